@@ -1,0 +1,5 @@
+"""Allow ``python -m fabricproof.cli``."""
+
+from fabricproof.cli.main import main
+
+main()

@@ -1,0 +1,88 @@
+"""Dispatch to the subcommands, and the one place where errors become messages and statuses."""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import os
+import sys
+from typing import NoReturn
+
+import click
+
+from fabricproof import __version__
+from fabricproof.errors import ExitStatus, FabricproofError
+
+#: subcommand -> (module, one line of help).  The help stands here so that ``--help`` need not
+#: import every subcommand: start-up time is a feature (see benchmarks/).
+SUBCOMMANDS: dict[str, tuple[str, str]] = {
+    "parse": ("fabricproof.cli.parse", "Show the tables in benchmark outputs."),
+    "ceiling": ("fabricproof.cli.ceiling", "Show what a fabric can carry, and what binds."),
+    "judge": ("fabricproof.cli.judge", "Give a verdict on an output that you already have."),
+    "run": ("fabricproof.cli.run", "Run the acceptance checks and print the verdict table."),
+    "site": ("fabricproof.cli.site", "Check and show site files."),
+    "vcluster": ("fabricproof.cli.vcluster", "A virtual Slurm cluster on this machine."),
+    "stack": ("fabricproof.cli.stack", "The MPI stacks of this machine."),
+}
+
+
+class LazyGroup(click.Group):
+    """A click group that imports a subcommand's module when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """Return the subcommands in the order a newcomer meets them."""
+        return list(SUBCOMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import and return the subcommand, or None where there is none of that name."""
+        entry = SUBCOMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        command: click.Command = importlib.import_module(entry[0]).command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """List the subcommands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in SUBCOMMANDS.items()])
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit status: 0 only if something was judged and nothing is FAIL (1), INVALID (3), "
+    "MISSING (4) or UNJUDGED (5); 6 nothing judged; 2 usage; 65 damaged data; 66 no such file; "
+    "69 something needed is not there; 74 cannot write; 77 not permitted; 78 wrong config; "
+    "130 interrupted.",
+)
+@click.version_option(__version__, prog_name="fabricproof")
+def group() -> None:
+    """Prove that a cluster's interconnect performs as it should."""
+
+
+def _leave(message: str, status: ExitStatus) -> NoReturn:
+    click.echo(f"fabricproof: {message}", err=True)
+    sys.exit(int(status))
+
+
+def main() -> NoReturn:
+    """Run the command line; every way out has a documented status."""
+    try:
+        status = group.main(standalone_mode=False)
+    except click.exceptions.Exit as leaving:
+        sys.exit(leaving.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        _leave("interrupted", ExitStatus.INTERRUPTED)
+    except FabricproofError as error:
+        _leave(str(error), error.exit_status)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(int(ExitStatus.IO))
+    except OSError as error:
+        if error.errno not in {errno.ENOSPC, errno.EROFS, errno.EDQUOT, errno.EIO}:
+            raise
+        _leave(f"{error.filename}: cannot write: {error.strerror}", ExitStatus.IO)
+    sys.exit(status if isinstance(status, int) else 0)

@@ -1,0 +1,137 @@
+"""Every error that fabricproof raises on purpose, and the exit status each ends with.
+
+An error names where it was found, what is wrong, what was expected, what was got and the next
+step.  The command line prints that one line and leaves with the documented status; a traceback
+is always a bug of ours.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitStatus(IntEnum):
+    """Exit statuses of the ``fabricproof`` command.
+
+    0 to 6 speak of verdicts; 64 and above follow ``sysexits.h`` of the BSDs and speak of the
+    command itself; 130 is the shell's convention for Ctrl-C.
+    """
+
+    PASS = 0
+    """Something was judged, and nothing is FAIL, INVALID, UNJUDGED or MISSING."""
+    FAIL = 1
+    USAGE = 2
+    """A wrong option or argument (click's own status)."""
+    INVALID = 3
+    MISSING = 4
+    UNJUDGED = 5
+    NOTHING_JUDGED = 6
+    """Nothing was measured: no check selected, or every one was skipped."""
+    DATA = 65
+    """A benchmark output, perflog or report is damaged."""
+    NO_INPUT = 66
+    """A named file cannot be read."""
+    UNAVAILABLE = 69
+    """A daemon, tool or service that is needed is not there."""
+    SOFTWARE = 70
+    """A bug in fabricproof."""
+    IO = 74
+    """Writing failed: disk full, read-only file system."""
+    NO_PERMISSION = 77
+    """Root or namespaces are needed and not to be had."""
+    CONFIG = 78
+    """A site, fabric or reference file is wrong."""
+    INTERRUPTED = 130
+
+
+class FabricproofError(Exception):
+    """Base of every error raised on purpose.
+
+    Args:
+        problem: what is wrong, lower case, without a full stop.
+        source: the file (or other origin) it was found in.
+        line: line in ``source``, from 1.
+        expected: what should have been there.
+        got: what was there.
+        next_step: what the reader can do about it.
+    """
+
+    exit_status = ExitStatus.SOFTWARE
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        source: str | None = None,
+        line: int | None = None,
+        expected: str | None = None,
+        got: str | None = None,
+        next_step: str | None = None,
+    ) -> None:
+        self.problem = problem
+        self.source = source
+        self.line = line
+        self.expected = expected
+        self.got = got
+        self.next_step = next_step
+        super().__init__(self._sentence())
+
+    def _sentence(self) -> str:
+        place = ":".join(str(part) for part in (self.source, self.line) if part is not None)
+        facts = [
+            f"{word} {value}"
+            for word, value in (("expected", self.expected), ("got", self.got))
+            if value is not None
+        ]
+        sentence = f"{place}: {self.problem}" if place else self.problem
+        if facts:
+            sentence += f": {', '.join(facts)}"
+        if self.next_step:
+            sentence += f"; next: {self.next_step}"
+        return sentence
+
+
+class ParseError(FabricproofError, ValueError):
+    """A benchmark output is damaged or of an unknown kind."""
+
+    exit_status = ExitStatus.DATA
+
+
+class UnitError(FabricproofError, ValueError):
+    """Two quantities of different kinds were mixed, or a unit is unknown."""
+
+    exit_status = ExitStatus.DATA
+
+
+class ConfigError(FabricproofError, ValueError):
+    """A site, fabric, reference or stack file is wrong."""
+
+    exit_status = ExitStatus.CONFIG
+
+
+class UnknownLinkError(ConfigError):
+    """A link, PCIe slot or protocol name that the fabric data does not hold."""
+
+
+class InputMissingError(FabricproofError, OSError):
+    """A named file is not there or cannot be read."""
+
+    exit_status = ExitStatus.NO_INPUT
+
+
+class UnavailableError(FabricproofError, RuntimeError):
+    """A daemon, tool or service that is needed is not there or does not answer."""
+
+    exit_status = ExitStatus.UNAVAILABLE
+
+
+class NeedsPrivilegeError(FabricproofError, PermissionError):
+    """Root, namespaces or another right is needed and not to be had."""
+
+    exit_status = ExitStatus.NO_PERMISSION
+
+
+class OutputError(FabricproofError, OSError):
+    """Writing a result failed; nothing that was there before is lost."""
+
+    exit_status = ExitStatus.IO

@@ -1,0 +1,115 @@
+"""The records everything else speaks in: tables as tools print them, verdicts, quantities.
+
+No input or output happens here.  All records are frozen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+
+#: Names of the columns that a parsed table may have, with their units, in the glossary's words.
+#: ``message_size`` is in bytes; ``_mb_s`` is 10^6 bytes per second.
+COLUMNS: Mapping[str, str] = MappingProxyType(
+    {
+        "message_size": "B",
+        "repetitions": "",
+        "num_pairs": "",
+        "bandwidth_mb_s": "MB/s",
+        "bandwidth_mib_s": "MiB/s",
+        "message_rate_per_s": "1/s",
+        "latency_us": "us",
+        "latency_avg_us": "us",
+        "latency_min_us": "us",
+        "latency_max_us": "us",
+        "latency_p50_us": "us",
+        "latency_p90_us": "us",
+        "latency_p99_us": "us",
+        "overall_us": "us",
+        "compute_us": "us",
+        "init_us": "us",
+        "test_us": "us",
+        "wait_us": "us",
+        "pure_communication_us": "us",
+        "overlap_percent": "%",
+        "iterations": "",
+    }
+)
+
+
+class Verdict(StrEnum):
+    """What was decided about one quantity; nothing defaults to PASS.
+
+    Order of badness, worst first: INVALID (the number cannot be what it claims), FAIL (below its
+    reference), MISSING (due but not measured), UNJUDGED (measured, nothing to judge it by), PASS.
+    SKIPPED stands apart: not due here, with a reason.
+    """
+
+    PASS = "PASS"  # noqa: S105 - a verdict, not a password
+    FAIL = "FAIL"
+    INVALID = "INVALID"
+    UNJUDGED = "UNJUDGED"
+    MISSING = "MISSING"
+    SKIPPED = "SKIPPED"
+
+
+#: worst first
+BADNESS: tuple[Verdict, ...] = (
+    Verdict.INVALID,
+    Verdict.FAIL,
+    Verdict.MISSING,
+    Verdict.UNJUDGED,
+    Verdict.SKIPPED,
+    Verdict.PASS,
+)
+
+
+def worst(verdicts: list[Verdict]) -> Verdict:
+    """Return the worst of ``verdicts``; of none, UNJUDGED: an empty list proves nothing.
+
+    SKIPPED beside a PASS leaves the PASS (something was judged); SKIPPED alone stays SKIPPED.
+    """
+    if not verdicts:
+        return Verdict.UNJUDGED
+    judged = [verdict for verdict in verdicts if verdict is not Verdict.SKIPPED]
+    return min(judged or verdicts, key=BADNESS.index)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """One table of numbers as a benchmark printed it, whole, in the tool's own units.
+
+    Attributes:
+        suite: ``osu`` (the C programs), ``osu-mpi4py`` (the Python ports), ``imb``,
+            ``iperf3`` or ``iperf``.
+        program: the OSU program (``osu_bw``) or IMB benchmark (``PingPong``).
+        version: the suite's version as printed, None where the tool prints none.
+        columns: names from :data:`COLUMNS`, in printed order.
+        rows: one tuple per printed row, in printed order, as many numbers as columns.
+        source: file or other origin.
+        line: line of the column header in ``source``, from 1.
+        row_lines: the line each row stands on, parallel to ``rows``.
+        attributes: what the output says about the run beside the numbers, for example
+            ``num_pairs``, ``window_size``, ``num_processes``, ``binary``, ``datatype``,
+            ``window_creation``, ``synchronization``, ``group``, ``mode``.
+    """
+
+    suite: str
+    program: str
+    version: str | None
+    columns: tuple[str, ...]
+    rows: tuple[tuple[float, ...], ...]
+    source: str
+    line: int
+    row_lines: tuple[int, ...]
+    attributes: Mapping[str, str | int | float] = field(default_factory=dict)
+
+    def column(self, name: str) -> tuple[float, ...]:
+        """Return the numbers of column ``name``, one per row; KeyError where there is none."""
+        try:
+            index = self.columns.index(name)
+        except ValueError:
+            raise KeyError(name) from None
+        return tuple(row[index] for row in self.rows)
