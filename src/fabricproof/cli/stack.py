@@ -1,0 +1,98 @@
+"""``fabricproof stack``: provision, show and remove the MPI stacks of this machine."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import click
+
+from fabricproof.stack import catalog as stack_catalog
+from fabricproof.stack import install as stack_install
+
+_root_option = click.option(
+    "--root",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where the stacks lie; every node must see it.  [default: $FABRICPROOF_STACKS, else "
+    ".stacks below the project]",
+)
+
+
+def _report(line: str) -> None:
+    click.echo(line, err=True)
+
+
+def _record(entry: stack_install.Installed) -> dict[str, str | None]:
+    return {
+        "name": entry.stack.name,
+        "label": entry.stack.label,
+        "family": entry.stack.family,
+        "version": entry.stack.version,
+        "module": entry.stack.module,
+        "state": str(entry.state),
+        "prefix": str(entry.prefix),
+        "answer": entry.answer,
+    }
+
+
+def _echo_table(entries: list[stack_install.Installed]) -> None:
+    for entry in entries:
+        click.echo(
+            f"{entry.stack.name:<10} {entry.state:<10} {entry.stack.module:<20} "
+            f"{entry.answer or entry.stack.label}"
+        )
+
+
+@click.group()
+def command() -> None:
+    """The MPI stacks of this machine, from wheels: nothing is compiled, no root is needed.
+
+    Each stack is an MPI, mpi4py for it and mpi4py's ports of OSU programs, with an Lmod module
+    (`module use .stacks/modulefiles`).  The pins are in fabricproof's stacks.toml.
+    """
+
+
+@command.command("install")
+@click.argument("names", nargs=-1)
+@_root_option
+def install_command(names: tuple[str, ...], root: Path | None) -> None:
+    """Install the stacks NAMES (all, where none is named).
+
+    Instant when they are there with the present pins; an interrupted installation is done
+    again, without downloading anything twice.
+    """
+    catalog = stack_catalog.load_catalog()
+    place = root.absolute() if root else stack_catalog.stacks_root()
+    for stack in catalog.select(names):
+        begin = time.monotonic()
+        entry = stack_install.install(catalog, stack, place, _report)
+        seconds = time.monotonic() - begin
+        click.echo(f"{stack.name}: {entry.answer} in {entry.prefix} ({seconds:.1f} s)")
+    click.echo(f"modules: module use {place / 'modulefiles'}")
+
+
+@command.command("list")
+@_root_option
+@click.option("--json", "as_json", is_flag=True, help="Print an array with one object per stack.")
+def list_command(root: Path | None, as_json: bool) -> None:
+    """Show the stacks there can be, and which of them are installed."""
+    catalog = stack_catalog.load_catalog()
+    place = root.absolute() if root else stack_catalog.stacks_root()
+    entries = [stack_install.observe(catalog, stack, place) for stack in catalog.select(())]
+    if as_json:
+        click.echo(json.dumps([_record(entry) for entry in entries], indent=2))
+    else:
+        _echo_table(entries)
+
+
+@command.command("remove")
+@click.argument("names", nargs=-1, required=True)
+@_root_option
+def remove_command(names: tuple[str, ...], root: Path | None) -> None:
+    """Remove the stacks NAMES; what was downloaded stays."""
+    catalog = stack_catalog.load_catalog()
+    place = root.absolute() if root else stack_catalog.stacks_root()
+    for stack in catalog.select(names):
+        was_there = stack_install.remove(stack, place, _report)
+        click.echo(f"{stack.name}: {'removed' if was_there else 'was not installed'}")

@@ -1,0 +1,94 @@
+"""Lmod modules for installed stacks, and for this project itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fabricproof import __version__
+from fabricproof.stack.catalog import Stack, project_root
+from fabricproof.stack.environment import StackEnvironment, stack_environment
+
+#: folder below the stacks' root that ``module use`` takes.
+MODULEFILES = "modulefiles"
+
+
+def _quoted(text: str) -> str:
+    """Return ``text`` as a Lua string."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+
+
+def _assignments(environment: StackEnvironment) -> list[str]:
+    lines = [
+        f"setenv({_quoted(name)}, {_quoted(value)})" for name, value in environment.settings.items()
+    ]
+    lines += [
+        f"prepend_path({_quoted(name)}, {_quoted(folder)})"
+        for name, folder in environment.prepend.items()
+    ]
+    return lines
+
+
+def render_stack_module(stack: Stack, prefix: Path) -> str:
+    """Return the Lua modulefile of ``stack``, installed in ``prefix``.
+
+    ``family("mpi")`` makes Lmod replace one MPI by another, never load two.
+    """
+    lines = [
+        f"-- written by `fabricproof stack install {stack.name}`",
+        f"help({_quoted(stack.label)})",
+        f"whatis({_quoted(f'Name: {stack.label}')})",
+        'family("mpi")',
+        f"setenv({_quoted('FABRICPROOF_STACK')}, {_quoted(stack.name)})",
+        *_assignments(stack_environment(stack, prefix)),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def render_project_module(project: Path) -> str:
+    """Return the Lua modulefile that puts this project's ``reframe`` and settings in reach.
+
+    The same as ``source env.sh`` in the project's folder: the command ``reframe`` with
+    ``RFM_CONFIG_FILES`` and ``RFM_CHECK_SEARCH_PATH`` (ReFrame's own variables) set.
+    """
+    environment = StackEnvironment(
+        settings={
+            "FABRICPROOF_ROOT": str(project),
+            "RFM_CONFIG_FILES": str(project / "reframe_settings.py"),
+            "RFM_CHECK_SEARCH_PATH": str(project / "checks"),
+            "RFM_CHECK_SEARCH_RECURSIVE": "y",
+        },
+        prepend={"PATH": str(project / ".venv" / "bin")},
+    )
+    lines = [
+        "-- written by `fabricproof stack install`",
+        'help("fabricproof: prove that a cluster\'s interconnect performs as it should")',
+        f"whatis({_quoted(f'Version: {__version__}')})",
+        *_assignments(environment),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".part")
+    part.write_text(text, encoding="utf-8")
+    part.replace(path)
+
+
+def modulefile(stack: Stack, root: Path) -> Path:
+    """Return where the modulefile of ``stack`` lies below the stacks' ``root``."""
+    return root / MODULEFILES / f"{stack.module}.lua"
+
+
+def write_stack_module(stack: Stack, root: Path) -> Path:
+    """Write the modulefile of ``stack`` below ``root`` and return its path."""
+    path = modulefile(stack, root)
+    _write(path, render_stack_module(stack, root / stack.name))
+    return path
+
+
+def write_project_module(root: Path) -> Path:
+    """Write the modulefile ``fabricproof/<version>`` below ``root`` and return its path."""
+    path = root / MODULEFILES / "fabricproof" / f"{__version__}.lua"
+    _write(path, render_project_module(project_root()))
+    return path
