@@ -1,1 +1,50 @@
-"""fabric."""
+"""What the network should be able to do: links, protocols, slots, ceilings and floors."""
+
+from __future__ import annotations
+
+from fabricproof.fabric.ceilings import (
+    CLOCK_TOLERANCE,
+    Ceiling,
+    binding,
+    bound,
+    ceilings,
+    expected_rail_gain,
+)
+from fabricproof.fabric.latency import Floor, latency_floor_us
+from fabricproof.fabric.link_state import Issue, PortState, compare_link_state
+from fabricproof.fabric.links import Link, ethernet_link, find_link, known_links
+from fabricproof.fabric.model import Fabric
+from fabricproof.fabric.protocols import (
+    Protocol,
+    Reading,
+    default_protocol,
+    find_protocol,
+    known_protocols,
+)
+from fabricproof.fabric.slots import Slot, find_slot
+
+__all__ = [
+    "CLOCK_TOLERANCE",
+    "Ceiling",
+    "Fabric",
+    "Floor",
+    "Issue",
+    "Link",
+    "PortState",
+    "Protocol",
+    "Reading",
+    "Slot",
+    "binding",
+    "bound",
+    "ceilings",
+    "compare_link_state",
+    "default_protocol",
+    "ethernet_link",
+    "expected_rail_gain",
+    "find_link",
+    "find_protocol",
+    "find_slot",
+    "known_links",
+    "known_protocols",
+    "latency_floor_us",
+]

@@ -1,0 +1,45 @@
+"""The least time a message can take, below which a latency is not what it claims to be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from fabricproof.errors import ConfigError
+from fabricproof.fabric.ceilings import bound
+from fabricproof.fabric.model import Fabric
+
+
+@dataclass(frozen=True, kw_only=True)
+class Floor:
+    """A one-way latency below which nothing is possible.
+
+    Attributes:
+        us: microseconds.
+        formula: how it comes about, in numbers.
+        source: the documents.
+    """
+
+    us: float
+    formula: str
+    source: str
+
+
+def latency_floor_us(fabric: Fabric, message_size: int) -> Floor:
+    """Return the least one-way latency of a message of ``message_size`` bytes over ``fabric``.
+
+    The protocol's floor (software, adapters, slot; conservative, from published measurements)
+    plus the time the message itself needs at the most generous bandwidth of one direction.
+
+    Raises:
+        ConfigError: the size is negative.
+    """
+    if message_size < 0:
+        raise ConfigError("negative message size", expected="0 or more", got=str(message_size))
+    high_mb_s = bound(replace(fabric, bidirectional=False)).high_mb_s
+    protocol = fabric.framing
+    return Floor(
+        us=protocol.floor_us + message_size / high_mb_s,
+        formula=f"{protocol.floor_us:g} us ({protocol.name}) "
+        f"+ {message_size} B / {high_mb_s:.6g} MB/s",
+        source=protocol.floor_source,
+    )

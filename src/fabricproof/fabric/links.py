@@ -1,0 +1,229 @@
+"""Links: what a port and its cable can carry before any protocol.
+
+A link is lanes x line rate x encoding.  InfiniBand, the named links and the lane layouts of
+Ethernet are data (``data/links.json``, each row with its source); any other positive Ethernet
+rate is taken as the MAC rate of a virtual or provider-limited link.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NoReturn
+
+from fabricproof.errors import UnknownLinkError
+from fabricproof.fabric._data import load_data, nearest_names
+
+
+@dataclass(frozen=True, kw_only=True)
+class Link:
+    """One port's link in one direction.
+
+    Attributes:
+        name: the project's spelling, for example ``FDR 4x``, ``40GbE``, ``Omni-Path 100``.
+        technology: ``infiniband``, ``ethernet``, ``omni-path``, ``slingshot``, ``efa``, ``bxi``.
+        lanes: number of lanes, 1 where the layout is not known.
+        line_rate_gbit_s: signalled bits per lane in Gb/s, coding included.
+        data_rate_gbit_s: bits left after coding, all lanes together, in Gb/s.
+        encoding: name of the line code.
+        source: the document that says so.
+    """
+
+    name: str
+    technology: str
+    lanes: int
+    line_rate_gbit_s: float
+    data_rate_gbit_s: float
+    encoding: str
+    source: str
+
+    @property
+    def data_rate_mb_s(self) -> float:
+        """Return the data rate in MB/s (10^6 bytes per second)."""
+        return self.data_rate_gbit_s * 1000 / 8
+
+    @property
+    def formula(self) -> str:
+        """Return how the data rate comes about, in numbers."""
+        code = load_data("links")["encodings"].get(self.encoding)
+        if code is None or code["data"] == code["line"]:
+            return f"{self.data_rate_gbit_s:g} Gb/s / 8"
+        share = f"{code['data']}/{code['line']}"
+        return f"{self.lanes} x {self.line_rate_gbit_s:.9g} Gb/s x {share} / 8"
+
+
+#: what people write between the parts of a name
+_SEPARATORS = re.compile(r"[\s_]+")
+_NUMBER = r"(?P<number>\d+(?:\.\d+)?|\.\d+)"
+_BITS = r"(?P<prefix>[mgt])(?:b(?:it)?)?(?:(?:/|p)s(?:ec)?)?"
+#: '1GbE', '40 GbE', '10GE', '100G', '1 gige', '400MbE', '100 Gb/s Ethernet', '10G Ethernet'
+_ETHERNET_RATE_FIRST = re.compile(rf"{_NUMBER} ?{_BITS} ?(?:e|ige|eth|ethernet)")
+_ETHERNET_BARE_RATE = re.compile(rf"{_NUMBER}(?P<prefix>[gt])")
+#: 'Ethernet 100', 'eth 100G', 'Ethernet 400 Mb/s'
+_ETHERNET_RATE_LAST = re.compile(rf"(?:ethernet|eth) ?{_NUMBER} ?(?:{_BITS})?e?")
+_ETHERNET_WORDS = {"fast ethernet": 0.1, "gigabit ethernet": 1.0, "gige": 1.0}
+_PREFIX_GBIT_S = {"m": 1e-3, "g": 1.0, "t": 1e3}
+#: '56 Gb/sec (4X FDR)', as /sys/class/infiniband/*/ports/*/rate prints
+_SYSFS_RATE = re.compile(r"(?P<rate>[\d.]+) gb/sec \((?P<name>[^)]*)\)")
+
+
+def _plain(text: str) -> str:
+    return _SEPARATORS.sub(" ", text.strip().lower())
+
+
+def _encoding_share(encoding: str) -> float:
+    code = load_data("links")["encodings"][encoding]
+    return float(code["data"] / code["line"])
+
+
+def _link_from_row(row: Mapping[str, Any], name: str, technology: str, lanes: int) -> Link:
+    data_rate = lanes * row["line_rate_gbit_s"] * _encoding_share(row["encoding"])
+    return Link(
+        name=name,
+        technology=technology,
+        lanes=lanes,
+        line_rate_gbit_s=row["line_rate_gbit_s"],
+        data_rate_gbit_s=row.get("data_rate_gbit_s", data_rate),
+        encoding=row["encoding"],
+        source=row["source"],
+    )
+
+
+@cache
+def known_links() -> Mapping[str, Link]:
+    """Return every link the data names, under its name; Ethernet takes any other rate besides."""
+    data = load_data("links")
+    infiniband = data["infiniband"]
+    links = [
+        _link_from_row(speed, f"{speed['name']} {lanes}x", "infiniband", lanes)
+        for speed in infiniband["speeds"]
+        for lanes in infiniband["widths"]
+    ]
+    links += [
+        _link_from_row(row, ethernet_name(row["data_rate_gbit_s"]), "ethernet", row["lanes"])
+        for row in data["ethernet"]["rates"]
+    ]
+    links += [
+        _link_from_row(row, row["name"], row["technology"], row["lanes"]) for row in data["others"]
+    ]
+    return {link.name: link for link in links}
+
+
+def ethernet_name(rate_gbit_s: float) -> str:
+    """Return the name of an Ethernet link: ``40GbE``; under 1 Gb/s ``400MbE``."""
+    if rate_gbit_s >= 1:
+        return f"{rate_gbit_s:.12g}GbE"
+    return f"{rate_gbit_s * 1000:.12g}MbE"
+
+
+def ethernet_link(rate_gbit_s: float) -> Link:
+    """Return the Ethernet link of that MAC rate; any positive rate is one.
+
+    Raises:
+        UnknownLinkError: the rate is not a positive finite number.
+    """
+    if not 0 < rate_gbit_s < float("inf"):
+        _refuse(f"{rate_gbit_s}GbE")
+    name = ethernet_name(rate_gbit_s)
+    return known_links().get(name) or Link(
+        name=name,
+        technology="ethernet",
+        lanes=1,
+        line_rate_gbit_s=rate_gbit_s,
+        data_rate_gbit_s=rate_gbit_s,
+        encoding="private",
+        source=load_data("links")["ethernet"]["source_of_other_rates"],
+    )
+
+
+def _known_phrase() -> str:
+    infiniband = load_data("links")["infiniband"]
+    speeds = ", ".join(speed["name"] for speed in infiniband["speeds"])
+    widths = ", ".join(f"{lanes}x" for lanes in infiniband["widths"])
+    others = (name for name, link in known_links().items() if link.technology != "infiniband")
+    return (
+        f"InfiniBand {speeds} with {widths} (4x where left out), {', '.join(others)}, "
+        "or Ethernet of any other rate such as '400MbE'"
+    )
+
+
+def _refuse(text: str) -> NoReturn:
+    speeds = [speed["name"] for speed in load_data("links")["infiniband"]["speeds"]]
+    near = nearest_names(text, [*known_links(), *speeds])
+    raise UnknownLinkError(
+        f"unknown link (nearest known: {near})" if near else "unknown link",
+        expected=_known_phrase(),
+        got=repr(text),
+        next_step="write the link as one of these, for example 'FDR 4x' or '40GbE'",
+    )
+
+
+def _ethernet(plain: str) -> Link | None:
+    if plain in _ETHERNET_WORDS:
+        return ethernet_link(_ETHERNET_WORDS[plain])
+    for pattern in (_ETHERNET_RATE_FIRST, _ETHERNET_BARE_RATE, _ETHERNET_RATE_LAST):
+        match = pattern.fullmatch(plain)
+        if match is not None and float(match["number"]) > 0:
+            rate = float(match["number"]) * _PREFIX_GBIT_S[match["prefix"] or "g"]
+            return ethernet_link(float(f"{rate:.12g}"))
+    return None
+
+
+def _width(plain: str, speed: Mapping[str, Any]) -> int | None:
+    """Return the lanes that what stands beside a speed's name means: '', '4x', 'x4', '100'."""
+    infiniband = load_data("links")["infiniband"]
+    if not plain:
+        return int(infiniband["default_width"])
+    lanes = re.fullmatch(r"(?:(\d+) ?x|x ?(\d+))", plain)
+    for width in infiniband["widths"]:
+        if lanes and int(lanes[1] or lanes[2]) == width:
+            return int(width)
+        if not lanes and plain == f"{width * speed['label_gbit_s']:g}":
+            return int(width)
+    return None
+
+
+def _infiniband(plain: str) -> Link | None:
+    words = re.sub(r"^(?:infiniband|ib) | (?:infiniband|ib)$", "", plain)
+    # longest first: 'fdr10' is a speed of its own, not FDR with a number
+    speeds = load_data("links")["infiniband"]["speeds"]
+    for speed in sorted(speeds, key=lambda row: -len(row["name"])):
+        name = speed["name"].lower()
+        match = re.fullmatch(rf"(?P<before>.*?)[ -]?{name}[ -]?(?P<after>.*?)", words)
+        if match is None or (match["before"] and match["after"]):
+            continue
+        lanes = _width(match["before"] or match["after"], speed)
+        if lanes is not None:
+            return known_links()[f"{speed['name']} {lanes}x"]
+    return None
+
+
+@cache
+def _names() -> Mapping[str, Link]:
+    names = {name.lower(): link for name, link in known_links().items()}
+    for row in load_data("links")["others"]:
+        for alias in row["aliases"]:
+            names[alias] = known_links()[row["name"]]
+    return names
+
+
+def find_link(text: str) -> Link:
+    """Return the link that ``text`` names, in any of the ways people write it, any case.
+
+    Examples: ``FDR 4x``, ``4X FDR``, ``FDR`` (4x), ``HDR100`` (2x), ``NDR400``, ``1GbE``,
+    ``100 Gb/s Ethernet``, ``400MbE``, ``Omni-Path 100``, ``Slingshot 200``, ``EFA 100``,
+    ``BXI v2``, and ``56 Gb/sec (4X FDR)`` as the kernel prints it.
+
+    Raises:
+        UnknownLinkError: nothing known has that name; the message lists what is known.
+    """
+    plain = _plain(text)
+    kernel = _SYSFS_RATE.fullmatch(plain)
+    if kernel is not None:
+        plain = kernel["name"]
+    link = _names().get(plain) or _infiniband(plain) or _ethernet(plain)
+    if link is None:
+        _refuse(text)
+    return link
