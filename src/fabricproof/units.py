@@ -100,18 +100,35 @@ def convert(value: float, unit: str, to: str) -> float:
     return float(value * float(factor / wanted_factor))
 
 
-def parse_quantity(text: str, to: str) -> float:
-    """Read ``'3.4 GB/s'`` and return it in unit ``to``.
+def split_quantity(text: str) -> tuple[float, str]:
+    """Read ``'3.4 GB/s'`` into (3.4, 'GB/s').
 
     A bare number is refused: a number without its unit is how wrong references are born.
 
     Raises:
-        UnitError: no number, no unit, an unknown unit or one of another dimension.
+        UnitError: no number, no unit or an unknown unit.
     """
     match = _QUANTITY.match(text)
     if match is None:
-        raise UnitError("not a quantity", expected=f"a number and a unit, as '1 {to}'", got=text)
-    return convert(float(match[1].replace(",", "")), match[2], to)
+        raise UnitError(
+            "not a quantity", expected="a number and a unit, as '3.4 GB/s'", got=repr(text)
+        )
+    return float(match[1].replace(",", "")), canonical_unit(match[2])
+
+
+def dimension(unit: str) -> str:
+    """Return what ``unit`` measures: size, bandwidth, time, rate or fraction."""
+    return UNITS[canonical_unit(unit)][0]
+
+
+def parse_quantity(text: str, to: str) -> float:
+    """Read ``'3.4 GB/s'`` and return it in unit ``to``.
+
+    Raises:
+        UnitError: no number, no unit, an unknown unit or one of another dimension.
+    """
+    value, unit = split_quantity(text)
+    return convert(value, unit, to)
 
 
 def size_label(size_bytes: int) -> str:

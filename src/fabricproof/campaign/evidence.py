@@ -1,0 +1,139 @@
+"""Read what ``rank.sh`` wrote: text in, :class:`~fabricproof.road.Evidence` out.
+
+Format, one fact a line: ``rank N``, ``node NAME``, ``cpus LIST``, ``kernel RELEASE``,
+``fact INTERFACE key=value ...``, ``before|after INTERFACE counter=value ...``, ``status N``.
+A line of another form is damage, never skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from fabricproof.errors import ParseError
+from fabricproof.road import CounterSample, Evidence, Rank
+
+#: InfiniBand counts octets divided by 4 (IBA specification vol. 1, 16.1.3.5 PortCounters:
+#: PortXmitData "total number of data octets, divided by 4").
+IB_WORD_BYTES = 4
+
+_IB_NAMES = {
+    "port_xmit_data": ("tx_bytes", IB_WORD_BYTES),
+    "port_rcv_data": ("rx_bytes", IB_WORD_BYTES),
+    "port_xmit_packets": ("tx_packets", 1),
+    "port_rcv_packets": ("rx_packets", 1),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankRecord:
+    """What one rank's file says.
+
+    ``before`` and ``after`` hold counters by interface; ``facts`` what the interface is;
+    ``status`` is the program's exit status, None where the rank did not come back.
+    """
+
+    rank: int
+    node: str
+    cpus: str = "unknown"
+    kernel: str = "unknown"
+    status: int | None = None
+    before: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    after: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    facts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+
+def parse_rank(text: str, source: str) -> RankRecord:
+    """Read one rank's file.
+
+    Raises:
+        ParseError: a line of unknown form, a counter that is no number, no rank or no node.
+    """
+    single: dict[str, str] = {}
+    tables: dict[str, dict[str, dict[str, str]]] = {"before": {}, "after": {}, "fact": {}}
+    for number, line in enumerate(text.splitlines(), start=1):
+        word, _, rest = line.partition(" ")
+        if word in tables:
+            interface, *pairs = rest.split()
+            tables[word][interface] = dict(_pair(each, source, number) for each in pairs)
+        elif word in {"rank", "node", "cpus", "kernel", "status"} and rest:
+            single[word] = rest.strip()
+        else:
+            raise ParseError(
+                "damaged evidence", source=source, line=number, expected="a fact", got=repr(line)
+            )
+    for due in ("rank", "node"):
+        if due not in single:
+            raise ParseError("damaged evidence", source=source, expected=f"a {due} line")
+    return RankRecord(
+        rank=_whole(single["rank"], source),
+        node=single["node"],
+        cpus=single.get("cpus", "unknown"),
+        kernel=single.get("kernel", "unknown"),
+        status=_whole(single["status"], source) if "status" in single else None,
+        before=_counters(tables["before"], source),
+        after=_counters(tables["after"], source),
+        facts=tables["fact"],
+    )
+
+
+def _pair(text: str, source: str, line: int) -> tuple[str, str]:
+    key, mark, value = text.partition("=")
+    if not mark:
+        raise ParseError(
+            "damaged evidence", source=source, line=line, expected="key=value", got=repr(text)
+        )
+    return key, value
+
+
+def _whole(text: str, source: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ParseError(
+            "damaged evidence", source=source, expected="a whole number", got=repr(text)
+        ) from None
+
+
+def _counters(tables: dict[str, dict[str, str]], source: str) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {}
+    for interface, pairs in tables.items():
+        counters = {}
+        for key, value in pairs.items():
+            name, factor = _IB_NAMES.get(key, (key, 1))
+            counters[name] = _whole(value, source) * factor
+        found[interface] = counters
+    return found
+
+
+def gather(records: Iterable[RankRecord]) -> Evidence:
+    """Join the ranks' records into the evidence of one leg.
+
+    Several ranks of one node see the same counters; the earliest before and the latest after
+    count, so that nothing any of them moved is missed.
+    """
+    records = tuple(records)
+    samples: dict[tuple[str, str], CounterSample] = {}
+    for record in records:
+        for interface, before in record.before.items():
+            key = (record.node, interface)
+            after = record.after.get(interface, {})
+            known = samples.get(key)
+            samples[key] = CounterSample(
+                node=record.node,
+                interface=interface,
+                before=_merge(known.before if known else {}, before, min),
+                after=_merge(known.after if known else {}, after, max),
+            )
+    return Evidence(
+        ranks=tuple(Rank(rank=each.rank, node=each.node, cpus=each.cpus) for each in records),
+        samples=tuple(samples.values()),
+    )
+
+
+def _merge(first: Mapping[str, int], second: Mapping[str, int], choose: object) -> dict[str, int]:
+    pick = min if choose is min else max
+    return {
+        key: pick(mapping[key] for mapping in (first, second) if key in mapping)
+        for key in {*first, *second}
+    }

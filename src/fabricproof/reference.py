@@ -1,0 +1,137 @@
+"""What a quantity is judged by: one record with value, bounds, unit and origin.
+
+References come from three places, the nearest one wins: a site's own number (``references.toml``
+or ``--reference``), else the conservative end of the physical ceiling.  There is no third: where
+neither speaks, the quantity is UNJUDGED.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from fabricproof.errors import ConfigError
+from fabricproof.fabric import Ceiling
+from fabricproof.units import convert, dimension, split_quantity
+
+#: Allowed fraction below a bandwidth reference where nobody says otherwise.  Document 002 of the
+#: sources accepts its inter-switch links at 10 %; document 000's FDR run at 18 % below was a rank
+#: on the wrong socket.  aws-parallelcluster and CSCS use 10 to 20 %.
+DEFAULT_TOLERANCE = 0.10
+
+#: Allowed fraction above a latency reference: scheduling noise only ever adds time.
+DEFAULT_LATENCY_TOLERANCE = 0.20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reference:
+    """What one quantity is judged by.
+
+    Attributes:
+        value: the expected value, in ``unit``.
+        lower: smallest acceptable value, None where there is no such bound.
+        upper: largest acceptable value, None where there is no such bound.
+        unit: ``MB/s`` or ``us``.
+        tolerance: the fraction that made the bounds, 0 or more and below 1 for bandwidth.
+        origin: where the value comes from, in words for a person.
+    """
+
+    value: float
+    lower: float | None
+    upper: float | None
+    unit: str
+    tolerance: float
+    origin: str
+
+
+def _checked_tolerance(tolerance: float, *, below_one: bool) -> float:
+    if not math.isfinite(tolerance) or tolerance < 0 or (below_one and tolerance >= 1):
+        limit = "0 or more and below 1" if below_one else "0 or more"
+        raise ConfigError("impossible tolerance", expected=limit, got=repr(tolerance))
+    return tolerance
+
+
+def at_least(
+    value: float, *, unit: str = "MB/s", tolerance: float = DEFAULT_TOLERANCE, origin: str
+) -> Reference:
+    """Return a reference that a value passes by being ``value`` less ``tolerance`` or more."""
+    _checked_tolerance(tolerance, below_one=True)
+    return Reference(
+        value=value,
+        lower=value * (1 - tolerance),
+        upper=None,
+        unit=unit,
+        tolerance=tolerance,
+        origin=origin,
+    )
+
+
+def at_most(
+    value: float, *, unit: str = "us", tolerance: float = DEFAULT_LATENCY_TOLERANCE, origin: str
+) -> Reference:
+    """Return a reference that a value passes by being ``value`` plus ``tolerance`` or less."""
+    _checked_tolerance(tolerance, below_one=False)
+    return Reference(
+        value=value,
+        lower=None,
+        upper=value * (1 + tolerance),
+        unit=unit,
+        tolerance=tolerance,
+        origin=origin,
+    )
+
+
+def from_ceiling(ceiling: Ceiling, *, tolerance: float = DEFAULT_TOLERANCE) -> Reference:
+    """Return the reference that physics alone gives: the ceiling's conservative end."""
+    origin = "declared" if ceiling.name in {"capability", "flow"} else "physics"
+    return at_least(
+        ceiling.low_mb_s, tolerance=tolerance, origin=f"{origin}: {ceiling.resource} binds"
+    )
+
+
+def from_text(text: str, *, tolerance: float | None, origin: str) -> tuple[str, Reference]:
+    """Read ``'bandwidth=21 GB/s'`` or ``'latency_0B=60 us'`` into (quantity, reference).
+
+    A bare ``'21 GB/s'`` names the quantity by its unit.  The unit is converted to the judge's
+    own, and a unit of another kind is refused: a GB/s reference can never meet an MB/s value
+    unconverted.
+
+    Raises:
+        UnitError: no unit, or not one of bandwidth or time.
+        ConfigError: the quantity's name and the unit do not fit, or the value is not positive.
+    """
+    name, _, amount = text.rpartition("=")
+    number, unit = split_quantity(amount)
+    is_time = dimension(unit) == "time"
+    value = convert(number, unit, "us" if is_time else "MB/s")
+    name = name.strip() or ("latency" if is_time else "bandwidth")
+    if name.startswith("latency") != is_time:
+        raise ConfigError(
+            f"the unit does not fit quantity {name!r}",
+            expected="a time for latency, a bandwidth for bandwidth",
+            got=repr(amount),
+        )
+    if not (math.isfinite(value) and value > 0):
+        raise ConfigError("a reference must be positive", got=repr(text))
+    if is_time:
+        chosen = DEFAULT_LATENCY_TOLERANCE if tolerance is None else tolerance
+        return name, at_most(value, tolerance=chosen, origin=origin)
+    chosen = DEFAULT_TOLERANCE if tolerance is None else tolerance
+    return name, at_least(value, tolerance=chosen, origin=origin)
+
+
+def reframe_tuple(
+    reference: Reference, *, hard_upper: float | None, unit: str
+) -> tuple[float, float | None, float | None, str]:
+    """Return ReFrame's ``(value, lower fraction, upper fraction, unit)`` for these bounds.
+
+    Args:
+        reference: what the quantity is judged by.
+        hard_upper: the physical ceiling in the reference's unit, or None.
+        unit: unit of the performance variable; the reference is converted to it or refused.
+    """
+    factor = convert(1.0, reference.unit, unit)
+    uppers = [bound for bound in (reference.upper, hard_upper) if bound is not None]
+    upper = min(uppers) / reference.value - 1 if uppers else None
+    lower = reference.lower / reference.value - 1 if reference.lower is not None else None
+    return (reference.value * factor, lower, upper, unit)

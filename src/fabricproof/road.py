@@ -1,0 +1,315 @@
+"""The proof of the road: did the bytes go where the number says they went?
+
+Every node's interface counters are read before and after a run.  A benchmark that says it moved
+N bytes over rail 0 while rail 0's counters stood still measured something else.  This module
+compares; it reads nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+#: Share of the benchmark's own bytes that must be seen on the intended rails, in each direction.
+#: Counters count whole frames, so a true road shows more than the payload, never less; 2 % is
+#: left for a last frame still under way when the counter was read.
+MIN_SHARE = 0.98
+
+#: Above this multiple of the payload the rail carried somebody else's traffic as well.  Headers
+#: cost 6 % at MTU 1500 (78 of 1538 bytes), small messages far more, which the slack below takes.
+MAX_SHARE = 1.25
+
+#: Bytes of slack on either side: start-up, handshakes, acknowledgements, small messages' headers.
+SLACK_BYTES = 4 * 1024 * 1024
+
+#: With several rails each must carry at least this share of what all rails carried; less is a
+#: rail that took no part (ucx#9520: multi-rail that silently used one rail).
+MIN_RAIL_SHARE = 0.10
+
+#: counters whose rise during a run makes its number doubtful, whatever it is.
+ERROR_COUNTERS = frozenset(
+    {
+        "rx_errors",
+        "tx_errors",
+        "symbol_error",
+        "link_downed",
+        "port_rcv_errors",
+        "port_xmit_discards",
+        "local_link_integrity_errors",
+        "excessive_buffer_overrun_errors",
+    }
+)
+
+#: counters whose rise is reported but is no fault by itself.
+DROP_COUNTERS = frozenset({"rx_dropped", "tx_dropped"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class CounterSample:
+    """One interface's counters on one node before and after a run, by counter name.
+
+    ``tx_bytes`` and ``rx_bytes`` must be there; error and drop counters may be.
+    """
+
+    node: str
+    interface: str
+    before: Mapping[str, int]
+    after: Mapping[str, int]
+
+    def moved(self, counter: str) -> int:
+        """Return how far ``counter`` advanced; 0 where the interface has no such counter."""
+        return self.after.get(counter, 0) - self.before.get(counter, 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rank:
+    """Where one rank ran: its number, node and the CPUs it was bound to (kernel list format)."""
+
+    rank: int
+    node: str
+    cpus: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """What was seen of one run: the ranks, and every interface of every node that took part."""
+
+    ranks: tuple[Rank, ...]
+    samples: tuple[CounterSample, ...]
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The nodes that ran ranks, sorted, each once."""
+        return tuple(sorted({rank.node for rank in self.ranks}))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expectation:
+    """What the run was meant to do.
+
+    Attributes:
+        rails: interface or port names of the intended road, the same on every node.
+        sent_bytes: payload bytes that each node's ranks must have sent, by rank order of nodes
+            (first half of the ranks, second half); what the benchmark's own repetitions say.
+        num_ranks: how many ranks the run was asked for.
+        spread: whether every rail of several must carry a fair share (bandwidth, large messages).
+    """
+
+    rails: tuple[str, ...]
+    sent_bytes: tuple[int, int]
+    num_ranks: int
+    spread: bool
+    sent_messages: tuple[int, int] | None = None
+    """Messages each half sent where every message waits for an answer (ping-pong), so that each
+    must be at least one packet on the rail; None where messages may share packets.  Bytes alone
+    would miss small messages that went elsewhere while the large ones took the rail."""
+
+
+class RoadState(StrEnum):
+    """Whether the road is proven."""
+
+    PROVEN = "proven"
+    WRONG = "wrong"
+    """The traffic went elsewhere: the number is INVALID."""
+    UNKNOWN = "unknown"
+    """Evidence is missing: nothing is green."""
+    DISTURBED = "disturbed"
+    """The road is right, but errors rose while the traffic ran."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoadProof:
+    """The finding about one run's road, in words for a person, with bytes per interface."""
+
+    state: RoadState
+    reason: str
+    findings: tuple[str, ...] = ()
+    moved_bytes: Mapping[str, int] | None = None
+
+
+def prove_road(evidence: Evidence, expected: Expectation) -> RoadProof:
+    """Compare what the counters saw with what the benchmark says it moved.
+
+    Never raises: evidence that is not there or makes no sense is a finding of its own.
+    """
+    for test in (
+        _ranks_are_apart,
+        _evidence_is_whole,
+        _bytes_took_the_rails,
+        _messages_took_the_rails,
+        _rails_shared,
+    ):
+        verdict = test(evidence, expected)
+        if verdict is not None:
+            return verdict
+    return _quiet_or_disturbed(evidence, expected)
+
+
+def _ranks_are_apart(evidence: Evidence, expected: Expectation) -> RoadProof | None:
+    seen = sorted(rank.rank for rank in evidence.ranks)
+    if seen != list(range(expected.num_ranks)):
+        if expected.num_ranks > 1 and seen and set(seen) == {0}:
+            return _proof(
+                RoadState.WRONG,
+                "every rank started as its own world of one: the launcher's PMI does not fit "
+                "this MPI",
+            )
+        return _proof(
+            RoadState.UNKNOWN, f"ranks 0 to {expected.num_ranks - 1} were due, {seen} reported"
+        )
+    if expected.num_ranks > 1 and len(evidence.nodes) < 2:
+        return _proof(
+            RoadState.WRONG,
+            f"both ranks ran on one node ({evidence.nodes[0]}): its memory was measured, "
+            "not a fabric",
+        )
+    return None
+
+
+def _evidence_is_whole(evidence: Evidence, expected: Expectation) -> RoadProof | None:
+    for node in evidence.nodes:
+        there = {sample.interface: sample for sample in evidence.samples if sample.node == node}
+        for rail in expected.rails:
+            if rail not in there:
+                return _proof(
+                    RoadState.UNKNOWN, f"no counters of {rail} on {node}: the road is not shown"
+                )
+        for sample in there.values():
+            if "tx_bytes" not in sample.before or "tx_bytes" not in sample.after:
+                return _proof(
+                    RoadState.UNKNOWN,
+                    f"counters of {sample.interface} on {node} were not read both before and "
+                    "after: the road is not shown",
+                )
+            if sample.moved("tx_bytes") < 0 or sample.moved("rx_bytes") < 0:
+                return _proof(
+                    RoadState.UNKNOWN,
+                    f"counters of {sample.interface} on {node} ran backwards (wrapped or reset "
+                    "during the run): the road is not shown",
+                )
+    return None
+
+
+def _sent(evidence: Evidence, node: str, rails: Sequence[str], counter: str = "tx_bytes") -> int:
+    return sum(
+        sample.moved(counter)
+        for sample in evidence.samples
+        if sample.node == node and sample.interface in rails
+    )
+
+
+def _due_by_node(evidence: Evidence, sent: tuple[int, int]) -> dict[str, int]:
+    """Return what each node was due to send: the first half of the ranks ``sent[0]``, and so on."""
+    by_rank = sorted(evidence.ranks, key=lambda rank: rank.rank)
+    half = max(1, len(by_rank) // 2)
+    due: dict[str, int] = {}
+    for amount, ranks in zip(sent, (by_rank[:half], by_rank[half:]), strict=True):
+        nodes = sorted({rank.node for rank in ranks})
+        for node in nodes:
+            due[node] = due.get(node, 0) + amount // len(nodes)
+    return due
+
+
+def _bytes_took_the_rails(evidence: Evidence, expected: Expectation) -> RoadProof | None:
+    for node, bytes_due in _due_by_node(evidence, expected.sent_bytes).items():
+        seen = _sent(evidence, node, expected.rails)
+        if seen < MIN_SHARE * bytes_due:
+            return _proof(RoadState.WRONG, _detour(evidence, expected, node, bytes_due, seen))
+    return None
+
+
+def _messages_took_the_rails(evidence: Evidence, expected: Expectation) -> RoadProof | None:
+    if expected.sent_messages is None:
+        return None
+    for node, due in _due_by_node(evidence, expected.sent_messages).items():
+        seen = _sent(evidence, node, expected.rails, "tx_packets")
+        if seen < MIN_SHARE * due:
+            return _proof(
+                RoadState.WRONG,
+                f"small messages took another road: {node} sent {due} messages one by one, "
+                f"{'+'.join(expected.rails)} sent only {seen} packets",
+            )
+    return None
+
+
+def _detour(evidence: Evidence, expected: Expectation, node: str, bytes_due: int, seen: int) -> str:
+    rails = "+".join(expected.rails)
+    others = {
+        sample.interface: sample.moved("tx_bytes")
+        for sample in evidence.samples
+        if sample.node == node and sample.interface not in expected.rails
+    }
+    took = max(others, key=others.__getitem__, default=None)
+    says = f"the benchmark says {node} sent {megabytes(bytes_due)}, {rails} sent {megabytes(seen)}"
+    if took is not None and others[took] >= (bytes_due - seen) / 2:
+        return f"traffic took another road: {says}, {took} sent {megabytes(others[took])}"
+    return f"traffic took another road: {says} and no other interface sent the rest"
+
+
+def _rails_shared(evidence: Evidence, expected: Expectation) -> RoadProof | None:
+    if len(expected.rails) < 2 or not expected.spread:
+        return None
+    for node in evidence.nodes:
+        total = _sent(evidence, node, expected.rails)
+        if total < SLACK_BYTES:
+            continue
+        for rail in expected.rails:
+            share = _sent(evidence, node, [rail]) / total
+            if share < MIN_RAIL_SHARE:
+                return _proof(
+                    RoadState.WRONG,
+                    f"{rail} carried {share:.1%} of {node}'s traffic: this is not a "
+                    f"{len(expected.rails)}-rail number",
+                )
+    return None
+
+
+def _quiet_or_disturbed(evidence: Evidence, expected: Expectation) -> RoadProof:
+    findings: list[str] = []
+    errors: list[str] = []
+    for sample in evidence.samples:
+        for counter in sorted(ERROR_COUNTERS | DROP_COUNTERS):
+            rise = sample.moved(counter)
+            if rise <= 0 or sample.interface not in expected.rails:
+                continue
+            text = f"{counter} of {sample.interface} on {sample.node} rose by {rise}"
+            (errors if counter in ERROR_COUNTERS else findings).append(text)
+    findings += _foreign_traffic(evidence, expected)
+    moved = {
+        f"{sample.node}:{sample.interface}": sample.moved("tx_bytes") for sample in evidence.samples
+    }
+    if errors:
+        return RoadProof(
+            state=RoadState.DISTURBED,
+            reason="; ".join(errors),
+            findings=tuple(findings),
+            moved_bytes=moved,
+        )
+    seen = ", ".join(
+        f"{node} sent {megabytes(_sent(evidence, node, expected.rails))}" for node in evidence.nodes
+    )
+    return RoadProof(
+        state=RoadState.PROVEN,
+        reason=f"over {'+'.join(expected.rails)} {seen}",
+        findings=tuple(findings),
+        moved_bytes=moved,
+    )
+
+
+def _foreign_traffic(evidence: Evidence, expected: Expectation) -> list[str]:
+    due = sum(expected.sent_bytes)
+    seen = sum(_sent(evidence, node, expected.rails) for node in evidence.nodes)
+    if seen <= MAX_SHARE * due + SLACK_BYTES:
+        return []
+    text = f"the rails carried {megabytes(seen)} where the benchmark moved {megabytes(due)}"
+    return [f"{text}: other traffic ran beside it"]
+
+
+def megabytes(count: int) -> str:
+    """Return bytes in MB (10^6) for a person, with one decimal."""
+    return f"{count / 1e6:.1f} MB"
+
+
+def _proof(state: RoadState, reason: str) -> RoadProof:
+    return RoadProof(state=state, reason=reason)

@@ -1,0 +1,346 @@
+"""Read a site folder into one frozen object, or say in one line what is wrong with it."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from fabricproof.errors import ConfigError, FabricproofError, InputMissingError
+from fabricproof.fabric import Fabric, find_link, find_slot
+from fabricproof.reference import Reference, from_text
+from fabricproof.site.locate import line_of, positions
+from fabricproof.site.schema import (
+    FabricFile,
+    FabricSpec,
+    PartitionSpec,
+    ReferenceFile,
+    ReferenceSpec,
+    SiteFile,
+    SiteSpec,
+    StackSpec,
+)
+
+_File = TypeVar("_File", bound=BaseModel)
+
+#: overrides the folder that holds one folder per site
+SITES_VARIABLE = "FABRICPROOF_SITES"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """One site, validated: every name that one file mentions is defined in another."""
+
+    folder: Path
+    spec: SiteSpec
+    partitions: tuple[PartitionSpec, ...]
+    stacks: tuple[StackSpec, ...]
+    fabrics: tuple[FabricSpec, ...]
+    references: tuple[ReferenceSpec, ...]
+    reframe: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The site's name, which is ReFrame's system name."""
+        return self.spec.name
+
+    def partition(self, name: str) -> PartitionSpec:
+        """Return partition ``name`` or say which there are."""
+        return _named(self.partitions, name, "partition", self.folder / "site.toml")
+
+    def stack(self, name: str) -> StackSpec:
+        """Return stack ``name`` or say which there are."""
+        return _named(self.stacks, name, "stack", self.folder / "site.toml")
+
+    def fabric_spec(self, name: str) -> FabricSpec:
+        """Return the declaration of fabric ``name`` or say which there are."""
+        return _named(self.fabrics, name, "fabric", self.folder / "fabric.toml")
+
+    def fabric(self, name: str, rails: Iterable[str] = ()) -> Fabric:
+        """Return the physics of fabric ``name`` over ``rails`` (interfaces; none: the first).
+
+        The rails' own links and slots count: over unlike rails the slowest one is taken for each,
+        which is what striping in equal shares delivers.
+        """
+        return build_fabric(self.fabric_spec(name), tuple(rails))
+
+    def references_for(
+        self, *, fabric: str, suite: str, program: str, stack: str, num_rails: int
+    ) -> dict[str, Reference]:
+        """Return the site's references that apply, by quantity; the most specific one wins."""
+        asked = {"suite": suite, "program": program, "stack": stack, "num_rails": num_rails}
+        chosen: dict[str, tuple[int, ReferenceSpec]] = {}
+        for spec in self.references:
+            if spec.fabric != fabric:
+                continue
+            stated = {key: getattr(spec, key) for key in asked if getattr(spec, key) is not None}
+            if any(asked[key] != value for key, value in stated.items()):
+                continue
+            if len(stated) >= chosen.get(spec.quantity, (-1, spec))[0]:
+                chosen[spec.quantity] = (len(stated), spec)
+        return {quantity: to_reference(spec) for quantity, (_, spec) in chosen.items()}
+
+
+def to_reference(spec: ReferenceSpec) -> Reference:
+    """Return the reference record of one line of ``references.toml``."""
+    return from_text(
+        f"{spec.quantity}={spec.value}", tolerance=spec.tolerance, origin=f"site ({spec.origin})"
+    )[1]
+
+
+_Item = TypeVar("_Item", PartitionSpec, StackSpec, FabricSpec)
+
+
+def _named(items: Iterable[_Item], name: str, kind: str, source: Path) -> _Item:
+    known = []
+    for item in items:
+        if item.name == name:
+            return item
+        known.append(item.name)
+    raise ConfigError(
+        f"unknown {kind}", source=str(source), expected=f"one of {', '.join(known)}", got=repr(name)
+    )
+
+
+def build_fabric(spec: FabricSpec, rails: tuple[str, ...]) -> Fabric:
+    """Return the physics of a declared fabric over the named rails.
+
+    Raises:
+        ConfigError: an unknown rail, link, slot, protocol, MTU or MaxPayload.
+    """
+    by_name = {rail.interface: rail for rail in spec.rails}
+    unknown = [rail for rail in rails if rail not in by_name]
+    if unknown:
+        raise ConfigError(
+            f"fabric {spec.name!r} has no such rail",
+            expected=f"one of {', '.join(by_name)}",
+            got=repr(unknown[0]),
+        )
+    chosen = [by_name[name] for name in rails] or [spec.rails[0]]
+    link = min((find_link(rail.link or spec.link) for rail in chosen), key=_rate)
+    slots = [find_slot(text) for rail in chosen if (text := rail.pcie or spec.pcie)]
+    payloads = [each for rail in chosen if (each := rail.max_payload_bytes)]
+    return Fabric(
+        link=link,
+        protocol=spec.protocol,
+        mtu=spec.mtu,
+        slot=min(slots, key=lambda slot: slot.raw_mb_s) if slots else None,
+        max_payload_bytes=min(payloads) if payloads else spec.max_payload_bytes,
+        num_rails=len(chosen),
+        rails_share_slot=spec.rails_share_slot,
+        flow_limit_gbit_s=spec.flow_limit_gbit_s,
+        capability_mb_s=spec.capability_gbit_s * 125 if spec.capability_gbit_s else None,
+    )
+
+
+def _rate(link: Any) -> float:
+    return float(link.data_rate_gbit_s)
+
+
+def sites_root() -> Path:
+    """Return the folder that holds one folder per site."""
+    chosen = os.environ.get(SITES_VARIABLE)
+    if chosen:
+        return Path(chosen)
+    return Path(__file__).resolve().parents[3] / "site-configs"
+
+
+def site_folders() -> list[Path]:
+    """Return the site folders there are, sorted by name."""
+    root = sites_root()
+    if not root.is_dir():
+        return []
+    return sorted(path.parent for path in root.glob("*/site.toml"))
+
+
+def load_site(name_or_folder: str) -> Site:
+    """Load and validate a site by name or folder.
+
+    Raises:
+        InputMissingError: no such site; the message lists those there are.
+        ConfigError: a file is wrong; the message has file, line, expected and found.
+    """
+    folder = Path(name_or_folder)
+    if not (folder / "site.toml").is_file():
+        folder = sites_root() / name_or_folder
+    if not (folder / "site.toml").is_file():
+        known = ", ".join(path.name for path in site_folders()) or "none"
+        raise InputMissingError(
+            "no such site",
+            expected=f"a folder with a site.toml, or one of: {known}",
+            got=repr(name_or_folder),
+        )
+    main, main_lines = _load(folder / "site.toml", SiteFile)
+    fabric, fabric_lines = _load(folder / "fabric.toml", FabricFile)
+    references: list[ReferenceSpec] = []
+    if (folder / "references.toml").is_file():
+        references = _load_references(folder / "references.toml", fabric, main)
+    site = Site(
+        folder=folder,
+        spec=main.site,
+        partitions=tuple(main.partitions),
+        stacks=tuple(main.stacks),
+        fabrics=tuple(fabric.fabrics),
+        references=tuple(references),
+        reframe=dict(main.reframe),
+    )
+    _check_unique(folder / "site.toml", main_lines, {"partitions": main.partitions})
+    _check_unique(folder / "site.toml", main_lines, {"stacks": main.stacks})
+    _check_unique(folder / "fabric.toml", fabric_lines, {"fabrics": fabric.fabrics})
+    _check_names(folder / "site.toml", main, main_lines, site)
+    _check_physics(folder / "fabric.toml", fabric, fabric_lines)
+    return site
+
+
+_Lines = dict[tuple[str | int, ...], int]
+
+
+def _load(path: Path, model: type[_File]) -> tuple[_File, _Lines]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputMissingError(
+            f"cannot read: {error.strerror}", source=str(path), expected="a site file"
+        ) from None
+    except UnicodeDecodeError as error:
+        raise ConfigError("not UTF-8 text", source=str(path), got=error.reason) from None
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"not valid TOML: {error}", source=str(path)) from None
+    lines = positions(text)
+    try:
+        return model.model_validate(data), lines
+    except ValidationError as error:
+        raise _first_complaint(path, error, lines, model) from None
+
+
+def _first_complaint(
+    path: Path, error: ValidationError, lines: _Lines, model: type[BaseModel]
+) -> ConfigError:
+    first = error.errors()[0]
+    where = tuple(first["loc"])
+    label = ".".join(str(part) for part in where)
+    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+    if first["type"] == "extra_forbidden":
+        return ConfigError(
+            f"unknown key {label!r}{more}",
+            source=str(path),
+            line=line_of(where, lines),
+            expected=f"one of {', '.join(_keys_at(model, where))}",
+            got=repr(where[-1]),
+        )
+    got = None if first["type"] == "missing" else repr(first["input"])
+    return ConfigError(
+        f"wrong value of {label!r}{more}" if got else f"missing key {label!r}{more}",
+        source=str(path),
+        line=line_of(where, lines),
+        expected=first["msg"].removeprefix("Input should be ").removeprefix("Value error, "),
+        got=got,
+    )
+
+
+def _keys_at(model: type[BaseModel], where: tuple[str | int, ...]) -> list[str]:
+    """Return the keys that the table around ``where`` may have."""
+    current: Any = model
+    for part in where[:-1]:
+        if isinstance(part, int):
+            continue
+        annotation = current.model_fields[part].annotation
+        inner = getattr(annotation, "__args__", (annotation,))
+        current = next(
+            (each for each in inner if isinstance(each, type) and issubclass(each, BaseModel)),
+            annotation,
+        )
+    return sorted(current.model_fields)
+
+
+def _load_references(path: Path, fabric: FabricFile, main: SiteFile) -> list[ReferenceSpec]:
+    loaded, lines = _load(path, ReferenceFile)
+    known = {
+        "fabric": {each.name for each in fabric.fabrics},
+        "stack": {each.name for each in main.stacks},
+    }
+    for index, spec in enumerate(loaded.references):
+        for key, names in known.items():
+            value = getattr(spec, key)
+            if value is not None and value not in names:
+                raise ConfigError(
+                    f"unknown {key}",
+                    source=str(path),
+                    line=line_of(("references", index, key), lines),
+                    expected=f"one of {', '.join(sorted(names))}",
+                    got=repr(value),
+                )
+        try:
+            to_reference(spec)
+        except FabricproofError as error:
+            raise ConfigError(
+                error.problem,
+                source=str(path),
+                line=line_of(("references", index, "value"), lines),
+                expected=error.expected,
+                got=error.got,
+            ) from None
+    return list(loaded.references)
+
+
+def _check_unique(path: Path, lines: _Lines, tables: dict[str, Any]) -> None:
+    for table, items in tables.items():
+        seen: set[str] = set()
+        for index, item in enumerate(items):
+            if item.name in seen:
+                raise ConfigError(
+                    f"two {table} share the name {item.name!r}",
+                    source=str(path),
+                    line=line_of((table, index, "name"), lines),
+                    expected="unique names",
+                )
+            seen.add(item.name)
+
+
+def _check_names(path: Path, main: SiteFile, lines: _Lines, site: Site) -> None:
+    known = {
+        "stacks": {each.name for each in main.stacks},
+        "fabrics": {each.name for each in site.fabrics},
+    }
+    for index, partition in enumerate(main.partitions):
+        for key, names in known.items():
+            for name in getattr(partition, key):
+                if name not in names:
+                    raise ConfigError(
+                        f"partition {partition.name!r} names an unknown {key.rstrip('s')}",
+                        source=str(path),
+                        line=line_of(("partitions", index, key), lines),
+                        expected=f"one of {', '.join(sorted(names))}",
+                        got=repr(name),
+                    )
+
+
+def _check_physics(path: Path, file: FabricFile, lines: _Lines) -> None:
+    for index, spec in enumerate(file.fabrics):
+        try:
+            build_fabric(spec, tuple(rail.interface for rail in spec.rails))
+        except FabricproofError as error:
+            raise ConfigError(
+                f"fabric {spec.name!r}: {error.problem}",
+                source=str(path),
+                line=line_of(("fabrics", index, _guilty_key(spec, error)), lines),
+                expected=error.expected,
+                got=error.got,
+                next_step=error.next_step,
+            ) from None
+
+
+def _guilty_key(spec: FabricSpec, error: FabricproofError) -> str:
+    """Return which key of the fabric an error of the physics speaks of."""
+    got = (error.got or "").strip("'\"")
+    for key in ("link", "protocol", "mtu", "pcie", "max_payload_bytes"):
+        if str(getattr(spec, key)) == got:
+            return key
+    return "link"

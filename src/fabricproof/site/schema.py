@@ -1,0 +1,135 @@
+"""The shape of a site's files, as pydantic models: what may stand there, with ranges and words.
+
+``site.toml`` says partitions and stacks, ``fabric.toml`` the networks, ``references.toml`` what
+the site expects beyond physics.  Unknown keys are refused: a typo must not become a default.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=False)
+
+
+class RailSpec(_Model):
+    """One rail: the interface or HCA port that carries it, by the same name on every node.
+
+    ``pcie`` and ``link`` override the fabric's where this rail sits in another slot or on another
+    kind of link (Gordon's rail 1 sits in a Gen2 riser).
+    """
+
+    interface: Annotated[str, Field(min_length=1)]
+    link: str | None = None
+    pcie: str | None = None
+    max_payload_bytes: int | None = None
+
+
+class FabricSpec(_Model):
+    """One network under one manager, as the site declares it."""
+
+    name: Name
+    link: str
+    protocol: str | None = None
+    mtu: int | None = None
+    pcie: str | None = None
+    max_payload_bytes: int | None = None
+    rails: Annotated[list[RailSpec], Field(min_length=1)]
+    rails_share_slot: bool = False
+    flow_limit_gbit_s: Positive | None = None
+    capability_gbit_s: Positive | None = None
+    """What the hosts are known to drive (one core's TCP), declared, in Gb/s."""
+    transport: str | None = None
+    """For InfiniBand and RoCE: ``ucx`` or ``libfabric`` where the stack has both."""
+    description: str = ""
+
+
+class FabricFile(_Model):
+    """``fabric.toml``."""
+
+    fabrics: Annotated[list[FabricSpec], Field(min_length=1)]
+
+
+class StackSpec(_Model):
+    """One MPI stack: how it is loaded, started and told where its programs are."""
+
+    name: Name
+    family: Literal["openmpi", "mpich", "intelmpi", "mvapich"]
+    version: str
+    modules: list[str] = Field(default_factory=list)
+    launcher: Name = "srun"
+    launcher_options: list[str] = Field(default_factory=list)
+    environment: dict[str, str] = Field(default_factory=dict)
+    suites: dict[str, str] = Field(default_factory=dict)
+    """suite (``osu``, ``osu-mpi4py``, ``imb``) -> folder of its programs, ``PATH`` where they are
+    found by name, or ``provisioned`` for the stacks of ``fabricproof stack install``."""
+    provisioned: bool = False
+    """Installed by ``fabricproof stack install`` rather than by the site."""
+
+
+class PartitionSpec(_Model):
+    """One partition, as in Slurm and ReFrame."""
+
+    name: Name
+    scheduler: Literal["slurm", "squeue", "local", "pbs", "flux", "lsf"] = "slurm"
+    launcher: str = "srun"
+    access: list[str] = Field(default_factory=list)
+    fabrics: Annotated[list[Name], Field(min_length=1)]
+    stacks: Annotated[list[Name], Field(min_length=1)]
+    max_jobs: Annotated[int, Field(ge=1, le=1000)] = 8
+    leg_seconds: Annotated[float, Field(gt=0, le=600)] = 2.0
+    """Time budget of one measurement (one program over one road), in seconds."""
+    job_minutes: Annotated[int, Field(ge=1, le=1440)] = 10
+    queue_minutes: Annotated[int, Field(ge=1, le=10080)] = 60
+    """How long a job may wait in the queue before it counts as MISSING."""
+    max_message_size: str = "4MiB"
+    same_node: bool = False
+    """Both ranks on one node on purpose (site ``local``): no fabric is proven there."""
+
+
+class SiteSpec(_Model):
+    """The ``[site]`` table."""
+
+    name: Name
+    description: str = ""
+    hostnames: list[str] = Field(default_factory=list)
+    modules_system: Literal["lmod", "tmod4", "tmod", "nomod", "spack"] = "lmod"
+    module_paths: list[str] = Field(default_factory=list)
+    tolerance: Annotated[float, Field(ge=0, lt=1)] = 0.10
+
+
+class SiteFile(_Model):
+    """``site.toml``."""
+
+    site: SiteSpec
+    partitions: Annotated[list[PartitionSpec], Field(min_length=1)]
+    stacks: Annotated[list[StackSpec], Field(min_length=1)]
+    reframe: dict[str, object] = Field(default_factory=dict)
+
+
+class ReferenceSpec(_Model):
+    """One expectation of the site: a quantity, where it holds, and why we believe it."""
+
+    quantity: Annotated[
+        str, StringConstraints(pattern=r"^(bandwidth|latency)(_\d+(B|KiB|MiB|GiB))?$")
+    ]
+    value: str
+    tolerance: Annotated[float, Field(ge=0, le=10)] | None = None
+    fabric: Name
+    suite: str | None = None
+    program: str | None = None
+    stack: Name | None = None
+    num_rails: Annotated[int, Field(ge=1)] | None = None
+    origin: Annotated[str, Field(min_length=1)]
+
+
+class ReferenceFile(_Model):
+    """``references.toml``."""
+
+    references: list[ReferenceSpec] = Field(default_factory=list)
