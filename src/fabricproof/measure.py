@@ -35,6 +35,18 @@ COLUMNS: Mapping[str, str] = MappingProxyType(
         "pure_communication_us": "us",
         "overlap_percent": "%",
         "iterations": "",
+        "bandwidth_p50_mb_s": "MB/s",
+        "bandwidth_p90_mb_s": "MB/s",
+        "bandwidth_p99_mb_s": "MB/s",
+        "pure_communication_min_us": "us",
+        "pure_communication_max_us": "us",
+        "transmit_size": "B",
+        "num_processes": "",
+        "num_streams": "",
+        "startup_min_ms": "ms",
+        "startup_max_ms": "ms",
+        "startup_avg_ms": "ms",
+        "defects": "",
     }
 )
 

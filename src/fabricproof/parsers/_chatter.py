@@ -1,0 +1,84 @@
+"""What else stands in a job's output: harmless chatter, and the news that the job died.
+
+Anything may stand between two rows as long as it cannot be a piece of a row.  A line that could
+be one is damage: guessing is how a shortened table becomes a green verdict.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from fabricproof.parsers._text import Section
+
+#: The job was killed or gave up.  Sources: Slurm's slurmstepd and srun messages, Open MPI's
+#: help-mpirun/help-mpi-api texts, Hydra's "BAD TERMINATION" banner, bash's job messages, MPICH's
+#: and Intel MPI's fatal error texts, the kernel's and cgroup's out-of-memory news.
+_DEATH = re.compile(
+    r"CANCELLED|DUE TO (?:TIME LIMIT|NODE FAILURE|PREEMPTION|JOB REQUEUE)"
+    r"|srun: (?:error: .*task|Job step aborted|Force Terminated|First task exited)"
+    r"|srun: error: .*(?:failed|Timed out|Unable|Aborting)"
+    r"|^\s*(?:Killed|Terminated|Aborted|Segmentation fault|Bus error|Floating point exception)\b"
+    r"|(?:mpirun|mpiexec|prterun|orterun|mpiexec\.hydra)\s+(?:noticed|detected|has exited)"
+    r"|BAD TERMINATION|KILLED BY SIGNAL|APPLICATION TERMINATED WITH"
+    r"|MPI_ABORT was invoked|MPI_Abort\(|MPI_ERRORS_ARE_FATAL|[Ff]atal error in|^Abort\(\d+\)"
+    r"|Process received signal|Caught signal|[Ss]egmentation [Ff]ault|SIG(?:KILL|SEGV|TERM|BUS)\b"
+    r"|(?:ORTE|PRTE) has lost communication|daemon .*unexpectedly"
+    r"|oom[-_]kill|[Oo]ut [Oo]f [Mm]emory|OUT_OF_MEMORY|Transport retry count exceeded"
+    r"|slurmstepd: error: .*(?:STEP|JOB|Exceeded)"
+)
+
+#: The program ended with a status other than 0.  After a failed validation this is expected.
+_EXITED = re.compile(
+    r"[Ee]xited with exit code|non-zero (?:exit )?status|non-zero exit code|exited with status"
+)
+
+#: Chatter that begins with a digit: dates, clock times, Open MPI's summaries.
+_DIGIT_CHATTER = re.compile(
+    r"\s*(?:\d+(?:[-/]\d+){2}|\d+:\d\d|\d+ more process|\d+ total process|\d+ slots)"
+)
+
+_ROW_START = re.compile(r"\s*[-+.]?\d")
+_ROW_INSIDE = re.compile(r"\d[ \t]{2,}\d+\.\d|\d[ \t]+\d+\.\d\d(?!\d)\s*$")
+
+
+def death(line: str) -> bool:
+    """Tell whether ``line`` says that the job was killed, crashed or ended badly."""
+    return _DEATH.search(line) is not None or _EXITED.search(line) is not None
+
+
+def is_exit_status(line: str) -> bool:
+    """Tell whether ``line`` reports nothing worse than an exit status other than 0."""
+    return _EXITED.search(line) is not None
+
+
+def is_row_like(line: str) -> bool:
+    """Tell whether ``line`` could be a row, a piece of one, or hide one."""
+    if _ROW_START.match(line):
+        return _DIGIT_CHATTER.match(line) is None
+    return _ROW_INSIDE.search(line) is not None
+
+
+def check_chatter(section: Section, index: int, expected: str) -> None:
+    """Accept the line at ``index`` as chatter.
+
+    Args:
+        section: the lines.
+        index: which of them.
+        expected: what a row looks like here, for the message.
+
+    Raises:
+        ParseError: the line could be a damaged row, or says that the job died.
+    """
+    line = section.lines[index]
+    if not line.strip():
+        return
+    if death(line):
+        raise section.error(index, "the job ended badly", expected="a run that ended well")
+    if is_row_like(line):
+        raise section.error(index, "damaged row", expected=expected)
+
+
+def first_death(lines: Iterable[str]) -> int | None:
+    """Return the index of the first line that says the job died, or None."""
+    return next((index for index, line in enumerate(lines) if death(line)), None)

@@ -1,0 +1,119 @@
+"""Find out which tools printed a text, cut it into their sections and have each one read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+from fabricproof.errors import ParseError
+from fabricproof.measure import Table
+from fabricproof.parsers import imb, iperf, iperf3, osu
+from fabricproof.parsers._chatter import first_death
+from fabricproof.parsers._text import Section, clean, shorten
+
+_Parser = Callable[[Section, Sequence[int] | None], tuple[Table, ...]]
+
+#: tool -> its parser.
+PARSERS: dict[str, _Parser] = {
+    "osu": osu.parse,
+    "imb": imb.parse,
+    "iperf3": iperf3.parse,
+    "iperf": iperf.parse,
+}
+
+#: How a section of each tool begins.  A column header stands here too: where its title was lost
+#: the table must be an error, not a part of the section before.
+_START = re.compile(
+    r"^[ \t#]*(?:"
+    r"(?P<osu>OSU [A-Z]|MPI [\w -]*Test[ \t]*$|Number of (?:Sender threads|forked processes in s)"
+    r"|Size[ \t]{2,}|Size \[B\]|(?:Avg Latency|Overall)\(us\))"
+    r"|(?P<imb>Intel\(R\) MPI Benchmarks|Benchmarking |bytes #repetitions|#bytes[ \t])"
+    r"|(?P<iperf3>iperf 3\.|Connecting to host |\{[ \t]*$)"
+    r"|(?P<iperf>Client connecting to |Server listening on )"
+    r")",
+    re.MULTILINE,
+)
+
+#: An OSU section that has come to its numbers.
+_HEADED = re.compile(
+    r"^[ \t#]*(?:Size\b|Avg Latency\(us\)|Overall\(us\)|nprocs:|This is a test|Uni-dir)",
+    re.MULTILINE,
+)
+
+
+def parse_text(
+    text: str, source: str = "<text>", *, expected_sizes: Sequence[int] | None = None
+) -> tuple[Table, ...]:
+    """Return every table in ``text``, in printed order.
+
+    Args:
+        text: what one or more benchmark programs printed, with whatever stood around it.
+        source: file or other origin, for messages and for the tables.
+        expected_sizes: the message sizes that the run asked for.  OSU prints no end marker, so
+            without them a table that was cut between two rows cannot be told from a shorter run.
+
+    Raises:
+        ParseError: no table at all, or a damaged one; see the parsers.
+    """
+    text = clean(text)
+    tables: list[Table] = []
+    for tool, section in _sections(text, source):
+        tables += PARSERS[tool](section, expected_sizes)
+    if tables:
+        return tuple(tables)
+    lines = text.split("\n")
+    at = first_death(lines) or 0
+    raise ParseError(
+        "no benchmark table",
+        source=source,
+        line=at + 1,
+        expected="the output of OSU, IMB, iperf3 or iperf",
+        got=repr(shorten(lines[at].strip())) if lines[at].strip() else "nothing of the kind",
+    )
+
+
+def _sections(text: str, source: str) -> Iterator[tuple[str, Section]]:
+    """Yield each tool's name with the lines that it printed."""
+    starts = list(_starts(text))
+    bounds = [*(start for _, start in starts[1:]), len(text)] if starts else []
+    number = 1
+    at = 0
+    for (tool, start), end in zip(starts, bounds, strict=True):
+        number += text.count("\n", at, start)
+        at = start
+        last = end == len(text)
+        body = text[start:end]
+        section = Section(
+            lines=body.removesuffix("\n").split("\n"),
+            first=number,
+            source=source,
+            ends_text=last and not body.endswith("\n"),
+        )
+        yield tool, section
+
+
+def _starts(text: str) -> Iterator[tuple[str, int]]:
+    """Yield the tool and the offset of each line that begins a section."""
+    current, opened = "", 0
+    for match in _START.finditer(text):
+        tool = match.lastgroup or ""
+        if tool == current and not _begins_again(tool, text[opened : match.start()], match[tool]):
+            continue
+        current, opened = tool, match.start()
+        yield tool, opened
+
+
+def _begins_again(tool: str, before: str, word: str) -> bool:
+    """Tell whether a section of a tool ends where ``word`` begins a line of the same tool.
+
+    Args:
+        tool: the tool.
+        before: what the open section holds so far.
+        word: how the line begins.
+    """
+    if tool == "imb":
+        return word.startswith("Intel")
+    if tool == "osu":
+        # osu_latency_mt prints thread counts above its title; osu_mbw_mr 7.2 its title twice.
+        return word.startswith(("OSU", "MPI", "Number")) and _HEADED.search(before) is not None
+    return True

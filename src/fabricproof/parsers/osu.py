@@ -1,0 +1,270 @@
+"""Read the output of the OSU Micro-Benchmarks (C, versions 5 to 7) and of their mpi4py ports.
+
+A section begins at a title and ends before the next one.  The title names the program, the
+column header is checked against the known names, every row must be whole, and sizes must double:
+a gap is a lost row.  OSU prints no end marker, so a table that was cut between two rows can only
+be told by the sizes that the run asked for, or by the news of the job's death.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from fabricproof.measure import Table
+from fabricproof.parsers._chatter import check_chatter, is_exit_status
+from fabricproof.parsers._osu_grammar import (
+    attributes_of,
+    columns_of,
+    is_header,
+    measures_bandwidth,
+    title_of,
+)
+from fabricproof.parsers._osu_varied import read_varied
+from fabricproof.parsers._rows import RowShape, check_expected_sizes, check_next_size, row_shape
+from fabricproof.parsers._text import Section
+
+_HELLO = re.compile(r"[ \t]*This is a test with (\d+) processes[ \t]*")
+_INIT = re.compile(r"[ \t]*nprocs: (\d+), min: (\d+) ms, max: (\d+) ms, avg: (\d+) ms[ \t]*")
+#: mpi/startup/osu_hello.c and osu_init.c: one sentence instead of a table.
+_STARTUP = {
+    "osu_hello": (_HELLO, ("num_processes",)),
+    "osu_init": (_INIT, ("num_processes", "startup_min_ms", "startup_max_ms", "startup_avg_ms")),
+}
+
+
+def parse(section: Section, expected_sizes: Sequence[int] | None = None) -> tuple[Table, ...]:
+    """Return the tables of one run of one OSU program.
+
+    Args:
+        section: lines from the program's title to the next title or the end of the text.
+        expected_sizes: the message sizes that the run asked for, where they are known.
+
+    Raises:
+        ParseError: the title or a column is unknown, a row is damaged or missing, there is no
+            row, or the text says that the job died.
+    """
+    blank, at = _read_title(section)
+    if blank.program in _STARTUP:
+        return (_read_startup(section, at, blank),)
+    tables: list[Table] = []
+    while True:
+        blank, at = _find_header(section, at, blank)
+        if blank.attributes.get("window_size") == "varied":
+            return read_varied(section, at, blank, expected_sizes)
+        columns = _columns(section, at, blank, tables)
+        table, at = _read_table(section, at, replace(blank, columns=columns), expected_sizes)
+        tables.append(table)
+        if at == len(section.lines):
+            return tuple(tables)
+
+
+def _read_title(section: Section) -> tuple[Table, int]:
+    """Return an empty table that knows its program, and the index after the title."""
+    attributes: dict[str, str | int | float] = {}
+    for index, line in enumerate(section.lines):
+        title = title_of(line)
+        if title is not None:
+            suite, program, version, accelerator = title
+            if accelerator:
+                attributes["accelerator"] = accelerator
+            table = Table(
+                suite=suite,
+                program=program,
+                version=version,
+                columns=(),
+                rows=(),
+                source=section.source,
+                line=section.first + index,
+                row_lines=(),
+                attributes=attributes,
+            )
+            return table, index + 1
+        found = attributes_of(line)
+        if "OSU" in line or is_header(line):
+            break
+        if not found:
+            check_chatter(section, index, "the title of a benchmark")
+        attributes.update(found)
+    else:
+        index = 0
+    raise section.error(
+        index, "not the title of a known OSU program", expected="'# OSU MPI ... Test v...'"
+    )
+
+
+def _read_startup(section: Section, at: int, blank: Table) -> Table:
+    pattern, columns = _STARTUP[blank.program]
+    found: Table | None = None
+    for index in range(at, len(section.lines)):
+        match = pattern.fullmatch(section.lines[index])
+        if match and found is None:
+            number = section.first + index
+            row = tuple(int(group) for group in match.groups())
+            found = replace(blank, columns=columns, rows=(row,), line=number, row_lines=(number,))
+        elif not attributes_of(section.lines[index]):
+            check_chatter(section, index, "one sentence with numbers")
+    if found is None:
+        raise section.error(0, "a run without result", expected="one sentence with numbers")
+    return found
+
+
+def _find_header(section: Section, at: int, blank: Table) -> tuple[Table, int]:
+    """Return ``blank`` with the attributes found on the way, and the header's index."""
+    attributes = dict(blank.attributes)
+    for index in range(at, len(section.lines)):
+        line = section.lines[index]
+        if is_header(line):
+            return replace(blank, attributes=attributes, line=section.first + index), index
+        found = attributes_of(line)
+        attributes.update(found)
+        if found.get("window_size") == "varied":
+            return replace(blank, attributes=attributes), index + 1
+        title = title_of(line)
+        # osu_mbw_mr 7.2 prints its title twice (HEADER, then print_header).
+        if title is not None and title[1] != blank.program:
+            raise section.error(index, f"no table of {blank.program}", expected="a column header")
+        if not found and title is None:
+            check_chatter(section, index, "a column header")
+    raise section.error(
+        blank.line - section.first,
+        "a table without column header",
+        expected=f"the column header of {blank.program}",
+    )
+
+
+def _columns(section: Section, header: int, blank: Table, before: list[Table]) -> tuple[str, ...]:
+    """Return the columns under the header at index ``header``.
+
+    The header of the bandwidth ports says "Latency [us]", copied from the latency port, while
+    the numbers under it are MB/s (mpi4py 4.1.2, demo/osu_bw.py and osu_bibw.py): there the title
+    decides.  Of several data types in one run, OSU 7.2 prints "Avg Latency(us)" above every table
+    but the first, whatever the program measures (osu_bw.c calls print_only_header of the
+    collectives): there the first header holds.
+    """
+    columns = columns_of(section, header)
+    if before:
+        if "datatype" not in blank.attributes:
+            raise section.error(header, "a second column header", expected="a row, or a new title")
+        return before[0].columns + (("validation",) if "validation" in columns else ())
+    bandwidth = measures_bandwidth(blank.program)
+    if blank.suite == "osu-mpi4py" and bandwidth:
+        return tuple("bandwidth_mb_s" if name == "latency_us" else name for name in columns)
+    if bandwidth != ("bandwidth_mb_s" in columns):
+        raise section.error(
+            header,
+            f"not the columns of {blank.program}",
+            expected="MB/s" if bandwidth else "a latency in us",
+        )
+    return columns
+
+
+def _read_table(
+    section: Section, header: int, blank: Table, expected_sizes: Sequence[int] | None
+) -> tuple[Table, int]:
+    """Return the table under the header, and the index where it ends."""
+    shape = row_shape(blank.columns)
+    found = _read_rows(section, header + 1, shape, blank)
+    if not found.rows:
+        raise section.error(header, "a table without rows", expected=shape.describe())
+    attributes = {**blank.attributes, **found.attributes}
+    table = replace(
+        blank,
+        columns=shape.columns,
+        rows=tuple(found.rows),
+        row_lines=tuple(found.row_lines),
+        attributes=attributes,
+    )
+    if "message_size" in shape.columns and not found.failed:
+        check_expected_sizes(
+            table.column("message_size"),
+            expected_sizes,
+            source=section.source,
+            line=table.row_lines[-1],
+        )
+    return table, found.end
+
+
+@dataclass(kw_only=True)
+class _Found:
+    """Rows as they are collected."""
+
+    rows: list[tuple[float, ...]] = field(default_factory=list)
+    row_lines: list[int] = field(default_factory=list)
+    failed: list[float] = field(default_factory=list)
+    attributes: dict[str, str | int | float] = field(default_factory=dict)
+    end: int = 0
+
+
+def _read_rows(section: Section, start: int, shape: RowShape, blank: Table) -> _Found:
+    """Collect rows until the section ends or the next table of the same run begins."""
+    found = _Found(end=len(section.lines))
+    match, read = shape.pattern.fullmatch, shape.read
+    sized = shape.columns[0] == "message_size"
+    before = -1.0
+    for index in range(start, len(section.lines)):
+        row = match(section.lines[index])
+        if row is None:
+            if _ends_rows(section, index, shape, found):
+                found.end = index
+                break
+            continue
+        numbers = read(row)
+        if not sized and found.rows:
+            raise section.error(index, "a second row", expected="one row, as there are no sizes")
+        if sized and numbers[0] != 2 * before:
+            _check_size(
+                section, index, before, numbers[0], {**blank.attributes, **found.attributes}
+            )
+        before = numbers[0]
+        found.rows.append(numbers)
+        found.row_lines.append(section.first + index)
+        if shape.verdict_at is not None and row[shape.verdict_at + 1] == "Fail":
+            found.failed.append(numbers[0])
+    _check_cut(section, shape, found)
+    if shape.verdict_at is not None:
+        found.attributes["validation"] = "Fail" if found.failed else "Pass"
+    return found
+
+
+def _ends_rows(section: Section, index: int, shape: RowShape, found: _Found) -> bool:
+    """Tell whether the next table of the same run begins at a line that is no row."""
+    line = section.lines[index]
+    if not line or line.isspace():
+        return False
+    if is_header(line):
+        return True
+    attributes = attributes_of(line)
+    if attributes:
+        if found.rows:
+            return True
+        found.attributes.update(attributes)
+        return False
+    if not (found.failed and is_exit_status(line)):
+        check_chatter(section, index, shape.describe())
+    return False
+
+
+def _check_size(
+    section: Section, index: int, before: float, size: float, attributes: Mapping[str, object]
+) -> None:
+    if before < 0:
+        return
+    # A data type of several bytes leaves out the sizes that hold no whole element.
+    of_bytes = attributes.get("datatype", "MPI_CHAR") == "MPI_CHAR"
+    if before == 0 and size > 1 and of_bytes:
+        raise section.error(index, "a row is missing", expected="message size 1")
+    check_next_size(section, index, int(before), int(size), steps=True)
+
+
+def _check_cut(section: Section, shape: RowShape, found: _Found) -> None:
+    """Refuse a last row that may have lost its end.
+
+    A number with two decimals is whole; a whole number at the end of a text without newline
+    could be the beginning of a longer one.
+    """
+    last = section.first + len(section.lines) - 1
+    whole_last = shape.ends_whole
+    if section.ends_text and whole_last and found.row_lines and found.row_lines[-1] == last:
+        raise section.error(len(section.lines) - 1, "cut row", expected="a newline at its end")
