@@ -7,7 +7,12 @@ from dataclasses import dataclass
 from fabricproof.errors import ConfigError
 from fabricproof.fabric._data import load_data
 from fabricproof.fabric.links import Link
-from fabricproof.fabric.protocols import Protocol, default_protocol, find_protocol
+from fabricproof.fabric.protocols import (
+    Protocol,
+    default_protocol,
+    find_protocol,
+    protocols_over,
+)
 from fabricproof.fabric.slots import Slot
 
 
@@ -77,6 +82,7 @@ class Fabric:
                 f"protocol {framing.name} does not run over {self.link.technology}",
                 expected=f"a link of {' or '.join(framing.technologies)}",
                 got=repr(self.link.name),
+                next_step=f"over this link: {', '.join(protocols_over(self.link.technology))}",
             )
         framing.check_mtu(self.mtu)
 

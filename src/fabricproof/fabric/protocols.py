@@ -163,6 +163,11 @@ def find_protocol(text: str) -> Protocol:
     )
 
 
+def protocols_over(technology: str) -> list[str]:
+    """Return the names of the protocols that run over links of that technology."""
+    return [name for name, row in known_protocols().items() if technology in row.technologies]
+
+
 def default_protocol(technology: str) -> Protocol:
     """Return what a link of that technology speaks unless told otherwise (Ethernet: TCP)."""
     for row in load_data("protocols")["protocols"]:
