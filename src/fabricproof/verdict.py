@@ -162,10 +162,10 @@ def _against(judgement: Judgement, value: float, reference: Reference) -> Judgem
     share = value / reference.value
     text = f"{share:.1%} of {reference.value:.5g} {reference.unit} ({reference.origin})"
     if reference.lower is not None and value < reference.lower:
-        reason = f"{text}, below the lower bound {reference.lower:.4g}"
+        reason = f"{text}, below the lower bound {reference.lower:.5g}"
         return replace(judgement, verdict=Verdict.FAIL, reason=reason)
     if reference.upper is not None and value > reference.upper:
-        reason = f"{text}, above the upper bound {reference.upper:.4g}"
+        reason = f"{text}, above the upper bound {reference.upper:.5g}"
         return replace(judgement, verdict=Verdict.FAIL, reason=reason)
     return replace(judgement, verdict=Verdict.PASS, reason=text)
 

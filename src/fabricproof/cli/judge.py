@@ -1,0 +1,240 @@
+"""``fabricproof judge``: a verdict on an output that somebody already has."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fabricproof.cli.fabric_options import fabric_from_options, fabric_options
+from fabricproof.cli.output import STATUSES, curve_summary, format_value, report_record
+from fabricproof.errors import ConfigError, InputMissingError
+from fabricproof.fabric import Fabric, bound
+from fabricproof.judge import judge_table
+from fabricproof.measure import Table, Verdict, worst
+from fabricproof.parsers import parse_text
+from fabricproof.reference import DEFAULT_TOLERANCE, Reference, from_text
+from fabricproof.semantics import meaning
+from fabricproof.units import parse_quantity
+from fabricproof.verdict import Report, Rules
+
+
+@click.command(name="judge")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@fabric_options(link_required=False)
+@click.option("--capability", metavar="RATE", help="What one process can drive: '25 Gb/s'.")
+@click.option(
+    "--reference",
+    "references",
+    multiple=True,
+    metavar="[QUANTITY=]VALUE",
+    help="What it should be: '3.4 GB/s', 'latency=60 us', 'bandwidth_4MiB=116 MB/s'. Repeatable.",
+)
+@click.option(
+    "--tolerance",
+    type=float,
+    metavar="FRACTION",
+    help=f"Allowed fraction off the reference (default {DEFAULT_TOLERANCE:g} for bandwidth).",
+)
+@click.option("--site", "site_name", metavar="S", help="Take fabric and references of this site.")
+@click.option("--partition", "partition_name", metavar="P", help="Partition of the site.")
+@click.option("--fabric", "fabric_name", metavar="F", help="Fabric of the site (default: first).")
+@click.option("--rail", "rail_names", multiple=True, metavar="NAME", help="Rails that were used.")
+@click.option("--stack", "stack_name", default="", metavar="NAME", help="MPI stack that ran it.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(
+    files: tuple[str, ...],
+    capability: str | None,
+    references: tuple[str, ...],
+    tolerance: float | None,
+    site_name: str | None,
+    partition_name: str | None,
+    fabric_name: str | None,
+    rail_names: tuple[str, ...],
+    stack_name: str,
+    as_json: bool,
+    **fabric: Any,
+) -> None:
+    r"""Give a verdict on benchmark outputs, without a cluster.
+
+    FILE is the output of an OSU, IMB, iperf3 or iperf run ('-' for standard input), or a .toml
+    file of published numbers (docs/how-to-read-a-verdict.md).
+
+    \b
+    fabricproof judge osu_bw.out --link 'FDR 4x' --pcie 3.0x8
+    fabricproof judge pingpong.out --link 1GbE --mtu 1500 --reference 'latency=60 us'
+    fabricproof judge osu_bw.out --site vcluster --partition compute --rail rail0
+
+    The exit status is 0 only for PASS: 1 FAIL, 3 INVALID, 5 UNJUDGED.
+    """
+    stated = _stated_fabric(fabric, capability)
+    given = _given_references(references, tolerance)
+    site = None
+    if site_name is not None:
+        site = _SiteChoice(
+            name=site_name,
+            partition=partition_name,
+            fabric=fabric_name,
+            rails=rail_names,
+            stack=stack_name,
+        )
+    outcomes: list[tuple[str, str, Report]] = []
+    for name in files:
+        if name.endswith(".toml"):
+            outcomes.append((name, "published", _judge_published(name, stated, given, tolerance)))
+            continue
+        for table in parse_text(_read(name), name):
+            rules = _rules(table, stated, given, tolerance)
+            if site is not None:
+                rules = site.rules(table, rules)
+            outcomes.append((name, table.program, judge_table(table, rules)))
+    verdict = worst([report.verdict for _, _, report in outcomes])
+    if as_json:
+        click.echo(json.dumps(_record(outcomes, verdict.value), indent=2))
+    else:
+        for name, program, report in outcomes:
+            _print(name, program, report)
+    sys.exit(int(STATUSES[verdict]))
+
+
+def _stated_fabric(options: dict[str, Any], capability: str | None) -> Fabric | None:
+    if options["link"] is None:
+        idle = {"rails": 1, "flows": 1, "share_slot": False, "bidirectional": False}
+        stray = [key for key, value in options.items() if value != idle.get(key)]
+        if stray or capability is not None:
+            option = stray[0] if stray else "capability"
+            raise ConfigError(
+                f"--{option.replace('_', '-')} says nothing without the link",
+                expected="--link NAME beside it",
+            )
+        return None
+    fabric = fabric_from_options(**options)
+    if capability is not None:
+        return replace(fabric, capability_mb_s=parse_quantity(capability, "MB/s"))
+    return fabric
+
+
+def _given_references(texts: tuple[str, ...], tolerance: float | None) -> dict[str, Reference]:
+    return dict(from_text(text, tolerance=tolerance, origin="--reference") for text in texts)
+
+
+def _read(name: str) -> str:
+    try:
+        if name == "-":
+            return sys.stdin.buffer.read().decode("utf-8", errors="replace")
+        return Path(name).read_bytes().decode("utf-8", errors="replace")
+    except OSError as error:
+        raise InputMissingError(
+            f"cannot read: {error.strerror}", source=name, expected="a benchmark output"
+        ) from None
+
+
+def _rules(
+    table: Table, fabric: Fabric | None, given: dict[str, Reference], tolerance: float | None
+) -> Rules:
+    return Rules(
+        fabric=fabric,
+        references=_check_against_ceiling(table, fabric, given),
+        tolerance=DEFAULT_TOLERANCE if tolerance is None else tolerance,
+    )
+
+
+def _check_against_ceiling(
+    table: Table, fabric: Fabric | None, given: dict[str, Reference]
+) -> dict[str, Reference]:
+    """Refuse a reference that physics forbids: nothing could ever pass it."""
+    if fabric is None:
+        return given
+    both = meaning(table.suite, table.program).bidirectional
+    limit = bound(replace(fabric, bidirectional=both)).high_mb_s
+    for name, reference in given.items():
+        if reference.lower is not None and reference.lower > limit:
+            raise ConfigError(
+                f"the reference of {name} is above the ceiling",
+                expected=f"at most {limit:.0f} MB/s",
+                got=f"{reference.value:g} MB/s",
+                next_step="check --link, --rails and --pcie, or the reference",
+            )
+    return given
+
+
+@dataclass(frozen=True, kw_only=True)
+class _SiteChoice:
+    """Which site, and where in it, the output was measured."""
+
+    name: str
+    partition: str | None
+    fabric: str | None
+    rails: tuple[str, ...]
+    stack: str
+
+    def rules(self, table: Table, rules: Rules) -> Rules:
+        """Return ``rules`` with the site's fabric and references under what was given."""
+        from fabricproof.site import load_site  # noqa: PLC0415 - slow, and seldom needed
+
+        site = load_site(self.name)
+        partition = site.partition(self.partition) if self.partition else site.partitions[0]
+        fabric = self.fabric or partition.fabrics[0]
+        rails = self.rails or (site.fabric_spec(fabric).rails[0].interface,)
+        references = site.references_for(
+            fabric=fabric,
+            suite=table.suite,
+            program=table.program,
+            stack=self.stack,
+            num_rails=len(rails),
+        )
+        return replace(
+            rules,
+            fabric=rules.fabric or site.fabric(fabric, rails),
+            references={**references, **rules.references},
+        )
+
+
+def _judge_published(
+    name: str, stated: Fabric | None, given: dict[str, Reference], tolerance: float | None
+) -> Report:
+    from fabricproof.published import (  # noqa: PLC0415 - slow to import, needed here only
+        judge_published,
+        load_published,
+    )
+
+    if not Path(name).is_file():
+        raise InputMissingError("cannot read: no such file", source=name)
+    published = load_published(Path(name))
+    if stated is None and published.fabric is not None:
+        facts = published.fabric.model_dump()
+        capability = facts.pop("capability")
+        stated = _stated_fabric({**facts, "bidirectional": False}, capability)
+    rules = Rules(
+        fabric=stated,
+        references=given,
+        tolerance=DEFAULT_TOLERANCE if tolerance is None else tolerance,
+    )
+    return judge_published(published, stated, rules)
+
+
+def _record(outcomes: list[tuple[str, str, Report]], verdict: str) -> dict[str, Any]:
+    quantities = [
+        {**record, "program": program, "source": name}
+        for name, program, report in outcomes
+        for record in report_record(report)["quantities"]
+    ]
+    findings = [finding for _, _, report in outcomes for finding in report.findings]
+    return {"verdict": verdict, "quantities": quantities, "findings": findings}
+
+
+def _print(name: str, program: str, report: Report) -> None:
+    click.echo(f"{name}: {program}: {report.verdict}")
+    for judgement in report.quantities:
+        if judgement.named or judgement.verdict is Verdict.INVALID:
+            value = format_value(judgement.value, judgement.unit)
+            line = f"{judgement.verdict:<9}{judgement.name:<18}{value:>14}  {judgement.reason}"
+            click.echo(f"  {line}")
+    for text in curve_summary(report.quantities):
+        click.echo(f"  {text}")
+    for finding in report.findings:
+        click.echo(f"  note     {finding}")
