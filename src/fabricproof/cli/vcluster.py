@@ -1,0 +1,241 @@
+"""``fabricproof vcluster``: a virtual Slurm cluster on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable
+from typing import NoReturn
+
+import click
+
+from fabricproof.vcluster import cluster, outside, service
+from fabricproof.vcluster.paths import Paths
+from fabricproof.vcluster.plan import Wishes, parse_rate
+
+DEFAULT_NAME = "vcluster"
+
+_name = click.option(
+    "--name", default=DEFAULT_NAME, show_default=True, help="Which cluster of this machine."
+)
+_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+
+
+@click.group("vcluster")
+def command() -> None:
+    r"""A virtual Slurm cluster on this machine.
+
+    Real munge, slurmctld, slurmdbd with MariaDB, and one slurmd per node; each node is a set of
+    namespaces with a management interface and rails whose line rate is kept by the kernel.
+    Needs root.  Nothing touches the machine's own network.
+
+    \b
+    fabricproof vcluster up
+    eval "$(fabricproof vcluster env)"
+    srun -N4 hostname
+    fabricproof vcluster down
+    """
+
+
+class _Progress:
+    """Tell each phase as it begins and how long it took: a line each, or one live line."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        from rich.console import Console  # noqa: PLC0415 - slow, and only progress needs it
+
+        self._console = Console(stderr=True, quiet=quiet, highlight=False)
+        self._status = self._console.status("") if self._console.is_terminal else None
+        self._phase: str | None = None
+        self._since = self.begin = time.monotonic()
+
+    def __enter__(self) -> Callable[[str], None]:
+        if self._status:
+            self._status.start()
+        return self._next
+
+    def _next(self, phase: str) -> None:
+        self._end_phase()
+        self._phase, self._since = phase, time.monotonic()
+        if self._status:
+            self._status.update(phase)
+
+    def _end_phase(self) -> None:
+        if self._phase:
+            self._console.print(f"{time.monotonic() - self._since:6.2f} s  {self._phase}")
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None:
+            self._end_phase()
+        if self._status:
+            self._status.stop()
+
+
+def _interrupt(*_: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def _rates(texts: tuple[str, ...]) -> dict[int, int]:
+    found = {}
+    for text in texts:
+        rail, mark, rate = text.partition("=")
+        if not mark or not rail.isdigit():
+            raise click.BadParameter(f"{text!r}: expected RAIL=RATE, as 1=200mbit")
+        found[int(rail)] = parse_rate(rate)
+    return found
+
+
+@command.command("up")
+@_name
+@click.option("--nodes", type=int, help="Compute nodes, 2 to 64.  [default: 4]")
+@click.option("--rails", type=int, help="Rails of each node, 1 to 8.  [default: 2]")
+@click.option("--rate", help="Line rate of the rails.  [default: 400mbit]")
+@click.option("--rail-rate", multiple=True, help="Line rate of one rail, as 1=200mbit.")
+@click.option("--mtu", type=int, help="MTU of the rails in bytes.  [default: 1500]")
+@click.option("--flow-limit", help="Most that one TCP or UDP flow gets on a rail.")
+@click.option("--cpus", type=int, help="CPUs that Slurm gives away per node.  [default: 4]")
+@click.option(
+    "--share",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False),
+    help="A folder that every node must see at the same path; only needed below /tmp, /run and "
+    "/dev/shm, which each node has for itself.  The project's own folder is always seen.",
+)
+@_json
+def up(
+    name: str,
+    nodes: int | None,
+    rails: int | None,
+    rate: str | None,
+    rail_rate: tuple[str, ...],
+    mtu: int | None,
+    flow_limit: str | None,
+    cpus: int | None,
+    share: tuple[str, ...],
+    *,
+    as_json: bool,
+) -> None:
+    """Bring the cluster up, or repair it; at once when it is up already."""
+    wishes = Wishes(
+        nodes=nodes,
+        rails=rails,
+        rate_bit_s=parse_rate(rate) if rate else None,
+        rail_rates_bit_s=_rates(rail_rate),
+        mtu=mtu,
+        flow_limit_bit_s=parse_rate(flow_limit) if flow_limit else None,
+        cpus=cpus,
+        shares=share,
+    )
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
+    progress = _Progress(quiet=as_json)
+    with progress as report:
+        changed = service.ensure_up(name, wishes, report)
+    known = service.running(name)
+    took = time.monotonic() - progress.begin
+    paths = Paths(name)
+    if as_json:
+        facts = {"name": name, "changed": changed, "seconds": round(took, 3)}
+        click.echo(json.dumps({**facts, "env": str(paths.run / "env.sh"), "faults": known.faults}))
+        return
+    verb = f"is up after {took:.1f} s" if changed else "was up and is healthy"
+    click.echo(f"virtual cluster {name!r} {verb}: {service.describe(known.plan)}")
+    for place, text in known.faults.items():
+        click.echo(f"note: a fault is in place on {place}: {text}")
+    click.echo(f'next: eval "$(fabricproof vcluster env{_name_option(name)})"; srun -N2 hostname')
+
+
+def _name_option(name: str) -> str:
+    return "" if name == DEFAULT_NAME else f" --name {name}"
+
+
+@command.command("down")
+@_name
+def down(name: str) -> None:
+    """Take the cluster down; nothing of it is left."""
+    was_there = service.down(name)
+    click.echo(f"virtual cluster {name!r} {'is down' if was_there else 'was not up'}")
+
+
+@command.command("env")
+@_name
+def env(name: str) -> None:
+    r"""Print the shell lines with which Slurm's commands reach the cluster.
+
+    \b
+    eval "$(fabricproof vcluster env)"
+    """
+    service.running(name)
+    click.echo(outside.render_environment(Paths(name)), nl=False)
+
+
+@command.command("exec", context_settings={"ignore_unknown_options": True})
+@_name
+@click.argument("host")
+@click.argument("argv", nargs=-1, required=True, type=click.UNPROCESSED)
+def execute(name: str, host: str, argv: tuple[str, ...]) -> None:
+    r"""Run a command on HOST (vc1, vc2... or head), in this folder; its status is ours.
+
+    \b
+    fabricproof vcluster exec vc1 ip -br address
+    """
+    _enter(name, host, list(argv))
+
+
+@command.command("shell")
+@_name
+@click.argument("host", default="head")
+def shell(name: str, host: str) -> None:
+    """Open a shell on HOST (the head when none is given)."""
+    _enter(name, host, [os.environ.get("SHELL", "/bin/sh")])
+
+
+def _enter(name: str, host: str, argv: list[str]) -> NoReturn:
+    cluster.require_root()
+    space = service.space_of(service.running(name), host)
+    go = ["sh", "-c", 'cd "$1" 2>/dev/null || cd /; shift; exec "$@"', "sh", os.getcwd()]  # noqa: PTH109
+    environment = {**os.environ, "SLURM_CONF": str(Paths(name).slurm_conf)}
+    whole = [*space.enter(), *go, *argv]
+    os.execvpe(whole[0], whole, environment)  # noqa: S606 (the user's own command)
+
+
+@command.command("kill")
+@_name
+@click.argument("node")
+def kill(name: str, node: str) -> None:
+    """Let NODE die at once, as if its power had failed."""
+    service.kill(name, node)
+    click.echo(f"{node} is dead; Slurm sees it within some 15 s")
+
+
+@command.command("revive")
+@_name
+@click.argument("node")
+def revive(name: str, node: str) -> None:
+    """Boot NODE again, without its faults, and wait until Slurm uses it."""
+    service.revive(name, node)
+    click.echo(f"{node} is back")
+
+
+@command.command("fault")
+@_name
+@click.argument("node")
+@click.argument("interface")
+@click.option("--rate", help="Another line rate, as 100mbit.")
+@click.option("--down", "cut", is_flag=True, help="Pull the cable: no carrier.")
+@click.option("--clear", is_flag=True, help="Take the fault out again.")
+def fault(
+    name: str, node: str, interface: str, rate: str | None, *, cut: bool, clear: bool
+) -> None:
+    r"""Put a fault into INTERFACE (rail0, rail1...) of NODE, or take it out.
+
+    \b
+    fabricproof vcluster fault vc2 rail1 --rate 100mbit
+    fabricproof vcluster fault vc2 rail1 --clear
+    """
+    if [rate is not None, cut, clear].count(True) != 1:
+        raise click.UsageError("exactly one of --rate, --down and --clear is needed")
+    rate_bit_s = parse_rate(rate) if rate else None
+    service.fault(name, node, interface, rate_bit_s=rate_bit_s, cut=cut)
+    click.echo(f"{node} {interface}: {'healthy again' if clear else 'fault is in place'}")

@@ -1,0 +1,338 @@
+"""Bring a virtual cluster up, take it down, and repair it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from fabricproof.errors import NeedsPrivilegeError, UnavailableError
+from fabricproof.vcluster import daemons, network, node, outside, shaping, slurm_conf, state
+from fabricproof.vcluster.node import Space
+from fabricproof.vcluster.paths import Paths, failure_logs
+from fabricproof.vcluster.plan import Node, Plan, render_hosts
+from fabricproof.vcluster.processes import Process, end, in_namespaces, marked, process
+from fabricproof.vcluster.run import clean_environment, find_program, run
+from fabricproof.vcluster.state import State
+
+Report = Callable[[str], None]
+
+SWITCHES = "switches"
+HEAD = "head"
+_DAEMON_TIMEOUT_S = 30.0
+_NODES_TIMEOUT_S = 40.0
+_PROGRAMS = (
+    "ip",
+    "tc",
+    "unshare",
+    "nsenter",
+    "mount",
+    "munged",
+    "mariadbd",
+    "mariadb-install-db",
+    "slurmdbd",
+    "slurmctld",
+    "slurmd",
+    "srun",
+    "sinfo",
+)
+
+
+def require_machine() -> None:
+    """Refuse a machine on which no virtual cluster can be brought up.
+
+    Raises:
+        NeedsPrivilegeError: not root.
+        UnavailableError: programs are missing.
+    """
+    require_root()
+    missing = [program for program in _PROGRAMS if find_program(program) is None]
+    if missing:
+        raise UnavailableError(
+            f"programs are missing: {', '.join(missing)}", next_step="ci/bootstrap.sh packages"
+        )
+
+
+def require_root() -> None:
+    """Refuse anyone but root.
+
+    Raises:
+        NeedsPrivilegeError: not root; says what can be done without.
+    """
+    if os.geteuid() != 0:
+        raise NeedsPrivilegeError(
+            "the virtual cluster needs root, for namespaces and virtual networks",
+            next_step="sudo; without root this machine can still measure with the site 'local' "
+            "(two ranks, no Slurm)",
+        )
+
+
+def up(plan: Plan, report: Report) -> State:
+    """Build a cluster from nothing; what is left of a broken one is removed first.
+
+    The caller holds the lock.  Whatever goes wrong, Ctrl-C included, nothing is left behind.
+
+    Args:
+        plan: what to build.
+        report: called with each phase as it begins.
+
+    Raises:
+        UnavailableError: a namespace, a program or a daemon failed; its log is kept.
+    """
+    paths = Paths(plan.name)
+    clear(paths)
+    try:
+        return _build(plan, paths, report)
+    except BaseException as failure:
+        with _uninterrupted():
+            kept = _keep_logs(paths)
+            clear(paths)
+        if isinstance(failure, UnavailableError) and failure.source:
+            raise _with_kept_log(failure, kept) from None
+        raise
+
+
+def _build(plan: Plan, paths: Paths, report: Report) -> State:
+    report("configuration")
+    _write_configuration(plan, paths)
+    report("namespaces")
+    spaces = _start_spaces(plan, paths)
+    report("switches, cables and rails")
+    _wire_all(plan, spaces)
+    report("munged on every node, MariaDB")
+    _start_munge_and_database(plan, paths, spaces)
+    report("slurmdbd")
+    _serve(daemons.slurmdbd(paths), spaces[HEAD])
+    report("slurmctld")
+    _serve(daemons.slurmctld(paths), spaces[HEAD])
+    report("slurmd on every node")
+    outside.write_wrappers(paths, spaces[HEAD])
+    (paths.run / "env.sh").write_text(outside.render_environment(paths))
+    for compute in plan.nodes:
+        daemons.slurmd(paths, compute.name).start(spaces[compute.name])
+    wait_for_nodes(paths, spaces, plan.nodes)
+    report("first job")
+    first_job(paths, plan)
+    built = State(plan=plan, spaces=spaces, complete=True)
+    state.save(paths, built)
+    return built
+
+
+def _write_configuration(plan: Plan, paths: Paths) -> None:
+    for folder in (paths.run, paths.etc, paths.log, paths.munge, paths.head):
+        folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+    texts = {
+        "slurm.conf": slurm_conf.render_slurm_conf(plan, paths),
+        "topology.conf": slurm_conf.render_topology_conf(plan),
+        "cgroup.conf": slurm_conf.render_cgroup_conf(slurm_version()),
+        "slurmdbd.conf": slurm_conf.render_slurmdbd_conf(paths),
+        "hosts": render_hosts(plan),
+        "epilog": slurm_conf.EPILOG,
+    }
+    for name, text in texts.items():
+        (paths.etc / name).write_text(text)
+    (paths.etc / "slurmdbd.conf").chmod(0o600)
+    (paths.etc / "epilog").chmod(0o755)
+    key = paths.etc / "munge.key"
+    key.touch(mode=0o600)
+    key.write_bytes(secrets.token_bytes(128))
+
+
+def slurm_version() -> tuple[int, int]:
+    """Return the year and month of this machine's Slurm release (``slurm-wlm 22.05.8``)."""
+    text = run(["slurmd", "-V"]).stdout
+    match = re.search(r"(\d+)\.(\d+)", text)
+    if match is None:
+        raise UnavailableError("slurmd does not tell its version", got=text.strip())
+    return int(match[1]), int(match[2])
+
+
+def _start_spaces(plan: Plan, paths: Paths) -> dict[str, Space]:
+    """Start every namespace, and put each on file at once, so that a crash leaves a trace."""
+    spaces: dict[str, Space] = {}
+    wanted = [(SWITCHES, "switches"), (HEAD, "head")]
+    wanted += [(compute.name, "node") for compute in plan.nodes]
+    for name, kind in wanted:
+        shares = plan.shares if kind == "node" else ()
+        spaces[name] = node.start_space(paths, name, kind, shares)
+        state.save(paths, State(plan=plan, spaces=spaces, complete=False))
+    return spaces
+
+
+def _wire_all(plan: Plan, spaces: dict[str, Space]) -> None:
+    switches, head = spaces[SWITCHES], spaces[HEAD]
+    commands = network.switch_commands(plan) + network.head_cable_commands(head.init.pid)
+    switches.batch("ip", commands)
+    head.batch("ip", network.head_interface_commands())
+    for compute in plan.nodes:
+        wire_node(plan, compute, switches, spaces[compute.name])
+
+
+def wire_node(plan: Plan, compute: Node, switches: Space, space: Space) -> None:
+    """Connect a node's interfaces to the switches and give its rails their rates."""
+    switches.batch("ip", network.node_cable_commands(plan, compute, space.init.pid))
+    space.batch("ip", network.node_interface_commands(plan, compute))
+    for rail, rate in enumerate(plan.rail_rates_bit_s):
+        shape_rail(plan, compute, rail, rate, switches, space)
+
+
+def unplug(plan: Plan, compute: Node, switches: Space) -> None:
+    """Remove the switches' ends of a dead node's cables; the kernel may have done so already."""
+    ports = [compute.management_port(), *(compute.rail_port(rail) for rail in plan.rails)]
+    for port in ports:
+        command = [*switches.enter(only_network=True), "ip", "link", "delete", port]
+        run(command, check=False)
+
+
+def shape_rail(
+    plan: Plan, compute: Node, rail: int, rate_bit_s: int, switches: Space, space: Space
+) -> None:
+    """Give both ends of a node's rail a line rate."""
+    for where, interface in ((space, f"rail{rail}"), (switches, compute.rail_port(rail))):
+        where.batch("ip", [f"link set {interface} gso_max_segs 1"])
+        commands = shaping.rail_commands(interface, rate_bit_s, plan.mtu, plan.flow_limit_bit_s)
+        where.batch("tc", commands)
+
+
+def _start_munge_and_database(plan: Plan, paths: Paths, spaces: dict[str, Space]) -> None:
+    for name in (HEAD, *(compute.name for compute in plan.nodes)):
+        daemons.munged(paths, name).start(spaces[name])
+    head = spaces[HEAD]
+    command = ["mariadb-install-db", *slurm_conf.MARIADB_OPTIONS, "--skip-test-db"]
+    command += ["--auth-root-authentication-method=socket", f"--datadir={paths.head}/db"]
+    run([*head.enter(), *command], timeout_s=60)
+    _serve(daemons.mariadbd(paths), head)
+    for name in (HEAD, *(compute.name for compute in plan.nodes)):
+        daemons.munged(paths, name).wait(spaces[name], _DAEMON_TIMEOUT_S)
+
+
+def _serve(daemon: daemons.Daemon, space: Space) -> None:
+    daemon.start(space)
+    daemon.wait(space, _DAEMON_TIMEOUT_S)
+
+
+def client_environment(paths: Paths) -> dict[str, str]:
+    """Return the environment in which Slurm's commands reach the cluster."""
+    path = f"{paths.bin}:{clean_environment()['PATH']}"
+    return clean_environment(SLURM_CONF=str(paths.slurm_conf), PATH=path)
+
+
+def node_states(paths: Paths) -> dict[str, str]:
+    """Return what slurmctld says of each node, as ``idle`` or ``down*``."""
+    command = [str(paths.bin / "sinfo"), "--noheader", "--Node", "--format=%N %T"]
+    lines = run(command, environment=client_environment(paths)).stdout.splitlines()
+    return dict(line.split(None, 1) for line in lines)
+
+
+def wait_for_nodes(paths: Paths, spaces: dict[str, Space], wanted: tuple[Node, ...]) -> None:
+    """Wait until Slurm would give jobs to the nodes.
+
+    Raises:
+        UnavailableError: a slurmd died, or does not register in time.
+    """
+    deadline = time.monotonic() + _NODES_TIMEOUT_S
+    usable = {"idle", "mixed", "allocated", "completing"}
+    while True:
+        states = {name: text.strip() for name, text in node_states(paths).items()}
+        waiting = [n for n in wanted if states.get(n.name) not in usable]
+        if not waiting:
+            return
+        first = waiting[0].name
+        dead = "slurmd" not in daemons.programs(spaces[first])
+        if time.monotonic() > deadline or dead:
+            log = paths.log / f"slurmd-{first}.log"
+            raise UnavailableError(
+                f"slurmd on {first} {'has died' if dead else 'does not register'}: Slurm says "
+                f"{states.get(first)!r} of the node",
+                source=str(log),
+                got=node.last_lines(log, 4) or "an empty log",
+            )
+        time.sleep(0.05)
+
+
+def first_job(paths: Paths, plan: Plan) -> None:
+    """Run a job on all nodes: the cluster is up when this works, and not before.
+
+    Raises:
+        UnavailableError: it failed, or another node answered.
+    """
+    count = str(plan.node_count)
+    command = [str(paths.bin / "srun"), "--nodes", count, "--ntasks", count, "hostname"]
+    done = run(command, environment=client_environment(paths), timeout_s=30)
+    answered = sorted(done.stdout.split())
+    wanted = sorted(compute.name for compute in plan.nodes)
+    if answered != wanted:
+        raise UnavailableError(
+            "the first job did not run on every node",
+            expected=" ".join(wanted),
+            got=" ".join(answered) or "nothing",
+        )
+
+
+def has_processes(paths: Paths) -> bool:
+    """Tell whether inits of this cluster run, with or without a state file."""
+    return bool(marked(f"{node.MARK}={paths.name}"))
+
+
+def clear(paths: Paths) -> None:
+    """Remove everything of a cluster, whatever state it is in.
+
+    Raises:
+        UnavailableError: a process cannot be killed.
+    """
+    known = state.load(paths)
+    spaces = list(known.spaces.values()) if known else []
+    inits = {space.init for space in spaces if space.alive()}
+    inits |= {found for pid in marked(f"{node.MARK}={paths.name}") if (found := process(pid))}
+    visitors = _visitors(spaces)
+    left = end(inits) + end(visitors)
+    if left:
+        names = ", ".join(str(one.pid) for one in left)
+        raise UnavailableError(f"processes of the virtual cluster cannot be killed: {names}")
+    shutil.rmtree(paths.run, ignore_errors=True)
+
+
+def _visitors(spaces: list[Space]) -> list[Process]:
+    """Return processes outside that use a network of the cluster, as a waiting srun does."""
+    pids = in_namespaces("net", [space.net for space in spaces])
+    own = os.getpid()
+    return [found for pid in pids if pid != own and (found := process(pid))]
+
+
+def _keep_logs(paths: Paths) -> Path:
+    """Keep the logs of a failed ``up`` where ``down`` does not remove them; return where."""
+    target = failure_logs() / paths.name
+    with contextlib.suppress(OSError):
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(paths.log, target)
+    return target
+
+
+def _with_kept_log(failure: UnavailableError, kept: Path) -> UnavailableError:
+    """Return the same error, naming the copy of the log that stays."""
+    return UnavailableError(
+        failure.problem,
+        source=str(kept / Path(failure.source or "").name),
+        line=failure.line,
+        expected=failure.expected,
+        got=failure.got,
+        next_step=failure.next_step,
+    )
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Let a second Ctrl-C not stop the clean-up after the first."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [signal.signal(number, signal.SIG_IGN) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)

@@ -1,0 +1,289 @@
+"""What a virtual cluster is to look like: pure data, names and addresses.
+
+Addresses come from 198.18.0.0/15, which RFC 2544 sets aside for benchmarking networks; every
+cluster uses the same ones, because none of them leaves its namespaces.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fabricproof.errors import ConfigError
+
+DEFAULT_NODES = 4
+DEFAULT_RAILS = 2
+#: two cores carry it on two rails beside the ranks that send; 1 Gb/s needs four.
+DEFAULT_RATE_BIT_S = 400 * 10**6
+DEFAULT_MTU = 1500
+DEFAULT_CPUS = 4
+MAX_NODES = 64
+MAX_RAILS = 8
+#: 198.18.0.0/24 is the management network, 198.19.<rail>.0/24 each rail.
+HEAD_ADDRESS = "198.18.0.1"
+_FIRST_NODE_HOST = 10
+_NAME = re.compile(r"[a-z][a-z0-9-]{0,23}\Z")
+_RATE = re.compile(r"(\d+(?:\.\d+)?)\s*(kbit|mbit|gbit)\Z", re.IGNORECASE)
+_RATE_FACTOR = {"kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
+#: below this a tbf bucket of two frames is a second of traffic; above it veth is the limit.
+_RATE_RANGE = (10**6, 100 * 10**9)
+#: what a node hides behind file systems of its own, so no share may contain it.
+PRIVATE_FOLDERS = ("/tmp", "/dev/shm", "/run")  # noqa: S108 (mount points, not files)
+
+
+def parse_rate(text: str) -> int:
+    """Read a rate as tc(8) writes it (``400mbit``, ``1gbit``) into bit/s.
+
+    Raises:
+        ConfigError: not such a rate, or outside 1 Mb/s to 100 Gb/s.
+    """
+    match = _RATE.match(text.strip())
+    rate = round(float(match[1]) * _RATE_FACTOR[match[2].lower()]) if match else 0
+    if not _RATE_RANGE[0] <= rate <= _RATE_RANGE[1]:
+        raise ConfigError(
+            "not a rate of a virtual rail",
+            expected="a number from 1mbit to 100gbit, as 400mbit or 1gbit",
+            got=repr(text),
+        )
+    return rate
+
+
+def rate_label(rate_bit_s: int) -> str:
+    """Return a rate as tc(8) reads it, in the largest unit that keeps it whole."""
+    for unit in ("gbit", "mbit", "kbit"):
+        if rate_bit_s % _RATE_FACTOR[unit] == 0:
+            return f"{rate_bit_s // _RATE_FACTOR[unit]}{unit}"
+    return f"{rate_bit_s}bit"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wishes:
+    """What somebody asks of a cluster; None where anything will do.
+
+    Attributes:
+        nodes: number of compute nodes.
+        rails: number of rails.
+        rate_bit_s: line rate of the rails that ``rail_rates_bit_s`` does not name.
+        rail_rates_bit_s: line rate by rail.
+        mtu: of the rails, in bytes.
+        flow_limit_bit_s: most that one flow gets.
+        cpus: of a node.
+        shares: folders that every node must see.
+    """
+
+    nodes: int | None = None
+    rails: int | None = None
+    rate_bit_s: int | None = None
+    rail_rates_bit_s: Mapping[int, int] = field(default_factory=dict)
+    mtu: int | None = None
+    flow_limit_bit_s: int | None = None
+    cpus: int | None = None
+    shares: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Node:
+    """One compute node.
+
+    Attributes:
+        index: from 1.
+        leaf: the leaf switch it hangs on, 1 or 2.
+    """
+
+    index: int
+    leaf: int
+
+    @property
+    def name(self) -> str:
+        """Host name, and the node's name in Slurm."""
+        return f"vc{self.index}"
+
+    @property
+    def management_address(self) -> str:
+        """IPv4 address of ``mgmt0``; Slurm talks over it."""
+        return f"198.18.0.{_FIRST_NODE_HOST + self.index}"
+
+    def rail_address(self, rail: int) -> str:
+        """Return the IPv4 address of ``rail<rail>``."""
+        return f"198.19.{rail}.{_FIRST_NODE_HOST + self.index}"
+
+    def management_port(self) -> str:
+        """Return the name of the switch's end of the management cable."""
+        return f"{self.name}m"
+
+    def rail_port(self, rail: int) -> str:
+        """Return the name of the switch's end of a rail's cable."""
+        return f"{self.name}r{rail}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """A whole virtual cluster.
+
+    Attributes:
+        name: tells clusters of one machine apart; short, as it is part of socket paths.
+        node_count: compute nodes, 2 to 64; the first half hangs on leaf 1, the rest on leaf 2.
+        rail_rates_bit_s: line rate of each rail, so also how many rails there are (1 to 8).
+        mtu: of the rails, 576 to 9000 bytes.
+        flow_limit_bit_s: most that one TCP or UDP flow gets on a rail; None for no limit.
+        cpus: CPUs that Slurm may give away per node, whatever the machine has.
+        memory_mb: memory that Slurm may give away per node.
+        shares: folders that look the same from every node.
+    """
+
+    name: str
+    node_count: int
+    rail_rates_bit_s: tuple[int, ...]
+    mtu: int
+    flow_limit_bit_s: int | None
+    cpus: int
+    memory_mb: int
+    shares: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if not _NAME.match(self.name):
+            raise ConfigError(
+                "not a name for a virtual cluster",
+                expected="1 to 24 of a-z, 0-9 and -, starting with a letter",
+                got=repr(self.name),
+            )
+        _within("number of nodes", self.node_count, 2, MAX_NODES)
+        _within("number of rails", len(self.rail_rates_bit_s), 1, MAX_RAILS)
+        _within("MTU", self.mtu, 576, 9000)
+        _within("number of CPUs of a node", self.cpus, 1, 1024)
+        for share in self.shares:
+            _check_share(share)
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """All compute nodes, in order."""
+        first_leaf = (self.node_count + 1) // 2
+        return tuple(
+            Node(index=index, leaf=1 if index <= first_leaf else 2)
+            for index in range(1, self.node_count + 1)
+        )
+
+    @property
+    def rails(self) -> range:
+        """Indices of the rails, from 0."""
+        return range(len(self.rail_rates_bit_s))
+
+    def node(self, name: str) -> Node:
+        """Return the compute node of that name.
+
+        Raises:
+            ConfigError: there is none.
+        """
+        for node in self.nodes:
+            if node.name == name:
+                return node
+        raise ConfigError(
+            f"cluster {self.name!r} has no such node",
+            expected=f"one of {self.nodes[0].name} to {self.nodes[-1].name}",
+            got=repr(name),
+        )
+
+    def rail(self, interface: str) -> int:
+        """Return the index of the rail whose interface is named ``rail<index>``.
+
+        Raises:
+            ConfigError: there is none.
+        """
+        names = [f"rail{rail}" for rail in self.rails]
+        if interface not in names:
+            raise ConfigError(
+                f"cluster {self.name!r} has no such rail",
+                expected=f"one of {', '.join(names)}",
+                got=repr(interface),
+            )
+        return names.index(interface)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the plan as plain data for the state file."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Plan:
+        """Return the plan that :meth:`as_json` wrote."""
+        rates, shares = tuple(data["rail_rates_bit_s"]), tuple(data["shares"])
+        return cls(**{**data, "rail_rates_bit_s": rates, "shares": shares})
+
+
+def _within(what: str, value: int, low: int, high: int) -> None:
+    if not low <= value <= high:
+        raise ConfigError(f"wrong {what}", expected=f"{low} to {high}", got=str(value))
+
+
+def _check_share(share: str) -> None:
+    path = Path(share)
+    hidden = [Path(folder) for folder in PRIVATE_FOLDERS]
+    if not path.is_absolute() or any(path == other or path in other.parents for other in hidden):
+        raise ConfigError(
+            "cannot share this folder with the nodes",
+            expected=f"an absolute path that does not contain {', '.join(PRIVATE_FOLDERS)}, "
+            "which each node has for itself",
+            got=repr(share),
+        )
+
+
+def make_plan(name: str, wishes: Wishes, machine_memory_mb: int) -> Plan:
+    """Return a plan with every wish, and the default where there is none.
+
+    Args:
+        name: of the cluster.
+        wishes: what is asked for.
+        machine_memory_mb: is divided among the nodes.
+
+    Raises:
+        ConfigError: a wish is out of range, or names a rail that there will not be.
+    """
+    nodes = wishes.nodes or DEFAULT_NODES
+    rails = range(wishes.rails or DEFAULT_RAILS)
+    for rail in wishes.rail_rates_bit_s:
+        _within("rail with a rate of its own", rail, 0, rails[-1])
+    rate = wishes.rate_bit_s or DEFAULT_RATE_BIT_S
+    return Plan(
+        name=name,
+        node_count=nodes,
+        rail_rates_bit_s=tuple(wishes.rail_rates_bit_s.get(rail, rate) for rail in rails),
+        mtu=wishes.mtu or DEFAULT_MTU,
+        flow_limit_bit_s=wishes.flow_limit_bit_s,
+        cpus=wishes.cpus or DEFAULT_CPUS,
+        memory_mb=max(machine_memory_mb // nodes, 64),
+        shares=wishes.shares,
+    )
+
+
+def unmet(plan: Plan, wishes: Wishes) -> str | None:
+    """Return the first wish about the hardware that a plan does not meet, in words."""
+    rates = plan.rail_rates_bit_s
+    named = wishes.rail_rates_bit_s
+    others = [rate for rail, rate in enumerate(rates) if rail not in named]
+    if wishes.rate_bit_s and any(rate != wishes.rate_bit_s for rate in others):
+        return f"rate {rate_label(wishes.rate_bit_s)}"
+    for rail, rate in named.items():
+        if rail >= len(rates) or rates[rail] != rate:
+            return f"rail {rail} at {rate_label(rate)}"
+    pairs = (
+        ("nodes", wishes.nodes, plan.node_count),
+        ("rails", wishes.rails, len(rates)),
+        ("MTU", wishes.mtu, plan.mtu),
+        ("CPUs", wishes.cpus, plan.cpus),
+        ("flow limit in bit/s", wishes.flow_limit_bit_s, plan.flow_limit_bit_s),
+    )
+    for what, wish, has in pairs:
+        if wish is not None and wish != has:
+            return f"{what} {wish}"
+    return None
+
+
+def render_hosts(plan: Plan) -> str:
+    """Return ``/etc/hosts`` of every node: each node, and each of its rails by name."""
+    lines = ["127.0.0.1 localhost", f"{HEAD_ADDRESS} head"]
+    for node in plan.nodes:
+        lines.append(f"{node.management_address} {node.name}")
+        lines += [f"{node.rail_address(rail)} {node.name}-rail{rail}" for rail in plan.rails]
+    return "\n".join(lines) + "\n"

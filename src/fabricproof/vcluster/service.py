@@ -1,0 +1,276 @@
+"""What the command line does with a cluster: ensure it is up, take it down, kill, revive, fault."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from fabricproof.errors import ConfigError, UnavailableError
+from fabricproof.vcluster import cluster, daemons, node, state
+from fabricproof.vcluster.cluster import HEAD, SWITCHES, Report
+from fabricproof.vcluster.node import Space
+from fabricproof.vcluster.paths import Paths, project_root
+from fabricproof.vcluster.plan import (
+    PRIVATE_FOLDERS,
+    Plan,
+    Wishes,
+    make_plan,
+    rate_label,
+    unmet,
+)
+from fabricproof.vcluster.processes import end
+from fabricproof.vcluster.run import run
+from fabricproof.vcluster.state import State
+
+HEAD_DAEMONS = ("munged", "mariadbd", "slurmdbd", "slurmctld")
+NODE_DAEMONS = ("munged", "slurmd")
+_NODE_TIMEOUT_S = 30.0
+
+
+def ensure_up(name: str, wishes: Wishes, report: Report) -> bool:
+    """Make sure that a healthy cluster with these properties runs.
+
+    A healthy one is left alone; one that lost nodes gets them back; anything else is removed and
+    built again.
+
+    Args:
+        name: of the cluster.
+        wishes: its options and shared folders, as far as given.
+        report: called with each phase as it begins.
+
+    Returns:
+        Whether anything had to be done.
+
+    Raises:
+        ConfigError: it runs with other options.
+        NeedsPrivilegeError: not root.
+        UnavailableError: it cannot be brought up, or another command is changing it.
+    """
+    cluster.require_machine()
+    paths = Paths(name)
+    asked = replace(wishes, shares=_hidden_shares(wishes.shares))
+    with state.locked(paths):
+        known = state.load(paths)
+        if known is None or not known.complete or not _head_serves(paths, known):
+            cluster.up(make_plan(name, asked, _memory_mb()), report)
+            return True
+        _refuse_other_options(known.plan, asked)
+        absent = tuple(share for share in asked.shares if share not in known.plan.shares)
+        if absent:
+            return _rebuild_with(paths, known.plan, absent, report)
+        return _revive_lost(paths, known, report)
+
+
+def _hidden_shares(shares: Sequence[str]) -> tuple[str, ...]:
+    """Return the folders, the project's own too, that a node would hide behind its own /tmp."""
+    everything = [project_root(), *(Path(share) for share in shares)]
+    for folder in everything:
+        if not folder.is_dir():
+            raise ConfigError("cannot share this folder", expected="a folder", got=str(folder))
+    resolved = dict.fromkeys(str(folder.resolve()) for folder in everything)
+    return tuple(
+        path
+        for path in resolved
+        if any(f"{path}/".startswith(f"{hidden}/") for hidden in PRIVATE_FOLDERS)
+    )
+
+
+def _memory_mb() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
+
+
+def _refuse_other_options(plan: Plan, wishes: Wishes) -> None:
+    difference = unmet(plan, wishes)
+    if difference:
+        raise ConfigError(
+            f"the virtual cluster {plan.name!r} is up with other options",
+            expected=difference,
+            got=describe(plan),
+            next_step=f"fabricproof vcluster down --name {plan.name}, or another --name",
+        )
+
+
+def describe(plan: Plan) -> str:
+    """Return a plan in one line for people."""
+    rates = " and ".join(rate_label(rate) for rate in plan.rail_rates_bit_s)
+    limit = f", {rate_label(plan.flow_limit_bit_s)} per flow" if plan.flow_limit_bit_s else ""
+    return f"{plan.node_count} nodes, rails at {rates}, MTU {plan.mtu}{limit}"
+
+
+def lost_daemons(known: State) -> dict[str, list[str]]:
+    """Return, by host name, the daemons that do not run; empty when all is well."""
+    running = daemons.programs_by_space(known.spaces.values())
+    wanted = {HEAD: HEAD_DAEMONS} | {compute.name: NODE_DAEMONS for compute in known.plan.nodes}
+    lost = {
+        name: [daemon for daemon in names if daemon not in running.get(name, ())]
+        for name, names in wanted.items()
+    }
+    if SWITCHES not in known.spaces or not known.spaces[SWITCHES].alive():
+        lost[SWITCHES] = ["the switches"]
+    return {name: names for name, names in lost.items() if names}
+
+
+def _head_serves(paths: Paths, known: State) -> bool:
+    lost = lost_daemons(known)
+    if HEAD in lost or SWITCHES in lost:
+        return False
+    try:
+        cluster.node_states(paths)
+    except UnavailableError:
+        return False
+    return True
+
+
+def _rebuild_with(paths: Paths, plan: Plan, absent: tuple[str, ...], report: Report) -> bool:
+    """Build an idle cluster again, because folders cannot be added to running nodes."""
+    if jobs(paths):
+        raise UnavailableError(
+            f"the virtual cluster {plan.name!r} runs jobs and its nodes cannot see "
+            f"{', '.join(absent)}",
+            next_step="wait for the jobs, or use another --name",
+        )
+    report(f"again, so that the nodes see {', '.join(absent)}")
+    cluster.up(replace(plan, shares=plan.shares + absent), report)
+    return True
+
+
+def jobs(paths: Paths) -> list[str]:
+    """Return the ids of the jobs that wait or run."""
+    command = [str(paths.bin / "squeue"), "--noheader", "--format=%i"]
+    return run(command, environment=cluster.client_environment(paths)).stdout.split()
+
+
+def _revive_lost(paths: Paths, known: State, report: Report) -> bool:
+    lost = [name for name in lost_daemons(known) if name != HEAD]
+    for name in lost:
+        report(f"{name} again")
+        known = _revive(paths, known, name)
+    if lost:
+        cluster.first_job(paths, known.plan)
+    return bool(lost)
+
+
+def down(name: str) -> bool:
+    """Remove a cluster and everything of it; return whether there was anything.
+
+    Raises:
+        NeedsPrivilegeError: not root.
+        UnavailableError: a process cannot be killed, or another command is changing it.
+    """
+    cluster.require_root()
+    paths = Paths(name)
+    with state.locked(paths):
+        was_there = paths.run.exists() or cluster.has_processes(paths)
+        cluster.clear(paths)
+        return was_there
+
+
+def running(name: str) -> State:
+    """Return the state of a cluster that is up.
+
+    Raises:
+        UnavailableError: it is not.
+    """
+    known = state.load(Paths(name))
+    if known is None or not known.complete or not known.spaces[HEAD].alive():
+        raise UnavailableError(
+            f"the virtual cluster {name!r} is down",
+            next_step="fabricproof vcluster up" + (f" --name {name}" if name != "vcluster" else ""),
+        )
+    return known
+
+
+def space_of(known: State, host: str) -> Space:
+    """Return the namespaces of a node or of the head.
+
+    Raises:
+        ConfigError: there is no such host.
+        UnavailableError: it is dead.
+    """
+    if host != HEAD:
+        known.plan.node(host)
+    space = known.spaces[host]
+    if not space.alive():
+        raise UnavailableError(f"{host} is dead", next_step=f"fabricproof vcluster revive {host}")
+    return space
+
+
+def kill(name: str, host: str) -> None:
+    """Let a compute node die at once, as if its power had failed.
+
+    Raises:
+        ConfigError: there is no such node.
+        UnavailableError: the cluster is down, or the node cannot be killed.
+    """
+    cluster.require_root()
+    with state.locked(Paths(name)):
+        known = running(name)
+        known.plan.node(host)
+        if end([known.spaces[host].init]):
+            raise UnavailableError(f"the processes of {host} cannot be killed")
+
+
+def revive(name: str, host: str) -> None:
+    """Boot a compute node again, whether it lives or not, and wait until Slurm uses it.
+
+    Raises:
+        ConfigError: there is no such node.
+        UnavailableError: the cluster is down, or the node does not come back.
+    """
+    cluster.require_root()
+    paths = Paths(name)
+    with state.locked(paths):
+        known = running(name)
+        known.plan.node(host)
+        _revive(paths, known, host)
+
+
+def _revive(paths: Paths, known: State, host: str) -> State:
+    compute, switches = known.plan.node(host), known.spaces[SWITCHES]
+    if end([known.spaces[host].init]):
+        raise UnavailableError(f"the processes of {host} cannot be killed")
+    cluster.unplug(known.plan, compute, switches)
+    space = node.start_space(paths, host, "node", known.plan.shares)
+    faults = {place: text for place, text in known.faults.items() if place.split("/")[0] != host}
+    fresh = replace(known, spaces={**known.spaces, host: space}, faults=faults)
+    state.save(paths, fresh)
+    cluster.wire_node(known.plan, compute, switches, space)
+    for daemon in (daemons.munged(paths, host), daemons.slurmd(paths, host)):
+        daemon.start(space)
+        daemon.wait(space, _NODE_TIMEOUT_S)
+    cluster.wait_for_nodes(paths, fresh.spaces, (compute,))
+    return fresh
+
+
+def fault(name: str, host: str, interface: str, *, rate_bit_s: int | None, cut: bool) -> None:
+    """Put a fault into a node's rail, or take it out again.
+
+    Args:
+        name: of the cluster.
+        host: the node.
+        interface: ``rail0``, ``rail1``...
+        rate_bit_s: a line rate other than the planned one; None for the planned one.
+        cut: pull the cable at the switch: the node sees no carrier.
+
+    Raises:
+        ConfigError: there is no such node or rail.
+        UnavailableError: the cluster is down or the node is dead.
+    """
+    cluster.require_root()
+    paths = Paths(name)
+    with state.locked(paths):
+        known = running(name)
+        compute, rail = known.plan.node(host), known.plan.rail(interface)
+        space, switches = space_of(known, host), known.spaces[SWITCHES]
+        rate = rate_bit_s or known.plan.rail_rates_bit_s[rail]
+        cluster.shape_rail(known.plan, compute, rail, rate, switches, space)
+        port = compute.rail_port(rail)
+        switches.batch("ip", [f"link set {port} {'down' if cut else 'up'}"])
+        faults = {
+            place: text for place, text in known.faults.items() if place != f"{host}/{interface}"
+        }
+        if cut or rate_bit_s:
+            faults[f"{host}/{interface}"] = "no carrier" if cut else f"rate {rate_label(rate)}"
+        state.save(paths, replace(known, faults=faults))

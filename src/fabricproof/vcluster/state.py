@@ -1,0 +1,118 @@
+"""What runs, on file, and the lock that keeps two commands from changing it at once."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TextIO
+
+from fabricproof.errors import UnavailableError
+from fabricproof.vcluster.node import Space
+from fabricproof.vcluster.paths import BASE, Paths
+from fabricproof.vcluster.plan import Plan
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class State:
+    """A cluster, complete or half built.
+
+    Attributes:
+        plan: what it is to be.
+        spaces: what has been started, by host name (``switches``, ``head``, ``vc1``...).
+        complete: whether ``up`` came to its end.
+        faults: faults that were put in on purpose, in words, by ``node/interface``.
+    """
+
+    plan: Plan
+    spaces: dict[str, Space]
+    complete: bool
+    faults: dict[str, str] = field(default_factory=dict)
+
+
+def save(paths: Paths, state: State) -> None:
+    """Write the state; a crash leaves the old one or the new one."""
+    data = {
+        "format": _FORMAT,
+        "plan": state.plan.as_json(),
+        "spaces": [space.as_json() for space in state.spaces.values()],
+        "complete": state.complete,
+        "faults": state.faults,
+    }
+    fresh = paths.state.with_suffix(".new")
+    fresh.write_text(json.dumps(data, indent=1))
+    fresh.replace(paths.state)
+
+
+def load(paths: Paths) -> State | None:
+    """Return the state; None where there is none or it cannot be read."""
+    try:
+        data = json.loads(paths.state.read_text())
+        if data["format"] != _FORMAT:
+            return None
+        spaces = [Space.from_json(entry) for entry in data["spaces"]]
+        return State(
+            plan=Plan.from_json(data["plan"]),
+            spaces={space.name: space for space in spaces},
+            complete=data["complete"],
+            faults=data["faults"],
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+@contextlib.contextmanager
+def locked(paths: Paths) -> Iterator[None]:
+    """Hold the cluster's lock; its file is gone afterwards.
+
+    Raises:
+        UnavailableError: another command is changing the cluster.
+    """
+    file = _lock(paths)
+    try:
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield
+    finally:
+        paths.lock.unlink(missing_ok=True)
+        file.close()
+        with contextlib.suppress(OSError):
+            BASE.rmdir()
+            BASE.parent.rmdir()
+
+
+def _lock(paths: Paths) -> TextIO:
+    """Open and lock the file, again if its last holder removed it in between."""
+    while True:
+        BASE.mkdir(mode=0o755, parents=True, exist_ok=True)
+        try:
+            file = paths.lock.open("a+")
+        except FileNotFoundError:
+            continue
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            file.seek(0)
+            holder = file.read().strip() or "unknown"
+            file.close()
+            raise UnavailableError(
+                f"another command is changing the virtual cluster {paths.name!r} (process "
+                f"{holder})",
+                next_step="wait until it has ended",
+            ) from error
+        if _still_there(paths, file):
+            return file
+        file.close()
+
+
+def _still_there(paths: Paths, file: TextIO) -> bool:
+    try:
+        return paths.lock.stat().st_ino == os.fstat(file.fileno()).st_ino
+    except FileNotFoundError:
+        return False
