@@ -33,10 +33,9 @@ _EXITED = re.compile(
     r"[Ee]xited with exit code|non-zero (?:exit )?status|non-zero exit code|exited with status"
 )
 
-#: Chatter that begins with a digit: dates, clock times, Open MPI's summaries.
-_DIGIT_CHATTER = re.compile(
-    r"\s*(?:\d+(?:[-/]\d+){2}|\d+:\d\d|\d+ more process|\d+ total process|\d+ slots)"
-)
+#: Chatter that begins with a digit: dates, clock times, sentences ("1 more process has sent ...").
+#: In a row at least two blanks follow the size, so a cut row is no sentence.
+_DIGIT_CHATTER = re.compile(r"\s*(?:\d+(?:[-/]\d+){2}|\d+:\d\d|\d+(?:\.\d+)*\.? [A-Za-z(\[])")
 
 _ROW_START = re.compile(r"\s*[-+.]?\d")
 _ROW_INSIDE = re.compile(r"\d[ \t]{2,}\d+\.\d|\d[ \t]+\d+\.\d\d(?!\d)\s*$")

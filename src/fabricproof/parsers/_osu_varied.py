@@ -16,7 +16,7 @@ from fabricproof.parsers._osu_grammar import attributes_of
 from fabricproof.parsers._rows import check_expected_sizes, check_next_size
 from fabricproof.parsers._text import Section
 
-_WINDOWS = re.compile(r"[ \t]*#((?:[ \t]+\d+)+)[ \t]*")
+_WINDOWS = re.compile(r"[ \t]*#((?:[ \t]+[0-9]{1,9})+)[ \t]*")
 _SIGN = re.compile(
     r"[ \t]*#[ \t]*(?:Uni-directional Bandwidth \(MB/sec\)|Message Rate Profile)[ \t]*"
 )
@@ -82,7 +82,9 @@ def _read_between(section: Section, start: int, end: int) -> dict[str, str | int
 
 def _read_block(section: Section, start: int, end: int) -> _Block:
     windows = tuple(int(word) for word in section.lines[start].split()[1:])
-    row = re.compile(r"[ \t]*(\d+)" + r"[ \t]+(\d+\.\d\d)" * len(windows) + r"[ \t]*")
+    row = re.compile(
+        r"[ \t]*([0-9]{1,18})" + r"[ \t]+([0-9]{1,18}\.[0-9]{2})" * len(windows) + r"[ \t]*"
+    )
     sizes: list[int] = []
     values: list[tuple[float, ...]] = []
     row_lines: list[int] = []

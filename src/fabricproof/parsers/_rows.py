@@ -17,6 +17,9 @@ WHOLE = frozenset(
 )
 
 _BLANK = "[ \t]+"
+#: No tool prints more digits; without the limit a broken text could ask for numbers of any length.
+_WHOLE = "([0-9]{1,18})"
+_DECIMAL = r"([0-9]{1,18}\.[0-9]{2})"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +57,7 @@ def row_shape(printed: tuple[str, ...], whole: frozenset[str] = WHOLE) -> RowSha
         whole: the columns that hold whole numbers.
     """
     fields = [
-        "(Pass|Fail)" if name == "validation" else r"(\d+)" if name in whole else r"(\d+\.\d\d)"
+        "(Pass|Fail)" if name == "validation" else _WHOLE if name in whole else _DECIMAL
         for name in printed
     ]
     numbers = tuple(name for name in printed if name != "validation")

@@ -28,8 +28,9 @@ _START = re.compile(
     r"(?P<osu>OSU [A-Z]|MPI [\w -]*Test[ \t]*$|Number of (?:Sender threads|forked processes in s)"
     r"|Size[ \t]{2,}|Size \[B\]|(?:Avg Latency|Overall)\(us\))"
     r"|(?P<imb>Intel\(R\) MPI Benchmarks|Benchmarking |bytes #repetitions|#bytes[ \t])"
-    r"|(?P<iperf3>iperf 3\.|Connecting to host |\{[ \t]*$)"
-    r"|(?P<iperf>Client connecting to |Server listening on )"
+    r"|(?P<iperf3>iperf 3\.|Connecting to host |\{|\$ iperf3 .*-c |iperf3: (?:error|interrupt))"
+    r"|(?P<iperf>Client connecting to |Server listening on |\$ iperf .*-c )"
+    r"|(?P<any_iperf>\[ ID\] Interval|\[(?:SUM| *\d+)\] +\d+\.\d+ ?- *\d)"
     r")",
     re.MULTILINE,
 )
@@ -39,6 +40,9 @@ _HEADED = re.compile(
     r"^[ \t#]*(?:Size\b|Avg Latency\(us\)|Overall\(us\)|nprocs:|This is a test|Uni-dir)",
     re.MULTILINE,
 )
+
+#: Words that iperf3 alone prints near the head of its tables.
+_IPERF3 = re.compile(r"Retr\b|Bitrate|\bsender\b|\breceiver\b")
 
 
 def parse_text(
@@ -97,7 +101,13 @@ def _starts(text: str) -> Iterator[tuple[str, int]]:
     current, opened = "", 0
     for match in _START.finditer(text):
         tool = match.lastgroup or ""
-        if tool == current and not _begins_again(tool, text[opened : match.start()], match[tool]):
+        word = match[tool]
+        if tool == "any_iperf":
+            # A bare line of either tool belongs to the open section, else its words tell.
+            if current in {"iperf", "iperf3"}:
+                continue
+            tool = "iperf3" if _IPERF3.search(text, match.start(), match.end() + 400) else "iperf"
+        if tool == current and not _begins_again(tool, text[opened : match.start()], word):
             continue
         current, opened = tool, match.start()
         yield tool, opened
@@ -116,4 +126,9 @@ def _begins_again(tool: str, before: str, word: str) -> bool:
     if tool == "osu":
         # osu_latency_mt prints thread counts above its title; osu_mbw_mr 7.2 its title twice.
         return word.startswith(("OSU", "MPI", "Number")) and _HEADED.search(before) is not None
-    return True
+    if tool == "iperf3":
+        # With -V the version stands above; a command line stands above all.
+        return not (word.startswith("Connecting") and "Interval" not in before) and (
+            word != "{" or not before.lstrip().startswith("{")
+        )
+    return word.startswith(("$", "Client")) and "Interval" in before

@@ -1,13 +1,230 @@
-"""Read the output of iperf3."""
+"""Read what iperf3 prints, as text or with ``--json``.
+
+The result is what the receiver counted: the sender's figure includes bytes that were still in
+buffers.  All streams of iperf3 before 3.16 share one thread; since 3.16 each has its own (release
+notes of 3.16), and with it the meaning of ``-P`` changed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from fabricproof.errors import ParseError
 from fabricproof.measure import Table
+from fabricproof.parsers._chatter import death
+from fabricproof.parsers._iperf_lines import Interval, asked_streams, read_intervals
 from fabricproof.parsers._text import Section
+
+_VERSION = re.compile(r"[ \t]*iperf (3\.[0-9]{1,3}(?:\.[0-9]{1,3})?\+?)[ \t]*")
+_VERBOSE = re.compile(r"Starting Test: protocol: (\w+), ([0-9]{1,5}) streams")
+_RETRANSMITS = re.compile(r"[ \t]+([0-9]{1,15})[ \t]+sender[ \t]*")
+
+#: 8 bits per byte, 10^6 bytes per MB.
+_BITS_PER_MB = 8e6
+
+Attributes = dict[str, str | int | float]
 
 
 def parse(section: Section, _: Sequence[int] | None = None) -> tuple[Table, ...]:
-    """Return the table of one run."""
-    raise section.error(0, "not read yet", expected="another tool")
+    """Return the one table, of one row, of a run of iperf3.
+
+    Raises:
+        ParseError: the receiver's summary is missing, a stream is missing, a line is damaged, the
+            JSON is broken, or the test failed.
+    """
+    if section.lines[0].lstrip().startswith("{"):
+        return (_read_json(section),)
+    return (_read_text(section),)
+
+
+def _read_text(section: Section) -> Table:
+    intervals = read_intervals(section)
+    received = _by_stream(intervals, "receiver")
+    sent = _by_stream(intervals, "sender")
+    if not received:
+        raise section.error(0, "no result", expected="a summary line of the receiver")
+    _check_end(section)
+    result = _total(section, received)
+    attributes: Attributes = {"duration_s": result.end}
+    version = _first(section, _VERSION)
+    verbose = _first(section, _VERBOSE)
+    asked = int(verbose[2]) if verbose else asked_streams(section)
+    streams = _num_streams(section, received, asked)
+    if verbose:
+        attributes["protocol"] = verbose[1]
+    total_sent = sent.get("SUM") or sent.get(result.stream)
+    if total_sent is not None:
+        attributes["sent_mb_s"] = total_sent.rate_mb_s
+        retransmits = _RETRANSMITS.fullmatch(total_sent.rest)
+        if retransmits:
+            attributes["retransmits"] = int(retransmits[1])
+    return _table(
+        section,
+        line=section.first + result.index,
+        version=version[1] if version else None,
+        streams=streams,
+        rate=result.rate_mb_s,
+        attributes=attributes,
+    )
+
+
+def _by_stream(intervals: Sequence[Interval], side: str) -> dict[str, Interval]:
+    return {line.stream: line for line in intervals if line.rest.rstrip().endswith(side)}
+
+
+def _first(section: Section, pattern: re.Pattern[str]) -> re.Match[str] | None:
+    matches = (pattern.match(line) for line in section.lines)
+    return next((match for match in matches if match), None)
+
+
+def _check_end(section: Section) -> None:
+    """Check the client's last words, where its first words are there."""
+    begun = any(line.lstrip().startswith("Connecting to host ") for line in section.lines)
+    if begun and not any(line.strip() == "iperf Done." for line in section.lines):
+        raise section.error(
+            len(section.lines) - 1, "the output is cut", expected="'iperf Done.' at its end"
+        )
+
+
+def _total(section: Section, received: Mapping[str, Interval]) -> Interval:
+    if "SUM" in received:
+        return received["SUM"]
+    if len(received) > 1:
+        last = max(line.index for line in received.values())
+        raise section.error(last, "the sum is missing", expected="a [SUM] line of all streams")
+    return next(iter(received.values()))
+
+
+def _num_streams(
+    section: Section, received: Mapping[str, Interval], asked: int | None
+) -> int | None:
+    """Return the number of streams, None where only their sum was shown."""
+    seen = len([name for name in received if name != "SUM"])
+    if asked is not None and seen not in {0, asked}:
+        last = max(line.index for line in received.values())
+        raise section.error(last, "a stream is missing", expected=f"{asked} streams")
+    return asked if asked is not None else seen or None
+
+
+def _read_json(section: Section) -> Table:
+    text = "\n".join(section.lines)
+    try:
+        report, end = json.JSONDecoder().raw_decode(text, len(text) - len(text.lstrip()))
+    except (ValueError, RecursionError) as error:
+        line = getattr(error, "lineno", 1) - 1
+        raise section.error(
+            line, "broken JSON", expected="the whole report of iperf3 --json"
+        ) from None
+    _check_after(section, text.count("\n", 0, end) + 1)
+    if not isinstance(report, dict):
+        raise section.error(0, "not a report", expected="an object of iperf3 --json")
+    if "error" in report:
+        raise section.error(
+            0, "the test failed", expected="a test that ended well", got=repr(report["error"])
+        )
+    return _report_table(section, report)
+
+
+def _check_after(section: Section, start: int) -> None:
+    for index in range(start, len(section.lines)):
+        if death(section.lines[index]):
+            raise section.error(index, "the job ended badly", expected="a run that ended well")
+
+
+def _report_table(section: Section, report: Mapping[str, Any]) -> Table:
+    rate = _number(section, report, "end", "sum_received", "bits_per_second", other="sum")
+    streams = int(_number(section, report, "start", "test_start", "num_streams"))
+    attributes: Attributes = {
+        "duration_s": _number(section, report, "end", "sum_received", "seconds", other="sum")
+    }
+    start = report["start"]
+    protocol = start["test_start"].get("protocol")
+    if isinstance(protocol, str):
+        attributes["protocol"] = protocol
+    if start["test_start"].get("reverse") == 1:
+        attributes["reverse"] = 1
+    sent = report["end"].get("sum_sent")
+    if isinstance(sent, dict):
+        attributes["sent_mb_s"] = (
+            _number(section, report, "end", "sum_sent", "bits_per_second") / _BITS_PER_MB
+        )
+        if isinstance(sent.get("retransmits"), int):
+            attributes["retransmits"] = sent["retransmits"]
+    version = start.get("version")
+    match = _VERSION.fullmatch(version) if isinstance(version, str) else None
+    return _table(
+        section,
+        line=section.first,
+        version=match[1] if match else None,
+        streams=streams,
+        rate=rate / _BITS_PER_MB,
+        attributes=attributes,
+    )
+
+
+def _number(
+    section: Section, report: Mapping[str, Any], *path: str, other: str | None = None
+) -> float:
+    """Return the number at ``path``; ``other`` replaces the second step where that is absent."""
+    value: Any = report
+    for depth, step in enumerate(path):
+        name = step
+        if depth == 1 and other and isinstance(value, dict) and step not in value:
+            name = other
+        value = value.get(name) if isinstance(value, dict) else None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not _is_sane(value):
+        raise _missing(section, path)
+    return value
+
+
+def _is_sane(value: float) -> bool:
+    return abs(value) < 1e18 and math.isfinite(value) and value >= 0
+
+
+def _missing(section: Section, path: Sequence[str]) -> ParseError:
+    return section.error(
+        0, "not a whole report", expected=f"a number at {'.'.join(path)}", got="none"
+    )
+
+
+def _table(
+    section: Section,
+    *,
+    line: int,
+    version: str | None,
+    streams: int | None,
+    rate: float,
+    attributes: Attributes,
+) -> Table:
+    columns: tuple[str, ...] = ("bandwidth_mb_s",)
+    row: tuple[float, ...] = (rate,)
+    if streams is not None:
+        columns, row = ("num_streams", *columns), (streams, *row)
+        attributes["streams"] = streams
+        threads = _threads(version, streams)
+        if threads is not None:
+            attributes["threads"] = threads
+    return Table(
+        suite="iperf3",
+        program="iperf3",
+        version=version,
+        columns=columns,
+        rows=(row,),
+        source=section.source,
+        line=line,
+        row_lines=(line,),
+        attributes=attributes,
+    )
+
+
+def _threads(version: str | None, streams: int) -> int | None:
+    """Return how many threads moved the data, None where the version is unknown."""
+    if streams == 1:
+        return 1
+    if version is None:
+        return None
+    return streams if int(version.rstrip("+").split(".")[1]) >= 16 else 1

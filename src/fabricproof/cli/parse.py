@@ -1,0 +1,115 @@
+"""``fabricproof parse``: the tables in benchmark outputs, for a person or for a machine."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fabricproof.errors import ExitStatus, FabricproofError, InputMissingError, ParseError
+from fabricproof.measure import COLUMNS, Table
+from fabricproof.parsers import parse_text
+
+
+@click.command(name="parse")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON array, one object per table.")
+def command(files: tuple[str, ...], as_json: bool) -> None:
+    r"""Show the tables in benchmark outputs.
+
+    FILE is what an OSU, IMB, iperf3 or iperf run printed, with whatever the launcher and MPI put
+    around it; '-' is standard input.  Nothing is judged, and nothing is guessed: a damaged or
+    cut table is an error with its line, and the other files are still shown.
+
+    \b
+    fabricproof parse osu_bw.out
+    srun -n 2 osu_latency | fabricproof parse -
+    fabricproof parse --json *.out | jq '.[] | .program'
+
+    The --json array holds one object per table: suite, program, version, columns (their
+    names end in the unit), units, rows (numbers in column order), source, line, attributes.
+
+    Exit status: 0, or 65 where a file is damaged, 66 where one cannot be read.
+    """
+    tables: list[Table] = []
+    status = ExitStatus.PASS
+    for name in files:
+        try:
+            tables += parse_text(_read(name), _source(name))
+        except (ParseError, InputMissingError) as error:
+            click.echo(f"fabricproof: {error}", err=True)
+            status = _worse(status, error)
+    if as_json:
+        click.echo(json.dumps([table_record(table) for table in tables], indent=1))
+    else:
+        _show(tables)
+    sys.exit(int(status))
+
+
+def _worse(status: ExitStatus, error: FabricproofError) -> ExitStatus:
+    """Return the status to leave with: damaged data before a missing file."""
+    return ExitStatus.DATA if ExitStatus.DATA in {status, error.exit_status} else error.exit_status
+
+
+def _source(name: str) -> str:
+    return "<stdin>" if name == "-" else name
+
+
+def _read(name: str) -> str:
+    """Return the text of a file; bytes that are no UTF-8 are kept as replacement marks."""
+    try:
+        data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    except OSError as error:
+        raise InputMissingError(
+            f"cannot read: {error.strerror}", source=_source(name), next_step="check the path"
+        ) from error
+    return data.decode("utf-8", errors="replace")
+
+
+def table_record(table: Table) -> dict[str, Any]:
+    """Return ``table`` as plain data, the form of ``--json``; whole numbers stay whole."""
+    return {
+        "suite": table.suite,
+        "program": table.program,
+        "version": table.version,
+        "columns": list(table.columns),
+        "units": [COLUMNS[name] for name in table.columns],
+        "rows": [list(row) for row in table.rows],
+        "source": table.source,
+        "line": table.line,
+        "attributes": dict(table.attributes),
+    }
+
+
+def _show(tables: Iterable[Table]) -> None:
+    """Print each table for a person."""
+    from rich import box  # noqa: PLC0415 - heavy, and --json does without
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table as RichTable  # noqa: PLC0415
+
+    console = Console(highlight=False, soft_wrap=True)
+    for table in tables:
+        shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
+        for name in table.columns:
+            unit = COLUMNS[name]
+            shown.add_column(f"{name} [{unit}]" if unit else name, justify="right")
+        for row in table.rows:
+            shown.add_row(*(_number(value) for value in row))
+        console.print(_caption(table), markup=False)
+        console.print(shown, markup=False)
+
+
+def _caption(table: Table) -> str:
+    version = f" {table.version}" if table.version else ""
+    facts = ", ".join(f"{name} {value}" for name, value in table.attributes.items())
+    return f"{table.suite}{version} {table.program}  ({table.source}:{table.line})" + (
+        f"\n{facts}" if facts else ""
+    )
+
+
+def _number(value: float) -> str:
+    return str(value) if isinstance(value, int) else f"{value:.2f}"

@@ -1,0 +1,97 @@
+"""What the text output of iperf and iperf3 has in common: the line of one interval."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from fabricproof.parsers._chatter import death
+from fabricproof.parsers._text import Section
+from fabricproof.units import convert
+
+#: iperf 2: src/ReportOutputs.c and Locale.c; iperf3: src/iperf_locale.c (report_sum_bw_format and
+#: its kin).  iperf3 pads "sec" with three blanks, iperf 2 with one.
+_INTERVAL = re.compile(
+    r"[ \t]*\[ *(?P<id>SUM(?:-\d+)?|\*?\d{1,6})\](?P<way>\[[TR]X-[CS]\])?[ \t]+"
+    r"(?P<start>[0-9]{1,9}\.[0-9]+) ?- *(?P<end>[0-9]{1,9}\.[0-9]+)[ \t]+sec[ \t]+"
+    r"[0-9.]{1,12} [KMGT]?Bytes[ \t]+"
+    r"(?P<rate>[0-9]{1,9}(?:\.[0-9]+)?) (?P<unit>[KMGT]?)bits/sec(?P<rest>.*)"
+)
+_NAMED = re.compile(r"[ \t]*\[ *(?:SUM(?:-\d+)?|\*?\d{1,6}|ID)\]")
+_OTHER = re.compile(
+    r"[ \t]*\[ *(?:ID\]|(?:SUM|\*?\d+)\][ \t]+(?:local |Sent |Server Report|WARNING|Host |Role))"
+)
+_COMMAND = re.compile(r"\biperf3? [^\n#]*(?:-P|--parallel) *([0-9]{1,5})\b")
+
+_FAILED = re.compile(
+    r"iperf3?: (?:error|interrupt)|(?:connect|write|read) failed|[Cc]onnection refused"
+    r"|WARNING: did not receive ack|Server listening on"
+)
+
+#: iperf's decimal prefixes (1 Kbit is 1000 bits for rates) -> our unit.
+_UNITS = {"": "bit/s", "K": "kb/s", "M": "Mb/s", "G": "Gb/s", "T": "Tb/s"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interval:
+    """One interval line.
+
+    Attributes:
+        stream: ``SUM`` or the stream's number as text.
+        start: begin of the interval in s.
+        end: its end in s.
+        rate_mb_s: payload in MB/s (10^6 bytes per second), with iperf's three digits.
+        rest: what stands after the rate.
+        index: index of the line in its section.
+    """
+
+    stream: str
+    start: float
+    end: float
+    rate_mb_s: float
+    rest: str
+    index: int
+
+
+def read_intervals(section: Section) -> tuple[Interval, ...]:
+    """Return every interval line of the section.
+
+    Raises:
+        ParseError: a line begins as one and is damaged, the test ran in both directions at once,
+            the tool reports an error, or the text says that the job died.
+    """
+    found: list[Interval] = []
+    for index, line in enumerate(section.lines):
+        match = _INTERVAL.fullmatch(line)
+        if match is not None:
+            if match["way"]:
+                raise section.error(index, "two directions at once", expected="one direction")
+            found.append(_interval(match, index))
+        elif _NAMED.match(line) and not _OTHER.match(line):
+            raise section.error(
+                index, "damaged row", expected="interval, transfer, rate with their units"
+            )
+        elif _reports_error(line):
+            raise section.error(index, "the test failed", expected="a test that ended well")
+    return tuple(found)
+
+
+def _interval(match: re.Match[str], index: int) -> Interval:
+    return Interval(
+        stream=match["id"].lstrip("*"),
+        start=float(match["start"]),
+        end=float(match["end"]),
+        rate_mb_s=convert(float(match["rate"]), _UNITS[match["unit"]], "MB/s"),
+        rest=match["rest"],
+        index=index,
+    )
+
+
+def _reports_error(line: str) -> bool:
+    return not line.lstrip().startswith("$") and (death(line) or _FAILED.search(line) is not None)
+
+
+def asked_streams(section: Section) -> int | None:
+    """Return the number of streams after ``-P`` on a command line in the text, or None."""
+    matches = (_COMMAND.search(line) for line in section.lines)
+    return next((int(match[1]) for match in matches if match), None)
