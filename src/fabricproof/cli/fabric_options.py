@@ -107,7 +107,7 @@ def _flow_limit_gbit_s(text: str) -> float:
         ) from error
 
 
-def fabric_from_options(  # noqa: PLR0913 - one parameter for each option
+def fabric_from_options(
     *,
     link: str,
     pcie: str | None = None,

@@ -1,0 +1,198 @@
+"""``fabricproof ceiling`` and the fabric options it shares."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from fabricproof.cli.ceiling import command
+from fabricproof.cli.fabric_options import fabric_from_options, fabric_options
+from fabricproof.errors import ConfigError, UnknownLinkError
+from fabricproof.fabric import Fabric, bound, find_link, find_slot
+
+
+def run(*arguments: str) -> str:
+    result = CliRunner().invoke(command, arguments, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def run_json(*arguments: str) -> dict[str, Any]:
+    record: dict[str, Any] = json.loads(run(*arguments, "--json"))
+    return record
+
+
+FDR_TWO_RAILS = (
+    "--link",
+    "FDR 4x",
+    "--pcie",
+    "3.0x8",
+    "--mps",
+    "256",
+    "--mtu",
+    "2048",
+    "--rails",
+    "2",
+)
+
+
+def test_json_has_every_ceiling_with_its_units_and_sources() -> None:
+    record = run_json(*FDR_TWO_RAILS, "--share-slot")
+    assert [row["name"] for row in record["ceilings"]] == [
+        "link",
+        "protocol",
+        "slot",
+        "slot_packet",
+    ]
+    for row in record["ceilings"]:
+        assert row["gbit_s"] == pytest.approx(row["mb_s"] * 8 / 1000)
+        assert row["low_mb_s"] <= row["mb_s"] <= row["high_mb_s"]
+        assert row["formula"]
+        assert row["source"]
+    assert record["ceilings"][0]["mb_s"] == pytest.approx(13636.36, abs=0.01)
+    assert record["binds"] == "slot_packet"
+    assert record["binding"] == record["ceilings"][3]
+    assert record["latency_floor_us"] == 0.5
+
+
+def test_rails_in_slots_of_their_own_are_bound_by_the_link() -> None:
+    assert run_json(*FDR_TWO_RAILS)["binds"] == "protocol"
+
+
+def test_json_and_library_agree() -> None:
+    record = run_json("--link", "QDR", "--pcie", "2.0x8", "--mps", "128")
+    fabric = Fabric(link=find_link("QDR"), slot=find_slot("2.0x8"), max_payload_bytes=128)
+    assert record["bound"]["low_mb_s"] == bound(fabric).low_mb_s
+    assert record["bound"]["high_mb_s"] == bound(fabric).high_mb_s
+
+
+def test_text_shows_the_numbers_and_says_what_binds_and_why() -> None:
+    text = run(*FDR_TWO_RAILS, "--share-slot")
+    assert "FDR 4x, ib, MTU 2048, PCIe 3.0 x8, MaxPayload 256, 2 rails, one slot for all" in text
+    assert "4 x 14.0625 Gb/s x 64/66 / 8 x 2 rails" in text
+    assert "The slot binds" in text
+    assert "A value above 7306.1 MB/s is impossible." in text
+    assert "Latency floor, one way: 0.5 us" in text
+
+
+def test_text_says_what_was_not_stated() -> None:
+    text = run("--link", "40GbE")
+    assert "MTU not stated" in text
+    assert "slot unknown (no --pcie)" in text
+    assert "The link binds" in text
+    assert "the slot was not stated and may bind lower" in text
+    with_slot = run("--link", "40GbE", "--pcie", "3.0x8", "--rails", "2")
+    assert "MaxPayload not stated" in with_slot
+    assert "a slot for each" in with_slot
+
+
+def test_flow_limit_flows_protocol_and_direction_are_taken_over() -> None:
+    limited = run_json("--link", "100GbE", "--flow-limit", "10 Gb/s", "--mtu", "9001")
+    assert limited["binds"] == "flow"
+    assert limited["binding"]["mb_s"] == pytest.approx(1250 * 8949 / 9039)
+    more = run_json(
+        "--link", "100GbE", "--flow-limit", "1250 MB/s", "--mtu", "9001", "--flows", "4"
+    )
+    assert more["binding"]["mb_s"] == pytest.approx(5000 * 8949 / 9039)
+    roce = run_json("--link", "100GbE", "--protocol", "RoCE", "--mtu", "1024", "--bidirectional")
+    assert roce["binding"]["mb_s"] == pytest.approx(25000 * 1024 / 1106)
+    assert "rocev2" in roce["fabric"]
+    assert "both directions added" in roce["fabric"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--link", "QDR", "--pcie", "3.0x8", "--mps", "100"], "128, 256, 512, 1024, 2048, 4096"),
+        (["--link", "QDR", "--mtu", "1500"], "256, 512, 1024, 2048, 4096"),
+        (["--link", "QDR", "--rails", "0"], "at least 1"),
+        (["--link", "QDR", "--flows", "-1"], "at least 1"),
+        (["--link", "foo"], "unknown link"),
+        (["--link", "QDR", "--pcie", "9x3"], "1.0 to 6.0"),
+        (["--link", "QDR", "--protocol", "tcp"], "does not run over infiniband"),
+        (["--link", "1GbE", "--protocol", "quic"], "unknown protocol"),
+        (["--link", "1GbE", "--flow-limit", "10"], "a number and a unit"),
+        (["--link", "1GbE", "--flow-limit", "10 KiB"], "a number and a unit"),
+        (["--link", "1GbE", "--flow-limit", "0 Gb/s"], "a positive number"),
+        (["--link", "QDR", "--share-slot"], "without the slot"),
+        (["--link", "QDR", "--mps", "256"], "without the slot"),
+    ],
+)
+def test_a_bad_value_is_one_message_with_what_is_accepted(arguments: list[str], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        CliRunner().invoke(command, arguments, catch_exceptions=False)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["--link", "QDR", "--rails", "x"], ["--link", "QDR", "--mps", "1.5"], ["--foo"]],
+)
+def test_a_malformed_command_line_is_a_usage_error(arguments: list[str]) -> None:
+    assert CliRunner().invoke(command, arguments).exit_code == 2
+
+
+def test_whole_program_statuses_and_no_traceback() -> None:
+    program = [sys.executable, "-m", "fabricproof.cli", "ceiling", "--link"]
+    good = subprocess.run([*program, "FDR", "--json"], capture_output=True, text=True, check=False)
+    bad = subprocess.run([*program, "foo"], capture_output=True, text=True, check=False)
+    assert (good.returncode, json.loads(good.stdout)["binds"]) == (0, "protocol")
+    assert (bad.returncode, bad.stdout) == (78, "")
+    assert bad.stderr.startswith("fabricproof: unknown link")
+    assert len(bad.stderr.splitlines()) == 1
+
+
+def test_no_heavy_library_is_loaded() -> None:
+    code = (
+        "import sys\nfrom fabricproof.cli.ceiling import command\n"
+        "command(['--link', 'FDR', '--pcie', '3.0x8'], standalone_mode=False)\n"
+        "heavy = {'pydantic', 'rich', 'jsonschema', 'reframe', 'difflib', 'asyncio'}\n"
+        "sys.exit(', '.join(sorted(heavy & set(sys.modules))) or 0)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_help_teaches_by_example() -> None:
+    text = CliRunner().invoke(command, ["--help"]).output
+    assert "fabricproof ceiling --link 'FDR 4x'" in text
+    assert "nothing above it is possible" in text
+
+
+def test_another_command_can_take_the_same_options_without_a_link() -> None:
+    @click.command()
+    @fabric_options(link_required=False)
+    def judge(**options: Any) -> None:
+        click.echo(json.dumps(options))
+
+    options = json.loads(CliRunner().invoke(judge, []).output)
+    assert options["link"] is None
+    assert fabric_from_options(**{**options, "link": "FDR"}) == Fabric(link=find_link("FDR"))
+
+
+def test_options_and_fabric_mean_the_same() -> None:
+    fabric = fabric_from_options(
+        link="HDR100", pcie="4x16", mps=512, mtu=4096, rails=2, share_slot=True,
+        protocol="ib", flow_limit="50 Gb/s", flows=3, bidirectional=True,
+    )  # fmt: skip
+    assert fabric == Fabric(
+        link=find_link("HDR 2x"),
+        slot=find_slot("4.0x16"),
+        max_payload_bytes=512,
+        mtu=4096,
+        num_rails=2,
+        rails_share_slot=True,
+        protocol="ib",
+        flow_limit_gbit_s=50.0,
+        num_flows=3,
+        bidirectional=True,
+    )
+    with pytest.raises(UnknownLinkError):
+        fabric_from_options(link="nothing")
