@@ -1,0 +1,135 @@
+"""A leg: one program over one road between the nodes of one job, and all it is judged by.
+
+Legs are written to ``plan.json`` beside the job script, so that the second look inside the job
+and the judgement after it read the same thing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fabricproof.errors import ParseError
+from fabricproof.reference import Reference
+from fabricproof.verdict import Rules
+
+PLAN_FILE = "plan.json"
+PLAN_VERSION = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class FabricFacts:
+    """What :class:`fabricproof.fabric.Fabric` is made of, as names and numbers."""
+
+    link: str
+    protocol: str | None = None
+    mtu: int | None = None
+    slot: str | None = None
+    max_payload_bytes: int | None = None
+    num_rails: int = 1
+    rails_share_slot: bool = False
+    flow_limit_gbit_s: float | None = None
+    capability_mb_s: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leg:
+    """One measurement to be made and judged.
+
+    Attributes:
+        name: the road in a word: ``rail0``, ``rail0+rail1``; unique within a job.
+        rails: the interfaces or ports of that road.
+        suite: ``osu``, ``osu-mpi4py``, ``imb``.
+        program: ``osu_bw``, ``PingPong``.
+        environment: variables that make the MPI take this road.
+        argv: the program with its arguments.
+        num_ranks: ranks to start.
+        expected_sizes: message sizes the table must hold, in bytes.
+        sent_bytes: payload bytes the first and the second half of the ranks must have sent.
+        sent_messages: messages each half sends one by one, None where they may share packets.
+        spread: every rail of several must carry a share.
+        required: quantities that are due: ``bandwidth_1MiB``, ``latency_8B``.
+        references: the site's references that apply, by quantity.
+        tolerance: allowed fraction below the physical reference.
+        fabric: the fabric of this road.
+    """
+
+    name: str
+    rails: tuple[str, ...]
+    suite: str
+    program: str
+    environment: dict[str, str]
+    argv: tuple[str, ...]
+    num_ranks: int
+    expected_sizes: tuple[int, ...]
+    sent_bytes: tuple[int, int]
+    sent_messages: tuple[int, int] | None
+    spread: bool
+    required: tuple[str, ...]
+    fabric: FabricFacts
+    references: dict[str, Reference] = field(default_factory=dict)
+    tolerance: float
+    same_node: bool = False
+
+    def rules(self) -> Rules:
+        """Return what this leg's table is judged by."""
+        from fabricproof.fabric import Fabric, find_link, find_slot  # noqa: PLC0415 - one caller
+
+        facts = asdict(self.fabric)
+        slot = facts.pop("slot")
+        return Rules(
+            fabric=Fabric(
+                **{**facts, "link": find_link(self.fabric.link)},
+                slot=find_slot(slot) if slot else None,
+            ),
+            references=self.references,
+            tolerance=self.tolerance,
+            road_required=True,
+        )
+
+
+def write_plan(folder: Path, legs: Sequence[Leg]) -> None:
+    """Write the legs beside the job script."""
+    record = {"version": PLAN_VERSION, "legs": [asdict(leg) for leg in legs]}
+    (folder / PLAN_FILE).write_text(json.dumps(record, indent=1), encoding="utf-8")
+
+
+def read_plan(folder: Path) -> tuple[Leg, ...]:
+    """Read what :func:`write_plan` wrote.
+
+    Raises:
+        ParseError: the file is damaged or of another version.
+    """
+    path = folder / PLAN_FILE
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        if record["version"] != PLAN_VERSION:
+            raise ParseError(
+                "plan of another version",
+                source=str(path),
+                expected=str(PLAN_VERSION),
+                got=str(record["version"]),
+            )
+        return tuple(_leg(each) for each in record["legs"])
+    except (OSError, KeyError, TypeError, json.JSONDecodeError) as error:
+        raise ParseError(f"damaged plan: {error}", source=str(path)) from None
+
+
+def _leg(record: dict[str, Any]) -> Leg:
+    messages = record["sent_messages"]
+    return Leg(
+        **{
+            **record,
+            "rails": tuple(record["rails"]),
+            "argv": tuple(record["argv"]),
+            "expected_sizes": tuple(record["expected_sizes"]),
+            "sent_bytes": tuple(record["sent_bytes"]),
+            "sent_messages": tuple(messages) if messages else None,
+            "required": tuple(record["required"]),
+            "fabric": FabricFacts(**record["fabric"]),
+            "references": {name: Reference(**each) for name, each in record["references"].items()},
+        }
+    )

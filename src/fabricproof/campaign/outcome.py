@@ -1,0 +1,198 @@
+"""Judge what a job's legs left behind: folders in, reports out.
+
+The same reading serves the second look inside the job and the judgement after it, so that the two
+cannot disagree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from fabricproof.campaign.evidence import RankRecord, gather, parse_rank
+from fabricproof.campaign.leg import Leg
+from fabricproof.campaign.script import shell_name
+from fabricproof.errors import FabricproofError
+from fabricproof.judge import judge_table
+from fabricproof.measure import Table, Verdict, worst
+from fabricproof.parsers import parse_text
+from fabricproof.road import Expectation, RoadProof, RoadState, prove_road
+from fabricproof.verdict import Judgement, Report, missing
+
+#: A first attempt with one of these verdicts gets a second look; a wrong road does not need one.
+DOUBTFUL = frozenset({Verdict.FAIL, Verdict.INVALID, Verdict.MISSING, Verdict.UNJUDGED})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attempt:
+    """One run of one leg.
+
+    ``table`` is None where the output could not be read; ``ranks`` is empty where no rank wrote
+    its record; ``status`` is the launcher's exit status, None where the leg never ended.
+    """
+
+    number: int
+    folder: Path
+    status: int | None
+    table: Table | None
+    ranks: tuple[RankRecord, ...]
+    report: Report
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """A leg with all its attempts, oldest first, and the report that counts."""
+
+    leg: Leg
+    attempts: tuple[Attempt, ...]
+    report: Report
+
+    @property
+    def counted(self) -> Attempt | None:
+        """The attempt whose numbers count: the one the report was made from."""
+        for attempt in self.attempts:
+            if attempt.report.verdict is self.report.verdict:
+                return attempt
+        return self.attempts[-1] if self.attempts else None
+
+
+def judge_leg(folder: Path, leg: Leg) -> Outcome:
+    """Judge all attempts of ``leg`` below job folder ``folder``.
+
+    A second attempt that passes clears a first that did not, and the report says that there were
+    two; what fails twice is red.
+    """
+    attempts = tuple(
+        _judge_attempt(path, leg, number)
+        for number in (1, 2)
+        if (path := folder / "legs" / f"{shell_name(leg.name)}.{number}").is_dir()
+    )
+    if not attempts:
+        report = missing(leg.required, "the leg was never started")
+        return Outcome(leg=leg, attempts=(), report=report)
+    return Outcome(leg=leg, attempts=attempts, report=_weigh(attempts))
+
+
+def _weigh(attempts: Sequence[Attempt]) -> Report:
+    first, last = attempts[0].report, attempts[-1].report
+    if len(attempts) == 1:
+        return first
+    if last.verdict is Verdict.PASS:
+        why = next(each.reason for each in first.quantities if each.verdict is first.verdict)
+        note = f"passed at the second look; the first said {first.verdict}: {why}"
+        return replace(last, findings=(*last.findings, note))
+    if first.verdict is Verdict.PASS:
+        return first
+    note = f"red twice on the same nodes; the first look said {first.verdict}"
+    return replace(last, findings=(*last.findings, note))
+
+
+def needs_second_look(outcome: Outcome) -> bool:
+    """Tell whether a leg that ran once should run again before it is called red."""
+    if len(outcome.attempts) != 1:
+        return False
+    road = outcome.report.road
+    if road is not None and road.state is RoadState.WRONG:
+        return False
+    return outcome.report.verdict in DOUBTFUL
+
+
+def _judge_attempt(folder: Path, leg: Leg, number: int) -> Attempt:
+    status = _status(folder)
+    ranks, trouble = _ranks(folder)
+    table: Table | None = None
+    if trouble is None and status is None:
+        trouble = "the leg was cut off: it never ended"
+    if trouble is None and status != 0:
+        trouble = _failure(folder, status)
+    if trouble is None:
+        table, trouble = _table(folder, leg)
+    if table is None or trouble is not None:
+        report = missing(leg.required, trouble or "no table")
+    else:
+        report = _with_required(leg, judge_table(table, leg.rules(), _road(leg, ranks)))
+    return Attempt(
+        number=number, folder=folder, status=status, table=table, ranks=ranks, report=report
+    )
+
+
+def _status(folder: Path) -> int | None:
+    try:
+        return int((folder / "status").read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def _failure(folder: Path, status: int | None) -> str:
+    words = "it was ended at its time limit" if status in {124, 137} else f"exit status {status}"
+    lines = [
+        line.strip()
+        for name in ("stderr", "stdout")
+        for line in _text(folder / name).splitlines()
+        if line.strip()
+    ]
+    said = f": {lines[-1][:160]}" if lines else ""
+    return f"the benchmark failed, {words}{said}"
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _ranks(folder: Path) -> tuple[tuple[RankRecord, ...], str | None]:
+    records = []
+    for path in sorted(folder.glob("rank.*")):
+        try:
+            records.append(parse_rank(_text(path), str(path)))
+        except FabricproofError as error:
+            return tuple(records), str(error)
+    return tuple(records), None
+
+
+def _table(folder: Path, leg: Leg) -> tuple[Table | None, str | None]:
+    source = folder / "stdout"
+    try:
+        tables = parse_text(_text(source), str(source), expected_sizes=leg.expected_sizes)
+    except FabricproofError as error:
+        return None, str(error)
+    wanted = [table for table in tables if table.program == leg.program]
+    if len(wanted) != 1:
+        return None, f"{len(wanted)} tables of {leg.program} in the output, expected one"
+    return wanted[0], None
+
+
+def _road(leg: Leg, ranks: tuple[RankRecord, ...]) -> RoadProof:
+    if leg.same_node:
+        return RoadProof(
+            state=RoadState.PROVEN, reason="both ranks on this machine, as the site declares"
+        )
+    lost = [str(each.rank) for each in ranks if each.status is None]
+    if lost:
+        return RoadProof(
+            state=RoadState.UNKNOWN, reason=f"rank {', '.join(lost)} never came back to be counted"
+        )
+    return prove_road(
+        gather(ranks),
+        Expectation(
+            rails=leg.rails,
+            sent_bytes=leg.sent_bytes,
+            num_ranks=leg.num_ranks,
+            spread=leg.spread,
+            sent_messages=leg.sent_messages,
+        ),
+    )
+
+
+def _with_required(leg: Leg, report: Report) -> Report:
+    """Return the report with every due quantity in it: what is absent is MISSING, not passed."""
+    there = {judgement.name for judgement in report.quantities}
+    absent = [name for name in leg.required if name not in there]
+    if not absent:
+        return report
+    lost: tuple[Judgement, ...] = missing(absent, "due, but not in the output").quantities
+    verdict = worst([report.verdict, Verdict.MISSING])
+    return replace(report, verdict=verdict, quantities=(*report.quantities, *lost))

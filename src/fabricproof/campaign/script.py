@@ -1,0 +1,75 @@
+"""Write the shell script that runs a job's legs: plain, readable, repeatable by hand."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from fabricproof.campaign.leg import Leg
+
+SCRIPT_FILE = "legs.sh"
+RANK_FILE = "rank.sh"
+
+_HEAD = """\
+#!/bin/bash
+# Written by fabricproof for this job.  To repeat a leg by hand: allocate the same nodes, load the
+# same modules as the job script does, and run   bash legs.sh LEG
+# Every leg leaves legs/LEG.ATTEMPT/: stdout, stderr, status, and rank.N with where each rank ran
+# and all interface counters before and after it.
+cd "$(dirname "${BASH_SOURCE[0]}")" || exit 74
+here=$PWD
+
+attempt() { # LEG ATTEMPT: run once, keep everything
+    export FABRICPROOF_LEG="$here/legs/$1.$2"
+    mkdir -p "$FABRICPROOF_LEG" || exit 74
+    echo "== $1, attempt $2"
+    "leg_$1" >"$FABRICPROOF_LEG/stdout" 2>"$FABRICPROOF_LEG/stderr"
+    echo $? >"$FABRICPROOF_LEG/status"
+    cat "$FABRICPROOF_LEG/stdout"
+    cat "$FABRICPROOF_LEG/stderr" >&2
+}
+"""
+
+_TAIL = """\
+if [ $# -gt 0 ]; then
+    for leg in "$@"; do attempt "$leg" "hand.$$"; done
+    exit
+fi
+for leg in {legs}; do attempt "$leg" 1; done
+# A second look, on the same nodes, before anything is called red.
+for leg in $({second_look} 2>second_look.err); do attempt "$leg" 2; done
+exit 0
+"""
+
+
+def shell_name(leg_name: str) -> str:
+    """Return the leg's name as a shell function may be called: other characters become ``_``."""
+    return "".join(char if char.isalnum() else "_" for char in leg_name)
+
+
+def render_script(
+    legs: Sequence[Leg], *, launch: str, second_look: str, leg_seconds_limit: int
+) -> str:
+    """Return the script that runs ``legs`` one after the other.
+
+    Args:
+        legs: what to run.
+        launch: the launcher with its options, as ReFrame would write it (``srun -n 2``).
+        second_look: command that prints the legs which deserve a second attempt.
+        leg_seconds_limit: a leg that takes longer is ended, so that a hang costs no other leg.
+    """
+    parts = [_HEAD]
+    for leg in legs:
+        settings = "".join(
+            f"    {name}={shlex.quote(value)} \\\n"
+            for name, value in sorted(leg.environment.items())
+        )
+        parts.append(
+            f"leg_{shell_name(leg.name)}() {{ # {leg.program} over {'+'.join(leg.rails)}\n"
+            f"    env \\\n{settings}"
+            f"    timeout -k 5 {leg_seconds_limit} \\\n"
+            f'    {launch} "$here/{RANK_FILE}" {shlex.join(leg.argv)}\n}}\n'
+        )
+    names = " ".join(shell_name(leg.name) for leg in legs)
+    parts.append(_TAIL.format(legs=names, second_look=second_look))
+    return "\n".join(parts)

@@ -1,0 +1,103 @@
+"""Our own perflog: one JSON line per quantity, message size and attempt, complete in itself.
+
+ReFrame's perflog beside it is for grepping; this one is what verdicts are repeated from.  Lines
+are only ever appended, each in one write, so that a torn last line is the worst that a crash or a
+full disk can do, and :func:`read_records` names it instead of stumbling.
+
+Format history: 1, the first.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from fabricproof.errors import OutputError, ParseError
+
+FORMAT = 1
+
+
+def append_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
+    """Append records to ``path``, all or none of them, and make them last.
+
+    A torn last line that an earlier crash left is closed first, so that it spoils nothing new.
+
+    Raises:
+        OutputError: they could not be written (disk full, read-only); nothing before is lost.
+    """
+    data = b"".join(
+        json.dumps({"format": FORMAT, **record}, sort_keys=True).encode() + b"\n"
+        for record in records
+    )
+    if not data:
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            _append(file.fileno(), data, torn=_is_torn(path))
+    except OSError as error:
+        raise OutputError(
+            f"cannot keep the records: {error.strerror}",
+            source=str(path),
+            next_step="make room; the job's own output is still in the stage folder",
+        ) from None
+
+
+def _is_torn(path: Path) -> bool:
+    with path.open("rb") as file:
+        if file.seek(0, os.SEEK_END) == 0:
+            return False
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) != b"\n"
+
+
+def _append(descriptor: int, data: bytes, *, torn: bool) -> None:
+    start = os.lseek(descriptor, 0, os.SEEK_END)
+    whole = b"\n" + data if torn else data
+    try:
+        written = 0
+        while written < len(whole):
+            written += os.write(descriptor, whole[written:])
+        os.fsync(descriptor)
+    except OSError:
+        os.ftruncate(descriptor, start)
+        raise
+
+
+def read_records(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the records of a file, oldest first.
+
+    Raises:
+        ParseError: a line that is no record and not the torn end of a crash (which is passed
+            over only when a newline or the file's end follows it and it is the last before one
+            that starts whole again; its loss is the crash's, and the run it belongs to then has
+            quantities MISSING).
+    """
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if not line.strip():
+                continue
+            try:
+                record = json.loads(line)
+            except ValueError:
+                if not line.rstrip().endswith(b"}"):
+                    continue
+                raise _damaged(path, number, line) from None
+            if not isinstance(record, dict) or record.get("format") != FORMAT:
+                raise _damaged(path, number, line)
+            yield record
+
+
+def _damaged(path: Path, number: int, line: bytes) -> ParseError:
+    return ParseError(
+        "damaged record",
+        source=str(path),
+        line=number,
+        expected=f"a JSON object of format {FORMAT}",
+        got=repr(line[:60].decode("utf-8", errors="replace")),
+    )

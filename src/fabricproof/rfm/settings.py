@@ -1,0 +1,202 @@
+"""Turn a site into ReFrame's configuration, with the guards that hold for every check."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+from fabricproof.errors import ConfigError, InputMissingError
+from fabricproof.site import Site, load_site, site_folders
+from fabricproof.site.schema import PartitionSpec, StackSpec
+
+#: names the site; without it the host name decides
+SITE_VARIABLE = "FABRICPROOF_SITE"
+
+#: one fixed column list, so that a new quantity never renames an old perflog (reframe-traps)
+PERFLOG_COLUMNS = (
+    "%(check_job_completion_time)s",
+    "%(check_run_id)s",
+    "%(version)s",
+    "%(check_system)s",
+    "%(check_partition)s",
+    "%(check_environ)s",
+    "%(check_stack_version)s",
+    "%(check_unique_name)s",
+    "%(check_fabric)s",
+    "%(check_suite)s",
+    "%(check_program)s",
+    "%(check_jobid)s",
+    "%(check_job_nodelist)s",
+    "%(check_result)s",
+    "%(check_perf_var)s",
+    "%(check_perf_value)s",
+    "%(check_perf_unit)s",
+    "%(check_perf_ref)s",
+    "%(check_perf_lower_thres)s",
+    "%(check_perf_upper_thres)s",
+    "%(check_environment_digest)s",
+)
+
+
+def project_root() -> Path:
+    """Return the folder that holds ``checks``, ``site-configs`` and ``perflogs``."""
+    return Path(__file__).resolve().parents[3]
+
+
+def choose_site() -> Site:
+    """Return the site that the environment names, else the one that knows this host's name.
+
+    Raises:
+        InputMissingError: neither does; the message says how to choose.
+    """
+    named = os.environ.get(SITE_VARIABLE)
+    if named:
+        return load_site(named)
+    host = socket.gethostname()
+    for folder in site_folders():
+        site = load_site(str(folder))
+        if host in site.spec.hostnames or host.split(".")[0] in site.spec.hostnames:
+            return site
+    known = ", ".join(folder.name for folder in site_folders())
+    raise InputMissingError(
+        f"no site knows this host ({host})",
+        expected=f"{SITE_VARIABLE} set to one of: {known}",
+        next_step=f"export {SITE_VARIABLE}=NAME, or list the host under [site] hostnames",
+    )
+
+
+def reframe_configuration(site: Site) -> dict[str, Any]:
+    """Return ReFrame's site configuration for ``site``.
+
+    A ``[reframe]`` table of the site file adds raw options to ``general``; it cannot switch off
+    a guard.
+    """
+    general = {
+        "purge_environment": False,
+        "resolve_module_conflicts": False,
+        "save_log_files": True,
+        "poll_rate_max": 4.0,
+        "poll_rate_min": 1.0,
+        **_raw_general(site),
+        "check_search_path": [str(project_root() / "checks")],
+        "check_search_recursive": True,
+        "trap_job_errors": True,
+    }
+    return {
+        "systems": [_system(site)],
+        "environments": [_environment(stack) for stack in site.stacks],
+        "general": [general],
+        "logging": [_logging()],
+        "storage": [{"enable": True}],
+    }
+
+
+def _raw_general(site: Site) -> dict[str, Any]:
+    raw = dict(site.reframe)
+    guards = {"trap_job_errors", "check_search_path", "check_search_recursive"}
+    refused = guards & raw.keys()
+    if refused:
+        raise ConfigError(
+            f"[reframe] may not set {', '.join(sorted(refused))}",
+            source=str(site.folder / "site.toml"),
+            expected="options of ReFrame's 'general' section that are no guard",
+        )
+    return raw
+
+
+def _system(site: Site) -> dict[str, Any]:
+    return {
+        "name": site.name,
+        "descr": site.spec.description,
+        "hostnames": [".*"],
+        "modules_system": site.spec.modules_system,
+        "partitions": [_partition(site, partition) for partition in site.partitions],
+    }
+
+
+def _partition(site: Site, partition: PartitionSpec) -> dict[str, Any]:
+    features = {f"fabric-{name}" for name in partition.fabrics}
+    for name in partition.fabrics:
+        spec = site.fabric_spec(name)
+        if len(spec.rails) > 1:
+            features.add("multirail")
+    return {
+        "name": partition.name,
+        "scheduler": partition.scheduler,
+        "launcher": partition.launcher,
+        "access": list(partition.access),
+        "environs": list(partition.stacks),
+        "max_jobs": partition.max_jobs,
+        "features": sorted(features),
+        "prepare_cmds": _prepare(site),
+        "sched_options": {"sched_access_in_submit": False},
+    }
+
+
+def _prepare(site: Site) -> list[str]:
+    """Return the lines that make ``module`` work in a job script that is no login shell."""
+    if site.spec.modules_system == "nomod":
+        return []
+    lines = [
+        "type module >/dev/null 2>&1 || . /etc/profile.d/lmod.sh 2>/dev/null"
+        " || . /usr/share/lmod/lmod/init/bash"
+    ]
+    paths = [*site.spec.module_paths, *_provisioned_paths(site)]
+    return lines + [f"module use {path}" for path in paths]
+
+
+def _provisioned_paths(site: Site) -> list[str]:
+    if not any(stack.provisioned for stack in site.stacks):
+        return []
+    from fabricproof.stack.catalog import stacks_root  # noqa: PLC0415 - not every site has them
+
+    return [str(stacks_root() / "modulefiles")]
+
+
+def _environment(stack: StackSpec) -> dict[str, Any]:
+    return {
+        "name": stack.name,
+        "modules": list(stack.modules),
+        "features": ["mpi", stack.family],
+        "env_vars": [[name, value] for name, value in stack.environment.items()],
+        "cc": "mpicc",
+        "cxx": "mpicxx",
+        "ftn": "mpifort",
+    }
+
+
+def _logging() -> dict[str, Any]:
+    return {
+        "level": "debug",
+        "perflog_multiline": True,
+        "handlers$": [
+            {"type": "stream", "name": "stdout", "level": "info", "format": "%(message)s"}
+        ],
+        "handlers": [
+            {
+                "type": "file",
+                "level": "debug2",
+                "name": os.environ.get("FABRICPROOF_REFRAME_LOG", "reframe.log"),
+                "format": "[%(asctime)s] %(levelname)s: %(check_info)s: %(message)s",
+                "append": False,
+            }
+        ],
+        "handlers_perflog": [
+            {
+                "type": "filelog",
+                "prefix": "%(check_system)s/%(check_partition)s",
+                "basedir": str(perflog_root()),
+                "level": "info",
+                "format": "|".join(PERFLOG_COLUMNS),
+                "append": True,
+                "locking_enable": True,
+            }
+        ],
+    }
+
+
+def perflog_root() -> Path:
+    """Return the folder that perflogs go to."""
+    return Path(os.environ.get("FABRICPROOF_PERFLOGS", project_root() / "perflogs"))
