@@ -74,11 +74,12 @@ def test_json_and_library_agree() -> None:
 
 def test_text_shows_the_numbers_and_says_what_binds_and_why() -> None:
     text = run(*FDR_TWO_RAILS, "--share-slot")
-    assert "FDR 4x, ib, MTU 2048, PCIe 3.0 x8, MaxPayload 256, 2 rails, one slot for all" in text
+    assert text.startswith("FDR 4x, ib (protocol not stated), MTU 2048, PCIe 3.0 x8, ")
+    assert "MaxPayload 256, 2 rails, one slot for all" in text
     assert "4 x 14.0625 Gb/s x 64/66 / 8 x 2 rails" in text
     assert "The slot binds" in text
     assert "A value above 7306.1 MB/s is impossible." in text
-    assert "Latency floor, one way: 0.5 us" in text
+    assert "Latency floor, one way, no payload: 0.5 us" in text
 
 
 def test_text_says_what_was_not_stated() -> None:

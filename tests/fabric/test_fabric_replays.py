@@ -139,8 +139,8 @@ def test_40_gbe_over_tcp_cannot_do_what_was_published() -> None:
         assert limits("40GbE", mtu=mtu).excludes(4986.11)
 
 
-@pytest.mark.parametrize("protocol", ["tcp", "tcp-bypass", "rocev2", "udp"])
-def test_044_us_over_ethernet_is_impossible(protocol: str) -> None:
+@pytest.mark.parametrize("protocol", [None, "tcp", "tcp-bypass", "rocev2", "udp"])
+def test_044_us_over_ethernet_is_impossible(protocol: str | None) -> None:
     assert floor(fabric("40GbE", protocol=protocol), 0).us > 0.44
 
 

@@ -51,7 +51,8 @@ def ceiling_record(ceiling: Ceiling) -> dict[str, Any]:
 def describe_fabric(fabric: Fabric) -> str:
     """Return what is stated about ``fabric``, and what is not, in one line."""
     mtu = "MTU not stated" if fabric.mtu is None else f"MTU {fabric.mtu}"
-    parts = [fabric.link.name, fabric.framing.name, mtu]
+    unstated = "" if fabric.protocol else " (protocol not stated)"
+    parts = [fabric.link.name, fabric.framing.name + unstated, mtu]
     if fabric.slot is None:
         parts.append("slot unknown (no --pcie)")
     else:
@@ -110,7 +111,10 @@ def _text(fabric: Fabric, limits: tuple[Ceiling, ...], floor: Floor) -> str:
         sentence(fabric, binding(limits)),
         f"A healthy system comes near {total.low_mb_s:.1f} MB/s.",
         f"A value above {total.high_mb_s:.1f} MB/s is impossible.",
-        f"Latency floor, one way: {floor.us:g} us. A lower value did not take this road.",
+        (
+            f"Latency floor, one way, no payload: {floor.us:g} us. "
+            "A lower value did not take this road."
+        ),
     ]
     return "\n".join(lines)
 

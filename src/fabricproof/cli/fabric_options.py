@@ -27,8 +27,8 @@ _OPTIONS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
         {
             "type": int,
             "metavar": "BYTES",
-            "help": "PCIe MaxPayload in force (DevCtl in lspci -vv): 128 to 4096. Left out: 256 "
-            "to 512.",
+            "help": "PCIe MaxPayload in force (DevCtl in lspci -vv): 128 to 4096. Left out: "
+            "anything from 256.",
         },
     ),
     (

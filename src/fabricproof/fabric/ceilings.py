@@ -17,9 +17,9 @@ from fabricproof.fabric.model import Fabric
 from fabricproof.fabric.protocols import Reading, ReadingName
 from fabricproof.fabric.slots import Slot
 
-#: How far a measured rate may stand above ``high`` and still be possible: both ends' clocks may
-#: each be 100 ppm fast (IEEE 802.3 clause 52.5; InfiniBand vol. 2, 6.4) and the host's clock that
-#: timed it 100 ppm slow.  PCIe allows 300 ppm (Base Specification 4.3), which is the larger.
+#: How far a measured rate may stand above ``high`` and still be possible.  Ethernet and
+#: InfiniBand allow each transmitter's clock 100 ppm, PCIe 300 ppm, and the host's clock that
+#: timed the run errs likewise; the largest of them is granted.
 CLOCK_TOLERANCE = 300e-6
 
 #: which part of the machine a ceiling belongs to

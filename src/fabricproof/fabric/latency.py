@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from fabricproof.errors import ConfigError
 from fabricproof.fabric.ceilings import bound
 from fabricproof.fabric.model import Fabric
+from fabricproof.fabric.protocols import Protocol, known_protocols, protocols_over
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,11 +25,24 @@ class Floor:
     source: str
 
 
+def _protocol_with_least_floor(fabric: Fabric) -> Protocol:
+    """Return the stated protocol, or of all that the link can carry the fastest one.
+
+    Unstated means wide: a latency that only kernel TCP cannot reach is no lie on an Ethernet that
+    may just as well have carried RoCE.
+    """
+    if fabric.protocol is not None:
+        return fabric.framing
+    names = protocols_over(fabric.link.technology)
+    return min((known_protocols()[name] for name in names), key=lambda row: row.floor_us)
+
+
 def latency_floor_us(fabric: Fabric, message_size: int) -> Floor:
     """Return the least one-way latency of a message of ``message_size`` bytes over ``fabric``.
 
     The protocol's floor (software, adapters, slot; conservative, from published measurements)
-    plus the time the message itself needs at the most generous bandwidth of one direction.
+    plus the time the message itself needs at the most generous bandwidth of one direction.  Where
+    the protocol is not stated, the floor of the fastest one that the link can carry.
 
     Raises:
         ConfigError: the size is negative.
@@ -36,7 +50,7 @@ def latency_floor_us(fabric: Fabric, message_size: int) -> Floor:
     if message_size < 0:
         raise ConfigError("negative message size", expected="0 or more", got=str(message_size))
     high_mb_s = bound(replace(fabric, bidirectional=False)).high_mb_s
-    protocol = fabric.framing
+    protocol = _protocol_with_least_floor(fabric)
     return Floor(
         us=protocol.floor_us + message_size / high_mb_s,
         formula=f"{protocol.floor_us:g} us ({protocol.name}) "
