@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from fabricproof.measure import Table
 from fabricproof.parsers._chatter import check_chatter
+from fabricproof.parsers._imb_unit import with_unit
 from fabricproof.parsers._rows import RowShape, check_expected_sizes, check_next_size, row_shape
 from fabricproof.parsers._text import Section, shorten
 
@@ -51,6 +53,23 @@ _FAILED = re.compile(
 _COLUMNS = re.compile(r"[ \t]*(?:Group[ \t]+)?#(?:bytes|repetitions)\b")
 
 
+#: Programs that move one element of one size (src_c/IMB_rma_atomic.c).
+_ONE_SIZE = frozenset({"Fetch_and_op", "Compare_and_swap"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class SizeRule:
+    """What the header says about the message sizes of every table.
+
+    Attributes:
+        doubling: each size is twice the one before, as the tool chooses them.
+        largest: the last size, where the header names it.
+    """
+
+    doubling: bool
+    largest: int | None
+
+
 @dataclass(kw_only=True)
 class _Found:
     rows: list[tuple[float, ...]] = field(default_factory=list)
@@ -58,32 +77,39 @@ class _Found:
 
 
 def read_table(
-    section: Section, start: int, end: int, blank: Table, expected_sizes: Sequence[int] | None
+    section: Section,
+    bounds: tuple[int, int],
+    blank: Table,
+    sizes: SizeRule,
+    expected_sizes: Sequence[int] | None,
 ) -> tuple[Table, ...]:
-    """Return the table that begins at ``start``; one per group where groups are listed.
+    """Return the table between ``bounds``; one per group where groups are listed.
 
     Args:
         section: the lines of the run.
-        start: index of the "# Benchmarking" line.
-        end: index after the last line that may belong to it.
+        bounds: index of the "# Benchmarking" line, and index after the last line that may belong
+            to its table.
         blank: the table without columns and rows.
+        sizes: what the header says about the sizes.
         expected_sizes: the message sizes that the run asked for, where they are known.
 
     Raises:
         ParseError: see :func:`fabricproof.parsers.imb.parse`.
     """
+    start, end = bounds
     attributes, header = _find_header(section, start + 1, end, blank)
-    columns = _columns(section, header)
-    shape = row_shape(columns, _WHOLE)
+    shape = row_shape(_columns(section, header), _WHOLE)
     blank = replace(
         blank, attributes=attributes, columns=shape.columns, line=section.first + header
     )
-    found = _read_rows(section, header + 1, end, shape)
-    if not found:
+    groups = _read_rows(section, header + 1, end, shape)
+    if not groups:
         raise section.error(header, "a table without rows", expected=shape.describe())
-    return tuple(
-        _finish(section, blank, group, rows, expected_sizes) for group, rows in found.items()
-    )
+    tables = tuple(_group_table(blank, group, found) for group, found in groups.items())
+    _check_groups(section, header, tables)
+    for table in tables:
+        _check_sizes(section, table, sizes, expected_sizes)
+    return tuple(with_unit(table) for table in tables)
 
 
 def _find_header(
@@ -159,41 +185,49 @@ def _check_other(section: Section, index: int, shape: RowShape) -> None:
         check_chatter(section, index, shape.describe())
 
 
-def _finish(
-    section: Section,
-    blank: Table,
-    group: int,
-    found: _Found,
-    expected_sizes: Sequence[int] | None,
-) -> Table:
+def _group_table(blank: Table, group: int, found: _Found) -> Table:
     attributes = dict(blank.attributes)
     columns = blank.columns
     if columns[0] == "group":
         columns = columns[1:]
         attributes["group"] = group
-    table = replace(
+    return replace(
         blank,
         columns=columns,
         rows=tuple(found.rows),
         row_lines=tuple(found.row_lines),
         attributes=attributes,
     )
-    if columns[0] == "message_size":
-        _check_sizes(section, table)
-        check_expected_sizes(
-            table.column("message_size"),
-            expected_sizes,
-            source=section.source,
-            line=table.row_lines[-1],
-        )
-    elif len(table.rows) > 1:
-        raise section.error(
-            table.row_lines[1] - section.first, "a second row", expected="one row without size"
-        )
-    return table
 
 
-def _check_sizes(section: Section, table: Table) -> None:
+def _check_groups(section: Section, header: int, tables: Sequence[Table]) -> None:
+    """Check that every group printed as many rows as the others, and that none is missing."""
+    if "group" not in tables[0].attributes:
+        return
+    due = tables[0].attributes.get("num_groups", 1)
+    counts = {len(table.rows) for table in tables}
+    if len(tables) != due or len(counts) != 1:
+        raise section.error(header, "a row of a group is missing", expected=f"{due} groups alike")
+
+
+def _check_sizes(
+    section: Section, table: Table, rule: SizeRule, expected_sizes: Sequence[int] | None
+) -> None:
+    """Check that no size is missing, at the end either where that can be told."""
+    lines = table.row_lines
+    if table.columns[0] != "message_size":
+        if len(lines) > 1:
+            raise section.error(
+                lines[1] - section.first, "a second row", expected="one row, as there are no sizes"
+            )
+        return
     sizes = [int(size) for size in table.column("message_size")]
-    for before, size, line in zip(sizes, sizes[1:], table.row_lines[1:], strict=False):
-        check_next_size(section, line - section.first, before, size, steps=True)
+    for (before, size), line in zip(pairwise(sizes), lines[1:], strict=True):
+        check_next_size(section, line - section.first, before, size, steps=rule.doubling)
+    if rule.largest not in {None, sizes[-1]} and table.program not in _ONE_SIZE:
+        raise section.error(
+            lines[-1] - section.first,
+            "the table is shorter than its header promises",
+            expected=f"message size {rule.largest} in the last row",
+        )
+    check_expected_sizes(sizes, expected_sizes, source=section.source, line=lines[-1])

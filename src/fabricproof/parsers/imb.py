@@ -17,7 +17,7 @@ from itertools import pairwise
 
 from fabricproof.measure import Table
 from fabricproof.parsers._chatter import check_chatter
-from fabricproof.parsers._imb_table import read_table
+from fabricproof.parsers._imb_table import SizeRule, read_table
 from fabricproof.parsers._text import Section
 
 _HEADER = re.compile(
@@ -28,9 +28,9 @@ _LIST = re.compile(r"[ \t]*# List of Benchmarks to run:")
 _LISTED = re.compile(r"[ \t]*# (\w+)[ \t]*")
 _INVALID = re.compile(r"[ \t]*# !! Benchmark (\w+) is invalid for \d+ processes")
 _END = re.compile(r"[ \t]*# All processes entering MPI_Finalize")
-_LENGTHS = re.compile(
-    r"[ \t]*# M(?:in|ax)imum message length in bytes: +(\d+)|[ \t]*# Message lengths were"
-)
+_LARGEST = re.compile(r"[ \t]*# Maximum message length in bytes: +([0-9]{1,18})[ \t]*")
+#: src_c/IMB_output.c IMB_show_selections; -msglen and -msgsz of IMB-P2P show in its command only.
+_CHOSEN = re.compile(r"[ \t]*# (?:Message lengths were user defined|.*-msg(?:len|sz)\b)")
 
 #: what the header calls the part -> the binary that prints it (src_c/IMB_g_info.c).
 BINARIES = {
@@ -40,7 +40,7 @@ BINARIES = {
     "MPI-RMA": "IMB-RMA",
     "RMA": "IMB-RMA",
     "IMB-P2P": "IMB-P2P",
-    "MPI-MT": "IMB-MT",
+    "MT": "IMB-MT",
     "MPI-4": "IMB-MPI4",
 }
 
@@ -53,6 +53,7 @@ class _Run:
     binary: str | None
     listed: dict[str, int]
     invalid: frozenset[str]
+    sizes: SizeRule
     starts: tuple[int, ...]
     end: int | None
 
@@ -79,35 +80,40 @@ def parse(section: Section, expected_sizes: Sequence[int] | None = None) -> tupl
 
 def _survey(section: Section) -> _Run:
     """Find the header's facts and where each table begins."""
-    version = binary = end = None
-    starts: list[int] = []
-    invalid: set[str] = set()
-    listed: dict[str, int] = {}
-    listing = False
-    for index, line in enumerate(section.lines):
-        if "#" not in line:
-            continue
-        if match := _BENCHMARK.match(line):
-            starts.append(index)
-            listing = False
-        elif match := _HEADER.match(line):
-            version, binary = match["version"].strip(), BINARIES.get(match["part"], match["part"])
-        elif match := _INVALID.match(line):
-            invalid.add(match[1].lower())
-        elif _END.match(line):
-            end = index
-        elif _LIST.match(line):
-            listing = True
-        elif listing and (match := _LISTED.fullmatch(line)):
-            listed.setdefault(match[1], index)
+    heads = [(index, line) for index, line in enumerate(section.lines) if "#" in line]
+    header = _first(_HEADER, heads)
+    largest = _first(_LARGEST, heads)
+    starts = tuple(index for index, line in heads if _BENCHMARK.match(line))
+    binary = BINARIES.get(header["part"], header["part"]) if header else None
+    # IMB-MT takes its sizes from -count and does not say which they are.
+    doubling = _first(_CHOSEN, heads) is None and binary != "IMB-MT"
+    ends = [index for index, line in heads if _END.match(line)]
     return _Run(
-        version=version,
+        version=header["version"].strip() if header else None,
         binary=binary,
-        listed=listed,
-        invalid=frozenset(invalid),
-        starts=tuple(starts),
-        end=end,
+        listed=_listed(heads, starts[0] if starts else len(section.lines)),
+        invalid=frozenset(match[1].lower() for _, line in heads if (match := _INVALID.match(line))),
+        sizes=SizeRule(
+            doubling=doubling, largest=int(largest[1]) if largest and doubling else None
+        ),
+        starts=starts,
+        end=ends[-1] if ends else None,
     )
+
+
+def _first(pattern: re.Pattern[str], heads: Sequence[tuple[int, str]]) -> re.Match[str] | None:
+    matches = (pattern.match(line) for _, line in heads)
+    return next((match for match in matches if match), None)
+
+
+def _listed(heads: Sequence[tuple[int, str]], end: int) -> dict[str, int]:
+    """Return the benchmarks that the header lists, each with its line."""
+    begin = next((index for index, line in heads if _LIST.match(line)), end)
+    return {
+        match[1]: index
+        for index, line in heads
+        if begin < index < end and (match := _LISTED.fullmatch(line))
+    }
 
 
 def _check_whole(section: Section, run: _Run) -> None:
@@ -149,4 +155,4 @@ def _read(
     )
     if title["multi"]:
         blank = replace(blank, attributes={**blank.attributes, "multi": 1})
-    yield from read_table(section, start, end, blank, expected_sizes)
+    yield from read_table(section, (start, end), blank, run.sizes, expected_sizes)
