@@ -160,6 +160,11 @@ _ATTRIBUTES: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
     )
 )
 
+#: The beginnings of those lines: one that begins so and does not end so was cut or overwritten.
+_ATTRIBUTE_START = re.compile(
+    r"[ \t]*#[ \t]*(?:\[ pairs|Window creation|Synchronization|Datatype|Number of (?:Send|Rec|for))"
+)
+
 
 def title_of(line: str) -> tuple[str, str, str | None, str | None] | None:
     """Return (suite, program, version, accelerator) of a title, None where ``line`` is none."""
@@ -217,6 +222,11 @@ def attributes_of(line: str) -> dict[str, str | int | float]:
                 for name, value in zip(names, match.groups(), strict=True)
             }
     return {}
+
+
+def is_cut_attribute(line: str) -> bool:
+    """Tell whether ``line`` begins as a line about the run, and does not go on as one."""
+    return _ATTRIBUTE_START.match(line) is not None and not attributes_of(line)
 
 
 def measures_bandwidth(program: str) -> bool:

@@ -123,6 +123,8 @@ def _check_whole(section: Section, run: _Run) -> None:
             check_chatter(section, index, "the first table")
     if not run.starts:
         raise section.error(0, "a run without table", expected="'# Benchmarking ...'")
+    if run.listed and run.binary is None:
+        raise section.error(0, "a line is missing", expected="'Intel(R) MPI Benchmarks ...' above")
     names = {_BENCHMARK.match(section.lines[start])["name"].lower() for start in run.starts}  # type: ignore[index]
     for name, index in run.listed.items():
         if name.lower() not in names | run.invalid:
@@ -155,4 +157,7 @@ def _read(
     )
     if title["multi"]:
         blank = replace(blank, attributes={**blank.attributes, "multi": 1})
-    yield from read_table(section, (start, end), blank, run.sizes, expected_sizes)
+    for table in read_table(section, (start, end), blank, run.sizes, expected_sizes):
+        if run.listed and "num_processes" not in table.attributes:
+            raise section.error(start, "a line is missing", expected="'# #processes = N' below")
+        yield table

@@ -20,13 +20,18 @@ def parse(section: Section, _: Sequence[int] | None = None) -> tuple[Table, ...]
         ParseError: there is no final line, the sum of several streams is missing, a stream is
             missing, a line is damaged, or the test failed.
     """
-    whole = [interval for interval in read_intervals(section) if interval.start == 0]
+    intervals = read_intervals(section)
+    whole = [interval for interval in intervals if interval.start == 0]
     if not whole:
         raise section.error(0, "no result", expected="an interval line from 0 on")
     end = max(interval.end for interval in whole)
     # Streams of one run end within a second of each other; an interval report ends earlier.
     final = {line.stream: line for line in whole if line.end > end - 1 or line.end > 0.9 * end}
     result, streams = _result(section, final)
+    if intervals[-1].start > 0:
+        raise section.error(
+            intervals[-1].index, "the output is cut", expected="a line from 0 on after this one"
+        )
     columns: tuple[str, ...] = ("bandwidth_mb_s",)
     row: tuple[float, ...] = (result.rate_mb_s,)
     attributes: dict[str, str | int | float] = {"duration_s": result.end}

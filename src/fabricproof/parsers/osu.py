@@ -17,6 +17,7 @@ from fabricproof.parsers._chatter import check_chatter, is_exit_status
 from fabricproof.parsers._osu_grammar import (
     attributes_of,
     columns_of,
+    is_cut_attribute,
     is_header,
     measures_bandwidth,
     title_of,
@@ -50,7 +51,7 @@ def parse(section: Section, expected_sizes: Sequence[int] | None = None) -> tupl
         return (_read_startup(section, at, blank),)
     tables: list[Table] = []
     while True:
-        blank, at = _find_header(section, at, blank)
+        blank, at = _find_header(section, at, blank, later=bool(tables))
         if blank.attributes.get("window_size") == "varied":
             return read_varied(section, at, blank, expected_sizes)
         columns = _columns(section, at, blank, tables)
@@ -110,12 +111,18 @@ def _read_startup(section: Section, at: int, blank: Table) -> Table:
     return found
 
 
-def _find_header(section: Section, at: int, blank: Table) -> tuple[Table, int]:
-    """Return ``blank`` with the attributes found on the way, and the header's index."""
-    attributes = dict(blank.attributes)
+def _find_header(section: Section, at: int, blank: Table, *, later: bool) -> tuple[Table, int]:
+    """Return ``blank`` with the attributes found on the way, and the header's index.
+
+    A later table of the same run is of another data type, which must be named.
+    """
+    attributes = {
+        name: value for name, value in blank.attributes.items() if not later or name != "datatype"
+    }
     for index in range(at, len(section.lines)):
         line = section.lines[index]
         if is_header(line):
+            _check_facts(section, index, blank.program, attributes, later=later)
             return replace(blank, attributes=attributes, line=section.first + index), index
         found = attributes_of(line)
         attributes.update(found)
@@ -126,12 +133,29 @@ def _find_header(section: Section, at: int, blank: Table) -> tuple[Table, int]:
         if title is not None and title[1] != blank.program:
             raise section.error(index, f"no table of {blank.program}", expected="a column header")
         if not found and title is None:
-            check_chatter(section, index, "a column header")
+            _check_other(section, index, "a column header")
     raise section.error(
         blank.line - section.first,
         "a table without column header",
         expected=f"the column header of {blank.program}",
     )
+
+
+def _check_facts(
+    section: Section, header: int, program: str, attributes: Mapping[str, object], *, later: bool
+) -> None:
+    if later and "datatype" not in attributes:
+        raise section.error(header, "a second column header", expected="a row, or a new title")
+    if program == "osu_mbw_mr" and "num_pairs" not in attributes:
+        raise section.error(
+            header, "a line is missing", expected="'[ pairs: N ] [ window size: W ]' above"
+        )
+
+
+def _check_other(section: Section, index: int, expected: str) -> None:
+    if is_cut_attribute(section.lines[index]):
+        raise section.error(index, "damaged line", expected="a whole line about the run")
+    check_chatter(section, index, expected)
 
 
 def _columns(section: Section, header: int, blank: Table, before: list[Table]) -> tuple[str, ...]:
@@ -145,8 +169,6 @@ def _columns(section: Section, header: int, blank: Table, before: list[Table]) -
     """
     columns = columns_of(section, header)
     if before:
-        if "datatype" not in blank.attributes:
-            raise section.error(header, "a second column header", expected="a row, or a new title")
         return before[0].columns + (("validation",) if "validation" in columns else ())
     bandwidth = measures_bandwidth(blank.program)
     if blank.suite == "osu-mpi4py" and bandwidth:
@@ -179,11 +201,19 @@ def _read_table(
     if "message_size" in shape.columns and not found.failed:
         check_expected_sizes(
             table.column("message_size"),
-            expected_sizes,
+            _due_sizes(table, expected_sizes),
             source=section.source,
             line=table.row_lines[-1],
         )
     return table, found.end
+
+
+def _due_sizes(table: Table, expected_sizes: Sequence[int] | None) -> Sequence[int] | None:
+    """Return the sizes that are due: those that hold whole elements of the data type."""
+    if expected_sizes is None or table.attributes.get("datatype", "MPI_CHAR") == "MPI_CHAR":
+        return expected_sizes
+    # MPI_INT and MPI_FLOAT, the other types of -T, have four bytes.
+    return [size for size in expected_sizes if size >= 4]
 
 
 @dataclass(kw_only=True)
@@ -213,7 +243,7 @@ def _read_rows(section: Section, start: int, shape: RowShape, blank: Table) -> _
         numbers = read(row)
         if not sized and found.rows:
             raise section.error(index, "a second row", expected="one row, as there are no sizes")
-        if sized and numbers[0] != 2 * before:
+        if sized and (numbers[0] != 2 * before or before == 0):
             _check_size(
                 section, index, before, numbers[0], {**blank.attributes, **found.attributes}
             )
@@ -242,7 +272,7 @@ def _ends_rows(section: Section, index: int, shape: RowShape, found: _Found) -> 
         found.attributes.update(attributes)
         return False
     if not (found.failed and is_exit_status(line)):
-        check_chatter(section, index, shape.describe())
+        _check_other(section, index, shape.describe())
     return False
 
 
