@@ -1,0 +1,111 @@
+"""Run one of mpi4py's ports of OSU programs with message sizes and repetitions of our choice.
+
+A stand-alone script for the stack's own Python:
+
+    python portrunner.py PORT.py SIZES:ITERATIONS:WARMUPS:WINDOW ...
+
+The port's code stays as it was published.  It takes repetitions as arguments of its function but
+computes its list of sizes itself; only that list is replaced, in memory.  Rows are printed at
+once, so that what was measured before a job is killed is not lost, and the header only once.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+_SIZES = "message_sizes"
+
+#: the ports send their answer from a buffer of the largest size, 4 bytes of it.
+_SMALLEST_BUFFER = 4
+
+
+def read_segment(text: str) -> tuple[list[int], int, int, int]:
+    """Return (sizes, iterations, warmups, window) of one argument; ValueError if malformed."""
+    sizes, iterations, warmups, window = text.split(":")
+    return [int(size) for size in sizes.split(",")], int(iterations), int(warmups), int(window)
+
+
+class _SizesFromOutside(ast.NodeTransformer):
+    """Replace the value of every ``message_sizes = [...]`` by the global of another name."""
+
+    def __init__(self) -> None:
+        self.replaced = 0
+
+    def visit_Assign(self, node: ast.Assign) -> ast.Assign:
+        if any(isinstance(target, ast.Name) and target.id == _SIZES for target in node.targets):
+            node.value = ast.copy_location(ast.Name("_chosen_sizes", ast.Load()), node.value)
+            self.replaced += 1
+        return node
+
+
+def compile_port(source: str, filename: str) -> CodeType:
+    """Compile a port so that its sizes come from the global ``_chosen_sizes``.
+
+    Raises:
+        ValueError: the port sets its sizes in another way than all known versions do.
+    """
+    tree = ast.parse(source, filename)
+    chooser = _SizesFromOutside()
+    tree = chooser.visit(tree)
+    helper = any(isinstance(node, ast.FunctionDef) and node.name == _SIZES for node in tree.body)
+    if chooser.replaced != 1 and not helper and _SIZES in source:
+        raise ValueError(f"{filename}: no {_SIZES} to replace: an unknown version of this port")
+    return compile(ast.fix_missing_locations(tree), filename, "exec")
+
+
+def _arguments(function: Callable[..., None], segment: tuple[list[int], int, int, int]) -> Any:
+    """Return the keyword arguments that this port understands."""
+    sizes, iterations, warmups, window = segment
+    offered = {
+        "MAX_MSG_SIZE": max(_SMALLEST_BUFFER, *sizes),
+        "large_message_size": max(sizes),
+        **dict.fromkeys(("loop", "loop_small", "loop_large"), iterations),
+        **dict.fromkeys(("skip", "skip_small", "skip_large"), warmups),
+        **dict.fromkeys(("window_size", "window_size_large"), window),
+    }
+    known = inspect.signature(function).parameters
+    return {name: value for name, value in offered.items() if name in known}
+
+
+def run_port(path: Path, segments: list[tuple[list[int], int, int, int]]) -> None:
+    """Run the port for each segment, as one table."""
+    header_done = False
+
+    def say(line: str) -> None:
+        if not (header_done and line.startswith("#")):
+            builtins.print(line, flush=True)  # noqa: T201 - a script's output
+
+    source = path.read_text(encoding="utf-8")
+    # osu_barrier has no message: one segment, whatever its sizes.
+    has_sizes = _SIZES in source
+    space: dict[str, Any] = {"__name__": path.stem, "print": say}
+    exec(compile_port(source, str(path)), space)  # noqa: S102
+    function = space[path.stem]
+    for segment in segments if has_sizes else segments[:1]:
+        space["_chosen_sizes"] = segment[0]
+        if callable(space.get(_SIZES)):
+            space[_SIZES] = lambda _max_size, sizes=segment[0]: sizes
+        function(**_arguments(function, segment))
+        header_done = True
+
+
+def main(arguments: list[str]) -> None:
+    """Read the command line and run."""
+    if len(arguments) < 2:
+        sys.exit("usage: portrunner.py PORT.py SIZES:ITERATIONS:WARMUPS:WINDOW ...")
+    try:
+        segments = [read_segment(text) for text in arguments[1:]]
+    except ValueError as error:
+        sys.exit(f"portrunner.py: not SIZES:ITERATIONS:WARMUPS:WINDOW: {error}")
+    run_port(Path(arguments[0]), segments)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

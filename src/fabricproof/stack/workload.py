@@ -1,0 +1,202 @@
+"""What a benchmark is told to do, and the options that tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fabricproof.errors import ConfigError
+
+#: runs one of mpi4py's ports with sizes, repetitions and windows of our choice.
+PORT_RUNNER = Path(__file__).parent / "portrunner.py"
+
+#: OSU programs that take a window (``-W``).
+OSU_WINDOWED = frozenset(
+    {
+        "osu_bw",
+        "osu_bibw",
+        "osu_mbw_mr",
+        "osu_put_bw",
+        "osu_get_bw",
+        "osu_put_bibw",
+        "osu_bw_persistent",
+        "osu_bibw_persistent",
+    }
+)
+
+#: IMB benchmarks of each binary that move messages between pairs (``IMB-* -list``, 2021.11).
+IMB_BINARIES = {
+    "IMB-MPI1": frozenset(
+        {
+            "PingPong",
+            "PingPongSpecificSource",
+            "PingPongAnySource",
+            "PingPing",
+            "PingPingSpecificSource",
+            "PingPingAnySource",
+            "Sendrecv",
+            "Exchange",
+            "Uniband",
+            "Biband",
+        }
+    ),
+    "IMB-P2P": frozenset(
+        {
+            "P2P/PingPong",
+            "P2P/PingPing",
+            "Unirandom",
+            "Birandom",
+            "Corandom",
+            "SendRecv_Replace",
+        }
+    ),
+    "IMB-RMA": frozenset(
+        {
+            "Unidir_put",
+            "Unidir_get",
+            "Bidir_put",
+            "Bidir_get",
+            "Exchange_put",
+            "Exchange_get",
+            "Accumulate",
+        }
+    ),
+}
+
+#: numerator of IMB-P2P's rule ``iterations = min(max, numerator MiB / size)``: so large that the
+#: maximum always holds.
+_P2P_NUMERATOR = 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Segment:
+    """Message sizes that are measured with the same repetitions.
+
+    Attributes:
+        sizes: in bytes, ascending; powers of two (and 0) for the C programs.
+        iterations: measured rounds of each size.
+        warmups: unmeasured rounds before them; IMB chooses its own (see :mod:`.volume`).
+        window_size: messages in flight, for programs that have a window.
+    """
+
+    sizes: tuple[int, ...]
+    iterations: int
+    warmups: int
+    window_size: int = 64
+
+    def __post_init__(self) -> None:
+        if not self.sizes or list(self.sizes) != sorted(set(self.sizes)) or self.sizes[0] < 0:
+            raise ConfigError("message sizes must ascend from 0 or more", got=str(self.sizes))
+        if self.iterations < 1 or self.warmups < 0 or self.window_size < 1:
+            raise ConfigError(
+                "a segment needs at least one iteration and a window of one message",
+                got=f"iterations {self.iterations}, warmups {self.warmups}, "
+                f"window {self.window_size}",
+            )
+
+
+def split_sizes(
+    sizes: Sequence[int], *, small: Segment, large: Segment, large_above: int = 8192
+) -> tuple[Segment, ...]:
+    """Return one segment for the sizes up to ``large_above`` bytes and one for those above.
+
+    ``small`` and ``large`` give the repetitions; their own sizes do not matter.  The division is
+    OSU's (LARGE_MESSAGE_SIZE 8192, util/osu_util.h).
+    """
+    parts = []
+    for model, chosen in (
+        (small, tuple(size for size in sizes if size <= large_above)),
+        (large, tuple(size for size in sizes if size > large_above)),
+    ):
+        if chosen:
+            parts.append(
+                Segment(
+                    sizes=chosen,
+                    iterations=model.iterations,
+                    warmups=model.warmups,
+                    window_size=model.window_size,
+                )
+            )
+    return tuple(parts)
+
+
+def imb_binary(program: str) -> str | None:
+    """Return the IMB binary that has ``program``, None where none has."""
+    return next((name for name, programs in IMB_BINARIES.items() if program in programs), None)
+
+
+def command_lines(
+    suite: str, program: str, argv: Sequence[str], segments: Sequence[Segment]
+) -> tuple[tuple[str, ...], ...]:
+    """Return the commands that measure ``segments``, to be started one after the other.
+
+    The mpi4py ports measure any number of segments in one run; the C programs know one number of
+    repetitions a run, so each segment is a run and a table of its own.
+
+    Args:
+        suite: ``osu``, ``osu-mpi4py`` or ``imb``.
+        program: of the suite.
+        argv: the program as :func:`fabricproof.stack.programs.locate` found it.
+        segments: what to measure.
+
+    Raises:
+        ConfigError: unknown suite, or sizes that the program cannot be told.
+    """
+    if suite == "osu-mpi4py":
+        return ((*argv, *(_port_option(segment) for segment in segments)),)
+    if suite == "osu":
+        return tuple((*argv, *_osu_options(program, segment)) for segment in segments)
+    if suite == "imb":
+        return tuple((*argv, *_imb_options(program, segment)) for segment in segments)
+    raise ConfigError("unknown suite", expected="osu, osu-mpi4py or imb", got=repr(suite))
+
+
+def _port_option(segment: Segment) -> str:
+    sizes = ",".join(map(str, segment.sizes))
+    return f"{sizes}:{segment.iterations}:{segment.warmups}:{segment.window_size}"
+
+
+def _power_range(segment: Segment, *, zero: bool) -> tuple[int, int]:
+    """Return the first and last size of a run of powers of two; 0 may come before 1."""
+    sizes = segment.sizes
+    due = [sizes[0]]
+    while due[-1] < sizes[-1]:
+        due.append(due[-1] * 2 or 1)
+    power = sizes[0] & (sizes[0] - 1) == 0
+    if tuple(due) != sizes or not power or (sizes[0] == 0 and not zero):
+        raise ConfigError(
+            "this program measures consecutive powers of two",
+            expected=f"{due[0]}, {due[0] * 2 or 1} ... {sizes[-1]}",
+            got=", ".join(map(str, sizes)),
+        )
+    return sizes[0], sizes[-1]
+
+
+def _osu_options(program: str, segment: Segment) -> tuple[str, ...]:
+    """Options of the C programs, the same from 5.6 to 7.5 (util/osu_util_options.h).
+
+    ``-i`` and ``-x`` set the repetitions of small and large messages alike, therefore one run
+    for each segment.
+    """
+    low, high = _power_range(segment, zero=program not in OSU_WINDOWED)
+    options = ["-m", f"{low}:{high}", "-i", str(segment.iterations), "-x", str(segment.warmups)]
+    if program in OSU_WINDOWED:
+        options += ["-W", str(segment.window_size)]
+    return tuple(options)
+
+
+def _imb_options(program: str, segment: Segment) -> tuple[str, ...]:
+    low, high = _power_range(segment, zero=False)
+    log = ["-msglog", f"{low.bit_length() - 1}:{high.bit_length() - 1}"]
+    binary = imb_binary(program)
+    if binary == "IMB-P2P":
+        return (*log, "-iter", f"{segment.iterations},{_P2P_NUMERATOR}")
+    # Without "off" IMB shortens the repetitions by its own estimate of the time.
+    options = [*log, "-iter", str(segment.iterations), "-iter_policy", "off", "-warm_up", "off"]
+    if binary == "IMB-RMA":
+        return (*options, "-aggregate_mode", "non_aggregate")
+    options += ["-zero_size", "off"]
+    if program in {"Uniband", "Biband"}:
+        options += ["-window_size", str(segment.window_size)]
+    return tuple(options)
