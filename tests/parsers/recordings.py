@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from fabricproof.cli.parse import table_record
 from fabricproof.measure import Table
 from fabricproof.parsers import parse_text
 
@@ -72,8 +73,6 @@ def same_tables(one: tuple[Table, ...], two: tuple[Table, ...]) -> bool:
 
 
 def golden_of(path: Path) -> list[dict[str, Any]]:
-    from fabricproof.cli.parse import table_record
-
     return [table_record(table) for table in parse_text(path.read_text("utf-8"), path.name)]
 
 

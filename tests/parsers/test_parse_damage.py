@@ -112,7 +112,7 @@ def test_chatter_between_lines_changes_nothing(
     assert same_tables(parse_text("\n".join(lines)), parse_text(text))
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(
     # The number of streams of the two left out stands in their command line alone.
     st.sampled_from([entry for entry in ALL if not entry[1].startswith("$")]),

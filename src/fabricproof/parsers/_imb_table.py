@@ -47,6 +47,8 @@ _ATTRIBUTES: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
         (r"window_size = (\d+)", ("window_size",)),
     )
 )
+#: Words of those lines: one that holds them and is none of them was cut or overwritten.
+_FACT = re.compile(r"#process|processes each|waiting in MPI_Barrier|MODE:")
 _FAILED = re.compile(
     r"out-of-mem|int-overflow|time-out|NO SUCCESSFUL EXECUTIONS|FAILED|unsuccessful"
 )
@@ -122,6 +124,8 @@ def _find_header(
             return attributes, index
         found = _attributes_of(line)
         attributes.update(found)
+        if not found and _FACT.search(line):
+            raise section.error(index, "damaged line", expected="'# #processes = N' or its kin")
         if not found and not line.lstrip().startswith("#"):
             check_chatter(section, index, "the column header")
     raise section.error(

@@ -21,6 +21,8 @@ _NAMED = re.compile(r"[ \t]*\[ *(?:SUM(?:-\d+)?|\*?\d{1,6}|ID)\]")
 _OTHER = re.compile(
     r"[ \t]*\[ *(?:ID\]|(?:SUM|\*?\d+)\][ \t]+(?:local |Sent |Server Report|WARNING|Host |Role))"
 )
+#: An interval line that something else was printed into, or before.
+_HIDDEN = re.compile(r"[0-9]\.[0-9]+ ?- *[0-9]+\.[0-9]|[KMGT]?bits/sec")
 _COMMAND = re.compile(r"\biperf3? [^\n#]*(?:-P|--parallel) *([0-9]{1,5})\b")
 
 _FAILED = re.compile(
@@ -67,7 +69,7 @@ def read_intervals(section: Section) -> tuple[Interval, ...]:
             if match["way"]:
                 raise section.error(index, "two directions at once", expected="one direction")
             found.append(_interval(match, index))
-        elif _NAMED.match(line) and not _OTHER.match(line):
+        elif (_NAMED.match(line) and not _OTHER.match(line)) or _HIDDEN.search(line):
             raise section.error(
                 index, "damaged row", expected="interval, transfer, rate with their units"
             )

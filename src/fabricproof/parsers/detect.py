@@ -27,7 +27,7 @@ _START = re.compile(
     r"^[ \t#]*(?:"
     r"(?P<osu>OSU [A-Z]|MPI [\w -]*Test[ \t]*$|Number of (?:Sender threads|forked processes in s)"
     r"|Size[ \t]{2,}|Size \[B\]|(?:Avg Latency|Overall)\(us\))"
-    r"|(?P<imb>Intel\(R\) MPI Benchmarks|Benchmarking |bytes #repetitions|#bytes[ \t])"
+    r"|(?P<imb>Intel ?\(R\) MPI Benchmark|List of Benchmarks|Benchmarking |bytes[ \t]+#rep)"
     r"|(?P<iperf3>iperf 3\.|Connecting to host |\{|\$ iperf3 .*-c |iperf3: (?:error|interrupt))"
     r"|(?P<iperf>Client connecting to |Server listening on |\$ iperf .*-c )"
     r"|(?P<any_iperf>\[ ID\] Interval|\[(?:SUM| *\d+)\] +\d+\.\d+ ?- *\d)"

@@ -5,7 +5,8 @@ the header there, every listed benchmark must have come and the end marker must 
 table, as people paste it, is accepted from its "# Benchmarking" line on.
 
 Source of the grammar: src_c/IMB_output.c (IMB_print_header, IMB_display_times), src_c/IMB_g_info.c
-and src_c/P2P/imb_p2p.c of releases 2018.0, 2019.6 and 2021.11.
+and src_c/P2P/imb_p2p.c of releases 2018.0, 2019.6 and 2021.11; "Intel (R)" with a blank and
+"Suite V3.2" stand in the headers of releases up to 2018.0.
 """
 
 from __future__ import annotations
@@ -21,9 +22,14 @@ from fabricproof.parsers._imb_table import SizeRule, read_table
 from fabricproof.parsers._text import Section
 
 _HEADER = re.compile(
-    r"[ \t#]*Intel\(R\) MPI Benchmarks (?P<version>[^,\n]+), (?P<part>[\w-]+) part"
+    r"[ \t#]*Intel ?\(R\) MPI Benchmark(?:s| Suite) V?"
+    r"(?P<version>[0-9]{1,4}(?:\.[0-9]{1,3}){0,2}(?: (?:Update|update|beta|Beta) ?[0-9]*)?), "
+    r"(?P<part>[\w-]+) part\b.*"
 )
-_BENCHMARK = re.compile(r"[ \t#]*Benchmarking (?P<multi>Multi-)?(?P<name>\w+)\b")
+_BENCHMARK = re.compile(
+    r"[ \t#]*Benchmarking (?P<multi>Multi-)?(?P<name>\w+)(?: \([0-9x ]+\))?[ \t]*"
+)
+_BENCHMARK_START = re.compile(r"[ \t#]*Benchmarking ")
 _LIST = re.compile(r"[ \t]*# List of Benchmarks to run:")
 _LISTED = re.compile(r"[ \t]*# (\w+)[ \t]*")
 _INVALID = re.compile(r"[ \t]*# !! Benchmark (\w+) is invalid for \d+ processes")
@@ -83,7 +89,7 @@ def _survey(section: Section) -> _Run:
     heads = [(index, line) for index, line in enumerate(section.lines) if "#" in line]
     header = _first(_HEADER, heads)
     largest = _first(_LARGEST, heads)
-    starts = tuple(index for index, line in heads if _BENCHMARK.match(line))
+    starts = tuple(index for index, line in heads if _BENCHMARK_START.match(line))
     binary = BINARIES.get(header["part"], header["part"]) if header else None
     # IMB-MT takes its sizes from -count and does not say which they are.
     doubling = _first(_CHOSEN, heads) is None and binary != "IMB-MT"
@@ -119,13 +125,23 @@ def _listed(heads: Sequence[tuple[int, str]], end: int) -> dict[str, int]:
 def _check_whole(section: Section, run: _Run) -> None:
     """Check that nothing that the header promised is missing."""
     for index in range(run.starts[0] if run.starts else len(section.lines)):
+        if "#repetitions" in section.lines[index]:
+            raise section.error(index, "a table without title", expected="'# Benchmarking ...'")
         if not section.lines[index].lstrip().startswith("#"):
             check_chatter(section, index, "the first table")
     if not run.starts:
         raise section.error(0, "a run without table", expected="'# Benchmarking ...'")
-    if run.listed and run.binary is None:
+    if (run.listed or "MPI Benchmark" in section.lines[0]) and run.binary is None:
         raise section.error(0, "a line is missing", expected="'Intel(R) MPI Benchmarks ...' above")
-    names = {_BENCHMARK.match(section.lines[start])["name"].lower() for start in run.starts}  # type: ignore[index]
+    names = {_title(section, start)["name"].lower() for start in run.starts}
+    listed = {name.lower() for name in run.listed}
+    if listed and not names <= listed:
+        raise section.error(
+            run.starts[0],
+            "a table that the header does not list",
+            expected=", ".join(run.listed),
+            got=", ".join(sorted(names - listed)),
+        )
     for name, index in run.listed.items():
         if name.lower() not in names | run.invalid:
             raise section.error(
@@ -139,11 +155,17 @@ def _check_whole(section: Section, run: _Run) -> None:
         )
 
 
+def _title(section: Section, start: int) -> re.Match[str]:
+    title = _BENCHMARK.fullmatch(section.lines[start])
+    if title is None:
+        raise section.error(start, "damaged title", expected="'# Benchmarking NAME'")
+    return title
+
+
 def _read(
     section: Section, start: int, end: int, run: _Run, expected_sizes: Sequence[int] | None
 ) -> Iterator[Table]:
-    title = _BENCHMARK.match(section.lines[start])
-    assert title is not None
+    title = _title(section, start)
     blank = Table(
         suite="imb",
         program=title["name"],

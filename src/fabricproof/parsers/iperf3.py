@@ -44,6 +44,10 @@ def parse(section: Section, _: Sequence[int] | None = None) -> tuple[Table, ...]
 def _read_text(section: Section) -> Table:
     intervals = read_intervals(section)
     received = _by_stream(intervals, "receiver")
+    if received and {line.stream for line in intervals} != set(received):
+        raise section.error(
+            intervals[-1].index, "a line is missing", expected="the receiver's line per stream"
+        )
     sent = _by_stream(intervals, "sender")
     if not received:
         raise section.error(0, "no result", expected="a summary line of the receiver")
