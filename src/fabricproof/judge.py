@@ -7,26 +7,31 @@ agree) and measured on the right road.  Everything else has a name of its own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from fabricproof.curve import (
     CURVE_TOLERANCE,
     describe_shape,
     row_limit_us,
     smallest_message_us,
+    too_small_for_plateau,
 )
-from fabricproof.fabric import Ceiling, Fabric, Floor, bound, latency_floor_us
+from fabricproof.limits import Limits
 from fabricproof.measure import Table, Verdict, worst
-from fabricproof.reference import Reference, at_least, from_ceiling
+from fabricproof.reference import Reference, at_least, at_most
 from fabricproof.road import RoadProof, RoadState
-from fabricproof.semantics import Kind, Meaning, meaning
+from fabricproof.semantics import Kind, Meaning, reading_of
 from fabricproof.soundness import row_fault
-from fabricproof.suspects import suspects
+from fabricproof.suspects import explained
 from fabricproof.units import size_label
-from fabricproof.verdict import Judgement, Report, Rules, judge_value
+from fabricproof.verdict import Judgement, Report, Rules, judge_value, missing
 
 #: Messages up to this size may print as 0.00 MB/s on a slow network (4 B in a millisecond).
 SMALLEST_PRINTED_BYTES = 16
+
+#: OSU's own largest message of its point-to-point programs (util/osu_util.h MAX_MESSAGE_SIZE).
+OSU_LARGEST_BYTES = 4 * 1024 * 1024
 
 
 def judge_table(table: Table, rules: Rules, road: RoadProof | None = None) -> Report:
@@ -37,18 +42,18 @@ def judge_table(table: Table, rules: Rules, road: RoadProof | None = None) -> Re
         rules: what to judge by.
         road: the proof of the road; None where no counters were read.
     """
-    reading = meaning(table.suite, table.program)
-    fabric = _fabric_for(table, reading, rules.fabric)
-    limits = _Limits.of(fabric, rules)
-    judgements = _bandwidths(table, reading, limits, rules) or _times(table, limits, rules)
-    side, findings = _side_latency(table, reading, limits, rules)
+    reading = reading_of(table)
+    limits = Limits.of(table, reading, rules)
+    judgements = _bandwidths(table, reading, limits) or _times(table, reading, limits)
+    side, findings = _side_times(table, reading, limits)
     judgements = [*side, *judgements]
+    judgements += _due_sizes(table, rules.references, judgements)
     judgements = [_with_soundness(table, reading, judgement) for judgement in judgements]
     judgements = [_with_road(judgement, road, rules) for judgement in judgements]
     findings += list(describe_shape(table))
     findings += list(road.findings) if road else []
     if road is None and not rules.road_required:
-        findings.append("road not shown: no counters were read around this run")
+        findings += _what_a_file_cannot_show(table, reading)
     return Report(
         verdict=worst([judgement.verdict for judgement in judgements]),
         quantities=tuple(judgements),
@@ -57,50 +62,59 @@ def judge_table(table: Table, rules: Rules, road: RoadProof | None = None) -> Re
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Limits:
-    """The physical limits that apply to one table."""
+def unanswered(references: Iterable[str], judgements: Iterable[Judgement]) -> list[str]:
+    """Return the references that no judged quantity answers to.
 
-    fabric: Fabric | None
-    ceiling: Ceiling | None
-    reference: Reference | None
-
-    @classmethod
-    def of(cls, fabric: Fabric | None, rules: Rules) -> _Limits:
-        given = rules.references.get("bandwidth")
-        if fabric is None:
-            return cls(fabric=None, ceiling=None, reference=given)
-        ceiling = bound(fabric)
-        reference = given or from_ceiling(ceiling, tolerance=rules.tolerance)
-        return cls(fabric=fabric, ceiling=ceiling, reference=reference)
-
-    def floor(self, message_size: int) -> Floor | None:
-        if self.fabric is None:
-            return None
-        return latency_floor_us(self.fabric, message_size)
+    A reference that nothing was held against is a measurement that is missing, never a pass.
+    """
+    kinds = {"MB/s": "bandwidth", "us": "latency"}
+    answered = {judgement.name for judgement in judgements}
+    answered |= {kinds.get(judgement.unit, "") for judgement in judgements}
+    return [name for name in references if name not in answered]
 
 
-def _fabric_for(table: Table, reading: Meaning, fabric: Fabric | None) -> Fabric | None:
-    """Return the fabric as this program loads it: its directions and its number of flows."""
-    if fabric is None:
-        return None
-    flows = max(
-        fabric.num_flows,
-        *(int(table.attributes.get(name, 1)) for name in ("num_pairs", "streams")),
+def _due_sizes(
+    table: Table, references: Mapping[str, Reference], judgements: Iterable[Judgement]
+) -> list[Judgement]:
+    """Return the sizes that a reference asks for and this table should hold, as MISSING."""
+    kinds = {each.name.partition("_")[0] for each in judgements}
+    if _time_column(table) is not None:
+        kinds.add("latency")
+    absent = [
+        name
+        for name in unanswered(references, judgements)
+        if "_" in name and name.partition("_")[0] in kinds
+    ]
+    return list(
+        missing(absent, "a reference asks for it, and the table has no such size").quantities
     )
-    return replace(fabric, bidirectional=reading.bidirectional, num_flows=flows)
 
 
-def _bandwidths(table: Table, reading: Meaning, limits: _Limits, rules: Rules) -> list[Judgement]:
+def _what_a_file_cannot_show(table: Table, reading: Meaning) -> list[str]:
+    found = ["road not shown: no counters were read around this run"]
+    sizes = _sizes(table)
+    last = sizes[-1] if sizes else None
+    is_osu = reading.kind is Kind.BANDWIDTH and table.suite == "osu"
+    if is_osu and last is not None and last < OSU_LARGEST_BYTES:
+        found.append(
+            f"the table ends at {size_label(last)}: OSU prints no end mark, and its own largest "
+            f"size is {size_label(OSU_LARGEST_BYTES)}; was it cut?"
+        )
+    return found
+
+
+def _bandwidths(table: Table, reading: Meaning, limits: Limits) -> list[Judgement]:
     if reading.kind is not Kind.BANDWIDTH or "bandwidth_mb_s" not in table.columns:
         return []
     values = table.column("bandwidth_mb_s")
     smallest_us = smallest_message_us(table)
     last = len(values) - 1
     return [
-        _bandwidth(size, value, limits, rules, named=index == last, smallest_us=smallest_us)
+        _bandwidth(size, value, limits, named=index == last, smallest_us=smallest_us)
         for index, (size, value) in enumerate(zip(_sizes(table), values, strict=True))
-        if index == last or not _lost_in_rounding(size, value)
+        if index == last
+        or not _lost_in_rounding(size, value)
+        or _label("bandwidth", size) in limits.given
     ]
 
 
@@ -120,16 +134,10 @@ def _label(quantity: str, size: int | None) -> str:
 
 
 def _bandwidth(
-    size: int | None,
-    value: float,
-    limits: _Limits,
-    rules: Rules,
-    *,
-    named: bool,
-    smallest_us: float | None,
+    size: int | None, value: float, limits: Limits, *, named: bool, smallest_us: float | None
 ) -> Judgement:
     name = _label("bandwidth", size)
-    given = rules.references.get(name)
+    given = limits.given.get(name)
     reference = given or (
         limits.reference if named else _curve_reference(size, smallest_us, limits)
     )
@@ -142,31 +150,55 @@ def _bandwidth(
         ceiling=limits.ceiling,
         named=named or given is not None,
     )
-    if judgement.verdict is Verdict.FAIL and named and limits.fabric is not None:
-        hints = suspects(value, limits.fabric)
-        return replace(judgement, reason="; ".join([judgement.reason, *hints]))
+    judgement = _silenced(judgement, limits)
+    if judgement.verdict is Verdict.FAIL and given is None and named:
+        judgement = _unless_too_small(judgement, limits)
+    if judgement.verdict is Verdict.FAIL and not judgement.named:
+        return judgement
+    return explained(judgement, limits.fabric)
+
+
+def _silenced(judgement: Judgement, limits: Limits) -> Judgement:
+    if judgement.verdict is Verdict.UNJUDGED and judgement.reference is None and limits.silence:
+        return replace(judgement, reason=f"{limits.silence}; give a --reference")
     return judgement
 
 
+def _unless_too_small(judgement: Judgement, limits: Limits) -> Judgement:
+    """Return a FAIL as UNJUDGED where no healthy fabric could have passed at this size."""
+    size, value, reference = judgement.message_size, judgement.value, limits.reference
+    if size is None or value is None or reference is None or limits.start_us is None:
+        return judgement
+    if not too_small_for_plateau(size, value, limits.start_us, reference.value):
+        return judgement
+    return replace(
+        judgement,
+        verdict=Verdict.UNJUDGED,
+        reason=f"{judgement.reason}; but messages of {size_label(size)}, the largest in the table, "
+        f"cannot show the plateau where each costs {limits.start_us:.3g} us to start: measure "
+        "larger ones",
+    )
+
+
 def _curve_reference(
-    size: int | None, smallest_us: float | None, limits: _Limits
+    size: int | None, smallest_us: float | None, limits: Limits
 ) -> Reference | None:
     """Return what a point inside the bandwidth curve is judged by: see :mod:`fabricproof.curve`."""
     if limits.reference is None or size is None or smallest_us is None:
         return None
     limit_us = row_limit_us(size, smallest_us, limits.reference.value)
-    return at_least(max(size, 1) / limit_us, tolerance=CURVE_TOLERANCE, origin="curve law")
+    origin = f"curve law from {smallest_us:.3g} us for the smallest"
+    return at_least(max(size, 1) / limit_us, tolerance=CURVE_TOLERANCE, origin=origin)
 
 
-def _times(table: Table, limits: _Limits, rules: Rules) -> list[Judgement]:
+def _times(table: Table, reading: Meaning, limits: Limits) -> list[Judgement]:
     column = _time_column(table)
     if column is None:
         return [_nothing_to_judge(table)]
     sizes, values = _sizes(table), table.column(column)
-    first = (sizes[0], values[0])
-    is_path = meaning(table.suite, table.program).kind is Kind.LATENCY
+    first_us = values[0] if reading.kind is Kind.LATENCY else None
     return [
-        _latency(size, value, limits, rules, named=index == 0, first=first, is_path=is_path)
+        _latency(size, value, reading, limits, named=index == 0, first_us=first_us)
         for index, (size, value) in enumerate(zip(sizes, values, strict=True))
     ]
 
@@ -192,64 +224,73 @@ def _nothing_to_judge(table: Table) -> Judgement:
 def _latency(
     size: int | None,
     value: float,
-    limits: _Limits,
-    rules: Rules,
+    reading: Meaning,
+    limits: Limits,
     *,
     named: bool,
-    first: tuple[int | None, float],
-    is_path: bool,
+    first_us: float | None,
 ) -> Judgement:
+    """Judge one time.
+
+    Args:
+        size: message size in bytes, None where the program has none.
+        value: in us.
+        reading: what the program times.
+        limits: what applies.
+        named: the table's smallest message, which a reference of ``latency`` means.
+        first_us: time of that message, where the curve law holds; None where it does not.
+    """
     name = _label("latency", size)
-    given = rules.references.get(name) or (rules.references.get("latency") if named else None)
+    given = limits.given.get(name) or (limits.given.get("latency") if named else None)
     reference = given
-    if reference is None and not named and is_path:
-        reference = _latency_curve_reference(size, first, limits)
-    floor = limits.floor(size or 0) if size is not None else None
-    return judge_value(
+    if reference is None and not named and first_us is not None:
+        reference = _latency_curve_reference(size, first_us, limits)
+    judgement = judge_value(
         name=name,
         value=value,
         unit="us",
         message_size=size,
         reference=reference,
-        floor=floor,
+        floor=limits.floor(reading, size),
         named=named or given is not None,
     )
+    return judgement if named else _silenced(judgement, limits)
 
 
-def _latency_curve_reference(
-    size: int | None, first: tuple[int | None, float], limits: _Limits
-) -> Reference | None:
-    if limits.reference is None or size is None:
+def _latency_curve_reference(size: int | None, first_us: float, limits: Limits) -> Reference | None:
+    if limits.reference is None or size is None or first_us <= 0:
         return None
-    limit_us = row_limit_us(size, first[1], limits.reference.value)
-    return Reference(
-        value=limit_us,
-        lower=None,
-        upper=limit_us * (1 + CURVE_TOLERANCE),
-        unit="us",
+    limit_us = row_limit_us(size, first_us, limits.reference.value / limits.num_pairs)
+    return at_most(
+        limit_us,
         tolerance=CURVE_TOLERANCE,
-        origin="curve law",
+        origin=f"curve law from {first_us:.3g} us for the smallest",
     )
 
 
-def _side_latency(
-    table: Table, reading: Meaning, limits: _Limits, rules: Rules
+def _side_times(
+    table: Table, reading: Meaning, limits: Limits
 ) -> tuple[list[Judgement], list[str]]:
-    """Judge the small-message time that a bandwidth table prints beside its bandwidths.
+    """Judge the times that a bandwidth table prints beside its bandwidths.
 
-    It counts where somebody said what it should be, or where it is impossible; otherwise it is
-    named as not judged, since the table was run for its bandwidth.
+    They count where somebody said what they should be, or where they are impossible; the smallest
+    message's is otherwise named as not judged, since the table was run for its bandwidth.
     """
     column = _time_column(table)
     if reading.kind is not Kind.BANDWIDTH or column is None or reading.pairs_share_rails:
         return [], []
     if "bandwidth_mb_s" not in table.columns:
         return [], []
-    size, value = _sizes(table)[0], table.column(column)[0]
-    judged = _latency(size, value, limits, rules, named=True, first=(size, value), is_path=True)
-    if judged.verdict is Verdict.UNJUDGED:
-        return [], [f"{judged.name} = {value:g} us not judged: no reference says what it should be"]
-    return [judged], []
+    judged = [
+        _latency(size, value, reading, limits, named=index == 0, first_us=None)
+        for index, (size, value) in enumerate(zip(_sizes(table), table.column(column), strict=True))
+    ]
+    first = judged[0]
+    kept = [each for each in judged if each.verdict is not Verdict.UNJUDGED]
+    if first.verdict is not Verdict.UNJUDGED:
+        return kept, []
+    note = f"{first.name} = {first.value:g} us not judged: no reference says what it should be"
+    return kept, [note]
 
 
 def _with_soundness(table: Table, reading: Meaning, judgement: Judgement) -> Judgement:

@@ -10,15 +10,17 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from fabricproof.errors import ConfigError, FabricproofError
+from fabricproof.curve import describe_shape
+from fabricproof.errors import ConfigError, FabricproofError, InputMissingError
 from fabricproof.fabric import Fabric, bound, expected_rail_gain, latency_floor_us
 from fabricproof.judge import judge_table
 from fabricproof.measure import Table, Verdict, worst
-from fabricproof.reference import Reference, at_least, from_ceiling, from_text
-from fabricproof.suspects import suspects
+from fabricproof.reference import Reference, around, from_ceiling, from_text
+from fabricproof.suspects import explained
 from fabricproof.units import convert, dimension, parse_quantity, split_quantity
 from fabricproof.verdict import Judgement, Report, Rules, judge_value
 
@@ -51,7 +53,7 @@ class Quantity(_Model):
 
     name: str
     value: str
-    message_size: int | None = None
+    message_size: int | None = Field(default=None, ge=0)
     bidirectional: bool = False
     flows: int | None = None
     rails: int | None = None
@@ -64,7 +66,11 @@ class Quantity(_Model):
 
 
 class Ratio(_Model):
-    """One number divided by another, and what the quotient should be (``rails``: from physics)."""
+    """One number divided by another, and what the quotient should be (``rails``: from physics).
+
+    It passes within ``tolerance`` on either side: more than twice the bandwidth from two rails
+    says that one of the two numbers is not what it claims.
+    """
 
     name: str
     numerator: str
@@ -78,7 +84,7 @@ class Curve(_Model):
 
     program: str
     suite: str = "osu"
-    message_sizes: list[int] = Field(min_length=1)
+    message_sizes: list[Annotated[int, Field(ge=0)]] = Field(min_length=1)
     bandwidths: list[float] = Field(min_length=1)
     unit: str
 
@@ -98,10 +104,17 @@ def load_published(path: Path) -> PublishedFile:
     """Read a file of published numbers.
 
     Raises:
+        InputMissingError: the file cannot be read.
         ConfigError: not TOML, an unknown key, a missing one or a value of the wrong kind.
     """
     try:
         return PublishedFile.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise InputMissingError(
+            f"cannot read: {error.strerror}", source=str(path), expected="published numbers in TOML"
+        ) from None
+    except UnicodeDecodeError as error:
+        raise ConfigError("not UTF-8 text", source=str(path), got=error.reason) from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"not valid TOML: {error}", source=str(path)) from None
     except ValidationError as error:
@@ -124,14 +137,20 @@ def judge_published(published: PublishedFile, fabric: Fabric | None, rules: Rule
     judgements: list[Judgement] = []
     findings: list[str] = []
     for quantity in published.quantities:
-        judgements.append(_quantity(quantity, fabric, rules))
-        judgements += _extremes(quantity, fabric, rules)
+        stated = _quantity(quantity, fabric, rules)
+        extremes = list(_extremes(quantity, fabric, rules))
+        judgements += [stated, *(each for each in extremes if each.verdict is Verdict.INVALID)]
+        if stated.verdict is Verdict.PASS:
+            findings += [_by_itself(each) for each in extremes if each.verdict is Verdict.FAIL]
         findings += _spread(quantity)
     judgements += [_ratio(ratio, fabric) for ratio in published.ratios]
     for curve in published.curves:
-        report = judge_table(_as_table(curve, published.document), replace(rules, fabric=fabric))
-        judgements += report.quantities
-        findings += report.findings
+        table = _as_table(curve, published.document)
+        judgements += judge_table(table, replace(rules, fabric=fabric)).quantities
+        findings += describe_shape(table)
+    findings.append("road not shown: a document holds no counters")
+    if not judgements:
+        findings.append("the file states no number")
     return Report(
         verdict=worst([judgement.verdict for judgement in judgements]),
         quantities=tuple(judgements),
@@ -157,20 +176,20 @@ def _quantity(quantity: Quantity, fabric: Fabric | None, rules: Rules) -> Judgem
         judgement = _time(quantity, convert(number, unit, "us"), loaded, rules)
     else:
         judgement = _bandwidth(quantity, convert(number, unit, "MB/s"), loaded, rules)
-    if quantity.pooled_over and judgement.verdict in {Verdict.PASS, Verdict.FAIL}:
-        reason = f"pooled over {quantity.pooled_over}: judge each apart"
-        return replace(judgement, verdict=Verdict.UNJUDGED, reason=reason)
-    if quantity.pooled_over and judgement.verdict is Verdict.UNJUDGED:
-        reason = f"{judgement.reason}; pooled over {quantity.pooled_over}: judge each apart"
-        return replace(judgement, reason=reason)
-    return judgement
+    if quantity.pooled_over is None or judgement.verdict is Verdict.INVALID:
+        return judgement
+    pool = quantity.pooled_over
+    reason = f"pooled over {pool}: to be judged per {pool.removesuffix('s')}, not in one pot"
+    return replace(judgement, verdict=Verdict.UNJUDGED, reason=reason)
 
 
 def _given(quantity: Quantity, rules: Rules) -> Reference | None:
     if quantity.reference is not None:
-        text = f"{quantity.name}={quantity.reference}"
+        text = quantity.reference
         return from_text(text, tolerance=quantity.tolerance, origin="stated beside the number")[1]
-    return rules.references.get(quantity.name)
+    is_time = dimension(split_quantity(quantity.value)[1]) == "time"
+    general = rules.references.get("latency" if is_time else "bandwidth")
+    return rules.references.get(quantity.name, general)
 
 
 def _bandwidth(quantity: Quantity, value: float, fabric: Fabric | None, rules: Rules) -> Judgement:
@@ -187,10 +206,7 @@ def _bandwidth(quantity: Quantity, value: float, fabric: Fabric | None, rules: R
         reference=reference,
         ceiling=ceiling,
     )
-    if judgement.verdict is Verdict.FAIL and fabric is not None:
-        hints = suspects(value, fabric)
-        return replace(judgement, reason="; ".join([judgement.reason, *hints]))
-    return judgement
+    return explained(judgement, fabric)
 
 
 def _time(quantity: Quantity, value: float, fabric: Fabric | None, rules: Rules) -> Judgement:
@@ -205,15 +221,17 @@ def _time(quantity: Quantity, value: float, fabric: Fabric | None, rules: Rules)
 
 
 def _extremes(quantity: Quantity, fabric: Fabric | None, rules: Rules) -> Iterator[Judgement]:
-    """Judge the best of a population as well: one impossible pair spoils the statement."""
+    """Judge the extremes of a population as well: one impossible pair spoils the statement."""
     for key in ("minimum", "maximum"):
         text = getattr(quantity, key)
         if text is None:
             continue
-        update = {"name": f"{quantity.name}_{key}", "value": text}
-        judged = _quantity(quantity.model_copy(update=update), fabric, rules)
-        if judged.verdict is Verdict.INVALID:
-            yield judged
+        judged = _quantity(quantity.model_copy(update={"value": text}), fabric, rules)
+        yield replace(judged, name=f"{quantity.name}_{key}")
+
+
+def _by_itself(judgement: Judgement) -> str:
+    return f"{judgement.name} would be FAIL by itself: {judgement.reason}"
 
 
 def _spread(quantity: Quantity) -> Iterator[str]:
@@ -224,7 +242,7 @@ def _spread(quantity: Quantity) -> Iterator[str]:
     sigma = parse_quantity(quantity.standard_deviation, unit)
     for key in ("minimum", "maximum"):
         text = getattr(quantity, key)
-        if text is None or sigma <= 0:
+        if text is None or sigma <= 0 or mean <= 0:
             continue
         extreme = parse_quantity(text, unit)
         away = abs(extreme - mean) / sigma
@@ -238,14 +256,24 @@ def _spread(quantity: Quantity) -> Iterator[str]:
 
 def _ratio(ratio: Ratio, fabric: Fabric | None) -> Judgement:
     number, unit = split_quantity(ratio.numerator)
-    value = number / parse_quantity(ratio.denominator, unit)
+    divisor = parse_quantity(ratio.denominator, unit)
+    if divisor <= 0:
+        raise ConfigError(
+            f"ratio {ratio.name!r} divides by nothing",
+            expected="a positive denominator",
+            got=repr(ratio.denominator),
+        )
     expected = _expected_ratio(ratio, fabric)
-    reference = at_least(
-        expected, unit="1", tolerance=ratio.tolerance, origin=f"expected gain of {ratio.name}"
-    )
+    reference = around(expected, unit="1", tolerance=ratio.tolerance, origin=_gain(ratio, fabric))
     return judge_value(
-        name=ratio.name, value=value, unit="1", message_size=None, reference=reference
+        name=ratio.name, value=number / divisor, unit="1", message_size=None, reference=reference
     )
+
+
+def _gain(ratio: Ratio, fabric: Fabric | None) -> str:
+    if ratio.expected != "rails" or fabric is None:
+        return f"stated for {ratio.name}"
+    return f"physics: with {fabric.num_rails} rails the {bound(fabric).resource} binds"
 
 
 def _expected_ratio(ratio: Ratio, fabric: Fabric | None) -> float:
@@ -267,6 +295,13 @@ def _as_table(curve: Curve, document: str) -> Table:
             source=document,
             expected=f"{len(curve.message_sizes)} bandwidths",
             got=str(len(curve.bandwidths)),
+        )
+    if sorted(set(curve.message_sizes)) != curve.message_sizes:
+        raise ConfigError(
+            f"curve of {curve.program}",
+            source=document,
+            expected="message sizes that rise, each once",
+            got=str(curve.message_sizes),
         )
     try:
         values = [convert(value, curve.unit, "MB/s") for value in curve.bandwidths]

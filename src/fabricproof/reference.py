@@ -8,11 +8,11 @@ neither speaks, the quantity is UNJUDGED.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fabricproof.errors import ConfigError
 from fabricproof.fabric import Ceiling
-from fabricproof.units import convert, dimension, split_quantity
+from fabricproof.units import convert, dimension, parse_size, size_label, split_quantity
 
 #: Allowed fraction below a bandwidth reference where nobody says otherwise.  Document 002 of the
 #: sources accepts its inter-switch links at 10 %; document 000's FDR run at 18 % below was a rank
@@ -51,10 +51,21 @@ def _checked_tolerance(tolerance: float, *, below_one: bool) -> float:
     return tolerance
 
 
+def _checked_value(value: float) -> None:
+    # A bound of NaN is crossed by nothing, and 0 divides: either would be green for anything.
+    if not (math.isfinite(value) and value > 0):
+        raise ConfigError("impossible reference", expected="a positive number", got=repr(value))
+
+
 def at_least(
     value: float, *, unit: str = "MB/s", tolerance: float = DEFAULT_TOLERANCE, origin: str
 ) -> Reference:
-    """Return a reference that a value passes by being ``value`` less ``tolerance`` or more."""
+    """Return a reference that a value passes by being ``value`` less ``tolerance`` or more.
+
+    Raises:
+        ConfigError: the value is not positive and finite, or the tolerance is not in [0, 1).
+    """
+    _checked_value(value)
     _checked_tolerance(tolerance, below_one=True)
     return Reference(
         value=value,
@@ -69,7 +80,12 @@ def at_least(
 def at_most(
     value: float, *, unit: str = "us", tolerance: float = DEFAULT_LATENCY_TOLERANCE, origin: str
 ) -> Reference:
-    """Return a reference that a value passes by being ``value`` plus ``tolerance`` or less."""
+    """Return a reference that a value passes by being ``value`` plus ``tolerance`` or less.
+
+    Raises:
+        ConfigError: the value is not positive and finite, or the tolerance is negative.
+    """
+    _checked_value(value)
     _checked_tolerance(tolerance, below_one=False)
     return Reference(
         value=value,
@@ -81,11 +97,21 @@ def at_most(
     )
 
 
+def around(value: float, *, unit: str, tolerance: float, origin: str) -> Reference:
+    """Return a reference that a value passes by lying within ``tolerance`` on either side.
+
+    Raises:
+        ConfigError: the value is not positive and finite, or the tolerance is not in [0, 1).
+    """
+    low = at_least(value, unit=unit, tolerance=tolerance, origin=origin)
+    return replace(low, upper=value * (1 + tolerance))
+
+
 def from_ceiling(ceiling: Ceiling, *, tolerance: float = DEFAULT_TOLERANCE) -> Reference:
     """Return the reference that physics alone gives: the ceiling's conservative end."""
     origin = "declared" if ceiling.name in {"capability", "flow"} else "physics"
     return at_least(
-        ceiling.low_mb_s, tolerance=tolerance, origin=f"{origin}: {ceiling.resource} binds"
+        ceiling.low_mb_s, tolerance=tolerance, origin=f"{origin}: the {ceiling.resource} binds"
     )
 
 
@@ -98,26 +124,39 @@ def from_text(text: str, *, tolerance: float | None, origin: str) -> tuple[str, 
 
     Raises:
         UnitError: no unit, or not one of bandwidth or time.
-        ConfigError: the quantity's name and the unit do not fit, or the value is not positive.
+        ConfigError: the quantity is unknown (it would never be applied), its name and the unit do
+            not fit, or the value is not positive.
     """
     name, _, amount = text.rpartition("=")
     number, unit = split_quantity(amount)
     is_time = dimension(unit) == "time"
     value = convert(number, unit, "us" if is_time else "MB/s")
-    name = name.strip() or ("latency" if is_time else "bandwidth")
+    name = _quantity_name(name.strip()) or ("latency" if is_time else "bandwidth")
     if name.startswith("latency") != is_time:
         raise ConfigError(
             f"the unit does not fit quantity {name!r}",
             expected="a time for latency, a bandwidth for bandwidth",
             got=repr(amount),
         )
-    if not (math.isfinite(value) and value > 0):
+    if value <= 0:
         raise ConfigError("a reference must be positive", got=repr(text))
     if is_time:
         chosen = DEFAULT_LATENCY_TOLERANCE if tolerance is None else tolerance
         return name, at_most(value, tolerance=chosen, origin=origin)
     chosen = DEFAULT_TOLERANCE if tolerance is None else tolerance
     return name, at_least(value, tolerance=chosen, origin=origin)
+
+
+def _quantity_name(name: str) -> str:
+    """Return ``name`` in the judge's spelling: ``bandwidth_4194304`` is ``bandwidth_4MiB``."""
+    kind, mark, size = name.partition("_")
+    if name and kind not in {"bandwidth", "latency"}:
+        raise ConfigError(
+            "unknown quantity in a reference",
+            expected="bandwidth, latency, or one size of it as bandwidth_4MiB",
+            got=repr(name),
+        )
+    return f"{kind}_{size_label(parse_size(size))}" if mark else name
 
 
 def reframe_tuple(

@@ -6,8 +6,10 @@ over the same QDR link.  The judge asks here before it compares anything.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from fabricproof.measure import Table
 
 
 class Kind(StrEnum):
@@ -17,7 +19,7 @@ class Kind(StrEnum):
     BANDWIDTH = "bandwidth"
     COLLECTIVE = "collective"
     ROUND_TRIP_FREE = "operation"
-    """A one-sided or atomic operation: a time, without a one-way meaning."""
+    """An accumulation or atomic operation: a time, part of which is arithmetic."""
 
 
 class Consistency(StrEnum):
@@ -37,13 +39,18 @@ class Meaning:
     Attributes:
         kind: what is judged first.
         bidirectional: the bandwidth adds up both directions, so both directions' ceilings apply.
-        pairs_share_rails: several pairs are added up in one number.
+        pairs_share_rails: several pairs load the rails at once.
+        crosses: each printed time holds at least one crossing of the fabric by its message, so
+            that the latency floor binds.  Not so for collectives (the root of a broadcast is done
+            when its buffer is free; the average over ranks prints less than one crossing), for
+            completion at the origin only, and for times of a stream divided by its messages.
         consistency: the law between the columns of a row.
     """
 
     kind: Kind
     bidirectional: bool = False
     pairs_share_rails: bool = False
+    crosses: bool = True
     consistency: Consistency = Consistency.NONE
 
 
@@ -51,6 +58,7 @@ _LATENCY = Meaning(kind=Kind.LATENCY)
 _BANDWIDTH = Meaning(kind=Kind.BANDWIDTH)
 _BOTH_WAYS = Meaning(kind=Kind.BANDWIDTH, bidirectional=True)
 _OPERATION = Meaning(kind=Kind.ROUND_TRIP_FREE)
+_PING = Meaning(kind=Kind.BANDWIDTH, consistency=Consistency.SIZE_OVER_TIME)
 
 #: OSU: what each program times and adds up, from its source (c/mpi/pt2pt, c/mpi/one-sided; the
 #: directories have been the same from 5.9 to 7.2).
@@ -59,7 +67,7 @@ _OSU: dict[str, Meaning] = {
     "osu_latency_mt": _LATENCY,
     "osu_latency_mp": _LATENCY,
     "osu_latency_persistent": _LATENCY,
-    "osu_multi_lat": _LATENCY,
+    "osu_multi_lat": Meaning(kind=Kind.LATENCY, pairs_share_rails=True),
     "osu_bw": _BANDWIDTH,
     "osu_bw_persistent": _BANDWIDTH,
     "osu_bibw": _BOTH_WAYS,
@@ -70,50 +78,59 @@ _OSU: dict[str, Meaning] = {
     "osu_put_bw": _BANDWIDTH,
     "osu_get_bw": _BANDWIDTH,
     "osu_put_bibw": _BOTH_WAYS,
-    "osu_put_latency": _OPERATION,
-    "osu_get_latency": _OPERATION,
+    "osu_put_latency": _LATENCY,
+    "osu_get_latency": _LATENCY,
     "osu_acc_latency": _OPERATION,
     "osu_get_acc_latency": _OPERATION,
     "osu_fop_latency": _OPERATION,
     "osu_cas_latency": _OPERATION,
 }
 
-#: IMB: from the benchmarks' definitions in Intel's user guide, "MPI-1 Benchmarks", "IMB-P2P
-#: Benchmarks" and "IMB-RMA Benchmarks": PingPong's t is half the round trip; Sendrecv counts 2
-#: and Exchange 4 messages a repetition, both ways through the wire.
+#: IMB: what each benchmark divides by what, from src_c/IMB_output.c (throughput = scale_bw x size
+#: / t_max) and IMB_parse_name_mpi1.c, _ext.c, _rma.c (scale_bw) of release 2021.11: PingPong's t is
+#: half the round trip; PingPing and the Bidir benchmarks load both directions and print one;
+#: Sendrecv counts 2 and Exchange 4 messages a repetition.  Names in lower case: IMB-EXT says
+#: ``Unidir_Put``, IMB-RMA ``Unidir_put``.
 _IMB: dict[str, Meaning] = {
-    "PingPong": Meaning(kind=Kind.BANDWIDTH, consistency=Consistency.SIZE_OVER_TIME),
-    "PingPongSpecificSource": Meaning(kind=Kind.BANDWIDTH, consistency=Consistency.SIZE_OVER_TIME),
-    "PingPongAnySource": Meaning(kind=Kind.BANDWIDTH, consistency=Consistency.SIZE_OVER_TIME),
-    "PingPing": Meaning(kind=Kind.BANDWIDTH, consistency=Consistency.SIZE_OVER_TIME),
-    "PingPingSpecificSource": Meaning(kind=Kind.BANDWIDTH, consistency=Consistency.SIZE_OVER_TIME),
-    "PingPingAnySource": Meaning(kind=Kind.BANDWIDTH, consistency=Consistency.SIZE_OVER_TIME),
-    "Sendrecv": Meaning(
+    "pingpong": _PING,
+    "pingpongspecificsource": _PING,
+    "pingponganysource": _PING,
+    "pingping": _PING,
+    "pingpingspecificsource": _PING,
+    "pingpinganysource": _PING,
+    "sendrecv": Meaning(
         kind=Kind.BANDWIDTH, bidirectional=True, consistency=Consistency.TWICE_SIZE_OVER_TIME
     ),
-    "Exchange": Meaning(
+    "exchange": Meaning(
         kind=Kind.BANDWIDTH, bidirectional=True, consistency=Consistency.FOUR_TIMES_SIZE_OVER_TIME
     ),
-    "Uniband": Meaning(
+    "uniband": Meaning(
         kind=Kind.BANDWIDTH, pairs_share_rails=True, consistency=Consistency.RATE_TIMES_SIZE
     ),
-    "Biband": Meaning(
+    "biband": Meaning(
         kind=Kind.BANDWIDTH,
         bidirectional=True,
         pairs_share_rails=True,
         consistency=Consistency.RATE_TIMES_SIZE,
     ),
-    "Unirandom": _BANDWIDTH,
-    "Birandom": _BOTH_WAYS,
-    "Corandom": _BOTH_WAYS,
-    "Unidirectional": _BANDWIDTH,
-    "Bidirectional": _BOTH_WAYS,
-    "Sendrecv_Replace": _BOTH_WAYS,
-    "Unidir_Get": _BANDWIDTH,
-    "Unidir_Put": _BANDWIDTH,
-    "Bidir_Get": _BOTH_WAYS,
-    "Bidir_Put": _BOTH_WAYS,
-    "Accumulate": _OPERATION,
+    "unidir_get": _PING,
+    "unidir_put": _PING,
+    "bidir_get": _PING,
+    "bidir_put": _PING,
+    "accumulate": _OPERATION,
+}
+
+#: IMB-P2P adds up all ranks' messages, so that its PingPing counts both directions (src_c/P2P/
+#: imb_p2p_pingping.c: iterations x ranks x size / time) where that of IMB-MPI1 counts one.  Its
+#: random and stencil benchmarks have no fixed pairs; they are left to the references.
+_IMB_P2P: dict[str, Meaning] = {
+    "pingpong": Meaning(kind=Kind.BANDWIDTH, consistency=Consistency.RATE_TIMES_SIZE),
+    "pingping": Meaning(
+        kind=Kind.BANDWIDTH, bidirectional=True, consistency=Consistency.RATE_TIMES_SIZE
+    ),
+    "sendrecv_replace": Meaning(
+        kind=Kind.BANDWIDTH, bidirectional=True, consistency=Consistency.RATE_TIMES_SIZE
+    ),
 }
 
 _BY_SUITE = {
@@ -124,10 +141,38 @@ _BY_SUITE = {
     "iperf": {"iperf": Meaning(kind=Kind.BANDWIDTH)},
 }
 
+_UNKNOWN = Meaning(kind=Kind.COLLECTIVE, crosses=False)
+
 
 def meaning(suite: str, program: str) -> Meaning:
     """Return how the table of ``program`` of ``suite`` is to be read.
 
-    A program without an entry is read as a collective: times only, no ceiling assumed.
+    A program without an entry is read as a collective: times only, no ceiling and no floor.
     """
-    return _BY_SUITE.get(suite, {}).get(program, Meaning(kind=Kind.COLLECTIVE))
+    name = program.lower() if suite == "imb" else program
+    return _BY_SUITE.get(suite, {}).get(name, _UNKNOWN)
+
+
+def reading_of(table: Table) -> Meaning:
+    """Return how ``table`` is to be read, with what its own words say of the run."""
+    if table.suite == "imb" and _is_p2p(table):
+        reading = _IMB_P2P.get(table.program.lower(), _UNKNOWN)
+    else:
+        reading = meaning(table.suite, table.program)
+    said = table.attributes
+    at_origin_only = "flush_local" in str(said.get("synchronization", ""))
+    if at_origin_only or said.get("mode") == "AGGREGATE":
+        return replace(reading, crosses=False)
+    return reading
+
+
+def _is_p2p(table: Table) -> bool:
+    """Tell IMB-P2P from the other parts; a pasted table without header shows it by its columns.
+
+    ``t[usec]`` and ``Msg/sec`` stand together in IMB-P2P alone (src_c/P2P/imb_p2p_*.c); Uniband
+    and Biband of IMB-MPI1 print rates without times.
+    """
+    binary = table.attributes.get("binary")
+    if binary is not None:
+        return binary == "IMB-P2P"
+    return {"latency_us", "message_rate_per_s"} <= set(table.columns)

@@ -8,13 +8,37 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fabricproof.fabric import Fabric, bound, ceilings, find_slot
+from fabricproof.fabric import Ceiling, Fabric, bound, ceilings, find_slot
+from fabricproof.measure import Verdict
+from fabricproof.verdict import Judgement
 
 #: A number between this fraction of a limit's conservative end and its generous end "matches" it.
 MATCH = 0.95
 
 #: slots that cards end up in, or train down to, from the slowest
 SLOTS = ("1.0x8", "2.0x4", "2.0x8", "3.0x4", "3.0x8", "4.0x8", "3.0x16")
+
+
+#: MaxPayload that many machines run at while the specification allows more: the usual culprit.
+SMALL_MAX_PAYLOAD = 128
+
+
+def explained(judgement: Judgement, fabric: Fabric | None) -> Judgement:
+    """Return a judged bandwidth with what its number looks like added to its reason.
+
+    Args:
+        judgement: of a bandwidth in MB/s.
+        fabric: what it was judged against, None where nothing was declared.
+    """
+    value = judgement.value
+    if fabric is None or value is None:
+        return judgement
+    extra: list[str] = []
+    if judgement.verdict is Verdict.FAIL:
+        extra = suspects(value, fabric)
+    elif judgement.verdict is Verdict.INVALID and value > (link := ceilings(fabric)[0]).high_mb_s:
+        extra = [f"it is {value / link.high_mb_s:.0%} of the bare link's {link.high_mb_s:.0f} MB/s"]
+    return replace(judgement, reason="; ".join([judgement.reason, *extra]))
 
 
 def suspects(value_mb_s: float, fabric: Fabric) -> list[str]:
@@ -57,7 +81,7 @@ def _single_flow(fabric: Fabric) -> str | None:
 def _one_core(value: float, fabric: Fabric) -> str | None:
     is_ethernet = fabric.link.technology == "ethernet"
     if is_ethernet and fabric.num_flows > 1 and value > 1000:
-        return "several connections driven by one process: one core is the likely bound"
+        return "several connections: if one process drives them all, one core is the likely bound"
     return None
 
 
@@ -66,17 +90,25 @@ def _slower_slot(value: float, fabric: Fabric) -> str | None:
         slot = find_slot(name)
         if fabric.slot is not None and slot.raw_mb_s >= fabric.slot.raw_mb_s:
             continue
-        trial = replace(fabric, slot=slot)
-        packet = next(each for each in ceilings(trial) if each.name == "slot_packet")
-        if MATCH * packet.low_mb_s <= value <= packet.high_mb_s:
+        small = fabric.max_payload_bytes or SMALL_MAX_PAYLOAD
+        low = _packet_ceiling(replace(fabric, slot=slot, max_payload_bytes=small)).low_mb_s
+        high = _packet_ceiling(replace(fabric, slot=slot)).high_mb_s
+        if MATCH * low <= value <= high:
             return (
-                f"what a PCIe {name} slot carries ({packet.low_mb_s:.0f} to "
-                f"{packet.high_mb_s:.0f} MB/s): compare the slot's negotiated generation and width"
+                f"what a PCIe {name} slot carries ({low:.0f} to {high:.0f} MB/s): "
+                "compare the slot's negotiated generation and width"
             )
     return None
+
+
+def _packet_ceiling(fabric: Fabric) -> Ceiling:
+    return next(each for each in ceilings(fabric) if each.name == "slot_packet")
 
 
 def _far_socket(fabric: Fabric) -> str | None:
     if fabric.slot is None and fabric.link.technology == "ethernet":
         return None
-    return "first look whether the rank sits on the HCA's own socket (--map-by dist, rankfile)"
+    return (
+        "the rank may sit on the wrong socket: bind it to the one that the HCA's slot belongs to "
+        "(--map-by dist, rankfile)"
+    )

@@ -7,6 +7,7 @@ message rate.  Converting across dimensions is a :class:`UnitError`, never a gue
 
 from __future__ import annotations
 
+import math
 import re
 from fractions import Fraction
 
@@ -64,7 +65,11 @@ ALIASES: dict[str, str] = {
     "msg/s": "1/s",
 }
 
-_QUANTITY = re.compile(r"\s*([-+]?[\d,]*\.?\d+(?:[eE][-+]?\d+)?)\s*(\S.*?)\s*\Z")
+#: A comma may only part thousands: '3,4 GB/s' is refused, since it means 3.4 to half of Europe.
+_QUANTITY = re.compile(
+    r"\s*([-+]?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)?(?:\.[0-9]+)?(?:(?<=[0-9])[eE][-+]?[0-9]+)?)"
+    r"\s*([^\s0-9.,].*?)\s*\Z"
+)
 
 
 def canonical_unit(unit: str) -> str:
@@ -109,11 +114,14 @@ def split_quantity(text: str) -> tuple[float, str]:
         UnitError: no number, no unit or an unknown unit.
     """
     match = _QUANTITY.match(text)
-    if match is None:
+    if match is None or not any(letter.isdecimal() for letter in match[1]):
         raise UnitError(
             "not a quantity", expected="a number and a unit, as '3.4 GB/s'", got=repr(text)
         )
-    return float(match[1].replace(",", "")), canonical_unit(match[2])
+    value = float(match[1].replace(",", ""))
+    if not math.isfinite(value):
+        raise UnitError("not a finite number", expected="a number below 1e308", got=repr(text))
+    return value, canonical_unit(match[2])
 
 
 def dimension(unit: str) -> str:
@@ -141,7 +149,7 @@ def size_label(size_bytes: int) -> str:
 
 def parse_size(text: str) -> int:
     """Read a message size label (``8``, ``8B``, ``64KiB``, ``4MiB``) into bytes."""
-    if text.strip().isdigit():
+    if text.strip().isascii() and text.strip().isdecimal():
         return int(text)
     size = parse_quantity(text, "B")
     if size != int(size) or size < 0:

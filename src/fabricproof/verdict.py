@@ -142,8 +142,9 @@ def _impossible(value: float, ceiling: Ceiling | None, floor: Floor | None) -> s
     if ceiling is not None and ceiling.excludes(value - PRINT_ROUNDING):
         return (
             f"{value:g} MB/s is {value / ceiling.high_mb_s:.1%} of the ceiling "
-            f"{ceiling.high_mb_s:.0f} MB/s ({ceiling.name}: {ceiling.formula}): the declared "
-            "fabric is wrong or part of the traffic took another road"
+            f"{ceiling.high_mb_s:.0f} MB/s ({ceiling.name}, the most generous reading of "
+            f"{ceiling.formula} = {ceiling.nominal_mb_s:.0f}): the declared fabric is wrong or "
+            "part of the traffic took another road"
         )
     if floor is not None and value < floor.us - PRINT_ROUNDING:
         return (
@@ -160,7 +161,8 @@ def _tightest(first: float | None, second: float | None) -> float | None:
 
 def _against(judgement: Judgement, value: float, reference: Reference) -> Judgement:
     share = value / reference.value
-    text = f"{share:.1%} of {reference.value:.5g} {reference.unit} ({reference.origin})"
+    unit = "" if reference.unit == "1" else f" {reference.unit}"
+    text = f"{share:.1%} of {reference.value:.5g}{unit} ({reference.origin})"
     if reference.lower is not None and value < reference.lower:
         reason = f"{text}, below the lower bound {reference.lower:.5g}"
         return replace(judgement, verdict=Verdict.FAIL, reason=reason)

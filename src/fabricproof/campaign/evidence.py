@@ -17,6 +17,9 @@ from fabricproof.road import CounterSample, Evidence, Rank
 #: PortXmitData "total number of data octets, divided by 4").
 IB_WORD_BYTES = 4
 
+#: facts that stand once in a rank's file; twice means that two ranks wrote into one
+_SINGLE = frozenset({"rank", "node", "cpus", "kernel", "status"})
+
 _IB_NAMES = {
     "port_xmit_data": ("tx_bytes", IB_WORD_BYTES),
     "port_rcv_data": ("rx_bytes", IB_WORD_BYTES),
@@ -47,21 +50,24 @@ def parse_rank(text: str, source: str) -> RankRecord:
     """Read one rank's file.
 
     Raises:
-        ParseError: a line of unknown form, a counter that is no number, no rank or no node.
+        ParseError: a line of unknown form or one that repeats a fact, a counter that is no
+            number, a cut last line, no rank or no node.
     """
     single: dict[str, str] = {}
     tables: dict[str, dict[str, dict[str, str]]] = {"before": {}, "after": {}, "fact": {}}
     for number, line in enumerate(text.splitlines(), start=1):
         word, _, rest = line.partition(" ")
-        if word in tables:
-            interface, *pairs = rest.split()
+        interface, *pairs = rest.split() or [""]
+        if word in tables and interface and interface not in tables[word]:
             tables[word][interface] = dict(_pair(each, source, number) for each in pairs)
-        elif word in {"rank", "node", "cpus", "kernel", "status"} and rest:
+        elif word in _SINGLE and interface and word not in single:
             single[word] = rest.strip()
         else:
             raise ParseError(
                 "damaged evidence", source=source, line=number, expected="a fact", got=repr(line)
             )
+    if not text.endswith("\n"):
+        raise ParseError("cut evidence", source=source, expected="a newline at its end")
     for due in ("rank", "node"):
         if due not in single:
             raise ParseError("damaged evidence", source=source, expected=f"a {due} line")

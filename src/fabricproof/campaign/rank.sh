@@ -3,6 +3,10 @@
 # Reads every interface's counters before and after, and says where this rank runs.  Only bash's
 # own commands, so that it costs a few milliseconds and needs nothing on the node.
 # FABRICPROOF_LEG is this leg's folder, which all nodes share.
+if [ ! -d "${FABRICPROOF_LEG:-}" ]; then
+    echo "rank.sh: FABRICPROOF_LEG is no folder: '${FABRICPROOF_LEG:-}'" >&2
+    exit 74
+fi
 rank=${PMIX_RANK:-${PMI_RANK:-${OMPI_COMM_WORLD_RANK:-${SLURM_PROCID:-0}}}}
 node=${SLURMD_NODENAME:-${HOSTNAME%%.*}}
 out="$FABRICPROOF_LEG/rank.$rank"
@@ -10,6 +14,7 @@ out="$FABRICPROOF_LEG/rank.$rank"
 snapshot() { # before|after
     local folder port name value line key
     for folder in /sys/class/net/*; do
+        [ -d "$folder" ] || continue # bonding_masters is a file
         line=""
         for key in tx_bytes rx_bytes tx_packets rx_packets tx_errors rx_errors tx_dropped rx_dropped; do
             { read -r value <"$folder/statistics/$key"; } 2>/dev/null && line+=" $key=$value"
@@ -32,6 +37,7 @@ snapshot() { # before|after
 facts() {
     local folder port name value line key
     for folder in /sys/class/net/*; do
+        [ -d "$folder" ] || continue # bonding_masters is a file
         line=""
         for key in mtu speed operstate address device/numa_node; do
             { read -r value <"$folder/$key"; } 2>/dev/null && line+=" ${key##*/}=$value"

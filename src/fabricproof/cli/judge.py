@@ -11,19 +11,30 @@ from typing import Any
 import click
 
 from fabricproof.cli.fabric_options import fabric_from_options, fabric_options
-from fabricproof.cli.output import STATUSES, curve_summary, format_value, report_record
-from fabricproof.errors import ConfigError, InputMissingError
+from fabricproof.cli.output import STATUSES, curve_summary, format_value, report_record, shown
+from fabricproof.errors import ConfigError, FabricproofError, InputMissingError, UnitError
 from fabricproof.fabric import Fabric, bound
-from fabricproof.judge import judge_table
-from fabricproof.measure import Table, Verdict, worst
+from fabricproof.judge import judge_table, unanswered
+from fabricproof.limits import loaded_fabric
+from fabricproof.measure import Table, worst
 from fabricproof.parsers import parse_text
 from fabricproof.reference import DEFAULT_TOLERANCE, Reference, from_text
-from fabricproof.semantics import meaning
+from fabricproof.semantics import reading_of
 from fabricproof.units import parse_quantity
-from fabricproof.verdict import Report, Rules
+from fabricproof.verdict import Report, Rules, missing
+
+_EPILOG = """\b
+Examples:
+  fabricproof judge osu_bw.out --link 'FDR 4x' --pcie 3.0x8
+  fabricproof judge pingpong.out --link 1GbE --mtu 1500 --reference 'latency=60 us'
+  fabricproof judge osu_bw.out --site vcluster --partition compute --rail rail0
+
+The exit status is 0 only for PASS; 1 FAIL, 3 INVALID, 4 MISSING, 5 UNJUDGED; 65 damaged output,
+66 no such file, 78 a wrong option or file.
+"""
 
 
-@click.command(name="judge")
+@click.command(name="judge", epilog=_EPILOG)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @fabric_options(link_required=False)
 @click.option("--capability", metavar="RATE", help="What one process can drive: '25 Gb/s'.")
@@ -59,39 +70,24 @@ def command(
     as_json: bool,
     **fabric: Any,
 ) -> None:
-    r"""Give a verdict on benchmark outputs, without a cluster.
+    """Give a verdict on benchmark outputs, without a cluster.
 
     FILE is the output of an OSU, IMB, iperf3 or iperf run ('-' for standard input), or a .toml
-    file of published numbers (docs/how-to-read-a-verdict.md).
-
-    \b
-    fabricproof judge osu_bw.out --link 'FDR 4x' --pcie 3.0x8
-    fabricproof judge pingpong.out --link 1GbE --mtu 1500 --reference 'latency=60 us'
-    fabricproof judge osu_bw.out --site vcluster --partition compute --rail rail0
-
-    The exit status is 0 only for PASS: 1 FAIL, 3 INVALID, 5 UNJUDGED.
+    file of published numbers (docs/how-to-read-a-verdict.md).  The program decides what is judged
+    (osu_bibw adds both directions up); --link and its companions say what the road can carry.
     """
     stated = _stated_fabric(fabric, capability)
     given = _given_references(references, tolerance)
-    site = None
-    if site_name is not None:
-        site = _SiteChoice(
-            name=site_name,
-            partition=partition_name,
-            fabric=fabric_name,
-            rails=rail_names,
-            stack=stack_name,
-        )
-    outcomes: list[tuple[str, str, Report]] = []
+    site = _site_choice(site_name, partition_name, fabric_name, rail_names, stack_name)
+    outcomes: list[_Outcome] = []
     for name in files:
         if name.endswith(".toml"):
             outcomes.append((name, "published", _judge_published(name, stated, given, tolerance)))
             continue
         for table in parse_text(_read(name), name):
-            rules = _rules(table, stated, given, tolerance)
-            if site is not None:
-                rules = site.rules(table, rules)
+            rules = _rules(table, stated, given, tolerance, site)
             outcomes.append((name, table.program, judge_table(table, rules)))
+    outcomes += _unanswered(given, outcomes)
     verdict = worst([report.verdict for _, _, report in outcomes])
     if as_json:
         click.echo(json.dumps(_record(outcomes, verdict.value), indent=2))
@@ -99,6 +95,20 @@ def command(
         for name, program, report in outcomes:
             _print(name, program, report)
     sys.exit(int(STATUSES[verdict]))
+
+
+#: file, program and the report on one table
+_Outcome = tuple[str, str, Report]
+
+
+def _unanswered(given: dict[str, Reference], outcomes: list[_Outcome]) -> list[_Outcome]:
+    """Return what a reference asks for and no file holds, as one more outcome."""
+    judged = [judgement for _, _, report in outcomes for judgement in report.quantities]
+    absent = unanswered(given, judged)
+    if not absent:
+        return []
+    reason = "--reference asks for it, and nothing that was read holds it"
+    return [("--reference", "not measured", missing(absent, reason))]
 
 
 def _stated_fabric(options: dict[str, Any], capability: str | None) -> Fabric | None:
@@ -113,13 +123,29 @@ def _stated_fabric(options: dict[str, Any], capability: str | None) -> Fabric | 
             )
         return None
     fabric = fabric_from_options(**options)
-    if capability is not None:
+    if capability is None:
+        return fabric
+    try:
         return replace(fabric, capability_mb_s=parse_quantity(capability, "MB/s"))
-    return fabric
+    except UnitError as error:
+        raise ConfigError(
+            f"--capability: {error.problem}", expected=error.expected, got=error.got
+        ) from None
 
 
 def _given_references(texts: tuple[str, ...], tolerance: float | None) -> dict[str, Reference]:
-    return dict(from_text(text, tolerance=tolerance, origin="--reference") for text in texts)
+    found: dict[str, Reference] = {}
+    for text in texts:
+        try:
+            name, reference = from_text(text, tolerance=tolerance, origin="--reference")
+        except (UnitError, ConfigError) as error:
+            raise ConfigError(
+                f"--reference: {error.problem}", expected=error.expected, got=error.got
+            ) from None
+        if name in found:
+            raise ConfigError(f"--reference: two values for {name}", expected="one", got=repr(text))
+        found[name] = reference
+    return found
 
 
 def _read(name: str) -> str:
@@ -134,32 +160,40 @@ def _read(name: str) -> str:
 
 
 def _rules(
-    table: Table, fabric: Fabric | None, given: dict[str, Reference], tolerance: float | None
+    table: Table,
+    fabric: Fabric | None,
+    given: dict[str, Reference],
+    tolerance: float | None,
+    site: _SiteChoice | None,
 ) -> Rules:
-    return Rules(
-        fabric=fabric,
-        references=_check_against_ceiling(table, fabric, given),
-        tolerance=DEFAULT_TOLERANCE if tolerance is None else tolerance,
-    )
+    if fabric is not None and fabric.bidirectional and not reading_of(table).bidirectional:
+        raise ConfigError(
+            f"{table.program} counts one direction",
+            source=table.source,
+            expected="no --bidirectional: the program decides",
+        )
+    rules = Rules(fabric=fabric, references=given)
+    if site is not None:
+        rules = site.rules(table, rules)
+    if tolerance is not None:
+        rules = replace(rules, tolerance=tolerance)
+    _check_against_ceiling(table, rules)
+    return rules
 
 
-def _check_against_ceiling(
-    table: Table, fabric: Fabric | None, given: dict[str, Reference]
-) -> dict[str, Reference]:
+def _check_against_ceiling(table: Table, rules: Rules) -> None:
     """Refuse a reference that physics forbids: nothing could ever pass it."""
-    if fabric is None:
-        return given
-    both = meaning(table.suite, table.program).bidirectional
-    limit = bound(replace(fabric, bidirectional=both)).high_mb_s
-    for name, reference in given.items():
+    if rules.fabric is None:
+        return
+    limit = bound(loaded_fabric(table, rules.fabric)).high_mb_s
+    for name, reference in rules.references.items():
         if reference.lower is not None and reference.lower > limit:
             raise ConfigError(
                 f"the reference of {name} is above the ceiling",
                 expected=f"at most {limit:.0f} MB/s",
-                got=f"{reference.value:g} MB/s",
+                got=f"{reference.value:g} MB/s ({reference.origin})",
                 next_step="check --link, --rails and --pcie, or the reference",
             )
-    return given
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,7 +225,24 @@ class _SiteChoice:
             rules,
             fabric=rules.fabric or site.fabric(fabric, rails),
             references={**references, **rules.references},
+            tolerance=site.spec.tolerance,
         )
+
+
+def _site_choice(
+    name: str | None,
+    partition: str | None,
+    fabric: str | None,
+    rails: tuple[str, ...],
+    stack: str,
+) -> _SiteChoice | None:
+    if name is not None:
+        return _SiteChoice(name=name, partition=partition, fabric=fabric, rails=rails, stack=stack)
+    chosen = {"partition": partition, "fabric": fabric, "rail": rails, "stack": stack}
+    stray = [option for option, value in chosen.items() if value]
+    if stray:
+        raise ConfigError(f"--{stray[0]} says nothing without the site", expected="--site NAME")
+    return None
 
 
 def _judge_published(
@@ -202,19 +253,26 @@ def _judge_published(
         load_published,
     )
 
-    if not Path(name).is_file():
-        raise InputMissingError("cannot read: no such file", source=name)
     published = load_published(Path(name))
-    if stated is None and published.fabric is not None:
-        facts = published.fabric.model_dump()
-        capability = facts.pop("capability")
-        stated = _stated_fabric({**facts, "bidirectional": False}, capability)
-    rules = Rules(
-        fabric=stated,
-        references=given,
-        tolerance=DEFAULT_TOLERANCE if tolerance is None else tolerance,
-    )
-    return judge_published(published, stated, rules)
+    try:
+        if stated is None and published.fabric is not None:
+            facts = published.fabric.model_dump()
+            capability = facts.pop("capability")
+            stated = _stated_fabric({**facts, "bidirectional": False}, capability)
+        rules = Rules(
+            fabric=stated,
+            references=given,
+            tolerance=DEFAULT_TOLERANCE if tolerance is None else tolerance,
+        )
+        return judge_published(published, stated, rules)
+    except FabricproofError as error:
+        raise ConfigError(
+            error.problem,
+            source=name,
+            expected=error.expected,
+            got=error.got,
+            next_step=error.next_step,
+        ) from None
 
 
 def _record(outcomes: list[tuple[str, str, Report]], verdict: str) -> dict[str, Any]:
@@ -229,11 +287,10 @@ def _record(outcomes: list[tuple[str, str, Report]], verdict: str) -> dict[str, 
 
 def _print(name: str, program: str, report: Report) -> None:
     click.echo(f"{name}: {program}: {report.verdict}")
-    for judgement in report.quantities:
-        if judgement.named or judgement.verdict is Verdict.INVALID:
-            value = format_value(judgement.value, judgement.unit)
-            line = f"{judgement.verdict:<9}{judgement.name:<18}{value:>14}  {judgement.reason}"
-            click.echo(f"  {line}")
+    for judgement in shown(report.quantities):
+        value = format_value(judgement.value, judgement.unit)
+        line = f"{judgement.verdict:<9}{judgement.name:<18}{value:>14}  {judgement.reason}"
+        click.echo(f"  {line}")
     for text in curve_summary(report.quantities):
         click.echo(f"  {text}")
     for finding in report.findings:

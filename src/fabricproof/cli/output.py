@@ -65,18 +65,44 @@ def report_record(report: Report) -> dict[str, Any]:
     }
 
 
-def curve_summary(judgements: Iterable[Judgement]) -> list[str]:
-    """Return one line per verdict for the points of the curve that no summary names.
+def shown(judgements: Iterable[Judgement]) -> list[Judgement]:
+    """Return the judgements that a person should read one by one, in their order.
 
-    INVALID points are left out: each is shown by itself.
+    Those a summary names, and of the other points of the curve the worst INVALID and the worst
+    FAIL of each quantity; :func:`curve_summary` counts the rest.
     """
-    points: dict[Verdict, list[str]] = {}
+    judgements = list(judgements)
+    worst: dict[tuple[Verdict, str], Judgement] = {}
     for each in judgements:
-        if not each.named and each.verdict is not Verdict.INVALID:
-            points.setdefault(each.verdict, []).append(each.name)
+        if each.named or each.verdict not in {Verdict.INVALID, Verdict.FAIL}:
+            continue
+        key = (each.verdict, each.unit)
+        if key not in worst or _misses_by(each) > _misses_by(worst[key]):
+            worst[key] = each
+    chosen = {id(each) for each in worst.values()}
+    return [each for each in judgements if each.named or id(each) in chosen]
+
+
+def _misses_by(judgement: Judgement) -> float:
+    """Return how far off a number is, as the larger of value over limit and limit over value."""
+    is_invalid = judgement.verdict is Verdict.INVALID
+    limit = judgement.ceiling if is_invalid else judgement.reference
+    if limit is None or judgement.value is None or judgement.value <= 0:
+        return float("inf")
+    return max(judgement.value / limit, limit / judgement.value)
+
+
+def curve_summary(judgements: Iterable[Judgement]) -> list[str]:
+    """Return one line per verdict and quantity for the points that :func:`shown` leaves out."""
+    judgements = list(judgements)
+    seen = {id(each) for each in shown(judgements)}
+    points: dict[tuple[Verdict, str], list[str]] = {}
+    for each in judgements:
+        if id(each) not in seen:
+            points.setdefault((each.verdict, each.unit), []).append(each.name)
     return [
         f"{verdict:<9}{len(names)} more points of the curve, {names[0]} to {names[-1]}"
-        for verdict, names in points.items()
+        for (verdict, _), names in points.items()
     ]
 
 

@@ -71,6 +71,8 @@ def _record(site: Site) -> dict[str, Any]:
 
 def _fabric_record(site: Site, name: str) -> dict[str, Any]:
     spec = site.fabric_spec(name)
+    if spec.link is None:
+        return {**spec.model_dump(), "ceilings": {}, "meaning": "no link: nothing to judge by"}
     rails = [rail.interface for rail in spec.rails]
     roads = [[rail] for rail in rails] + ([rails] if len(rails) > 1 else [])
     ceilings = {"+".join(road): asdict(bound(site.fabric(name, road))) for road in roads}

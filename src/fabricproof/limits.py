@@ -1,0 +1,105 @@
+"""The limits that apply to one table: its fabric as the program loads it, and what follows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from fabricproof.curve import start_up_us
+from fabricproof.fabric import Ceiling, Fabric, Floor, bound, latency_floor_us
+from fabricproof.measure import Table
+from fabricproof.reference import Reference, from_ceiling
+from fabricproof.semantics import Consistency, Kind, Meaning, reading_of
+from fabricproof.verdict import Rules
+
+
+def num_pairs(table: Table) -> int:
+    """Return how many pairs (or streams) the output says ran at once; 1 where it says nothing.
+
+    ``num_processes`` is printed by IMB, whose pair benchmarks use every second process to send.
+    """
+    said = table.attributes
+    pairs = max(int(said.get(name, 1)) for name in ("num_pairs", "streams"))
+    return max(pairs, int(said.get("num_processes", 2)) // 2)
+
+
+def loaded_fabric(table: Table, fabric: Fabric) -> Fabric:
+    """Return ``fabric`` as this table's program loads it: its directions, its number of flows."""
+    return replace(
+        fabric,
+        bidirectional=reading_of(table).bidirectional,
+        num_flows=max(fabric.num_flows, num_pairs(table)),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What one table is judged by.
+
+    Attributes:
+        fabric: as the program loads it, None where nothing is declared.
+        ceiling: what binds, None without a fabric.
+        reference: what the plateau is judged by.
+        given: the references that somebody gave, by quantity.
+        num_pairs: pairs that loaded the rails at once.
+        start_us: what a message costs before its bytes count, None where it is not known.
+        silence: why there is no reference where physics would have one, None otherwise.
+    """
+
+    fabric: Fabric | None
+    ceiling: Ceiling | None
+    reference: Reference | None
+    given: Mapping[str, Reference]
+    num_pairs: int
+    start_us: float | None
+    silence: str | None = None
+
+    @classmethod
+    def of(cls, table: Table, reading: Meaning, rules: Rules) -> Limits:
+        """Return the limits of ``table`` under ``rules``."""
+        fabric = loaded_fabric(table, rules.fabric) if rules.fabric else None
+        ceiling = bound(fabric) if fabric else None
+        silence = _shared_rails(table, reading)
+        reference = rules.references.get("bandwidth")
+        if silence and reading.kind is Kind.LATENCY:
+            reference = None
+        elif reference is not None:
+            silence = None
+        elif ceiling is not None and silence is None:
+            reference = from_ceiling(ceiling, tolerance=rules.tolerance)
+        start = start_up_us(table)
+        if start is None and fabric is not None:
+            start = latency_floor_us(fabric, 0).us
+        return cls(
+            fabric=fabric,
+            ceiling=ceiling,
+            reference=reference,
+            given=rules.references,
+            num_pairs=num_pairs(table),
+            start_us=start,
+            silence=silence,
+        )
+
+    def floor(self, reading: Meaning, message_size: int | None) -> Floor | None:
+        """Return the latency floor of a message, None where no crossing is timed."""
+        if self.fabric is None or message_size is None or not reading.crosses:
+            return None
+        return latency_floor_us(self.fabric, message_size)
+
+
+def _shared_rails(table: Table, reading: Meaning) -> str | None:
+    """Return why one number of this table cannot be held against whole rails, or None.
+
+    Several processes of a node divide its rails, and the output does not say how many sat where.
+    """
+    said = table.attributes
+    if int(said.get("multi", 0)):
+        return "several groups ran at once: how they shared the rails is not in the output"
+    counts_own = {Consistency.TWICE_SIZE_OVER_TIME, Consistency.FOUR_TIMES_SIZE_OVER_TIME}
+    processes = int(said.get("num_processes", 2))
+    if reading.consistency in counts_own and processes > 2:
+        return f"{processes} processes ran at once: how they shared the rails is not in the output"
+    is_multi_pair_latency = reading.kind is Kind.LATENCY and reading.pairs_share_rails
+    if is_multi_pair_latency and "num_pairs" not in said:
+        return "how many pairs shared the rails is not in the output"
+    return None
