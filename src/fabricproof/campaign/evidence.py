@@ -115,8 +115,8 @@ def _counters(tables: dict[str, dict[str, str]], source: str) -> dict[str, dict[
 def gather(records: Iterable[RankRecord]) -> Evidence:
     """Join the ranks' records into the evidence of one leg.
 
-    Several ranks of one node see the same counters; the earliest before and the latest after
-    count, so that nothing any of them moved is missed.
+    Several ranks of one node see the same counters, and a leg may start several times; the
+    earliest before and the latest after count, so that nothing any of them moved is missed.
     """
     records = tuple(records)
     samples: dict[tuple[str, str], CounterSample] = {}
@@ -131,8 +131,11 @@ def gather(records: Iterable[RankRecord]) -> Evidence:
                 before=_merge(known.before if known else {}, before, min),
                 after=_merge(known.after if known else {}, after, max),
             )
+    places = {(each.rank, each.node): each.cpus for each in records}
     return Evidence(
-        ranks=tuple(Rank(rank=each.rank, node=each.node, cpus=each.cpus) for each in records),
+        ranks=tuple(
+            Rank(rank=rank, node=node, cpus=cpus) for (rank, node), cpus in sorted(places.items())
+        ),
         samples=tuple(samples.values()),
     )
 

@@ -45,16 +45,19 @@ class Leg:
         suite: ``osu``, ``osu-mpi4py``, ``imb``.
         program: ``osu_bw``, ``PingPong``.
         environment: variables that make the MPI take this road.
-        argv: the program with its arguments.
+        commands: the program with its arguments, once for each table it is to print.
         num_ranks: ranks to start.
         expected_sizes: message sizes the table must hold, in bytes.
-        sent_bytes: payload bytes the first and the second half of the ranks must have sent.
+        sent_bytes: payload bytes the first and the second half of the ranks must have sent; None
+            where the output says how often each size ran.
+        sent_per_message: with such an output, messages of each half per repetition.
         sent_messages: messages each half sends one by one, None where they may share packets.
         spread: every rail of several must carry a share.
         required: quantities that are due: ``bandwidth_1MiB``, ``latency_8B``.
         references: the site's references that apply, by quantity.
         tolerance: allowed fraction below the physical reference.
-        fabric: the fabric of this road.
+        fabric: the fabric of this road, None where the site declares none.
+        same_node: both ranks run on one machine on purpose; no road is proven.
     """
 
     name: str
@@ -62,14 +65,15 @@ class Leg:
     suite: str
     program: str
     environment: dict[str, str]
-    argv: tuple[str, ...]
+    commands: tuple[tuple[str, ...], ...]
     num_ranks: int
     expected_sizes: tuple[int, ...]
-    sent_bytes: tuple[int, int]
+    sent_bytes: tuple[int, int] | None
+    sent_per_message: tuple[int, int] | None
     sent_messages: tuple[int, int] | None
     spread: bool
     required: tuple[str, ...]
-    fabric: FabricFacts
+    fabric: FabricFacts | None
     references: dict[str, Reference] = field(default_factory=dict)
     tolerance: float
     same_node: bool = False
@@ -78,6 +82,8 @@ class Leg:
         """Return what this leg's table is judged by."""
         from fabricproof.fabric import Fabric, find_link, find_slot  # noqa: PLC0415 - one caller
 
+        if self.fabric is None:
+            return Rules(fabric=None, references=self.references, road_required=True)
         facts = asdict(self.fabric)
         slot = facts.pop("slot")
         return Rules(
@@ -119,17 +125,18 @@ def read_plan(folder: Path) -> tuple[Leg, ...]:
 
 
 def _leg(record: dict[str, Any]) -> Leg:
-    messages = record["sent_messages"]
     return Leg(
         **{
             **record,
             "rails": tuple(record["rails"]),
-            "argv": tuple(record["argv"]),
+            "commands": tuple(tuple(argv) for argv in record["commands"]),
             "expected_sizes": tuple(record["expected_sizes"]),
-            "sent_bytes": tuple(record["sent_bytes"]),
-            "sent_messages": tuple(messages) if messages else None,
+            **{
+                name: tuple(record[name]) if record[name] else None
+                for name in ("sent_bytes", "sent_per_message", "sent_messages")
+            },
             "required": tuple(record["required"]),
-            "fabric": FabricFacts(**record["fabric"]),
+            "fabric": FabricFacts(**record["fabric"]) if record["fabric"] else None,
             "references": {name: Reference(**each) for name, each in record["references"].items()},
         }
     )

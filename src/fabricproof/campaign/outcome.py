@@ -18,6 +18,7 @@ from fabricproof.judge import judge_table
 from fabricproof.measure import Table, Verdict, worst
 from fabricproof.parsers import parse_text
 from fabricproof.road import Expectation, RoadProof, RoadState, prove_road
+from fabricproof.units import size_label
 from fabricproof.verdict import Judgement, Report, missing
 
 #: A first attempt with one of these verdicts gets a second look; a wrong road does not need one.
@@ -111,7 +112,7 @@ def _judge_attempt(folder: Path, leg: Leg, number: int) -> Attempt:
     if table is None or trouble is not None:
         report = missing(leg.required, trouble or "no table")
     else:
-        report = _with_required(leg, judge_table(table, leg.rules(), _road(leg, ranks)))
+        report = _with_required(leg, judge_table(table, leg.rules(), _road(leg, ranks, table)))
     return Attempt(
         number=number, folder=folder, status=status, table=table, ranks=ranks, report=report
     )
@@ -156,16 +157,46 @@ def _ranks(folder: Path) -> tuple[tuple[RankRecord, ...], str | None]:
 def _table(folder: Path, leg: Leg) -> tuple[Table | None, str | None]:
     source = folder / "stdout"
     try:
-        tables = parse_text(_text(source), str(source), expected_sizes=leg.expected_sizes)
+        tables = parse_text(_text(source), str(source))
     except FabricproofError as error:
         return None, str(error)
     wanted = [table for table in tables if table.program == leg.program]
-    if len(wanted) != 1:
-        return None, f"{len(wanted)} tables of {leg.program} in the output, expected one"
-    return wanted[0], None
+    if len(wanted) != len(leg.commands):
+        due = len(leg.commands)
+        return None, f"{len(wanted)} tables of {leg.program} in the output, expected {due}"
+    whole = _joined(wanted)
+    sizes = tuple(int(size) for size in whole.column("message_size"))
+    if sizes != leg.expected_sizes:
+        return None, f"message sizes {_span(leg.expected_sizes)} were asked for, got {_span(sizes)}"
+    return whole, None
 
 
-def _road(leg: Leg, ranks: tuple[RankRecord, ...]) -> RoadProof:
+def _joined(tables: Sequence[Table]) -> Table:
+    """Return the parts of one leg as the one table they are."""
+    return replace(
+        tables[0],
+        rows=tuple(row for table in tables for row in table.rows),
+        row_lines=tuple(line for table in tables for line in table.row_lines),
+    )
+
+
+def _span(sizes: Sequence[int]) -> str:
+    return f"{size_label(sizes[0])} to {size_label(sizes[-1])} ({len(sizes)})" if sizes else "none"
+
+
+def _moved(leg: Leg, table: Table) -> tuple[tuple[int, int], tuple[int, int] | None]:
+    """Return the bytes, and the messages one by one, that each half of the ranks says it sent."""
+    if leg.sent_bytes is not None:
+        return leg.sent_bytes, leg.sent_messages
+    forth, back = leg.sent_per_message or (0, 0)
+    counts, sizes = table.column("repetitions"), table.column("message_size")
+    payload = sum(int(count * size) for count, size in zip(counts, sizes, strict=True))
+    in_turn = int(sum(counts)) if forth == back == 1 else None
+    messages = (in_turn, in_turn) if in_turn is not None and len(leg.rails) == 1 else None
+    return (forth * payload, back * payload), messages
+
+
+def _road(leg: Leg, ranks: tuple[RankRecord, ...], table: Table) -> RoadProof:
     if leg.same_node:
         return RoadProof(
             state=RoadState.PROVEN, reason="both ranks on this machine, as the site declares"
@@ -175,14 +206,15 @@ def _road(leg: Leg, ranks: tuple[RankRecord, ...]) -> RoadProof:
         return RoadProof(
             state=RoadState.UNKNOWN, reason=f"rank {', '.join(lost)} never came back to be counted"
         )
+    sent_bytes, sent_messages = _moved(leg, table)
     return prove_road(
         gather(ranks),
         Expectation(
             rails=leg.rails,
-            sent_bytes=leg.sent_bytes,
+            sent_bytes=sent_bytes,
             num_ranks=leg.num_ranks,
             spread=leg.spread,
-            sent_messages=leg.sent_messages,
+            sent_messages=sent_messages,
         ),
     )
 

@@ -9,7 +9,7 @@ if [ ! -d "${FABRICPROOF_LEG:-}" ]; then
 fi
 rank=${PMIX_RANK:-${PMI_RANK:-${OMPI_COMM_WORLD_RANK:-${SLURM_PROCID:-0}}}}
 node=${SLURMD_NODENAME:-${HOSTNAME%%.*}}
-out="$FABRICPROOF_LEG/rank.$rank"
+out="$FABRICPROOF_LEG/rank.$rank.${FABRICPROOF_PART:-0}"
 
 snapshot() { # before|after
     local folder port name value line key

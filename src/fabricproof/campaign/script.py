@@ -14,8 +14,8 @@ _HEAD = """\
 #!/bin/bash
 # Written by fabricproof for this job.  To repeat a leg by hand: allocate the same nodes, load the
 # same modules as the job script does, and run   bash legs.sh LEG
-# Every leg leaves legs/LEG.ATTEMPT/: stdout, stderr, status, and rank.N with where each rank ran
-# and all interface counters before and after it.
+# Every leg leaves legs/LEG.ATTEMPT/: stdout, stderr, status, and rank.N.PART with where each rank
+# ran and all interface counters before and after it (a leg may need several starts, its parts).
 cd "$(dirname "${BASH_SOURCE[0]}")" || exit 74
 here=$PWD
 
@@ -64,11 +64,15 @@ def render_script(
             f"    {name}={shlex.quote(value)} \\\n"
             for name, value in sorted(leg.environment.items())
         )
+        starts = " &&\n".join(
+            f"    env FABRICPROOF_PART={number} \\\n{settings}"
+            f"    timeout -k 5 {leg_seconds_limit} \\\n"
+            f'    {launch} "$here/{RANK_FILE}" {shlex.join(argv)}'
+            for number, argv in enumerate(leg.commands)
+        )
         parts.append(
             f"leg_{shell_name(leg.name)}() {{ # {leg.program} over {'+'.join(leg.rails)}\n"
-            f"    env \\\n{settings}"
-            f"    timeout -k 5 {leg_seconds_limit} \\\n"
-            f'    {launch} "$here/{RANK_FILE}" {shlex.join(leg.argv)}\n}}\n'
+            f"{starts}\n}}\n"
         )
     names = " ".join(shell_name(leg.name) for leg in legs)
     parts.append(_TAIL.format(legs=names, second_look=second_look))

@@ -20,6 +20,7 @@ SUBCOMMANDS: dict[str, tuple[str, str]] = {
     "ceiling": ("fabricproof.cli.ceiling", "Show what a fabric can carry, and what binds."),
     "judge": ("fabricproof.cli.judge", "Give a verdict on an output that you already have."),
     "run": ("fabricproof.cli.run", "Run the acceptance checks and print the verdict table."),
+    "reframe": ("fabricproof.cli.run", "ReFrame itself, with this site's configuration."),
     "site": ("fabricproof.cli.site", "Check and show site files."),
     "vcluster": ("fabricproof.cli.vcluster", "A virtual Slurm cluster on this machine."),
     "stack": ("fabricproof.cli.stack", "The MPI stacks of this machine."),
@@ -38,7 +39,8 @@ class LazyGroup(click.Group):
         entry = SUBCOMMANDS.get(cmd_name)
         if entry is None:
             return None
-        command: click.Command = importlib.import_module(entry[0]).command
+        module = importlib.import_module(entry[0])
+        command: click.Command = getattr(module, cmd_name, None) or module.command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002

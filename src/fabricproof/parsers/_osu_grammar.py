@@ -12,6 +12,8 @@ import re
 from fabricproof.errors import ParseError
 from fabricproof.parsers._text import Section, shorten
 
+Attributes = dict[str, str | int | float]
+
 #: Title (``#define BENCHMARK`` of each program, without ``OSU`` and the accelerator, lower case)
 #: -> program.  ``osu_neighbor_alltoallw`` 7.2 prints the title of ``osu_alltoallw`` and can't be
 #: told from it.
@@ -210,7 +212,7 @@ def _unknown_column(section: Section, index: int, rest: str) -> ParseError:
     )
 
 
-def attributes_of(line: str) -> dict[str, str | int | float]:
+def attributes_of(line: str) -> Attributes:
     """Return what ``line`` says about the run; empty where it says nothing known."""
     if "#" not in line and "[" not in line:
         return {}

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 from fabricproof.errors import ParseError
 from fabricproof.parsers._text import Section
@@ -29,6 +30,8 @@ class RowShape:
     Attributes:
         columns: the names of the columns with numbers, in printed order.
         pattern: matches one whole row; one group per printed column.
+        block: matches nothing but such rows, line after line, where the first column is the size
+            and the others have decimals; None for other shapes.
         read: turns a match of ``pattern`` into the row's numbers.
         verdict_at: where in the printed columns a Pass/Fail stands, None where none does.
         ends_whole: the last column holds a whole number, which shows no cut.
@@ -36,6 +39,7 @@ class RowShape:
 
     columns: tuple[str, ...]
     pattern: re.Pattern[str]
+    block: re.Pattern[str] | None
     read: Callable[[re.Match[str]], tuple[float, ...]]
     verdict_at: int | None
     ends_whole: bool
@@ -64,10 +68,46 @@ def row_shape(printed: tuple[str, ...], whole: frozenset[str] = WHOLE) -> RowSha
     return RowShape(
         columns=numbers,
         pattern=re.compile(f"[ \t]*{_BLANK.join(fields)}[ \t]*"),
+        block=_block(printed, whole),
         read=_reader(printed, whole),
         verdict_at=printed.index("validation") if "validation" in printed else None,
         ends_whole=printed[-1] in whole,
     )
+
+
+def _block(printed: tuple[str, ...], whole: frozenset[str]) -> re.Pattern[str] | None:
+    if printed[0] != "message_size" or not whole.isdisjoint(printed[1:]):
+        return None
+    if "validation" in printed or len(printed) < 2:
+        return None
+    decimal = r"[ \t]++[0-9]{1,18}+\.[0-9]{2}"
+    return re.compile(
+        r"(?:[ \t]*+[0-9]{1,18}+" + decimal * (len(printed) - 1) + r"[ \t]*+(?:\n|\Z))++"
+    )
+
+
+def read_block(shape: RowShape, lines: list[str], start: int) -> list[tuple[float, ...]] | None:
+    """Read all lines from ``start`` on at once, if they are rows of doubling sizes throughout.
+
+    This is the common case, and several times as fast as row by row.
+
+    Returns:
+        The rows, or None where anything at all is out of the ordinary.
+    """
+    if shape.block is None:
+        return None
+    end = len(lines)
+    while end > start and not lines[end - 1].strip():
+        end -= 1
+    text = "\n".join(lines[start:end])
+    if shape.block.fullmatch(text) is None:
+        return None
+    words = text.split()
+    width = len(shape.columns)
+    sizes = [*map(int, words[::width])]
+    if sizes[0] <= 0 or any(size != 2 * before for before, size in pairwise(sizes)):
+        return None
+    return [*zip(sizes, *(map(float, words[at::width]) for at in range(1, width)), strict=True)]
 
 
 def _reader(

@@ -67,5 +67,10 @@ def clean(text: str) -> str:
         text = text.replace("\r\n", "\n")
     if "<std" in text:
         text = _TAG.sub("", text)
-    text = _LABEL.sub("", text)
-    return _RANK.sub("", text)
+    # The tables are printed by the first rank: without its label there is none to take off, and
+    # looking at every line for one costs as much as reading them.
+    if "0: " in text:
+        text = _LABEL.sub("", text)
+    if "[0] " in text:
+        text = _RANK.sub("", text)
+    return text

@@ -10,20 +10,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from fabricproof.measure import Table
-from fabricproof.parsers._chatter import check_chatter, is_exit_status
+from fabricproof.parsers._chatter import check_chatter
 from fabricproof.parsers._osu_grammar import (
+    Attributes,
     attributes_of,
     columns_of,
-    is_cut_attribute,
     is_header,
     measures_bandwidth,
     title_of,
 )
+from fabricproof.parsers._osu_rows import check_other, read_rows
 from fabricproof.parsers._osu_varied import read_varied
-from fabricproof.parsers._rows import RowShape, check_expected_sizes, check_next_size, row_shape
+from fabricproof.parsers._rows import check_expected_sizes, row_shape
 from fabricproof.parsers._text import Section
 
 _HELLO = re.compile(r"[ \t]*This is a test with (\d+) processes[ \t]*")
@@ -51,11 +52,12 @@ def parse(section: Section, expected_sizes: Sequence[int] | None = None) -> tupl
         return (_read_startup(section, at, blank),)
     tables: list[Table] = []
     while True:
-        blank, at = _find_header(section, at, blank, later=bool(tables))
-        if blank.attributes.get("window_size") == "varied":
-            return read_varied(section, at, blank, expected_sizes)
+        attributes, at = _find_header(section, at, blank, later=bool(tables))
+        blank = replace(blank, attributes=attributes) if not tables else blank
+        if attributes.get("window_size") == "varied":
+            return read_varied(section, at, replace(blank, attributes=attributes), expected_sizes)
         columns = _columns(section, at, blank, tables)
-        table, at = _read_table(section, at, replace(blank, columns=columns), expected_sizes)
+        table, at = _read_table(section, at, (blank, attributes, columns), expected_sizes)
         tables.append(table)
         if at == len(section.lines):
             return tuple(tables)
@@ -63,7 +65,7 @@ def parse(section: Section, expected_sizes: Sequence[int] | None = None) -> tupl
 
 def _read_title(section: Section) -> tuple[Table, int]:
     """Return an empty table that knows its program, and the index after the title."""
-    attributes: dict[str, str | int | float] = {}
+    attributes: Attributes = {}
     for index, line in enumerate(section.lines):
         title = title_of(line)
         if title is not None:
@@ -100,7 +102,9 @@ def _read_startup(section: Section, at: int, blank: Table) -> Table:
     found: Table | None = None
     for index in range(at, len(section.lines)):
         match = pattern.fullmatch(section.lines[index])
-        if match and found is None:
+        if match and found is not None:
+            raise section.error(index, "a second result", expected="one sentence with numbers")
+        if match:
             number = section.first + index
             row = tuple(int(group) for group in match.groups())
             found = replace(blank, columns=columns, rows=(row,), line=number, row_lines=(number,))
@@ -111,8 +115,8 @@ def _read_startup(section: Section, at: int, blank: Table) -> Table:
     return found
 
 
-def _find_header(section: Section, at: int, blank: Table, *, later: bool) -> tuple[Table, int]:
-    """Return ``blank`` with the attributes found on the way, and the header's index.
+def _find_header(section: Section, at: int, blank: Table, *, later: bool) -> tuple[Attributes, int]:
+    """Return the attributes of ``blank`` and those found on the way, and the header's index.
 
     A later table of the same run is of another data type, which must be named.
     """
@@ -123,17 +127,17 @@ def _find_header(section: Section, at: int, blank: Table, *, later: bool) -> tup
         line = section.lines[index]
         if is_header(line):
             _check_facts(section, index, blank.program, attributes, later=later)
-            return replace(blank, attributes=attributes, line=section.first + index), index
+            return attributes, index
         found = attributes_of(line)
         attributes.update(found)
         if found.get("window_size") == "varied":
-            return replace(blank, attributes=attributes), index + 1
+            return attributes, index + 1
         title = title_of(line)
         # osu_mbw_mr 7.2 prints its title twice (HEADER, then print_header).
         if title is not None and title[1] != blank.program:
             raise section.error(index, f"no table of {blank.program}", expected="a column header")
         if not found and title is None:
-            _check_other(section, index, "a column header")
+            check_other(section, index, "a column header")
     raise section.error(
         blank.line - section.first,
         "a table without column header",
@@ -150,12 +154,6 @@ def _check_facts(
         raise section.error(
             header, "a line is missing", expected="'[ pairs: N ] [ window size: W ]' above"
         )
-
-
-def _check_other(section: Section, index: int, expected: str) -> None:
-    if is_cut_attribute(section.lines[index]):
-        raise section.error(index, "damaged line", expected="a whole line about the run")
-    check_chatter(section, index, expected)
 
 
 def _columns(section: Section, header: int, blank: Table, before: list[Table]) -> tuple[str, ...]:
@@ -183,22 +181,29 @@ def _columns(section: Section, header: int, blank: Table, before: list[Table]) -
 
 
 def _read_table(
-    section: Section, header: int, blank: Table, expected_sizes: Sequence[int] | None
+    section: Section,
+    header: int,
+    known: tuple[Table, Attributes, tuple[str, ...]],
+    expected_sizes: Sequence[int] | None,
 ) -> tuple[Table, int]:
     """Return the table under the header, and the index where it ends."""
-    shape = row_shape(blank.columns)
-    found = _read_rows(section, header + 1, shape, blank)
+    blank, attributes, printed = known
+    shape = row_shape(printed)
+    found = read_rows(section, header + 1, shape, attributes)
     if not found.rows:
         raise section.error(header, "a table without rows", expected=shape.describe())
-    attributes = {**blank.attributes, **found.attributes}
-    table = replace(
-        blank,
+    table = Table(
+        suite=blank.suite,
+        program=blank.program,
+        version=blank.version,
         columns=shape.columns,
         rows=tuple(found.rows),
+        source=section.source,
+        line=section.first + header,
         row_lines=tuple(found.row_lines),
-        attributes=attributes,
+        attributes={**attributes, **found.attributes},
     )
-    if "message_size" in shape.columns and not found.failed:
+    if expected_sizes and "message_size" in shape.columns and not found.failed:
         check_expected_sizes(
             table.column("message_size"),
             _due_sizes(table, expected_sizes),
@@ -208,93 +213,9 @@ def _read_table(
     return table, found.end
 
 
-def _due_sizes(table: Table, expected_sizes: Sequence[int] | None) -> Sequence[int] | None:
+def _due_sizes(table: Table, expected_sizes: Sequence[int]) -> Sequence[int]:
     """Return the sizes that are due: those that hold whole elements of the data type."""
-    if expected_sizes is None or table.attributes.get("datatype", "MPI_CHAR") == "MPI_CHAR":
+    if table.attributes.get("datatype", "MPI_CHAR") == "MPI_CHAR":
         return expected_sizes
     # MPI_INT and MPI_FLOAT, the other types of -T, have four bytes.
     return [size for size in expected_sizes if size >= 4]
-
-
-@dataclass(kw_only=True)
-class _Found:
-    """Rows as they are collected."""
-
-    rows: list[tuple[float, ...]] = field(default_factory=list)
-    row_lines: list[int] = field(default_factory=list)
-    failed: list[float] = field(default_factory=list)
-    attributes: dict[str, str | int | float] = field(default_factory=dict)
-    end: int = 0
-
-
-def _read_rows(section: Section, start: int, shape: RowShape, blank: Table) -> _Found:
-    """Collect rows until the section ends or the next table of the same run begins."""
-    found = _Found(end=len(section.lines))
-    match, read = shape.pattern.fullmatch, shape.read
-    sized = shape.columns[0] == "message_size"
-    before = -1.0
-    for index in range(start, len(section.lines)):
-        row = match(section.lines[index])
-        if row is None:
-            if _ends_rows(section, index, shape, found):
-                found.end = index
-                break
-            continue
-        numbers = read(row)
-        if not sized and found.rows:
-            raise section.error(index, "a second row", expected="one row, as there are no sizes")
-        if sized and (numbers[0] != 2 * before or before == 0):
-            _check_size(
-                section, index, before, numbers[0], {**blank.attributes, **found.attributes}
-            )
-        before = numbers[0]
-        found.rows.append(numbers)
-        found.row_lines.append(section.first + index)
-        if shape.verdict_at is not None and row[shape.verdict_at + 1] == "Fail":
-            found.failed.append(numbers[0])
-    _check_cut(section, shape, found)
-    if shape.verdict_at is not None:
-        found.attributes["validation"] = "Fail" if found.failed else "Pass"
-    return found
-
-
-def _ends_rows(section: Section, index: int, shape: RowShape, found: _Found) -> bool:
-    """Tell whether the next table of the same run begins at a line that is no row."""
-    line = section.lines[index]
-    if not line or line.isspace():
-        return False
-    if is_header(line):
-        return True
-    attributes = attributes_of(line)
-    if attributes:
-        if found.rows:
-            return True
-        found.attributes.update(attributes)
-        return False
-    if not (found.failed and is_exit_status(line)):
-        _check_other(section, index, shape.describe())
-    return False
-
-
-def _check_size(
-    section: Section, index: int, before: float, size: float, attributes: Mapping[str, object]
-) -> None:
-    if before < 0:
-        return
-    # A data type of several bytes leaves out the sizes that hold no whole element.
-    of_bytes = attributes.get("datatype", "MPI_CHAR") == "MPI_CHAR"
-    if before == 0 and size > 1 and of_bytes:
-        raise section.error(index, "a row is missing", expected="message size 1")
-    check_next_size(section, index, int(before), int(size), steps=True)
-
-
-def _check_cut(section: Section, shape: RowShape, found: _Found) -> None:
-    """Refuse a last row that may have lost its end.
-
-    A number with two decimals is whole; a whole number at the end of a text without newline
-    could be the beginning of a longer one.
-    """
-    last = section.first + len(section.lines) - 1
-    whole_last = shape.ends_whole
-    if section.ends_text and whole_last and found.row_lines and found.row_lines[-1] == last:
-        raise section.error(len(section.lines) - 1, "cut row", expected="a newline at its end")

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-import socket
 from pathlib import Path
 from typing import Any
 
-from fabricproof.errors import ConfigError, InputMissingError
-from fabricproof.site import Site, load_site, site_folders
+from fabricproof.errors import ConfigError
+from fabricproof.site import Site
+from fabricproof.site.choose import project_root
 from fabricproof.site.schema import PartitionSpec, StackSpec
-
-#: names the site; without it the host name decides
-SITE_VARIABLE = "FABRICPROOF_SITE"
 
 #: one fixed column list, so that a new quantity never renames an old perflog (reframe-traps)
 PERFLOG_COLUMNS = (
@@ -38,33 +35,6 @@ PERFLOG_COLUMNS = (
     "%(check_perf_upper_thres)s",
     "%(check_environment_digest)s",
 )
-
-
-def project_root() -> Path:
-    """Return the folder that holds ``checks``, ``site-configs`` and ``perflogs``."""
-    return Path(__file__).resolve().parents[3]
-
-
-def choose_site() -> Site:
-    """Return the site that the environment names, else the one that knows this host's name.
-
-    Raises:
-        InputMissingError: neither does; the message says how to choose.
-    """
-    named = os.environ.get(SITE_VARIABLE)
-    if named:
-        return load_site(named)
-    host = socket.gethostname()
-    for folder in site_folders():
-        site = load_site(str(folder))
-        if host in site.spec.hostnames or host.split(".")[0] in site.spec.hostnames:
-            return site
-    known = ", ".join(folder.name for folder in site_folders())
-    raise InputMissingError(
-        f"no site knows this host ({host})",
-        expected=f"{SITE_VARIABLE} set to one of: {known}",
-        next_step=f"export {SITE_VARIABLE}=NAME, or list the host under [site] hostnames",
-    )
 
 
 def reframe_configuration(site: Site) -> dict[str, Any]:
@@ -139,10 +109,7 @@ def _prepare(site: Site) -> list[str]:
     """Return the lines that make ``module`` work in a job script that is no login shell."""
     if site.spec.modules_system == "nomod":
         return []
-    lines = [
-        "type module >/dev/null 2>&1 || . /etc/profile.d/lmod.sh 2>/dev/null"
-        " || . /usr/share/lmod/lmod/init/bash"
-    ]
+    lines = ["type module >/dev/null 2>&1 || . /usr/share/lmod/lmod/init/bash"]
     paths = [*site.spec.module_paths, *_provisioned_paths(site)]
     return lines + [f"module use {path}" for path in paths]
 

@@ -121,7 +121,13 @@ def build_fabric(spec: FabricSpec, rails: tuple[str, ...]) -> Fabric:
             expected=f"one of {', '.join(by_name)}",
             got=repr(unknown[0]),
         )
+    if len(set(rails)) != len(rails):
+        raise ConfigError(f"fabric {spec.name!r}: a rail twice", expected="each rail once")
     chosen = [by_name[name] for name in rails] or [spec.rails[0]]
+    if spec.link is None:
+        raise ConfigError(
+            f"fabric {spec.name!r} has no link", expected="a fabric with a link, to judge by"
+        )
     link = min((find_link(rail.link or spec.link) for rail in chosen), key=_rate)
     slots = [find_slot(text) for rail in chosen if (text := rail.pcie or spec.pcie)]
     payloads = [each for rail in chosen if (each := rail.max_payload_bytes)]
@@ -287,7 +293,24 @@ def _load_references(path: Path, fabric: FabricFile, main: SiteFile) -> list[Ref
                 expected=error.expected,
                 got=error.got,
             ) from None
+    _check_unlike(path, loaded.references, lines)
     return list(loaded.references)
+
+
+def _check_unlike(path: Path, references: Iterable[ReferenceSpec], lines: _Lines) -> None:
+    """Refuse two values for one thing: the later would silently replace the earlier."""
+    seen: set[tuple[Any, ...]] = set()
+    for index, spec in enumerate(references):
+        key = tuple(spec.model_dump(exclude={"value", "tolerance", "origin"}).values())
+        if key in seen:
+            raise ConfigError(
+                f"a second value of {spec.quantity!r} for the same runs",
+                source=str(path),
+                line=line_of(("references", index, "quantity"), lines),
+                expected="one value",
+                got=repr(spec.value),
+            )
+        seen.add(key)
 
 
 def _check_unique(path: Path, lines: _Lines, tables: dict[str, Any]) -> None:
@@ -324,6 +347,8 @@ def _check_names(path: Path, main: SiteFile, lines: _Lines, site: Site) -> None:
 
 def _check_physics(path: Path, file: FabricFile, lines: _Lines) -> None:
     for index, spec in enumerate(file.fabrics):
+        if spec.link is None:
+            continue
         try:
             build_fabric(spec, tuple(rail.interface for rail in spec.rails))
         except FabricproofError as error:

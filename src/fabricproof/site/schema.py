@@ -35,7 +35,8 @@ class FabricSpec(_Model):
     """One network under one manager, as the site declares it."""
 
     name: Name
-    link: str
+    link: str | None = None
+    """None: no fabric at all (the memory of one machine); then nothing can be judged by it."""
     protocol: str | None = None
     mtu: int | None = None
     pcie: str | None = None
@@ -89,6 +90,8 @@ class PartitionSpec(_Model):
     queue_minutes: Annotated[int, Field(ge=1, le=10080)] = 60
     """How long a job may wait in the queue before it counts as MISSING."""
     max_message_size: str = "4MiB"
+    oversubscribed: bool = False
+    """More ranks than cores, or several nodes on one machine: let ranks yield."""
     same_node: bool = False
     """Both ranks on one node on purpose (site ``local``): no fabric is proven there."""
 
@@ -102,6 +105,12 @@ class SiteSpec(_Model):
     modules_system: Literal["lmod", "tmod4", "tmod", "nomod", "spack"] = "lmod"
     module_paths: list[str] = Field(default_factory=list)
     tolerance: Annotated[float, Field(ge=0, lt=1)] = 0.10
+    path: list[str] = Field(default_factory=list)
+    """Folders in front of PATH for the scheduler's commands; ``$VARIABLES`` are expanded."""
+    environment: dict[str, str] = Field(default_factory=dict)
+    """Variables that the scheduler's commands need; ``$VARIABLES`` are expanded."""
+    start_hint: str = ""
+    """What to do when the scheduler does not answer."""
 
 
 class SiteFile(_Model):

@@ -1,0 +1,42 @@
+# make accept   bring up a virtual cluster and run the quick Ethernet acceptance on it
+# make test     unit, law, guard and contract tests
+# make check    format, lint, types, import contracts, spelling, tests
+# make down     take the virtual cluster down
+.POSIX:
+.PHONY: accept test check install down integration roll bench clean
+
+BIN = .venv/bin
+
+accept:
+	@ci/accept.sh
+
+install:
+	@ci/bootstrap.sh python
+
+test: install
+	@$(BIN)/pytest
+
+check: install
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache > /tmp/fabricproof-imports.$$$$ 2>&1; status=$$?; \
+	    [ $$status -eq 0 ] || cat /tmp/fabricproof-imports.$$$$; \
+	    rm -f /tmp/fabricproof-imports.$$$$; exit $$status
+	@$(BIN)/codespell src checks docs tests ci README.md CHANGELOG.md CONTRIBUTING.md
+	@$(BIN)/pytest
+
+integration:
+	@ci/integration.sh
+
+roll: install
+	@$(BIN)/fabricproof site roll vcluster --write
+
+bench: install
+	@for each in benchmarks/*.py; do $(BIN)/python $$each || exit; done
+
+down:
+	@$(BIN)/fabricproof vcluster down
+
+clean:
+	rm -rf work .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,33 @@
+#!/bin/sh
+# From a fresh machine to the verdict table of the quick acceptance on the virtual cluster.
+# Exit status: that of `fabricproof run`; without root 77, after what can still be done.
+set -eu
+root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
+cd "$root"
+
+say() { printf '== %s\n' "$*"; }
+
+if [ "$(id -u)" -ne 0 ]; then
+    if command -v sudo >/dev/null 2>&1 && sudo -n true 2>/dev/null; then
+        exec sudo --preserve-env=PIP_INDEX_URL,PIP_CONFIG_FILE,FABRICPROOF_SITE "$0" "$@"
+    fi
+    say "no root here: the virtual cluster needs it (namespaces, Slurm's daemons)."
+    say "what this machine can still do: two ranks on it, without Slurm (site 'local')."
+    ci/bootstrap.sh python
+    .venv/bin/fabricproof stack install openmpi5 mpich5
+    .venv/bin/fabricproof run --site local -t quick || true
+    say "no fabric was proven here; run this as root, or on a cluster of your own (README)."
+    exit 77
+fi
+
+say "1/4 packages and Python environment"
+ci/bootstrap.sh all
+say "2/4 MPI stacks"
+.venv/bin/fabricproof stack install
+say "3/4 virtual cluster"
+.venv/bin/fabricproof vcluster up
+say "4/4 quick Ethernet acceptance through ReFrame and Slurm"
+status=0
+.venv/bin/fabricproof run --site vcluster -t quick -t ethernet "$@" || status=$?
+say "the cluster stays up for you: . env.sh; reframe -r -t ethernet; make down ends it"
+exit $status

@@ -1,0 +1,24 @@
+# Source this:  . env.sh [SITE]
+# Puts fabricproof and its reframe on PATH; SITE (or $FABRICPROOF_SITE) chooses the site.
+if [ -n "${BASH_SOURCE:-}" ]; then
+    _fabricproof_root=$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")
+elif [ -n "${FABRICPROOF_ROOT:-}" ]; then
+    _fabricproof_root=$FABRICPROOF_ROOT # a plain sh cannot tell where this file lies
+else
+    _fabricproof_root=$PWD
+fi
+if [ ! -x "$_fabricproof_root/.venv/bin/fabricproof" ]; then
+    echo "env.sh: $_fabricproof_root is not installed yet; next: make install there" >&2
+else
+    export FABRICPROOF_ROOT="$_fabricproof_root"
+    case ":$PATH:" in
+        *":$_fabricproof_root/bin:"*) ;;
+        *) export PATH="$_fabricproof_root/bin:$PATH" ;;
+    esac
+    if [ -n "${1:-}" ]; then
+        export FABRICPROOF_SITE="$1"
+    elif [ -z "${FABRICPROOF_SITE:-}" ] && [ -d /run/fabricproof/vcluster/vcluster ]; then
+        export FABRICPROOF_SITE=vcluster # the virtual cluster is up on this machine
+    fi
+fi
+unset _fabricproof_root

@@ -1,0 +1,113 @@
+"""From an effort to command lines, and to what they are going to move."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fabricproof.campaign.effort import LARGE_MESSAGE_BYTES, Effort
+from fabricproof.errors import ConfigError
+from fabricproof.stack.volume import BytesMoved, expected_bytes
+from fabricproof.stack.workload import Segment, command_lines, imb_binary, split_sizes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What is run for one leg and what is known of it beforehand.
+
+    Attributes:
+        commands: argument lists, to be run one after the other; each prints one table.
+        sizes: message sizes that the tables hold together, in bytes, ascending.
+        sent_bytes: payload of the first and the second half of the ranks; None where the output
+            itself says how often each size ran (IMB's ``#repetitions``).
+        sent_per_message: with such an output, messages of each half per repetition.
+        sent_messages: messages of each half that wait for an answer, None where they may share
+            packets or where the output says how many there were.
+    """
+
+    commands: tuple[tuple[str, ...], ...]
+    sizes: tuple[int, ...]
+    sent_bytes: tuple[int, int] | None
+    sent_per_message: tuple[int, int] | None = None
+    sent_messages: tuple[int, int] | None = None
+
+
+def make_job(suite: str, program: str, argv: Sequence[str], effort: Effort) -> Job:
+    """Return the job that gives ``program`` this effort.
+
+    Raises:
+        ConfigError: a program whose traffic cannot be foretold; its road could not be proven.
+    """
+    if suite == "imb":
+        return _imb_job(program, argv, effort)
+    segments = split_sizes(
+        effort.sizes,
+        small=Segment(
+            sizes=(1,),
+            iterations=effort.iterations,
+            warmups=effort.warmups,
+            window_size=effort.small_window_size,
+        ),
+        large=Segment(
+            sizes=(1,),
+            iterations=effort.large_iterations,
+            warmups=effort.large_warmups,
+            window_size=effort.window_size,
+        ),
+        large_above=LARGE_MESSAGE_BYTES,
+    )
+    moved = _foretold(suite, program, segments)
+    messages = None
+    if moved.messages_by_first is not None and moved.messages_by_second is not None:
+        messages = (moved.messages_by_first, moved.messages_by_second)
+    return Job(
+        commands=command_lines(suite, program, argv, segments),
+        sizes=effort.sizes,
+        sent_bytes=(moved.sent_by_first, moved.sent_by_second),
+        sent_messages=messages,
+    )
+
+
+def _foretold(suite: str, program: str, segments: Sequence[Segment]) -> BytesMoved:
+    moved = expected_bytes(suite, program, segments)
+    if moved is None:
+        raise ConfigError(
+            f"nobody can say how many bytes {program} of {suite} moves",
+            expected="a program with a fixed exchange between pairs",
+            next_step="its road cannot be proven, so its numbers could never be green",
+        )
+    return moved
+
+
+def _imb_job(program: str, argv: Sequence[str], effort: Effort) -> Job:
+    """Return IMB's one run: repetitions fall with the size, and the table says how many ran.
+
+    ``-iter N,MB``: N repetitions, fewer where they would move more than MB megabytes (IMB user
+    guide, "-iter").  ``-time`` is set so high that IMB never cuts a size off by its own estimate.
+    """
+    one = Segment(sizes=(1,), iterations=1, warmups=0, window_size=1)
+    moved = _foretold("imb", program, (one,))
+    rounds = max(moved.sent_by_first, moved.sent_by_second)
+    per_message = (moved.sent_by_first // min(2, rounds), moved.sent_by_second // min(2, rounds))
+    low, high = effort.sizes[0].bit_length() - 1, effort.sizes[-1].bit_length() - 1
+    volume_mb = max(MIN_VOLUME_MB, effort.large_iterations * effort.sizes[-1] // 1_000_000)
+    options = ["-msglog", f"{low}:{high}", "-iter", f"{max(effort.iterations, 10)},{volume_mb}"]
+    binary = imb_binary(program)
+    if binary != "IMB-P2P":
+        options += ["-time", IMB_SECONDS_PER_SIZE]
+    if binary == "IMB-RMA":
+        options += ["-aggregate_mode", "non_aggregate"]
+    sizes = effort.sizes if binary in {"IMB-P2P", "IMB-RMA"} else (0, *effort.sizes)
+    return Job(
+        commands=((*argv, *options),),
+        sizes=sizes,
+        sent_bytes=None,
+        sent_per_message=per_message,
+    )
+
+
+#: far above what a size may take; the leg's own limit ends a hang
+IMB_SECONDS_PER_SIZE = "30"
+
+#: IMB moves at least this much of each size, so that its large rows are more than one message.
+MIN_VOLUME_MB = 3

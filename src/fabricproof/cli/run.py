@@ -1,0 +1,187 @@
+"""``fabricproof run`` and ``fabricproof reframe``: the checks through ReFrame, then the verdict."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fabricproof.cli.output import STATUSES
+from fabricproof.errors import ExitStatus
+from fabricproof.measure import Verdict
+from fabricproof.roll import due_entries, read_roll
+from fabricproof.runner import (
+    Workplace,
+    check_scheduler,
+    new_run_id,
+    reframe_command,
+    run_reframe,
+    session_environment,
+    unloadable,
+    wants_run,
+    workplace,
+)
+from fabricproof.session import LegResult, SessionResult, assemble, read_report, read_run
+from fabricproof.site import Site, load_site
+from fabricproof.site.choose import choose_site, project_root
+
+_PASSED_ON = {"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]}
+
+
+@click.command(name="run", context_settings=_PASSED_ON)
+@click.option("-t", "--tag", "tags", multiple=True, metavar="TAG", help="Only checks with TAG.")
+@click.option("--site", "site_name", metavar="S", help="Site (default: the one of this host).")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[REFRAME OPTION...]")
+def command(
+    tags: tuple[str, ...], site_name: str | None, as_json: bool, arguments: tuple[str, ...]
+) -> None:
+    r"""Run the acceptance checks through ReFrame and print the verdict table.
+
+    \b
+    fabricproof run -t quick                 the nightly minimum
+    fabricproof run -t ethernet -p openmpi5  one stack (any option of ReFrame)
+    fabricproof run -t infiniband --json     for machines
+
+    The exit status is 0 only if something was judged and nothing is FAIL (1), INVALID (3),
+    MISSING (4) or UNJUDGED (5); 6: nothing was judged; 69: no Slurm; 130: interrupted.
+    """
+    selection = [part for tag in tags for part in ("-t", tag)]
+    site = load_site(site_name) if site_name else choose_site()
+    sys.exit(int(accept(site, ["-r", *selection, *arguments], as_json=as_json)))
+
+
+@click.command(name="reframe", context_settings={**_PASSED_ON, "help_option_names": []})
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def reframe(arguments: tuple[str, ...]) -> None:
+    """Start ReFrame with this site's configuration; with -r the verdict table follows."""
+    site = choose_site()
+    if wants_run(arguments):
+        sys.exit(int(accept(site, list(arguments), as_json=False)))
+    run_id = new_run_id()
+    environment = session_environment(site, workplace(project_root()), run_id)
+    Path(environment["FABRICPROOF_REFRAME_LOG"]).parent.mkdir(parents=True, exist_ok=True)
+    Path(environment["RFM_SQLITE_DB_FILE"]).parent.mkdir(parents=True, exist_ok=True)
+    program = reframe_command()
+    os.execve(program, [program, *arguments], environment)  # noqa: S606 - it replaces us
+
+
+def accept(site: Site, arguments: Sequence[str], *, as_json: bool) -> ExitStatus:
+    """Run ReFrame with ``arguments`` on ``site``, print the verdict, return the exit status."""
+    place = workplace(project_root())
+    run_id = new_run_id()
+    environment = session_environment(site, place, run_id)
+    check_scheduler(site, environment)
+    progress = Progress(quiet=as_json)
+    interrupted = False
+    try:
+        run_reframe(arguments, environment, progress.line)
+    except KeyboardInterrupt:
+        interrupted = True
+    result = collect(site, place, run_id, arguments, progress.lines)
+    _show(result, as_json=as_json)
+    if interrupted:
+        click.echo("fabricproof: interrupted; what had finished is kept", err=True)
+        return ExitStatus.INTERRUPTED
+    return STATUSES[result.verdict]
+
+
+def collect(
+    site: Site, place: Workplace, run_id: str, arguments: Sequence[str], lines: Sequence[str]
+) -> SessionResult:
+    """Return the result of a finished run from report, records, roll and ReFrame's own words."""
+    report = place.report_file(run_id)
+    if not report.exists() and any("0 check(s)" in line for line in lines):
+        return SessionResult(run_id=run_id, legs=(), notes=("no check was selected",))
+    cases = read_report(report)
+    records = read_run((place.perflogs / site.name).glob("*/records.jsonl"), run_id)
+    result = assemble(run_id, cases, records, due_entries(read_roll(site.folder), arguments))
+    broken = tuple(
+        LegResult(
+            verdict=Verdict.MISSING,
+            check="check file",
+            partition="",
+            stack="",
+            suite="",
+            program="",
+            fabric="",
+            leg="",
+            reason=complaint,
+        )
+        for complaint in unloadable(lines)
+    )
+    notes = (
+        f"perflogs: {place.perflogs / site.name}",
+        f"ReFrame's report: {report}",
+        f"stage folders of what failed: {place.root / 'stage'}",
+    )
+    return SessionResult(run_id=run_id, legs=(*result.legs, *broken), notes=notes)
+
+
+class Progress:
+    """Keeps ReFrame's lines and shows those that say how far it is."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self.lines: list[str] = []
+        self.quiet = quiet
+
+    def line(self, text: str) -> None:
+        """Take one line of ReFrame's output."""
+        self.lines.append(text)
+        shown = (
+            text.startswith(("[ RUN", "[     ", "[ ReFrame", "[-----", "[=====")) or "] (" in text
+        )
+        if not self.quiet and (shown or "WARNING" in text or "ERROR" in text):
+            click.echo(text)
+
+
+def _show(result: SessionResult, *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(result_record(result), indent=2))
+        return
+    from rich.console import Console  # noqa: PLC0415 - slow to import, needed at the end only
+
+    from fabricproof.report.terminal import render  # noqa: PLC0415 - likewise
+
+    width = None if sys.stdout.isatty() else 200
+    render(result, Console(width=width, soft_wrap=not sys.stdout.isatty()))
+
+
+def result_record(result: SessionResult) -> dict[str, Any]:
+    """Return a run's result as plain data, the form of ``--json``."""
+    return {
+        "verdict": result.verdict.value,
+        "run_id": result.run_id,
+        "counts": {verdict.value: count for verdict, count in result.counts().items()},
+        "legs": [
+            {
+                "verdict": leg.verdict.value,
+                "check": leg.check,
+                "partition": leg.partition,
+                "stack": leg.stack,
+                "suite": leg.suite,
+                "program": leg.program,
+                "fabric": leg.fabric,
+                "road": leg.leg,
+                "nodes": list(leg.nodes),
+                "reason": leg.reason,
+                "job_id": leg.job_id,
+                "findings": list(leg.findings),
+                "quantities": [
+                    {
+                        key.removeprefix("quantity_"): value
+                        for key, value in each.items()
+                        if key.startswith("quantity_")
+                    }
+                    for each in leg.quantities
+                ],
+            }
+            for leg in result.legs
+        ],
+        "notes": list(result.notes),
+    }

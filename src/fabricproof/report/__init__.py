@@ -1,0 +1,1 @@
+"""Renderers: one plain result in, text or data for one kind of reader out."""

@@ -1,0 +1,136 @@
+"""The verdict table on the terminal: what a tired administrator reads at seven in the morning."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from fabricproof.measure import BADNESS, Verdict
+from fabricproof.session import LegResult, SessionResult
+
+#: verdict -> rich style; the word itself always stands beside the colour
+STYLES: dict[Verdict, str] = {
+    Verdict.PASS: "green",
+    Verdict.FAIL: "bold red",
+    Verdict.INVALID: "bold magenta",
+    Verdict.MISSING: "bold yellow",
+    Verdict.UNJUDGED: "yellow",
+    Verdict.SKIPPED: "dim",
+}
+
+_NEXT_STEPS: dict[Verdict, str] = {
+    Verdict.FAIL: "look at the node, rail and slot named; repeat by hand: the job's legs.sh LEG",
+    Verdict.INVALID: "the number is not what it claims: mend the road or the site file, run again",
+    Verdict.MISSING: "nothing was measured there: read the reason, then the job's stage folder",
+    Verdict.UNJUDGED: "give a reference in the site's references.toml, or prove the road",
+    Verdict.SKIPPED: "nothing was judged: choose other tags, or a site that has the fabric",
+}
+
+
+def render(result: SessionResult, console: Console) -> None:
+    """Print the table, then what is wrong in full sentences, then one line that sums up."""
+    console.print(_table(result))
+    for leg in result.legs:
+        if leg.verdict not in {Verdict.PASS, Verdict.SKIPPED}:
+            console.print(_sentence(leg))
+    for leg in result.legs:
+        for finding in leg.findings:
+            console.print(Text(f"note     {_where(leg)}: {finding}", style="dim"))
+    for note in result.notes:
+        console.print(Text(f"note     {note}", style="dim"))
+    console.print(_summary(result))
+
+
+def _table(result: SessionResult) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", collapse_padding=True)
+    for name in ("verdict", "stack", "suite", "program", "road", "nodes"):
+        table.add_column(name, no_wrap=True)
+    for name in ("quantity", "value", "ceiling"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("judged by", overflow="fold")
+    order = sorted(result.legs, key=lambda leg: (leg.stack, leg.suite, leg.program, leg.leg))
+    for leg in order:
+        named = [each for each in leg.quantities if each["quantity_named"]]
+        if not named:
+            _add(table, leg, None)
+        for quantity in named:
+            _add(table, leg, quantity)
+    return table
+
+
+def _add(table: Table, leg: LegResult, quantity: Mapping[str, Any] | None) -> None:
+    verdict = Verdict(quantity["quantity_verdict"]) if quantity else leg.verdict
+    cells: list[Text | str] = [
+        Text(verdict.value, style=STYLES[verdict]),
+        leg.stack,
+        leg.suite,
+        leg.program or leg.check,
+        leg.leg or "-",
+        ",".join(leg.nodes) or "-",
+    ]
+    if quantity is None:
+        table.add_row(*cells, "-", "-", "-", leg.reason)
+        return
+    table.add_row(
+        *cells,
+        quantity["quantity_name"],
+        _number(quantity["quantity_value"], quantity["quantity_unit"]),
+        _limit(quantity),
+        _judged_by(quantity) + _curve(leg, quantity),
+    )
+
+
+def _number(value: float | None, unit: str) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.2f} {unit}" if abs(value) < 1000 else f"{value:.0f} {unit}"
+
+
+def _limit(quantity: Mapping[str, Any]) -> str:
+    limit = quantity["quantity_ceiling"]
+    if limit is None:
+        return "-"
+    sign = ">=" if quantity["quantity_unit"] == "us" else "<="
+    return f"{sign} {limit:.4g}"
+
+
+def _judged_by(quantity: Mapping[str, Any]) -> str:
+    reference, value = quantity["quantity_reference"], quantity["quantity_value"]
+    if reference is None or not value:
+        return "-"
+    origin = str(quantity["quantity_origin"]).split(":", maxsplit=1)[0]
+    if origin.startswith("site"):
+        origin = "site"
+    return f"{value / reference:.1%} of {reference:.4g} ({origin})"
+
+
+def _curve(leg: LegResult, quantity: Mapping[str, Any]) -> str:
+    """Return how many more points of the curve stand behind the leg's first named quantity."""
+    named = [each for each in leg.quantities if each["quantity_named"]]
+    points = len(leg.quantities) - len(named)
+    return f" + {points} sizes" if points and quantity is named[0] else ""
+
+
+def _where(leg: LegResult) -> str:
+    nodes = f" on {','.join(leg.nodes)}" if leg.nodes else ""
+    return f"{leg.stack} {leg.program or leg.check} {leg.leg}{nodes}".replace("  ", " ")
+
+
+def _sentence(leg: LegResult) -> Text:
+    job = f" (job {leg.job_id})" if leg.job_id else ""
+    text = Text(f"{leg.verdict.value:<9}", style=STYLES[leg.verdict])
+    return text.append(f"{_where(leg)}{job}: {leg.reason}", style="default")
+
+
+def _summary(result: SessionResult) -> Text:
+    counts = result.counts()
+    parts = [f"{counts[verdict]} {verdict}" for verdict in reversed(BADNESS) if verdict in counts]
+    verdict = result.verdict
+    line = Text(f"{verdict.value}: ", style=STYLES[verdict])
+    line.append(f"{', '.join(parts) or 'nothing ran'} (run {result.run_id})", style="default")
+    step = _NEXT_STEPS.get(verdict)
+    return line.append(f"\nnext: {step}", style="default") if step else line

@@ -1,0 +1,257 @@
+"""Base class of every check that measures pairs of nodes, with the guards of ReFrame's traps.
+
+A check names a suite, a program and its tags.  This class asks the site for fabric and stack,
+writes the legs, lets the launcher run them, and hands what they leave to the judge.  It decides
+nothing by itself.
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import reframe as rfm
+import reframe.utility.sanity as sn
+from reframe.core.backends import getlauncher
+from reframe.core.builtins import (
+    deferrable,
+    parameter,
+    run_after,
+    run_before,
+    sanity_function,
+    variable,
+)
+from reframe.core.exceptions import PerformanceError
+
+from fabricproof.campaign.leg import Leg, write_plan
+from fabricproof.campaign.outcome import Outcome, judge_leg
+from fabricproof.campaign.script import RANK_FILE, SCRIPT_FILE, render_script
+from fabricproof.measure import Verdict
+from fabricproof.records import append_records
+from fabricproof.reference import Reference, reframe_tuple
+from fabricproof.rfm.current import current_site, fabric_choices, run_id, technology
+from fabricproof.rfm.legs import LegPlanner, choose_suite, quantity_key
+from fabricproof.rfm.recording import describe_outcome, environment_digest
+from fabricproof.rfm.settings import perflog_root
+from fabricproof.stack.launch import plan_launch
+from fabricproof.verdict import Judgement
+
+#: A leg that takes this many times its budget, and never less than the second figure, hangs.
+LEG_LIMIT_FACTOR = 10
+LEG_LIMIT_SECONDS = 60
+
+
+class PairBenchmark(rfm.RunOnlyRegressionTest):
+    """Two nodes, one program, one leg for each road between them.
+
+    Subclasses must set before setup: :attr:`suite`, :attr:`program`, :attr:`family_tags`.
+    """
+
+    #: fabric of the site that is measured, or ``no-<technology>``
+    fabric = parameter(fabric_choices(), loggable=True)
+
+    #: the suite asked for (``osu``, ``imb``); after setup the one that runs (``osu-mpi4py``)
+    suite = variable(str, loggable=True)
+
+    #: program of the suite (``osu_bw``, ``PingPong``)
+    program = variable(str, loggable=True)
+
+    #: folder and level tags, for example ``{'pt2pt', 'quick'}``
+    family_tags = variable(list, value=[])
+
+    #: ``each``: every rail by itself; ``all``: the first rail, then all rails together
+    roads = variable(str, value="each")
+
+    #: why the check was skipped, for the report
+    skip_reason = variable(str, value="", loggable=True)
+
+    #: identity of the session, version of the stack, digest of what the run happened in
+    run_id = variable(str, value="", loggable=True)
+    stack_version = variable(str, value="", loggable=True)
+    environment_digest = variable(str, value="", loggable=True)
+
+    num_tasks = 2
+    num_tasks_per_node = 1
+    require_reference = True
+    sourcesdir = None
+
+    legs: tuple[Leg, ...] = ()
+    outcomes: tuple[Outcome, ...] = ()
+
+    @run_after("init")
+    def choose_where(self) -> None:
+        """Bind the check to the partitions that have its fabric; name its tags."""
+        self.run_id = run_id()
+        self.valid_prog_environs = ["+mpi"]
+        if self.fabric.startswith("no-"):
+            self.tags = {*self.family_tags, self.fabric.removeprefix("no-")}
+            self.valid_systems = ["*"]
+            return
+        spec = current_site().fabric_spec(self.fabric)
+        self.tags = {*self.family_tags, technology(spec)}
+        if spec.protocol == "rocev2":
+            self.tags |= {"roce"}
+        self.valid_systems = [f"+fabric-{self.fabric}"]
+
+    @run_after("setup")
+    def skip_what_is_not_there(self) -> None:
+        """Skip, with a reason, a fabric or program that this site or stack does not have."""
+        if self.fabric.startswith("no-"):
+            self._skip(f"this site has no {self.fabric.removeprefix('no-')} fabric")
+        spec = current_site().fabric_spec(self.fabric)
+        if self.roads == "all" and len(spec.rails) < 2:
+            self._skip(f"fabric {self.fabric} has one rail")
+        stack = current_site().stack(self.current_environ.name)
+        suite, reason = choose_suite(stack, self.suite, self.program)
+        if suite is None:
+            self._skip(reason)
+        self.suite = suite
+        self.stack_version = f"{stack.family} {stack.version}"
+
+    def _skip(self, reason: str) -> None:
+        self.skip_reason = reason
+        self.skip(reason)
+
+    @run_after("setup")
+    def plan_legs(self) -> None:
+        """Write ``plan.json``, ``legs.sh`` and ``rank.sh`` into the stage folder."""
+        site = current_site()
+        partition = site.partition(self.current_partition.name)
+        planner = LegPlanner(
+            site=site,
+            partition=partition,
+            stack=site.stack(self.current_environ.name),
+            fabric=self.fabric,
+            suite=self.suite,
+            program=self.program,
+        )
+        self.legs, reason = planner.legs(self.roads)
+        if not self.legs:
+            self._skip(reason)
+        self.time_limit = f"{partition.job_minutes}m"
+        self.max_pending_time = f"{partition.queue_minutes}m"
+        folder = Path(self.stagedir)
+        write_plan(folder, self.legs)
+        shutil.copy(Path(__file__).parents[1] / "campaign" / RANK_FILE, folder / RANK_FILE)
+        self.executable = "bash"
+        self.executable_opts = [SCRIPT_FILE]
+
+    @run_before("run")
+    def write_script(self) -> None:
+        """Put the launcher inside the script: one launch for each leg, not one for the job."""
+        site = current_site()
+        partition = site.partition(self.current_partition.name)
+        stack = site.stack(self.current_environ.name)
+        launcher = getlauncher(stack.launcher or partition.launcher)()
+        launcher.options = [
+            *plan_launch(stack.family, stack.launcher).options,
+            *stack.launcher_options,
+        ]
+        script = render_script(
+            self.legs,
+            launch=launcher.run_command(self.job),
+            second_look=f'{sys.executable} -E -m fabricproof.campaign.second_look "$here"',
+            leg_seconds_limit=int(max(LEG_LIMIT_SECONDS, LEG_LIMIT_FACTOR * partition.leg_seconds)),
+        )
+        (Path(self.stagedir) / SCRIPT_FILE).write_text(script, encoding="utf-8")
+        self.job.launcher = getlauncher("local")()
+
+    @run_before("sanity")
+    def judge_and_keep(self) -> None:
+        """Judge every leg and keep the records before anything can fail this check."""
+        if self.is_dry_run():
+            return
+        folder = Path(self.stagedir)
+        self.outcomes = tuple(judge_leg(folder, leg) for leg in self.legs)
+        self.environment_digest = environment_digest(self.outcomes)
+        path = perflog_root() / current_site().name / self.current_partition.name
+        records = [
+            record
+            for outcome in self.outcomes
+            for record in describe_outcome(outcome, self._identity())
+        ]
+        append_records(path / "records.jsonl", records)
+
+    def _identity(self) -> Mapping[str, object]:
+        return {
+            "run_id": self.run_id,
+            "check": type(self).__name__,
+            "unique_name": self.unique_name,
+            "site": current_site().name,
+            "partition": self.current_partition.name,
+            "stack": self.current_environ.name,
+            "stack_version": self.stack_version,
+            "fabric": self.fabric,
+            "job_id": str(self.job.jobid),
+            "completed": self.job.completion_time,
+        }
+
+    @sanity_function
+    @deferrable
+    def every_leg_left_a_table(self) -> bool:
+        """Fail where a leg left no readable table: nothing was measured there."""
+        for outcome in self.outcomes:
+            for judgement in outcome.report.quantities:
+                if judgement.verdict is Verdict.MISSING:
+                    sn.evaluate(
+                        sn.assert_true(
+                            False,
+                            msg=f"MISSING {outcome.leg.name} {judgement.name}: {judgement.reason}",
+                        )
+                    )
+        return bool(sn.evaluate(sn.assert_true(self.outcomes, msg="MISSING: no leg was judged")))
+
+    @run_before("performance")
+    def hand_quantities_to_reframe(self) -> None:
+        """Give ReFrame every quantity with its value and the bounds the judge used."""
+        if self.is_dry_run():
+            return
+        references: dict[str, tuple[object, ...]] = {}
+        for outcome in self.outcomes:
+            for judgement in outcome.report.quantities:
+                key = quantity_key(outcome.leg, judgement)
+                self.perf_variables[key] = sn.make_performance_function(
+                    sn.defer(judgement.value), judgement.unit
+                )
+                references[key] = _bounds(judgement)
+        self.reference = {"*": references}
+
+    @run_after("performance")
+    def everything_declared_was_judged(self) -> None:
+        """Fail unless every quantity of every leg was measured, is finite and has a PASS."""
+        if self.is_dry_run():
+            return
+        measured = {key.split(":")[-1]: value[0] for key, value in self.perfvalues.items()}
+        bad = []
+        for outcome in self.outcomes:
+            for judgement in outcome.report.quantities:
+                value = measured.get(quantity_key(outcome.leg, judgement))
+                finite = isinstance(value, (int, float)) and math.isfinite(value)
+                if judgement.verdict is not Verdict.PASS or not finite:
+                    name = f"{outcome.leg.name} {judgement.name}"
+                    bad.append(f"{judgement.verdict} {name}: {judgement.reason}")
+        if bad:
+            raise PerformanceError(
+                "; ".join(bad[:3]) + (f" and {len(bad) - 3} more" * (len(bad) > 3))
+            )
+
+
+def _bounds(judgement: Judgement) -> tuple[object, ...]:
+    """Return ReFrame's reference tuple; one without a reference can only fail."""
+    if judgement.reference is None:
+        return (judgement.value or 0.0, 0.0, 0.0, judgement.unit)
+    is_time = judgement.unit == "us"
+    reference = Reference(
+        value=judgement.reference,
+        lower=judgement.lower,
+        upper=judgement.upper,
+        unit=judgement.unit,
+        tolerance=0.0,
+        origin=judgement.origin or "",
+    )
+    return reframe_tuple(
+        reference, hard_upper=None if is_time else judgement.ceiling, unit=judgement.unit
+    )

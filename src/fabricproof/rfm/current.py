@@ -1,0 +1,62 @@
+"""What the running ReFrame session says of the site, for the check classes."""
+
+from __future__ import annotations
+
+import functools
+import os
+
+import reframe.core.runtime as rt
+
+from fabricproof.site import Site, load_site
+from fabricproof.site.choose import choose_site
+from fabricproof.site.schema import FabricSpec
+
+#: one identity for all checks of one session
+RUN_VARIABLE = "FABRICPROOF_RUN_ID"
+
+#: technologies that administrators select by tag; a site without one lists the checks as skipped
+TAGGED_TECHNOLOGIES = ("ethernet", "infiniband")
+
+
+@functools.cache
+def current_site() -> Site:
+    """Return the site of this ReFrame session."""
+    chosen = choose_site()
+    name = rt.runtime().system.name
+    return chosen if chosen.name == name else load_site(name)
+
+
+def technology(spec: FabricSpec) -> str:
+    """Return the tag of a fabric: ``infiniband`` for verbs, RoCE included; else its link's own."""
+    if spec.link is None:
+        return "memory"
+    from fabricproof.fabric import find_link  # noqa: PLC0415 - keeps this module light to import
+
+    if spec.protocol in {"rocev2", "ib"}:
+        return "infiniband"
+    return find_link(spec.link).technology
+
+
+def fabric_choices() -> list[str]:
+    """Return the fabrics to measure, and ``no-<technology>`` for each the site does not have.
+
+    The second kind is listed and skipped with a reason, so that ``-t infiniband`` on a site
+    without InfiniBand says so instead of selecting nothing.
+    """
+    site = current_site()
+    there = {technology(spec) for spec in site.fabrics}
+    absent = [f"no-{name}" for name in TAGGED_TECHNOLOGIES if name not in there]
+    return [spec.name for spec in site.fabrics] + absent
+
+
+def run_id() -> str:
+    """Return the identity of this session, from the environment or made once and put there."""
+    known = os.environ.get(RUN_VARIABLE)
+    if known:
+        return known
+    import datetime  # noqa: PLC0415 - once a session
+    import uuid  # noqa: PLC0415 - once a session
+
+    stamp = datetime.datetime.now(tz=datetime.UTC).strftime("%Y%m%dT%H%M%SZ")
+    os.environ[RUN_VARIABLE] = f"{stamp}-{uuid.uuid4().hex[:6]}"
+    return os.environ[RUN_VARIABLE]

@@ -1,0 +1,212 @@
+"""Plan the legs of one check: which road, which program, how hard, and what is due from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from fabricproof.campaign.effort import Effort, plan_ping_pong, plan_windowed
+from fabricproof.campaign.job import make_job
+from fabricproof.campaign.leg import FabricFacts, Leg
+from fabricproof.fabric import Fabric, bound, latency_floor_us
+from fabricproof.reference import Reference
+from fabricproof.semantics import Kind, meaning
+from fabricproof.site import Site
+from fabricproof.site.schema import FabricSpec, PartitionSpec, RailSpec, StackSpec
+from fabricproof.stack.catalog import load_catalog, stacks_root
+from fabricproof.stack.family import rails_refusal, road_environment
+from fabricproof.stack.launch import plan_launch
+from fabricproof.stack.programs import Located, locate
+from fabricproof.stack.workload import imb_binary
+from fabricproof.units import parse_size, size_label
+from fabricproof.verdict import Judgement
+
+#: Where a site gives no latency, a small message is guessed to cost this many times the physical
+#: floor; the guess only sizes the effort.
+LATENCY_GUESS_FACTOR = 20
+
+#: the memory of one machine, in MB/s, only to size the effort where there is no fabric
+MEMORY_MB_S = 3000.0
+
+
+def choose_suite(stack: StackSpec, suite: str, program: str) -> tuple[str | None, str]:
+    """Return the suite of ``stack`` that has ``program``, the C programs before the ports.
+
+    Returns:
+        The suite and an empty reason, or None and why there is none.
+    """
+    reasons = []
+    for candidate in (suite, f"{suite}-mpi4py") if suite == "osu" else (suite,):
+        found = find_program(stack, candidate, program)
+        if found.argv is not None:
+            return candidate, ""
+        reasons.append(found.reason)
+    return None, reasons[-1]
+
+
+def find_program(stack: StackSpec, suite: str, program: str) -> Located:
+    """Return how ``program`` is called in ``stack``: as provisioned, or where the site says."""
+    if stack.provisioned:
+        return locate(load_catalog().stacks[stack.name], stacks_root(), suite, program)
+    folder = stack.suites.get(suite)
+    if folder is None:
+        return Located(argv=None, reason=f"stack {stack.name} has no suite {suite}")
+    name = program if suite != "imb" else imb_binary(program)
+    if name is None:
+        return Located(argv=None, reason=f"no IMB binary has {program}")
+    path = name if folder == "PATH" else str(_search(Path(folder), name))
+    extra = (printed_name(program),) if suite == "imb" else ()
+    return Located(argv=(path, *extra))
+
+
+def _search(folder: Path, name: str) -> Path:
+    """Return ``name`` in ``folder`` or in the sub-folders that OSU's install has."""
+    return next(
+        (path for path in sorted(folder.glob(f"**/{name}")) if path.is_file()), folder / name
+    )
+
+
+def printed_name(program: str) -> str:
+    """Return the name under which a benchmark prints its table: ``P2P/PingPong`` is PingPong."""
+    return program.rpartition("/")[2]
+
+
+def quantity_key(leg: Leg, judgement: Judgement) -> str:
+    """Return the name of a quantity in ReFrame's perflog: road, then quantity, without colons."""
+    return f"{leg.name}.{judgement.name}".replace(":", "_")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LegPlanner:
+    """Everything that decides how one program is run between two nodes of a partition."""
+
+    site: Site
+    partition: PartitionSpec
+    stack: StackSpec
+    fabric: str
+    suite: str
+    program: str
+
+    @property
+    def spec(self) -> FabricSpec:
+        """The declared fabric."""
+        return self.site.fabric_spec(self.fabric)
+
+    def legs(self, roads: str) -> tuple[tuple[Leg, ...], str]:
+        """Return the legs for ``roads`` (``each`` or ``all``), or none and the reason."""
+        names = tuple(rail.interface for rail in self.spec.rails)
+        if roads == "each":
+            return tuple(self._leg((name,)) for name in names), ""
+        refusal = rails_refusal(
+            self.stack.family,
+            self._protocol(),
+            len(names),
+            transport=self.spec.transport,
+            launcher=self.stack.launcher,
+            provisioned=self.stack.provisioned,
+        )
+        if refusal is not None:
+            return (), refusal
+        return (self._leg(names[:1]), self._leg(names)), ""
+
+    def _protocol(self) -> str:
+        if self.spec.link is None:
+            return "tcp"
+        return self.site.fabric(self.fabric).framing.name
+
+    def _physics(self, rails: tuple[str, ...]) -> Fabric | None:
+        return None if self.spec.link is None else self.site.fabric(self.fabric, rails)
+
+    def _references(self, rails: tuple[str, ...]) -> dict[str, Reference]:
+        return self.site.references_for(
+            fabric=self.fabric,
+            suite=self.suite,
+            program=printed_name(self.program),
+            stack=self.stack.name,
+            num_rails=len(rails),
+        )
+
+    def _leg(self, rails: tuple[str, ...]) -> Leg:
+        references = self._references(rails)
+        effort = self._effort(self._physics(rails), references)
+        found = find_program(self.stack, self.suite, self.program)
+        assert found.argv is not None, "choose_suite found it before"
+        job = make_job(self.suite, self.program, found.argv, effort)
+        launch = plan_launch(self.stack.family, self.stack.launcher)
+        reading = meaning(self.suite, printed_name(self.program))
+        windowed = reading.kind is Kind.BANDWIDTH and effort.window_size > 1
+        return Leg(
+            name="+".join(rails),
+            rails=rails,
+            suite=self.suite,
+            program=printed_name(self.program),
+            environment={
+                **launch.environment,
+                **road_environment(
+                    self.stack.family,
+                    self._protocol(),
+                    rails,
+                    version=self.stack.version,
+                    transport=self.spec.transport,
+                    launcher=self.stack.launcher,
+                    oversubscribed=self.partition.oversubscribed,
+                ),
+            },
+            commands=job.commands,
+            num_ranks=2,
+            expected_sizes=job.sizes,
+            sent_bytes=job.sent_bytes,
+            sent_per_message=job.sent_per_message,
+            sent_messages=None if len(rails) > 1 or windowed else job.sent_messages,
+            spread=len(rails) > 1 and reading.kind is Kind.BANDWIDTH,
+            required=self._required(job.sizes, references),
+            references=references,
+            tolerance=self.site.spec.tolerance,
+            fabric=self._facts(rails),
+            same_node=self.partition.same_node,
+        )
+
+    def _effort(self, fabric: Fabric | None, references: dict[str, Reference]) -> Effort:
+        rate = MEMORY_MB_S if fabric is None else bound(fabric).low_mb_s
+        guess = 10.0 if fabric is None else LATENCY_GUESS_FACTOR * latency_floor_us(fabric, 0).us
+        if "latency" in references:
+            guess = min(guess, references["latency"].value)
+        reading = meaning(self.suite, printed_name(self.program))
+        windowed = self.suite != "imb" and reading.kind is Kind.BANDWIDTH
+        plan = plan_windowed if windowed else plan_ping_pong
+        return plan(
+            max_size=parse_size(self.partition.max_message_size),
+            rate_mb_s=rate,
+            latency_us=guess,
+            seconds=self.partition.leg_seconds,
+        )
+
+    def _required(
+        self, sizes: tuple[int, ...], references: dict[str, Reference]
+    ) -> tuple[str, ...]:
+        reading = meaning(self.suite, printed_name(self.program))
+        if reading.kind is Kind.BANDWIDTH:
+            due = [f"bandwidth_{size_label(sizes[-1])}"]
+            if self.suite == "imb" and "latency" in references:
+                due.append(f"latency_{size_label(sizes[0])}")
+            return tuple(due)
+        return (f"latency_{size_label(sizes[0])}",)
+
+    def _facts(self, rails: tuple[str, ...]) -> FabricFacts | None:
+        spec = self.spec
+        if spec.link is None:
+            return None
+        fabric = self.site.fabric(self.fabric, rails)
+        chosen: list[RailSpec] = [rail for rail in spec.rails if rail.interface in rails]
+        slots = [rail.pcie or spec.pcie for rail in chosen]
+        facts = FabricFacts(
+            link=fabric.link.name,
+            protocol=fabric.framing.name,
+            mtu=fabric.mtu,
+            max_payload_bytes=fabric.max_payload_bytes,
+            num_rails=fabric.num_rails,
+            rails_share_slot=fabric.rails_share_slot,
+            flow_limit_gbit_s=fabric.flow_limit_gbit_s,
+            capability_mb_s=fabric.capability_mb_s,
+        )
+        return replace(facts, slot=slots[0]) if fabric.slot is not None else facts

@@ -1,0 +1,101 @@
+"""Turn a leg's outcome into records for the perflog, environment included."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from fabricproof.campaign.outcome import Attempt, Outcome
+from fabricproof.verdict import Report
+
+
+def _environment(attempt: Attempt, leg_environment: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "variables": dict(leg_environment),
+        "ranks": [
+            {
+                "rank": each.rank,
+                "node": each.node,
+                "cpus": each.cpus,
+                "kernel": each.kernel,
+                "interfaces": {name: dict(facts) for name, facts in each.facts.items()},
+            }
+            for each in attempt.ranks
+        ],
+    }
+
+
+def _digest(environment: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(environment, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def environment_digest(outcomes: Sequence[Outcome]) -> str:
+    """Return one short digest of what all legs of a job ran in."""
+    parts = [
+        _environment(outcome.counted, outcome.leg.environment)
+        for outcome in outcomes
+        if outcome.counted is not None
+    ]
+    return _digest({"legs": parts})
+
+
+def describe_outcome(outcome: Outcome, identity: Mapping[str, object]) -> Iterator[dict[str, Any]]:
+    """Yield one record for each quantity of each attempt, then one with the leg's verdict.
+
+    Every raw attempt is kept; ``counts`` says which one made the verdict.
+    """
+    base = {
+        **identity,
+        "leg": outcome.leg.name,
+        "rails": list(outcome.leg.rails),
+        "suite": outcome.leg.suite,
+        "program": outcome.leg.program,
+    }
+    for attempt in outcome.attempts:
+        counts = attempt is outcome.counted
+        environment = _environment(attempt, outcome.leg.environment)
+        run = {
+            **base,
+            "attempt": attempt.number,
+            "counts": counts,
+            "tool_version": attempt.table.version if attempt.table else None,
+            "attributes": dict(attempt.table.attributes) if attempt.table else {},
+            "nodes": sorted({each.node for each in attempt.ranks}),
+            "environment_digest": _digest(environment),
+        }
+        yield {**run, "kind": "environment", "environment": environment}
+        yield from _quantities(run, outcome.report if counts else attempt.report)
+    yield {
+        **base,
+        "kind": "leg",
+        "verdict": outcome.report.verdict.value,
+        "findings": list(outcome.report.findings),
+        "attempts": len(outcome.attempts),
+        "reasons": sorted({each.reason for each in outcome.report.quantities})[:3],
+        "road": _road(outcome.report),
+    }
+    if not outcome.attempts:
+        yield from _quantities({**base, "attempt": 0, "counts": True}, outcome.report)
+
+
+def _quantities(run: Mapping[str, Any], report: Report) -> Iterator[dict[str, Any]]:
+    for judgement in report.quantities:
+        yield {
+            **run,
+            "kind": "quantity",
+            **{f"quantity_{name}": value for name, value in asdict(judgement).items()},
+            "road_state": report.road.state.value if report.road else None,
+        }
+
+
+def _road(report: Report) -> dict[str, Any] | None:
+    if report.road is None:
+        return None
+    return {
+        "state": report.road.state.value,
+        "reason": report.road.reason,
+        "moved_bytes": dict(report.road.moved_bytes or {}),
+    }

@@ -1,0 +1,109 @@
+"""The roll: which checks a site is due to run, committed, so that an absent one is noticed.
+
+ReFrame passes over a check file that cannot be imported with a warning, and over a check that no
+partition fits in silence.  The roll is the list it is compared with.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from fabricproof.errors import ConfigError
+from fabricproof.site import Site
+
+ROLL_FILE = "roll.json"
+ROLL_VERSION = 1
+
+#: options of ReFrame that narrow the selection in ways the roll does not follow
+_NARROWING = re.compile(
+    r"^(-[nxEpc]|--name|--exclude|--filter-expr|--prgenv|--checkpath|--cpu-only|--gpu-only"
+    r"|--maintainer|--system|--mode|--restore-session|--failed|-S|--setvar)"
+)
+
+
+def make_roll(site: Site, described: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the roll of a site from what ``reframe --describe`` says of its checks."""
+    entries = []
+    for check in described:
+        fabric = check["params"]["fabric"] if "params" in check else check["fabric"]
+        if str(fabric).startswith("no-"):
+            continue
+        for partition in site.partitions:
+            if fabric not in partition.fabrics:
+                continue
+            entries += [
+                {
+                    "check": str(check["name"]).split(" ", maxsplit=1)[0],
+                    "fabric": str(fabric),
+                    "partition": partition.name,
+                    "stack": stack,
+                    "tags": sorted(check["tags"]),
+                }
+                for stack in partition.stacks
+            ]
+    return sorted(entries, key=lambda each: json.dumps(each, sort_keys=True))
+
+
+def write_roll(folder: Path, entries: Sequence[Mapping[str, Any]]) -> Path:
+    """Write a site's roll for a person to review and commit."""
+    path = folder / ROLL_FILE
+    lines = ",\n".join("  " + json.dumps(entry, sort_keys=True) for entry in entries)
+    path.write_text(f'{{"version": {ROLL_VERSION}, "due": [\n{lines}\n]}}\n', encoding="utf-8")
+    return path
+
+
+def read_roll(folder: Path) -> list[dict[str, Any]]:
+    """Return the roll of a site; an empty list where the site keeps none.
+
+    Raises:
+        ConfigError: the file is damaged or of another version.
+    """
+    path = folder / ROLL_FILE
+    if not path.exists():
+        return []
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        if record["version"] != ROLL_VERSION:
+            raise ConfigError(
+                "roll of another version",
+                source=str(path),
+                expected=str(ROLL_VERSION),
+                got=str(record["version"]),
+            )
+        return list(record["due"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConfigError(
+            f"damaged roll: {error}",
+            source=str(path),
+            next_step="make it again: fabricproof site roll SITE --write",
+        ) from None
+
+
+def due_entries(
+    roll: Sequence[Mapping[str, Any]], arguments: Sequence[str]
+) -> list[Mapping[str, Any]]:
+    """Return the entries that a ReFrame command line should have run.
+
+    Only tags are followed, as ReFrame does: every ``-t`` must match one of a check's tags from
+    its start.  With any other narrowing option nothing is due, because the person chose.
+    """
+    tags: list[str] = []
+    rest = iter(arguments)
+    for argument in rest:
+        if argument in {"-t", "--tag"}:
+            tags.append(next(rest, ""))
+        elif argument.startswith("--tag="):
+            tags.append(argument.removeprefix("--tag="))
+        elif argument.startswith("-t") and len(argument) > 2:
+            tags.append(argument[2:])
+        elif _NARROWING.match(argument):
+            return []
+    return [
+        entry
+        for entry in roll
+        if all(any(re.match(tag, each) for each in entry["tags"]) for tag in tags)
+    ]

@@ -1,0 +1,191 @@
+"""Start ReFrame for a site: environment, command line, progress, and what is checked before.
+
+ReFrame runs as a program of its own, exactly as an administrator would start it; this module
+never imports it.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import re
+import shutil
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fabricproof.errors import UnavailableError
+from fabricproof.site import Site
+
+#: how long the scheduler may take to say that it is there
+SCHEDULER_PATIENCE_SECONDS = 20
+
+_RUN_FLAG = re.compile(r"^(-[a-zA-Z]*r|--run)$")
+_CANNOT_LOAD = re.compile(r"WARNING: (skipping test .*|.*could not be loaded.*)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workplace:
+    """Where a session keeps its things, all below one folder that the nodes share.
+
+    ``root`` holds stage and output folders; ``perflogs`` the perflogs and ReFrame's store.
+    """
+
+    project: Path
+    root: Path
+    perflogs: Path
+
+    def report_file(self, run_id: str) -> Path:
+        """Return where ReFrame's JSON report of ``run_id`` goes."""
+        return self.perflogs / "reports" / f"{run_id}.json"
+
+    def log_file(self, run_id: str) -> Path:
+        """Return where ReFrame's debug log of ``run_id`` goes."""
+        return self.root / "logs" / f"{run_id}.log"
+
+
+def workplace(project: Path) -> Workplace:
+    """Return the workplace of ``project``; FABRICPROOF_WORK and FABRICPROOF_PERFLOGS move it."""
+    return Workplace(
+        project=project,
+        root=Path(os.environ.get("FABRICPROOF_WORK", project / "work")),
+        perflogs=Path(os.environ.get("FABRICPROOF_PERFLOGS", project / "perflogs")),
+    )
+
+
+def new_run_id() -> str:
+    """Return an identity for a run: its start in UTC and six random digits."""
+    stamp = datetime.datetime.now(tz=datetime.UTC).strftime("%Y%m%dT%H%M%SZ")
+    return f"{stamp}-{uuid.uuid4().hex[:6]}"
+
+
+def session_environment(site: Site, place: Workplace, run_id: str) -> dict[str, str]:
+    """Return the environment in which plain ``reframe`` finds site, checks and folders."""
+    environment = dict(os.environ)
+    environment.setdefault("FABRICPROOF_VCLUSTER", "vcluster")
+    lmod = Path("/usr/share/lmod/lmod/libexec/lmod")
+    if lmod.exists():
+        environment.setdefault("LMOD_CMD", str(lmod))
+    folders = [_expand(folder, environment) for folder in site.spec.path]
+    environment["PATH"] = os.pathsep.join(
+        [*folders, str(Path(sys.executable).parent), environment.get("PATH", os.defpath)]
+    )
+    for name, value in site.spec.environment.items():
+        environment[name] = _expand(value, environment)
+    environment |= {
+        "FABRICPROOF_SITE": str(site.folder),
+        "FABRICPROOF_RUN_ID": run_id,
+        "FABRICPROOF_PERFLOGS": str(place.perflogs),
+        "FABRICPROOF_REFRAME_LOG": str(place.log_file(run_id)),
+        "RFM_CONFIG_FILES": str(place.project / "reframe_settings.py"),
+        "RFM_SYSTEM": site.name,
+        "RFM_CHECK_SEARCH_PATH": str(place.project / "checks"),
+        "RFM_CHECK_SEARCH_RECURSIVE": "yes",
+        "RFM_STAGE_DIR": str(place.root / "stage"),
+        "RFM_OUTPUT_DIR": str(place.root / "output"),
+        "RFM_PERFLOG_DIR": str(place.perflogs),
+        "RFM_REPORT_FILE": str(place.report_file(run_id)),
+        "RFM_SQLITE_DB_FILE": str(place.perflogs / "results.db"),
+        "RFM_COLORIZE": "no",
+    }
+    return environment
+
+
+def _expand(text: str, environment: Mapping[str, str]) -> str:
+    return re.sub(r"\$\{(\w+)\}", lambda match: environment.get(match[1], ""), text)
+
+
+def wants_run(arguments: Sequence[str]) -> bool:
+    """Tell whether ReFrame's ``arguments`` ask it to run checks (``-r``)."""
+    return any(_RUN_FLAG.match(argument) for argument in arguments)
+
+
+def check_scheduler(site: Site, environment: Mapping[str, str]) -> None:
+    """Say at once when the scheduler is not there, instead of failing in every check.
+
+    Raises:
+        UnavailableError: its command is missing, does not answer, or knows no such partition.
+    """
+    if not any(each.scheduler in {"slurm", "squeue"} for each in site.partitions):
+        return
+    hint = site.spec.start_hint or "start Slurm, or choose another site with --site"
+    program = shutil.which("sinfo", path=environment["PATH"])
+    if program is None:
+        raise UnavailableError(
+            "Slurm is not here", expected="sinfo on PATH", next_step=hint, source=str(site.folder)
+        )
+    try:
+        answer = subprocess.run(
+            [program, "-h", "-o", "%P %T %D"],
+            env=dict(environment),
+            capture_output=True,
+            text=True,
+            timeout=SCHEDULER_PATIENCE_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise UnavailableError(
+            f"Slurm did not answer within {SCHEDULER_PATIENCE_SECONDS} s",
+            expected="a list of partitions from sinfo",
+            next_step=hint,
+        ) from None
+    if answer.returncode != 0:
+        raise UnavailableError(
+            "Slurm does not answer",
+            expected="a list of partitions from sinfo",
+            got=" ".join(answer.stderr.split())[-200:],
+            next_step=hint,
+        )
+
+
+def reframe_command() -> str:
+    """Return ReFrame's own program, the one installed beside this library."""
+    beside = Path(sys.executable).parent / "reframe"
+    if beside.exists():
+        return str(beside)
+    found = shutil.which("reframe")
+    if found is None:
+        raise UnavailableError(
+            "ReFrame is not installed", expected="its reframe command", next_step="make install"
+        )
+    return found
+
+
+def run_reframe(
+    arguments: Sequence[str], environment: Mapping[str, str], on_line: Callable[[str], None]
+) -> int:
+    """Run ReFrame and hand every line of its output to ``on_line``; return its exit status.
+
+    Ctrl-C reaches ReFrame too, which cancels its jobs; this waits for it to finish doing so.
+    """
+    for key in ("RFM_REPORT_FILE", "FABRICPROOF_REFRAME_LOG"):
+        Path(environment[key]).parent.mkdir(parents=True, exist_ok=True)
+    process = subprocess.Popen(
+        [reframe_command(), *arguments],
+        env=dict(environment),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
+    assert process.stdout is not None
+    try:
+        for line in process.stdout:
+            on_line(line.rstrip("\n"))
+    except KeyboardInterrupt:
+        for line in process.stdout:
+            on_line(line.rstrip("\n"))
+        process.wait()
+        raise
+    return process.wait()
+
+
+def unloadable(lines: Sequence[str]) -> Iterator[str]:
+    """Yield what ReFrame says of check files that it could not load."""
+    for line in lines:
+        match = _CANNOT_LOAD.search(line)
+        if match:
+            yield match[1]

@@ -1,0 +1,210 @@
+"""One acceptance run: what was due, what ReFrame did, what the records say; pure but for reading.
+
+The verdict of a run is made here, never from ReFrame's exit status alone: a test case without a
+record is MISSING, a check of the roll that ReFrame did not load is MISSING, and a run in which
+nothing was judged is no PASS.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fabricproof.errors import ParseError
+from fabricproof.measure import Verdict, worst
+from fabricproof.records import read_records
+
+
+@dataclass(frozen=True, kw_only=True)
+class LegResult:
+    """What one leg of one test case came to.
+
+    ``quantities`` are the quantity records of the attempt that counts; ``reason`` says why the
+    verdict is what it is, empty for a plain PASS.
+    """
+
+    verdict: Verdict
+    check: str
+    partition: str
+    stack: str
+    suite: str
+    program: str
+    fabric: str
+    leg: str
+    nodes: tuple[str, ...] = ()
+    quantities: tuple[Mapping[str, Any], ...] = ()
+    findings: tuple[str, ...] = ()
+    reason: str = ""
+    job_id: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionResult:
+    """A whole run: its legs, and its verdict over everything that was due."""
+
+    run_id: str
+    legs: tuple[LegResult, ...]
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst verdict; SKIPPED where nothing was judged at all."""
+        verdicts = [leg.verdict for leg in self.legs]
+        return worst(verdicts) if verdicts else Verdict.SKIPPED
+
+    def counts(self) -> dict[Verdict, int]:
+        """Return how many legs have each verdict, worst first, zeros left out."""
+        found = {verdict: sum(leg.verdict is verdict for leg in self.legs) for verdict in Verdict}
+        return {verdict: count for verdict, count in found.items() if count}
+
+
+def read_report(path: Path) -> list[dict[str, Any]]:
+    """Return the test cases of ReFrame's JSON report.
+
+    Raises:
+        ParseError: there is no report or it is damaged; then nothing can be called green.
+    """
+    try:
+        report = json.loads(path.read_text(encoding="utf-8"))
+        return [case for run in report["runs"] for case in run["testcases"]]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ParseError(
+            "ReFrame left no readable report",
+            source=str(path),
+            expected="its JSON report",
+            got=type(error).__name__,
+            next_step="read its log; nothing of this run counts",
+        ) from None
+
+
+def read_run(perflogs: Iterable[Path], run_id: str) -> list[dict[str, Any]]:
+    """Return the records of run ``run_id`` from the record files."""
+    return [
+        record for path in perflogs for record in read_records(path) if record["run_id"] == run_id
+    ]
+
+
+def assemble(
+    run_id: str,
+    cases: Sequence[Mapping[str, Any]],
+    records: Sequence[Mapping[str, Any]],
+    due: Sequence[Mapping[str, str]],
+) -> SessionResult:
+    """Join what ReFrame ran with what was recorded and with what was due.
+
+    Args:
+        run_id: identity of the run.
+        cases: test cases of ReFrame's report.
+        records: records of this run.
+        due: entries of the roll that this selection should have run: check, partition, stack.
+    """
+    legs: list[LegResult] = []
+    for case in cases:
+        mine = [record for record in records if _belongs(record, case)]
+        legs += _from_records(mine, case) or [_without_records(case)]
+    there = {(_check_name(case), case["partition"], case["environ"]) for case in cases}
+    for entry in due:
+        if (entry["check"], entry["partition"], entry["stack"]) not in there:
+            legs.append(_never_ran(entry))
+    return SessionResult(run_id=run_id, legs=tuple(legs))
+
+
+def _check_name(case: Mapping[str, Any]) -> str:
+    return str(case.get("name", "")).split(" ", maxsplit=1)[0]
+
+
+def _belongs(record: Mapping[str, Any], case: Mapping[str, Any]) -> bool:
+    mine = (record["unique_name"], record["partition"], record["stack"])
+    return mine == (case.get("unique_name"), case["partition"], case["environ"])
+
+
+def _from_records(records: Sequence[Mapping[str, Any]], case: Mapping[str, Any]) -> list[LegResult]:
+    legs = []
+    for record in records:
+        if record["kind"] != "leg":
+            continue
+        quantities = tuple(
+            each
+            for each in records
+            if each["kind"] == "quantity" and each["leg"] == record["leg"] and each["counts"]
+        )
+        verdict = Verdict(record["verdict"])
+        if verdict is Verdict.PASS and case["result"] != "pass":
+            verdict = _unless_another_leg(records, verdict)
+        legs.append(_leg_result(record, quantities, verdict, case))
+    return legs
+
+
+def _unless_another_leg(records: Sequence[Mapping[str, Any]], verdict: Verdict) -> Verdict:
+    """Keep a leg's PASS in a failed test case only where another leg explains the failure."""
+    others = [Verdict(each["verdict"]) for each in records if each["kind"] == "leg"]
+    return verdict if worst(others) is not Verdict.PASS else Verdict.UNJUDGED
+
+
+def _leg_result(
+    record: Mapping[str, Any],
+    quantities: tuple[Mapping[str, Any], ...],
+    verdict: Verdict,
+    case: Mapping[str, Any],
+) -> LegResult:
+    guilty = [each for each in quantities if each["quantity_verdict"] == verdict.value]
+    reason = "" if verdict is Verdict.PASS or not guilty else str(guilty[0]["quantity_reason"])
+    if verdict is Verdict.UNJUDGED and not guilty:
+        reason = f"ReFrame failed the check: {_said(case)}"
+    nodes = quantities[0].get("nodes", []) if quantities else []
+    return LegResult(
+        verdict=verdict,
+        check=str(record["check"]),
+        partition=str(record["partition"]),
+        stack=str(record["stack"]),
+        suite=str(record["suite"]),
+        program=str(record["program"]),
+        fabric=str(record["fabric"]),
+        leg=str(record["leg"]),
+        nodes=tuple(str(node) for node in nodes),
+        quantities=quantities,
+        findings=tuple(record.get("findings", ())),
+        reason=reason,
+        job_id=str(record["job_id"]),
+    )
+
+
+def _without_records(case: Mapping[str, Any]) -> LegResult:
+    skipped = case["result"] == "skip"
+    reason = str(case.get("skip_reason") or "") if skipped else _said(case)
+    return LegResult(
+        verdict=Verdict.SKIPPED if skipped and reason else Verdict.MISSING,
+        check=_check_name(case),
+        partition=str(case["partition"]),
+        stack=str(case["environ"]),
+        suite=str(case.get("suite", "")),
+        program=str(case.get("program", "")),
+        fabric=str(case.get("fabric", "")),
+        leg="",
+        reason=reason or "skipped without a reason",
+        job_id=str(case["jobid"]) if case.get("jobid") else None,
+    )
+
+
+def _said(case: Mapping[str, Any]) -> str:
+    reason = str(case.get("fail_reason") or "ended without a record").strip()
+    phase = case.get("fail_phase")
+    text = " ".join(reason.split())
+    return f"{phase}: {text}" if phase else text
+
+
+def _never_ran(entry: Mapping[str, str]) -> LegResult:
+    return LegResult(
+        verdict=Verdict.MISSING,
+        check=entry["check"],
+        partition=entry["partition"],
+        stack=entry["stack"],
+        suite="",
+        program="",
+        fabric=entry.get("fabric", ""),
+        leg="",
+        reason="on the roll, but ReFrame never ran it: its file may not load, see the log",
+    )
