@@ -1,0 +1,52 @@
+"""What every room's tests may use: the command line, called as a user calls it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fabricproof.cli.main import main
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """How a command ended."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """What ``--json`` printed, read strictly: NaN and Infinity are no JSON."""
+
+        def refuse(text: str) -> None:
+            raise AssertionError(f"{text} is no JSON")
+
+        return json.loads(self.out, parse_constant=refuse)
+
+
+@pytest.fixture
+def fabricproof(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Ended]:
+    """Call ``fabricproof ARG...`` in this process, through its real way in and out."""
+
+    def call(*arguments: object) -> Ended:
+        monkeypatch.setattr(sys, "argv", ["fabricproof", *map(str, arguments)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as leaving:
+            main()
+        out, err = capsys.readouterr()
+        assert "Traceback" not in err
+        return Ended(status=int(leaving.value.code or 0), out=out, err=err)
+
+    return call
