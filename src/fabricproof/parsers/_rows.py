@@ -80,10 +80,9 @@ def _block(printed: tuple[str, ...], whole: frozenset[str]) -> re.Pattern[str] |
         return None
     if "validation" in printed or len(printed) < 2:
         return None
-    decimal = r"[ \t]++[0-9]{1,18}+\.[0-9]{2}"
-    return re.compile(
-        r"(?:[ \t]*+[0-9]{1,18}+" + decimal * (len(printed) - 1) + r"[ \t]*+(?:\n|\Z))++"
-    )
+    # No possessive quantifiers: fullmatch of Python 3.11.2 (Debian 12) gets them wrong.
+    decimal = r"[ \t]+[0-9]{1,18}\.[0-9]{2}"
+    return re.compile(r"(?:[ \t]*[0-9]{1,18}" + decimal * (len(printed) - 1) + r"[ \t]*\n)+")
 
 
 def read_block(shape: RowShape, lines: list[str], start: int) -> list[tuple[float, ...]] | None:
@@ -99,7 +98,7 @@ def read_block(shape: RowShape, lines: list[str], start: int) -> list[tuple[floa
     end = len(lines)
     while end > start and not lines[end - 1].strip():
         end -= 1
-    text = "\n".join(lines[start:end])
+    text = "\n".join(lines[start:end]) + "\n"
     if shape.block.fullmatch(text) is None:
         return None
     words = text.split()

@@ -28,7 +28,7 @@ _START = re.compile(
     r"(?P<osu>OSU [A-Z]|MPI [\w -]*Test[ \t]*$|Number of (?:Sender threads|forked processes in s)"
     r"|Size[ \t]{2,}|Size \[B\]|(?:Avg Latency|Overall)\(us\))"
     r"|(?P<imb>Intel ?\(R\) MPI Benchmark|List of Benchmarks|Benchmarking |bytes[ \t]+#rep)"
-    r"|(?P<iperf3>iperf 3\.|Connecting to host |\{|\$ iperf3 .*-c |iperf3: (?:error|interrupt))"
+    r"|(?P<iperf3>iperf 3\.|Connecting to host |(?<![^\n])\{|\$ iperf3 .*-c |iperf3: (?:error|interrupt))"
     r"|(?P<iperf>Client connecting to |Server listening on |\$ iperf .*-c )"
     r"|(?P<any_iperf>\[ ID\] Interval|\[(?:SUM| *\d+)\] +\d+\.\d+ ?- *\d)"
     r")",
@@ -39,6 +39,10 @@ _START = re.compile(
 _HEADED = re.compile(
     r"^[ \t#]*(?:Size\b|Avg Latency\(us\)|Overall\(us\)|nprocs:|This is a test|Uni-dir)",
     re.MULTILINE,
+)
+
+_IPERF_BEGUN = re.compile(
+    r"^[ \t]*(?:C(?:onnecting to|lient connecting)|\{)|bits/sec", re.MULTILINE
 )
 
 #: Words that iperf3 alone prints near the head of its tables.
@@ -126,9 +130,7 @@ def _begins_again(tool: str, before: str, word: str) -> bool:
     if tool == "osu":
         # osu_latency_mt prints thread counts above its title; osu_mbw_mr 7.2 its title twice.
         return word.startswith(("OSU", "MPI", "Number")) and _HEADED.search(before) is not None
-    if tool == "iperf3":
-        # With -V the version stands above; a command line stands above all.
-        return not (word.startswith("Connecting") and "Interval" not in before) and (
-            word != "{" or not before.lstrip().startswith("{")
-        )
-    return word.startswith(("$", "Client")) and "Interval" in before
+    # Interval headers and version lines belong to the open run, and so does a command line above
+    # the client's first words; a run that has begun, or has its numbers, ends at the next.
+    begun = _IPERF_BEGUN.search(before) is not None
+    return begun and word.startswith(("$", "{", "C", "iperf 3", "Server"))
