@@ -27,6 +27,8 @@ SWITCHES = "switches"
 HEAD = "head"
 _DAEMON_TIMEOUT_S = 30.0
 _NODES_TIMEOUT_S = 40.0
+#: the kernel's own limit (GSO_MAX_SEGS).
+_ANY_SEGMENTS = 65535
 _PROGRAMS = (
     "ip",
     "tc",
@@ -172,6 +174,8 @@ def _wire_all(plan: Plan, spaces: dict[str, Space]) -> None:
     head.batch("ip", network.head_interface_commands())
     for compute in plan.nodes:
         wire_node(plan, compute, switches, spaces[compute.name])
+    for space in spaces.values():
+        steer(space)
 
 
 def wire_node(plan: Plan, compute: Node, switches: Space, space: Space) -> None:
@@ -194,10 +198,19 @@ def shape_rail(
     plan: Plan, compute: Node, rail: int, rate_bit_s: int, switches: Space, space: Space
 ) -> None:
     """Give both ends of a node's rail a line rate."""
-    for where, interface in ((space, f"rail{rail}"), (switches, compute.rail_port(rail))):
-        where.batch("ip", [f"link set {interface} gso_max_segs 1"])
-        commands = shaping.rail_commands(interface, rate_bit_s, plan.mtu, plan.flow_limit_bit_s)
-        where.batch("tc", commands)
+    interface, port, limit = f"rail{rail}", compute.rail_port(rail), plan.flow_limit_bit_s
+    segments = 1 if shaping.must_split(rate_bit_s, limit) else _ANY_SEGMENTS
+    space.batch("ip", [f"link set {interface} gso_max_segs {segments}"])
+    # A fault may change from tbf to htb and back, which "replace" alone does not do cleanly.
+    space.batch_quietly("tc", [f"qdisc del dev {interface} root"])
+    space.batch("tc", shaping.node_commands(interface, rate_bit_s, plan.mtu, limit))
+    switches.batch("tc", shaping.switch_commands(port, rate_bit_s, plan.mtu))
+
+
+def steer(space: Space) -> None:
+    """Keep the frames of a flow in order on their way through the CPUs."""
+    script = shaping.steering_script(os.cpu_count() or 1)
+    run([*space.enter(), "sh", "-c", script])
 
 
 def _start_munge_and_database(plan: Plan, paths: Paths, spaces: dict[str, Space]) -> None:

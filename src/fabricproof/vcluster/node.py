@@ -23,7 +23,7 @@ _START_TIMEOUT_S = 20.0
 #: First program of every node.  Its standard output is a pipe on which it tells the process
 #: number that the outside knows it by: /proc is still the outside's there.  A shell that waits
 #: also reaps the orphans of finished jobs.
-_INIT = r"""
+_INIT = r"""# First program of a node of a virtual cluster.
 set -eu
 read -r pid _ </proc/self/stat
 for setting in /proc/sys/net/ipv6/conf/all/disable_ipv6 /proc/sys/net/ipv6/conf/default/disable_ipv6
@@ -41,7 +41,7 @@ head)
 node)
     stage=/mnt
     mount -t tmpfs fabricproof-stage $stage
-    mkdir $stage/run $stage/etc $stage/log
+    mkdir $stage/etc $stage/log
     mount --bind "$RUN/etc" $stage/etc
     mount --bind "$RUN/log" $stage/log
     number=0
@@ -106,6 +106,11 @@ class Space:
             text = "\n".join(commands) + "\n"
             run([*self.enter(only_network=True), tool, "-batch", "-"], stdin=text)
 
+    def batch_quietly(self, tool: str, commands: Sequence[str]) -> None:
+        """Like :meth:`batch`, for commands that may find nothing to do."""
+        text = "\n".join(commands) + "\n"
+        run([*self.enter(only_network=True), tool, "-batch", "-"], stdin=text, check=False)
+
     def as_json(self) -> dict[str, Any]:
         """Return plain data for the state file."""
         return {
@@ -141,8 +146,10 @@ def start_space(paths: Paths, name: str, kind: str, shares: Sequence[str] = ()) 
     """
     log = paths.log / f"init-{name}.log"
     environment = clean_environment(**{MARK: paths.name}, NODE=name, KIND=kind, RUN=str(paths.run))
+    script = paths.run / f"init-{name}"
+    script.write_text(_INIT)
     command = ["unshare", "--net", "--uts", "--ipc", "--pid", "--fork", "--mount"]
-    command += ["--propagation", "slave", "sh", "-c", _INIT, "init", *shares]
+    command += ["--propagation", "slave", "sh", str(script), *shares]
     with log.open("wb") as errors:
         starter = subprocess.Popen(
             command,

@@ -237,6 +237,8 @@ def _revive(paths: Paths, known: State, host: str) -> State:
     fresh = replace(known, spaces={**known.spaces, host: space}, faults=faults)
     state.save(paths, fresh)
     cluster.wire_node(known.plan, compute, switches, space)
+    for touched in (switches, space):
+        cluster.steer(touched)
     for daemon in (daemons.munged(paths, host), daemons.slurmd(paths, host)):
         daemon.start(space)
         daemon.wait(space, _NODE_TIMEOUT_S)

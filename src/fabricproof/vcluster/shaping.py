@@ -1,13 +1,19 @@
-"""Line rate of a rail: what makes a veth pair behave as a true Ethernet of its rate.
+"""Line rate of a rail: what makes a veth pair behave as an Ethernet of its rate.
 
-Both ends of a cable send through ``tbf``.  Three things make the rate exact:
+The node's end of a cable decides.  Its ``tbf`` is set so that a rail is never faster than the
+wire it stands for, and loses next to nothing to the lateness of a busy machine:
 
 - ``overhead 24``: tbf counts a full frame as 1514 bytes; on a wire it takes 1538 (preamble 8,
   frame check sequence 4, gap 12; IEEE 802.3), so that the ceiling of a real Ethernet holds.
-- ``gso_max_segs 1``: tbf adds the overhead once per packet it is given.  A TCP stack hands down
-  up to 64 KiB as one packet, whose frames after the first would travel without their overhead.
-- a small burst: a bucket that has filled up lets a transfer of T seconds run above the rate by
-  burst / T bytes per second.
+- ``peakrate`` with a bucket just below two frames: after a pause the bucket of the mean rate is
+  full, and would let a message of its size pass in no time.  The peak rate lets it pass at 1.1
+  times the line rate instead, which is still enough to catch up after a late timer.
+- that small bucket has a second effect: tbf splits every packet larger than it into its frames
+  (a TCP stack hands down up to 64 KiB as one packet), so that each is counted with its overhead.
+- the mean rate is 0.3 % below the line rate, for what the full bucket adds in short runs.
+
+The switch's end only limits what several nodes send to one; its bucket is larger, for what comes
+from the first in bursts must not be held up again.  docs/virtual-cluster.md has measurements.
 """
 
 from __future__ import annotations
@@ -16,43 +22,90 @@ from fabricproof.vcluster.plan import rate_label
 
 #: preamble and start delimiter 8, frame check sequence 4, interpacket gap 12 bytes.
 WIRE_OVERHEAD_BYTES = 24
-#: header of an Ethernet frame, which tbf does count.
 _ETHERNET_HEADER_BYTES = 14
-#: burst as time: what the kernel's timers may be late on a busy machine without losing rate.
-_BURST_SECONDS = 0.0005
-_BURST_FRAMES = 4
-#: queue of a port, as of a shallow-buffered switch; TCP needs more than a window of all peers.
+#: mean rate over line rate: pays for a full bucket (1 ms) in a run of a third of a second.
+_TRIM = 0.997
+_PEAK = 1.1
+#: what a timer or a core may be late before rate is lost.
+_NODE_BUCKET_SECONDS = 0.001
+_SWITCH_BUCKET_SECONDS = 0.002
+#: what the timers of a virtual machine are late all the time: the peak's bucket must cover it.
+_TIMER_SECONDS = 50e-6
 _QUEUE_BYTES = 4 * 1024 * 1024
-#: classes that flows are hashed into when one flow is limited: two flows of a job share one with
-#: a probability of 1/64.
+#: classes that flows are hashed into when one flow is limited: two flows share one with a
+#: probability of 1/64.
 _FLOW_CLASSES = 64
 
 
-def burst_bytes(rate_bit_s: int, mtu: int) -> int:
-    """Return the token bucket's size: 0.5 ms of traffic, at least four full frames."""
-    frame = mtu + _ETHERNET_HEADER_BYTES + WIRE_OVERHEAD_BYTES
-    return max(_BURST_FRAMES * frame, round(rate_bit_s / 8 * _BURST_SECONDS))
+def frame_bytes(mtu: int) -> int:
+    """Return what a full frame takes on the wire, in bytes."""
+    return mtu + _ETHERNET_HEADER_BYTES + WIRE_OVERHEAD_BYTES
 
 
-def rail_commands(
+def bucket_bytes(rate_bit_s: int, mtu: int, seconds: float) -> int:
+    """Return a token bucket of some time's traffic, of at least four full frames."""
+    return max(4 * frame_bytes(mtu), round(rate_bit_s / 8 * seconds))
+
+
+def peak_bucket_bytes(rate_bit_s: int, mtu: int) -> int:
+    """Return the bucket of the peak rate: just below two frames, more on a fast rail.
+
+    It must not hold two frames, or tbf would not split a packet of two.
+    """
+    below_two = 2 * (mtu + _ETHERNET_HEADER_BYTES) - 28
+    return max(below_two, round(rate_bit_s / 8 * _PEAK * _TIMER_SECONDS))
+
+
+def mean_rate(rate_bit_s: int, mtu: int) -> int:
+    """Return the rate of the larger bucket, in bit/s: the line rate less what may be uncounted.
+
+    A packet that fits into the peak's bucket stays whole, and its second and later frames travel
+    without their 24 bytes of overhead.
+    """
+    frames = max(1, peak_bucket_bytes(rate_bit_s, mtu) // (mtu + _ETHERNET_HEADER_BYTES))
+    uncounted = WIRE_OVERHEAD_BYTES * (frames - 1) / (frames * frame_bytes(mtu))
+    return round(rate_bit_s * (_TRIM - uncounted))
+
+
+def must_split(rate_bit_s: int, flow_limit_bit_s: int | None) -> bool:
+    """Tell whether TCP must hand down single frames, because htb does not split its packets."""
+    return flow_limit_bit_s is not None and flow_limit_bit_s < rate_bit_s
+
+
+def node_commands(
     interface: str, rate_bit_s: int, mtu: int, flow_limit_bit_s: int | None
 ) -> list[str]:
-    """Return the lines for ``tc -batch`` that shape what ``interface`` sends.
+    """Return the lines for ``tc -batch`` that shape what a node sends on a rail.
 
     Args:
-        interface: one end of a cable.
+        interface: the node's end of the cable.
         rate_bit_s: line rate, in bits on the wire per second.
-        mtu: of the interface, in bytes.
+        mtu: of the rail, in bytes.
         flow_limit_bit_s: most that one TCP or UDP flow gets, or None.
     """
-    if flow_limit_bit_s is not None and flow_limit_bit_s < rate_bit_s:
+    if flow_limit_bit_s is not None and must_split(rate_bit_s, flow_limit_bit_s):
         return _flow_commands(interface, rate_bit_s, mtu, flow_limit_bit_s)
-    bucket = f"rate {rate_label(rate_bit_s)} burst {burst_bytes(rate_bit_s, mtu)}"
-    limits = f"limit {_QUEUE_BYTES} overhead {WIRE_OVERHEAD_BYTES}"
-    return [f"qdisc replace dev {interface} root handle 1: tbf {bucket} {limits}"]
+    peak = rate_label(round(rate_bit_s * _PEAK))
+    mean = _tbf(interface, rate_bit_s, mtu, _NODE_BUCKET_SECONDS)
+    return [f"{mean} peakrate {peak} mtu {peak_bucket_bytes(rate_bit_s, mtu)}"]
 
 
-def _flow_commands(interface: str, rate: int, mtu: int, flow: int) -> list[str]:
+def switch_commands(interface: str, rate_bit_s: int, mtu: int) -> list[str]:
+    """Return the lines for ``tc -batch`` that shape what a switch sends to a node."""
+    return [_tbf(interface, rate_bit_s, mtu, _SWITCH_BUCKET_SECONDS)]
+
+
+def _tbf(interface: str, rate_bit_s: int, mtu: int, seconds: float) -> str:
+    rate = rate_label(mean_rate(rate_bit_s, mtu))
+    return (
+        f"qdisc replace dev {interface} root handle 1: tbf rate {rate} "
+        f"burst {bucket_bytes(rate_bit_s, mtu, seconds)} limit {_QUEUE_BYTES} "
+        f"overhead {WIRE_OVERHEAD_BYTES}"
+    )
+
+
+def _flow_commands(interface: str, rate_bit_s: int, mtu: int, flow_bit_s: int) -> list[str]:
+    rate, flow = round(rate_bit_s * _TRIM), round(flow_bit_s * _TRIM)
     share = max(rate // _FLOW_CLASSES, 8000)
     commands = [
         f"qdisc replace dev {interface} root handle 1: htb default 2",
@@ -65,14 +118,17 @@ def _flow_commands(interface: str, rate: int, mtu: int, flow: int) -> list[str]:
     ]
     program = flow_program()
     bytecode = f"{len(program)}," + ",".join(" ".join(map(str, line)) for line in program)
-    commands.append(f'filter add dev {interface} parent 1: protocol ip bpf bytecode "{bytecode}"')
-    return commands
+    return [
+        *commands,
+        f'filter add dev {interface} parent 1: protocol ip bpf bytecode "{bytecode}"',
+    ]
 
 
 def _htb(rate: int, ceil: int, mtu: int) -> str:
+    buckets = [bucket_bytes(value, mtu, _NODE_BUCKET_SECONDS) for value in (rate, ceil)]
     return (
-        f"htb rate {rate_label(rate)} ceil {rate_label(ceil)} burst {burst_bytes(rate, mtu)} "
-        f"cburst {burst_bytes(ceil, mtu)} overhead {WIRE_OVERHEAD_BYTES}"
+        f"htb rate {rate_label(rate)} ceil {rate_label(ceil)} burst {buckets[0]} "
+        f"cburst {buckets[1]} overhead {WIRE_OVERHEAD_BYTES}"
     )
 
 
@@ -87,7 +143,7 @@ def flow_program() -> list[tuple[int, int, int, int]]:
 
     Class ``1:(0x10 + (source port ^ destination port) % 64)``; anything else matches nothing and
     goes to the default class.  Each line is (code, jump if true, jump if false, constant), with
-    the codes of <linux/filter.h>.
+    the codes of <linux/bpf_common.h>.
     """
     return [
         (0x30, 0, 0, _PROTOCOL),  # A = byte[23]
@@ -102,3 +158,20 @@ def flow_program() -> list[tuple[int, int, int, int]]:
         (0x16, 0, 0, 0),  # return A
         (0x06, 0, 0, 0),  # return 0: no match
     ]
+
+
+def steering_script(cpu_count: int) -> str:
+    """Return a shell script that keeps the frames of a flow on one CPU, in order.
+
+    Without it a flow's frames pass the switches on whichever CPU a timer fired, overtake each
+    other, and TCP sends some again.
+    """
+    words = []
+    while cpu_count > 0:
+        words.append(f"{(1 << min(cpu_count, 32)) - 1:x}")
+        cpu_count -= 32
+    mask = ",".join(reversed(words))
+    return (
+        "for queue in /sys/class/net/*/queues/rx-*/rps_cpus; do "
+        f'if [ -w "$queue" ]; then echo {mask} >"$queue"; fi; done'
+    )
