@@ -80,11 +80,16 @@ def read_report(path: Path) -> list[dict[str, Any]]:
         ) from None
 
 
-def read_run(perflogs: Iterable[Path], run_id: str) -> list[dict[str, Any]]:
-    """Return the records of run ``run_id`` from the record files."""
-    return [
-        record for path in perflogs for record in read_records(path) if record["run_id"] == run_id
+def read_run(perflogs: Iterable[Path], run_id: str) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return the records of run ``run_id`` from the record files, and a note on each torn line."""
+    torn: list[str] = []
+    records = [
+        record
+        for path in perflogs
+        for record in read_records(path, on_torn=torn.append)
+        if record.get("run_id") == run_id
     ]
+    return records, torn
 
 
 def assemble(
@@ -105,10 +110,17 @@ def assemble(
     for case in cases:
         mine = [record for record in records if _belongs(record, case)]
         legs += _from_records(mine, case) or [_without_records(case)]
-    there = {(_check_name(case), case["partition"], case["environ"]) for case in cases}
-    for entry in due:
-        if (entry["check"], entry["partition"], entry["stack"]) not in there:
-            legs.append(_never_ran(entry))
+    # The fabric belongs to the key: a case that is skipped because this site has no such fabric
+    # must not answer for the one that is due.
+    there = {
+        (_check_name(case), case.get("fabric"), case["partition"], case["environ"])
+        for case in cases
+    }
+    legs += [
+        _never_ran(entry)
+        for entry in due
+        if (entry["check"], entry["fabric"], entry["partition"], entry["stack"]) not in there
+    ]
     return SessionResult(run_id=run_id, legs=tuple(legs))
 
 
@@ -117,8 +129,10 @@ def _check_name(case: Mapping[str, Any]) -> str:
 
 
 def _belongs(record: Mapping[str, Any], case: Mapping[str, Any]) -> bool:
-    mine = (record["unique_name"], record["partition"], record["stack"])
-    return mine == (case.get("unique_name"), case["partition"], case["environ"])
+    """Tell whether ``record`` was left by this very job: a retry of the same check is another."""
+    mine = (record["unique_name"], record["partition"], record["stack"], record["job_id"])
+    job_id = str(case.get("jobid"))
+    return mine == (case.get("unique_name"), case["partition"], case["environ"], job_id)
 
 
 def _from_records(records: Sequence[Mapping[str, Any]], case: Mapping[str, Any]) -> list[LegResult]:

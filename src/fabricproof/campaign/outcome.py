@@ -52,10 +52,10 @@ class Outcome:
     @property
     def counted(self) -> Attempt | None:
         """The attempt whose numbers count: the one the report was made from."""
-        for attempt in self.attempts:
-            if attempt.report.verdict is self.report.verdict:
-                return attempt
-        return self.attempts[-1] if self.attempts else None
+        return next(
+            (each for each in self.attempts if each.report.quantities is self.report.quantities),
+            None,
+        )
 
 
 def judge_leg(folder: Path, leg: Leg) -> Outcome:
@@ -108,6 +108,8 @@ def _judge_attempt(folder: Path, leg: Leg, number: int) -> Attempt:
     if trouble is None and status != 0:
         trouble = _failure(folder, status)
     if trouble is None:
+        trouble = _failed_rank(ranks)
+    if trouble is None:
         table, trouble = _table(folder, leg)
     if table is None or trouble is not None:
         report = missing(leg.required, trouble or "no table")
@@ -123,6 +125,14 @@ def _status(folder: Path) -> int | None:
         return int((folder / "status").read_text())
     except (OSError, ValueError):
         return None
+
+
+def _failed_rank(ranks: Sequence[RankRecord]) -> str | None:
+    """Return what a rank's own status says against a launcher that said 0."""
+    for each in ranks:
+        if each.status not in {0, None}:
+            return f"rank {each.rank} on {each.node} ended with exit status {each.status}"
+    return None
 
 
 def _failure(folder: Path, status: int | None) -> str:
@@ -164,6 +174,8 @@ def _table(folder: Path, leg: Leg) -> tuple[Table | None, str | None]:
     if len(wanted) != len(leg.commands):
         due = len(leg.commands)
         return None, f"{len(wanted)} tables of {leg.program} in the output, expected {due}"
+    if any(table.columns != wanted[0].columns for table in wanted):
+        return None, f"the {len(wanted)} tables of {leg.program} have unlike columns"
     whole = _joined(wanted)
     sizes = tuple(int(size) for size in whole.column("message_size"))
     if sizes != leg.expected_sizes:

@@ -35,6 +35,8 @@ if [ $# -gt 0 ]; then
     for leg in "$@"; do attempt "$leg" "hand.$$"; done
     exit
 fi
+# A job that is started again must not be judged by what its first start left.
+rm -rf legs
 for leg in {legs}; do attempt "$leg" 1; done
 # A second look, on the same nodes, before anything is called red.
 for leg in $({second_look} 2>second_look.err); do attempt "$leg" 2; done

@@ -134,6 +134,8 @@ class PairBenchmark(rfm.RunOnlyRegressionTest):
         self.time_limit = f"{partition.job_minutes}m"
         self.max_pending_time = f"{partition.queue_minutes}m"
         folder = Path(self.stagedir)
+        # With --dont-restage an old attempt lies here still, and might clear a new one.
+        shutil.rmtree(folder / "legs", ignore_errors=True)
         write_plan(folder, self.legs)
         shutil.copy(Path(__file__).parents[1] / "campaign" / RANK_FILE, folder / RANK_FILE)
         self.executable = "bash"
@@ -225,7 +227,11 @@ class PairBenchmark(rfm.RunOnlyRegressionTest):
         if self.is_dry_run():
             return
         measured = {key.split(":")[-1]: value[0] for key, value in self.perfvalues.items()}
-        bad = []
+        bad = [
+            f"MISSING {name}: its performance function gave no value"
+            for name in self.perf_variables
+            if name not in measured
+        ]
         for outcome in self.outcomes:
             for judgement in outcome.report.quantities:
                 value = measured.get(quantity_key(outcome.leg, judgement))
