@@ -1,8 +1,8 @@
 """Our own perflog: one JSON line per quantity, message size and attempt, complete in itself.
 
 ReFrame's perflog beside it is for grepping; this one is what verdicts are repeated from.  Lines
-are only ever appended, each in one write, so that a torn last line is the worst that a crash or a
-full disk can do, and :func:`read_records` names it instead of stumbling.
+are only ever appended, so that a torn last line is the worst that a crash can do, and
+:func:`read_records` names it instead of stumbling; a full disk leaves none at all.
 
 Format history: 1, the first.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +20,15 @@ from fabricproof.errors import OutputError, ParseError
 
 FORMAT = 1
 
+#: what the next writer puts behind a line that a crash left without its end
+TORN = b" #torn"
+
 
 def append_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
     """Append records to ``path``, all or none of them, and make them last.
 
-    A torn last line that an earlier crash left is closed first, so that it spoils nothing new.
+    A torn last line that an earlier crash left is marked and closed first, so that it spoils
+    nothing new.
 
     Raises:
         OutputError: they could not be written (disk full, read-only); nothing before is lost.
@@ -58,7 +62,7 @@ def _is_torn(path: Path) -> bool:
 
 def _append(descriptor: int, data: bytes, *, torn: bool) -> None:
     start = os.lseek(descriptor, 0, os.SEEK_END)
-    whole = b"\n" + data if torn else data
+    whole = TORN + b"\n" + data if torn else data
     try:
         written = 0
         while written < len(whole):
@@ -69,25 +73,34 @@ def _append(descriptor: int, data: bytes, *, torn: bool) -> None:
         raise
 
 
-def read_records(path: Path) -> Iterator[dict[str, Any]]:
+def read_records(
+    path: Path, on_torn: Callable[[str], object] | None = None
+) -> Iterator[dict[str, Any]]:
     """Yield the records of a file, oldest first.
 
+    Args:
+        path: the file.
+        on_torn: takes a note for each line that a crash tore, which is passed over; the run it
+            belonged to has quantities MISSING.
+
     Raises:
-        ParseError: a line that is no record and not the torn end of a crash (which is passed
-            over only when a newline or the file's end follows it and it is the last before one
-            that starts whole again; its loss is the crash's, and the run it belongs to then has
-            quantities MISSING).
+        ParseError: a line that is no record and was not torn by a crash: only the last line may
+            end without a newline, and one that :func:`append_records` found so carries its mark.
     """
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             if not line.strip():
                 continue
+            text = line.rstrip(b"\n")
+            is_torn = text.endswith(TORN) or not line.endswith(b"\n")
             try:
-                record = json.loads(line)
+                record = json.loads(text.removesuffix(TORN))
             except ValueError:
-                if not line.rstrip().endswith(b"}"):
-                    continue
-                raise _damaged(path, number, line) from None
+                if not is_torn:
+                    raise _damaged(path, number, line) from None
+                if on_torn is not None:
+                    on_torn(f"{path}:{number}: a record torn by a crash was passed over")
+                continue
             if not isinstance(record, dict) or record.get("format") != FORMAT:
                 raise _damaged(path, number, line)
             yield record

@@ -20,8 +20,8 @@ ROLL_VERSION = 1
 
 #: options of ReFrame that narrow the selection in ways the roll does not follow
 _NARROWING = re.compile(
-    r"^(-[nxEpc]|--name|--exclude|--filter-expr|--prgenv|--checkpath|--cpu-only|--gpu-only"
-    r"|--maintainer|--system|--mode|--restore-session|--failed|-S|--setvar)"
+    r"^(-[nxEpcTSP]|--name|--exclude|--filter-expr|--prgenv|--checkpath|--cpu-only|--gpu-only"
+    r"|--maintainer|--system|--mode|--restore-session|--failed|--setvar|--parameterize)"
 )
 
 
@@ -88,8 +88,9 @@ def due_entries(
 ) -> list[Mapping[str, Any]]:
     """Return the entries that a ReFrame command line should have run.
 
-    Only tags are followed, as ReFrame does: every ``-t`` must match one of a check's tags from
-    its start.  With any other narrowing option nothing is due, because the person chose.
+    Only tags are followed, as ReFrame does: every ``-t`` must be found in one of a check's tags
+    (``have_tag`` in reframe/frontend/filters.py searches).  With any other narrowing option
+    nothing is due, because the person chose.
     """
     tags: list[str] = []
     rest = iter(arguments)
@@ -105,5 +106,5 @@ def due_entries(
     return [
         entry
         for entry in roll
-        if all(any(re.match(tag, each) for each in entry["tags"]) for tag in tags)
+        if all(any(re.search(tag, each) for each in entry["tags"]) for tag in tags)
     ]

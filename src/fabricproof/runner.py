@@ -23,8 +23,10 @@ from fabricproof.site import Site
 #: how long the scheduler may take to say that it is there
 SCHEDULER_PATIENCE_SECONDS = 20
 
-_RUN_FLAG = re.compile(r"^(-[a-zA-Z]*r|--run)$")
-_CANNOT_LOAD = re.compile(r"WARNING: (skipping test .*|.*could not be loaded.*)")
+#: -r by itself, after flags without a value (-vr), before more of them (-rv) or a tag (-rtquick)
+_RUN_FLAG = re.compile(r"^(-[vqR]*r|--run$)")
+#: what load_from_file and _validate_check of reframe/frontend/loader.py say
+_CANNOT_LOAD = re.compile(r"WARNING: (skipping test .*|.* is not copyable; .*)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +92,10 @@ def session_environment(site: Site, place: Workplace, run_id: str) -> dict[str, 
         "RFM_REPORT_FILE": str(place.report_file(run_id)),
         "RFM_SQLITE_DB_FILE": str(place.perflogs / "results.db"),
         "RFM_COLORIZE": "no",
+        # Guards: the caller's environment may not switch them off.
+        "RFM_TRAP_JOB_ERRORS": "yes",
+        "RFM_CLEAN_STAGEDIR": "yes",
+        "RFM_GENERATE_FILE_REPORTS": "yes",
     }
     return environment
 
@@ -139,6 +145,25 @@ def check_scheduler(site: Site, environment: Mapping[str, str]) -> None:
             got=" ".join(answer.stderr.split())[-200:],
             next_step=hint,
         )
+    known = {line.split()[0].rstrip("*") for line in answer.stdout.splitlines() if line.strip()}
+    for name in _asked_partitions(site):
+        if name not in known:
+            raise UnavailableError(
+                "Slurm has no such partition",
+                source=str(site.folder / "site.toml"),
+                expected=f"one of: {', '.join(sorted(known)) or 'none at all'}",
+                got=repr(name),
+                next_step=f"correct access of the partition, or: {hint}",
+            )
+
+
+def _asked_partitions(site: Site) -> Iterator[str]:
+    """Yield the Slurm partitions that the site's ``access`` options name."""
+    for partition in site.partitions:
+        for option in partition.access:
+            match = re.match(r"(?:--partition=|-p\s*)(.+)", option)
+            if match and partition.scheduler in {"slurm", "squeue"}:
+                yield from match[1].split(",")
 
 
 def reframe_command() -> str:

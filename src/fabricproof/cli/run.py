@@ -83,12 +83,13 @@ def accept(site: Site, arguments: Sequence[str], *, as_json: bool) -> ExitStatus
         run_reframe(arguments, environment, progress.line)
     except KeyboardInterrupt:
         interrupted = True
-    result = collect(site, place, run_id, arguments, progress.lines)
-    _show(result, as_json=as_json)
     if interrupted:
         click.echo("fabricproof: interrupted; what had finished is kept", err=True)
-        return ExitStatus.INTERRUPTED
-    return STATUSES[result.verdict]
+        if not place.report_file(run_id).exists():
+            return ExitStatus.INTERRUPTED
+    result = collect(site, place, run_id, arguments, progress.lines)
+    _show(result, as_json=as_json)
+    return ExitStatus.INTERRUPTED if interrupted else STATUSES[result.verdict]
 
 
 def collect(
@@ -96,10 +97,10 @@ def collect(
 ) -> SessionResult:
     """Return the result of a finished run from report, records, roll and ReFrame's own words."""
     report = place.report_file(run_id)
-    if not report.exists() and any("0 check(s)" in line for line in lines):
-        return SessionResult(run_id=run_id, legs=(), notes=("no check was selected",))
-    cases = read_report(report)
-    records = read_run((place.perflogs / site.name).glob("*/records.jsonl"), run_id)
+    # ReFrame writes no report of a run without checks; the roll may know better than that.
+    nothing_ran = not report.exists() and "[==========] Running 0 check(s)" in lines
+    cases = [] if nothing_ran else read_report(report)
+    records, torn = read_run((place.perflogs / site.name).glob("*/records.jsonl"), run_id)
     result = assemble(run_id, cases, records, due_entries(read_roll(site.folder), arguments))
     broken = tuple(
         LegResult(
@@ -119,7 +120,10 @@ def collect(
         f"perflogs: {place.perflogs / site.name}",
         f"ReFrame's report: {report}",
         f"stage folders of what failed: {place.root / 'stage'}",
+        *torn,
     )
+    if nothing_ran:
+        notes = ("no check was selected", *torn)
     return SessionResult(run_id=run_id, legs=(*result.legs, *broken), notes=notes)
 
 

@@ -33,7 +33,7 @@ from fabricproof.measure import Verdict
 from fabricproof.records import append_records
 from fabricproof.reference import Reference, reframe_tuple
 from fabricproof.rfm.current import current_site, fabric_choices, run_id, technology
-from fabricproof.rfm.legs import LegPlanner, choose_suite, quantity_key
+from fabricproof.rfm.legs import LegPlanner, choose_suite, launcher_of, quantity_key
 from fabricproof.rfm.recording import describe_outcome, environment_digest
 from fabricproof.rfm.settings import perflog_root
 from fabricproof.stack.launch import plan_launch
@@ -147,9 +147,10 @@ class PairBenchmark(rfm.RunOnlyRegressionTest):
         site = current_site()
         partition = site.partition(self.current_partition.name)
         stack = site.stack(self.current_environ.name)
-        launcher = getlauncher(stack.launcher or partition.launcher)()
+        name = launcher_of(stack, partition)
+        launcher = getlauncher(name)()
         launcher.options = [
-            *plan_launch(stack.family, stack.launcher).options,
+            *plan_launch(stack.family, name).options,
             *stack.launcher_options,
         ]
         script = render_script(

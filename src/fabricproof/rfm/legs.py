@@ -29,6 +29,11 @@ LATENCY_GUESS_FACTOR = 20
 MEMORY_MB_S = 3000.0
 
 
+def launcher_of(stack: StackSpec, partition: PartitionSpec) -> str:
+    """Return the launcher of ``stack`` on ``partition``: its own, else the partition's."""
+    return stack.launcher or partition.launcher
+
+
 def choose_suite(stack: StackSpec, suite: str, program: str) -> tuple[str | None, str]:
     """Return the suite of ``stack`` that has ``program``, the C programs before the ports.
 
@@ -88,6 +93,11 @@ class LegPlanner:
     program: str
 
     @property
+    def launcher(self) -> str:
+        """What starts the ranks."""
+        return launcher_of(self.stack, self.partition)
+
+    @property
     def spec(self) -> FabricSpec:
         """The declared fabric."""
         return self.site.fabric_spec(self.fabric)
@@ -102,7 +112,7 @@ class LegPlanner:
             self._protocol(),
             len(names),
             transport=self.spec.transport,
-            launcher=self.stack.launcher,
+            launcher=self.launcher,
             provisioned=self.stack.provisioned,
         )
         if refusal is not None:
@@ -132,7 +142,7 @@ class LegPlanner:
         found = find_program(self.stack, self.suite, self.program)
         assert found.argv is not None, "choose_suite found it before"
         job = make_job(self.suite, self.program, found.argv, effort)
-        launch = plan_launch(self.stack.family, self.stack.launcher)
+        launch = plan_launch(self.stack.family, self.launcher)
         reading = meaning(self.suite, printed_name(self.program))
         windowed = reading.kind is Kind.BANDWIDTH and effort.window_size > 1
         return Leg(
@@ -148,7 +158,7 @@ class LegPlanner:
                     rails,
                     version=self.stack.version,
                     transport=self.spec.transport,
-                    launcher=self.stack.launcher,
+                    launcher=self.launcher,
                     oversubscribed=self.partition.oversubscribed,
                 ),
             },

@@ -64,7 +64,8 @@ class StackSpec(_Model):
     family: Literal["openmpi", "mpich", "intelmpi", "mvapich"]
     version: str
     modules: list[str] = Field(default_factory=list)
-    launcher: Name = "srun"
+    launcher: Name | None = None
+    """None: the partition's."""
     launcher_options: list[str] = Field(default_factory=list)
     environment: dict[str, str] = Field(default_factory=dict)
     suites: dict[str, str] = Field(default_factory=dict)
