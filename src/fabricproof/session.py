@@ -39,6 +39,7 @@ class LegResult:
     findings: tuple[str, ...] = ()
     reason: str = ""
     job_id: str | None = None
+    stage_folder: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,7 +166,7 @@ def _leg_result(
     case: Mapping[str, Any],
 ) -> LegResult:
     guilty = [each for each in quantities if each["quantity_verdict"] == verdict.value]
-    reason = "" if verdict is Verdict.PASS or not guilty else str(guilty[0]["quantity_reason"])
+    reason = "" if verdict is Verdict.PASS or not guilty else _complaint(guilty)
     if verdict is Verdict.UNJUDGED and not guilty:
         reason = f"ReFrame failed the check: {_said(case)}"
     nodes = quantities[0].get("nodes", []) if quantities else []
@@ -183,7 +184,15 @@ def _leg_result(
         findings=tuple(record.get("findings", ())),
         reason=reason,
         job_id=str(record["job_id"]),
+        stage_folder=record.get("stage_folder"),
     )
+
+
+def _complaint(guilty: Sequence[Mapping[str, Any]]) -> str:
+    """Return what is wrong in one sentence: the named quantity first, how many more after it."""
+    first = next((each for each in guilty if each["quantity_named"]), guilty[0])
+    more = f" (and {len(guilty) - 1} more sizes)" if len(guilty) > 1 else ""
+    return f"{first['quantity_name']}: {first['quantity_reason']}{more}"
 
 
 def _without_records(case: Mapping[str, Any]) -> LegResult:

@@ -80,13 +80,13 @@ def _weigh(attempts: Sequence[Attempt]) -> Report:
     if len(attempts) == 1:
         return first
     if last.verdict is Verdict.PASS:
-        why = next(each.reason for each in first.quantities if each.verdict is first.verdict)
-        note = f"passed at the second look; the first said {first.verdict}: {why}"
-        return replace(last, findings=(*last.findings, note))
+        why = next(each for each in first.quantities if each.verdict is first.verdict)
+        note = f"second look: passed; the first said {first.verdict} ({why.name}: {why.reason})"
+        return replace(last, findings=(note, *last.findings))
     if first.verdict is Verdict.PASS:
         return first
-    note = f"red twice on the same nodes; the first look said {first.verdict}"
-    return replace(last, findings=(*last.findings, note))
+    note = f"second look: red again on the same nodes; the first said {first.verdict}"
+    return replace(last, findings=(note, *last.findings))
 
 
 def needs_second_look(outcome: Outcome) -> bool:

@@ -22,8 +22,11 @@ STYLES: dict[Verdict, str] = {
     Verdict.SKIPPED: "dim",
 }
 
+#: findings shown below a red leg
+FINDINGS_SHOWN = 3
+
 _NEXT_STEPS: dict[Verdict, str] = {
-    Verdict.FAIL: "look at the node, rail and slot named; repeat by hand: the job's legs.sh LEG",
+    Verdict.FAIL: "look at the nodes, rail and slot named above; then repeat it",
     Verdict.INVALID: "the number is not what it claims: mend the road or the site file, run again",
     Verdict.MISSING: "nothing was measured there: read the reason, then the job's stage folder",
     Verdict.UNJUDGED: "give a reference in the site's references.toml, or prove the road",
@@ -34,12 +37,16 @@ _NEXT_STEPS: dict[Verdict, str] = {
 def render(result: SessionResult, console: Console) -> None:
     """Print the table, then what is wrong in full sentences, then one line that sums up."""
     console.print(_table(result))
+    red = [leg for leg in result.legs if leg.verdict not in {Verdict.PASS, Verdict.SKIPPED}]
+    for leg in red:
+        _print_red(leg, console)
     for leg in result.legs:
-        if leg.verdict not in {Verdict.PASS, Verdict.SKIPPED}:
-            console.print(_sentence(leg))
-    for leg in result.legs:
-        for finding in leg.findings:
-            console.print(Text(f"note     {_where(leg)}: {finding}", style="dim"))
+        if leg.verdict is Verdict.PASS:
+            for finding in leg.findings:
+                if finding.startswith("second look"):
+                    console.print(Text(f"note     {_where(leg)}: {finding}", style="dim"))
+    if red and red[0].stage_folder:
+        console.print(_how_to_repeat(red[0]))
     for note in result.notes:
         console.print(Text(f"note     {note}", style="dim"))
     console.print(_summary(result))
@@ -124,6 +131,21 @@ def _sentence(leg: LegResult) -> Text:
     job = f" (job {leg.job_id})" if leg.job_id else ""
     text = Text(f"{leg.verdict.value:<9}", style=STYLES[leg.verdict])
     return text.append(f"{_where(leg)}{job}: {leg.reason}", style="default")
+
+
+def _print_red(leg: LegResult, console: Console) -> None:
+    console.print(_sentence(leg))
+    for finding in leg.findings[:FINDINGS_SHOWN]:
+        console.print(Text(f"         {finding}", style="dim"))
+    more = len(leg.findings) - FINDINGS_SHOWN
+    if more > 0:
+        console.print(Text(f"         and {more} more findings (--json has all)", style="dim"))
+
+
+def _how_to_repeat(leg: LegResult) -> Text:
+    again = f"fabricproof run -n {leg.check} -p {leg.stack}"
+    raw = f"{leg.stage_folder}/legs/"
+    return Text(f"repeat the first of them: {again}; its raw output: {raw}", style="dim")
 
 
 def _summary(result: SessionResult) -> Text:
