@@ -1,0 +1,264 @@
+"""What rank.sh writes, for real, and how it is read back; damage is never skipped."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import fabricproof.campaign
+from fabricproof.campaign.evidence import gather, parse_rank
+from fabricproof.errors import ParseError
+from fabricproof.road import Expectation, RoadState, prove_road
+
+RANK_SH = Path(fabricproof.campaign.__file__).parent / "rank.sh"
+
+TEXT = """\
+rank 1
+node n2
+cpus 0-3
+kernel 6.1.0
+fact rail0 mtu=1500 speed=10000 operstate=up
+fact mlx5_0:1 state=4:_ACTIVE rate=100_Gb/sec_(4X_EDR)
+before lo
+before rail0 tx_bytes=100 rx_bytes=200 tx_errors=0
+before mlx5_0:1 port_xmit_data=250 port_rcv_data=10 port_xmit_packets=7 symbol_error=1
+after lo
+after rail0 tx_bytes=1100 rx_bytes=1200 tx_errors=2
+after mlx5_0:1 port_xmit_data=500 port_rcv_data=20 port_xmit_packets=9 symbol_error=1
+status 0
+"""
+
+
+def _run(folder: Path, *program: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["bash", str(RANK_SH), *program],
+        env={"PATH": os.environ["PATH"], "FABRICPROOF_LEG": str(folder), **environment},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+
+
+def test_a_file_is_read() -> None:
+    record = parse_rank(TEXT, "rank.1")
+    assert (record.rank, record.node, record.cpus, record.status) == (1, "n2", "0-3", 0)
+    assert record.before["rail0"] == {"tx_bytes": 100, "rx_bytes": 200, "tx_errors": 0}
+    assert record.facts["rail0"]["mtu"] == "1500"
+    assert record.before["lo"] == {}
+
+
+def test_infiniband_counts_words_of_four_bytes() -> None:
+    record = parse_rank(TEXT, "rank.1")
+    assert record.after["mlx5_0:1"] == {
+        "tx_bytes": 2000,
+        "rx_bytes": 80,
+        "tx_packets": 9,
+        "symbol_error": 1,
+    }
+
+
+def test_a_rank_that_did_not_come_back_has_no_status_and_no_after() -> None:
+    begun = TEXT[: TEXT.index("after lo")]
+    record = parse_rank(begun, "rank.1")
+    assert (record.status, record.after) == (None, {})
+
+
+@pytest.mark.parametrize(
+    ("damage", "line"),
+    [
+        (("status 0", "status zero"), None),
+        (("rank 1\n", ""), None),
+        (("node n2\n", ""), None),
+        (("rank 1", "rank one"), None),
+        (("tx_bytes=100 ", "tx_bytes "), 8),
+        (("tx_bytes=100 ", "tx_bytes=1OO "), None),
+        (("kernel 6.1.0", "kernel"), 4),
+        (("before lo", "before"), 7),
+        (("before lo", "befor lo"), 7),
+        (("before lo", ""), 7),
+        (("status 0", "status 0\nstatus 0"), 14),
+        (("after lo", "after rail0 tx_bytes=5"), 11),
+        (("node n2", "node n2\nrank 0"), 3),
+        (("status 0\n", "status 0"), None),
+    ],
+)
+def test_damage_is_an_error_with_its_place(damage: tuple[str, str], line: int | None) -> None:
+    with pytest.raises(ParseError) as refused:
+        parse_rank(TEXT.replace(*damage), "legs/x/rank.1")
+    assert str(refused.value).startswith("legs/x/rank.1")
+    assert refused.value.line == line
+
+
+@given(st.integers(min_value=0, max_value=len(TEXT) - 1))
+def test_a_cut_file_never_counts_as_a_whole_one(end: int) -> None:
+    try:
+        record = parse_rank(TEXT[:end], "rank.1")
+    except ParseError:
+        return
+    assert TEXT[:end].endswith("\n")
+    assert record.status is None
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    try:
+        parse_rank(text, "rank.0")
+    except ParseError as error:
+        source = error.source
+    else:
+        source = "rank.0"
+    assert source == "rank.0"
+
+
+def test_ranks_of_one_node_see_the_widest_span() -> None:
+    def record(rank: int, before: int, after: int) -> str:
+        return (
+            f"rank {rank}\nnode n1\nbefore r0 tx_bytes={before} rx_bytes=0\n"
+            f"after r0 tx_bytes={after} rx_bytes=0\nstatus 0\n"
+        )
+
+    seen = gather(parse_rank(text, "x") for text in (record(0, 100, 900), record(1, 90, 950)))
+    assert len(seen.samples) == 1
+    assert seen.samples[0].moved("tx_bytes") == 860
+    assert [rank.rank for rank in seen.ranks] == [0, 1]
+
+
+def test_a_rank_file_without_after_leaves_the_road_unknown() -> None:
+    begun = parse_rank(TEXT[: TEXT.index("after lo")], "rank.1")
+    whole = parse_rank(TEXT.replace("rank 1", "rank 0").replace("node n2", "node n1"), "rank.0")
+    expected = Expectation(rails=("rail0",), sent_bytes=(0, 0), num_ranks=2, spread=False)
+    proof = prove_road(gather([whole, begun]), expected)
+    assert proof.state is RoadState.UNKNOWN
+
+
+def test_a_rank_that_started_twice_is_one_rank_with_one_span() -> None:
+    first = parse_rank("rank 0\nnode n1\nbefore r tx_bytes=1\nafter r tx_bytes=5\nstatus 0\n", "x")
+    again = parse_rank("rank 0\nnode n1\nbefore r tx_bytes=5\nafter r tx_bytes=9\nstatus 0\n", "x")
+    seen = gather([first, again])
+    assert len(seen.ranks) == 1
+    assert seen.samples[0].moved("tx_bytes") == 8
+
+
+def test_worlds_of_one_on_two_nodes_stay_two_ranks() -> None:
+    one = parse_rank("rank 0\nnode n1\nstatus 0\n", "x")
+    other = parse_rank("rank 0\nnode n2\nstatus 0\n", "x")
+    expected = Expectation(rails=("r",), sent_bytes=(0, 0), num_ranks=2, spread=False)
+    assert prove_road(gather([one, other]), expected).state is RoadState.WRONG
+
+
+# --- rank.sh itself
+
+
+def test_the_wrapper_reads_before_and_after_and_passes_the_status_on(tmp_path: Path) -> None:
+    ended = _run(tmp_path, "bash", "-c", "echo out; echo err >&2; exit 7", PMIX_RANK="3")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (7, "out\n", "err\n")
+    record = parse_rank((tmp_path / "rank.3.0").read_text(), "rank.3")
+    assert (record.rank, record.status) == (3, 7)
+    assert set(record.before) == set(record.after) == set(record.facts)
+    assert set(record.before["lo"]) >= {"tx_bytes", "rx_bytes", "tx_packets", "tx_errors"}
+    assert record.cpus != "unknown"
+
+
+def test_the_wrapper_sees_the_bytes_that_the_program_moved(tmp_path: Path) -> None:
+    program = (
+        "import socket\n"
+        "server = socket.create_server(('127.0.0.1', 0))\n"
+        "sender = socket.create_connection(server.getsockname())\n"
+        "peer, _ = server.accept()\n"
+        "for _ in range(64):\n"
+        "    sender.sendall(bytes(1 << 16))\n"
+        "    left = 1 << 16\n"
+        "    while left: left -= len(peer.recv(left))\n"
+    )
+    ended = _run(tmp_path, "python3", "-c", program)
+    assert ended.returncode == 0, ended.stderr
+    seen = gather([parse_rank((tmp_path / "rank.0.0").read_text(), "rank.0")])
+    loopback = next(each for each in seen.samples if each.interface == "lo")
+    assert loopback.moved("tx_bytes") >= 64 << 16
+
+
+@pytest.mark.parametrize(
+    ("environment", "name"),
+    [
+        ({"PMIX_RANK": "5", "SLURM_PROCID": "9"}, "rank.5.0"),
+        ({"PMI_RANK": "4"}, "rank.4.0"),
+        ({"OMPI_COMM_WORLD_RANK": "2"}, "rank.2.0"),
+        ({"SLURM_PROCID": "1"}, "rank.1.0"),
+        ({}, "rank.0.0"),
+    ],
+)
+def test_the_launcher_says_which_rank_this_is(
+    environment: dict[str, str], name: str, tmp_path: Path
+) -> None:
+    assert _run(tmp_path, "true", **environment).returncode == 0
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_slurm_says_which_node_this_is(tmp_path: Path) -> None:
+    _run(tmp_path, "true", SLURMD_NODENAME="c3", HOSTNAME="elsewhere.example")
+    assert parse_rank((tmp_path / "rank.0.0").read_text(), "x").node == "c3"
+
+
+def test_arguments_arrive_as_they_were_given(tmp_path: Path) -> None:
+    ended = _run(tmp_path, "printf", "%s|", "a b", "", "*", "$HOME")
+    assert ended.stdout == "a b||*|$HOME|"
+
+
+def test_a_killed_program_leaves_its_status_and_its_counters(tmp_path: Path) -> None:
+    ended = _run(tmp_path, "bash", "-c", "kill -KILL $$")
+    assert ended.returncode == 137
+    record = parse_rank((tmp_path / "rank.0.0").read_text(), "x")
+    assert record.status == 137
+    assert record.after
+
+
+def test_a_program_that_is_not_there_fails(tmp_path: Path) -> None:
+    assert _run(tmp_path, "no-such-benchmark").returncode == 127
+    assert parse_rank((tmp_path / "rank.0.0").read_text(), "x").status == 127
+
+
+def test_a_killed_wrapper_leaves_no_after(tmp_path: Path) -> None:
+    started = subprocess.Popen(
+        ["bash", str(RANK_SH), "sleep", "60"],
+        env={"PATH": os.environ["PATH"], "FABRICPROOF_LEG": str(tmp_path)},
+        start_new_session=True,
+    )
+    try:
+        deadline = time.monotonic() + 20
+        while not _holds(tmp_path / "rank.0.0", "before lo"):
+            assert time.monotonic() < deadline, "rank.sh wrote nothing"
+            time.sleep(0.02)
+    finally:
+        os.killpg(started.pid, signal.SIGKILL)
+        started.wait(timeout=20)
+    text = (tmp_path / "rank.0.0").read_text()
+    assert "after" not in text
+    assert "status" not in text
+
+
+def _holds(path: Path, words: str) -> bool:
+    return path.exists() and words in path.read_text()
+
+
+@pytest.mark.parametrize("leg", ["", "/nowhere/at/all"])
+def test_without_a_folder_for_the_evidence_nothing_is_run(leg: str, tmp_path: Path) -> None:
+    mark = tmp_path / "ran"
+    ended = _run(Path(leg), "touch", str(mark), FABRICPROOF_LEG=leg)
+    assert ended.returncode == 74
+    assert "FABRICPROOF_LEG is no folder" in ended.stderr
+    assert not mark.exists()
+
+
+def test_evidence_that_cannot_be_written_ends_the_run(tmp_path: Path) -> None:
+    (tmp_path / "rank.0.0").mkdir()
+    mark = tmp_path / "ran"
+    assert _run(tmp_path, "touch", str(mark)).returncode == 74
+    assert not mark.exists()

@@ -1,0 +1,356 @@
+"""The proof of the road, against evidence that is whole and evidence that is bad on purpose."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fabricproof.road import (
+    MIN_RAIL_SHARE,
+    SLACK_BYTES,
+    CounterSample,
+    Evidence,
+    Expectation,
+    Rank,
+    RoadState,
+    megabytes,
+    prove_road,
+)
+
+MB = 1_000_000
+DUE = 500 * MB
+
+Moved = dict[str, int]
+
+
+def sample(node: str, interface: str, before: Moved | None = None, **moved: int) -> CounterSample:
+    start = {"tx_bytes": 7, "rx_bytes": 11, "tx_packets": 13, **(before or {})}
+    start |= {name: start.get(name, 0) for name in moved}
+    return CounterSample(
+        node=node,
+        interface=interface,
+        before=start,
+        after={name: value + moved.get(name, 0) for name, value in start.items()},
+    )
+
+
+def ranks(*nodes: str) -> tuple[Rank, ...]:
+    return tuple(Rank(rank=rank, node=node, cpus="0") for rank, node in enumerate(nodes))
+
+
+def evidence(*samples: CounterSample, nodes: tuple[str, ...] = ("n1", "n2")) -> Evidence:
+    return Evidence(ranks=ranks(*nodes), samples=samples)
+
+
+ONE_RAIL = Expectation(rails=("rail0",), sent_bytes=(DUE, DUE), num_ranks=2, spread=False)
+TWO_RAILS = Expectation(rails=("rail0", "rail1"), sent_bytes=(DUE, DUE), num_ranks=2, spread=True)
+
+RIGHT = evidence(
+    sample("n1", "rail0", tx_bytes=530 * MB, tx_packets=10**6),
+    sample("n1", "mgmt", tx_bytes=MB),
+    sample("n2", "rail0", tx_bytes=530 * MB, tx_packets=10**6),
+    sample("n2", "mgmt", tx_bytes=MB),
+)
+
+
+def test_bytes_on_the_rail_prove_the_road() -> None:
+    proof = prove_road(RIGHT, ONE_RAIL)
+    assert proof.state is RoadState.PROVEN
+    assert proof.reason == "over rail0 n1 sent 530.0 MB, n2 sent 530.0 MB"
+    assert proof.moved_bytes is not None
+    assert proof.moved_bytes["n1:rail0"] == 530 * MB
+    assert proof.findings == ()
+
+
+def test_traffic_over_the_management_network_is_caught_and_the_network_named() -> None:
+    seen = evidence(
+        sample("n1", "rail0", tx_bytes=900),
+        sample("n1", "mgmt", tx_bytes=530 * MB),
+        sample("n2", "rail0", tx_bytes=900),
+        sample("n2", "mgmt", tx_bytes=530 * MB),
+    )
+    proof = prove_road(seen, ONE_RAIL)
+    assert proof.state is RoadState.WRONG
+    assert proof.reason == (
+        "traffic took another road: the benchmark says n1 sent 500.0 MB, rail0 sent 0.0 MB, "
+        "mgmt sent 530.0 MB"
+    )
+
+
+def test_traffic_that_no_interface_saw_is_caught() -> None:
+    still = evidence(sample("n1", "rail0"), sample("n2", "rail0"))
+    proof = prove_road(still, ONE_RAIL)
+    assert proof.state is RoadState.WRONG
+    assert "no other interface sent the rest" in proof.reason
+
+
+def test_only_one_direction_on_the_rail_is_not_enough() -> None:
+    seen = evidence(
+        sample("n1", "rail0", tx_bytes=530 * MB),
+        sample("n2", "rail0", tx_bytes=900),
+        sample("n2", "mgmt", tx_bytes=530 * MB),
+    )
+    proof = prove_road(seen, ONE_RAIL)
+    assert proof.state is RoadState.WRONG
+    assert "n2" in proof.reason
+
+
+def test_a_stream_in_one_direction_owes_nothing_the_other_way() -> None:
+    seen = evidence(
+        sample("n1", "rail0", tx_bytes=530 * MB), sample("n2", "rail0", tx_bytes=9 * MB)
+    )
+    assert prove_road(seen, replace(ONE_RAIL, sent_bytes=(DUE, 0))).state is RoadState.PROVEN
+
+
+def test_both_ranks_on_one_node_measured_its_memory() -> None:
+    seen = evidence(sample("n1", "rail0", tx_bytes=10**12), nodes=("n1", "n1"))
+    proof = prove_road(seen, ONE_RAIL)
+    assert proof.state is RoadState.WRONG
+    assert "both ranks ran on one node (n1)" in proof.reason
+
+
+def test_worlds_of_one_are_named() -> None:
+    twice = Evidence(
+        ranks=(Rank(rank=0, node="n1", cpus="0"), Rank(rank=0, node="n2", cpus="0")),
+        samples=RIGHT.samples,
+    )
+    proof = prove_road(twice, ONE_RAIL)
+    assert proof.state is RoadState.WRONG
+    assert "world of one" in proof.reason
+
+
+def test_a_rank_that_did_not_report_is_not_called_a_wrong_road() -> None:
+    alone = Evidence(ranks=ranks("n1"), samples=RIGHT.samples)
+    proof = prove_road(alone, ONE_RAIL)
+    assert proof.state is RoadState.UNKNOWN
+    assert "ranks 0 to 1 were due, [0] reported" in proof.reason
+
+
+@pytest.mark.parametrize("seen", [(), ("n1", "n2", "n1")])
+def test_no_rank_or_too_many_is_unknown(seen: tuple[str, ...]) -> None:
+    proof = prove_road(Evidence(ranks=ranks(*seen), samples=RIGHT.samples), ONE_RAIL)
+    assert proof.state is RoadState.UNKNOWN
+
+
+def test_a_single_rank_needs_no_second_node() -> None:
+    one = replace(ONE_RAIL, num_ranks=1, sent_bytes=(0, 0))
+    seen = evidence(sample("n1", "rail0"), nodes=("n1",))
+    assert prove_road(seen, one).state is RoadState.PROVEN
+
+
+def test_a_rail_without_counters_is_unknown() -> None:
+    seen = evidence(*(each for each in RIGHT.samples if each.node == "n1"))
+    proof = prove_road(seen, ONE_RAIL)
+    assert proof.state is RoadState.UNKNOWN
+    assert "no counters of rail0 on n2" in proof.reason
+
+
+def _spoilt(**changes: dict[str, int]) -> Evidence:
+    first, *rest = RIGHT.samples
+    return evidence(replace(first, **changes), *rest)
+
+
+@pytest.mark.parametrize("side", ["before", "after"])
+def test_counters_read_once_only_are_unknown(side: str) -> None:
+    proof = prove_road(_spoilt(**{side: {}}), ONE_RAIL)
+    assert proof.state is RoadState.UNKNOWN
+    assert "not read both before and after" in proof.reason
+
+
+@pytest.mark.parametrize("counter", ["tx_bytes", "rx_bytes"])
+def test_counters_that_ran_backwards_are_unknown(counter: str) -> None:
+    before = {"tx_bytes": 0, "rx_bytes": 0, counter: 10**15}
+    proof = prove_road(_spoilt(before=before), ONE_RAIL)
+    assert proof.state is RoadState.UNKNOWN
+    assert "ran backwards" in proof.reason
+
+
+def test_an_interface_that_came_and_went_beside_the_rail_does_not_matter() -> None:
+    gone = CounterSample(node="n1", interface="veth9", before={"tx_bytes": 10**9}, after={})
+    reset = CounterSample(
+        node="n2", interface="docker0", before={"tx_bytes": 10**9}, after={"tx_bytes": 0}
+    )
+    proof = prove_road(evidence(*RIGHT.samples, gone, reset), ONE_RAIL)
+    assert proof.state is RoadState.PROVEN
+
+
+def test_small_messages_that_went_elsewhere_are_caught() -> None:
+    pingpong = replace(ONE_RAIL, sent_messages=(10**6, 10**6))
+    assert prove_road(RIGHT, pingpong).state is RoadState.PROVEN
+    few = evidence(
+        sample("n1", "rail0", tx_bytes=530 * MB, tx_packets=9000),
+        sample("n2", "rail0", tx_bytes=530 * MB, tx_packets=9000),
+    )
+    proof = prove_road(few, pingpong)
+    assert proof.state is RoadState.WRONG
+    assert "small messages took another road" in proof.reason
+
+
+def test_packets_that_were_not_counted_are_unknown() -> None:
+    plain = {"tx_bytes": 0, "rx_bytes": 0}
+    done = {"tx_bytes": 530 * MB, "rx_bytes": 0}
+    seen = evidence(
+        *(
+            CounterSample(node=node, interface="rail0", before=plain, after=done)
+            for node in ("n1", "n2")
+        )
+    )
+    assert prove_road(seen, ONE_RAIL).state is RoadState.PROVEN
+    proof = prove_road(seen, replace(ONE_RAIL, sent_messages=(1, 1)))
+    assert proof.state is RoadState.UNKNOWN
+    assert "tx_packets" in proof.reason
+
+
+def _two(first: int, second: int) -> Evidence:
+    return evidence(
+        *(
+            sample(node, rail, tx_bytes=amount)
+            for node in ("n1", "n2")
+            for rail, amount in (("rail0", first), ("rail1", second))
+        )
+    )
+
+
+def test_two_rails_that_share_are_proven() -> None:
+    assert prove_road(_two(265 * MB, 265 * MB), TWO_RAILS).state is RoadState.PROVEN
+
+
+def test_a_rail_that_took_no_part_is_caught() -> None:
+    proof = prove_road(_two(529 * MB, MB), TWO_RAILS)
+    assert proof.state is RoadState.WRONG
+    assert proof.reason == "rail1 carried 0.2% of n1's traffic: this is not a 2-rail number"
+
+
+def test_small_messages_need_not_spread() -> None:
+    assert prove_road(_two(530 * MB, 0), replace(TWO_RAILS, spread=False)).state is (
+        RoadState.PROVEN
+    )
+
+
+def test_acknowledgements_may_all_take_one_rail() -> None:
+    seen = evidence(
+        sample("n1", "rail0", tx_bytes=265 * MB),
+        sample("n1", "rail1", tx_bytes=265 * MB),
+        sample("n2", "rail0", tx_bytes=30 * MB),
+        sample("n2", "rail1"),
+    )
+    assert prove_road(seen, replace(TWO_RAILS, sent_bytes=(DUE, 0))).state is RoadState.PROVEN
+
+
+def test_rising_errors_disturb_a_right_road() -> None:
+    noisy = evidence(
+        sample("n1", "rail0", tx_bytes=530 * MB, symbol_error=3),
+        sample("n2", "rail0", tx_bytes=530 * MB),
+    )
+    proof = prove_road(noisy, ONE_RAIL)
+    assert proof.state is RoadState.DISTURBED
+    assert proof.reason == "symbol_error of rail0 on n1 rose by 3"
+
+
+def test_errors_from_before_the_run_do_not_count() -> None:
+    old = evidence(
+        sample("n1", "rail0", {"symbol_error": 10**6}, tx_bytes=530 * MB),
+        sample("n2", "rail0", tx_bytes=530 * MB),
+    )
+    assert prove_road(old, ONE_RAIL).state is RoadState.PROVEN
+
+
+def test_a_counter_read_only_afterwards_did_not_rise() -> None:
+    late = CounterSample(
+        node="n1",
+        interface="rail0",
+        before={"tx_bytes": 0, "rx_bytes": 0},
+        after={"tx_bytes": 530 * MB, "rx_bytes": 0, "symbol_error": 10**6},
+    )
+    assert late.moved("symbol_error") == 0
+    seen = evidence(late, sample("n2", "rail0", tx_bytes=530 * MB))
+    assert prove_road(seen, ONE_RAIL).state is RoadState.PROVEN
+
+
+def test_errors_of_another_interface_are_not_the_rails() -> None:
+    seen = evidence(*RIGHT.samples, sample("n1", "wlan0", rx_errors=9))
+    assert prove_road(seen, ONE_RAIL).state is RoadState.PROVEN
+
+
+def test_drops_are_named_and_are_no_fault() -> None:
+    seen = evidence(
+        sample("n1", "rail0", tx_bytes=530 * MB, rx_dropped=4),
+        sample("n2", "rail0", tx_bytes=530 * MB),
+    )
+    proof = prove_road(seen, ONE_RAIL)
+    assert proof.state is RoadState.PROVEN
+    assert proof.findings == ("rx_dropped of rail0 on n1 rose by 4",)
+
+
+def test_somebody_elses_traffic_is_named() -> None:
+    seen = evidence(
+        sample("n1", "rail0", tx_bytes=5000 * MB), sample("n2", "rail0", tx_bytes=5000 * MB)
+    )
+    proof = prove_road(seen, ONE_RAIL)
+    assert proof.state is RoadState.PROVEN
+    assert "other traffic ran beside it" in proof.findings[0]
+
+
+def test_several_nodes_share_what_their_half_sent() -> None:
+    four = replace(ONE_RAIL, num_ranks=4)
+    nodes = ("n1", "n2", "n3", "n4")
+    half = [sample(node, "rail0", tx_bytes=265 * MB) for node in nodes]
+    assert prove_road(evidence(*half, nodes=nodes), four).state is RoadState.PROVEN
+    half[2] = sample("n3", "rail0", tx_bytes=MB)
+    proof = prove_road(evidence(*half, nodes=nodes), four)
+    assert proof.state is RoadState.WRONG
+    assert "n3 sent 250.0 MB" in proof.reason
+
+
+def test_megabytes_are_decimal() -> None:
+    assert megabytes(1_234_567) == "1.2 MB"
+
+
+BYTES = st.integers(min_value=0, max_value=4 * DUE)
+
+
+@given(BYTES, BYTES, BYTES)
+def test_more_bytes_on_the_wrong_road_never_prove_the_right_one(
+    rail: int, mgmt: int, more: int
+) -> None:
+    def state(elsewhere: int) -> RoadState:
+        seen = evidence(
+            *(
+                each
+                for node in ("n1", "n2")
+                for each in (
+                    sample(node, "rail0", tx_bytes=rail),
+                    sample(node, "mgmt", tx_bytes=elsewhere),
+                )
+            )
+        )
+        return prove_road(seen, ONE_RAIL).state
+
+    assert state(mgmt) is state(mgmt + more)
+
+
+@given(BYTES, BYTES, st.integers(min_value=1, max_value=50))
+def test_more_bytes_everywhere_never_make_a_proven_road_wrong(
+    first: int, second: int, factor: int
+) -> None:
+    if prove_road(_two(first, second), TWO_RAILS).state is RoadState.PROVEN:
+        more = prove_road(_two(first * factor, second * factor), TWO_RAILS)
+        assert more.state is RoadState.PROVEN
+
+
+@given(st.integers(min_value=0, max_value=DUE // 2 - SLACK_BYTES))
+def test_half_the_bytes_never_prove_a_road(rail: int) -> None:
+    seen = evidence(sample("n1", "rail0", tx_bytes=rail), sample("n2", "rail0", tx_bytes=rail))
+    assert prove_road(seen, ONE_RAIL).state is RoadState.WRONG
+
+
+@given(st.integers(min_value=0, max_value=100))
+def test_a_two_rail_number_has_two_rails(percent: int) -> None:
+    total = 540 * MB
+    second = total * percent // 100
+    state = prove_road(_two(total - second, second), TWO_RAILS).state
+    fair = MIN_RAIL_SHARE * 100 <= percent <= 100 - MIN_RAIL_SHARE * 100
+    assert (state is RoadState.PROVEN) == fair
