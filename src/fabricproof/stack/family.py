@@ -296,5 +296,5 @@ _OVERSUBSCRIBED: Mapping[str, Mapping[str, str]] = {
     # hydra binds nothing unless it is told to, and ch4 has no setting that makes a rank yield.
     "mpich": {},
     "mvapich": {},
-    "intelmpi": {"I_MPI_PIN": "off", "I_MPI_THREAD_YIELD": "1"},
+    "intelmpi": {"I_MPI_PIN": "off", "I_MPI_THREAD_YIELD": "3"},
 }

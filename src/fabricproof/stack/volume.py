@@ -97,12 +97,13 @@ def _rounds(suite: str, program: str, segment: Segment) -> int:
     """Return how often the loop body runs for each size.
 
     IMB with ``-iter_policy off`` runs the whole benchmark once unseen before it measures
-    (IMB_init_buffers_iter, src_c/IMB_mem_manager.c), twice in all; IMB-P2P runs a tenth unseen.
+    (IMB_init_buffers_iter, src_c/IMB_mem_manager.c), twice in all; IMB-P2P runs a
+    tenth, at least one, unseen.
     """
     if suite != "imb":
         return segment.iterations + segment.warmups
     if imb_binary(program) == "IMB-P2P":
-        return segment.iterations + segment.iterations // 10
+        return segment.iterations + max(1, segment.iterations // 10)
     return 2 * segment.iterations
 
 
