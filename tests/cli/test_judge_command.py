@@ -1,0 +1,372 @@
+"""``fabricproof judge`` as a stranger calls it: right, half right and wrong."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+REPLAYS = Path(__file__).resolve().parents[1] / "replays"
+PUT = REPLAYS / "gbe_osu_put_bw.out"
+PING = REPLAYS / "gbe_imb_p2p_pingpong.out"
+
+Command = Callable[..., Any]
+
+BW = "# OSU MPI Bandwidth Test v7.2\n# Size      Bandwidth (MB/s)\n"
+
+
+def one_row(folder: Path, value: str, size: int = 4194304) -> Path:
+    file = folder / "one.out"
+    file.write_text(f"{BW}{size:<10}{value:>18}\n")
+    return file
+
+
+# --- what comes out
+
+
+def test_every_quantity_of_the_record_says_where_it_is_from(fabricproof: Command) -> None:
+    record = fabricproof("judge", PUT, PING, "--link", "1GbE", "--json").record
+    assert set(record) == {"verdict", "quantities", "findings"}
+    assert {each["program"] for each in record["quantities"]} == {"osu_put_bw", "PingPong"}
+    assert {each["source"] for each in record["quantities"]} == {str(PUT), str(PING)}
+
+
+def test_the_whole_curve_is_in_the_record(fabricproof: Command) -> None:
+    record = fabricproof("judge", PUT, "--link", "1GbE", "--json").record
+    assert len(record["quantities"]) == 23
+    assert [each["name"] for each in record["quantities"] if each["named"]] == ["bandwidth_4MiB"]
+
+
+def test_the_worst_file_decides(fabricproof: Command) -> None:
+    red = REPLAYS / "40gbe_imb_p2p_pingpong.out"
+    ended = fabricproof("judge", PUT, red, "--link", "1GbE")
+    assert ended.status == 3
+    assert f"{PUT}: osu_put_bw: PASS" in ended.out
+    assert f"{red}: PingPong: INVALID" in ended.out
+
+
+def test_the_order_of_files_does_not_matter(fabricproof: Command) -> None:
+    red = REPLAYS / "40gbe_imb_p2p_pingpong.out"
+    assert fabricproof("judge", red, PUT, "--link", "1GbE").status == 3
+
+
+def test_the_same_table_twice_is_judged_twice(fabricproof: Command) -> None:
+    record = fabricproof("judge", PUT, PUT, "--link", "1GbE", "--json").record
+    assert len(record["quantities"]) == 46
+
+
+def test_several_tables_of_one_file_are_judged_apart(fabricproof: Command, tmp_path: Path) -> None:
+    file = tmp_path / "two.out"
+    file.write_text(PUT.read_text() + PING.read_text())
+    ended = fabricproof("judge", file, "--link", "1GbE")
+    assert ended.status == 0
+    assert f"{file}: osu_put_bw: PASS" in ended.out
+    assert f"{file}: PingPong: PASS" in ended.out
+
+
+def test_standard_input_is_read(fabricproof: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = SimpleNamespace(buffer=io.BytesIO(PUT.read_bytes()))
+    monkeypatch.setattr(sys, "stdin", stream)
+    ended = fabricproof("judge", "-", "--link", "1GbE")
+    assert (ended.status, ended.out.splitlines()[0]) == (0, "-: osu_put_bw: PASS")
+
+
+def test_many_red_rows_are_told_in_a_few_lines(fabricproof: Command) -> None:
+    ended = fabricproof("judge", REPLAYS / "c5n_osu_mbw_mr.out", "--link", "100GbE")
+    assert len(ended.out.splitlines()) < 8
+    assert "INVALID  8 more points of the curve, bandwidth_8KiB to bandwidth_1MiB" in ended.out
+
+
+def test_a_red_row_inside_a_green_curve_is_shown_with_its_reason(
+    fabricproof: Command, tmp_path: Path
+) -> None:
+    file = tmp_path / "dent.out"
+    file.write_text(PUT.read_text().replace("            116.06", "             11.06"))
+    ended = fabricproof("judge", file, "--link", "1GbE")
+    assert ended.status == 1
+    assert "FAIL     bandwidth_64KiB" in ended.out
+    assert "curve law from" in ended.out
+
+
+# --- green only for what was measured
+
+
+def test_without_anything_to_judge_by_it_is_unjudged(fabricproof: Command) -> None:
+    ended = fabricproof("judge", PUT)
+    assert ended.status == 5
+    assert "no reference says what it should be" in ended.out
+
+
+@pytest.mark.parametrize(
+    ("reference", "status"),
+    [
+        ("116 MB/s", 0),
+        ("0.116 GB/s", 0),
+        ("0.93 Gb/s", 0),
+        ("3.4 GB/s", 1),
+        ("bandwidth_4MiB=116 MB/s", 5),
+        ("bandwidth_4194304=200 MB/s", 1),
+    ],
+)
+def test_the_unit_of_a_reference_is_converted(
+    reference: str, status: int, fabricproof: Command
+) -> None:
+    assert fabricproof("judge", PUT, "--reference", reference).status == status
+
+
+def test_a_reference_that_nothing_answers_is_missing(fabricproof: Command) -> None:
+    ended = fabricproof("judge", PUT, "--link", "1GbE", "--reference", "latency=60 us")
+    assert ended.status == 4
+    assert "MISSING  latency" in ended.out
+    ended = fabricproof("judge", PUT, PING, "--link", "1GbE", "--reference", "latency=60 us")
+    assert ended.status == 0
+
+
+def test_a_reference_for_a_size_that_is_not_there_is_missing(fabricproof: Command) -> None:
+    ended = fabricproof("judge", PUT, "--link", "1GbE", "--reference", "bandwidth_8MiB=116 MB/s")
+    assert ended.status == 4
+    assert "MISSING  bandwidth_8MiB" in ended.out
+
+
+def test_a_published_file_answers_references_too(fabricproof: Command) -> None:
+    file = REPLAYS / "qdr_cx3.toml"
+    assert fabricproof("judge", file, "--reference", "3.9 GB/s").status == 0
+    assert fabricproof("judge", file, "--reference", "latency=1 us").status == 4
+
+
+@pytest.mark.parametrize("value", ["0.00", "4001.50", "4040.00"])
+def test_an_impossible_number_is_invalid(value: str, fabricproof: Command, tmp_path: Path) -> None:
+    file = one_row(tmp_path, value)
+    assert fabricproof("judge", file, "--link", "QDR 4x", "--mtu", "4096").status == 3
+
+
+def test_a_failed_validation_is_invalid(fabricproof: Command, tmp_path: Path) -> None:
+    file = tmp_path / "c.out"
+    file.write_text(
+        "# OSU MPI Bandwidth Test v7.2\n"
+        "# Size      Bandwidth (MB/s)        Validation\n"
+        "2097152             3900.00              Pass\n"
+        "4194304             3900.00              Fail\n"
+    )
+    ended = fabricproof("judge", file, "--link", "QDR 4x")
+    assert ended.status == 3
+    assert "data validation failed" in ended.out
+
+
+def test_a_collective_is_never_green_by_itself(fabricproof: Command, tmp_path: Path) -> None:
+    file = tmp_path / "allreduce.out"
+    file.write_text(
+        "# OSU MPI Allreduce Latency Test v7.2\n# Size       Avg Latency(us)\n"
+        "4                       5.00\n8                       5.10\n"
+    )
+    assert fabricproof("judge", file, "--link", "FDR 4x").status == 5
+    both = ("--reference", "latency_4B=6 us", "--reference", "latency_8B=6 us")
+    assert fabricproof("judge", file, "--link", "FDR 4x", *both).status == 0
+
+
+# --- what cannot be judged
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (["none.out"], 66, "none.out: cannot read"),
+        (["."], 66, "cannot read"),
+        (["none.toml"], 66, "none.toml: cannot read"),
+        ([PUT, "--link", "XDR 99x"], 78, "XDR 99x"),
+        ([PUT, "--link", "1GbE", "--pcie", "9.0x8"], 78, "9.0x8"),
+        ([PUT, "--link", "1GbE", "--mtu", "12"], 78, "12"),
+        ([PUT, "--link", "1GbE", "--rails", "0"], 78, "num_rails"),
+        ([PUT, "--link", "1GbE", "--capability", "fast"], 78, "--capability"),
+        ([PUT, "--link", "1GbE", "--capability", "-1 Gb/s"], 78, "capability_mb_s"),
+        ([PUT, "--link", "1GbE", "--flow-limit", "10"], 78, "--flow-limit"),
+        ([PUT, "--link", "1GbE", "--bidirectional"], 78, "counts one direction"),
+        ([PUT, "--mtu", "1500"], 78, "--mtu says nothing without the link"),
+        ([PUT, "--capability", "1 Gb/s"], 78, "--capability says nothing without the link"),
+        ([PUT, "--rail", "rail0"], 78, "--rail says nothing without the site"),
+        ([PUT, "--partition", "p"], 78, "--partition says nothing without the site"),
+        ([PUT, "--reference", "116"], 78, "--reference: not a quantity"),
+        ([PUT, "--reference", "116 furlongs"], 78, "unknown unit"),
+        ([PUT, "--reference", "3,4 GB/s"], 78, "not a quantity"),
+        ([PUT, "--reference", "bandwith=116 MB/s"], 78, "unknown quantity"),
+        ([PUT, "--reference", "latency=116 MB/s"], 78, "does not fit"),
+        ([PUT, "--reference", "0 MB/s"], 78, "must be positive"),
+        ([PUT, "--reference", "1 MB/s", "--reference", "2 MB/s"], 78, "two values for bandwidth"),
+        ([PUT, "--link", "1GbE", "--reference", "3.4 GB/s"], 78, "above the ceiling"),
+        ([PUT, "--link", "1GbE", "--tolerance", "1"], 78, "impossible tolerance"),
+        ([PUT, "--link", "1GbE", "--tolerance", "-0.1"], 78, "impossible tolerance"),
+        ([PUT, "--link", "1GbE", "--tolerance", "nan"], 78, "impossible tolerance"),
+        ([PUT, "--link", "1GbE", "--tolerance", "some"], 2, "not a valid float"),
+        ([PUT, "--site", "nowhere"], 66, "no such site"),
+        ([PUT, "--site", "vcluster", "--partition", "none"], 78, "unknown partition"),
+        ([PUT, "--site", "vcluster", "--fabric", "none"], 78, "unknown fabric"),
+        ([PUT, "--site", "vcluster", "--rail", "none"], 78, "no such rail"),
+        ([PUT, "--site", "vcluster", "--rail", "rail0", "--rail", "rail0"], 78, "a rail twice"),
+        ([], 2, "Missing argument"),
+    ],
+)
+def test_what_cannot_be_judged_ends_with_one_line_and_its_status(
+    arguments: list[object],
+    status: int,
+    words: str,
+    fabricproof: Command,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ended = fabricproof("judge", *arguments)
+    assert ended.status == status
+    assert words in ended.err
+    assert ended.out == ""
+    if status != 2:
+        assert len(ended.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "hello\n",
+        BW,
+        BW + "1  0.5\n",
+        BW + "1                       0.47\n4                       1.90\n",
+        PING.read_text().replace("0.27", "0.2"),
+        "slurmstepd: error: *** STEP 1.0 CANCELLED DUE TO TIME LIMIT ***\n" + PUT.read_text()[:300],
+    ],
+)
+def test_a_damaged_output_is_no_verdict(text: str, fabricproof: Command, tmp_path: Path) -> None:
+    file = tmp_path / "damaged.out"
+    file.write_text(text)
+    ended = fabricproof("judge", file, "--link", "1GbE")
+    assert ended.status == 65
+    assert ended.err.startswith(f"fabricproof: {file}:")
+
+
+def test_one_damaged_file_among_good_ones_is_no_verdict(
+    fabricproof: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "bad.out").write_text("nothing\n")
+    assert fabricproof("judge", PUT, tmp_path / "bad.out", "--link", "1GbE").status == 65
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("document = 3", "wrong or missing 'document'"),
+        ('document = "x"\n[fabric]\nlink = "FDX"', "unknown link"),
+        ('document = "x"\n[[quantities]]\nname = "b"\nvalue = "3"', "not a quantity"),
+    ],
+)
+def test_a_wrong_published_file_is_named(
+    text: str, words: str, fabricproof: Command, tmp_path: Path
+) -> None:
+    file = tmp_path / "numbers.toml"
+    file.write_text(text)
+    ended = fabricproof("judge", file)
+    assert ended.status == 78
+    assert ended.err.startswith(f"fabricproof: {file}: ")
+    assert words in ended.err
+
+
+# --- sites
+
+SITE = {
+    "site.toml": """\
+[site]
+name = "made"
+tolerance = 0.5
+[[partitions]]
+name = "p"
+fabrics = ["eth"]
+stacks = ["s"]
+[[stacks]]
+name = "s"
+family = "openmpi"
+version = "5"
+""",
+    "fabric.toml": """\
+[[fabrics]]
+name = "eth"
+link = "1GbE"
+rails = [{ interface = "r0" }, { interface = "r1" }]
+""",
+    "references.toml": """\
+[[references]]
+quantity = "latency"
+value = "60 us"
+fabric = "eth"
+origin = "measured"
+""",
+}
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    for name, text in SITE.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def test_a_site_gives_fabric_references_and_tolerance(fabricproof: Command, site: Path) -> None:
+    record = fabricproof("judge", PING, "--site", site, "--json").record
+    named = {each["name"]: each for each in record["quantities"] if each["named"]}
+    assert named["latency_0B"]["origin"] == "site (measured)"
+    plateau = named["bandwidth_4MiB"]
+    assert plateau["bounds"]["lower"] == pytest.approx(0.5 * plateau["reference"])
+    assert record["verdict"] == "PASS"
+
+
+def test_a_stated_tolerance_outranks_the_sites(fabricproof: Command, site: Path) -> None:
+    ended = fabricproof("judge", PING, "--site", site, "--tolerance", "0.01")
+    assert ended.status == 1
+
+
+def test_more_rails_raise_what_is_expected(fabricproof: Command, site: Path) -> None:
+    rails = ("--rail", "r0", "--rail", "r1")
+    options = ("--site", site, "--tolerance", "0.1")
+    assert fabricproof("judge", PING, *options, "--rail", "r1").status == 0
+    assert fabricproof("judge", PING, *options, *rails).status == 1
+
+
+def test_a_stated_reference_outranks_the_sites(fabricproof: Command, site: Path) -> None:
+    ended = fabricproof("judge", PING, "--site", site, "--reference", "latency=10 us")
+    assert ended.status == 1
+
+
+def test_a_site_reference_above_the_ceiling_is_refused(fabricproof: Command, site: Path) -> None:
+    text = SITE["references.toml"].replace("latency", "bandwidth").replace("60 us", "1 GB/s")
+    (site / "references.toml").write_text(text)
+    ended = fabricproof("judge", PING, "--site", site)
+    assert ended.status == 78
+    assert "site (measured)" in ended.err
+
+
+# --- the command itself
+
+
+def test_the_help_teaches(fabricproof: Command) -> None:
+    ended = fabricproof("judge", "--help")
+    assert ended.status == 0
+    for words in ("fabricproof judge osu_bw.out --link 'FDR 4x'", "5\n  UNJUDGED", "--reference"):
+        assert words in ended.out
+    assert "\\b" not in ended.out
+
+
+def test_heavy_libraries_stay_out_of_the_way() -> None:
+    code = (
+        "import sys; from fabricproof.cli.main import group\n"
+        f"sys.argv = ['fabricproof']\n"
+        f"try: group.main(['judge', {str(PUT)!r}, '--link', '1GbE'], standalone_mode=False)\n"
+        "except SystemExit as end: assert end.code == 0\n"
+        "print([name for name in ('pydantic', 'rich', 'reframe', 'yaml') if name in sys.modules])\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert ended.stdout.splitlines()[-1] == "[]"
