@@ -7,13 +7,14 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
-from fabricproof.vcluster import cluster, outside, service
+from fabricproof.errors import ExitStatus
+from fabricproof.vcluster import cluster, outside, service, status
 from fabricproof.vcluster.paths import Paths
-from fabricproof.vcluster.plan import Wishes, parse_rate
+from fabricproof.vcluster.plan import Wishes, parse_rate, rate_label
 
 DEFAULT_NAME = "vcluster"
 
@@ -156,6 +157,41 @@ def down(name: str) -> None:
     """Take the cluster down; nothing of it is left."""
     was_there = service.down(name)
     click.echo(f"virtual cluster {name!r} {'is down' if was_there else 'was not up'}")
+
+
+@command.command("status")
+@_name
+@_json
+def show_status(name: str, *, as_json: bool) -> int:
+    """Show nodes, daemons and interfaces; exit status 69 unless all is healthy."""
+    seen = status.observe(name)
+    click.echo(json.dumps(seen, indent=1) if as_json else _status_text(seen))
+    return ExitStatus.PASS if seen["healthy"] else ExitStatus.UNAVAILABLE
+
+
+def _status_text(seen: dict[str, Any]) -> str:
+    marks = {True: "runs", False: "IS DEAD"}
+    lines = [f"virtual cluster {seen['name']!r}: {'healthy' if seen['healthy'] else 'NOT HEALTHY'}"]
+    head = [f"{daemon} {marks[runs]}" for daemon, runs in seen["head"].items()]
+    answers = "answers" if seen["accounting"] else "DOES NOT ANSWER"
+    lines.append(f"head: {', '.join(head)}; accounting {answers}")
+    for node in seen["nodes"]:
+        found = [f"{daemon} {marks[runs]}" for daemon, runs in node["daemons"].items()]
+        lines.append(f"{node['name']} (leaf{node['leaf']}): {node['slurm']}; {', '.join(found)}")
+        lines += [_interface_text(interface) for interface in node["interfaces"]]
+    lines += [f"fault in place: {place}: {text}" for place, text in seen["faults"].items()]
+    return "\n".join(lines)
+
+
+def _interface_text(seen: dict[str, Any]) -> str:
+    rate = seen["planned_rate_bit_s"]
+    received, sent = seen["received"], seen["sent"]
+    trouble = sum(way[kind] for way in (received, sent) for kind in ("errors", "dropped"))
+    return (
+        f"  {seen['name']:<6} {seen['address'] or '-':<14} {seen['state']:<5} MTU {seen['mtu']} "
+        f"{rate_label(rate) if rate else 'unlimited':<9} in {received['bytes']} B "
+        f"out {sent['bytes']} B errors and drops {trouble}"
+    )
 
 
 @command.command("env")

@@ -25,6 +25,8 @@ Report = Callable[[str], None]
 
 SWITCHES = "switches"
 HEAD = "head"
+#: what sinfo calls a node that jobs can run on; a trailing * would mean "does not answer".
+USABLE_STATES = frozenset({"idle", "mixed", "allocated", "completing"})
 _DAEMON_TIMEOUT_S = 30.0
 _NODES_TIMEOUT_S = 40.0
 #: the kernel's own limit (GSO_MAX_SEGS).
@@ -240,7 +242,8 @@ def node_states(paths: Paths) -> dict[str, str]:
     """Return what slurmctld says of each node, as ``idle`` or ``down*``."""
     command = [str(paths.bin / "sinfo"), "--noheader", "--Node", "--format=%N %T"]
     lines = run(command, environment=client_environment(paths)).stdout.splitlines()
-    return dict(line.split(None, 1) for line in lines)
+    pairs = (line.split(None, 1) for line in lines)
+    return {name: text.strip() for name, text in pairs}
 
 
 def wait_for_nodes(paths: Paths, spaces: dict[str, Space], wanted: tuple[Node, ...]) -> None:
@@ -250,10 +253,9 @@ def wait_for_nodes(paths: Paths, spaces: dict[str, Space], wanted: tuple[Node, .
         UnavailableError: a slurmd died, or does not register in time.
     """
     deadline = time.monotonic() + _NODES_TIMEOUT_S
-    usable = {"idle", "mixed", "allocated", "completing"}
     while True:
-        states = {name: text.strip() for name, text in node_states(paths).items()}
-        waiting = [n for n in wanted if states.get(n.name) not in usable]
+        states = node_states(paths)
+        waiting = [n for n in wanted if states.get(n.name) not in USABLE_STATES]
         if not waiting:
             return
         first = waiting[0].name

@@ -1,0 +1,102 @@
+"""What a cluster looks like right now, for people and machines."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from fabricproof.errors import UnavailableError
+from fabricproof.vcluster import cluster, service
+from fabricproof.vcluster.cluster import HEAD
+from fabricproof.vcluster.node import Space
+from fabricproof.vcluster.paths import Paths
+from fabricproof.vcluster.plan import Plan
+from fabricproof.vcluster.run import run
+from fabricproof.vcluster.state import State
+
+
+def observe(name: str) -> dict[str, Any]:
+    """Return the state of a cluster that is up, as plain data.
+
+    ``healthy`` is true only if every daemon runs, every node is usable and accounting answers;
+    faults that were put in on purpose are listed beside it.
+
+    Raises:
+        UnavailableError: the cluster is down.
+    """
+    known, paths = service.running(name), Paths(name)
+    lost = service.lost_daemons(known)
+    states = _slurm_states(paths)
+    nodes = [_node(known, compute.name, states, lost) for compute in known.plan.nodes]
+    accounting = _accounting_answers(paths)
+    usable = all(entry["slurm"] in cluster.USABLE_STATES for entry in nodes)
+    return {
+        "name": name,
+        "healthy": not lost and usable and accounting,
+        "accounting": accounting,
+        "plan": known.plan.as_json(),
+        "faults": known.faults,
+        "head": {daemon: daemon not in lost.get(HEAD, []) for daemon in service.HEAD_DAEMONS},
+        "nodes": nodes,
+        "paths": {
+            "bin": str(paths.bin),
+            "env": str(paths.run / "env.sh"),
+            "slurm_conf": str(paths.slurm_conf),
+            "log": str(paths.log),
+        },
+    }
+
+
+def _slurm_states(paths: Paths) -> dict[str, str]:
+    try:
+        return cluster.node_states(paths)
+    except UnavailableError:
+        return {}
+
+
+def _accounting_answers(paths: Paths) -> bool:
+    command = [str(paths.bin / "sacctmgr"), "--noheader", "--parsable2", "list", "cluster"]
+    try:
+        done = run(command, environment=cluster.client_environment(paths), check=False)
+    except UnavailableError:
+        return False
+    return done.returncode == 0 and done.stdout.startswith(f"{paths.name}|")
+
+
+def _node(
+    known: State, host: str, states: dict[str, str], lost: dict[str, list[str]]
+) -> dict[str, Any]:
+    space, gone = known.spaces[host], lost.get(host, [])
+    alive = space.alive()
+    return {
+        "name": host,
+        "leaf": known.plan.node(host).leaf,
+        "alive": alive,
+        "slurm": states.get(host, "unknown"),
+        "daemons": {daemon: daemon not in gone for daemon in service.NODE_DAEMONS},
+        "interfaces": _interfaces(known.plan, space) if alive else [],
+    }
+
+
+def _interfaces(plan: Plan, space: Space) -> list[dict[str, Any]]:
+    """Return each interface's state, MTU, rate and counters, as the node's kernel tells them."""
+    inside = space.enter(only_network=True)
+    links = json.loads(run([*inside, "ip", "-json", "-statistics", "-4", "address"]).stdout)
+    rates = {f"rail{rail}": rate for rail, rate in enumerate(plan.rail_rates_bit_s)}
+    return [
+        {
+            "name": link["ifname"],
+            "address": next((entry["local"] for entry in link["addr_info"]), None),
+            "state": link["operstate"],
+            "mtu": link["mtu"],
+            "planned_rate_bit_s": rates.get(link["ifname"]),
+            "received": _counters(link["stats64"]["rx"]),
+            "sent": _counters(link["stats64"]["tx"]),
+        }
+        for link in links
+        if link["ifname"] != "lo"
+    ]
+
+
+def _counters(raw: dict[str, int]) -> dict[str, int]:
+    return {key: raw[key] for key in ("bytes", "packets", "errors", "dropped")}

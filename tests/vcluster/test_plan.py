@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import ipaddress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fabricproof.errors import ConfigError
+from fabricproof.vcluster.plan import (
+    HEAD_ADDRESS,
+    MAX_NODES,
+    MAX_RAILS,
+    Plan,
+    Wishes,
+    make_plan,
+    parse_rate,
+    rate_label,
+    render_hosts,
+    unmet,
+)
+
+_BENCHMARKING = ipaddress.ip_network("198.18.0.0/15")
+
+
+@pytest.mark.parametrize(
+    ("text", "bit_s"),
+    [("400mbit", 400_000_000), ("1gbit", 10**9), ("2.5Gbit", 2_500_000_000), ("1500kbit", 1500000)],
+)
+def test_rates_are_read_as_tc_writes_them(text: str, bit_s: int) -> None:
+    assert parse_rate(text) == bit_s
+
+
+@pytest.mark.parametrize("text", ["400", "400MB", "mbit", "-1mbit", "0mbit", "1tbit", "101gbit"])
+def test_what_is_not_a_rate_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(ConfigError, match="400mbit"):
+        parse_rate(text)
+
+
+@given(st.integers(min_value=10**6, max_value=10**11))
+def test_a_rate_survives_its_label(bit_s: int) -> None:
+    label = rate_label(bit_s)
+    assert label.endswith("bit")
+    if bit_s % 1000 == 0:
+        assert parse_rate(label) == bit_s
+
+
+@given(
+    nodes=st.integers(min_value=2, max_value=MAX_NODES),
+    rails=st.integers(min_value=1, max_value=MAX_RAILS),
+)
+def test_addresses_are_distinct_and_in_the_benchmarking_block(nodes: int, rails: int) -> None:
+    plan = make_plan("x", Wishes(nodes=nodes, rails=rails), 8000)
+    addresses = [HEAD_ADDRESS, *(node.management_address for node in plan.nodes)]
+    addresses += [node.rail_address(rail) for node in plan.nodes for rail in plan.rails]
+    assert len(set(addresses)) == 1 + nodes * (1 + rails)
+    assert all(ipaddress.ip_address(address) in _BENCHMARKING for address in addresses)
+
+
+@given(nodes=st.integers(min_value=2, max_value=MAX_NODES))
+def test_both_leaves_have_nodes_and_each_node_one_leaf(nodes: int) -> None:
+    leaves = [node.leaf for node in make_plan("x", Wishes(nodes=nodes), 8000).nodes]
+    assert leaves == sorted(leaves)
+    assert set(leaves) == {1, 2}
+
+
+def test_interface_names_fit_the_kernel() -> None:
+    plan = make_plan("x", Wishes(nodes=MAX_NODES, rails=MAX_RAILS), 8000)
+    names = [node.rail_port(rail) for node in plan.nodes for rail in plan.rails]
+    names += [node.management_port() for node in plan.nodes]
+    assert len(set(names)) == len(names)
+    assert max(len(name) for name in names) <= 15
+
+
+@pytest.mark.parametrize(
+    "wishes",
+    [
+        Wishes(nodes=1),
+        Wishes(nodes=MAX_NODES + 1),
+        Wishes(rails=MAX_RAILS + 1),
+        Wishes(mtu=100),
+        Wishes(mtu=65000),
+        Wishes(cpus=5000),
+        Wishes(rails=2, rail_rates_bit_s={2: 10**8}),
+        Wishes(shares=("/tmp",)),
+        Wishes(shares=("/",)),
+        Wishes(shares=("relative/folder",)),
+        Wishes(shares=("/dev",)),
+    ],
+)
+def test_wishes_out_of_range_are_refused(wishes: Wishes) -> None:
+    with pytest.raises(ConfigError, match="expected"):
+        make_plan("x", wishes, 8000)
+
+
+@pytest.mark.parametrize("name", ["", "Upper", "1st", "a" * 25, "../etc", "with space", "a/b"])
+def test_names_that_could_leave_the_run_folder_are_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match="name"):
+        make_plan(name, Wishes(), 8000)
+
+
+def test_a_folder_below_a_private_one_can_be_shared() -> None:
+    assert make_plan("x", Wishes(shares=("/tmp/clone",)), 8000).shares == ("/tmp/clone",)
+
+
+def test_a_plan_survives_its_state_file(plan: Plan) -> None:
+    assert Plan.from_json(plan.as_json()) == plan
+
+
+@pytest.mark.parametrize(
+    ("wishes", "difference"),
+    [
+        (Wishes(), None),
+        (Wishes(nodes=3, rails=2), None),
+        (Wishes(rate_bit_s=400_000_000, rail_rates_bit_s={1: 200_000_000}), None),
+        (Wishes(rate_bit_s=400_000_000), "rate 400mbit"),
+        (Wishes(rail_rates_bit_s={1: 10**8}), "rail 1 at 100mbit"),
+        (Wishes(rail_rates_bit_s={5: 10**8}), "rail 5 at 100mbit"),
+        (Wishes(nodes=4), "nodes 4"),
+        (Wishes(mtu=9000), "MTU 9000"),
+        (Wishes(flow_limit_bit_s=10**8), "flow limit in bit/s 100000000"),
+    ],
+)
+def test_only_wishes_that_were_made_can_be_unmet(
+    plan: Plan, wishes: Wishes, difference: str | None
+) -> None:
+    assert unmet(plan, wishes) == difference
+
+
+def test_unknown_nodes_and_rails_are_named_with_the_known_ones(plan: Plan) -> None:
+    with pytest.raises(ConfigError, match="vc1 to vc3"):
+        plan.node("vc4")
+    with pytest.raises(ConfigError, match="rail0, rail1"):
+        plan.rail("eth0")
+
+
+def test_hosts_names_every_node_and_rail(plan: Plan) -> None:
+    lines = render_hosts(plan).splitlines()
+    assert "198.18.0.13 vc3" in lines
+    assert "198.19.1.12 vc2-rail1" in lines
+    assert len(lines) == 2 + 3 * 3

@@ -1,0 +1,88 @@
+"""Files and command lists, against golden copies in tests/vcluster/golden.
+
+After a change that is meant: FABRICPROOF_REWRITE_GOLDEN=1 pytest tests/vcluster/test_texts.py,
+then read the difference.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from fabricproof.vcluster import network, outside, slurm_conf
+from fabricproof.vcluster.node import Space
+from fabricproof.vcluster.paths import Paths
+from fabricproof.vcluster.plan import Plan, render_hosts
+from fabricproof.vcluster.processes import Process, process
+
+_GOLDEN = Path(__file__).parent / "golden"
+_PATHS = Paths("tiny")
+
+
+def _head(pid: int = 4242, start: int = 777) -> Space:
+    init = Process(pid=pid, start=start)
+    return Space(name="head", init=init, net="net:[1]", pid_space="pid:[2]")
+
+
+def _texts(plan: Plan) -> dict[str, str]:
+    node = plan.nodes[2]
+    return {
+        "slurm.conf": slurm_conf.render_slurm_conf(plan, _PATHS),
+        "topology.conf": slurm_conf.render_topology_conf(plan),
+        "slurmdbd.conf": slurm_conf.render_slurmdbd_conf(_PATHS),
+        "hosts": render_hosts(plan),
+        "env.sh": outside.render_environment(_PATHS),
+        "sbatch": outside.render_wrapper("/usr/bin/sbatch", _PATHS, _head()),
+        "switches.ip": "\n".join(network.switch_commands(plan)) + "\n",
+        "node.ip": "\n".join(
+            network.node_cable_commands(plan, node, 99) + network.node_interface_commands(plan, node)
+        )
+        + "\n",
+    }
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["slurm.conf", "topology.conf", "slurmdbd.conf", "hosts", "env.sh", "sbatch", "switches.ip", "node.ip"],
+)
+def test_text_is_as_reviewed(plan: Plan, name: str) -> None:
+    text, golden = _texts(plan)[name], _GOLDEN / name
+    if os.environ.get("FABRICPROOF_REWRITE_GOLDEN"):
+        golden.write_text(text)
+    assert text == golden.read_text()
+
+
+@pytest.mark.parametrize(
+    ("version", "plugin"), [((22, 5), "cgroup/v1"), ((23, 11), "cgroup/v1"), ((24, 5), "disabled")]
+)
+def test_cgroups_are_not_used_whatever_the_release(version: tuple[int, int], plugin: str) -> None:
+    assert slurm_conf.render_cgroup_conf(version) == f"CgroupPlugin={plugin}\n"
+
+
+def _run_wrapper(tmp_path: Path, head: Space) -> subprocess.CompletedProcess[str]:
+    script = tmp_path / "wrapper"
+    script.write_text(outside.render_wrapper("/bin/true", _PATHS, head))
+    command = ["sh", str(script)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+
+
+def test_a_wrapper_of_a_dead_cluster_says_so(tmp_path: Path) -> None:
+    done = _run_wrapper(tmp_path, _head(pid=2**22 + 5))
+    assert done.returncode == 69
+    assert "vcluster up" in done.stderr
+
+
+def test_a_wrapper_does_not_take_another_process_for_the_head(tmp_path: Path) -> None:
+    own = process(os.getpid())
+    assert own is not None
+    done = _run_wrapper(tmp_path, _head(pid=own.pid, start=own.start + 1))
+    assert done.returncode == 69
+
+
+def test_no_socket_path_is_too_long_for_the_kernel() -> None:
+    paths = Paths("a" * 24)
+    assert len(str(paths.munge_socket)) < 108
+    assert len(str(paths.mysql_socket)) < 108
