@@ -205,6 +205,8 @@ def run_reframe(
             on_line(line.rstrip("\n"))
         process.wait()
         raise
+    finally:
+        process.stdout.close()
     return process.wait()
 
 

@@ -1,0 +1,319 @@
+"""What ReFrame lets pass, and the guard against each: with the guard it is red, without it green.
+
+The tests called ``..._by_itself`` pin ReFrame's own behaviour, so that a bump which changes it is
+seen; where one fails after a bump, a guard may have become needless, never wrong.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from reframe_sessions import HouseRun, StockRun
+
+from fabricproof.errors import ConfigError, UnitError
+from fabricproof.records import read_records
+from fabricproof.reference import Reference, at_least, reframe_tuple
+from fabricproof.site import load_site
+
+SITE = Path(__file__).parent / "site"
+
+#: each of them measured nothing, or something else
+PASSED_BY_ITSELF = (
+    "PerformanceRaises",
+    "WithoutReference",
+    "MisspeltReference",
+    "OtherUnit",
+    "Infinite",
+    "CrashesAfterItsText",
+    "CrashesInAQueueWithoutAccounting",
+    "OneSizeOfACutTable",
+    "PrefixOfAnotherSize",
+)
+
+
+@pytest.mark.parametrize("check", PASSED_BY_ITSELF)
+def test_reframe_by_itself_passes_it(stock: StockRun, check: str) -> None:
+    assert stock.cases[check]["result"] == "pass"
+
+
+def test_reframe_by_itself_ends_with_zero_after_all_of_this(stock: StockRun) -> None:
+    assert stock.status == 0
+    assert "[  PASSED  ] Ran 12/12 test case(s) from 12 check(s) (0 failure(s)" in stock.out
+
+
+def test_the_house_is_green_where_nothing_is_wrong(house: HouseRun) -> None:
+    leg = house.leg("Well")
+    assert leg["verdict"] == "PASS"
+    assert len(leg["quantities"]) == 16
+    assert {each["verdict"] for each in leg["quantities"]} == {"PASS"}
+    assert house.case("Well")["result"] == "pass"
+
+
+# A performance function raises.
+
+
+def test_a_raising_performance_function_fails_the_check(house: HouseRun) -> None:
+    case = house.case("PerformanceRaises")
+    assert case["result"] == "fail"
+    assert "MISSING broken: its performance function gave no value" in case["fail_reason"]
+    assert house.leg("PerformanceRaises")["verdict"] == "UNJUDGED"
+
+
+def test_reframe_by_itself_has_no_value_of_a_raising_performance_function(stock: StockRun) -> None:
+    assert stock.cases["PerformanceRaises"]["perfvalues"] == {}
+
+
+# No reference, or one under another name.
+
+
+def test_a_performance_variable_without_reference_fails_the_check(house: HouseRun) -> None:
+    case = house.case("PerformanceWithoutReference")
+    assert case["result"] == "fail"
+    assert "no reference value found" in case["fail_reason"]
+    assert house.leg("PerformanceWithoutReference")["verdict"] == "UNJUDGED"
+
+
+def test_a_misspelt_quantity_in_the_references_is_refused(tmp_path: Path) -> None:
+    _copy_site(tmp_path, references=_reference("bandwith", "1.1 GB/s"))
+    with pytest.raises(ConfigError, match=r"references\.toml:2.*quantity"):
+        load_site(str(tmp_path))
+
+
+# The reference in another unit than the value.
+
+
+def test_a_reference_in_another_unit_is_converted(house: HouseRun) -> None:
+    values = house.case("Well")["perfvalues"]["traps:node:lo.bandwidth_32KiB"]
+    assert values[0] == 1100.0
+    assert values[1] == pytest.approx(1100.0)
+    assert values[4] == "MB/s"
+
+
+def test_a_reference_of_another_kind_is_refused() -> None:
+    with pytest.raises(UnitError, match="cannot convert bandwidth to time"):
+        reframe_tuple(at_least(1.0, unit="MB/s", origin="test"), hard_upper=None, unit="us")
+
+
+def test_bounds_survive_the_way_to_reframe() -> None:
+    reference = Reference(
+        value=24.0, lower=21.6, upper=None, unit="GB/s", tolerance=0.1, origin="test"
+    )
+    value, lower, upper, unit = reframe_tuple(reference, hard_upper=25.0, unit="MB/s")
+    assert (value, unit) == (24000.0, "MB/s")
+    assert lower == pytest.approx(-0.1)
+    assert upper == pytest.approx(1 / 24)
+
+
+def test_reframe_by_itself_compares_the_bare_numbers(stock: StockRun) -> None:
+    assert "reference unit ('stock:node:bandwidth')" in stock.out
+    value, reference, *_ = stock.cases["OtherUnit"]["perfvalues"]["stock:node:bandwidth"]
+    assert (value, reference) == (2400.0, 24)
+
+
+# Infinity.
+
+
+def test_infinity_is_no_measurement(house: HouseRun) -> None:
+    leg = house.leg("Infinite")
+    assert leg["verdict"] == "MISSING"
+    assert "damaged row" in leg["reason"]
+    assert house.case("Infinite")["result"] == "fail"
+
+
+# The program fails, its text matches.
+
+
+def test_a_crash_after_the_whole_table_is_missing(house: HouseRun) -> None:
+    leg = house.leg("CrashesAfterItsTable")
+    assert leg["verdict"] == "MISSING"
+    assert "exit status 3" in leg["reason"]
+    assert house.case("CrashesAfterItsTable")["result"] == "fail"
+
+
+def test_the_job_script_traps_errors_whatever_the_environment_says(house: HouseRun) -> None:
+    (script,) = house.project.glob("work/output/**/Well_*/rfm_job.sh")
+    assert "trap _onerror ERR" in script.read_text()
+
+
+def test_reframe_by_itself_knows_no_exit_code_without_accounting(stock: StockRun) -> None:
+    case = stock.cases["CrashesInAQueueWithoutAccounting"]
+    assert case["seen_exit_code"] == "None"
+    assert case["scheduler"] == "squeue"
+
+
+# A check that is not there.
+
+
+def test_a_check_file_that_cannot_be_imported_is_missing(house: HouseRun) -> None:
+    assert house.leg("CannotLoad")["verdict"] == "MISSING"
+    said = [leg["reason"] for leg in house.legs("check file")]
+    assert any("cannot_load.py" in each and "no_such_module_anywhere" in each for each in said)
+    assert house.status != 0
+
+
+def test_reframe_by_itself_goes_on_without_the_file(stock: StockRun) -> None:
+    assert "WARNING: skipping test file" in stock.out
+    assert "CannotLoad" not in stock.cases
+
+
+def test_a_second_check_of_the_same_name_is_missing(house: HouseRun) -> None:
+    said = [leg for leg in house.legs("check file") if "is already defined in" in leg["reason"]]
+    assert [leg["verdict"] for leg in said] == ["MISSING"]
+    assert house.leg("Namesake")["verdict"] == "PASS"
+
+
+def test_reframe_by_itself_runs_one_of_two_namesakes(stock: StockRun) -> None:
+    assert "test 'Namesake' from" in stock.out
+    assert stock.cases["Namesake"]["result"] == "pass"
+
+
+def test_a_due_check_that_no_partition_fits_is_missing(house: HouseRun) -> None:
+    leg = house.leg("Elsewhere")
+    assert leg["verdict"] == "MISSING"
+    assert "on the roll" in leg["reason"]
+
+
+def test_reframe_by_itself_is_silent_of_what_no_partition_fits(stock: StockRun) -> None:
+    assert "Elsewhere" not in stock.cases
+    assert "Elsewhere" not in stock.out
+
+
+def test_a_skip_without_a_reason_is_missing(house: HouseRun) -> None:
+    assert house.leg("SkipsWithoutReason")["verdict"] == "MISSING"
+
+
+# The perflog.
+
+
+def test_the_perflog_keeps_its_name_and_columns_when_quantities_change(
+    house: HouseRun, house_again: HouseRun
+) -> None:
+    folder = house_again.project / "perflogs" / "traps" / "node"
+    assert [path.name for path in folder.glob("Columns*")] == ["Columns.log"]
+    header, *rows = (folder / "Columns.log").read_text().splitlines()
+    columns = header.split("|")
+    assert {len(row.split("|")) for row in rows} == {len(columns)}
+    assert {"one", "two"} <= {row.split("|")[columns.index("perf_var")] for row in rows}
+
+
+def test_reframe_by_itself_renames_the_perflog_when_quantities_change(
+    stock_again: StockRun,
+) -> None:
+    logs = {path.name for path in stock_again.folder.glob("perflogs/**/Columns.log*")}
+    assert logs == {"Columns.log", "Columns.log.h0"}
+
+
+def test_each_quantity_has_its_own_verdict_in_our_records(house: HouseRun) -> None:
+    records = [
+        each
+        for each in read_records(house.project / "perflogs" / "traps" / "node" / "records.jsonl")
+        if each["check"] == "Slow" and each["kind"] == "quantity" and each["counts"]
+    ]
+    verdicts = {each["quantity_name"]: each["quantity_verdict"] for each in records}
+    assert verdicts["bandwidth_8KiB"] == "PASS"
+    assert verdicts["bandwidth_32KiB"] == "FAIL"
+
+
+def test_reframes_perflog_has_one_result_for_all_quantities(house: HouseRun) -> None:
+    path = house.project / "perflogs" / "traps" / "node" / "Slow.log"
+    header, *rows = path.read_text().splitlines()
+    column = header.split("|").index("result")
+    assert len(rows) == 16
+    assert {row.split("|")[column] for row in rows} == {"fail"}
+
+
+# What the site does not have.
+
+
+def test_what_the_site_does_not_have_is_skipped_with_its_reason(house: HouseRun) -> None:
+    absent = [leg for leg in house.record["legs"] if leg["fabric"] == "no-infiniband"]
+    assert absent
+    assert {leg["verdict"] for leg in absent} == {"SKIPPED"}
+    assert {leg["reason"] for leg in absent} == {"this site has no infiniband fabric"}
+
+
+# Parts of a table.
+
+
+def test_a_table_without_its_last_sizes_is_missing(house: HouseRun) -> None:
+    leg = house.leg("Truncated")
+    assert leg["verdict"] == "MISSING"
+    assert "1B to 32KiB (16) were asked for, got 1B to 16KiB (15)" in leg["reason"]
+
+
+# Retries and second looks.
+
+
+def test_a_retry_of_reframe_does_not_hide_what_failed_first(house_again: HouseRun) -> None:
+    verdicts = [leg["verdict"] for leg in house_again.legs("FailsAtFirst")]
+    assert sorted(set(verdicts) - {"SKIPPED"}) == ["FAIL", "PASS"]
+    assert house_again.status == 1
+
+
+def test_reframe_by_itself_passes_what_a_retry_passes(stock: StockRun) -> None:
+    assert "FailsAtFirst @stock:node+plain was retried 1 time(s) and  passed" in stock.out
+
+
+def test_a_second_look_in_the_same_job_clears_and_says_so(house: HouseRun) -> None:
+    leg = house.leg("SlowOnce")
+    assert leg["verdict"] == "PASS"
+    assert any("second look" in finding for finding in leg["findings"])
+    records = [
+        each
+        for each in read_records(house.project / "perflogs" / "traps" / "node" / "records.jsonl")
+        if each["check"] == "SlowOnce" and each["kind"] == "quantity"
+    ]
+    assert {(each["attempt"], each["counts"]) for each in records} == {(1, False), (2, True)}
+    first = [each["quantity_value"] for each in records if each["attempt"] == 1]
+    assert set(first) == {500.0}
+
+
+# Messages.
+
+
+def test_red_names_the_quantity_that_failed(house: HouseRun) -> None:
+    leg = house.leg("Slow")
+    assert leg["verdict"] == "FAIL"
+    assert leg["reason"].startswith("bandwidth_32KiB")
+    assert "45.5% of 1100 MB/s" in leg["reason"]
+
+
+def test_what_no_fabric_can_carry_is_invalid(house: HouseRun) -> None:
+    leg = house.leg("Fast")
+    assert leg["verdict"] == "INVALID"
+    assert "of the ceiling" in leg["reason"]
+
+
+def test_the_worst_verdict_is_the_exit_status(house: HouseRun) -> None:
+    assert house.record["verdict"] == "INVALID"
+    assert house.status == 3
+
+
+def test_every_case_that_reframe_ran_is_in_the_result(house: HouseRun) -> None:
+    cases = {
+        case["name"].split(" ")[0]
+        for report in house.reports
+        for run in report["runs"]
+        for case in run["testcases"]
+    }
+    assert cases <= {leg["check"] for leg in house.record["legs"]}
+
+
+def test_json_of_a_run_is_plain_json(house: HouseRun) -> None:
+    text = json.dumps(house.record, allow_nan=False)
+    assert json.loads(text) == house.record
+
+
+def _reference(quantity: str, value: str) -> str:
+    return (
+        f'[[references]]\nquantity = "{quantity}"\nvalue = "{value}"\n'
+        'fabric = "eth0"\norigin = "test"\n'
+    )
+
+
+def _copy_site(folder: Path, *, references: str) -> None:
+    for name in ("site.toml", "fabric.toml"):
+        (folder / name).write_text((SITE / name).read_text())
+    (folder / "references.toml").write_text(references)
