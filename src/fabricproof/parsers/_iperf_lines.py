@@ -90,10 +90,11 @@ def _interval(match: re.Match[str], index: int) -> Interval:
 
 
 def _reports_error(line: str) -> bool:
-    return not line.lstrip().startswith("$") and (death(line) or _FAILED.search(line) is not None)
+    head = line[:2000]
+    return not head.lstrip().startswith("$") and (death(head) or _FAILED.search(head) is not None)
 
 
 def asked_streams(section: Section) -> int | None:
     """Return the number of streams after ``-P`` on a command line in the text, or None."""
-    matches = (_COMMAND.search(line) for line in section.lines)
+    matches = (_COMMAND.search(line[:2000]) for line in section.lines)
     return next((int(match[1]) for match in matches if match), None)

@@ -18,7 +18,9 @@ _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
 #: Prefixes of launchers: Open MPI ``--tag-output`` (``[1,0]<stdout>:``; 5.x adds a blank and may
 #: add host and process before it), ``srun --label`` (``0: ``), Hydra ``-prepend-rank``
 #: (``[0] ``).  The last must not eat iperf3's ``[100]   0.00-1.00``.
-_TAG = re.compile(r"^(?:\[[^\]\n]*\])?\[?[\w,.:\-]*\]?<std(?:out|err|diag)>: ?", re.MULTILINE)
+_TAG = re.compile(
+    r"^(?:\[[^\]\n]{0,80}\])?\[?[\w,.:\-]{0,120}\]?<std(?:out|err|diag)>: ?", re.MULTILINE
+)
 _LABEL = re.compile(r"^ *\d+: ", re.MULTILINE)
 _RANK = re.compile(r"^\[\d+\] (?! *\d+\.\d+ ?-)", re.MULTILINE)
 

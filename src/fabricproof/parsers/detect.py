@@ -28,22 +28,31 @@ _START = re.compile(
     r"(?P<osu>OSU [A-Z]|MPI [\w -]*Test[ \t]*$|Number of (?:Sender threads|forked processes in s)"
     r"|Size[ \t]{2,}|Size \[B\]|(?:Avg Latency|Overall)\(us\))"
     r"|(?P<imb>Intel ?\(R\) MPI Benchmark|List of Benchmarks|Benchmarking |bytes[ \t]+#rep)"
-    r"|(?P<iperf3>iperf 3\.|Connecting to host |(?<![^\n])\{|\$ iperf3 .*-c |iperf3: (?:error|interrupt))"
+    r"|(?P<iperf3>iperf 3\.|Connecting to host |(?<![^\n])\{|\$ iperf3 .*-c "
+    r"|iperf3: (?:error|interrupt))"
     r"|(?P<iperf>Client connecting to |Server listening on |\$ iperf .*-c )"
     r"|(?P<any_iperf>\[ ID\] Interval|\[(?:SUM| *\d+)\] +\d+\.\d+ ?- *\d)"
     r")",
     re.MULTILINE,
 )
 
-#: An OSU section that has come to its numbers.
-_HEADED = re.compile(
-    r"^[ \t#]*(?:Size\b|Avg Latency\(us\)|Overall\(us\)|nprocs:|This is a test|Uni-dir)",
-    re.MULTILINE,
-)
-
 _IPERF_BEGUN = re.compile(
     r"^[ \t]*(?:C(?:onnecting to|lient connecting)|\{)|bits/sec", re.MULTILINE
 )
+
+#: What an open section must hold before another of the same tool may begin.  osu_latency_mt prints
+#: thread counts above its title and osu_mbw_mr 7.2 its title twice, so a title alone is no end; a
+#: table of IMB belongs to the open run until that has ended; command and version lines of iperf
+#: stand above its first words.
+_FULL = {
+    "osu": re.compile(
+        r"^[ \t#]*(?:Size\b|Avg Latency\(us\)|Overall\(us\)|nprocs:|This is a test|Uni-dir)",
+        re.MULTILINE,
+    ),
+    "imb": re.compile(r"^[ \t]*# All processes entering MPI_Finalize", re.MULTILINE),
+    "iperf": _IPERF_BEGUN,
+    "iperf3": _IPERF_BEGUN,
+}
 
 #: Words that iperf3 alone prints near the head of its tables.
 _IPERF3 = re.compile(r"Retr\b|Bitrate|\bsender\b|\breceiver\b")
@@ -102,35 +111,41 @@ def _sections(text: str, source: str) -> Iterator[tuple[str, Section]]:
 
 def _starts(text: str) -> Iterator[tuple[str, int]]:
     """Yield the tool and the offset of each line that begins a section."""
-    current, opened = "", 0
+    current, full, seen = "", False, 0
     for match in _START.finditer(text):
-        tool = match.lastgroup or ""
-        word = match[tool]
-        if tool == "any_iperf":
-            # A bare line of either tool belongs to the open section, else its words tell.
-            if current in {"iperf", "iperf3"}:
-                continue
-            tool = "iperf3" if _IPERF3.search(text, match.start(), match.end() + 400) else "iperf"
-        if tool == current and not _begins_again(tool, text[opened : match.start()], word):
+        tool = _tool(text, match, current)
+        full = full or _is_full(current, text, seen, match.start())
+        seen = match.start()
+        word = match[match.lastgroup or 0]
+        if tool == current and not ((full and _can_begin(tool, word)) or word.startswith("Intel")):
             continue
-        current, opened = tool, match.start()
-        yield tool, opened
+        current, full = tool, False
+        yield tool, match.start()
 
 
-def _begins_again(tool: str, before: str, word: str) -> bool:
-    """Tell whether a section of a tool ends where ``word`` begins a line of the same tool.
+def _tool(text: str, match: re.Match[str], current: str) -> str:
+    """Return the tool that a beginning belongs to; ``current`` is that of the open section."""
+    tool = match.lastgroup or ""
+    if tool != "any_iperf":
+        return tool
+    # A bare line of either tool belongs to the open section, else its words tell.
+    if current in {"iperf", "iperf3"}:
+        return current
+    return "iperf3" if _IPERF3.search(text, match.start(), match.end() + 400) else "iperf"
 
-    Args:
-        tool: the tool.
-        before: what the open section holds so far.
-        word: how the line begins.
-    """
-    if tool == "imb":
-        return word.startswith("Intel")
-    if tool == "osu":
-        # osu_latency_mt prints thread counts above its title; osu_mbw_mr 7.2 its title twice.
-        return word.startswith(("OSU", "MPI", "Number")) and _HEADED.search(before) is not None
-    # Interval headers and version lines belong to the open run, and so does a command line above
-    # the client's first words; a run that has begun, or has its numbers, ends at the next.
-    begun = _IPERF_BEGUN.search(before) is not None
-    return begun and word.startswith(("$", "{", "C", "iperf 3", "Server"))
+
+def _is_full(tool: str, text: str, start: int, end: int) -> bool:
+    """Tell whether what stands between two offsets lets another section of ``tool`` begin."""
+    pattern = _FULL.get(tool)
+    return pattern is not None and pattern.search(text, start, end) is not None
+
+
+def _can_begin(tool: str, word: str) -> bool:
+    """Tell whether ``word`` begins a section, where one of the same tool is open and full."""
+    words = {
+        "osu": ("OSU", "MPI", "Number"),
+        "imb": ("Intel", "Benchmarking"),
+        "iperf": ("$", "Client", "Server"),
+        "iperf3": ("$", "{", "Connecting", "iperf 3", "Server"),
+    }
+    return word.startswith(words[tool])
