@@ -27,6 +27,14 @@ SUBCOMMANDS: dict[str, tuple[str, str]] = {
 }
 
 
+def _unescape(command: click.Command) -> None:
+    r"""Turn the two characters ``\b`` of a raw docstring into click's mark against rewrapping."""
+    command.help = command.help and command.help.replace("\\b\n", "\b\n")
+    if isinstance(command, click.Group):
+        for inner in command.commands.values():
+            _unescape(inner)
+
+
 class LazyGroup(click.Group):
     """A click group that imports a subcommand's module when it is called."""
 
@@ -41,6 +49,7 @@ class LazyGroup(click.Group):
             return None
         module = importlib.import_module(entry[0])
         command: click.Command = getattr(module, cmd_name, None) or module.command
+        _unescape(command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
@@ -67,6 +76,13 @@ def _leave(message: str, status: ExitStatus) -> NoReturn:
     sys.exit(int(status))
 
 
+def _leave_with_bug() -> NoReturn:
+    import traceback  # noqa: PLC0415 - needed here only
+
+    traceback.print_exc()
+    _leave("this is a bug in fabricproof; the lines above say where", ExitStatus.SOFTWARE)
+
+
 def main() -> NoReturn:
     """Run the command line; every way out has a documented status."""
     try:
@@ -85,6 +101,9 @@ def main() -> NoReturn:
         sys.exit(int(ExitStatus.IO))
     except OSError as error:
         if error.errno not in {errno.ENOSPC, errno.EROFS, errno.EDQUOT, errno.EIO}:
-            raise
-        _leave(f"{error.filename}: cannot write: {error.strerror}", ExitStatus.IO)
+            _leave_with_bug()
+        _leave(f"{error.filename or 'output'}: cannot write: {error.strerror}", ExitStatus.IO)
+    except Exception:
+        # Python's own status for this is 1, which would say FAIL: a bug is no verdict.
+        _leave_with_bug()
     sys.exit(status if isinstance(status, int) else 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 from fabricproof.errors import ConfigError, FabricproofError, InputMissingError
 from fabricproof.fabric import Fabric, find_link, find_slot
 from fabricproof.reference import Reference, from_text
+from fabricproof.site.complaint import Lines, first_complaint
 from fabricproof.site.locate import line_of, positions
 from fabricproof.site.schema import (
     FabricFile,
@@ -122,7 +124,7 @@ def build_fabric(spec: FabricSpec, rails: tuple[str, ...]) -> Fabric:
             got=repr(unknown[0]),
         )
     if len(set(rails)) != len(rails):
-        raise ConfigError(f"fabric {spec.name!r}: a rail twice", expected="each rail once")
+        raise ConfigError("a rail twice", expected=f"each rail of {spec.name!r} once")
     chosen = [by_name[name] for name in rails] or [spec.rails[0]]
     if spec.link is None:
         raise ConfigError(
@@ -130,13 +132,15 @@ def build_fabric(spec: FabricSpec, rails: tuple[str, ...]) -> Fabric:
         )
     link = min((find_link(rail.link or spec.link) for rail in chosen), key=_rate)
     slots = [find_slot(text) for rail in chosen if (text := rail.pcie or spec.pcie)]
-    payloads = [each for rail in chosen if (each := rail.max_payload_bytes)]
+    payloads = [
+        each for rail in chosen if (each := rail.max_payload_bytes or spec.max_payload_bytes)
+    ]
     return Fabric(
         link=link,
         protocol=spec.protocol,
         mtu=spec.mtu,
         slot=min(slots, key=lambda slot: slot.raw_mb_s) if slots else None,
-        max_payload_bytes=min(payloads) if payloads else spec.max_payload_bytes,
+        max_payload_bytes=min(payloads) if payloads else None,
         num_rails=len(chosen),
         rails_share_slot=spec.rails_share_slot,
         flow_limit_gbit_s=spec.flow_limit_gbit_s,
@@ -203,10 +207,7 @@ def load_site(name_or_folder: str) -> Site:
     return site
 
 
-_Lines = dict[tuple[str | int, ...], int]
-
-
-def _load(path: Path, model: type[_File]) -> tuple[_File, _Lines]:
+def _load(path: Path, model: type[_File]) -> tuple[_File, Lines]:
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -218,52 +219,16 @@ def _load(path: Path, model: type[_File]) -> tuple[_File, _Lines]:
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"not valid TOML: {error}", source=str(path)) from None
+        # tomllib says the place in its sentence only: "... (at line 3, column 5)".
+        place = re.search(r" \(at (?:line (\d+), column \d+|end of document)\)", str(error))
+        line = int(place[1]) if place and place[1] else None
+        problem = str(error).replace(place[0], "") if line and place else str(error)
+        raise ConfigError(f"not valid TOML: {problem}", source=str(path), line=line) from None
     lines = positions(text)
     try:
         return model.model_validate(data), lines
     except ValidationError as error:
-        raise _first_complaint(path, error, lines, model) from None
-
-
-def _first_complaint(
-    path: Path, error: ValidationError, lines: _Lines, model: type[BaseModel]
-) -> ConfigError:
-    first = error.errors()[0]
-    where = tuple(first["loc"])
-    label = ".".join(str(part) for part in where)
-    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-    if first["type"] == "extra_forbidden":
-        return ConfigError(
-            f"unknown key {label!r}{more}",
-            source=str(path),
-            line=line_of(where, lines),
-            expected=f"one of {', '.join(_keys_at(model, where))}",
-            got=repr(where[-1]),
-        )
-    got = None if first["type"] == "missing" else repr(first["input"])
-    return ConfigError(
-        f"wrong value of {label!r}{more}" if got else f"missing key {label!r}{more}",
-        source=str(path),
-        line=line_of(where, lines),
-        expected=first["msg"].removeprefix("Input should be ").removeprefix("Value error, "),
-        got=got,
-    )
-
-
-def _keys_at(model: type[BaseModel], where: tuple[str | int, ...]) -> list[str]:
-    """Return the keys that the table around ``where`` may have."""
-    current: Any = model
-    for part in where[:-1]:
-        if isinstance(part, int):
-            continue
-        annotation = current.model_fields[part].annotation
-        inner = getattr(annotation, "__args__", (annotation,))
-        current = next(
-            (each for each in inner if isinstance(each, type) and issubclass(each, BaseModel)),
-            annotation,
-        )
-    return sorted(current.model_fields)
+        raise first_complaint(path, error, lines, model) from None
 
 
 def _load_references(path: Path, fabric: FabricFile, main: SiteFile) -> list[ReferenceSpec]:
@@ -289,7 +254,7 @@ def _load_references(path: Path, fabric: FabricFile, main: SiteFile) -> list[Ref
             raise ConfigError(
                 error.problem,
                 source=str(path),
-                line=line_of(("references", index, "value"), lines),
+                line=line_of(("references", index, _guilty_fact(error)), lines),
                 expected=error.expected,
                 got=error.got,
             ) from None
@@ -297,7 +262,11 @@ def _load_references(path: Path, fabric: FabricFile, main: SiteFile) -> list[Ref
     return list(loaded.references)
 
 
-def _check_unlike(path: Path, references: Iterable[ReferenceSpec], lines: _Lines) -> None:
+def _guilty_fact(error: FabricproofError) -> str:
+    return "tolerance" if "tolerance" in error.problem else "value"
+
+
+def _check_unlike(path: Path, references: Iterable[ReferenceSpec], lines: Lines) -> None:
     """Refuse two values for one thing: the later would silently replace the earlier."""
     seen: set[tuple[Any, ...]] = set()
     for index, spec in enumerate(references):
@@ -313,7 +282,7 @@ def _check_unlike(path: Path, references: Iterable[ReferenceSpec], lines: _Lines
         seen.add(key)
 
 
-def _check_unique(path: Path, lines: _Lines, tables: dict[str, Any]) -> None:
+def _check_unique(path: Path, lines: Lines, tables: dict[str, Any]) -> None:
     for table, items in tables.items():
         seen: set[str] = set()
         for index, item in enumerate(items):
@@ -327,7 +296,7 @@ def _check_unique(path: Path, lines: _Lines, tables: dict[str, Any]) -> None:
             seen.add(item.name)
 
 
-def _check_names(path: Path, main: SiteFile, lines: _Lines, site: Site) -> None:
+def _check_names(path: Path, main: SiteFile, lines: Lines, site: Site) -> None:
     known = {
         "stacks": {each.name for each in main.stacks},
         "fabrics": {each.name for each in site.fabrics},
@@ -345,12 +314,15 @@ def _check_names(path: Path, main: SiteFile, lines: _Lines, site: Site) -> None:
                     )
 
 
-def _check_physics(path: Path, file: FabricFile, lines: _Lines) -> None:
+def _check_physics(path: Path, file: FabricFile, lines: Lines) -> None:
     for index, spec in enumerate(file.fabrics):
         if spec.link is None:
             continue
+        names = tuple(rail.interface for rail in spec.rails)
         try:
-            build_fabric(spec, tuple(rail.interface for rail in spec.rails))
+            build_fabric(spec, names)
+            for name in names:
+                build_fabric(spec, (name,))
         except FabricproofError as error:
             raise ConfigError(
                 f"fabric {spec.name!r}: {error.problem}",
@@ -364,6 +336,8 @@ def _check_physics(path: Path, file: FabricFile, lines: _Lines) -> None:
 
 def _guilty_key(spec: FabricSpec, error: FabricproofError) -> str:
     """Return which key of the fabric an error of the physics speaks of."""
+    if error.problem == "a rail twice":
+        return "rails"
     got = (error.got or "").strip("'\"")
     for key in ("link", "protocol", "mtu", "pcie", "max_payload_bytes"):
         if str(getattr(spec, key)) == got:

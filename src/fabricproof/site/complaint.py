@@ -1,0 +1,77 @@
+"""Turn what pydantic says of a site file into one line: file, line, expected, got."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from fabricproof.errors import ConfigError
+from fabricproof.site.locate import line_of
+
+#: path of a key -> its line
+Lines = dict[tuple[str | int, ...], int]
+
+
+def first_complaint(
+    path: Path, error: ValidationError, lines: Lines, model: type[BaseModel]
+) -> ConfigError:
+    """Return the first thing that is wrong with a file, with its line and how many more there are.
+
+    Args:
+        path: the file.
+        error: what pydantic found.
+        lines: where the file's keys stand.
+        model: what the file should be.
+    """
+    first = error.errors()[0]
+    where = tuple(first["loc"])
+    label = ".".join(str(part) for part in where)
+    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+    if first["type"] == "extra_forbidden":
+        return ConfigError(
+            f"unknown key {label!r}{more}",
+            source=str(path),
+            line=line_of(where, lines),
+            expected=f"one of {', '.join(_keys_at(model, where))}",
+            got=repr(where[-1]),
+        )
+    got = None if first["type"] == "missing" else repr(first["input"])
+    return ConfigError(
+        f"wrong value of {label!r}{more}" if got else f"missing key {label!r}{more}",
+        source=str(path),
+        line=line_of(where, lines),
+        expected=_expectation(first["msg"]),
+        got=got,
+    )
+
+
+def _expectation(message: str) -> str:
+    """Return what pydantic wants, in words that follow "expected"."""
+    words = {
+        "Input should be ": "",
+        "Value error, ": "",
+        "String should ": "text to ",
+        "List should ": "a list to ",
+        "Field required": "it to be there",
+    }
+    for begins, instead in words.items():
+        if message.startswith(begins):
+            return instead + message.removeprefix(begins)
+    return message
+
+
+def _keys_at(model: type[BaseModel], where: tuple[str | int, ...]) -> list[str]:
+    """Return the keys that the table around ``where`` may have."""
+    current: Any = model
+    for part in where[:-1]:
+        if isinstance(part, int):
+            continue
+        annotation = current.model_fields[part].annotation
+        inner = getattr(annotation, "__args__", (annotation,))
+        current = next(
+            (each for each in inner if isinstance(each, type) and issubclass(each, BaseModel)),
+            annotation,
+        )
+    return sorted(current.model_fields)

@@ -1,0 +1,120 @@
+"""The one place where errors become messages and statuses."""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from fabricproof import __version__
+from fabricproof.errors import ConfigError, UnavailableError
+
+PUT = Path(__file__).resolve().parents[1] / "replays" / "gbe_osu_put_bw.out"
+
+Command = Callable[..., Any]
+
+#: the module; the package exports its function of the same name
+main_module = importlib.import_module("fabricproof.cli.main")
+
+
+def test_help_lists_every_subcommand_and_status(fabricproof: Command) -> None:
+    ended = fabricproof("--help")
+    assert ended.status == 0
+    for name, (_, text) in main_module.SUBCOMMANDS.items():
+        assert name in ended.out
+        assert text.split(".")[0] in ended.out
+    assert "Exit status: 0 only if something was judged" in ended.out
+
+
+def test_the_version_is_told(fabricproof: Command) -> None:
+    assert fabricproof("--version").out == f"fabricproof, version {__version__}\n"
+
+
+@pytest.mark.parametrize("arguments", [["frobnicate"], ["judge"], ["--what"], ["site", "what"]])
+def test_a_wrong_command_line_ends_with_status_2(
+    arguments: list[str], fabricproof: Command
+) -> None:
+    ended = fabricproof(*arguments)
+    assert ended.status == 2
+    assert "Error:" in ended.err
+
+
+@pytest.mark.parametrize("name", sorted(set(main_module.SUBCOMMANDS) - {"reframe"}))
+def test_every_subcommand_has_help_that_teaches(name: str, fabricproof: Command) -> None:
+    ended = fabricproof(name, "--help")
+    assert ended.status == 0
+    assert ended.out.startswith("Usage: fabricproof")
+    assert "\\b" not in ended.out
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "words"),
+    [
+        (ConfigError("wrong", source="f", line=2), 78, "fabricproof: f:2: wrong\n"),
+        (UnavailableError("no slurmctld"), 69, "fabricproof: no slurmctld\n"),
+        (KeyboardInterrupt(), 130, "fabricproof: interrupted\n"),
+        (click.exceptions.Abort(), 130, "fabricproof: interrupted\n"),
+        (click.UsageError("no"), 2, "Error: no"),
+        (
+            OSError(errno.ENOSPC, "No space left on device", "perflogs/x"),
+            74,
+            "fabricproof: perflogs/x: cannot write: No space left on device\n",
+        ),
+        (OSError(errno.ENOSPC, "No space left on device"), 74, "output: cannot write"),
+    ],
+)
+def test_every_error_becomes_a_message_and_its_status(
+    error: BaseException,
+    status: int,
+    words: str,
+    fabricproof: Command,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(**_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(main_module.group, "main", fail)
+    ended = fabricproof("judge")
+    assert ended.status == status
+    assert words in ended.err
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError("x"), OSError(errno.EBADF, "Bad descriptor")])
+def test_a_bug_is_no_verdict(
+    error: Exception, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(**_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(main_module.group, "main", fail)
+    with pytest.raises(SystemExit) as leaving:
+        main_module.main()
+    assert leaving.value.code == 70
+    err = capsys.readouterr().err
+    assert "Traceback" in err
+    assert "this is a bug in fabricproof" in err
+
+
+def test_a_reader_that_goes_away_is_no_traceback() -> None:
+    command = f"{sys.executable} -m fabricproof.cli judge {PUT} --link 1GbE --json | true"
+    ended = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ended.stderr == ""
+
+
+def test_a_full_disk_is_no_success() -> None:
+    command = f"{sys.executable} -m fabricproof.cli judge {PUT} --link 1GbE >/dev/full"
+    ended = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ended.returncode == 74
+    assert "cannot write" in ended.stderr
+    assert "Traceback" not in ended.stderr
