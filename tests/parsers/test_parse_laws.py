@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+import time
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from recordings import GOOD, texts
 
+from fabricproof.errors import ParseError
 from fabricproof.measure import Table
 from fabricproof.parsers import parse_text
 
@@ -158,3 +162,40 @@ def test_outputs_one_after_the_other_give_the_tables_of_both(
     assert [table.rows for table in both] == [
         table.rows for text in (one[1], two[1]) for table in parse_text(text)
     ]
+
+
+LONG = {
+    "many runs": lambda n: render_osu(FIXED, marked=True) * n,
+    "many titles": lambda n: "# OSU MPI Latency Test v7.2\n" * n,
+    "many pasted tables": lambda n: "# Benchmarking PingPong\n# #processes = 2\n" * n,
+    "a long line of news": lambda n: render_osu(FIXED, marked=True) + "srun: error: " * n,
+    "a long line of numbers": lambda n: render_osu(FIXED, marked=True) + "1   1." * n,
+    "a long tag": lambda n: "[1,0]<std" * n,
+}
+FIXED = Table(
+    suite="osu",
+    program="osu_bw",
+    version="7.2",
+    columns=("message_size", "bandwidth_mb_s"),
+    rows=((1, 1.0), (2, 2.0)),
+    source="law",
+    line=2,
+    row_lines=(3, 4),
+)
+
+
+@pytest.mark.parametrize("make", LONG.values(), ids=LONG)
+def test_cost_is_linear_in_the_length_of_the_text(make: Callable[[int], str]) -> None:
+    """Eight times the text: eight times the work, 64 times where a search goes back each time."""
+
+    def cost(times: int) -> float:
+        text = make(times)
+        best = float("inf")
+        for _ in range(3):
+            start = time.process_time()
+            with contextlib.suppress(ParseError):
+                parse_text(text)
+            best = min(best, time.process_time() - start)
+        return best
+
+    assert cost(4000) < 30 * max(cost(500), 0.002)
