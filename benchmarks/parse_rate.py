@@ -51,9 +51,8 @@ def main() -> None:
     small = osu_text(megabytes / 4)
     quarter = best_time(lambda: parse_text(small))
     print(f"parsed {megabytes:.1f} MB of OSU output at {megabytes / parsing:.1f} MB/s")
-    print(
-        f"str.split of the same lines: {megabytes / splitting:.1f} MB/s, ratio {parsing / splitting:.1f}"
-    )
+    ratio = parsing / splitting
+    print(f"str.split of the same lines: {megabytes / splitting:.1f} MB/s, ratio {ratio:.1f}")
     print(f"a quarter of the text took {quarter / parsing:.2f} of the time (linear: 0.25)")
 
 

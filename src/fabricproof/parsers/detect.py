@@ -36,9 +36,7 @@ _START = re.compile(
     re.MULTILINE,
 )
 
-_IPERF_BEGUN = re.compile(
-    r"^[ \t]*(?:C(?:onnecting to|lient connecting)|\{)|bits/sec", re.MULTILINE
-)
+_IPERF_BEGUN = re.compile(r"^[ \t]*(?:Connecting to|Client connecting|\{)|bits/sec", re.MULTILINE)
 
 #: What an open section must hold before another of the same tool may begin.  osu_latency_mt prints
 #: thread counts above its title and osu_mbw_mr 7.2 its title twice, so a title alone is no end; a
