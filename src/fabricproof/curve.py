@@ -13,14 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fabricproof.measure import Table
+from fabricproof.reference import CURVE_TOLERANCE
 from fabricproof.units import size_label
 
 #: crossings before the last byte of a rendezvous message: request, answer, data.
 RENDEZVOUS_CROSSINGS = 3
-
-#: A point inside the curve may be this fraction worse than the model: the model is coarse near
-#: protocol switches, and the quantities that carry the verdict are its two ends.
-CURVE_TOLERANCE = 0.30
 
 #: Only a message up to this size tells what one message costs before its bytes count: at 1 KiB
 #: the bytes take 0.15 us at FDR and 8.7 us at 1 GbE, less than any stack's own time.
@@ -84,7 +81,7 @@ def too_small_for_plateau(
     """
     healthy = max(message_size, 1) / row_limit_us(message_size, start_us, plateau_mb_s)
     shows_plateau = healthy >= plateau_mb_s * (1 - PLATEAU_FRACTION)
-    return not shows_plateau and value_mb_s >= healthy * (1 - CURVE_TOLERANCE)
+    return not shows_plateau and value_mb_s >= healthy / (1 + CURVE_TOLERANCE)
 
 
 def describe_shape(table: Table) -> Iterator[str]:

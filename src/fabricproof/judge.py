@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from fabricproof.curve import (
-    CURVE_TOLERANCE,
     describe_shape,
     row_limit_us,
     smallest_message_us,
@@ -147,7 +146,7 @@ def _bandwidth(
         unit="MB/s",
         message_size=size,
         reference=reference,
-        ceiling=limits.ceiling,
+        ceiling=limits.ceiling_of(size),
         named=named or given is not None,
     )
     judgement = _silenced(judgement, limits)
@@ -184,11 +183,13 @@ def _curve_reference(
     size: int | None, smallest_us: float | None, limits: Limits
 ) -> Reference | None:
     """Return what a point inside the bandwidth curve is judged by: see :mod:`fabricproof.curve`."""
-    if limits.reference is None or size is None or smallest_us is None:
+    reference = limits.curve_reference
+    if reference is None or size is None or smallest_us is None:
         return None
-    limit_us = row_limit_us(size, smallest_us, limits.reference.value)
+    limit_us = row_limit_us(size, smallest_us, reference.value)
     origin = f"curve law from {smallest_us:.3g} us for the smallest"
-    return at_least(max(size, 1) / limit_us, tolerance=CURVE_TOLERANCE, origin=origin)
+    slower = limits.curve_tolerance / (1 + limits.curve_tolerance)
+    return at_least(max(size, 1) / limit_us, tolerance=slower, origin=origin)
 
 
 def _times(table: Table, reading: Meaning, limits: Limits) -> list[Judgement]:
@@ -258,12 +259,13 @@ def _latency(
 
 
 def _latency_curve_reference(size: int | None, first_us: float, limits: Limits) -> Reference | None:
-    if limits.reference is None or size is None or first_us <= 0:
+    reference = limits.curve_reference
+    if reference is None or size is None or first_us <= 0:
         return None
-    limit_us = row_limit_us(size, first_us, limits.reference.value / limits.num_pairs)
+    limit_us = row_limit_us(size, first_us, reference.value / limits.num_pairs)
     return at_most(
         limit_us,
-        tolerance=CURVE_TOLERANCE,
+        tolerance=limits.curve_tolerance,
         origin=f"curve law from {first_us:.3g} us for the smallest",
     )
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fabricproof.curve import start_up_us
 from fabricproof.fabric import Ceiling, Fabric, Floor, bound, latency_floor_us
 from fabricproof.measure import Table
-from fabricproof.reference import Reference, from_ceiling
+from fabricproof.reference import CURVE_TOLERANCE, Reference, from_ceiling
 from fabricproof.semantics import Consistency, Kind, Meaning, reading_of
 from fabricproof.verdict import Rules
 
@@ -44,6 +44,7 @@ class Limits:
         num_pairs: pairs that loaded the rails at once.
         start_us: what a message costs before its bytes count, None where it is not known.
         silence: why there is no reference where physics would have one, None otherwise.
+        curve_tolerance: how much longer than the model a point of the curve may take.
     """
 
     fabric: Fabric | None
@@ -53,6 +54,7 @@ class Limits:
     num_pairs: int
     start_us: float | None
     silence: str | None = None
+    curve_tolerance: float = CURVE_TOLERANCE
 
     @classmethod
     def of(cls, table: Table, reading: Meaning, rules: Rules) -> Limits:
@@ -78,7 +80,34 @@ class Limits:
             num_pairs=num_pairs(table),
             start_us=start,
             silence=silence,
+            curve_tolerance=rules.curve_tolerance,
         )
+
+    def ceiling_of(self, message_size: int | None) -> Ceiling | None:
+        """Return the ceiling for messages of ``message_size`` bytes.
+
+        Behind a shaper short messages may be faster than the rate: see
+        :class:`fabricproof.fabric.Shaper`.
+        """
+        shaper = self.fabric.shaper if self.fabric else None
+        if self.ceiling is None or shaper is None or not message_size:
+            return self.ceiling
+        rate = self.ceiling.high_mb_s
+        least_us = shaper.least_time_us(message_size, rate)
+        high = message_size / least_us if least_us > 0 else float("inf")
+        return replace(self.ceiling, high_mb_s=max(rate, high))
+
+    @property
+    def curve_reference(self) -> Reference | None:
+        """What the points inside the curve are judged by: one rail's worth of the reference.
+
+        Up to its striping threshold an MPI sends a message over one rail, and the threshold is
+        its own business (document 000 of the sources: equal to one rail up to 8 KiB).
+        """
+        if self.reference is None or self.fabric is None or self.fabric.num_rails < 2:
+            return self.reference
+        share = bound(replace(self.fabric, num_rails=1)).low_mb_s / bound(self.fabric).low_mb_s
+        return replace(self.reference, value=self.reference.value * share)
 
     def floor(self, reading: Meaning, message_size: int | None) -> Floor | None:
         """Return the latency floor of a message, None where no crossing is timed."""

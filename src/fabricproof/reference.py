@@ -22,6 +22,11 @@ DEFAULT_TOLERANCE = 0.10
 #: Allowed fraction above a latency reference: scheduling noise only ever adds time.
 DEFAULT_LATENCY_TOLERANCE = 0.20
 
+#: A point inside the curve may take this fraction longer than the model says, which makes 30 %
+#: less bandwidth: the model is coarse near protocol switches, and the quantities that carry the
+#: verdict are its two ends.
+CURVE_TOLERANCE = 3 / 7
+
 
 @dataclass(frozen=True, kw_only=True)
 class Reference:

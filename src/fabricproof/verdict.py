@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from fabricproof.fabric import Ceiling, Fabric, Floor
 from fabricproof.measure import Verdict
-from fabricproof.reference import DEFAULT_TOLERANCE, Reference
+from fabricproof.reference import CURVE_TOLERANCE, DEFAULT_TOLERANCE, Reference
 from fabricproof.road import RoadProof
 
 #: A printed number has two decimals; half a last digit is not "above the ceiling".
@@ -75,12 +75,14 @@ class Rules:
             ``bandwidth_4MiB``, ``latency_8B``.
         tolerance: allowed fraction below the reference that physics gives.
         road_required: True for our own runs: without proof of the road nothing is green.
+        curve_tolerance: how much longer than the model a point inside the curve may take.
     """
 
     fabric: Fabric | None
     references: Mapping[str, Reference] = field(default_factory=dict)
     tolerance: float = DEFAULT_TOLERANCE
     road_required: bool = False
+    curve_tolerance: float = CURVE_TOLERANCE
 
 
 def judge_value(

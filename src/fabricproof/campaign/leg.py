@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.errors import ParseError
-from fabricproof.reference import Reference
+from fabricproof.reference import CURVE_TOLERANCE, Reference
 from fabricproof.verdict import Rules
 
 PLAN_FILE = "plan.json"
@@ -33,6 +33,7 @@ class FabricFacts:
     rails_share_slot: bool = False
     flow_limit_gbit_s: float | None = None
     capability_mb_s: float | None = None
+    shaper: dict[str, float] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +57,7 @@ class Leg:
         required: quantities that are due: ``bandwidth_1MiB``, ``latency_8B``.
         references: the site's references that apply, by quantity.
         tolerance: allowed fraction below the physical reference.
+        curve_tolerance: how much longer than the model a point inside the curve may take.
         fabric: the fabric of this road, None where the site declares none.
         same_node: both ranks run on one machine on purpose; no road is proven.
     """
@@ -76,23 +78,26 @@ class Leg:
     fabric: FabricFacts | None
     references: dict[str, Reference] = field(default_factory=dict)
     tolerance: float
+    curve_tolerance: float = CURVE_TOLERANCE
     same_node: bool = False
 
     def rules(self) -> Rules:
         """Return what this leg's table is judged by."""
-        from fabricproof.fabric import Fabric, find_link, find_slot  # noqa: PLC0415 - one caller
+        from fabricproof.fabric import Fabric, Shaper, find_link, find_slot  # noqa: PLC0415 - one caller
 
         if self.fabric is None:
             return Rules(fabric=None, references=self.references, road_required=True)
         facts = asdict(self.fabric)
-        slot = facts.pop("slot")
+        slot, shaper = facts.pop("slot"), facts.pop("shaper")
         return Rules(
             fabric=Fabric(
                 **{**facts, "link": find_link(self.fabric.link)},
                 slot=find_slot(slot) if slot else None,
+                shaper=Shaper(**shaper) if shaper else None,
             ),
             references=self.references,
             tolerance=self.tolerance,
+            curve_tolerance=self.curve_tolerance,
             road_required=True,
         )
 
@@ -120,7 +125,9 @@ def read_plan(folder: Path) -> tuple[Leg, ...]:
                 got=str(record["version"]),
             )
         return tuple(_leg(each) for each in record["legs"])
-    except (OSError, KeyError, TypeError, json.JSONDecodeError) as error:
+    except ParseError:
+        raise
+    except (OSError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise ParseError(f"damaged plan: {error}", source=str(path)) from None
 
 

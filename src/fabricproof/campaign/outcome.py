@@ -12,7 +12,7 @@ from pathlib import Path
 
 from fabricproof.campaign.evidence import RankRecord, gather, parse_rank
 from fabricproof.campaign.leg import Leg
-from fabricproof.campaign.script import shell_name
+from fabricproof.campaign.script import SECOND_LOOK_ERRORS, shell_name
 from fabricproof.errors import FabricproofError
 from fabricproof.judge import judge_table
 from fabricproof.measure import Table, Verdict, worst
@@ -72,7 +72,18 @@ def judge_leg(folder: Path, leg: Leg) -> Outcome:
     if not attempts:
         report = missing(leg.required, "the leg was never started")
         return Outcome(leg=leg, attempts=(), report=report)
-    return Outcome(leg=leg, attempts=attempts, report=_weigh(attempts))
+    outcome = Outcome(leg=leg, attempts=attempts, report=_weigh(attempts))
+    if needs_second_look(outcome):
+        return replace(outcome, report=_without_second_look(folder, outcome.report))
+    return outcome
+
+
+def _without_second_look(folder: Path, report: Report) -> Report:
+    """Say that a leg is red after one look only: the job may have ended before the second."""
+    said = _text(folder / SECOND_LOOK_ERRORS).split("\n")
+    last = next((line.strip() for line in reversed(said) if line.strip()), "")
+    note = "no second look was made" + (f": {last[:160]}" if last else "")
+    return replace(report, findings=(note, *report.findings))
 
 
 def _weigh(attempts: Sequence[Attempt]) -> Report:
@@ -226,6 +237,7 @@ def _road(leg: Leg, ranks: tuple[RankRecord, ...], table: Table) -> RoadProof:
             sent_bytes=sent_bytes,
             num_ranks=leg.num_ranks,
             spread=leg.spread,
+            exact=leg.sent_bytes is not None,
             sent_messages=sent_messages,
         ),
     )

@@ -10,6 +10,9 @@ from fabricproof.campaign.leg import Leg
 SCRIPT_FILE = "legs.sh"
 RANK_FILE = "rank.sh"
 
+#: what the second look had to say against itself
+SECOND_LOOK_ERRORS = "second_look.err"
+
 _HEAD = """\
 #!/bin/bash
 # Written by fabricproof for this job.  To repeat a leg by hand: allocate the same nodes, load the
@@ -36,10 +39,10 @@ if [ $# -gt 0 ]; then
     exit
 fi
 # A job that is started again must not be judged by what its first start left.
-rm -rf legs
+rm -rf legs {errors}
 for leg in {legs}; do attempt "$leg" 1; done
 # A second look, on the same nodes, before anything is called red.
-for leg in $({second_look} 2>second_look.err); do attempt "$leg" 2; done
+for leg in $({second_look} 2>{errors}); do attempt "$leg" 2; done
 exit 0
 """
 
@@ -77,5 +80,5 @@ def render_script(
             f"{starts}\n}}\n"
         )
     names = " ".join(shell_name(leg.name) for leg in legs)
-    parts.append(_TAIL.format(legs=names, second_look=second_look))
+    parts.append(_TAIL.format(legs=names, second_look=second_look, errors=SECOND_LOOK_ERRORS))
     return "\n".join(parts)

@@ -21,6 +21,7 @@ from fabricproof.fabric.protocols import (
     find_protocol,
     known_protocols,
 )
+from fabricproof.fabric.shaper import Shaper
 from fabricproof.fabric.slots import Slot, find_slot
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "PortState",
     "Protocol",
     "Reading",
+    "Shaper",
     "Slot",
     "binding",
     "bound",

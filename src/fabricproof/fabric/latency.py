@@ -51,6 +51,13 @@ def latency_floor_us(fabric: Fabric, message_size: int) -> Floor:
         raise ConfigError("negative message size", expected="0 or more", got=str(message_size))
     high_mb_s = bound(replace(fabric, bidirectional=False)).high_mb_s
     protocol = _protocol_with_least_floor(fabric)
+    if fabric.shaper is not None:
+        return Floor(
+            us=protocol.floor_us + fabric.shaper.least_time_us(message_size, high_mb_s),
+            formula=f"{protocol.floor_us:g} us ({protocol.name}) + {message_size} B through a "
+            f"token bucket of {fabric.shaper.burst_bytes} B at {high_mb_s:.6g} MB/s",
+            source=protocol.floor_source,
+        )
     return Floor(
         us=protocol.floor_us + message_size / high_mb_s,
         formula=f"{protocol.floor_us:g} us ({protocol.name}) "

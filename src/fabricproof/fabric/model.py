@@ -13,6 +13,7 @@ from fabricproof.fabric.protocols import (
     find_protocol,
     protocols_over,
 )
+from fabricproof.fabric.shaper import Shaper
 from fabricproof.fabric.slots import Slot
 
 
@@ -37,6 +38,8 @@ class Fabric:
         capability_mb_s: what the hosts are known to manage, in MB/s for all rails together, for
             example one core's TCP processing; a declared fact and not physics, so it never makes
             a higher value impossible.
+        shaper: a token bucket on every rail, which lets short messages pass faster than the link;
+            None for a wire.
     """
 
     link: Link
@@ -50,6 +53,7 @@ class Fabric:
     num_flows: int = 1
     bidirectional: bool = False
     capability_mb_s: float | None = None
+    shaper: Shaper | None = None
 
     def __post_init__(self) -> None:
         """Refuse a fabric that cannot be.

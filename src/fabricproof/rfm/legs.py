@@ -172,6 +172,7 @@ class LegPlanner:
             required=self._required(job.sizes, references),
             references=references,
             tolerance=self.site.spec.tolerance,
+            curve_tolerance=self.partition.curve_tolerance,
             fabric=self._facts(rails),
             same_node=self.partition.same_node,
         )
@@ -218,5 +219,6 @@ class LegPlanner:
             rails_share_slot=fabric.rails_share_slot,
             flow_limit_gbit_s=fabric.flow_limit_gbit_s,
             capability_mb_s=fabric.capability_mb_s,
+            shaper=spec.shaper.model_dump() if spec.shaper else None,
         )
         return replace(facts, slot=slots[0]) if fabric.slot is not None else facts

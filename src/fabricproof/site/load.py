@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from fabricproof.errors import ConfigError, FabricproofError, InputMissingError
-from fabricproof.fabric import Fabric, find_link, find_slot
+from fabricproof.fabric import Fabric, Shaper, find_link, find_slot
 from fabricproof.reference import Reference, from_text
 from fabricproof.site.complaint import Lines, first_complaint
 from fabricproof.site.locate import line_of, positions
@@ -144,6 +144,7 @@ def build_fabric(spec: FabricSpec, rails: tuple[str, ...]) -> Fabric:
         num_rails=len(chosen),
         rails_share_slot=spec.rails_share_slot,
         flow_limit_gbit_s=spec.flow_limit_gbit_s,
+        shaper=Shaper(**spec.shaper.model_dump()) if spec.shaper else None,
         capability_mb_s=spec.capability_gbit_s * 125 if spec.capability_gbit_s else None,
     )
 

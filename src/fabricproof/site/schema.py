@@ -10,6 +10,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from fabricproof.reference import CURVE_TOLERANCE
+
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
@@ -31,6 +33,14 @@ class RailSpec(_Model):
     max_payload_bytes: int | None = None
 
 
+class ShaperSpec(_Model):
+    """A token bucket on every rail (tc-tbf, a cloud's shaper): see fabric.Shaper."""
+
+    burst_bytes: Annotated[int, Field(ge=0)]
+    peak_factor: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 1.0
+    instant_bytes: Annotated[int, Field(ge=0)] = 0
+
+
 class FabricSpec(_Model):
     """One network under one manager, as the site declares it."""
 
@@ -44,6 +54,7 @@ class FabricSpec(_Model):
     rails: Annotated[list[RailSpec], Field(min_length=1)]
     rails_share_slot: bool = False
     flow_limit_gbit_s: Positive | None = None
+    shaper: ShaperSpec | None = None
     capability_gbit_s: Positive | None = None
     """What the hosts are known to drive (one core's TCP), declared, in Gb/s."""
     transport: str | None = None
@@ -91,6 +102,8 @@ class PartitionSpec(_Model):
     queue_minutes: Annotated[int, Field(ge=1, le=10080)] = 60
     """How long a job may wait in the queue before it counts as MISSING."""
     max_message_size: str = "4MiB"
+    curve_tolerance: Annotated[float, Field(ge=0, le=100)] = CURVE_TOLERANCE
+    """How much longer than the model a message between the smallest and the largest may take."""
     oversubscribed: bool = False
     """More ranks than cores, or several nodes on one machine: let ranks yield."""
     same_node: bool = False
