@@ -146,6 +146,11 @@ def test_no_road_leaves_shared_memory_on(family: str):
         assert switched_off[family]
 
 
+def test_mpich_on_loopback_avoids_ucx_which_finds_no_route():
+    environment = road_environment("mpich", "tcp", ["lo"], launcher="mpiexec")
+    assert environment["FI_TCP_IFACE"] == "lo"
+
+
 def test_ipoib_is_sockets_to_the_mpi():
     assert road_environment("openmpi", "tcp", ["ib0"]) == road_environment(
         "openmpi", "ipoib", ["ib0"]
