@@ -195,3 +195,11 @@ def test_sizes_that_the_run_asked_for_must_be_there() -> None:
 def test_run_that_was_cut_is_not_hidden_by_the_next() -> None:
     start = PINGPONG.index(END)
     assert refuse(PINGPONG[:start] + PINGPONG).problem == "the output is cut"
+
+
+@pytest.mark.parametrize(
+    "lost", ["# Benchmarking PingPongMT", "# Benchmarking BarrierMT", "#processes"]
+)
+def test_lost_line_of_a_run_without_list_is_an_error(lost: str) -> None:
+    text = (DATA / "imb/mt.txt").read_text("utf-8")
+    assert refuse(text.replace(lost, "# oops")).line is not None

@@ -185,6 +185,8 @@ def _check_other(section: Section, index: int, shape: RowShape) -> None:
     line = section.lines[index]
     if _FAILED.search(line):
         raise section.error(index, "the benchmark gave up", expected=shape.describe())
+    if _COLUMNS.match(line):
+        raise section.error(index, "a table without title", expected="'# Benchmarking ...' above")
     if not line.lstrip().startswith("#"):
         check_chatter(section, index, shape.describe())
 

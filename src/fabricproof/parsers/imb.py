@@ -180,6 +180,6 @@ def _read(
     if title["multi"]:
         blank = replace(blank, attributes={**blank.attributes, "multi": 1})
     for table in read_table(section, (start, end), blank, run.sizes, expected_sizes):
-        if run.listed and "num_processes" not in table.attributes:
+        if run.binary and "num_processes" not in table.attributes:
             raise section.error(start, "a line is missing", expected="'# #processes = N' below")
         yield table
