@@ -109,6 +109,8 @@ def judge_value(
         named: whether a summary names it.
     """
     limit = ceiling.high_mb_s if ceiling else floor.us if floor else None
+    if limit is not None and not math.isfinite(limit):
+        limit = None  # behind a shaper the shortest messages have no ceiling
     blank = Judgement(
         name=name,
         value=value,
