@@ -80,9 +80,8 @@ def judge_leg(folder: Path, leg: Leg) -> Outcome:
 
 def _without_second_look(folder: Path, report: Report) -> Report:
     """Say that a leg is red after one look only: the job may have ended before the second."""
-    said = _text(folder / SECOND_LOOK_ERRORS).split("\n")
-    last = next((line.strip() for line in reversed(said) if line.strip()), "")
-    note = "no second look was made" + (f": {last[:160]}" if last else "")
+    said = _last_words(folder / SECOND_LOOK_ERRORS)
+    note = "no second look was made" + (f": {said}" if said else "")
     return replace(report, findings=(note, *report.findings))
 
 
@@ -148,14 +147,14 @@ def _failed_rank(ranks: Sequence[RankRecord]) -> str | None:
 
 def _failure(folder: Path, status: int | None) -> str:
     words = "it was ended at its time limit" if status in {124, 137} else f"exit status {status}"
-    lines = [
-        line.strip()
-        for name in ("stderr", "stdout")
-        for line in _text(folder / name).splitlines()
-        if line.strip()
-    ]
-    said = f": {lines[-1][:160]}" if lines else ""
-    return f"the benchmark failed, {words}{said}"
+    said = _last_words(folder / "stderr") or _last_words(folder / "stdout")
+    return f"the benchmark failed, {words}" + (f": {said}" if said else "")
+
+
+def _last_words(path: Path) -> str:
+    """Return the last line of a file that says something, rulers left out."""
+    lines = [line.strip() for line in _text(path).splitlines()]
+    return next((line[:160] for line in reversed(lines) if any(map(str.isalnum, line))), "")
 
 
 def _text(path: Path) -> str:
