@@ -125,3 +125,8 @@ def test_streams_asked_for_and_not_there() -> None:
 def test_report_survives_json_round_trip() -> None:
     compact = "{" + json.dumps(json.loads(REPORT), indent=1)[1:]
     assert parse_text(compact)[0].rows == parse_text(REPORT)[0].rows
+
+
+def test_sum_of_the_sender_does_not_stand_in_for_the_receiver() -> None:
+    text = (DATA / "iperf3/udp-report.txt").read_text("utf-8")
+    assert refuse(text.replace("sum_received", "sum_oops")).problem == "not a whole report"

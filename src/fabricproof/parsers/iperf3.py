@@ -23,6 +23,8 @@ _VERSION = re.compile(r"[ \t]*iperf (3\.[0-9]{1,3}(?:\.[0-9]{1,3})?\+?)[ \t]*")
 _VERBOSE = re.compile(r"Starting Test: protocol: (\w+), ([0-9]{1,5}) streams")
 _RETRANSMITS = re.compile(r"[ \t]+([0-9]{1,15})[ \t]+sender[ \t]*")
 
+_SIDES = ("sum_sent", "sum_received")
+
 #: 8 bits per byte, 10^6 bytes per MB.
 _BITS_PER_MB = 8e6
 
@@ -177,7 +179,8 @@ def _number(
     value: Any = report
     for depth, step in enumerate(path):
         name = step
-        if depth == 1 and other and isinstance(value, dict) and step not in value:
+        # Old versions report UDP in "sum" alone; beside "sum_sent" it is the sender's figure.
+        if depth == 1 and other and isinstance(value, dict) and value.keys().isdisjoint(_SIDES):
             name = other
         value = value.get(name) if isinstance(value, dict) else None
     if isinstance(value, bool) or not isinstance(value, int | float) or not _is_sane(value):
