@@ -137,3 +137,14 @@ def test_a_table_of_groups_is_silent_until_somebody_speaks() -> None:
     found = limits(made, against(FDR, references=given_))
     assert found.reference is not None
     assert found.silence is None
+
+
+@pytest.mark.parametrize(("protocol", "verdict"), [("UDP", Verdict.PASS), ("TCP", Verdict.INVALID)])
+def test_udp_has_shorter_headers_than_tcp(protocol: str, verdict: Verdict) -> None:
+    made = table("iperf3", ("bandwidth_mb_s",), [(119.6,)], suite="iperf3", protocol=protocol)
+    assert judge_table(made, against(GBE)).verdict is verdict
+
+
+def test_a_stated_protocol_outranks_the_output() -> None:
+    made = table("iperf3", ("bandwidth_mb_s",), [(119.6,)], suite="iperf3", protocol="UDP")
+    assert loaded_fabric(made, replace(GBE, protocol="tcp")).protocol == "tcp"

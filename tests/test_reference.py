@@ -93,7 +93,7 @@ def test_text_becomes_a_reference_in_the_judges_unit(
         ("10 %", UnitError),
         ("latency=3 GB/s", ConfigError),
         ("bandwidth=3 us", ConfigError),
-        ("bandwith=3 GB/s", ConfigError),
+        ("speed=3 GB/s", ConfigError),
         ("message_rate=3 GB/s", ConfigError),
         ("bandwidth_big=3 GB/s", UnitError),
         ("0 GB/s", ConfigError),

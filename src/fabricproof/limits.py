@@ -25,8 +25,12 @@ def num_pairs(table: Table) -> int:
 
 def loaded_fabric(table: Table, fabric: Fabric) -> Fabric:
     """Return ``fabric`` as this table's program loads it: its directions, its number of flows."""
+    said = str(table.attributes.get("protocol", "")).lower()
+    is_plain_udp = said == "udp" and fabric.link.technology == "ethernet"
     return replace(
         fabric,
+        # UDP has shorter headers than TCP: by TCP's ceiling a true number would be impossible.
+        protocol="udp" if is_plain_udp and fabric.protocol is None else fabric.protocol,
         bidirectional=reading_of(table).bidirectional,
         num_flows=max(fabric.num_flows, num_pairs(table)),
     )

@@ -82,7 +82,7 @@ def test_a_rank_that_did_not_come_back_has_no_status_and_no_after() -> None:
         (("tx_bytes=100 ", "tx_bytes=1OO "), None),
         (("kernel 6.1.0", "kernel"), 4),
         (("before lo", "before"), 7),
-        (("before lo", "befor lo"), 7),
+        (("before lo", "begin lo"), 7),
         (("before lo", ""), 7),
         (("status 0", "status 0\nstatus 0"), 14),
         (("after lo", "after rail0 tx_bytes=5"), 11),

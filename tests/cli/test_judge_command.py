@@ -194,7 +194,7 @@ def test_a_collective_is_never_green_by_itself(fabricproof: Command, tmp_path: P
         ([PUT, "--reference", "116"], 78, "--reference: not a quantity"),
         ([PUT, "--reference", "116 furlongs"], 78, "unknown unit"),
         ([PUT, "--reference", "3,4 GB/s"], 78, "not a quantity"),
-        ([PUT, "--reference", "bandwith=116 MB/s"], 78, "unknown quantity"),
+        ([PUT, "--reference", "speed=116 MB/s"], 78, "unknown quantity"),
         ([PUT, "--reference", "latency=116 MB/s"], 78, "does not fit"),
         ([PUT, "--reference", "0 MB/s"], 78, "must be positive"),
         ([PUT, "--reference", "1 MB/s", "--reference", "2 MB/s"], 78, "two values for bandwidth"),
