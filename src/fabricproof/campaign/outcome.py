@@ -154,7 +154,8 @@ def _failure(folder: Path, status: int | None) -> str:
 def _last_words(path: Path) -> str:
     """Return the last line of a file that says something, rulers left out."""
     lines = [line.strip() for line in _text(path).splitlines()]
-    return next((line[:160] for line in reversed(lines) if any(map(str.isalnum, line))), "")
+    # Of a long line the end says what went wrong, the beginning is paths.
+    return next((line[-160:] for line in reversed(lines) if any(map(str.isalnum, line))), "")
 
 
 def _text(path: Path) -> str:

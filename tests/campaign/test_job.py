@@ -1,0 +1,126 @@
+"""From an effort to command lines, and what they are foretold to move."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fabricproof.campaign.effort import Effort, plan_ping_pong, plan_windowed, powers_of_two
+from fabricproof.campaign.job import make_job
+from fabricproof.errors import ConfigError
+
+EFFORT = Effort(
+    sizes=powers_of_two(65536),
+    window_size=16,
+    small_window_size=64,
+    iterations=100,
+    large_iterations=5,
+    warmups=10,
+    large_warmups=2,
+)
+SMALL = sum(size for size in EFFORT.sizes if size <= 8192)
+LARGE = sum(size for size in EFFORT.sizes if size > 8192)
+
+
+def test_the_c_programs_run_once_for_small_and_once_for_large_messages() -> None:
+    job = make_job("osu", "osu_bw", ("osu_bw",), EFFORT)
+    assert job.commands == (
+        ("osu_bw", "-m", "1:8192", "-i", "100", "-x", "10", "-W", "64"),
+        ("osu_bw", "-m", "16384:65536", "-i", "5", "-x", "2", "-W", "16"),
+    )
+    assert job.sizes == EFFORT.sizes
+
+
+def test_the_ports_measure_everything_in_one_run() -> None:
+    (command,) = make_job("osu-mpi4py", "osu_bw", ("python", "osu_bw.py"), EFFORT).commands
+    assert command[:2] == ("python", "osu_bw.py")
+    assert command[-1] == "16384,32768,65536:5:2:16"
+
+
+def test_the_bytes_of_a_window_are_foretold() -> None:
+    job = make_job("osu", "osu_bw", ("osu_bw",), EFFORT)
+    assert job.sent_bytes is not None
+    forth, back = job.sent_bytes
+    assert forth == 110 * 64 * SMALL + 7 * 16 * LARGE
+    assert 0 < back < forth / 1000
+    assert job.sent_messages is None
+
+
+def test_the_bytes_of_a_ping_pong_are_foretold_in_both_directions() -> None:
+    job = make_job("osu", "osu_latency", ("osu_latency",), EFFORT)
+    moved = 110 * SMALL + 7 * LARGE
+    messages = 110 * 14 + 7 * 3
+    assert job.sent_bytes == (moved, moved)
+    assert job.sent_messages == (messages, messages)
+
+
+def test_a_get_moves_the_other_way() -> None:
+    job = make_job("osu", "osu_get_bw", ("osu_get_bw",), EFFORT)
+    assert job.sent_bytes is not None
+    assert job.sent_bytes[0] < job.sent_bytes[1]
+
+
+@pytest.mark.parametrize("suite", ["osu", "osu-mpi4py", "imb"])
+@pytest.mark.parametrize("program", ["osu_allreduce", "osu_mystery", "Corandom", "Bcast"])
+def test_a_program_whose_traffic_is_unknown_is_refused(suite: str, program: str) -> None:
+    with pytest.raises(ConfigError, match="nobody can say how many bytes"):
+        make_job(suite, program, (program,), EFFORT)
+
+
+@pytest.mark.parametrize(
+    ("program", "per_message"),
+    [
+        ("PingPong", (1, 1)),
+        ("PingPing", (1, 1)),
+        ("Sendrecv", (1, 1)),
+        ("Exchange", (2, 2)),
+        ("P2P/PingPong", (1, 1)),
+        ("Unidir_put", (1, 0)),
+        ("Unidir_get", (0, 1)),
+    ],
+)
+def test_imb_says_itself_how_often_each_size_ran(
+    program: str, per_message: tuple[int, int]
+) -> None:
+    job = make_job("imb", program, ("IMB", program), EFFORT)
+    assert job.sent_bytes is None
+    assert job.sent_per_message == per_message
+    assert len(job.commands) == 1
+
+
+def test_imb_is_asked_for_the_sizes_of_the_effort() -> None:
+    job = make_job("imb", "PingPong", ("IMB-MPI1", "PingPong"), EFFORT)
+    (command,) = job.commands
+    assert command[command.index("-msglog") + 1] == "0:16"
+    assert job.sizes == (0, *EFFORT.sizes)
+
+
+@pytest.mark.parametrize("program", ["P2P/PingPong", "Unidir_put"])
+def test_parts_of_imb_without_an_empty_message_are_due_without_it(program: str) -> None:
+    assert make_job("imb", program, ("IMB", program), EFFORT).sizes == EFFORT.sizes
+
+
+@given(
+    power=st.integers(min_value=0, max_value=24),
+    rate=st.floats(min_value=1.0, max_value=1e5),
+    latency=st.floats(min_value=0.5, max_value=1e4),
+    seconds=st.floats(min_value=0.05, max_value=100),
+    program=st.sampled_from(["osu_bw", "osu_bibw", "osu_latency", "osu_put_bw", "osu_multi_lat"]),
+)
+def test_every_size_of_any_effort_is_in_exactly_one_command(
+    power: int, rate: float, latency: float, seconds: float, program: str
+) -> None:
+    planner = plan_windowed if program.endswith("bw") else plan_ping_pong
+    effort = planner(max_size=2**power, rate_mb_s=rate, latency_us=latency, seconds=seconds)
+    job = make_job("osu", program, (program,), effort)
+    asked = []
+    for command in job.commands:
+        low, high = map(int, command[command.index("-m") + 1].split(":"))
+        while low <= high:
+            asked.append(low)
+            low *= 2
+    assert tuple(asked) == job.sizes == effort.sizes
+    assert job.sent_bytes is not None
+    rounds = min(effort.iterations, effort.large_iterations)
+    assert max(job.sent_bytes) >= sum(effort.sizes) * rounds
