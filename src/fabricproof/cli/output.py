@@ -102,6 +102,8 @@ def curve_summary(judgements: Iterable[Judgement]) -> list[str]:
             points.setdefault((each.verdict, each.unit), []).append(each.name)
     return [
         f"{verdict:<9}{len(names)} more points of the curve, {names[0]} to {names[-1]}"
+        if len(names) > 1
+        else f"{verdict:<9}1 more point of the curve, {names[0]}"
         for (verdict, _), names in points.items()
     ]
 

@@ -1,0 +1,85 @@
+"""What a person is shown of a long list of judgements."""
+
+from __future__ import annotations
+
+import pytest
+
+from fabricproof.cli.output import (
+    STATUSES,
+    STYLES,
+    curve_summary,
+    format_value,
+    report_record,
+    shown,
+)
+from fabricproof.measure import Verdict
+from fabricproof.road import RoadProof, RoadState
+from fabricproof.verdict import Judgement, Report
+
+
+def point(size: int, verdict: Verdict, value: float = 50.0, *, named: bool = False) -> Judgement:
+    return Judgement(
+        name=f"bandwidth_{size}B",
+        value=value,
+        unit="MB/s",
+        message_size=size,
+        verdict=verdict,
+        reason="because",
+        ceiling=100.0,
+        reference=90.0,
+        named=named,
+    )
+
+
+def test_every_verdict_has_a_status_and_a_style() -> None:
+    assert set(STATUSES) == set(STYLES) == set(Verdict)
+    green = [verdict for verdict, status in STATUSES.items() if status == 0]
+    assert green == [Verdict.PASS]
+
+
+def test_the_worst_red_point_is_shown_and_the_rest_are_counted() -> None:
+    points = [
+        point(1, Verdict.FAIL, 60),
+        point(2, Verdict.FAIL, 10),
+        point(4, Verdict.INVALID, 101),
+        point(8, Verdict.INVALID, 200),
+        point(16, Verdict.PASS),
+        point(32, Verdict.PASS, named=True),
+    ]
+    assert [each.message_size for each in shown(points)] == [2, 8, 32]
+    assert curve_summary(points) == [
+        "FAIL     1 more point of the curve, bandwidth_1B",
+        "INVALID  1 more point of the curve, bandwidth_4B",
+        "PASS     1 more point of the curve, bandwidth_16B",
+    ]
+
+
+def test_nothing_is_shown_twice_or_lost() -> None:
+    points = [point(2**power, Verdict.FAIL, power) for power in range(1, 9)]
+    counted = curve_summary(points)
+    assert len(shown(points)) == 1
+    assert counted == ["FAIL     7 more points of the curve, bandwidth_4B to bandwidth_256B"]
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "expected"),
+    [
+        (None, "MB/s", "-"),
+        (116.964, "MB/s", "116.96 MB/s"),
+        (12345.6, "MB/s", "12346 MB/s"),
+        (1.9914, "1", "1.991"),
+        (3.0, "", "3.00"),
+    ],
+)
+def test_values_are_short(value: float | None, unit: str, expected: str) -> None:
+    assert format_value(value, unit) == expected
+
+
+def test_a_record_holds_the_road() -> None:
+    road = RoadProof(state=RoadState.PROVEN, reason="over rail0", moved_bytes={"n1:rail0": 5})
+    record = report_record(Report(verdict=Verdict.PASS, quantities=(), road=road))
+    assert record["road"] == {
+        "state": "proven",
+        "reason": "over rail0",
+        "moved_bytes": {"n1:rail0": 5},
+    }
