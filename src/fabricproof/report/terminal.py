@@ -36,7 +36,10 @@ _NEXT_STEPS: dict[Verdict, str] = {
 
 def render(result: SessionResult, console: Console) -> None:
     """Print the table, then what is wrong in full sentences, then one line that sums up."""
-    console.print(_table(result))
+    if any(leg.verdict is not Verdict.SKIPPED for leg in result.legs):
+        console.print(_table(result))
+    for text in _skipped(result):
+        console.print(text)
     red = [leg for leg in result.legs if leg.verdict not in {Verdict.PASS, Verdict.SKIPPED}]
     for leg in red:
         _print_red(leg, console)
@@ -61,6 +64,8 @@ def _table(result: SessionResult) -> Table:
     table.add_column("judged by", overflow="fold")
     order = sorted(result.legs, key=lambda leg: (leg.stack, leg.suite, leg.program, leg.leg))
     for leg in order:
+        if leg.verdict is Verdict.SKIPPED:
+            continue
         named = [each for each in leg.quantities if each["quantity_named"]]
         if not named:
             _add(table, leg, None)
@@ -131,6 +136,21 @@ def _sentence(leg: LegResult) -> Text:
     job = f" (job {leg.job_id})" if leg.job_id else ""
     text = Text(f"{leg.verdict.value:<9}", style=STYLES[leg.verdict])
     return text.append(f"{_where(leg)}{job}: {leg.reason}", style="default")
+
+
+def _skipped(result: SessionResult) -> list[Text]:
+    """Return one line for each reason to skip, with what it kept from running."""
+    reasons: dict[str, list[LegResult]] = {}
+    for leg in result.legs:
+        if leg.verdict is Verdict.SKIPPED:
+            reasons.setdefault(leg.reason, []).append(leg)
+    lines = []
+    for reason, legs in reasons.items():
+        stacks = ", ".join(sorted({leg.stack for leg in legs}))
+        programs = ", ".join(sorted({leg.program or leg.check for leg in legs}))
+        what = f"{len(legs)} x {programs} ({stacks})"
+        lines.append(Text(f"SKIPPED  {what}: {reason}", style=STYLES[Verdict.SKIPPED]))
+    return lines
 
 
 def _print_red(leg: LegResult, console: Console) -> None:
