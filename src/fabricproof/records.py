@@ -9,6 +9,7 @@ Format history: 1, the first.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -69,7 +70,9 @@ def _append(descriptor: int, data: bytes, *, torn: bool) -> None:
             written += os.write(descriptor, whole[written:])
         os.fsync(descriptor)
     except OSError:
-        os.ftruncate(descriptor, start)
+        # Where even this fails, the next writer finds a torn line and marks it.
+        with contextlib.suppress(OSError):
+            os.ftruncate(descriptor, start)
         raise
 
 

@@ -74,13 +74,25 @@ def read_roll(folder: Path) -> list[dict[str, Any]]:
                 expected=str(ROLL_VERSION),
                 got=str(record["version"]),
             )
-        return list(record["due"])
+        return [_checked(entry) for entry in record["due"]]
+    except ConfigError:
+        raise
     except (ValueError, KeyError, TypeError) as error:
         raise ConfigError(
-            f"damaged roll: {error}",
+            f"damaged roll: {error!r}",
             source=str(path),
             next_step="make it again: fabricproof site roll SITE --write",
         ) from None
+
+
+def _checked(entry: dict[str, Any]) -> dict[str, Any]:
+    """Return ``entry``; KeyError or TypeError where it lacks what a run is compared with."""
+    for key in ("check", "fabric", "partition", "stack"):
+        if not isinstance(entry[key], str):
+            raise TypeError(f"{key} is no text")
+    if not all(isinstance(tag, str) for tag in entry["tags"]):
+        raise TypeError("a tag is no text")
+    return entry
 
 
 def due_entries(
