@@ -18,6 +18,14 @@ from fabricproof.stack.workload import Segment, command_lines
 
 pytestmark = pytest.mark.mpi
 
+
+@pytest.fixture(autouse=True)
+def _opted_in(request: pytest.FixtureRequest) -> None:
+    """Run only where the mark is asked for by name."""
+    if "mpi" not in str(request.config.option.markexpr):
+        pytest.skip("opt in: pytest -m mpi")
+
+
 CATALOG = load_catalog()
 ROOT = stacks_root()
 #: the distribution's mpirun may be another MPI's (alternatives); its own name is never wrong.
