@@ -192,7 +192,13 @@ def _complaint(guilty: Sequence[Mapping[str, Any]]) -> str:
     """Return what is wrong in one sentence: the named quantity first, how many more after it."""
     first = next((each for each in guilty if each["quantity_named"]), guilty[0])
     more = f" (and {len(guilty) - 1} more sizes)" if len(guilty) > 1 else ""
-    return f"{first['quantity_name']}: {first['quantity_reason']}{more}"
+    return f"{first['quantity_name']}: {first['quantity_reason']}{more}{_ended(first)}"
+
+
+def _ended(record: Mapping[str, Any]) -> str:
+    """Return what the scheduler says of a job that did not end by itself."""
+    state = str(record.get("job_state", "COMPLETED"))
+    return "" if state in {"COMPLETED", "None", "SUCCESS", "FAILED"} else f"; the job ended {state}"
 
 
 def _without_records(case: Mapping[str, Any]) -> LegResult:

@@ -194,10 +194,15 @@ def _table(folder: Path, leg: Leg) -> tuple[Table | None, str | None]:
     return whole, None
 
 
+#: A leg is one pair; OSU's multi-pair programs do not always print how many pairs ran.
+_PAIRS = {"num_pairs": 1}
+
+
 def _joined(tables: Sequence[Table]) -> Table:
     """Return the parts of one leg as the one table they are."""
     return replace(
         tables[0],
+        attributes={**_PAIRS, **tables[0].attributes},
         rows=tuple(row for table in tables for row in table.rows),
         row_lines=tuple(line for table in tables for line in table.row_lines),
     )

@@ -189,6 +189,7 @@ class PairBenchmark(rfm.RunOnlyRegressionTest):
             "stack_version": self.stack_version,
             "fabric": self.fabric,
             "job_id": str(self.job.jobid),
+            "job_state": str(self.job.state),
             "stage_folder": self.stagedir,
             "completed": self.job.completion_time,
         }
