@@ -7,6 +7,7 @@ never imports it.
 from __future__ import annotations
 
 import datetime
+import json
 import os
 import re
 import shutil
@@ -16,8 +17,9 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from fabricproof.errors import UnavailableError
+from fabricproof.errors import ConfigError, UnavailableError
 from fabricproof.site import Site
 
 #: how long the scheduler may take to say that it is there
@@ -208,6 +210,31 @@ def run_reframe(
     finally:
         process.stdout.close()
     return process.wait()
+
+
+def describe_checks(site: Site, place: Workplace) -> list[dict[str, Any]]:
+    """Return what ``reframe --describe`` says of all checks for ``site``; needs no scheduler.
+
+    Raises:
+        ConfigError: a check file cannot be loaded; what is left would be no complete list.
+        UnavailableError: ReFrame could not describe its checks.
+    """
+    environment = session_environment(site, place, new_run_id())
+    lines: list[str] = []
+    status = run_reframe(["--describe"], environment, lines.append)
+    broken = list(unloadable(lines))
+    if broken:
+        raise ConfigError(broken[0], source=str(place.project / "checks"), next_step="mend it")
+    start = lines.index("[") if "[" in lines else len(lines)
+    try:
+        described: list[dict[str, Any]] = json.loads("\n".join(lines[start:]))
+    except ValueError:
+        raise UnavailableError(
+            f"ReFrame could not describe its checks, it ended with status {status}",
+            expected="a JSON array",
+            got=" ".join(lines[-1:])[:200] or "nothing",
+        ) from None
+    return described
 
 
 def unloadable(lines: Sequence[str]) -> Iterator[str]:

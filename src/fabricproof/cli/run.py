@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import click
 from fabricproof.cli.output import STATUSES
 from fabricproof.errors import ExitStatus
 from fabricproof.measure import Verdict
-from fabricproof.roll import due_entries, read_roll
+from fabricproof.roll import ROLL_FILE, due_entries, read_roll
 from fabricproof.runner import (
     Workplace,
     check_scheduler,
@@ -78,18 +79,18 @@ def accept(site: Site, arguments: Sequence[str], *, as_json: bool) -> ExitStatus
     environment = session_environment(site, place, run_id)
     check_scheduler(site, environment)
     progress = Progress(quiet=as_json)
-    interrupted = False
+    ended: int | None = None
     try:
-        run_reframe(arguments, environment, progress.line)
+        ended = run_reframe(arguments, environment, progress.line)
     except KeyboardInterrupt:
-        interrupted = True
-    if interrupted:
         click.echo("fabricproof: interrupted; what had finished is kept", err=True)
         if not place.report_file(run_id).exists():
             return ExitStatus.INTERRUPTED
     result = collect(site, place, run_id, arguments, progress.lines)
+    if ended:
+        result = with_unexplained_failure(result, ended)
     _show(result, as_json=as_json)
-    return ExitStatus.INTERRUPTED if interrupted else STATUSES[result.verdict]
+    return ExitStatus.INTERRUPTED if ended is None else STATUSES[result.verdict]
 
 
 def collect(
@@ -103,20 +104,9 @@ def collect(
     records, torn = read_run((place.perflogs / site.name).glob("*/records.jsonl"), run_id)
     result = assemble(run_id, cases, records, due_entries(read_roll(site.folder), arguments))
     broken = tuple(
-        LegResult(
-            verdict=Verdict.MISSING,
-            check="check file",
-            partition="",
-            stack="",
-            suite="",
-            program="",
-            fabric="",
-            leg="",
-            reason=complaint,
-        )
-        for complaint in unloadable(lines)
+        _not_a_leg(Verdict.MISSING, "check file", complaint) for complaint in unloadable(lines)
     )
-    notes = (
+    notes: tuple[str, ...] = (
         f"perflogs: {place.perflogs / site.name}",
         f"ReFrame's report: {report}",
         f"stage folders of what failed: {place.root / 'stage'}",
@@ -124,7 +114,33 @@ def collect(
     )
     if nothing_ran:
         notes = ("no check was selected", *torn)
+    if not (site.folder / ROLL_FILE).exists():
+        notes += (f"no roll, an absent check is not noticed: fabricproof site roll {site.name}",)
     return SessionResult(run_id=run_id, legs=(*result.legs, *broken), notes=notes)
+
+
+def _not_a_leg(verdict: Verdict, check: str, reason: str) -> LegResult:
+    """Return a verdict on something that came to no leg at all."""
+    return LegResult(
+        verdict=verdict,
+        check=check,
+        partition="",
+        stack="",
+        suite="",
+        program="",
+        fabric="",
+        leg="",
+        reason=reason,
+    )
+
+
+def with_unexplained_failure(result: SessionResult, status: int) -> SessionResult:
+    """Return ``result`` without its green where ReFrame itself says that something failed."""
+    if result.verdict not in {Verdict.PASS, Verdict.SKIPPED}:
+        return result
+    reason = f"ended with status {status} although no check failed: read its log"
+    doubt = _not_a_leg(Verdict.UNJUDGED, "ReFrame", reason)
+    return replace(result, legs=(*result.legs, doubt))
 
 
 class Progress:

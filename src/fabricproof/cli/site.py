@@ -8,9 +8,12 @@ from typing import Any
 
 import click
 
-from fabricproof.errors import InputMissingError
+from fabricproof.errors import ConfigError, InputMissingError
 from fabricproof.fabric import bound
+from fabricproof.roll import ROLL_FILE, make_roll, read_roll, write_roll
+from fabricproof.runner import describe_checks, workplace
 from fabricproof.site import Site, load_site, site_folders
+from fabricproof.site.choose import project_root
 
 
 @click.group(name="site")
@@ -55,6 +58,43 @@ def list_(as_json: bool) -> None:
 def show(name: str) -> None:
     """Print a site as JSON, with the ceilings that follow from it."""
     click.echo(json.dumps(_record(load_site(name)), indent=2))
+
+
+@command.command(name="roll")
+@click.argument("name", metavar="SITE")
+@click.option("--write", is_flag=True, help="Replace roll.json; read the change before you commit.")
+@click.option("--json", "as_json", is_flag=True, help="Print the roll as ReFrame makes it now.")
+def roll(name: str, *, write: bool, as_json: bool) -> None:
+    """Compare a site's roll (which checks are due) with what ReFrame loads now.
+
+    A check that is on the roll and does not run is MISSING.  Status 78 where the two differ.
+    """
+    site = load_site(name)
+    now = make_roll(site, describe_checks(site, workplace(project_root())))
+    if as_json:
+        click.echo(json.dumps(now, indent=2))
+    if write:
+        path = write_roll(site.folder, now)
+        click.echo(f"{path}: {len(now)} due", err=as_json)
+        return
+    _compare_rolls(site, read_roll(site.folder), now, quiet=as_json)
+
+
+def _compare_rolls(
+    site: Site, kept: list[dict[str, Any]], now: list[dict[str, Any]], *, quiet: bool
+) -> None:
+    lost = [entry for entry in kept if entry not in now]
+    new = [entry for entry in now if entry not in kept]
+    for sign, entries in (("-", lost), ("+", new)):
+        for entry in entries:
+            click.echo(f"{sign} {json.dumps(entry, sort_keys=True)}", err=quiet)
+    if lost or new:
+        raise ConfigError(
+            f"the roll is not what ReFrame loads: {len(lost)} due no longer, {len(new)} new",
+            source=str(site.folder / ROLL_FILE),
+            next_step=f"mend the checks, or: fabricproof site roll {site.name} --write",
+        )
+    click.echo(f"{site.name}: fine: {len(now)} due", err=quiet)
 
 
 def _record(site: Site) -> dict[str, Any]:
