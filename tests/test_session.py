@@ -1,0 +1,285 @@
+"""One run's result from report, records and roll: what is not shown is never green."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fabricproof.errors import ExitStatus, ParseError
+from fabricproof.measure import Verdict
+from fabricproof.records import append_records
+from fabricproof.session import SessionResult, assemble, read_report, read_run
+
+RUN = "20260101T000000Z-abcdef"
+
+
+def make_case(result: str = "pass", **changes: Any) -> dict[str, Any]:
+    """Return a test case as ReFrame's report has it."""
+    return {
+        "name": "OsuBandwidth %fabric=eth0",
+        "unique_name": "OsuBandwidth_0",
+        "partition": "node",
+        "environ": "openmpi5",
+        "fabric": "eth0",
+        "suite": "osu",
+        "program": "osu_bw",
+        "jobid": "42",
+        "result": result,
+        "fail_phase": None,
+        "fail_reason": None,
+        "skip_reason": "",
+        **changes,
+    }
+
+
+def make_records(verdict: str = "PASS", leg: str = "rail0", **changes: Any) -> list[dict[str, Any]]:
+    """Return a leg's records: one quantity of the attempt that counts, then the leg."""
+    base = {
+        "run_id": RUN,
+        "check": "OsuBandwidth",
+        "unique_name": "OsuBandwidth_0",
+        "partition": "node",
+        "stack": "openmpi5",
+        "suite": "osu",
+        "program": "osu_bw",
+        "fabric": "eth0",
+        "leg": leg,
+        "job_id": "42",
+        **changes,
+    }
+    quantity = {
+        **base,
+        "kind": "quantity",
+        "counts": True,
+        "attempt": 1,
+        "nodes": ["n1", "n2"],
+        "quantity_name": "bandwidth_4MiB",
+        "quantity_value": 47.0,
+        "quantity_unit": "MB/s",
+        "quantity_verdict": verdict,
+        "quantity_reason": "97.0% of 48.5 MB/s",
+        "quantity_named": True,
+        "quantity_ceiling": 48.6,
+        "quantity_reference": 48.5,
+        "quantity_origin": "physics: the link binds",
+        "quantity_message_size": 4194304,
+    }
+    return [quantity, {**base, "kind": "leg", "verdict": verdict, "findings": []}]
+
+
+def _entry(**changes: str) -> dict[str, str]:
+    return {
+        "check": "OsuBandwidth",
+        "fabric": "eth0",
+        "partition": "node",
+        "stack": "openmpi5",
+        **changes,
+    }
+
+
+def _verdicts(result: SessionResult) -> list[str]:
+    return [leg.verdict.value for leg in result.legs]
+
+
+def test_a_passed_case_with_its_records_passes() -> None:
+    result = assemble(RUN, [make_case()], make_records(), [_entry()])
+    assert _verdicts(result) == ["PASS"]
+    assert result.legs[0].nodes == ("n1", "n2")
+    assert result.verdict is Verdict.PASS
+
+
+def test_a_case_that_reframe_passed_without_a_record_is_missing() -> None:
+    (leg,) = assemble(RUN, [make_case()], [], []).legs
+    assert leg.verdict is Verdict.MISSING
+    assert leg.reason == "ended without a record"
+    assert leg.check == "OsuBandwidth"
+
+
+def test_a_case_that_failed_before_its_job_says_in_which_phase() -> None:
+    case = make_case("fail", fail_phase="run", fail_reason="sbatch:\n  no such partition")
+    (leg,) = assemble(RUN, [case], [], []).legs
+    assert leg.verdict is Verdict.MISSING
+    assert leg.reason == "run: sbatch: no such partition"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"job_id": "41"},
+        {"unique_name": "OsuBandwidth_1"},
+        {"partition": "other"},
+        {"stack": "mpich5"},
+    ],
+)
+def test_records_of_another_job_prove_nothing(other: dict[str, str]) -> None:
+    (leg,) = assemble(RUN, [make_case()], make_records(**other), []).legs
+    assert leg.verdict is Verdict.MISSING
+
+
+def test_quantities_without_their_legs_verdict_prove_nothing() -> None:
+    (leg,) = assemble(RUN, [make_case()], make_records()[:1], []).legs
+    assert leg.verdict is Verdict.MISSING
+
+
+def test_a_retry_is_a_job_of_its_own_and_hides_nothing() -> None:
+    cases = [make_case("fail", jobid="1"), make_case(jobid="2")]
+    records = make_records("FAIL", job_id="1") + make_records(job_id="2")
+    result = assemble(RUN, cases, records, [])
+    assert _verdicts(result) == ["FAIL", "PASS"]
+    assert result.verdict is Verdict.FAIL
+
+
+def test_a_job_id_that_is_a_number_in_the_report_is_the_same_job() -> None:
+    assert _verdicts(assemble(RUN, [make_case(jobid=42)], make_records(), [])) == ["PASS"]
+
+
+@pytest.mark.parametrize("result", ["fail", "abort", "xfail", "xpass", "skip", "something new"])
+def test_a_pass_in_a_case_that_did_not_pass_is_not_green(result: str) -> None:
+    case = make_case(result, fail_phase="performance", fail_reason="broken gave no value")
+    (leg,) = assemble(RUN, [case], make_records(), []).legs
+    assert leg.verdict is Verdict.UNJUDGED
+    assert leg.reason == "ReFrame failed the check: performance: broken gave no value"
+
+
+def test_a_pass_beside_a_red_leg_stays_a_pass() -> None:
+    records = make_records() + make_records("FAIL", leg="rail1")
+    assert _verdicts(assemble(RUN, [make_case("fail")], records, [])) == ["PASS", "FAIL"]
+
+
+@pytest.mark.parametrize("verdict", ["FAIL", "INVALID", "MISSING", "UNJUDGED"])
+def test_red_stays_red_although_reframe_passed_it(verdict: str) -> None:
+    (leg,) = assemble(RUN, [make_case()], make_records(verdict), []).legs
+    assert leg.verdict is Verdict(verdict)
+    assert "97.0% of 48.5 MB/s" in leg.reason
+
+
+# Skips.
+
+
+def test_a_skip_with_its_reason_is_skipped() -> None:
+    (leg,) = assemble(RUN, [make_case("skip", skip_reason="one rail")], [], []).legs
+    assert (leg.verdict, leg.reason) == (Verdict.SKIPPED, "one rail")
+
+
+@pytest.mark.parametrize("reason", ["", None])
+def test_a_skip_without_a_reason_is_missing(reason: str | None) -> None:
+    (leg,) = assemble(RUN, [make_case("skip", skip_reason=reason)], [], []).legs
+    assert leg.verdict is Verdict.MISSING
+    assert leg.reason == "skipped without a reason"
+
+
+def test_a_failure_with_a_skip_reason_is_no_skip() -> None:
+    (leg,) = assemble(RUN, [make_case("fail", skip_reason="one rail")], [], []).legs
+    assert leg.verdict is Verdict.MISSING
+
+
+def test_all_skipped_is_not_green() -> None:
+    result = assemble(RUN, [make_case("skip", skip_reason="one rail")] * 2, [], [])
+    assert result.verdict is Verdict.SKIPPED
+    assert result.counts() == {Verdict.SKIPPED: 2}
+
+
+def test_nothing_at_all_is_not_green() -> None:
+    assert assemble(RUN, [], [], []).verdict is Verdict.SKIPPED
+
+
+def test_a_pass_beside_skips_is_a_pass() -> None:
+    cases = [make_case(), make_case("skip", skip_reason="one rail", jobid=None)]
+    assert assemble(RUN, cases, make_records(), []).verdict is Verdict.PASS
+
+
+# The roll.
+
+
+def test_what_is_due_and_never_ran_is_missing() -> None:
+    result = assemble(RUN, [make_case()], make_records(), [_entry(), _entry(check="OsuLatency")])
+    assert _verdicts(result) == ["PASS", "MISSING"]
+    assert result.legs[1].check == "OsuLatency"
+    assert "on the roll" in result.legs[1].reason
+
+
+@pytest.mark.parametrize(
+    "other", [{"partition": "gpu"}, {"stack": "mpich5"}, {"fabric": "ib0"}, {"check": "Other"}]
+)
+def test_each_part_of_a_due_entry_counts(other: dict[str, str]) -> None:
+    result = assemble(RUN, [make_case()], make_records(), [_entry(**other)])
+    assert _verdicts(result) == ["PASS", "MISSING"]
+
+
+def test_a_skip_for_want_of_a_fabric_does_not_stand_in_for_the_due_one() -> None:
+    absent = make_case(
+        "skip",
+        name="OsuBandwidth %fabric=no-ethernet",
+        fabric="no-ethernet",
+        skip_reason="this site has no ethernet fabric",
+    )
+    result = assemble(RUN, [absent], [], [_entry()])
+    assert _verdicts(result) == ["SKIPPED", "MISSING"]
+    assert result.verdict is Verdict.MISSING
+
+
+def test_a_due_check_that_was_skipped_with_a_reason_is_there() -> None:
+    case = make_case("skip", skip_reason="no such program in this stack")
+    assert _verdicts(assemble(RUN, [case], [], [_entry()])) == ["SKIPPED"]
+
+
+# Laws.
+
+
+@given(
+    results=st.lists(
+        st.tuples(
+            st.sampled_from(["pass", "fail", "skip", "abort"]),
+            st.sampled_from(["PASS", "FAIL", "INVALID", "MISSING", "UNJUDGED", None]),
+        ),
+        max_size=6,
+    )
+)
+def test_green_needs_a_passed_case_with_a_passed_record_and_nothing_red(
+    results: list[tuple[str, str | None]],
+) -> None:
+    cases, records = [], []
+    for number, (result, verdict) in enumerate(results):
+        cases.append(make_case(result, jobid=str(number), skip_reason="a reason"))
+        records += make_records(verdict, job_id=str(number)) if verdict else []
+    session = assemble(RUN, cases, records, [])
+    assert len(session.legs) == len(cases)
+    if session.verdict is Verdict.PASS:
+        assert ("pass", "PASS") in results
+        assert set(results) <= {("pass", "PASS"), ("skip", None)}
+
+
+# ReFrame's report and the record files.
+
+
+def test_the_cases_of_all_runs_of_a_report_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    runs = [{"testcases": [make_case("fail")]}, {"testcases": [make_case()]}]
+    path.write_text(json.dumps({"runs": runs}))
+    assert [case["result"] for case in read_report(path)] == ["fail", "pass"]
+
+
+@pytest.mark.parametrize("text", [None, "", "{", "[]", '{"runs": 1}', '{"runs": [{}]}', "\xff"])
+def test_no_readable_report_is_an_error(tmp_path: Path, text: str | None) -> None:
+    path = tmp_path / "report.json"
+    if text is not None:
+        path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(ParseError, match="ReFrame left no readable report") as caught:
+        read_report(path)
+    assert caught.value.exit_status is ExitStatus.DATA
+
+
+def test_only_this_runs_records_are_read_and_torn_ones_are_noted(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    append_records(path, make_records())
+    append_records(path, make_records(run_id="another"))
+    with path.open("ab") as file:
+        file.write(b'{"format": 1, "run_id"')
+    records, notes = read_run([path], RUN)
+    assert [record["kind"] for record in records] == ["quantity", "leg"]
+    assert notes == [f"{path}:5: a record torn by a crash was passed over"]
