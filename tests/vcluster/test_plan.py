@@ -13,6 +13,7 @@ from fabricproof.vcluster.plan import (
     MAX_RAILS,
     Plan,
     Wishes,
+    inherit,
     make_plan,
     parse_rate,
     rate_label,
@@ -125,6 +126,17 @@ def test_only_wishes_that_were_made_can_be_unmet(
     plan: Plan, wishes: Wishes, difference: str | None
 ) -> None:
     assert unmet(plan, wishes) == difference
+
+
+def test_a_broken_cluster_comes_back_as_it_was(plan: Plan) -> None:
+    assert make_plan("tiny", inherit(Wishes(), plan), 6000) == plan
+
+
+def test_what_is_asked_of_a_broken_cluster_comes_first(plan: Plan) -> None:
+    asked = Wishes(nodes=5, rate_bit_s=10**8, rails=3, shares=("/tmp/a",))
+    rebuilt = make_plan("tiny", inherit(asked, plan), 6000)
+    assert (rebuilt.node_count, rebuilt.rail_rates_bit_s) == (5, (10**8,) * 3)
+    assert unmet(rebuilt, asked) is None
 
 
 def test_unknown_nodes_and_rails_are_named_with_the_known_ones(plan: Plan) -> None:

@@ -43,9 +43,12 @@ def test_a_damaged_state_counts_as_none(paths: Paths, text: str) -> None:
 
 
 def test_a_second_command_is_locked_out_and_told_by_whom(paths: Paths) -> None:
-    with state.locked(paths), pytest.raises(UnavailableError, match=f"process {os.getpid()}"):
-        with state.locked(paths):
-            raise AssertionError("the lock was given twice")
+    with (
+        state.locked(paths),
+        pytest.raises(UnavailableError, match=f"process {os.getpid()}"),
+        state.locked(paths),
+    ):
+        raise AssertionError("the lock was given twice")
 
 
 def test_the_lock_leaves_nothing_behind(paths: Paths) -> None:
@@ -103,7 +106,7 @@ def test_a_marked_process_is_found_and_ended() -> None:
 
 
 def test_a_program_that_fails_is_quoted() -> None:
-    with pytest.raises(UnavailableError, match="status 3.*got the reason"):
+    with pytest.raises(UnavailableError, match=r"status 3.*got the reason"):
         run.run(["sh", "-c", "echo the reason >&2; exit 3"])
 
 

@@ -38,7 +38,8 @@ def _texts(plan: Plan) -> dict[str, str]:
         "sbatch": outside.render_wrapper("/usr/bin/sbatch", _PATHS, _head()),
         "switches.ip": "\n".join(network.switch_commands(plan)) + "\n",
         "node.ip": "\n".join(
-            network.node_cable_commands(plan, node, 99) + network.node_interface_commands(plan, node)
+            network.node_cable_commands(plan, node, 99)
+            + network.node_interface_commands(plan, node)
         )
         + "\n",
     }
@@ -46,7 +47,16 @@ def _texts(plan: Plan) -> dict[str, str]:
 
 @pytest.mark.parametrize(
     "name",
-    ["slurm.conf", "topology.conf", "slurmdbd.conf", "hosts", "env.sh", "sbatch", "switches.ip", "node.ip"],
+    [
+        "slurm.conf",
+        "topology.conf",
+        "slurmdbd.conf",
+        "hosts",
+        "env.sh",
+        "sbatch",
+        "switches.ip",
+        "node.ip",
+    ],
 )
 def test_text_is_as_reviewed(plan: Plan, name: str) -> None:
     text, golden = _texts(plan)[name], _GOLDEN / name

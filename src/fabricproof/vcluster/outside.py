@@ -46,7 +46,7 @@ head_is_alive() {{
     read -r stat 2>/dev/null </proc/{pid}/stat || return 1
     set -f
     set -- ${{stat##*) }}
-    [ "${{20}}" = {start} ]
+    [ "${{20}}" = {start} ] && [ "$1" != Z ]
 }}
 if ! head_is_alive; then
     echo 'the virtual cluster "{paths.name}" is down; next: fabricproof vcluster up' >&2

@@ -257,6 +257,22 @@ def make_plan(name: str, wishes: Wishes, machine_memory_mb: int) -> Plan:
     )
 
 
+def inherit(wishes: Wishes, plan: Plan) -> Wishes:
+    """Return the wishes, completed from a plan: a broken cluster comes back as it was."""
+    rails = wishes.rails or len(plan.rail_rates_bit_s)
+    planned = {} if wishes.rate_bit_s else dict(enumerate(plan.rail_rates_bit_s[:rails]))
+    return Wishes(
+        nodes=wishes.nodes or plan.node_count,
+        rails=rails,
+        rate_bit_s=wishes.rate_bit_s,
+        rail_rates_bit_s={**planned, **wishes.rail_rates_bit_s},
+        mtu=wishes.mtu or plan.mtu,
+        flow_limit_bit_s=wishes.flow_limit_bit_s or plan.flow_limit_bit_s,
+        cpus=wishes.cpus or plan.cpus,
+        shares=tuple(dict.fromkeys(plan.shares + wishes.shares)),
+    )
+
+
 def unmet(plan: Plan, wishes: Wishes) -> str | None:
     """Return the first wish about the hardware that a plan does not meet, in words."""
     rates = plan.rail_rates_bit_s

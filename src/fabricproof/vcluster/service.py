@@ -16,6 +16,7 @@ from fabricproof.vcluster.plan import (
     PRIVATE_FOLDERS,
     Plan,
     Wishes,
+    inherit,
     make_plan,
     rate_label,
     unmet,
@@ -54,7 +55,8 @@ def ensure_up(name: str, wishes: Wishes, report: Report) -> bool:
     with state.locked(paths):
         known = state.load(paths)
         if known is None or not known.complete or not _head_serves(paths, known):
-            cluster.up(make_plan(name, asked, _memory_mb()), report)
+            whole = inherit(asked, known.plan) if known and known.complete else asked
+            cluster.up(make_plan(name, whole, _memory_mb()), report)
             return True
         _refuse_other_options(known.plan, asked)
         absent = tuple(share for share in asked.shares if share not in known.plan.shares)

@@ -89,7 +89,9 @@ def _behaviour() -> list[str]:
         # Measuring jobs ask for --licenses=fabric:1, and so never run beside each other.
         "Licenses=fabric:1",
         "ReturnToService=2",
-        # A dead node is seen within this time; shorter, and a busy machine looks dead.
+        # A dead node is seen after some 15 s: a ping tries TCPTimeout six times (2 s, the
+        # default, makes it 30 s).  SlurmdTimeout shorter, and a busy machine looks dead.
+        "TCPTimeout=1",
         "SlurmdTimeout=10",
         "SlurmctldTimeout=10",
         "MessageTimeout=10",
