@@ -75,9 +75,8 @@ def _table(result: SessionResult) -> Table:
 
 
 def _add(table: Table, leg: LegResult, quantity: Mapping[str, Any] | None) -> None:
-    verdict = Verdict(quantity["quantity_verdict"]) if quantity else leg.verdict
-    cells: list[Text | str] = [
-        Text(verdict.value, style=STYLES[verdict]),
+    verdict = _row_verdict(leg, quantity)
+    cells = [
         leg.stack,
         leg.suite,
         leg.program or leg.check,
@@ -85,15 +84,28 @@ def _add(table: Table, leg: LegResult, quantity: Mapping[str, Any] | None) -> No
         ",".join(leg.nodes) or "-",
     ]
     if quantity is None:
-        table.add_row(*cells, "-", "-", "-", leg.reason)
-        return
-    table.add_row(
-        *cells,
-        quantity["quantity_name"],
-        _number(quantity["quantity_value"], quantity["quantity_unit"]),
-        _limit(quantity),
-        _judged_by(quantity) + _curve(leg, quantity),
-    )
+        cells += ["-", "-", "-", leg.reason]
+    else:
+        cells += [
+            quantity["quantity_name"],
+            _number(quantity["quantity_value"], quantity["quantity_unit"]),
+            _limit(quantity),
+            _judged_by(quantity) + _curve(leg, quantity),
+        ]
+    # As Text: a reason may quote "[/scratch/x]", which rich would take for its own markup.
+    table.add_row(Text(verdict.value, style=STYLES[verdict]), *map(Text, cells))
+
+
+def _row_verdict(leg: LegResult, quantity: Mapping[str, Any] | None) -> Verdict:
+    """Return the verdict a row shows: the quantity's, but no green for a leg that is red.
+
+    A leg may be red for a point of its curve that no row names, or because ReFrame failed it.
+    """
+    if quantity is None:
+        return leg.verdict
+    own = Verdict(quantity["quantity_verdict"])
+    named = {each["quantity_verdict"] for each in leg.quantities if each["quantity_named"]}
+    return own if leg.verdict.value in named or own is not Verdict.PASS else leg.verdict
 
 
 def _number(value: float | None, unit: str) -> str:

@@ -1,0 +1,150 @@
+"""The verdict table: nothing green that is not, the reason of what is red, the next step."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from fabricproof.measure import Verdict
+from fabricproof.report.terminal import render
+from fabricproof.session import LegResult, SessionResult
+
+
+def _quantity(verdict: str = "PASS", **changes: Any) -> dict[str, Any]:
+    facts = {
+        "name": "bandwidth_4MiB",
+        "value": 47.0,
+        "unit": "MB/s",
+        "verdict": verdict,
+        "reason": "97.0% of 48.5 MB/s (physics)",
+        "named": True,
+        "ceiling": 48.6,
+        "reference": 48.5,
+        "origin": "physics: the link binds",
+        **changes,
+    }
+    return {f"quantity_{key}": value for key, value in facts.items()}
+
+
+LEG = LegResult(
+    verdict=Verdict.PASS,
+    check="OsuBandwidth",
+    partition="compute",
+    stack="openmpi5",
+    suite="osu",
+    program="osu_bw",
+    fabric="eth0",
+    leg="rail0",
+    nodes=("n1", "n2"),
+    quantities=(_quantity(),),
+    job_id="42",
+)
+
+
+def _shown(*legs: LegResult, notes: tuple[str, ...] = ()) -> str:
+    out = io.StringIO()
+    console = Console(file=out, width=200, soft_wrap=True, color_system=None)
+    render(SessionResult(run_id="run-1", legs=legs, notes=notes), console)
+    return out.getvalue()
+
+
+def _rows(text: str) -> list[str]:
+    """Return the lines of the table below its head."""
+    lines = text.splitlines()
+    head = next(index for index, line in enumerate(lines) if line.startswith("verdict"))
+    return [line for line in lines[head + 1 :] if "osu_bw" in line and "rail0" in line]
+
+
+def test_a_pass_shows_its_value_ceiling_and_what_it_was_judged_by() -> None:
+    (row,) = _rows(_shown(LEG))
+    for part in ("PASS", "openmpi5", "osu_bw", "rail0", "n1,n2", "bandwidth_4MiB", "47.00 MB/s"):
+        assert part in row
+    assert "<= 48.6" in row
+    assert "96.9% of 48.5 (physics)" in row
+
+
+def test_the_summary_counts_and_names_the_run() -> None:
+    text = _shown(LEG, replace(LEG, leg="rail1"))
+    assert "PASS: 2 PASS (run run-1)" in text
+    assert "next:" not in text
+
+
+@pytest.mark.parametrize("verdict", ["FAIL", "INVALID", "MISSING", "UNJUDGED"])
+def test_red_is_told_in_a_sentence_with_job_reason_and_next_step(verdict: str) -> None:
+    red = replace(
+        LEG,
+        verdict=Verdict(verdict),
+        quantities=(_quantity(verdict),),
+        reason="bandwidth_4MiB: 45% of 48.5 MB/s",
+    )
+    text = _shown(LEG, red)
+    assert "(job 42): bandwidth_4MiB: 45% of 48.5 MB/s" in text
+    assert f"{verdict}: 1 PASS, 1 {verdict} (run run-1)" in text
+    assert "next: " in text
+
+
+@pytest.mark.parametrize("verdict", ["FAIL", "INVALID", "MISSING", "UNJUDGED"])
+def test_no_row_of_a_red_leg_is_green_where_none_says_why(verdict: str) -> None:
+    curve = _quantity(verdict, name="bandwidth_1KiB", named=False)
+    red = replace(LEG, verdict=Verdict(verdict), quantities=(_quantity(), curve), reason="r")
+    (row,) = _rows(_shown(red))[:1]
+    assert row.startswith(verdict)
+
+
+def test_beside_the_quantity_that_is_red_a_good_one_stays_green() -> None:
+    slow = _quantity("FAIL", name="latency_1B", unit="us")
+    red = replace(LEG, verdict=Verdict.FAIL, quantities=(_quantity(), slow), reason="r")
+    verdicts = [row.split()[0] for row in _rows(_shown(red))[:2]]
+    assert verdicts == ["PASS", "FAIL"]
+
+
+def test_a_reason_in_brackets_is_shown_as_it_is() -> None:
+    reason = "[Errno 28] no space in [/scratch/x] [red]"
+    red = replace(LEG, verdict=Verdict.MISSING, quantities=(), reason=reason)
+    assert _shown(red).count(reason) == 2
+
+
+def test_skips_are_told_with_their_reason_and_are_no_rows() -> None:
+    skipped = replace(LEG, verdict=Verdict.SKIPPED, quantities=(), reason="one rail only")
+    text = _shown(LEG, skipped)
+    assert "one rail only" in text
+    assert len(_rows(text)) == 1
+
+
+def test_nothing_but_skips_is_said_to_be_nothing_judged() -> None:
+    text = _shown(replace(LEG, verdict=Verdict.SKIPPED, quantities=(), reason="one rail only"))
+    assert "SKIPPED: 1 SKIPPED" in text
+    assert "next: nothing was judged" in text
+    assert "PASS" not in text
+
+
+def test_a_run_without_anything_says_so() -> None:
+    text = _shown(notes=("no check was selected",))
+    assert "nothing ran" in text
+    assert "note     no check was selected" in text
+
+
+def test_a_pass_at_the_second_look_says_so() -> None:
+    leg = replace(LEG, findings=("second look: passed; the first said FAIL",))
+    assert "second look: passed; the first said FAIL" in _shown(leg)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"value": None, "verdict": "MISSING"},
+        {"reference": None, "origin": None, "verdict": "UNJUDGED"},
+        {"ceiling": None},
+        {"value": 0.0, "verdict": "INVALID"},
+    ],
+)
+def test_what_is_not_known_is_a_dash(changes: dict[str, Any]) -> None:
+    verdict = str(changes.pop("verdict", "PASS"))
+    leg = replace(LEG, verdict=Verdict(verdict), quantities=(_quantity(verdict, **changes),))
+    (row,) = _rows(_shown(leg))[:1]
+    assert " -" in row
+    assert "None" not in row
