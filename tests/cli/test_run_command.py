@@ -1,0 +1,326 @@
+"""``fabricproof run``: its statuses and its data, with a pretended ReFrame or none at all."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fabricproof import runner
+from fabricproof.cli import run as run_module
+from fabricproof.records import append_records
+from fabricproof.roll import write_roll
+
+Command = Callable[..., Any]
+
+SITE = Path(__file__).parents[1] / "rfm" / "site"
+VCLUSTER = Path(__file__).parents[2] / "site-configs" / "vcluster"
+
+CASE = {
+    "name": "OsuBandwidth %fabric=eth0",
+    "unique_name": "OsuBandwidth_0",
+    "partition": "node",
+    "environ": "fake",
+    "fabric": "eth0",
+    "suite": "osu",
+    "program": "osu_bw",
+    "jobid": "42",
+    "result": "pass",
+    "fail_phase": None,
+    "fail_reason": None,
+    "skip_reason": "",
+}
+
+ENTRY = {"check": "OsuBandwidth", "fabric": "eth0", "partition": "node", "stack": "fake"}
+
+
+class Pretended:
+    """A project whose ReFrame leaves what a test says, without running anything."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.site = folder / "site"
+        shutil.copytree(SITE, self.site)
+        self.cases: list[dict[str, Any]] | None = []
+        self.records: list[dict[str, Any]] = []
+        self.lines: list[str] = []
+        self.status = 0
+        self.arguments: list[str] = []
+
+    def leg(self, verdict: str, *, result: str = "pass") -> None:
+        """Let ReFrame run one case whose one leg comes to ``verdict``."""
+        identity = {
+            "check": "OsuBandwidth",
+            "unique_name": "OsuBandwidth_0",
+            "partition": "node",
+            "stack": "fake",
+            "suite": "osu",
+            "program": "osu_bw",
+            "fabric": "eth0",
+            "leg": "lo",
+            "job_id": "42",
+        }
+        quantity = {
+            "quantity_name": "bandwidth_4MiB",
+            "quantity_value": 47.0,
+            "quantity_unit": "MB/s",
+            "quantity_message_size": 4194304,
+            "quantity_verdict": verdict,
+            "quantity_reason": "because",
+            "quantity_ceiling": 48.6,
+            "quantity_reference": 48.5,
+            "quantity_origin": "physics",
+            "quantity_named": True,
+        }
+        self.cases = [{**CASE, "result": result}]
+        self.records = [
+            {**identity, **quantity, "kind": "quantity", "counts": True, "nodes": ["n1", "n2"]},
+            {**identity, "kind": "leg", "verdict": verdict, "findings": ["a dip"]},
+        ]
+
+    def reframe(
+        self, arguments: list[str], environment: dict[str, str], on_line: Callable[[str], None]
+    ) -> int:
+        """Stand in for :func:`fabricproof.runner.run_reframe`."""
+        self.arguments = list(arguments)
+        for line in self.lines:
+            on_line(line)
+        report = Path(environment["RFM_REPORT_FILE"])
+        report.parent.mkdir(parents=True, exist_ok=True)
+        if self.cases is not None:
+            report.write_text(json.dumps({"runs": [{"testcases": self.cases}]}))
+        run_id = environment["FABRICPROOF_RUN_ID"]
+        path = Path(environment["FABRICPROOF_PERFLOGS"]) / "traps" / "node" / "records.jsonl"
+        append_records(path, [{**record, "run_id": run_id} for record in self.records])
+        return self.status
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pretended:
+    pretended = Pretended(tmp_path)
+    monkeypatch.setattr(run_module, "project_root", lambda: tmp_path)
+    monkeypatch.setattr(run_module, "run_reframe", pretended.reframe)
+    for name in ("FABRICPROOF_WORK", "FABRICPROOF_PERFLOGS", "FABRICPROOF_SITE"):
+        monkeypatch.delenv(name, raising=False)
+    return pretended
+
+
+@pytest.mark.parametrize(
+    ("verdict", "status"),
+    [("PASS", 0), ("FAIL", 1), ("INVALID", 3), ("MISSING", 4), ("UNJUDGED", 5)],
+)
+def test_the_status_is_the_worst_verdict(
+    fabricproof: Command, project: Pretended, verdict: str, status: int
+) -> None:
+    project.leg(verdict)
+    ended = fabricproof("run", "--site", project.site)
+    assert ended.status == status
+    assert f"{verdict}: 1 {verdict} (run " in ended.out
+
+
+def test_json_is_one_object_with_everything_a_machine_needs(
+    fabricproof: Command, project: Pretended
+) -> None:
+    project.leg("FAIL")
+    record = fabricproof("run", "--site", project.site, "--json").record
+    assert set(record) == {"verdict", "run_id", "counts", "legs", "notes"}
+    assert record["verdict"] == "FAIL"
+    assert record["counts"] == {"FAIL": 1}
+    (leg,) = record["legs"]
+    expected = {
+        "verdict": "FAIL",
+        "check": "OsuBandwidth",
+        "partition": "node",
+        "stack": "fake",
+        "suite": "osu",
+        "program": "osu_bw",
+        "fabric": "eth0",
+        "road": "lo",
+        "nodes": ["n1", "n2"],
+        "job_id": "42",
+        "findings": ["a dip"],
+    }
+    assert {key: leg[key] for key in expected} == expected
+    assert "because" in leg["reason"]
+    (quantity,) = leg["quantities"]
+    assert quantity["name"] == "bandwidth_4MiB"
+    assert quantity["value"] == 47.0
+    assert quantity["verdict"] == "FAIL"
+    assert quantity["message_size"] == 4194304
+
+
+def test_json_leaves_no_other_word_on_standard_output(
+    fabricproof: Command, project: Pretended
+) -> None:
+    project.leg("PASS")
+    project.lines = ["[ReFrame Setup]", "[ RUN      ] OsuBandwidth", "WARNING: beware"]
+    assert fabricproof("run", "--site", project.site, "--json").out.startswith("{")
+    assert "WARNING: beware" in fabricproof("run", "--site", project.site).out
+
+
+def test_tags_and_options_reach_reframe(fabricproof: Command, project: Pretended) -> None:
+    fabricproof("run", "--site", project.site, "-t", "quick", "-t", "roce", "-p", "fake", "--vv")
+    assert project.arguments == ["-r", "-t", "quick", "-t", "roce", "-p", "fake", "--vv"]
+
+
+# Nothing judged.
+
+
+def test_all_skipped_is_nothing_judged(fabricproof: Command, project: Pretended) -> None:
+    project.cases = [{**CASE, "result": "skip", "skip_reason": "one rail only", "jobid": None}]
+    ended = fabricproof("run", "--site", project.site)
+    assert ended.status == 6
+    assert "one rail only" in ended.out
+
+
+def test_no_check_selected_is_nothing_judged(fabricproof: Command, project: Pretended) -> None:
+    project.cases = None
+    project.lines = ["[==========] Running 0 check(s)"]
+    ended = fabricproof("run", "--site", project.site, "-n", "Nothing")
+    assert ended.status == 6
+    assert "no check was selected" in ended.out
+
+
+def test_no_check_selected_although_some_are_due_is_missing(
+    fabricproof: Command, project: Pretended
+) -> None:
+    write_roll(project.site, [{**ENTRY, "tags": ["quick"]}])
+    project.cases = None
+    project.lines = ["[==========] Running 0 check(s)"]
+    assert fabricproof("run", "--site", project.site, "-t", "quick").status == 4
+    assert fabricproof("run", "--site", project.site, "-t", "full").status == 6
+
+
+def test_ten_checks_are_not_none(fabricproof: Command, project: Pretended) -> None:
+    project.cases = None
+    project.lines = ["[==========] Running 10 check(s)"]
+    assert fabricproof("run", "--site", project.site).status == 65
+
+
+# Something is wrong around the run.
+
+
+def test_no_report_is_damaged_data_in_one_line(fabricproof: Command, project: Pretended) -> None:
+    project.cases = None
+    ended = fabricproof("run", "--site", project.site)
+    assert ended.status == 65
+    assert ended.err.startswith("fabricproof: ")
+    assert len(ended.err.splitlines()) == 1
+
+
+def test_a_due_check_that_did_not_run_is_missing(fabricproof: Command, project: Pretended) -> None:
+    project.leg("PASS")
+    write_roll(
+        project.site,
+        [{**ENTRY, "tags": ["quick"]}, {**ENTRY, "check": "OsuLatency", "tags": ["quick"]}],
+    )
+    ended = fabricproof("run", "--site", project.site, "--json")
+    assert ended.status == 4
+    assert ended.record["counts"] == {"PASS": 1, "MISSING": 1}
+
+
+def test_a_check_file_that_could_not_be_loaded_is_missing(
+    fabricproof: Command, project: Pretended
+) -> None:
+    project.leg("PASS")
+    project.lines = ["WARNING: skipping test file 'checks/a.py': no module named x"]
+    ended = fabricproof("run", "--site", project.site)
+    assert ended.status == 4
+    assert "skipping test file 'checks/a.py'" in ended.out
+
+
+def test_a_failure_of_reframe_that_no_check_explains_is_not_green(
+    fabricproof: Command, project: Pretended
+) -> None:
+    project.leg("PASS")
+    project.status = 1
+    ended = fabricproof("run", "--site", project.site)
+    assert ended.status == 5
+    assert "ended with status 1 although no check failed" in ended.out
+
+
+def test_a_failure_of_reframe_that_a_check_explains_adds_nothing(
+    fabricproof: Command, project: Pretended
+) -> None:
+    project.leg("FAIL", result="fail")
+    project.status = 1
+    record = fabricproof("run", "--site", project.site, "--json").record
+    assert record["counts"] == {"FAIL": 1}
+
+
+def test_a_torn_record_of_an_earlier_run_is_noted(fabricproof: Command, project: Pretended) -> None:
+    path = project.folder / "perflogs" / "traps" / "node" / "records.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_text('{"format": 1, "run')
+    project.leg("PASS")
+    ended = fabricproof("run", "--site", project.site, "--json")
+    assert ended.status == 0
+    assert any("torn by a crash" in note for note in ended.record["notes"])
+
+
+def test_a_damaged_record_is_an_error_with_its_line(
+    fabricproof: Command, project: Pretended
+) -> None:
+    path = project.folder / "perflogs" / "traps" / "node" / "records.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_text("what is this\n")
+    project.leg("PASS")
+    ended = fabricproof("run", "--site", project.site)
+    assert ended.status == 65
+    assert "records.jsonl:1: damaged record" in ended.err
+
+
+def test_a_site_without_a_roll_is_told_so(fabricproof: Command, project: Pretended) -> None:
+    project.leg("PASS")
+    notes = fabricproof("run", "--site", project.site, "--json").record["notes"]
+    assert any("no roll" in note for note in notes)
+
+
+def test_without_slurm_nothing_is_started(
+    fabricproof: Command, project: Pretended, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner.shutil, "which", lambda *_, **__: None)
+    ended = fabricproof("run", "--site", VCLUSTER)
+    assert ended.status == 69
+    assert ended.err.count("\n") == 1
+    assert "fabricproof vcluster up" in ended.err
+    assert project.arguments == []
+
+
+def test_an_unknown_site_is_named(fabricproof: Command, project: Pretended) -> None:
+    ended = fabricproof("run", "--site", "nowhere")
+    assert ended.status == 66
+    assert "'nowhere'" in ended.err
+
+
+# ``fabricproof reframe`` with -r is a run.
+
+
+def test_reframe_with_r_gives_the_verdict(
+    fabricproof: Command, project: Pretended, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FABRICPROOF_SITE", str(project.site))
+    project.leg("FAIL")
+    ended = fabricproof("reframe", "-c", "checks", "-rt", "quick")
+    assert ended.status == 1
+    assert project.arguments == ["-c", "checks", "-rt", "quick"]
+
+
+def test_reframe_without_r_becomes_reframe(
+    fabricproof: Command, project: Pretended, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FABRICPROOF_SITE", str(project.site))
+    seen: dict[str, Any] = {}
+
+    def become(program: str, arguments: list[str], environment: dict[str, str]) -> None:
+        seen.update(program=program, arguments=arguments, environment=environment)
+
+    monkeypatch.setattr(run_module.os, "execve", become)
+    fabricproof("reframe", "-l", "-t", "quick")
+    assert seen["arguments"][1:] == ["-l", "-t", "quick"]
+    assert seen["program"].endswith("/reframe")
+    assert seen["environment"]["RFM_SYSTEM"] == "traps"
