@@ -161,6 +161,9 @@ class PairBenchmark(rfm.RunOnlyRegressionTest):
         )
         (Path(self.stagedir) / SCRIPT_FILE).write_text(script, encoding="utf-8")
         self.job.launcher = getlauncher("local")()
+        if partition.scheduler in {"slurm", "squeue"}:
+            # After a node's death Slurm would run the job again, behind the verdict's back.
+            self.job.options.append("--no-requeue")
 
     @run_before("sanity")
     def judge_and_keep(self) -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 import reframe as rfm
 from reframe.core.builtins import run_after, run_before
@@ -15,7 +16,7 @@ class FaultyBenchmark(PairBenchmark):
 
     suite = "osu"
     program = "osu_bw"
-    family_tags = ["fault"]
+    family_tags: ClassVar = ["fault"]
 
     @run_after("setup")
     def spoil(self):
@@ -63,7 +64,9 @@ class HangsHalfway(FaultyBenchmark):
     """A benchmark that prints half its table and never comes back."""
 
     def spoiled(self, leg):
-        text = "# OSU MPI Bandwidth Test v7.2\\n# Size      Bandwidth (MB/s)\\n1    0.42\\n2    0.84"
+        text = (
+            "# OSU MPI Bandwidth Test v7.2\\n# Size      Bandwidth (MB/s)\\n1    0.42\\n2    0.84"
+        )
         return replace(leg, commands=(("sh", "-c", f"printf '{text}\\n'; sleep 600"),))
 
     @run_before("run")
@@ -89,7 +92,9 @@ class Crashes(FaultyBenchmark):
     """The program dies although its text looks right."""
 
     def spoiled(self, leg):
-        return replace(leg, commands=(("sh", "-c", "echo '# OSU MPI Bandwidth Test v7.2'; exit 3"),))
+        return replace(
+            leg, commands=(("sh", "-c", "echo '# OSU MPI Bandwidth Test v7.2'; exit 3"),)
+        )
 
 
 @rfm.simple_test

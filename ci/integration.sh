@@ -1,0 +1,27 @@
+#!/bin/sh
+# The integration run: the acceptance on a virtual cluster as a person would start it, then faults
+# made for real on it, then clusters that come and go.  Needs root; everything comes down again.
+set -eu
+root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
+cd "$root"
+
+if [ "$(id -u)" -ne 0 ]; then
+    echo "integration: SKIPPED, it needs root (namespaces, Slurm's daemons)" >&2
+    exit 77
+fi
+trap '.venv/bin/fabricproof vcluster down >/dev/null 2>&1 || true' EXIT
+
+echo "== the acceptance, as make accept runs it"
+ci/accept.sh
+echo "== real ReFrame, typed literally, from another folder"
+(
+    cd /
+    . "$root/env.sh" vcluster
+    reframe -r -t ethernet -n OsuLatency -p openmpi5
+    reframe -l -t infiniband | tail -n 3
+)
+echo "== faults made for real"
+.venv/bin/pytest -m slurm tests/slurm
+.venv/bin/fabricproof vcluster down
+echo "== MPI stacks and clusters that come and go"
+.venv/bin/pytest -m 'mpi or vcluster' tests/stack tests/vcluster
