@@ -1,0 +1,75 @@
+# ImbPingPong on mpich5: the job, then its legs.
+#!/bin/bash
+#SBATCH --job-name="rfm_ImbPingPong_8dce362d"
+#SBATCH --ntasks=2
+#SBATCH --ntasks-per-node=1
+#SBATCH --output=rfm_job.out
+#SBATCH --error=rfm_job.err
+#SBATCH --time=0:5:0
+#SBATCH --partition=compute
+#SBATCH --licenses=fabric:1
+#SBATCH --no-requeue
+
+_onerror()
+{
+    exitcode=$?
+    echo "-reframe: command \`$BASH_COMMAND' failed (exit code: $exitcode)"
+    exit $exitcode
+}
+
+trap _onerror ERR
+
+type module >/dev/null 2>&1 || . /usr/share/lmod/lmod/init/bash
+module use {STACKS}/modulefiles
+module load mpich5
+bash legs.sh
+#!/bin/bash
+# Written by fabricproof for this job.  To repeat a leg by hand: allocate the same nodes, load the
+# same modules as the job script does, and run   bash legs.sh LEG
+# Every leg leaves legs/LEG.ATTEMPT/: stdout, stderr, status, and rank.N.PART with where each rank
+# ran and all interface counters before and after it (a leg may need several starts, its parts).
+cd "$(dirname "${BASH_SOURCE[0]}")" || exit 74
+here=$PWD
+
+attempt() { # LEG ATTEMPT: run once, keep everything
+    export FABRICPROOF_LEG="$here/legs/$1.$2"
+    mkdir -p "$FABRICPROOF_LEG" || exit 74
+    echo "== $1, attempt $2"
+    "leg_$1" >"$FABRICPROOF_LEG/stdout" 2>"$FABRICPROOF_LEG/stderr"
+    echo $? >"$FABRICPROOF_LEG/status"
+    cat "$FABRICPROOF_LEG/stdout"
+    cat "$FABRICPROOF_LEG/stderr" >&2
+}
+
+leg_rail0() { # PingPong over rail0
+    env FABRICPROOF_PART=0 \
+    FI_PROVIDER=tcp \
+    FI_TCP_IFACE=rail0 \
+    MPIR_CVAR_CH4_NETMOD=ofi \
+    MPIR_CVAR_CH4_PROGRESS_THROTTLE=1 \
+    MPIR_CVAR_NOLOCAL=1 \
+    timeout -k 5 60 \
+    srun --mpi=pmi2 "$here/rank.sh" {STACKS}/intelmpi/bin/IMB-MPI1 PingPong -msglog 0:20 -iter 398,3 -time 30
+}
+
+leg_rail1() { # PingPong over rail1
+    env FABRICPROOF_PART=0 \
+    FI_PROVIDER=tcp \
+    FI_TCP_IFACE=rail1 \
+    MPIR_CVAR_CH4_NETMOD=ofi \
+    MPIR_CVAR_CH4_PROGRESS_THROTTLE=1 \
+    MPIR_CVAR_NOLOCAL=1 \
+    timeout -k 5 60 \
+    srun --mpi=pmi2 "$here/rank.sh" {STACKS}/intelmpi/bin/IMB-MPI1 PingPong -msglog 0:20 -iter 398,3 -time 30
+}
+
+if [ $# -gt 0 ]; then
+    for leg in "$@"; do attempt "$leg" "hand.$$"; done
+    exit
+fi
+# A job that is started again must not be judged by what its first start left.
+rm -rf legs second_look.err
+for leg in rail0 rail1; do attempt "$leg" 1; done
+# A second look, on the same nodes, before anything is called red.
+for leg in $({PYTHON} -E -m fabricproof.campaign.second_look "$here" 2>second_look.err); do attempt "$leg" 2; done
+exit 0

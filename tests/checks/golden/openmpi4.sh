@@ -1,0 +1,79 @@
+# OsuMultiRailBandwidth on openmpi4: the job, then its legs.
+#!/bin/bash
+#SBATCH --job-name="rfm_OsuMultiRailBandwidth_863c220a"
+#SBATCH --ntasks=2
+#SBATCH --ntasks-per-node=1
+#SBATCH --output=rfm_job.out
+#SBATCH --error=rfm_job.err
+#SBATCH --time=0:5:0
+#SBATCH --partition=compute
+#SBATCH --licenses=fabric:1
+#SBATCH --no-requeue
+
+_onerror()
+{
+    exitcode=$?
+    echo "-reframe: command \`$BASH_COMMAND' failed (exit code: $exitcode)"
+    exit $exitcode
+}
+
+trap _onerror ERR
+
+type module >/dev/null 2>&1 || . /usr/share/lmod/lmod/init/bash
+module use {STACKS}/modulefiles
+module load openmpi4
+bash legs.sh
+#!/bin/bash
+# Written by fabricproof for this job.  To repeat a leg by hand: allocate the same nodes, load the
+# same modules as the job script does, and run   bash legs.sh LEG
+# Every leg leaves legs/LEG.ATTEMPT/: stdout, stderr, status, and rank.N.PART with where each rank
+# ran and all interface counters before and after it (a leg may need several starts, its parts).
+cd "$(dirname "${BASH_SOURCE[0]}")" || exit 74
+here=$PWD
+
+attempt() { # LEG ATTEMPT: run once, keep everything
+    export FABRICPROOF_LEG="$here/legs/$1.$2"
+    mkdir -p "$FABRICPROOF_LEG" || exit 74
+    echo "== $1, attempt $2"
+    "leg_$1" >"$FABRICPROOF_LEG/stdout" 2>"$FABRICPROOF_LEG/stderr"
+    echo $? >"$FABRICPROOF_LEG/status"
+    cat "$FABRICPROOF_LEG/stdout"
+    cat "$FABRICPROOF_LEG/stderr" >&2
+}
+
+leg_rail0() { # osu_bw over rail0
+    env FABRICPROOF_PART=0 \
+    OMPI_MCA_btl=self,tcp \
+    OMPI_MCA_btl_tcp_if_include=rail0 \
+    OMPI_MCA_hwloc_base_binding_policy=none \
+    OMPI_MCA_mpi_yield_when_idle=1 \
+    OMPI_MCA_osc=pt2pt \
+    OMPI_MCA_pml=ob1 \
+    PRTE_MCA_hwloc_default_binding_policy=none \
+    timeout -k 5 60 \
+    srun --mpi=pmix "$here/rank.sh" {STACKS}/openmpi4/venv/bin/python -EsP {FABRICPROOF}/stack/portrunner.py {STACKS}/openmpi4/share/osu-mpi4py/osu_bw.py 1,2,4,8,16,32,64,128,256,512,1024,2048,4096,8192:10:2:64 16384,32768,65536,131072,262144,524288,1048576:3:2:4
+}
+
+leg_rail0_rail1() { # osu_bw over rail0+rail1
+    env FABRICPROOF_PART=0 \
+    OMPI_MCA_btl=self,tcp \
+    OMPI_MCA_btl_tcp_if_include=rail0,rail1 \
+    OMPI_MCA_hwloc_base_binding_policy=none \
+    OMPI_MCA_mpi_yield_when_idle=1 \
+    OMPI_MCA_osc=pt2pt \
+    OMPI_MCA_pml=ob1 \
+    PRTE_MCA_hwloc_default_binding_policy=none \
+    timeout -k 5 60 \
+    srun --mpi=pmix "$here/rank.sh" {STACKS}/openmpi4/venv/bin/python -EsP {FABRICPROOF}/stack/portrunner.py {STACKS}/openmpi4/share/osu-mpi4py/osu_bw.py 1,2,4,8,16,32,64,128,256,512,1024,2048,4096,8192:19:2:64 16384,32768,65536,131072,262144,524288,1048576:6:2:4
+}
+
+if [ $# -gt 0 ]; then
+    for leg in "$@"; do attempt "$leg" "hand.$$"; done
+    exit
+fi
+# A job that is started again must not be judged by what its first start left.
+rm -rf legs second_look.err
+for leg in rail0 rail0_rail1; do attempt "$leg" 1; done
+# A second look, on the same nodes, before anything is called red.
+for leg in $({PYTHON} -E -m fabricproof.campaign.second_look "$here" 2>second_look.err); do attempt "$leg" 2; done
+exit 0

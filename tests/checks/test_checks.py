@@ -1,0 +1,159 @@
+"""The shipped checks: each loads, is named once, is due, and writes the job script we expect.
+
+After a wanted change:  FABRICPROOF_WRITE_GOLDEN=1 pytest tests/checks   and read the difference.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from checks_as_reframe_sees_them import CHECKS, SITES, described, dry_run, reframe
+
+import fabricproof
+from fabricproof.roll import make_roll, read_roll
+from fabricproof.semantics import Kind, meaning
+from fabricproof.site import load_site
+from fabricproof.stack.launch import PMI2_LIBRARIES
+from fabricproof.stack.volume import expected_bytes
+from fabricproof.stack.workload import Segment
+
+FILES = sorted(CHECKS.glob("**/*.py"))
+SHIPPED_SITES = sorted(path.parent.name for path in SITES.glob("*/site.toml"))
+GOLDEN = Path(__file__).parent / "golden"
+
+#: stack -> the check whose job script is kept; together they cover every kind of leg
+KEPT = {
+    "openmpi5": "OsuBandwidth",
+    "openmpi4": "OsuMultiRailBandwidth",
+    "mpich5": "ImbPingPong",
+    "intelmpi": "OsuLatency",
+}
+
+LEVELS = {"quick", "nightly", "full"}
+
+
+def _classes(path: Path) -> list[ast.ClassDef]:
+    return [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.ClassDef)]
+
+
+def test_there_are_checks() -> None:
+    assert len(FILES) >= 10
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_file_is_one_documented_class(path: Path) -> None:
+    (check,) = _classes(path)
+    assert ast.get_docstring(check)
+    assert ast.get_docstring(ast.parse(path.read_text()))
+    assert re.fullmatch(r"[A-Z][A-Za-z0-9]+", check.name)
+    assert not check.name.endswith(("Test", "Check"))
+
+
+def test_file_and_class_names_are_unique() -> None:
+    files = [path.name for path in FILES]
+    classes = [each.name for path in FILES for each in _classes(path)]
+    assert len(set(files)) == len(files)
+    assert len(set(classes)) == len(classes)
+
+
+def test_reframe_loads_every_file() -> None:
+    loaded = {Path(check["@file"]).resolve() for check in described("vcluster")}
+    assert loaded == {path.resolve() for path in FILES}
+
+
+@pytest.mark.parametrize("site", SHIPPED_SITES)
+def test_every_check_has_its_folder_a_level_and_its_technology_as_tags(site: str) -> None:
+    for check in described(site):
+        tags = set(check["tags"])
+        assert Path(check["@file"]).parent.name in tags
+        assert "full" in tags
+        assert tags & {"ethernet", "infiniband", "memory"}
+        if "quick" in tags:
+            assert tags >= LEVELS
+
+
+def test_every_check_measures_what_the_judge_and_the_road_know() -> None:
+    one = (Segment(sizes=(1,), iterations=1, warmups=0, window_size=1),)
+    for check in described("vcluster"):
+        suite, program = check["suite"], check["program"]
+        assert expected_bytes(suite, program, one) is not None, program
+        reading = meaning(suite, program.rpartition("/")[2])
+        assert reading.kind in {Kind.BANDWIDTH, Kind.LATENCY, Kind.ROUND_TRIP_FREE}, program
+
+
+def test_every_check_requires_references_and_two_nodes() -> None:
+    for check in described("vcluster"):
+        assert check["require_reference"] is True
+        assert (check["num_tasks"], check["num_tasks_per_node"]) == (2, 1)
+
+
+@pytest.mark.parametrize("site", SHIPPED_SITES)
+def test_the_roll_is_what_reframe_loads(site: str) -> None:
+    loaded = make_roll(load_site(str(SITES / site)), described(site))
+    assert read_roll(SITES / site) == loaded, f"make roll, or: fabricproof site roll {site} --write"
+    assert loaded
+
+
+def test_infiniband_checks_are_listed_where_there_is_no_infiniband(tmp_path: Path) -> None:
+    site = load_site(str(SITES / "vcluster"))
+    out = reframe(site, tmp_path, "-l", "-t", "infiniband", "-t", "quick")
+    listed = re.findall(r"^- (\w+) %fabric=(\S+)", out, flags=re.MULTILINE)
+    assert ("OsuLatency", "no-infiniband") in listed
+    assert {fabric for _, fabric in listed} == {"no-infiniband"}
+
+
+# Job scripts.
+
+
+@pytest.fixture
+def cases(stacks: Path, tmp_path: Path) -> list[dict[str, Any]]:
+    names = [part for check in sorted(set(KEPT.values())) for part in ("-n", f"^{check}%")]
+    return dry_run(load_site(str(SITES / "vcluster")), tmp_path, *names)
+
+
+def _placeholders(text: str, stacks: Path) -> str:
+    for real, name in (
+        (str(stacks), "{STACKS}"),
+        (str(Path(fabricproof.__file__).parent), "{FABRICPROOF}"),
+    ):
+        text = text.replace(real, name)
+    text = re.sub(r"/\S+/python[0-9.]* -E -m", "{PYTHON} -E -m", text)
+    return re.sub(r"/\S+/libpmi2\.so\S*", "{LIBPMI2}", text)
+
+
+def test_job_scripts_are_what_they_were_and_skips_have_a_reason(
+    cases: list[dict[str, Any]], stacks: Path
+) -> None:
+    scripts: dict[str, str] = {}
+    for case in cases:
+        check = case["name"].split(" ")[0]
+        if case["fabric"] == "no-infiniband":
+            assert case["result"] == "skip"
+            assert case["skip_reason"] == "this site has no infiniband fabric"
+        elif case["result"] == "skip":
+            assert case["skip_reason"], case["name"]
+        elif KEPT[case["environ"]] == check:
+            folder = Path(case["stagedir"])
+            scripts[case["environ"]] = _placeholders(
+                f"# {check} on {case['environ']}: the job, then its legs.\n"
+                + (folder / "rfm_job.sh").read_text()
+                + (folder / "legs.sh").read_text(),
+                stacks,
+            )
+    due = set(KEPT)
+    if not any(Path(each).exists() for each in PMI2_LIBRARIES):
+        due.discard("intelmpi")  # Slurm's PMI-2 library is not on this machine
+    assert set(scripts) == due
+    for stack, text in scripts.items():
+        path = GOLDEN / f"{stack}.sh"
+        if os.environ.get("FABRICPROOF_WRITE_GOLDEN"):
+            path.write_text(text)
+        assert path.read_text() == text
+        checked = subprocess.run(["bash", "-n"], input=text, text=True, check=False)
+        assert checked.returncode == 0
