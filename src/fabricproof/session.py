@@ -40,6 +40,8 @@ class LegResult:
     reason: str = ""
     job_id: str | None = None
     stage_folder: str | None = None
+    road: Mapping[str, Any] | None = None
+    """The proof of the road: its state, the reason and the bytes moved; None where none was."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,6 +187,7 @@ def _leg_result(
         reason=reason,
         job_id=str(record["job_id"]),
         stage_folder=record.get("stage_folder"),
+        road=record.get("road"),
     )
 
 

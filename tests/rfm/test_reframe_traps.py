@@ -10,11 +10,13 @@ import json
 from pathlib import Path
 
 import pytest
+from reframe.frontend.filters import have_tag
 from reframe_sessions import HouseRun, StockRun
 
 from fabricproof.errors import ConfigError, UnitError
 from fabricproof.records import read_records
 from fabricproof.reference import Reference, at_least, reframe_tuple
+from fabricproof.roll import due_entries
 from fabricproof.site import load_site
 
 SITE = Path(__file__).parent / "site"
@@ -48,6 +50,7 @@ def test_the_house_is_green_where_nothing_is_wrong(house: HouseRun) -> None:
     assert leg["verdict"] == "PASS"
     assert len(leg["quantities"]) == 16
     assert {each["verdict"] for each in leg["quantities"]} == {"PASS"}
+    assert leg["road_proof"]["state"] == "proven"
     assert house.case("Well")["result"] == "pass"
 
 
@@ -304,6 +307,18 @@ def test_every_case_that_reframe_ran_is_in_the_result(house: HouseRun) -> None:
 def test_json_of_a_run_is_plain_json(house: HouseRun) -> None:
     text = json.dumps(house.record, allow_nan=False)
     assert json.loads(text) == house.record
+
+
+@pytest.mark.parametrize(
+    "pattern", ["quick", "^quick$", "rail", "^rail", "quick|full", "", "nosuch", "q.*k"]
+)
+def test_the_roll_reads_a_tag_as_reframe_does(pattern: str) -> None:
+    class _Case:
+        class check:  # noqa: N801 - ReFrame's own name
+            tags = frozenset({"quick", "multirail"})
+
+    entry = {"check": "A", "tags": sorted(_Case.check.tags)}
+    assert bool(due_entries([entry], ["-t", pattern])) == have_tag(pattern)(_Case)
 
 
 def _reference(quantity: str, value: str) -> str:

@@ -191,6 +191,8 @@ def result_record(result: SessionResult) -> dict[str, Any]:
                 "nodes": list(leg.nodes),
                 "reason": leg.reason,
                 "job_id": leg.job_id,
+                "stage_folder": leg.stage_folder,
+                "road_proof": leg.road,
                 "findings": list(leg.findings),
                 "quantities": [
                     {

@@ -1,0 +1,49 @@
+"""A real Slurm: the virtual cluster that FABRICPROOF_VCLUSTER names (``vcluster`` by default).
+
+These tests bring nothing up and take nothing down:  fabricproof vcluster up   first, then
+pytest -m slurm tests/slurm.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from slurm_session import Session
+
+from fabricproof.errors import FabricproofError
+from fabricproof.runner import check_scheduler, session_environment, workplace
+from fabricproof.site import load_site
+
+ROOT = Path(__file__).parents[2]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Jobs are submitted only for those who ask for it: pytest -m slurm."""
+    if "slurm" in config.getoption("markexpr"):
+        return
+    opt_in = pytest.mark.skip(reason="opt in with: pytest -m slurm")
+    for item in items:
+        if item.get_closest_marker("slurm"):
+            item.add_marker(opt_in)
+
+
+@pytest.fixture(scope="session")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
+    """Give the session of a cluster that is up, its perflogs in a folder of their own."""
+    cluster = os.environ.get("FABRICPROOF_VCLUSTER", "vcluster")
+    site = load_site("vcluster")
+    try:
+        check_scheduler(site, session_environment(site, workplace(ROOT), "probe"))
+    except FabricproofError as error:
+        pytest.skip(f"no cluster {cluster!r} is up: {error}")
+    folder = tmp_path_factory.mktemp("slurm")
+    return Session(
+        environment={
+            **os.environ,
+            "FABRICPROOF_VCLUSTER": cluster,
+            "FABRICPROOF_WORK": str(folder / "work"),
+            "FABRICPROOF_PERFLOGS": str(folder / "perflogs"),
+        }
+    )
