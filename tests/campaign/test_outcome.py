@@ -48,6 +48,12 @@ def test_nothing_left_behind_is_missing(tmp_path: Path) -> None:
     assert [each.name for each in outcome.report.quantities] == ["bandwidth_4MiB"]
     assert outcome.counted is None
     assert not needs_second_look(outcome)
+    assert f"left nothing in {tmp_path}; do the nodes share it?" in _reason(tmp_path)
+
+
+def test_a_leg_that_the_job_did_not_come_to_is_missing(tmp_path: Path) -> None:
+    leave(tmp_path, replace(LEG, name="another"))
+    assert _reason(tmp_path) == "the leg was never started: the job ended before it"
 
 
 @pytest.mark.parametrize("kept", range(4, len(PUT_BW.splitlines())))

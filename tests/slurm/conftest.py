@@ -43,7 +43,8 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
         environment={
             **os.environ,
             "FABRICPROOF_VCLUSTER": cluster,
-            "FABRICPROOF_WORK": str(folder / "work"),
-            "FABRICPROOF_PERFLOGS": str(folder / "perflogs"),
+            # Not below /tmp: every node has its own.
+            "FABRICPROOF_WORK": str(ROOT / "work" / "slurm-tests"),
+            "FABRICPROOF_PERFLOGS": str(folder),
         }
     )

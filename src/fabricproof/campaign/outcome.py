@@ -70,12 +70,17 @@ def judge_leg(folder: Path, leg: Leg) -> Outcome:
         if (path := folder / "legs" / f"{shell_name(leg.name)}.{number}").is_dir()
     )
     if not attempts:
-        report = missing(leg.required, "the leg was never started")
-        return Outcome(leg=leg, attempts=(), report=report)
+        return Outcome(leg=leg, attempts=(), report=missing(leg.required, _never_started(folder)))
     outcome = Outcome(leg=leg, attempts=attempts, report=_weigh(attempts))
     if needs_second_look(outcome):
         return replace(outcome, report=_without_second_look(folder, outcome.report))
     return outcome
+
+
+def _never_started(folder: Path) -> str:
+    if (folder / "legs").is_dir():
+        return "the leg was never started: the job ended before it"
+    return f"the leg was never started: the job left nothing in {folder}; do the nodes share it?"
 
 
 def _without_second_look(folder: Path, report: Report) -> Report:
