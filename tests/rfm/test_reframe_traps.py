@@ -281,6 +281,12 @@ def test_red_names_the_quantity_that_failed(house: HouseRun) -> None:
     assert leg["verdict"] == "FAIL"
     assert leg["reason"].startswith("bandwidth_32KiB")
     assert "45.5% of 1100 MB/s" in leg["reason"]
+    (record,) = [
+        each
+        for each in read_records(house.project / "perflogs" / "traps" / "node" / "records.jsonl")
+        if each["check"] == "Slow" and each["kind"] == "leg"
+    ]
+    assert all("below the lower bound" in reason for reason in record["reasons"])
 
 
 def test_what_no_fabric_can_carry_is_invalid(house: HouseRun) -> None:

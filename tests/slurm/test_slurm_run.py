@@ -17,7 +17,8 @@ def test_one_check_measures_each_rail_and_proves_its_road(session: Session) -> N
     measured = {leg["road"]: leg for leg in record["legs"] if leg["verdict"] != "SKIPPED"}
     assert set(measured) == {"rail0", "rail1"}
     for leg in measured.values():
-        assert Verdict(leg["verdict"]) in {Verdict.PASS, Verdict.FAIL}
+        # A cluster at another rate than the site declares is INVALID, and rightly so.
+        assert Verdict(leg["verdict"]) in {Verdict.PASS, Verdict.FAIL, Verdict.INVALID}
         assert leg["fabric"] == "eth0"
         assert leg["job_id"]
         assert len(leg["nodes"]) == 2

@@ -74,11 +74,16 @@ def describe_outcome(outcome: Outcome, identity: Mapping[str, object]) -> Iterat
         "verdict": outcome.report.verdict.value,
         "findings": list(outcome.report.findings),
         "attempts": len(outcome.attempts),
-        "reasons": sorted({each.reason for each in outcome.report.quantities})[:3],
+        "reasons": _reasons(outcome.report),
         "road": _road(outcome.report),
     }
     if not outcome.attempts:
         yield from _quantities({**base, "attempt": 0, "counts": True}, outcome.report)
+
+
+def _reasons(report: Report) -> list[str]:
+    """Return up to three reasons of the report's own verdict, in the order of the quantities."""
+    return [each.reason for each in report.quantities if each.verdict is report.verdict][:3]
 
 
 def _quantities(run: Mapping[str, Any], report: Report) -> Iterator[dict[str, Any]]:
