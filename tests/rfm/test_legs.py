@@ -1,0 +1,167 @@
+"""What one check plans between two nodes: roads, programs, launcher, what is due."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fabricproof.campaign.leg import Leg
+from fabricproof.measure import Verdict
+from fabricproof.rfm.legs import (
+    LegPlanner,
+    choose_suite,
+    find_program,
+    launcher_of,
+    printed_name,
+    quantity_key,
+)
+from fabricproof.site import Site, load_site
+from fabricproof.stack.catalog import ROOT_VARIABLE
+from fabricproof.stack.environment import ports_folder
+from fabricproof.verdict import Judgement
+
+SITES = Path(__file__).parents[2] / "site-configs"
+
+
+@pytest.fixture
+def vcluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
+    """The site of the virtual cluster, with stacks that are there only in name."""
+    monkeypatch.setenv(ROOT_VARIABLE, str(tmp_path))
+    for stack in ("openmpi5", "mpich5", "intelmpi"):
+        folder = ports_folder(tmp_path / stack)
+        folder.mkdir(parents=True)
+        for program in ("osu_bw", "osu_latency"):
+            (folder / f"{program}.py").touch()
+    (tmp_path / "intelmpi" / "bin").mkdir()
+    (tmp_path / "intelmpi" / "bin" / "IMB-MPI1").touch()
+    return load_site(str(SITES / "vcluster"))
+
+
+def _plan(
+    site: Site, stack: str, suite: str, program: str, roads: str = "each"
+) -> tuple[tuple[Leg, ...], str]:
+    return LegPlanner(
+        site=site,
+        partition=site.partitions[0],
+        stack=site.stack(stack),
+        fabric="eth0",
+        suite=suite,
+        program=program,
+    ).legs(roads)
+
+
+def test_each_rail_is_a_leg_of_its_own(vcluster: Site) -> None:
+    legs, reason = _plan(vcluster, "openmpi5", "osu-mpi4py", "osu_bw")
+    assert reason == ""
+    assert [leg.rails for leg in legs] == [("rail0",), ("rail1",)]
+    for leg in legs:
+        assert leg.environment["OMPI_MCA_btl_tcp_if_include"] == leg.name
+        assert leg.sent_bytes is not None
+        assert not leg.spread
+
+
+def test_all_rails_come_beside_one_rail_and_must_share(vcluster: Site) -> None:
+    legs, _ = _plan(vcluster, "openmpi5", "osu-mpi4py", "osu_bw", "all")
+    assert [leg.name for leg in legs] == ["rail0", "rail0+rail1"]
+    assert [leg.spread for leg in legs] == [False, True]
+    assert legs[1].fabric is not None
+    assert legs[1].fabric.num_rails == 2
+
+
+def test_a_stack_that_cannot_use_several_rails_says_why(vcluster: Site) -> None:
+    legs, reason = _plan(vcluster, "mpich5", "osu-mpi4py", "osu_bw", "all")
+    assert legs == ()
+    assert reason
+
+
+def test_the_largest_message_of_a_bandwidth_is_due(vcluster: Site) -> None:
+    legs, _ = _plan(vcluster, "openmpi5", "osu-mpi4py", "osu_bw")
+    assert {leg.required for leg in legs} == {("bandwidth_1MiB",)}
+
+
+def test_the_smallest_message_of_a_latency_is_due(vcluster: Site) -> None:
+    legs, _ = _plan(vcluster, "openmpi5", "osu-mpi4py", "osu_latency")
+    assert {leg.required for leg in legs} == {("latency_1B",)}
+    assert all(leg.sent_messages is not None for leg in legs)
+
+
+def test_a_ping_pong_with_a_reference_for_its_latency_owes_both(vcluster: Site) -> None:
+    legs, _ = _plan(vcluster, "mpich5", "imb", "PingPong")
+    assert {leg.required for leg in legs} == {("bandwidth_1MiB", "latency_0B")}
+    assert all(leg.sent_bytes is None and leg.sent_per_message == (1, 1) for leg in legs)
+
+
+def test_references_of_the_site_travel_with_the_leg(vcluster: Site) -> None:
+    (leg, _), _ = _plan(vcluster, "openmpi5", "osu-mpi4py", "osu_latency")
+    assert leg.references["latency"].unit == "us"
+    assert leg.rules().references == leg.references
+    assert leg.rules().road_required
+
+
+def test_the_ports_stand_in_where_a_stack_has_no_c_programs(vcluster: Site) -> None:
+    assert choose_suite(vcluster.stack("openmpi5"), "osu", "osu_bw") == ("osu-mpi4py", "")
+
+
+@pytest.mark.parametrize(
+    ("stack", "suite", "program", "words"),
+    [
+        ("openmpi5", "osu", "osu_put_bw", "no port of osu_put_bw"),
+        ("openmpi5", "imb", "PingPong", "another ABI"),
+        ("openmpi4", "osu", "osu_bw", "not installed"),
+        ("intelmpi", "imb", "NoSuch", "no IMB binary has NoSuch"),
+    ],
+)
+def test_what_a_stack_does_not_have_is_said(
+    vcluster: Site, stack: str, suite: str, program: str, words: str
+) -> None:
+    chosen, reason = choose_suite(vcluster.stack(stack), suite, program)
+    assert chosen is None
+    assert words in reason
+
+
+def test_a_sites_own_programs_are_found_in_the_folders_of_an_osu_install(
+    vcluster: Site, tmp_path: Path
+) -> None:
+    program = tmp_path / "osu" / "mpi" / "pt2pt" / "osu_bw"
+    program.parent.mkdir(parents=True)
+    program.touch()
+    own = vcluster.stack("openmpi5").model_copy(
+        update={"provisioned": False, "suites": {"osu": str(tmp_path / "osu"), "imb": "PATH"}}
+    )
+    assert find_program(own, "osu", "osu_bw").argv == (str(program),)
+    assert find_program(own, "imb", "P2P/PingPong").argv == ("IMB-P2P", "PingPong")
+    assert find_program(own, "osu-mpi4py", "osu_bw").argv is None
+
+
+def test_a_stack_may_have_a_launcher_of_its_own(vcluster: Site) -> None:
+    partition, stack = vcluster.partitions[0], vcluster.stack("openmpi5")
+    assert launcher_of(stack, partition) == "srun"
+    own = stack.model_copy(update={"launcher": "mpirun"})
+    assert launcher_of(own, partition) == "mpirun"
+
+
+def test_the_local_site_is_not_started_by_slurm() -> None:
+    site = load_site(str(SITES / "local"))
+    for stack in site.stacks:
+        assert launcher_of(stack, site.partitions[0]) == "mpirun"
+
+
+@pytest.mark.parametrize(
+    ("program", "name"), [("PingPong", "PingPong"), ("P2P/PingPong", "PingPong")]
+)
+def test_the_name_a_table_is_printed_under(program: str, name: str) -> None:
+    assert printed_name(program) == name
+
+
+def test_keys_of_the_perflog_have_no_colons(vcluster: Site) -> None:
+    (leg, _), _ = _plan(vcluster, "openmpi5", "osu-mpi4py", "osu_bw")
+    judgement = Judgement(
+        name="bandwidth_1MiB",
+        value=1.0,
+        unit="MB/s",
+        message_size=2**20,
+        verdict=Verdict.PASS,
+        reason="",
+    )
+    assert quantity_key(leg, judgement) == "rail0.bandwidth_1MiB"
