@@ -1,19 +1,20 @@
 """Line rate of a rail: what makes a veth pair behave as an Ethernet of its rate.
 
 The node's end of a cable decides.  Its ``tbf`` is set so that a rail is never faster than the
-wire it stands for, and loses next to nothing to the lateness of a busy machine:
+wire it stands for, and loses little to the lateness of a busy machine:
 
 - ``overhead 24``: tbf counts a full frame as 1514 bytes; on a wire it takes 1538 (preamble 8,
   frame check sequence 4, gap 12; IEEE 802.3), so that the ceiling of a real Ethernet holds.
-- ``peakrate`` with a bucket just below two frames: after a pause the bucket of the mean rate is
-  full, and would let a message of its size pass in no time.  The peak rate lets it pass at 1.1
-  times the line rate instead, which is still enough to catch up after a late timer.
+- ``peakrate`` is the line rate, with a bucket just below two frames.  Without it, the bucket of
+  the mean rate, full after every pause, would let a whole message pass in no time: a ping-pong
+  of 64 KiB came out at twice the line rate.
 - that small bucket has a second effect: tbf splits every packet larger than it into its frames
   (a TCP stack hands down up to 64 KiB as one packet), so that each is counted with its overhead.
-- the mean rate is 0.3 % below the line rate, for what the full bucket adds in short runs.
+- the mean rate is 0.5 % below, because tbf wants it below the peak.
 
-The switch's end only limits what several nodes send to one; its bucket is larger, for what comes
-from the first in bursts must not be held up again.  docs/virtual-cluster.md has measurements.
+What remains: the first two frames after a pause take no time.  The switch's end only limits
+what several nodes send to one, and must not hold up again what comes from the first in bursts.
+docs/virtual-cluster.md has measurements.
 """
 
 from __future__ import annotations
@@ -23,12 +24,10 @@ from fabricproof.vcluster.plan import rate_label
 #: preamble and start delimiter 8, frame check sequence 4, interpacket gap 12 bytes.
 WIRE_OVERHEAD_BYTES = 24
 _ETHERNET_HEADER_BYTES = 14
-#: mean rate over line rate: pays for a full bucket (1 ms) in a run of a third of a second.
-_TRIM = 0.997
-_PEAK = 1.1
-#: what a timer or a core may be late before rate is lost.
-_NODE_BUCKET_SECONDS = 0.001
-_SWITCH_BUCKET_SECONDS = 0.002
+#: mean rate over peak rate.
+_TRIM = 0.995
+#: what a timer or a core may be late before the mean rate suffers.
+_BUCKET_SECONDS = 0.002
 #: what the timers of a virtual machine are late all the time: the peak's bucket must cover it.
 _TIMER_SECONDS = 50e-6
 _QUEUE_BYTES = 4 * 1024 * 1024
@@ -42,29 +41,29 @@ def frame_bytes(mtu: int) -> int:
     return mtu + _ETHERNET_HEADER_BYTES + WIRE_OVERHEAD_BYTES
 
 
-def bucket_bytes(rate_bit_s: int, mtu: int, seconds: float) -> int:
-    """Return a token bucket of some time's traffic, of at least four full frames."""
-    return max(4 * frame_bytes(mtu), round(rate_bit_s / 8 * seconds))
+def bucket_bytes(rate_bit_s: int, mtu: int) -> int:
+    """Return the mean rate's bucket: 2 ms of traffic, at least four full frames."""
+    return max(4 * frame_bytes(mtu), round(rate_bit_s / 8 * _BUCKET_SECONDS))
 
 
 def peak_bucket_bytes(rate_bit_s: int, mtu: int) -> int:
-    """Return the bucket of the peak rate: just below two frames, more on a fast rail.
+    """Return the peak rate's bucket: just below two frames, more on a fast rail.
 
     It must not hold two frames, or tbf would not split a packet of two.
     """
     below_two = 2 * (mtu + _ETHERNET_HEADER_BYTES) - 28
-    return max(below_two, round(rate_bit_s / 8 * _PEAK * _TIMER_SECONDS))
+    return max(below_two, round(rate_bit_s / 8 * _TIMER_SECONDS))
 
 
-def mean_rate(rate_bit_s: int, mtu: int) -> int:
-    """Return the rate of the larger bucket, in bit/s: the line rate less what may be uncounted.
+def peak_rate(rate_bit_s: int, mtu: int) -> int:
+    """Return the peak rate in bit/s: the line rate, less what may be uncounted on a fast rail.
 
     A packet that fits into the peak's bucket stays whole, and its second and later frames travel
     without their 24 bytes of overhead.
     """
     frames = max(1, peak_bucket_bytes(rate_bit_s, mtu) // (mtu + _ETHERNET_HEADER_BYTES))
     uncounted = WIRE_OVERHEAD_BYTES * (frames - 1) / (frames * frame_bytes(mtu))
-    return round(rate_bit_s * (_TRIM - uncounted))
+    return round(rate_bit_s * (1 - uncounted))
 
 
 def must_split(rate_bit_s: int, flow_limit_bit_s: int | None) -> bool:
@@ -85,21 +84,21 @@ def node_commands(
     """
     if flow_limit_bit_s is not None and must_split(rate_bit_s, flow_limit_bit_s):
         return _flow_commands(interface, rate_bit_s, mtu, flow_limit_bit_s)
-    peak = rate_label(round(rate_bit_s * _PEAK))
-    mean = _tbf(interface, rate_bit_s, mtu, _NODE_BUCKET_SECONDS)
-    return [f"{mean} peakrate {peak} mtu {peak_bucket_bytes(rate_bit_s, mtu)}"]
+    peak = f"peakrate {rate_label(peak_rate(rate_bit_s, mtu))}"
+    bucket = f"mtu {peak_bucket_bytes(rate_bit_s, mtu)}"
+    return [f"{_mean(interface, rate_bit_s, mtu)} {peak} {bucket}"]
 
 
 def switch_commands(interface: str, rate_bit_s: int, mtu: int) -> list[str]:
     """Return the lines for ``tc -batch`` that shape what a switch sends to a node."""
-    return [_tbf(interface, rate_bit_s, mtu, _SWITCH_BUCKET_SECONDS)]
+    return [_mean(interface, rate_bit_s, mtu)]
 
 
-def _tbf(interface: str, rate_bit_s: int, mtu: int, seconds: float) -> str:
-    rate = rate_label(mean_rate(rate_bit_s, mtu))
+def _mean(interface: str, rate_bit_s: int, mtu: int) -> str:
+    rate = rate_label(round(peak_rate(rate_bit_s, mtu) * _TRIM))
     return (
         f"qdisc replace dev {interface} root handle 1: tbf rate {rate} "
-        f"burst {bucket_bytes(rate_bit_s, mtu, seconds)} limit {_QUEUE_BYTES} "
+        f"burst {bucket_bytes(rate_bit_s, mtu)} limit {_QUEUE_BYTES} "
         f"overhead {WIRE_OVERHEAD_BYTES}"
     )
 
@@ -125,7 +124,7 @@ def _flow_commands(interface: str, rate_bit_s: int, mtu: int, flow_bit_s: int) -
 
 
 def _htb(rate: int, ceil: int, mtu: int) -> str:
-    buckets = [bucket_bytes(value, mtu, _NODE_BUCKET_SECONDS) for value in (rate, ceil)]
+    buckets = [bucket_bytes(value, mtu) for value in (rate, ceil)]
     return (
         f"htb rate {rate_label(rate)} ceil {rate_label(ceil)} burst {buckets[0]} "
         f"cburst {buckets[1]} overhead {WIRE_OVERHEAD_BYTES}"
