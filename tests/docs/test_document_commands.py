@@ -1,0 +1,196 @@
+"""Every command that a document shows is run here, or stands in NOT_RUN_HERE with the reason."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from documents import DOCUMENTS, ROOT, Command, commands
+
+from fabricproof.cli.main import group
+
+#: What the unit tests cannot do, and what is done instead: ``parsed`` (its options are read, and
+#: nothing more), ``target`` (make knows it), ``cluster`` (run by the test marked slurm below).
+NOT_RUN_HERE: tuple[tuple[str, str, str], ...] = (
+    (r"make (accept|install|bench|down|integration)", "target", "installs, or starts a cluster"),
+    (r"make (test|check)", "target", "runs this test"),
+    (r"fabricproof vcluster ", "parsed", "needs root; tests/vcluster runs them"),
+    (r"fabricproof stack (install|remove)", "parsed", "downloads; tests/stack runs them"),
+    (r"fabricproof site roll ", "parsed", "writes into the checkout, or starts ReFrame"),
+    (r"fabricproof site check mycluster", "parsed", "test_document_examples checks that site"),
+    (r"fabricproof run ", "cluster", "needs the virtual cluster"),
+    (r"reframe .*-r\b", "cluster", "needs the virtual cluster"),
+    (r"(\.venv/bin/)?(pytest|ruff|mypy|lint-imports)\b", "target", "make check runs them all"),
+    (r"\.venv/bin/python tests/parsers/recordings.py", "target", "writes into tests/data"),
+    (r"ci/bootstrap\.sh ", "target", "installs packages"),
+)
+
+#: a page whose commands are run and compared by a test of its own
+ELSEWHERE = {"docs/how-to-read-a-verdict.md"}
+
+ALL = [each for path in DOCUMENTS for each in commands(path) if each.document not in ELSEWHERE]
+
+
+def way(command: Command) -> str:
+    for pattern, how, _ in NOT_RUN_HERE:
+        if re.match(pattern, command.line):
+            return how
+    return "run"
+
+
+def ids(chosen: list[Command]) -> list[str]:
+    return [f"{each.document}: {each.line}" for each in chosen]
+
+
+def chosen(how: str, *programs: str) -> list[Command]:
+    return [
+        each
+        for each in ALL
+        if way(each) == how and (not programs or each.line.split()[0] in programs)
+    ]
+
+
+OURS = chosen("run", "fabricproof")
+SHELL = [each for each in chosen("run") if each not in OURS]
+PARSED = [each for each in ALL if each.line.startswith("fabricproof ") and way(each) != "run"]
+TARGETS = chosen("target")
+ON_A_CLUSTER = chosen("cluster")
+
+
+def test_documents_show_commands() -> None:
+    shown = {each.document for each in ALL}
+    assert {"README.md", "CONTRIBUTING.md", "docs/physics.md"} <= shown
+    assert len(OURS) >= 6
+
+
+@pytest.mark.parametrize("row", NOT_RUN_HERE, ids=[pattern for pattern, _, _ in NOT_RUN_HERE])
+def test_every_exception_has_a_reason(row: tuple[str, str, str]) -> None:
+    _, how, reason = row
+    assert how in {"parsed", "target", "cluster"}
+    assert reason
+
+
+@pytest.mark.parametrize("command", OURS, ids=ids(OURS))
+def test_a_command_prints_what_its_document_shows(
+    command: Command, fabricproof: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    ended = fabricproof(*shlex.split(command.line)[1:])
+    assert ended.err == ""
+    assert ended.status <= 5
+    if command.shown:
+        assert ended.out.rstrip("\n") == command.shown.rstrip("\n")
+
+
+def parse(arguments: list[str]) -> None:
+    """Read ``arguments`` as click would, down to the last subcommand, and call nothing."""
+    parent: click.Command = group
+    context = None
+    while True:
+        context = parent.make_context(parent.name or "", list(arguments), parent=context)
+        if not isinstance(parent, click.Group):
+            return
+        # The arguments that a group leaves for its subcommand: name first.
+        name, *arguments = [*context._protected_args, *context.args]
+        found = parent.get_command(context, name)
+        if found is None:
+            raise click.UsageError(f"no such command {name!r}")
+        parent = found
+
+
+@pytest.mark.parametrize("command", PARSED, ids=ids(PARSED))
+def test_the_options_of_a_command_exist(command: Command) -> None:
+    parse(shlex.split(command.line, comments=True)[1:])
+
+
+@pytest.mark.parametrize("line", ["vcluster up --speed=1gbit", "vcluster fly", "stack install -x"])
+def test_options_that_do_not_exist_would_be_noticed(line: str) -> None:
+    with pytest.raises(click.UsageError):
+        parse(shlex.split(line))
+
+
+@pytest.mark.parametrize("command", TARGETS, ids=ids(TARGETS))
+def test_a_target_or_program_exists(command: Command) -> None:
+    program, *arguments = shlex.split(command.line)
+    if program == "make":
+        subprocess.run(["make", "-n", *arguments], cwd=ROOT, check=True, capture_output=True)
+        return
+    name = program if "/" in program else f".venv/bin/{program}"
+    assert os.access(ROOT / name, os.X_OK)
+    files = [each for each in arguments if each.startswith(("tests/", "ci/"))]
+    assert all((ROOT / each).exists() for each in files)
+
+
+def in_a_shell(line: str, environment: dict[str, str], seconds: int) -> tuple[int, str]:
+    """Return exit status and output of ``line``, called where a person would."""
+    path = f"{ROOT / 'bin'}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-c", line],
+        cwd=ROOT,
+        env={**os.environ, "PATH": path, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=seconds,
+        check=False,
+    )
+    return done.returncode, done.stdout
+
+
+def aside(folder: Path) -> dict[str, str]:
+    """Return variables that keep what a run writes out of the checkout."""
+    return {
+        "FABRICPROOF_WORK": str(folder / "work"),
+        "FABRICPROOF_PERFLOGS": str(folder / "perflogs"),
+    }
+
+
+@pytest.mark.parametrize("command", SHELL, ids=ids(SHELL))
+def test_a_line_for_the_shell_works(command: Command, tmp_path: Path) -> None:
+    """``. ./env.sh`` and what plain ReFrame can do without a scheduler."""
+    local = {"FABRICPROOF_SITE": "local", **aside(tmp_path)}
+    status, out = in_a_shell(f"{command.line} && command -v reframe", local, 60)
+    assert status == 0, out
+    assert out.splitlines()[-1] == str(ROOT / "bin" / "reframe")
+    if " -l" in command.line:
+        assert re.search(r"^Found [1-9]\d* check", out, flags=re.MULTILINE)
+
+
+CLUSTER = os.environ.get("FABRICPROOF_VCLUSTER", "vcluster")
+BIN = Path("/run/fabricproof/vcluster") / CLUSTER / "bin"
+
+
+@pytest.mark.slurm
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("command", ON_A_CLUSTER, ids=ids(ON_A_CLUSTER))
+def test_a_command_for_a_cluster_ends_with_a_verdict(
+    command: Command, request: pytest.FixtureRequest
+) -> None:
+    """Narrowed to one check and one stack: the whole road from the command to a verdict."""
+    if "slurm" not in request.config.getoption("markexpr"):
+        pytest.skip("opt in: pytest -m slurm")
+    if not BIN.is_dir():
+        pytest.skip(f"no virtual cluster {CLUSTER!r} is up")
+    line = command.line.replace("--site NAME", "--site vcluster")
+    line += "" if " -n " in line else " -n OsuLatency"
+    line += "" if " -p " in line else " -p openmpi5"
+    # Stage folders must lie where the nodes see them, so only the choice of the site is ours.
+    on = {"FABRICPROOF_VCLUSTER": CLUSTER, "FABRICPROOF_SITE": "vcluster"}
+    status, out = in_a_shell(line, on, 580)
+    assert re.search(r"\(run \d{8}T\d{6}Z-\w+\)", out), out
+    if "faults.py" in line:
+        assert status == 3
+        assert "traffic took another road" in out
+    elif "infiniband" in line:
+        assert status == 6
+        assert "this site has no infiniband fabric" in out
+    else:
+        # A busy machine may be slow, and a cluster at another rate than declared is INVALID.
+        assert status in {0, 1, 3}
