@@ -153,6 +153,9 @@ class PairBenchmark(rfm.RunOnlyRegressionTest):
             *plan_launch(stack.family, name).options,
             *stack.launcher_options,
         ]
+        # ReFrame tells the job only later; mpirun and mpiexec write the number on their line.
+        self.job.num_tasks = self.num_tasks
+        self.job.num_tasks_per_node = self.num_tasks_per_node
         script = render_script(
             self.legs,
             launch=launcher.run_command(self.job),
