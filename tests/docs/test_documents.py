@@ -37,9 +37,8 @@ def broken_links(path: Path, text: str) -> list[str]:
             continue
         file, _, anchor = target.partition("#")
         linked = (path.parent / file).resolve() if file else path
-        if not linked.exists():
-            broken.append(target)
-        elif anchor and anchor not in anchors(linked.read_text(encoding="utf-8")):
+        known = anchors(linked.read_text(encoding="utf-8")) if linked.is_file() else set()
+        if not linked.exists() or (anchor and anchor not in known):
             broken.append(target)
     return broken
 
