@@ -119,8 +119,9 @@ def test_a_rank_that_never_came_back_leaves_the_road_unproven(tmp_path: Path) ->
         rank_text(1, sent=0, received=PUT_BW_SENT, status=None),
     )
     leave(tmp_path, LEG, ranks=ranks)
-    report = judge_leg(tmp_path, LEG).report
-    assert report.verdict is Verdict.UNJUDGED
+    outcome = judge_leg(tmp_path, LEG)
+    assert outcome.report.verdict is Verdict.UNJUDGED
+    assert needs_second_look(outcome)
     assert "rank 1 never came back" in _reason(tmp_path)
 
 
@@ -316,4 +317,6 @@ def test_a_due_quantity_that_is_not_in_the_output_is_missing(tmp_path: Path) -> 
 def test_without_fabric_or_reference_nothing_is_green(tmp_path: Path) -> None:
     leg = replace(LEG, fabric=None)
     leave(tmp_path, leg)
-    assert judge_leg(tmp_path, leg).report.verdict is Verdict.UNJUDGED
+    outcome = judge_leg(tmp_path, leg)
+    assert outcome.report.verdict is Verdict.UNJUDGED
+    assert not needs_second_look(outcome)  # another number would not be judged either
