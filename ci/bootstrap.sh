@@ -187,9 +187,9 @@ python_environment() {
     say "python: installing the pinned packages (some 100 MB the first time)"
     retry "$venv/bin/python" -m pip install --disable-pip-version-check -q \
         -r "$root/requirements.lock" || leave 69 "pip could not install requirements.lock"
-    # hatchling builds the editable install; --no-deps because the lock has all of them.
+    # The lock has the build system too, so that nothing unpinned is fetched.
     retry "$venv/bin/python" -m pip install --disable-pip-version-check -q --no-deps \
-        -e "$root" || leave 69 "pip could not install the project"
+        --no-build-isolation -e "$root" || leave 69 "pip could not install the project"
     printf '%s' "$want" >"$stamp"
     say "python: done"
 }
