@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import multiprocessing
 import os
@@ -9,6 +10,7 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -209,6 +211,21 @@ def test_writers_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
     for one in range(4):
         mine = [n for writer, n in seen if writer == one]
         assert mine == sorted(mine)
+
+
+def test_a_writer_waits_for_the_one_before_it(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    append_records(path, [{"a": 1}])
+    before = path.read_bytes()
+    with path.open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        writer = threading.Thread(target=append_records, args=(path, [{"a": 2}]))
+        writer.start()
+        writer.join(0.2)
+        assert writer.is_alive()
+        assert path.read_bytes() == before
+    writer.join(60)
+    assert [each["a"] for each in read_records(path)] == [1, 2]
 
 
 # Damage.

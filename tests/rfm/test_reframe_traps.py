@@ -244,6 +244,7 @@ def test_a_table_without_its_last_sizes_is_missing(house: HouseRun) -> None:
     leg = house.leg("Truncated")
     assert leg["verdict"] == "MISSING"
     assert "1B to 32KiB (16) were asked for, got 1B to 16KiB (15)" in leg["reason"]
+    assert house.case("Truncated")["fail_phase"] == "sanity"
 
 
 # Retries and second looks.
