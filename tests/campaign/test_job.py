@@ -96,9 +96,13 @@ def test_imb_is_asked_for_the_sizes_of_the_effort() -> None:
     assert job.sizes == (0, *EFFORT.sizes)
 
 
-@pytest.mark.parametrize("program", ["P2P/PingPong", "Unidir_put"])
-def test_parts_of_imb_without_an_empty_message_are_due_without_it(program: str) -> None:
-    assert make_job("imb", program, ("IMB", program), EFFORT).sizes == EFFORT.sizes
+def test_imb_p2p_has_no_empty_message_and_the_others_do() -> None:
+    sizes = {
+        program: make_job("imb", program, ("IMB", program), EFFORT).sizes
+        for program in ("P2P/PingPong", "Unidir_put", "PingPong")
+    }
+    assert sizes["P2P/PingPong"] == EFFORT.sizes
+    assert sizes["Unidir_put"] == sizes["PingPong"] == (0, *EFFORT.sizes)
 
 
 @given(

@@ -117,7 +117,15 @@ def test_a_node_that_dies_during_the_run_leaves_missing_quantities():
 
 def test_a_job_that_slurm_never_starts_is_missing_with_the_reason():
     held = slurm(
-        "sbatch", "--parsable", "--licenses=fabric:1", "-N1", "-t2", "--wrap", "sleep 90"
+        "sbatch",
+        "--parsable",
+        "-o",
+        "/dev/null",
+        "--licenses=fabric:1",
+        "-N1",
+        "-t2",
+        "--wrap",
+        "sleep 90",
     ).strip()
     try:
         status, leg = verdict_of("NeverStarts", "openmpi5")

@@ -113,7 +113,7 @@ def test_a_plan_survives_its_state_file(plan: Plan) -> None:
     [
         (Wishes(), None),
         (Wishes(nodes=3, rails=2), None),
-        (Wishes(rate_bit_s=400_000_000, rail_rates_bit_s={1: 200_000_000}), None),
+        (Wishes(rate_bit_s=200_000_000, rail_rates_bit_s={1: 200_000_000}), None),
         (Wishes(rate_bit_s=400_000_000), "rate 400mbit"),
         (Wishes(rail_rates_bit_s={1: 10**8}), "rail 1 at 100mbit"),
         (Wishes(rail_rates_bit_s={5: 10**8}), "rail 5 at 100mbit"),

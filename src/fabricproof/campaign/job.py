@@ -97,7 +97,7 @@ def _imb_job(program: str, argv: Sequence[str], effort: Effort) -> Job:
         options += ["-time", IMB_SECONDS_PER_SIZE]
     if binary == "IMB-RMA":
         options += ["-aggregate_mode", "non_aggregate"]
-    sizes = effort.sizes if binary in {"IMB-P2P", "IMB-RMA"} else (0, *effort.sizes)
+    sizes = effort.sizes if binary == "IMB-P2P" else (0, *effort.sizes)
     return Job(
         commands=((*argv, *options),),
         sizes=sizes,

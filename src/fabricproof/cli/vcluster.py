@@ -91,7 +91,7 @@ def _rates(texts: tuple[str, ...]) -> dict[int, int]:
 @_name
 @click.option("--nodes", type=int, help="Compute nodes, 2 to 64.  [default: 4]")
 @click.option("--rails", type=int, help="Rails of each node, 1 to 8.  [default: 2]")
-@click.option("--rate", help="Line rate of the rails.  [default: 400mbit]")
+@click.option("--rate", help="Line rate of the rails.  [default: 200mbit]")
 @click.option("--rail-rate", multiple=True, help="Line rate of one rail, as 1=200mbit.")
 @click.option("--mtu", type=int, help="MTU of the rails in bytes.  [default: 1500]")
 @click.option("--flow-limit", help="Most that one TCP or UDP flow gets on a rail.")
