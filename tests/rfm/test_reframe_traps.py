@@ -79,7 +79,7 @@ def test_a_performance_variable_without_reference_fails_the_check(house: HouseRu
 
 
 def test_a_misspelt_quantity_in_the_references_is_refused(tmp_path: Path) -> None:
-    _copy_site(tmp_path, references=_reference("bandwith", "1.1 GB/s"))
+    _copy_site(tmp_path, references=_reference("band_width", "1.1 GB/s"))
     with pytest.raises(ConfigError, match=r"references\.toml:2.*quantity"):
         load_site(str(tmp_path))
 

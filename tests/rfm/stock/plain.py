@@ -45,7 +45,7 @@ class WithoutReference(_Plain):
 
 @rfm.simple_test
 class MisspeltReference(_Plain):
-    reference = {"*": {"bandwith": (24000, -0.1, None, "MB/s")}}
+    reference = {"*": {"band_width": (24000, -0.1, None, "MB/s")}}
 
     @performance_function("MB/s")
     def bandwidth(self):
