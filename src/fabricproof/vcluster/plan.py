@@ -16,7 +16,7 @@ from fabricproof.errors import ConfigError
 
 DEFAULT_NODES = 4
 DEFAULT_RAILS = 2
-#: two cores carry it on two rails beside the ranks that send; 1 Gb/s needs four.
+#: two cores carry it on two rails beside the ranks that send; 1 Gb/s needs more of them.
 DEFAULT_RATE_BIT_S = 200 * 10**6
 DEFAULT_MTU = 1500
 DEFAULT_CPUS = 4

@@ -7,7 +7,7 @@ wire it stands for, and loses little to the lateness of a busy machine:
   frame check sequence 4, gap 12; IEEE 802.3), so that the ceiling of a real Ethernet holds.
 - ``peakrate`` is the line rate, with a bucket just below two frames.  Without it, the bucket of
   the mean rate, full after every pause, would let a whole message pass in no time: a ping-pong
-  of 64 KiB came out at twice the line rate.
+  of 16 KiB came out at 1.5 times the line rate.
 - that small bucket has a second effect: tbf splits every packet larger than it into its frames
   (a TCP stack hands down up to 64 KiB as one packet), so that each is counted with its overhead.
 - the mean rate is 0.5 % below, because tbf wants it below the peak.
