@@ -25,7 +25,7 @@ ci/bootstrap.sh all
 say "2/4 MPI stacks"
 .venv/bin/fabricproof stack install
 say "3/4 virtual cluster"
-.venv/bin/fabricproof vcluster up
+.venv/bin/fabricproof vcluster up --rate 200mbit
 say "4/4 quick Ethernet acceptance through ReFrame and Slurm"
 status=0
 .venv/bin/fabricproof run --site vcluster -t quick -t ethernet "$@" || status=$?

@@ -283,10 +283,17 @@ def _side_times(
         return [], []
     if "bandwidth_mb_s" not in table.columns:
         return [], []
+    rows = [
+        (size, value)
+        for size, value in zip(_sizes(table), table.column(column), strict=True)
+        if size != 0 or reading.empty_crosses
+    ]
     judged = [
         _latency(size, value, reading, limits, named=index == 0, first_us=None)
-        for index, (size, value) in enumerate(zip(_sizes(table), table.column(column), strict=True))
+        for index, (size, value) in enumerate(rows)
     ]
+    if not judged:
+        return [], []
     first = judged[0]
     kept = [each for each in judged if each.verdict is not Verdict.UNJUDGED]
     if first.verdict is not Verdict.UNJUDGED:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from fabricproof.curve import start_up_us
 from fabricproof.fabric import Ceiling, Fabric, Floor, bound, latency_floor_us
@@ -11,6 +11,9 @@ from fabricproof.measure import Table
 from fabricproof.reference import CURVE_TOLERANCE, Reference, from_ceiling
 from fabricproof.semantics import Consistency, Kind, Meaning, reading_of
 from fabricproof.verdict import Rules
+
+#: a missing fraction of a time that no printed digit shows
+NEGLIGIBLE = 0.001
 
 
 def num_pairs(table: Table) -> int:
@@ -49,6 +52,7 @@ class Limits:
         start_us: what a message costs before its bytes count, None where it is not known.
         silence: why there is no reference where physics would have one, None otherwise.
         curve_tolerance: how much longer than the model a point of the curve may take.
+        uncounted: fraction of the time that may be missing from a row, by message size.
     """
 
     fabric: Fabric | None
@@ -59,6 +63,7 @@ class Limits:
     start_us: float | None
     silence: str | None = None
     curve_tolerance: float = CURVE_TOLERANCE
+    uncounted: Mapping[int, float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, table: Table, reading: Meaning, rules: Rules) -> Limits:
@@ -85,6 +90,7 @@ class Limits:
             start_us=start,
             silence=silence,
             curve_tolerance=rules.curve_tolerance,
+            uncounted=_uncounted(table, reading),
         )
 
     def ceiling_of(self, message_size: int | None) -> Ceiling | None:
@@ -117,7 +123,25 @@ class Limits:
         """Return the latency floor of a message, None where no crossing is timed."""
         if self.fabric is None or message_size is None or not reading.crosses:
             return None
-        return latency_floor_us(self.fabric, message_size)
+        if message_size == 0 and not reading.empty_crosses:
+            return None
+        floor = latency_floor_us(self.fabric, message_size)
+        uncounted = self.uncounted.get(message_size, 0.0)
+        if uncounted < NEGLIGIBLE:
+            return floor
+        formula = f"({floor.formula}) less {uncounted:.1%}, the last message not waited for"
+        return replace(floor, us=floor.us * (1 - uncounted), formula=formula)
+
+
+def _uncounted(table: Table, reading: Meaning) -> Mapping[int, float]:
+    """Return what may be missing from the mean of both ends' times, by message size.
+
+    Of 2 x repetitions messages one end may miss the last, which is half as much of the mean.
+    """
+    if not reading.last_send_uncounted or "repetitions" not in table.columns:
+        return {}
+    counts = zip(table.column("message_size"), table.column("repetitions"), strict=True)
+    return {int(size): 1 / (4 * repetitions) for size, repetitions in counts if repetitions > 0}
 
 
 def _shared_rails(table: Table, reading: Meaning) -> str | None:

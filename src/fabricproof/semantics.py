@@ -44,6 +44,9 @@ class Meaning:
             that the latency floor binds.  Not so for collectives (the root of a broadcast is done
             when its buffer is free; the average over ranks prints less than one crossing), for
             completion at the origin only, and for times of a stream divided by its messages.
+        empty_crosses: a message of 0 bytes crosses as well; a put or get of nothing does not.
+        last_send_uncounted: the printed time is the mean of both ends, and the end that sends last
+            stops its clock when its buffer is free, before the message has arrived.
         consistency: the law between the columns of a row.
     """
 
@@ -51,6 +54,8 @@ class Meaning:
     bidirectional: bool = False
     pairs_share_rails: bool = False
     crosses: bool = True
+    empty_crosses: bool = True
+    last_send_uncounted: bool = False
     consistency: Consistency = Consistency.NONE
 
 
@@ -59,6 +64,7 @@ _BANDWIDTH = Meaning(kind=Kind.BANDWIDTH)
 _BOTH_WAYS = Meaning(kind=Kind.BANDWIDTH, bidirectional=True)
 _OPERATION = Meaning(kind=Kind.ROUND_TRIP_FREE)
 _PING = Meaning(kind=Kind.BANDWIDTH, consistency=Consistency.SIZE_OVER_TIME)
+_ONE_SIDED = replace(_PING, empty_crosses=False)
 
 #: OSU: what each program times and adds up, from its source (c/mpi/pt2pt, c/mpi/one-sided; the
 #: directories have been the same from 5.9 to 7.2).
@@ -113,18 +119,21 @@ _IMB: dict[str, Meaning] = {
         pairs_share_rails=True,
         consistency=Consistency.RATE_TIMES_SIZE,
     ),
-    "unidir_get": _PING,
-    "unidir_put": _PING,
-    "bidir_get": _PING,
-    "bidir_put": _PING,
+    "unidir_get": _ONE_SIDED,
+    "unidir_put": _ONE_SIDED,
+    "bidir_get": _ONE_SIDED,
+    "bidir_put": _ONE_SIDED,
     "accumulate": _OPERATION,
 }
 
 #: IMB-P2P adds up all ranks' messages, so that its PingPing counts both directions (src_c/P2P/
 #: imb_p2p_pingping.c: iterations x ranks x size / time) where that of IMB-MPI1 counts one.  Its
-#: random and stencil benchmarks have no fixed pairs; they are left to the references.
+#: random and stencil benchmarks have no fixed pairs; they are left to the references.  Its PingPong
+#: prints the mean of both ends' times (imb_p2p_pingpong.c: aggregate_time), IMB-MPI1 the sender's.
 _IMB_P2P: dict[str, Meaning] = {
-    "pingpong": Meaning(kind=Kind.BANDWIDTH, consistency=Consistency.RATE_TIMES_SIZE),
+    "pingpong": Meaning(
+        kind=Kind.BANDWIDTH, consistency=Consistency.RATE_TIMES_SIZE, last_send_uncounted=True
+    ),
     "pingping": Meaning(
         kind=Kind.BANDWIDTH, bidirectional=True, consistency=Consistency.RATE_TIMES_SIZE
     ),

@@ -110,4 +110,4 @@ def _imb_job(program: str, argv: Sequence[str], effort: Effort) -> Job:
 IMB_SECONDS_PER_SIZE = "30"
 
 #: IMB moves at least this much of each size, so that its large rows are more than one message.
-MIN_VOLUME_MB = 3
+MIN_VOLUME_MB = 8

@@ -199,7 +199,8 @@ class LegPlanner:
         if reading.kind is Kind.BANDWIDTH:
             due = [f"bandwidth_{size_label(sizes[-1])}"]
             if self.suite == "imb" and "latency" in references:
-                due.append(f"latency_{size_label(sizes[0])}")
+                smallest = next(size for size in sizes if size or reading.empty_crosses)
+                due.append(f"latency_{size_label(smallest)}")
             return tuple(due)
         return (f"latency_{size_label(sizes[0])}",)
 

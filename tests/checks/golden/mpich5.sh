@@ -49,7 +49,7 @@ leg_rail0() { # PingPong over rail0
     MPIR_CVAR_CH4_PROGRESS_THROTTLE=1 \
     MPIR_CVAR_NOLOCAL=1 \
     timeout -k 5 60 \
-    srun --mpi=pmi2 "$here/rank.sh" {STACKS}/intelmpi/bin/IMB-MPI1 PingPong -msglog 0:20 -iter 398,3 -time 30
+    srun --mpi=pmi2 "$here/rank.sh" {STACKS}/intelmpi/bin/IMB-MPI1 PingPong -msglog 0:20 -iter 398,8 -time 30
 }
 
 leg_rail1() { # PingPong over rail1
@@ -60,7 +60,7 @@ leg_rail1() { # PingPong over rail1
     MPIR_CVAR_CH4_PROGRESS_THROTTLE=1 \
     MPIR_CVAR_NOLOCAL=1 \
     timeout -k 5 60 \
-    srun --mpi=pmi2 "$here/rank.sh" {STACKS}/intelmpi/bin/IMB-MPI1 PingPong -msglog 0:20 -iter 398,3 -time 30
+    srun --mpi=pmi2 "$here/rank.sh" {STACKS}/intelmpi/bin/IMB-MPI1 PingPong -msglog 0:20 -iter 398,8 -time 30
 }
 
 if [ $# -gt 0 ]; then

@@ -22,6 +22,7 @@ trap _onerror ERR
 type module >/dev/null 2>&1 || . /usr/share/lmod/lmod/init/bash
 module use {STACKS}/modulefiles
 module load openmpi4
+export OMPI_MCA_btl_tcp_flags=1
 bash legs.sh
 #!/bin/bash
 # Written by fabricproof for this job.  To repeat a leg by hand: allocate the same nodes, load the
