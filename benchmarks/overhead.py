@@ -58,7 +58,7 @@ def bare_script(folder: Path, stack: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def run_bare(cluster: str) -> float:
+def run_bare(cluster: str, run_id: str) -> float:
     """Return the summed wall time of the bare srun commands in seconds."""
     where = Path("/run/fabricproof/vcluster") / cluster
     environment = {
@@ -67,7 +67,7 @@ def run_bare(cluster: str) -> float:
         "SLURM_CONF": str(where / "etc" / "slurm.conf"),
     }
     total = 0.0
-    for plan in sorted((ROOT / "work" / "stage" / "vcluster").glob("*/*/*/plan.json")):
+    for plan in sorted((ROOT / "work" / "stage" / run_id / "vcluster").glob("*/*/*/plan.json")):
         script = bare_script(plan.parent, plan.parent.parent.name)
         start = time.perf_counter()
         subprocess.run(
@@ -80,9 +80,8 @@ def run_bare(cluster: str) -> float:
 def main() -> None:
     """Measure and print."""
     cluster = sys.argv[1] if len(sys.argv) > 1 else "vcluster"
-    subprocess.run(["rm", "-rf", str(ROOT / "work" / "stage" / "vcluster")], check=True)
     suite_seconds, result = run_suite(cluster)
-    bare_seconds = run_bare(cluster)
+    bare_seconds = run_bare(cluster, result["run_id"])
     legs = [leg for leg in result["legs"] if leg["verdict"] != "SKIPPED"]
     jobs = {leg["job_id"] for leg in legs}
     verdicts = sum(len(leg["quantities"]) for leg in legs)

@@ -21,7 +21,7 @@ echo "== real ReFrame, typed literally, from another folder"
     reframe -l -t infiniband | tail -n 3
 )
 echo "== faults made for real"
-.venv/bin/pytest -m slurm tests/slurm
+.venv/bin/pytest -m slurm tests/slurm tests/docs
 .venv/bin/fabricproof vcluster down
 echo "== MPI stacks and clusters that come and go"
 .venv/bin/pytest -m 'mpi or vcluster' tests/stack tests/vcluster

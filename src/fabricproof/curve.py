@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from fabricproof.measure import Table
 from fabricproof.reference import CURVE_TOLERANCE
+from fabricproof.semantics import reading_of
 from fabricproof.units import size_label
 
 #: crossings before the last byte of a rendezvous message: request, answer, data.
@@ -56,11 +57,20 @@ def smallest_message_us(table: Table) -> float | None:
     """
     for name in ("latency_us", "latency_avg_us", "latency_max_us"):
         if name in table.columns:
-            return table.column(name)[0] or None
+            return _first_crossing_us(table, name)
     for size, bandwidth in _bandwidth_rows(table):
         if bandwidth >= COARSE_MB_S and size > 0:
             return size / bandwidth
     return None
+
+
+def _first_crossing_us(table: Table, column: str) -> float | None:
+    """Return the first row's time, or the next one's where an empty message crosses nothing."""
+    times = table.column(column)
+    is_empty = "message_size" in table.columns and table.column("message_size")[0] == 0
+    if is_empty and not reading_of(table).empty_crosses:
+        times = times[1:]
+    return times[0] or None if times else None
 
 
 def start_up_us(table: Table) -> float | None:

@@ -26,6 +26,9 @@ from fabricproof.site import Site
 SCHEDULER_PATIENCE_SECONDS = 20
 
 #: -r by itself, after flags without a value (-vr), before more of them (-rv) or a tag (-rtquick)
+#: stage folders of this many runs are kept
+KEPT_STAGES = 20
+
 _RUN_FLAG = re.compile(r"^(-[vqR]*r|--run$)")
 #: what load_from_file and _validate_check of reframe/frontend/loader.py say
 _CANNOT_LOAD = re.compile(r"WARNING: (skipping test .*|.* is not copyable; .*)")
@@ -46,6 +49,10 @@ class Workplace:
         """Return where ReFrame's JSON report of ``run_id`` goes."""
         return self.perflogs / "reports" / f"{run_id}.json"
 
+    def stage_folder(self, run_id: str) -> Path:
+        """Return where the jobs of ``run_id`` run; its own, so that no other run touches it."""
+        return self.root / "stage" / run_id
+
     def log_file(self, run_id: str) -> Path:
         """Return where ReFrame's debug log of ``run_id`` goes."""
         return self.root / "logs" / f"{run_id}.log"
@@ -58,6 +65,18 @@ def workplace(project: Path) -> Workplace:
         root=Path(os.environ.get("FABRICPROOF_WORK", project / "work")),
         perflogs=Path(os.environ.get("FABRICPROOF_PERFLOGS", project / "perflogs")),
     )
+
+
+def prune_stages(place: Workplace, keep: int = KEPT_STAGES) -> None:
+    """Remove the stage folders of all but the ``keep`` newest runs, and empty ones.
+
+    ReFrame removes the stage folders of what passed; what is left is evidence of what did not.
+    """
+    folders = sorted(path for path in (place.root / "stage").glob("*Z-*") if path.is_dir())
+    old = folders[: max(0, len(folders) - keep)]
+    hollow = [folder for folder in folders if not any(p.is_file() for p in folder.rglob("*"))]
+    for folder in {*old, *hollow}:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def new_run_id() -> str:
@@ -88,7 +107,7 @@ def session_environment(site: Site, place: Workplace, run_id: str) -> dict[str, 
         "RFM_SYSTEM": site.name,
         "RFM_CHECK_SEARCH_PATH": str(place.project / "checks"),
         "RFM_CHECK_SEARCH_RECURSIVE": "yes",
-        "RFM_STAGE_DIR": str(place.root / "stage"),
+        "RFM_STAGE_DIR": str(place.stage_folder(run_id)),
         "RFM_OUTPUT_DIR": str(place.root / "output"),
         "RFM_PERFLOG_DIR": str(place.perflogs),
         "RFM_REPORT_FILE": str(place.report_file(run_id)),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fabricproof.errors import ConfigError, UnavailableError
-from fabricproof.stack.catalog import load_catalog
+from fabricproof.stack.catalog import load_catalog, project_root
 from fabricproof.stack.environment import StackEnvironment, ports_folder, stack_environment
 from fabricproof.stack.launch import find_pmi2_library, plan_launch
 from fabricproof.stack.modules import (
@@ -116,7 +116,7 @@ def test_lmod_loads_and_swaps_the_modules_in_a_plain_script(tmp_path: Path):
     script = f"""
         . {LMOD}; module use {tmp_path}/modulefiles
         module load fabricproof openmpi5
-        echo "$OPAL_PREFIX:$FABRICPROOF_STACK:${{RFM_CONFIG_FILES##*/}}"
+        echo "$OPAL_PREFIX:$FABRICPROOF_STACK:$(command -v reframe)"
         module load mpich5 2>/dev/null
         echo "$OPAL_PREFIX:$FABRICPROOF_STACK:$MPI4PY_MPIABI"
     """
@@ -129,7 +129,7 @@ def test_lmod_loads_and_swaps_the_modules_in_a_plain_script(tmp_path: Path):
         check=True,
         env={"PATH": "/usr/bin:/bin"},
     )
-    assert [f"{tmp_path}/openmpi5:openmpi5:reframe_settings.py", ":mpich5:mpich"] == (
+    assert [f"{tmp_path}/openmpi5:openmpi5:{project_root()}/bin/reframe", ":mpich5:mpich"] == (
         done.stdout.split()
     )
 

@@ -20,6 +20,7 @@ from fabricproof.runner import (
     Workplace,
     check_scheduler,
     new_run_id,
+    prune_stages,
     reframe_command,
     run_reframe,
     session_environment,
@@ -90,6 +91,7 @@ def accept(site: Site, arguments: Sequence[str], *, as_json: bool) -> ExitStatus
     if ended:
         result = with_unexplained_failure(result, ended)
     _show(result, as_json=as_json)
+    prune_stages(place)
     return ExitStatus.INTERRUPTED if ended is None else STATUSES[result.verdict]
 
 

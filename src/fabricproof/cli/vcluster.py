@@ -19,7 +19,11 @@ from fabricproof.vcluster.plan import Wishes, parse_rate, rate_label
 DEFAULT_NAME = "vcluster"
 
 _name = click.option(
-    "--name", default=DEFAULT_NAME, show_default=True, help="Which cluster of this machine."
+    "--name",
+    default=DEFAULT_NAME,
+    show_default=True,
+    envvar="FABRICPROOF_VCLUSTER",
+    help="Which cluster of this machine; $FABRICPROOF_VCLUSTER names it as well.",
 )
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 

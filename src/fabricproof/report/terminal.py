@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ClusterShell.NodeSet import NodeSet
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -81,7 +82,7 @@ def _add(table: Table, leg: LegResult, quantity: Mapping[str, Any] | None) -> No
         leg.suite,
         leg.program or leg.check,
         leg.leg or "-",
-        ",".join(leg.nodes) or "-",
+        _folded(leg.nodes),
     ]
     if quantity is None:
         cells += ["-", "-", "-", leg.reason]
@@ -129,7 +130,15 @@ def _judged_by(quantity: Mapping[str, Any]) -> str:
     origin = str(quantity["quantity_origin"]).split(":", maxsplit=1)[0]
     if origin.startswith("site"):
         origin = "site"
+    upper = quantity.get("quantity_upper")
+    if quantity["quantity_unit"] == "us" and upper is not None:
+        return f"at most {upper:.4g} ({origin})"
     return f"{value / reference:.1%} of {reference:.4g} ({origin})"
+
+
+def _folded(nodes: Sequence[str]) -> str:
+    """Return node names as Slurm folds them: ``vc[1-2]``."""
+    return str(NodeSet.fromlist(list(nodes))) if nodes else "-"
 
 
 def _curve(leg: LegResult, quantity: Mapping[str, Any]) -> str:
@@ -140,7 +149,7 @@ def _curve(leg: LegResult, quantity: Mapping[str, Any]) -> str:
 
 
 def _where(leg: LegResult) -> str:
-    nodes = f" on {','.join(leg.nodes)}" if leg.nodes else ""
+    nodes = f" on {_folded(leg.nodes)}" if leg.nodes else ""
     return f"{leg.stack} {leg.program or leg.check} {leg.leg}{nodes}".replace("  ", " ")
 
 

@@ -41,7 +41,7 @@ from fabricproof.verdict import Judgement
 
 #: A leg that takes this many times its budget, and never less than the second figure, hangs.
 LEG_LIMIT_FACTOR = 10
-LEG_LIMIT_SECONDS = 60
+LEG_LIMIT_SECONDS = 30
 
 
 class PairBenchmark(rfm.RunOnlyRegressionTest):

@@ -47,17 +47,14 @@ def render_stack_module(stack: Stack, prefix: Path) -> str:
 def render_project_module(project: Path) -> str:
     """Return the Lua modulefile that puts this project's ``reframe`` and settings in reach.
 
-    The same as ``source env.sh`` in the project's folder: the command ``reframe`` with
-    ``RFM_CONFIG_FILES`` and ``RFM_CHECK_SEARCH_PATH`` (ReFrame's own variables) set.
+    The same as ``source env.sh`` in the project's folder: ``bin/reframe``, which starts ReFrame
+    with this project's settings and ends a run with the verdict table.
     """
     environment = StackEnvironment(
         settings={
             "FABRICPROOF_ROOT": str(project),
-            "RFM_CONFIG_FILES": str(project / "reframe_settings.py"),
-            "RFM_CHECK_SEARCH_PATH": str(project / "checks"),
-            "RFM_CHECK_SEARCH_RECURSIVE": "y",
         },
-        prepend={"PATH": str(project / ".venv" / "bin")},
+        prepend={"PATH": str(project / "bin")},
     )
     lines = [
         "-- written by `fabricproof stack install`",

@@ -50,7 +50,7 @@ leg_rail0() { # osu_latency over rail0
     I_MPI_PIN=off \
     I_MPI_PMI_LIBRARY={LIBPMI2} \
     I_MPI_THREAD_YIELD=3 \
-    timeout -k 5 60 \
+    timeout -k 5 30 \
     srun --mpi=pmi2 "$here/rank.sh" {STACKS}/intelmpi/venv/bin/python -EsP {FABRICPROOF}/stack/portrunner.py {STACKS}/intelmpi/share/osu-mpi4py/osu_latency.py 1,2,4,8,16,32,64,128,256,512,1024,2048,4096,8192:398:39:1 16384,32768,65536,131072,262144,524288,1048576:3:2:1
 }
 
@@ -63,7 +63,7 @@ leg_rail1() { # osu_latency over rail1
     I_MPI_PIN=off \
     I_MPI_PMI_LIBRARY={LIBPMI2} \
     I_MPI_THREAD_YIELD=3 \
-    timeout -k 5 60 \
+    timeout -k 5 30 \
     srun --mpi=pmi2 "$here/rank.sh" {STACKS}/intelmpi/venv/bin/python -EsP {FABRICPROOF}/stack/portrunner.py {STACKS}/intelmpi/share/osu-mpi4py/osu_latency.py 1,2,4,8,16,32,64,128,256,512,1024,2048,4096,8192:398:39:1 16384,32768,65536,131072,262144,524288,1048576:3:2:1
 }
 

@@ -48,7 +48,7 @@ leg_rail0() { # PingPong over rail0
     MPIR_CVAR_CH4_NETMOD=ofi \
     MPIR_CVAR_CH4_PROGRESS_THROTTLE=1 \
     MPIR_CVAR_NOLOCAL=1 \
-    timeout -k 5 60 \
+    timeout -k 5 30 \
     srun --mpi=pmi2 "$here/rank.sh" {STACKS}/intelmpi/bin/IMB-MPI1 PingPong -msglog 0:20 -iter 398,8 -time 30
 }
 
@@ -59,7 +59,7 @@ leg_rail1() { # PingPong over rail1
     MPIR_CVAR_CH4_NETMOD=ofi \
     MPIR_CVAR_CH4_PROGRESS_THROTTLE=1 \
     MPIR_CVAR_NOLOCAL=1 \
-    timeout -k 5 60 \
+    timeout -k 5 30 \
     srun --mpi=pmi2 "$here/rank.sh" {STACKS}/intelmpi/bin/IMB-MPI1 PingPong -msglog 0:20 -iter 398,8 -time 30
 }
 

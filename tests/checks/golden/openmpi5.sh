@@ -22,7 +22,7 @@ trap _onerror ERR
 type module >/dev/null 2>&1 || . /usr/share/lmod/lmod/init/bash
 module use {STACKS}/modulefiles
 module load openmpi5
-export OMPI_MCA_btl_tcp_flags=1
+export OMPI_MCA_btl_tcp_links=2
 bash legs.sh
 #!/bin/bash
 # Written by fabricproof for this job.  To repeat a leg by hand: allocate the same nodes, load the
@@ -50,7 +50,7 @@ leg_rail0() { # osu_bw over rail0
     OMPI_MCA_mpi_yield_when_idle=1 \
     OMPI_MCA_pml=ob1 \
     PRTE_MCA_hwloc_default_binding_policy=none \
-    timeout -k 5 60 \
+    timeout -k 5 30 \
     srun --mpi=pmix "$here/rank.sh" {STACKS}/openmpi5/venv/bin/python -EsP {FABRICPROOF}/stack/portrunner.py {STACKS}/openmpi5/share/osu-mpi4py/osu_bw.py 1,2,4,8,16,32,64,128,256,512,1024,2048,4096,8192:10:2:64 16384,32768,65536,131072,262144,524288,1048576:3:2:4
 }
 
@@ -62,7 +62,7 @@ leg_rail1() { # osu_bw over rail1
     OMPI_MCA_mpi_yield_when_idle=1 \
     OMPI_MCA_pml=ob1 \
     PRTE_MCA_hwloc_default_binding_policy=none \
-    timeout -k 5 60 \
+    timeout -k 5 30 \
     srun --mpi=pmix "$here/rank.sh" {STACKS}/openmpi5/venv/bin/python -EsP {FABRICPROOF}/stack/portrunner.py {STACKS}/openmpi5/share/osu-mpi4py/osu_bw.py 1,2,4,8,16,32,64,128,256,512,1024,2048,4096,8192:10:2:64 16384,32768,65536,131072,262144,524288,1048576:3:2:4
 }
 

@@ -73,7 +73,7 @@ class HangsHalfway(FaultyBenchmark):
     def shorten(self):
         """End the hang after seconds, not after the leg's real limit."""
         script = Path(self.stagedir) / "legs.sh"
-        script.write_text(script.read_text().replace("timeout -k 5 60", "timeout -k 2 4"))
+        script.write_text(script.read_text().replace("timeout -k 5 30", "timeout -k 2 4"))
 
 
 @rfm.simple_test
