@@ -1,7 +1,7 @@
-#!/bin/sh
+#!/bin/bash
 # The integration run: the acceptance on a virtual cluster as a person would start it, then faults
 # made for real on it, then clusters that come and go.  Needs root; everything comes down again.
-set -eu
+set -euo pipefail
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 cd "$root"
 
