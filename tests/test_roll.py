@@ -41,7 +41,18 @@ def test_without_a_selection_everything_is_due() -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [("-t", "quick"), ("-tquick",), ("--tag", "quick"), ("--tag=quick",), ("-t", "quic")],
+    [
+        ("-t", "quick"),
+        ("-tquick",),
+        ("--tag", "quick"),
+        ("--tag=quick",),
+        ("-t", "quic"),
+        ("-rt", "quick"),
+        ("-vvrt", "quick"),
+        ("-rtquick",),
+        ("--ta", "quick"),
+        ("--ta=quick",),
+    ],
 )
 def test_a_tag_in_any_spelling(arguments: tuple[str, ...]) -> None:
     assert _due(*arguments) == ["OsuLatency", "OsuMultiRailBandwidth"]
@@ -78,6 +89,10 @@ def test_an_unknown_tag_makes_nothing_due() -> None:
         ("-S", "program=osu_bw"),
         ("--restore-session",),
         ("-P", "fabric:eth0"),
+        ("-rn", "OsuLatency"),
+        ("-vxOsu",),
+        ("--exc", "Osu"),
+        ("--filter=True",),
     ],
 )
 def test_what_a_person_chose_by_another_option_is_not_held_against_the_roll(
@@ -89,7 +104,16 @@ def test_what_a_person_chose_by_another_option_is_not_held_against_the_roll(
 
 
 @pytest.mark.parametrize(
-    "option", [("--max-retries=2",), ("-v",), ("-J", "reservation=x"), ("--exec-policy=serial",)]
+    "option",
+    [
+        ("--max-retries=2",),
+        ("-v",),
+        ("-vr",),
+        ("--max", "2"),
+        ("--",),
+        ("-J", "reservation=x"),
+        ("--exec-policy=serial",),
+    ],
 )
 def test_options_that_select_nothing_change_nothing(option: tuple[str, ...]) -> None:
     assert len(_due(*option)) == 3

@@ -19,10 +19,27 @@ ROLL_FILE = "roll.json"
 ROLL_VERSION = 1
 
 #: options of ReFrame that narrow the selection in ways the roll does not follow
-_NARROWING = re.compile(
-    r"^(-[nxEpcTSP]|--name|--exclude|--filter-expr|--prgenv|--checkpath|--cpu-only|--gpu-only"
-    r"|--maintainer|--system|--mode|--restore-session|--failed|--setvar|--parameterize)"
+_NARROWING_SHORT = re.compile(r"-[nxEpcTSP]")
+_NARROWING_LONG = (
+    "--name",
+    "--exclude",
+    "--exclude-tag",
+    "--filter-expr",
+    "--prgenv",
+    "--checkpath",
+    "--cpu-only",
+    "--gpu-only",
+    "--maintainer",
+    "--system",
+    "--mode",
+    "--restore-session",
+    "--failed",
+    "--setvar",
+    "--parameterize",
 )
+
+#: flags without a value, which may stand together with the option after them: ``-rt quick``
+_BUNDLE = re.compile(r"-[vqrR]+(?=[^vqrR-])")
 
 
 def make_roll(site: Site, described: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -107,16 +124,29 @@ def due_entries(
     tags: list[str] = []
     rest = iter(arguments)
     for argument in rest:
-        if argument in {"-t", "--tag"}:
-            tags.append(next(rest, ""))
-        elif argument.startswith("--tag="):
-            tags.append(argument.removeprefix("--tag="))
-        elif argument.startswith("-t") and len(argument) > 2:
-            tags.append(argument[2:])
-        elif _NARROWING.match(argument):
+        option, mark, value = _spelled_out(argument)
+        if option == "--tag":
+            tags.append(value if mark else next(rest, ""))
+        elif option in _NARROWING_LONG or _NARROWING_SHORT.match(option):
             return []
     return [
         entry
         for entry in roll
         if all(any(re.search(tag, each) for each in entry["tags"]) for tag in tags)
     ]
+
+
+def _spelled_out(argument: str) -> tuple[str, str, str]:
+    """Return an argument as option, ``=`` and value, in the spelling this module knows.
+
+    Besides ``-r -t quick`` argparse takes ``-rt quick``, ``-rtquick`` and ``--ta quick``.
+    A beginning that fits several options is an error of ReFrame's and runs nothing.
+    """
+    argument = _BUNDLE.sub("-", argument) if not argument.startswith("--") else argument
+    if argument.startswith("-t"):
+        return "--tag", "=" if len(argument) > 2 else "", argument[2:]
+    option, mark, value = argument.partition("=")
+    if len(option) > len("--"):
+        known = ("--tag", *_NARROWING_LONG)
+        option = next((name for name in known if name.startswith(option)), option)
+    return option, mark, value
