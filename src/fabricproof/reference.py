@@ -52,7 +52,12 @@ class Reference:
 def _checked_tolerance(tolerance: float, *, below_one: bool) -> float:
     if not math.isfinite(tolerance) or tolerance < 0 or (below_one and tolerance >= 1):
         limit = "0 or more and below 1" if below_one else "0 or more"
-        raise ConfigError("impossible tolerance", expected=limit, got=repr(tolerance))
+        raise ConfigError(
+            "impossible tolerance",
+            expected=limit,
+            got=repr(tolerance),
+            next_step="it is a fraction: 10 % is 0.1",
+        )
     return tolerance
 
 

@@ -77,6 +77,33 @@ def test_standard_input_is_read(fabricproof: Command, monkeypatch: pytest.Monkey
     assert (ended.status, ended.out.splitlines()[0]) == (0, "-: osu_put_bw: PASS")
 
 
+def test_a_closed_standard_input_is_no_bug(
+    fabricproof: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    for name in ("judge", "parse"):
+        ended = fabricproof(name, "-")
+        assert (ended.status, ended.err.count("\n")) == (66, 1)
+        assert "<stdin>: cannot read: it is closed" in ended.err
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_the_encoding_of_a_redirecting_shell_is_read(
+    encoding: str, fabricproof: Command, tmp_path: Path
+) -> None:
+    file = tmp_path / "put.out"
+    file.write_bytes(PUT.read_text().encode(encoding))
+    assert fabricproof("judge", file, "--link", "1GbE").status == 0
+
+
+@pytest.mark.parametrize(("tolerance", "status"), [("1%", 1), ("0.01", 1), ("10 %", 0), (".1", 0)])
+def test_a_tolerance_is_a_fraction_or_a_percentage(
+    tolerance: str, status: int, fabricproof: Command
+) -> None:
+    options = ("--reference", "119 MB/s", "--tolerance", tolerance)
+    assert fabricproof("judge", PUT, *options, "--link", "10GbE").status == status
+
+
 def test_many_red_rows_are_told_in_a_few_lines(fabricproof: Command) -> None:
     ended = fabricproof("judge", REPLAYS / "c5n_osu_mbw_mr.out", "--link", "100GbE")
     assert len(ended.out.splitlines()) < 8
@@ -201,8 +228,10 @@ def test_a_collective_is_never_green_by_itself(fabricproof: Command, tmp_path: P
         ([PUT, "--link", "1GbE", "--reference", "3.4 GB/s"], 78, "above the ceiling"),
         ([PUT, "--link", "1GbE", "--tolerance", "1"], 78, "impossible tolerance"),
         ([PUT, "--link", "1GbE", "--tolerance", "-0.1"], 78, "impossible tolerance"),
+        ([PUT, "--link", "1GbE", "--tolerance", "100%"], 78, "impossible tolerance"),
+        ([PUT, "--link", "1GbE", "--tolerance", "10"], 78, "10 % is 0.1"),
         ([PUT, "--link", "1GbE", "--tolerance", "nan"], 78, "impossible tolerance"),
-        ([PUT, "--link", "1GbE", "--tolerance", "some"], 2, "not a valid float"),
+        ([PUT, "--link", "1GbE", "--tolerance", "some"], 2, "no fraction: write 10 % as"),
         ([PUT, "--site", "nowhere"], 66, "no such site"),
         ([PUT, "--site", "vcluster", "--partition", "none"], 78, "unknown partition"),
         ([PUT, "--site", "vcluster", "--fabric", "none"], 78, "unknown fabric"),

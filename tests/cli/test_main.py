@@ -68,6 +68,10 @@ def test_every_subcommand_has_help_that_teaches(name: str, fabricproof: Command)
             "fabricproof: perflogs/x: cannot write: No space left on device\n",
         ),
         (OSError(errno.ENOSPC, "No space left on device"), 74, "output: cannot write"),
+        (OSError(errno.EFBIG, "File too large", "p"), 74, "p: cannot write: File too large"),
+        (PermissionError(errno.EACCES, "Permission denied", "p"), 74, "p: cannot write: Perm"),
+        (NotADirectoryError(errno.ENOTDIR, "Not a directory", "p"), 74, "p: cannot write: Not"),
+        (FileExistsError(errno.EEXIST, "File exists", "p"), 74, "p: cannot write: File exists"),
     ],
 )
 def test_every_error_becomes_a_message_and_its_status(
@@ -108,6 +112,16 @@ def test_a_reader_that_goes_away_is_no_traceback() -> None:
         ["bash", "-c", command], capture_output=True, text=True, timeout=60, check=False
     )
     assert ended.stderr == ""
+
+
+@pytest.mark.parametrize("words", [f"judge {PUT} --link 1GbE", f"parse {PUT}"])
+def test_a_reader_that_goes_away_is_no_verdict(words: str) -> None:
+    # Status 1 would say FAIL; the reader is gone before the first line is written.
+    command = f"{{ sleep 0.5; {sys.executable} -m fabricproof.cli {words}; echo $? >&2; }} | exit 0"
+    ended = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ended.stderr == "74\n"
 
 
 def test_a_full_disk_is_no_success() -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -250,6 +253,50 @@ def test_a_failure_of_reframe_that_a_check_explains_adds_nothing(
     project.status = 1
     record = fabricproof("run", "--site", project.site, "--json").record
     assert record["counts"] == {"FAIL": 1}
+
+
+def test_an_interrupted_run_is_never_green(
+    fabricproof: Command, project: Pretended, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*arguments: Any) -> int:
+        project.reframe(*arguments)
+        raise KeyboardInterrupt
+
+    project.leg("PASS")
+    monkeypatch.setattr(run_module, "run_reframe", interrupted)
+    ended = fabricproof("run", "--site", project.site, "--json")
+    assert (ended.status, ended.record["verdict"]) == (130, "MISSING")
+    assert ended.record["counts"] == {"PASS": 1, "MISSING": 1}
+
+
+def test_an_interrupted_run_keeps_the_verdict_it_had_come_to(
+    fabricproof: Command, project: Pretended, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*arguments: Any) -> int:
+        project.reframe(*arguments)
+        raise KeyboardInterrupt
+
+    project.leg("FAIL", result="fail")
+    monkeypatch.setattr(run_module, "run_reframe", interrupted)
+    ended = fabricproof("run", "--site", project.site, "--json")
+    assert (ended.status, ended.record["counts"]) == (130, {"FAIL": 1})
+
+
+def test_a_run_goes_on_when_nobody_reads_its_progress() -> None:
+    program = (
+        "import sys, time; from fabricproof.cli.run import Progress; time.sleep(0.5)\n"
+        "progress = Progress(quiet=False)\n"
+        "for number in range(3): progress.line(f'[ RUN      ] {number}')\n"
+        "print('a later word'); print(len(progress.lines), progress.quiet, file=sys.stderr)\n"
+    )
+    ended = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -c {shlex.quote(program)} | exit 0"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.stderr == "3 True\n"
 
 
 def test_a_torn_record_of_an_earlier_run_is_noted(fabricproof: Command, project: Pretended) -> None:

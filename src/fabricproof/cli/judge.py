@@ -12,7 +12,8 @@ import click
 
 from fabricproof.cli.fabric_options import fabric_from_options, fabric_options
 from fabricproof.cli.output import STATUSES, curve_summary, format_value, report_record, shown
-from fabricproof.errors import ConfigError, FabricproofError, InputMissingError, UnitError
+from fabricproof.cli.reading import read_output
+from fabricproof.errors import ConfigError, FabricproofError, UnitError
 from fabricproof.fabric import Fabric, bound
 from fabricproof.judge import judge_table, unanswered
 from fabricproof.limits import loaded_fabric
@@ -34,6 +35,19 @@ The exit status is 0 only for PASS; 1 FAIL, 3 INVALID, 4 MISSING, 5 UNJUDGED; 65
 """
 
 
+def _fraction(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    """Return a fraction as people write it, ``0.1`` or ``10%``; its range is checked later."""
+    if value is None:
+        return None
+    text = value.strip()
+    try:
+        return float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        raise click.BadParameter(
+            f"{value!r} is no fraction: write 10 % as 0.1 or 10%", ctx, param
+        ) from None
+
+
 @click.command(name="judge", epilog=_EPILOG)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @fabric_options(link_required=False)
@@ -47,9 +61,10 @@ The exit status is 0 only for PASS; 1 FAIL, 3 INVALID, 4 MISSING, 5 UNJUDGED; 65
 )
 @click.option(
     "--tolerance",
-    type=float,
+    callback=_fraction,
     metavar="FRACTION",
-    help=f"Allowed fraction off the reference (default {DEFAULT_TOLERANCE:g} for bandwidth).",
+    help="Allowed fraction off the reference, 0.1 or 10% "
+    f"(default {DEFAULT_TOLERANCE:g} for bandwidth).",
 )
 @click.option("--site", "site_name", metavar="S", help="Take fabric and references of this site.")
 @click.option("--partition", "partition_name", metavar="P", help="Partition of the site.")
@@ -84,7 +99,7 @@ def command(
         if name.endswith(".toml"):
             outcomes.append((name, "published", _judge_published(name, stated, given, tolerance)))
             continue
-        for table in parse_text(_read(name), name):
+        for table in parse_text(read_output(name), name):
             rules = _rules(table, stated, given, tolerance, site)
             outcomes.append((name, table.program, judge_table(table, rules)))
     outcomes += _unanswered(given, outcomes)
@@ -146,17 +161,6 @@ def _given_references(texts: tuple[str, ...], tolerance: float | None) -> dict[s
             raise ConfigError(f"--reference: two values for {name}", expected="one", got=repr(text))
         found[name] = reference
     return found
-
-
-def _read(name: str) -> str:
-    try:
-        if name == "-":
-            return sys.stdin.buffer.read().decode("utf-8", errors="replace")
-        return Path(name).read_bytes().decode("utf-8", errors="replace")
-    except OSError as error:
-        raise InputMissingError(
-            f"cannot read: {error.strerror}", source=name, expected="a benchmark output"
-        ) from None
 
 
 def _rules(

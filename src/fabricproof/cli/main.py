@@ -27,6 +27,26 @@ SUBCOMMANDS: dict[str, tuple[str, str]] = {
 }
 
 
+#: what a file system answers that will not take what we write
+_UNWRITABLE = frozenset(
+    {
+        errno.ENOSPC,
+        errno.EROFS,
+        errno.EDQUOT,
+        errno.EIO,
+        errno.EFBIG,
+        errno.EACCES,
+        errno.EPERM,
+        errno.ENOTDIR,
+        errno.EEXIST,
+    }
+)
+
+
+class _NobodyReadsError(Exception):
+    """Standard output was closed; no OSError, for which click would leave with 1, a FAIL."""
+
+
 def _unescape(command: click.Command) -> None:
     r"""Turn the two characters ``\b`` of a raw docstring into click's mark against rewrapping."""
     command.help = command.help and command.help.replace("\\b\n", "\b\n")
@@ -37,6 +57,13 @@ def _unescape(command: click.Command) -> None:
 
 class LazyGroup(click.Group):
     """A click group that imports a subcommand's module when it is called."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the subcommand; a reader that goes away is told apart from a verdict."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise _NobodyReadsError from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Return the subcommands in the order a newcomer meets them."""
@@ -96,11 +123,11 @@ def main() -> NoReturn:
         _leave("interrupted", ExitStatus.INTERRUPTED)
     except FabricproofError as error:
         _leave(str(error), error.exit_status)
-    except BrokenPipeError:
+    except (_NobodyReadsError, BrokenPipeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(int(ExitStatus.IO))
     except OSError as error:
-        if error.errno not in {errno.ENOSPC, errno.EROFS, errno.EDQUOT, errno.EIO}:
+        if error.errno not in _UNWRITABLE:
             _leave_with_bug()
         _leave(f"{error.filename or 'output'}: cannot write: {error.strerror}", ExitStatus.IO)
     except Exception:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import click
 
+from fabricproof.cli.reading import read_output
 from fabricproof.errors import ExitStatus, FabricproofError, InputMissingError, ParseError
 from fabricproof.measure import COLUMNS, Table
 from fabricproof.parsers import parse_text
@@ -39,7 +39,7 @@ def command(files: tuple[str, ...], as_json: bool) -> None:
     status = ExitStatus.PASS
     for name in files:
         try:
-            tables += parse_text(_read(name), _source(name))
+            tables += parse_text(read_output(name), _source(name))
         except (ParseError, InputMissingError) as error:
             click.echo(f"fabricproof: {error}", err=True)
             status = _worse(status, error)
@@ -57,17 +57,6 @@ def _worse(status: ExitStatus, error: FabricproofError) -> ExitStatus:
 
 def _source(name: str) -> str:
     return "<stdin>" if name == "-" else name
-
-
-def _read(name: str) -> str:
-    """Return the text of a file; bytes that are no UTF-8 are kept as replacement marks."""
-    try:
-        data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
-    except OSError as error:
-        raise InputMissingError(
-            f"cannot read: {error.strerror}", source=_source(name), next_step="check the path"
-        ) from error
-    return data.decode("utf-8", errors="replace")
 
 
 def table_record(table: Table) -> dict[str, Any]:
@@ -88,10 +77,11 @@ def table_record(table: Table) -> dict[str, Any]:
 def _show(tables: Iterable[Table]) -> None:
     """Print each table for a person."""
     from rich import box  # noqa: PLC0415 - heavy, and --json does without
-    from rich.console import Console  # noqa: PLC0415
     from rich.table import Table as RichTable  # noqa: PLC0415
 
-    console = Console(highlight=False, soft_wrap=True)
+    from fabricproof.cli.console import HonestConsole  # noqa: PLC0415
+
+    console = HonestConsole(highlight=False, soft_wrap=True)
     for table in tables:
         shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
         for name in table.columns:

@@ -88,7 +88,9 @@ def accept(site: Site, arguments: Sequence[str], *, as_json: bool) -> ExitStatus
         if not place.report_file(run_id).exists():
             return ExitStatus.INTERRUPTED
     result = collect(site, place, run_id, arguments, progress.lines)
-    if ended:
+    if ended is None:
+        result = with_interruption(result)
+    elif ended:
         result = with_unexplained_failure(result, ended)
     _show(result, as_json=as_json)
     prune_stages(place)
@@ -145,6 +147,14 @@ def with_unexplained_failure(result: SessionResult, status: int) -> SessionResul
     return replace(result, legs=(*result.legs, doubt))
 
 
+def with_interruption(result: SessionResult) -> SessionResult:
+    """Return ``result`` without its green: what the run had not come to is not measured."""
+    if result.verdict not in {Verdict.PASS, Verdict.SKIPPED}:
+        return result
+    lost = _not_a_leg(Verdict.MISSING, "ReFrame", "interrupted before the end of the run")
+    return replace(result, legs=(*result.legs, lost))
+
+
 class Progress:
     """Keeps ReFrame's lines and shows those that say how far it is."""
 
@@ -159,19 +169,26 @@ class Progress:
             text.startswith(("[ RUN", "[     ", "[ ReFrame", "[-----", "[=====")) or "] (" in text
         )
         if not self.quiet and (shown or "WARNING" in text or "ERROR" in text):
+            self._echo(text)
+
+    def _echo(self, text: str) -> None:
+        try:
             click.echo(text)
+        except BrokenPipeError:
+            # The jobs run on and the verdict is kept, though nobody reads (run ... | head).
+            self.quiet = True
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _show(result: SessionResult, *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(result_record(result), indent=2))
         return
-    from rich.console import Console  # noqa: PLC0415 - slow to import, needed at the end only
-
+    from fabricproof.cli.console import HonestConsole  # noqa: PLC0415 - slow, needed at the end
     from fabricproof.report.terminal import render  # noqa: PLC0415 - likewise
 
     width = None if sys.stdout.isatty() else 200
-    render(result, Console(width=width, soft_wrap=not sys.stdout.isatty()))
+    render(result, HonestConsole(width=width, soft_wrap=not sys.stdout.isatty()))
 
 
 def result_record(result: SessionResult) -> dict[str, Any]:
