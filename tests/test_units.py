@@ -66,6 +66,10 @@ def test_every_alias_leads_to_a_unit(alias: str) -> None:
         (" 1e3us ", (1000.0, "us")),
         (".5 us", (0.5, "us")),
         ("60 usec", (60.0, "us")),
+        ("3.4 GB/sec", (3.4, "GB/s")),
+        ("3.4 GBytes/s", (3.4, "GB/s")),
+        ("3400 MBps", (3400.0, "MB/s")),
+        ("27 Gb/sec", (27.0, "Gb/s")),
         ("-3 us", (-3.0, "us")),
     ],
 )

@@ -63,6 +63,8 @@ _ETHERNET_RATE_FIRST = re.compile(rf"{_NUMBER} ?{_BITS} ?(?:e|ige|eth|ethernet)"
 _ETHERNET_BARE_RATE = re.compile(rf"{_NUMBER}(?P<prefix>[gt])")
 #: 'Ethernet 100', 'eth 100G', 'Ethernet 400 Mb/s'
 _ETHERNET_RATE_LAST = re.compile(rf"(?:ethernet|eth) ?{_NUMBER} ?(?:{_BITS})?e?")
+#: '10GBASE-T', '100GBASE-SR4', '1000BASE-T': the MAC rate as IEEE 802.3 writes it, in Mb/s or Gb/s
+_ETHERNET_IEEE = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<prefix>g?)base-\w+")
 _ETHERNET_WORDS = {"fast ethernet": 0.1, "gigabit ethernet": 1.0, "gige": 1.0}
 _PREFIX_GBIT_S = {"m": 1e-3, "g": 1.0, "t": 1e3}
 #: '56 Gb/sec (4X FDR)', as /sys/class/infiniband/*/ports/*/rate prints
@@ -163,6 +165,9 @@ def _refuse(text: str) -> NoReturn:
 def _ethernet(plain: str) -> Link | None:
     if plain in _ETHERNET_WORDS:
         return ethernet_link(_ETHERNET_WORDS[plain])
+    ieee = _ETHERNET_IEEE.fullmatch(plain)
+    if ieee is not None and float(ieee["number"]) > 0:
+        return ethernet_link(float(ieee["number"]) * _PREFIX_GBIT_S[ieee["prefix"] or "m"])
     for pattern in (_ETHERNET_RATE_FIRST, _ETHERNET_BARE_RATE, _ETHERNET_RATE_LAST):
         match = pattern.fullmatch(plain)
         if match is not None and float(match["number"]) > 0:
@@ -187,6 +192,7 @@ def _width(plain: str, speed: Mapping[str, Any]) -> int | None:
 
 def _infiniband(plain: str) -> Link | None:
     words = re.sub(r"^(?:infiniband|ib) | (?:infiniband|ib)$", "", plain)
+    words = re.sub(r"\bfdr[ -]10\b", "fdr10", words)
     # longest first: 'fdr10' is a speed of its own, not FDR with a number
     speeds = load_data("links")["infiniband"]["speeds"]
     for speed in sorted(speeds, key=lambda row: -len(row["name"])):
