@@ -165,6 +165,13 @@ DEATHS = (
     "Abort(1) on node 0 (rank 0 in comm 0): Fatal error in PMPI_Send",
     "[node1:4711:0:4711] Caught signal 11 (Segmentation fault: address not mapped)",
     "a non-zero exit code. Per user-direction, the job has been aborted.",
+    "srun: error: Node failure on node2",
+    "srun: forcing job termination",
+    "timeout: sending signal TERM to command \u2018mpirun\u2019",
+    "mpirun: abort is already in progress",
+    "=>> PBS: job killed: walltime 3603 exceeded limit 3600",
+    "TERM_RUNLIMIT: job killed after reaching LSF run time limit.",
+    "Illegal instruction (core dumped)",
 )
 
 

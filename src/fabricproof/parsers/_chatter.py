@@ -13,7 +13,8 @@ from fabricproof.parsers._text import Section
 
 #: The job was killed or gave up.  Sources: Slurm's slurmstepd and srun messages, Open MPI's
 #: help-mpirun/help-mpi-api texts, Hydra's "BAD TERMINATION" banner, bash's job messages, MPICH's
-#: and Intel MPI's fatal error texts, the kernel's and cgroup's out-of-memory news.
+#: and Intel MPI's fatal error texts, the kernel's and cgroup's out-of-memory news, timeout(1) -v,
+#: PBS ("job killed: walltime 3600 exceeded") and LSF ("job killed after reaching LSF run time").
 _DEATH = re.compile(
     r"CANCELLED|DUE TO (?:TIME LIMIT|NODE FAILURE|PREEMPTION|JOB REQUEUE)"
     r"|srun: (?:error: .*task|Job step aborted|Force Terminated|First task exited)"
@@ -26,6 +27,9 @@ _DEATH = re.compile(
     r"|(?:ORTE|PRTE) has lost communication|daemon .*unexpectedly"
     r"|oom[-_]kill|[Oo]ut [Oo]f [Mm]emory|OUT_OF_MEMORY|Transport retry count exceeded"
     r"|slurmstepd: error: .*(?:STEP|JOB|Exceeded)"
+    r"|srun: (?:error: Node failure|forcing job termination)"
+    r"|abort is already in progress|sending signal \w+ to command|[Jj]ob killed"
+    r"|^\s*(?:Illegal instruction|Hangup|Alarm clock|User defined signal \d)\b"
 )
 
 #: The program ended with a status other than 0.  After a failed validation this is expected.
