@@ -27,6 +27,14 @@ SLACK_BYTES = 4 * 1024 * 1024
 #: rail that took no part (ucx#9520: multi-rail that silently used one rail).
 MIN_RAIL_SHARE = 0.10
 
+#: Two interfaces whose bytes differ by no more than this are one wire counted twice (a VLAN, a
+#: bridge, a bond with one busy member); a port's counters hold headers that IPoIB's do not.
+SAME_WIRE = 0.10
+
+#: Where InfiniBand's 32-bit counters stop (IBA specification vol. 1, 16.1.3.5: they do not wrap),
+#: in bytes: drivers without the extended counters show them as they are.
+IB_COUNTER_END_BYTES = 4 * (2**32 - 1)
+
 #: counters whose rise during a run makes its number doubtful, whatever it is.
 ERROR_COUNTERS = frozenset(
     {
@@ -49,13 +57,15 @@ DROP_COUNTERS = frozenset({"rx_dropped", "tx_dropped"})
 class CounterSample:
     """One interface's counters on one node before and after a run, by counter name.
 
-    ``tx_bytes`` and ``rx_bytes`` must be there; error and drop counters may be.
+    ``tx_bytes`` and ``rx_bytes`` must be there; error and drop counters may be.  ``address`` is
+    the interface's MAC address, None where it has none or nobody read it.
     """
 
     node: str
     interface: str
     before: Mapping[str, int]
     after: Mapping[str, int]
+    address: str | None = None
 
     def moved(self, counter: str) -> int:
         """Return how far ``counter`` advanced; 0 where it was not read both before and after."""
@@ -148,11 +158,22 @@ def prove_road(evidence: Evidence, expected: Expectation) -> RoadProof:
         _bytes_took_the_rails,
         _messages_took_the_rails,
         _rails_shared,
+        _no_other_road_fits,
     ):
         verdict = test(evidence, expected)
         if verdict is not None:
             return verdict
     return _quiet_or_disturbed(evidence, expected)
+
+
+def prove_one_node(evidence: Evidence) -> RoadProof:
+    """Compare where the ranks ran with a site that declares one machine; no road is shown."""
+    if not evidence.ranks:
+        return _proof(RoadState.UNKNOWN, "no rank reported where it ran")
+    if len(evidence.nodes) > 1:
+        where = " and ".join(evidence.nodes)
+        return _proof(RoadState.WRONG, f"the site declares one node, the ranks ran on {where}")
+    return _proof(RoadState.PROVEN, "both ranks on this machine, as the site declares")
 
 
 def _ranks_are_apart(evidence: Evidence, expected: Expectation) -> RoadProof | None:
@@ -202,6 +223,9 @@ def _damage(sample: CounterSample, expected: Expectation) -> str | None:
         return f"were not read both before and after ({', '.join(absent)})"
     if any(sample.moved(counter) < 0 for counter in due):
         return "ran backwards (wrapped or reset during the run)"
+    is_port = ":" in sample.interface
+    if is_port and IB_COUNTER_END_BYTES in {sample.after["tx_bytes"], sample.after["rx_bytes"]}:
+        return "stand at the end of their 32 bits (reset them: perfquery -R)"
     return None
 
 
@@ -278,6 +302,43 @@ def _rails_shared(evidence: Evidence, expected: Expectation) -> RoadProof | None
                     f"{len(expected.rails)}-rail number",
                 )
     return None
+
+
+def _no_other_road_fits(evidence: Evidence, expected: Expectation) -> RoadProof | None:
+    """Refuse a rail's bytes as proof where another interface moved as many: which was it?
+
+    Somebody else's traffic on the rail would otherwise hide that this run's took another road.
+    """
+    for node, bytes_due in _due_by_node(evidence, expected.sent_bytes).items():
+        on_rails = _sent(evidence, node, expected.rails)
+        for sample in evidence.samples:
+            if sample.node != node or sample.interface in {*expected.rails, "lo"}:
+                continue
+            moved = sample.moved("tx_bytes")
+            if moved < max(MIN_SHARE * bytes_due, SLACK_BYTES):
+                continue
+            if bytes_due > 0 and not _same_wire(evidence, expected, sample, on_rails):
+                return _proof(
+                    RoadState.UNKNOWN,
+                    f"two roads fit: the benchmark says {node} sent {megabytes(bytes_due)}, "
+                    f"{'+'.join(expected.rails)} sent {megabytes(on_rails)} and "
+                    f"{sample.interface} {megabytes(moved)}",
+                )
+    return None
+
+
+def _same_wire(
+    evidence: Evidence, expected: Expectation, sample: CounterSample, on_rails: int
+) -> bool:
+    """Tell whether ``sample`` may count the rails' own bytes a second time."""
+    if abs(sample.moved("tx_bytes") - on_rails) <= SAME_WIRE * on_rails:
+        return True
+    addresses = {
+        each.address
+        for each in evidence.samples
+        if each.node == sample.node and each.interface in expected.rails
+    }
+    return sample.address is not None and sample.address in addresses
 
 
 def _quiet_or_disturbed(evidence: Evidence, expected: Expectation) -> RoadProof:

@@ -121,11 +121,12 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 def test_ranks_of_one_node_see_the_widest_span() -> None:
     def record(rank: int, before: int, after: int) -> str:
         return (
-            f"rank {rank}\nnode n1\nbefore r0 tx_bytes={before} rx_bytes=0\n"
+            f"rank {rank}\nnode n1\nfact r0 address=02:01\nbefore r0 tx_bytes={before} rx_bytes=0\n"
             f"after r0 tx_bytes={after} rx_bytes=0\nstatus 0\n"
         )
 
     seen = gather(parse_rank(text, "x") for text in (record(0, 100, 900), record(1, 90, 950)))
+    assert seen.samples[0].address == "02:01"
     assert len(seen.samples) == 1
     assert seen.samples[0].moved("tx_bytes") == 860
     assert [rank.rank for rank in seen.ranks] == [0, 1]

@@ -161,11 +161,31 @@ def test_both_ranks_on_one_node_prove_no_road(tmp_path: Path) -> None:
 
 def test_two_ranks_on_one_node_pass_only_where_the_site_says_so(tmp_path: Path) -> None:
     leg = replace(LEG, same_node=True)
-    leave(tmp_path, leg, ranks=())
+    ranks = tuple(rank_text(rank, sent=0, received=0, node="n1") for rank in (0, 1))
+    leave(tmp_path, leg, ranks=ranks)
     report = judge_leg(tmp_path, leg).report
     assert report.verdict is Verdict.PASS
     assert report.road is not None
     assert "as the site declares" in report.road.reason
+
+
+@pytest.mark.parametrize(
+    ("nodes", "verdict", "reason"),
+    [
+        ((), Verdict.UNJUDGED, "no rank reported where it ran"),
+        (("n1", "n2"), Verdict.INVALID, "declares one node, the ranks ran on n1 and n2"),
+    ],
+)
+def test_a_site_of_one_node_is_told_where_its_ranks_ran(
+    nodes: tuple[str, ...], verdict: Verdict, reason: str, tmp_path: Path
+) -> None:
+    leg = replace(LEG, same_node=True)
+    ranks = [rank_text(rank, sent=0, received=0, node=node) for rank, node in enumerate(nodes)]
+    leave(tmp_path, leg, ranks=tuple(ranks))
+    report = judge_leg(tmp_path, leg).report
+    assert report.verdict is verdict
+    assert report.road is not None
+    assert reason in report.road.reason
 
 
 # Second looks.

@@ -130,6 +130,7 @@ def gather(records: Iterable[RankRecord]) -> Evidence:
                 interface=interface,
                 before=_merge(known.before if known else {}, before, min),
                 after=_merge(known.after if known else {}, after, max),
+                address=record.facts.get(interface, {}).get("address"),
             )
     places = {(each.rank, each.node): each.cpus for each in records}
     return Evidence(

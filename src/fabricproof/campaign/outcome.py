@@ -17,7 +17,7 @@ from fabricproof.errors import FabricproofError
 from fabricproof.judge import judge_table
 from fabricproof.measure import Table, Verdict, worst
 from fabricproof.parsers import parse_text
-from fabricproof.road import Expectation, RoadProof, RoadState, prove_road
+from fabricproof.road import Expectation, RoadProof, RoadState, prove_one_node, prove_road
 from fabricproof.units import size_label
 from fabricproof.verdict import Judgement, Report, missing
 
@@ -235,9 +235,7 @@ def _moved(leg: Leg, table: Table) -> tuple[tuple[int, int], tuple[int, int] | N
 
 def _road(leg: Leg, ranks: tuple[RankRecord, ...], table: Table) -> RoadProof:
     if leg.same_node:
-        return RoadProof(
-            state=RoadState.PROVEN, reason="both ranks on this machine, as the site declares"
-        )
+        return prove_one_node(gather(ranks))
     lost = [str(each.rank) for each in ranks if each.status is None]
     if lost:
         return RoadProof(
