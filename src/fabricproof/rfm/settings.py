@@ -10,6 +10,8 @@ from fabricproof.errors import ConfigError
 from fabricproof.site import Site
 from fabricproof.site.choose import project_root
 from fabricproof.site.schema import PartitionSpec, StackSpec
+from fabricproof.stack.catalog import load_catalog, stacks_root
+from fabricproof.stack.environment import stack_environment
 
 #: one fixed column list, so that a new quantity never renames an old perflog (reframe-traps)
 PERFLOG_COLUMNS = (
@@ -117,8 +119,6 @@ def _prepare(site: Site) -> list[str]:
 def _provisioned_paths(site: Site) -> list[str]:
     if not any(stack.provisioned for stack in site.stacks):
         return []
-    from fabricproof.stack.catalog import stacks_root  # noqa: PLC0415 - not every site has them
-
     return [str(stacks_root() / "modulefiles")]
 
 
@@ -127,11 +127,23 @@ def _environment(stack: StackSpec) -> dict[str, Any]:
         "name": stack.name,
         "modules": list(stack.modules),
         "features": ["mpi", stack.family],
-        "env_vars": [[name, value] for name, value in stack.environment.items()],
+        "env_vars": [*_without_modules(stack), *map(list, stack.environment.items())],
         "cc": "mpicc",
         "cxx": "mpicxx",
         "ftn": "mpifort",
     }
+
+
+def _without_modules(stack: StackSpec) -> list[list[str]]:
+    """Return what a provisioned stack's module would set, where the machine has no modules."""
+    if not stack.provisioned or stack.modules:
+        return []
+    entry = load_catalog().stacks[stack.name]
+    environment = stack_environment(entry, stacks_root() / entry.name)
+    prepended = [
+        [name, f"{folder}${{{name}:+:${name}}}"] for name, folder in environment.prepend.items()
+    ]
+    return [*map(list, environment.settings.items()), *prepended]
 
 
 def _logging() -> dict[str, Any]:
