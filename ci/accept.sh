@@ -20,11 +20,25 @@ if [ "$(id -u)" -ne 0 ]; then
     exit 77
 fi
 
+# Ctrl-C leaves nothing running: fabricproof cancels its jobs, and a cluster that this run brought
+# up comes down again.
+brought_up=no
+interrupted() {
+    trap '' INT TERM
+    if [ $brought_up = yes ]; then
+        .venv/bin/fabricproof vcluster down || true
+    fi
+    say "interrupted; what had finished is kept in perflogs/. Next: make accept"
+    exit 130
+}
+trap interrupted INT TERM
+
 say "1/4 packages and Python environment"
 ci/bootstrap.sh all
 say "2/4 MPI stacks"
 .venv/bin/fabricproof stack install
 say "3/4 virtual cluster"
+[ -d /run/fabricproof/vcluster/vcluster ] || brought_up=yes
 .venv/bin/fabricproof vcluster up --rate 200mbit
 say "4/4 quick Ethernet acceptance through ReFrame and Slurm"
 status=0

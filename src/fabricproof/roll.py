@@ -94,7 +94,7 @@ def read_roll(folder: Path) -> list[dict[str, Any]]:
         return [_checked(entry) for entry in record["due"]]
     except ConfigError:
         raise
-    except (ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise ConfigError(
             f"damaged roll: {error!r}",
             source=str(path),

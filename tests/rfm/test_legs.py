@@ -165,3 +165,24 @@ def test_keys_of_the_perflog_have_no_colons(vcluster: Site) -> None:
         reason="",
     )
     assert quantity_key(leg, judgement) == "rail0.bandwidth_1MiB"
+
+
+def test_rails_in_unlike_slots_are_judged_by_the_slower_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "osu_bw").touch()
+    gordon = load_site(str(Path(__file__).parents[1] / "site" / "data" / "full"))
+    stack = gordon.stack("openmpi").model_copy(update={"suites": {"osu": str(tmp_path)}})
+    planner = LegPlanner(
+        site=gordon,
+        partition=gordon.partition("compute"),
+        stack=stack,
+        fabric="ib0",
+        suite="osu",
+        program="osu_bw",
+    )
+    (leg, *others), reason = planner.legs("all")
+    assert (reason, len(others)) == ("", 1)
+    slots = [each.fabric.slot for each in (leg, *others) if each.fabric is not None]
+    assert slots == ["PCIe 3.0 x8", "PCIe 2.0 x8"]
+    assert others[0].rules().fabric == gordon.fabric("ib0", ["mlx4_0:1", "mlx4_1:1"])

@@ -32,6 +32,13 @@ def test_every_shipped_site_loads(folder: Path) -> None:
             assert site.fabric_spec(name).name == name
 
 
+def test_a_byte_order_mark_is_no_damage(tmp_path: Path) -> None:
+    shutil.copytree(DATA / "full", tmp_path, dirs_exist_ok=True)
+    file = tmp_path / "site.toml"
+    file.write_text(file.read_text(), encoding="utf-8-sig")
+    assert load_site(str(tmp_path)).name == "gordon"
+
+
 def test_there_are_shipped_sites() -> None:
     assert {"vcluster", "local"} <= {folder.name for folder in site_folders()}
 

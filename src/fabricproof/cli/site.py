@@ -32,7 +32,10 @@ def check(names: tuple[str, ...], as_json: bool) -> None:
     chosen = names or tuple(str(folder) for folder in site_folders())
     if not chosen:
         raise InputMissingError("there is no site to check", expected="a site-configs folder")
-    records = [_record(load_site(name)) for name in chosen]
+    sites = [load_site(name) for name in chosen]
+    for site in sites:
+        read_roll(site.folder)
+    records = [_record(site) for site in sites]
     if as_json:
         click.echo(json.dumps(records, indent=2))
         return

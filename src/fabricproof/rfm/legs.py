@@ -12,7 +12,7 @@ from fabricproof.fabric import Fabric, bound, latency_floor_us
 from fabricproof.reference import Reference
 from fabricproof.semantics import Kind, meaning
 from fabricproof.site import Site
-from fabricproof.site.schema import FabricSpec, PartitionSpec, RailSpec, StackSpec
+from fabricproof.site.schema import FabricSpec, PartitionSpec, StackSpec
 from fabricproof.stack.catalog import load_catalog, stacks_root
 from fabricproof.stack.family import rails_refusal, road_environment
 from fabricproof.stack.launch import plan_launch
@@ -209,8 +209,6 @@ class LegPlanner:
         if spec.link is None:
             return None
         fabric = self.site.fabric(self.fabric, rails)
-        chosen: list[RailSpec] = [rail for rail in spec.rails if rail.interface in rails]
-        slots = [rail.pcie or spec.pcie for rail in chosen]
         facts = FabricFacts(
             link=fabric.link.name,
             protocol=fabric.framing.name,
@@ -222,4 +220,4 @@ class LegPlanner:
             capability_mb_s=fabric.capability_mb_s,
             shaper=spec.shaper.model_dump() if spec.shaper else None,
         )
-        return replace(facts, slot=slots[0]) if fabric.slot is not None else facts
+        return replace(facts, slot=fabric.slot.name) if fabric.slot is not None else facts

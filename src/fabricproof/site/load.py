@@ -210,7 +210,7 @@ def load_site(name_or_folder: str) -> Site:
 
 def _load(path: Path, model: type[_File]) -> tuple[_File, Lines]:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise InputMissingError(
             f"cannot read: {error.strerror}", source=str(path), expected="a site file"

@@ -13,11 +13,12 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from fabricproof.reference import CURVE_TOLERANCE
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
+Launcher = Literal["srun", "mpirun", "mpiexec"]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class RailSpec(_Model):
@@ -75,7 +76,7 @@ class StackSpec(_Model):
     family: Literal["openmpi", "mpich", "intelmpi", "mvapich"]
     version: str
     modules: list[str] = Field(default_factory=list)
-    launcher: Name | None = None
+    launcher: Launcher | None = None
     """None: the partition's."""
     launcher_options: list[str] = Field(default_factory=list)
     environment: dict[str, str] = Field(default_factory=dict)
@@ -91,7 +92,7 @@ class PartitionSpec(_Model):
 
     name: Name
     scheduler: Literal["slurm", "squeue", "local", "pbs", "flux", "lsf"] = "slurm"
-    launcher: str = "srun"
+    launcher: Launcher = "srun"
     access: list[str] = Field(default_factory=list)
     fabrics: Annotated[list[Name], Field(min_length=1)]
     stacks: Annotated[list[Name], Field(min_length=1)]
