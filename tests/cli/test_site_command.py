@@ -29,6 +29,17 @@ def test_a_site_is_checked_by_its_folder(fabricproof: Command) -> None:
     assert "ib0: QDR 4x: mlx4_0:1 3950 to 3950 MB/s (protocol), mlx4_1:1" in ended.out
 
 
+@pytest.mark.parametrize("make", [lambda path: path.mkdir(), lambda path: path.write_text("{")])
+def test_a_damaged_roll_is_found_as_well(
+    make: Callable[[Path], object], fabricproof: Command, tmp_path: Path
+) -> None:
+    shutil.copytree(DATA / "full", tmp_path, dirs_exist_ok=True)
+    make(tmp_path / "roll.json")
+    ended = fabricproof("site", "check", tmp_path)
+    assert (ended.status, ended.out) == (78, "")
+    assert f"{tmp_path}/roll.json: damaged roll" in ended.err
+
+
 def test_a_wrong_site_ends_with_one_line_and_status_78(
     fabricproof: Command, tmp_path: Path
 ) -> None:
