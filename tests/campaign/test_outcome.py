@@ -230,6 +230,37 @@ def test_red_twice_stays_red_by_the_numbers_of_the_second(tmp_path: Path) -> Non
     assert outcome.report.quantities[-1].value == second
 
 
+def _stalled(text: str, size: int) -> str:
+    """Return the table with the row of one size at a hundredth of its bandwidth."""
+    row = next(line for line in text.splitlines() if line.split()[:1] == [str(size)])
+    return text.replace(row, f"{size:<10d}{float(row.split()[1]) / 100:20.2f}")
+
+
+def test_what_is_red_once_and_green_once_is_cleared_and_both_values_are_kept(
+    tmp_path: Path,
+) -> None:
+    leave(tmp_path, LEG, _stalled(PUT_BW, 65536))
+    leave(tmp_path, LEG, _stalled(PUT_BW, 4194304), attempt=2)
+    outcome = judge_leg(tmp_path, LEG)
+    assert [each.report.verdict for each in outcome.attempts] == [Verdict.FAIL] * 2
+    assert outcome.report.verdict is Verdict.PASS
+    assert "red once: bandwidth_64KiB, bandwidth_4MiB" in outcome.report.findings[0]
+    taken = {
+        each.number: [j.name for j in each.report.quantities if outcome.takes(j)]
+        for each in outcome.attempts
+    }
+    assert taken[1] == ["bandwidth_4MiB"]
+    assert len(taken[2]) == len(PUT_BW_SIZES) - 1
+
+
+def test_the_same_size_red_twice_is_red(tmp_path: Path) -> None:
+    leave(tmp_path, LEG, _stalled(_stalled(PUT_BW, 65536), 1024))
+    leave(tmp_path, LEG, _stalled(PUT_BW, 65536), attempt=2)
+    outcome = judge_leg(tmp_path, LEG)
+    red = [each.name for each in outcome.report.quantities if each.verdict is not Verdict.PASS]
+    assert (outcome.report.verdict, red) == (Verdict.FAIL, ["bandwidth_64KiB"])
+
+
 def test_a_second_attempt_that_went_elsewhere_clears_nothing(tmp_path: Path) -> None:
     leave(tmp_path, LEG, slower(PUT_BW, 2))
     ranks = (

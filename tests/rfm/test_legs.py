@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from fabricproof.campaign.leg import Leg
+from fabricproof.errors import UnavailableError
 from fabricproof.measure import Verdict
 from fabricproof.rfm.legs import (
     LegPlanner,
@@ -108,7 +109,6 @@ def test_the_ports_stand_in_where_a_stack_has_no_c_programs(vcluster: Site) -> N
     [
         ("openmpi5", "osu", "osu_put_bw", "no port of osu_put_bw"),
         ("openmpi5", "imb", "PingPong", "another ABI"),
-        ("openmpi4", "osu", "osu_bw", "not installed"),
         ("intelmpi", "imb", "NoSuch", "no IMB binary has NoSuch"),
     ],
 )
@@ -118,6 +118,17 @@ def test_what_a_stack_does_not_have_is_said(
     chosen, reason = choose_suite(vcluster.stack(stack), suite, program)
     assert chosen is None
     assert words in reason
+
+
+@pytest.mark.parametrize(
+    ("stack", "suite", "program"),
+    [("openmpi4", "osu", "osu_bw"), ("intelmpi", "imb", "P2P/PingPong")],
+)
+def test_a_stack_that_should_have_a_program_and_lost_it_is_nothing_to_skip(
+    vcluster: Site, stack: str, suite: str, program: str
+) -> None:
+    with pytest.raises(UnavailableError, match=f"{stack} is not installed: fabricproof stack"):
+        choose_suite(vcluster.stack(stack), suite, program)
 
 
 def test_a_sites_own_programs_are_found_in_the_folders_of_an_osu_install(

@@ -51,18 +51,23 @@ class Outcome:
 
     @property
     def counted(self) -> Attempt | None:
-        """The attempt whose numbers count: the one the report was made from."""
-        return next(
-            (each for each in self.attempts if each.report.quantities is self.report.quantities),
-            None,
-        )
+        """The latest attempt that has numbers in the report; None where there is none."""
+        return next((each for each in reversed(self.attempts) if self.counts(each)), None)
+
+    def counts(self, attempt: Attempt) -> bool:
+        """Tell whether any number of ``attempt`` stands in the report."""
+        return any(self.takes(each) for each in attempt.report.quantities)
+
+    def takes(self, judgement: Judgement) -> bool:
+        """Tell whether the report holds this very judgement, not its twin of another attempt."""
+        return any(judgement is each for each in self.report.quantities)
 
 
 def judge_leg(folder: Path, leg: Leg) -> Outcome:
     """Judge all attempts of ``leg`` below job folder ``folder``.
 
-    A second attempt that passes clears a first that did not, and the report says that there were
-    two; what fails twice is red.
+    What fails twice is red: a quantity that passes in either attempt is cleared, and the report
+    says that there were two.
     """
     attempts = tuple(
         _judge_attempt(path, leg, number)
@@ -100,8 +105,34 @@ def _weigh(attempts: Sequence[Attempt]) -> Report:
         return replace(last, findings=(note, *last.findings))
     if first.verdict is Verdict.PASS:
         return first
+    return _joined_looks(first, last)
+
+
+def _joined_looks(first: Report, last: Report) -> Report:
+    """Return the second of two red reports, cleared of what passed at the first look.
+
+    Only what was measured on a proven road can clear anything.
+    """
     note = f"second look: red again on the same nodes; the first said {first.verdict}"
-    return replace(last, findings=(note, *last.findings))
+    if first.road is None or first.road.state is not RoadState.PROVEN:
+        return replace(last, findings=(note, *last.findings))
+    if last.road is None or last.road.state is not RoadState.PROVEN:
+        return replace(last, findings=(note, *last.findings))
+    passed = {each.name: each for each in first.quantities if each.verdict is Verdict.PASS}
+    quantities = tuple(
+        passed.get(each.name, each) if each.verdict is not Verdict.PASS else each
+        for each in last.quantities
+    )
+    verdict = worst([each.verdict for each in quantities])
+    if verdict is Verdict.PASS:
+        once = [
+            each.name
+            for look in (first, last)
+            for each in look.quantities
+            if each.verdict is not Verdict.PASS
+        ]
+        note = f"second look: no quantity was red twice; red once: {', '.join(once)}"
+    return replace(last, verdict=verdict, quantities=quantities, findings=(note, *last.findings))
 
 
 def needs_second_look(outcome: Outcome) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 from fabricproof.campaign.effort import Effort, plan_ping_pong, plan_windowed
 from fabricproof.campaign.job import make_job
 from fabricproof.campaign.leg import FabricFacts, Leg
+from fabricproof.errors import UnavailableError
 from fabricproof.fabric import Fabric, bound, latency_floor_us
 from fabricproof.reference import Reference
 from fabricproof.semantics import Kind, meaning
@@ -39,12 +40,18 @@ def choose_suite(stack: StackSpec, suite: str, program: str) -> tuple[str | None
 
     Returns:
         The suite and an empty reason, or None and why there is none.
+
+    Raises:
+        UnavailableError: the stack should have the program and is not installed: that is a check
+            that was due and is MISSING, none to skip.
     """
     reasons = []
     for candidate in (suite, f"{suite}-mpi4py") if suite == "osu" else (suite,):
         found = find_program(stack, candidate, program)
         if found.argv is not None:
             return candidate, ""
+        if found.lost:
+            raise UnavailableError(found.reason)
         reasons.append(found.reason)
     return None, reasons[-1]
 

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from fabricproof.campaign.outcome import Attempt, Outcome
-from fabricproof.verdict import Report
+from fabricproof.verdict import Judgement, Report
 
 
 def _environment(attempt: Attempt, leg_environment: Mapping[str, str]) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def environment_digest(outcomes: Sequence[Outcome]) -> str:
 def describe_outcome(outcome: Outcome, identity: Mapping[str, object]) -> Iterator[dict[str, Any]]:
     """Yield one record for each quantity of each attempt, then one with the leg's verdict.
 
-    Every raw attempt is kept; ``counts`` says which one made the verdict.
+    Every raw attempt is kept; ``counts`` says which of its numbers made the verdict.
     """
     base = {
         **identity,
@@ -55,19 +55,19 @@ def describe_outcome(outcome: Outcome, identity: Mapping[str, object]) -> Iterat
         "program": outcome.leg.program,
     }
     for attempt in outcome.attempts:
-        counts = attempt is outcome.counted
         environment = _environment(attempt, outcome.leg.environment)
         run = {
             **base,
             "attempt": attempt.number,
-            "counts": counts,
+            "counts": outcome.counts(attempt),
             "tool_version": attempt.table.version if attempt.table else None,
             "attributes": dict(attempt.table.attributes) if attempt.table else {},
             "nodes": sorted({each.node for each in attempt.ranks}),
             "environment_digest": _digest(environment),
         }
         yield {**run, "kind": "environment", "environment": environment}
-        yield from _quantities(run, outcome.report if counts else attempt.report)
+        for record, judgement in _quantities(run, attempt.report):
+            yield {**record, "counts": outcome.takes(judgement)}
     yield {
         **base,
         "kind": "leg",
@@ -78,7 +78,8 @@ def describe_outcome(outcome: Outcome, identity: Mapping[str, object]) -> Iterat
         "road": _road(outcome.report),
     }
     if not outcome.attempts:
-        yield from _quantities({**base, "attempt": 0, "counts": True}, outcome.report)
+        for record, _ in _quantities({**base, "attempt": 0, "counts": True}, outcome.report):
+            yield record
 
 
 def _reasons(report: Report) -> list[str]:
@@ -86,14 +87,17 @@ def _reasons(report: Report) -> list[str]:
     return [each.reason for each in report.quantities if each.verdict is report.verdict][:3]
 
 
-def _quantities(run: Mapping[str, Any], report: Report) -> Iterator[dict[str, Any]]:
+def _quantities(
+    run: Mapping[str, Any], report: Report
+) -> Iterator[tuple[dict[str, Any], Judgement]]:
     for judgement in report.quantities:
-        yield {
+        record = {
             **run,
             "kind": "quantity",
             **{f"quantity_{name}": value for name, value in asdict(judgement).items()},
             "road_state": report.road.state.value if report.road else None,
         }
+        yield record, judgement
 
 
 def _road(report: Report) -> dict[str, Any] | None:

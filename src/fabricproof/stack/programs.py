@@ -41,14 +41,21 @@ class Located:
     Attributes:
         argv: how it is called, None where the stack does not have it.
         reason: why not; empty where it is there.
+        lost: the stack should have it: its installation is what is missing, nothing to skip over.
     """
 
     argv: tuple[str, ...] | None
     reason: str = ""
+    lost: bool = False
 
 
 def _absent(reason: str) -> Located:
     return Located(argv=None, reason=reason)
+
+
+def _lost(stack: Stack) -> Located:
+    reason = f"{stack.name} is not installed: fabricproof stack install {stack.name}"
+    return Located(argv=None, reason=reason, lost=True)
 
 
 def locate(stack: Stack, root: Path, suite: str, program: str) -> Located:
@@ -73,7 +80,7 @@ def _locate_port(stack: Stack, root: Path, program: str) -> Located:
         return _absent(f"mpi4py has no port of {program}")
     port = ports_folder(prefix) / f"{program}.py"
     if not port.is_file():
-        return _absent(f"{stack.name} is not installed: fabricproof stack install {stack.name}")
+        return _lost(stack)
     # -E -s -P: nothing of the caller's Python gets in.
     return Located(argv=(str(stack_python(prefix)), "-EsP", str(PORT_RUNNER), str(port)))
 
@@ -87,6 +94,8 @@ def _locate_imb(stack: Stack, root: Path, program: str) -> Located:
             f"the IMB binaries of the Intel MPI wheel do not run on {stack.label}: another ABI"
         )
     path = root / IMB_HOME / "bin" / binary
+    if not path.is_file() and stack.name == IMB_HOME:
+        return _lost(stack)
     if not path.is_file():
         return _absent(f"IMB comes with {IMB_HOME}: fabricproof stack install {IMB_HOME}")
     return Located(argv=(str(path), program.rpartition("/")[2]))
