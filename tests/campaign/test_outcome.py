@@ -253,6 +253,22 @@ def test_what_is_red_once_and_green_once_is_cleared_and_both_values_are_kept(
     assert len(taken[2]) == len(PUT_BW_SIZES) - 1
 
 
+@pytest.mark.parametrize("looks", [(64, 1), (1, 64), (64, 64)])
+def test_an_impossible_number_in_either_look_clears_nothing(
+    looks: tuple[int, int], tmp_path: Path
+) -> None:
+    # 64 KiB at 116 MB/s over 1 GbE: twice that is impossible, a hundredth is slow.
+    tables = {64: PUT_BW.replace(" 116.06", " 216.06"), 1: _stalled(PUT_BW, 1024)}
+    first, second = (tables[look] for look in looks)
+    leave(tmp_path, LEG, first)
+    leave(tmp_path, LEG, second if looks[0] != looks[1] else _stalled(first, 1024), attempt=2)
+    outcome = judge_leg(tmp_path, LEG)
+    assert Verdict.INVALID in {each.report.verdict for each in outcome.attempts}
+    assert outcome.report is not outcome.attempts[0].report
+    assert outcome.report.verdict is outcome.attempts[1].report.verdict
+    assert outcome.report.verdict is not Verdict.PASS
+
+
 def test_the_same_size_red_twice_is_red(tmp_path: Path) -> None:
     leave(tmp_path, LEG, _stalled(_stalled(PUT_BW, 65536), 1024))
     leave(tmp_path, LEG, _stalled(PUT_BW, 65536), attempt=2)

@@ -111,9 +111,12 @@ def _weigh(attempts: Sequence[Attempt]) -> Report:
 def _joined_looks(first: Report, last: Report) -> Report:
     """Return the second of two red reports, cleared of what passed at the first look.
 
-    Only what was measured on a proven road can clear anything.
+    Only what was measured on a proven road can clear anything, and nothing is cleared where
+    either look holds an impossible number: a stall makes numbers worse, never impossible.
     """
     note = f"second look: red again on the same nodes; the first said {first.verdict}"
+    if Verdict.INVALID in {first.verdict, last.verdict}:
+        return replace(last, findings=(note, *last.findings))
     if first.road is None or first.road.state is not RoadState.PROVEN:
         return replace(last, findings=(note, *last.findings))
     if last.road is None or last.road.state is not RoadState.PROVEN:
