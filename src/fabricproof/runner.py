@@ -88,7 +88,7 @@ def new_run_id() -> str:
 def session_environment(site: Site, place: Workplace, run_id: str) -> dict[str, str]:
     """Return the environment in which plain ``reframe`` finds site, checks and folders."""
     environment = dict(os.environ)
-    environment.setdefault("FABRICPROOF_VCLUSTER", "vcluster")
+    environment["FABRICPROOF_VCLUSTER"] = environment.get("FABRICPROOF_VCLUSTER") or "vcluster"
     lmod = Path("/usr/share/lmod/lmod/libexec/lmod")
     if lmod.exists():
         environment.setdefault("LMOD_CMD", str(lmod))
