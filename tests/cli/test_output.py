@@ -6,13 +6,13 @@ import pytest
 
 from fabricproof.cli.output import (
     STATUSES,
-    STYLES,
     curve_summary,
     format_value,
     report_record,
     shown,
 )
 from fabricproof.measure import Verdict
+from fabricproof.report.terminal import STYLES
 from fabricproof.road import RoadProof, RoadState
 from fabricproof.verdict import Judgement, Report
 

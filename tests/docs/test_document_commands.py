@@ -152,10 +152,20 @@ def aside(folder: Path) -> dict[str, str]:
     }
 
 
+def pretended_stacks(root: Path) -> Path:
+    """Return stacks that are installed as far as a dry run looks: no stack is needed for one."""
+    for stack in ("openmpi5", "mpich5"):
+        ports = root / stack / "share" / "osu-mpi4py"
+        ports.mkdir(parents=True)
+        (ports / "osu_bw.py").touch()
+    return root
+
+
 @pytest.mark.parametrize("command", SHELL, ids=ids(SHELL))
 def test_a_line_for_the_shell_works(command: Command, tmp_path: Path) -> None:
     """``. ./env.sh`` and what plain ReFrame can do without a scheduler."""
     local = {"FABRICPROOF_SITE": "local", **aside(tmp_path)}
+    local["FABRICPROOF_STACKS"] = str(pretended_stacks(tmp_path / "stacks"))
     status, out = in_a_shell(f"{command.line} && command -v reframe", local, 60)
     assert status == 0, out
     assert out.splitlines()[-1] == str(ROOT / "bin" / "reframe")

@@ -19,16 +19,6 @@ STATUSES: dict[Verdict, ExitStatus] = {
     Verdict.SKIPPED: ExitStatus.NOTHING_JUDGED,
 }
 
-#: verdict -> rich style; the word itself always stands beside the colour
-STYLES: dict[Verdict, str] = {
-    Verdict.PASS: "green",
-    Verdict.FAIL: "bold red",
-    Verdict.INVALID: "bold magenta",
-    Verdict.MISSING: "bold yellow",
-    Verdict.UNJUDGED: "yellow",
-    Verdict.SKIPPED: "dim",
-}
-
 
 def judgement_record(judgement: Judgement) -> dict[str, Any]:
     """Return ``judgement`` as plain data, the form of ``--json``."""
