@@ -11,6 +11,8 @@ import pytest
 from fabricproof.errors import ConfigError, ExitStatus, FabricproofError, InputMissingError
 from fabricproof.fabric import bound
 from fabricproof.site import load_site, site_folders
+from fabricproof.site.load import build_fabric
+from fabricproof.site.schema import FabricSpec, RailSpec
 
 DATA = Path(__file__).parent / "data"
 ERRORS = sorted((DATA / "err").iterdir())
@@ -185,3 +187,16 @@ def test_the_folder_of_sites_can_be_chosen(tmp_path: Path, monkeypatch: pytest.M
 def test_rails_are_those_of_the_site_each_once(rails: list[str], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         load_site(str(DATA / "full")).fabric("ib0", rails)
+
+
+def test_unlike_rails_may_reach_the_sum_of_their_own_ceilings_and_no_more() -> None:
+    """Gordon: rail 0 at the link's rate, rail 1 in a Gen2 riser; shared by weight both are full."""
+    riser = RailSpec(interface="mlx4_1:1", pcie="2.0x8", max_payload_bytes=128)
+    spec = FabricSpec(
+        name="ib", link="QDR 4x", pcie="3.0x8", rails=[RailSpec(interface="mlx4_0:1"), riser]
+    )
+    alone = [build_fabric(spec, (rail.interface,)) for rail in spec.rails]
+    both = build_fabric(spec, ("mlx4_0:1", "mlx4_1:1"))
+    assert bound(both).high_mb_s == pytest.approx(sum(bound(each).high_mb_s for each in alone))
+    assert bound(both).low_mb_s == pytest.approx(2 * min(bound(each).low_mb_s for each in alone))
+    assert alone[0].unlike_rails_high_mb_s is None

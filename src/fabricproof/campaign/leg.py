@@ -34,6 +34,7 @@ class FabricFacts:
     flow_limit_gbit_s: float | None = None
     capability_mb_s: float | None = None
     shaper: dict[str, float] | None = None
+    unlike_rails_high_mb_s: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

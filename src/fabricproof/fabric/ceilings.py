@@ -252,15 +252,16 @@ def binding(limits: Iterable[Ceiling]) -> Ceiling:
 def bound(fabric: Fabric) -> Ceiling:
     """Return what all ceilings of ``fabric`` allow together, under the name of the binding one.
 
-    Each of low, nominal and high is the least of its kind.
+    Each of low, nominal and high is the least of its kind; over unlike rails high is their sum.
     """
     limits = ceilings(fabric)
     binds = binding(limits)
+    unlike = (fabric.unlike_rails_high_mb_s or 0.0) * _directions(fabric)
     return Ceiling(
         name=binds.name,
         low_mb_s=min(ceiling.low_mb_s for ceiling in limits),
         nominal_mb_s=binds.nominal_mb_s,
-        high_mb_s=min(ceiling.high_mb_s for ceiling in limits),
+        high_mb_s=max(unlike, min(ceiling.high_mb_s for ceiling in limits)),
         formula=binds.formula,
         source=binds.source,
     )

@@ -38,6 +38,9 @@ class Fabric:
         capability_mb_s: what the hosts are known to manage, in MB/s for all rails together, for
             example one core's TCP processing; a declared fact and not physics, so it never makes
             a higher value impossible.
+        unlike_rails_high_mb_s: the rails' own generous ceilings added up, in one direction, where
+            they are not alike (Gordon's second rail sits in a Gen2 riser); an MPI that shares by
+            weight may reach it.  The other fields then describe the slowest rail.  None: alike.
         shaper: a token bucket on every rail, which lets short messages pass faster than the link;
             None for a wire.
     """
@@ -54,6 +57,7 @@ class Fabric:
     bidirectional: bool = False
     capability_mb_s: float | None = None
     shaper: Shaper | None = None
+    unlike_rails_high_mb_s: float | None = None
 
     def __post_init__(self) -> None:
         """Refuse a fabric that cannot be.

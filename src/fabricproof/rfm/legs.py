@@ -226,5 +226,6 @@ class LegPlanner:
             flow_limit_gbit_s=fabric.flow_limit_gbit_s,
             capability_mb_s=fabric.capability_mb_s,
             shaper=spec.shaper.model_dump() if spec.shaper else None,
+            unlike_rails_high_mb_s=fabric.unlike_rails_high_mb_s,
         )
         return replace(facts, slot=fabric.slot.name) if fabric.slot is not None else facts

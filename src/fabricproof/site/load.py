@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from fabricproof.errors import ConfigError, FabricproofError, InputMissingError
-from fabricproof.fabric import Fabric, Shaper, find_link, find_slot
+from fabricproof.fabric import Fabric, Shaper, bound, find_link, find_slot
 from fabricproof.reference import Reference, from_text
 from fabricproof.site.complaint import Lines, first_complaint
 from fabricproof.site.locate import line_of, positions
@@ -21,6 +21,7 @@ from fabricproof.site.schema import (
     FabricFile,
     FabricSpec,
     PartitionSpec,
+    RailSpec,
     ReferenceFile,
     ReferenceSpec,
     SiteFile,
@@ -146,7 +147,15 @@ def build_fabric(spec: FabricSpec, rails: tuple[str, ...]) -> Fabric:
         flow_limit_gbit_s=spec.flow_limit_gbit_s,
         shaper=Shaper(**spec.shaper.model_dump()) if spec.shaper else None,
         capability_mb_s=spec.capability_gbit_s * 125 if spec.capability_gbit_s else None,
+        unlike_rails_high_mb_s=_unlike_rails(spec, chosen),
     )
+
+
+def _unlike_rails(spec: FabricSpec, chosen: list[RailSpec]) -> float | None:
+    """Return the sum of the rails' own ceilings where they are not alike, None where they are."""
+    if spec.rails_share_slot or len({(r.link, r.pcie, r.max_payload_bytes) for r in chosen}) < 2:
+        return None
+    return sum(bound(build_fabric(spec, (rail.interface,))).high_mb_s for rail in chosen)
 
 
 def _rate(link: Any) -> float:
