@@ -12,13 +12,14 @@ from pathlib import Path
 import pytest
 
 from fabricproof import runner
-from fabricproof.errors import ConfigError, ExitStatus, UnavailableError
+from fabricproof.errors import ConfigError, ExitStatus, OutputError, UnavailableError
 from fabricproof.runner import (
     Workplace,
     check_scheduler,
     describe_checks,
     new_run_id,
     reframe_command,
+    refuse_full_disk,
     run_reframe,
     session_environment,
     unloadable,
@@ -292,3 +293,10 @@ def test_ctrl_c_shows_what_had_finished(tmp_path: Path) -> None:
     ended = _interrupt(tmp_path, f"echo '{report}' >\"$RFM_REPORT_FILE\"")
     assert ended.returncode == ExitStatus.INTERRUPTED
     assert '"verdict": "MISSING"' in ended.stdout  # cut short, so never green nor merely skipped
+
+
+def test_a_full_disk_is_said_in_one_line_and_nothing_counts() -> None:
+    words = "WARNING: failed to generate report in 'r.json': [Errno 28] No space left on device"
+    with pytest.raises(OutputError, match="the disk is full, and nothing of this run counts"):
+        refuse_full_disk(["[       OK ] (1/1) OsuLatency", words])
+    refuse_full_disk(["[       OK ] (1/1) OsuLatency"])

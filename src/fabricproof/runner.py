@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fabricproof.errors import ConfigError, UnavailableError
+from fabricproof.errors import ConfigError, OutputError, UnavailableError
 from fabricproof.site import Site
 
 #: how long the scheduler may take to say that it is there
@@ -254,6 +254,21 @@ def describe_checks(site: Site, place: Workplace) -> list[dict[str, Any]]:
             got=" ".join(lines[-1:])[:200] or "nothing",
         ) from None
     return described
+
+
+def refuse_full_disk(lines: Sequence[str]) -> None:
+    """Say that the disk is full where ReFrame could not write what it found.
+
+    Raises:
+        OutputError: its report or its store was not written; nothing of the run can count.
+    """
+    for line in lines:
+        if "No space left on device" in line or "disk is full" in line:
+            raise OutputError(
+                "the disk is full, and nothing of this run counts",
+                source=" ".join(line.split())[:200],
+                next_step="make room and run again; what the jobs printed is in the stage folder",
+            )
 
 
 def unloadable(lines: Sequence[str]) -> Iterator[str]:
