@@ -21,6 +21,7 @@ from typing import Any
 
 from fabricproof.errors import ConfigError, OutputError, UnavailableError
 from fabricproof.site import Site
+from fabricproof.watch import Watch, patience_seconds
 
 #: how long the scheduler may take to say that it is there
 SCHEDULER_PATIENCE_SECONDS = 20
@@ -200,12 +201,34 @@ def reframe_command() -> str:
     return found
 
 
+def scheduler_answers(site: Site, environment: Mapping[str, str]) -> bool:
+    """Tell whether the scheduler of ``site`` is there and knows its partitions."""
+    try:
+        check_scheduler(site, environment)
+    except UnavailableError:
+        return False
+    return True
+
+
 def run_reframe(
-    arguments: Sequence[str], environment: Mapping[str, str], on_line: Callable[[str], None]
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    on_line: Callable[[str], None],
+    *,
+    alive: Callable[[], bool] = lambda: True,
 ) -> int:
     """Run ReFrame and hand every line of its output to ``on_line``; return its exit status.
 
     Ctrl-C reaches ReFrame too, which cancels its jobs; this waits for it to finish doing so.
+
+    Args:
+        arguments: ReFrame's.
+        environment: of :func:`session_environment`.
+        on_line: takes each line.
+        alive: tells whether the scheduler answers; asked now and then while ReFrame runs.
+
+    Raises:
+        UnavailableError: the scheduler stopped answering; ReFrame was ended.
     """
     for key in ("RFM_REPORT_FILE", "FABRICPROOF_REFRAME_LOG"):
         Path(environment[key]).parent.mkdir(parents=True, exist_ok=True)
@@ -218,17 +241,26 @@ def run_reframe(
         errors="replace",
     )
     assert process.stdout is not None
-    try:
-        for line in process.stdout:
-            on_line(line.rstrip("\n"))
-    except KeyboardInterrupt:
-        for line in process.stdout:
-            on_line(line.rstrip("\n"))
-        process.wait()
-        raise
-    finally:
-        process.stdout.close()
-    return process.wait()
+    patience = patience_seconds()
+    with Watch(process, alive, patience=patience) as watch:
+        try:
+            for line in process.stdout:
+                on_line(line.rstrip("\n"))
+        except KeyboardInterrupt:
+            for line in process.stdout:
+                on_line(line.rstrip("\n"))
+            process.wait()
+            raise
+        finally:
+            process.stdout.close()
+        status = process.wait()
+    if watch.gave_up:
+        raise UnavailableError(
+            f"the scheduler stopped answering during the run, for {patience:.0f} s",
+            expected="an answer from sinfo",
+            next_step="look at slurmctld; what had finished is kept",
+        )
+    return status
 
 
 def describe_checks(site: Site, place: Workplace) -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ import pytest
 
 from fabricproof import runner
 from fabricproof.cli import run as run_module
+from fabricproof.errors import ExitStatus, UnavailableError
 from fabricproof.records import append_records
 from fabricproof.roll import write_roll
 
@@ -86,7 +87,12 @@ class Pretended:
         ]
 
     def reframe(
-        self, arguments: list[str], environment: dict[str, str], on_line: Callable[[str], None]
+        self,
+        arguments: list[str],
+        environment: dict[str, str],
+        on_line: Callable[[str], None],
+        *,
+        alive: Callable[[], bool] = lambda: True,
     ) -> int:
         """Stand in for :func:`fabricproof.runner.run_reframe`."""
         self.arguments = list(arguments)
@@ -258,8 +264,8 @@ def test_a_failure_of_reframe_that_a_check_explains_adds_nothing(
 def test_an_interrupted_run_is_never_green(
     fabricproof: Command, project: Pretended, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(*arguments: Any) -> int:
-        project.reframe(*arguments)
+    def interrupted(*arguments: Any, **options: Any) -> int:
+        project.reframe(*arguments, **options)
         raise KeyboardInterrupt
 
     project.leg("PASS")
@@ -272,14 +278,28 @@ def test_an_interrupted_run_is_never_green(
 def test_an_interrupted_run_keeps_the_verdict_it_had_come_to(
     fabricproof: Command, project: Pretended, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(*arguments: Any) -> int:
-        project.reframe(*arguments)
+    def interrupted(*arguments: Any, **options: Any) -> int:
+        project.reframe(*arguments, **options)
         raise KeyboardInterrupt
 
     project.leg("FAIL", result="fail")
     monkeypatch.setattr(run_module, "run_reframe", interrupted)
     ended = fabricproof("run", "--site", project.site, "--json")
     assert (ended.status, ended.record["counts"]) == (130, {"FAIL": 1})
+
+
+def test_a_scheduler_that_dies_leaves_what_had_finished_and_its_own_status(
+    fabricproof: Command, project: Pretended, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(*arguments: Any, **options: Any) -> int:
+        project.reframe(*arguments, **options)
+        raise UnavailableError("the scheduler stopped answering during the run")
+
+    project.leg("PASS")
+    monkeypatch.setattr(run_module, "run_reframe", lost)
+    ended = fabricproof("run", "--site", project.site, "--json")
+    assert (ended.status, ended.record["verdict"]) == (ExitStatus.UNAVAILABLE, "MISSING")
+    assert "stopped answering" in ended.err
 
 
 def test_a_run_goes_on_when_nobody_reads_its_progress() -> None:

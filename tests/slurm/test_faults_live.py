@@ -151,3 +151,31 @@ def test_ctrl_c_keeps_what_finished_and_cancels_the_job():
     while "rfm_RunsForL" in slurm("squeue", "-h", "-o", "%40j"):
         assert time.monotonic() < deadline, "the job was left running"
         time.sleep(0.5)
+
+
+def test_a_controller_that_dies_during_the_run_ends_it_with_one_clear_message(monkeypatch):
+    monkeypatch.setenv("FABRICPROOF_SCHEDULER_PATIENCE", "6")
+    process = start("RunsForLong", "openmpi5")
+    try:
+        deadline = time.monotonic() + 60
+        while "rfm_RunsForL" not in slurm("squeue", "-h", "-t", "R", "-o", "%40j"):
+            assert time.monotonic() < deadline, "the job never started"
+            time.sleep(0.5)
+        status = subprocess.run(
+            [
+                *(str(FABRICPROOF), "vcluster", "exec", "--name", CLUSTER, "head"),
+                *("pkill", "-9", "-x", "slurmctld"),
+            ],
+            timeout=60,
+            check=False,
+        )
+        assert status.returncode == 0
+        _, err = process.communicate(timeout=150)
+    finally:
+        process.kill()
+        subprocess.run(
+            [str(FABRICPROOF), "vcluster", "up", "--name", CLUSTER], check=True, timeout=120
+        )
+    assert process.returncode == 69
+    assert "the scheduler stopped answering during the run, for 6 s" in err
+    assert "Traceback" not in err

@@ -7,13 +7,14 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
 from fabricproof.cli.output import STATUSES
-from fabricproof.errors import ExitStatus
+from fabricproof.errors import ExitStatus, UnavailableError
 from fabricproof.measure import Verdict
 from fabricproof.roll import ROLL_FILE, due_entries, read_roll
 from fabricproof.runner import (
@@ -24,6 +25,7 @@ from fabricproof.runner import (
     reframe_command,
     refuse_full_disk,
     run_reframe,
+    scheduler_answers,
     session_environment,
     unloadable,
     wants_run,
@@ -82,12 +84,17 @@ def accept(site: Site, arguments: Sequence[str], *, as_json: bool) -> ExitStatus
     check_scheduler(site, environment)
     progress = Progress(quiet=as_json)
     ended: int | None = None
+    status = ExitStatus.INTERRUPTED
+    alive = partial(scheduler_answers, site, environment)
     try:
-        ended = run_reframe(arguments, environment, progress.line)
+        ended = run_reframe(arguments, environment, progress.line, alive=alive)
     except KeyboardInterrupt:
         click.echo("fabricproof: interrupted; what had finished is kept", err=True)
-        if not place.report_file(run_id).exists():
-            return ExitStatus.INTERRUPTED
+    except UnavailableError as error:
+        click.echo(f"fabricproof: {error}", err=True)
+        status = error.exit_status
+    if ended is None and not place.report_file(run_id).exists():
+        return status
     result = collect(site, place, run_id, arguments, progress.lines)
     if ended is None:
         result = with_interruption(result)
@@ -95,7 +102,7 @@ def accept(site: Site, arguments: Sequence[str], *, as_json: bool) -> ExitStatus
         result = with_unexplained_failure(result, ended)
     _show(result, as_json=as_json)
     prune_stages(place)
-    return ExitStatus.INTERRUPTED if ended is None else STATUSES[result.verdict]
+    return status if ended is None else STATUSES[result.verdict]
 
 
 def collect(

@@ -1,0 +1,91 @@
+"""Watch over the scheduler while ReFrame waits for its jobs.
+
+With accounting up and the controller dead, ``sacct`` goes on saying RUNNING, and ReFrame would wait
+for ever.  A controller that restarts is back within minutes; one that is not is a dead daemon.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+#: how long the scheduler may be silent during a run, in seconds; the variable overrides it
+PATIENCE_SECONDS = 180.0
+PATIENCE_VARIABLE = "FABRICPROOF_SCHEDULER_PATIENCE"
+
+#: how often it is asked, as a share of the patience
+ASKS_PER_PATIENCE = 6
+
+#: how long ReFrame may take to cancel its jobs when it is told to stop
+FAREWELL_SECONDS = 30.0
+
+
+def patience_seconds() -> float:
+    """Return the patience in force, in seconds; a value that is no positive number is ignored."""
+    try:
+        chosen = float(os.environ.get(PATIENCE_VARIABLE, ""))
+    except ValueError:
+        return PATIENCE_SECONDS
+    return chosen if 0 < chosen < float("inf") else PATIENCE_SECONDS
+
+
+class Watch:
+    """Ends a process once ``alive`` has said no for as long as the patience.
+
+    A context manager around the time in which the process runs; ``gave_up`` tells afterwards.
+    """
+
+    def __init__(
+        self,
+        process: subprocess.Popen[str],
+        alive: Callable[[], bool],
+        *,
+        patience: float,
+        farewell: float = FAREWELL_SECONDS,
+    ) -> None:
+        self.gave_up = False
+        self._process = process
+        self._alive = alive
+        self._patience = patience
+        self._farewell = farewell
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        silent_since: float | None = None
+        while not self._over.wait(self._patience / ASKS_PER_PATIENCE):
+            asked = time.monotonic()
+            if self._alive():
+                silent_since = None
+                continue
+            silent_since = asked if silent_since is None else silent_since
+            if time.monotonic() - silent_since >= self._patience:
+                self._give_up()
+                return
+
+    def _give_up(self) -> None:
+        self.gave_up = True
+        self._process.send_signal(signal.SIGINT)
+        try:
+            self._process.wait(self._farewell)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
