@@ -115,11 +115,9 @@ def _joined_looks(first: Report, last: Report) -> Report:
     either look holds an impossible number: a stall makes numbers worse, never impossible.
     """
     note = f"second look: red again on the same nodes; the first said {first.verdict}"
-    if Verdict.INVALID in {first.verdict, last.verdict}:
-        return replace(last, findings=(note, *last.findings))
-    if first.road is None or first.road.state is not RoadState.PROVEN:
-        return replace(last, findings=(note, *last.findings))
-    if last.road is None or last.road.state is not RoadState.PROVEN:
+    looks = (first, last)
+    proven = all(look.road and look.road.state is RoadState.PROVEN for look in looks)
+    if not proven or any(look.verdict is Verdict.INVALID for look in looks):
         return replace(last, findings=(note, *last.findings))
     passed = {each.name: each for each in first.quantities if each.verdict is Verdict.PASS}
     quantities = tuple(
@@ -130,7 +128,7 @@ def _joined_looks(first: Report, last: Report) -> Report:
     if verdict is Verdict.PASS:
         once = [
             each.name
-            for look in (first, last)
+            for look in looks
             for each in look.quantities
             if each.verdict is not Verdict.PASS
         ]

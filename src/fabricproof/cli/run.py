@@ -110,8 +110,8 @@ def collect(
 ) -> SessionResult:
     """Return the result of a finished run from report, records, roll and ReFrame's own words."""
     report = place.report_file(run_id)
-    # ReFrame writes no report of a run without checks; the roll may know better than that.
     refuse_full_disk(lines)
+    # ReFrame writes no report of a run without checks; the roll may know better than that.
     nothing_ran = not report.exists() and "[==========] Running 0 check(s)" in lines
     cases = [] if nothing_ran else read_report(report)
     records, torn = read_run((place.perflogs / site.name).glob("*/records.jsonl"), run_id)

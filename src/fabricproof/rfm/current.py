@@ -7,6 +7,7 @@ import os
 
 import reframe.core.runtime as rt
 
+from fabricproof.runner import new_run_id
 from fabricproof.site import Site, load_site
 from fabricproof.site.choose import choose_site
 from fabricproof.site.schema import FabricSpec
@@ -51,12 +52,6 @@ def fabric_choices() -> list[str]:
 
 def run_id() -> str:
     """Return the identity of this session, from the environment or made once and put there."""
-    known = os.environ.get(RUN_VARIABLE)
-    if known:
-        return known
-    import datetime  # noqa: PLC0415 - once a session
-    import uuid  # noqa: PLC0415 - once a session
-
-    stamp = datetime.datetime.now(tz=datetime.UTC).strftime("%Y%m%dT%H%M%SZ")
-    os.environ[RUN_VARIABLE] = f"{stamp}-{uuid.uuid4().hex[:6]}"
+    if not os.environ.get(RUN_VARIABLE):
+        os.environ[RUN_VARIABLE] = new_run_id()
     return os.environ[RUN_VARIABLE]
