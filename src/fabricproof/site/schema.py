@@ -85,6 +85,11 @@ class StackSpec(_Model):
     found by name, or ``provisioned`` for the stacks of ``fabricproof stack install``."""
     provisioned: bool = False
     """Installed by ``fabricproof stack install`` rather than by the site."""
+    spack: Name | None = None
+    """The folder of ``spack-envs`` that ``fabricproof stack build`` builds this stack from; then
+    its modules and its programs are known without ``modules`` and ``suites``."""
+    options: list[Name] = Field(default_factory=list)
+    """With ``spack``: files of ``spack-envs/options`` to build with (``cuda``, ``rocm``)."""
 
 
 class PartitionSpec(_Model):

@@ -1,0 +1,1 @@
+"""Look at a machine and write a first site folder from what it shows, guesses marked."""

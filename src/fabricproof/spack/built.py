@@ -1,0 +1,122 @@
+"""What was built for a stack: one small file, written last, so that half a build is none."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from fabricproof.errors import ConfigError
+
+#: of the file; another number makes the stack count as not built.
+FORMAT = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Package:
+    """One concrete package of a stack.
+
+    Attributes:
+        name: Spack's.
+        version: exact.
+        spec: one line: name, version, variants.
+        digest: Spack's hash of the concrete spec.
+        prefix: where it lies.
+        external: it is the site's own, Spack only uses it.
+    """
+
+    name: str
+    version: str
+    spec: str
+    digest: str
+    prefix: str
+    external: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Built:
+    """One stack as it stands on disk.
+
+    Attributes:
+        stack: its name in the site file.
+        environment: its folder in ``spack-envs``.
+        mpi: the MPI.
+        programs: suite (``osu``, ``imb``) and tool (``iperf3``) -> the package that has it.
+        module: what ``module load`` takes.
+        module_path: what ``module use`` takes first.
+        lock_digest: SHA-256 of the ``spack.lock``, hexadecimal.
+        compiler: ``gcc@12.2.0``.
+        target: ``x86_64_v3``.
+        spack: Spack's version and commit.
+        library: the MPI library that the programs really load, absolute.
+        seconds: wall time of the steps: ``lock``, ``install``, ``modules``, ``smoke``.
+        reused: packages that were there before.
+        compiled: packages that were built now.
+    """
+
+    stack: str
+    environment: str
+    mpi: Package
+    programs: Mapping[str, Package]
+    module: str
+    module_path: str
+    lock_digest: str
+    compiler: str
+    target: str
+    spack: str
+    library: str
+    seconds: Mapping[str, float]
+    reused: tuple[str, ...] = ()
+    compiled: tuple[str, ...] = ()
+
+    def suite_folder(self, suite: str) -> Path | None:
+        """Return the folder of a suite's programs, None where the stack has no such suite."""
+        package = self.programs.get(suite)
+        if package is None:
+            return None
+        inside = "libexec/osu-micro-benchmarks" if suite == "osu" else "bin"
+        return Path(package.prefix) / inside
+
+
+def write_built(path: Path, built: Built) -> None:
+    """Keep ``built``, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(f".{os.getpid()}")
+    partial.write_text(
+        json.dumps({"format": FORMAT, **asdict(built)}, indent=1) + "\n", encoding="utf-8"
+    )
+    partial.replace(path)
+
+
+def read_built(path: Path) -> Built | None:
+    """Return what was built, None where nothing was or another version of us wrote it.
+
+    Raises:
+        ConfigError: the file is damaged.
+    """
+    try:
+        data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        if data.pop("format") != FORMAT:
+            return None
+        return Built(
+            **{
+                **data,
+                "mpi": Package(**data["mpi"]),
+                "programs": {key: Package(**each) for key, each in data["programs"].items()},
+                "reused": tuple(data["reused"]),
+                "compiled": tuple(data["compiled"]),
+            }
+        )
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ConfigError(
+            "damaged record of a build",
+            source=str(path),
+            expected="what fabricproof stack build wrote",
+            got=type(error).__name__,
+            next_step="fabricproof stack build writes it again",
+        ) from None
