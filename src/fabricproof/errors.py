@@ -103,6 +103,12 @@ class UnitError(FabricproofError, ValueError):
     exit_status = ExitStatus.DATA
 
 
+class UnlikeError(FabricproofError, ValueError):
+    """Two measurements cannot stand for each other: they were made with unlike stacks."""
+
+    exit_status = ExitStatus.DATA
+
+
 class ConfigError(FabricproofError, ValueError):
     """A site, fabric, reference or stack file is wrong."""
 

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from fabricproof.errors import ParseError
 from fabricproof.measure import Verdict, worst
+from fabricproof.provenance import rebuilt
 from fabricproof.records import read_records
+
+#: what stands for a program where a stack could not be built
+BUILD_PROGRAM = "stack build"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +46,8 @@ class LegResult:
     stage_folder: str | None = None
     road: Mapping[str, Any] | None = None
     """The proof of the road: its state, the reason and the bytes moved; None where none was."""
+    for_want_of: str = ""
+    """The stack whose failed build kept it from running; empty for all others."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,15 +115,22 @@ def assemble(
         records: records of this run.
         due: entries of the roll that this selection should have run: check, partition, stack.
     """
+    lost = _not_built(cases)
     legs: list[LegResult] = []
     for case in cases:
+        if case.get("fixture"):
+            legs += [_build_result(case)] if case["result"] != "pass" else []
+            continue
         mine = [record for record in records if _belongs(record, case)]
-        legs += _from_records(mine, case) or [_without_records(case)]
+        legs += _from_records(mine, case) or [_without_records(case, lost)]
+    unlike = rebuilt(records)
+    legs = [_of_one_build(leg, unlike) for leg in legs]
     # The fabric belongs to the key: a case that is skipped because this site has no such fabric
     # must not answer for the one that is due.
     there = {
         (_check_name(case), case.get("fabric"), case["partition"], case["environ"])
         for case in cases
+        if not case.get("fixture")
     }
     legs += [
         _never_ran(entry)
@@ -204,9 +217,78 @@ def _ended(record: Mapping[str, Any]) -> str:
     return "" if state in {"COMPLETED", "None", "SUCCESS", "FAILED"} else f"; the job ended {state}"
 
 
-def _without_records(case: Mapping[str, Any]) -> LegResult:
+#: a build in ReFrame's report: run, unique name, partition, environment
+_Build = tuple[int, str, str, str]
+
+
+def _not_built(cases: Iterable[Mapping[str, Any]]) -> dict[_Build, str]:
+    """Return the builds that did not pass, each with its reason."""
+    return {
+        (
+            case.get("run_index", 0),
+            str(case.get("unique_name")),
+            case["partition"],
+            case["environ"],
+        ): _build_reason(case)
+        for case in cases
+        if case.get("fixture") and case["result"] != "pass"
+    }
+
+
+def _build_reason(case: Mapping[str, Any]) -> str:
+    if case["result"] == "skip":
+        return "its build was skipped"
+    return " ".join(str(case.get("build_reason") or _said(case)).split())
+
+
+def _build_result(case: Mapping[str, Any]) -> LegResult:
+    """Return the line of a build that failed; one that passed has measured nothing."""
+    return LegResult(
+        verdict=Verdict.MISSING,
+        check=_check_name(case),
+        partition=str(case["partition"]),
+        stack=str(case["environ"]),
+        suite="",
+        program=BUILD_PROGRAM,
+        fabric="",
+        leg="",
+        findings=tuple(str(line) for line in case.get("build_log") or ()),
+        reason=_build_reason(case),
+        stage_folder=case.get("stagedir"),
+    )
+
+
+def _without_its_stack(case: Mapping[str, Any], lost: Mapping[_Build, str]) -> str | None:
+    """Return why ``case`` could not run for want of its stack; None where that is not why.
+
+    ReFrame skips what depends on a failed or skipped fixture, with no reason of ours; such a case
+    was due and is no skip.
+    """
+    if case["result"] == "pass" or case.get("skip_reason"):
+        return None
+    for name, partition, environ in case.get("dependencies_actual", ()):
+        # The report has the system in front of the partition here, and not in its cases.
+        build = (case.get("run_index", 0), name, str(partition).rpartition(":")[2], environ)
+        if build in lost:
+            return f"stack {case['environ']} was not built: {lost[build]}"
+    return None
+
+
+def _of_one_build(leg: LegResult, unlike: Mapping[str, str]) -> LegResult:
+    """Return a leg without its verdict where its stack was not one build throughout the run."""
+    if leg.stack not in unlike or leg.verdict in {Verdict.SKIPPED, Verdict.MISSING}:
+        return leg
+    said = (f"it was {leg.verdict.value} before: {leg.reason}",) if leg.reason else ()
+    reason = f"stack {leg.stack} was {unlike[leg.stack]}"
+    return replace(leg, verdict=Verdict.INVALID, reason=reason, findings=(*said, *leg.findings))
+
+
+def _without_records(case: Mapping[str, Any], lost: Mapping[_Build, str]) -> LegResult:
     skipped = case["result"] == "skip"
     reason = str(case.get("skip_reason") or "") if skipped else _said(case)
+    unbuilt = _without_its_stack(case, lost)
+    if unbuilt is not None:
+        skipped, reason = False, unbuilt
     return LegResult(
         verdict=Verdict.SKIPPED if skipped and reason else Verdict.MISSING,
         check=_check_name(case),
@@ -218,6 +300,7 @@ def _without_records(case: Mapping[str, Any]) -> LegResult:
         leg="",
         reason=reason or "skipped without a reason",
         job_id=str(case["jobid"]) if case.get("jobid") else None,
+        for_want_of=str(case["environ"]) if unbuilt is not None else "",
     )
 
 

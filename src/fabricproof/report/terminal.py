@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fabricproof.measure import BADNESS, Verdict
-from fabricproof.session import LegResult, SessionResult
+from fabricproof.session import BUILD_PROGRAM, LegResult, SessionResult
 
 #: verdict -> rich style; the word itself always stands beside the colour
 STYLES: dict[Verdict, str] = {
@@ -26,6 +26,9 @@ STYLES: dict[Verdict, str] = {
 #: findings shown below a red leg
 FINDINGS_SHOWN = 3
 
+#: how findings begin that are told of a green leg too
+TOLD_OF_A_PASS = ("second look", "the site's reference")
+
 _NEXT_STEPS: dict[Verdict, str] = {
     Verdict.FAIL: "look at the nodes, rail and slot named above; then repeat it",
     Verdict.INVALID: "the number is not what it claims: mend the road or the site file, run again",
@@ -39,18 +42,19 @@ def render(result: SessionResult, console: Console) -> None:
     """Print the table, then what is wrong in full sentences, then one line that sums up."""
     if any(leg.verdict is not Verdict.SKIPPED for leg in result.legs):
         console.print(_table(result))
-    for text in _skipped(result):
+    for text in _folded_legs(result):
         console.print(text)
     red = [leg for leg in result.legs if leg.verdict not in {Verdict.PASS, Verdict.SKIPPED}]
-    for leg in red:
+    told = [leg for leg in red if not leg.for_want_of]
+    for leg in told:
         _print_red(leg, console)
     for leg in result.legs:
         if leg.verdict is Verdict.PASS:
             for finding in leg.findings:
-                if finding.startswith("second look"):
+                if finding.startswith(TOLD_OF_A_PASS):
                     console.print(Text(f"note     {_where(leg)}: {finding}", style="dim"))
-    if red and red[0].stage_folder:
-        console.print(_how_to_repeat(red[0]))
+    if told and told[0].stage_folder:
+        console.print(_how_to_repeat(told[0]))
     for note in result.notes:
         console.print(Text(f"note     {note}", style="dim"))
     console.print(_summary(result))
@@ -65,7 +69,7 @@ def _table(result: SessionResult) -> Table:
     table.add_column("judged by", overflow="fold")
     order = sorted(result.legs, key=lambda leg: (leg.stack, leg.suite, leg.program, leg.leg))
     for leg in order:
-        if leg.verdict is Verdict.SKIPPED:
+        if leg.verdict is Verdict.SKIPPED or leg.for_want_of:
             continue
         named = [each for each in leg.quantities if each["quantity_named"]]
         if not named:
@@ -150,7 +154,7 @@ def _curve(leg: LegResult, quantity: Mapping[str, Any]) -> str:
 
 def _where(leg: LegResult) -> str:
     nodes = f" on {_folded(leg.nodes)}" if leg.nodes else ""
-    return f"{leg.stack} {leg.program or leg.check} {leg.leg}{nodes}".replace("  ", " ")
+    return f"{leg.stack} {leg.program or leg.check} {leg.leg}{nodes}".replace("  ", " ").rstrip()
 
 
 def _sentence(leg: LegResult) -> Text:
@@ -159,31 +163,36 @@ def _sentence(leg: LegResult) -> Text:
     return text.append(f"{_where(leg)}{job}: {leg.reason}", style="default")
 
 
-def _skipped(result: SessionResult) -> list[Text]:
-    """Return one line for each reason to skip, with what it kept from running."""
-    reasons: dict[str, list[LegResult]] = {}
+def _folded_legs(result: SessionResult) -> list[Text]:
+    """Return one line for each reason not to run, with what it kept from running."""
+    reasons: dict[tuple[Verdict, str], list[LegResult]] = {}
     for leg in result.legs:
-        if leg.verdict is Verdict.SKIPPED:
-            reasons.setdefault(leg.reason, []).append(leg)
+        if leg.verdict is Verdict.SKIPPED or leg.for_want_of:
+            reasons.setdefault((leg.verdict, leg.reason), []).append(leg)
     lines = []
-    for reason, legs in reasons.items():
+    for (verdict, reason), legs in reasons.items():
         stacks = ", ".join(sorted({leg.stack for leg in legs}))
         programs = ", ".join(sorted({leg.program or leg.check for leg in legs}))
         what = f"{len(legs)} x {programs} ({stacks})"
-        lines.append(Text(f"SKIPPED  {what}: {reason}", style=STYLES[Verdict.SKIPPED]))
+        lines.append(Text(f"{verdict.value:<9}{what}: {reason}", style=STYLES[verdict]))
     return lines
 
 
 def _print_red(leg: LegResult, console: Console) -> None:
     console.print(_sentence(leg))
-    for finding in leg.findings[:FINDINGS_SHOWN]:
+    # Of a build the findings are the end of its log, which is short and says why.
+    shown = len(leg.findings) if leg.program == BUILD_PROGRAM else FINDINGS_SHOWN
+    for finding in leg.findings[:shown]:
         console.print(Text(f"         {finding}", style="dim"))
-    more = len(leg.findings) - FINDINGS_SHOWN
+    more = len(leg.findings) - shown
     if more > 0:
         console.print(Text(f"         and {more} more findings (--json has all)", style="dim"))
 
 
 def _how_to_repeat(leg: LegResult) -> Text:
+    if leg.program == BUILD_PROGRAM:
+        again = f"fabricproof stack build {leg.stack}"
+        return Text(f"repeat the first of them: {again}; it said: {leg.stage_folder}", style="dim")
     again = f"fabricproof run -n {leg.check} -p {leg.stack}"
     raw = f"{leg.stage_folder}/legs/"
     return Text(f"repeat the first of them: {again}; its raw output: {raw}", style="dim")

@@ -18,6 +18,7 @@ import reframe.utility.sanity as sn
 from reframe.core.backends import getlauncher
 from reframe.core.builtins import (
     deferrable,
+    fixture,
     parameter,
     run_after,
     run_before,
@@ -30,12 +31,15 @@ from fabricproof.campaign.leg import Leg, write_plan
 from fabricproof.campaign.outcome import Outcome, judge_leg
 from fabricproof.campaign.script import RANK_FILE, SCRIPT_FILE, render_script
 from fabricproof.measure import Verdict
+from fabricproof.provenance import AFTERWARDS_KEY, IDENTITY_KEY, StackIdentity
 from fabricproof.records import append_records
 from fabricproof.reference import Reference, reframe_tuple
+from fabricproof.rfm.build import StackBuild
 from fabricproof.rfm.current import current_site, fabric_choices, run_id, technology
 from fabricproof.rfm.legs import LegPlanner, choose_suite, launcher_of, quantity_key
 from fabricproof.rfm.recording import describe_outcome, environment_digest
 from fabricproof.rfm.settings import perflog_root
+from fabricproof.rfm.stacks import built_of, identity, modules_of, spack_stacks, variables_of
 from fabricproof.stack.launch import plan_launch
 from fabricproof.verdict import Judgement
 
@@ -73,6 +77,17 @@ class PairBenchmark(rfm.RunOnlyRegressionTest):
     stack_version = variable(str, value="", loggable=True)
     environment_digest = variable(str, value="", loggable=True)
 
+    #: identity of the stack and of the suite's package, taken when the legs are planned
+    stack_digest = variable(str, value="", loggable=True)
+    stack_mpi = variable(str, value="", loggable=True)
+    stack_program = variable(str, value="", loggable=True)
+    stack_compiler = variable(str, value="", loggable=True)
+    stack_target = variable(str, value="", loggable=True)
+
+    if spack_stacks(current_site()):
+        #: what builds the stack first; sites without a stack of Spack have no such fixture
+        stack_build = fixture(StackBuild, scope="environment", action="join")
+
     num_tasks = 2
     num_tasks_per_node = 1
     require_reference = True
@@ -80,6 +95,7 @@ class PairBenchmark(rfm.RunOnlyRegressionTest):
 
     legs: tuple[Leg, ...] = ()
     outcomes: tuple[Outcome, ...] = ()
+    stack_identity: StackIdentity | None = None
 
     @run_after("init")
     def choose_where(self) -> None:
@@ -96,20 +112,47 @@ class PairBenchmark(rfm.RunOnlyRegressionTest):
             self.tags |= {"roce"}
         self.valid_systems = [f"+fabric-{self.fabric}"]
 
-    @run_after("setup")
-    def skip_what_is_not_there(self) -> None:
-        """Skip, with a reason, a fabric or program that this site or stack does not have."""
+    def depends_on(self, target: str, how: object = None, *args: object) -> None:
+        """Depend on a fixture, unless there is nothing to measure: that needs no stack built."""
+        if not self.fabric.startswith("no-"):
+            super().depends_on(target, how, *args)
+
+    @run_before("setup")
+    def skip_what_this_site_does_not_have(self) -> None:
+        """Skip, with a reason, a technology that this site does not have."""
         if self.fabric.startswith("no-"):
             self._skip(f"this site has no {self.fabric.removeprefix('no-')} fabric")
-        spec = current_site().fabric_spec(self.fabric)
+
+    @run_after("setup")
+    def skip_what_is_not_there(self) -> None:
+        """Skip, with a reason, what the fabric does not have or this stack was not given."""
+        site = current_site()
+        spec = site.fabric_spec(self.fabric)
         if self.roads == "all" and len(spec.rails) < 2:
             self._skip(f"fabric {self.fabric} has one rail")
-        stack = current_site().stack(self.current_environ.name)
-        suite, reason = choose_suite(stack, self.suite, self.program)
+        stack = site.stack(self.current_environ.name)
+        suite, reason = choose_suite(
+            stack, self.suite, self.program, built_of(site, stack), assumed=self.is_dry_run()
+        )
         if suite is None:
             self._skip(reason)
         self.suite = suite
-        self.stack_version = f"{stack.family} {stack.version}"
+        self._identify()
+
+    def _identify(self) -> None:
+        """Take down what the stack is; it must be the same when the legs have been run."""
+        site = current_site()
+        stack = site.stack(self.current_environ.name)
+        built = built_of(site, stack)
+        self.stack_identity = identity(site, stack, self.suite)
+        self.stack_version = f"{stack.family} {built.mpi.version if built else stack.version}"
+        self.stack_digest = self.stack_identity.short
+        for name in ("mpi", "program", "compiler", "target"):
+            # A bar ends a column of the perflog.
+            setattr(self, f"stack_{name}", getattr(self.stack_identity, name).replace("|", "/"))
+        if stack.spack is not None:
+            self.modules = modules_of(site, stack)
+            self.env_vars.update(variables_of(site, stack, built))
 
     def _skip(self, reason: str) -> None:
         self.skip_reason = reason
@@ -120,14 +163,7 @@ class PairBenchmark(rfm.RunOnlyRegressionTest):
         """Write ``plan.json``, ``legs.sh`` and ``rank.sh`` into the stage folder."""
         site = current_site()
         partition = site.partition(self.current_partition.name)
-        planner = LegPlanner(
-            site=site,
-            partition=partition,
-            stack=site.stack(self.current_environ.name),
-            fabric=self.fabric,
-            suite=self.suite,
-            program=self.program,
-        )
+        planner = self._planner()
         self.legs, reason = planner.legs(self.roads)
         if not self.legs:
             self._skip(reason)
@@ -140,6 +176,22 @@ class PairBenchmark(rfm.RunOnlyRegressionTest):
         shutil.copy(Path(__file__).parents[1] / "campaign" / RANK_FILE, folder / RANK_FILE)
         self.executable = "bash"
         self.executable_opts = [SCRIPT_FILE]
+
+    def _planner(self) -> LegPlanner:
+        site = current_site()
+        stack = site.stack(self.current_environ.name)
+        assert self.stack_identity is not None, "taken before the legs are planned"
+        return LegPlanner(
+            site=site,
+            partition=site.partition(self.current_partition.name),
+            stack=stack,
+            fabric=self.fabric,
+            suite=self.suite,
+            program=self.program,
+            built=built_of(site, stack),
+            stack_digest=self.stack_identity.digest,
+            assumed=self.is_dry_run(),
+        )
 
     @run_before("run")
     def write_script(self) -> None:
@@ -177,15 +229,24 @@ class PairBenchmark(rfm.RunOnlyRegressionTest):
         self.outcomes = tuple(judge_leg(folder, leg) for leg in self.legs)
         self.environment_digest = environment_digest(self.outcomes)
         path = perflog_root() / current_site().name / self.current_partition.name
+        planner = self._planner()
         records = [
             record
             for outcome in self.outcomes
-            for record in describe_outcome(outcome, self._identity())
+            for record in describe_outcome(
+                outcome, self._identity(), planner.declined(outcome.leg.rails)
+            )
         ]
         append_records(path / "records.jsonl", records)
 
     def _identity(self) -> Mapping[str, object]:
+        site = current_site()
+        now = identity(site, site.stack(self.current_environ.name), self.suite)
+        assert self.stack_identity is not None, "taken before the legs are planned"
+        after = {} if now == self.stack_identity else {AFTERWARDS_KEY: now.record()}
         return {
+            IDENTITY_KEY: self.stack_identity.record(),
+            **after,
             "run_id": self.run_id,
             "check": type(self).__name__,
             "unique_name": self.unique_name,

@@ -14,6 +14,7 @@ from fabricproof.reference import Reference
 from fabricproof.semantics import Kind, meaning
 from fabricproof.site import Site
 from fabricproof.site.schema import FabricSpec, PartitionSpec, StackSpec
+from fabricproof.spack.built import Built
 from fabricproof.stack.catalog import load_catalog, stacks_root
 from fabricproof.stack.family import rails_refusal, road_environment
 from fabricproof.stack.launch import plan_launch
@@ -29,14 +30,26 @@ LATENCY_GUESS_FACTOR = 20
 #: the memory of one machine, in MB/s, only to size the effort where there is no fabric
 MEMORY_MB_S = 3000.0
 
+#: the suites that every environment of ``spack-envs`` builds
+SPACK_SUITES = ("osu", "imb")
+
 
 def launcher_of(stack: StackSpec, partition: PartitionSpec) -> str:
     """Return the launcher of ``stack`` on ``partition``: its own, else the partition's."""
     return stack.launcher or partition.launcher
 
 
-def choose_suite(stack: StackSpec, suite: str, program: str) -> tuple[str | None, str]:
+def choose_suite(
+    stack: StackSpec, suite: str, program: str, built: Built | None = None, *, assumed: bool = False
+) -> tuple[str | None, str]:
     """Return the suite of ``stack`` that has ``program``, the C programs before the ports.
+
+    Args:
+        stack: as the site declares it.
+        suite: the suite asked for.
+        program: of that suite.
+        built: what Spack built for the stack.
+        assumed: take a stack of Spack that is not built as if it had everything (a dry run).
 
     Returns:
         The suite and an empty reason, or None and why there is none.
@@ -47,28 +60,58 @@ def choose_suite(stack: StackSpec, suite: str, program: str) -> tuple[str | None
     """
     reasons = []
     for candidate in (suite, f"{suite}-mpi4py") if suite == "osu" else (suite,):
-        found = find_program(stack, candidate, program)
+        found = find_program(stack, candidate, program, built, assumed=assumed)
         if found.argv is not None:
             return candidate, ""
         if found.lost:
             raise UnavailableError(found.reason)
         reasons.append(found.reason)
-    return None, reasons[-1]
+    # Only the stacks of wheels have ports: elsewhere the C programs are what is not there.
+    return None, reasons[-1 if stack.provisioned else 0]
 
 
-def find_program(stack: StackSpec, suite: str, program: str) -> Located:
-    """Return how ``program`` is called in ``stack``: as provisioned, or where the site says."""
+def find_program(
+    stack: StackSpec, suite: str, program: str, built: Built | None = None, *, assumed: bool = False
+) -> Located:
+    """Return how ``program`` is called in ``stack``: as provisioned, built, or declared."""
     if stack.provisioned:
         return locate(load_catalog().stacks[stack.name], stacks_root(), suite, program)
-    folder = stack.suites.get(suite)
-    if folder is None:
-        return Located(argv=None, reason=f"stack {stack.name} has no suite {suite}")
     name = program if suite != "imb" else imb_binary(program)
     if name is None:
         return Located(argv=None, reason=f"no IMB binary has {program}")
-    path = name if folder == "PATH" else str(_search(Path(folder), name))
     extra = (printed_name(program),) if suite == "imb" else ()
+    if stack.spack is not None and suite not in stack.suites:
+        found = locate_built(stack, suite, name, built, assumed=assumed)
+        return replace(found, argv=(*found.argv, *extra)) if found.argv is not None else found
+    folder = stack.suites.get(suite)
+    if folder is None:
+        return Located(argv=None, reason=f"stack {stack.name} has no suite {suite}")
+    path = name if folder == "PATH" else str(_search(Path(folder), name))
     return Located(argv=(path, *extra))
+
+
+def locate_built(
+    stack: StackSpec, suite: str, name: str, built: Built | None, *, assumed: bool = False
+) -> Located:
+    """Return where the program file ``name`` of ``suite`` is in a stack that Spack builds.
+
+    What the build was told to leave out is absent; what it should have left there and did not,
+    or what was removed since, is lost.
+    """
+    again = f"fabricproof stack build {stack.name}"
+    if built is None and suite in SPACK_SUITES:
+        reason = "" if assumed else f"{stack.name} is not built: {again}"
+        return Located(argv=(name,) if assumed else None, reason=reason, lost=not assumed)
+    folder = built.suite_folder(suite) if built is not None else None
+    if built is None or folder is None:
+        return Located(argv=None, reason=f"stack {stack.name} is built without {suite}")
+    path = _search(folder, name)
+    if path.is_file():
+        return Located(argv=(str(path),))
+    spec = built.programs[suite].spec
+    if f"~{name.removeprefix('IMB-').lower()}" in spec or name.endswith("_persistent"):
+        return Located(argv=None, reason=f"stack {stack.name} is built without {name}: {spec}")
+    return Located(argv=None, reason=f"{path} of {stack.name} is gone: {again}", lost=True)
 
 
 def _search(folder: Path, name: str) -> Path:
@@ -98,6 +141,12 @@ class LegPlanner:
     fabric: str
     suite: str
     program: str
+    built: Built | None = None
+    """What Spack built for the stack; None for all others."""
+    stack_digest: str = ""
+    """The build that is measured, which a reference may ask for."""
+    assumed: bool = False
+    """A dry run: a stack of Spack that is not built counts as built."""
 
     @property
     def launcher(self) -> str:
@@ -141,12 +190,24 @@ class LegPlanner:
             program=printed_name(self.program),
             stack=self.stack.name,
             num_rails=len(rails),
+            stack_digest=self.stack_digest,
+        )
+
+    def declined(self, rails: tuple[str, ...]) -> tuple[str, ...]:
+        """Return what is said of the references that another build was measured with."""
+        return self.site.references_of_other_builds(
+            fabric=self.fabric,
+            suite=self.suite,
+            program=printed_name(self.program),
+            stack=self.stack.name,
+            num_rails=len(rails),
+            stack_digest=self.stack_digest,
         )
 
     def _leg(self, rails: tuple[str, ...]) -> Leg:
         references = self._references(rails)
         effort = self._effort(self._physics(rails), references)
-        found = find_program(self.stack, self.suite, self.program)
+        found = find_program(self.stack, self.suite, self.program, self.built, assumed=self.assumed)
         assert found.argv is not None, "choose_suite found it before"
         job = make_job(self.suite, self.program, found.argv, effort)
         launch = plan_launch(self.stack.family, self.launcher)
@@ -163,7 +224,7 @@ class LegPlanner:
                     self.stack.family,
                     self._protocol(),
                     rails,
-                    version=self.stack.version,
+                    version=self.built.mpi.version if self.built else self.stack.version,
                     transport=self.spec.transport,
                     launcher=self.launcher,
                     oversubscribed=self.partition.oversubscribed,

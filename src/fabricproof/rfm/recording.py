@@ -42,10 +42,17 @@ def environment_digest(outcomes: Sequence[Outcome]) -> str:
     return _digest({"legs": parts})
 
 
-def describe_outcome(outcome: Outcome, identity: Mapping[str, object]) -> Iterator[dict[str, Any]]:
+def describe_outcome(
+    outcome: Outcome, identity: Mapping[str, object], notes: Sequence[str] = ()
+) -> Iterator[dict[str, Any]]:
     """Yield one record for each quantity of each attempt, then one with the leg's verdict.
 
     Every raw attempt is kept; ``counts`` says which of its numbers made the verdict.
+
+    Args:
+        outcome: what the leg came to.
+        identity: of check, run, job and stack, which stands in every record.
+        notes: findings from outside the leg, such as references that did not apply.
     """
     base = {
         **identity,
@@ -72,7 +79,7 @@ def describe_outcome(outcome: Outcome, identity: Mapping[str, object]) -> Iterat
         **base,
         "kind": "leg",
         "verdict": outcome.report.verdict.value,
-        "findings": list(outcome.report.findings),
+        "findings": [*notes, *outcome.report.findings],
         "attempts": len(outcome.attempts),
         "reasons": _reasons(outcome.report),
         "road": _road(outcome.report),

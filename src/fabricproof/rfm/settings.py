@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.errors import ConfigError
+from fabricproof.rfm.stacks import layout_of, spack_stacks
 from fabricproof.site import Site
 from fabricproof.site.choose import project_root
 from fabricproof.site.schema import PartitionSpec, StackSpec
@@ -36,6 +37,11 @@ PERFLOG_COLUMNS = (
     "%(check_perf_lower_thres)s",
     "%(check_perf_upper_thres)s",
     "%(check_environment_digest)s",
+    "%(check_stack_digest)s",
+    "%(check_stack_mpi)s",
+    "%(check_stack_program)s",
+    "%(check_stack_compiler)s",
+    "%(check_stack_target)s",
 )
 
 
@@ -117,17 +123,25 @@ def _prepare(site: Site) -> list[str]:
 
 
 def _provisioned_paths(site: Site) -> list[str]:
-    if not any(stack.provisioned for stack in site.stacks):
-        return []
-    return [str(stacks_root() / "modulefiles")]
+    """Return the folders of the modules that fabricproof itself writes for this site's stacks."""
+    paths = []
+    if any(stack.provisioned for stack in site.stacks):
+        paths.append(str(stacks_root() / "modulefiles"))
+    if spack_stacks(site):
+        paths.append(str(layout_of(site).modulefiles))
+    return paths
 
 
 def _environment(stack: StackSpec) -> dict[str, Any]:
+    # The build fixture runs in this environment too: the module of a stack that Spack is still to
+    # build cannot be loaded here.  The checks load it, and set the site's variables after it.
+    ours = stack.spack is None
+    settings = [*_without_modules(stack), *map(list, stack.environment.items())]
     return {
         "name": stack.name,
-        "modules": list(stack.modules),
+        "modules": list(stack.modules) if ours else [],
         "features": ["mpi", stack.family],
-        "env_vars": [*_without_modules(stack), *map(list, stack.environment.items())],
+        "env_vars": settings if ours else [],
         "cc": "mpicc",
         "cxx": "mpicxx",
         "ftn": "mpifort",

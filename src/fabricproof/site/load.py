@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from fabricproof.errors import ConfigError, FabricproofError, InputMissingError
 from fabricproof.fabric import Fabric, Shaper, bound, find_link, find_slot
+from fabricproof.provenance import SHOWN_DIGITS, is_build
 from fabricproof.reference import Reference, from_text
 from fabricproof.site.complaint import Lines, first_complaint
 from fabricproof.site.locate import line_of, positions
@@ -73,20 +74,55 @@ class Site:
         return build_fabric(self.fabric_spec(name), tuple(rails))
 
     def references_for(
-        self, *, fabric: str, suite: str, program: str, stack: str, num_rails: int
+        self,
+        *,
+        fabric: str,
+        suite: str,
+        program: str,
+        stack: str,
+        num_rails: int,
+        stack_digest: str = "",
     ) -> dict[str, Reference]:
-        """Return the site's references that apply, by quantity; the most specific one wins."""
+        """Return the site's references that apply, by quantity; the most specific one wins.
+
+        One that names another build than ``stack_digest`` does not apply: see
+        :meth:`references_of_other_builds`.
+        """
         asked = {"suite": suite, "program": program, "stack": stack, "num_rails": num_rails}
         chosen: dict[str, tuple[int, ReferenceSpec]] = {}
-        for spec in self.references:
-            if spec.fabric != fabric:
+        for spec in self._references_to(fabric, asked):
+            rank = sum(getattr(spec, key) is not None for key in (*asked, "stack_digest"))
+            if spec.stack_digest is not None and not is_build(spec.stack_digest, stack_digest):
                 continue
-            stated = {key: getattr(spec, key) for key in asked if getattr(spec, key) is not None}
-            if any(asked[key] != value for key, value in stated.items()):
-                continue
-            if len(stated) >= chosen.get(spec.quantity, (-1, spec))[0]:
-                chosen[spec.quantity] = (len(stated), spec)
+            if rank >= chosen.get(spec.quantity, (-1, spec))[0]:
+                chosen[spec.quantity] = (rank, spec)
         return {quantity: to_reference(spec) for quantity, (_, spec) in chosen.items()}
+
+    def references_of_other_builds(
+        self,
+        *,
+        fabric: str,
+        suite: str,
+        program: str,
+        stack: str,
+        num_rails: int,
+        stack_digest: str,
+    ) -> tuple[str, ...]:
+        """Return a sentence for each reference that would apply, were this the build it names."""
+        asked = {"suite": suite, "program": program, "stack": stack, "num_rails": num_rails}
+        this = f"this is {stack_digest[:SHOWN_DIGITS]}" if stack_digest else "this is not known"
+        return tuple(
+            f"the site's reference {spec.quantity} = {spec.value} was measured with build "
+            f"{spec.stack_digest[:SHOWN_DIGITS]}, {this}: it does not apply"
+            for spec in self._references_to(fabric, asked)
+            if spec.stack_digest is not None and not is_build(spec.stack_digest, stack_digest)
+        )
+
+    def _references_to(self, fabric: str, asked: dict[str, Any]) -> Iterator[ReferenceSpec]:
+        for spec in self.references:
+            stated = {key: getattr(spec, key) for key in asked if getattr(spec, key) is not None}
+            if spec.fabric == fabric and all(asked[key] == value for key, value in stated.items()):
+                yield spec
 
 
 def to_reference(spec: ReferenceSpec) -> Reference:

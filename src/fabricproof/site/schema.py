@@ -88,6 +88,8 @@ class StackSpec(_Model):
     spack: Name | None = None
     """The folder of ``spack-envs`` that ``fabricproof stack build`` builds this stack from; then
     its modules and its programs are known without ``modules`` and ``suites``."""
+    mpi_spec: str | None = None
+    """With ``spack``: what is required of the MPI, as a Spack spec (``openmpi@4.1``)."""
     options: list[Name] = Field(default_factory=list)
     """With ``spack``: files of ``spack-envs/options`` to build with (``cuda``, ``rocm``)."""
 
@@ -155,6 +157,8 @@ class ReferenceSpec(_Model):
     program: str | None = None
     stack: Name | None = None
     num_rails: Annotated[int, Field(ge=1)] | None = None
+    stack_digest: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{7,64}$")] | None = None
+    """The build it was measured with, as perflogs show it; no other is judged by it."""
     origin: Annotated[str, Field(min_length=1)]
 
 

