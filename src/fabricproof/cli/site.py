@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from fabricproof.cli.site_init import init
 from fabricproof.errors import ConfigError, InputMissingError
 from fabricproof.fabric import bound
 from fabricproof.roll import ROLL_FILE, make_roll, read_roll, write_roll
@@ -18,7 +19,10 @@ from fabricproof.site.choose import project_root
 
 @click.group(name="site")
 def command() -> None:
-    """Check and show site files (site-configs/<site>/*.toml)."""
+    """Check, show and begin site files (site-configs/<site>/*.toml)."""
+
+
+command.add_command(init)
 
 
 @command.command(name="check")

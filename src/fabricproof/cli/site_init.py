@@ -1,0 +1,255 @@
+"""``fabricproof site init``: a first site folder from what the machine shows."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fabricproof.discover import probe
+from fabricproof.discover.draft import Guess, find_guesses
+from fabricproof.discover.facts import ClusterSeen
+from fabricproof.discover.partitions import used_partitions
+from fabricproof.discover.stacks import Provisioned
+from fabricproof.discover.write import Surroundings, write_site
+from fabricproof.errors import ConfigError, FabricproofError, OutputError
+from fabricproof.site import Site, load_site, site_folders
+from fabricproof.site.load import sites_root
+from fabricproof.stack import catalog as stack_catalog
+from fabricproof.stack import install as stack_install
+
+#: as the schema's Name
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+
+
+def _name(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
+    if not _NAME.fullmatch(value):
+        raise click.BadParameter(
+            f"{value!r}: letters, digits, '-' and '_', beginning with a letter or a digit"
+        )
+    return value
+
+
+@click.command(name="init")
+@click.argument("name", callback=_name)
+@click.option(
+    "--partition",
+    "partitions",
+    multiple=True,
+    metavar="PARTITION",
+    help="Only this partition of Slurm; may be repeated.  [default: all that take jobs]",
+)
+@click.option("--no-jobs", is_flag=True, help="Start no job: then no compute node is seen.")
+@click.option(
+    "--record",
+    "record_folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Keep what was seen as text in this folder as well.",
+)
+@click.option(
+    "--from",
+    "from_folder",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Take what --record kept, from another machine or another day, and look at nothing.",
+)
+@click.option("--stdout", "dry_run", is_flag=True, help="Print the files; write nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def init(
+    name: str,
+    *,
+    partitions: tuple[str, ...],
+    no_jobs: bool,
+    record_folder: Path | None,
+    from_folder: Path | None,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Write a first site folder NAME from what this machine and its cluster show.
+
+    Run it on a head or login node.  It reads sinfo and scontrol, the interfaces, HCAs and PCIe
+    slots, modules and compilers, there and by one short job on one node of each partition.
+    Nothing is changed and no rights are needed; root sees a little more (lspci).
+
+    What the machine does not say is left open or marked as a guess, with the command that settles
+    it.  An existing folder is never touched.
+    """
+    folder = sites_root() / name
+    if not dry_run:
+        _refuse_existing(folder)
+    cluster = _look(partitions, no_jobs=no_jobs, keep=record_folder, kept=from_folder)
+    texts = write_site(name, cluster, _surroundings(live=from_folder is None))
+    site = _check(name, texts)
+    guesses = [each for file, text in texts.items() for each in find_guesses(file, text)]
+    if not dry_run:
+        _write(folder, texts)
+    if as_json:
+        record = _record(site, folder, cluster, texts, guesses, written=not dry_run)
+        click.echo(json.dumps(record, indent=2))
+    elif dry_run:
+        for file, text in texts.items():
+            click.echo(f"# --- {name}/{file}\n{text}")
+    else:
+        _tell(site, folder, cluster, guesses)
+
+
+def _refuse_existing(folder: Path) -> None:
+    if folder.exists() or folder.is_symlink():
+        raise OutputError(
+            "there is such a site already, and nothing of it was touched",
+            source=str(folder),
+            expected="a new name",
+            next_step="choose another name, or see what it would say now: --stdout",
+        )
+
+
+def _look(
+    partitions: tuple[str, ...], *, no_jobs: bool, keep: Path | None, kept: Path | None
+) -> ClusterSeen:
+    def say(line: str) -> None:
+        click.echo(f"{line} ...", err=True)
+
+    if kept is not None:
+        recording = probe.load(kept)
+    else:
+        recording = probe.record(say, only=partitions, ask_nodes=not no_jobs)
+    if keep is not None:
+        _save(recording, keep)
+    cluster = probe.read_cluster(recording, str(kept or "this machine"))
+    return _only(cluster, partitions) if partitions else cluster
+
+
+def _save(recording: probe.Recording, folder: Path) -> None:
+    try:
+        probe.save(recording, folder)
+    except OSError as error:
+        raise OutputError(
+            f"cannot write the recording: {error.strerror}", source=str(folder)
+        ) from None
+
+
+def _only(cluster: ClusterSeen, partitions: tuple[str, ...]) -> ClusterSeen:
+    known = [each.name for each in cluster.slurm.partitions] if cluster.slurm else []
+    for name in partitions:
+        if name not in known:
+            raise ConfigError(
+                "Slurm has no such partition",
+                expected=f"one of {', '.join(known)}" if known else "Slurm to answer",
+                got=repr(name),
+            )
+    assert cluster.slurm is not None
+    chosen = tuple(each for each in cluster.slurm.partitions if each.name in partitions)
+    return dataclasses.replace(cluster, slurm=dataclasses.replace(cluster.slurm, partitions=chosen))
+
+
+def _surroundings(*, live: bool) -> Surroundings:
+    """Return what is known of this place; of another's recording, nothing."""
+    if not live:
+        return Surroundings()
+    catalog = stack_catalog.load_catalog()
+    root = stack_catalog.stacks_root()
+    entries = [stack_install.observe(catalog, stack, root) for stack in catalog.select(())]
+    return Surroundings(
+        provisioned=tuple(
+            Provisioned(name=each.stack.name, family=each.stack.family, version=each.stack.version)
+            for each in entries
+            if each.state is stack_install.State.INSTALLED
+        ),
+        claims=_claims(),
+    )
+
+
+def _claims() -> dict[str, str]:
+    """Return host name -> the site that claims it; a damaged site claims nothing."""
+    claims: dict[str, str] = {}
+    for folder in site_folders():
+        try:
+            site = load_site(str(folder))
+        except FabricproofError:
+            continue
+        for host in site.spec.hostnames:
+            claims.setdefault(host, site.name)
+    return claims
+
+
+def _check(name: str, texts: Mapping[str, str]) -> Site:
+    """Return the site that the texts make: what is written is always valid."""
+    with tempfile.TemporaryDirectory(prefix="fabricproof-") as folder:
+        place = Path(folder) / name
+        _put(place, texts)
+        return load_site(str(place))
+
+
+def _put(folder: Path, texts: Mapping[str, str]) -> None:
+    for file, text in texts.items():
+        path = folder / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def _write(folder: Path, texts: Mapping[str, str]) -> None:
+    """Write the folder whole or not at all."""
+    partial = folder.parent / f".{folder.name}.partial"
+    try:
+        shutil.rmtree(partial, ignore_errors=True)
+        _put(partial, texts)
+        partial.rename(folder)
+    except OSError as error:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise OutputError(
+            f"cannot write the site: {error.strerror}",
+            source=str(folder),
+            next_step="print it instead: --stdout; or choose another place: FABRICPROOF_SITES",
+        ) from None
+
+
+def _record(
+    site: Site,
+    folder: Path,
+    cluster: ClusterSeen,
+    texts: Mapping[str, str],
+    guesses: list[Guess],
+    *,
+    written: bool,
+) -> dict[str, Any]:
+    return {
+        "name": site.name,
+        "folder": str(folder),
+        "written": written,
+        "files": dict(texts),
+        "hosts": {"head": cluster.head.name}
+        | {partition: node.name for partition, node in cluster.nodes.items()},
+        "partitions": [each.name for each in site.partitions],
+        "fabrics": {
+            each.name: {"link": each.link, "rails": [rail.interface for rail in each.rails]}
+            for each in site.fabrics
+        },
+        "stacks": [each.name for each in site.stacks],
+        "guesses": [dataclasses.asdict(each) for each in guesses],
+        "troubles": [*cluster.troubles, *used_partitions(cluster)[1]],
+    }
+
+
+def _tell(site: Site, folder: Path, cluster: ClusterSeen, guesses: list[Guess]) -> None:
+    hosts = [cluster.head.name, *(f"{n.name} ({p})" for p, n in cluster.nodes.items())]
+    click.echo(f"looked at: {', '.join(hosts)}")
+    for fabric in site.fabrics:
+        rails = ", ".join(rail.interface for rail in fabric.rails)
+        click.echo(f"fabric {fabric.name}: {fabric.link or 'rate unknown'}: {rails}")
+    for stack in site.stacks:
+        how = "to be built" if stack.spack else ", ".join(stack.modules) or "on PATH"
+        click.echo(f"stack {stack.name}: {stack.family} {stack.version} ({how})")
+    for partition in site.partitions:
+        click.echo(f"partition {partition.name}: {', '.join(partition.fabrics)}")
+    for trouble in [*cluster.troubles, *used_partitions(cluster)[1]]:
+        click.echo(f"not seen: {trouble}", err=True)
+    click.echo(f"\n{folder}: written; {len(guesses)} guesses for you to settle:")
+    for each in guesses:
+        click.echo(f"  {each.file}:{each.line}: {each.text}")
+    click.echo(f"next: fabricproof site check {site.name}")

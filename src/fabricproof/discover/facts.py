@@ -1,0 +1,236 @@
+"""What a cluster showed of itself: frozen records, nothing guessed and nothing left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlotSeen:
+    """A PCI function and what its link trained to.  None: the kernel did not say.
+
+    Attributes:
+        address: domain, bus, device and function, ``0000:81:00.1``.
+        name: generation and width in force, as ``3.0x8``.
+        best: the same at best, by what the card could do.
+        max_payload_bytes: PCIe MaxPayload in force (DevCtl), in bytes.
+        numa_node: which NUMA node it hangs on.
+    """
+
+    address: str
+    name: str | None = None
+    best: str | None = None
+    max_payload_bytes: int | None = None
+    numa_node: int | None = None
+
+    @property
+    def card(self) -> str:
+        """The address without its function: two ports of one card have the same."""
+        return self.address.rpartition(".")[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShaperSeen:
+    """A tc-tbf on an interface.
+
+    Attributes:
+        rate_bit_s: mean rate, in bit/s.
+        burst_bytes: the bucket.
+        peak_bit_s: peak rate in bit/s, None where none is set.
+        peak_bytes: the peak's bucket, what passes at once.
+    """
+
+    rate_bit_s: float
+    burst_bytes: int
+    peak_bit_s: float | None = None
+    peak_bytes: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class InterfaceSeen:
+    """A network interface.
+
+    Attributes:
+        name: as the kernel has it.
+        is_up: link detected.
+        speed_mbit_s: as the driver says it, in Mb/s; None where it does not.
+        mtu: in bytes.
+        kind: ``ethernet``, ``ipoib``, ``loopback`` or ``other``.
+        is_virtual: no device behind it (veth, bridge, VLAN, tunnel).
+        is_bond: a bond, whose slaves name it as their master.
+        is_bridge: a bridge.
+        master: the bond or bridge it is part of.
+        driver: of the device behind it.
+        firmware: of the device behind it.
+        addresses: its IPv4 addresses.
+        has_addresses: whether addresses could be asked for at all.
+        slot: the PCI function behind it.
+        shaper: a token bucket on what it sends.
+    """
+
+    name: str
+    is_up: bool
+    speed_mbit_s: int | None = None
+    mtu: int | None = None
+    kind: str = "ethernet"
+    is_virtual: bool = False
+    is_bond: bool = False
+    is_bridge: bool = False
+    master: str | None = None
+    driver: str | None = None
+    firmware: str | None = None
+    addresses: tuple[str, ...] = ()
+    has_addresses: bool = True
+    slot: SlotSeen | None = None
+    shaper: ShaperSeen | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PortSeen:
+    """A port of an HCA (a verbs device).
+
+    Attributes:
+        hca: the device, ``mlx5_0``.
+        port: from 1.
+        is_active: its state is ACTIVE.
+        state: as sysfs says it.
+        rate: as sysfs says it, ``200 Gb/sec (4X HDR)``.
+        layer: ``InfiniBand``, ``Ethernet`` or what the kernel says.
+        driver: ``mlx5_core``, ``hfi1``, ``efa`` ...
+        firmware: its version.
+        board: its board id, or the type where there is none.
+        netdev: the interface of a RoCE port.
+        mtu: active MTU in bytes, None where ibv_devinfo was not to be had.
+        slot: the PCI function behind it.
+    """
+
+    hca: str
+    port: int
+    is_active: bool
+    state: str = ""
+    rate: str = ""
+    layer: str = "InfiniBand"
+    driver: str | None = None
+    firmware: str | None = None
+    board: str | None = None
+    netdev: str | None = None
+    mtu: int | None = None
+    slot: SlotSeen | None = None
+
+    @property
+    def name(self) -> str:
+        """The port as a rail is named: ``mlx5_0:1``."""
+        return f"{self.hca}:{self.port}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProgramSeen:
+    """A program on PATH, with what it said of its version."""
+
+    path: str
+    said: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostSeen:
+    """One machine, as one run of ``look.sh`` showed it.
+
+    Attributes:
+        name: its host name.
+        boot: the kernel's boot id; two nodes with one id are namespaces of one machine.
+        cpus: online, None where not said.
+        system: operating system, kernel and architecture, for people.
+        numa_cpus: NUMA node -> its CPUs, as a list the kernel prints.
+        interfaces: sorted by name.
+        ports: sorted by name.
+        modules: module names, as ``openmpi/5.0.3``.
+        modules_system: as ReFrame names it; ``nomod`` where there is none.
+        programs: name -> what it is.
+        headers: header -> prefix it was found below.
+        pmi2_library: path of Slurm's PMI-2 library, None where there is none.
+        missing: tools that would have said more.
+        is_root: whether the look had root's rights, without which lspci shows no MaxPayload.
+    """
+
+    name: str
+    boot: str = ""
+    cpus: int | None = None
+    system: str = ""
+    numa_cpus: Mapping[str, str] = field(default_factory=dict)
+    interfaces: tuple[InterfaceSeen, ...] = ()
+    ports: tuple[PortSeen, ...] = ()
+    modules: tuple[str, ...] = ()
+    modules_system: str = "nomod"
+    programs: Mapping[str, ProgramSeen] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    pmi2_library: str | None = None
+    missing: tuple[str, ...] = ()
+    is_root: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartitionSeen:
+    """A partition, as sinfo lists it.
+
+    Attributes:
+        name: Slurm's.
+        num_nodes: in all states.
+        num_usable: nodes that are idle or busy, and not down or drained.
+        cpus: of a node, the least; what Slurm gives away.
+        is_up: takes jobs.
+        is_default: jobs go there by default.
+        limit_minutes: longest job, None for no limit.
+        nodes: as a folded list.
+    """
+
+    name: str
+    num_nodes: int
+    num_usable: int
+    cpus: int | None = None
+    is_up: bool = True
+    is_default: bool = False
+    limit_minutes: int | None = None
+    nodes: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlurmSeen:
+    """Slurm, as its commands on the head node say it.
+
+    Attributes:
+        version: ``23.11.10``.
+        sinfo: path of the command.
+        conf: value of SLURM_CONF, empty where it is not set.
+        settings: chosen lines of ``scontrol show config``.
+        partitions: in sinfo's order.
+        topology: lines of ``scontrol show topology``.
+        licenses: names.
+        mpi_types: what ``srun --mpi=list`` lists.
+    """
+
+    version: str = ""
+    sinfo: str = ""
+    conf: str = ""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    partitions: tuple[PartitionSeen, ...] = ()
+    topology: tuple[str, ...] = ()
+    licenses: tuple[str, ...] = ()
+    mpi_types: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterSeen:
+    """All that was seen.
+
+    Attributes:
+        head: the machine that the command ran on.
+        slurm: None where there is none, or where it does not answer.
+        nodes: partition -> one of its nodes, where one answered.
+        troubles: what could not be seen and why, one sentence each.
+    """
+
+    head: HostSeen
+    slurm: SlurmSeen | None = None
+    nodes: Mapping[str, HostSeen] = field(default_factory=dict)
+    troubles: tuple[str, ...] = ()

@@ -1,0 +1,164 @@
+"""Interfaces, HCA ports and their slots, out of the sections of ``look.sh``."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+from fabricproof.discover.facts import InterfaceSeen, PortSeen, ShaperSeen, SlotSeen
+from fabricproof.discover.sections import read_rows, whole_number
+from fabricproof.errors import FabricproofError
+from fabricproof.fabric import find_slot
+
+#: /sys/class/net/*/type, from <linux/if_arp.h>
+_KINDS = {"1": "ethernet", "32": "ipoib", "772": "loopback"}
+
+#: tc prints rates as bit/s with decimal prefixes (print_rate in iproute2's lib/utils.c)
+_RATE = re.compile(r"([\d.]+)([KMGT]?)bit")
+_PREFIXES = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+#: and sizes as bytes with binary ones: 50023b, 256Kb, 4Mb
+_SIZE = re.compile(r"([\d.]+)([KM]?)b")
+_BINARY = {"": 1, "K": 1024, "M": 1024**2}
+
+
+def read_payloads(lines: list[str]) -> dict[str, int]:
+    """Return PCI address -> MaxPayload in force: the one after DevCtl, not DevCap's at best."""
+    payloads: dict[str, int] = {}
+    address, is_control = "", False
+    for line in lines:
+        start = re.match(r"((?:[0-9a-f]{4,}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) ", line)
+        if start:
+            address, is_control = start[1], False
+        is_control = "DevCtl:" in line or (is_control and "DevCap:" not in line)
+        found = re.search(r"MaxPayload (\d+) bytes", line)
+        if found and is_control and address:
+            full = address if address.count(":") == 2 else f"0000:{address}"
+            payloads.setdefault(full, int(found[1]))
+    return payloads
+
+
+def _read_slot(row: dict[str, str], payloads: dict[str, int]) -> SlotSeen | None:
+    if "pci" not in row:
+        return None
+    numa = row.get("numa_node", "")
+    return SlotSeen(
+        address=row["pci"],
+        name=_slot_name(row.get("current_link_speed"), row.get("current_link_width")),
+        best=_slot_name(row.get("max_link_speed"), row.get("max_link_width")),
+        max_payload_bytes=payloads.get(row["pci"]),
+        numa_node=int(numa) if numa.isdecimal() else None,
+    )
+
+
+def _slot_name(speed: str | None, width: str | None) -> str | None:
+    """Return ``3.0x8`` for what sysfs prints, None for what a virtual machine makes up."""
+    if not speed or not width:
+        return None
+    try:
+        slot = find_slot(f"{speed} x{width}")
+    except FabricproofError:
+        return None
+    return f"{slot.generation}.0x{slot.lanes}"
+
+
+def read_interfaces(
+    sections: dict[str, list[str]], payloads: dict[str, int]
+) -> tuple[InterfaceSeen, ...]:
+    """Return the network interfaces, from sysfs, ``ip``, ``tc`` and ``ethtool``."""
+    addresses: dict[str, list[str]] = {}
+    for line in sections.get("addresses", []):
+        found = re.match(r"\d+: (\S+)\s+inet (\S+)", line)
+        if found:
+            addresses.setdefault(found[1].partition("@")[0], []).append(found[2])
+    shapers = dict(map(_read_shaper, sections.get("qdisc", [])))
+    firmware = dict(read_rows(sections.get("ethtool", [])))
+    return tuple(
+        InterfaceSeen(
+            name=name,
+            is_up=row.get("operstate") == "up",
+            speed_mbit_s=whole_number(row.get("speed")),
+            mtu=whole_number(row.get("mtu")),
+            kind=_KINDS.get(row.get("type", ""), "other"),
+            is_virtual="virtual" in row,
+            is_bond="bond" in row,
+            is_bridge="bridge" in row,
+            master=row.get("master"),
+            driver=row.get("driver"),
+            firmware=firmware.get(name, {}).get("firmware"),
+            addresses=tuple(addresses.get(name, ())),
+            has_addresses=bool(addresses),
+            slot=_read_slot(row, payloads),
+            shaper=shapers.get(name),
+        )
+        for name, row in sorted(read_rows(sections.get("net", [])))
+    )
+
+
+def _read_shaper(line: str) -> tuple[str, ShaperSeen | None]:
+    """Return interface and token bucket of a line of ``tc qdisc show``; ("", None) for others."""
+    words = line.split()
+    if len(words) < 5 or words[1] != "tbf" or words[3] != "dev":
+        return "", None
+    values = dict(itertools.pairwise(words))
+    rate = _bits(values.get("rate", ""))
+    if rate is None:
+        return "", None
+    peak_bucket = values.get("minburst") or values.get("mtu") or ""
+    return words[4], ShaperSeen(
+        rate_bit_s=rate,
+        burst_bytes=_bytes(values.get("burst", "").partition("/")[0]),
+        peak_bit_s=_bits(values.get("peakrate", "")),
+        peak_bytes=_bytes(peak_bucket.partition("/")[0]),
+    )
+
+
+def _bits(text: str) -> float | None:
+    found = _RATE.fullmatch(text)
+    return float(found[1]) * _PREFIXES[found[2]] if found else None
+
+
+def _bytes(text: str) -> int:
+    found = _SIZE.fullmatch(text)
+    return round(float(found[1]) * _BINARY[found[2]]) if found else 0
+
+
+def read_ports(sections: dict[str, list[str]], payloads: dict[str, int]) -> tuple[PortSeen, ...]:
+    """Return the ports of HCAs, from sysfs and ``ibv_devinfo``."""
+    mtus = _read_port_mtus(sections.get("ibv_devinfo", []))
+    ports = []
+    for hca, row in read_rows(sections.get("infiniband", [])):
+        number = whole_number(row.get("port"))
+        if number is None:
+            continue
+        ports.append(
+            PortSeen(
+                hca=hca,
+                port=number,
+                is_active="ACTIVE" in row.get("state", "").upper().split(),
+                state=row.get("state", ""),
+                rate=row.get("rate", ""),
+                layer=row.get("link_layer", "InfiniBand"),
+                driver=row.get("driver"),
+                firmware=row.get("firmware"),
+                board=row.get("board") or row.get("type"),
+                netdev=row.get("netdev"),
+                mtu=mtus.get((hca, number)),
+                slot=_read_slot(row, payloads),
+            )
+        )
+    return tuple(sorted(ports, key=lambda each: (each.hca, each.port)))
+
+
+def _read_port_mtus(lines: list[str]) -> dict[tuple[str, int], int]:
+    """Return (HCA, port) -> active MTU in bytes, from ``ibv_devinfo``."""
+    mtus: dict[tuple[str, int], int] = {}
+    hca, port = "", 0
+    for line in lines:
+        key, _, value = (part.strip() for part in line.partition(":"))
+        if key == "hca_id":
+            hca, port = value, 0
+        elif key == "port" and value.isdecimal():
+            port = int(value)
+        elif key == "active_mtu" and (found := re.match(r"\d+", value)):
+            mtus[hca, port] = int(found[0])
+    return mtus
