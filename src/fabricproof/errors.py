@@ -109,6 +109,12 @@ class UnlikeError(FabricproofError, ValueError):
     exit_status = ExitStatus.DATA
 
 
+class DamagedDownloadError(FabricproofError, ValueError):
+    """A downloaded file is not what its checksum promises."""
+
+    exit_status = ExitStatus.DATA
+
+
 class ConfigError(FabricproofError, ValueError):
     """A site, fabric, reference or stack file is wrong."""
 
@@ -141,3 +147,9 @@ class OutputError(FabricproofError, OSError):
     """Writing a result failed; nothing that was there before is lost."""
 
     exit_status = ExitStatus.IO
+
+
+class InterruptedBuildError(FabricproofError):
+    """Somebody stopped a build with Ctrl-C; what was finished before is kept."""
+
+    exit_status = ExitStatus.INTERRUPTED
