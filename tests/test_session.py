@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from fabricproof.errors import ExitStatus, ParseError
 from fabricproof.measure import Verdict
 from fabricproof.records import append_records
-from fabricproof.session import SessionResult, assemble, read_report, read_run
+from fabricproof.session import BUILD_PROGRAM, SessionResult, assemble, read_report, read_run
 
 RUN = "20260101T000000Z-abcdef"
 
@@ -191,6 +191,116 @@ def test_nothing_at_all_is_not_green() -> None:
 def test_a_pass_beside_skips_is_a_pass() -> None:
     cases = [make_case(), make_case("skip", skip_reason="one rail", jobid=None)]
     assert assemble(RUN, cases, make_records(), []).verdict is Verdict.PASS
+
+
+# Builds.
+
+
+def make_build(result: str = "pass", **changes: Any) -> dict[str, Any]:
+    """Return the case of a stack's build as ReFrame's report has it."""
+    return make_case(
+        result,
+        name="StackBuild ~site:node+openmpi5",
+        unique_name="StackBuild_1",
+        fixture=True,
+        fabric="<undefined>",
+        run_index=0,
+        build_reason="",
+        build_log=[],
+        **changes,
+    )
+
+
+def _waiting(result: str = "fail_deps", **changes: Any) -> dict[str, Any]:
+    dependency = ["StackBuild_1", "site:node", "openmpi5"]
+    return make_case(result, jobid=None, run_index=0, dependencies_actual=[dependency], **changes)
+
+
+def test_a_build_that_passed_is_nothing_judged() -> None:
+    result = assemble(RUN, [make_build()], [], [])
+    assert result.legs == ()
+    assert result.verdict is Verdict.SKIPPED
+
+
+def test_a_build_that_failed_is_missing_with_reason_and_log() -> None:
+    case = make_build("fail") | {"build_reason": "no  compiler", "build_log": ["==> Error"]}
+    (leg,) = assemble(RUN, [case], [], []).legs
+    assert (leg.verdict, leg.program, leg.stack) == (Verdict.MISSING, BUILD_PROGRAM, "openmpi5")
+    assert (leg.reason, leg.findings) == ("no compiler", ("==> Error",))
+    assert not leg.for_want_of
+
+
+@pytest.mark.parametrize("result", ["fail_deps", "skip", "abort"])
+@pytest.mark.parametrize(
+    ("build", "reason"),
+    [
+        ("fail", "stack openmpi5 was not built: run: no node"),
+        ("skip", "stack openmpi5 was not built: its build was skipped"),
+        ("abort", "stack openmpi5 was not built: run: no node"),
+    ],
+)
+def test_what_waits_for_a_build_that_did_not_pass_is_missing(
+    result: str, build: str, reason: str
+) -> None:
+    failed = make_build(build, fail_phase="run", fail_reason="no node")
+    waiting = assemble(RUN, [failed, _waiting(result)], [], [_entry()]).legs[1]
+    assert (waiting.verdict, waiting.reason) == (Verdict.MISSING, reason)
+    assert waiting.for_want_of == "openmpi5"
+
+
+def test_a_skip_of_its_own_beside_a_failed_build_stays_a_skip() -> None:
+    cases = [make_build("fail"), _waiting("skip", skip_reason="one rail")]
+    assert _verdicts(assemble(RUN, cases, [], [])) == ["MISSING", "SKIPPED"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"unique_name": "StackBuild_2"},
+        {"environ": "mpich5"},
+        {"partition": "gpu"},
+        {"run_index": 1},
+    ],
+)
+def test_another_stacks_build_explains_nothing(other: dict[str, Any]) -> None:
+    build = make_build("fail") | other
+    waiting = assemble(RUN, [build, _waiting("skip")], [], []).legs[1]
+    assert (waiting.verdict, waiting.reason) == (Verdict.MISSING, "skipped without a reason")
+
+
+def test_a_build_does_not_stand_in_for_what_is_due() -> None:
+    entry = _entry(check="StackBuild", fabric="<undefined>")
+    assert _verdicts(assemble(RUN, [make_build()], [], [entry])) == ["MISSING"]
+
+
+# One build throughout.
+
+
+def _identified(digest: str, **changes: Any) -> list[dict[str, Any]]:
+    identity = {"origin": "spack", "digest": digest, "mpi": "openmpi@5", "program": "osu@7.2"}
+    return make_records(stack_identity=identity, **changes)
+
+
+@pytest.mark.parametrize("verdict", ["PASS", "FAIL", "UNJUDGED"])
+def test_a_stack_of_two_builds_in_one_run_is_invalid(verdict: str) -> None:
+    cases = [make_case(), make_case(jobid="43")]
+    records = _identified("a" * 64) + _identified("b" * 64, job_id="43", verdict=verdict)
+    result = assemble(RUN, cases, records, [])
+    assert _verdicts(result) == ["INVALID", "INVALID"]
+    assert "stack openmpi5 was rebuilt during the run: digest: aaaaaaa" in result.legs[0].reason
+
+
+def test_what_was_not_measured_on_the_two_builds_stays_as_it_is() -> None:
+    cases = [make_case(), make_case(jobid="43"), make_case("skip", skip_reason="one rail")]
+    records = _identified("a" * 64, verdict="MISSING") + _identified("b" * 64, job_id="43")
+    assert _verdicts(assemble(RUN, cases[:2], records, [])) == ["MISSING", "INVALID"]
+    assert _verdicts(assemble(RUN, cases[2:], records[:1], [])) == ["SKIPPED"]
+
+
+def test_one_build_is_no_reason_against_anything() -> None:
+    cases = [make_case(), make_case(jobid="43")]
+    records = _identified("a" * 64) + _identified("a" * 64, job_id="43")
+    assert _verdicts(assemble(RUN, cases, records, [])) == ["PASS", "PASS"]
 
 
 # The roll.

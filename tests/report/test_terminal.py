@@ -11,7 +11,7 @@ from rich.console import Console
 
 from fabricproof.measure import Verdict
 from fabricproof.report.terminal import render
-from fabricproof.session import LegResult, SessionResult
+from fabricproof.session import BUILD_PROGRAM, LegResult, SessionResult
 
 
 def _quantity(verdict: str = "PASS", **changes: Any) -> dict[str, Any]:
@@ -148,3 +148,33 @@ def test_what_is_not_known_is_a_dash(changes: dict[str, Any]) -> None:
     (row,) = _rows(_shown(leg))[:1]
     assert " -" in row
     assert "None" not in row
+
+
+def test_what_waits_for_a_build_is_folded_into_one_line_and_the_build_shows_its_log() -> None:
+    log = tuple(f"==> line {number}" for number in range(8))
+    build = replace(
+        LEG,
+        verdict=Verdict.MISSING,
+        program=BUILD_PROGRAM,
+        leg="",
+        nodes=(),
+        quantities=(),
+        job_id=None,
+        findings=log,
+        reason="no compiler",
+        stage_folder="/stage/build",
+    )
+    reason = "stack openmpi5 was not built: no compiler"
+    waiting = replace(build, program="osu_bw", reason=reason, findings=(), for_want_of="openmpi5")
+    text = _shown(build, waiting, replace(waiting, program="osu_latency"), LEG)
+    assert text.count(reason) == 1
+    assert "MISSING  2 x osu_bw, osu_latency (openmpi5): stack openmpi5 was not built" in text
+    assert "MISSING  openmpi5 stack build: no compiler" in text
+    assert all(line in text for line in log)
+    assert "fabricproof stack build openmpi5; it said: /stage/build" in text
+    assert "MISSING: 1 PASS, 3 MISSING" in text
+
+
+def test_a_reference_that_did_not_apply_is_said_of_a_pass() -> None:
+    said = "the site's reference bandwidth = 9 GB/s was measured with build abc, this is def"
+    assert said in _shown(replace(LEG, findings=(said,)))

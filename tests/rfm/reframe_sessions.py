@@ -35,6 +35,8 @@ class HouseRun:
     record: dict[str, Any]
     project: Path
     reports: list[dict[str, Any]] = field(default_factory=list)
+    built: list[str] = field(default_factory=list)
+    """The stacks that a pretended Spack was asked to build, in that order."""
 
     def legs(self, check: str) -> list[dict[str, Any]]:
         """The legs of one check over the site's fabric, as ``--json`` tells them."""
@@ -62,19 +64,17 @@ class HouseRun:
 
 
 @contextlib.contextmanager
-def _house(project: Path, column: str) -> Iterator[None]:
+def _house(project: Path, column: str, site: str, checks: str) -> Iterator[None]:
     """Make ``project`` the project, with this folder's site, checks and pretended programs."""
-    shutil.copytree(HERE / "site", project / "site", dirs_exist_ok=True)
-    shutil.copytree(HERE / "house", project / "checks", dirs_exist_ok=True)
+    shutil.copytree(HERE / site, project / "site", dirs_exist_ok=True)
+    shutil.copytree(HERE / checks, project / "checks", dirs_exist_ok=True)
     shutil.copy(ROOT / "reframe_settings.py", project)
-    due = [
-        {"check": name, "fabric": "eth0", "partition": "node", "stack": "fake", "tags": ["trap"]}
-        for name in DUE
-    ]
-    write_roll(project / "site", due)
+    (project / "stacks").mkdir(exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("fabricproof.cli.run.project_root", lambda: project)
         patch.setenv("FABRICPROOF_TESTS_BIN", str(HERE / "bin"))
+        patch.setenv("FABRICPROOF_TESTS_BUILD", str(HERE / "pretended_build.py"))
+        patch.setenv("FABRICPROOF_STACKS", str(project / "stacks"))
         patch.setenv("TRAPS_MARK", str(project / "mark"))
         patch.setenv("TRAPS_COLUMN", column)
         # Guards that the caller's environment must not be able to switch off.
@@ -86,17 +86,42 @@ def _house(project: Path, column: str) -> Iterator[None]:
 
 def run_house(project: Path, arguments: Sequence[str], *, column: str) -> HouseRun:
     """Run ``fabricproof run ARGUMENTS --json`` on the pretended site, below ``project``."""
+    due = [
+        {"check": name, "fabric": "eth0", "partition": "node", "stack": "fake", "tags": ["trap"]}
+        for name in DUE
+    ]
+    return _run(project, arguments, due, column=column, site="site", checks="house")
+
+
+def run_builds(
+    project: Path, arguments: Sequence[str], due: Sequence[dict[str, Any]] = ()
+) -> HouseRun:
+    """Run likewise on the site whose stacks a pretended Spack builds."""
+    return _run(project, arguments, due, column="", site="spack_site", checks="spack_house")
+
+
+def _run(
+    project: Path,
+    arguments: Sequence[str],
+    due: Sequence[dict[str, Any]],
+    **house: str,
+) -> HouseRun:
     out = io.StringIO()
     before = set(project.glob("perflogs/reports/*.json"))
-    with _house(project, column), contextlib.redirect_stdout(out):
+    asked = project / "stacks" / "builds.txt"
+    asked.unlink(missing_ok=True)
+    with _house(project, **house), contextlib.redirect_stdout(out):
+        write_roll(project / "site", due)
         site = load_site(str(project / "site"))
         status = accept(site, ["-r", *arguments], as_json=True)
     reports = set(project.glob("perflogs/reports/*.json")) - before
+    text = out.getvalue()
     return HouseRun(
         status=int(status),
-        record=json.loads(out.getvalue()),
+        record=json.loads(text) if text else {},
         project=project,
         reports=[json.loads(path.read_text()) for path in reports],
+        built=asked.read_text().split() if asked.exists() else [],
     )
 
 

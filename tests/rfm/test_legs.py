@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pretended_build import make_built
 
 from fabricproof.campaign.leg import Leg
-from fabricproof.errors import UnavailableError
+from fabricproof.errors import ConfigError, UnavailableError
 from fabricproof.measure import Verdict
 from fabricproof.rfm.legs import (
     LegPlanner,
@@ -17,6 +20,7 @@ from fabricproof.rfm.legs import (
     printed_name,
     quantity_key,
 )
+from fabricproof.rfm.stacks import identity, modules_of, variables_of
 from fabricproof.site import Site, load_site
 from fabricproof.stack.catalog import ROOT_VARIABLE
 from fabricproof.stack.environment import ports_folder
@@ -197,3 +201,142 @@ def test_rails_in_unlike_slots_are_judged_by_the_slower_one(
     slots = [each.fabric.slot for each in (leg, *others) if each.fabric is not None]
     assert slots == ["PCIe 3.0 x8", "PCIe 2.0 x8"]
     assert others[0].rules().fabric == gordon.fabric("ib0", ["mlx4_0:1", "mlx4_1:1"])
+
+
+# What Spack built.
+
+
+@pytest.fixture
+def spack_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
+    monkeypatch.setenv(ROOT_VARIABLE, str(tmp_path))
+    return load_site(str(Path(__file__).parent / "spack_site"))
+
+
+def test_the_programs_of_a_build_are_where_it_put_them(spack_site: Site, tmp_path: Path) -> None:
+    stack, built = spack_site.stack("good"), make_built("good", tmp_path)
+    assert choose_suite(stack, "osu", "osu_bw", built) == ("osu", "")
+    found = find_program(stack, "osu", "osu_bw", built)
+    assert found.argv is not None
+    assert Path(found.argv[0]).is_file()
+    assert found.argv[0].endswith("libexec/osu-micro-benchmarks/mpi/pt2pt/osu_bw")
+
+
+def test_a_benchmark_of_imb_is_named_after_its_binary(spack_site: Site, tmp_path: Path) -> None:
+    built = make_built("good", tmp_path)
+    imb = replace(built.programs["osu"], name="imb", prefix=str(tmp_path / "imb"))
+    (tmp_path / "imb" / "bin").mkdir(parents=True)
+    (tmp_path / "imb" / "bin" / "IMB-P2P").touch()
+    built = replace(built, programs={"imb": imb})
+    argv = find_program(spack_site.stack("good"), "imb", "P2P/PingPong", built).argv
+    assert argv == (str(tmp_path / "imb" / "bin" / "IMB-P2P"), "PingPong")
+
+
+def test_a_stack_that_is_not_built_is_nothing_to_skip(spack_site: Site) -> None:
+    with pytest.raises(UnavailableError, match="good is not built: fabricproof stack build good"):
+        choose_suite(spack_site.stack("good"), "osu", "osu_bw")
+
+
+def test_a_dry_run_takes_the_suites_of_a_build_for_granted(spack_site: Site) -> None:
+    stack = spack_site.stack("good")
+    assert choose_suite(stack, "osu", "osu_bw", assumed=True) == ("osu", "")
+    assert find_program(stack, "imb", "PingPong", assumed=True).argv == ("IMB-MPI1", "PingPong")
+
+
+def test_a_program_that_was_removed_from_a_build_is_nothing_to_skip(
+    spack_site: Site, tmp_path: Path
+) -> None:
+    built = make_built("good", tmp_path)
+    with pytest.raises(UnavailableError, match="osu_latency of good is gone"):
+        choose_suite(spack_site.stack("good"), "osu", "osu_latency", built)
+
+
+@pytest.mark.parametrize(
+    ("suite", "program", "spec", "words"),
+    [
+        ("imb", "PingPong", "osu@7.2", "is built without imb"),
+        ("osu", "osu_bw_persistent", "osu@7.0", "is built without osu_bw_persistent: osu@7.0"),
+        ("imb", "Unidir_put", "imb@2021.7 ~rma", "is built without IMB-RMA: imb@2021.7 ~rma"),
+        ("osu-mpi4py", "osu_bw", "osu@7.2", "is built without osu-mpi4py"),
+    ],
+)
+def test_what_a_build_was_told_to_leave_out_is_skipped_with_that_reason(
+    spack_site: Site, tmp_path: Path, suite: str, program: str, spec: str, words: str
+) -> None:
+    built = make_built("good", tmp_path)
+    name = "imb" if "imb" in spec else "osu"
+    package = replace(built.programs["osu"], spec=spec)
+    built = replace(built, programs={name: package})
+    chosen, reason = choose_suite(spack_site.stack("good"), suite, program, built)
+    assert chosen is None
+    assert words in reason
+
+
+def test_a_site_may_have_programs_of_its_own_beside_a_build(
+    spack_site: Site, tmp_path: Path
+) -> None:
+    stack = spack_site.stack("good").model_copy(update={"suites": {"imb": "PATH"}})
+    built = make_built("good", tmp_path)
+    assert find_program(stack, "imb", "PingPong", built).argv == ("IMB-MPI1", "PingPong")
+
+
+def test_without_modules_a_build_is_used_by_its_folders(spack_site: Site, tmp_path: Path) -> None:
+    stack, built = spack_site.stack("good"), make_built("good", tmp_path)
+    stack = stack.model_copy(update={"environment": {"OMPI_MCA_x": "1"}})
+    variables = variables_of(spack_site, stack, built)
+    assert variables["PATH"] == f"{tmp_path}/mpi/bin${{PATH:+:$PATH}}"
+    assert variables["LD_LIBRARY_PATH"].startswith(f"{tmp_path}/mpi/lib$")
+    assert list(variables)[-1] == "OMPI_MCA_x"
+    assert modules_of(spack_site, stack) == []
+
+
+def test_intels_programs_lie_beside_its_library(spack_site: Site, tmp_path: Path) -> None:
+    built = make_built("good", tmp_path)
+    built = replace(
+        built,
+        mpi=replace(built.mpi, prefix=str(tmp_path / "oneapi")),
+        library=str(tmp_path / "mpi" / "lib" / "release" / "libmpi.so.12"),
+    )
+    stack = spack_site.stack("good").model_copy(update={"family": "intelmpi"})
+    variables = variables_of(spack_site, stack, built)
+    assert variables["PATH"].startswith(f"{tmp_path}/mpi/bin$")
+    assert variables["I_MPI_ROOT"] == f"{tmp_path}/mpi"
+
+
+def test_without_modules_and_launcher_a_build_is_refused(spack_site: Site, tmp_path: Path) -> None:
+    built = make_built("good", tmp_path)
+    built = replace(built, mpi=replace(built.mpi, prefix="/nowhere"), library="/a/b/c/libmpi.so")
+    with pytest.raises(ConfigError, match=r"site\.toml: stack good cannot be used without modules"):
+        variables_of(spack_site, spack_site.stack("good"), built)
+
+
+def test_with_modules_a_build_is_the_module_of_its_name(spack_site: Site) -> None:
+    spec = spack_site.spec.model_copy(update={"modules_system": "lmod"})
+    site = replace(spack_site, spec=spec)
+    stack = site.stack("good").model_copy(update={"modules": ["gcc"]})
+    assert modules_of(site, stack) == ["gcc", "good"]
+    assert variables_of(site, stack, None) == {}
+    assert modules_of(site, site.stack("plain")) == []
+
+
+def test_wheels_are_known_by_their_pins(vcluster: Site, tmp_path: Path) -> None:
+    stack = vcluster.stack("mpich5")
+    before = identity(vcluster, stack, "osu-mpi4py")
+    pins = {"wheels": ["mpich==5.0.2", "mpi4py==4.1.2"]}
+    (tmp_path / "mpich5" / "stamp.json").write_text(json.dumps({"pins": pins, "answer": "x"}))
+    after = identity(vcluster, stack, "osu-mpi4py")
+    assert (after.origin, after.mpi, after.program) == ("wheels", "mpich==5.0.2", "mpi4py==4.1.2")
+    assert before.digest == ""
+    assert len(after.digest) == 64
+    intel = {"wheels": ["impi-rt==2021.18.1", "mpi4py==4.1.2"]}
+    (tmp_path / "intelmpi" / "stamp.json").write_text(json.dumps({"pins": intel}))
+    imb = identity(vcluster, stack, "imb")
+    assert (imb.digest, imb.program) == (after.digest, "impi-rt==2021.18.1")
+
+
+def test_what_the_site_declares_makes_the_identity(spack_site: Site) -> None:
+    plain = spack_site.stack("plain")
+    one = identity(spack_site, plain, "osu")
+    other = identity(spack_site, plain.model_copy(update={"modules": ["openmpi/5"]}), "osu")
+    assert (one.origin, one.program) == ("declared", "PATH")
+    assert one.digest != other.digest
+    assert other.mpi == "openmpi@0 openmpi/5"

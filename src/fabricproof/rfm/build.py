@@ -83,9 +83,9 @@ class StackBuild(rfm.RunOnlyRegressionTest):
         except FabricproofError as error:
             self.build_reason = str(error)
         else:
-            self.build_reason = "" if there and _status(folder) == "0" else _reason(folder)
+            self.build_reason = "" if there and _status(folder) == "0" else reason_of(folder)
         if self.build_reason:
-            self.build_log = _log(folder)
+            self.build_log = log_of(folder)
         sn.evaluate(sn.assert_false(self.build_reason, msg=self.build_reason))
         return True
 
@@ -113,7 +113,7 @@ def _text(path: Path) -> str:
         return ""
 
 
-def _reason(folder: Path) -> str:
+def reason_of(folder: Path) -> str:
     """Return what the build gave as its reason, else how it ended."""
     for line in reversed(_text(folder / ERRORS_FILE).splitlines()):
         for mark in ("fabricproof: ", "error: "):
@@ -127,7 +127,7 @@ def _reason(folder: Path) -> str:
     return f"the build ended with status {status}: {_last_line(folder) or 'it said nothing'}"
 
 
-def _log(folder: Path) -> list[str]:
+def log_of(folder: Path) -> list[str]:
     """Return the end of what was said, the reason itself left out."""
     lines = [line.rstrip() for line in _text(folder / ERRORS_FILE).splitlines() if line.strip()]
     marks = ("fabricproof: ", "error: ")
