@@ -37,6 +37,7 @@ _REASONS: tuple[Callable[[Case], FabricproofError | None], ...] = (
     site.unknown_package,
     site.unsatisfiable,
     download.checksum,
+    download.cut_archive,
     download.nothing_fetched,
     download.no_binary,
     build.missing_tool,

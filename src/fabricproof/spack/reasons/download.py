@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from fabricproof.errors import DamagedDownloadError, FabricproofError, UnavailableError
-from fabricproof.spack.reasons.case import Case, short
+from fabricproof.spack.reasons.case import Case, short, words_of
 
 _STAGE = re.compile(r"(?:resource-.*-)?spack-stage-(?P<id>.+?)(?:-[a-z0-9]{32})?$")
 _NOT_THERE = re.compile(r"No such file or directory|404|Not Found")
@@ -32,6 +32,23 @@ def checksum(case: Case) -> FabricproofError | None:
             "compare its size with the original: a short one was cut off, fetch it again; "
             "one of full length is another file"
         ),
+    )
+
+
+def cut_archive(case: Case) -> FabricproofError | None:
+    """An archive that ends too early, where nobody compared a checksum before."""
+    line = case.line_with(
+        "Unexpected EOF in archive", "not in gzip format", "stdin: unexpected end"
+    )
+    said = case.complaint(r"'-\w*xf' '(?P<file>/[^']+)'$")
+    if line is None or said is None:
+        return None
+    return DamagedDownloadError(
+        f"{said[1]['file'].rpartition('/')[2]} cannot be unpacked",
+        source=said[1]["file"],
+        expected="a whole archive",
+        got=words_of(line),
+        next_step="fetch it again, with checksums on",
     )
 
 

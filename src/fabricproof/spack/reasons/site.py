@@ -17,7 +17,7 @@ def repository(case: Case) -> FabricproofError | None:
     """The recipes are not there: Spack only warns, and then misses compilers or packages."""
     found = _REPOSITORY.search(case.text)
     if found is None or not case.complaint(
-        r"no compiler configured|does not exist|not found|[Uu]nknown namespace|not supported"
+        r"no compiler configured|does not exist|not found|(?i:unknown) namespace|not supported"
     ):
         return None
     why = found["why"]
