@@ -43,8 +43,8 @@ EXPECTED: dict[str, tuple[type[FabricproofError], int, str]] = {
         69,
         (
             "the sources of compiler-wrapper-1.1.0 could not be downloaded: expected them in a "
-            "mirror or at their home, got file:///mirror has it not; https://github.com: Name or service "
-            "not known; next: without a network, use --mirror DIR"
+            "mirror or at their home, got file:///mirror has it not; https://github.com: "
+            "Name or service not known; next: without a network, use --mirror DIR"
         ),
     ),
     "no-binary": (UnavailableError, 69, "the build cache has no gcc-runtime"),
