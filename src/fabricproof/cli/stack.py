@@ -8,6 +8,8 @@ from pathlib import Path
 
 import click
 
+from fabricproof.cli.building import build_command, lock_command, mirror_command
+from fabricproof.cli.doctor import command as doctor_command
 from fabricproof.stack import catalog as stack_catalog
 from fabricproof.stack import install as stack_install
 
@@ -46,11 +48,18 @@ def _echo_table(entries: list[stack_install.Installed]) -> None:
 
 @click.group()
 def command() -> None:
-    """The MPI stacks of this machine, from wheels: nothing is compiled, no root is needed.
+    r"""The MPI stacks of this machine: built by Spack for a site, or provisioned from wheels.
 
-    Each stack is an MPI, mpi4py for it and mpi4py's ports of OSU programs, with an Lmod module
-    (`module use .stacks/modulefiles`).  The pins are in fabricproof's stacks.toml.
+    \b
+    build    a site's stacks with Spack: the MPI, OSU's and IMB's C programs, Lmod modules
+    install  from wheels, compiling nothing: the MPI and mpi4py's ports of OSU programs
     """
+
+
+command.add_command(build_command)
+command.add_command(lock_command)
+command.add_command(mirror_command)
+command.add_command(doctor_command)
 
 
 @command.command("install")

@@ -55,6 +55,7 @@ class Built:
         seconds: wall time of the steps: ``lock``, ``install``, ``modules``, ``smoke``.
         reused: packages that were there before.
         compiled: packages that were built now.
+        smoke: what two ranks on the building machine said, or why they were not started.
     """
 
     stack: str
@@ -71,6 +72,7 @@ class Built:
     seconds: Mapping[str, float]
     reused: tuple[str, ...] = ()
     compiled: tuple[str, ...] = ()
+    smoke: str = ""
 
     def suite_folder(self, suite: str) -> Path | None:
         """Return the folder of a suite's programs, None where the stack has no such suite."""

@@ -32,6 +32,7 @@ class Stack:
         mpi4py_abi: value of ``MPI4PY_MPIABI``: ``openmpi`` or ``mpich``.
         is_system: the MPI itself comes from the distribution's packages.
         system_packages: those packages, by Debian's names.
+        oneapi: release whose folder layout is laid beside it, empty for none.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Stack:
     mpi4py_abi: str
     is_system: bool
     system_packages: tuple[str, ...]
+    oneapi: str = ""
 
     @property
     def module(self) -> str:
@@ -99,6 +101,7 @@ def _stack(name: str, entry: dict[str, object], source: Path) -> Stack:
             mpi4py_abi=str(entry["mpi4py_abi"]),
             is_system="system_library" in entry,
             system_packages=tuple(entry.get("system_packages", ())),  # type: ignore[arg-type]
+            oneapi=str(entry.get("oneapi", "")),
         )
     except KeyError as error:
         raise ConfigError(

@@ -18,7 +18,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from fabricproof.errors import OutputError, UnavailableError
-from fabricproof.stack import index, modules
+from fabricproof.stack import index, modules, oneapi
 from fabricproof.stack.catalog import Catalog, Stack
 from fabricproof.stack.environment import ports_folder, stack_environment, stack_python
 
@@ -221,6 +221,8 @@ def _build(catalog: Catalog, stack: Stack, prefix: Path, root: Path, report: Rep
     report(f"{stack.name}: installing")
     _install_wheels(catalog, stack, prefix, downloads)
     _unpack_ports(archive, prefix)
+    if stack.oneapi:
+        oneapi.lay_out(prefix, stack.oneapi, root / stack.name)
     answer = _answer(stack, prefix)
     stamp = {"pins": _pins(catalog, stack), "answer": answer}
     (prefix / _STAMP).write_text(json.dumps(stamp, indent=1) + "\n", encoding="utf-8")

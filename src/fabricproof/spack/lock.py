@@ -1,0 +1,159 @@
+"""Solve an environment once and keep the answer with the site, until what it was solved from moves.
+
+A solve takes half a minute and a gigabyte; the kept ``spack.lock`` takes neither and says exactly
+what ran.  It fits one site only: it holds operating system, target, compiler and external paths.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fabricproof.errors import ConfigError, OutputError
+from fabricproof.spack.diagnose import diagnose
+from fabricproof.spack.environment import Environment
+from fabricproof.spack.layout import Layout
+from fabricproof.spack.offline import Mirror
+from fabricproof.spack.tool import Spack, unheard
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lock:
+    """A solved environment.
+
+    Attributes:
+        path: the lock that is kept with the site.
+        digest: its SHA-256, hexadecimal.
+        specs: its concrete specs by hash, as Spack writes them.
+        roots: hashes of what was asked for.
+        kept: it was there and still holds.
+        seconds: what it took.
+    """
+
+    path: Path
+    digest: str
+    specs: dict[str, dict[str, Any]]
+    roots: tuple[str, ...]
+    kept: bool
+    seconds: float
+
+    def find(self, name: str) -> tuple[str, dict[str, Any]] | None:
+        """Return hash and spec of package ``name``, None where the lock has none."""
+        return next(((key, spec) for key, spec in self.specs.items() if spec["name"] == name), None)
+
+
+def kept_lock(layout: Layout, stack: str) -> Path:
+    """Return where the lock of ``stack`` is kept with the site."""
+    return layout.locks / f"{stack}.lock"
+
+
+def adopt_lock(layout: Layout, stack: str, mirror: Mirror | None) -> None:
+    """Take the lock that came with ``mirror`` where the site has none of its own."""
+    kept = kept_lock(layout, stack)
+    if mirror is None or mirror.locks is None or kept.exists():
+        return
+    for path in (mirror.locks / kept.name, mirror.locks / kept.with_suffix(".json").name):
+        if path.is_file():
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, kept.parent / path.name)
+
+
+def why_stale(environment: Environment, layout: Layout) -> str | None:
+    """Return why the kept lock does not hold for ``environment``; None where it does."""
+    path = kept_lock(layout, environment.stack.name)
+    if not path.is_file():
+        return "there is none yet"
+    try:
+        note = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+        inputs, digest = note["inputs"], note["lock_digest"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return "nothing says what it was solved from"
+    if digest != digest_of(path):
+        return "it was changed by hand"
+    if inputs != environment.digest:
+        return "the recipe or the site's Spack configuration changed"
+    return None
+
+
+def lock(
+    environment: Environment,
+    layout: Layout,
+    spack: Spack,
+    *,
+    force: bool = False,
+    on_line: Callable[[str], None] = unheard,
+    log: Path | None = None,
+) -> Lock:
+    """Return the lock of ``environment``: the kept one, else a new one, which is then kept.
+
+    Raises:
+        ConfigError: Spack finds no solution, or the kept lock is damaged.
+        OutputError: the site folder cannot be written.
+    """
+    begin = time.monotonic()
+    kept = kept_lock(layout, environment.stack.name)
+    stale = "asked to" if force else why_stale(environment, layout)
+    if stale is not None:
+        on_line(f"solving {environment.stack.name}: {stale}")
+        environment.lock.unlink(missing_ok=True)
+        answer = spack.call(
+            ["-e", str(environment.folder), "concretize", "--force"], on_line=on_line, log=log
+        )
+        if answer.status or not environment.lock.is_file():
+            raise diagnose("concretize", answer.output, exit_status=answer.status)
+        _keep(environment, kept, spack)
+    elif not environment.lock.is_file() or digest_of(environment.lock) != digest_of(kept):
+        shutil.copyfile(kept, environment.lock)
+    return _read(kept, kept=stale is None, seconds=time.monotonic() - begin)
+
+
+def _keep(environment: Environment, kept: Path, spack: Spack) -> None:
+    note = {
+        "inputs": environment.digest,
+        "lock_digest": digest_of(environment.lock),
+        "spack": spack.label,
+        "made": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
+    try:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        partial = kept.with_suffix(f".{os.getpid()}")
+        shutil.copyfile(environment.lock, partial)
+        partial.replace(kept)
+        kept.with_suffix(".json").write_text(json.dumps(note, indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise OutputError(
+            f"cannot keep the lock with the site: {error.strerror}", source=str(kept)
+        ) from None
+
+
+def _read(path: Path, *, kept: bool, seconds: float) -> Lock:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        return Lock(
+            path=path,
+            digest=digest_of(path),
+            specs=data["concrete_specs"],
+            roots=tuple(root["hash"] for root in data["roots"]),
+            kept=kept,
+            seconds=seconds,
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConfigError(
+            "damaged lock",
+            source=str(path),
+            expected="a spack.lock",
+            got=type(error).__name__,
+            next_step="fabricproof stack lock --force makes it again",
+        ) from None
+
+
+def digest_of(path: Path) -> str:
+    """Return the SHA-256 of a lock, hexadecimal."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
