@@ -1,0 +1,160 @@
+"""``fabricproof stack doctor``: explain what a stack will use, before anything runs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fabricproof.doctor.facts import Facts
+    from fabricproof.doctor.findings import Finding
+    from fabricproof.doctor.subject import Subject
+
+
+@click.command(
+    name="doctor",
+    epilog="Exit status: 0 without an ERROR; 78 with one; 69 where what should be examined is not "
+    "there (stack not installed or built, module not found, Slurm or the node does not answer). "
+    "UNKNOWN is never OK, and never an ERROR.",
+)
+@click.argument("name")
+@click.option("--site", "site_name", metavar="S", help="Site (default: the one of this host).")
+@click.option("--partition", "partition_name", metavar="P", help="Default: the first that has it.")
+@click.option("--on-node", is_flag=True, help="Look at a node of the partition, not this machine.")
+@click.option("--run", "live", is_flag=True, help="Also start two ranks, and ask for their world.")
+@click.option(
+    "--wait",
+    "wait_seconds",
+    type=click.IntRange(1, 3600),
+    default=60,
+    show_default=True,
+    help="Seconds that --on-node and --run wait for nodes.",
+)
+@click.option("--all", "everything", is_flag=True, help="Show what is OK and NOTE in full, too.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(
+    name: str,
+    site_name: str | None,
+    partition_name: str | None,
+    on_node: bool,
+    live: bool,
+    wait_seconds: int,
+    everything: bool,
+    as_json: bool,
+) -> None:
+    r"""Explain what the stack NAME will use before anything runs, and what would go wrong.
+
+    The MPI library is asked itself (version, UCX transports, libfabric providers), its PMI is
+    compared with Slurm's, the programs' libraries and the rails of fabric.toml are looked up.
+    Every finding says what was seen and by which command, what it means, and the line that
+    mends it.
+
+    \b
+    fabricproof stack doctor openmpi5 --on-node
+    fabricproof stack doctor intelmpi --site mysite --partition gpu --on-node --run --json
+    """
+    from fabricproof.doctor.diagnose import diagnose  # noqa: PLC0415 - start-up time
+    from fabricproof.doctor.findings import exit_status  # noqa: PLC0415 - start-up time
+    from fabricproof.doctor.present import record  # noqa: PLC0415 - start-up time
+
+    subject, environment = _prepare(name, site_name, partition_name)
+    facts = _examine(subject, environment, on_node=on_node, live=live, wait_seconds=wait_seconds)
+    findings = diagnose(facts)
+    if as_json:
+        click.echo(json.dumps(record(facts, findings), indent=2))
+    else:
+        _show(facts, findings, everything=everything)
+    sys.exit(int(exit_status(findings)))
+
+
+def _prepare(
+    name: str, site_name: str | None, partition_name: str | None
+) -> tuple[Subject, dict[str, str]]:
+    """Return what is examined, and the environment of the site's commands."""
+    from fabricproof.doctor.subject import make_subject  # noqa: PLC0415 - start-up time
+    from fabricproof.errors import ConfigError  # noqa: PLC0415 - start-up time
+    from fabricproof.runner import session_environment, workplace  # noqa: PLC0415 - start-up time
+    from fabricproof.site import load_site  # noqa: PLC0415 - start-up time
+    from fabricproof.site.choose import choose_site, project_root  # noqa: PLC0415 - start-up time
+
+    site = load_site(site_name) if site_name else choose_site()
+    stack = site.stack(name)
+    having = [each for each in site.partitions if name in each.stacks]
+    if partition_name:
+        partition = site.partition(partition_name)
+    elif having:
+        partition = having[0]
+    else:
+        raise ConfigError(
+            f"no partition has the stack {name!r}",
+            source=str(site.folder / "site.toml"),
+            expected=f'stacks = [..., "{name}"] in a partition, or --partition',
+        )
+    environment = session_environment(site, workplace(project_root()), "doctor")
+    return make_subject(site, stack, partition), environment
+
+
+def _examine(
+    subject: Subject,
+    environment: dict[str, str],
+    *,
+    on_node: bool,
+    live: bool,
+    wait_seconds: int,
+) -> Facts:
+    from fabricproof.doctor.examine import (  # noqa: PLC0415 - start-up time
+        examine,
+        make_shell,
+        node_launcher,
+    )
+    from fabricproof.doctor.live import start_world  # noqa: PLC0415 - start-up time
+    from fabricproof.runner import workplace  # noqa: PLC0415 - start-up time
+    from fabricproof.site.choose import project_root  # noqa: PLC0415 - start-up time
+
+    here = make_shell(environment)
+    node = None
+    if on_node and subject.uses_slurm:
+        node = make_shell(environment, node_launcher(subject, wait_seconds))
+    facts = examine(subject, here, node, wait_seconds=wait_seconds)
+    if not live or subject.absent or subject.launch is None:
+        return facts
+    folder = workplace(project_root()).root / "doctor"
+    world = start_world(subject, environment, folder, wait_seconds=wait_seconds)
+    return replace(facts, world=world)
+
+
+def _show(facts: Facts, findings: Sequence[Finding], *, everything: bool) -> None:
+    from fabricproof.doctor.present import (  # noqa: PLC0415 - start-up time
+        heading,
+        plain_lines,
+        summary,
+        table,
+    )
+
+    shown = findings if everything else _without_noise(findings)
+    click.echo(heading(facts))
+    if sys.stdout.isatty():
+        from fabricproof.cli.console import HonestConsole  # noqa: PLC0415 - start-up time
+
+        HonestConsole(highlight=False).print(table(shown))
+    else:
+        click.echo("\n".join(plain_lines(shown)))
+    click.echo(summary(findings))
+
+
+def _without_noise(findings: Sequence[Finding]) -> list[Finding]:
+    """Return the findings without what only --all shows: build options and forced variables."""
+    from fabricproof.doctor.findings import Level  # noqa: PLC0415 - start-up time
+
+    noisy = (" is forced by ", "configured with ")
+    return [
+        each
+        for each in findings
+        if each.level is not Level.NOTE or not any(words in each.seen for words in noisy)
+    ]

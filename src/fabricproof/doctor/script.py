@@ -1,0 +1,114 @@
+"""Many questions in one shell script, so that a node is asked once; and its answers, read back."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from fabricproof.doctor.facts import Answer
+
+_MARK = "@@fabricproof"
+_BEGIN = re.compile(rf"^{_MARK} begin (\S+)$")
+_END = re.compile(rf"^{_MARK} end (\d+)$")
+
+#: what Lmod and Environment Modules install to make ``module`` known to a shell.
+_MODULE_STARTERS = (
+    "/etc/profile.d/lmod.sh",
+    "/etc/profile.d/z00_lmod.sh",
+    "/etc/profile.d/modules.sh",
+    "/usr/share/lmod/lmod/init/bash",
+    "/usr/share/modules/init/bash",
+)
+
+#: the name of the answer to ``module load``.
+MODULE = "module"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Probe:
+    """One question.
+
+    Attributes:
+        name: of its answer.
+        command: for the shell.
+        shown: the same for people, where the command is long.
+    """
+
+    name: str
+    command: str
+    shown: str = ""
+
+
+def render_script(
+    probes: Sequence[Probe],
+    *,
+    settings: Mapping[str, str] | None = None,
+    prepend: Mapping[str, str] | None = None,
+    modules: Sequence[str] = (),
+    module_paths: Sequence[str] = (),
+    probe_seconds: int = 20,
+) -> str:
+    """Return a bash script that asks every probe in the stack's environment.
+
+    Args:
+        probes: the questions; each runs in a shell of its own, under ``timeout``.
+        settings: variables to set.
+        prepend: path variables and what goes in front.
+        modules: to load first; how that went is the answer :data:`MODULE`.
+        module_paths: to ``module use`` before.
+        probe_seconds: time for each.
+    """
+    lines = [f"mark() {{ printf '\\n{_MARK} %s %s\\n' \"$@\"; }}"]
+    lines += [f"export {name}={shlex.quote(value)}" for name, value in (settings or {}).items()]
+    lines += [
+        f'export {name}={shlex.quote(folder)}"${{{name}:+:${name}}}"'
+        for name, folder in (prepend or {}).items()
+    ]
+    if modules:
+        lines += _module_lines(modules, module_paths)
+    for probe in probes:
+        command = shlex.quote(probe.command)
+        lines.append(f"mark begin {probe.name}")
+        lines.append(f"timeout -k 2 {probe_seconds} bash -c {command} </dev/null 2>&1")
+        lines.append('mark end "$?"')
+    return "\n".join(lines) + "\n"
+
+
+def _module_lines(modules: Sequence[str], paths: Sequence[str]) -> list[str]:
+    starters = " ".join(_MODULE_STARTERS)
+    load = [f"module use {shlex.quote(path)} &&" for path in paths]
+    load.append(f"module load {shlex.join(modules)}")
+    return [
+        f"for each in {starters}; do",
+        '    command -v module >/dev/null || { [ -r "$each" ] && . "$each"; }',
+        "done",
+        f"mark begin {MODULE}",
+        f"{{ {' '.join(load)}; }} </dev/null 2>&1",
+        'mark end "$?"',
+    ]
+
+
+def read_answers(text: str, shown: Mapping[str, str]) -> dict[str, Answer]:
+    """Return the answers in ``text`` by probe; one that was cut off has status 124.
+
+    Args:
+        text: what the script printed.
+        shown: probe -> its command for people.
+    """
+    answers: dict[str, Answer] = {}
+    name, lines = "", list[str]()
+    for line in text.splitlines():
+        begin, end = _BEGIN.match(line), _END.match(line)
+        if begin:
+            name, lines = begin[1], []
+            answers[name] = Answer(command=shown.get(name, name), output="", status=124)
+        elif end and name:
+            command = shown.get(name, name)
+            output = "\n".join(lines).strip("\n")
+            answers[name] = Answer(command=command, output=output, status=int(end[1]))
+            name = ""
+        elif name:
+            lines.append(line)
+    return answers
