@@ -31,7 +31,8 @@ def output_of(name: str) -> str:
 
 
 def diagnosed(name: str, **changed: object) -> FabricproofError:
-    step = "concretize" if "concretize" in RUNS[name]["command"] else "install"
+    commands = ("concretize", "mirror create", "buildcache push", "install")
+    step = next(each for each in commands if each in RUNS[name]["command"])
     facts = {"exit_status": RUNS[name]["status"], **changed}
     return diagnose(step, output_of(name), **facts)  # type: ignore[arg-type]
 
@@ -59,6 +60,21 @@ EXPECTED: dict[str, tuple[type[FabricproofError], int, str]] = {
     ),
     "download-half": (DamagedDownloadError, 65, "(11767 bytes)"),
     "unpack-cut-archive": (DamagedDownloadError, 65, "IMB-v2021.7.tar.gz cannot be unpacked"),
+    "mirror-offline": (
+        UnavailableError,
+        69,
+        (
+            "3 of the stack's archives could not be downloaded: compiler-wrapper@1.1.0, "
+            "intel-mpi-benchmarks@2021.7, osu-micro-benchmarks@7.2: got file:///mirror has it not"
+        ),
+    ),
+    "push-disk-full": (OutputError, 74, "/stacks/spack/bc/blobs/sha256/4a/4a16d38f56143f251e668f"),
+    "push-not-installed": (
+        UnavailableError,
+        69,
+        "3 of the stack's packages could not go into the build cache",
+    ),
+    "compile-error-whole-log": (BuildError, 69, "spack-build-out.txt:12: intel-mpi-benchmarks"),
     "disk-full-prefix": (OutputError, 74, "the disk is full"),
     "disk-full-compile": (OutputError, 74, "/usr/bin/ld: final link failed: No space left"),
     "disk-full-stage": (OutputError, 74, "Cannot write: No space left on device"),

@@ -129,6 +129,12 @@ def test_a_failure_without_a_log_and_what_was_skipped_for_it() -> None:
     assert state.built == ("gcc-runtime",)
 
 
+def test_the_log_that_follows_a_failure_starts_nothing_again() -> None:
+    events, state = read(lines_of("compile-error-whole-log"))
+    assert (state.package, state.failed) == (None, ("intel-mpi-benchmarks",))
+    assert isinstance(events[-1], Failed)
+
+
 def test_two_failures_are_two() -> None:
     assert read(lines_of("disk-full-stage"))[1].failed == (
         "osu-micro-benchmarks",

@@ -40,6 +40,8 @@ _REASONS: tuple[Callable[[Case], FabricproofError | None], ...] = (
     download.cut_archive,
     download.nothing_fetched,
     download.no_binary,
+    download.mirror_incomplete,
+    download.not_pushed,
     build.missing_tool,
     build.broken_recipe,
     build.failed,

@@ -254,7 +254,8 @@ class Reader:
     def _message(self, text: str) -> Event | None:
         if found := _CONCRETIZED.match(text):
             return Concretized(specs=int(found["specs"]))
-        if found := _PHASE.match(text):
+        # Of what failed before, it is the log again, which --show-log-on-error repeats.
+        if (found := _PHASE.match(text)) and found["name"] not in self.state.failed:
             return Phase(package=found["name"], phase=found["phase"])
         if found := _FETCHING.match(text):
             cached = found["how"] != "Fetching"

@@ -93,3 +93,32 @@ def no_binary(case: Case) -> FabricproofError | None:
         got=said[1][0],
         next_step="build from source, or push it into the cache on the machine that built it",
     )
+
+
+def mirror_incomplete(case: Case) -> FabricproofError | None:
+    """``spack mirror create`` could not get all archives."""
+    said = case.complaint(r"^Failed downloads:")
+    if said is None:
+        return None
+    lost = [line.strip() for line in said[0].details]
+    tries = re.findall(r"^\s+(\w+://\S+: \w+Error: .+)$", case.text, re.MULTILINE)
+    return UnavailableError(
+        f"{len(lost)} of the stack's archives could not be downloaded: {short(', '.join(lost))}",
+        got=short("; ".join(dict.fromkeys(map(_attempt, tries)))) or None,
+        next_step="run the same command where their homes can be reached; what is there is kept",
+    )
+
+
+def not_pushed(case: Case) -> FabricproofError | None:
+    """``spack buildcache push`` left packages out."""
+    said = case.complaint(r"^The following (?P<count>\d+) errors? occurred while pushing")
+    if said is None:
+        return None
+    details = said[0].details
+    absent = [line for line in details if "PackageNotInstalledError" in line]
+    first = "build the stack" if len(absent) == len(details) else "mend that"
+    return UnavailableError(
+        f"{said[1]['count']} of the stack's packages could not go into the build cache",
+        got=short("; ".join(line.strip() for line in details)),
+        next_step=f"{first}, then run the same command again",
+    )

@@ -16,7 +16,7 @@ from fabricproof.spack.complaints import build_failure
 from fabricproof.spack.reasons.case import BuildError, Case, short, words_of
 
 AGAIN = "run the same command again: what is finished is kept"
-_QUOTED_PATH = re.compile(r"[:\s]'(/[^']+)'")
+_QUOTED_PATH = re.compile(r"(?<=[:\s])'(/[^']+)'")
 _FULL = ("No space left on device", "Disk quota exceeded")
 
 
@@ -49,8 +49,9 @@ def disk_full(case: Case) -> FabricproofError | None:
 
 
 def _path(line: str) -> str | None:
-    found = _QUOTED_PATH.search(line)
-    return found[1] if found else None
+    """Return the file that could not be written: the last, where one was copied to another."""
+    found = _QUOTED_PATH.findall(line)
+    return found[-1] if found else None
 
 
 def read_only(case: Case) -> FabricproofError | None:
