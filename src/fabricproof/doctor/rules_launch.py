@@ -65,7 +65,7 @@ def spoken(facts: Facts) -> tuple[set[str], str] | None:
 def _openmpi(facts: Facts) -> tuple[set[str], str] | None:
     """Open MPI 5 speaks PMIx alone; 4 also PMI-1 and PMI-2 where built ``--with-pmi`` (s1, s2)."""
     components = facts.mpi.components or frozenset()
-    version = facts.mpi.pmix
+    version = _pmix_version(facts)
     told = f"PMIx {version}" if version else "PMIx"
     if not facts.subject.version.startswith("4"):
         return {"pmix"}, told
@@ -74,6 +74,11 @@ def _openmpi(facts: Facts) -> tuple[set[str], str] | None:
     older = {"pmix:s1": "pmi1", "pmix:s2": "pmi2"}
     extra = {word for name, word in older.items() if name in components}
     return {"pmix", *extra}, told + (" and PMI-1/2 (--with-pmi)" if extra else "")
+
+
+def _pmix_version(facts: Facts) -> str | None:
+    """Return the version of the client that is really loaded, else what pmix_info says."""
+    return facts.library.pmix or facts.mpi.pmix
 
 
 def _mpich(facts: Facts) -> tuple[set[str], str] | None:

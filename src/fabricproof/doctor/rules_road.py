@@ -82,8 +82,8 @@ def _components(facts: Facts, road: Road) -> Iterator[Finding]:
             topic="road",
             seen=f"{road.name}: this Open MPI has no {', '.join(lost)}",
             command=command,
-            means=f"it would take another road; forced by OMPI_MCA_pml, as here, it aborts: {lost[0]}"
-            " cannot be found",
+            means="it would take another road; forced by OMPI_MCA_pml, as here, it aborts: "
+            f"{lost[0]} cannot be found",
             mend=f"build openmpi with {option}, or transport of {road.fabric} in fabric.toml",
         )
     elif road.transport == NATIVE:

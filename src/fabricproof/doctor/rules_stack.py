@@ -216,7 +216,8 @@ def _wrong_wrapper(facts: Facts, told: str, command: str) -> Finding:
     return Finding(
         level=Level.ERROR,
         topic="mpicc",
-        seen=f"two MPIs: mpicc is {told}{why}, and builds for {wrapper.family}, not {subject.family}",
+        seen=f"two MPIs: mpicc is {told}{why}, and builds for {wrapper.family}, not "
+        f"{subject.family}",
         command=command,
         means=f"what is built as {subject.stack} would be linked with {wrapper.family}",
         mend=_wrapper_mend(facts),
