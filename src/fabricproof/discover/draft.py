@@ -68,9 +68,9 @@ def render(opening: Iterable[str], tables: Iterable[Table]) -> str:
         opening: lines of comment at its beginning.
         tables: in their order.
     """
-    lines = [f"# {line}".rstrip() for line in opening]
+    lines = [_comment(line) for line in opening]
     for table in tables:
-        lines += ["", *(f"# {line}".rstrip() for line in table.remarks), table.header]
+        lines += ["", *map(_comment, table.remarks), table.header]
         for entry in table.entries:
             lines += _entry_lines(entry)
     return "\n".join(lines) + "\n"
@@ -87,7 +87,16 @@ def _entry_lines(entry: Entry) -> Iterator[str]:
 
 
 def _noted(text: str, note: str) -> str:
-    return f"{text}  # {note}" if note else text
+    return f"{text}  {_comment(note)}" if note else text
+
+
+def _comment(text: str) -> str:
+    return f"# {printable(text)}".rstrip()
+
+
+def printable(text: str) -> str:
+    """Return ``text`` on one line, without the control characters that no comment may hold."""
+    return "".join(each if each.isprintable() else " " for each in text)
 
 
 def toml_value(value: object) -> str:

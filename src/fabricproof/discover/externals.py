@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from fabricproof.discover.draft import GUESS
+from fabricproof.discover.draft import GUESS, printable
 from fabricproof.discover.facts import HostSeen
 from fabricproof.discover.stacks import version_of
 
@@ -89,7 +89,8 @@ def packages_yaml(host: HostSeen) -> str:
         *(line for library in _LIBRARIES for line in _library(host, library)),
     ]
     has_any = any(not line.lstrip().startswith("#") for line in body)
-    return "\n".join([*_opening(host), "packages:" if has_any else "packages: {}", *body, ""])
+    lines = [*_opening(host), "packages:" if has_any else "packages: {}", *body]
+    return "".join(f"{printable(line)}\n" for line in lines)
 
 
 def _opening(host: HostSeen) -> Iterator[str]:

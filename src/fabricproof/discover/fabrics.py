@@ -99,7 +99,8 @@ def _verbs_fabrics(host: HostSeen, left_out: list[str]) -> Iterator[FabricDraft]
     groups: dict[tuple[str, str | None, int | None], list[PortSeen]] = {}
     for port in host.ports:
         if not port.is_active:
-            left_out.append(f"{port.name}: {port.state or 'no state'}, not ACTIVE")
+            state = port.state.rpartition(": ")[2] or "of unknown state"
+            left_out.append(f"{port.name}: {state}, not ACTIVE")
             continue
         kind = _verbs_kind(port)
         link = verbs_link(kind, port.rate)

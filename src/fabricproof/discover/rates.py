@@ -31,7 +31,7 @@ def verbs_link(kind: str, rate: str) -> str | None:
         kind: ``ib``, ``roce``, ``efa`` or ``opa``.
         rate: ``200 Gb/sec (4X HDR)``.
     """
-    found = re.match(r"([\d.]+) Gb/sec", rate)
+    found = re.match(r"(\d+(?:\.\d+)?) Gb/sec", rate)
     if found is None or float(found[1]) <= 0:
         return None
     stated = float(found[1])

@@ -124,6 +124,10 @@ def _from_modules(
             by_family.setdefault(family, []).append(module)
     for family, modules in by_family.items():
         newest = max(modules, key=_newness)
+        if family == "mvapich" and _newness(newest)[:1] < (3,):
+            # docs of MVAPICH2: rails are chosen by MV2_IBA_HCA, which checks do not set.
+            passed_over.append(f"module {newest}: checks can choose rails from MVAPICH 3 on only")
+            continue
         passed_over += [f"module {each}: an older {family}" for each in modules if each != newest]
         yield _from_module(host, slurm, family, newest)
 
@@ -139,7 +143,7 @@ def _from_module(host: HostSeen, slurm: SlurmSeen | None, family: str, module: s
         programs.setdefault("imb", "PATH")
     version = version_of(module)
     entries = [
-        Entry(key="name", value=family),
+        Entry(key="name", value=family, note="" if programs else _no_programs(family)),
         Entry(key="family", value=family, note=guess("by the module's name", "mpirun --version")),
         Entry(
             key="version",
@@ -162,6 +166,11 @@ def _from_module(host: HostSeen, slurm: SlurmSeen | None, family: str, module: s
             Entry(key="suites", value=programs, note=guess("on PATH once loaded", check))
         )
     return StackDraft(name=family, entries=tuple(entries), has_programs=bool(programs))
+
+
+def _no_programs(name: str) -> str:
+    why = "no OSU or IMB seen for it: say where with suites, or build them with spack"
+    return guess(why, f"module spider osu; fabricproof stack build {name}")
 
 
 def _newest_matching(modules: Iterable[str], pattern: re.Pattern[str]) -> str | None:
@@ -215,7 +224,11 @@ def _to_build(taken: set[str]) -> StackDraft:
     entries = (
         Entry(key="name", value=name),
         Entry(key="family", value="openmpi"),
-        Entry(key="version", value="5.0", note=guess("what Spack will choose", "spack/locks")),
+        Entry(
+            key="version",
+            value="5.0",
+            note=guess("what Spack will choose", f"fabricproof stack lock {name}"),
+        ),
         Entry(key="spack", value="openmpi", note=guess(why, f"fabricproof stack build {name}")),
     )
     return StackDraft(name=name, entries=entries, has_programs=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from operator import itemgetter
 
 from fabricproof.discover.facts import InterfaceSeen, PortSeen, ShaperSeen, SlotSeen
 from fabricproof.discover.sections import read_rows, whole_number
@@ -14,10 +15,10 @@ from fabricproof.fabric import find_slot
 _KINDS = {"1": "ethernet", "32": "ipoib", "772": "loopback"}
 
 #: tc prints rates as bit/s with decimal prefixes (print_rate in iproute2's lib/utils.c)
-_RATE = re.compile(r"([\d.]+)([KMGT]?)bit")
+_RATE = re.compile(r"(\d+(?:\.\d+)?)([KMGT]?)bit")
 _PREFIXES = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 #: and sizes as bytes with binary ones: 50023b, 256Kb, 4Mb
-_SIZE = re.compile(r"([\d.]+)([KM]?)b")
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)([KM]?)b")
 _BINARY = {"": 1, "K": 1024, "M": 1024**2}
 
 
@@ -90,7 +91,7 @@ def read_interfaces(
             slot=_read_slot(row, payloads),
             shaper=shapers.get(name),
         )
-        for name, row in sorted(read_rows(sections.get("net", [])))
+        for name, row in sorted(read_rows(sections.get("net", [])), key=itemgetter(0))
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -66,10 +65,10 @@ def write_site(name: str, cluster: ClusterSeen, around: Surroundings) -> dict[st
         *(Table(header="[[stacks]]", entries=stack.entries) for stack in stacks),
     ]
     notes = [*cluster.troubles, *left_out, *passed_over]
-    is_local = not chosen
+    needs_memory = not chosen or any(not names for names in fabrics_of.values())
     return {
         SITE: render(_site_opening(name, cluster, notes), tables),
-        FABRIC: render(_fabric_opening(by_host), _fabric_tables(named, is_local=is_local)),
+        FABRIC: render(_fabric_opening(by_host), _fabric_tables(named, needs_memory=needs_memory)),
         REFERENCES: _references(named),
         PACKAGES: packages_yaml(cluster.head),
     }
@@ -118,7 +117,7 @@ def _site_opening(name: str, cluster: ClusterSeen, notes: Sequence[str]) -> Iter
         if host.missing:
             yield f"Not installed on {host.name}, would have said more: {', '.join(host.missing)}"
     for note in notes:
-        yield f"Left out: {_one_line(note)}"
+        yield f"Left out: {note}"
 
 
 def _by_name(cluster: ClusterSeen) -> dict[str, HostSeen]:
@@ -135,10 +134,6 @@ def _slurm_lines(cluster: ClusterSeen) -> Iterator[str]:
     if topology:
         switches = [line for line in slurm.topology if line.startswith("SwitchName=")]
         yield f"Topology: {topology}" + (f", {len(switches)} switches" if switches else "")
-
-
-def _one_line(text: str) -> str:
-    return re.sub(r"\s+", " ", text).strip()
 
 
 def _site_table(name: str, cluster: ClusterSeen, around: Surroundings) -> Table:
@@ -184,13 +179,13 @@ def _fabric_opening(
     yield "A rail must have one name on all nodes; one node of each partition was looked at."
     for host, (_, left_out) in by_host.items():
         for sentence in left_out:
-            yield f"Left out on {host}: {_one_line(sentence)}"
+            yield f"Left out on {host}: {sentence}"
 
 
-def _fabric_tables(named: Mapping[str, FabricDraft], *, is_local: bool) -> Iterator[Table]:
+def _fabric_tables(named: Mapping[str, FabricDraft], *, needs_memory: bool) -> Iterator[Table]:
     for name, draft in named.items():
         yield _fabric_table(name, draft)
-    if is_local or not named:
+    if needs_memory:
         yield Table(
             header="[[fabrics]]",
             remarks=("No link: the memory of one machine; nothing is judged by it.",),
@@ -216,7 +211,7 @@ def _fabric_table(name: str, draft: FabricDraft) -> Table:
         note = guess("tc-tbf's bucket and a tenth", "tc qdisc show")
         entries.append(Entry(key="shaper", value=dict(draft.shaper), note=note))
     if draft.transport is not None:
-        note = guess("what fits this kind of port", "fabricproof stack doctor")
+        note = guess("what fits this kind of port", "fabricproof stack doctor STACK")
         entries.append(Entry(key="transport", value=draft.transport, note=note))
     if draft.description:
         entries.append(Entry(key="description", value=draft.description))
