@@ -64,6 +64,28 @@ def test_each_field_that_differs_is_named_with_both_values(name: str) -> None:
     assert said.endswith("against another")
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "said"),
+    [
+        ("openmpi@5.0+a~b x=1", "openmpi@5.0+a+b x=1", "mpi: ~b against +b"),
+        ("openmpi@5.0 fabrics=ucx", "openmpi@5.1 fabrics=ofi", "@5.0 fabrics=ucx against @5.1 fab"),
+        ("openmpi@5.0+a~b x=1", "mpich@4+c", "mpi: openmpi@5.0 against mpich@4"),
+        ("openmpi@5.0+a~b", "not built", "mpi: openmpi@5.0 against not built"),
+        ("openmpi@5.0+a", "", "mpi: openmpi@5.0 against nothing"),
+        ("openmpi@5.0", "openmpi@5.0+a", "mpi: nothing against +a"),
+    ],
+)
+def test_of_two_specs_what_differs_is_said(first: str, second: str, said: str) -> None:
+    (found,) = differences(replace(ONE, mpi=first), replace(ONE, mpi=second))
+    assert said in found
+
+
+def test_a_long_value_is_cut() -> None:
+    (found,) = differences(ONE, replace(ONE, mpi="x" * 500))
+    assert found.endswith("...")
+    assert len(found) < 200
+
+
 def test_a_digest_is_shown_short() -> None:
     (said,) = differences(ONE, replace(ONE, digest="b" * 64))
     assert said == f"digest: {'a' * 12} against {'b' * 12}"
@@ -124,7 +146,7 @@ def test_records_from_before_there_were_identities_are_fine() -> None:
 def test_two_builds_under_one_name_are_found() -> None:
     found = rebuilt([_record(), _record(replace(ONE, digest="b" * 64)), _record(stack="mpich")])
     assert list(found) == ["openmpi"]
-    assert found["openmpi"].startswith("rebuilt during the run: digest: aaaaaaaaaaaa")
+    assert found["openmpi"].startswith("not one build throughout the run: digest: aaaaaaaaaaaa")
 
 
 def test_two_builds_are_found_across_suites() -> None:

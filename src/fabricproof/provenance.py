@@ -7,6 +7,7 @@ one build was measured with does not judge another.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from hashlib import sha256
@@ -17,6 +18,15 @@ from fabricproof.errors import UnlikeError
 
 #: hexadecimal digits of a digest that are shown; 48 bits, no two builds of a site share them.
 SHOWN_DIGITS = 12
+
+#: characters of a value that are shown where two differ
+SHOWN_TEXT = 100
+
+#: what is shown of an empty value
+NOTHING = "nothing"
+
+#: the parts of a Spack spec: name, @version, +variant, ~variant, key=value; words of other texts
+_SPEC_PART = re.compile(r"[@+~]?[^\s@+~]+")
 
 #: key of a record that holds the identity, and of one that holds what it was after the run.
 IDENTITY_KEY = "stack_identity"
@@ -91,14 +101,37 @@ def differences(first: StackIdentity | None, second: StackIdentity | None) -> tu
         sides = ("not recorded", f"build {known.short}")
         return ("build: {} against {}".format(*(sides if first is None else reversed(sides))),)
     return tuple(
-        f"{field.name}: {_shown(first, field.name)} against {_shown(second, field.name)}"
+        f"{field.name}: {' against '.join(_shown(field.name, *values))}"
         for field in fields(StackIdentity)
-        if getattr(first, field.name) != getattr(second, field.name)
+        if len(set(values := (getattr(first, field.name), getattr(second, field.name)))) > 1
     )
 
 
-def _shown(identity: StackIdentity, name: str) -> str:
-    return identity.short if name == "digest" else str(getattr(identity, name) or "nothing")
+def _shown(name: str, first: str, second: str) -> tuple[str, str]:
+    """Return two values of a field as a person can compare them.
+
+    Of two specs of one package only the variants in which they differ are worth reading.
+    """
+    if name == "digest":
+        return first[:SHOWN_DIGITS] or NOTHING, second[:SHOWN_DIGITS] or NOTHING
+    here, there = (_SPEC_PART.findall(text) for text in (first, second))
+    if here[:1] != there[:1]:
+        return _head(here), _head(there)
+    return (
+        _cut(" ".join(part for part in here if part not in there)),
+        _cut(" ".join(part for part in there if part not in here)),
+    )
+
+
+def _head(parts: list[str]) -> str:
+    """Return the name and version that a spec begins with, or all of what is no spec."""
+    if not any(part[0] in "@+~" for part in parts):
+        return _cut(" ".join(parts))
+    return _cut("".join(part for part in parts if part == parts[0] or part[0] == "@"))
+
+
+def _cut(text: str) -> str:
+    return (text if len(text) <= SHOWN_TEXT else f"{text[:SHOWN_TEXT]}...") or NOTHING
 
 
 def rebuilt(records: Iterable[Mapping[str, Any]]) -> dict[str, str]:
@@ -121,7 +154,7 @@ def rebuilt(records: Iterable[Mapping[str, Any]]) -> dict[str, str]:
                 seen.setdefault((stack, suite), identity), identity
             )
             if unlike:
-                found.setdefault(stack, f"rebuilt during the run: {'; '.join(unlike)}")
+                found.setdefault(stack, f"not one build throughout the run: {'; '.join(unlike)}")
     return found
 
 

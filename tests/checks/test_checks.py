@@ -73,7 +73,7 @@ def test_every_check_has_its_folder_a_level_and_its_technology_as_tags(site: str
         tags = set(check["tags"])
         assert Path(check["@file"]).parent.name in tags
         assert "full" in tags
-        assert tags & {"ethernet", "infiniband", "memory"}
+        assert tags & {"ethernet", "infiniband", "efa", "memory"}
         if "quick" in tags:
             assert tags >= LEVELS
 

@@ -185,7 +185,10 @@ def test_a_stack_that_was_rebuilt_during_the_run_is_invalid_everywhere(builds: H
     for check in ("Well", "Rebuilds"):
         leg = _leg(builds, check, "moving")
         assert leg["verdict"] == "INVALID"
-        assert "rebuilt during the run: digest: aaaaaaaaaaaa against bbbbbbbbbbbb" in leg["reason"]
+        assert (
+            "not one build throughout the run: digest: aaaaaaaaaaaa against bbbbbbbbbbbb"
+            in leg["reason"]
+        )
     assert builds.status == 3
 
 
