@@ -313,7 +313,7 @@ def test_with_modules_a_build_is_the_module_of_its_name(spack_site: Site) -> Non
     spec = spack_site.spec.model_copy(update={"modules_system": "lmod"})
     site = replace(spack_site, spec=spec)
     stack = site.stack("good").model_copy(update={"modules": ["gcc"]})
-    assert modules_of(site, stack) == ["gcc", "good"]
+    assert modules_of(site, stack) == ["gcc", "stack-good"]
     assert variables_of(site, stack, None) == {}
     assert modules_of(site, site.stack("plain")) == []
 

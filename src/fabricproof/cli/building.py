@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from fabricproof.site import Site
     from fabricproof.site.schema import StackSpec
     from fabricproof.spack.built import Built
+    from fabricproof.spack.diagnose import BuildError
     from fabricproof.spack.layout import Layout
     from fabricproof.spack.offline import Mirror
     from fabricproof.spack.tool import Spack
@@ -166,6 +167,7 @@ def build_command(
       fabricproof stack build --mirror /media/m   without a network, from `stack mirror`
     """
     from fabricproof.spack.build import Wishes, build  # noqa: PLC0415
+    from fabricproof.spack.diagnose import BuildError  # noqa: PLC0415
 
     site, layout = site_and_layout(site_name, root)
     open_tool, offline = tool_and_mirror(layout, spack_path, mirror)
@@ -174,13 +176,23 @@ def build_command(
     for stack in chosen_stacks(site, names):
         begin = time.monotonic()
         with Display(stack.name) as display:
-            built, stood = build(stack, layout, open_tool, display.listen, wishes)
+            try:
+                built, stood = build(stack, layout, open_tool, display.listen, wishes)
+            except BuildError as error:
+                _echo_log(error)
+                raise
         seconds = time.monotonic() - begin
         records.append(_record(built, stood=stood, seconds=seconds))
         if not as_json:
             _echo(built, stood=stood, seconds=seconds)
     if as_json:
         click.echo(json.dumps(records, indent=2))
+
+
+def _echo_log(error: BuildError) -> None:
+    """Show the end of the log of the package that could not be built, before the one message."""
+    for line in error.failure.last_lines if error.failure else ():
+        click.echo(f"  | {line}", err=True)
 
 
 def _echo(built: Built, *, stood: bool, seconds: float) -> None:

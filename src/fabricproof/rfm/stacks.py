@@ -12,7 +12,7 @@ from fabricproof.provenance import StackIdentity, digest_of
 from fabricproof.site import Site
 from fabricproof.site.schema import StackSpec
 from fabricproof.spack.built import Built, read_built
-from fabricproof.spack.layout import Layout, layout_for
+from fabricproof.spack.layout import Layout, layout_for, module_name
 from fabricproof.stack.catalog import load_catalog, stacks_root
 from fabricproof.stack.environment import family_settings
 from fabricproof.stack.install import read_stamp
@@ -44,11 +44,11 @@ def built_of(site: Site, stack: StackSpec) -> Built | None:
 def modules_of(site: Site, stack: StackSpec) -> list[str]:
     """Return the modules to load for a run on ``stack``.
 
-    The module of a Spack-built stack has the stack's own name, whatever Spack calls the MPI's.
+    The module of a Spack-built stack is named after the stack, whatever Spack calls the MPI's.
     """
     if stack.spack is None or site.spec.modules_system == "nomod":
         return list(stack.modules)
-    return [*stack.modules, stack.name]
+    return [*stack.modules, module_name(stack.name)]
 
 
 def variables_of(site: Site, stack: StackSpec, built: Built | None) -> dict[str, str]:

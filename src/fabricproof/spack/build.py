@@ -14,6 +14,7 @@ from fabricproof.errors import ConfigError, FabricproofError, OutputError
 from fabricproof.site.schema import StackSpec
 from fabricproof.spack.built import Built, read_built, write_built
 from fabricproof.spack.compilers import find_compilers
+from fabricproof.spack.complaints import read_log_tail
 from fabricproof.spack.diagnose import diagnose
 from fabricproof.spack.environment import Environment, compose
 from fabricproof.spack.installed import Contents, read_contents
@@ -273,11 +274,12 @@ def _install(
         log=log,
     )
     if answer.status:
-        raise _failed(answer.output, answer.status, log)
-
-
-def _failed(output: str, status: int, log: Path) -> FabricproofError:
-    return diagnose("install", output, exit_status=status, log_tail=str(log))
+        raise diagnose(
+            "install",
+            answer.output,
+            exit_status=answer.status,
+            log_tail=read_log_tail(answer.output),
+        )
 
 
 def explain(seconds: Mapping[str, float]) -> str:

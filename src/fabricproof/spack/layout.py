@@ -84,6 +84,14 @@ class Layout:
         return self.mine / "built" / f"{stack}.json"
 
 
+def module_name(stack: str) -> str:
+    """Return the module that loads all of a stack, the same whatever Spack calls its MPI.
+
+    Not the stack's bare name: it may be the MPI's own, and a module cannot load its namesake.
+    """
+    return f"stack-{stack}"
+
+
 def layout_for(site: str, site_folder: Path, root: Path | None = None) -> Layout:
     """Return the layout of ``site``; ``root`` is the root of all stacks, found where None."""
     return Layout(

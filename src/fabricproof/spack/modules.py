@@ -18,7 +18,7 @@ from fabricproof.errors import UnavailableError
 from fabricproof.spack.diagnose import diagnose
 from fabricproof.spack.environment import Environment
 from fabricproof.spack.installed import Contents, core_compilers
-from fabricproof.spack.layout import Layout
+from fabricproof.spack.layout import Layout, module_name
 from fabricproof.spack.lock import Lock
 from fabricproof.spack.tool import Spack, unheard
 from fabricproof.stack.modules import quoted
@@ -64,13 +64,14 @@ def write_modules(
         for package in contents.programs.values()
         if not package.external
     ]
-    path = layout.modulefiles / environment.stack.name / f"{contents.mpi.version}.lua"
+    name = module_name(environment.stack.name)
+    path = layout.modulefiles / name / f"{contents.mpi.version}.lua"
     shutil.rmtree(path.parent, ignore_errors=True)
     path.parent.mkdir(parents=True)
     partial = path.with_suffix(f".{os.getpid()}")
     partial.write_text(_render(environment, contents, core, [first, *below]), encoding="utf-8")
     partial.replace(path)
-    return f"{environment.stack.name}/{contents.mpi.version}"
+    return f"{name}/{contents.mpi.version}"
 
 
 def _module(folder: Path, name: str) -> str:
