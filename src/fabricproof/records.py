@@ -4,7 +4,8 @@ ReFrame's perflog beside it is for grepping; this one is what verdicts are repea
 are only ever appended, so that a torn last line is the worst that a crash can do, and
 :func:`read_records` names it instead of stumbling; a full disk leaves none at all.
 
-Format history: 1, the first.
+Format history: 1, the first.  Later keys that old records lack, read as unknown: ``stack_identity``
+(:mod:`fabricproof.provenance`).
 """
 
 from __future__ import annotations
