@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NoReturn, Self
 
 import click
 
@@ -24,6 +25,10 @@ _STEPS = {
 }
 
 
+def _interrupt(number: int, frame: object) -> NoReturn:  # noqa: ARG001 - the signal's own shape
+    raise KeyboardInterrupt
+
+
 class Display:
     """Shows the steps of one stack on the error stream, so that results stay alone on stdout."""
 
@@ -35,6 +40,8 @@ class Display:
         self._reader: Reader | None = None
 
     def __enter__(self) -> Self:
+        # A cancelled job or a closed session must end Spack too, not leave it building.
+        self._before = signal.signal(signal.SIGTERM, _interrupt)
         from fabricproof.cli.console import HonestConsole  # noqa: PLC0415 - heavy
 
         console = HonestConsole(stderr=True)
@@ -44,6 +51,7 @@ class Display:
         return self
 
     def __exit__(self, *_: object) -> None:
+        signal.signal(signal.SIGTERM, self._before)
         if self._status is not None:
             self._status.stop()
 

@@ -205,7 +205,7 @@ def _echo(built: Built, *, stood: bool, seconds: float) -> None:
         click.echo(f"  compiled  {', '.join(built.compiled) or 'nothing'}")
         click.echo(f"  reused    {', '.join(built.reused) or 'nothing'}")
         click.echo(f"  smoke     {built.smoke}")
-    click.echo(f"  MPI       {built.mpi.spec}{' (external)' * built.mpi.external}")
+    click.echo(f"  MPI       {built.mpi.telling}{' (the site has it)' * built.mpi.external}")
     click.echo(f"  library   {built.library}")
     click.echo(f"  built for {built.target} with {built.compiler}, lock {built.lock_digest[:12]}")
     click.echo(f"  use       module use {built.module_path}; module load {built.module}")

@@ -10,6 +10,7 @@ import click
 
 from fabricproof.cli.building import build_command, lock_command, mirror_command
 from fabricproof.cli.doctor import command as doctor_command
+from fabricproof.cli.standing import remove_built, spack_records
 from fabricproof.stack import catalog as stack_catalog
 from fabricproof.stack import install as stack_install
 
@@ -36,14 +37,6 @@ def _record(entry: stack_install.Installed) -> dict[str, str | None]:
         "prefix": str(entry.prefix),
         "answer": entry.answer,
     }
-
-
-def _echo_table(entries: list[stack_install.Installed]) -> None:
-    for entry in entries:
-        click.echo(
-            f"{entry.stack.name:<10} {entry.state:<10} {entry.stack.module:<20} "
-            f"{entry.answer or entry.stack.label}"
-        )
 
 
 @click.group()
@@ -83,25 +76,45 @@ def install_command(names: tuple[str, ...], root: Path | None) -> None:
 
 @command.command("list")
 @_root_option
+@click.option("--site", "site_name", metavar="SITE", help="Whose stacks of Spack to show too.")
 @click.option("--json", "as_json", is_flag=True, help="Print an array with one object per stack.")
-def list_command(root: Path | None, as_json: bool) -> None:
-    """Show the stacks there can be, and which of them are installed."""
+def list_command(root: Path | None, site_name: str | None, as_json: bool) -> None:
+    """Show the stacks there can be, and which of them stand.
+
+    Those from wheels, and those that Spack builds for the site (--site, $FABRICPROOF_SITE or the
+    one that knows this host).
+    """
     catalog = stack_catalog.load_catalog()
     place = root.absolute() if root else stack_catalog.stacks_root()
     entries = [stack_install.observe(catalog, stack, place) for stack in catalog.select(())]
+    records = [_record(entry) for entry in entries]
+    records += spack_records(site_name, root)
     if as_json:
-        click.echo(json.dumps([_record(entry) for entry in entries], indent=2))
-    else:
-        _echo_table(entries)
+        click.echo(json.dumps(records, indent=2))
+        return
+    width = max(len(str(record["name"])) for record in records)
+    for record in records:
+        click.echo(
+            f"{record['name']:<{width}} {record['state']:<10} {record['module']:<24} "
+            f"{record['answer'] or record['label']}"
+        )
 
 
 @command.command("remove")
 @click.argument("names", nargs=-1, required=True)
 @_root_option
-def remove_command(names: tuple[str, ...], root: Path | None) -> None:
-    """Remove the stacks NAMES; what was downloaded stays."""
+@click.option("--site", "site_name", metavar="SITE", help="Whose, for a stack that Spack built.")
+def remove_command(names: tuple[str, ...], root: Path | None, site_name: str | None) -> None:
+    """Remove the stacks NAMES; what was downloaded stays.
+
+    Of a stack that Spack built its packages go too, unless another stack uses them.  Its lock
+    stays with the site.
+    """
     catalog = stack_catalog.load_catalog()
     place = root.absolute() if root else stack_catalog.stacks_root()
-    for stack in catalog.select(names):
-        was_there = stack_install.remove(stack, place, _report)
-        click.echo(f"{stack.name}: {'removed' if was_there else 'was not installed'}")
+    for name in names:
+        if name in catalog.stacks:
+            was_there = stack_install.remove(catalog.stacks[name], place, _report)
+        else:
+            was_there = remove_built(name, site_name, root)
+        click.echo(f"{name}: {'removed' if was_there else 'was not installed'}")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from fabricproof.errors import ConfigError, FabricproofError, OutputError
+from fabricproof.errors import ConfigError, OutputError
 from fabricproof.site.schema import StackSpec
 from fabricproof.spack.built import Built, read_built, write_built
 from fabricproof.spack.compilers import find_compilers
@@ -265,9 +265,7 @@ def _installed(environment: Environment, locked: Lock, spack: Spack) -> set[str]
 def _install(
     environment: Environment, spack: Spack, listen: Listen, wishes: Wishes, log: Path
 ) -> None:
-    options = ["--fail-fast", "--show-log-on-error"]
-    if wishes.mirror is not None:
-        options.append("--no-check-signature")
+    options = ["--no-check-signature"] if wishes.mirror is not None else []
     answer = spack.call(
         ["-e", str(environment.folder), "install", *options],
         on_line=lambda line: listen("install", line),

@@ -14,6 +14,8 @@ from fabricproof.errors import ConfigError
 #: of the file; another number makes the stack count as not built.
 FORMAT = 1
 
+_TELLING = frozenset({"fabrics", "schedulers", "device", "netmod", "pmi", "process_managers"})
+
 
 @dataclass(frozen=True, kw_only=True)
 class Package:
@@ -34,6 +36,18 @@ class Package:
     digest: str
     prefix: str
     external: bool = False
+
+    @property
+    def telling(self) -> str:
+        """Name, version and the variants that say how it talks to network and launcher."""
+        name, *variants = self.spec.split()
+        switches = [each for each in ("+cuda", "+rocm", "+hydra") if each in name]
+        told = [each.replace(":=", "=") for each in variants if _key(each) in _TELLING]
+        return " ".join([f"{self.name}@{self.version}", *switches, *told])
+
+
+def _key(variant: str) -> str:
+    return variant.partition("=")[0].rstrip(":")
 
 
 @dataclass(frozen=True, kw_only=True)

