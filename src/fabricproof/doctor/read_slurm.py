@@ -47,7 +47,7 @@ def _types(lines: list[str]) -> tuple[list[str], set[int]]:
 def effective_type(options: tuple[str, ...], default: str | None) -> str | None:
     """Return the plugin that srun will take: the last ``--mpi=`` wins, else ``MpiDefault``."""
     chosen = default
-    for option, following in zip(options, (*options[1:], ""), strict=True):
+    for option, following in zip(options, (*options, "")[1:], strict=True):
         if option.startswith("--mpi="):
             chosen = option.removeprefix("--mpi=")
         elif option == "--mpi":

@@ -135,6 +135,7 @@ def _slurm(facts: Facts) -> Iterator[Finding]:
         yield _match(facts, chosen, command)
         yield from _pmix_versions(facts, chosen)
         yield from _intel_library(facts)
+        yield from _short_lines(facts)
 
 
 def _no_plugin(facts: Facts, chosen: str, command: str) -> Finding:
@@ -244,6 +245,31 @@ def _intel_library(facts: Facts) -> Iterator[Finding]:
         "starts every rank as a world of one (older than 2021.10)",
         mend="apt-get install libpmi2-0 on the nodes (RPM systems: slurm-libpmi)",
     )
+
+
+def _short_lines(facts: Facts) -> Iterator[Finding]:
+    """Slurm reads a PMI-1 command in 1024 bytes (MAX_READLINE); UCX addresses are longer.
+
+    docs/stacks.md, "Why MPICH with UCX fails now and then under srun".
+    """
+    subject = facts.subject
+    words = spoken(facts)
+    roads = [
+        road.name
+        for road in subject.roads
+        if not road.refusal and road.environment.get("MPIR_CVAR_CH4_NETMOD") == "ucx"
+    ]
+    if roads and words is not None and words[0] == {"pmi1"}:
+        yield Finding(
+            level=Level.WARNING,
+            topic="PMI",
+            seen=f"{', '.join(roads)} goes through UCX, and the MPI speaks {words[1]}",
+            command=facts.seen_by("asker", "mpichversion"),
+            means="UCX addresses do not fit Slurm's PMI-1 lines of 1024 bytes: now and then the "
+            'start fails with "value not properly terminated in client request", or hangs',
+            mend=f'launcher = "mpiexec" in the stack {subject.stack} of {subject.source}, or build '
+            "mpich pmi=pmix",
+        )
 
 
 def _own_launcher(facts: Facts) -> Iterator[Finding]:

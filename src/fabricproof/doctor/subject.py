@@ -151,7 +151,6 @@ def make_subject(
         launch_fault=fault,
         options=(*(launch.options if launch else ()), *stack.launcher_options),
         access=tuple(partition.access),
-        module_paths=tuple(site.spec.module_paths),
         roads=_roads(site, stack, partition, launcher),
         same_node=partition.same_node,
         **_whereabouts(site, stack, root or stacks_root()),  # type: ignore[arg-type]
@@ -174,6 +173,7 @@ def _whereabouts(site: Site, stack: StackSpec, root: Path) -> dict[str, object]:
     return {
         "settings": dict(stack.environment),
         "modules": tuple(stack.modules),
+        "module_paths": tuple(site.spec.module_paths),
         "programs": _find_programs(folders),
     }
 
@@ -217,11 +217,12 @@ def _spack(stack: StackSpec, layout: Layout) -> dict[str, object]:
             **_declared(stack, layout),
         }
     folders = [Path(package.prefix) for package in built.programs.values()]
-    path = ":".join([f"{built.mpi.prefix}/bin", *map(str, _program_folders(built))])
     gone = [folder for folder in (Path(built.mpi.prefix), *folders) if not folder.is_dir()]
     return {
         "settings": dict(stack.environment),
-        "prepend": {"PATH": path},
+        # The module, as the checks load it: an external MPI may need more than its prefix.
+        "modules": (built.module,),
+        "module_paths": (built.module_path,),
         "prefix": built.mpi.prefix,
         "library": built.library,
         "programs": _find_programs(folders),
@@ -242,11 +243,6 @@ def _declared(stack: StackSpec, layout: Layout) -> dict[str, object]:
     except (OSError, yaml.YAMLError, KeyError, TypeError, IndexError):
         return {}
     return {"prefix": prefix, "prepend": {"PATH": f"{prefix}/bin"}}
-
-
-def _program_folders(built: Built) -> list[Path]:
-    folders = (built.suite_folder(suite) for suite in built.programs)
-    return [folder for folder in folders if folder is not None]
 
 
 def _staleness(stack: StackSpec, built: Built, layout: Layout) -> str:
