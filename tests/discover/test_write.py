@@ -85,7 +85,9 @@ def test_a_rail_that_trained_low_has_its_own_slot_and_says_so(tmp_path: Path) ->
     site, texts = written(cluster("infiniband-two-rails"), tmp_path)
     assert bound(site.fabric("ib0", ["mlx5_1:1"])).name == "slot_packet"
     assert bound(site.fabric("ib0", ["mlx5_0:1"])).name == "protocol"
-    assert line_of(texts[FABRIC], '{ interface = "mlx5_1:1", pcie').endswith("could do 4.0x16")
+    line = line_of(texts[FABRIC], '{ interface = "mlx5_1:1", pcie')
+    assert "# guess: seen on cn048; " in line
+    assert "trained to 4.0x8, its card could do 4.0x16: which is right?" in line
 
 
 def test_two_ports_of_one_card_are_declared_so(tmp_path: Path) -> None:

@@ -150,18 +150,21 @@ def _verbs_rail(host: HostSeen, port: PortSeen) -> RailDraft:
 
 
 def _rail(host: HostSeen, interface: str, slot: SlotSeen | None, remark: str) -> RailDraft:
-    """Return a rail; the note says which NUMA node it hangs on and what its slot lost."""
+    """Return a rail; a slot that trained below its card's best is a guess, not a fact."""
     if slot is None:
         return RailDraft(interface=interface, note=seen(host.name, remark))
-    lost = f"its card could do {slot.best}" if slot.best and slot.best != slot.name else ""
     numa = f"NUMA node {slot.numa_node}" if slot.numa_node is not None else ""
-    remarks = "; ".join(part for part in (remark, slot.address, numa, lost) if part)
+    remarks = "; ".join(part for part in (remark, slot.address, numa) if part)
+    note = seen(host.name, remarks)
+    if slot.name and slot.best and slot.best != slot.name:
+        why = f"{note}; trained to {slot.name}, its card could do {slot.best}: which is right?"
+        note = guess(why, f"lspci -vv -s {slot.address}")
     return RailDraft(
         interface=interface,
         pcie=slot.name,
         max_payload_bytes=slot.max_payload_bytes if slot.name else None,
         card=slot.card,
-        note=seen(host.name, remarks),
+        note=note,
     )
 
 
