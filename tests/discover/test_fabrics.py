@@ -154,6 +154,14 @@ def test_where_addresses_are_unknown_their_absence_means_nothing() -> None:
     assert len(fabrics(host(nic(addresses=(), has_addresses=False)))) == 1
 
 
+def test_a_port_that_runs_below_its_best_is_a_guess() -> None:
+    (draft,) = fabrics(host(nic(best_mbit_s=100_000))).values()
+    assert draft.link == "25GbE"
+    assert "guess: n1 says 25000 Mb/s, the port could do 100000: which?" in draft.link_note
+    (draft,) = fabrics(host(nic(best_mbit_s=25_000))).values()
+    assert "guess" not in draft.link_note
+
+
 def test_a_bond_is_a_rail_and_its_rate_a_guess() -> None:
     bond = nic("bond0", is_virtual=True, is_bond=True, speed_mbit_s=50_000)
     (draft,) = fabrics(host(bond)).values()

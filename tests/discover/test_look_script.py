@@ -116,9 +116,16 @@ def test_tools_that_are_there_are_asked(look: Look, tools: Path) -> None:
     )
     tool(tools, "lmod", "echo 'openmpi/5.0.3' >&2; echo 'export X=1;'")
     tool(tools, "osu_bw", "exit 0")
+    modes = "Supported link modes:   10000baseT/Full\\n 100000baseCR4/Full\\n 25000baseCR/Full\\n"
+    tool(
+        tools,
+        "ethtool",
+        f"[ \"$1\" = -i ] && echo 'firmware-version: 20.1' && exit; printf '{modes}'",
+    )
     host = look()
     eno1, veth0 = host.interfaces
     assert eno1.addresses == ("192.0.2.7/24",)
+    assert (eno1.firmware, eno1.best_mbit_s, eno1.speed_mbit_s) == ("20.1", 100_000, 25_000)
     assert veth0.shaper is not None
     assert (veth0.shaper.rate_bit_s, veth0.shaper.burst_bytes) == (1e9, 256 * 1024)
     assert host.ports[0].slot is not None

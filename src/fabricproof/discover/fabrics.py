@@ -251,7 +251,10 @@ def _ethernet_link_note(host: HostSeen, interface: InterfaceSeen, link: str | No
         )
     if interface.is_bond:
         return guess("the bond's slaves together; one flow takes one of them", check)
-    return seen(host.name, f"the driver says {interface.speed_mbit_s} Mb/s")
+    best, speed = interface.best_mbit_s, interface.speed_mbit_s
+    if best is not None and speed is not None and best > speed:
+        return guess(f"{host.name} says {speed} Mb/s, the port could do {best}: which?", check)
+    return seen(host.name, f"the driver says {speed} Mb/s")
 
 
 def _ethernet_rail(host: HostSeen, interface: InterfaceSeen) -> RailDraft:

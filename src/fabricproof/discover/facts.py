@@ -55,6 +55,7 @@ class InterfaceSeen:
         name: as the kernel has it.
         is_up: link detected.
         speed_mbit_s: as the driver says it, in Mb/s; None where it does not.
+        best_mbit_s: the fastest mode that the port supports, in Mb/s; None where nothing says it.
         mtu: in bytes.
         kind: ``ethernet``, ``ipoib``, ``loopback`` or ``other``.
         is_virtual: no device behind it (veth, bridge, VLAN, tunnel).
@@ -72,6 +73,7 @@ class InterfaceSeen:
     name: str
     is_up: bool
     speed_mbit_s: int | None = None
+    best_mbit_s: int | None = None
     mtu: int | None = None
     kind: str = "ethernet"
     is_virtual: bool = False

@@ -93,8 +93,12 @@ command -v tc >/dev/null 2>&1 && limited 5 tc qdisc show 2>/dev/null | grep -E '
 section ethtool
 for each in "$sys"/class/net/*; do
     [ -e "$each/device" ] && command -v ethtool >/dev/null 2>&1 || continue
-    limited 5 ethtool -i "${each##*/}" 2>/dev/null |
-        sed -n "s/^firmware-version: \(..*\)/${each##*/}${tab}firmware=\1/p"
+    firmware=$(limited 5 ethtool -i "${each##*/}" 2>/dev/null |
+        sed -n 's/^firmware-version: \(..*\)/\1/p')
+    # the fastest of the modes that the port supports (25000baseCR/Full), in Mb/s
+    best=$(limited 5 ethtool "${each##*/}" 2>/dev/null | tr -c '[:alnum:]' '\n' |
+        sed -n 's/^\([0-9][0-9]*\)base.*/\1/p' | sort -n | tail -n 1)
+    printf '%s%s%s\n' "${each##*/}" "$(field firmware "$firmware")" "$(field best "$best")"
 done
 section ibv_devinfo
 command -v ibv_devinfo >/dev/null 2>&1 && limited 10 ibv_devinfo 2>/dev/null

@@ -72,12 +72,13 @@ def read_interfaces(
         if found:
             addresses.setdefault(found[1].partition("@")[0], []).append(found[2])
     shapers = dict(map(_read_shaper, sections.get("qdisc", [])))
-    firmware = dict(read_rows(sections.get("ethtool", [])))
+    told = dict(read_rows(sections.get("ethtool", [])))
     return tuple(
         InterfaceSeen(
             name=name,
             is_up=row.get("operstate") == "up",
             speed_mbit_s=whole_number(row.get("speed")),
+            best_mbit_s=whole_number(told.get(name, {}).get("best")),
             mtu=whole_number(row.get("mtu")),
             kind=_KINDS.get(row.get("type", ""), "other"),
             is_virtual="virtual" in row,
@@ -85,7 +86,7 @@ def read_interfaces(
             is_bridge="bridge" in row,
             master=row.get("master"),
             driver=row.get("driver"),
-            firmware=firmware.get(name, {}).get("firmware"),
+            firmware=told.get(name, {}).get("firmware"),
             addresses=tuple(addresses.get(name, ())),
             has_addresses=bool(addresses),
             slot=_read_slot(row, payloads),
