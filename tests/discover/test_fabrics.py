@@ -197,6 +197,7 @@ def test_equal_fabrics_of_two_nodes_are_one() -> None:
         ("ib", "2.5 Gb/sec (1X SDR)", "SDR 1x"),
         ("ib", "7 Gb/sec (4X HDR)", None),
         ("ib", "", None),
+        ("ib", "10 Gb/sec (4X WARP)", None),
         ("ib", "0 Gb/sec (4X HDR)", None),
         ("efa", "200 Gb/sec (4X HDR)", "EFA 200"),
         ("efa", "3 Gb/sec", None),

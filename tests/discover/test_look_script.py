@@ -107,7 +107,9 @@ def test_a_tree_of_sysfs_is_seen_whole(look: Look) -> None:
 
 
 def test_tools_that_are_there_are_asked(look: Look, tools: Path) -> None:
-    tool(tools, "tc", "echo 'qdisc tbf 1: dev veth0 root refcnt 2 rate 1Gbit burst 256Kb lat 5ms'")
+    other = "qdisc htb 1: dev eno1 root refcnt 2 r2q 10 default 0x2"
+    tbf = "qdisc tbf 1: dev veth0 root refcnt 2 rate 1Gbit burst 256Kb lat 5ms"
+    tool(tools, "tc", f"echo '{other}'; echo '{tbf}'; echo 'qdisc tbf 1: dev eno1 root rate fast'")
     tool(tools, "ip", "echo '2: eno1    inet 192.0.2.7/24 brd 192.0.2.255 scope global eno1'")
     tool(
         tools,
@@ -126,6 +128,7 @@ def test_tools_that_are_there_are_asked(look: Look, tools: Path) -> None:
     eno1, veth0 = host.interfaces
     assert eno1.addresses == ("192.0.2.7/24",)
     assert (eno1.firmware, eno1.best_mbit_s, eno1.speed_mbit_s) == ("20.1", 100_000, 25_000)
+    assert eno1.shaper is None
     assert veth0.shaper is not None
     assert (veth0.shaper.rate_bit_s, veth0.shaper.burst_bytes) == (1e9, 256 * 1024)
     assert host.ports[0].slot is not None

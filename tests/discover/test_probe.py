@@ -90,6 +90,12 @@ def test_a_machine_that_cannot_be_looked_at_is_one_error(monkeypatch: pytest.Mon
         record(lambda _: None)
 
 
+def test_a_program_that_cannot_be_started_is_a_phrase(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(UnavailableError, match="sh: No such file or directory"):
+        record(lambda _: None)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_recording_is_read_back_as_it_was_saved(name: str, tmp_path: Path) -> None:
     recording = load(DATA / name)

@@ -98,6 +98,19 @@ def test_two_ports_of_one_card_are_declared_so(tmp_path: Path) -> None:
     assert site.spec.environment == {"SLURM_CONF": "/opt/slurm/etc/slurm.conf"}
 
 
+def test_rails_of_which_some_share_a_card_are_declared_apart_and_said(tmp_path: Path) -> None:
+    seen = cluster("two-ports-one-card")
+    node = seen.nodes["compute"]
+    second = SlotSeen(address="0000:82:00.0", name="3.0x8", max_payload_bytes=128)
+    third = dataclasses.replace(node.ports[0], hca="mlx4_1", slot=second)
+    node = dataclasses.replace(node, ports=(*node.ports, third))
+    site, texts = written(dataclasses.replace(seen, nodes={"compute": node}), tmp_path)
+    spec = site.fabric_spec("ib0")
+    assert not spec.rails_share_slot
+    assert [rail.max_payload_bytes for rail in spec.rails] == [256, 256, 128]
+    assert "some rails are ports of one card and some are not" in texts[FABRIC]
+
+
 def test_an_unknown_rate_is_left_out_and_never_invented(tmp_path: Path) -> None:
     site, texts = written(cluster("cloud-efa"), tmp_path)
     assert site.fabric_spec("eth0").link is None

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from fabricproof.discover.draft import guess, seen
 from fabricproof.discover.facts import HostSeen, InterfaceSeen, PortSeen, SlotSeen
 from fabricproof.discover.rates import shaped_link, verbs_link
-from fabricproof.errors import FabricproofError
 from fabricproof.fabric.links import ethernet_name
 
 
@@ -210,10 +209,7 @@ def _rate_name(interface: InterfaceSeen) -> str | None:
         return None
     if (interface.driver or "").startswith("cxi"):
         return _slingshot(speed)
-    try:
-        return ethernet_name(speed / 1000)
-    except FabricproofError:
-        return None
+    return ethernet_name(speed / 1000)
 
 
 def _slingshot(speed_mbit_s: int) -> str | None:
