@@ -104,9 +104,14 @@ def _intelmpi(facts: Facts) -> tuple[set[str], str] | None:
     launch = facts.subject.launch
     library = (launch.environment if launch else {}).get("I_MPI_PMI_LIBRARY", "")
     name = library.rpartition("/")[2]
-    for begins, word in (("libpmi2", "pmi2"), ("libpmix", "pmix"), ("libpmi.", "pmi1")):
+    known = (
+        ("libpmi2", "pmi2", "PMI-2"),
+        ("libpmix", "pmix", "PMIx"),
+        ("libpmi.", "pmi1", "PMI-1"),
+    )
+    for begins, word, label in known:
         if name.startswith(begins):
-            return {word}, f"I_MPI_PMI_LIBRARY={library}"
+            return {word}, f"{label} (I_MPI_PMI_LIBRARY={library})"
     return None
 
 
@@ -147,7 +152,7 @@ def _no_plugin(facts: Facts, chosen: str, command: str) -> Finding:
         seen=f"srun would be told --mpi={chosen}; this Slurm has "
         f"{', '.join(slurm.mpi_types or ())}",
         command=command,
-        means=f'srun ends at once: "Couldn\'t find the specified plugin name for mpi/{chosen}"',
+        means=f"srun ends at once: it finds no plugin mpi/{chosen}",
         mend=f"install Slurm's {chosen} plugin (Debian: slurm-wlm-basic-plugins; RPM: "
         f'slurm-{chosen}), or launcher = "mpirun" in the stack of {facts.subject.source}',
     )
