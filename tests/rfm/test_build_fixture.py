@@ -12,6 +12,7 @@ import pytest
 from pretended_build import make_built
 from reframe_sessions import HouseRun, run_builds
 
+from fabricproof.cli.run import Progress
 from fabricproof.errors import ParseError
 from fabricproof.provenance import identity_of, require_alike
 from fabricproof.records import read_records
@@ -249,6 +250,16 @@ def test_the_log_is_the_end_of_what_spack_said_without_the_reason(tmp_path: Path
     lines = [f"line {number}" for number in range(50)]
     with _stage(tmp_path, err="\n".join([*lines, "fabricproof: it failed", ""])) as folder:
         assert build.log_of(folder) == lines[-build.LOG_LINES :]
+
+
+def test_a_long_build_says_on_the_terminal_how_far_it_is(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    line = build.progress_line("openmpi", 61.2, "ucx: compiling (3 of 46 done)")
+    Progress(quiet=False).line(line)
+    assert capsys.readouterr().out == (
+        "[    BUILD ] (openmpi, 61 s) ucx: compiling (3 of 46 done)\n"
+    )
 
 
 def test_the_build_is_started_by_this_python_for_this_site(tmp_path: Path) -> None:

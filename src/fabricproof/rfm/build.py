@@ -162,8 +162,9 @@ def _be_quiet(folder: Path) -> None:
 def _tell(stack: str, folder: Path, ended: Event) -> None:
     begin = time.monotonic()
     while not ended.wait(PROGRESS_SECONDS):
-        seconds = time.monotonic() - begin
-        # The form of ReFrame's own status lines, which fabricproof run shows.
-        getlogger().info(
-            f"[    BUILD ] stack {stack}, {seconds:.0f} s: {_last_line(folder) or 'started'}"
-        )
+        getlogger().info(progress_line(stack, time.monotonic() - begin, _last_line(folder)))
+
+
+def progress_line(stack: str, seconds: float, said: str) -> str:
+    """Return a line in the form of ReFrame's own, which ``fabricproof run`` passes on."""
+    return f"[    BUILD ] ({stack}, {seconds:.0f} s) {said or 'started'}"
