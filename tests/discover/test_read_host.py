@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from recordings import DATA, NAMES, cluster
+from seen_clusters import DATA, NAMES, cluster
 
 from fabricproof.discover.facts import HostSeen, InterfaceSeen
 from fabricproof.discover.host import read_host

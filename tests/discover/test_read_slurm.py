@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from recordings import DATA, cluster
+from seen_clusters import DATA, cluster
 
 from fabricproof.discover.facts import SlurmSeen
 from fabricproof.discover.slurm import read_slurm

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from recordings import cluster
+from seen_clusters import cluster
 
 from fabricproof.discover.fabrics import FabricDraft, find_fabrics, name_fabrics
 from fabricproof.discover.facts import HostSeen, InterfaceSeen, PortSeen, ShaperSeen, SlotSeen

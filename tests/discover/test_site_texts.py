@@ -11,7 +11,7 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from recordings import NAMES, cluster
+from seen_clusters import NAMES, cluster
 
 from fabricproof.discover.draft import find_guesses, toml_value
 from fabricproof.discover.facts import (

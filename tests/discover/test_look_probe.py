@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from recordings import DATA, NAMES
+from seen_clusters import DATA, NAMES
 from test_look_script import tool
 
 from fabricproof.discover import probe

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from recordings import cluster
+from seen_clusters import cluster
 
 from fabricproof.discover.facts import HostSeen, ProgramSeen, SlurmSeen
 from fabricproof.discover.stacks import Provisioned, family_of, find_stacks, version_of
