@@ -23,6 +23,7 @@ NOT_RUN_HERE: tuple[tuple[str, str, str], ...] = (
     (r"make (test|check)", "target", "runs this test"),
     (r"fabricproof vcluster ", "parsed", "needs root; tests/vcluster runs them"),
     (r"fabricproof stack (install|remove)", "parsed", "downloads; tests/stack runs them"),
+    (r"fabricproof stack doctor ", "parsed", "looks at this machine; tests/doctor runs it"),
     (r"fabricproof site roll ", "parsed", "writes into the checkout, or starts ReFrame"),
     (r"fabricproof site init ", "parsed", "looks at the machine; tests/cli/test_site_init.py"),
     (r"fabricproof site check mycluster", "parsed", "test_document_examples checks that site"),
