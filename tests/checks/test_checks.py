@@ -157,3 +157,28 @@ def test_job_scripts_are_what_they_were_and_skips_have_a_reason(
         assert path.read_text() == text
         checked = subprocess.run(["bash", "-n"], input=text, text=True, check=False)
         assert checked.returncode == 0
+
+
+def test_a_stack_that_is_still_to_be_built_is_loaded_by_its_checks_alone(
+    stacks: Path, tmp_path: Path
+) -> None:
+    site = load_site(str(SITES / "vcluster-spack"))
+    cases = dry_run(site, tmp_path, "-n", "^OsuBandwidth%", "-p", "openmpi$")
+    folders = {
+        case["name"].split(" ")[0]: Path(case["stagedir"]) for case in cases if case["stagedir"]
+    }
+    job = (folders["OsuBandwidth"] / "rfm_job.sh").read_text()
+    modulefiles = stacks / "spack" / "sites" / "vcluster-spack" / "modulefiles"
+    lines = [
+        f"module use {modulefiles}",
+        "module load stack-openmpi",
+        "export OMPI_MCA_btl_tcp_links=2",
+    ]
+    places = [job.index(line) for line in lines]
+    assert places == sorted(places), "the site's own variables come after the module's"
+    assert "osu_bw -m 1:8192" in (folders["OsuBandwidth"] / "legs.sh").read_text()
+    build = folders["StackBuild"]
+    assert "module load" not in (build / "rfm_job.sh").read_text()
+    assert (
+        f"stack build openmpi --site {SITES / 'vcluster-spack'}" in (build / "build.sh").read_text()
+    )
