@@ -174,8 +174,8 @@ def test_shared_cores_never_make_mpirun_fill_the_first_node():
 
 def test_two_tcp_rails_by_family():
     assert can_use_rails("openmpi", "tcp", 2)
-    assert can_use_rails("mpich", "tcp", 2, launcher="mpiexec", provisioned=True)
-    assert "PMI-1" in (rails_refusal("mpich", "tcp", 2, provisioned=True) or "")
+    assert can_use_rails("mpich", "tcp", 2, launcher="mpiexec", pmi1=True)
+    assert "PMI-1" in (rails_refusal("mpich", "tcp", 2, pmi1=True) or "")
     assert can_use_rails("mpich", "tcp", 2)
     assert "one of them" in (rails_refusal("intelmpi", "tcp", 2) or "")
 

@@ -233,7 +233,6 @@ def lock_command(
     site-configs/SITE/spack/locks: commit it, it says exactly what will run.
     """
     from fabricproof.spack.build import Wishes, building, compose_for  # noqa: PLC0415
-    from fabricproof.spack.compilers import find_compilers  # noqa: PLC0415
     from fabricproof.spack.lock import lock  # noqa: PLC0415
 
     site, layout = site_and_layout(site_name, root)
@@ -243,10 +242,7 @@ def lock_command(
     for stack in chosen_stacks(site, names):
         with Display(stack.name) as display, building(layout, stack.name, display.listen):
             environment = compose_for(stack, layout, wishes)
-            spack = open_tool()
-            if find_compilers(environment, spack):
-                environment = compose_for(stack, layout, wishes)
-            kept = lock(environment, layout, spack, force=force, on_line=display.on("lock"))
+            kept = lock(environment, layout, open_tool(), force=force, on_line=display.on("lock"))
         names_of = sorted(f"{each['name']}@{each['version']}" for each in kept.specs.values())
         records.append(
             {

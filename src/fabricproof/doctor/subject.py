@@ -301,7 +301,7 @@ def _road(
             len(rails),
             transport=spec.transport,
             launcher=launcher,
-            provisioned=stack.provisioned,
+            pmi1=stack.speaks_pmi1,
         )
         environment = road_environment(
             stack.family,

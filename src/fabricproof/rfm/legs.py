@@ -169,7 +169,7 @@ class LegPlanner:
             len(names),
             transport=self.spec.transport,
             launcher=self.launcher,
-            provisioned=self.stack.provisioned,
+            pmi1=self.stack.speaks_pmi1,
         )
         if refusal is not None:
             return (), refusal

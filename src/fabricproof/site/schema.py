@@ -78,6 +78,9 @@ class StackSpec(_Model):
     modules: list[str] = Field(default_factory=list)
     launcher: Launcher | None = None
     """None: the partition's."""
+    pmi: Literal["pmi1", "pmi2", "pmix"] | None = None
+    """What this MPI speaks to srun, where it is less than its family: ``pmi1`` for an MPICH that
+    was built without PMI-2 (``mpichversion``), whose lines are too short for UCX addresses."""
     launcher_options: list[str] = Field(default_factory=list)
     environment: dict[str, str] = Field(default_factory=dict)
     suites: dict[str, str] = Field(default_factory=dict)
@@ -92,6 +95,11 @@ class StackSpec(_Model):
     """With ``spack``: what is required of the MPI, as a Spack spec (``openmpi@4.1``)."""
     options: list[Name] = Field(default_factory=list)
     """With ``spack``: files of ``spack-envs/options`` to build with (``cuda``, ``rocm``)."""
+
+    @property
+    def speaks_pmi1(self) -> bool:
+        """Whether the MPI has nothing newer than PMI-1 for srun; MPICH's wheel has not."""
+        return self.pmi == "pmi1" or (self.provisioned and self.family == "mpich")
 
 
 class PartitionSpec(_Model):

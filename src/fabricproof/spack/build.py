@@ -13,7 +13,7 @@ from pathlib import Path
 from fabricproof.errors import ConfigError, OutputError
 from fabricproof.site.schema import StackSpec
 from fabricproof.spack.built import Built, read_built, write_built
-from fabricproof.spack.compilers import find_compilers
+from fabricproof.spack.compilers import prove_compilers
 from fabricproof.spack.complaints import read_log_tail
 from fabricproof.spack.diagnose import diagnose
 from fabricproof.spack.environment import Environment, compose
@@ -150,10 +150,7 @@ def build(
         if not wishes.force and why_not_whole(layout, environment) is None:
             return _stood(layout, stack.name), True
         layout.built(stack.name).unlink(missing_ok=True)
-        spack = open_tool()
-        if find_compilers(environment, spack):
-            environment = compose_for(stack, layout, wishes)
-        built = _build(environment, layout, spack, listen, wishes)
+        built = _build(environment, layout, open_tool(), listen, wishes)
     return built, False
 
 
@@ -185,6 +182,7 @@ def _build(
             log=log,
         )
         write_core_compilers(environment, layout, locked)
+        prove_compilers(locked)
     with clock.step("install"):
         before = _installed(environment, locked, spack)
         _install(environment, spack, listen, wishes, log)

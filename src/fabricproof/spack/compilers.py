@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import yaml
 
-from fabricproof.errors import UnavailableError
+from fabricproof.errors import ConfigError, UnavailableError
 from fabricproof.spack.diagnose import diagnose
 from fabricproof.spack.environment import Environment
 from fabricproof.spack.tool import Spack
 from fabricproof.spack.yaml_files import load_yaml
+
+if TYPE_CHECKING:
+    from fabricproof.spack.lock import Lock
 
 #: packages that are compilers to Spack 1 (its ``compiler`` tag).
 COMPILERS = frozenset(
@@ -36,6 +41,10 @@ COMPILERS = frozenset(
         "xl",
     }
 )
+
+
+#: those whose ``--version`` has the version that Spack gives them.
+_SAY_THEIR_VERSION = frozenset({"gcc", "llvm"})
 
 
 def declared(scopes: Iterable[Path]) -> bool:
@@ -82,6 +91,38 @@ def find_compilers(environment: Environment, spack: Spack) -> bool:
     text = "# Found by Spack on this machine; the site declares no compiler.\n"
     target.write_text(text + yaml.safe_dump({"packages": found}), encoding="utf-8")
     return True
+
+
+def prove_compilers(lock: Lock) -> None:
+    """Refuse a lock whose compilers are others by now: what they build would bear a wrong name.
+
+    Raises:
+        ConfigError: a compiler is gone or says another version than the lock.
+    """
+    for spec in lock.specs.values():
+        if spec["name"] not in _SAY_THEIR_VERSION or not spec.get("external"):
+            continue
+        programs = (spec["external"].get("extra_attributes") or {}).get("compilers") or {}
+        for program in programs.values():
+            said = _first_line(program)
+            if str(spec["version"]) not in said:
+                raise ConfigError(
+                    "the lock was solved with another compiler than this machine has",
+                    source=str(lock.path),
+                    expected=f"{program} of {spec['name']} {spec['version']}",
+                    got=said or "nothing there",
+                    next_step="fabricproof stack lock --force, or mend the site's packages.yaml",
+                )
+
+
+def _first_line(program: str) -> str:
+    try:
+        asked = subprocess.run(
+            [program, "--version"], capture_output=True, text=True, check=False, timeout=60
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return asked.stdout.partition("\n")[0]
 
 
 def _lists_one(folder: Path, spack: Spack) -> bool:

@@ -22,7 +22,7 @@ from fabricproof.site.schema import StackSpec
 from fabricproof.spack.layout import Layout
 from fabricproof.spack.offline import Mirror
 from fabricproof.spack.yaml_files import load_yaml
-from fabricproof.stack.catalog import project_root, stacks_root
+from fabricproof.stack.catalog import project_root
 
 #: Spack scopes for this person or this machine alone, before the site's; like PATH.
 SCOPES_VARIABLE = "FABRICPROOF_SPACK_SCOPES"
@@ -152,7 +152,7 @@ def compose(
         + yaml.safe_dump({"spack": decided}, sort_keys=False)
     )
     _sync(folder, {"spack.yaml": text})
-    digest = _digest(text, [*inner, options_scope, compilers], common)
+    digest = _digest(text, [*inner, options_scope], common)
     return Environment(
         stack=stack,
         folder=folder,
@@ -259,7 +259,7 @@ def _expanded_scopes(layout: Layout, target: Path, scopes: Sequence[Path]) -> li
             raise InputMissingError(
                 "no such Spack scope", source=str(scope), expected="a folder with Spack's YAML"
             )
-        texts = {path.name: _expanded(path) for path in sorted(scope.glob("*.yaml"))}
+        texts = {path.name: _expanded(path, layout) for path in sorted(scope.glob("*.yaml"))}
         place = target / str(number)
         _sync(place, texts)
         if "packages.yaml" in texts:
@@ -268,17 +268,17 @@ def _expanded_scopes(layout: Layout, target: Path, scopes: Sequence[Path]) -> li
     return places
 
 
-def _expanded(path: Path) -> str:
+def _expanded(path: Path, layout: Layout) -> str:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read: {error}", source=str(path)) from None
-    return string.Template(text).safe_substitute(_variables())
+    return string.Template(text).safe_substitute(_variables(layout))
 
 
-def _variables() -> dict[str, str]:
+def _variables(layout: Layout) -> dict[str, str]:
     return {
-        "FABRICPROOF_STACKS": str(stacks_root()),
+        "FABRICPROOF_STACKS": str(layout.root.parent),
         "FABRICPROOF_PROJECT": str(project_root()),
         **{name: os.environ[name] for name in ("HOME", "USER") if name in os.environ},
     }

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.errors import ConfigError, OutputError
+from fabricproof.spack.compilers import find_compilers
 from fabricproof.spack.diagnose import diagnose
 from fabricproof.spack.environment import Environment
 from fabricproof.spack.layout import Layout
@@ -102,6 +103,7 @@ def lock(
     stale = "asked to" if force else why_stale(environment, layout)
     if stale is not None:
         on_line(f"solving {environment.stack.name}: {stale}")
+        find_compilers(environment, spack)
         environment.lock.unlink(missing_ok=True)
         answer = spack.call(
             ["-e", str(environment.folder), "concretize", "--force"], on_line=on_line, log=log

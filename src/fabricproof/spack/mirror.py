@@ -11,7 +11,7 @@ import tarfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from fabricproof.errors import ConfigError, OutputError, UnavailableError
 from fabricproof.spack.diagnose import diagnose
@@ -32,7 +32,8 @@ from fabricproof.spack.tool import PATCHER, SOLVER, Spack
 
 #: asks Spack where its recipes lie; the first repository wins.
 _ASK_REPOSITORIES = (
-    "import spack.repo\nfor r in spack.repo.PATH.repos: print('repository', r.namespace, r.root)"
+    "import spack.repo; print(*(f'repository {each.namespace} {each.root}' "
+    "for each in spack.repo.PATH.repos), sep=chr(10))"
 )
 
 #: parts of a Spack folder that belong to its machine.
@@ -165,8 +166,10 @@ def _pack(source: Path, archive: Path, inside: str) -> None:
 
 
 def _without_caches(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    parts = set(member.name.split("/"))
-    return None if parts & {"__pycache__", ".git"} else member
+    """Leave out what belongs to the machine: caches, and configuration written into Spack."""
+    path = PurePosixPath(member.name)
+    local = str(path.parent) == "etc/spack" and path.suffix == ".yaml" and path.stem != "include"
+    return None if local or {"__pycache__", ".git"} & set(path.parts) else member
 
 
 def _recipes(environment: Environment, spack: Spack, folder: Path, listen: Listen) -> list[str]:

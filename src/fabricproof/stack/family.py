@@ -82,7 +82,7 @@ def rails_refusal(
     *,
     transport: str | None = None,
     launcher: str = "srun",
-    provisioned: bool = False,
+    pmi1: bool = False,
 ) -> str | None:
     """Return why ``family`` cannot use ``rails`` rails of ``protocol`` at once; None if it can.
 
@@ -92,14 +92,14 @@ def rails_refusal(
         rails: number of rails, at least 1.
         transport: ``ucx``, ``libfabric`` or ``native``; None for the family's default.
         launcher: ``srun`` or ``mpirun``; only matters where the two speak different PMIs.
-        provisioned: the stack is a wheel of ``fabricproof stack install``.
+        pmi1: the MPI speaks PMI-1 alone, as the wheel of ``fabricproof stack install`` does.
     """
     chosen = transport or default_transport(family, protocol, launcher=launcher, rails=rails)
     if rails == 1:
         return None
-    if family == "mpich" and provisioned and launcher == "srun" and chosen == UCX:
+    if family == "mpich" and pmi1 and launcher == "srun" and chosen == UCX:
         return (
-            "the MPICH wheel speaks PMI-1 to srun, whose lines of 1024 bytes are too short for "
+            "this MPICH speaks PMI-1 to srun, whose lines of 1024 bytes are too short for "
             "UCX addresses: start it with its own mpiexec"
         )
     if chosen in {UCX, NATIVE}:
