@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import signal
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +12,7 @@ from fabricproof.errors import FabricproofError, UnavailableError
 from fabricproof.parsers import parse_text
 from fabricproof.spack.environment import SUITES, Environment
 from fabricproof.spack.installed import Contents
-from fabricproof.spack.tool import Spack
+from fabricproof.spack.tool import Spack, end_group
 
 #: seconds after which two ranks on one node that have not ended never will.
 PATIENCE_S = 120
@@ -41,10 +42,12 @@ def smoke_test(
 ) -> str:
     """Run OSU's and IMB's smallest programs on two ranks of this machine; return what was seen.
 
-    A benchmark that started as two worlds of one prints no table, so a table is the proof.
+    A benchmark that started as two worlds of one prints no table, so a table is the proof,
+    together with a good end.
 
     Raises:
-        UnavailableError: no table came out; the message has the end of what was printed.
+        UnavailableError: no table came out, or the ranks ended badly; the message has the end of
+            what was printed.
     """
     launcher = mpiexec(contents)
     if launcher is None:
@@ -55,40 +58,47 @@ def smoke_test(
     }
     seen = []
     for suite, command in commands.items():
-        output = _run(environment, spack, [str(launcher), "-n", "2", *command])
+        status, output = _run(environment, spack, [str(launcher), "-n", "2", *command])
         try:
-            table = parse_text(output, f"{suite} smoke test")[0]
-        except FabricproofError as error:
+            table = parse_text(output, f"{suite} smoke test")[0] if status == 0 else None
+        except FabricproofError:
+            table = None
+        if table is None:
             raise UnavailableError(
                 f"the {suite} programs were built but do not run on two ranks",
                 source=str(programs[suite]),
                 expected="a table of a world of two",
-                got=" ".join(output.split())[-300:] or str(error),
+                got=" ".join(output.split())[-300:] or f"no word, exit status {status}",
                 next_step=f"fabricproof stack doctor {environment.stack.name}",
-            ) from None
+            )
         seen.append(f"{table.program} {len(table.rows)} sizes")
     return "two ranks: " + ", ".join(seen)
 
 
-def _run(environment: Environment, spack: Spack, command: list[str]) -> str:
-    """Run ``command`` as after ``spack load``, and return both streams; empty where it hangs."""
+def _run(environment: Environment, spack: Spack, command: list[str]) -> tuple[int, str]:
+    """Run ``command`` as after ``spack load``; return its exit status and both streams."""
     where = ["-e", str(environment.folder), "load", "--sh", environment.mpi, *SUITES.values()]
     load = shlex.join([str(spack.program), *where])
     settings = " ".join(_SETTINGS)
     script = f'eval "$({load})" && export {settings} && exec {shlex.join(command)}'
+    process = subprocess.Popen(
+        ["bash", "-c", script],
+        env=dict(spack.environment),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    assert process.stdout is not None
     try:
-        done = subprocess.run(
-            ["bash", "-c", script],
-            env=dict(spack.environment),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            check=False,
-            timeout=PATIENCE_S,
-        )
+        output, _ = process.communicate(timeout=PATIENCE_S)
     except subprocess.TimeoutExpired as error:
         end = (error.stdout or b"").decode(errors="replace")
-        return f"{end}\nno end after {PATIENCE_S} s"
-    return done.stdout
+        return 124, f"{end}\nno end after {PATIENCE_S} s"
+    finally:
+        # Asked first: a launcher that is killed at once leaves its ranks behind.
+        end_group(process, signal.SIGTERM)
+        process.stdout.close()
+    return process.returncode, output

