@@ -25,6 +25,10 @@ _STEPS = {
 }
 
 
+#: a cancelled job, a closed session.
+_ENDS = (signal.SIGTERM, signal.SIGHUP)
+
+
 def _interrupt(number: int, frame: object) -> NoReturn:  # noqa: ARG001 - the signal's own shape
     raise KeyboardInterrupt
 
@@ -40,8 +44,12 @@ class Display:
         self._reader: Reader | None = None
 
     def __enter__(self) -> Self:
-        # A cancelled job or a closed session must end Spack too, not leave it building.
-        self._before = signal.signal(signal.SIGTERM, _interrupt)
+        # They must end Spack too, not leave it building; but nohup is to be heeded.
+        self._before = {
+            sign: signal.signal(sign, _interrupt)
+            for sign in _ENDS
+            if signal.getsignal(sign) is not signal.SIG_IGN
+        }
         from fabricproof.cli.console import HonestConsole  # noqa: PLC0415 - heavy
 
         console = HonestConsole(stderr=True)
@@ -51,7 +59,8 @@ class Display:
         return self
 
     def __exit__(self, *_: object) -> None:
-        signal.signal(signal.SIGTERM, self._before)
+        for sign, before in self._before.items():
+            signal.signal(sign, before)
         if self._status is not None:
             self._status.stop()
 

@@ -24,7 +24,7 @@ from fabricproof.spack.lock import Lock, adopt_lock, digest_of, kept_lock, lock,
 from fabricproof.spack.modules import write_core_compilers, write_modules
 from fabricproof.spack.offline import Mirror
 from fabricproof.spack.smoke import smoke_test
-from fabricproof.spack.tool import Spack
+from fabricproof.spack.tool import HELD, Spack
 
 Listen = Callable[[str, str], None]
 """Takes the step (``lock``, ``install`` ...) and a line of it."""
@@ -78,7 +78,8 @@ def why_not_whole(layout: Layout, environment: Environment) -> str | None:
     if built.lock_digest != digest_of(kept_lock(layout, name)):
         return "it was built from another lock"
     needed = [*programs_of(built).values(), Path(built.library), Path(built.mpi.prefix)]
-    needed.append(layout.modulefiles / f"{built.module}.lua")
+    needed += [Path(package.prefix) for package in built.programs.values()]
+    needed += [layout.modulefiles / f"{built.module}.lua", layout.modules / name / "Core"]
     gone = [path for path in needed if not path.exists()]
     return f"{gone[0]} is gone" if gone else None
 
@@ -94,6 +95,8 @@ def programs_of(built: Built) -> dict[str, Path]:
 @contextlib.contextmanager
 def building(layout: Layout, name: str, listen: Listen) -> Iterator[None]:
     """Let one builder at a time work below the layout's root; a second one waits and says so.
+
+    It waits for the Spack of a builder that was killed, too.
 
     Raises:
         OutputError: the root cannot be written.
@@ -119,8 +122,12 @@ def building(layout: Layout, name: str, listen: Listen) -> Iterator[None]:
         file.truncate()
         file.write(f"{name}, pid {os.getpid()}, since {time.strftime('%H:%M:%S')}")
         file.flush()
-        yield
-        file.truncate(0)
+        held = HELD.set((file.fileno(),))
+        try:
+            yield
+        finally:
+            HELD.reset(held)
+            file.truncate(0)
 
 
 def build(
@@ -141,16 +148,16 @@ def build(
     Raises:
         FabricproofError: one clear message; what was built before stays.
     """
-    environment = compose_for(stack, layout, wishes)
-    if not wishes.force and why_not_whole(layout, environment) is None:
-        return _stood(layout, stack.name), True
+    if stood := _stood(compose_for(stack, layout, wishes), layout, wishes):
+        return stood, True
     with building(layout, stack.name, listen):
         # Whoever held the lock may have built just this.
         environment = compose_for(stack, layout, wishes)
-        if not wishes.force and why_not_whole(layout, environment) is None:
-            return _stood(layout, stack.name), True
+        if stood := _stood(environment, layout, wishes):
+            return stood, True
+        spack = open_tool()
         layout.built(stack.name).unlink(missing_ok=True)
-        built = _build(environment, layout, open_tool(), listen, wishes)
+        built = _build(environment, layout, spack, listen, wishes)
     return built, False
 
 
@@ -159,10 +166,11 @@ def compose_for(stack: StackSpec, layout: Layout, wishes: Wishes) -> Environment
     return compose(stack, layout, mirror=wishes.mirror, scopes=wishes.scopes, jobs=wishes.jobs)
 
 
-def _stood(layout: Layout, name: str) -> Built:
-    built = read_built(layout.built(name))
-    assert built is not None
-    return built
+def _stood(environment: Environment, layout: Layout, wishes: Wishes) -> Built | None:
+    """Return what stands and need not be touched."""
+    if wishes.force or why_not_whole(layout, environment) is not None:
+        return None
+    return read_built(layout.built(environment.stack.name))
 
 
 def _build(

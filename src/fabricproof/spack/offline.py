@@ -7,12 +7,12 @@ import json
 import os
 import shutil
 import tarfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fabricproof.errors import ConfigError, InputMissingError
+from fabricproof.errors import ConfigError, InputMissingError, OutputError
 from fabricproof.spack.layout import Layout
 
 #: of the manifest.
@@ -60,12 +60,7 @@ def open_mirror(folder: Path, layout: Layout, report: Callable[[str], None]) -> 
     place = layout.root / "mirrored" / stamp
     if not place.is_dir():
         report(f"unpacking Spack and its recipes from {folder}")
-        partial = place.with_name(f".partial-{stamp}-{os.getpid()}")
-        shutil.rmtree(partial, ignore_errors=True)
-        _unpack(folder / SPACK_ARCHIVE, partial / "spack")
-        for namespace in manifest["repositories"]:
-            _unpack(folder / REPOSITORIES / f"{namespace}.tar.gz", partial / namespace)
-        partial.rename(place)
+        _unpack_all(folder, manifest["repositories"], place)
     locks = folder / LOCKS / layout.site
     return Mirror(
         folder=folder,
@@ -88,7 +83,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     path = folder / MANIFEST
     try:
         manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        known = manifest["format"] == FORMAT and manifest["files"] and manifest["repositories"]
+        known = manifest["format"] == FORMAT and _is_complete(manifest)
     except OSError:
         raise InputMissingError(
             "this is no mirror",
@@ -96,13 +91,24 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             expected=MANIFEST,
             next_step="fabricproof stack mirror, where there is a network, makes one",
         ) from None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         known = False
     if not known:
         raise ConfigError(
             "damaged manifest of a mirror", source=str(path), expected=f"format {FORMAT}"
         )
     return manifest
+
+
+def _is_complete(manifest: Mapping[str, Any]) -> bool:
+    """Tell whether a manifest names the files that every mirror has, with size and digest."""
+    facts, names = manifest["files"], manifest["repositories"]
+    needed = {SPACK_ARCHIVE, *(f"{REPOSITORIES}/{name}.tar.gz" for name in names)}
+    return (
+        bool(names)
+        and needed <= facts.keys()
+        and all({"size_bytes", "sha256"} <= fact.keys() for fact in facts.values())
+    )
 
 
 def _check_whole(folder: Path, manifest: Mapping[str, Any]) -> None:
@@ -129,6 +135,25 @@ def sha256_of(path: Path) -> str:
     """Return the SHA-256 of a file, hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _unpack_all(folder: Path, namespaces: Sequence[str], place: Path) -> None:
+    """Unpack Spack and its recipes to ``place``, whole or not at all."""
+    partial = place.with_name(f".partial-{place.name}-{os.getpid()}")
+    shutil.rmtree(partial, ignore_errors=True)
+    try:
+        _unpack(folder / SPACK_ARCHIVE, partial / "spack")
+        for namespace in namespaces:
+            _unpack(folder / REPOSITORIES / f"{namespace}.tar.gz", partial / namespace)
+        partial.rename(place)
+    except (OSError, tarfile.TarError) as error:
+        if place.is_dir():
+            return  # another process has unpacked the very same meanwhile
+        raise OutputError(
+            f"the mirror could not be unpacked: {error}", source=str(place.parent)
+        ) from None
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
 
 
 def _unpack(archive: Path, target: Path) -> None:

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from fabricproof.errors import ConfigError
 from fabricproof.site.schema import StackSpec
 from fabricproof.spack.build import Listen, building
 from fabricproof.spack.diagnose import diagnose
@@ -43,9 +44,15 @@ def remove(
 def _hashes(lock: Path) -> set[str]:
     try:
         specs = json.loads(lock.read_text(encoding="utf-8"))["concrete_specs"]
-    except (OSError, ValueError, KeyError):
-        return set()
-    return {key for key, spec in specs.items() if not spec.get("external")}
+        return {key for key, spec in specs.items() if not spec.get("external")}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ConfigError(
+            "nothing says which packages this stack needs, so none can be uninstalled",
+            source=str(lock),
+            expected="a spack.lock",
+            got=type(error).__name__,
+            next_step=f"build stack {lock.parent.name} again, or remove this file",
+        ) from None
 
 
 def _only_here(lock: Path, layout: Layout) -> list[str]:
@@ -60,6 +67,8 @@ def _uninstall(environment: Path, hashes: list[str], spack: Spack, listen: Liste
         return
     names = [f"/{each}" for each in hashes]
     found = spack.call(["-e", str(environment), "find", "--format", "{hash}"])
+    if found.status:
+        raise diagnose("find", found.output, exit_status=found.status)
     there = [name for name in names if name[1:] in found.output]
     if not there:
         return

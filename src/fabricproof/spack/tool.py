@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -43,6 +44,10 @@ _FOREIGN_NAMES = frozenset(
         *("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH"),
     }
 )
+
+#: open files that Spack keeps open too.  Where we are killed, it goes on for a while; a lock that
+#: it holds with us is free only when all of it has ended.
+HELD: ContextVar[tuple[int, ...]] = ContextVar("HELD", default=())
 
 #: seconds that Spack has to end by itself.
 PATIENCE_S = 20.0
@@ -100,6 +105,7 @@ class Spack:
             text=True,
             errors="replace",
             start_new_session=True,
+            pass_fds=HELD.get(),
         )
         assert process.stdout is not None
         try:

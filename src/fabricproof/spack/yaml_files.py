@@ -10,26 +10,39 @@ import yaml
 from fabricproof.errors import ConfigError
 
 
-def load_yaml(path: Path, *, shown_as: Path | None = None) -> dict[str, Any]:
+def load_yaml(path: Path) -> dict[str, Any]:
     """Return the mapping that ``path`` holds; an empty file is an empty one.
 
+    Raises:
+        ConfigError: cannot be read, not YAML, or no mapping.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"not valid YAML: {error.reason}", source=str(path)) from None
+    except OSError as error:
+        raise ConfigError(f"cannot read: {error.strerror}", source=str(path)) from None
+    return parse_yaml(text, path)
+
+
+def parse_yaml(text: str, path: Path) -> dict[str, Any]:
+    """Return the mapping that ``text`` is; an empty one where it is empty.
+
     Args:
-        path: the file.
-        shown_as: the file that a person would mend, where it is another.
+        text: YAML.
+        path: the file that a person would mend.
 
     Raises:
         ConfigError: not YAML, or no mapping.
     """
-    source = str(shown_as or path)
+    source = str(path)
     try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        data = yaml.safe_load(text)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else None
         raise ConfigError(f"not valid YAML: {error.problem}", source=source, line=line) from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except yaml.YAMLError as error:
         raise ConfigError(f"not valid YAML: {type(error).__name__}", source=source) from None
-    except OSError as error:
-        raise ConfigError(f"cannot read: {error.strerror}", source=source) from None
     if data is None:
         return {}
     if not isinstance(data, dict):
