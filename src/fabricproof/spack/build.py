@@ -16,7 +16,7 @@ from fabricproof.spack.built import Built, read_built, write_built
 from fabricproof.spack.compilers import prove_compilers
 from fabricproof.spack.complaints import read_log_tail
 from fabricproof.spack.diagnose import diagnose
-from fabricproof.spack.environment import Environment, compose
+from fabricproof.spack.environment import SUITES, Environment, compose
 from fabricproof.spack.installed import Contents, read_contents
 from fabricproof.spack.layout import Layout
 from fabricproof.spack.linkage import prove_linkage
@@ -75,6 +75,8 @@ def why_not_whole(layout: Layout, environment: Environment) -> str | None:
         return error.problem
     if built is None:
         return "it was never built to the end"
+    if not SUITES.keys() <= built.programs.keys():
+        return "the record of the build names no benchmarks"
     if built.lock_digest != digest_of(kept_lock(layout, name)):
         return "it was built from another lock"
     needed = [*programs_of(built).values(), Path(built.library), Path(built.mpi.prefix)]

@@ -117,8 +117,6 @@ def read_built(path: Path) -> Built | None:
         data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         if data.pop("format") != FORMAT:
             return None
-        if not data["programs"].keys() >= {"osu", "imb"}:
-            raise KeyError("programs")
         return Built(
             **{
                 **data,
