@@ -30,7 +30,8 @@ integration:
 	@ci/integration.sh
 
 roll: install
-	@$(BIN)/fabricproof site roll vcluster --write
+	@for each in $$($(BIN)/fabricproof site list); do \
+		$(BIN)/fabricproof site roll $$each --write || exit; done
 
 bench: install
 	@for each in benchmarks/*.py; do $(BIN)/python $$each || exit; done

@@ -30,6 +30,7 @@ class FabricFacts:
     slot: str | None = None
     max_payload_bytes: int | None = None
     num_rails: int = 1
+    num_flows: int = 1
     rails_share_slot: bool = False
     flow_limit_gbit_s: float | None = None
     capability_mb_s: float | None = None

@@ -59,6 +59,8 @@ def spack_options(command: _Command) -> _Command:
             ),
             click.option(
                 "--mirror",
+                envvar="FABRICPROOF_SPACK_MIRROR",
+                show_envvar=True,
                 type=click.Path(file_okay=False, path_type=Path),
                 help="A folder of `stack mirror`: nothing is downloaded from anywhere else.",
             ),

@@ -58,6 +58,9 @@ def choose_suite(
         UnavailableError: the stack should have the program and is not installed: that is a check
             that was due and is MISSING, none to skip.
     """
+    name = printed_name(program)
+    if name in stack.left_out:
+        return None, f"left out by the site: {stack.left_out[name]}"
     reasons = []
     for candidate in (suite, f"{suite}-mpi4py") if suite == "osu" else (suite,):
         found = find_program(stack, candidate, program, built, assumed=assumed)
@@ -181,7 +184,9 @@ class LegPlanner:
         return self.site.fabric(self.fabric).framing.name
 
     def _physics(self, rails: tuple[str, ...]) -> Fabric | None:
-        return None if self.spec.link is None else self.site.fabric(self.fabric, rails)
+        if self.spec.link is None:
+            return None
+        return self.site.fabric(self.fabric, rails, num_flows=self.stack.connections)
 
     def _references(self, rails: tuple[str, ...]) -> dict[str, Reference]:
         return self.site.references_for(
@@ -274,15 +279,16 @@ class LegPlanner:
 
     def _facts(self, rails: tuple[str, ...]) -> FabricFacts | None:
         spec = self.spec
-        if spec.link is None:
+        fabric = self._physics(rails)
+        if fabric is None:
             return None
-        fabric = self.site.fabric(self.fabric, rails)
         facts = FabricFacts(
             link=fabric.link.name,
             protocol=fabric.framing.name,
             mtu=fabric.mtu,
             max_payload_bytes=fabric.max_payload_bytes,
             num_rails=fabric.num_rails,
+            num_flows=fabric.num_flows,
             rails_share_slot=fabric.rails_share_slot,
             flow_limit_gbit_s=fabric.flow_limit_gbit_s,
             capability_mb_s=fabric.capability_mb_s,

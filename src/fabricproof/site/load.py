@@ -65,13 +65,13 @@ class Site:
         """Return the declaration of fabric ``name`` or say which there are."""
         return _named(self.fabrics, name, "fabric", self.folder / "fabric.toml")
 
-    def fabric(self, name: str, rails: Iterable[str] = ()) -> Fabric:
+    def fabric(self, name: str, rails: Iterable[str] = (), *, num_flows: int = 1) -> Fabric:
         """Return the physics of fabric ``name`` over ``rails`` (interfaces; none: the first).
 
         The rails' own links and slots count: over unlike rails the slowest one is taken for each,
         which is what striping in equal shares delivers.
         """
-        return build_fabric(self.fabric_spec(name), tuple(rails))
+        return build_fabric(self.fabric_spec(name), tuple(rails), num_flows=num_flows)
 
     def references_for(
         self,
@@ -146,8 +146,8 @@ def _named(items: Iterable[_Item], name: str, kind: str, source: Path) -> _Item:
     )
 
 
-def build_fabric(spec: FabricSpec, rails: tuple[str, ...]) -> Fabric:
-    """Return the physics of a declared fabric over the named rails.
+def build_fabric(spec: FabricSpec, rails: tuple[str, ...], *, num_flows: int = 1) -> Fabric:
+    """Return the physics of a declared fabric over the named rails, ``num_flows`` flows on each.
 
     Raises:
         ConfigError: an unknown rail, link, slot, protocol, MTU or MaxPayload.
@@ -179,6 +179,7 @@ def build_fabric(spec: FabricSpec, rails: tuple[str, ...]) -> Fabric:
         slot=min(slots, key=lambda slot: slot.raw_mb_s) if slots else None,
         max_payload_bytes=min(payloads) if payloads else None,
         num_rails=len(chosen),
+        num_flows=num_flows,
         rails_share_slot=spec.rails_share_slot,
         flow_limit_gbit_s=spec.flow_limit_gbit_s,
         shaper=Shaper(**spec.shaper.model_dump()) if spec.shaper else None,

@@ -86,6 +86,8 @@ class StackSpec(_Model):
     suites: dict[str, str] = Field(default_factory=dict)
     """suite (``osu``, ``osu-mpi4py``, ``imb``) -> folder of its programs, ``PATH`` where they are
     found by name, or ``provisioned`` for the stacks of ``fabricproof stack install``."""
+    left_out: dict[str, str] = Field(default_factory=dict)
+    """program -> why it says nothing on this stack: it is SKIPPED with that reason."""
     provisioned: bool = False
     """Installed by ``fabricproof stack install`` rather than by the site."""
     spack: Name | None = None
@@ -95,6 +97,12 @@ class StackSpec(_Model):
     """With ``spack``: what is required of the MPI, as a Spack spec (``openmpi@4.1``)."""
     options: list[Name] = Field(default_factory=list)
     """With ``spack``: files of ``spack-envs/options`` to build with (``cuda``, ``rocm``)."""
+
+    @property
+    def connections(self) -> int:
+        """TCP connections that one pair of ranks opens on each rail (Open MPI's btl_tcp_links)."""
+        stated = self.environment.get("OMPI_MCA_btl_tcp_links", "1")
+        return int(stated) if self.family == "openmpi" and stated.isdecimal() else 1
 
     @property
     def speaks_pmi1(self) -> bool:
@@ -132,7 +140,9 @@ class SiteSpec(_Model):
     name: Name
     description: str = ""
     hostnames: list[str] = Field(default_factory=list)
-    modules_system: Literal["lmod", "tmod4", "tmod", "nomod", "spack"] = "lmod"
+    modules_system: Literal["lmod", "tmod4", "envmod", "nomod", "spack"] = "lmod"
+    modules_init: str | None = None
+    """The file that defines ``module`` in a shell of batch jobs; the usual places where None."""
     module_paths: list[str] = Field(default_factory=list)
     tolerance: Annotated[float, Field(ge=0, lt=1)] = 0.10
     path: list[str] = Field(default_factory=list)

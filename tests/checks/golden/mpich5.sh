@@ -19,7 +19,7 @@ _onerror()
 
 trap _onerror ERR
 
-type module >/dev/null 2>&1 || . /usr/share/lmod/lmod/init/bash
+for each in /usr/share/lmod/lmod/init/bash /opt/ohpc/admin/lmod/lmod/init/bash /etc/profile.d/lmod.sh /etc/profile.d/modules.sh /usr/share/modules/init/bash /usr/share/Modules/init/bash; do type module >/dev/null 2>&1 && break; [ ! -r "$each" ] || . "$each"; done
 module use {STACKS}/modulefiles
 module load mpich5
 bash legs.sh
