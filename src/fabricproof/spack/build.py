@@ -118,7 +118,8 @@ def building(layout: Layout, name: str, listen: Listen) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             file.seek(0)
-            listen("wait", f"another build is under way ({file.read().strip()}); waiting for it")
+            whose = file.read().strip() or "just begun"
+            listen("wait", f"another build is under way ({whose}); waiting for it")
             fcntl.flock(file, fcntl.LOCK_EX)
         file.seek(0)
         file.truncate()

@@ -80,7 +80,9 @@ def _run(environment: Environment, spack: Spack, command: list[str]) -> tuple[in
     where = ["-e", str(environment.folder), "load", "--sh", environment.mpi, *SUITES.values()]
     load = shlex.join([str(spack.program), *where])
     settings = " ".join(_SETTINGS)
-    script = f'eval "$({load})" && export {settings} && exec {shlex.join(command)}'
+    # Alone in its assignment: a load that fails would be an empty text to eval, which is well.
+    loaded = f'loaded="$({load})" && eval "$loaded"'
+    script = f"{loaded} && export {settings} && exec {shlex.join(command)}"
     process = subprocess.Popen(
         ["bash", "-c", script],
         env=dict(spack.environment),
