@@ -21,6 +21,7 @@ from fabricproof.spack.built import read_built
 from fabricproof.spack.diagnose import BuildError
 from fabricproof.spack.tool import Spack
 from pretended_spack import Lab, executable
+from process_groups import is_gone
 
 STEPS = ["compiler", "concretize", "find", "install", "find", "module", "load", "load"]
 RECORDED = Path(__file__).resolve().parents[1] / "data" / "spack"
@@ -195,27 +196,6 @@ def test_two_ranks_that_never_end_are_ended(lab: Lab, monkeypatch: pytest.Monkey
         lab.build()
     group = int((lab.folder / "rank").read_text())
     assert is_gone(group)
-
-
-def is_gone(group: int) -> bool:
-    """Tell whether no process of a group is left but ones that only wait to be reaped."""
-    for _ in range(100):
-        if not [each for each in _states_of(group) if each not in "ZX"]:
-            return True
-        time.sleep(0.05)
-    return False
-
-
-def _states_of(group: int) -> list[str]:
-    states = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[2]) == group:
-            states.append(fields[0])
-    return states
 
 
 def test_without_a_launcher_no_rank_is_started_and_it_says_so(lab: Lab):

@@ -17,7 +17,7 @@ from fabricproof.spack.built import Package
 
 #: the MPI library as the loader knows it: libmpi.so.40 (Open MPI 3 to 5), libmpi.so.12 (the MPICH
 #: ABI), libmpich.so.12 (Debian's MPICH).
-_LIBRARY = re.compile(r"^\s*(libmpi(?:ch)?\.so\.\d+) => (\S+|not found)", re.MULTILINE)
+_LIBRARY = re.compile(r"^\s*(libmpi(?:ch)?\.so\.\d+) => (not found|\S+)", re.MULTILINE)
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)+")
 

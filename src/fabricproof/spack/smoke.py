@@ -94,13 +94,13 @@ def _run(environment: Environment, spack: Spack, command: list[str]) -> tuple[in
         start_new_session=True,
     )
     assert process.stdout is not None
-    try:
-        output, _ = process.communicate(timeout=PATIENCE_S)
-    except subprocess.TimeoutExpired as error:
-        end = (error.stdout or b"").decode(errors="replace")
-        return 124, f"{end}\nno end after {PATIENCE_S} s"
-    finally:
-        # Asked first: a launcher that is killed at once leaves its ranks behind.
-        end_group(process, signal.SIGTERM)
-        process.stdout.close()
+    with process.stdout:
+        try:
+            output, _ = process.communicate(timeout=PATIENCE_S)
+        except subprocess.TimeoutExpired as error:
+            end = (error.stdout or b"").decode(errors="replace")
+            return 124, f"{end}\nno end after {PATIENCE_S} s"
+        finally:
+            # Asked first: a launcher that is killed at once leaves its ranks behind.
+            end_group(process, signal.SIGTERM)
     return process.returncode, output

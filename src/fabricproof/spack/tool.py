@@ -108,23 +108,23 @@ class Spack:
             pass_fds=HELD.get(),
         )
         assert process.stdout is not None
-        try:
-            with _opened(log) as file:
-                for line in process.stdout:
-                    lines.append(line)
-                    file.write(line)
-                    file.flush()
-                    on_line(line.rstrip("\n"))
-            status = process.wait()
-        except BrokenPipeError:
-            raise  # whoever read our own messages went away; the log has nothing to do with it
-        except OSError as error:
-            raise OutputError(
-                f"cannot keep what Spack prints: {error.strerror}", source=str(log)
-            ) from None
-        finally:
-            end_group(process)
-            process.stdout.close()
+        with process.stdout:
+            try:
+                with _opened(log) as file:
+                    for line in process.stdout:
+                        lines.append(line)
+                        file.write(line)
+                        file.flush()
+                        on_line(line.rstrip("\n"))
+                status = process.wait()
+            except BrokenPipeError:
+                raise  # whoever read our own messages went away; the log is not to blame
+            except OSError as error:
+                raise OutputError(
+                    f"cannot keep what Spack prints: {error.strerror}", source=str(log)
+                ) from None
+            finally:
+                end_group(process)
         return Answer(status=status, output="".join(lines))
 
 

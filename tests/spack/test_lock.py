@@ -1,0 +1,231 @@
+"""The kept lock: when it holds, when it is solved again, where it comes from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fabricproof.errors import ConfigError, OutputError, UnavailableError
+from fabricproof.spack.compilers import find_compilers, prove_compilers
+from fabricproof.spack.lock import Lock, adopt_lock, digest_of, kept_lock, lock, why_stale
+from fabricproof.spack.offline import Mirror
+from fabricproof.spack.yaml_files import load_yaml
+from pretended_spack import Lab
+
+
+def locked(lab: Lab, **changed) -> Lock:
+    return lock(lab.compose(), lab.layout, lab.open(), **changed)
+
+
+def stale(lab: Lab) -> str | None:
+    return why_stale(lab.compose(), lab.layout)
+
+
+def kept(lab: Lab) -> Path:
+    return kept_lock(lab.layout, "openmpi")
+
+
+def test_the_first_lock_is_solved_and_kept_with_its_note(lab: Lab):
+    assert stale(lab) == "there is none yet"
+    solved = locked(lab)
+    assert not solved.kept
+    assert solved.path == lab.site / "spack" / "locks" / "openmpi.lock"
+    note = json.loads(kept(lab).with_suffix(".json").read_text())
+    assert note["inputs"] == lab.compose().digest
+    assert note["lock_digest"] == solved.digest == digest_of(kept(lab))
+    assert note["spack"] == "1.1.1 (0123456789ab)"
+    assert stale(lab) is None
+    assert sorted(path.name for path in kept(lab).parent.iterdir()) == [
+        "openmpi.json",
+        "openmpi.lock",
+    ]
+
+
+def test_a_lock_that_holds_is_kept_without_a_word_to_spack(lab: Lab):
+    locked(lab)
+    lab.forget()
+    assert locked(lab).kept
+    assert lab.commands == []
+
+
+def test_force_solves_a_lock_that_holds(lab: Lab):
+    locked(lab)
+    lab.forget()
+    assert not locked(lab, force=True).kept
+    assert lab.commands == ["concretize"]
+
+
+def test_a_lock_changed_by_hand_is_solved_again(lab: Lab):
+    locked(lab)
+    kept(lab).write_text(kept(lab).read_text().replace("5.0.11", "5.0.12"))
+    assert stale(lab) == "it was changed by hand"
+    assert not locked(lab).kept
+    assert stale(lab) is None
+
+
+@pytest.mark.parametrize("note", [None, "{", "[]", '{"inputs": "x"}', '{"inputs": 1'])
+def test_a_lock_without_a_good_note_is_solved_again(lab: Lab, note: str | None):
+    locked(lab)
+    path = kept(lab).with_suffix(".json")
+    path.unlink() if note is None else path.write_text(note)
+    assert stale(lab) == "nothing says what it was solved from"
+
+
+def test_a_changed_recipe_is_solved_again(lab: Lab):
+    locked(lab)
+    path = lab.layout.recipes / "openmpi" / "spack.yaml"
+    path.write_text(path.read_text().replace("- openmpi\n", "- openmpi@5.0.11\n  - openmpi\n", 1))
+    assert stale(lab) == "the recipe or the site's Spack configuration changed"
+
+
+def test_the_kept_lock_reaches_spack_where_its_copy_is_another(lab: Lab):
+    locked(lab)
+    environment = lab.compose()
+    environment.lock.write_text("{}")
+    locked(lab)
+    assert digest_of(environment.lock) == digest_of(kept(lab))
+
+
+def test_a_damaged_lock_whose_note_fits_is_one_message(lab: Lab):
+    locked(lab)
+    kept(lab).write_text('{"roots": []}')
+    note = json.loads(kept(lab).with_suffix(".json").read_text())
+    note["lock_digest"] = digest_of(kept(lab))
+    kept(lab).with_suffix(".json").write_text(json.dumps(note))
+    with pytest.raises(ConfigError, match=r"damaged lock.*stack lock --force"):
+        locked(lab)
+
+
+def test_a_site_folder_that_takes_no_lock_is_one_message(lab: Lab):
+    (lab.site / "spack" / "locks").touch()
+    with pytest.raises(OutputError, match="cannot keep the lock with the site"):
+        locked(lab)
+
+
+def test_a_failed_solve_keeps_the_old_lock_and_leaves_none_for_spack(lab: Lab):
+    locked(lab)
+    before = digest_of(kept(lab))
+    lab.order(concretize={"status": 1, "output": "==> Error: no\n"})
+    with pytest.raises(Exception, match="concretize"):
+        locked(lab, force=True)
+    assert digest_of(kept(lab)) == before
+    assert not lab.compose().lock.exists()
+
+
+def mirror_of(lab: Lab, locks: Path | None) -> Mirror:
+    return Mirror(
+        folder=lab.folder, program=lab.program, wheels=lab.folder, repositories={}, locks=locks
+    )
+
+
+def test_the_lock_of_a_mirror_is_adopted_where_the_site_has_none(lab: Lab):
+    locked(lab)
+    away = lab.folder / "locks"
+    kept(lab).parent.rename(away)
+    adopt_lock(lab.layout, "openmpi", mirror_of(lab, away))
+    assert stale(lab) is None
+    lab.forget()
+    assert locked(lab).kept
+    assert lab.commands == []
+
+
+def test_the_sites_own_lock_is_never_replaced_by_a_mirrors(lab: Lab):
+    locked(lab)
+    away = lab.folder / "locks"
+    away.mkdir()
+    (away / "openmpi.lock").write_text("another")
+    before = digest_of(kept(lab))
+    adopt_lock(lab.layout, "openmpi", mirror_of(lab, away))
+    assert digest_of(kept(lab)) == before
+
+
+@pytest.mark.parametrize("locks", [None, "empty"])
+def test_a_mirror_without_this_stacks_lock_gives_none(lab: Lab, locks: str | None):
+    folder = lab.folder / "empty"
+    folder.mkdir()
+    adopt_lock(lab.layout, "openmpi", mirror_of(lab, folder if locks else None))
+    assert not kept(lab).exists()
+
+
+def test_an_adopted_lock_of_another_configuration_is_solved_again(lab: Lab):
+    locked(lab)
+    away = lab.folder / "locks"
+    kept(lab).parent.rename(away)
+    lab.packages.write_text(lab.packages.read_text() + "  all: {target: [zen3]}\n")
+    adopt_lock(lab.layout, "openmpi", mirror_of(lab, away))
+    assert stale(lab) == "the recipe or the site's Spack configuration changed"
+
+
+def test_find_says_what_the_lock_has(lab: Lab):
+    solved = locked(lab)
+    found = solved.find("openmpi")
+    assert found is not None
+    assert found[0] in solved.roots
+    assert solved.find("mpich") is None
+
+
+def test_compilers_are_looked_for_once_and_kept_with_the_site(lab: Lab):
+    environment = lab.compose()
+    environment.write()
+    assert find_compilers(environment, lab.open())
+    found = load_yaml(environment.compilers / "packages.yaml")["packages"]["gcc"]["externals"]
+    assert found[0]["spec"].startswith("gcc@12.2.0")
+    assert not find_compilers(environment, lab.open())
+    assert lab.commands == ["compiler"]
+
+
+def test_a_compiler_that_the_site_declares_is_enough(lab: Lab):
+    text = f"  gcc: {{externals: [{{spec: gcc@12.2.0, prefix: {lab.folder}}}]}}\n"
+    lab.packages.write_text(lab.packages.read_text() + text)
+    environment = lab.compose()
+    environment.write()
+    assert not find_compilers(environment, lab.open())
+    assert lab.commands == []
+
+
+@pytest.mark.parametrize("finds", [{}, {"c": "/usr/bin/gcc"}])
+def test_no_compiler_or_half_a_one_is_one_message(lab: Lab, finds: dict[str, str]):
+    lab.order(finds=finds)
+    environment = lab.compose()
+    environment.write()
+    with pytest.raises(UnavailableError, match=r"no compiler for C and C\+\+"):
+        find_compilers(environment, lab.open())
+    assert not (environment.compilers / "packages.yaml").exists()
+
+
+def test_a_compiler_that_spack_knows_already_is_enough(lab: Lab):
+    lab.order(finds={}, knows=["==> Available compilers", "[e]  gcc@12.2.0"])
+    environment = lab.compose()
+    environment.write()
+    assert not find_compilers(environment, lab.open())
+    assert lab.commands == ["compiler", "compiler"]
+
+
+@pytest.mark.parametrize(
+    ("says", "is_it"),
+    [
+        ("gcc (Debian 12.2.0-14) 12.2.0", True),
+        ("gcc (GCC) 12.2.0 20240101 (Red Hat 12.2.0-5)", True),
+        ("gcc (Debian 14.2.0-1) 14.2.0", False),
+        ("gcc 112.2.0", False),
+        ("gcc 12.2.01", False),
+        ("", False),
+    ],
+)
+def test_a_compiler_must_say_the_version_of_the_lock(lab: Lab, says: str, *, is_it: bool):
+    solved = locked(lab)
+    (lab.folder / "bin" / "gcc").write_text(f"#!/bin/sh\necho '{says}'\n")
+    if is_it:
+        prove_compilers(solved)
+        return
+    with pytest.raises(ConfigError, match="another compiler than this machine has"):
+        prove_compilers(solved)
+
+
+def test_a_compiler_that_is_gone_is_one_message(lab: Lab):
+    solved = locked(lab)
+    (lab.folder / "bin" / "gfortran").unlink()
+    with pytest.raises(ConfigError, match=r"gfortran of gcc 12\.2\.0, got nothing there"):
+        prove_compilers(solved)
