@@ -95,7 +95,7 @@ class Display:
             return None
         doing = state.phase or ("fetching" if isinstance(worth[-1], Fetching) else "starting")
         of = f" of {state.total}" if state.total else ""
-        return f"{state.package}: {doing} ({state.done}{of} done)"
+        return f"{state.package or 'packages'}: {doing} ({state.done}{of} done)"
 
     def _show(self, text: str | None) -> None:
         if text is None:

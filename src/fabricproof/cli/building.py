@@ -205,6 +205,8 @@ def _echo(built: Built, *, stood: bool, seconds: float) -> None:
     else:
         click.echo(f"{built.stack}: built in {seconds:.0f} s: {explain(built.seconds)}")
         click.echo(f"  compiled  {', '.join(built.compiled) or 'nothing'}")
+        if built.unpacked:
+            click.echo(f"  unpacked  {', '.join(built.unpacked)} (build cache)")
         click.echo(f"  reused    {', '.join(built.reused) or 'nothing'}")
         click.echo(f"  smoke     {built.smoke}")
     click.echo(f"  MPI       {built.mpi.telling}{' (the site has it)' * built.mpi.external}")

@@ -113,7 +113,7 @@ def _leave_with_bug() -> NoReturn:
 def main() -> NoReturn:
     """Run the command line; every way out has a documented status."""
     try:
-        status = group.main(standalone_mode=False)
+        status = group.main(prog_name="fabricproof", standalone_mode=False)
     except click.exceptions.Exit as leaving:
         sys.exit(leaving.exit_code)
     except click.ClickException as error:

@@ -23,6 +23,7 @@ from fabricproof.spack.linkage import prove_linkage
 from fabricproof.spack.lock import Lock, adopt_lock, digest_of, kept_lock, lock, why_stale
 from fabricproof.spack.modules import write_core_compilers, write_modules
 from fabricproof.spack.offline import Mirror
+from fabricproof.spack.progress import Reader
 from fabricproof.spack.smoke import smoke_test
 from fabricproof.spack.tool import HELD, Spack
 
@@ -196,7 +197,7 @@ def _build(
         prove_compilers(locked)
     with clock.step("install"):
         before = _installed(environment, locked, spack)
-        _install(environment, spack, listen, wishes, log)
+        cached = _install(environment, spack, listen, wishes, log)
         contents = read_contents(environment, locked, spack)
     with clock.step("modules"):
         module = write_modules(
@@ -222,13 +223,15 @@ def _build(
             listen("smoke", "two ranks on this machine")
             smoke = smoke_test(environment, contents, spack, programs_of(built))
     ours = {key for key, spec in locked.specs.items() if not spec.get("external")}
+    fresh = _names(locked, ours - before)
     built = replace(
         built,
         library=library,
         smoke=smoke,
         seconds=clock.seconds,
         reused=_names(locked, before & ours),
-        compiled=_names(locked, ours - before),
+        compiled=tuple(each for each in fresh if each.partition("@")[0] not in cached),
+        unpacked=tuple(each for each in fresh if each.partition("@")[0] in cached),
     )
     write_built(layout.built(name), built)
     return built
@@ -273,7 +276,8 @@ def _installed(environment: Environment, locked: Lock, spack: Spack) -> set[str]
 
 def _install(
     environment: Environment, spack: Spack, listen: Listen, wishes: Wishes, log: Path
-) -> None:
+) -> tuple[str, ...]:
+    """Install, and return the names of the packages that came out of a build cache."""
     options = ["--no-check-signature"] if wishes.mirror is not None else []
     answer = spack.call(
         ["-e", str(environment.folder), "install", *options],
@@ -287,6 +291,10 @@ def _install(
             exit_status=answer.status,
             log_tail=read_log_tail(answer.output),
         )
+    reader = Reader()
+    for line in answer.output.splitlines():
+        reader.feed(line)
+    return reader.state.from_cache
 
 
 def explain(seconds: Mapping[str, float]) -> str:

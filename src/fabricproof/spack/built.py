@@ -69,6 +69,7 @@ class Built:
         seconds: wall time of the steps: ``lock``, ``install``, ``modules``, ``smoke``.
         reused: packages that were there before.
         compiled: packages that were built now.
+        unpacked: packages that came out of a build cache now.
         smoke: what two ranks on the building machine said, or why they were not started.
     """
 
@@ -86,6 +87,7 @@ class Built:
     seconds: Mapping[str, float]
     reused: tuple[str, ...] = ()
     compiled: tuple[str, ...] = ()
+    unpacked: tuple[str, ...] = ()
     smoke: str = ""
 
     def suite_folder(self, suite: str) -> Path | None:
@@ -124,6 +126,7 @@ def read_built(path: Path) -> Built | None:
                 "programs": {key: Package(**each) for key, each in data["programs"].items()},
                 "reused": tuple(data["reused"]),
                 "compiled": tuple(data["compiled"]),
+                "unpacked": tuple(data.get("unpacked", ())),
             }
         )
     except FileNotFoundError:
