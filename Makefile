@@ -3,7 +3,7 @@
 # make check    format, lint, types, import contracts, spelling, tests
 # make down     take the virtual cluster down
 .POSIX:
-.PHONY: accept test check install down integration roll bench clean
+.PHONY: accept test check install down integration spack roll bench clean
 
 BIN = .venv/bin
 
@@ -28,6 +28,9 @@ check: install
 
 integration:
 	@ci/integration.sh
+
+spack: install
+	@ci/spack.sh
 
 roll: install
 	@for each in $$($(BIN)/fabricproof site list); do \

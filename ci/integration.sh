@@ -22,6 +22,8 @@ echo "== real ReFrame, typed literally, from another folder"
 )
 echo "== faults made for real"
 .venv/bin/pytest -m slurm tests/slurm tests/docs
+echo "== stacks built by Spack"
+ci/spack.sh || { status=$?; [ $status -eq 77 ] || exit $status; }
 .venv/bin/fabricproof vcluster down
 echo "== MPI stacks and clusters that come and go"
 .venv/bin/pytest -m 'mpi or vcluster' tests/stack tests/vcluster
