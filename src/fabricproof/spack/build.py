@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import time
@@ -10,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from fabricproof.errors import ConfigError, OutputError
+from fabricproof.errors import ConfigError, FabricproofError, OutputError
 from fabricproof.site.schema import StackSpec
 from fabricproof.spack.built import Built, read_built, write_built
 from fabricproof.spack.compilers import prove_compilers
@@ -26,6 +27,9 @@ from fabricproof.spack.offline import Mirror
 from fabricproof.spack.progress import Reader
 from fabricproof.spack.smoke import smoke_test
 from fabricproof.spack.tool import HELD, Spack
+
+#: what a full disk, a quota and a read-only file system say.
+_UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 
 Listen = Callable[[str, str], None]
 """Takes the step (``lock``, ``install`` ...) and a line of it."""
@@ -76,15 +80,25 @@ def why_not_whole(layout: Layout, environment: Environment) -> str | None:
         return error.problem
     if built is None:
         return "it was never built to the end"
-    if not SUITES.keys() <= built.programs.keys():
-        return "the record of the build names no benchmarks"
     if built.lock_digest != digest_of(kept_lock(layout, name)):
         return "it was built from another lock"
+    return _why_not_there(layout, built)
+
+
+def _why_not_there(layout: Layout, built: Built) -> str | None:
+    """Return which piece of ``built`` is not what it was, None where all are."""
+    if not SUITES.keys() <= built.programs.keys():
+        return "the record of the build names no benchmarks"
     needed = [*programs_of(built).values(), Path(built.library), Path(built.mpi.prefix)]
     needed += [Path(package.prefix) for package in built.programs.values()]
-    needed += [layout.modulefiles / f"{built.module}.lua", layout.modules / name / "Core"]
+    modules = layout.modules / built.stack / "Core"
+    needed += [layout.modulefiles / f"{built.module}.lua", modules]
     gone = [path for path in needed if not path.exists()]
-    return f"{gone[0]} is gone" if gone else None
+    if gone:
+        return f"{gone[0]} is gone"
+    if built.library_digest and built.library_digest != digest_of(Path(built.library)):
+        return f"{built.library} is not the library that was proven"
+    return None
 
 
 def programs_of(built: Built) -> dict[str, Path]:
@@ -129,6 +143,14 @@ def building(layout: Layout, name: str, listen: Listen) -> Iterator[None]:
         held = HELD.set((file.fileno(),))
         try:
             yield
+        except OSError as error:
+            if error.errno not in _UNWRITABLE or isinstance(error, FabricproofError):
+                raise
+            raise OutputError(
+                f"cannot write: {error.strerror}",
+                source=str(error.filename or layout.root),
+                next_step="make room, then run the same command again: what is finished stays",
+            ) from None
         finally:
             HELD.reset(held)
             file.truncate(0)
@@ -227,6 +249,7 @@ def _build(
     built = replace(
         built,
         library=library,
+        library_digest=digest_of(Path(library)),
         smoke=smoke,
         seconds=clock.seconds,
         reused=_names(locked, before & ours),

@@ -71,6 +71,8 @@ class Built:
         compiled: packages that were built now.
         unpacked: packages that came out of a build cache now.
         smoke: what two ranks on the building machine said, or why they were not started.
+        library_digest: SHA-256 of that library's content, hexadecimal: the site may replace it
+            in place; empty in records from before there was one.
     """
 
     stack: str
@@ -89,6 +91,7 @@ class Built:
     compiled: tuple[str, ...] = ()
     unpacked: tuple[str, ...] = ()
     smoke: str = ""
+    library_digest: str = ""
 
     def suite_folder(self, suite: str) -> Path | None:
         """Return the folder of a suite's programs, None where the stack has no such suite."""

@@ -6,6 +6,7 @@ what ran.  It fits one site only: it holds operating system, target, compiler an
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -126,13 +127,15 @@ def _keep(environment: Environment, kept: Path, spack: Spack) -> None:
         "spack": spack.label,
         "made": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     }
+    partial = kept.with_suffix(f".{os.getpid()}")
     try:
         kept.parent.mkdir(parents=True, exist_ok=True)
-        partial = kept.with_suffix(f".{os.getpid()}")
         shutil.copyfile(environment.lock, partial)
         partial.replace(kept)
         kept.with_suffix(".json").write_text(json.dumps(note, indent=1) + "\n", encoding="utf-8")
     except OSError as error:
+        with contextlib.suppress(OSError):
+            partial.unlink(missing_ok=True)
         raise OutputError(
             f"cannot keep the lock with the site: {error.strerror}", source=str(kept)
         ) from None
@@ -160,5 +163,6 @@ def _read(path: Path, *, kept: bool, seconds: float) -> Lock:
 
 
 def digest_of(path: Path) -> str:
-    """Return the SHA-256 of a lock, hexadecimal."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    """Return the SHA-256 of a file, hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
