@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.spack, pytest.mark.timeout(3000)]
 
 TESTED = os.environ.get("FABRICPROOF_TEST_SPACK", "")
 SITE = Path(__file__).parents[2] / "site-configs" / "vcluster-spack"
-#: no route and no name server, only the loopback that ranks start over: without it a forgotten download would pass on a machine with a network
+#: no route and no name server, so that no download can pass; ranks start over the loopback
 NO_NETWORK = ("unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh")
 
 
