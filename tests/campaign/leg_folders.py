@@ -52,12 +52,14 @@ def rank_text(
     interface: str = "rail0",
     status: int | None = 0,
     node: str | None = None,
+    library: str | None = None,
 ) -> str:
     """Return what ``rank.sh`` writes when the rank's node sent and received so many bytes."""
     rails = {"rail0": (0, 0), "rail1": (0, 0), "mgmt0": (0, 0)}
     # Headers and acknowledgements: counters show a little more than the payload.
     rails[interface] = (int(sent * 1.05) + 10_000, int(received * 1.05) + 10_000)
     lines = [f"rank {rank}", f"node {node or f'n{rank + 1}'}", "cpus 0-3", "kernel 6.1.0"]
+    lines += [f"library {library}"] if library is not None else []
     lines += [f"fact {name} mtu=1500 speed=1000 operstate=up" for name in rails]
     lines += [
         f"before {name} tx_bytes=1000 rx_bytes=1000 tx_packets=10 rx_packets=10 tx_errors=0"

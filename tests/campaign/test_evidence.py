@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -201,6 +202,63 @@ def test_the_launcher_says_which_rank_this_is(
 ) -> None:
     assert _run(tmp_path, "true", **environment).returncode == 0
     assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+LDD = """#!/bin/bash
+[ "$1" = "$PROGRAM" ] || exit 1
+cat <<'END'
+\tlinux-vdso.so.1 (0x00007fac62e38000)
+\tlibm.so.6 => /lib/x86_64-linux-gnu/libm.so.6 (0x00007fac62920000)
+%s
+\tlibmpi_cxx.so.40 => /opt/mpi/lib/libmpi_cxx.so.40 (0x00007fac62000000)
+\tlibmpifort.so.12 => /opt/mpi/lib/libmpifort.so.12 (0x00007fac62000000)
+END
+"""
+
+
+@pytest.mark.parametrize(
+    ("lines", "library"),
+    [
+        ("\tlibmpi.so.40 => /a b/libmpi.so.40 (0x00007fac62a00000)", "/a b/libmpi.so.40"),
+        ("\tlibmpich.so.12 => /a/libmpich.so.12 (0x00007fac62a00000)", "/a/libmpich.so.12"),
+        ("\tlibmpi.so.12 => not found", "not found"),
+        ("\t/b/libmpi.so.12 (0x00007fac62a00000)", "/b/libmpi.so.12"),
+        (
+            "\t/b/libmpi.so.12 (0x00a)\n\tlibmpi.so.40 => /a/libmpi.so.40 (0x00b)",
+            "/b/libmpi.so.12 and /a/libmpi.so.40",
+        ),
+        ("", "none"),
+    ],
+)
+def test_the_wrapper_says_which_mpi_library_the_loader_gives(
+    lines: str, library: str, tmp_path: Path
+) -> None:
+    tools, program = tmp_path / "tools", tmp_path / "osu bw"
+    tools.mkdir()
+    for path, text in ((tools / "ldd", LDD.replace("%s", lines)), (program, "#!/bin/sh\n")):
+        path.write_text(text)
+        path.chmod(0o755)
+    leg = tmp_path / "leg"
+    leg.mkdir()
+    search = f"{tools}:{os.environ['PATH']}"
+    ended = _run(leg, str(program), PATH=search, PROGRAM=str(program))
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert parse_rank((leg / "rank.0.0").read_text(), "x").library == library
+
+
+def test_the_wrapper_asks_the_loader_of_this_machine(tmp_path: Path) -> None:
+    mine = Path("/proc/self/maps").read_text().split()
+    copy = tmp_path / "libmpi.so.40"
+    shutil.copyfile(next(word for word in mine if "/libm.so" in word), copy)
+    _run(tmp_path, "env", LD_PRELOAD=str(copy))
+    assert parse_rank((tmp_path / "rank.0.0").read_text(), "x").library == str(copy)
+
+
+def test_without_ldd_nobody_knows_the_library_and_the_program_runs(tmp_path: Path) -> None:
+    (tmp_path / "bash").symlink_to(shutil.which("bash") or "/bin/bash")
+    ended = _run(tmp_path, "bash", "-c", "echo out", PATH=str(tmp_path))
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "out\n", "")
+    assert parse_rank((tmp_path / "rank.0.0").read_text(), "x").library == "unknown"
 
 
 def test_slurm_says_which_node_this_is(tmp_path: Path) -> None:

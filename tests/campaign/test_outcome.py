@@ -18,7 +18,7 @@ from leg_folders import (
     slower,
 )
 
-from fabricproof.campaign.leg import write_plan
+from fabricproof.campaign.leg import Leg, write_plan
 from fabricproof.campaign.outcome import judge_leg, needs_second_look
 from fabricproof.campaign.second_look import doubtful_legs
 from fabricproof.measure import Verdict
@@ -387,3 +387,82 @@ def test_without_fabric_or_reference_nothing_is_green(tmp_path: Path) -> None:
     outcome = judge_leg(tmp_path, leg)
     assert outcome.report.verdict is Verdict.UNJUDGED
     assert not needs_second_look(outcome)  # another number would not be judged either
+
+
+# --- which MPI library the ranks load
+
+LIBRARY = "/opt/mpi/lib/libmpi.so.40"
+BUILT_LEG = make_leg(library=LIBRARY)
+
+
+def _leave_with_libraries(
+    folder: Path, *libraries: str | None, leg: Leg = BUILT_LEG, attempt: int = 1
+) -> None:
+    sent = ((PUT_BW_SENT, 0), (0, PUT_BW_SENT))
+    ranks = tuple(
+        rank_text(rank, sent=out, received=back, library=library)
+        for rank, ((out, back), library) in enumerate(zip(sent, libraries, strict=True))
+    )
+    leave(folder, leg, ranks=ranks, attempt=attempt)
+
+
+def test_ranks_with_the_library_of_the_build_pass(tmp_path: Path) -> None:
+    _leave_with_libraries(tmp_path, LIBRARY, LIBRARY)
+    assert judge_leg(tmp_path, BUILT_LEG).report.verdict is Verdict.PASS
+
+
+def test_another_name_of_the_same_library_passes(tmp_path: Path) -> None:
+    real = tmp_path / "real.so.40"
+    real.touch()
+    link = tmp_path / "libmpi.so.40"
+    link.symlink_to(real)
+    leg = make_leg(library=str(link))
+    _leave_with_libraries(tmp_path, str(real), str(link), leg=leg)
+    assert judge_leg(tmp_path, leg).report.verdict is Verdict.PASS
+
+
+@pytest.mark.parametrize("other", ["/usr/lib/libmpi.so.40", "none", "not found", "/a and /b"])
+def test_one_rank_with_another_library_makes_every_number_invalid(
+    other: str, tmp_path: Path
+) -> None:
+    _leave_with_libraries(tmp_path, LIBRARY, other)
+    outcome = judge_leg(tmp_path, BUILT_LEG)
+    assert {each.verdict for each in outcome.report.quantities} == {Verdict.INVALID}
+    reason = f"rank 1 on n2 loads MPI library {other}, the stack was built with {LIBRARY}"
+    assert _reason(tmp_path, BUILT_LEG) == reason
+    assert not needs_second_look(outcome)
+
+
+def test_another_library_makes_a_bad_number_invalid_too_and_what_is_absent_stays_missing(
+    tmp_path: Path,
+) -> None:
+    leg = make_leg(library="/elsewhere/libmpi.so.12", required=("bandwidth_4MiB", "latency_8B"))
+    _leave_with_libraries(tmp_path, LIBRARY, LIBRARY, leg=leg)
+    (tmp_path / "legs" / "rail0.1" / "stdout").write_text(slower(PUT_BW, 4))
+    report = judge_leg(tmp_path, leg).report
+    verdicts = {each.name: each.verdict for each in report.quantities}
+    assert (verdicts["bandwidth_4MiB"], verdicts["latency_8B"]) == (
+        Verdict.INVALID,
+        Verdict.MISSING,
+    )
+    assert report.verdict is Verdict.INVALID
+
+
+@pytest.mark.parametrize("blind", [None, "unknown"])
+def test_a_library_that_nobody_saw_is_not_green(blind: str | None, tmp_path: Path) -> None:
+    _leave_with_libraries(tmp_path, LIBRARY, blind)
+    outcome = judge_leg(tmp_path, BUILT_LEG)
+    assert {each.verdict for each in outcome.report.quantities} == {Verdict.UNJUDGED}
+    assert "nobody saw which MPI library rank 1 loads" in _reason(tmp_path, BUILT_LEG)
+    assert not needs_second_look(outcome)
+
+
+def test_a_number_that_is_red_stays_red_where_nobody_saw_the_library(tmp_path: Path) -> None:
+    _leave_with_libraries(tmp_path, "unknown", "unknown")
+    (tmp_path / "legs" / "rail0.1" / "stdout").write_text(slower(PUT_BW, 4))
+    assert judge_leg(tmp_path, BUILT_LEG).report.verdict is Verdict.FAIL
+
+
+def test_a_leg_of_which_no_library_is_known_asks_for_none(tmp_path: Path) -> None:
+    _leave_with_libraries(tmp_path, "/usr/lib/libmpi.so.40", "none", leg=LEG)
+    assert judge_leg(tmp_path, LEG).report.verdict is Verdict.PASS

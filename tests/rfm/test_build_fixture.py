@@ -61,6 +61,26 @@ def test_a_check_runs_what_was_built_for_it(builds: HouseRun) -> None:
     assert leg["suite"] == "osu"
 
 
+def test_a_check_whose_ranks_load_another_mpi_is_invalid_and_says_which(builds: HouseRun) -> None:
+    leg = _leg(builds, "Strayed", "good")
+    assert leg["verdict"] == "INVALID"
+    assert "loads MPI library /usr/lib/libmpi.so.40, the stack was built with" in leg["reason"]
+
+
+def test_the_record_holds_the_library_that_each_rank_loads(builds: HouseRun) -> None:
+    found = {
+        check: {
+            rank["library"]
+            for record in _records(builds, check, "good")
+            if record["kind"] == "environment"
+            for rank in record["environment"]["ranks"]
+        }
+        for check in ("Well", "Strayed")
+    }
+    mine = builds.project / "stacks" / "good" / "mpi" / "lib" / "libmpi.so.40"
+    assert found == {"Well": {str(mine)}, "Strayed": {"/usr/lib/libmpi.so.40"}}
+
+
 def test_each_stack_is_built_once_for_all_checks(builds: HouseRun) -> None:
     assert sorted(builds.built) == ["bad", "good", "moving", "moving"], "one is Rebuilds' own"
 

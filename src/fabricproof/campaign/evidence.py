@@ -1,6 +1,7 @@
 """Read what ``rank.sh`` wrote: text in, :class:`~fabricproof.road.Evidence` out.
 
 Format, one fact a line: ``rank N``, ``node NAME``, ``cpus LIST``, ``kernel RELEASE``,
+``library PATH`` (several joined by `` and ``, ``none``, or ``unknown`` where nobody could look),
 ``fact INTERFACE key=value ...``, ``before|after INTERFACE counter=value ...``, ``status N``.
 A line of another form is damage, never skipped.
 """
@@ -18,7 +19,7 @@ from fabricproof.road import CounterSample, Evidence, Rank
 IB_WORD_BYTES = 4
 
 #: facts that stand once in a rank's file; twice means that two ranks wrote into one
-_SINGLE = frozenset({"rank", "node", "cpus", "kernel", "status"})
+_SINGLE = frozenset({"rank", "node", "cpus", "kernel", "library", "status"})
 
 _IB_NAMES = {
     "port_xmit_data": ("tx_bytes", IB_WORD_BYTES),
@@ -33,13 +34,15 @@ class RankRecord:
     """What one rank's file says.
 
     ``before`` and ``after`` hold counters by interface; ``facts`` what the interface is;
-    ``status`` is the program's exit status, None where the rank did not come back.
+    ``library`` is the MPI library that the loader gives the program in the job, ``none`` where it
+    links none; ``status`` is the program's exit status, None where the rank did not come back.
     """
 
     rank: int
     node: str
     cpus: str = "unknown"
     kernel: str = "unknown"
+    library: str = "unknown"
     status: int | None = None
     before: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     after: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
@@ -76,6 +79,7 @@ def parse_rank(text: str, source: str) -> RankRecord:
         node=single["node"],
         cpus=single.get("cpus", "unknown"),
         kernel=single.get("kernel", "unknown"),
+        library=single.get("library", "unknown"),
         status=_whole(single["status"], source) if "status" in single else None,
         before=_counters(tables["before"], source),
         after=_counters(tables["after"], source),

@@ -62,6 +62,8 @@ class Leg:
         curve_tolerance: how much longer than the model a point inside the curve may take.
         fabric: the fabric of this road, None where the site declares none.
         same_node: both ranks run on one machine on purpose; no road is proven.
+        library: the MPI library that the program was proven to load when it was built, absolute;
+            None where nobody proved one.
     """
 
     name: str
@@ -82,6 +84,7 @@ class Leg:
     tolerance: float
     curve_tolerance: float = CURVE_TOLERANCE
     same_node: bool = False
+    library: str | None = None
 
     def rules(self) -> Rules:
         """Return what this leg's table is judged by."""

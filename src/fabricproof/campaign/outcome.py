@@ -6,6 +6,7 @@ cannot disagree.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,7 +31,8 @@ class Attempt:
     """One run of one leg.
 
     ``table`` is None where the output could not be read; ``ranks`` is empty where no rank wrote
-    its record; ``status`` is the launcher's exit status, None where the leg never ended.
+    its record; ``status`` is the launcher's exit status, None where the leg never ended;
+    ``foreign`` says why its numbers are not known to be those of the leg's MPI library.
     """
 
     number: int
@@ -39,6 +41,7 @@ class Attempt:
     table: Table | None
     ranks: tuple[RankRecord, ...]
     report: Report
+    foreign: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,7 +144,7 @@ def needs_second_look(outcome: Outcome) -> bool:
     if len(outcome.attempts) != 1:
         return False
     road = outcome.report.road
-    if road is not None and road.state is RoadState.WRONG:
+    if (road is not None and road.state is RoadState.WRONG) or outcome.attempts[0].foreign:
         return False
     if outcome.report.verdict is Verdict.UNJUDGED and road is not None:
         # Nobody says what it should be: no other number would be judged either.
@@ -162,13 +165,61 @@ def _judge_attempt(folder: Path, leg: Leg, number: int) -> Attempt:
         trouble = _failed_rank(ranks)
     if trouble is None:
         table, trouble = _table(folder, leg)
+    foreign = ""
     if table is None or trouble is not None:
         report = missing(leg.required, trouble or "no table")
     else:
         report = _with_required(leg, judge_table(table, leg.rules(), _road(leg, ranks, table)))
+        report, foreign = _with_library(leg, ranks, report)
     return Attempt(
-        number=number, folder=folder, status=status, table=table, ranks=ranks, report=report
+        number=number,
+        folder=folder,
+        status=status,
+        table=table,
+        ranks=ranks,
+        report=report,
+        foreign=foreign,
     )
+
+
+def _with_library(leg: Leg, ranks: Sequence[RankRecord], report: Report) -> tuple[Report, str]:
+    """Return the report after the MPI library had its say, and what is wrong with that.
+
+    Numbers of another library than the leg's are INVALID; where nobody could look nothing is
+    green, and nothing else changes.
+    """
+    if leg.library is None:
+        return report, ""
+    for each in ranks:
+        if each.library != "unknown" and not _is_file(each.library, leg.library):
+            reason = (
+                f"rank {each.rank} on {each.node} loads MPI library {each.library}, "
+                f"the stack was built with {leg.library}"
+            )
+            return _spoiled(report, Verdict.INVALID, reason), reason
+    blind = [str(each.rank) for each in ranks if each.library == "unknown"]
+    if not blind:
+        return report, ""
+    reason = f"nobody saw which MPI library rank {', '.join(blind)} loads: no ldd on the node"
+    return _spoiled(report, Verdict.UNJUDGED, reason), reason
+
+
+def _is_file(path: str, other: str) -> bool:
+    """Tell whether two paths are one file, by their names or by where links lead."""
+    return path == other or os.path.realpath(path) == os.path.realpath(other)
+
+
+def _spoiled(report: Report, verdict: Verdict, reason: str) -> Report:
+    """Return ``report`` with every number that was measured INVALID, or every PASS UNJUDGED."""
+    quantities = tuple(
+        replace(each, verdict=verdict, reason=reason)
+        if each.verdict is Verdict.PASS
+        or (verdict is Verdict.INVALID and each.verdict is not Verdict.MISSING)
+        else each
+        for each in report.quantities
+    )
+    total = worst([each.verdict for each in quantities])
+    return replace(report, verdict=total, quantities=quantities)
 
 
 def _status(folder: Path) -> int | None:

@@ -1,7 +1,8 @@
 #!/bin/bash
 # Started by the launcher once for every rank, around the benchmark:  rank.sh PROGRAM [ARG...]
-# Reads every interface's counters before and after, and says where this rank runs.  Only bash's
-# own commands, so that it costs a few milliseconds and needs nothing on the node.
+# Reads every interface's counters before and after, and says where this rank runs and which MPI
+# library the loader gives the program here.  Only bash's own commands and the loader's ldd, so that
+# it costs a few milliseconds and needs nothing on the node.
 # FABRICPROOF_LEG is this leg's folder, which all nodes share.
 if [ ! -d "${FABRICPROOF_LEG:-}" ]; then
     echo "rank.sh: FABRICPROOF_LEG is no folder: '${FABRICPROOF_LEG:-}'" >&2
@@ -55,6 +56,20 @@ facts() {
     done
 }
 
+# The library as this very job's variables make it: a module or a path that somebody changed shows.
+# A line of ldd:  libmpi.so.40 => PATH (0x...), or, where it is preloaded,  PATH (0x...).
+libraries() {
+    local line found=""
+    type -P ldd >/dev/null || { echo "library unknown" && return; }
+    while read -r line; do
+        case "${line%% (0x*}" in
+        libmpi.so.* | libmpich.so.* | */libmpi.so.*[0-9] | */libmpich.so.*[0-9])
+            line=${line#* => } found+="${found:+ and }${line%% (0x*}" ;;
+        esac
+    done < <(ldd "$(type -P -- "$1")" 2>/dev/null)
+    echo "library ${found:-none}"
+}
+
 cpus=unknown
 while read -r key value; do
     [ "$key" = Cpus_allowed_list: ] && cpus=$value
@@ -66,6 +81,7 @@ read -r kernel </proc/sys/kernel/osrelease
     echo "node $node"
     echo "cpus $cpus"
     echo "kernel $kernel"
+    libraries "$1"
     facts
     snapshot before
 } >"$out" || exit 74

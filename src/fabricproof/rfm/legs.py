@@ -248,7 +248,16 @@ class LegPlanner:
             curve_tolerance=self.partition.curve_tolerance,
             fabric=self._facts(rails),
             same_node=self.partition.same_node,
+            library=self._library(),
         )
+
+    def _library(self) -> str | None:
+        """Return the MPI library that the program has to load; None where nobody proved one.
+
+        A suite that the site declares beside the build is the site's own.
+        """
+        declared = self.suite in self.stack.suites
+        return self.built.library if self.built is not None and not declared else None
 
     def _effort(self, fabric: Fabric | None, references: dict[str, Reference]) -> Effort:
         rate = MEMORY_MB_S if fabric is None else bound(fabric).low_mb_s

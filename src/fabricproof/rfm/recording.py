@@ -21,6 +21,7 @@ def _environment(attempt: Attempt, leg_environment: Mapping[str, str]) -> dict[s
                 "node": each.node,
                 "cpus": each.cpus,
                 "kernel": each.kernel,
+                "library": each.library,
                 "interfaces": {name: dict(facts) for name, facts in each.facts.items()},
             }
             for each in attempt.ranks

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import reframe as rfm
-from reframe.core.builtins import run_before
+from reframe.core.builtins import run_after, run_before
 from reframe.core.exceptions import SkipTestError
 
 from fabricproof.rfm import build
@@ -55,3 +55,17 @@ class Rebuilds(PairBenchmark):
     def build_again(self):
         if self.current_environ.name == "moving":
             self.prerun_cmds = [f"{sys.executable} {PRETENDED} moving again"]
+
+
+@rfm.simple_test
+class Strayed(PairBenchmark):
+    """Something in the job makes the loader take another MPI library."""
+
+    suite = "osu"
+    program = "osu_bw"
+    family_tags = ["moving"]
+    env_vars = {"FABRICPROOF_TESTS_LIBRARY": "/usr/lib/libmpi.so.40"}
+
+    @run_after("init")
+    def on_one_stack(self):
+        self.valid_prog_environs = ["good"]
