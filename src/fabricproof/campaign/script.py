@@ -9,6 +9,14 @@ from fabricproof.campaign.leg import Leg
 
 SCRIPT_FILE = "legs.sh"
 RANK_FILE = "rank.sh"
+INVENTORY_FILE = "inventory.sh"
+
+#: where the nodes leave what they are made of, beside the script: NODE.txt
+INVENTORY_FOLDER = "inventory"
+
+#: a launcher that has not started one short script on every node by then is given up; the script
+#: itself takes seven seconds at most
+INVENTORY_SECONDS = 12
 
 #: what the second look had to say against itself
 SECOND_LOOK_ERRORS = "second_look.err"
@@ -33,6 +41,15 @@ attempt() { # LEG ATTEMPT: run once, keep everything
 }
 """
 
+_INVENTORY = """\
+inventory() {{ # what each node is made of, to {folder}/NODE.txt; no measurement depends on it
+    rm -rf {folder} && mkdir {folder} || return
+{settings}
+    timeout -k 1 {seconds} \\
+    {launch} "$here/{script}" "$here/{folder}" >{folder}/stdout 2>{folder}/stderr </dev/null
+}}
+"""
+
 _TAIL = """\
 if [ $# -gt 0 ]; then
     for leg in "$@"; do attempt "$leg" "hand.$$"; done
@@ -40,6 +57,7 @@ if [ $# -gt 0 ]; then
 fi
 # A job that is started again must not be judged by what its first start left.
 rm -rf legs {errors}
+inventory
 for leg in {legs}; do attempt "$leg" 1; done
 # A second look, on the same nodes, before anything is called red.
 for leg in $({second_look} 2>{errors}); do attempt "$leg" 2; done
@@ -65,10 +83,7 @@ def render_script(
     """
     parts = [_HEAD]
     for leg in legs:
-        settings = "".join(
-            f"    {name}={shlex.quote(value)} \\\n"
-            for name, value in sorted(leg.environment.items())
-        )
+        settings = _settings(leg)
         starts = " &&\n".join(
             f"    env FABRICPROOF_PART={number} \\\n{settings}"
             f"    timeout -k 5 {leg_seconds_limit} \\\n"
@@ -79,6 +94,24 @@ def render_script(
             f"leg_{shell_name(leg.name)}() {{ # {leg.program} over {'+'.join(leg.rails)}\n"
             f"{starts}\n}}\n"
         )
+    parts.append(_inventory(legs[0], launch))
     names = " ".join(shell_name(leg.name) for leg in legs)
     parts.append(_TAIL.format(legs=names, second_look=second_look, errors=SECOND_LOOK_ERRORS))
     return "\n".join(parts)
+
+
+def _settings(leg: Leg) -> str:
+    return "".join(
+        f"    {name}={shlex.quote(value)} \\\n" for name, value in sorted(leg.environment.items())
+    )
+
+
+def _inventory(leg: Leg, launch: str) -> str:
+    """Return the function that looks at the nodes, started as ``leg`` is: so the launcher works."""
+    return _INVENTORY.format(
+        folder=INVENTORY_FOLDER,
+        settings=f"    env \\\n{_settings(leg)}".rstrip("\n"),
+        seconds=INVENTORY_SECONDS,
+        launch=launch,
+        script=INVENTORY_FILE,
+    )

@@ -1,8 +1,12 @@
 # What one machine shows of itself, in sections: a POSIX shell script, because a compute node may
 # have no Python.  Every line it prints is read by fabricproof.discover.host; "#== end" says whole.
-# $1: where sysfs is (tests give another place).  Nothing is changed, no rights are needed; what
-# only root may read is left out.
+# $1: where sysfs is, $3: where proc is (tests give other places).  Nothing is changed, no rights
+# are needed; what only root may read is left out.
+# $2: "cluster" (what a site file needs: software too), or "node" (what the node is made of and how
+# it is tuned, for the inventory of a job: no software, and a tool gets two seconds).
 sys=${1:-/sys}
+what=${2:-cluster}
+proc=${3:-/proc}
 PATH=$PATH:/usr/sbin:/sbin:/usr/local/sbin
 LC_ALL=C
 export PATH LC_ALL
@@ -10,7 +14,15 @@ tab=$(printf '\t')
 
 section() { printf '#== %s\n' "$1"; }
 # a hung tool (a dead file server, a stuck driver) must not hang the rest
-limited() { if command -v timeout >/dev/null 2>&1; then timeout "$@"; else shift; "$@"; fi; }
+exec 6>&1 # "#!! ..." lines: who did not answer; past the pipes that sift a tool's output
+limited() {
+    [ "$what" = node ] && shift && set -- 2 "$@"
+    command -v timeout >/dev/null 2>&1 || { shift && "$@" && return; return; }
+    timeout -k 1 "$@"
+    ended=$?
+    case $ended in 124 | 137) shift && printf '#!! no answer: %s\n' "$*" >&6 ;; esac
+    return $ended
+}
 content() { cat "$1" 2>/dev/null | head -n 1; }
 field() { [ -z "$2" ] || printf '%s%s=%s' "$tab" "$1" "$2"; }
 base() { target=$(readlink "$1" 2>/dev/null) && printf '%s' "${target##*/}"; }
@@ -29,8 +41,55 @@ pci() {
     for each in current_link_speed current_link_width max_link_speed max_link_width numa_node; do
         field "$each" "$(content "$slot/$each")"
     done
+    [ "$what" = node ] && made_of
     printf '%s\n' "${slot##*/}" >&3
 }
+
+# of the PCI function $slot: who made it, what the slot above it could do, who takes its interrupts
+made_of() {
+    made=$(content "$slot/vendor"):$(content "$slot/device")
+    [ "$made" = : ] || field ids "$made"
+    made=$(content "$slot/subsystem_vendor"):$(content "$slot/subsystem_device")
+    [ "$made" = : ] || field subsystem "$made"
+    above=${slot%/*}
+    field above_speed "$(content "$above/max_link_speed")"
+    field above_width "$(content "$above/max_link_width")"
+    module=$(readlink "$slot/driver/module" 2>/dev/null) || module=
+    [ -z "$module" ] || field driver_version "$(content "$sys/module/${module##*/}/version")"
+    set --
+    for irq in "$slot"/msi_irqs/[0-9]*; do
+        [ -e "$irq" ] && set -- "$@" "$proc/irq/${irq##*/}/smp_affinity_list"
+    done
+    [ $# -eq 0 ] || field irq_cpus "$(cat "$@" 2>/dev/null | sort -u | tr '\n' ' ')"
+    [ $# -eq 0 ] || field irqs $#
+}
+
+# how often each of several values stands there: "performance x 126 powersave x 2"
+counted() { cat "$@" 2>/dev/null | sort | uniq -c | sed 's/^ *\([0-9]*\) \(.*\)/\2 x \1/' | tr '\n' ' '; }
+
+machine() {
+    cpu=$sys/devices/system/cpu
+    printf 'cpu_model=%s\n' "$(sed -n 's/^model name[^:]*: *//p' "$proc/cpuinfo" 2>/dev/null | head -n 1)"
+    printf 'microcode=%s\n' "$(sed -n 's/^microcode[^:]*: *//p' "$proc/cpuinfo" 2>/dev/null | head -n 1)"
+    printf 'smt=%s\n' "$(content "$cpu/smt/control")"
+    printf 'governor=%s\n' "$(counted "$cpu"/cpu[0-9]*/cpufreq/scaling_governor)"
+    printf 'frequency_driver=%s\n' "$(content "$cpu/cpu0/cpufreq/scaling_driver")"
+    printf 'no_turbo=%s\n' "$(content "$cpu/intel_pstate/no_turbo")"
+    printf 'boost=%s\n' "$(content "$cpu/cpufreq/boost")"
+    printf 'huge_pages=%s\n' "$(content "$sys/kernel/mm/transparent_hugepage/enabled")"
+    printf 'locked_memory=%s\n' "$(ulimit -l 2>/dev/null)"
+    grep -lsx irqbalance "$proc"/[0-9]*/comm >/dev/null && printf 'irqbalance=runs\n'
+    for each in kernel/numa_balancing net/core/rmem_max net/core/wmem_max net/core/busy_poll \
+        net/core/netdev_max_backlog net/ipv4/tcp_rmem net/ipv4/tcp_wmem \
+        net/ipv4/tcp_congestion_control net/ipv4/tcp_mtu_probing; do
+        printf '%s=%s\n' "${each##*/}" "$(content "$proc/sys/$each" | tr '\t' ' ')"
+    done
+    printf 'options=%s\n' "$(tr ' ' '\n' <"$proc/cmdline" 2>/dev/null | grep -E \
+        '^(mitigations|isolcpus|nohz_full|rcu_nocbs|iommu|(intel|amd)_iommu|pci|pcie_aspm|nosmt|default_hugepagesz|hugepages|transparent_hugepage|(processor|intel_idle)\.max_cstate|numa_balancing|idle)(=|$)' |
+        sort | tr '\n' ' ')"
+}
+
+distance() { [ "$what" = node ] && field distance "$(content "$1/distance")"; }
 
 looked() {
     section host
@@ -44,8 +103,10 @@ looked() {
 
     section numa
     for each in "$sys"/devices/system/node/node[0-9]*; do
-        [ -e "$each/cpulist" ] && printf '%s%s\n' "${each##*/}" "$(field cpus "$(content "$each/cpulist")")"
+        [ -e "$each/cpulist" ] && printf '%s%s%s\n' "${each##*/}" \
+            "$(field cpus "$(content "$each/cpulist")")" "$(distance "$each")"
     done
+    [ "$what" = node ] && section machine && machine
 
     section net
     for each in "$sys"/class/net/*; do
@@ -57,6 +118,7 @@ looked() {
         [ -e "$each/device" ] || printf '%svirtual=1' "$tab"
         [ -e "$each/bonding" ] && printf '%sbond=1' "$tab"
         [ -e "$each/bridge" ] && printf '%sbridge=1' "$tab"
+        [ "$what" = node ] && [ -e "$each/device" ] && field mac "$(content "$each/address")"
         [ -e "$each/device" ] && pci "$each/device"
         echo
     done
@@ -73,18 +135,33 @@ looked() {
         field board "$(content "$hca/board_id")"
         field driver "$(base "$hca/device/driver")"
         field netdev "$(content "$each/gid_attrs/ndevs/0")"
+        if [ "$what" = node ]; then
+            field phys_state "$(content "$each/phys_state")"
+            field hardware "$(content "$hca/hw_rev")"
+            field guid "$(content "$hca/node_guid")"
+        fi
         pci "$hca/device"
         echo
+    done
+}
+
+missing() {
+    section missing
+    for each in ip tc ethtool lspci ibv_devinfo "$@"; do
+        command -v "$each" >/dev/null 2>&1 || echo "$each"
     done
 }
 
 # descriptor 3 collects the PCI functions that matter
 addresses=$({ looked >&4; } 3>&1 4>&5) 5>&1
 
+# what a cut-off look must not lose comes first
+[ "$what" = node ] && missing ibstat
+
 section lspci
 for each in $(printf '%s\n' "$addresses" | sort -u); do
     command -v lspci >/dev/null 2>&1 || break
-    limited 10 lspci -vv -s "$each" 2>/dev/null | grep -E '^[0-9a-f]|DevCtl:|MaxPayload|LnkSta:|denied'
+    limited 10 lspci -vv -s "$each" 2>/dev/null | grep -E '^[0-9a-f]|DevCap:|DevCtl:|MaxPayload|LnkSta:|denied'
 done
 section addresses
 command -v ip >/dev/null 2>&1 && limited 5 ip -o -4 addr show 2>/dev/null
@@ -101,7 +178,37 @@ for each in "$sys"/class/net/*; do
     printf '%s%s%s\n' "${each##*/}" "$(field firmware "$firmware")" "$(field best "$best")"
 done
 section ibv_devinfo
-command -v ibv_devinfo >/dev/null 2>&1 && limited 10 ibv_devinfo 2>/dev/null
+verbose=
+[ "$what" = node ] && verbose=-v
+command -v ibv_devinfo >/dev/null 2>&1 && limited 10 ibv_devinfo $verbose 2>/dev/null |
+    grep -vE 'GID\[|^[[:space:]]*$'
+
+if [ "$what" = node ]; then
+    section ibstat
+    command -v ibstat >/dev/null 2>&1 && limited 2 ibstat 2>/dev/null
+    section nic
+    owned=" $(ip -o -4 addr show 2>/dev/null | sed 's/^[0-9]*: *\([^ @]*\).*/\1/' | tr '\n' ' ')"
+    command -v ethtool >/dev/null 2>&1 && for each in "$sys"/class/net/*; do
+        name=${each##*/}
+        # virtual interfaces without an address are those of containers and bridges
+        [ -e "$each/device" ] || [ -e "$each/bonding" ] || case $owned in *" $name "*) ;; *) continue ;; esac
+        [ "$name" = lo ] && continue
+        for option in '' -i -k -g -l -a -c --show-fec; do
+            limited 2 ethtool $option "$name" 2>/dev/null |
+                sed "s/^[[:space:]]*//; s/^/$name$tab$option$tab/"
+        done
+    done
+    # last, because some cards take long to read a cable's memory; the rest is kept if it hangs
+    section transceiver
+    command -v ethtool >/dev/null 2>&1 && for each in "$sys"/class/net/*; do
+        [ -e "$each/device" ] || continue
+        limited 2 ethtool -m "${each##*/}" 2>/dev/null |
+            grep -E 'Identifier|Vendor (name|PN|SN|rev)|Transceiver type|[Ll]ength|Connector' |
+            sed "s/^[[:space:]]*//; s/^/${each##*/}$tab-m$tab/"
+    done
+    section end
+    exit 0
+fi
 
 section modules
 if [ -n "$LMOD_CMD" ] && [ -x "$LMOD_CMD" ]; then lmod=$LMOD_CMD; else
@@ -148,8 +255,5 @@ for each in /usr/lib/*/libpmi2.so.0 /usr/lib64/libpmi2.so.0 /usr/lib64/libpmi2.s
     [ -e "$each" ] && echo "$each"
 done
 
-section missing
-for each in ip tc ethtool lspci ibv_devinfo; do
-    command -v "$each" >/dev/null 2>&1 || echo "$each"
-done
+missing
 section end

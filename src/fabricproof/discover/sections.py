@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 _MARK = "#== "
+_TROUBLE = "#!! "
+
+#: the section of :func:`split_sections` that holds what ``look.sh`` complains of
+TROUBLES = "troubles"
 
 
 def split_sections(text: str) -> dict[str, list[str]]:
     """Return the lines of each section, by its name; lines before the first are chatter.
 
     The last section of a whole recording is ``end``; where it is absent the script was cut off.
+    Complaints (a tool that did not answer) stand anywhere and are gathered in ``troubles``.
     """
     sections: dict[str, list[str]] = {}
     current: list[str] = []
     for line in text.splitlines():
         if line.startswith(_MARK):
             current = sections.setdefault(line.removeprefix(_MARK).strip(), [])
+        elif line.startswith(_TROUBLE):
+            sections.setdefault(TROUBLES, []).append(line.removeprefix(_TROUBLE).strip())
         elif line.strip():
             current.append(line)
     return sections

@@ -29,7 +29,13 @@ from reframe.core.exceptions import PerformanceError
 
 from fabricproof.campaign.leg import Leg, write_plan
 from fabricproof.campaign.outcome import Outcome, judge_leg
-from fabricproof.campaign.script import RANK_FILE, SCRIPT_FILE, render_script
+from fabricproof.campaign.script import (
+    INVENTORY_FILE,
+    RANK_FILE,
+    SCRIPT_FILE,
+    render_script,
+)
+from fabricproof.discover.probe import LOOK
 from fabricproof.measure import Verdict
 from fabricproof.provenance import AFTERWARDS_KEY, IDENTITY_KEY, StackIdentity
 from fabricproof.records import append_records
@@ -42,6 +48,9 @@ from fabricproof.rfm.settings import perflog_root
 from fabricproof.rfm.stacks import built_of, identity, modules_of, spack_stacks, variables_of
 from fabricproof.stack.launch import plan_launch
 from fabricproof.verdict import Judgement
+
+#: where the scripts of a job lie
+CAMPAIGN = Path(__file__).parents[1] / "campaign"
 
 #: A leg that takes this many times its budget, and never less than the second figure, hangs.
 LEG_LIMIT_FACTOR = 10
@@ -173,7 +182,8 @@ class PairBenchmark(rfm.RunOnlyRegressionTest):
         # With --dont-restage an old attempt lies here still, and might clear a new one.
         shutil.rmtree(folder / "legs", ignore_errors=True)
         write_plan(folder, self.legs)
-        shutil.copy(Path(__file__).parents[1] / "campaign" / RANK_FILE, folder / RANK_FILE)
+        for script in (CAMPAIGN / RANK_FILE, CAMPAIGN / INVENTORY_FILE, LOOK):
+            shutil.copy(script, folder / script.name)
         self.executable = "bash"
         self.executable_opts = [SCRIPT_FILE]
 

@@ -67,12 +67,27 @@ leg_rail1() { # osu_latency over rail1
     srun --mpi=pmi2 "$here/rank.sh" {STACKS}/intelmpi/venv/bin/python -EsP {FABRICPROOF}/stack/portrunner.py {STACKS}/intelmpi/share/osu-mpi4py/osu_latency.py 1,2,4,8,16,32,64,128,256,512,1024,2048,4096,8192:398:39:1 16384,32768,65536,131072,262144,524288,1048576:3:2:1
 }
 
+inventory() { # what each node is made of, to inventory/NODE.txt; no measurement depends on it
+    rm -rf inventory && mkdir inventory || return
+    env \
+    FI_PROVIDER=tcp \
+    FI_TCP_IFACE=rail0 \
+    I_MPI_FABRICS=ofi \
+    I_MPI_OFI_PROVIDER=tcp \
+    I_MPI_PIN=off \
+    I_MPI_PMI_LIBRARY={LIBPMI2} \
+    I_MPI_THREAD_YIELD=3 \
+    timeout -k 1 12 \
+    srun --mpi=pmi2 "$here/inventory.sh" "$here/inventory" >inventory/stdout 2>inventory/stderr </dev/null
+}
+
 if [ $# -gt 0 ]; then
     for leg in "$@"; do attempt "$leg" "hand.$$"; done
     exit
 fi
 # A job that is started again must not be judged by what its first start left.
 rm -rf legs second_look.err
+inventory
 for leg in rail0 rail1; do attempt "$leg" 1; done
 # A second look, on the same nodes, before anything is called red.
 for leg in $({PYTHON} -E -m fabricproof.campaign.second_look "$here" 2>second_look.err); do attempt "$leg" 2; done

@@ -63,12 +63,25 @@ leg_rail1() { # PingPong over rail1
     srun --mpi=pmi2 "$here/rank.sh" {STACKS}/intelmpi/bin/IMB-MPI1 PingPong -msglog 0:20 -iter 398,8 -time 30
 }
 
+inventory() { # what each node is made of, to inventory/NODE.txt; no measurement depends on it
+    rm -rf inventory && mkdir inventory || return
+    env \
+    FI_PROVIDER=tcp \
+    FI_TCP_IFACE=rail0 \
+    MPIR_CVAR_CH4_NETMOD=ofi \
+    MPIR_CVAR_CH4_PROGRESS_THROTTLE=1 \
+    MPIR_CVAR_NOLOCAL=1 \
+    timeout -k 1 12 \
+    srun --mpi=pmi2 "$here/inventory.sh" "$here/inventory" >inventory/stdout 2>inventory/stderr </dev/null
+}
+
 if [ $# -gt 0 ]; then
     for leg in "$@"; do attempt "$leg" "hand.$$"; done
     exit
 fi
 # A job that is started again must not be judged by what its first start left.
 rm -rf legs second_look.err
+inventory
 for leg in rail0 rail1; do attempt "$leg" 1; done
 # A second look, on the same nodes, before anything is called red.
 for leg in $({PYTHON} -E -m fabricproof.campaign.second_look "$here" 2>second_look.err); do attempt "$leg" 2; done

@@ -66,12 +66,26 @@ leg_rail1() { # osu_bw over rail1
     srun --mpi=pmix "$here/rank.sh" {STACKS}/openmpi5/venv/bin/python -EsP {FABRICPROOF}/stack/portrunner.py {STACKS}/openmpi5/share/osu-mpi4py/osu_bw.py 1,2,4,8,16,32,64,128,256,512,1024,2048,4096,8192:10:2:64 16384,32768,65536,131072,262144,524288,1048576:3:2:4
 }
 
+inventory() { # what each node is made of, to inventory/NODE.txt; no measurement depends on it
+    rm -rf inventory && mkdir inventory || return
+    env \
+    OMPI_MCA_btl=self,tcp \
+    OMPI_MCA_btl_tcp_if_include=rail0 \
+    OMPI_MCA_hwloc_base_binding_policy=none \
+    OMPI_MCA_mpi_yield_when_idle=1 \
+    OMPI_MCA_pml=ob1 \
+    PRTE_MCA_hwloc_default_binding_policy=none \
+    timeout -k 1 12 \
+    srun --mpi=pmix "$here/inventory.sh" "$here/inventory" >inventory/stdout 2>inventory/stderr </dev/null
+}
+
 if [ $# -gt 0 ]; then
     for leg in "$@"; do attempt "$leg" "hand.$$"; done
     exit
 fi
 # A job that is started again must not be judged by what its first start left.
 rm -rf legs second_look.err
+inventory
 for leg in rail0 rail1; do attempt "$leg" 1; done
 # A second look, on the same nodes, before anything is called red.
 for leg in $({PYTHON} -E -m fabricproof.campaign.second_look "$here" 2>second_look.err); do attempt "$leg" 2; done
