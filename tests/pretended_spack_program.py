@@ -4,15 +4,12 @@
 Only the standard library, so that a call costs a few milliseconds.
 """
 
-# ruff: noqa: T201
+# ruff: noqa: PLC0415, T201 - imports cost most of a call
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
-import shutil
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -116,6 +113,8 @@ def compiler(environment: Path, rest: list[str]) -> None:
 
 
 def mirror(environment: Path, rest: list[str]) -> None:
+    import hashlib
+
     folder = Path(rest[rest.index("-d") + 1])
     for text in (b"sources of OSU", b"sources of IMB"):
         digest = hashlib.sha256(text).hexdigest()
@@ -134,6 +133,8 @@ def buildcache(environment: Path, rest: list[str]) -> None:
 
 
 def uninstall(environment: Path, rest: list[str]) -> None:
+    import shutil
+
     for key, spec in specs_of(environment).items():
         if f"/{key}" in rest:
             shutil.rmtree(prefix_of(key, spec))
@@ -142,6 +143,8 @@ def uninstall(environment: Path, rest: list[str]) -> None:
 def answer(name: str, environment: Path, rest: list[str]) -> None:
     order = ORDERS.get(name, {})
     if "child" in order:
+        import subprocess
+
         # One that does not care for SIGINT, in a session with us: a compiler under make.
         ignore = "import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN); "
         code = f"{ignore}print('child is here', flush=True); time.sleep(60)"

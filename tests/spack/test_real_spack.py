@@ -104,8 +104,9 @@ def test_the_second_time_takes_no_time(places: list[Place], built: dict):
 
 def test_the_site_has_the_lock_and_spack_was_not_written_to(places: list[Place], built: dict):
     assert (places[0].site / "spack" / "locks" / "openmpi.lock").is_file()
-    own = [path.name for path in (Path(TESTED) / "etc" / "spack").glob("*.yaml")]
-    assert set(own) <= {"include.yaml"}
+    begin = (places[0].site / "site.toml").stat().st_ctime
+    settings = (Path(TESTED) / "etc" / "spack").rglob("*.yaml")
+    assert [path for path in settings if path.stat().st_mtime > begin] == []
 
 
 def test_the_modules_are_there_for_lmod(places: list[Place], built: dict):
