@@ -49,6 +49,8 @@ class StackIdentity:
         program: likewise, of the package that the measuring program belongs to.
         compiler: ``gcc@12.2.0``.
         target: ``x86_64_v3``.
+        library: the beginning of the SHA-256 of the MPI library's file, where one was proven: it
+            may be another while name, version and lock stay.
     """
 
     origin: str
@@ -57,6 +59,7 @@ class StackIdentity:
     program: str
     compiler: str
     target: str
+    library: str = ""
 
     @property
     def short(self) -> str:

@@ -14,7 +14,7 @@ from reframe_sessions import HouseRun, run_builds
 
 from fabricproof.cli.run import Progress
 from fabricproof.errors import ParseError
-from fabricproof.provenance import identity_of, require_alike
+from fabricproof.provenance import differences, identity_of, require_alike
 from fabricproof.records import read_records
 from fabricproof.rfm import build
 from fabricproof.site import load_site
@@ -301,3 +301,24 @@ def test_what_is_built_is_read_from_where_the_build_leaves_it(
     assert built_of(site, site.stack("good")) == built
     assert built_of(site, site.stack("plain")) is None
     assert json.dumps(identity(site, site.stack("good"), "osu").record())
+
+
+def test_a_library_that_is_replaced_in_place_is_another_stack(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fabricproof.rfm.stacks import identity  # noqa: PLC0415 - as above
+
+    monkeypatch.setenv("FABRICPROOF_STACKS", str(tmp_path / "stacks"))
+    site = load_site(str(Path(__file__).parent / "spack_site"))
+    stack = site.stack("good")
+    built = make_built("good", tmp_path / "good")
+    write_built(layout_for("builds", site.folder).built("good"), built)
+    seen = [identity(site, stack, "osu")]
+    for content in (b"one", b"another"):
+        Path(built.library).parent.mkdir(exist_ok=True)
+        Path(built.library).write_bytes(content)
+        seen.append(identity(site, stack, "osu"))
+    assert len({each.library for each in seen}) == 3
+    assert [each.library == "" for each in seen] == [True, False, False]
+    (unlike,) = differences(seen[1], seen[2])
+    assert unlike.startswith("library: ")

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
 
 from fabricproof.errors import ConfigError
-from fabricproof.provenance import StackIdentity, digest_of
+from fabricproof.provenance import SHOWN_DIGITS, StackIdentity, digest_of
 from fabricproof.site import Site
 from fabricproof.site.schema import StackSpec
 from fabricproof.spack.built import Built, read_built
 from fabricproof.spack.layout import Layout, layout_for, module_name
+from fabricproof.spack.lock import digest_of as digest_of_file
 from fabricproof.stack.catalog import load_catalog, stacks_root
 from fabricproof.stack.environment import family_settings
 from fabricproof.stack.install import read_stamp
@@ -116,7 +118,26 @@ def _built_identity(built: Built | None, suite: str) -> StackIdentity:
         program=package.spec if package else "",
         compiler=built.compiler,
         target=built.target,
+        library=library_digest(Path(built.library))[:SHOWN_DIGITS],
     )
+
+
+def library_digest(path: Path) -> str:
+    """Return the SHA-256 of an MPI library as it stands now, hexadecimal; empty where it is gone.
+
+    A site's own MPI may be updated in its place, and keep its name and its version.
+    """
+    try:
+        facts = path.stat()
+        return _digest(path, facts.st_ino, facts.st_size, facts.st_mtime_ns)
+    except OSError:
+        return ""
+
+
+@functools.cache
+def _digest(path: Path, *_state: int) -> str:
+    """Return the digest of ``path``, read once for each state that it was seen in."""
+    return digest_of_file(path)
 
 
 def _wheel_identity(name: str, suite: str) -> StackIdentity:

@@ -82,8 +82,13 @@ def _is_version(said: str, mpi: Package) -> bool:
 
 
 def _is_below(library: Path, prefix: Path) -> bool:
-    """Tell whether ``library`` is the prefix's, by the loader's path or by where links lead."""
-    return library.is_relative_to(prefix) or library.resolve().is_relative_to(prefix.resolve())
+    """Tell whether ``library`` is the prefix's, by the loader's path or by where links lead.
+
+    The prefix may be reached by a link, and the library in it may be a link out of it.
+    """
+    real = prefix.resolve()
+    found = (library.parent.resolve(), library.resolve())
+    return library.is_relative_to(prefix) or any(place.is_relative_to(real) for place in found)
 
 
 def _library(program: Path, mpi: Package, environment: Mapping[str, str]) -> str:
