@@ -128,8 +128,10 @@ class Lab:
     def build(
         self, *, open_tool: Callable[[], Spack] | None = None, **wishes: Any
     ) -> tuple[Built, bool]:
+        """Build the stack; two ranks are started only where a test asks for ``smoke``."""
         listen = lambda step, line: self.heard.append((step, line))  # noqa: E731
-        return build(self.stack, self.layout, open_tool or self.open, listen, Wishes(**wishes))
+        how = Wishes(**{"smoke": False, **wishes})
+        return build(self.stack, self.layout, open_tool or self.open, listen, how)
 
     def program_of(self, package: str) -> Path:
         """The folder where a package is installed."""

@@ -33,7 +33,7 @@ def why(lab: Lab) -> str | None:
 
 
 def test_a_build_calls_spack_in_order_and_writes_the_manifest_last(lab: Lab):
-    built, stood = lab.build()
+    built, stood = lab.build(smoke=True)
     assert lab.commands == STEPS
     assert not stood
     assert read_built(lab.manifest) == built
@@ -52,7 +52,7 @@ def test_a_build_calls_spack_in_order_and_writes_the_manifest_last(lab: Lab):
 
 
 def test_the_arguments_of_each_call_are_what_spack_takes(lab: Lab):
-    lab.build()
+    lab.build(smoke=True)
     environment = str(lab.layout.environments / "openmpi")
     lines = (lab.folder / "calls").read_text().splitlines()
     folders = [json.loads(line)[:2] for line in lines if json.loads(line) != ["--version"]]
@@ -92,7 +92,7 @@ def test_force_solves_and_proves_again_and_compiles_nothing(lab: Lab):
 def test_a_step_that_fails_leaves_nothing_that_looks_built(lab: Lab, step: str):
     lab.order(**{step: {"status": 1, "output": "==> Error: something broke\n"}})
     with pytest.raises(FabricproofError):
-        lab.build()
+        lab.build(smoke=True)
     assert not lab.manifest.exists()
 
 
@@ -178,14 +178,14 @@ def test_another_mpi_in_one_of_the_programs_is_no_stack(lab: Lab):
 def test_two_ranks_that_print_no_table_are_no_stack(lab: Lab):
     (lab.folder / "osu.txt").write_text("This test requires exactly two processes\n" * 2)
     with pytest.raises(UnavailableError, match=r"do not run on two ranks.*exactly two processes"):
-        lab.build()
+        lab.build(smoke=True)
     assert not lab.manifest.exists()
 
 
 def test_two_ranks_that_print_a_table_and_end_badly_are_no_stack(lab: Lab):
     lab.order(program_status=139)
     with pytest.raises(UnavailableError, match="do not run on two ranks"):
-        lab.build()
+        lab.build(smoke=True)
     assert not lab.manifest.exists()
 
 
@@ -194,14 +194,14 @@ def test_two_ranks_that_never_end_are_ended(lab: Lab, monkeypatch: pytest.Monkey
     line = f"echo $$ >{lab.folder}/rank; sleep 60 & wait"
     executable(lab.folder / "openmpi5" / "bin" / "mpiexec", f"#!/bin/sh\n{line}\n")
     with pytest.raises(UnavailableError, match=r"no end after 0\.3 s"):
-        lab.build()
+        lab.build(smoke=True)
     group = int((lab.folder / "rank").read_text())
     assert is_gone(group)
 
 
 def test_without_a_launcher_no_rank_is_started_and_it_says_so(lab: Lab):
     (lab.folder / "openmpi5" / "bin" / "mpiexec").unlink()
-    built, _ = lab.build()
+    built, _ = lab.build(smoke=True)
     assert built.smoke.startswith("not run: this MPI has no launcher")
 
 
