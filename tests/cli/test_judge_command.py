@@ -376,6 +376,20 @@ def test_a_site_reference_above_the_ceiling_is_refused(fabricproof: Command, sit
     assert "site (measured)" in ended.err
 
 
+def test_a_reference_of_one_build_judges_no_file_and_that_is_said(
+    fabricproof: Command, site: Path
+) -> None:
+    text = SITE["references.toml"].replace("60 us", "1 us") + 'stack_digest = "0a1b2c3d4e5f"\n'
+    (site / "references.toml").write_text(text)
+    record = fabricproof("judge", PING, "--site", site, "--json").record
+    assert "site (measured)" not in {each["origin"] for each in record["quantities"]}
+    assert record["findings"][0] == (
+        "the site's reference latency = 1 us was measured with build 0a1b2c3d4e5f, this is not "
+        "known: it does not apply"
+    )
+    assert "0a1b2c3d4e5f" in fabricproof("judge", PING, "--site", site).out
+
+
 # --- the command itself
 
 

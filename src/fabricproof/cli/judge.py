@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import click
 
@@ -23,6 +24,9 @@ from fabricproof.reference import DEFAULT_TOLERANCE, Reference, from_text
 from fabricproof.semantics import reading_of
 from fabricproof.units import parse_quantity
 from fabricproof.verdict import Report, Rules, missing
+
+if TYPE_CHECKING:
+    from fabricproof.site import Site
 
 _EPILOG = """\b
 Examples:
@@ -101,7 +105,10 @@ def command(
             continue
         for table in parse_text(read_output(name), name):
             rules = _rules(table, stated, given, tolerance, site)
-            outcomes.append((name, table.program, judge_table(table, rules)))
+            notes = site.declined(table) if site is not None else ()
+            report = judge_table(table, rules)
+            report = replace(report, findings=(*notes, *report.findings))
+            outcomes.append((name, table.program, report))
     outcomes += _unanswered(given, outcomes)
     verdict = worst([report.verdict for _, _, report in outcomes])
     if as_json:
@@ -200,6 +207,16 @@ def _check_against_ceiling(table: Table, rules: Rules) -> None:
             )
 
 
+class _Asked(TypedDict):
+    """What picks the references of a site."""
+
+    fabric: str
+    suite: str
+    program: str
+    stack: str
+    num_rails: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class _SiteChoice:
     """Which site, and where in it, the output was measured."""
@@ -212,25 +229,38 @@ class _SiteChoice:
 
     def rules(self, table: Table, rules: Rules) -> Rules:
         """Return ``rules`` with the site's fabric and references under what was given."""
-        from fabricproof.site import load_site  # noqa: PLC0415 - slow, and seldom needed
-
-        site = load_site(self.name)
-        partition = site.partition(self.partition) if self.partition else site.partitions[0]
-        fabric = self.fabric or partition.fabrics[0]
-        rails = self.rails or (site.fabric_spec(fabric).rails[0].interface,)
-        references = site.references_for(
-            fabric=fabric,
-            suite=table.suite,
-            program=table.program,
-            stack=self.stack,
-            num_rails=len(rails),
-        )
+        site, fabric, rails = self._place
+        references = site.references_for(**self._asked(table, fabric, rails))
         return replace(
             rules,
             fabric=rules.fabric or site.fabric(fabric, rails),
             references={**references, **rules.references},
             tolerance=site.spec.tolerance,
         )
+
+    def declined(self, table: Table) -> tuple[str, ...]:
+        """Return what is said of references that one build was measured with: a file names none."""
+        site, fabric, rails = self._place
+        asked = self._asked(table, fabric, rails)
+        return site.references_of_other_builds(**asked, stack_digest="")
+
+    @cached_property
+    def _place(self) -> tuple[Site, str, tuple[str, ...]]:
+        from fabricproof.site import load_site  # noqa: PLC0415 - slow, and seldom needed
+
+        site = load_site(self.name)
+        partition = site.partition(self.partition) if self.partition else site.partitions[0]
+        fabric = self.fabric or partition.fabrics[0]
+        return site, fabric, self.rails or (site.fabric_spec(fabric).rails[0].interface,)
+
+    def _asked(self, table: Table, fabric: str, rails: tuple[str, ...]) -> _Asked:
+        return {
+            "fabric": fabric,
+            "suite": table.suite,
+            "program": table.program,
+            "stack": self.stack,
+            "num_rails": len(rails),
+        }
 
 
 def _site_choice(
