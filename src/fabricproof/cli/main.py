@@ -19,6 +19,7 @@ SUBCOMMANDS: dict[str, tuple[str, str]] = {
     "parse": ("fabricproof.cli.parse", "Show the tables in benchmark outputs."),
     "ceiling": ("fabricproof.cli.ceiling", "Show what a fabric can carry, and what binds."),
     "judge": ("fabricproof.cli.judge", "Give a verdict on an output that you already have."),
+    "plan": ("fabricproof.cli.plan", "Show what a run would cost, before anything is submitted."),
     "run": ("fabricproof.cli.run", "Run the acceptance checks and print the verdict table."),
     "reframe": ("fabricproof.cli.run", "ReFrame itself, with this site's configuration."),
     "site": ("fabricproof.cli.site", "Check and show site files."),

@@ -1,0 +1,145 @@
+"""``fabricproof plan``: what a run would cost, before anything is submitted."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+
+import click
+
+from fabricproof.errors import ExitStatus, InputMissingError
+from fabricproof.plan.against import compare
+from fabricproof.plan.ask import ask_reframe
+from fabricproof.plan.case import Case
+from fabricproof.plan.estimate import estimate, serialised_by
+from fabricproof.plan.history import History, PastRun, read_history
+from fabricproof.plan.learn import Lessons, learn
+from fabricproof.plan.outlook import look_ahead
+from fabricproof.runner import workplace
+from fabricproof.site import Site, load_site
+from fabricproof.site.choose import choose_site, project_root
+
+
+def _pattern(
+    _context: click.Context, _option: click.Parameter, value: str | tuple[str, ...] | None
+) -> str | tuple[str, ...] | None:
+    """Refuse a pattern that ReFrame would stumble over."""
+    for each in value if isinstance(value, tuple) else [value or ""]:
+        try:
+            re.compile(each)
+        except re.error as error:
+            raise click.BadParameter(f"{each!r} is no pattern: {error}") from None
+    return value
+
+
+@click.command(name="plan")
+@click.option(
+    "-t", "--tag", "tags", multiple=True, metavar="TAG", callback=_pattern, help="As for run."
+)
+@click.option("--site", "site_name", metavar="S", help="Site (default: the one of this host).")
+@click.option(
+    "-p", "--stacks", metavar="PATTERN", callback=_pattern, help="Only stacks whose name fits."
+)
+@click.option("--against", "run_id", metavar="RUN_ID", help="Compare with what this run took.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
+def command(
+    tags: tuple[str, ...],
+    site_name: str | None,
+    stacks: str | None,
+    run_id: str | None,
+    as_json: bool,
+) -> None:
+    r"""Show what a run would cost and what it would leave out.  Nothing is submitted.
+
+    ReFrame is asked in a dry run, which takes some seconds and needs no scheduler.  Past runs of
+    the site teach what the effort model cannot know; the plan says from how many jobs it learnt.
+
+    \b
+    fabricproof plan                         everything that is due, and each level
+    fabricproof plan -t nightly              what tonight's run would take
+    fabricproof plan -t quick -p openmpi5    one stack
+    fabricproof plan --against RUN_ID        expected beside measured, learnt from older runs only
+
+    "at most" is every job at its time limit.  Exit status: 0 something is due; 6 nothing is;
+    66 no such run; 78 wrong config.
+    """
+    site = load_site(site_name) if site_name else choose_site()
+    place = workplace(project_root())
+    history = read_history(place.perflogs, site.name, lambda name: _is_serial(site, name))
+    past = _past_run(history, run_id, site) if run_id else None
+    if sys.stderr.isatty():
+        click.echo("asking ReFrame what it would run; nothing is submitted ...", err=True)
+    cases = ask_reframe(site, place.project, stacks)
+    if past is not None:
+        _print_comparison(site, cases, history.before(past.run_id), past, as_json=as_json)
+        return
+    _print_plan(site, cases, history, tags, stacks, as_json=as_json)
+
+
+def _is_serial(site: Site, partition: str) -> bool:
+    return any(each.name == partition and bool(serialised_by(each)) for each in site.partitions)
+
+
+def _learn(site: Site, history: History, cases: list[Case]) -> Lessons:
+    return learn(
+        history, cases, serial=all(_is_serial(site, each.name) for each in site.partitions)
+    )
+
+
+def _past_run(history: History, run_id: str, site: Site) -> PastRun:
+    for run in history.runs:
+        if run.run_id == run_id:
+            return run
+    newest = ", ".join(run.run_id for run in history.runs[-3:]) or "none"
+    raise InputMissingError(
+        f"no report of a run {run_id} on {site.name}",
+        expected=f"a run that submitted jobs; the newest: {newest}",
+        next_step="ls perflogs/reports, or choose another --site",
+    )
+
+
+def _print_comparison(
+    site: Site, cases: list[Case], older: History, past: PastRun, *, as_json: bool
+) -> None:
+    from fabricproof.cli import plan_display  # noqa: PLC0415 - not for --help
+
+    lessons = _learn(site, older, cases)
+    estimates = [estimate(case, lessons) for case in cases if case.is_due]
+    found = compare(past, estimates, session_seconds=lessons.session_seconds)
+    if as_json:
+        click.echo(json.dumps(plan_display.comparison_record(past, found, lessons), indent=2))
+    else:
+        click.echo("\n".join(plan_display.comparison_lines(past, found, lessons)))
+
+
+def _print_plan(
+    site: Site,
+    cases: list[Case],
+    history: History,
+    tags: tuple[str, ...],
+    stacks: str | None,
+    *,
+    as_json: bool,
+) -> None:
+    from fabricproof.cli import plan_display  # noqa: PLC0415 - not for --help
+    from fabricproof.cli.standing import spack_records  # noqa: PLC0415 - heavy
+
+    outlook = look_ahead(site, cases, tags, _learn(site, history, cases))
+    wanted = {each.case.stack for each in outlook.estimates}
+    # Without a stack of Spack in the selection nobody needs to look at what stands.
+    of_spack = wanted & {stack.name for stack in site.stacks if stack.spack}
+    standing = spack_records(str(site.folder), None) if of_spack else []
+    builds = {
+        str(each["name"]): str(each["label"]).rpartition(f" for {site.name}: ")[2]
+        for each in standing
+        if each["state"] != "installed" and each["name"] in wanted
+    }
+    if as_json:
+        record = plan_display.plan_record(site, outlook, builds, history.notes)
+        click.echo(json.dumps(record, indent=2))
+    else:
+        lines = plan_display.plan_lines(site, outlook, builds, history, tags, stacks)
+        click.echo("\n".join(lines))
+    if not outlook.estimates:
+        sys.exit(int(ExitStatus.NOTHING_JUDGED))

@@ -1,0 +1,303 @@
+"""A plan and its comparison with a run, as text for a person and as data for a machine."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from fabricproof.plan.against import Comparison, off_by
+from fabricproof.plan.estimate import Cost, Estimate, LeftOut, refusals
+from fabricproof.plan.history import History, PastRun
+from fabricproof.plan.learn import DEFAULT_SESSION_SECONDS, DEFAULT_START_SECONDS, Lessons
+from fabricproof.plan.outlook import NIGHT_SECONDS, Level, Outlook
+from fabricproof.site import Site
+from fabricproof.units import size_label
+
+#: a build that took less only found everything built
+_REAL_BUILD_SECONDS = 10
+
+
+def duration(seconds: float) -> str:
+    """Return a duration as a person says it: ``45 s``, ``12 min``, ``3 h 20 min``."""
+    if seconds < 99.5:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 100:
+        return f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60:02} min"
+
+
+def wall(cost: Cost) -> str:
+    """Return the expected wall time, as a range where it depends on what runs at once."""
+    least, most = map(duration, cost.wall_seconds)
+    return least if least == most else f"{least} to {most}"
+
+
+def _columns(rows: Sequence[Sequence[str]], right: frozenset[int]) -> Iterator[str]:
+    """Yield rows as aligned lines; the columns in ``right`` hold numbers."""
+    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+    for row in rows:
+        cells = [
+            cell.rjust(width) if at in right else cell.ljust(width)
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        yield "  ".join(cells).rstrip()
+
+
+def plan_lines(
+    site: Site,
+    outlook: Outlook,
+    builds: Mapping[str, str],
+    history: History,
+    tags: Sequence[str],
+    stacks: str | None,
+) -> Iterator[str]:
+    """Yield a plan for a person: jobs, totals, what is left out, what to choose tonight."""
+    options = "".join(f" -t {tag}" for tag in tags) + (
+        f" -p {shlex.quote(stacks)}" if stacks else ""
+    )
+    yield f"site {site.name}{options or ', everything'}: nothing was submitted"
+    if outlook.estimates:
+        yield ""
+        yield from _job_lines(outlook.estimates)
+        yield ""
+        yield from _total_lines(outlook)
+        yield ""
+        yield from _condition_lines(site, outlook, builds, history)
+    else:
+        yield "no check would run: nothing is selected, or everything is skipped"
+    yield from _left_out_lines(outlook)
+    yield from _refused_lines(outlook)
+    yield from (f"note: {each}" for each in history.notes)
+    yield ""
+    yield _advice(outlook, site, tags, stacks)
+
+
+def _job_lines(estimates: Sequence[Estimate]) -> Iterator[str]:
+    rows: list[tuple[str, ...]] = [
+        ("CHECK", "STACK", "FABRIC", "NODES", "JOB s", "AT MOST s", "LEGS, s EACH")
+    ]
+    for each in sorted(estimates, key=lambda one: one.case.key):
+        case = each.case
+        pairs = zip(case.roads, each.leg_seconds, strict=True)
+        legs = ", ".join(f"{road.name} {seconds:.1f}" for road, seconds in pairs)
+        numbers = (str(case.nodes), f"{each.seconds:.0f}", f"{case.limit_seconds:.0f}")
+        rows.append((case.check, case.stack, case.fabric, *numbers, legs))
+    yield from _columns(rows, frozenset({3, 4, 5}))
+
+
+def _total_lines(outlook: Outlook) -> Iterator[str]:
+    rows: list[tuple[str, ...]] = [
+        ("TOTAL", "JOBS", "LEGS", "NODE-s", "EXPECTED WALL", "AT MOST", "LEAVES OUT")
+    ]
+    rows.append(_total("this selection", outlook.cost, ""))
+    if len(outlook.technologies) > 1:
+        rows += [_total(f"  {name}", cost, "") for name, cost in outlook.technologies.items()]
+    for level in outlook.levels:
+        rows.append(_total(level.name, level.cost, _count(level.leaves_out)))
+    yield from _columns(rows, frozenset({1, 2, 3}))
+
+
+def _total(name: str, cost: Cost, leaves_out: str) -> tuple[str, ...]:
+    numbers = (str(cost.jobs), str(cost.legs), f"{cost.node_seconds:.0f}")
+    return (name, *numbers, wall(cost), duration(cost.limit_seconds), leaves_out)
+
+
+def _count(lost: LeftOut) -> str:
+    if lost.is_nothing:
+        return "nothing"
+    names = {"checks": lost.checks, "stacks": lost.stacks, "roads": lost.roads, "sizes": lost.sizes}
+    parts = [f"{len(each)} {name}" for name, each in names.items() if each]
+    return f"{lost.jobs} jobs" + (f": {', '.join(parts)}" if parts else "")
+
+
+def _condition_lines(
+    site: Site, outlook: Outlook, builds: Mapping[str, str], history: History
+) -> Iterator[str]:
+    yield f"learnt: {_learnt(outlook.lessons, outlook.estimates)}"
+    yield f"second looks: {duration(outlook.second_look_seconds)} of it, as often as before"
+    for partition in site.partitions:
+        reason = outlook.one_at_a_time.get(partition.name)
+        if reason:
+            assumed = ", taken as one job's worth" if reason.startswith("licence") else ""
+            yield f"at once: one job in {partition.name} ({reason}{assumed})"
+        else:
+            yield (
+                f"at once: 1 to {partition.max_jobs} jobs in {partition.name} (max_jobs; how many "
+                "nodes are free is not known, nor what others run)"
+            )
+    for name, reason in builds.items():
+        yield f"built first: {name}: {reason}; {_build_time(name, history)}, not in the totals"
+
+
+def _learnt(lessons: Lessons, estimates: Sequence[Estimate]) -> str:
+    default = (
+        f"the stated default of {DEFAULT_START_SECONDS:.0f} s for each start of a program"
+        if any(each.lesson is None for each in estimates)
+        else ""
+    )
+    around = (
+        f"{lessons.session_seconds:.1f} s around the jobs from {lessons.sessions} runs (median)"
+        if lessons.sessions
+        else f"{DEFAULT_SESSION_SECONDS:.0f} s around the jobs by default"
+    )
+    circles: dict[str, int] = {}
+    for each in estimates:
+        if each.lesson:
+            circles[each.lesson.circle] = circles.get(each.lesson.circle, 0) + 1
+    if not circles:
+        return f"nothing, there are no past jobs of these checks: {default}, {around}"
+    known = ", ".join(f"{count} by {circle}" for circle, count in circles.items())
+    parts = [f"from {lessons.jobs} past jobs (medians; {known})", default, around]
+    return "; ".join(part for part in parts if part)
+
+
+def _build_time(stack: str, history: History) -> str:
+    took = [run.builds.get(stack, 0.0) for run in history.runs]
+    real = [seconds for seconds in took if seconds > _REAL_BUILD_SECONDS]
+    return (
+        f"it took {duration(real[-1])} last time"
+        if real
+        else "no past run says how long; at most 6 h"
+    )
+
+
+def _left_out_lines(outlook: Outlook) -> Iterator[str]:
+    for level in outlook.levels:
+        lost = level.leaves_out
+        sizes = [size_label(size) for size in lost.sizes]
+        named = {"checks": lost.checks, "stacks": lost.stacks, "roads": lost.roads, "sizes": sizes}
+        for kind, names in named.items():
+            if names and level.cost.jobs:
+                yield f"{level.name} leaves out {len(names)} {kind}: {', '.join(names)}"
+
+
+def _refused_lines(outlook: Outlook) -> Iterator[str]:
+    for word, cases in (("SKIPPED", outlook.skipped), ("MISSING", outlook.lost)):
+        found = refusals(cases, lambda case: case.skipped or case.lost)
+        for reason, these in found.items():
+            checks = sorted({case.check for case in these})
+            yield f"{word} {len(these)}: {reason} ({', '.join(checks)})"
+
+
+def _advice(outlook: Outlook, site: Site, tags: Sequence[str], stacks: str | None) -> str:
+    level = outlook.tonight()
+    if level is None:
+        return "Tonight: nothing to run; look at the tags (fabricproof site roll SITE shows them)."
+    others = [tag for tag in tags if tag not in {each.name for each in outlook.levels}]
+    selection = "".join(f" -t {tag}" for tag in [level.name, *others])
+    narrowed = f" -p {shlex.quote(stacks)}" if stacks else ""
+    command = f"fabricproof run{selection}{narrowed} --site {site.name}"
+    return f"Tonight: {command}   ({_why(level)})"
+
+
+def _why(level: Level) -> str:
+    fits = level.cost.wall_seconds[1] <= NIGHT_SECONDS
+    rest = "leaves nothing out" if level.leaves_out.is_nothing else "the most that fits"
+    return (
+        f"{wall(level.cost)}, {rest if fits else 'longer than a night of 8 h: choose fewer stacks'}"
+    )
+
+
+def comparison_lines(past: PastRun, found: Comparison, lessons: Lessons) -> Iterator[str]:
+    """Yield a comparison for a person: one row for each check, then the whole run."""
+    yield f"run {past.run_id}: {len(past.jobs)} jobs, expected beside measured"
+    yield ""
+    rows: list[tuple[str, ...]] = [
+        ("CHECK", "JOBS", "EXPECTED s", "MEASURED s", "NODE-s EXP", "NODE-s MEAS", "OFF BY")
+    ]
+    for each in found.checks:
+        numbers = (
+            each.expected_seconds,
+            each.measured_seconds,
+            each.expected_node_seconds,
+            each.measured_node_seconds,
+        )
+        off = off_by(each.expected_seconds, each.measured_seconds)
+        rows.append((each.check, str(each.jobs), *(f"{one:.0f}" for one in numbers), f"{off:+.0%}"))
+    nodes = [
+        sum(each.expected_node_seconds for each in found.checks),
+        sum(each.measured_node_seconds for each in found.checks),
+    ]
+    walls = (f"{found.expected_seconds:.0f}", f"{found.measured_seconds:.0f}")
+    jobs = str(sum(each.jobs for each in found.checks))
+    total = (*walls, *(f"{one:.0f}" for one in nodes), f"{found.off_by:+.0%}")
+    rows.append(("the whole run", jobs, *total))
+    yield from _columns(rows, frozenset(range(1, 7)))
+    yield ""
+    yield f"learnt from {lessons.jobs} jobs of older runs; nothing from this one"
+    if found.building_seconds > _REAL_BUILD_SECONDS:
+        yield f"the run also built for {duration(found.building_seconds)}, which is no part of it"
+    if found.unfinished:
+        yield f"{found.unfinished} jobs did not end well: what they took says little"
+    if found.unplanned:
+        yield f"not planned any more: {', '.join(found.unplanned)}"
+
+
+def comparison_record(past: PastRun, found: Comparison, lessons: Lessons) -> dict[str, Any]:
+    """Return a comparison as plain data, the form of ``--json``."""
+    return {
+        "run_id": past.run_id,
+        **asdict(found),
+        "off_by": found.off_by,
+        "learnt_from_jobs": lessons.jobs,
+    }
+
+
+def plan_record(
+    site: Site, outlook: Outlook, builds: Mapping[str, str], notes: Sequence[str]
+) -> dict[str, Any]:
+    """Return a plan as plain data, the form of ``--json``."""
+    return {
+        "site": site.name,
+        "jobs": [_job_record(each) for each in outlook.estimates],
+        "total": asdict(outlook.cost),
+        "technologies": {name: asdict(cost) for name, cost in outlook.technologies.items()},
+        "levels": {
+            level.name: {**asdict(level.cost), "leaves_out": asdict(level.leaves_out)}
+            for level in outlook.levels
+        },
+        "skipped": [_refusal_record(case.key, case.skipped) for case in outlook.skipped],
+        "missing": [_refusal_record(case.key, case.lost) for case in outlook.lost],
+        "one_at_a_time": dict(outlook.one_at_a_time),
+        "built_first": dict(builds),
+        "second_look_seconds": outlook.second_look_seconds,
+        "learnt_from_jobs": outlook.lessons.jobs,
+        "session_seconds": outlook.lessons.session_seconds,
+        "notes": list(notes),
+    }
+
+
+def _job_record(each: Estimate) -> dict[str, Any]:
+    case = each.case
+    return {
+        "check": case.check,
+        "stack": case.stack,
+        "fabric": case.fabric,
+        "partition": case.partition,
+        "suite": case.suite,
+        "tags": list(case.tags),
+        "nodes": case.nodes,
+        "seconds": each.seconds,
+        "node_seconds": each.node_seconds,
+        "limit_seconds": case.limit_seconds,
+        "second_look_seconds": each.second_look_seconds,
+        "learnt": asdict(each.lesson) if each.lesson else None,
+        "legs": [
+            {
+                "road": road.name,
+                "seconds": seconds,
+                "model_seconds": road.seconds,
+                "starts": road.starts,
+                "sizes": list(road.sizes),
+            }
+            for road, seconds in zip(case.roads, each.leg_seconds, strict=True)
+        ],
+    }
+
+
+def _refusal_record(key: Sequence[str], reason: str) -> dict[str, str]:
+    names = ("check", "fabric", "partition", "stack")
+    return {**dict(zip(names, key, strict=True)), "reason": reason}

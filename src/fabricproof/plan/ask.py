@@ -1,0 +1,59 @@
+"""Ask ReFrame in a dry run what it would submit: nothing runs, no scheduler is needed."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from fabricproof.errors import ConfigError, UnavailableError
+from fabricproof.plan.case import Case, read_cases
+from fabricproof.runner import (
+    Workplace,
+    new_run_id,
+    run_reframe,
+    session_environment,
+    unloadable,
+)
+from fabricproof.session import read_report
+from fabricproof.site import Site
+
+
+def ask_reframe(site: Site, project: Path, stacks: str | None = None) -> list[Case]:
+    """Return every case of the site as the checks plan it, due or not.
+
+    Args:
+        site: the site.
+        project: the folder that holds ``checks``.
+        stacks: pattern of stack names as ReFrame's ``-p`` takes it; None for all.
+
+    Raises:
+        ConfigError: a check file cannot be loaded; a plan of the others would be too cheap.
+        UnavailableError: ReFrame ended without saying what it would run.
+        ParseError: its report or a plan is damaged.
+    """
+    with tempfile.TemporaryDirectory(prefix="fabricproof-plan-") as name:
+        root = Path(name)
+        place = Workplace(project=project, root=root, perflogs=root / "perflogs")
+        run_id = new_run_id()
+        environment = session_environment(site, place, run_id)
+        # Where the stacks of a site lie does not follow the perflogs: only ReFrame's output does.
+        arguments = ["--dry-run", "--keep-stage-files", *(["-p", stacks] if stacks else [])]
+        lines: list[str] = []
+        status = run_reframe(arguments, environment, lines.append)
+        return _answer(place.report_file(run_id), lines, status, project)
+
+
+def _answer(report: Path, lines: Sequence[str], status: int, project: Path) -> list[Case]:
+    broken = list(unloadable(lines))
+    if broken:
+        raise ConfigError(broken[0], source=str(project / "checks"), next_step="mend it")
+    if report.exists():
+        return read_cases(read_report(report))
+    if any("Running 0 check(s)" in line for line in lines):
+        return []
+    raise UnavailableError(
+        f"ReFrame did not say what it would run, it ended with status {status}",
+        expected="the report of a dry run",
+        got=" ".join(" ".join(lines[-3:]).split())[:300] or "nothing",
+    )
