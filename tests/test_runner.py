@@ -275,6 +275,7 @@ def _interrupt(folder: Path, write: str) -> subprocess.CompletedProcess[str]:
         while not (folder / "started").exists():
             assert process.poll() is None, process.communicate()
             time.sleep(0.02)
+        time.sleep(0.3)  # the child may be up before its parent is back from starting it
         os.killpg(process.pid, signal.SIGINT)
         out, err = process.communicate(timeout=60)
     return subprocess.CompletedProcess([], process.returncode, out, err)
