@@ -117,7 +117,11 @@ def _condition_lines(
     site: Site, outlook: Outlook, builds: Mapping[str, str], history: History
 ) -> Iterator[str]:
     yield f"learnt: {_learnt(outlook.lessons, outlook.estimates)}"
-    yield f"second looks: {duration(outlook.second_look_seconds)} of it, as often as before"
+    if any(each.lesson for each in outlook.estimates):
+        again = duration(outlook.second_look_seconds)
+        yield f"second looks: {again} of it, if legs run again as often as before"
+    else:
+        yield "second looks: not in it, no past run says how often legs run again"
     for partition in site.partitions:
         reason = outlook.one_at_a_time.get(partition.name)
         if reason:

@@ -37,19 +37,22 @@ def ask_reframe(site: Site, project: Path, stacks: str | None = None) -> list[Ca
         place = Workplace(project=project, root=root, perflogs=root / "perflogs")
         run_id = new_run_id()
         environment = session_environment(site, place, run_id)
-        # Where the stacks of a site lie does not follow the perflogs: only ReFrame's output does.
         arguments = ["--dry-run", "--keep-stage-files", *(["-p", stacks] if stacks else [])]
         lines: list[str] = []
         status = run_reframe(arguments, environment, lines.append)
-        return _answer(place.report_file(run_id), lines, status, project)
+        return _answer(site, place, run_id, lines, status)
 
 
-def _answer(report: Path, lines: Sequence[str], status: int, project: Path) -> list[Case]:
+def _answer(
+    site: Site, place: Workplace, run_id: str, lines: Sequence[str], status: int
+) -> list[Case]:
+    report = place.report_file(run_id)
     broken = list(unloadable(lines))
     if broken:
-        raise ConfigError(broken[0], source=str(project / "checks"), next_step="mend it")
+        raise ConfigError(broken[0], source=str(place.project / "checks"), next_step="mend it")
     if report.exists():
-        return read_cases(read_report(report))
+        one_node = [each.name for each in site.partitions if each.same_node]
+        return read_cases(read_report(report), one_node)
     if any("Running 0 check(s)" in line for line in lines):
         return []
     raise UnavailableError(

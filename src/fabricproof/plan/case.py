@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -89,16 +89,21 @@ def key_of(record: Mapping[str, Any]) -> Key:
     )
 
 
-def read_cases(records: Sequence[Mapping[str, Any]]) -> list[Case]:
+def read_cases(records: Sequence[Mapping[str, Any]], one_node: Collection[str] = ()) -> list[Case]:
     """Return the cases of a dry run's report; builds and other fixtures are none.
+
+    Args:
+        records: the test cases.
+        one_node: partitions where all ranks run on one node.
 
     Raises:
         ParseError: a plan that a check left is damaged.
     """
-    return [_case(record) for record in records if "fabric" in record and not record["fixture"]]
+    ours = [record for record in records if "fabric" in record and not record["fixture"]]
+    return [_case(record, one_node) for record in ours]
 
 
-def _case(record: Mapping[str, Any]) -> Case:
+def _case(record: Mapping[str, Any], one_node: Collection[str]) -> Case:
     check, fabric, partition, stack = key_of(record)
     folder = Path(record["stagedir"] or "")
     is_whole = record["result"] == "pass" and (folder / PLAN_FILE).is_file()
@@ -110,7 +115,7 @@ def _case(record: Mapping[str, Any]) -> Case:
         stack=stack,
         suite=str(record["suite"]),
         tags=tuple(sorted(record["tags"])),
-        nodes=-(-tasks // per_node),
+        nodes=1 if partition in one_node else -(-tasks // per_node),
         limit_seconds=float(record["time_limit"] or 0),
         roads=_roads(folder) if is_whole else (),
         skipped=_skipped(record),

@@ -12,6 +12,9 @@ from fabricproof.errors import ParseError
 from fabricproof.plan.case import Key, key_of
 from fabricproof.records import read_records
 
+#: what Slurm and ReFrame's local scheduler say of a job that ended well
+_ENDED_WELL = frozenset({"COMPLETED", "SUCCESS"})
+
 
 @dataclass(frozen=True, kw_only=True)
 class PastJob:
@@ -96,7 +99,8 @@ def _attempts(paths: Iterable[Path], notes: list[str]) -> Mapping[tuple[str, str
                     continue
                 job = (str(record.get("run_id")), str(record.get("job_id")))
                 found[job] = (*found.get(job, ()), int(record.get("attempts") or 0))
-                if record.get("verdict") == "MISSING" or record.get("job_state") != "COMPLETED":
+                is_over = record.get("job_state") in _ENDED_WELL
+                if record.get("verdict") == "MISSING" or not is_over:
                     spoiled.add(job)
         except (ParseError, OSError) as error:
             notes.append(f"passed over: {error}")
