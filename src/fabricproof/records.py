@@ -5,7 +5,8 @@ are only ever appended, so that a torn last line is the worst that a crash can d
 :func:`read_records` names it instead of stumbling; a full disk leaves none at all.
 
 Format history: 1, the first.  Later keys that old records lack, read as unknown: ``stack_identity``
-(:mod:`fabricproof.provenance`).
+(:mod:`fabricproof.provenance`), ``inventory`` (node to the digest of what it is made of, null where
+nobody saw it: :mod:`fabricproof.inventory.store`).
 """
 
 from __future__ import annotations

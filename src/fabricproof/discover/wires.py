@@ -21,21 +21,33 @@ _PREFIXES = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)([KM]?)b")
 _BINARY = {"": 1, "K": 1024, "M": 1024**2}
 
+#: the line that lspci begins a function with: address, class, name
+PCI_FUNCTION = re.compile(r"((?:[0-9a-f]{4,}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) (.*)")
 
-def read_payloads(lines: list[str]) -> dict[str, int]:
-    """Return PCI address -> MaxPayload in force: the one after DevCtl, not DevCap's at best."""
+
+def read_payloads(lines: list[str], register: str = "DevCtl") -> dict[str, int]:
+    """Return PCI address -> MaxPayload in bytes, out of ``lspci -vv``.
+
+    Args:
+        lines: what it prints, each function's first line included.
+        register: ``DevCtl`` for the payload in force, ``DevCap`` for the best that it could be.
+    """
     payloads: dict[str, int] = {}
-    address, is_control = "", False
+    address, current = "", ""
     for line in lines:
-        start = re.match(r"((?:[0-9a-f]{4,}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) ", line)
-        if start:
-            address, is_control = start[1], False
-        is_control = "DevCtl:" in line or (is_control and "DevCap:" not in line)
+        if start := PCI_FUNCTION.match(line):
+            address, current = start[1], ""
+        for each in ("DevCap:", "DevCtl:"):
+            current = each if each in line else current
         found = re.search(r"MaxPayload (\d+) bytes", line)
-        if found and is_control and address:
-            full = address if address.count(":") == 2 else f"0000:{address}"
-            payloads.setdefault(full, int(found[1]))
+        if found and current == f"{register}:" and address:
+            payloads.setdefault(full_address(address), int(found[1]))
     return payloads
+
+
+def full_address(address: str) -> str:
+    """Return a PCI address with its domain, which lspci leaves out where it is 0."""
+    return address if address.count(":") == 2 else f"0000:{address}"
 
 
 def _read_slot(row: dict[str, str], payloads: dict[str, int]) -> SlotSeen | None:
@@ -44,14 +56,14 @@ def _read_slot(row: dict[str, str], payloads: dict[str, int]) -> SlotSeen | None
     numa = row.get("numa_node", "")
     return SlotSeen(
         address=row["pci"],
-        name=_slot_name(row.get("current_link_speed"), row.get("current_link_width")),
-        best=_slot_name(row.get("max_link_speed"), row.get("max_link_width")),
+        name=slot_name(row.get("current_link_speed"), row.get("current_link_width")),
+        best=slot_name(row.get("max_link_speed"), row.get("max_link_width")),
         max_payload_bytes=payloads.get(row["pci"]),
         numa_node=int(numa) if numa.isdecimal() else None,
     )
 
 
-def _slot_name(speed: str | None, width: str | None) -> str | None:
+def slot_name(speed: str | None, width: str | None) -> str | None:
     """Return ``3.0x8`` for what sysfs prints, None for what a virtual machine makes up."""
     if not speed or not width:
         return None

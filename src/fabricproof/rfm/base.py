@@ -7,6 +7,7 @@ nothing by itself.
 
 from __future__ import annotations
 
+import datetime
 import math
 import shutil
 import sys
@@ -31,11 +32,13 @@ from fabricproof.campaign.leg import Leg, write_plan
 from fabricproof.campaign.outcome import Outcome, judge_leg
 from fabricproof.campaign.script import (
     INVENTORY_FILE,
+    INVENTORY_FOLDER,
     RANK_FILE,
     SCRIPT_FILE,
     render_script,
 )
 from fabricproof.discover.probe import LOOK
+from fabricproof.inventory.store import FOLDER, inventory_of_job
 from fabricproof.measure import Verdict
 from fabricproof.provenance import AFTERWARDS_KEY, IDENTITY_KEY, StackIdentity
 from fabricproof.records import append_records
@@ -238,16 +241,32 @@ class PairBenchmark(rfm.RunOnlyRegressionTest):
         folder = Path(self.stagedir)
         self.outcomes = tuple(judge_leg(folder, leg) for leg in self.legs)
         self.environment_digest = environment_digest(self.outcomes)
-        path = perflog_root() / current_site().name / self.current_partition.name
+        perflogs = perflog_root() / current_site().name
         planner = self._planner()
+        identity = {**self._identity(), **self._inventory(perflogs / FOLDER)}
         records = [
             record
             for outcome in self.outcomes
-            for record in describe_outcome(
-                outcome, self._identity(), planner.declined(outcome.leg.rails)
-            )
+            for record in describe_outcome(outcome, identity, planner.declined(outcome.leg.rails))
         ]
-        append_records(path / "records.jsonl", records)
+        append_records(perflogs / self.current_partition.name / "records.jsonl", records)
+
+    def _inventory(self, folder: Path) -> Mapping[str, object]:
+        """Keep what the nodes are made of, and return what the records say of it."""
+        nodes = {
+            rank.node
+            for outcome in self.outcomes
+            for attempt in outcome.attempts
+            for rank in attempt.ranks
+        }
+        digests, trouble = inventory_of_job(
+            folder,
+            Path(self.stagedir) / INVENTORY_FOLDER,
+            nodes,
+            run_id=self.run_id,
+            time=datetime.datetime.now(tz=datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        )
+        return {"inventory": digests, **({"inventory_trouble": trouble} if trouble else {})}
 
     def _identity(self) -> Mapping[str, object]:
         site = current_site()

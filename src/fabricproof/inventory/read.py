@@ -1,0 +1,221 @@
+"""What ``look.sh`` printed on a node of a job, read into a :class:`Machine`.  Text in, record out.
+
+A look may have been cut off, and a tool may be absent or hang: then what was seen counts, and
+what was not is named.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from fabricproof.discover.facts import InterfaceSeen, PortSeen, SlotSeen
+from fabricproof.discover.rates import verbs_link
+from fabricproof.discover.sections import TROUBLES, read_pairs, read_rows, split_sections
+from fabricproof.discover.wires import read_interfaces, read_payloads, read_ports, slot_name
+from fabricproof.inventory.facts import Machine, Value
+from fabricproof.inventory.nic import read_ibstat, read_models, read_nics, read_verbs
+
+Facts = dict[str, Value]
+
+#: tool -> what nobody else says
+_ONLY_BY = {
+    "ethtool": "offloads, rings, queues, fastest rate and transceivers of interfaces",
+    "lspci": "names of cards and MaxPayload",
+    "ip": "addresses",
+    "ibv_devinfo": "MTU of ports",
+}
+
+#: of these, what has no meaning on a node without HCA
+_OF_HCAS = frozenset({"ibv_devinfo"})
+
+_TUNING = (
+    *("smt", "governor", "frequency_driver", "huge_pages", "locked_memory", "options"),
+    *("numa_balancing", "rmem_max", "wmem_max", "busy_poll", "netdev_max_backlog"),
+    *("tcp_rmem", "tcp_wmem", "tcp_congestion_control", "tcp_mtu_probing"),
+)
+
+
+def read_machine(text: str, node: str) -> Machine:
+    """Return what a node is made of.
+
+    Args:
+        text: the output of ``look.sh /sys node``, perhaps cut off, perhaps empty.
+        node: as the scheduler calls it.
+    """
+    sections = split_sections(text)
+    cut = "" if "end" in sections or not sections else list(sections)[-1]
+    if cut and sections[cut] and not text.endswith("\n"):
+        sections[cut] = sections[cut][:-1]
+    return Machine(
+        node=node,
+        facts={part: facts for part, facts in _parts(sections) if facts},
+        unknown=tuple(_unknown(sections, cut)),
+    )
+
+
+def _parts(sections: dict[str, list[str]]) -> Iterator[tuple[str, Facts]]:
+    host = read_pairs(sections.get("host", []))
+    machine = read_pairs(sections.get("machine", []))
+    keys = ("os", "kernel", "arch", "cpus")
+    yield "node", _said({key: host.get(key) for key in keys} | _processor(machine))
+    yield "tuning", _said(_tuning(machine))
+    for name, row in read_rows(sections.get("numa", [])):
+        yield f"numa {name}", _said({key: row.get(key) for key in ("cpus", "distance")})
+    cards = _Cards(sections, balanced="irqbalance" in machine)
+    for each in read_interfaces(sections, cards.payloads):
+        if _is_worth(each):
+            yield f"interface {each.name}", _said(cards.interface(each))
+    for port in read_ports(sections, cards.payloads):
+        yield f"port {port.name}", _said(cards.port(port))
+
+
+def _said(facts: Mapping[str, Value | None]) -> Facts:
+    """Return the facts that were said, whole numbers as numbers, in a fixed order."""
+    found: Facts = {}
+    for name, value in sorted(facts.items()):
+        plain = value.strip() if isinstance(value, str) else value
+        if plain is not None and plain != "":
+            found[name] = int(plain) if isinstance(plain, str) and plain.isdecimal() else plain
+    return found
+
+
+def _processor(machine: Mapping[str, str]) -> dict[str, Value | None]:
+    return {"cpu": machine.get("cpu_model"), "microcode": machine.get("microcode")}
+
+
+def _tuning(machine: Mapping[str, str]) -> dict[str, Value | None]:
+    facts: dict[str, Value | None] = {name: machine.get(name) for name in _TUNING}
+    governors = re.findall(r"(\S+) x (\d+)", machine.get("governor", ""))
+    if len(governors) == 1:
+        facts["governor"] = governors[0][0]
+    chosen = re.search(r"\[(\w+)\]", machine.get("huge_pages", ""))
+    facts["huge_pages"] = chosen[1] if chosen else None
+    turbo = {"0": "on", "1": "off"}.get(machine.get("no_turbo", ""))
+    facts["turbo"] = turbo or {"1": "on", "0": "off"}.get(machine.get("boost", ""))
+    if machine:
+        facts["irqbalance"] = machine.get("irqbalance", "does not run")
+    return facts
+
+
+def _is_worth(each: InterfaceSeen) -> bool:
+    """Tell whether an interface belongs to the node: containers come and go with theirs."""
+    if each.kind == "loopback":
+        return False
+    return not each.is_virtual or each.is_bond or bool(each.addresses)
+
+
+class _Cards:
+    """All that several tools say of interfaces, ports and the slots below them."""
+
+    def __init__(self, sections: dict[str, list[str]], *, balanced: bool) -> None:
+        lspci = sections.get("lspci", [])
+        self.balanced = balanced
+        self.payloads = read_payloads(lspci)
+        self._payload_limits = read_payloads(lspci, "DevCap")
+        self._models = read_models(lspci)
+        nic = [*sections.get("nic", []), *sections.get("transceiver", [])]
+        self._nics = read_nics(nic)
+        self._verbs = read_verbs(sections.get("ibv_devinfo", []))
+        self._ibstat = read_ibstat(sections.get("ibstat", []))
+        self._rows = dict(read_rows(sections.get("net", [])))
+        self._port_rows = {
+            f"{hca}:{row.get('port')}": row
+            for hca, row in read_rows(sections.get("infiniband", []))
+        }
+
+    def interface(self, each: InterfaceSeen) -> dict[str, Value | None]:
+        row = self._rows.get(each.name, {})
+        shaper = each.shaper
+        return {
+            **self._nics.get(each.name, {}),
+            **self._slot(each.slot, row),
+            **({"driver": each.driver} if each.driver else {}),
+            "kind": each.kind,
+            "state": "up" if each.is_up else "down",
+            "speed_mbit_s": each.speed_mbit_s,
+            "speed_best_mbit_s": each.best_mbit_s,
+            "mtu": each.mtu,
+            "firmware": each.firmware,
+            "master": each.master,
+            "shaped_to_mbit_s": round(shaper.rate_bit_s / 1e6) if shaper else None,
+            "mac": row.get("mac"),
+            "addresses": " ".join(each.addresses),
+        }
+
+    def port(self, port: PortSeen) -> dict[str, Value | None]:
+        row = self._port_rows.get(port.name, {})
+        rate = re.match(r"(\d+(?:\.\d+)?) Gb/sec(?: \((\d+X))?", port.rate)
+        slot = self._slot(port.slot, row)
+        return {
+            **self._ibstat.get(port.name, {}),
+            **self._verbs.get(port.name, {}),
+            **{name: value for name, value in slot.items() if value is not None},
+            **_known(
+                state=port.state.partition(": ")[2] or port.state,
+                phys_state=row.get("phys_state", "").partition(": ")[2],
+                rate_gbit_s=rate[1] if rate else None,
+                width=rate[2] if rate else None,
+                link=verbs_link(_kind(port), port.rate),
+                layer=port.layer,
+                mtu=port.mtu,
+                driver=port.driver,
+                firmware=port.firmware,
+                psid=row.get("board"),
+                type=row.get("type"),
+                hardware=row.get("hardware"),
+                netdev=port.netdev,
+                guid=row.get("guid"),
+            ),
+        }
+
+    def _slot(self, slot: SlotSeen | None, row: Mapping[str, str]) -> dict[str, Value | None]:
+        if slot is None:
+            return {}
+        cpus = "left to irqbalance" if self.balanced else row.get("irq_cpus")
+        return {
+            "pci": slot.address,
+            "model": self._models.get(slot.address),
+            "ids": row.get("ids", "").replace("0x", ""),
+            "subsystem": row.get("subsystem", "").replace("0x", ""),
+            "driver_version": row.get("driver_version"),
+            "pcie": slot.name,
+            "pcie_best": slot.best,
+            "pcie_best_of_slot": slot_name(row.get("above_speed"), row.get("above_width")),
+            "max_payload_bytes": slot.max_payload_bytes,
+            "max_payload_best_bytes": self._payload_limits.get(slot.address),
+            "numa_node": slot.numa_node,
+            "irqs": row.get("irqs"),
+            "irq_cpus": cpus if row.get("irqs") else None,
+        }
+
+
+def _known(**facts: Value | None) -> dict[str, Value]:
+    return {name: value for name, value in facts.items() if value is not None and value != ""}
+
+
+def _kind(port: PortSeen) -> str:
+    if port.driver == "hfi1":
+        return "opa"
+    if port.driver == "efa":
+        return "efa"
+    return "roce" if port.layer == "Ethernet" else "ib"
+
+
+def _unknown(sections: dict[str, list[str]], cut: str) -> Iterator[str]:
+    if not sections:
+        yield "everything: the look left nothing"
+        return
+    if cut:
+        yield f"what comes after '{cut}': the look was cut off there"
+    yield from dict.fromkeys(sections.get(TROUBLES, []))
+    has_hca = bool(sections.get("infiniband"))
+    for tool in sections.get("missing", []):
+        if tool in _ONLY_BY and (has_hca or tool not in _OF_HCAS):
+            yield f"{_ONLY_BY[tool]}: no {tool} on the node"
+    denied = any("denied" in line for line in sections.get("lspci", []))
+    if denied:
+        yield "MaxPayload: only root may read it (lspci)"
+    is_user = read_pairs(sections.get("host", [])).get("user", "0") != "0"
+    if is_user and "ethtool" not in sections.get("missing", []):
+        yield "transceivers: only root may read them (ethtool -m)"
