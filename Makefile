@@ -14,7 +14,7 @@ install:
 	@ci/bootstrap.sh python
 
 test: install
-	@$(BIN)/pytest
+	@$(BIN)/pytest -n auto --dist loadfile
 
 check: install
 	@$(BIN)/ruff format --check .
@@ -24,7 +24,7 @@ check: install
 	    [ $$status -eq 0 ] || cat /tmp/fabricproof-imports.$$$$; \
 	    rm -f /tmp/fabricproof-imports.$$$$; exit $$status
 	@$(BIN)/codespell src checks docs tests ci README.md CHANGELOG.md CONTRIBUTING.md
-	@$(BIN)/pytest
+	@$(BIN)/pytest -n auto --dist loadfile
 
 integration:
 	@ci/integration.sh
