@@ -27,6 +27,7 @@ NOT_RUN_HERE: tuple[tuple[str, str, str], ...] = (
     (r"fabricproof site roll ", "parsed", "writes into the checkout, or starts ReFrame"),
     (r"fabricproof site init ", "parsed", "looks at the machine; tests/cli/test_site_init.py"),
     (r"fabricproof site check mycluster", "parsed", "test_document_examples checks that site"),
+    (r"fabricproof plan\b", "parsed", "asks ReFrame; tests/cli/test_plan_command.py"),
     (r"fabricproof run ", "cluster", "needs the virtual cluster"),
     (r"reframe .*-r\b", "cluster", "needs the virtual cluster"),
     (r"(\.venv/bin/)?(pytest|ruff|mypy|lint-imports)\b", "target", "make check runs them all"),
