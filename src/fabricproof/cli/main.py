@@ -23,6 +23,7 @@ SUBCOMMANDS: dict[str, tuple[str, str]] = {
     "run": ("fabricproof.cli.run", "Run the acceptance checks and print the verdict table."),
     "reframe": ("fabricproof.cli.run", "ReFrame itself, with this site's configuration."),
     "site": ("fabricproof.cli.site", "Check and show site files."),
+    "inventory": ("fabricproof.cli.inventory", "What each node was made of, and what differs."),
     "vcluster": ("fabricproof.cli.vcluster", "A virtual Slurm cluster on this machine."),
     "stack": ("fabricproof.cli.stack", "The MPI stacks of this machine."),
 }

@@ -161,7 +161,7 @@ class _Cards:
                 mtu=port.mtu,
                 driver=port.driver,
                 firmware=port.firmware,
-                psid=row.get("board"),
+                **{_board(port): row.get("board")},
                 type=row.get("type"),
                 hardware=row.get("hardware"),
                 netdev=port.netdev,
@@ -192,6 +192,11 @@ class _Cards:
 
 def _known(**facts: Value | None) -> dict[str, Value]:
     return {name: value for name, value in facts.items() if value is not None and value != ""}
+
+
+def _board(port: PortSeen) -> str:
+    """Return what the driver's board id is: only Mellanox's names firmware (PSID)."""
+    return "psid" if (port.driver or "").startswith("mlx") else "board"
 
 
 def _kind(port: PortSeen) -> str:

@@ -105,7 +105,7 @@ def write_machine(folder: Path, machine: Machine) -> Path:
     new = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        new.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        new.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
         new.replace(path)
     except OSError as error:
         new.unlink(missing_ok=True)

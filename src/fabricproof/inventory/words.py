@@ -84,6 +84,7 @@ WORDS: dict[str, Word] = {
     "psid": Word(
         name="PSID", meaning="another board or another vendor's firmware: they are updated apart"
     ),
+    "board": Word(name="board", meaning="another card"),
     "model": Word(name="model", meaning="another card"),
     "type": Word(name="HCA type", meaning="another card"),
     "ids": Word(name="PCI ids", meaning="another chip"),

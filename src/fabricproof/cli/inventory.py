@@ -1,0 +1,270 @@
+"""``fabricproof inventory``: what each node was made of, and what differs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from fabricproof.inventory.facts import Machine
+    from fabricproof.inventory.select import Chosen
+    from fabricproof.inventory.store import Seen
+
+#: columns of a fact's name
+_NAME_WIDTH = 26
+
+_SITE = click.option("--site", "site_name", metavar="S", help="Site (default: of this host).")
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+
+
+@click.group(name="inventory")
+def command() -> None:
+    """What each node of a job was made of: cards, links, slots, kernel, tuning.
+
+    Every job looks at its nodes once before it measures, and every record names what it saw.
+    Counters, temperatures and numbers of interrupts are no part of it.
+    """
+
+
+@command.command(name="show")
+@click.argument("names", nargs=-1, metavar="[NODE...]")
+@_SITE
+@click.option("--run", "run_id", metavar="RUN_ID", help="As the jobs of this run saw them.")
+@_JSON
+def show(names: tuple[str, ...], site_name: str | None, run_id: str | None, as_json: bool) -> None:
+    r"""Show what nodes are made of, as last seen; nodes that are alike stand together.
+
+    With --run it says also how far each card is from the cores that the ranks ran on.
+
+    \b
+    fabricproof inventory show
+    fabricproof inventory show n17 n18
+    fabricproof inventory show n17@2026-11-01 --json
+    """
+    from fabricproof.inventory.select import choose  # noqa: PLC0415 - start-up time
+
+    name, folder = _place(site_name)
+    index = _index(folder, name)
+    asked = [f"{each}@{run_id}" if run_id else each for each in names] or [run_id or ""]
+    chosen = [choose(index, each) if each else _latest(index) for each in asked]
+    seen = {node: each for some in chosen for node, each in some.seen.items()}
+    near = _distances(folder, run_id, seen) if run_id else {}
+    records = [_record(folder, each, near.get(node, {})) for node, each in seen.items()]
+    if as_json:
+        click.echo(json.dumps({"site": name, "nodes": records}, indent=2))
+        return
+    for line in _shown(records):
+        click.echo(line)
+
+
+@command.command(name="diff")
+@click.argument("first", metavar="A")
+@click.argument("second", metavar="B")
+@_SITE
+@_JSON
+def diff(first: str, second: str, site_name: str | None, as_json: bool) -> None:
+    r"""Say what differs between A and B, and what it may mean.
+
+    A and B are each a node (as last seen), NODE@DATE, NODE@RUN_ID, or a date or RUN_ID alone for
+    all nodes.  Serials and addresses count only where a node is compared with itself.
+
+    \b
+    fabricproof inventory diff n17 n18
+    fabricproof inventory diff n17@2026-11-01 n17
+    fabricproof inventory diff 2026-11-01 2026-11-20
+    """
+    from fabricproof.inventory.select import choose  # noqa: PLC0415 - start-up time
+
+    name, folder = _place(site_name)
+    index = _index(folder, name)
+    sides = choose(index, first), choose(index, second)
+    pairs = [_compared(folder, *sides, *pair) for pair in _pairs(*sides)]
+    if as_json:
+        record = {"site": name, "first": first, "second": second, "pairs": pairs}
+        click.echo(json.dumps(record, indent=2))
+        return
+    for line in _told(pairs):
+        click.echo(line)
+
+
+def _place(site_name: str | None) -> tuple[str, Path]:
+    """Return the site's name and the folder of its inventories."""
+    from fabricproof.inventory.store import FOLDER  # noqa: PLC0415 - start-up time
+    from fabricproof.runner import workplace  # noqa: PLC0415 - start-up time
+    from fabricproof.site import load_site  # noqa: PLC0415 - start-up time
+    from fabricproof.site.choose import choose_site, project_root  # noqa: PLC0415 - start-up time
+
+    site = load_site(site_name) if site_name else choose_site()
+    return site.name, workplace(project_root()).perflogs / site.name / FOLDER
+
+
+def _index(folder: Path, site: str) -> list[Seen]:
+    from fabricproof.errors import InputMissingError  # noqa: PLC0415 - start-up time
+    from fabricproof.inventory.store import INDEX_FILE, read_index  # noqa: PLC0415
+
+    index = read_index(folder, on_torn=lambda note: click.echo(f"fabricproof: {note}", err=True))
+    if not index:
+        raise InputMissingError(
+            f"nobody has looked at the nodes of {site} yet",
+            source=str(folder / INDEX_FILE),
+            expected="a run of a check, which looks at its nodes",
+            next_step=f"fabricproof run --site {site}",
+        )
+    return index
+
+
+def _latest(index: Sequence[Seen]) -> Chosen:
+    from fabricproof.inventory.select import Chosen, choose  # noqa: PLC0415 - start-up time
+
+    nodes = sorted({each.node for each in index})
+    seen = {node: choose(index, node).seen[node] for node in nodes}
+    return Chosen(words="", node=None, seen=seen)
+
+
+def _distances(folder: Path, run_id: str, seen: dict[str, Seen]) -> dict[str, dict[str, Any]]:
+    """Return node -> ``rank 0 on CPUs 0-3`` -> how far its cards are, from the records of a run."""
+    from fabricproof.inventory.notes import distances  # noqa: PLC0415 - start-up time
+    from fabricproof.inventory.store import read_kept  # noqa: PLC0415 - start-up time
+    from fabricproof.session import read_run  # noqa: PLC0415 - start-up time
+
+    records, _ = read_run(folder.parent.glob("*/records.jsonl"), run_id)
+    bound = {
+        (each["node"], each["rank"], each["cpus"])
+        for record in records
+        if record.get("kind") == "environment"
+        for each in record["environment"]["ranks"]
+    }
+    found: dict[str, dict[str, Any]] = {}
+    for node, rank, cpus in sorted(bound):
+        digest = seen[node].digest if node in seen else None
+        if digest is not None:
+            far = distances(read_kept(folder, node, digest), cpus)
+            found.setdefault(node, {})[f"rank {rank} on CPUs {cpus}"] = list(far)
+    return found
+
+
+def _machine(folder: Path, seen: Seen) -> Machine | None:
+    from fabricproof.inventory.store import read_kept  # noqa: PLC0415 - start-up time
+
+    return read_kept(folder, seen.node, seen.digest) if seen.digest is not None else None
+
+
+def _record(folder: Path, seen: Seen, near: dict[str, Any]) -> dict[str, Any]:
+    from fabricproof.inventory.notes import notes  # noqa: PLC0415 - start-up time
+
+    machine = _machine(folder, seen)
+    if machine is None:
+        return {**asdict(seen), "kind": None, "facts": {}, "unknown": [seen.reason], "notes": []}
+    return {
+        **asdict(seen),
+        "kind": machine.kind,
+        "facts": machine.facts,
+        "unknown": list(machine.unknown),
+        "notes": list(notes(machine)),
+        "ranks": near,
+    }
+
+
+def _shown(records: list[dict[str, Any]]) -> Iterator[str]:
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for record in records:
+        groups.setdefault(record["kind"] or f"unseen {record['node']}", []).append(record)
+    for alike in groups.values():
+        first = alike[0]
+        names = ", ".join(each["node"] for each in alike)
+        words = f"{names}: {len(alike)} alike; shown is {first['node']}" * (len(alike) > 1)
+        yield f"{words or names}, seen {first['time']} in run {first['run_id']}"
+        yield from _facts(first["facts"])
+        for each in alike:
+            yield from _beside(each, f" ({each['node']})" if len(alike) > 1 else "")
+        yield from _once(alike)
+
+
+def _facts(facts: dict[str, dict[str, Any]]) -> Iterator[str]:
+    from fabricproof.inventory.words import name_of, shown  # noqa: PLC0415 - start-up time
+
+    for part, values in facts.items():
+        yield f"  {part}"
+        for fact, value in values.items():
+            yield f"    {name_of(fact):<{_NAME_WIDTH}}{shown(fact, value)}"
+
+
+def _beside(record: dict[str, Any], whose: str) -> Iterator[str]:
+    for rank, far in record.get("ranks", {}).items():
+        yield f"  {rank}{whose}: {'; '.join(far) or 'one NUMA node, or not known'}"
+
+
+def _once(alike: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield what is below its best and what is unknown, said of several nodes once."""
+    for key, words in (("notes", "less than it could"), ("unknown", "unknown")):
+        of: dict[str, list[str]] = {}
+        for record in alike:
+            for each in record[key]:
+                of.setdefault(each, []).append(record["node"])
+        for sentence, nodes in of.items():
+            whose = f" ({', '.join(nodes)})" * (len(nodes) < len(alike))
+            yield f"  {words}{whose}: {sentence}"
+
+
+def _pairs(first: Chosen, second: Chosen) -> list[tuple[str, str]]:
+    """Return the nodes to compare: the two that were named, else each with itself."""
+    if first.node and second.node:
+        return [(first.node, second.node)]
+    named = first.node or second.node
+    nodes = {named} if named else {*first.seen, *second.seen}
+    return [(node, node) for node in sorted(nodes)]
+
+
+def _compared(folder: Path, first: Chosen, second: Chosen, here: str, there: str) -> dict[str, Any]:
+    from fabricproof.inventory.compare import compare  # noqa: PLC0415 - start-up time
+
+    lines = first.seen.get(here), second.seen.get(there)
+    machines = [_machine(folder, each) if each else None for each in lines]
+    sides = (first.words, second.words) if here == there else (here, there)
+    record: dict[str, Any] = {
+        "first": {"node": here, "words": sides[0], **(asdict(lines[0]) if lines[0] else {})},
+        "second": {"node": there, "words": sides[1], **(asdict(lines[1]) if lines[1] else {})},
+        "differences": [],
+        "unknown": [],
+    }
+    if machines[0] is None or machines[1] is None:
+        record["unknown"] = [
+            f"{node} on {side}: {line.reason if line else 'nobody looked at it'}"
+            for node, side, line, machine in zip((here, there), sides, lines, machines, strict=True)
+            if machine is None
+        ]
+        return record
+    one, other = machines[0], machines[1]
+    record["differences"] = [asdict(each) for each in compare(one, other, sides)]
+    record["unknown"] = [
+        *(f"on {sides[0]}: {each}" for each in one.unknown if each not in other.unknown),
+        *(f"on {sides[1]}: {each}" for each in other.unknown if each not in one.unknown),
+    ]
+    return record
+
+
+def _told(pairs: list[dict[str, Any]]) -> Iterator[str]:
+    same = [each["first"]["node"] for each in pairs if not each["differences"] + each["unknown"]]
+    for pair in pairs:
+        count = len(pair["differences"])
+        if not count and not pair["unknown"]:
+            continue
+        head = f"{_side(pair['first'])} against {_side(pair['second'])}"
+        yield f"{head}: {count} difference{'s' * (count != 1)}"
+        yield from (f"  {each['sentence']}" for each in pair["differences"])
+        yield from (f"  unknown {each}" for each in pair["unknown"])
+    if len(pairs) == 1 and same:
+        yield f"{_side(pairs[0]['first'])} against {_side(pairs[0]['second'])}: no difference"
+    elif same:
+        yield f"no difference: {', '.join(same)}"
+
+
+def _side(side: dict[str, Any]) -> str:
+    words = side["node"] if side["node"] in side["words"] else f"{side['node']} in {side['words']}"
+    return f"{words} (seen {side['time']})" if "time" in side else words
