@@ -192,9 +192,10 @@ def _with_library(leg: Leg, ranks: Sequence[RankRecord], report: Report) -> tupl
         return report, ""
     for each in ranks:
         if each.library != "unknown" and not _is_file(each.library, leg.library):
+            loads = "no MPI library" if each.library == "none" else f"MPI library {each.library}"
             reason = (
-                f"rank {each.rank} on {each.node} loads MPI library {each.library}, "
-                f"the stack was built with {leg.library}"
+                f"rank {each.rank} on {each.node} loads {loads}, the stack was built with "
+                f"{leg.library}"
             )
             return _spoiled(report, Verdict.INVALID, reason), reason
     blind = [str(each.rank) for each in ranks if each.library == "unknown"]
