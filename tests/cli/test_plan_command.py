@@ -74,9 +74,26 @@ def test_a_plan_has_jobs_totals_and_one_sentence(fabricproof: Command, site: Pat
     lines = ended.out.splitlines()
     assert lines[0] == "site traps -t quick: nothing was submitted"
     assert lines[3].split() == ["OsuBandwidth", "fake", "eth0", "1", "5", "600", "rail0", "5.0"]
-    assert "quick leaves out 1 checks: OsuBibw" in lines
+    assert "quick leaves out 1 check: OsuBibw; all stacks, roads, sizes are in it" in lines
     assert "SKIPPED" not in ended.out
     assert lines[-1].startswith("Tonight: fabricproof run -t nightly --site traps ")
+
+
+def test_a_level_that_leaves_out_stacks_roads_and_sizes_names_them(
+    fabricproof: Command, site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wide = make_case(
+        "OsuBandwidth",
+        "full",
+        stack="other",
+        roads=(Road(name="rail0+rail1", sizes=(1, 2, 1024), starts=1, seconds=3.0),),
+    )
+    monkeypatch.setattr(plan_module, "ask_reframe", lambda *_: [CASES[0], wide])
+    out = fabricproof("plan", "--site", site).out
+    assert (
+        "quick leaves out 1 stack: other; 1 road: eth0:rail0+rail1; 1 size: 1KiB; "
+        "all checks are in it"
+    ) in out.splitlines()
 
 
 def test_what_does_not_run_is_named_with_its_reason(fabricproof: Command, site: Path) -> None:

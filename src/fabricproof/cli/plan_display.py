@@ -108,8 +108,9 @@ def _total(name: str, cost: Cost, leaves_out: str) -> tuple[str, ...]:
 def _count(lost: LeftOut) -> str:
     if lost.is_nothing:
         return "nothing"
-    names = {"checks": lost.checks, "stacks": lost.stacks, "roads": lost.roads, "sizes": lost.sizes}
-    parts = [f"{len(each)} {name}" for name, each in names.items() if each]
+    named = {"check": lost.checks, "stack": lost.stacks, "road": lost.roads}
+    parts = [_so_many(kind, each) for kind, each in named.items() if each]
+    parts += [f"{len(lost.sizes)} sizes"] if lost.sizes else []
     return f"{lost.jobs} jobs" + (f": {', '.join(parts)}" if parts else "")
 
 
@@ -171,11 +172,20 @@ def _build_time(stack: str, history: History) -> str:
 def _left_out_lines(outlook: Outlook) -> Iterator[str]:
     for level in outlook.levels:
         lost = level.leaves_out
+        if lost.is_nothing or not level.cost.jobs:
+            continue
         sizes = [size_label(size) for size in lost.sizes]
-        named = {"checks": lost.checks, "stacks": lost.stacks, "roads": lost.roads, "sizes": sizes}
-        for kind, names in named.items():
-            if names and level.cost.jobs:
-                yield f"{level.name} leaves out {len(names)} {kind}: {', '.join(names)}"
+        named = {"check": lost.checks, "stack": lost.stacks, "road": lost.roads, "size": sizes}
+        parts = [
+            f"{_so_many(kind, each)}: {', '.join(each)}" for kind, each in named.items() if each
+        ]
+        same = ", ".join(f"{kind}s" for kind, each in named.items() if not each)
+        kept = f"; all {same} are in it" if same else ""
+        yield f"{level.name} leaves out {'; '.join(parts) or 'combinations only'}{kept}"
+
+
+def _so_many(kind: str, names: Sequence[str]) -> str:
+    return f"{len(names)} {kind}" + ("s" if len(names) > 1 else "")
 
 
 def _refused_lines(outlook: Outlook) -> Iterator[str]:
