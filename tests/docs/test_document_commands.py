@@ -17,12 +17,20 @@ from documents import DOCUMENTS, ROOT, Command, commands
 from fabricproof.cli.main import group
 
 #: What the unit tests cannot do, and what is done instead: ``parsed`` (its options are read, and
-#: nothing more), ``target`` (make knows it), ``cluster`` (run by the test marked slurm below).
+#: nothing more), ``target`` (make knows it), ``cluster`` (run by the test marked slurm below),
+#: ``elsewhere`` (a test of the library does what it does).
 NOT_RUN_HERE: tuple[tuple[str, str, str], ...] = (
     (r"make (accept|install|bench|down|integration)", "target", "installs, or starts a cluster"),
     (r"make (test|check)", "target", "runs this test"),
     (r"fabricproof vcluster ", "parsed", "needs root; tests/vcluster runs them"),
     (r"fabricproof stack (install|remove)", "parsed", "downloads; tests/stack runs them"),
+    (r"fabricproof stack (build|lock|mirror) ", "parsed", "runs Spack; tests/spack runs them"),
+    (r"fabricproof stack list --site", "parsed", "what stands is this machine's; tests/spack"),
+    (
+        r"(\. /usr/share/lmod|module|mpirun) ?",
+        "elsewhere",
+        "of a stack that Spack built: tests/spack",
+    ),
     (r"fabricproof stack doctor ", "parsed", "looks at this machine; tests/doctor runs it"),
     (r"fabricproof site roll ", "parsed", "writes into the checkout, or starts ReFrame"),
     (r"fabricproof site init ", "parsed", "looks at the machine; tests/cli/test_site_init.py"),
@@ -76,7 +84,7 @@ def test_documents_show_commands() -> None:
 @pytest.mark.parametrize("row", NOT_RUN_HERE, ids=[pattern for pattern, _, _ in NOT_RUN_HERE])
 def test_every_exception_has_a_reason(row: tuple[str, str, str]) -> None:
     _, how, reason = row
-    assert how in {"parsed", "target", "cluster"}
+    assert how in {"parsed", "target", "cluster", "elsewhere"}
     assert reason
 
 

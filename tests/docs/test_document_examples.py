@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import tomllib
 from collections.abc import Callable
@@ -10,9 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from documents import ROOT, examples
 
+from fabricproof.errors import ConfigError
 from fabricproof.site.schema import StackSpec
+from fabricproof.spack.environment import check_externals, compose
+from fabricproof.spack.layout import layout_for
 from fabricproof.stack import catalog
 
 
@@ -84,11 +89,7 @@ def test_the_check_of_the_page_is_loaded(tmp_path: Path) -> None:
 
 
 def test_the_stack_of_a_site_is_one() -> None:
-    (text,) = (
-        body
-        for title, body in titled("docs/how-to-add-a-stack.md").items()
-        if title.startswith("site.toml")
-    )
+    text = titled("docs/how-to-add-a-stack.md")["site.toml, one of [[stacks]]"]
     stack = StackSpec.model_validate(tomllib.loads(text))
     assert (stack.family, stack.provisioned) == ("mpich", False)
     assert stack.suites["osu"] == "PATH"
@@ -103,7 +104,56 @@ def test_the_stack_from_wheels_fits_the_catalogue(tmp_path: Path) -> None:
     assert len(stacks) == len(catalog.load_catalog().stacks) + 1
 
 
-def test_the_stack_of_the_spack_page_is_one() -> None:
-    (text,) = examples("spack-envs/README.md", "toml")
-    (entry,) = tomllib.loads(text)["stacks"]
-    assert StackSpec.model_validate(entry).suites == {"osu": "PATH"}
+@pytest.mark.parametrize(
+    ("document", "title"),
+    [
+        ("docs/spack.md", "site.toml"),
+        ("docs/how-to-add-a-stack.md", "site.toml, a stack that Spack builds"),
+        ("spack-envs/README.md", "[[stacks]]"),
+    ],
+)
+def test_a_stack_of_spack_on_a_page_can_be_composed(
+    document: str, title: str, tmp_path: Path
+) -> None:
+    entry = tomllib.loads(titled(document)[title])
+    stack = StackSpec.model_validate(entry.get("stacks", [entry])[0])
+    environment = compose(stack, layout_for("mycluster", tmp_path, tmp_path))
+    written = yaml.safe_load(environment.texts[environment.folder]["spack.yaml"])["spack"]
+    assert written["packages"]["mpi"]["require"] == [stack.mpi_spec or "openmpi"]
+    assert ("iperf3" in written["specs"]) == ("tools" in stack.options)
+
+
+def test_the_externals_of_the_spack_page_are_read_and_looked_for() -> None:
+    (text,) = examples("docs/spack.md", "yaml")
+    assert {"slurm", "pmix", "rdma-core"} < set(yaml.safe_load(text)["packages"])
+    with pytest.raises(ConfigError, match="is not where the site says"):
+        check_externals(text.replace("/usr", "/nowhere"), Path("packages.yaml"))
+
+
+def test_the_overlay_of_the_page_is_expanded() -> None:
+    (text,) = examples("docs/how-to-add-a-stack.md", "yaml")
+    place = yaml.safe_load(text)["repos"]["mycluster"]
+    assert place.startswith("${FABRICPROOF_PROJECT}/")
+
+
+#: how the messages of the troubleshooting table are cut into what the code says
+_MESSAGE = re.compile(r"`([^`]+)`")
+
+
+def messages() -> list[str]:
+    page = (ROOT / "docs" / "spack.md").read_text(encoding="utf-8")
+    table = page.partition("## What to do when it says")[2].partition("\n## ")[0]
+    cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    return [part for cell in cells for part in _MESSAGE.findall(cell)]
+
+
+@pytest.mark.parametrize("message", messages())
+def test_a_message_of_the_table_is_one_that_the_code_says(message: str) -> None:
+    """Each piece between what varies stands in the source, where a name may be put in."""
+    sources = [*(ROOT / "src" / "fabricproof" / "spack").glob("**/*.py")]
+    code = "\n".join(path.read_text(encoding="utf-8") for path in sources)
+    code = re.sub(r'"\s+f?"', "", code)
+    code = re.sub(r"\{[^{}\n]+\}", "...", code)
+    code = code.replace("......", "...")
+    pieces = [piece.strip() for piece in re.split(r"\.\.\.|1\.1\.1", message)]
+    assert all(piece in code for piece in pieces if len(piece) > 2), message

@@ -22,10 +22,10 @@ SUBCOMMANDS: dict[str, tuple[str, str]] = {
     "plan": ("fabricproof.cli.plan", "Show what a run would cost, before anything is submitted."),
     "run": ("fabricproof.cli.run", "Run the acceptance checks and print the verdict table."),
     "reframe": ("fabricproof.cli.run", "ReFrame itself, with this site's configuration."),
-    "site": ("fabricproof.cli.site", "Check and show site files."),
+    "site": ("fabricproof.cli.site", "Begin, check and show site files."),
     "inventory": ("fabricproof.cli.inventory", "What each node was made of, and what differs."),
     "vcluster": ("fabricproof.cli.vcluster", "A virtual Slurm cluster on this machine."),
-    "stack": ("fabricproof.cli.stack", "The MPI stacks of this machine."),
+    "stack": ("fabricproof.cli.stack", "MPI stacks: built by Spack, from wheels, explained."),
 }
 
 
