@@ -78,7 +78,9 @@ machine() {
     printf 'boost=%s\n' "$(content "$cpu/cpufreq/boost")"
     printf 'huge_pages=%s\n' "$(content "$sys/kernel/mm/transparent_hugepage/enabled")"
     printf 'locked_memory=%s\n' "$(ulimit -l 2>/dev/null)"
-    grep -lsx irqbalance "$proc"/[0-9]*/comm >/dev/null && printf 'irqbalance=runs\n'
+    runs='does not run'
+    grep -lsx irqbalance "$proc"/[0-9]*/comm >/dev/null && runs=runs
+    printf 'irqbalance=%s\n' "$runs"
     for each in kernel/numa_balancing net/core/rmem_max net/core/wmem_max net/core/busy_poll \
         net/core/netdev_max_backlog net/ipv4/tcp_rmem net/ipv4/tcp_wmem \
         net/ipv4/tcp_congestion_control net/ipv4/tcp_mtu_probing; do

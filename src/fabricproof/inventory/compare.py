@@ -105,8 +105,8 @@ def _part(
         sentence = f"{part} is on {side} only: missing, not seen, or called otherwise on {other}"
         yield Difference(part=part, fact="", first=here, second=there, sentence=sentence)
         return
-    if here != there:
-        sentence = f"{part} of {sides[0]} is called {there} on {sides[1]}"
+    if here and there and here != there:
+        sentence = f"{part} of {sides[0]} is called {there.split()[-1]} on {sides[1]}"
         yield Difference(part=part, fact="name", first=here, second=there, sentence=sentence)
     for fact in _facts(first, second):
         if fact in IDENTITIES and not same_node:

@@ -26,11 +26,22 @@ _ONLY_BY = {
     "ibv_devinfo": "MTU of ports",
 }
 
+#: sections in which one answer of a tool takes several lines
+_SEVERAL_LINES = frozenset({"nic", "transceiver"})
+
 #: of these, what has no meaning on a node without HCA
 _OF_HCAS = frozenset({"ibv_devinfo"})
 
 _TUNING = (
-    *("smt", "governor", "frequency_driver", "huge_pages", "locked_memory", "options"),
+    *(
+        "smt",
+        "irqbalance",
+        "governor",
+        "frequency_driver",
+        "huge_pages",
+        "locked_memory",
+        "options",
+    ),
     *("numa_balancing", "rmem_max", "wmem_max", "busy_poll", "netdev_max_backlog"),
     *("tcp_rmem", "tcp_wmem", "tcp_congestion_control", "tcp_mtu_probing"),
 )
@@ -43,15 +54,23 @@ def read_machine(text: str, node: str) -> Machine:
         text: the output of ``look.sh /sys node``, perhaps cut off, perhaps empty.
         node: as the scheduler calls it.
     """
-    sections = split_sections(text)
-    cut = "" if "end" in sections or not sections else list(sections)[-1]
-    if cut and sections[cut] and not text.endswith("\n"):
-        sections[cut] = sections[cut][:-1]
+    whole_lines = text[: text.rfind("\n") + 1]
+    sections = split_sections(whole_lines)
+    last = next((name for name in reversed(sections) if name != TROUBLES), None)
+    cut = last if last != "end" else None
+    if cut in sections and cut in _SEVERAL_LINES:
+        sections[cut] = _without_last_answer(sections[cut])
     return Machine(
         node=node,
         facts={part: facts for part, facts in _parts(sections) if facts},
         unknown=tuple(_unknown(sections, cut)),
     )
+
+
+def _without_last_answer(lines: list[str]) -> list[str]:
+    """Return the lines without the last answer of a tool, of which the rest may be missing."""
+    answer = lines[-1].split("\t")[:2] if lines else []
+    return [line for line in lines if line.split("\t")[:2] != answer]
 
 
 def _parts(sections: dict[str, list[str]]) -> Iterator[tuple[str, Facts]]:
@@ -62,7 +81,7 @@ def _parts(sections: dict[str, list[str]]) -> Iterator[tuple[str, Facts]]:
     yield "tuning", _said(_tuning(machine))
     for name, row in read_rows(sections.get("numa", [])):
         yield f"numa {name}", _said({key: row.get(key) for key in ("cpus", "distance")})
-    cards = _Cards(sections, balanced="irqbalance" in machine)
+    cards = _Cards(sections, balanced=machine.get("irqbalance") == "runs")
     for each in read_interfaces(sections, cards.payloads):
         if _is_worth(each):
             yield f"interface {each.name}", _said(cards.interface(each))
@@ -93,8 +112,6 @@ def _tuning(machine: Mapping[str, str]) -> dict[str, Value | None]:
     facts["huge_pages"] = chosen[1] if chosen else None
     turbo = {"0": "on", "1": "off"}.get(machine.get("no_turbo", ""))
     facts["turbo"] = turbo or {"1": "on", "0": "off"}.get(machine.get("boost", ""))
-    if machine:
-        facts["irqbalance"] = machine.get("irqbalance", "does not run")
     return facts
 
 
@@ -207,11 +224,10 @@ def _kind(port: PortSeen) -> str:
     return "roce" if port.layer == "Ethernet" else "ib"
 
 
-def _unknown(sections: dict[str, list[str]], cut: str) -> Iterator[str]:
-    if not sections:
+def _unknown(sections: dict[str, list[str]], cut: str | None) -> Iterator[str]:
+    if not set(sections) - {TROUBLES}:
         yield "everything: the look left nothing"
-        return
-    if cut:
+    if cut is not None:
         yield f"what comes after '{cut}': the look was cut off there"
     yield from dict.fromkeys(sections.get(TROUBLES, []))
     has_hca = bool(sections.get("infiniband"))
