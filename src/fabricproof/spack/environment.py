@@ -134,16 +134,7 @@ def compose(
     Raises:
         ConfigError: a file is wrong, an external is not where it is said to be.
     """
-    recipe = load_yaml(recipe_of(stack, layout))["spack"]
-    mpi = PACKAGE_OF[stack.family]
-    if mpi not in recipe["specs"]:
-        raise ConfigError(
-            f"stack {stack.name!r} is of family {stack.family} and is built from "
-            f"spack-envs/{stack.spack}",
-            source=str(layout.site_folder / "site.toml"),
-            expected=f"an environment of {mpi}",
-            got=", ".join(recipe["specs"]),
-        )
+    recipe, mpi = _recipe(stack, layout), PACKAGE_OF[stack.family]
     options = [_option(name, layout) for name in stack.options]
     tools = [spec for option in options for spec in option.pop("specs", [])]
     folder = layout.environments / stack.name
@@ -156,16 +147,7 @@ def compose(
     }
     compilers = layout.mine / "compilers"
     include = (own, *inner, options_scope, common, compilers)
-    decided = {
-        **recipe,
-        "include": [str(path) for path in include],
-        "specs": [*recipe["specs"], *tools],
-        "packages": {**recipe.get("packages", {}), "mpi": {"require": [stack.mpi_spec or mpi]}},
-    }
-    text = (
-        f"# Written by fabricproof from spack-envs/{stack.spack} and the site {layout.site}.\n"
-        + yaml.safe_dump({"spack": decided}, sort_keys=False)
-    )
+    text = _text_of(recipe, stack, layout, include, tools)
     digest = _digest(text, [texts[scope] for scope in (*inner, options_scope)], common)
     return Environment(
         stack=stack,
@@ -177,6 +159,42 @@ def compose(
         compilers=compilers,
         texts={**texts, folder: {"spack.yaml": text}},
         tools=tuple(tools),
+    )
+
+
+def _recipe(stack: StackSpec, layout: Layout) -> dict[str, Any]:
+    """Return the recipe of ``stack``; one of another MPI is refused."""
+    recipe: dict[str, Any] = load_yaml(recipe_of(stack, layout))["spack"]
+    mpi = PACKAGE_OF[stack.family]
+    if mpi not in recipe["specs"]:
+        raise ConfigError(
+            f"stack {stack.name!r} is of family {stack.family} and is built from "
+            f"spack-envs/{stack.spack}",
+            source=str(layout.site_folder / "site.toml"),
+            expected=f"an environment of {mpi}",
+            got=", ".join(recipe["specs"]),
+        )
+    return recipe
+
+
+def _text_of(
+    recipe: Mapping[str, Any],
+    stack: StackSpec,
+    layout: Layout,
+    include: Iterable[Path],
+    tools: Iterable[str],
+) -> str:
+    """Return the ``spack.yaml`` of ``stack``."""
+    mpi = stack.mpi_spec or PACKAGE_OF[stack.family]
+    decided = {
+        **recipe,
+        "include": [str(path) for path in include],
+        "specs": [*recipe["specs"], *tools],
+        "packages": {**recipe.get("packages", {}), "mpi": {"require": [mpi]}},
+    }
+    return (
+        f"# Written by fabricproof from spack-envs/{stack.spack} and the site {layout.site}.\n"
+        + yaml.safe_dump({"spack": decided}, sort_keys=False)
     )
 
 
