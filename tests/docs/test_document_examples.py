@@ -16,7 +16,8 @@ from documents import ROOT, examples
 
 from fabricproof.errors import ConfigError
 from fabricproof.site.schema import StackSpec
-from fabricproof.spack.environment import check_externals, compose
+from fabricproof.spack.environment import compose
+from fabricproof.spack.externals import check_externals
 from fabricproof.spack.layout import layout_for
 from fabricproof.stack import catalog
 

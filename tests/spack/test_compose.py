@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from fabricproof.errors import ConfigError, InputMissingError
 from fabricproof.site import load_site
-from fabricproof.spack.environment import PACKAGE_OF, check_externals, compose
+from fabricproof.spack.environment import PACKAGE_OF, compose
+from fabricproof.spack.externals import check_externals
 from fabricproof.spack.layout import Layout
 from fabricproof.spack.offline import Mirror
 from pretended_spack import PACKAGES, RECIPES, Lab

@@ -9,23 +9,21 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import string
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import yaml
 
 from fabricproof.errors import ConfigError, InputMissingError
 from fabricproof.site.schema import StackSpec
+from fabricproof.spack.externals import check_externals
 from fabricproof.spack.layout import Layout
 from fabricproof.spack.offline import Mirror
-from fabricproof.spack.yaml_files import load_yaml, parse_yaml
+from fabricproof.spack.yaml_files import load_yaml
 from fabricproof.stack.catalog import project_root
-
-_Kind = TypeVar("_Kind", dict[str, Any], list[Any])
 
 #: Spack scopes for this person or this machine alone, before the site's; like PATH.
 SCOPES_VARIABLE = "FABRICPROOF_SPACK_SCOPES"
@@ -311,76 +309,6 @@ def _variables(layout: Layout) -> dict[str, str]:
         "FABRICPROOF_PROJECT": str(project_root()),
         **{name: os.environ[name] for name in ("HOME", "USER") if name in os.environ},
     }
-
-
-def check_externals(text: str, path: Path) -> None:
-    """Refuse an external whose prefix is not there; Spack would find out in the middle of a build.
-
-    Args:
-        text: of a ``packages.yaml`` with its variables expanded.
-        path: the file that a person would mend.
-
-    Raises:
-        ConfigError: with file and line.
-    """
-    lines = text.splitlines()
-    for name, external in _externals(parse_yaml(text, path), path):
-        spec, prefix = str(external.get("spec", name)), external.get("prefix")
-        if prefix is None and not external.get("modules"):
-            # Spack would silently build it from source.
-            raise ConfigError(
-                f"external {spec!r} has no prefix",
-                source=str(path),
-                line=_line(lines, "spec", spec),
-                expected="prefix: FOLDER",
-            )
-        if prefix is None or Path(str(prefix)).is_dir():
-            continue
-        raise ConfigError(
-            f"external {spec!r} is not where the site says",
-            source=str(path),
-            line=_line(lines, "prefix", str(prefix)),
-            expected=f"a folder {prefix}",
-            got="nothing there",
-            next_step="correct the prefix, or remove the entry to have Spack build it",
-        )
-
-
-def _externals(file: Mapping[str, Any], path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield package and entry of each external; a trailing colon is Spack's "replace"."""
-    packages = _at(file, "packages", {}, path)
-    for name in packages:
-        settings = _at(packages, name, {}, path)
-        for external in _at(settings, "externals", [], path):
-            if not isinstance(external, dict):
-                raise ConfigError(
-                    f"an external of {name} is no mapping",
-                    source=str(path),
-                    expected="spec: and prefix:",
-                    got=repr(external),
-                )
-            yield str(name), external
-
-
-def _at(mapping: Mapping[str, Any], key: str, default: _Kind, path: Path) -> _Kind:
-    """Return ``mapping[key]``, ``default`` where it is empty, which says its kind too."""
-    value = mapping.get(key) or mapping.get(f"{key}:") or default
-    if not isinstance(value, type(default)):
-        raise ConfigError(
-            f"{key!r} is not what Spack takes",
-            source=str(path),
-            expected="a list" if isinstance(default, list) else "a mapping",
-            got=repr(value)[:60],
-        )
-    return value
-
-
-def _line(lines: Sequence[str], key: str, value: str) -> int | None:
-    """Return the line that gives ``key`` the ``value``, else the first that has the value."""
-    exact = re.compile(rf"""[\s{{-]{key}:\s*["']?{re.escape(value)}["']?\s*(?:[#,}}]|$)""")
-    tests = (exact.search, lambda line: value in line)
-    hits = ([number for number, line in enumerate(lines, 1) if test(line)] for test in tests)
-    return next((found[0] for found in hits if found), None)
 
 
 def _digest(text: str, scopes: Iterable[Mapping[str, str]], common: Path) -> str:
