@@ -100,6 +100,7 @@ def test_what_does_not_run_is_named_with_its_reason(fabricproof: Command, site: 
     out = fabricproof("plan", "--site", site).out
     assert "SKIPPED 1: no IMB binary has Exchange (ImbExchange)" in out
     assert "MISSING 1: fake is not installed (OsuPut)" in out
+    assert out.endswith("leaves nothing out; mend first what is MISSING)\n")
 
 
 def test_without_history_the_default_is_stated(fabricproof: Command, site: Path) -> None:

@@ -51,12 +51,15 @@ def test_what_is_skipped_or_lost_keeps_its_reason() -> None:
     skipped, lost, silent = read_cases(
         [
             reported_case(result="skip", skip_reason="fabric eth0 has one rail", stagedir=None),
-            reported_case(result="fail", fail_reason="not installed:\n  install it"),
+            reported_case(
+                result="fail",
+                fail_reason="config error: not installed:\n  | base.py:154\n  | raise",
+            ),
             reported_case(),
         ]
     )
     assert (skipped.skipped, skipped.lost) == ("fabric eth0 has one rail", "")
-    assert (lost.skipped, lost.lost) == ("", "not installed: install it")
+    assert (lost.skipped, lost.lost) == ("", "config error: not installed")
     assert silent.lost == "its legs were not planned"
     assert not any(each.is_due for each in (skipped, lost, silent))
 

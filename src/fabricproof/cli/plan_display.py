@@ -204,7 +204,8 @@ def _advice(outlook: Outlook, site: Site, tags: Sequence[str], stacks: str | Non
     selection = "".join(f" -t {tag}" for tag in [level.name, *others])
     narrowed = f" -p {shlex.quote(stacks)}" if stacks else ""
     command = f"fabricproof run{selection}{narrowed} --site {site.name}"
-    return f"Tonight: {command}   ({_why(level)})"
+    first = "; mend first what is MISSING" if outlook.lost else ""
+    return f"Tonight: {command}   ({_why(level)}{first})"
 
 
 def _why(level: Level) -> str:

@@ -130,8 +130,9 @@ def _skipped(record: Mapping[str, Any]) -> str:
 
 
 def _lost(record: Mapping[str, Any]) -> str:
-    words = " ".join(str(record.get("fail_reason") or "").split())
-    return words or "its legs were not planned"
+    # After its first line ReFrame shows where in the source the error was raised.
+    words, _, _ = str(record.get("fail_reason") or "").strip().partition("\n")
+    return words.rstrip(": ") or "its legs were not planned"
 
 
 def _roads(folder: Path) -> tuple[Road, ...]:
