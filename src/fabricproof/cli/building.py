@@ -25,6 +25,22 @@ if TYPE_CHECKING:
 _Command = Callable[..., Any]
 
 
+spack_option = click.option(
+    "--spack",
+    "spack_path",
+    type=click.Path(path_type=Path),
+    help="Spack's folder.  [default: $SPACK_ROOT, else PATH, else a pinned release is fetched]",
+)
+
+mirror_option = click.option(
+    "--mirror",
+    envvar="FABRICPROOF_SPACK_MIRROR",
+    show_envvar=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="A folder of `stack mirror`: nothing is downloaded from anywhere else.",
+)
+
+
 def spack_options(command: _Command) -> _Command:
     """Add the options that every command which calls Spack has."""
     for option in reversed(
@@ -42,13 +58,7 @@ def spack_options(command: _Command) -> _Command:
                 help="Where the stacks lie; every node must see it.  [default: "
                 "$FABRICPROOF_STACKS, else .stacks below the project]",
             ),
-            click.option(
-                "--spack",
-                "spack_path",
-                type=click.Path(path_type=Path),
-                help="Spack's folder.  [default: $SPACK_ROOT, else PATH, else a pinned release "
-                "is fetched]",
-            ),
+            spack_option,
             click.option(
                 "--scope",
                 "scopes",
@@ -57,13 +67,7 @@ def spack_options(command: _Command) -> _Command:
                 help="A folder with more Spack configuration, before the site's; repeatable.  "
                 "[also: $FABRICPROOF_SPACK_SCOPES]",
             ),
-            click.option(
-                "--mirror",
-                envvar="FABRICPROOF_SPACK_MIRROR",
-                show_envvar=True,
-                type=click.Path(file_okay=False, path_type=Path),
-                help="A folder of `stack mirror`: nothing is downloaded from anywhere else.",
-            ),
+            mirror_option,
         )
     ):
         command = option(command)

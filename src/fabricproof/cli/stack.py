@@ -8,7 +8,13 @@ from pathlib import Path
 
 import click
 
-from fabricproof.cli.building import build_command, lock_command, mirror_command
+from fabricproof.cli.building import (
+    build_command,
+    lock_command,
+    mirror_command,
+    mirror_option,
+    spack_option,
+)
 from fabricproof.cli.doctor import command as doctor_command
 from fabricproof.cli.standing import remove_built, spack_records
 from fabricproof.stack import catalog as stack_catalog
@@ -104,7 +110,15 @@ def list_command(root: Path | None, site_name: str | None, as_json: bool) -> Non
 @click.argument("names", nargs=-1, required=True)
 @_root_option
 @click.option("--site", "site_name", metavar="SITE", help="Whose, for a stack that Spack built.")
-def remove_command(names: tuple[str, ...], root: Path | None, site_name: str | None) -> None:
+@spack_option
+@mirror_option
+def remove_command(
+    names: tuple[str, ...],
+    root: Path | None,
+    site_name: str | None,
+    spack_path: Path | None,
+    mirror: Path | None,
+) -> None:
     """Remove the stacks NAMES; what was downloaded stays.
 
     Of a stack that Spack built its packages go too, unless another stack uses them.  Its lock
@@ -116,5 +130,5 @@ def remove_command(names: tuple[str, ...], root: Path | None, site_name: str | N
         if name in catalog.stacks:
             was_there = stack_install.remove(catalog.stacks[name], place, _report)
         else:
-            was_there = remove_built(name, site_name, root)
+            was_there = remove_built(name, site_name, root, spack_path, mirror)
         click.echo(f"{name}: {'removed' if was_there else 'was not installed'}")

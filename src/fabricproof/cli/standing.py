@@ -54,7 +54,13 @@ def _record(site: Site, layout: Layout, stack: StackSpec) -> dict[str, str | Non
     }
 
 
-def remove_built(name: str, site_name: str | None, root: Path | None) -> bool:
+def remove_built(
+    name: str,
+    site_name: str | None,
+    root: Path | None,
+    spack_path: Path | None,
+    mirror: Path | None,
+) -> bool:
     """Remove a stack that Spack built; False where it was not there.
 
     Raises:
@@ -70,6 +76,6 @@ def remove_built(name: str, site_name: str | None, root: Path | None) -> bool:
 
     site, layout = site_and_layout(site_name, root)
     stack = chosen_stacks(site, (name,))[0]
-    open_tool, _ = tool_and_mirror(layout, None, None)
+    open_tool, _ = tool_and_mirror(layout, spack_path, mirror)
     with Display(name) as display:
         return remove(stack, layout, open_tool, display.listen)

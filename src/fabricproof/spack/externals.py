@@ -1,4 +1,4 @@
-"""What a site says it has already: an external that is not there is refused before anything runs."""
+"""What a site says it has: an external that is not there is refused before anything runs."""
 
 from __future__ import annotations
 

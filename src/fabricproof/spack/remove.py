@@ -32,11 +32,13 @@ def remove(
         environment = layout.environments / stack.name
         lock = environment / "spack.lock"
         was_there = manifest.exists() or lock.exists()
+        # Before anything goes: without a Spack the packages would stay, and nobody know of them.
+        spack = open_tool() if lock.exists() else None
         manifest.unlink(missing_ok=True)
         shutil.rmtree(layout.modulefiles / module_name(stack.name), ignore_errors=True)
         shutil.rmtree(layout.modules / stack.name, ignore_errors=True)
-        if lock.exists():
-            _uninstall(environment, _only_here(lock, layout), open_tool(), listen)
+        if spack is not None:
+            _uninstall(environment, _only_here(lock, layout), spack, listen)
         shutil.rmtree(environment, ignore_errors=True)
     return was_there
 
