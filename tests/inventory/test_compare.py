@@ -19,15 +19,24 @@ def sentences(first: Machine, second: Machine) -> str:
 @pytest.mark.parametrize(
     "words",
     [
-        "port mlx5_0:1: PCIe link is PCIe 4.0, 16 lanes on cn001, PCIe 4.0, 8 lanes on cn002: "
-        "half the PCIe rate on cn002; half the lanes: narrow slot or riser, or the card sits badly",
-        "link rate is 200 Gb/s on cn001, 100 Gb/s on cn002: half the rate on cn002: cable, "
-        "transceiver or the other end made it train down",
-        "link width is 4X on cn001, 2X on cn002: half the width on cn002: lanes of cable or "
-        "connector are lost",
+        (
+            "port mlx5_0:1: PCIe link is PCIe 4.0, 16 lanes on cn001, PCIe 4.0, 8 lanes on cn002: "
+            "half the PCIe rate on cn002; half the lanes: narrow slot or riser, or the card sits "
+            "badly"
+        ),
+        (
+            "link rate is 200 Gb/s on cn001, 100 Gb/s on cn002: half the rate on cn002: cable, "
+            "transceiver or the other end made it train down"
+        ),
+        (
+            "link width is 4X on cn001, 2X on cn002: half the width on cn002: lanes of cable or "
+            "connector are lost"
+        ),
         "firmware is 20.41.1000 on cn001, 20.35.4030 on cn002: mixed firmware",
-        "node: kernel is 5.14.0-427.el9.x86_64 on cn001, 5.14.0-362.el9.x86_64 on cn002: another "
-        "kernel",
+        (
+            "node: kernel is 5.14.0-427.el9.x86_64 on cn001, 5.14.0-362.el9.x86_64 on cn002: "
+            "another kernel"
+        ),
         "MTU is 4096 bytes on cn001, 2048 bytes on cn002: less payload in each packet on cn002",
         "PCIe MaxPayload is 512 bytes on cn001, 256 bytes on cn002: each PCIe packet carries less",
         "CPU governor is performance on cn001, performance x 63 powersave x 1 on cn002",

@@ -9,6 +9,7 @@ mkdir "$1/$node.looking" 2>/dev/null || exit 0
 timeout -k 1 5 sh "${BASH_SOURCE[0]%/*}/look.sh" /sys node \
     >"$1/$node.part" 2>"$1/$node.err" </dev/null &
 look=$!
+disown $look
 for _ in {1..140}; do
     kill -0 $look 2>/dev/null || break
     sleep 0.05

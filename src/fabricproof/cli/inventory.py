@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from pathlib import Path
 
     from fabricproof.inventory.facts import Machine
@@ -52,7 +52,7 @@ def show(names: tuple[str, ...], site_name: str | None, run_id: str | None, as_j
     name, folder = _place(site_name)
     index = _index(folder, name)
     asked = [f"{each}@{run_id}" if run_id else each for each in names] or [run_id or ""]
-    chosen = [choose(index, each) if each else _latest(index) for each in asked]
+    chosen = [choose(index, each) for each in asked]
     seen = {node: each for some in chosen for node, each in some.seen.items()}
     near = _distances(folder, run_id, seen) if run_id else {}
     records = [_record(folder, each, near.get(node, {})) for node, each in seen.items()]
@@ -117,14 +117,6 @@ def _index(folder: Path, site: str) -> list[Seen]:
             next_step=f"fabricproof run --site {site}",
         )
     return index
-
-
-def _latest(index: Sequence[Seen]) -> Chosen:
-    from fabricproof.inventory.select import Chosen, choose  # noqa: PLC0415 - start-up time
-
-    nodes = sorted({each.node for each in index})
-    seen = {node: choose(index, node).seen[node] for node in nodes}
-    return Chosen(words="", node=None, seen=seen)
 
 
 def _distances(folder: Path, run_id: str, seen: dict[str, Seen]) -> dict[str, dict[str, Any]]:

@@ -34,9 +34,10 @@ def choose(index: Sequence[Seen], words: str) -> Chosen:
 
     Args:
         index: all that was seen, oldest first.
-        words: ``NODE`` (last seen), ``NODE@WHEN``, or ``WHEN`` alone for all nodes; WHEN is a
-            date (``2026-11-01``, the state at its end, or ``2026-11-01T12:00Z``), the identity of
-            a run, or the beginning of a digest (with a node).
+        words: ``NODE`` (last seen), ``NODE@WHEN``, or ``WHEN`` alone for all nodes, all as last
+            seen where it is empty; WHEN is a date (``2026-11-01``, the state at its end, or
+            ``2026-11-01T12:00Z``), the identity of a run, or the beginning of a digest (with a
+            node).
 
     Raises:
         InputMissingError: nothing was seen of that node, then, or in that run.

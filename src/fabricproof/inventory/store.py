@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -108,7 +109,8 @@ def write_machine(folder: Path, machine: Machine) -> Path:
         new.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
         new.replace(path)
     except OSError as error:
-        new.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            new.unlink(missing_ok=True)
         raise OutputError(
             f"cannot keep the inventory: {error.strerror}", source=str(path), next_step="make room"
         ) from None
