@@ -9,6 +9,7 @@ from fabricproof.stack.family import (
     FAMILIES,
     can_use_rails,
     default_transport,
+    known_transport,
     rails_refusal,
     road_environment,
 )
@@ -226,3 +227,9 @@ def test_what_cannot_be_is_refused(
 ):
     with pytest.raises(ConfigError, match=complaint):
         road_environment(*arguments, **options)
+
+
+def test_a_fabrics_transport_is_for_the_families_that_have_it():
+    assert known_transport("mpich", "ucx") == "ucx"
+    assert known_transport("intelmpi", "ucx") is None
+    assert known_transport("openmpi", None) is None

@@ -13,7 +13,12 @@ from fabricproof.spack.built import Built, read_built
 from fabricproof.spack.layout import Layout, layout_for
 from fabricproof.stack.catalog import load_catalog, stacks_root
 from fabricproof.stack.environment import stack_environment, stack_python
-from fabricproof.stack.family import default_transport, rails_refusal, road_environment
+from fabricproof.stack.family import (
+    default_transport,
+    known_transport,
+    rails_refusal,
+    road_environment,
+)
 from fabricproof.stack.install import State, observe
 from fabricproof.stack.launch import Launch, plan_launch
 
@@ -292,14 +297,15 @@ def _road(
 ) -> Road:
     facts = {"fabric": spec.name, "protocol": protocol, "link": spec.link, "rails": rails}
     try:
-        transport = spec.transport or default_transport(
+        wanted = known_transport(stack.family, spec.transport)
+        transport = wanted or default_transport(
             stack.family, protocol, launcher=launcher, rails=len(rails)
         )
         refusal = rails_refusal(
             stack.family,
             protocol,
             len(rails),
-            transport=spec.transport,
+            transport=wanted,
             launcher=launcher,
             pmi1=stack.speaks_pmi1,
         )
@@ -308,7 +314,7 @@ def _road(
             protocol,
             rails,
             version=stack.version,
-            transport=spec.transport,
+            transport=wanted,
             launcher=launcher,
             oversubscribed=partition.oversubscribed,
         )

@@ -16,7 +16,7 @@ from fabricproof.site import Site
 from fabricproof.site.schema import FabricSpec, PartitionSpec, StackSpec
 from fabricproof.spack.built import Built
 from fabricproof.stack.catalog import load_catalog, stacks_root
-from fabricproof.stack.family import rails_refusal, road_environment
+from fabricproof.stack.family import known_transport, rails_refusal, road_environment
 from fabricproof.stack.launch import plan_launch
 from fabricproof.stack.programs import Located, locate
 from fabricproof.stack.workload import imb_binary
@@ -170,7 +170,7 @@ class LegPlanner:
             self.stack.family,
             self._protocol(),
             len(names),
-            transport=self.spec.transport,
+            transport=known_transport(self.stack.family, self.spec.transport),
             launcher=self.launcher,
             pmi1=self.stack.speaks_pmi1,
         )
@@ -230,7 +230,7 @@ class LegPlanner:
                     self._protocol(),
                     rails,
                     version=self.built.mpi.version if self.built else self.stack.version,
-                    transport=self.spec.transport,
+                    transport=known_transport(self.stack.family, self.spec.transport),
                     launcher=self.launcher,
                     oversubscribed=self.partition.oversubscribed,
                 ),

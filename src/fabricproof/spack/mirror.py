@@ -89,10 +89,12 @@ def make_mirror(
         log: takes all that Spack prints.
 
     Raises:
+        ConfigError: the folder holds something else: all that is in it would be the mirror's.
         UnavailableError: a download failed.
         OutputError: the folder cannot be written.
     """
     folder = folder.absolute()
+    _refuse_a_strangers(folder)
     try:
         (folder / OURS).mkdir(parents=True, exist_ok=True)
         (folder / MANIFEST).unlink(missing_ok=True)
@@ -115,6 +117,19 @@ def make_mirror(
             source=str(error.filename or folder),
             next_step="make room; what is there stays, and the next call goes on",
         ) from None
+
+
+def _refuse_a_strangers(folder: Path) -> None:
+    """Refuse a folder that is neither empty nor a mirror, finished or not."""
+    if not folder.is_dir() or (folder / OURS).is_dir() or not any(folder.iterdir()):
+        return
+    raise ConfigError(
+        "a mirror needs a folder of its own",
+        source=str(folder),
+        expected="a new or empty folder, or one of an earlier fabricproof stack mirror",
+        got="a folder with other things in it",
+        next_step=f"choose another, for example {folder / 'mirror'}",
+    )
 
 
 def _sources(

@@ -314,7 +314,10 @@ def solver_python(layout: Layout, wheels: Path | None = None) -> Path:
             "Spack's solver could not be installed",
             expected=f"{SOLVER} from {wheels or 'the package index'}",
             got=_last_words(done.stderr) or "it does not import",
-            next_step="check pip's index settings (pip config list), or use --mirror DIR",
+            next_step="the mirror has wheels for the Python and the machine that made it: make it "
+            f"with Python {sys.version_info[0]}.{sys.version_info[1]} on such a machine"
+            if wheels
+            else "check pip's index settings (pip config list), or use --mirror DIR",
         )
     return python
 

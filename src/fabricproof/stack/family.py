@@ -304,3 +304,12 @@ _OVERSUBSCRIBED: Mapping[str, Mapping[str, str]] = {
     # 3: an idle rank sleeps. 1 and 2 yield only, and one-sided transfers fell to a quarter.
     "intelmpi": {"I_MPI_PIN": "off", "I_MPI_THREAD_YIELD": "3"},
 }
+
+
+def known_transport(family: str, wanted: str | None) -> str | None:
+    """Return ``wanted`` where ``family`` has it, else None: its own default.
+
+    A site names the transport of a fabric for the stacks that have a choice; Intel MPI on a fabric
+    of UCX goes over libfabric all the same.
+    """
+    return wanted if (family, wanted) in _ROADS else None
