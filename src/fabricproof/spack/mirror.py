@@ -120,8 +120,9 @@ def make_mirror(
 
 
 def _refuse_a_strangers(folder: Path) -> None:
-    """Refuse a folder that is neither empty nor a mirror, finished or not."""
-    if not folder.is_dir() or (folder / OURS).is_dir() or not any(folder.iterdir()):
+    """Refuse a folder that is neither empty nor a mirror, ours or Spack's, finished or not."""
+    known = (folder / OURS, folder / "_source-cache")
+    if not folder.is_dir() or any(each.is_dir() for each in known) or not any(folder.iterdir()):
         return
     raise ConfigError(
         "a mirror needs a folder of its own",
