@@ -237,3 +237,64 @@ def test_a_leg_repeated_by_hand_changes_no_verdict(tmp_path: Path) -> None:
     by_hand = [path.name for path in (tmp_path / "legs").iterdir() if "hand" in path.name]
     assert len(by_hand) == 1
     assert judge_leg(tmp_path, leg).report.verdict is Verdict.PASS
+
+
+# What each node is made of.
+
+GOLDEN_INVENTORY = """\
+    rm -rf inventory && mkdir inventory || return
+    env \\
+    A='two words' \\
+    timeout -k 1 12 \\
+    srun -n 2 "$here/inventory.sh" "$here/inventory" >inventory/stdout 2>inventory/stderr </dev/null
+}
+"""
+
+
+def test_the_look_at_the_nodes_is_started_as_the_first_leg_is() -> None:
+    text = _render(make_leg(environment={"A": "two words"}), make_leg(name="b"), launch="srun -n 2")
+    assert GOLDEN_INVENTORY in text
+    assert text.index("\ninventory\n") < text.index('do attempt "$leg" 1')
+
+
+def _inventory_script(folder: Path, body: str) -> None:
+    (folder / "inventory.sh").write_text(f"#!/bin/bash\n{body}\n")
+    (folder / "inventory.sh").chmod(0o755)
+
+
+def test_the_nodes_are_looked_at_once_and_not_by_hand(tmp_path: Path) -> None:
+    _prepare(tmp_path, 'cat "$FABRICPROOF_LEG"/../../slow', make_leg(), make_leg(name="b"))
+    _inventory_script(tmp_path, 'echo look >>"$1/../looks"; echo seen >"$1/n1.txt"; read -r none')
+    _run(tmp_path)
+    assert (tmp_path / "looks").read_text() == "look\n"
+    assert (tmp_path / "inventory" / "n1.txt").read_text() == "seen\n"
+    _run(tmp_path, "rail0")
+    assert (tmp_path / "looks").read_text() == "look\n"
+
+
+@pytest.mark.parametrize("body", ["exit 9", "kill -9 $$", 'rm -rf "$1"', None])
+def test_a_look_that_fails_costs_no_leg(body: str | None, tmp_path: Path) -> None:
+    (leg,) = _prepare(tmp_path, 'cat "$FABRICPROOF_LEG"/../../good')
+    if body is not None:
+        _inventory_script(tmp_path, body)
+    ended = _run(tmp_path)
+    assert ended.returncode == 0
+    assert judge_leg(tmp_path, leg).report.verdict is Verdict.PASS
+
+
+def test_a_launcher_that_hangs_is_given_up_and_the_legs_run(tmp_path: Path) -> None:
+    (leg,) = _prepare(tmp_path, 'cat "$FABRICPROOF_LEG"/../../good')
+    _inventory_script(tmp_path, "sleep 60")
+    script = tmp_path / SCRIPT_FILE
+    script.write_text(script.read_text().replace("timeout -k 1 12", "timeout -k 1 0.2"))
+    assert _run(tmp_path).returncode == 0
+    assert judge_leg(tmp_path, leg).report.verdict is Verdict.PASS
+
+
+def test_what_an_earlier_start_saw_does_not_count(tmp_path: Path) -> None:
+    _prepare(tmp_path, 'cat "$FABRICPROOF_LEG"/../../good')
+    (tmp_path / "inventory").mkdir()
+    (tmp_path / "inventory" / "gone.txt").write_text("old")
+    _inventory_script(tmp_path, "true")
+    _run(tmp_path)
+    assert not (tmp_path / "inventory" / "gone.txt").exists()

@@ -20,26 +20,26 @@ def sentences(first: Machine, second: Machine) -> str:
     "words",
     [
         (
-            "port mlx5_0:1: PCIe link is PCIe 4.0, 16 lanes on cn001, PCIe 4.0, 8 lanes on cn002: "
+            "port mlx5_0:1: PCIe link PCIe 4.0, 16 lanes on cn001, PCIe 4.0, 8 lanes on cn002: "
             "half the PCIe rate on cn002; half the lanes: narrow slot or riser, or the card sits "
             "badly"
         ),
         (
-            "link rate is 200 Gb/s on cn001, 100 Gb/s on cn002: half the rate on cn002: cable, "
+            "link rate 200 Gb/s on cn001, 100 Gb/s on cn002: half the rate on cn002: cable, "
             "transceiver or the other end made it train down"
         ),
         (
-            "link width is 4X on cn001, 2X on cn002: half the width on cn002: lanes of cable or "
+            "link width 4X on cn001, 2X on cn002: half the width on cn002: lanes of cable or "
             "connector are lost"
         ),
-        "firmware is 20.41.1000 on cn001, 20.35.4030 on cn002: mixed firmware",
+        "firmware 20.41.1000 on cn001, 20.35.4030 on cn002: mixed firmware",
         (
-            "node: kernel is 5.14.0-427.el9.x86_64 on cn001, 5.14.0-362.el9.x86_64 on cn002: "
+            "node: kernel 5.14.0-427.el9.x86_64 on cn001, 5.14.0-362.el9.x86_64 on cn002: "
             "another kernel"
         ),
-        "MTU is 4096 bytes on cn001, 2048 bytes on cn002: less payload in each packet on cn002",
-        "PCIe MaxPayload is 512 bytes on cn001, 256 bytes on cn002: each PCIe packet carries less",
-        "CPU governor is performance on cn001, performance x 63 powersave x 1 on cn002",
+        "MTU 4096 bytes on cn001, 2048 bytes on cn002: less payload in each packet on cn002",
+        "PCIe MaxPayload 512 bytes on cn001, 256 bytes on cn002: each PCIe packet carries less",
+        "CPU governor performance on cn001, performance x 63 powersave x 1 on cn002",
     ],
 )
 def test_a_degraded_node_against_a_healthy_one(words: str) -> None:
@@ -61,7 +61,7 @@ def test_a_replaced_cable_is_a_change_of_one_node() -> None:
     (found,) = compare(machine("mlx5-healthy"), machine("mlx5-new-cable"), ("then", "now"))
     assert (found.part, found.fact) == ("interface ib0", "cable_serial")
     assert found.sentence == (
-        "interface ib0: serial of the cable is MT2217VS05123 on then, MT2301VS00042 on now: "
+        "interface ib0: serial of the cable MT2217VS05123 on then, MT2301VS00042 on now: "
         "the cable was replaced"
     )
 
@@ -71,8 +71,9 @@ def test_an_interface_that_is_called_otherwise_is_found_by_its_card() -> None:
     assert [each.fact for each in found if each.fact in {"name", ""}] == ["name"]
     said = "\n".join(each.sentence for each in found)
     assert "enp97s0f0np0 of eth01 is called enp182s0f0np0 on eth02" in said
-    assert "link rate is 25000 Mb/s on eth01, 10000 Mb/s on eth02: 40% of the rate on eth02" in said
-    assert "NUMA node is 0 on eth01, 1 on eth02" in said
+    assert "link rate 25000 Mb/s on eth01, 10000 Mb/s on eth02: 40% of the rate on eth02" in said
+    assert "NUMA node 0 on eth01, 1 on eth02" in said
+    assert "offloads GRO on eth01, no other on eth02: CPU per packet differs" in said
 
 
 def test_a_missing_rail_is_named() -> None:
@@ -86,7 +87,7 @@ def test_a_missing_rail_is_named() -> None:
 
 def test_what_one_side_could_not_read_is_not_known_there_and_means_nothing() -> None:
     said = sentences(machine("mlx5-healthy"), machine("mlx5-user"))
-    assert "port mlx5_0:1: PCIe MaxPayload is 512 bytes on cn001, not known on cn003" in said
+    assert "port mlx5_0:1: PCIe MaxPayload 512 bytes on cn001, not known on cn003" in said
     assert "half" not in said
 
 

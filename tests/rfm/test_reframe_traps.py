@@ -7,6 +7,7 @@ seen; where one fails after a bump, a guard may have become needless, never wron
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from reframe.frontend.filters import have_tag
 from reframe_sessions import HouseRun, StockRun
 
 from fabricproof.errors import ConfigError, UnitError
+from fabricproof.inventory.store import read_kept
 from fabricproof.records import read_records
 from fabricproof.reference import Reference, at_least, reframe_tuple
 from fabricproof.roll import due_entries
@@ -206,6 +208,18 @@ def test_reframe_by_itself_renames_the_perflog_when_quantities_change(
 ) -> None:
     logs = {path.name for path in stock_again.folder.glob("perflogs/**/Columns.log*")}
     assert logs == {"Columns.log", "Columns.log.h0"}
+
+
+def test_each_record_names_what_its_node_is_made_of(house: HouseRun) -> None:
+    perflogs = house.project / "perflogs" / "traps"
+    (named,) = {
+        tuple(each["inventory"].items())
+        for each in read_records(perflogs / "node" / "records.jsonl")
+        if each["check"] == "Slow"
+    }
+    ((node, digest),) = named
+    machine = read_kept(perflogs / "inventory", node, digest)
+    assert machine.facts["node"]["kernel"] == os.uname().release
 
 
 def test_each_quantity_has_its_own_verdict_in_our_records(house: HouseRun) -> None:

@@ -118,15 +118,27 @@ def _facts(first: Facts, second: Facts) -> Iterable[str]:
     return [fact for fact in {**first, **second} if first.get(fact) != second.get(fact)]
 
 
+def _unlike_items(first: Value | None, second: Value | None) -> tuple[Value | None, Value | None]:
+    """Return of two lists only what the other has not: the rest is not worth reading."""
+    if first is None or second is None:
+        return first, second
+    here, there = (str(value).split(", ") for value in (first, second))
+    return (
+        ", ".join(each for each in here if each not in there) or "no other",
+        ", ".join(each for each in there if each not in here) or "no other",
+    )
+
+
 def _difference(
     part: str, fact: str, first: Value | None, second: Value | None, sides: tuple[str, str]
 ) -> Difference:
+    values = _unlike_items(first, second) if fact == "offloads" else (first, second)
     said = [
         f"{'not known' if value is None else shown(fact, value)} on {side}"
-        for value, side in zip((first, second), sides, strict=True)
+        for value, side in zip(values, sides, strict=True)
     ]
     meaning = ""
     if first is not None and second is not None:
         meaning = meaning_of(fact, first, second, sides)
-    sentence = f"{part}: {name_of(fact)} is {said[0]}, {said[1]}" + f": {meaning}" * bool(meaning)
+    sentence = f"{part}: {name_of(fact)} {said[0]}, {said[1]}" + f": {meaning}" * bool(meaning)
     return Difference(part=part, fact=fact, first=first, second=second, sentence=sentence)

@@ -103,7 +103,7 @@ WORDS: dict[str, Word] = {
     "numa_node": Word(name="NUMA node", meaning="near for other cores: bind ranks accordingly"),
     "irqs": Word(name="interrupts", meaning="another count of queues"),
     "irq_cpus": Word(name="interrupts go to CPUs", meaning="they meet the ranks on other cores"),
-    "offloads": Word(name="offloads on", meaning="CPU per packet differs, and TCP rates with it"),
+    "offloads": Word(name="offloads", meaning="CPU per packet differs, and TCP rates with it"),
     "rings": Word(name="rings", meaning="bursts are dropped earlier by the smaller ring"),
     "queues": Word(name="queues", meaning="flows spread over more or fewer cores"),
     "queue_pairs_best": Word(name="queue pairs at most"),
