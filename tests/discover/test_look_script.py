@@ -168,3 +168,20 @@ def test_without_slurm_the_script_says_so_and_ends(tmp_path: Path) -> None:
     )
     assert "sinfo=\n" in done.stdout
     assert "#== end" not in done.stdout
+
+
+def test_a_slurm_command_that_does_not_even_end_when_asked_to_is_ended(tmp_path: Path) -> None:
+    tool(tmp_path, "sinfo", "trap '' TERM; sleep 60 & wait; sleep 60")
+    text = SLURM.read_text(encoding="utf-8").replace("limited 10", "limited 0.2")
+    script = tmp_path / "slurm.sh"
+    script.write_text(text.replace("timeout -k 2", "timeout -k 0.2"), encoding="utf-8")
+    done = subprocess.run(
+        ["sh", str(script)],
+        env={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    )
+    assert "#== partitions\nstatus=" in done.stdout
+    assert "timeout -k 2" in text

@@ -5,7 +5,7 @@ LC_ALL=C
 export PATH LC_ALL
 
 section() { printf '#== %s\n' "$1"; }
-limited() { if command -v timeout >/dev/null 2>&1; then timeout "$@"; else shift; "$@"; fi; }
+limited() { if command -v timeout >/dev/null 2>&1; then timeout -k 2 "$@"; else shift; "$@"; fi; }
 
 section where
 printf 'sinfo=%s\n' "$(command -v sinfo 2>/dev/null)"

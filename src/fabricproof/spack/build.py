@@ -116,9 +116,17 @@ def building(layout: Layout, name: str, listen: Listen) -> Iterator[None]:
     It waits for the Spack of a builder that was killed, too.
 
     Raises:
+        ConfigError: no compiler wrapper and no script of Spack's could name the root.
         OutputError: the root cannot be written.
     """
     path = layout.root / ".lock"
+    if any(map(str.isspace, str(path))):
+        raise ConfigError(
+            "Spack cannot build below a folder with a blank in its path",
+            source=str(layout.root),
+            expected="a path without blanks",
+            next_step="set FABRICPROOF_STACKS, or --root, to such a folder",
+        )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         file = path.open("a+", encoding="utf-8")
