@@ -287,6 +287,21 @@ def test_the_build_is_started_by_this_python_for_this_site(tmp_path: Path) -> No
     assert f"-m fabricproof.cli stack build openmpi --site {tmp_path}" in command
 
 
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        (
+            'Lmod has detected the following error: unknown:\n\n  "openmpi5"\n',
+            'it does not load: Lmod has detected the following error: unknown: "openmpi5"',
+        ),
+        ("", "it does not load: its job said nothing"),
+        ("x" * 1000, f"it does not load: {'x' * 160}"),
+    ],
+)
+def test_a_stack_of_the_sites_own_that_does_not_load_says_why(said: str, reason: str) -> None:
+    assert build.loading_reason(said) == reason
+
+
 def test_what_is_built_is_read_from_where_the_build_leaves_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, builds: HouseRun
 ) -> None:

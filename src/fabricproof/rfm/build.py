@@ -69,6 +69,13 @@ class StackBuild(rfm.RunOnlyRegressionTest):
         """End the progress lines."""
         _be_quiet(Path(self.stagedir))
 
+    @run_before("sanity")
+    def say_what_did_not_load(self) -> None:
+        """Give the reason where a stack that is not Spack's cannot even be loaded."""
+        stack = current_site().stack(self.current_environ.name)
+        if stack.spack is None and not self.is_dry_run() and self.job.exitcode:
+            self.build_reason = loading_reason(_text(Path(self.stagedir) / self.job.stderr))
+
     @sanity_function
     @deferrable
     def the_stack_is_there(self) -> bool:
@@ -125,6 +132,12 @@ def reason_of(folder: Path) -> str:
     if status == "0":
         return "the build ended well and left no record of what it built"
     return f"the build ended with status {status}: {_last_line(folder) or 'it said nothing'}"
+
+
+def loading_reason(said: str) -> str:
+    """Return why a job that does nothing but load the site's own modules failed."""
+    words = " ".join(said.split())
+    return f"it does not load: {words[:160] or 'its job said nothing'}"
 
 
 def log_of(folder: Path) -> list[str]:
