@@ -20,6 +20,7 @@ from fabricproof.provenance import (
     is_build,
     rebuilt,
     require_alike,
+    same_build,
 )
 
 ONE = StackIdentity(
@@ -197,3 +198,17 @@ def test_a_rebuild_while_a_job_ran_is_refused() -> None:
 
 def test_stacks_of_other_names_are_nothing_in_common() -> None:
     assert require_alike([_record(stack="mpich")], [_record()]) == ()
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "same"),
+    [
+        ("0a1b2c3d", "0a1b2c3d4e5f", True),
+        ("0a1b2c3d", "0a1b2c3e", False),
+        (None, "0a1b2c3d", False),
+        (None, None, True),
+    ],
+)
+def test_two_digests_of_one_build(first: str | None, second: str | None, same: bool) -> None:
+    assert same_build(first, second) is same
+    assert same_build(second, first) is same

@@ -90,6 +90,13 @@ def is_build(stated: str, digest: str) -> bool:
     return bool(stated) and digest.lower().startswith(stated.lower())
 
 
+def same_build(first: str | None, second: str | None) -> bool:
+    """Tell whether two stated digests name one build; None names none in particular."""
+    if first is None or second is None:
+        return first is second
+    return is_build(first, second) or is_build(second, first)
+
+
 def differences(first: StackIdentity | None, second: StackIdentity | None) -> tuple[str, ...]:
     """Return what tells two identities apart, one sentence for each field, none where alike.
 

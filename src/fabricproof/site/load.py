@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from fabricproof.errors import ConfigError, FabricproofError, InputMissingError
 from fabricproof.fabric import Fabric, Shaper, bound, find_link, find_slot
-from fabricproof.provenance import SHOWN_DIGITS, is_build
+from fabricproof.provenance import SHOWN_DIGITS, is_build, same_build
 from fabricproof.reference import Reference, from_text
 from fabricproof.site.complaint import Lines, first_complaint
 from fabricproof.site.locate import line_of, positions
@@ -315,10 +315,11 @@ def _guilty_fact(error: FabricproofError) -> str:
 
 def _check_unlike(path: Path, references: Iterable[ReferenceSpec], lines: Lines) -> None:
     """Refuse two values for one thing: the later would silently replace the earlier."""
-    seen: set[tuple[Any, ...]] = set()
+    seen: dict[tuple[Any, ...], list[str | None]] = {}
     for index, spec in enumerate(references):
-        key = tuple(spec.model_dump(exclude={"value", "tolerance", "origin"}).values())
-        if key in seen:
+        apart = {"value", "tolerance", "origin", "stack_digest"}
+        builds = seen.setdefault(tuple(spec.model_dump(exclude=apart).values()), [])
+        if any(same_build(spec.stack_digest, other) for other in builds):
             raise ConfigError(
                 f"a second value of {spec.quantity!r} for the same runs",
                 source=str(path),
@@ -326,7 +327,7 @@ def _check_unlike(path: Path, references: Iterable[ReferenceSpec], lines: Lines)
                 expected="one value",
                 got=repr(spec.value),
             )
-        seen.add(key)
+        builds.append(spec.stack_digest)
 
 
 def _check_unique(path: Path, lines: Lines, tables: dict[str, Any]) -> None:
