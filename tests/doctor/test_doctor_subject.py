@@ -12,6 +12,7 @@ from fabricproof.site import load_site
 from fabricproof.site.schema import StackSpec
 from fabricproof.spack.built import Built, Package, write_built
 from fabricproof.spack.layout import layout_for
+from fabricproof.stack.launch import Launch
 
 
 def package(name, prefix, *, external=False):
@@ -86,6 +87,19 @@ def test_a_built_stack_is_loaded_as_the_checks_load_it(site, spack_stack, tmp_pa
     assert subject.modules == ("stack-mpich/4.0.2",)
     assert subject.module_paths == ("/modules",)
     assert subject.programs == (str(program),)
+
+
+def test_modules_are_found_and_loaded_as_in_a_job(site, spack_stack, tmp_path):
+    build(site, tmp_path)
+    spec = site.spec.model_copy(
+        update={"module_paths": ["/site/modules"], "modules_init": "/opt/its own/init"}
+    )
+    stack = spack_stack.model_copy(update={"modules": ["gcc/13"]})
+    subject = subject_of(replace(site, spec=spec), stack, tmp_path)
+    assert subject.modules == ("gcc/13", "stack-mpich/4.0.2")
+    assert subject.module_paths == ("/site/modules", "/modules")
+    defined = "type module >/dev/null 2>&1 || . '/opt/its own/init'"
+    assert defined in render_job(replace(subject, launch=Launch(launcher="srun")))
 
 
 def test_a_changed_lock_makes_a_stack_stale(site, spack_stack, tmp_path):

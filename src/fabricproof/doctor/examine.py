@@ -109,6 +109,7 @@ def examine(
         prepend=subject.prepend,
         modules=subject.modules,
         module_paths=subject.module_paths,
+        modules_init=subject.modules_init,
     )
     reply = (node or here)(script, _NODE_SECONDS + (wait_seconds if node else 0))
     answers = read_answers(reply.output, _shown(probes) | {MODULE: _module_line(subject)})

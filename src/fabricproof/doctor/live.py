@@ -59,6 +59,7 @@ def render_job(subject: Subject) -> str:
         prepend=subject.prepend,
         modules=subject.modules,
         module_paths=subject.module_paths,
+        modules_init=subject.modules_init,
     )
     return f"#!/bin/bash\n{head}timeout -k 2 {_SECONDS} {launch_line(subject)} 2>&1\n"
 

@@ -8,19 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fabricproof.doctor.facts import Answer
+from fabricproof.stack.modules import defines_module
 
 _MARK = "@@fabricproof"
 _BEGIN = re.compile(rf"^{_MARK} begin (\S+)$")
 _END = re.compile(rf"^{_MARK} end (\d+)$")
-
-#: what Lmod and Environment Modules install to make ``module`` known to a shell.
-_MODULE_STARTERS = (
-    "/etc/profile.d/lmod.sh",
-    "/etc/profile.d/z00_lmod.sh",
-    "/etc/profile.d/modules.sh",
-    "/usr/share/lmod/lmod/init/bash",
-    "/usr/share/modules/init/bash",
-)
 
 #: the name of the answer to ``module load``.
 MODULE = "module"
@@ -48,6 +40,7 @@ def render_script(
     prepend: Mapping[str, str] | None = None,
     modules: Sequence[str] = (),
     module_paths: Sequence[str] = (),
+    modules_init: str | None = None,
     probe_seconds: int = 20,
 ) -> str:
     """Return a bash script that asks every probe in the stack's environment.
@@ -58,6 +51,7 @@ def render_script(
         prepend: path variables and what goes in front.
         modules: to load first; how that went is the answer :data:`MODULE`.
         module_paths: to ``module use`` before.
+        modules_init: the file that defines ``module``; the places where jobs look, where None.
         probe_seconds: time for each.
     """
     lines = [f"mark() {{ printf '\\n{_MARK} %s %s\\n' \"$@\"; }}"]
@@ -67,7 +61,7 @@ def render_script(
         for name, folder in (prepend or {}).items()
     ]
     if modules:
-        lines += _module_lines(modules, module_paths)
+        lines += _module_lines(modules, module_paths, modules_init)
     for probe in probes:
         command = shlex.quote(probe.command)
         lines.append(f"mark begin {probe.name}")
@@ -76,14 +70,11 @@ def render_script(
     return "\n".join(lines) + "\n"
 
 
-def _module_lines(modules: Sequence[str], paths: Sequence[str]) -> list[str]:
-    starters = " ".join(_MODULE_STARTERS)
+def _module_lines(modules: Sequence[str], paths: Sequence[str], init: str | None) -> list[str]:
     load = [f"module use {shlex.quote(path)} &&" for path in paths]
     load.append(f"module load {shlex.join(modules)}")
     return [
-        f"for each in {starters}; do",
-        '    command -v module >/dev/null || { [ -r "$each" ] && . "$each"; }',
-        "done",
+        defines_module(init),
         f"mark begin {MODULE}",
         f"{{ {' '.join(load)}; }} </dev/null 2>&1",
         'mark end "$?"',

@@ -85,6 +85,7 @@ class Subject:
         prepend: path variables and what goes in front.
         modules: to load.
         module_paths: to use before.
+        modules_init: the file that defines ``module``, None where it is in a usual place.
         prefix: where the MPI should lie; empty where only the modules know.
         library: the MPI library, a path or a soname; empty where only the loader knows.
         programs: files of the stack to look into.
@@ -113,6 +114,7 @@ class Subject:
     prepend: Mapping[str, str] = field(default_factory=dict)
     modules: tuple[str, ...] = ()
     module_paths: tuple[str, ...] = ()
+    modules_init: str | None = None
     prefix: str = ""
     library: str = ""
     programs: tuple[str, ...] = ()
@@ -158,6 +160,7 @@ def make_subject(
         access=tuple(partition.access),
         roads=_roads(site, stack, partition, launcher),
         same_node=partition.same_node,
+        modules_init=site.spec.modules_init,
         **_whereabouts(site, stack, root or stacks_root()),  # type: ignore[arg-type]
     )
 
@@ -173,7 +176,7 @@ def _whereabouts(site: Site, stack: StackSpec, root: Path) -> dict[str, object]:
     if stack.provisioned:
         return _provisioned(stack, root)
     if stack.spack:
-        return _spack(stack, layout_for(site.name, site.folder, root))
+        return _spack(site, stack, layout_for(site.name, site.folder, root))
     folders = [Path(folder) for folder in stack.suites.values() if folder != "PATH"]
     return {
         "settings": dict(stack.environment),
@@ -209,7 +212,7 @@ def _provisioned(stack: StackSpec, root: Path) -> dict[str, object]:
     }
 
 
-def _spack(stack: StackSpec, layout: Layout) -> dict[str, object]:
+def _spack(site: Site, stack: StackSpec, layout: Layout) -> dict[str, object]:
     mend = f"fabricproof stack build {stack.name}"
     try:
         built = read_built(layout.built(stack.name))
@@ -226,8 +229,8 @@ def _spack(stack: StackSpec, layout: Layout) -> dict[str, object]:
     return {
         "settings": dict(stack.environment),
         # The module, as the checks load it: an external MPI may need more than its prefix.
-        "modules": (built.module,),
-        "module_paths": (built.module_path,),
+        "modules": (*stack.modules, built.module),
+        "module_paths": (*site.spec.module_paths, built.module_path),
         "prefix": built.mpi.prefix,
         "library": built.library,
         "programs": _find_programs(folders),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +13,7 @@ from fabricproof.site.choose import project_root
 from fabricproof.site.schema import PartitionSpec, StackSpec
 from fabricproof.stack.catalog import load_catalog, stacks_root
 from fabricproof.stack.environment import stack_environment
-
-#: where Debian, EPEL, OpenHPC and Environment Modules put what defines ``module``.
-MODULE_INITS = (
-    "/usr/share/lmod/lmod/init/bash",
-    "/opt/ohpc/admin/lmod/lmod/init/bash",
-    "/etc/profile.d/lmod.sh",
-    "/etc/profile.d/modules.sh",
-    "/usr/share/modules/init/bash",
-    "/usr/share/Modules/init/bash",
-)
+from fabricproof.stack.modules import defines_module
 
 #: one fixed column list, so that a new quantity never renames an old perflog (reframe-traps)
 PERFLOG_COLUMNS = (
@@ -128,19 +118,9 @@ def _prepare(site: Site) -> list[str]:
     """Return the lines that make ``module`` work in a job script that is no login shell."""
     if site.spec.modules_system == "nomod":
         return []
-    lines = [_defines_module(site)]
+    lines = [defines_module(site.spec.modules_init)]
     paths = [*site.spec.module_paths, *_provisioned_paths(site)]
     return lines + [f"module use {path}" for path in paths]
-
-
-def _defines_module(site: Site) -> str:
-    """Return the line that defines ``module`` where the shell does not know it yet."""
-    if site.spec.modules_init:
-        return f"type module >/dev/null 2>&1 || . {shlex.quote(site.spec.modules_init)}"
-    return (
-        f"for each in {' '.join(MODULE_INITS)}; do "
-        'type module >/dev/null 2>&1 && break; [ ! -r "$each" ] || . "$each"; done'
-    )
 
 
 def _provisioned_paths(site: Site) -> list[str]:

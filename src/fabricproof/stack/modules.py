@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from fabricproof import __version__
@@ -10,6 +11,31 @@ from fabricproof.stack.environment import StackEnvironment, stack_environment
 
 #: folder below the stacks' root that ``module use`` takes.
 MODULEFILES = "modulefiles"
+
+
+#: where Debian, EPEL, OpenHPC and Environment Modules put what defines ``module``.
+MODULE_INITS = (
+    "/usr/share/lmod/lmod/init/bash",
+    "/opt/ohpc/admin/lmod/lmod/init/bash",
+    "/etc/profile.d/lmod.sh",
+    "/etc/profile.d/modules.sh",
+    "/usr/share/modules/init/bash",
+    "/usr/share/Modules/init/bash",
+)
+
+
+def defines_module(init: str | None = None) -> str:
+    """Return the line that defines ``module`` where the shell does not know it yet.
+
+    Args:
+        init: the file that does; the usual places where None.
+    """
+    if init:
+        return f"type module >/dev/null 2>&1 || . {shlex.quote(init)}"
+    return (
+        f"for each in {' '.join(MODULE_INITS)}; do "
+        'type module >/dev/null 2>&1 && break; [ ! -r "$each" ] || . "$each"; done'
+    )
 
 
 def quoted(text: str) -> str:
