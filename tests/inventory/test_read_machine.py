@@ -134,6 +134,11 @@ def test_every_recording_says_what_its_node_is(name: str) -> None:
     assert any(part.startswith("interface ") for part in one.facts)
 
 
+def test_an_interface_whose_driver_does_not_say_is_not_called_down() -> None:
+    said = text("mlx5-healthy").replace("ib0\toperstate=up", "ib0\toperstate=unknown")
+    assert fact(read_machine(said, "cn001"), "interface ib0", "state") == "unknown"
+
+
 def test_interfaces_of_containers_and_loopback_are_no_part_of_a_node() -> None:
     parts = [part for part in machine("bnxt-healthy").facts if part.startswith("interface")]
     assert parts == [BNXT]

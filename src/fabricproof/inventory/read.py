@@ -149,7 +149,7 @@ class _Cards:
             **self._slot(each.slot, row),
             **({"driver": each.driver} if each.driver else {}),
             "kind": each.kind,
-            "state": "up" if each.is_up else "down",
+            "state": row.get("operstate"),
             "speed_mbit_s": each.speed_mbit_s,
             "speed_best_mbit_s": each.best_mbit_s,
             "mtu": each.mtu,
