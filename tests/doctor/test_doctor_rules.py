@@ -185,6 +185,16 @@ def test_a_program_that_loads_nothing_or_another_mpi(program):
     assert "osu_bw" in only(diagnose(seen), Level.ERROR, "program").seen
 
 
+def test_a_program_below_a_prefix_that_is_a_link_loads_the_right_mpi(tmp_path):
+    library = tmp_path / "mpi-5.0.11" / "lib" / "libmpi.so.40"
+    library.parent.mkdir(parents=True)
+    library.touch()
+    (tmp_path / "mpi").symlink_to(tmp_path / "mpi-5.0.11")
+    program = ProgramFacts(path="/p/osu_bw", mpi=str(library))
+    seen = replace(facts("openmpi5", prefix=str(tmp_path / "mpi")), programs=(program,))
+    assert "osu_bw" in only(diagnose(seen), Level.OK, "program").seen
+
+
 def test_a_program_that_cannot_be_asked_is_unknown():
     program = ProgramFacts(path="/p/osu_bw", fault="no such command")
     assert only(diagnose(replace(facts("openmpi5"), programs=(program,))), Level.UNKNOWN, "program")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from fabricproof.doctor.facts import Facts, ProgramFacts
 from fabricproof.doctor.findings import Finding, Level
 from fabricproof.doctor.read_mpi import family_of, version_of
+from fabricproof.spack.linkage import is_below
 
 
 def judge_stack(facts: Facts) -> Iterator[Finding]:
@@ -161,7 +163,7 @@ def _loaded(facts: Facts, program: ProgramFacts, name: str, command: str) -> Fin
             seen=f"{name} names no MPI library",
             command=command,
         )
-    if prefix and prefix != "/usr" and not program.mpi.startswith(f"{prefix}/"):
+    if prefix and prefix != "/usr" and not is_below(Path(program.mpi), Path(prefix)):
         return Finding(
             level=Level.ERROR,
             topic="program",

@@ -62,7 +62,7 @@ def prove_linkage(
             )
         libraries[_library(program, mpi, quiet)] = program
     for library, program in libraries.items():
-        if not _is_below(Path(library), Path(mpi.prefix)):
+        if not is_below(Path(library), Path(mpi.prefix)):
             raise _another(program, mpi, library)
         said = _version(library, quiet, python)
         if _WORDS[mpi.name] not in said or not _is_version(said, mpi):
@@ -81,7 +81,7 @@ def _is_version(said: str, mpi: Package) -> bool:
     return all(one == other for one, other in zip(says, locked, strict=False))
 
 
-def _is_below(library: Path, prefix: Path) -> bool:
+def is_below(library: Path, prefix: Path) -> bool:
     """Tell whether ``library`` is the prefix's, by the loader's path or by where links lead.
 
     The prefix may be reached by a link, and the library in it may be a link out of it.
