@@ -7,6 +7,7 @@ import json
 import os
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from fabricproof.errors import (
     UnavailableError,
 )
 from fabricproof.spack.build import Wishes, building, explain, programs_of, why_not_whole
-from fabricproof.spack.built import read_built
+from fabricproof.spack.built import read_built, write_built
 from fabricproof.spack.diagnose import BuildError
 from fabricproof.spack.tool import Spack
 from pretended_spack import Lab, executable
@@ -373,3 +374,20 @@ def test_the_wall_time_names_the_steps_that_took_any():
 
 def test_the_wishes_of_nobody_are_a_smoke_test_and_no_force():
     assert (Wishes().smoke, Wishes().force) == (True, False)
+
+
+def test_a_record_of_packages_that_the_lock_does_not_have_is_no_stack(lab: Lab):
+    record, _ = lab.build()
+    other = replace(record, mpi=replace(record.mpi, digest="x" * 32))
+    write_built(lab.layout.built(record.stack), other)
+    reason = why_not_whole(lab.layout, lab.compose())
+    assert reason == "the record of the build names packages that the lock does not have"
+    assert lab.build()[1] is False, "it is built again, not believed"
+
+
+def test_a_record_without_the_librarys_digest_is_no_stack(lab: Lab):
+    record, _ = lab.build()
+    write_built(lab.layout.built(record.stack), replace(record, library_digest=""))
+    reason = why_not_whole(lab.layout, lab.compose())
+    assert reason is not None
+    assert "not the library that was proven" in reason

@@ -9,7 +9,8 @@ import pytest
 
 from fabricproof.errors import ConfigError, OutputError, UnavailableError
 from fabricproof.spack.compilers import find_compilers, prove_compilers
-from fabricproof.spack.lock import Lock, adopt_lock, digest_of, kept_lock, lock, why_stale
+from fabricproof.spack.layout import sha256_of
+from fabricproof.spack.lock import Lock, adopt_lock, kept_lock, lock, why_stale
 from fabricproof.spack.offline import Mirror
 from fabricproof.spack.yaml_files import load_yaml
 from pretended_spack import Lab
@@ -34,7 +35,7 @@ def test_the_first_lock_is_solved_and_kept_with_its_note(lab: Lab):
     assert solved.path == lab.site / "spack" / "locks" / "openmpi.lock"
     note = json.loads(kept(lab).with_suffix(".json").read_text())
     assert note["inputs"] == lab.compose().digest
-    assert note["lock_digest"] == solved.digest == digest_of(kept(lab))
+    assert note["lock_digest"] == solved.digest == sha256_of(kept(lab))
     assert note["spack"] == "1.1.1 (0123456789ab)"
     assert stale(lab) is None
     assert sorted(path.name for path in kept(lab).parent.iterdir()) == [
@@ -85,14 +86,14 @@ def test_the_kept_lock_reaches_spack_where_its_copy_is_another(lab: Lab):
     environment = lab.compose()
     environment.lock.write_text("{}")
     locked(lab)
-    assert digest_of(environment.lock) == digest_of(kept(lab))
+    assert sha256_of(environment.lock) == sha256_of(kept(lab))
 
 
 def test_a_damaged_lock_whose_note_fits_is_one_message(lab: Lab):
     locked(lab)
     kept(lab).write_text('{"roots": []}')
     note = json.loads(kept(lab).with_suffix(".json").read_text())
-    note["lock_digest"] = digest_of(kept(lab))
+    note["lock_digest"] = sha256_of(kept(lab))
     kept(lab).with_suffix(".json").write_text(json.dumps(note))
     with pytest.raises(ConfigError, match=r"damaged lock.*stack lock --force"):
         locked(lab)
@@ -106,11 +107,11 @@ def test_a_site_folder_that_takes_no_lock_is_one_message(lab: Lab):
 
 def test_a_failed_solve_keeps_the_old_lock_and_leaves_none_for_spack(lab: Lab):
     locked(lab)
-    before = digest_of(kept(lab))
+    before = sha256_of(kept(lab))
     lab.order(concretize={"status": 1, "output": "==> Error: no\n"})
     with pytest.raises(Exception, match="concretize"):
         locked(lab, force=True)
-    assert digest_of(kept(lab)) == before
+    assert sha256_of(kept(lab)) == before
     assert not lab.compose().lock.exists()
 
 
@@ -136,9 +137,9 @@ def test_the_sites_own_lock_is_never_replaced_by_a_mirrors(lab: Lab):
     away = lab.folder / "locks"
     away.mkdir()
     (away / "openmpi.lock").write_text("another")
-    before = digest_of(kept(lab))
+    before = sha256_of(kept(lab))
     adopt_lock(lab.layout, "openmpi", mirror_of(lab, away))
-    assert digest_of(kept(lab)) == before
+    assert sha256_of(kept(lab)) == before
 
 
 @pytest.mark.parametrize("locks", [None, "empty"])

@@ -13,8 +13,7 @@ from fabricproof.provenance import SHOWN_DIGITS, StackIdentity, digest_of
 from fabricproof.site import Site
 from fabricproof.site.schema import StackSpec
 from fabricproof.spack.built import Built, read_built
-from fabricproof.spack.layout import Layout, layout_for, module_name
-from fabricproof.spack.lock import digest_of as digest_of_file
+from fabricproof.spack.layout import Layout, layout_for, module_name, sha256_of
 from fabricproof.stack.catalog import load_catalog, stacks_root
 from fabricproof.stack.environment import family_settings
 from fabricproof.stack.install import read_stamp
@@ -137,7 +136,7 @@ def library_digest(path: Path) -> str:
 @functools.cache
 def _digest(path: Path, *_state: int) -> str:
     """Return the digest of ``path``, read once for each state that it was seen in."""
-    return digest_of_file(path)
+    return sha256_of(path)
 
 
 def _wheel_identity(name: str, suite: str) -> StackIdentity:

@@ -19,9 +19,9 @@ from fabricproof.spack.complaints import read_log_tail
 from fabricproof.spack.diagnose import diagnose
 from fabricproof.spack.environment import SUITES, Environment, compose
 from fabricproof.spack.installed import Contents, read_contents
-from fabricproof.spack.layout import Layout
+from fabricproof.spack.layout import Layout, sha256_of
 from fabricproof.spack.linkage import prove_linkage
-from fabricproof.spack.lock import Lock, adopt_lock, digest_of, kept_lock, lock, why_stale
+from fabricproof.spack.lock import Lock, adopt_lock, kept_lock, lock, why_stale
 from fabricproof.spack.modules import write_core_compilers, write_modules
 from fabricproof.spack.offline import Mirror
 from fabricproof.spack.progress import Reader
@@ -80,8 +80,11 @@ def why_not_whole(layout: Layout, environment: Environment) -> str | None:
         return error.problem
     if built is None:
         return "it was never built to the end"
-    if built.lock_digest != digest_of(kept_lock(layout, name)):
+    if built.lock_digest != sha256_of(kept_lock(layout, name)):
         return "it was built from another lock"
+    locked = kept_lock(layout, name).read_text(encoding="utf-8")
+    if any(package.digest not in locked for package in (built.mpi, *built.programs.values())):
+        return "the record of the build names packages that the lock does not have"
     return _why_not_there(layout, built)
 
 
@@ -96,7 +99,7 @@ def _why_not_there(layout: Layout, built: Built) -> str | None:
     gone = [path for path in needed if not path.exists()]
     if gone:
         return f"{gone[0]} is gone"
-    if built.library_digest and built.library_digest != digest_of(Path(built.library)):
+    if built.library_digest != sha256_of(Path(built.library)):
         return f"{built.library} is not the library that was proven"
     return None
 
@@ -257,7 +260,7 @@ def _build(
     built = replace(
         built,
         library=library,
-        library_digest=digest_of(Path(library)),
+        library_digest=sha256_of(Path(library)),
         smoke=smoke,
         seconds=clock.seconds,
         reused=_names(locked, before & ours),

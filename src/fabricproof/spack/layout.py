@@ -7,6 +7,7 @@ addresses builds by their hash, so a second site pays only for what differs.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -95,3 +96,9 @@ def layout_for(site: str, site_folder: Path, root: Path | None = None) -> Layout
         recipes=project_root() / "spack-envs",
         site_folder=site_folder,
     )
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file, hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -7,7 +7,6 @@ what ran.  It fits one site only: it holds operating system, target, compiler an
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import shutil
@@ -21,7 +20,7 @@ from fabricproof.errors import ConfigError, OutputError
 from fabricproof.spack.compilers import find_compilers
 from fabricproof.spack.diagnose import diagnose
 from fabricproof.spack.environment import Environment
-from fabricproof.spack.layout import Layout
+from fabricproof.spack.layout import Layout, sha256_of
 from fabricproof.spack.offline import Mirror
 from fabricproof.spack.tool import Spack, unheard
 
@@ -77,7 +76,7 @@ def why_stale(environment: Environment, layout: Layout) -> str | None:
         inputs, digest = note["inputs"], note["lock_digest"]
     except (OSError, ValueError, KeyError, TypeError):
         return "nothing says what it was solved from"
-    if digest != digest_of(path):
+    if digest != sha256_of(path):
         return "it was changed by hand"
     if inputs != environment.digest:
         return "the recipe or the site's Spack configuration changed"
@@ -115,7 +114,7 @@ def lock(
         if answer.status or not environment.lock.is_file():
             raise diagnose("concretize", answer.output, exit_status=answer.status)
         _keep(environment, kept, spack)
-    elif not environment.lock.is_file() or digest_of(environment.lock) != digest_of(kept):
+    elif not environment.lock.is_file() or sha256_of(environment.lock) != sha256_of(kept):
         shutil.copyfile(kept, environment.lock)
     return _read(kept, kept=stale is None, seconds=time.monotonic() - begin)
 
@@ -123,7 +122,7 @@ def lock(
 def _keep(environment: Environment, kept: Path, spack: Spack) -> None:
     note = {
         "inputs": environment.digest,
-        "lock_digest": digest_of(environment.lock),
+        "lock_digest": sha256_of(environment.lock),
         "spack": spack.label,
         "made": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     }
@@ -146,7 +145,7 @@ def _read(path: Path, *, kept: bool, seconds: float) -> Lock:
         data = json.loads(path.read_text(encoding="utf-8"))
         return Lock(
             path=path,
-            digest=digest_of(path),
+            digest=sha256_of(path),
             specs=data["concrete_specs"],
             roots=tuple(root["hash"] for root in data["roots"]),
             kept=kept,
@@ -160,9 +159,3 @@ def _read(path: Path, *, kept: bool, seconds: float) -> Lock:
             got=type(error).__name__,
             next_step="fabricproof stack lock --force makes it again",
         ) from None
-
-
-def digest_of(path: Path) -> str:
-    """Return the SHA-256 of a file, hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -22,7 +22,7 @@ from fabricproof.errors import (
 )
 from fabricproof.spack.diagnose import diagnose
 from fabricproof.spack.environment import Environment
-from fabricproof.spack.layout import Layout
+from fabricproof.spack.layout import Layout, sha256_of
 from fabricproof.spack.lock import kept_lock
 from fabricproof.spack.offline import (
     FORMAT,
@@ -32,7 +32,6 @@ from fabricproof.spack.offline import (
     REPOSITORIES,
     SPACK_ARCHIVE,
     WHEELS,
-    sha256_of,
 )
 from fabricproof.spack.tool import PATCHER, SOLVER, Spack
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.errors import ConfigError, InputMissingError, OutputError
-from fabricproof.spack.layout import Layout
+from fabricproof.spack.layout import Layout, sha256_of
 
 #: of the manifest.
 FORMAT = 1
@@ -129,12 +129,6 @@ def _check_whole(folder: Path, manifest: Mapping[str, Any]) -> None:
                 got=f"{path.stat().st_size} bytes, SHA-256 {sha256_of(path)[:12]}",
                 next_step="copy it again",
             )
-
-
-def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file, hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _unpack_all(folder: Path, namespaces: Sequence[str], place: Path) -> None:

@@ -199,7 +199,9 @@ def _answer(stack: Stack, prefix: Path) -> str:
             expected=repr(stack.answers),
             got=repr(done.stdout.splitlines()[0]),
         )
-    return next(line for line in done.stdout.splitlines() if line.strip()).strip()
+    # Open MPI's version ends in a NUL.
+    lines = (line.strip(" \t\0") for line in done.stdout.splitlines())
+    return next(line for line in lines if line)
 
 
 def _clean_environment() -> dict[str, str]:
