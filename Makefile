@@ -18,7 +18,7 @@ test: install
 
 check: install
 	@$(BIN)/ruff format --check .
-	@$(BIN)/ruff check .
+	@$(BIN)/ruff check --no-cache .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache > /tmp/fabricproof-imports.$$$$ 2>&1; status=$$?; \
 	    [ $$status -eq 0 ] || cat /tmp/fabricproof-imports.$$$$; \

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from planned import make_case, make_job, make_partition, make_road, make_run
 
 from fabricproof.plan.against import compare, off_by
 from fabricproof.plan.estimate import (
@@ -21,6 +20,7 @@ from fabricproof.plan.estimate import (
 )
 from fabricproof.plan.learn import DEFAULT_START_SECONDS, Lesson, Lessons
 from fabricproof.plan.outlook import look_ahead, select
+from planned import make_case, make_job, make_partition, make_road, make_run
 
 NOTHING_LEARNT = Lessons(by_circle={})
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from planned import make_case, make_job, make_run, reported_case, write_leg, write_report
 
 from fabricproof.plan.history import History, read_history, without_waiting
 from fabricproof.plan.learn import DEFAULT_SESSION_SECONDS, learn
+from planned import make_case, make_job, make_run, reported_case, write_leg, write_report
 
 RUN = "20261120T180000Z-000001"
 LATER = "20261120T190000Z-000002"
