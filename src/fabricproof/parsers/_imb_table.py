@@ -48,7 +48,10 @@ _ATTRIBUTES: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
     )
 )
 #: Words of those lines: one that holds them and is none of them was cut or overwritten.
-_FACT = re.compile(r"#process|processes each|waiting in MPI_Barrier|MODE:")
+#: "# #" begins one of them, whatever another program wrote into the rest.
+_FACT = re.compile(
+    r"^[ \t]*#[ \t]+#|#process|processes = |processes each|waiting in MPI_Barrier|MODE:"
+)
 _FAILED = re.compile(
     r"out-of-mem|int-overflow|time-out|NO SUCCESSFUL EXECUTIONS|FAILED|unsuccessful"
 )
