@@ -203,3 +203,16 @@ def test_run_that_was_cut_is_not_hidden_by_the_next() -> None:
 def test_lost_line_of_a_run_without_list_is_an_error(lost: str) -> None:
     text = (DATA / "imb/mt.txt").read_text("utf-8")
     assert refuse(text.replace(lost, "# oops")).line is not None
+
+
+@pytest.mark.parametrize("ended", ["", "\n"])
+def test_no_chatter_takes_the_number_of_ranks_away(ended: str) -> None:
+    head = "# Benchmarking PingPong\n# #processes = 2\n"
+    text = head + "       #bytes #repetitions      t[usec]   Mbytes/sec\n  0  1000  49.81  0.00\n"
+    for at in range(len(head)):
+        mixed = f"{text[:at]}[node1:4711] 1 more process has sent help{ended}{text[at:]}"
+        try:
+            (table,) = parse_text(mixed)
+        except ParseError:
+            continue
+        assert table.attributes["num_processes"] == 2, mixed
