@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +15,22 @@ import pytest
 from fabricproof.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[1]
+
+#: what a person has set for his own cluster, and no test may depend on
+OF_THE_CALLER = (
+    "FABRICPROOF_SITE",
+    "FABRICPROOF_SITES",
+    "FABRICPROOF_SPACK_MIRROR",
+    "FABRICPROOF_SPACK_SCOPES",
+    "SPACK_ROOT",
+)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def nothing_of_the_callers() -> None:
+    """Take the caller's own settings away, and so from all that tests start."""
+    for name in OF_THE_CALLER:
+        os.environ.pop(name, None)
 
 
 @dataclass(frozen=True, kw_only=True)

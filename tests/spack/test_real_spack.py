@@ -22,6 +22,7 @@ from fabricproof.stack.catalog import stacks_root
 pytestmark = [pytest.mark.spack, pytest.mark.timeout(3000)]
 
 TESTED = os.environ.get("FABRICPROOF_TEST_SPACK", "")
+SCOPES = os.environ.get("FABRICPROOF_SPACK_SCOPES", "")
 SITE = Path(__file__).parents[2] / "site-configs" / "vcluster-spack"
 #: no route and no name server, so that no download can pass; ranks start over the loopback
 NO_NETWORK = ("unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh")
@@ -41,6 +42,7 @@ class Place:
         done = subprocess.run(
             [*NO_NETWORK, *command] if without_network else command,
             check=False,
+            env={**os.environ, "FABRICPROOF_SPACK_SCOPES": SCOPES},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
