@@ -250,6 +250,7 @@ def load_site(name_or_folder: str) -> Site:
     _check_unique(folder / "site.toml", main_lines, {"stacks": main.stacks})
     _check_unique(folder / "fabric.toml", fabric_lines, {"fabrics": fabric.fabrics})
     _check_names(folder / "site.toml", main, main_lines, site)
+    _check_recipes(folder / "site.toml", main.stacks, main_lines)
     _check_physics(folder / "fabric.toml", fabric, fabric_lines)
     return site
 
@@ -360,6 +361,19 @@ def _check_names(path: Path, main: SiteFile, lines: Lines, site: Site) -> None:
                         expected=f"one of {', '.join(sorted(names))}",
                         got=repr(name),
                     )
+
+
+def _check_recipes(path: Path, stacks: Iterable[StackSpec], lines: Lines) -> None:
+    """Refuse what would silently be ignored: wishes for Spack on a stack that it does not build."""
+    for index, stack in enumerate(stacks):
+        wish = next((key for key in ("mpi_spec", "options") if getattr(stack, key)), None)
+        if stack.spack is None and wish is not None:
+            raise ConfigError(
+                f"stack {stack.name!r} has {wish} and is not built by Spack",
+                source=str(path),
+                line=line_of(("stacks", index, wish), lines),
+                expected='spack = "FOLDER" beside it',
+            )
 
 
 def _check_physics(path: Path, file: FabricFile, lines: Lines) -> None:
