@@ -40,10 +40,11 @@ def _record(site: Site, layout: Layout, stack: StackSpec) -> dict[str, str | Non
         built = read_built(layout.built(stack.name))
     except FabricproofError as error:
         reason, built = str(error), None
+    label = f"{stack.family} {stack.version} by Spack for {site.name}"
     state = "installed" if reason is None else "stale" if built else "absent"
     return {
         "name": stack.name,
-        "label": f"{stack.family} {stack.version} by Spack for {site.name}: {reason}",
+        "label": f"{label}: {reason}" if reason else label,
         "family": stack.family,
         "version": stack.version,
         "module": built.module if built else module_name(stack.name),
