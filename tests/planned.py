@@ -27,7 +27,6 @@ def make_planned_leg(
         program=program,
         environment={},
         commands=commands,
-        num_ranks=2,
         expected_sizes=(1, 2, 4),
         sent_bytes=None,
         sent_per_message=None,

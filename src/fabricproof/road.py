@@ -123,6 +123,15 @@ class Expectation:
     """Messages each half sent where every message waits for an answer (ping-pong), so that each
     must be at least one packet on the rail; None where messages may share packets.  Bytes alone
     would miss small messages that went elsewhere while the large ones took the rail."""
+    ranks_per_node: int | None = None
+    """How many ranks each node was to run, one after the other; None where nobody asked."""
+    nodes: tuple[str, ...] = ()
+    """The nodes that were to run them; empty where any would do."""
+    least_bytes: tuple[tuple[int, int], ...] | None = None
+    """Where nobody can foretell the bytes: what each node, in the order of its lowest rank, must
+    send and receive whatever the algorithm.  Then it stands for ``sent_bytes``."""
+    least_packets: tuple[int, ...] | None = None
+    """Likewise the packets that each node must send."""
 
 
 class RoadState(StrEnum):
@@ -154,8 +163,10 @@ def prove_road(evidence: Evidence, expected: Expectation) -> RoadProof:
     """
     for test in (
         _ranks_are_apart,
+        _ranks_are_where_they_belong,
         _evidence_is_whole,
         _bytes_took_the_rails,
+        _bytes_came_by_the_rails,
         _messages_took_the_rails,
         _rails_shared,
         _no_other_road_fits,
@@ -197,6 +208,40 @@ def _ranks_are_apart(evidence: Evidence, expected: Expectation) -> RoadProof | N
     return None
 
 
+def _ranks_are_where_they_belong(evidence: Evidence, expected: Expectation) -> RoadProof | None:
+    """Refuse ranks on another node than the one they were sent to, and crowded or idle nodes."""
+    if expected.ranks_per_node is None:
+        return None
+    by_rank = sorted(evidence.ranks, key=lambda rank: rank.rank)
+    for rank in by_rank if expected.nodes else ():
+        if rank.node not in expected.nodes:
+            due = " or ".join(expected.nodes)
+            reason = f"rank {rank.rank} ran on {rank.node}, it was sent to {due}"
+            return _proof(RoadState.WRONG, reason)
+    order = _in_order(evidence)
+    for index, node in enumerate(order):
+        here = [rank.rank for rank in by_rank if rank.node == node]
+        first = index * expected.ranks_per_node
+        if here != list(range(first, first + expected.ranks_per_node)):
+            layout = "; ".join(
+                f"{each}: {', '.join(str(r.rank) for r in by_rank if r.node == each)}"
+                for each in order
+            )
+            return _proof(
+                RoadState.WRONG,
+                f"{expected.ranks_per_node} ranks on each node, one after the other, were asked "
+                f"for; the launcher made {layout}",
+            )
+    return None
+
+
+def _in_order(evidence: Evidence) -> list[str]:
+    """Return the nodes in the order of their lowest rank."""
+    return list(
+        dict.fromkeys(rank.node for rank in sorted(evidence.ranks, key=lambda rank: rank.rank))
+    )
+
+
 def _evidence_is_whole(evidence: Evidence, expected: Expectation) -> RoadProof | None:
     for node in evidence.nodes:
         there = {sample.interface: sample for sample in evidence.samples if sample.node == node}
@@ -217,7 +262,8 @@ def _damage(sample: CounterSample, expected: Expectation) -> str | None:
 
     Other interfaces may come and go (a container's veth): the rails alone carry the proof.
     """
-    due = ["tx_bytes", "rx_bytes"] + (["tx_packets"] if expected.sent_messages else [])
+    counted = expected.sent_messages or expected.least_packets
+    due = ["tx_bytes", "rx_bytes"] + (["tx_packets"] if counted else [])
     absent = [counter for counter in due if not sample.has(counter)]
     if absent:
         return f"were not read both before and after ({', '.join(absent)})"
@@ -237,8 +283,23 @@ def _sent(evidence: Evidence, node: str, rails: Sequence[str], counter: str = "t
     )
 
 
-def _due_by_node(evidence: Evidence, sent: tuple[int, int]) -> dict[str, int]:
-    """Return what each node was due to send: the first half of the ranks ``sent[0]``, and so on."""
+def _bytes_due(evidence: Evidence, expected: Expectation) -> dict[str, int]:
+    """Return the payload bytes that each node was due to send."""
+    if expected.least_bytes is None:
+        return _halves(evidence, expected.sent_bytes)
+    sent = [bytes_sent for bytes_sent, _ in expected.least_bytes]
+    return dict(zip(_in_order(evidence), sent, strict=False))
+
+
+def _messages_due(evidence: Evidence, expected: Expectation) -> dict[str, int]:
+    """Return the packets that each node was due to send; empty where nobody can say."""
+    if expected.least_packets is not None:
+        return dict(zip(_in_order(evidence), expected.least_packets, strict=False))
+    return _halves(evidence, expected.sent_messages) if expected.sent_messages else {}
+
+
+def _halves(evidence: Evidence, sent: tuple[int, int]) -> dict[str, int]:
+    """Return what each node was due: the first half of the ranks ``sent[0]``, and so on."""
     by_rank = sorted(evidence.ranks, key=lambda rank: rank.rank)
     half = max(1, len(by_rank) // 2)
     due: dict[str, int] = {}
@@ -249,8 +310,22 @@ def _due_by_node(evidence: Evidence, sent: tuple[int, int]) -> dict[str, int]:
     return due
 
 
+def _bytes_came_by_the_rails(evidence: Evidence, expected: Expectation) -> RoadProof | None:
+    if expected.least_bytes is None:
+        return None
+    for node, (_, due) in zip(_in_order(evidence), expected.least_bytes, strict=False):
+        seen = _sent(evidence, node, expected.rails, "rx_bytes")
+        if seen < MIN_SHARE * due:
+            return _proof(
+                RoadState.WRONG,
+                f"traffic took another road: {node} must have received {megabytes(due)} at least, "
+                f"{'+'.join(expected.rails)} brought {megabytes(seen)}",
+            )
+    return None
+
+
 def _bytes_took_the_rails(evidence: Evidence, expected: Expectation) -> RoadProof | None:
-    for node, bytes_due in _due_by_node(evidence, expected.sent_bytes).items():
+    for node, bytes_due in _bytes_due(evidence, expected).items():
         seen = _sent(evidence, node, expected.rails)
         if seen < MIN_SHARE * bytes_due:
             return _proof(RoadState.WRONG, _detour(evidence, expected, node, bytes_due, seen))
@@ -258,9 +333,7 @@ def _bytes_took_the_rails(evidence: Evidence, expected: Expectation) -> RoadProo
 
 
 def _messages_took_the_rails(evidence: Evidence, expected: Expectation) -> RoadProof | None:
-    if expected.sent_messages is None:
-        return None
-    for node, due in _due_by_node(evidence, expected.sent_messages).items():
+    for node, due in _messages_due(evidence, expected).items():
         seen = _sent(evidence, node, expected.rails, "tx_packets")
         if seen < MIN_SHARE * due:
             return _proof(
@@ -288,7 +361,7 @@ def _detour(evidence: Evidence, expected: Expectation, node: str, bytes_due: int
 def _rails_shared(evidence: Evidence, expected: Expectation) -> RoadProof | None:
     if len(expected.rails) < 2 or not expected.spread:
         return None
-    for node, bytes_due in _due_by_node(evidence, expected.sent_bytes).items():
+    for node, bytes_due in _bytes_due(evidence, expected).items():
         total = _sent(evidence, node, expected.rails)
         # A node that only acknowledges may do so over one rail.
         if bytes_due < SLACK_BYTES or total < SLACK_BYTES:
@@ -309,7 +382,7 @@ def _no_other_road_fits(evidence: Evidence, expected: Expectation) -> RoadProof 
 
     Somebody else's traffic on the rail would otherwise hide that this run's took another road.
     """
-    for node, bytes_due in _due_by_node(evidence, expected.sent_bytes).items():
+    for node, bytes_due in _bytes_due(evidence, expected).items():
         on_rails = _sent(evidence, node, expected.rails)
         for sample in evidence.samples:
             if sample.node != node or sample.interface in {*expected.rails, "lo"}:

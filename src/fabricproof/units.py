@@ -42,6 +42,7 @@ UNITS: dict[str, tuple[str, Fraction]] = {
     "1/s": ("rate", Fraction(1)),
     "%": ("fraction", Fraction(1, 100)),
     "1": ("fraction", Fraction(1)),
+    "x": ("fraction", Fraction(1)),
 }
 
 #: other spellings that documents and tools use for the units above.

@@ -29,7 +29,6 @@ def make_leg(**changes: object) -> Leg:
         "program": "osu_put_bw",
         "environment": {"OMPI_MCA_btl_tcp_if_include": "rail0"},
         "commands": (("osu_put_bw", "-m", "1:4194304"),),
-        "num_ranks": 2,
         "expected_sizes": PUT_BW_SIZES,
         "sent_bytes": (PUT_BW_SENT, 0),
         "sent_per_message": None,

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from leg_folders import GIGABIT, make_leg
 
-from fabricproof.campaign.leg import PLAN_FILE, read_plan, write_plan
+from fabricproof.campaign.planned import PLAN_FILE, read_plan, write_plan
 from fabricproof.errors import ParseError
 from fabricproof.reference import at_least, at_most
 
@@ -36,12 +36,12 @@ LEGS = (
 
 def test_a_plan_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     write_plan(tmp_path, LEGS)
-    assert read_plan(tmp_path) == LEGS
+    assert read_plan(tmp_path).legs == LEGS
 
 
 def test_the_plan_carries_all_that_a_leg_is_judged_by(tmp_path: Path) -> None:
     write_plan(tmp_path, LEGS)
-    for before, after in zip(LEGS, read_plan(tmp_path), strict=True):
+    for before, after in zip(LEGS, read_plan(tmp_path).legs, strict=True):
         assert after.rules() == before.rules()
         assert after.rules().road_required
 
@@ -49,8 +49,8 @@ def test_the_plan_carries_all_that_a_leg_is_judged_by(tmp_path: Path) -> None:
 def test_a_plan_of_another_version_is_named(tmp_path: Path) -> None:
     write_plan(tmp_path, LEGS)
     path = tmp_path / PLAN_FILE
-    path.write_text(path.read_text().replace('"version": 1', '"version": 2'))
-    with pytest.raises(ParseError, match="plan of another version: expected 1, got 2"):
+    path.write_text(path.read_text().replace('"version": 2', '"version": 1'))
+    with pytest.raises(ParseError, match="plan of another version: expected 2, got 1"):
         read_plan(tmp_path)
 
 
@@ -83,7 +83,7 @@ def test_a_cut_plan_is_never_a_plan(
     ],
 )
 def test_a_plan_of_another_shape_is_named(tmp_path: Path, legs: object) -> None:
-    (tmp_path / PLAN_FILE).write_text(json.dumps({"version": 1, "legs": legs}))
+    (tmp_path / PLAN_FILE).write_text(json.dumps({"version": 2, "legs": legs}))
     with pytest.raises(ParseError, match="damaged plan"):
         read_plan(tmp_path)
 

@@ -12,8 +12,9 @@ import pytest
 from leg_folders import PUT_BW, make_leg, slower
 
 import fabricproof.campaign
-from fabricproof.campaign.leg import Leg, write_plan
+from fabricproof.campaign.leg import Leg
 from fabricproof.campaign.outcome import judge_leg
+from fabricproof.campaign.planned import write_plan
 from fabricproof.campaign.script import RANK_FILE, SCRIPT_FILE, render_script, shell_name
 from fabricproof.measure import Verdict
 

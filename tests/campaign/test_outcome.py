@@ -18,8 +18,9 @@ from leg_folders import (
     slower,
 )
 
-from fabricproof.campaign.leg import Leg, write_plan
+from fabricproof.campaign.leg import Leg
 from fabricproof.campaign.outcome import judge_leg, needs_second_look
+from fabricproof.campaign.planned import write_plan
 from fabricproof.campaign.second_look import doubtful_legs
 from fabricproof.measure import Verdict
 from fabricproof.road import RoadState

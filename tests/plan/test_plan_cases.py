@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fabricproof.campaign.leg import write_plan
+from fabricproof.campaign.planned import write_plan
 from fabricproof.errors import ConfigError, ParseError, UnavailableError
 from fabricproof.plan import ask
 from fabricproof.plan.case import read_cases

@@ -46,14 +46,15 @@ def vcluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
 def _plan(
     site: Site, stack: str, suite: str, program: str, roads: str = "each"
 ) -> tuple[tuple[Leg, ...], str]:
-    return LegPlanner(
+    plan = LegPlanner(
         site=site,
         partition=site.partitions[0],
         stack=site.stack(stack),
         fabric="eth0",
         suite=suite,
         program=program,
-    ).legs(roads)
+    ).plan(roads)
+    return plan.legs, plan.reason
 
 
 def test_each_rail_is_a_leg_of_its_own(vcluster: Site) -> None:
@@ -196,7 +197,8 @@ def test_rails_in_unlike_slots_are_judged_by_the_slower_one(
         suite="osu",
         program="osu_bw",
     )
-    (leg, *others), reason = planner.legs("all")
+    plan = planner.plan("all")
+    (leg, *others), reason = plan.legs, plan.reason
     assert (reason, len(others)) == ("", 1)
     slots = [each.fabric.slot for each in (leg, *others) if each.fabric is not None]
     assert slots == ["PCIe 3.0 x8", "PCIe 2.0 x8"]

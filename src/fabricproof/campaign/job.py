@@ -32,14 +32,16 @@ class Job:
     sent_messages: tuple[int, int] | None = None
 
 
-def make_job(suite: str, program: str, argv: Sequence[str], effort: Effort) -> Job:
-    """Return the job that gives ``program`` this effort.
+def make_job(
+    suite: str, program: str, argv: Sequence[str], effort: Effort, *, num_ranks: int = 2
+) -> Job:
+    """Return the job that gives ``program`` on ``num_ranks`` ranks this effort.
 
     Raises:
         ConfigError: a program whose traffic cannot be foretold; its road could not be proven.
     """
     if suite == "imb":
-        return _imb_job(program, argv, effort)
+        return _imb_job(program, argv, effort, num_ranks)
     segments = split_sizes(
         effort.sizes,
         small=Segment(
@@ -56,7 +58,7 @@ def make_job(suite: str, program: str, argv: Sequence[str], effort: Effort) -> J
         ),
         large_above=LARGE_MESSAGE_BYTES,
     )
-    moved = _foretold(suite, program, segments)
+    moved = _foretold(suite, program, segments, num_ranks)
     messages = None
     if moved.messages_by_first is not None and moved.messages_by_second is not None:
         messages = (moved.messages_by_first, moved.messages_by_second)
@@ -68,8 +70,8 @@ def make_job(suite: str, program: str, argv: Sequence[str], effort: Effort) -> J
     )
 
 
-def _foretold(suite: str, program: str, segments: Sequence[Segment]) -> BytesMoved:
-    moved = expected_bytes(suite, program, segments)
+def _foretold(suite: str, program: str, segments: Sequence[Segment], num_ranks: int) -> BytesMoved:
+    moved = expected_bytes(suite, program, segments, num_ranks=num_ranks)
     if moved is None:
         raise ConfigError(
             f"nobody can say how many bytes {program} of {suite} moves",
@@ -79,14 +81,14 @@ def _foretold(suite: str, program: str, segments: Sequence[Segment]) -> BytesMov
     return moved
 
 
-def _imb_job(program: str, argv: Sequence[str], effort: Effort) -> Job:
+def _imb_job(program: str, argv: Sequence[str], effort: Effort, num_ranks: int) -> Job:
     """Return IMB's one run: repetitions fall with the size, and the table says how many ran.
 
     ``-iter N,MB``: N repetitions, fewer where they would move more than MB megabytes (IMB user
     guide, "-iter").  ``-time`` is set so high that IMB never cuts a size off by its own estimate.
     """
     one = Segment(sizes=(1,), iterations=1, warmups=0, window_size=1)
-    moved = _foretold("imb", program, (one,))
+    moved = _foretold("imb", program, (one,), num_ranks)
     rounds = max(moved.sent_by_first, moved.sent_by_second)
     per_message = (moved.sent_by_first // min(2, rounds), moved.sent_by_second // min(2, rounds))
     low, high = effort.sizes[0].bit_length() - 1, effort.sizes[-1].bit_length() - 1

@@ -1,23 +1,11 @@
-"""A leg: one program over one road between the nodes of one job, and all it is judged by.
-
-Legs are written to ``plan.json`` beside the job script, so that the second look inside the job
-and the judgement after it read the same thing.
-"""
+"""A leg: one program over one road between the nodes of one job, and all it is judged by."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Any
 
-from fabricproof.errors import ParseError
 from fabricproof.reference import CURVE_TOLERANCE, Reference
 from fabricproof.verdict import Rules
-
-PLAN_FILE = "plan.json"
-PLAN_VERSION = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,18 +31,26 @@ class Leg:
     """One measurement to be made and judged.
 
     Attributes:
-        name: the road in a word: ``rail0``, ``rail0+rail1``; unique within a job.
+        name: the road in a word, with what else tells it from its neighbours: ``rail0``,
+            ``rail0+rail1``, ``rail0.links4``; unique within a job.
         rails: the interfaces or ports of that road.
         suite: ``osu``, ``osu-mpi4py``, ``imb``.
         program: ``osu_bw``, ``PingPong``.
         environment: variables that make the MPI take this road.
         commands: the program with its arguments, once for each table it is to print.
-        num_ranks: ranks to start.
+        num_nodes: nodes that take part.
+        ranks_per_node: ranks to start on each of them; ranks follow each other on a node (block).
+        nodes: their names; empty where any nodes of the job will do.
+        launch: launcher and options that start this layout; empty: as the whole job's.
         expected_sizes: message sizes the table must hold, in bytes.
         sent_bytes: payload bytes the first and the second half of the ranks must have sent; None
             where the output says how often each size ran.
         sent_per_message: with such an output, messages of each half per repetition.
         sent_messages: messages each half sends one by one, None where they may share packets.
+        least_bytes: for a program whose exact bytes nobody can foretell, the payload that each
+            node, in the order of its lowest rank, must send and receive whatever the algorithm;
+            then it stands for ``sent_bytes``.
+        least_packets: likewise the packets that each node must send, for messages without payload.
         spread: every rail of several must carry a share.
         required: quantities that are due: ``bandwidth_1MiB``, ``latency_8B``.
         references: the site's references that apply, by quantity.
@@ -72,12 +68,17 @@ class Leg:
     program: str
     environment: dict[str, str]
     commands: tuple[tuple[str, ...], ...]
-    num_ranks: int
     expected_sizes: tuple[int, ...]
     sent_bytes: tuple[int, int] | None
     sent_per_message: tuple[int, int] | None
     sent_messages: tuple[int, int] | None
     spread: bool
+    num_nodes: int = 2
+    ranks_per_node: int = 1
+    nodes: tuple[str, ...] = ()
+    launch: tuple[str, ...] = ()
+    least_bytes: tuple[tuple[int, int], ...] | None = None
+    least_packets: tuple[int, ...] | None = None
     required: tuple[str, ...]
     fabric: FabricFacts | None
     references: dict[str, Reference] = field(default_factory=dict)
@@ -85,6 +86,11 @@ class Leg:
     curve_tolerance: float = CURVE_TOLERANCE
     same_node: bool = False
     library: str | None = None
+
+    @property
+    def num_ranks(self) -> int:
+        """Ranks to start in all."""
+        return self.num_nodes * self.ranks_per_node
 
     def rules(self) -> Rules:
         """Return what this leg's table is judged by."""
@@ -105,50 +111,3 @@ class Leg:
             curve_tolerance=self.curve_tolerance,
             road_required=True,
         )
-
-
-def write_plan(folder: Path, legs: Sequence[Leg]) -> None:
-    """Write the legs beside the job script."""
-    record = {"version": PLAN_VERSION, "legs": [asdict(leg) for leg in legs]}
-    (folder / PLAN_FILE).write_text(json.dumps(record, indent=1), encoding="utf-8")
-
-
-def read_plan(folder: Path) -> tuple[Leg, ...]:
-    """Read what :func:`write_plan` wrote.
-
-    Raises:
-        ParseError: the file is damaged or of another version.
-    """
-    path = folder / PLAN_FILE
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-        if record["version"] != PLAN_VERSION:
-            raise ParseError(
-                "plan of another version",
-                source=str(path),
-                expected=str(PLAN_VERSION),
-                got=str(record["version"]),
-            )
-        return tuple(_leg(each) for each in record["legs"])
-    except ParseError:
-        raise
-    except (OSError, KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ParseError(f"damaged plan: {error}", source=str(path)) from None
-
-
-def _leg(record: dict[str, Any]) -> Leg:
-    return Leg(
-        **{
-            **record,
-            "rails": tuple(record["rails"]),
-            "commands": tuple(tuple(argv) for argv in record["commands"]),
-            "expected_sizes": tuple(record["expected_sizes"]),
-            **{
-                name: tuple(record[name]) if record[name] else None
-                for name in ("sent_bytes", "sent_per_message", "sent_messages")
-            },
-            "required": tuple(record["required"]),
-            "fabric": FabricFacts(**record["fabric"]) if record["fabric"] else None,
-            "references": {name: Reference(**each) for name, each in record["references"].items()},
-        }
-    )

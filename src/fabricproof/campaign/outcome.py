@@ -46,11 +46,15 @@ class Attempt:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """A leg with all its attempts, oldest first, and the report that counts."""
+    """A leg with all its attempts, oldest first, and the report that counts.
+
+    A relation between legs has no attempts of its own; ``nodes`` says where its legs ran.
+    """
 
     leg: Leg
     attempts: tuple[Attempt, ...]
     report: Report
+    nodes: tuple[str, ...] = ()
 
     @property
     def counted(self) -> Attempt | None:
@@ -100,14 +104,13 @@ def _without_second_look(folder: Path, report: Report) -> Report:
 
 def _weigh(attempts: Sequence[Attempt]) -> Report:
     first, last = attempts[0].report, attempts[-1].report
-    if len(attempts) == 1:
+    # A leg that passed may have run again for a relation that did not.
+    if len(attempts) == 1 or first.verdict is Verdict.PASS:
         return first
     if last.verdict is Verdict.PASS:
         why = next(each for each in first.quantities if each.verdict is first.verdict)
         note = f"second look: passed; the first said {first.verdict} ({why.name}: {why.reason})"
         return replace(last, findings=(note, *last.findings))
-    if first.verdict is Verdict.PASS:
-        return first
     return _joined_looks(first, last)
 
 
@@ -280,22 +283,22 @@ def _table(folder: Path, leg: Leg) -> tuple[Table | None, str | None]:
         return None, f"{len(wanted)} tables of {leg.program} in the output, expected {due}"
     if any(table.columns != wanted[0].columns for table in wanted):
         return None, f"the {len(wanted)} tables of {leg.program} have unlike columns"
-    whole = _joined(wanted)
+    whole = _joined(wanted, leg)
+    if not leg.expected_sizes:
+        return whole, None
     sizes = tuple(int(size) for size in whole.column("message_size"))
     if sizes != leg.expected_sizes:
         return None, f"message sizes {_span(leg.expected_sizes)} were asked for, got {_span(sizes)}"
     return whole, None
 
 
-#: A leg is one pair; OSU's multi-pair programs do not always print how many pairs ran.
-_PAIRS = {"num_pairs": 1}
-
-
-def _joined(tables: Sequence[Table]) -> Table:
+def _joined(tables: Sequence[Table], leg: Leg) -> Table:
     """Return the parts of one leg as the one table they are."""
+    # OSU's multi-pair programs do not always print how many pairs ran.
+    pairs = {"num_pairs": max(1, leg.num_ranks // 2)}
     return replace(
         tables[0],
-        attributes={**_PAIRS, **tables[0].attributes},
+        attributes={**pairs, **tables[0].attributes},
         rows=tuple(row for table in tables for row in table.rows),
         row_lines=tuple(line for table in tables for line in table.row_lines),
     )
@@ -307,6 +310,8 @@ def _span(sizes: Sequence[int]) -> str:
 
 def _moved(leg: Leg, table: Table) -> tuple[tuple[int, int], tuple[int, int] | None]:
     """Return the bytes, and the messages one by one, that each half of the ranks says it sent."""
+    if leg.least_bytes is not None:
+        return (0, 0), None
     if leg.sent_bytes is not None:
         return leg.sent_bytes, leg.sent_messages
     forth, back = leg.sent_per_message or (0, 0)
@@ -332,9 +337,13 @@ def _road(leg: Leg, ranks: tuple[RankRecord, ...], table: Table) -> RoadProof:
             rails=leg.rails,
             sent_bytes=sent_bytes,
             num_ranks=leg.num_ranks,
+            ranks_per_node=leg.ranks_per_node,
+            nodes=leg.nodes,
             spread=leg.spread,
-            exact=leg.sent_bytes is not None,
+            exact=leg.sent_bytes is not None and leg.least_bytes is None,
             sent_messages=sent_messages,
+            least_bytes=leg.least_bytes,
+            least_packets=leg.least_packets,
         ),
     )
 

@@ -77,7 +77,8 @@ def render_script(
 
     Args:
         legs: what to run.
-        launch: the launcher with its options, as ReFrame would write it (``srun -n 2``).
+        launch: the launcher with its options for all ranks of the job, as ReFrame would write it
+            (``srun -n 2``); legs of another layout bring their own.
         second_look: command that prints the legs which deserve a second attempt.
         leg_seconds_limit: a leg that takes longer is ended, so that a hang costs no other leg.
     """
@@ -87,7 +88,7 @@ def render_script(
         starts = " &&\n".join(
             f"    env FABRICPROOF_PART={number} \\\n{settings}"
             f"    timeout -k 5 {leg_seconds_limit} \\\n"
-            f'    {launch} "$here/{RANK_FILE}" {shlex.join(argv)}'
+            f'    {" ".join(leg.launch) or launch} "$here/{RANK_FILE}" {shlex.join(argv)}'
             for number, argv in enumerate(leg.commands)
         )
         parts.append(

@@ -8,18 +8,18 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from fabricproof.campaign.leg import read_plan
-from fabricproof.campaign.outcome import judge_leg, needs_second_look
+from fabricproof.campaign.across import legs_to_repeat
+from fabricproof.campaign.outcome import judge_leg
+from fabricproof.campaign.planned import read_plan
 from fabricproof.campaign.script import shell_name
 
 
 def doubtful_legs(folder: Path) -> list[str]:
     """Return the shell names of the legs below ``folder`` that a second look might clear."""
-    return [
-        shell_name(leg.name)
-        for leg in read_plan(folder)
-        if needs_second_look(judge_leg(folder, leg))
-    ]
+    plan = read_plan(folder)
+    outcomes = [judge_leg(folder, leg) for leg in plan.legs]
+    again = legs_to_repeat(plan.relations, outcomes)
+    return [shell_name(leg.name) for leg in plan.legs if leg.name in again]
 
 
 if __name__ == "__main__":

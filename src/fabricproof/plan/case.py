@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fabricproof.campaign.leg import PLAN_FILE, read_plan
+from fabricproof.campaign.planned import PLAN_FILE, read_plan
 from fabricproof.plan.model import model_seconds
 
 #: what identifies a case from run to run: check, fabric, partition, stack
@@ -143,5 +143,5 @@ def _roads(folder: Path) -> tuple[Road, ...]:
             starts=len(leg.commands),
             seconds=model_seconds(leg),
         )
-        for leg in read_plan(folder)
+        for leg in read_plan(folder).legs
     )

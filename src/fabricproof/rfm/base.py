@@ -1,8 +1,8 @@
-"""Base class of every check that measures pairs of nodes, with the guards of ReFrame's traps.
+"""Base classes of every check that measures a fabric, with the guards of ReFrame's traps.
 
-A check names a suite, a program and its tags.  This class asks the site for fabric and stack,
-writes the legs, lets the launcher run them, and hands what they leave to the judge.  It decides
-nothing by itself.
+A check names a suite, a program and its tags, and plans its legs.  The base class asks the site for
+fabric and stack, writes the legs, lets the launcher run them, and hands what they leave to the
+judge.  It decides nothing by itself.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import math
 import shutil
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import reframe as rfm
@@ -28,8 +29,11 @@ from reframe.core.builtins import (
 )
 from reframe.core.exceptions import PerformanceError
 
-from fabricproof.campaign.leg import Leg, write_plan
+from fabricproof.campaign.across import judge_relations
+from fabricproof.campaign.leg import Leg
 from fabricproof.campaign.outcome import Outcome, judge_leg
+from fabricproof.campaign.planned import Plan, write_plan
+from fabricproof.campaign.relation import Relation
 from fabricproof.campaign.script import (
     INVENTORY_FILE,
     INVENTORY_FOLDER,
@@ -49,7 +53,7 @@ from fabricproof.rfm.legs import LegPlanner, choose_suite, launcher_of, quantity
 from fabricproof.rfm.recording import describe_outcome, environment_digest
 from fabricproof.rfm.settings import perflog_root
 from fabricproof.rfm.stacks import built_of, identity, modules_of, spack_stacks, variables_of
-from fabricproof.stack.launch import plan_launch
+from fabricproof.stack.launch import Layout, layout_options, plan_launch
 from fabricproof.verdict import Judgement
 
 #: where the scripts of a job lie
@@ -60,10 +64,11 @@ LEG_LIMIT_FACTOR = 10
 LEG_LIMIT_SECONDS = 30
 
 
-class PairBenchmark(rfm.RunOnlyRegressionTest):
-    """Two nodes, one program, one leg for each road between them.
+class FabricBenchmark(rfm.RunOnlyRegressionTest):
+    """Legs over the roads between some nodes, and what is to hold between them.
 
-    Subclasses must set before setup: :attr:`suite`, :attr:`program`, :attr:`family_tags`.
+    Subclasses must set before setup: :attr:`suite`, :attr:`program`, :attr:`family_tags`; and say
+    in :meth:`plan` what is measured.
     """
 
     #: fabric of the site that is measured, or ``no-<technology>``
@@ -77,9 +82,6 @@ class PairBenchmark(rfm.RunOnlyRegressionTest):
 
     #: folder and level tags, for example ``{'pt2pt', 'quick'}``
     family_tags = variable(list, value=[])
-
-    #: ``each``: every rail by itself; ``all``: the first rail, then all rails together
-    roads = variable(str, value="each")
 
     #: why the check was skipped, for the report
     skip_reason = variable(str, value="", loggable=True)
@@ -106,8 +108,21 @@ class PairBenchmark(rfm.RunOnlyRegressionTest):
     sourcesdir = None
 
     legs: tuple[Leg, ...] = ()
+    relations: tuple[Relation, ...] = ()
     outcomes: tuple[Outcome, ...] = ()
     stack_identity: StackIdentity | None = None
+
+    def plan(self, planner: LegPlanner) -> Plan:
+        """Return what this check measures: legs and relations, or the reason for none.
+
+        Args:
+            planner: for the check's own suite and program; ``planner.of`` gives others.
+        """
+        raise NotImplementedError(f"{type(self).__name__} plans nothing")
+
+    def why_not(self) -> str:
+        """Return why this fabric has nothing for the check; empty where it has."""
+        return ""
 
     @run_after("init")
     def choose_where(self) -> None:
@@ -139,9 +154,8 @@ class PairBenchmark(rfm.RunOnlyRegressionTest):
     def skip_what_is_not_there(self) -> None:
         """Skip, with a reason, what the fabric does not have or this stack was not given."""
         site = current_site()
-        spec = site.fabric_spec(self.fabric)
-        if self.roads == "all" and len(spec.rails) < 2:
-            self._skip(f"fabric {self.fabric} has one rail")
+        if reason := self.why_not():
+            self._skip(reason)
         stack = site.stack(self.current_environ.name)
         suite, reason = choose_suite(
             stack, self.suite, self.program, built_of(site, stack), assumed=self.is_dry_run()
@@ -175,20 +189,52 @@ class PairBenchmark(rfm.RunOnlyRegressionTest):
         """Write ``plan.json``, ``legs.sh`` and ``rank.sh`` into the stage folder."""
         site = current_site()
         partition = site.partition(self.current_partition.name)
-        planner = self._planner()
-        self.legs, reason = planner.legs(self.roads)
-        if not self.legs:
-            self._skip(reason)
+        plan = self.plan(self._planner())
+        if not plan.legs:
+            self._skip(plan.reason)
+        self.num_tasks = plan.num_nodes * plan.ranks_per_node
+        self.num_tasks_per_node = plan.ranks_per_node
+        self._write_plan(plan)
         self.time_limit = f"{partition.job_minutes}m"
         self.max_pending_time = f"{partition.queue_minutes}m"
+        self.executable = "bash"
+        self.executable_opts = [SCRIPT_FILE]
+
+    def _write_plan(self, plan: Plan) -> None:
         folder = Path(self.stagedir)
         # With --dont-restage an old attempt lies here still, and might clear a new one.
         shutil.rmtree(folder / "legs", ignore_errors=True)
-        write_plan(folder, self.legs)
+        self.legs = tuple(self._with_launch(leg, plan) for leg in plan.legs)
+        self.relations = plan.relations
+        write_plan(folder, self.legs, self.relations)
         for script in (CAMPAIGN / RANK_FILE, CAMPAIGN / INVENTORY_FILE, LOOK):
             shutil.copy(script, folder / script.name)
-        self.executable = "bash"
-        self.executable_opts = [SCRIPT_FILE]
+
+    def _with_launch(self, leg: Leg, plan: Plan) -> Leg:
+        """Return ``leg`` with its own launcher line where its layout is not the whole job's."""
+        layout = Layout(num_nodes=leg.num_nodes, ranks_per_node=leg.ranks_per_node, nodes=leg.nodes)
+        if leg.launch or layout == Layout(
+            num_nodes=plan.num_nodes, ranks_per_node=plan.ranks_per_node
+        ):
+            return leg
+        return replace(leg, launch=tuple(self._launch(layout)))
+
+    def _launch(self, layout: Layout | None = None) -> list[str]:
+        """Return the launcher's command for ``layout``, or for all ranks of the job."""
+        site = current_site()
+        partition = site.partition(self.current_partition.name)
+        stack = site.stack(self.current_environ.name)
+        name = launcher_of(stack, partition)
+        launcher = getlauncher(name)()
+        launcher.options = [
+            *plan_launch(stack.family, name).options,
+            *stack.launcher_options,
+            *(layout_options(stack.family, name, layout) if layout else ()),
+        ]
+        # ReFrame tells the job only later; mpirun and mpiexec write the number on their line.
+        self.job.num_tasks = layout.num_ranks if layout else self.num_tasks
+        self.job.num_tasks_per_node = layout.ranks_per_node if layout else self.num_tasks_per_node
+        return [*launcher.command(self.job), *launcher.options]
 
     def _planner(self) -> LegPlanner:
         site = current_site()
@@ -209,21 +255,10 @@ class PairBenchmark(rfm.RunOnlyRegressionTest):
     @run_before("run")
     def write_script(self) -> None:
         """Put the launcher inside the script: one launch for each leg, not one for the job."""
-        site = current_site()
-        partition = site.partition(self.current_partition.name)
-        stack = site.stack(self.current_environ.name)
-        name = launcher_of(stack, partition)
-        launcher = getlauncher(name)()
-        launcher.options = [
-            *plan_launch(stack.family, name).options,
-            *stack.launcher_options,
-        ]
-        # ReFrame tells the job only later; mpirun and mpiexec write the number on their line.
-        self.job.num_tasks = self.num_tasks
-        self.job.num_tasks_per_node = self.num_tasks_per_node
+        partition = current_site().partition(self.current_partition.name)
         script = render_script(
             self.legs,
-            launch=launcher.run_command(self.job),
+            launch=" ".join(self._launch()),
             second_look=f'{sys.executable} -E -m fabricproof.campaign.second_look "$here"',
             leg_seconds_limit=int(max(LEG_LIMIT_SECONDS, LEG_LIMIT_FACTOR * partition.leg_seconds)),
         )
@@ -239,8 +274,9 @@ class PairBenchmark(rfm.RunOnlyRegressionTest):
         if self.is_dry_run():
             return
         folder = Path(self.stagedir)
-        self.outcomes = tuple(judge_leg(folder, leg) for leg in self.legs)
-        self.environment_digest = environment_digest(self.outcomes)
+        of_legs = tuple(judge_leg(folder, leg) for leg in self.legs)
+        self.outcomes = (*of_legs, *judge_relations(self.relations, of_legs))
+        self.environment_digest = environment_digest(of_legs)
         perflogs = perflog_root() / current_site().name
         planner = self._planner()
         identity = {**self._identity(), **self._inventory(perflogs / FOLDER)}
@@ -360,3 +396,19 @@ def _bounds(judgement: Judgement) -> tuple[object, ...]:
     return reframe_tuple(
         reference, hard_upper=None if is_time else judgement.ceiling, unit=judgement.unit
     )
+
+
+class PairBenchmark(FabricBenchmark):
+    """Two nodes, one program, one leg for each road between them."""
+
+    #: ``each``: every rail by itself; ``all``: the first rail, then all rails together
+    roads = variable(str, value="each")
+
+    def why_not(self) -> str:
+        """Tell where several rails are asked for and there is one."""
+        one_rail = len(current_site().fabric_spec(self.fabric).rails) < 2
+        return f"fabric {self.fabric} has one rail" if self.roads == "all" and one_rail else ""
+
+    def plan(self, planner: LegPlanner) -> Plan:
+        """Return one leg for each road."""
+        return planner.plan(self.roads)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fabricproof.campaign.effort import Effort, plan_ping_pong, plan_windowed
 from fabricproof.campaign.job import make_job
 from fabricproof.campaign.leg import FabricFacts, Leg
+from fabricproof.campaign.planned import Plan
 from fabricproof.errors import UnavailableError
 from fabricproof.fabric import Fabric, bound, latency_floor_us
 from fabricproof.reference import Reference
@@ -17,7 +19,7 @@ from fabricproof.site.schema import FabricSpec, PartitionSpec, StackSpec
 from fabricproof.spack.built import Built
 from fabricproof.stack.catalog import load_catalog, stacks_root
 from fabricproof.stack.family import known_transport, rails_refusal, road_environment
-from fabricproof.stack.launch import plan_launch
+from fabricproof.stack.launch import Layout, plan_launch
 from fabricproof.stack.programs import Located, locate
 from fabricproof.stack.workload import imb_binary
 from fabricproof.units import parse_size, size_label
@@ -161,22 +163,41 @@ class LegPlanner:
         """The declared fabric."""
         return self.site.fabric_spec(self.fabric)
 
-    def legs(self, roads: str) -> tuple[tuple[Leg, ...], str]:
+    @property
+    def rails(self) -> tuple[str, ...]:
+        """The interfaces or ports of the fabric's rails."""
+        return tuple(rail.interface for rail in self.spec.rails)
+
+    def plan(self, roads: str) -> Plan:
         """Return the legs for ``roads`` (``each`` or ``all``), or none and the reason."""
-        names = tuple(rail.interface for rail in self.spec.rails)
         if roads == "each":
-            return tuple(self._leg((name,)) for name in names), ""
-        refusal = rails_refusal(
+            return Plan(legs=tuple(self.leg((name,)) for name in self.rails))
+        refusal = self.refusal(self.rails)
+        if refusal is not None:
+            return Plan(reason=refusal)
+        return Plan(legs=(self.leg(self.rails[:1]), self.leg(self.rails)))
+
+    def refusal(self, rails: tuple[str, ...]) -> str | None:
+        """Return why this stack cannot be told to use several ``rails``, None where it can."""
+        return rails_refusal(
             self.stack.family,
             self._protocol(),
-            len(names),
+            len(rails),
             transport=known_transport(self.stack.family, self.spec.transport),
             launcher=self.launcher,
             pmi1=self.stack.speaks_pmi1,
         )
-        if refusal is not None:
-            return (), refusal
-        return (self._leg(names[:1]), self._leg(names)), ""
+
+    def of(self, suite: str, program: str) -> tuple[LegPlanner | None, str]:
+        """Return the planner of another program of this stack, or None and why it has none.
+
+        Raises:
+            UnavailableError: the stack should have it, and it is gone.
+        """
+        found, reason = choose_suite(self.stack, suite, program, self.built, assumed=self.assumed)
+        if found is None:
+            return None, reason
+        return replace(self, suite=found, program=program), ""
 
     def _protocol(self) -> str:
         if self.spec.link is None:
@@ -209,17 +230,34 @@ class LegPlanner:
             stack_digest=self.stack_digest,
         )
 
-    def _leg(self, rails: tuple[str, ...]) -> Leg:
+    def leg(
+        self,
+        rails: tuple[str, ...],
+        *,
+        variant: str = "",
+        layout: Layout | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> Leg:
+        """Return one leg of the planner's program.
+
+        Args:
+            rails: the interfaces or ports of its road.
+            variant: what tells it from another leg over the same road: ``links4``.
+            layout: nodes and ranks; a pair on two nodes where None, on one where the partition has
+                one only.
+            environment: variables beside those that force the road.
+        """
+        layout = layout or self._pair()
         references = self._references(rails)
-        effort = self._effort(self._physics(rails), references)
+        effort = self._effort(self._physics(rails), references, layout)
         found = find_program(self.stack, self.suite, self.program, self.built, assumed=self.assumed)
         assert found.argv is not None, "choose_suite found it before"
-        job = make_job(self.suite, self.program, found.argv, effort)
+        job = make_job(self.suite, self.program, found.argv, effort, num_ranks=layout.num_ranks)
         launch = plan_launch(self.stack.family, self.launcher)
         reading = meaning(self.suite, printed_name(self.program))
         windowed = reading.kind is Kind.BANDWIDTH and effort.window_size > 1
         return Leg(
-            name="+".join(rails),
+            name="+".join(rails) + (f".{variant}" if variant else ""),
             rails=rails,
             suite=self.suite,
             program=printed_name(self.program),
@@ -234,9 +272,12 @@ class LegPlanner:
                     launcher=self.launcher,
                     oversubscribed=self.partition.oversubscribed,
                 ),
+                **(environment or {}),
             },
             commands=job.commands,
-            num_ranks=2,
+            num_nodes=layout.num_nodes,
+            ranks_per_node=layout.ranks_per_node,
+            nodes=layout.nodes,
             expected_sizes=job.sizes,
             sent_bytes=job.sent_bytes,
             sent_per_message=job.sent_per_message,
@@ -251,6 +292,9 @@ class LegPlanner:
             library=self._library(),
         )
 
+    def _pair(self) -> Layout:
+        return Layout(num_nodes=1, ranks_per_node=2) if self.partition.same_node else Layout()
+
     def _library(self) -> str | None:
         """Return the MPI library that the program has to load; None where nobody proved one.
 
@@ -259,8 +303,12 @@ class LegPlanner:
         declared = self.suite in self.stack.suites
         return self.built.library if self.built is not None and not declared else None
 
-    def _effort(self, fabric: Fabric | None, references: dict[str, Reference]) -> Effort:
+    def _effort(
+        self, fabric: Fabric | None, references: dict[str, Reference], layout: Layout
+    ) -> Effort:
         rate = MEMORY_MB_S if fabric is None else bound(fabric).low_mb_s
+        # Pairs share the rails: each moves its messages at its part of the rate.
+        rate /= max(1, layout.num_ranks // 2)
         guess = 10.0 if fabric is None else LATENCY_GUESS_FACTOR * latency_floor_us(fabric, 0).us
         if "latency" in references:
             guess = min(guess, references["latency"].value)

@@ -86,7 +86,8 @@ def describe_outcome(
         "road": _road(outcome.report),
     }
     if not outcome.attempts:
-        for record, _ in _quantities({**base, "attempt": 0, "counts": True}, outcome.report):
+        run = {**base, "attempt": 0, "counts": True, "nodes": list(outcome.nodes)}
+        for record, _ in _quantities(run, outcome.report):
             yield record
 
 

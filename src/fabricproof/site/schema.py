@@ -126,6 +126,12 @@ class PartitionSpec(_Model):
     queue_minutes: Annotated[int, Field(ge=1, le=10080)] = 60
     """How long a job may wait in the queue before it counts as MISSING."""
     max_message_size: str = "4MiB"
+    num_nodes: Annotated[int, Field(ge=1, le=100_000)] = 2
+    """Nodes that a check of many nodes (collectives, placement) takes at most."""
+    ranks_per_node: Annotated[list[Annotated[int, Field(ge=1, le=4096)]], Field(min_length=1)] = (
+        Field(default_factory=lambda: [1])
+    )
+    """Numbers of ranks on a node that such a check tries, for example ``[1, 64]``."""
     curve_tolerance: Annotated[float, Field(ge=0, le=100)] = CURVE_TOLERANCE
     """How much longer than the model a message between the smallest and the largest may take."""
     oversubscribed: bool = False

@@ -88,3 +88,50 @@ def plan_launch(family: str, launcher: str = "srun", *, pmi2_library: str | None
     if family == "intelmpi":
         environment["I_MPI_PMI_LIBRARY"] = pmi2_library or find_pmi2_library()
     return Launch(launcher="srun", options=SRUN_OPTIONS[family], environment=environment)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """How the ranks of a leg lie on nodes: block by block.
+
+    Attributes:
+        num_nodes: nodes that take part, 1 or more.
+        ranks_per_node: ranks on each, 1 or more.
+        nodes: their names; empty where any nodes of the job will do.  srun fills them in its own
+            order (srun(1), --nodelist), the others in this.
+    """
+
+    num_nodes: int = 2
+    ranks_per_node: int = 1
+    nodes: tuple[str, ...] = ()
+
+    @property
+    def num_ranks(self) -> int:
+        """Ranks in all."""
+        return self.num_nodes * self.ranks_per_node
+
+
+def layout_options(family: str, launcher: str, layout: Layout) -> tuple[str, ...]:
+    """Return what makes ``launcher`` start ``layout`` on some nodes of a larger job.
+
+    The number of ranks is for the launcher's own option (``-n``, ``-np``) and not among them.
+    Sources: srun(1) of Slurm 22.05; mpirun(1) of Open MPI 4.1 and 5.0 (``ppr:N:node``); Hydra's
+    ``mpiexec -help`` of MPICH 5.0 and Intel MPI 2021.18 (``-ppn``, ``-hosts``).
+    """
+    per_node = layout.ranks_per_node
+    if launcher == "srun":
+        return (
+            f"--nodes={layout.num_nodes}",
+            f"--ntasks={layout.num_ranks}",
+            f"--ntasks-per-node={per_node}",
+            *((f"--nodelist={','.join(layout.nodes)}",) if layout.nodes else ()),
+            "--distribution=block",
+        )
+    if family == "openmpi":
+        hosts = ",".join(f"{node}:{per_node}" for node in layout.nodes)
+        return (*(("--host", hosts) if hosts else ()), "--map-by", f"ppr:{per_node}:node")
+    return (
+        *(("-hosts", ",".join(layout.nodes)) if layout.nodes else ()),
+        "-ppn",
+        str(per_node),
+    )

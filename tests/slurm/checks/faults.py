@@ -7,7 +7,7 @@ from typing import ClassVar
 import reframe as rfm
 from reframe.core.builtins import run_after, run_before
 
-from fabricproof.campaign.leg import write_plan
+from fabricproof.campaign.planned import write_plan
 from fabricproof.rfm.base import PairBenchmark
 
 
@@ -52,9 +52,8 @@ class MpichIgnoresItsInterface(FaultyBenchmark):
 class BothRanksOnOneNode(FaultyBenchmark):
     """Two ranks on one node, with shared memory: a fast number of the wrong thing."""
 
-    num_tasks_per_node = 2
-
     def spoiled(self, leg):
+        self.num_tasks_per_node = 2
         memory = {"OMPI_MCA_btl": "self,sm,vader,tcp"}
         return replace(leg, environment={**leg.environment, **memory})
 

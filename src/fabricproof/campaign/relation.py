@@ -1,0 +1,54 @@
+"""A relation: a judgement across legs of one job, where no single number says enough.
+
+Two rails over one, MPI over the TCP below it, the far socket over the near one: each is a ratio of
+two measurements on the same nodes at the same time, and holds where both numbers alone look fine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from fabricproof.campaign.leg import Leg
+
+
+@dataclass(frozen=True, kw_only=True)
+class Relation:
+    """What is to hold between legs.
+
+    Attributes:
+        name: what a row is called, unique among the legs and relations of a job: ``scaling``.
+        kind: how it is judged: a key of :data:`fabricproof.campaign.across.JUDGES`.
+        legs: names of the legs it rests on, which run again before it is called red.
+        suite: for the row, as a leg's.
+        program: for the row, as a leg's.
+        rails: the rails it speaks of.
+        settings: what its kind needs; plain values, they are written to ``plan.json``.
+    """
+
+    name: str
+    kind: str
+    legs: tuple[str, ...]
+    suite: str
+    program: str
+    rails: tuple[str, ...] = ()
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def as_leg(self) -> Leg:
+        """Return the leg under whose name the relation stands in records and reports."""
+        return Leg(
+            name=self.name,
+            rails=self.rails,
+            suite=self.suite,
+            program=self.program,
+            environment={},
+            commands=(),
+            expected_sizes=(),
+            sent_bytes=None,
+            sent_per_message=None,
+            sent_messages=None,
+            spread=False,
+            required=(),
+            fabric=None,
+            tolerance=0.0,
+        )
