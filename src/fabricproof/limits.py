@@ -126,6 +126,10 @@ class Limits:
         if message_size == 0 and not reading.empty_crosses:
             return None
         floor = latency_floor_us(self.fabric, message_size)
+        if reading.round_trip:
+            request = latency_floor_us(self.fabric, 0)
+            formula = f"the answer's {floor.formula}, after a request's {request.us:.3g} us"
+            floor = replace(floor, us=floor.us + request.us, formula=formula)
         uncounted = self.uncounted.get(message_size, 0.0)
         if uncounted < NEGLIGIBLE:
             return floor

@@ -47,6 +47,10 @@ COLUMNS: Mapping[str, str] = MappingProxyType(
         "startup_max_ms": "ms",
         "startup_avg_ms": "ms",
         "defects": "",
+        "bandwidth_peak_mb_s": "MB/s",
+        "latency_stdev_us": "us",
+        "latency_p999_us": "us",
+        "transactions_per_s": "1/s",
     }
 )
 
@@ -95,7 +99,7 @@ class Table:
 
     Attributes:
         suite: ``osu`` (the C programs), ``osu-mpi4py`` (the Python ports), ``imb``,
-            ``iperf3`` or ``iperf``.
+            ``iperf3``, ``iperf`` or ``perftest``.
         program: the OSU program (``osu_bw``) or IMB benchmark (``PingPong``).
         version: the suite's version as printed, None where the tool prints none.
         columns: names from :data:`COLUMNS`, in printed order.

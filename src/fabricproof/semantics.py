@@ -44,6 +44,7 @@ class Meaning:
             that the latency floor binds.  Not so for collectives (the root of a broadcast is done
             when its buffer is free; the average over ranks prints less than one crossing), for
             completion at the origin only, and for times of a stream divided by its messages.
+        round_trip: the printed time is there and back: a request, and the answer with the bytes.
         empty_crosses: a message of 0 bytes crosses as well; a put or get of nothing does not.
         last_send_uncounted: the printed time is the mean of both ends, and the end that sends last
             stops its clock when its buffer is free, before the message has arrived.
@@ -54,6 +55,7 @@ class Meaning:
     bidirectional: bool = False
     pairs_share_rails: bool = False
     crosses: bool = True
+    round_trip: bool = False
     empty_crosses: bool = True
     last_send_uncounted: bool = False
     consistency: Consistency = Consistency.NONE
@@ -146,12 +148,28 @@ _IMB_P2P: dict[str, Meaning] = {
 #: loop x window, without the C program's factor of 2).
 _OSU_PORTS = {**_OSU, "osu_bibw": _BANDWIDTH}
 
+#: perftest: a latency is half the round trip, of reads and atomics the whole (``rtt_factor`` in
+#: print_report_lat, src/perftest_parameters.c of linux-rdma/perftest v4.5-0.20); the rate is that
+#: of all messages of the printed bandwidth (print_report_bw).  ``-b`` stands in the title.
+_STREAM = Meaning(kind=Kind.BANDWIDTH, consistency=Consistency.RATE_TIMES_SIZE)
+_PERFTEST = {
+    "ib_write_bw": _STREAM,
+    "ib_read_bw": _STREAM,
+    "ib_send_bw": _STREAM,
+    "ib_write_lat": _LATENCY,
+    "ib_send_lat": _LATENCY,
+    "ib_read_lat": replace(_LATENCY, round_trip=True),
+    "ib_atomic_bw": _OPERATION,
+    "ib_atomic_lat": replace(_OPERATION, round_trip=True),
+}
+
 _BY_SUITE = {
     "osu": _OSU,
     "osu-mpi4py": _OSU_PORTS,
     "imb": _IMB,
     "iperf3": {"iperf3": Meaning(kind=Kind.BANDWIDTH)},
     "iperf": {"iperf": Meaning(kind=Kind.BANDWIDTH)},
+    "perftest": _PERFTEST,
 }
 
 _UNKNOWN = Meaning(kind=Kind.COLLECTIVE, crosses=False)
@@ -173,6 +191,8 @@ def reading_of(table: Table) -> Meaning:
     else:
         reading = meaning(table.suite, table.program)
     said = table.attributes
+    if said.get("both_ways"):
+        return replace(reading, bidirectional=True)
     at_origin_only = "flush_local" in str(said.get("synchronization", ""))
     if at_origin_only or said.get("mode") == "AGGREGATE":
         return replace(reading, crosses=False)

@@ -11,7 +11,7 @@ from fabricproof.measure import Table
 from fabricproof.parsers import parse_text
 
 DATA = Path(__file__).parents[1] / "data"
-TOOLS = ("osu", "osu-mpi4py", "imb", "iperf", "iperf3")
+TOOLS = ("osu", "osu-mpi4py", "imb", "iperf", "iperf3", "perftest")
 
 GOOD = sorted(path for tool in TOOLS for path in (DATA / tool).glob("*.txt"))
 DAMAGED = sorted(path for tool in TOOLS for path in (DATA / tool / "damaged").glob("*.txt"))
@@ -19,6 +19,8 @@ DAMAGED = sorted(path for tool in TOOLS for path in (DATA / tool / "damaged").gl
 ROWS = [
     path for path in GOOD if not path.parent.name.startswith("iperf") and "-V-" not in path.name
 ]
+#: those whose numbers are what is printed; perftest's MiB/s and Gb/s become MB/s
+AS_PRINTED = [path for path in ROWS if path.parent.name != "perftest"]
 
 #: what launchers, MPI libraries and networks say while a benchmark runs
 CHATTER = (

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from recordings import DAMAGED, GOOD, ROWS, TOOLS, golden_of
+from recordings import AS_PRINTED, DAMAGED, GOOD, ROWS, TOOLS, golden_of
 
 from fabricproof.errors import ParseError
 from fabricproof.measure import COLUMNS
@@ -19,7 +19,7 @@ def test_recording_gives_its_golden_tables(path: Path) -> None:
     assert golden == json.loads(json.dumps(golden_of(path)))
 
 
-@pytest.mark.parametrize("path", ROWS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+@pytest.mark.parametrize("path", AS_PRINTED, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_rows_hold_the_numbers_that_stand_on_their_lines(path: Path) -> None:
     text = path.read_text("utf-8")
     lines = text.split("\n")

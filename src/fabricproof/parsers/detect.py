@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from fabricproof.errors import ParseError
 from fabricproof.measure import Table
-from fabricproof.parsers import imb, iperf, iperf3, osu
+from fabricproof.parsers import imb, iperf, iperf3, osu, perftest
 from fabricproof.parsers._chatter import first_death
 from fabricproof.parsers._text import Section, clean, shorten
 
@@ -19,6 +19,7 @@ PARSERS: dict[str, _Parser] = {
     "imb": imb.parse,
     "iperf3": iperf3.parse,
     "iperf": iperf.parse,
+    "perftest": perftest.parse,
 }
 
 #: How a section of each tool begins.  A column header stands here too: where its title was lost
@@ -30,6 +31,8 @@ _START = re.compile(
     r"|(?P<imb>Intel ?\(R\) MPI Benchmark|List of Benchmarks|Benchmarking |bytes[ \t]+#rep)"
     r"|(?P<iperf3>iperf 3\.|Connecting to host |(?<![^\n])\{|\$ iperf3 .*-c "
     r"|iperf3: (?:error|interrupt))"
+    r"|(?P<perftest>(?:Send|RDMA_(?:Write|Read)|Atomic [A-Z_]{1,20})(?: Bidirectional)?"
+    r"(?: Post List)? (?:BW|Latency) Test|bytes[ \t]+#iter)"
     r"|(?P<iperf>Client connecting to |Server listening on |\$ iperf .*-c )"
     r"|(?P<any_iperf>\[ ID\] Interval|\[(?:SUM| *\d+)\] +\d+\.\d+ ?- *\d)"
     r")",
@@ -50,6 +53,7 @@ _FULL = {
     "imb": re.compile(r"^[ \t]*# All processes entering MPI_Finalize", re.MULTILINE),
     "iperf": _IPERF_BEGUN,
     "iperf3": _IPERF_BEGUN,
+    "perftest": re.compile(r"^[ \t]*#bytes[ \t]+#iter", re.MULTILINE),
 }
 
 #: Words that iperf3 alone prints near the head of its tables.
@@ -82,7 +86,7 @@ def parse_text(
         "no benchmark table",
         source=source,
         line=at + 1,
-        expected="the output of OSU, IMB, iperf3 or iperf",
+        expected="the output of OSU, IMB, iperf3, iperf or perftest",
         got=repr(shorten(lines[at].strip())) if lines[at].strip() else "nothing of the kind",
     )
 
@@ -145,5 +149,6 @@ def _can_begin(tool: str, word: str) -> bool:
         "imb": ("Intel", "Benchmarking"),
         "iperf": ("$", "Client", "Server"),
         "iperf3": ("$", "{", "Connecting", "iperf 3", "Server"),
+        "perftest": ("Send", "RDMA", "Atomic"),
     }
     return word.startswith(words[tool])
