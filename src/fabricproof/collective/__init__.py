@@ -1,0 +1,25 @@
+"""Collective operations: what any algorithm must move, how fast it may be, what a good one costs.
+
+Pure arithmetic over numbers; no files, no tables, no fabric.
+"""
+
+from fabricproof.collective.bounds import NodeBytes, least_bytes
+from fabricproof.collective.floor import Statistic, Wire, least_mean_us
+from fabricproof.collective.models import Channel, best_model, models
+from fabricproof.collective.operation import Layout, Operation
+from fabricproof.collective.programs import CollectiveProgram, collective_of
+
+__all__ = [
+    "Channel",
+    "CollectiveProgram",
+    "Layout",
+    "NodeBytes",
+    "Operation",
+    "Statistic",
+    "Wire",
+    "best_model",
+    "collective_of",
+    "least_bytes",
+    "least_mean_us",
+    "models",
+]
