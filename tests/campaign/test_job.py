@@ -128,3 +128,26 @@ def test_every_size_of_any_effort_is_in_exactly_one_command(
     assert job.sent_bytes is not None
     rounds = min(effort.iterations, effort.large_iterations)
     assert max(job.sent_bytes) >= sum(effort.sizes) * rounds
+
+
+@pytest.mark.parametrize(("suite", "starts"), [("osu", 3), ("osu-mpi4py", 3)])
+def test_a_program_starts_anew_above_each_size_asked_for(suite: str, starts: int) -> None:
+    job = make_job(suite, "osu_bw", ("osu_bw",), EFFORT, starts_above=(1024, 8192))
+    plain = make_job(suite, "osu_bw", ("osu_bw",), EFFORT)
+    assert len(job.commands) == starts
+    assert "1:1024" in job.commands[0] or job.commands[0][1].startswith("1,2,4,")
+    assert "2048" in " ".join(job.commands[1])
+    assert (job.sizes, job.sent_bytes) == (plain.sizes, plain.sent_bytes), "the same work"
+
+
+@given(st.lists(st.sampled_from(EFFORT.sizes), unique=True, max_size=4))
+def test_no_size_is_lost_or_measured_twice_however_often_it_starts(above: list[int]) -> None:
+    job = make_job("osu-mpi4py", "osu_bw", ("p",), EFFORT, starts_above=sorted(above))
+    sizes = [
+        int(size)
+        for argv in job.commands
+        for option in argv[1:]
+        for size in option.partition(":")[0].split(",")
+    ]
+    assert sizes == list(EFFORT.sizes)
+    assert len(job.commands) == 1 + len([size for size in above if size < EFFORT.sizes[-1]])

@@ -35,11 +35,13 @@ class RankRecord:
 
     ``before`` and ``after`` hold counters by interface; ``facts`` what the interface is;
     ``library`` is the MPI library that the loader gives the program in the job, ``none`` where it
-    links none; ``status`` is the program's exit status, None where the rank did not come back.
+    links none; ``status`` is the program's exit status, None where the rank did not come back;
+    ``part`` is which start of its leg it was, from 0.
     """
 
     rank: int
     node: str
+    part: int = 0
     cpus: str = "unknown"
     kernel: str = "unknown"
     library: str = "unknown"

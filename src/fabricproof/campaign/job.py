@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from fabricproof.campaign.effort import LARGE_MESSAGE_BYTES, Effort
 from fabricproof.errors import ConfigError
@@ -33,9 +34,24 @@ class Job:
 
 
 def make_job(
-    suite: str, program: str, argv: Sequence[str], effort: Effort, *, num_ranks: int = 2
+    suite: str,
+    program: str,
+    argv: Sequence[str],
+    effort: Effort,
+    *,
+    num_ranks: int = 2,
+    starts_above: Sequence[int] = (),
 ) -> Job:
     """Return the job that gives ``program`` on ``num_ranks`` ranks this effort.
+
+    Args:
+        suite: of the program.
+        program: what runs.
+        argv: how it is called.
+        effort: how hard.
+        num_ranks: ranks in all.
+        starts_above: message sizes in bytes, ascending, above each of which the program is started
+            anew, so that the counters tell small messages from large; IMB is started once.
 
     Raises:
         ConfigError: a program whose traffic cannot be foretold; its road could not be proven.
@@ -58,16 +74,44 @@ def make_job(
         ),
         large_above=LARGE_MESSAGE_BYTES,
     )
+    segments = _cut(segments, starts_above)
     moved = _foretold(suite, program, segments, num_ranks)
     messages = None
     if moved.messages_by_first is not None and moved.messages_by_second is not None:
         messages = (moved.messages_by_first, moved.messages_by_second)
     return Job(
-        commands=command_lines(suite, program, argv, segments),
+        commands=tuple(
+            argv_of_part
+            for part in _parts(segments, starts_above)
+            for argv_of_part in command_lines(suite, program, argv, part)
+        ),
         sizes=effort.sizes,
         sent_bytes=(moved.sent_by_first, moved.sent_by_second),
         sent_messages=messages,
     )
+
+
+def _cut(segments: Sequence[Segment], above: Sequence[int]) -> tuple[Segment, ...]:
+    """Return the same measurement in segments none of which crosses a size of ``above``."""
+    pieces = list(segments)
+    for size in above:
+        halves = [
+            (segment, tuple(each for each in segment.sizes if (each <= size) == low))
+            for segment in pieces
+            for low in (True, False)
+        ]
+        pieces = [replace(segment, sizes=sizes) for segment, sizes in halves if sizes]
+    return tuple(pieces)
+
+
+def _parts(segments: Sequence[Segment], above: Sequence[int]) -> list[tuple[Segment, ...]]:
+    """Return the segments start by start."""
+    edges = (0, *above, segments[-1].sizes[-1])
+    parts = [
+        tuple(segment for segment in segments if low < segment.sizes[-1] <= high)
+        for low, high in pairwise(edges)
+    ]
+    return [part for part in parts if part]
 
 
 def _foretold(suite: str, program: str, segments: Sequence[Segment], num_ranks: int) -> BytesMoved:

@@ -265,7 +265,9 @@ def _ranks(folder: Path) -> tuple[tuple[RankRecord, ...], str | None]:
     records = []
     for path in sorted(folder.glob("rank.*")):
         try:
-            records.append(parse_rank(_text(path), str(path)))
+            part = path.suffix.removeprefix(".")
+            record = parse_rank(_text(path), str(path))
+            records.append(replace(record, part=int(part) if part.isdecimal() else 0))
         except FabricproofError as error:
             return tuple(records), str(error)
     return tuple(records), None

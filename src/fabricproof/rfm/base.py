@@ -49,7 +49,7 @@ from fabricproof.records import append_records
 from fabricproof.reference import Reference, reframe_tuple
 from fabricproof.rfm.build import StackBuild
 from fabricproof.rfm.current import current_site, fabric_choices, run_id, technology
-from fabricproof.rfm.legs import LegPlanner, choose_suite, launcher_of, quantity_key
+from fabricproof.rfm.legs import LegPlanner, choose_suite, quantity_key
 from fabricproof.rfm.recording import describe_outcome, environment_digest
 from fabricproof.rfm.settings import perflog_root
 from fabricproof.rfm.stacks import built_of, identity, modules_of, spack_stacks, variables_of
@@ -106,6 +106,9 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
     num_tasks_per_node = 1
     require_reference = True
     sourcesdir = None
+
+    #: the MPI's own launcher starts the ranks, where the partition's could not do what is asked
+    own_launcher: bool = False
 
     legs: tuple[Leg, ...] = ()
     relations: tuple[Relation, ...] = ()
@@ -222,9 +225,8 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
     def _launch(self, layout: Layout | None = None) -> list[str]:
         """Return the launcher's command for ``layout``, or for all ranks of the job."""
         site = current_site()
-        partition = site.partition(self.current_partition.name)
         stack = site.stack(self.current_environ.name)
-        name = launcher_of(stack, partition)
+        name = self._planner().launcher
         launcher = getlauncher(name)()
         launcher.options = [
             *plan_launch(stack.family, name).options,
@@ -250,6 +252,7 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
             built=built_of(site, stack),
             stack_digest=self.stack_identity.digest,
             assumed=self.is_dry_run(),
+            own_launcher=self.own_launcher,
         )
 
     @run_before("run")

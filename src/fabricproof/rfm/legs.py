@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from fabricproof.site.schema import FabricSpec, PartitionSpec, StackSpec
 from fabricproof.spack.built import Built
 from fabricproof.stack.catalog import load_catalog, stacks_root
 from fabricproof.stack.family import known_transport, rails_refusal, road_environment
-from fabricproof.stack.launch import Layout, plan_launch
+from fabricproof.stack.launch import OWN_LAUNCHER, Layout, plan_launch
 from fabricproof.stack.programs import Located, locate
 from fabricproof.stack.workload import imb_binary
 from fabricproof.units import parse_size, size_label
@@ -152,10 +152,14 @@ class LegPlanner:
     """The build that is measured, which a reference may ask for."""
     assumed: bool = False
     """A dry run: a stack of Spack that is not built counts as built."""
+    own_launcher: bool = False
+    """Start the ranks with the MPI's own launcher, whatever the partition has."""
 
     @property
     def launcher(self) -> str:
         """What starts the ranks."""
+        if self.own_launcher:
+            return OWN_LAUNCHER[self.stack.family]
         return launcher_of(self.stack, self.partition)
 
     @property
@@ -204,7 +208,8 @@ class LegPlanner:
             return "tcp"
         return self.site.fabric(self.fabric).framing.name
 
-    def _physics(self, rails: tuple[str, ...]) -> Fabric | None:
+    def physics(self, rails: tuple[str, ...]) -> Fabric | None:
+        """Return the physics of a road, None where the site declares no link."""
         if self.spec.link is None:
             return None
         return self.site.fabric(self.fabric, rails, num_flows=self.stack.connections)
@@ -237,6 +242,7 @@ class LegPlanner:
         variant: str = "",
         layout: Layout | None = None,
         environment: Mapping[str, str] | None = None,
+        starts_above: Sequence[int] = (),
     ) -> Leg:
         """Return one leg of the planner's program.
 
@@ -246,13 +252,22 @@ class LegPlanner:
             layout: nodes and ranks; a pair on two nodes where None, on one where the partition has
                 one only.
             environment: variables beside those that force the road.
+            starts_above: message sizes above each of which the program is started anew, so that the
+                counters tell small messages from large.
         """
         layout = layout or self._pair()
         references = self._references(rails)
-        effort = self._effort(self._physics(rails), references, layout)
+        effort = self._effort(self.physics(rails), references, layout)
         found = find_program(self.stack, self.suite, self.program, self.built, assumed=self.assumed)
         assert found.argv is not None, "choose_suite found it before"
-        job = make_job(self.suite, self.program, found.argv, effort, num_ranks=layout.num_ranks)
+        job = make_job(
+            self.suite,
+            self.program,
+            found.argv,
+            effort,
+            num_ranks=layout.num_ranks,
+            starts_above=starts_above,
+        )
         launch = plan_launch(self.stack.family, self.launcher)
         reading = meaning(self.suite, printed_name(self.program))
         windowed = reading.kind is Kind.BANDWIDTH and effort.window_size > 1
@@ -336,7 +351,7 @@ class LegPlanner:
 
     def _facts(self, rails: tuple[str, ...]) -> FabricFacts | None:
         spec = self.spec
-        fabric = self._physics(rails)
+        fabric = self.physics(rails)
         if fabric is None:
             return None
         facts = FabricFacts(
