@@ -73,7 +73,7 @@ def _pairs(
             yield part, part
             continue
         again = next(
-            (each for each in only_second if _is_like(part, first[part], each, second[each])), None
+            (each for each in only_second if is_like(part, first[part], each, second[each])), None
         )
         if again is not None:
             only_second.remove(again)
@@ -82,8 +82,15 @@ def _pairs(
         yield None, part
 
 
-def _is_like(part: str, facts: Facts, other: str, others: Facts) -> bool:
-    """Tell whether two parts of unlike names may be the same card: enp97s0 and enp182s0."""
+def is_like(part: str, facts: Facts, other: str, others: Facts) -> bool:
+    """Tell whether two parts of unlike names may be the same card: enp97s0 and enp182s0.
+
+    Args:
+        part: ``interface enp97s0``.
+        facts: its facts.
+        other: a part of another node.
+        others: the facts of that.
+    """
     if part.partition(" ")[0] != other.partition(" ")[0] or not facts.get("driver"):
         return False
     return all(facts.get(fact) == others.get(fact) for fact in _SAME_CARD)

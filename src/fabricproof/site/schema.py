@@ -42,6 +42,81 @@ class ShaperSpec(_Model):
     instant_bytes: Annotated[int, Field(ge=0)] = 0
 
 
+Stated = str | Annotated[list[str], Field(min_length=1)]
+"""One text, or several of which any will do."""
+
+Tuned = Literal[
+    "autonegotiation",
+    "busy_poll",
+    "coalescing",
+    "connector",
+    "governor",
+    "huge_pages",
+    "irq_cpus",
+    "irqbalance",
+    "irqs",
+    "kernel",
+    "locked_memory",
+    "microcode",
+    "netdev_max_backlog",
+    "numa_balancing",
+    "offloads",
+    "options",
+    "os",
+    "pause",
+    "queue_pairs_best",
+    "queues",
+    "rings",
+    "rmem_max",
+    "smt",
+    "tcp_congestion_control",
+    "tcp_mtu_probing",
+    "tcp_rmem",
+    "tcp_wmem",
+    "transceiver",
+    "turbo",
+    "wmem_max",
+]
+"""Facts of an inventory that :attr:`ExpectSpec.tuning` may state."""
+
+Unlike = Literal[
+    "board",
+    "driver",
+    "driver_version",
+    "fec",
+    "firmware",
+    "max_payload_bytes",
+    "model",
+    "pcie",
+    "psid",
+    "type",
+]
+"""Facts in which :attr:`ExpectSpec.mixed` may let nodes be unlike."""
+
+
+class ExpectSpec(_Model):
+    """What the cards of a fabric's rails are to be, beside link, MTU, slot and MaxPayload.
+
+    Judged by preflight, on every node; what is not stated must be alike on all nodes of a job.
+    """
+
+    model: Stated | None = None
+    """As lspci names it (``ConnectX-6``), or the HCA's type (``MT4123``)."""
+    psid: Stated | None = None
+    firmware: Stated | None = None
+    driver: Stated | None = None
+    driver_version: Stated | None = None
+    numa_node: Annotated[int, Field(ge=0)] | None = None
+    fec: Stated | None = None
+    tuning: dict[Tuned, str | int] = Field(default_factory=dict)
+    """Facts as ``fabricproof inventory show --json`` has them; of a list (``TSO, GRO``) each item
+    must be there, and ``RX 1024`` of rings means that many of however many."""
+    mixed: list[Unlike] = Field(default_factory=list)
+    """What may be unlike between nodes, because it is so on purpose."""
+    not_told: list[Literal["rate", "state", "mtu"]] = Field(default_factory=list)
+    """What no driver of these cards says (ENA's rate): then it is a note that nobody saw it."""
+
+
 class FabricSpec(_Model):
     """One network under one manager, as the site declares it."""
 
@@ -61,6 +136,7 @@ class FabricSpec(_Model):
     transport: str | None = None
     """For InfiniBand and RoCE: ``ucx`` or ``libfabric`` where the stack has both."""
     description: str = ""
+    expect: ExpectSpec | None = None
 
 
 class FabricFile(_Model):

@@ -1,0 +1,136 @@
+"""What preflight says: one finding for each thing that was expected of a rail on a node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from fabricproof.measure import Verdict, worst
+from fabricproof.verdict import Judgement
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One thing that was expected of a rail, and what was seen.
+
+    Attributes:
+        rail: interface or port, as the site names it.
+        nodes: the nodes it speaks of; one, or the minority of a mixed fleet.
+        quantity: ``state``, ``rate``, ``mtu``, ``pcie``, ``firmware`` ...
+        judgement: value, reference and verdict; its reason is the whole sentence.
+        brief: the same in a few words, for the reports of benchmarks that use the rail.
+    """
+
+    rail: str
+    nodes: tuple[str, ...]
+    quantity: str
+    judgement: Judgement
+    brief: str
+
+    @property
+    def verdict(self) -> Verdict:
+        """Its verdict."""
+        return self.judgement.verdict
+
+
+@dataclass(frozen=True, kw_only=True)
+class Note:
+    """Something worth knowing that is no verdict.
+
+    Attributes:
+        rail: the rail, empty where it is about the node.
+        node: the node.
+        sentence: for a person.
+    """
+
+    rail: str
+    node: str
+    sentence: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preflight:
+    """What the nodes of a job are, judged against what one fabric is declared to be.
+
+    Attributes:
+        fabric: the fabric's name.
+        nodes: all nodes that were due.
+        findings: rail by rail, node by node.
+        notes: facts beside them.
+    """
+
+    fabric: str
+    nodes: tuple[str, ...]
+    findings: tuple[Finding, ...] = ()
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst of the findings; UNJUDGED where there are none."""
+        return worst([each.verdict for each in self.findings])
+
+    def of_rail(self, rail: str) -> tuple[Finding, ...]:
+        """Return the findings of one rail."""
+        return tuple(each for each in self.findings if each.rail == rail)
+
+    def warnings(self, rails: Iterable[str], nodes: Iterable[str]) -> tuple[str, ...]:
+        """Return what a benchmark over ``rails`` between ``nodes`` must say of its links.
+
+        Only what FAILED: evidence that is missing says nothing about the link.  What is wrong with
+        a link of another node is said where it makes the fleet mixed, not otherwise.
+
+        Args:
+            rails: the road of the benchmark.
+            nodes: those that ran its ranks; none where nobody knows, then all count.
+        """
+        chosen, there = set(rails), set(nodes) or set(self.nodes)
+        return tuple(
+            dict.fromkeys(
+                f"preflight: {each.brief}"
+                for each in self.findings
+                if each.verdict is Verdict.FAIL and each.rail in chosen and there & set(each.nodes)
+            )
+        )
+
+
+def seen(
+    name: str,
+    *,
+    value: float,
+    expected: float,
+    unit: str,
+    reason: str,
+    origin: str,
+    tolerance: float = 0.0,
+) -> Judgement:
+    """Return PASS where the value is the expected one, FAIL where it is less or more.
+
+    Args:
+        name: the quantity, ``vc1.rate``.
+        value: what was seen, in ``unit``.
+        expected: what should be there, positive.
+        unit: of both; empty for counts, and for facts that are as stated (1) or not (0).
+        reason: in one sentence.
+        origin: who said what it should be.
+        tolerance: allowed fraction on either side, 0 to 1.
+    """
+    lower, upper = expected * (1 - tolerance), expected * (1 + tolerance)
+    return Judgement(
+        name=name,
+        value=float(value),
+        unit=unit,
+        message_size=None,
+        verdict=Verdict.PASS if lower <= value <= upper else Verdict.FAIL,
+        reason=reason,
+        reference=float(expected),
+        lower=lower,
+        upper=upper,
+        origin=origin,
+    )
+
+
+def unseen(name: str, reason: str, verdict: Verdict = Verdict.UNJUDGED) -> Judgement:
+    """Return what was expected and not seen: UNJUDGED, or MISSING where nobody looked."""
+    return Judgement(
+        name=name, value=None, unit="", message_size=None, verdict=verdict, reason=reason
+    )
