@@ -65,8 +65,22 @@ def test_streams_of_iperf_have_threads_of_their_own() -> None:
     assert one("iperf/two-streams.txt").attributes["threads"] == 2
 
 
-def test_result_of_iperf_is_the_sum_over_the_whole_time() -> None:
-    assert one("iperf/two-streams.txt").rows == ((2, 5575.0),)
+def test_sum_of_iperf_stops_its_clock_before_the_last_stream_and_is_put_right() -> None:
+    table = one("iperf/two-streams.txt")
+    assert table.attributes["duration_s"] == 2.0127
+    # printed: 44.6 Gbits/sec in 2.0010 s
+    assert table.rows == ((2, pytest.approx(5575.0 * 2.0010 / 2.0127)),)
+
+
+def test_bytes_moved_are_the_fewest_that_print_so() -> None:
+    text = one("iperf3/document-001-one-stream.txt").attributes
+    assert 4.39 * 2**30 < text["moved_bytes"] < 4.40 * 2**30
+    assert one("iperf3/two-streams-report.txt").attributes["moved_bytes"] == 1631715328
+
+
+def test_report_tells_the_segment_and_the_path() -> None:
+    facts = one("iperf3/two-streams-report.txt").attributes
+    assert (facts["mss_bytes"], facts["path_mtu_bytes"]) == (32768, 65535)
 
 
 def test_both_tools_in_one_text() -> None:

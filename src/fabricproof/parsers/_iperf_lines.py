@@ -14,7 +14,7 @@ from fabricproof.units import convert
 _INTERVAL = re.compile(
     r"[ \t]*\[ *(?P<id>SUM(?:-\d+)?|\*?\d{1,6})\](?P<way>\[[TR]X-[CS]\])?[ \t]+"
     r"(?P<start>[0-9]{1,9}\.[0-9]+) ?- *(?P<end>[0-9]{1,9}\.[0-9]+)[ \t]+sec[ \t]+"
-    r"[0-9.]{1,12} [KMGT]?Bytes[ \t]+"
+    r"(?P<moved>[0-9]{1,12}(?:\.[0-9]{1,3})?) (?P<prefix>[KMGT]?)Bytes[ \t]+"
     r"(?P<rate>[0-9]{1,9}(?:\.[0-9]+)?) (?P<unit>[KMGT]?)bits/sec(?P<rest>.*)"
 )
 _NAMED = re.compile(r"[ \t]*\[ *(?:SUM(?:-\d+)?|\*?\d{1,6}|ID)\]")
@@ -30,6 +30,9 @@ _FAILED = re.compile(
     r"|WARNING: did not receive ack|Server listening on"
 )
 
+#: prefixes of bytes are powers of 1024 (iperf 2 and 3: unit_snprintf in src/stdio.c and units.c)
+_BYTES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
 #: iperf's decimal prefixes (1 Kbit is 1000 bits for rates) -> our unit.
 _UNITS = {"": "bit/s", "K": "kb/s", "M": "Mb/s", "G": "Gb/s", "T": "Tb/s"}
 
@@ -43,6 +46,7 @@ class Interval:
         start: begin of the interval in s.
         end: its end in s.
         rate_mb_s: payload in MB/s (10^6 bytes per second), with iperf's three digits.
+        moved_bytes: payload, at least: half of the last printed digit is taken off.
         rest: what stands after the rate.
         index: index of the line in its section.
     """
@@ -51,6 +55,7 @@ class Interval:
     start: float
     end: float
     rate_mb_s: float
+    moved_bytes: int
     rest: str
     index: int
 
@@ -84,9 +89,17 @@ def _interval(match: re.Match[str], index: int) -> Interval:
         start=float(match["start"]),
         end=float(match["end"]),
         rate_mb_s=convert(float(match["rate"]), _UNITS[match["unit"]], "MB/s"),
+        moved_bytes=_at_least(match["moved"], match["prefix"]),
         rest=match["rest"],
         index=index,
     )
+
+
+def _at_least(printed: str, prefix: str) -> int:
+    """Return the fewest bytes that print as ``printed``."""
+    half_digit = 0.5 * 10 ** -len(printed.partition(".")[2])
+    least = max(0.0, float(printed) - half_digit) if prefix else float(printed)
+    return int(least * _BYTES[prefix])
 
 
 def _reports_error(line: str) -> bool:

@@ -55,7 +55,7 @@ def _read_text(section: Section) -> Table:
         raise section.error(0, "no result", expected="a summary line of the receiver")
     _check_end(section)
     result = _total(section, received)
-    attributes: Attributes = {"duration_s": result.end}
+    attributes: Attributes = {"duration_s": result.end, "moved_bytes": result.moved_bytes}
     version = _first(section, _VERSION)
     verbose = _first(section, _VERBOSE)
     asked = int(verbose[2]) if verbose else asked_streams(section)
@@ -147,7 +147,11 @@ def _report_table(section: Section, report: Mapping[str, Any]) -> Table:
     attributes: Attributes = {
         "duration_s": _number(section, report, "end", "sum_received", "seconds", other="sum")
     }
+    attributes["moved_bytes"] = int(
+        _number(section, report, "end", "sum_received", "bytes", other="sum")
+    )
     start = report["start"]
+    attributes |= _segments(report)
     protocol = start["test_start"].get("protocol")
     if isinstance(protocol, str):
         attributes["protocol"] = protocol
@@ -170,6 +174,23 @@ def _report_table(section: Section, report: Mapping[str, Any]) -> Table:
         rate=rate / _BITS_PER_MB,
         attributes=attributes,
     )
+
+
+def _segments(report: Mapping[str, Any]) -> Attributes:
+    """Return the segment size at the start, and the path's MTU as the kernel knew it at the end.
+
+    Both are the sender's (TCP_MAXSEG and tcp_info's pmtu); older versions and UDP have neither.
+    """
+    found: Attributes = {}
+    if isinstance(mss := report["start"].get("tcp_mss_default"), int) and mss > 0:
+        found["mss_bytes"] = mss
+    try:
+        path = [stream["pmtu"] for stream in report["intervals"][-1]["streams"]]
+    except (KeyError, IndexError, TypeError):
+        return found
+    if path and all(isinstance(mtu, int) and mtu > 0 for mtu in path):
+        found["path_mtu_bytes"] = min(path)
+    return found
 
 
 def _number(
