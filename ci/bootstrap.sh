@@ -16,10 +16,13 @@ venv=$root/.venv
 # One need per word; where distributions name a package differently the names are joined by |
 # and the first that the package lists know is taken.  mariadb-server-core and not
 # mariadb-server: the server program without a service, its user or its configuration.
+# libpmix-dev: Debian's Slurm opens libpmix.so by that name, which the library's own package does
+# not have ("can not load PMIx library").
 needs="slurmctld slurmd slurmdbd slurm-client slurm-wlm-basic-plugins slurm-wlm-mysql-plugin
 libpmi2-0 munge mariadb-server-core|mariadb-server-core-10.6|mariadb-server
 mariadb-client-core|mariadb-client-core-10.6|mariadb-client
-lmod openmpi-bin iproute2 ethtool util-linux iperf3 make python3-venv"
+lmod openmpi-bin libpmix-dev iproute2 ethtool util-linux make python3-venv
+iperf3 iperf perftest hpcc iputils-ping"
 
 say() { printf 'bootstrap: %s\n' "$*"; }
 leave() { status=$1; shift; printf 'bootstrap: %s\n' "$*" >&2; exit "$status"; }
