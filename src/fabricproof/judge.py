@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from fabricproof.collective_times import judge_collective, overlaps
 from fabricproof.curve import (
     describe_shape,
     row_limit_us,
@@ -43,13 +44,14 @@ def judge_table(table: Table, rules: Rules, road: RoadProof | None = None) -> Re
     """
     reading = reading_of(table)
     limits = Limits.of(table, reading, rules)
-    judgements = _bandwidths(table, reading, limits) or _times(table, reading, limits)
+    judgements = judge_collective(table, limits, rules.layout)
+    judgements = judgements or _bandwidths(table, reading, limits) or _times(table, reading, limits)
     side, findings = _side_times(table, reading, limits)
     judgements = [*side, *judgements]
     judgements += _due_sizes(table, rules.references, judgements)
     judgements = [_with_soundness(table, reading, judgement) for judgement in judgements]
     judgements = [_with_road(judgement, road, rules) for judgement in judgements]
-    findings += list(describe_shape(table))
+    findings += [*describe_shape(table), *overlaps(table)]
     findings += list(road.findings) if road else []
     if road is None and not rules.road_required:
         findings += _what_a_file_cannot_show(table, reading)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from fabricproof.collective import Layout
 from fabricproof.fabric import Ceiling, Fabric, Floor
 from fabricproof.measure import Verdict
 from fabricproof.reference import CURVE_TOLERANCE, DEFAULT_TOLERANCE, Reference
@@ -76,6 +77,7 @@ class Rules:
         tolerance: allowed fraction below the reference that physics gives.
         road_required: True for our own runs: without proof of the road nothing is green.
         curve_tolerance: how much longer than the model a point inside the curve may take.
+        layout: where the ranks lay, for collectives; None where nobody said.
     """
 
     fabric: Fabric | None
@@ -83,6 +85,7 @@ class Rules:
     tolerance: float = DEFAULT_TOLERANCE
     road_required: bool = False
     curve_tolerance: float = CURVE_TOLERANCE
+    layout: Layout | None = None
 
 
 def judge_value(
