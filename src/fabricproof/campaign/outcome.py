@@ -165,7 +165,7 @@ def _judge_attempt(folder: Path, leg: Leg, number: int) -> Attempt:
     if trouble is None and status != 0:
         trouble = _failure(folder, status)
     if trouble is None:
-        trouble = _failed_rank(ranks)
+        trouble = _failed_rank(ranks) and (_told(folder) or _failed_rank(ranks))
     if trouble is None:
         table, trouble = _table(folder, leg)
     foreign = ""
@@ -242,9 +242,17 @@ def _failed_rank(ranks: Sequence[RankRecord]) -> str | None:
 
 
 def _failure(folder: Path, status: int | None) -> str:
+    told = _told(folder)
+    if told:
+        return told
     words = "it was ended at its time limit" if status in {124, 137} else f"exit status {status}"
     said = _last_words(folder / "stderr") or _last_words(folder / "stdout")
     return f"the benchmark failed, {words}" + (f": {said}" if said else "")
+
+
+def _told(folder: Path) -> str:
+    """Return the reason that ``peer.sh`` left: the last line on stderr may be the launcher's."""
+    return next(filter(None, (_text(path).strip() for path in sorted(folder.glob("reason.*")))), "")
 
 
 def _last_words(path: Path) -> str:
@@ -316,6 +324,8 @@ def _moved(leg: Leg, table: Table) -> tuple[tuple[int, int], tuple[int, int] | N
         return (0, 0), None
     if leg.sent_bytes is not None:
         return leg.sent_bytes, leg.sent_messages
+    if "moved_bytes" in table.attributes:
+        return (int(table.attributes["moved_bytes"]), 0), None
     forth, back = leg.sent_per_message or (0, 0)
     counts, sizes = table.column("repetitions"), table.column("message_size")
     payload = sum(int(count * size) for count, size in zip(counts, sizes, strict=True))

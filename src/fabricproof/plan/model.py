@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fabricproof.campaign.leg import Leg
+from fabricproof.campaign.peer import PEER_SUITES, peer_seconds
 from fabricproof.fabric import bound, latency_floor_us
 
 #: as the legs are planned where the site gives no latency: this many times the physical floor
@@ -106,6 +107,8 @@ def assumed_road(leg: Leg) -> tuple[float, float]:
 
 def model_seconds(leg: Leg) -> float:
     """Return how long the leg measures, in seconds, 0 where its commands say nothing."""
+    if leg.suite in PEER_SUITES:
+        return sum(map(peer_seconds, leg.commands))
     rate_mb_s, latency_us = assumed_road(leg)
     crossings = 2.0 if leg.program in IN_TURN else IN_ROW.get(leg.program, 1.0)
     if leg.suite == "imb":

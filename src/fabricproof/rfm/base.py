@@ -32,6 +32,7 @@ from reframe.core.exceptions import PerformanceError
 from fabricproof.campaign.across import judge_relations
 from fabricproof.campaign.leg import Leg
 from fabricproof.campaign.outcome import Outcome, judge_leg
+from fabricproof.campaign.peer import PEER_FILE
 from fabricproof.campaign.planned import Plan, write_plan
 from fabricproof.campaign.relation import Relation
 from fabricproof.campaign.script import (
@@ -210,7 +211,7 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         self.legs = tuple(self._with_launch(leg, plan) for leg in plan.legs)
         self.relations = plan.relations
         write_plan(folder, self.legs, self.relations)
-        for script in (CAMPAIGN / RANK_FILE, CAMPAIGN / INVENTORY_FILE, LOOK):
+        for script in (*(CAMPAIGN / name for name in (RANK_FILE, PEER_FILE, INVENTORY_FILE)), LOOK):
             shutil.copy(script, folder / script.name)
 
     def _with_launch(self, leg: Leg, plan: Plan) -> Leg:

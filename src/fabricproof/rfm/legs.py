@@ -9,6 +9,7 @@ from pathlib import Path
 from fabricproof.campaign.effort import Effort, plan_ping_pong, plan_windowed
 from fabricproof.campaign.job import make_job
 from fabricproof.campaign.leg import FabricFacts, Leg
+from fabricproof.campaign.peer import PEER_SUITES, find_tool
 from fabricproof.campaign.planned import Plan
 from fabricproof.errors import UnavailableError
 from fabricproof.fabric import Fabric, bound, latency_floor_us
@@ -79,6 +80,8 @@ def find_program(
     stack: StackSpec, suite: str, program: str, built: Built | None = None, *, assumed: bool = False
 ) -> Located:
     """Return how ``program`` is called in ``stack``: as provisioned, built, or declared."""
+    if suite in PEER_SUITES:
+        return find_tool(suite, program)
     if stack.provisioned:
         return locate(load_catalog().stacks[stack.name], stacks_root(), suite, program)
     name = program if suite != "imb" else imb_binary(program)
@@ -214,7 +217,8 @@ class LegPlanner:
             return None
         return self.site.fabric(self.fabric, rails, num_flows=self.stack.connections)
 
-    def _references(self, rails: tuple[str, ...]) -> dict[str, Reference]:
+    def references(self, rails: tuple[str, ...]) -> dict[str, Reference]:
+        """Return the site's own expectations of the planner's program over ``rails``."""
         return self.site.references_for(
             fabric=self.fabric,
             suite=self.suite,
@@ -256,7 +260,7 @@ class LegPlanner:
                 counters tell small messages from large.
         """
         layout = layout or self._pair()
-        references = self._references(rails)
+        references = self.references(rails)
         effort = self._effort(self.physics(rails), references, layout)
         found = find_program(self.stack, self.suite, self.program, self.built, assumed=self.assumed)
         assert found.argv is not None, "choose_suite found it before"
@@ -302,7 +306,7 @@ class LegPlanner:
             references=references,
             tolerance=self.site.spec.tolerance,
             curve_tolerance=self.partition.curve_tolerance,
-            fabric=self._facts(rails),
+            fabric=self.facts(rails),
             same_node=self.partition.same_node,
             library=self._library(),
         )
@@ -349,7 +353,8 @@ class LegPlanner:
             return tuple(due)
         return (f"latency_{size_label(sizes[0])}",)
 
-    def _facts(self, rails: tuple[str, ...]) -> FabricFacts | None:
+    def facts(self, rails: tuple[str, ...]) -> FabricFacts | None:
+        """Return the physics of a road as it is written to the plan."""
         spec = self.spec
         fabric = self.physics(rails)
         if fabric is None:

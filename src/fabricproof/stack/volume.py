@@ -92,6 +92,20 @@ _IMB: Mapping[str, _Round] = {
     "Accumulate": _FORTH,
 }
 
+#: perftest moves what it is told, no more (run_iter_bw and run_iter_lat*, src/perftest_resources.c
+#: of v4.5-0.20): a bandwidth is the client's stream, a latency goes forth and back, what is read
+#: comes back.
+_PERFTEST: Mapping[str, _Round] = {
+    "ib_write_bw": _FORTH,
+    "ib_send_bw": _FORTH,
+    "ib_read_bw": _BACK,
+    "ib_write_lat": _BOTH,
+    "ib_send_lat": _BOTH,
+    "ib_read_lat": _BACK,
+}
+
+_TABLES = {"imb": _IMB, "perftest": _PERFTEST}
+
 
 def _rounds(suite: str, program: str, segment: Segment) -> int:
     """Return how often the loop body runs for each size.
@@ -113,7 +127,7 @@ def expected_bytes(
     """Return what the ranks send, told by :func:`~fabricproof.stack.workload.command_lines`.
 
     Args:
-        suite: ``osu``, ``osu-mpi4py`` or ``imb``.
+        suite: ``osu``, ``osu-mpi4py``, ``imb`` or ``perftest``.
         program: of the suite.
         segments: what it is told to measure.
         num_ranks: an even number; pairs move their bytes each.
@@ -122,7 +136,7 @@ def expected_bytes(
         None for a program whose traffic is not a fixed exchange between pairs (collectives,
         random partners): its bytes cannot be foretold here.
     """
-    table = _IMB if suite == "imb" else _OSU
+    table = _TABLES.get(suite, _OSU)
     if program not in table:
         return None
     body = table[program]

@@ -1,0 +1,123 @@
+"""Legs without MPI, and the checks that need none: iperf3, iperf, perftest between two nodes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from reframe.core.builtins import variable
+
+from fabricproof.campaign.leg import Leg
+from fabricproof.campaign.peer import PEER_FILE, Pace, peer_job
+from fabricproof.campaign.planned import Plan
+from fabricproof.fabric import bound, latency_floor_us
+from fabricproof.rfm.base import FabricBenchmark
+from fabricproof.rfm.current import current_site
+from fabricproof.rfm.legs import LATENCY_GUESS_FACTOR, MEMORY_MB_S, LegPlanner
+from fabricproof.semantics import Kind, meaning
+from fabricproof.stack.launch import plan_launch
+from fabricproof.units import size_label
+
+__all__ = ["PEER_FILE", "PeerBenchmark", "only_first_stack", "peer_leg", "with_links"]
+
+#: what a road that is verbs speaks
+VERBS = frozenset({"ib", "rocev2"})
+
+
+def only_first_stack(check: FabricBenchmark, what: str) -> str:
+    """Return why ``check``, which needs no MPI, does not run here: it runs on the first stack.
+
+    So it runs once a partition and stands on the roll for every stack, with a verdict or a reason.
+    """
+    first = current_site().partition(check.current_partition.name).stacks[0]
+    if check.current_environ.name == first:
+        return ""
+    return f"{what} needs no MPI: it runs once on this partition, with {first}"
+
+
+def with_links(planner: LegPlanner, links: int) -> LegPlanner:
+    """Return ``planner`` for ``links`` TCP connections of a pair on each rail."""
+    environment = {**planner.stack.environment, "OMPI_MCA_btl_tcp_links": str(links)}
+    return replace(planner, stack=planner.stack.model_copy(update={"environment": environment}))
+
+
+def peer_leg(
+    planner: LegPlanner,
+    rail: str,
+    *,
+    variant: str = "",
+    streams: int = 1,
+    environment: dict[str, str] | None = None,
+) -> Leg:
+    """Return a leg of the planner's program, one of a suite without MPI, over ``rail``.
+
+    Args:
+        planner: of suite ``iperf3``, ``iperf`` or ``perftest``.
+        rail: interface or HCA port.
+        variant: what tells it from other legs over the same rail.
+        streams: TCP connections at once.
+        environment: variables for it.
+    """
+    alone = with_links(planner, 1)  # the streams stand in the output and count by themselves
+    rails = (rail,)
+    job = peer_job(planner.suite, planner.program, rail, _pace(alone, rail), streams=streams)
+    is_latency = meaning(planner.suite, planner.program).kind is Kind.LATENCY
+    ends = (job.sizes[0] if is_latency else job.sizes[-1],) if job.sizes else ()
+    kind = "latency" if is_latency else "bandwidth"
+    return Leg(
+        name=rail + (f".{variant}" if variant else ""),
+        rails=rails,
+        suite=planner.suite,
+        program=planner.program,
+        environment={
+            **plan_launch(planner.stack.family, planner.launcher).environment,
+            **(environment or {}),
+        },
+        commands=job.commands,
+        expected_sizes=job.sizes,
+        sent_bytes=job.sent_bytes,
+        sent_per_message=None,
+        sent_messages=None,
+        spread=False,
+        required=tuple(f"{kind}_{size_label(size)}" for size in ends) or (kind,),
+        references=alone.references(rails),
+        tolerance=planner.site.spec.tolerance,
+        curve_tolerance=planner.partition.curve_tolerance,
+        fabric=alone.facts(rails),
+    )
+
+
+def _pace(planner: LegPlanner, rail: str) -> Pace:
+    fabric = planner.physics((rail,))
+    if fabric is None:
+        return Pace(rate_mb_s=MEMORY_MB_S, latency_us=10.0, seconds=planner.partition.leg_seconds)
+    return Pace(
+        rate_mb_s=bound(fabric).low_mb_s,
+        latency_us=LATENCY_GUESS_FACTOR * latency_floor_us(fabric, 0).us,
+        seconds=planner.partition.leg_seconds,
+    )
+
+
+class PeerBenchmark(FabricBenchmark):
+    """Two nodes, one program without MPI, one leg for each rail by itself."""
+
+    #: TCP connections at once
+    streams = variable(int, value=1)
+
+    def why_not(self) -> str:
+        """Tell where the check does not belong: another stack, one machine, no verbs."""
+        site = current_site()
+        spec = site.fabric_spec(self.fabric)
+        if site.partition(self.current_partition.name).same_node or spec.link is None:
+            return f"{self.program} measures between two nodes, and this partition has one"
+        verbs = site.fabric(self.fabric).framing.name in VERBS
+        if self.suite == "perftest" and not verbs:
+            return f"{self.program} measures verbs, which fabric {self.fabric} does not speak"
+        if self.suite != "perftest" and spec.rails[0].interface.partition(":")[1]:
+            return f"fabric {self.fabric} is declared by HCA ports, over which TCP has no address"
+        return only_first_stack(self, self.program)
+
+    def plan(self, planner: LegPlanner) -> Plan:
+        """Return one leg for each rail."""
+        return Plan(
+            legs=tuple(peer_leg(planner, rail, streams=self.streams) for rail in planner.rails)
+        )
