@@ -403,3 +403,65 @@ def test_a_two_rail_number_has_two_rails(percent: int) -> None:
     state = prove_road(_two(total - second, second), TWO_RAILS).state
     fair = MIN_RAIL_SHARE * 100 <= percent <= 100 - MIN_RAIL_SHARE * 100
     assert (state is RoadState.PROVEN) == fair
+
+
+# Many ranks: where they lie, and what any algorithm must move.
+
+FOUR = ("n1", "n1", "n2", "n2")
+LAYOUT = replace(ONE_RAIL, num_ranks=4, ranks_per_node=2)
+AT_LEAST = replace(LAYOUT, sent_bytes=(0, 0), exact=False, least_bytes=((DUE, DUE), (DUE, DUE)))
+
+
+def exchanged(sent: int, received: int, interface: str = "rail0") -> Evidence:
+    return evidence(
+        *(
+            sample(node, name, tx_bytes=tx, rx_bytes=rx, tx_packets=tx // 1000)
+            for node in ("n1", "n2")
+            for name, tx, rx in (
+                (interface, sent, received),
+                ("mgmt" if interface == "rail0" else "rail0", 900, 900),
+            )
+        ),
+        nodes=FOUR,
+    )
+
+
+def test_ranks_one_after_the_other_on_each_node_are_right() -> None:
+    assert prove_road(exchanged(530 * MB, 530 * MB), LAYOUT).state is RoadState.PROVEN
+
+
+def test_ranks_dealt_out_in_turn_are_another_layout_than_asked_for() -> None:
+    seen = replace(exchanged(530 * MB, 530 * MB), ranks=ranks("n1", "n2", "n1", "n2"))
+    proof = prove_road(seen, LAYOUT)
+    assert proof.state is RoadState.WRONG
+    assert "the launcher made n1: 0, 2; n2: 1, 3" in proof.reason
+
+
+def test_a_rank_on_a_node_that_it_was_not_sent_to_is_named() -> None:
+    pinned = replace(LAYOUT, nodes=("n1", "n3"))
+    proof = prove_road(exchanged(530 * MB, 530 * MB), pinned)
+    assert proof.state is RoadState.WRONG
+    assert proof.reason == "rank 2 ran on n2, it was sent to n1 or n3"
+
+
+def test_a_collective_must_send_and_receive_at_least_its_cut() -> None:
+    assert prove_road(exchanged(530 * MB, 530 * MB), AT_LEAST).state is RoadState.PROVEN
+    # Any algorithm may move more than the least, without being somebody else's traffic.
+    assert prove_road(exchanged(5300 * MB, 5300 * MB), AT_LEAST).findings == ()
+    too_few = prove_road(exchanged(530 * MB, 400 * MB), AT_LEAST)
+    assert too_few.state is RoadState.WRONG
+    assert "must have received 500.0 MB at least, rail0 brought 400.0 MB" in too_few.reason
+
+
+def test_a_collective_over_the_management_network_is_caught() -> None:
+    proof = prove_road(exchanged(530 * MB, 530 * MB, interface="mgmt"), AT_LEAST)
+    assert proof.state is RoadState.WRONG
+    assert "mgmt sent 530.0 MB" in proof.reason
+
+
+def test_messages_without_payload_must_be_packets_on_the_rail() -> None:
+    barrier = replace(AT_LEAST, least_bytes=((0, 0), (0, 0)), least_packets=(1000, 1000))
+    assert prove_road(exchanged(2 * MB, 2 * MB), barrier).state is RoadState.PROVEN
+    proof = prove_road(exchanged(2000, 2000), barrier)
+    assert proof.state is RoadState.WRONG
+    assert "sent 1000 messages one by one, rail0 sent only 2 packets" in proof.reason
