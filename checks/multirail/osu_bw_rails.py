@@ -1,15 +1,14 @@
-"""All rails together beside one rail, and each rail's share of the traffic (osu_bw)."""
+"""Each rail alone and all together, one way: gain, sharing and threshold (osu_bw)."""
 
 import reframe as rfm
 
-from fabricproof.rfm.base import PairBenchmark
+from fabricproof.rfm.rails import RailsBenchmark
 
 
 @rfm.simple_test
-class OsuMultiRailBandwidth(PairBenchmark):
-    """All rails together beside one rail, and each rail's share of the traffic (osu_bw)."""
+class OsuMultiRailBandwidth(RailsBenchmark):
+    """Each rail alone and all together, one way: gain, sharing and threshold (osu_bw)."""
 
     suite = "osu"
     program = "osu_bw"
     family_tags = ["multirail", "quick", "nightly", "full"]
-    roads = "all"

@@ -151,3 +151,12 @@ def test_no_size_is_lost_or_measured_twice_however_often_it_starts(above: list[i
     ]
     assert sizes == list(EFFORT.sizes)
     assert len(job.commands) == 1 + len([size for size in above if size < EFFORT.sizes[-1]])
+
+
+def test_imb_starts_anew_with_one_empty_message_in_all() -> None:
+    job = make_job("imb", "Sendrecv", ("IMB-MPI1", "Sendrecv"), EFFORT, starts_above=(1024, 8192))
+    spans = [argv[argv.index("-msglog") + 1] for argv in job.commands]
+    assert spans == ["0:10", "11:13", "14:16"]
+    assert ["-zero_size" in argv for argv in job.commands] == [False, True, True]
+    assert job.sizes == (0, *EFFORT.sizes)
+    assert len(make_job("imb", "Sendrecv", ("x",), EFFORT).commands) == 1

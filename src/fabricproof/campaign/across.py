@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from fabricproof.campaign.outcome import DOUBTFUL, Attempt, Outcome, needs_second_look
+from fabricproof.campaign.rails import judge_sharing
 from fabricproof.campaign.ratio import Judge, Looks, judge_ratio
 from fabricproof.campaign.relation import Relation
 from fabricproof.measure import Verdict
@@ -13,7 +14,7 @@ from fabricproof.road import RoadState
 from fabricproof.verdict import Report, missing
 
 #: how each kind of relation is judged
-JUDGES: dict[str, Judge] = {"ratio": judge_ratio}
+JUDGES: dict[str, Judge] = {"ratio": judge_ratio, "sharing": judge_sharing}
 
 
 def judge_relation(relation: Relation, outcomes: Sequence[Outcome]) -> Outcome:

@@ -51,13 +51,13 @@ def make_job(
         effort: how hard.
         num_ranks: ranks in all.
         starts_above: message sizes in bytes, ascending, above each of which the program is started
-            anew, so that the counters tell small messages from large; IMB is started once.
+            anew, so that the counters tell small messages from large; IMB-MPI1 alone of IMB.
 
     Raises:
         ConfigError: a program whose traffic cannot be foretold; its road could not be proven.
     """
     if suite == "imb":
-        return _imb_job(program, argv, effort, num_ranks)
+        return _imb_job(program, argv, effort, num_ranks, starts_above)
     segments = split_sizes(
         effort.sizes,
         small=Segment(
@@ -125,8 +125,10 @@ def _foretold(suite: str, program: str, segments: Sequence[Segment], num_ranks: 
     return moved
 
 
-def _imb_job(program: str, argv: Sequence[str], effort: Effort, num_ranks: int) -> Job:
-    """Return IMB's one run: repetitions fall with the size, and the table says how many ran.
+def _imb_job(
+    program: str, argv: Sequence[str], effort: Effort, num_ranks: int, starts_above: Sequence[int]
+) -> Job:
+    """Return IMB's run: repetitions fall with the size, and the table says how many ran.
 
     ``-iter N,MB``: N repetitions, fewer where they would move more than MB megabytes (IMB user
     guide, "-iter").  ``-time`` is set so high that IMB never cuts a size off by its own estimate.
@@ -135,21 +137,27 @@ def _imb_job(program: str, argv: Sequence[str], effort: Effort, num_ranks: int) 
     moved = _foretold("imb", program, (one,), num_ranks)
     rounds = max(moved.sent_by_first, moved.sent_by_second)
     per_message = (moved.sent_by_first // min(2, rounds), moved.sent_by_second // min(2, rounds))
-    low, high = effort.sizes[0].bit_length() - 1, effort.sizes[-1].bit_length() - 1
     volume_mb = max(MIN_VOLUME_MB, effort.large_iterations * effort.sizes[-1] // 1_000_000)
-    options = ["-msglog", f"{low}:{high}", "-iter", f"{max(effort.iterations, 10)},{volume_mb}"]
+    options = ["-iter", f"{max(effort.iterations, 10)},{volume_mb}"]
     binary = imb_binary(program)
     if binary != "IMB-P2P":
         options += ["-time", IMB_SECONDS_PER_SIZE]
     if binary == "IMB-RMA":
         options += ["-aggregate_mode", "non_aggregate"]
-    sizes = effort.sizes if binary == "IMB-P2P" else (0, *effort.sizes)
+    edges = (0, *(starts_above if binary == "IMB-MPI1" else ()), effort.sizes[-1])
+    parts = [[size for size in effort.sizes if low < size <= high] for low, high in pairwise(edges)]
     return Job(
-        commands=((*argv, *options),),
-        sizes=sizes,
+        commands=tuple((*argv, *_imb_sizes(part), *options) for part in parts if part),
+        sizes=effort.sizes if binary == "IMB-P2P" else (0, *effort.sizes),
         sent_bytes=None,
         sent_per_message=per_message,
     )
+
+
+def _imb_sizes(sizes: Sequence[int]) -> tuple[str, ...]:
+    """Return the option for powers of two; IMB puts an empty message first, wanted once a leg."""
+    log = ("-msglog", f"{sizes[0].bit_length() - 1}:{sizes[-1].bit_length() - 1}")
+    return log if sizes[0] == 1 else (*log, "-zero_size", "off")
 
 
 #: far above what a size may take; the leg's own limit ends a hang

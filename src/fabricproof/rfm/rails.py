@@ -1,0 +1,158 @@
+"""What is planned over several rails: each alone, all together, and what holds between them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+
+from fabricproof.campaign.leg import Leg
+from fabricproof.campaign.planned import Plan
+from fabricproof.campaign.relation import Relation
+from fabricproof.fabric import Fabric, bound
+from fabricproof.reference import Reference, at_least
+from fabricproof.rfm.base import FabricBenchmark
+from fabricproof.rfm.current import current_site
+from fabricproof.rfm.legs import LegPlanner, printed_name
+from fabricproof.semantics import meaning
+
+#: Two rails that promise 2.0 are red below 1.9: both numbers were measured by one program on the
+#: same nodes within seconds, so that what disturbs one by more than a twentieth deserves a look.
+GAIN_TOLERANCE = 0.05
+
+#: Shares may leave this fraction of the summed rate unused before they are red.
+BALANCE_TOLERANCE = 0.10
+
+#: The largest sizes whose median makes the scaling: one alone may have met a stall.
+LARGEST_SIZES = 3
+
+#: Messages up to the first size are small to every MPI; above the second they are large to OSU
+#: (LARGE_MESSAGE_SIZE) and near the thresholds of the MPIs (document 000: 8 KiB).
+STARTS_ABOVE = (1024, 8192)
+
+GAIN_HINT = (
+    "one rail may be slow (see its own leg), on the wrong socket, or the MPI shares by weights "
+    "that do not fit"
+)
+BALANCE_HINT = "the rail with most to carry ends last"
+
+
+class RailsBenchmark(FabricBenchmark):
+    """Each rail by itself and all rails together, on the same two nodes in one job."""
+
+    def why_not(self) -> str:
+        """Tell where there is one rail only."""
+        one_rail = len(current_site().fabric_spec(self.fabric).rails) < 2
+        return f"fabric {self.fabric} has one rail" if one_rail else ""
+
+    def plan(self, planner: LegPlanner) -> Plan:
+        """Return the legs over each rail and over all, with their scaling and sharing."""
+        refusal = planner.refusal(planner.rails)
+        if refusal is not None and not planner.own_launcher:
+            # srun may be what cannot start it: MPICH's wheel speaks PMI-1 to srun alone.
+            own = replace(planner, own_launcher=True)
+            if own.refusal(own.rails) is None:
+                self.own_launcher = True
+                return rails_plan(own)
+        return Plan(reason=refusal) if refusal is not None else rails_plan(planner)
+
+
+def rails_plan(planner: LegPlanner) -> Plan:
+    """Return what is measured over the planner's rails, of which there are several."""
+    singles = {rail: planner.leg((rail,)) for rail in planner.rails}
+    together = planner.leg(planner.rails, starts_above=STARTS_ABOVE)
+    return Plan(
+        legs=(*singles.values(), together),
+        relations=(scaling(planner, singles, together), sharing(planner, singles, together)),
+    )
+
+
+def _loaded(planner: LegPlanner, rails: tuple[str, ...]) -> Fabric | None:
+    fabric = planner.physics(rails)
+    both = meaning(planner.suite, printed_name(planner.program)).bidirectional
+    return replace(fabric, bidirectional=both) if fabric is not None else None
+
+
+def _rates(planner: LegPlanner) -> dict[str, float]:
+    """Return what each rail carries alone by physics, in MB/s; empty where no link is declared."""
+    roads = {rail: _loaded(planner, (rail,)) for rail in planner.rails}
+    return {rail: bound(road).nominal_mb_s for rail, road in roads.items() if road is not None}
+
+
+def expected_gain(planner: LegPlanner) -> float:
+    """Return all rails over the best one by physics; the number of rails where none is declared."""
+    rates, many = _rates(planner), _loaded(planner, planner.rails)
+    if many is None or not rates:
+        return float(len(planner.rails))
+    return bound(many).nominal_mb_s / max(rates.values())
+
+
+def _impossible_gain(planner: LegPlanner, tolerance: float) -> float | None:
+    """Return the gain that no healthy single rail leaves room for; None without physics."""
+    many, rates = _loaded(planner, planner.rails), _rates(planner)
+    if many is None or not rates:
+        return None
+    best = _loaded(planner, (max(rates, key=rates.__getitem__),))
+    assert best is not None, "it has a rate"
+    return bound(many).high_mb_s / (bound(best).low_mb_s * (1 - tolerance))
+
+
+def scaling(planner: LegPlanner, singles: dict[str, Leg], together: Leg) -> Relation:
+    """Return the relation of all rails to the best single one at the largest messages."""
+    known = planner.physics(planner.rails) is not None
+    gain = expected_gain(planner)
+    reference = at_least(
+        gain, unit="x", tolerance=GAIN_TOLERANCE, origin="physics: what slots and links allow"
+    )
+    return Relation(
+        name="scaling",
+        kind="ratio",
+        legs=(*(leg.name for leg in singles.values()), together.name),
+        suite=together.suite,
+        program=together.program,
+        rails=planner.rails,
+        settings={
+            "quantity": "bandwidth",
+            "sizes": list(together.expected_sizes[-LARGEST_SIZES:]),
+            "over": [together.name],
+            "under": [leg.name for leg in singles.values()],
+            "combine": "max",
+            "reference": asdict(reference) if known else None,
+            "most": _impossible_gain(planner, planner.site.spec.tolerance),
+            "hint": GAIN_HINT,
+        },
+    )
+
+
+def sharing(planner: LegPlanner, singles: dict[str, Leg], together: Leg) -> Relation:
+    """Return the relation that tells how messages are shared among the rails."""
+    rates = _rates(planner) or dict.fromkeys(planner.rails, 1.0)
+    weights = {rail: rate / sum(rates.values()) for rail, rate in rates.items()}
+    starts = len(together.commands)
+    return Relation(
+        name="sharing",
+        kind="sharing",
+        legs=(*(leg.name for leg in singles.values()), together.name),
+        suite=together.suite,
+        program=together.program,
+        rails=planner.rails,
+        settings={
+            "singles": {rail: leg.name for rail, leg in singles.items()},
+            "together": together.name,
+            "small_part": 0 if starts > 1 else None,
+            "large_part": starts - 1 if starts > 1 else None,
+            "expected_gain": expected_gain(planner),
+            "weights": weights,
+            "reference": asdict(_even(weights)),
+            "expected": {},
+            "hint": BALANCE_HINT,
+        },
+    )
+
+
+def _even(weights: dict[str, float]) -> Reference:
+    """Return the balance of rails that get even shares: 1 where they are alike."""
+    return at_least(
+        len(weights) * min(weights.values()),
+        unit="x",
+        tolerance=BALANCE_TOLERANCE,
+        origin="physics: even shares of these rails",
+    )
