@@ -51,6 +51,13 @@ COLUMNS: Mapping[str, str] = MappingProxyType(
         "latency_stdev_us": "us",
         "latency_p999_us": "us",
         "transactions_per_s": "1/s",
+        "natural_ring_latency_us": "us",
+        "random_ring_latency_us": "us",
+        "natural_ring_bandwidth_mb_s": "MB/s",
+        "random_ring_bandwidth_mb_s": "MB/s",
+        "bandwidth_min_mb_s": "MB/s",
+        "bandwidth_avg_mb_s": "MB/s",
+        "bandwidth_max_mb_s": "MB/s",
     }
 )
 

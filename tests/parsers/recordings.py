@@ -11,13 +11,15 @@ from fabricproof.measure import Table
 from fabricproof.parsers import parse_text
 
 DATA = Path(__file__).parents[1] / "data"
-TOOLS = ("osu", "osu-mpi4py", "imb", "iperf", "iperf3", "perftest")
+TOOLS = ("osu", "osu-mpi4py", "imb", "iperf", "iperf3", "perftest", "hpcc")
 
 GOOD = sorted(path for tool in TOOLS for path in (DATA / tool).glob("*.txt"))
 DAMAGED = sorted(path for tool in TOOLS for path in (DATA / tool / "damaged").glob("*.txt"))
 #: recordings whose rows stand in the text number by number
 ROWS = [
-    path for path in GOOD if not path.parent.name.startswith("iperf") and "-V-" not in path.name
+    path
+    for path in GOOD
+    if not path.parent.name.startswith(("iperf", "hpcc")) and "-V-" not in path.name
 ]
 #: those whose numbers are what is printed; perftest's MiB/s and Gb/s become MB/s
 AS_PRINTED = [path for path in ROWS if path.parent.name != "perftest"]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from fabricproof.errors import ParseError
 from fabricproof.measure import Table
-from fabricproof.parsers import imb, iperf, iperf3, osu, perftest
+from fabricproof.parsers import hpcc, imb, iperf, iperf3, osu, perftest
 from fabricproof.parsers._chatter import first_death
 from fabricproof.parsers._text import Section, clean, shorten
 
@@ -20,6 +20,7 @@ PARSERS: dict[str, _Parser] = {
     "iperf3": iperf3.parse,
     "iperf": iperf.parse,
     "perftest": perftest.parse,
+    "hpcc": hpcc.parse,
 }
 
 #: How a section of each tool begins.  A column header stands here too: where its title was lost
@@ -33,6 +34,7 @@ _START = re.compile(
     r"|iperf3: (?:error|interrupt))"
     r"|(?P<perftest>(?:Send|RDMA_(?:Write|Read)|Atomic [A-Z_]{1,20})(?: Bidirectional)?"
     r"(?: Post List)? (?:BW|Latency) Test|bytes[ \t]+#iter)"
+    r"|(?P<hpcc>This is the DARPA/DOE HPC Challenge Benchmark version|Begin of Summary section)"
     r"|(?P<iperf>Client connecting to |Server listening on |\$ iperf .*-c )"
     r"|(?P<any_iperf>\[ ID\] Interval|\[(?:SUM| *\d+)\] +\d+\.\d+ ?- *\d)"
     r")",
@@ -54,6 +56,7 @@ _FULL = {
     "iperf": _IPERF_BEGUN,
     "iperf3": _IPERF_BEGUN,
     "perftest": re.compile(r"^[ \t]*#bytes[ \t]+#iter", re.MULTILINE),
+    "hpcc": re.compile(r"^[ \t]*End of HPC Challenge tests", re.MULTILINE),
 }
 
 #: Words that iperf3 alone prints near the head of its tables.
@@ -86,7 +89,7 @@ def parse_text(
         "no benchmark table",
         source=source,
         line=at + 1,
-        expected="the output of OSU, IMB, iperf3, iperf or perftest",
+        expected="the output of OSU, IMB, iperf3, iperf, perftest or hpcc",
         got=repr(shorten(lines[at].strip())) if lines[at].strip() else "nothing of the kind",
     )
 
@@ -150,5 +153,6 @@ def _can_begin(tool: str, word: str) -> bool:
         "iperf": ("$", "Client", "Server"),
         "iperf3": ("$", "{", "Connecting", "iperf 3", "Server"),
         "perftest": ("Send", "RDMA", "Atomic"),
+        "hpcc": ("This is the DARPA",),
     }
     return word.startswith(words[tool])
