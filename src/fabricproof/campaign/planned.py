@@ -38,7 +38,12 @@ class Plan:
     @property
     def num_nodes(self) -> int:
         """Nodes that the job needs."""
-        return max((leg.num_nodes for leg in self.legs), default=0)
+        return max((len(self.nodes), *(leg.num_nodes for leg in self.legs)))
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Nodes that legs ask for by name, each once; empty where any will do."""
+        return tuple(sorted({node for leg in self.legs for node in leg.nodes}))
 
     @property
     def ranks_per_node(self) -> int:

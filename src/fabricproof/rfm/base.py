@@ -271,6 +271,8 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         if partition.scheduler in {"slurm", "squeue"}:
             # After a node's death Slurm would run the job again, behind the verdict's back.
             self.job.options.append("--no-requeue")
+            pinned = Plan(legs=self.legs).nodes
+            self.job.options += [f"--nodelist={','.join(pinned)}"] if pinned else []
 
     @run_before("sanity")
     def judge_and_keep(self) -> None:

@@ -155,6 +155,8 @@ class LegPlanner:
     """The build that is measured, which a reference may ask for."""
     assumed: bool = False
     """A dry run: a stack of Spack that is not built counts as built."""
+    hops: int | None = None
+    """Switches between the pair that is measured, which a reference may ask for."""
     own_launcher: bool = False
     """Start the ranks with the MPI's own launcher, whatever the partition has."""
 
@@ -225,6 +227,7 @@ class LegPlanner:
             program=printed_name(self.program),
             stack=self.stack.name,
             num_rails=len(rails),
+            hops=self.hops,
             stack_digest=self.stack_digest,
         )
 

@@ -81,6 +81,7 @@ class Site:
         program: str,
         stack: str,
         num_rails: int,
+        hops: int | None = None,
         stack_digest: str = "",
     ) -> dict[str, Reference]:
         """Return the site's references that apply, by quantity; the most specific one wins.
@@ -88,7 +89,13 @@ class Site:
         One that names another build than ``stack_digest`` does not apply: see
         :meth:`references_of_other_builds`.
         """
-        asked = {"suite": suite, "program": program, "stack": stack, "num_rails": num_rails}
+        asked = {
+            "suite": suite,
+            "program": program,
+            "stack": stack,
+            "num_rails": num_rails,
+            "hops": hops,
+        }
         chosen: dict[str, tuple[int, ReferenceSpec]] = {}
         for spec in self._references_to(fabric, asked):
             rank = sum(getattr(spec, key) is not None for key in (*asked, "stack_digest"))
@@ -107,9 +114,16 @@ class Site:
         stack: str,
         num_rails: int,
         stack_digest: str,
+        hops: int | None = None,
     ) -> tuple[str, ...]:
         """Return a sentence for each reference that would apply, were this the build it names."""
-        asked = {"suite": suite, "program": program, "stack": stack, "num_rails": num_rails}
+        asked = {
+            "suite": suite,
+            "program": program,
+            "stack": stack,
+            "num_rails": num_rails,
+            "hops": hops,
+        }
         this = f"this is {stack_digest[:SHOWN_DIGITS]}" if stack_digest else "this is not known"
         return tuple(
             f"the site's reference {spec.quantity} = {spec.value} was measured with build "

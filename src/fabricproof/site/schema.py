@@ -257,6 +257,8 @@ class ReferenceSpec(_Model):
     program: str | None = None
     stack: Name | None = None
     num_rails: Annotated[int, Field(ge=1)] | None = None
+    hops: Annotated[int, Field(ge=1)] | None = None
+    """Switches between the nodes of a pair, for the checks that choose pairs by them."""
     stack_digest: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{7,64}$")] | None = None
     """The build it was measured with, as perflogs show it; no other is judged by it."""
     origin: Annotated[str, Field(min_length=1)]

@@ -1,0 +1,14 @@
+"""Latency of a pair on one leaf and of one across the spine, by hop count (osu_latency)."""
+
+import reframe as rfm
+
+from fabricproof.rfm.placement import PlacementBenchmark
+
+
+@rfm.simple_test
+class PlacementLatency(PlacementBenchmark):
+    """Latency of a pair on one leaf and of one across the spine, by hop count (osu_latency)."""
+
+    suite = "osu"
+    program = "osu_latency"
+    family_tags = ["pt2pt", "placement", "nightly", "full"]

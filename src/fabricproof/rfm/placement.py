@@ -1,0 +1,123 @@
+"""What is planned by place: one pair for every distance in Slurm's topology, in one job.
+
+The nodes are chosen before the job is submitted, from Slurm's topology and the nodes' states of the
+moment, and asked for by name: legs, quantities and references are then known beforehand, and a
+rank on any other node makes its number INVALID.  The job waits until they are free.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+
+from fabricproof.campaign.leg import Leg
+from fabricproof.campaign.planned import Plan
+from fabricproof.campaign.relation import Relation
+from fabricproof.errors import FabricproofError
+from fabricproof.reference import Reference, at_least, at_most
+from fabricproof.rfm.base import FabricBenchmark
+from fabricproof.rfm.legs import LegPlanner, printed_name
+from fabricproof.rfm.slurm_nodes import ask_topology, slurm_partition, usable_nodes
+from fabricproof.semantics import Kind, meaning
+from fabricproof.stack.launch import Layout
+from fabricproof.topology import Pair, Shape, Topology, pairs_by_hops
+
+#: What one more switch may add to a latency, as a fraction of that over one: document 002 of the
+#: sources has 1.03 us for its nearest and 1.85 us for its farthest pairs, over up to five switches.
+SHARE_OF_A_SWITCH = 0.2
+
+#: Latencies of two pairs may differ by this much beyond what their switches explain.
+LATENCY_TOLERANCE = 0.25
+
+#: A far pair by itself shares its links with nobody: its bandwidth is a near pair's.
+BANDWIDTH_TOLERANCE = 0.10
+
+#: sizes whose median ratio counts: the smallest for latency, the largest for bandwidth
+SIZES = 5
+LARGE_SIZES = 3
+
+HINT = "a slow or misrouted link between the switches, or a topology that is not what is wired"
+
+
+class PlacementBenchmark(FabricBenchmark):
+    """Pairs of nodes at every distance, each over each rail, in one job."""
+
+    def plan(self, planner: LegPlanner) -> Plan:
+        """Return a leg for each rail and distance, and the relation of far to near."""
+        if planner.partition.num_nodes < 3:
+            name = planner.partition.name
+            return Plan(reason=f"num_nodes of partition {name} is below 3: near, far and a hub")
+        try:
+            topology, nodes = self._nodes(planner)
+        except FabricproofError as error:
+            if self.is_dry_run():
+                return Plan(reason=f"only Slurm knows the distances: {error}")
+            raise
+        if topology is None or topology.shape is Shape.FLAT:
+            return Plan(reason="Slurm knows no topology here: no node is nearer than another")
+        pairs = pairs_by_hops(topology, nodes, max_nodes=planner.partition.num_nodes)
+        if len(pairs) < 2:
+            count = len(nodes)
+            return Plan(reason=f"the {count} usable nodes are all equally far from each other")
+        return placement_plan(planner, pairs)
+
+    def _nodes(self, planner: LegPlanner) -> tuple[Topology | None, tuple[str, ...]]:
+        if planner.partition.scheduler not in {"slurm", "squeue"}:
+            return None, ()
+        return ask_topology(), usable_nodes(slurm_partition(planner.partition))
+
+
+def placement_plan(planner: LegPlanner, pairs: tuple[Pair, ...]) -> Plan:
+    """Return the plan for pairs at two distances or more, the nearest first."""
+    legs: list[Leg] = []
+    relations: list[Relation] = []
+    for rail in planner.rails:
+        mine = [_leg(planner, rail, pair) for pair in pairs]
+        legs += mine
+        relations.append(_far_over_near(planner, rail, mine, pairs))
+    return Plan(legs=tuple(legs), relations=tuple(relations))
+
+
+def _leg(planner: LegPlanner, rail: str, pair: Pair) -> Leg:
+    placed = replace(planner, hops=pair.hops)
+    return placed.leg((rail,), variant=f"hops{pair.hops}", layout=Layout(nodes=pair.nodes))
+
+
+def _far_over_near(
+    planner: LegPlanner, rail: str, legs: list[Leg], pairs: tuple[Pair, ...]
+) -> Relation:
+    near, far = legs[0], legs[-1]
+    kind = meaning(planner.suite, printed_name(planner.program)).kind
+    is_bandwidth = kind is Kind.BANDWIDTH
+    sizes = near.expected_sizes
+    reference = _equal() if is_bandwidth else _with_switches(pairs[-1].hops - pairs[0].hops)
+    return Relation(
+        name=f"{rail}.far_over_near",
+        kind="ratio",
+        legs=(near.name, far.name),
+        suite=near.suite,
+        program=near.program,
+        rails=(rail,),
+        settings={
+            "quantity": "bandwidth" if is_bandwidth else "latency",
+            "sizes": list(sizes[-LARGE_SIZES:] if is_bandwidth else sizes[:SIZES]),
+            "over": [far.name],
+            "under": [near.name],
+            "reference": asdict(reference),
+            "hint": f"{HINT} ({' and '.join(pairs[-1].nodes)})",
+        },
+    )
+
+
+def _with_switches(more: int) -> Reference:
+    return at_most(
+        1 + SHARE_OF_A_SWITCH * more,
+        unit="x",
+        tolerance=LATENCY_TOLERANCE,
+        origin=f"{more} switches more",
+    )
+
+
+def _equal() -> Reference:
+    return at_least(
+        1.0, unit="x", tolerance=BANDWIDTH_TOLERANCE, origin="a pair alone has its links to itself"
+    )
