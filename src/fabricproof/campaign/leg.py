@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 
+from fabricproof.collective import Layout
 from fabricproof.reference import CURVE_TOLERANCE, Reference
 from fabricproof.verdict import Rules
 
@@ -58,6 +59,9 @@ class Leg:
         curve_tolerance: how much longer than the model a point inside the curve may take.
         fabric: the fabric of this road, None where the site declares none.
         same_node: both ranks run on one machine on purpose; no road is proven.
+        channel_leg: name of the point-to-point leg of the same job whose times, put into a cost
+            model, say what this collective should take; empty for all others.
+        model_factor: how many times the best algorithm's modelled time it may take.
         library: the MPI library that the program was proven to load when it was built, absolute;
             None where nobody proved one.
     """
@@ -85,6 +89,8 @@ class Leg:
     tolerance: float
     curve_tolerance: float = CURVE_TOLERANCE
     same_node: bool = False
+    channel_leg: str = ""
+    model_factor: float = 1.0
     library: str | None = None
 
     @property
@@ -96,8 +102,11 @@ class Leg:
         """Return what this leg's table is judged by."""
         from fabricproof.fabric import Fabric, Shaper, find_link, find_slot  # noqa: PLC0415 - one caller
 
+        layout = None
+        if self.num_ranks > 1:
+            layout = Layout(num_ranks=self.num_ranks, ranks_per_node=self.ranks_per_node)
         if self.fabric is None:
-            return Rules(fabric=None, references=self.references, road_required=True)
+            return Rules(fabric=None, references=self.references, road_required=True, layout=layout)
         facts = asdict(self.fabric)
         slot, shaper = facts.pop("slot"), facts.pop("shaper")
         return Rules(
@@ -110,4 +119,5 @@ class Leg:
             tolerance=self.tolerance,
             curve_tolerance=self.curve_tolerance,
             road_required=True,
+            layout=layout,
         )

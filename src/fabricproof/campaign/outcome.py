@@ -13,6 +13,7 @@ from pathlib import Path
 
 from fabricproof.campaign.evidence import RankRecord, gather, parse_rank
 from fabricproof.campaign.leg import Leg
+from fabricproof.campaign.modelled import rules_of
 from fabricproof.campaign.script import SECOND_LOOK_ERRORS, shell_name
 from fabricproof.errors import FabricproofError
 from fabricproof.judge import judge_table
@@ -172,7 +173,9 @@ def _judge_attempt(folder: Path, leg: Leg, number: int) -> Attempt:
     if table is None or trouble is not None:
         report = missing(leg.required, trouble or "no table")
     else:
-        report = _with_required(leg, judge_table(table, leg.rules(), _road(leg, ranks, table)))
+        report = _with_required(
+            leg, judge_table(table, rules_of(leg, folder.parents[1]), _road(leg, ranks, table))
+        )
         report, foreign = _with_library(leg, ranks, report)
     return Attempt(
         number=number,

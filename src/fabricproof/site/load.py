@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from fabricproof.collective import collective_of
 from fabricproof.errors import ConfigError, FabricproofError, InputMissingError
 from fabricproof.fabric import Fabric, Shaper, bound, find_link, find_slot
 from fabricproof.provenance import SHOWN_DIGITS, is_build, same_build
@@ -133,7 +134,14 @@ class Site:
         )
 
     def _references_to(self, fabric: str, asked: dict[str, Any]) -> Iterator[ReferenceSpec]:
+        """Yield what is expected of a program; a collective must be named, what is not is a pair's.
+
+        A pair's latency is no expectation of what a hundred ranks do together.
+        """
+        collective = collective_of(asked["suite"], asked["program"]) is not None
         for spec in self.references:
+            if collective and spec.program is None:
+                continue
             stated = {key: getattr(spec, key) for key in asked if getattr(spec, key) is not None}
             if spec.fabric == fabric and all(asked[key] == value for key, value in stated.items()):
                 yield spec

@@ -208,6 +208,10 @@ class PartitionSpec(_Model):
         Field(default_factory=lambda: [1])
     )
     """Numbers of ranks on a node that such a check tries, for example ``[1, 64]``."""
+    collective_max_size: str = "1MiB"
+    """Largest message of a collective: a rank's block where it has one for each other rank."""
+    collective_factor: Annotated[float, Field(ge=1, le=1000)] = 3.0
+    """How many times the best algorithm's modelled time a collective may take."""
     curve_tolerance: Annotated[float, Field(ge=0, le=100)] = CURVE_TOLERANCE
     """How much longer than the model a message between the smallest and the largest may take."""
     oversubscribed: bool = False

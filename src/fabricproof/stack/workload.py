@@ -64,6 +64,21 @@ IMB_BINARIES = {
     ),
 }
 
+#: IMB's collectives (``IMB-MPI1 -list``, ``IMB-NBC -list``, 2021.11).
+_BLOCKING = (
+    "Bcast Reduce Allreduce Reduce_scatter Allgather Allgatherv Alltoall Alltoallv Gather Gatherv "
+    "Scatter Scatterv Barrier"
+)
+IMB_COLLECTIVES = {
+    "IMB-MPI1": frozenset(_BLOCKING.split()),
+    "IMB-NBC": frozenset(
+        f"I{name.lower()}{pure}" for name in _BLOCKING.split() for pure in ("", "_pure")
+    ),
+}
+
+#: IMB's limit on the bytes of one size, in MB: so high that the repetitions always hold.
+_IMB_VOLUME_MB = "1000000"
+
 #: numerator of IMB-P2P's rule ``iterations = min(max, numerator MiB / size)``: so large that the
 #: maximum always holds.
 _P2P_NUMERATOR = 1_000_000
@@ -123,7 +138,8 @@ def split_sizes(
 
 def imb_binary(program: str) -> str | None:
     """Return the IMB binary that has ``program``, None where none has."""
-    return next((name for name, programs in IMB_BINARIES.items() if program in programs), None)
+    known = (*IMB_BINARIES.items(), *IMB_COLLECTIVES.items())
+    return next((name for name, programs in known if program in programs), None)
 
 
 def command_lines(
@@ -200,3 +216,51 @@ def _imb_options(program: str, segment: Segment) -> tuple[str, ...]:
     if program in {"Uniband", "Biband"}:
         options += ["-window_size", str(segment.window_size)]
     return tuple(options)
+
+
+def collective_lines(
+    suite: str,
+    program: str,
+    argv: Sequence[str],
+    segments: Sequence[Segment],
+    *,
+    num_ranks: int,
+    reduces: bool,
+) -> tuple[tuple[str, ...], ...]:
+    """Return the commands that measure a collective.
+
+    Args:
+        suite: ``osu``, ``osu-mpi4py`` or ``imb``; IMB measures one segment.
+        program: a collective of it.
+        argv: as :func:`fabricproof.stack.programs.locate` found it.
+        segments: what to measure; a barrier has the size 0.
+        num_ranks: ranks in all.
+        reduces: the program adds up floats, so that its sizes begin at 4 bytes.
+
+    Raises:
+        ConfigError: sizes that the program cannot be told.
+    """
+    if suite == "osu-mpi4py":
+        return command_lines(suite, program, argv, segments)
+    if suite == "imb":
+        return tuple((*argv, *_imb_collective(segment, num_ranks)) for segment in segments)
+    return tuple((*argv, *_osu_collective(segment, reduces=reduces)) for segment in segments)
+
+
+def _osu_collective(segment: Segment, *, reduces: bool) -> tuple[str, ...]:
+    """Options of OSU's collectives; ``-f`` prints least and most beside the mean.
+
+    Reductions of 5.x count ``-m``'s least size in floats, those of 7.x in bytes; without it both
+    begin at 4 bytes.
+    """
+    low, high = segment.sizes[0], segment.sizes[-1]
+    sizes = [] if high == 0 else ["-m", str(high) if reduces else f"{low}:{high}"]
+    return ("-f", *sizes, "-i", str(segment.iterations), "-x", str(segment.warmups))
+
+
+def _imb_collective(segment: Segment, num_ranks: int) -> tuple[str, ...]:
+    """Options of IMB's collectives: all ranks alone (``-npmin``), repetitions that hold."""
+    low, high = segment.sizes[0], segment.sizes[-1]
+    log = [] if high == 0 else ["-msglog", f"{low.bit_length() - 1}:{high.bit_length() - 1}"]
+    repetitions = ["-iter", f"{segment.iterations},{_IMB_VOLUME_MB}", "-iter_policy", "off"]
+    return ("-npmin", str(num_ranks), *log, *repetitions, "-zero_size", "off")

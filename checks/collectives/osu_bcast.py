@@ -1,0 +1,14 @@
+"""Broadcast from one rank to all, on every layout of the partition (osu_bcast)."""
+
+import reframe as rfm
+
+from fabricproof.rfm.collectives import CollectiveBenchmark
+
+
+@rfm.simple_test
+class OsuBcast(CollectiveBenchmark):
+    """Broadcast from one rank to all, on every layout of the partition (osu_bcast)."""
+
+    suite = "osu"
+    program = "osu_bcast"
+    family_tags = ["collectives", "quick", "nightly", "full"]

@@ -1,0 +1,86 @@
+"""What a collective should take, from the point-to-point leg that ran before it in the same job.
+
+The cheapest well-known algorithm's modelled time, times a factor that the site allows.  Without
+numbers of the point-to-point leg nothing is made up: the collective stays UNJUDGED.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from fabricproof.campaign.leg import Leg
+from fabricproof.campaign.script import shell_name
+from fabricproof.collective import Channel, best_model, collective_of
+from fabricproof.errors import FabricproofError
+from fabricproof.measure import Table
+from fabricproof.parsers import parse_text
+from fabricproof.reference import Reference, at_most
+from fabricproof.units import size_label
+from fabricproof.verdict import Rules
+
+
+def rules_of(leg: Leg, job_folder: Path) -> Rules:
+    """Return what ``leg`` is judged by, with what its point-to-point leg says it should take.
+
+    A number that the site gives stands before a modelled one.
+    """
+    rules = leg.rules()
+    if not leg.channel_leg:
+        return rules
+    channel = measured_channel(job_folder, leg.channel_leg)
+    if channel is None:
+        return rules
+    return replace(rules, references={**modelled(leg, channel), **leg.references})
+
+
+def measured_channel(job_folder: Path, name: str) -> Channel | None:
+    """Return what a message costs by the latest whole attempt of leg ``name``, None without one."""
+    for attempt in (2, 1):
+        folder = job_folder / "legs" / f"{shell_name(name)}.{attempt}"
+        try:
+            if int((folder / "status").read_text()) == 0:
+                text = (folder / "stdout").read_text(encoding="utf-8", errors="replace")
+                return channel_of(parse_text(text, str(folder)))
+        except (OSError, ValueError, FabricproofError):
+            continue
+    return None
+
+
+def channel_of(tables: tuple[Table, ...]) -> Channel | None:
+    """Return alpha and beta of Hockney's model from the ends of a latency curve.
+
+    Alpha is the time of the smallest message, beta what each byte of the largest adds to it.
+    """
+    rows = [
+        (size, time)
+        for table in tables
+        if {"message_size", "latency_us"} <= set(table.columns)
+        for size, time in zip(table.column("message_size"), table.column("latency_us"), strict=True)
+        if size > 0 and time > 0
+    ]
+    if len(rows) < 2:
+        return None
+    (_, alpha), (size, time) = min(rows), max(rows)
+    return Channel(alpha_us=alpha, beta_us_per_byte=max(0.0, time - alpha) / size)
+
+
+def modelled(leg: Leg, channel: Channel) -> Mapping[str, Reference]:
+    """Return the reference of each message size of a collective leg, by quantity."""
+    program = collective_of(leg.suite, leg.program)
+    layout = leg.rules().layout
+    if program is None or layout is None:
+        return {}
+    found = {}
+    for size in leg.expected_sizes if program.has_size else (0,):
+        # Where the printed size may be one rank's share, the larger reading is the slower one.
+        moved = size * layout.num_ranks if program.share_sized else size
+        name, time = best_model(program.operation, moved, layout, channel)
+        found[f"latency_{size_label(size)}" if program.has_size else "latency"] = at_most(
+            time,
+            tolerance=leg.model_factor - 1,
+            origin=f"{name}, modelled with {channel.alpha_us:.4g} us and "
+            f"{1 / max(channel.beta_us_per_byte, 1e-9):.4g} MB/s of {leg.channel_leg}",
+        )
+    return found
