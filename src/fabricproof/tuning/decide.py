@@ -1,0 +1,225 @@
+"""Where does a stack's own choice of an algorithm lose, by how much, and how sure is that?
+
+Times of one operation under the own choice and under each algorithm, all of one job and repeated in
+turns, so that a drift of the machine hits all alike.  A winner is named only where
+
+* it was measured at least twice, and so was the own choice,
+* each of its times lies below every time of the own choice,
+* its gain is larger than the noise explains, and
+* the gain is worth the trouble (:data:`SURE_FACTOR`).
+
+The noise is that of the job itself: times are compared as logarithms, and what repetitions of one
+and the same thing differ by is pooled over all algorithms of a message size (one-way analysis of
+variance).  Student's t gives the gain that such noise explains, at a rate of false alarms for the
+whole sweep, divided by the number of comparisons (Bonferroni), since the best of many is always a
+lucky one.  Requirement two keeps a single stall from making anybody a loser: stalls have a heavier
+tail than Student's t knows.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from statistics import fmean
+
+#: a gain below this is not worth a rule in a file
+SURE_FACTOR = 1.25
+
+#: an own choice that loses by more than this is red; the source documents had 3 to 5
+LOSS_LIMIT = 1.5
+
+#: how often a sweep of a machine without any bad choice may name one
+FALSE_ALARMS = 0.01
+
+#: how often, for one message size, an own choice that loses by the limit may pass for noise
+MISSES = 0.05
+
+
+class Standing(StrEnum):
+    """What was found out about the own choice for one message size."""
+
+    AS_GOOD = "as good"
+    LOSES = "loses"
+    LOSES_BADLY = "loses badly"
+    UNCERTAIN = "uncertain"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bar:
+    """How large a loss is one.
+
+    Attributes:
+        sure_factor: smallest gain that names a winner.
+        loss_limit: largest gain of another that the own choice is forgiven.
+        false_alarms: probability that a whole sweep of equals names a winner.
+    """
+
+    sure_factor: float = SURE_FACTOR
+    loss_limit: float = LOSS_LIMIT
+    false_alarms: float = FALSE_ALARMS
+
+
+@dataclass(frozen=True, kw_only=True)
+class Times:
+    """All times of one message size.
+
+    Attributes:
+        size: message size in bytes; None for an operation without messages.
+        own_us: times under the own choice in us, in the order of measurement.
+        others_us: algorithm id to its times in us.
+    """
+
+    size: int | None
+    own_us: tuple[float, ...]
+    others_us: Mapping[str, tuple[float, ...]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """What is known about the own choice for one message size.
+
+    Attributes:
+        size: in bytes, None for an operation without messages.
+        standing: the finding.
+        own_us: geometric mean of the own choice's times, in us.
+        best: id of the fastest algorithm, the sure winner or not; None where none was measured.
+        best_us: its geometric mean, in us; NaN without one.
+        gain: own over best: 2 means that the best takes half the time.
+        at_least: what is left of the gain after the noise of the whole sweep, at least 0.
+        at_most: what the gain may be for all that the noise says; inf where nothing was repeated.
+        noise: standard deviation of one time, as a fraction.
+        drift: last over first time of the own choice.
+    """
+
+    size: int | None
+    standing: Standing
+    own_us: float
+    best: str | None
+    best_us: float
+    gain: float
+    at_least: float
+    at_most: float
+    noise: float
+    drift: float
+
+    @property
+    def is_sure(self) -> bool:
+        """Tell whether ``best`` is a winner."""
+        return self.standing in {Standing.LOSES, Standing.LOSES_BADLY}
+
+
+def decide(tables: Sequence[Times], bar: Bar | None = None) -> tuple[Choice, ...]:
+    """Decide about every message size of one sweep.
+
+    Args:
+        tables: one for each size, times above zero; sizes without a time of the own choice are for
+            the caller to refuse.
+        bar: how large a loss is one.
+    """
+    bar = bar or Bar()
+    comparisons = sum(len(table.others_us) for table in tables)
+    return tuple(_choice(table, bar, comparisons) for table in tables)
+
+
+def _choice(table: Times, bar: Bar, comparisons: int) -> Choice:
+    own_us = _mean(table.own_us)
+    noise, freedom = pooled_noise([table.own_us, *table.others_us.values()])
+    means = {name: _mean(times) for name, times in table.others_us.items() if times}
+    best = min(means, key=lambda name: means[name]) if means else None
+    others = table.others_us[best] if best is not None else ()
+    gain = own_us / means[best] if best is not None else math.nan
+    error = noise * math.sqrt(1 / len(table.own_us) + 1 / max(len(others), 1))
+    at_least = gain / _explained(bar.false_alarms / max(comparisons, 1), freedom, error)
+    at_most = gain * _explained(MISSES, freedom, error)
+    return Choice(
+        size=table.size,
+        standing=_standing(gain, (at_least, at_most), (table.own_us, others), bar),
+        own_us=own_us,
+        best=best,
+        best_us=means[best] if best is not None else math.nan,
+        gain=gain,
+        at_least=at_least if math.isfinite(at_least) else 0.0,
+        at_most=at_most if math.isfinite(at_most) else math.inf,
+        noise=math.expm1(noise),
+        drift=table.own_us[-1] / table.own_us[0],
+    )
+
+
+def _standing(
+    gain: float,
+    bounds: tuple[float, float],
+    times: tuple[Sequence[float], Sequence[float]],
+    bar: Bar,
+) -> Standing:
+    own, others = times
+    at_least, at_most = bounds
+    if not math.isfinite(gain):
+        return Standing.UNCERTAIN
+    apart = len(own) > 1 and len(others) > 1 and max(others) < min(own)
+    if apart and at_least > 1 and gain >= bar.sure_factor:
+        return Standing.LOSES_BADLY if gain > bar.loss_limit else Standing.LOSES
+    # A loss that could not have been seen was not looked for.
+    return Standing.UNCERTAIN if at_most > bar.loss_limit else Standing.AS_GOOD
+
+
+def _explained(tail: float, freedom: int, error: float) -> float:
+    """Return the ratio of two means that noise exceeds with probability ``tail``."""
+    if freedom < 1:
+        return math.inf
+    return math.exp(min(student_t(tail, freedom) * error, 700.0))
+
+
+def pooled_noise(series: Iterable[Sequence[float]]) -> tuple[float, int]:
+    """Return the standard deviation of one logarithm of a time, and its degrees of freedom.
+
+    The within-group variance of a one-way analysis of variance.
+    """
+    squares, freedom = 0.0, 0
+    for times in series:
+        if len(times) < 2:
+            continue
+        logarithms = [math.log(each) for each in times]
+        middle = fmean(logarithms)
+        squares += sum((each - middle) ** 2 for each in logarithms)
+        freedom += len(times) - 1
+    return (math.sqrt(squares / freedom) if freedom else 0.0), freedom
+
+
+def _mean(times: Sequence[float]) -> float:
+    return math.exp(fmean(math.log(each) for each in times))
+
+
+@functools.lru_cache(maxsize=1024)
+def student_t(tail: float, freedom: int) -> float:
+    """Return the t that Student's distribution exceeds with probability ``tail``.
+
+    Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.1 (density), integrated by
+    Simpson's rule over the angle ``t = sqrt(freedom) tan(angle)``, in which it is a power of the
+    cosine; then bisection.
+
+    Args:
+        tail: above 0, at most one half.
+        freedom: degrees of freedom, at least 1.
+    """
+    low, high = 0.0, math.pi / 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        if _tail_beyond(middle, freedom) > tail:
+            low = middle
+        else:
+            high = middle
+    return math.sqrt(freedom) * math.tan(low)
+
+
+def _tail_beyond(angle: float, freedom: int, steps: int = 200) -> float:
+    scale = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)
+    width = (math.pi / 2 - angle) / steps
+    weights = (1, *((4, 2) * (steps // 2 - 1)), 4, 1)
+    total = sum(
+        weight * max(math.cos(angle + index * width), 0.0) ** (freedom - 1)
+        for index, weight in enumerate(weights)
+    )
+    return math.exp(scale) / math.sqrt(math.pi) * total * width / 3
