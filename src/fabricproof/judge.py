@@ -20,6 +20,7 @@ from fabricproof.curve import (
 from fabricproof.limits import Limits
 from fabricproof.measure import Table, Verdict, worst
 from fabricproof.reference import Reference, at_least, at_most
+from fabricproof.rings import describe_rings, judge_rings
 from fabricproof.road import RoadProof, RoadState
 from fabricproof.semantics import Kind, Meaning, reading_of
 from fabricproof.soundness import row_fault
@@ -44,14 +45,14 @@ def judge_table(table: Table, rules: Rules, road: RoadProof | None = None) -> Re
     """
     reading = reading_of(table)
     limits = Limits.of(table, reading, rules)
-    judgements = judge_collective(table, limits, rules.layout)
+    judgements = judge_rings(table, rules) or judge_collective(table, limits, rules.layout)
     judgements = judgements or _bandwidths(table, reading, limits) or _times(table, reading, limits)
     side, findings = _side_times(table, reading, limits)
     judgements = [*side, *judgements]
     judgements += _due_sizes(table, rules.references, judgements)
     judgements = [_with_soundness(table, reading, judgement) for judgement in judgements]
     judgements = [_with_road(judgement, road, rules) for judgement in judgements]
-    findings += [*describe_shape(table), *overlaps(table)]
+    findings += [*describe_shape(table), *overlaps(table), *describe_rings(table, rules.layout)]
     findings += list(road.findings) if road else []
     if road is None and not rules.road_required:
         findings += _what_a_file_cannot_show(table, reading)
