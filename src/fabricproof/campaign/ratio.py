@@ -36,6 +36,8 @@ def judge_ratio(relation: Relation, looks: Looks) -> Report:
         sizes: message sizes in bytes; the median of the ratios of all of them counts.
         over, under: names of legs above and below the line.
         combine: what becomes of several legs on one side: sum, max, min or median.
+        scale: what every ratio is multiplied by, for a program that prints a part of what it moves;
+            1 where absent.
         reference: a :class:`~fabricproof.reference.Reference` in unit ``x``, as its fields.
         most: a ratio above this is impossible; absent where there is no such limit.
         hint: what is usually wrong where it is red.
@@ -54,7 +56,8 @@ def judge_ratio(relation: Relation, looks: Looks) -> Report:
         sizes = ", ".join(size_label(size) for size in wanted["sizes"])
         reason = f"{' and '.join(relation.legs)} do not both have {wanted['quantity']} at {sizes}"
         return report_of(not_judged(label, Verdict.MISSING, reason))
-    return report_of(judge_against(label, median(ratios), wanted))
+    value = median(ratios) * wanted.get("scale", 1.0)
+    return report_of(judge_against(label, value, wanted))
 
 
 def judge_against(label: str, value: float, settings: Mapping[str, Any]) -> Judgement:
