@@ -6,6 +6,7 @@ two measurements on the same nodes at the same time, and holds where both number
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +25,8 @@ class Relation:
         program: for the row, as a leg's.
         rails: the rails it speaks of.
         settings: what its kind needs; plain values, they are written to ``plan.json``.
+        owns_legs: its legs are measured for it alone: it judges them, and by themselves they are
+            neither due nor judged.
     """
 
     name: str
@@ -33,6 +36,7 @@ class Relation:
     program: str
     rails: tuple[str, ...] = ()
     settings: dict[str, Any] = field(default_factory=dict)
+    owns_legs: bool = False
 
     def as_leg(self) -> Leg:
         """Return the leg under whose name the relation stands in records and reports."""
@@ -52,3 +56,8 @@ class Relation:
             fabric=None,
             tolerance=0.0,
         )
+
+
+def owned_legs(relations: Iterable[Relation]) -> frozenset[str]:
+    """Return the names of the legs that are raw material of a relation."""
+    return frozenset(name for each in relations if each.owns_legs for name in each.legs)

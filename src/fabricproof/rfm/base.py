@@ -11,7 +11,7 @@ import datetime
 import math
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,7 +34,7 @@ from fabricproof.campaign.leg import Leg
 from fabricproof.campaign.outcome import Outcome, judge_leg
 from fabricproof.campaign.peer import PEER_FILE
 from fabricproof.campaign.planned import Plan, write_plan
-from fabricproof.campaign.relation import Relation
+from fabricproof.campaign.relation import Relation, owned_legs
 from fabricproof.campaign.script import (
     INVENTORY_FILE,
     INVENTORY_FOLDER,
@@ -281,23 +281,30 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
             return
         folder = Path(self.stagedir)
         of_legs = tuple(judge_leg(folder, leg) for leg in self.legs)
-        self.outcomes = (*of_legs, *judge_relations(self.relations, of_legs))
+        owned = owned_legs(self.relations)
+        by_themselves = tuple(each for each in of_legs if each.leg.name not in owned)
+        self.outcomes = (*by_themselves, *judge_relations(self.relations, of_legs))
         self.environment_digest = environment_digest(of_legs)
         perflogs = perflog_root() / current_site().name
         planner = self._planner()
-        identity = {**self._identity(), **self._inventory(perflogs / FOLDER)}
+        identity = {**self._identity(), **self._inventory(perflogs / FOLDER, of_legs)}
         records = [
             record
             for outcome in self.outcomes
             for record in describe_outcome(outcome, identity, planner.declined(outcome.leg.rails))
         ]
+        records += [{**identity, **each} for each in self.more_records(of_legs)]
         append_records(perflogs / self.current_partition.name / "records.jsonl", records)
 
-    def _inventory(self, folder: Path) -> Mapping[str, object]:
+    def more_records(self, of_legs: Sequence[Outcome]) -> Sequence[Mapping[str, object]]:  # noqa: ARG002
+        """Return what a check keeps beside the records of its legs and relations, of own kinds."""
+        return ()
+
+    def _inventory(self, folder: Path, of_legs: Sequence[Outcome]) -> Mapping[str, object]:
         """Keep what the nodes are made of, and return what the records say of it."""
         nodes = {
             rank.node
-            for outcome in self.outcomes
+            for outcome in of_legs
             for attempt in outcome.attempts
             for rank in attempt.ranks
         }
