@@ -27,6 +27,9 @@ DEFAULT_LATENCY_TOLERANCE = 0.20
 #: verdict are its two ends.
 CURVE_TOLERANCE = 3 / 7
 
+#: what MPI carries of what TCP does below it, over the same rail
+SHARE = "mpi_share"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Reference:
@@ -139,6 +142,8 @@ def from_text(text: str, *, tolerance: float | None, origin: str) -> tuple[str, 
     """
     name, _, amount = text.rpartition("=")
     number, unit = split_quantity(amount)
+    if name.strip() == SHARE or (name and dimension(unit) == "fraction"):
+        return _share(name.strip(), number, unit, tolerance, origin)
     is_time = dimension(unit) == "time"
     value = convert(number, unit, "us" if is_time else "MB/s")
     name = _quantity_name(name.strip()) or ("latency" if is_time else "bandwidth")
@@ -155,6 +160,20 @@ def from_text(text: str, *, tolerance: float | None, origin: str) -> tuple[str, 
         return name, at_most(value, tolerance=chosen, origin=origin)
     chosen = DEFAULT_TOLERANCE if tolerance is None else tolerance
     return name, at_least(value, tolerance=chosen, origin=origin)
+
+
+def _share(
+    name: str, number: float, unit: str, tolerance: float | None, origin: str
+) -> tuple[str, Reference]:
+    """Return the reference of a share; no other quantity is a fraction."""
+    if name != SHARE or dimension(unit) != "fraction" or number <= 0:
+        raise ConfigError(
+            "the unit does not fit the quantity",
+            expected=f"a fraction for {SHARE}, as {SHARE}=0.9 x, and for nothing else",
+            got=f"{name}={number:g} {unit}",
+        )
+    chosen = DEFAULT_TOLERANCE if tolerance is None else tolerance
+    return name, at_least(convert(number, unit, "x"), unit="x", tolerance=chosen, origin=origin)
 
 
 def _quantity_name(name: str) -> str:

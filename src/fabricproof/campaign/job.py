@@ -9,7 +9,7 @@ from itertools import pairwise
 from fabricproof.campaign.effort import LARGE_MESSAGE_BYTES, Effort
 from fabricproof.errors import ConfigError
 from fabricproof.stack.volume import BytesMoved, expected_bytes
-from fabricproof.stack.workload import Segment, command_lines, imb_binary, split_sizes
+from fabricproof.stack.workload import IMB_WINDOWED, Segment, command_lines, imb_binary, split_sizes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,12 +133,16 @@ def _imb_job(
     ``-iter N,MB``: N repetitions, fewer where they would move more than MB megabytes (IMB user
     guide, "-iter").  ``-time`` is set so high that IMB never cuts a size off by its own estimate.
     """
-    one = Segment(sizes=(1,), iterations=1, warmups=0, window_size=1)
+    windowed = program in IMB_WINDOWED
+    window = effort.window_size if windowed else 1
+    one = Segment(sizes=(1,), iterations=1, warmups=0, window_size=window)
     moved = _foretold("imb", program, (one,), num_ranks)
     rounds = max(moved.sent_by_first, moved.sent_by_second)
     per_message = (moved.sent_by_first // min(2, rounds), moved.sent_by_second // min(2, rounds))
     volume_mb = max(MIN_VOLUME_MB, effort.large_iterations * effort.sizes[-1] // 1_000_000)
-    options = ["-iter", f"{max(effort.iterations, 10)},{volume_mb}"]
+    options = ["-iter", f"{max(effort.iterations, 10)},{1 if windowed else volume_mb}"]
+    if windowed:  # the volume counts one message of each window, of one pair
+        options += ["-window_size", str(window)]
     binary = imb_binary(program)
     if binary != "IMB-P2P":
         options += ["-time", IMB_SECONDS_PER_SIZE]

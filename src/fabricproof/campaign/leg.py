@@ -64,6 +64,8 @@ class Leg:
         model_factor: how many times the best algorithm's modelled time it may take.
         library: the MPI library that the program was proven to load when it was built, absolute;
             None where nobody proved one.
+        free_road: the MPI is told no road on purpose, and all that is judged is which interfaces it
+            took; what users should set where those are the wrong ones.  Empty for all other legs.
     """
 
     name: str
@@ -92,6 +94,7 @@ class Leg:
     channel_leg: str = ""
     model_factor: float = 1.0
     library: str | None = None
+    free_road: str = ""
 
     @property
     def num_ranks(self) -> int:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fabricproof.campaign.evidence import RankRecord, gather, parse_rank
+from fabricproof.campaign.free_road import judge_free_road
 from fabricproof.campaign.leg import Leg
 from fabricproof.campaign.modelled import rules_of
 from fabricproof.campaign.script import SECOND_LOOK_ERRORS, shell_name
@@ -172,6 +173,9 @@ def _judge_attempt(folder: Path, leg: Leg, number: int) -> Attempt:
     foreign = ""
     if table is None or trouble is not None:
         report = missing(leg.required, trouble or "no table")
+    elif leg.free_road:
+        report = judge_free_road(leg, ranks, _moved(leg, table)[0])
+        report, foreign = _with_library(leg, ranks, report)
     else:
         report = _with_required(
             leg, judge_table(table, rules_of(leg, folder.parents[1]), _road(leg, ranks, table))

@@ -4,6 +4,7 @@
 # from its own RAIL and prints what TOOL prints.  TOOL is iperf3, iperf, or ib_* of perftest.
 # No server outlives its leg: it ends with its client, and after SECONDS at the latest.
 # What goes wrong is said in one line, on stderr and in the file reason.PART.
+# With FABRICPROOF_FRAME=BYTES frames of that size are tried first, by pings that may not be cut.
 PATH=$PATH:/usr/sbin:/sbin
 LC_ALL=C
 export PATH LC_ALL
@@ -20,7 +21,7 @@ server=""
 fail() {
     echo "peer.sh: $1" >&2
     (set -C && echo "$1" >"$FABRICPROOF_LEG/reason.$part") 2>/dev/null # the first reason stands
-    [ "$rank" = 0 ] || announce "failed $1"
+    if [ "$rank" = 0 ]; then : >"$mark.done"; else announce "failed $1"; fi
     exit 3
 }
 
@@ -32,6 +33,22 @@ last_words() { # FILE: what the tool said last, in one line
         grep '"error"' "$1" 2>/dev/null || cat "$1" 2>/dev/null
     )
     echo "${said: -200}"
+}
+
+try_frames() { # ADDRESS: for the rank's record, "fact path frame=1500 large=2 small=2"
+    local large small
+    type -P ping >/dev/null || return
+    small=$(answers 56 "$1") large=$(answers "$((FABRICPROOF_FRAME - 28))" "$1") # IPv4 and ICMP
+    echo "fact path frame=$FABRICPROOF_FRAME large=$large small=$small" >>"$FABRICPROOF_LEG/rank.0.$part"
+    [ "$small" = 0 ] || [ "$large" != 0 ] || fail "frames of $FABRICPROOF_FRAME B do not pass from $node to $1 over $rail, small ones do"
+}
+
+answers() { # BYTES ADDRESS: how many of two pings came back
+    local line count=0
+    while read -r line; do case $line in *" bytes from "*) count=$((count + 1)) ;; esac; done < <(
+        timeout 3 ping -n -c 2 -i 0.2 -W 1 -M do -s "$1" -I "$mine" "$2" 2>/dev/null
+    )
+    echo "$count"
 }
 
 interfaces() {
@@ -114,6 +131,7 @@ measure() {
         read -r there <"$mark.node" 2>/dev/null || there="the other node"
         fail "the $tool server on $there $rail did not answer within $patience s: it never said that it is ready"
     fi
+    [ -z "${FABRICPROOF_FRAME:-}" ] || try_frames "$address"
     case $tool in
     iperf3) set -- iperf3 -c "$address" -B "$mine" -p "$port" -J "$@" ;;
     iperf) set -- iperf -c "$address" -B "$mine" -p "$port" "$@" ;;

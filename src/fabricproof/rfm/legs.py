@@ -22,7 +22,7 @@ from fabricproof.stack.catalog import load_catalog, stacks_root
 from fabricproof.stack.family import known_transport, rails_refusal, road_environment
 from fabricproof.stack.launch import OWN_LAUNCHER, Layout, plan_launch
 from fabricproof.stack.programs import Located, locate
-from fabricproof.stack.workload import imb_binary
+from fabricproof.stack.workload import IMB_WINDOWED, imb_binary
 from fabricproof.units import parse_size, size_label
 from fabricproof.verdict import Judgement
 
@@ -335,7 +335,8 @@ class LegPlanner:
         if "latency" in references:
             guess = min(guess, references["latency"].value)
         reading = meaning(self.suite, printed_name(self.program))
-        windowed = self.suite != "imb" and reading.kind is Kind.BANDWIDTH
+        has_window = self.suite != "imb" or self.program in IMB_WINDOWED
+        windowed = has_window and reading.kind is Kind.BANDWIDTH
         plan = plan_windowed if windowed else plan_ping_pong
         return plan(
             max_size=parse_size(self.partition.max_message_size),
@@ -350,7 +351,8 @@ class LegPlanner:
         reading = meaning(self.suite, printed_name(self.program))
         if reading.kind is Kind.BANDWIDTH:
             due = [f"bandwidth_{size_label(sizes[-1])}"]
-            if self.suite == "imb" and "latency" in references:
+            times = self.suite == "imb" and not reading.pairs_share_rails  # Uniband prints none
+            if times and "latency" in references:
                 smallest = next(size for size in sizes if size or reading.empty_crosses)
                 due.append(f"latency_{size_label(smallest)}")
             return tuple(due)

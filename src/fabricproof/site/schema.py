@@ -252,8 +252,10 @@ class ReferenceSpec(_Model):
     """One expectation of the site: a quantity, where it holds, and why we believe it."""
 
     quantity: Annotated[
-        str, StringConstraints(pattern=r"^(bandwidth|latency)(_\d+(B|KiB|MiB|GiB))?$")
+        str,
+        StringConstraints(pattern=r"^((bandwidth|latency)(_\d+(B|KiB|MiB|GiB))?|mpi_share)$"),
     ]
+    """``mpi_share``: what MPI is to carry of what TCP does below it, as ``0.9 x``."""
     value: str
     tolerance: Annotated[float, Field(ge=0, le=10)] | None = None
     fabric: Name

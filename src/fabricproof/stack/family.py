@@ -306,6 +306,12 @@ _OVERSUBSCRIBED: Mapping[str, Mapping[str, str]] = {
 }
 
 
+def crowd_environment(family: str) -> dict[str, str]:
+    """Return what lets more ranks than cores of ``family`` live with each other."""
+    _check_family(family)
+    return dict(_OVERSUBSCRIBED[family])
+
+
 def known_transport(family: str, wanted: str | None) -> str | None:
     """Return ``wanted`` where ``family`` has it, else None: its own default.
 

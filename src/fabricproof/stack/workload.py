@@ -25,6 +25,9 @@ OSU_WINDOWED = frozenset(
     }
 )
 
+#: IMB benchmarks that keep a window of messages in flight (IMB-MPI1's ``-window_size``).
+IMB_WINDOWED = frozenset({"Uniband", "Biband"})
+
 #: IMB benchmarks of each binary that move messages between pairs (``IMB-* -list``, 2021.11).
 IMB_BINARIES = {
     "IMB-MPI1": frozenset(
@@ -213,7 +216,7 @@ def _imb_options(program: str, segment: Segment) -> tuple[str, ...]:
     if binary == "IMB-RMA":
         return (*options, "-aggregate_mode", "non_aggregate")
     options += ["-zero_size", "off"]
-    if program in {"Uniband", "Biband"}:
+    if program in IMB_WINDOWED:
         options += ["-window_size", str(segment.window_size)]
     return tuple(options)
 
