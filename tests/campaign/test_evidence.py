@@ -164,7 +164,8 @@ def test_the_wrapper_reads_before_and_after_and_passes_the_status_on(tmp_path: P
     assert (ended.returncode, ended.stdout, ended.stderr) == (7, "out\n", "err\n")
     record = parse_rank((tmp_path / "rank.3.0").read_text(), "rank.3")
     assert (record.rank, record.status) == (3, 7)
-    assert set(record.before) == set(record.after) == set(record.facts)
+    assert set(record.before) == set(record.after) == {*record.facts, "node/tcp"}
+    assert set(record.before["node/tcp"]) >= {"OutSegs", "RetransSegs", "ListenDrops"}
     assert set(record.before["lo"]) >= {"tx_bytes", "rx_bytes", "tx_packets", "tx_errors"}
     assert record.cpus != "unknown"
 
@@ -264,6 +265,175 @@ def test_without_ldd_nobody_knows_the_library_and_the_program_runs(tmp_path: Pat
 def test_slurm_says_which_node_this_is(tmp_path: Path) -> None:
     _run(tmp_path, "true", SLURMD_NODENAME="c3", HOSTNAME="elsewhere.example")
     assert parse_rank((tmp_path / "rank.0.0").read_text(), "x").node == "c3"
+
+
+@pytest.mark.parametrize(
+    ("environment", "reads"),
+    [
+        ({}, True),
+        ({"SLURM_LOCALID": "0"}, True),
+        ({"SLURM_LOCALID": "3"}, False),
+        ({"OMPI_COMM_WORLD_LOCAL_RANK": "1", "SLURM_LOCALID": "0"}, False),
+        ({"MPI_LOCALRANKID": "0", "SLURM_LOCALID": "1"}, True),
+    ],
+)
+def test_what_is_the_nodes_only_its_first_rank_reads(
+    environment: dict[str, str], reads: bool, tmp_path: Path
+) -> None:
+    ended = _run(tmp_path, "true", **environment)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    record = parse_rank((tmp_path / "rank.0.0").read_text(), "x")
+    assert ("node/tcp" in record.before) == ("node/tcp" in record.after) == reads
+    assert "lo" in record.before
+
+
+def test_the_wrapper_reads_the_kernels_own_count_of_segments(tmp_path: Path) -> None:
+    _run(tmp_path, "true")
+    record = parse_rank((tmp_path / "rank.0.0").read_text(), "x")
+    names, numbers = (
+        line.split()
+        for line in Path("/proc/net/snmp").read_text().splitlines()
+        if line.startswith("Tcp:")
+    )
+    now = int(dict(zip(names, numbers, strict=True))["OutSegs"])
+    assert record.before["node/tcp"]["OutSegs"] <= record.after["node/tcp"]["OutSegs"] <= now
+    assert record.after["node/tcp"]["OutSegs"] > 0
+
+
+SYSFS = {
+    "sys/class/net/p1/statistics/tx_bytes": "100",
+    "sys/class/net/p1/statistics/rx_bytes": "200",
+    "sys/class/net/p1/carrier_changes": "3",
+    "sys/class/net/p1/operstate": "up",
+    "sys/class/net/p1/device/aer_dev_correctable": "RxErr 1\nBadTLP 4\nTOTAL_ERR_COR 5",
+    "sys/class/net/p1/device/aer_dev_nonfatal": "Undefined 0\nTOTAL_ERR_NONFATAL 0",
+    "sys/class/net/p1/device/aer_dev_fatal": "TOTAL_ERR_FATAL 2",
+    "sys/class/infiniband/mlx5_0/ports/1/counters/port_xmit_data": "250",
+    "sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data": "10",
+    "sys/class/infiniband/mlx5_0/ports/1/counters/port_xmit_wait": "7",
+    "sys/class/infiniband/mlx5_0/ports/1/counters/link_error_recovery": "1",
+    "sys/class/infiniband/mlx5_0/ports/1/counters/VL15_dropped": "N/A (no PMA)",
+    "sys/class/infiniband/mlx5_0/ports/1/hw_counters/np_cnp_sent": "11",
+    "sys/class/infiniband/mlx5_0/ports/1/hw_counters/tx_bytes": "999",
+    "sys/class/infiniband/mlx5_0/device/aer_dev_fatal": "TOTAL_ERR_FATAL 0",
+    "sys/class/infiniband/efa_0/ports/1/hw_counters/tx_bytes": "10",
+    "sys/class/infiniband/efa_0/ports/1/hw_counters/rx_bytes": "20",
+    "sys/class/infiniband/efa_0/ports/1/hw_counters/tx_pkts": "3",
+    "sys/class/infiniband/efa_0/ports/1/hw_counters/send_bytes": "1000",
+    "sys/class/infiniband/efa_0/ports/1/hw_counters/recv_bytes": "2000",
+    "sys/class/infiniband/efa_0/ports/1/hw_counters/rdma_read_resp_bytes": "30",
+    "sys/class/infiniband/efa_0/ports/1/hw_counters/rdma_write_bytes": "4",
+    "sys/class/infiniband/efa_0/ports/1/hw_counters/rx_drops": "1",
+}
+
+ETHTOOL = """#!/bin/bash
+[ "$1 $2" = "-S p1" ] || exit 1
+cat <<'END'
+NIC statistics:
+     rx_packets: 12
+     rx_crc_errors_phy: 7
+     tx_prio3_pause: 9
+     [0]: rx_discards: 4
+     rx_discards_phy: 2
+     bw_in_allowance_exceeded: 5
+     rx_ecn_mark: many
+END
+"""
+
+
+def _machine(folder: Path) -> Path:
+    """Write a machine's sysfs, and rank.sh as it reads that one."""
+    for name, text in SYSFS.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text + "\n")
+    tools = folder / "tools"
+    tools.mkdir()
+    (tools / "ethtool").write_text(ETHTOOL)
+    (tools / "ethtool").chmod(0o755)
+    script = folder / "rank.sh"
+    script.write_text(RANK_SH.read_text().replace("/sys/class", f"{folder}/sys/class"))
+    return script
+
+
+def _counted(folder: Path, **environment: str) -> dict[str, dict[str, int]]:
+    script, leg = _machine(folder), folder / "leg"
+    leg.mkdir()
+    ended = subprocess.run(
+        ["bash", str(script), "true"],
+        env={
+            "PATH": f"{folder}/tools:{os.environ['PATH']}",
+            "FABRICPROOF_LEG": str(leg),
+            **environment,
+        },
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+    record = parse_rank((leg / "rank.0.0").read_text(), "x")
+    assert record.before.keys() == record.after.keys()
+    return {name: dict(counters) for name, counters in record.after.items()}
+
+
+def test_the_first_rank_reads_pcie_hardware_and_ethtool(tmp_path: Path) -> None:
+    seen = _counted(tmp_path)
+    assert seen["p1"] == {
+        "tx_bytes": 100,
+        "rx_bytes": 200,
+        "carrier_changes": 3,
+        "aer_correctable": 5,
+        "aer_nonfatal": 0,
+        "aer_fatal": 2,
+        "ethtool.rx_crc_errors_phy": 7,
+        "ethtool.tx_prio3_pause": 9,
+        "ethtool.rx_discards_phy": 2,
+        "ethtool.bw_in_allowance_exceeded": 5,
+    }
+    assert seen["mlx5_0:1"] == {
+        "tx_bytes": 1000,
+        "rx_bytes": 40,
+        "port_xmit_wait": 7,
+        "link_error_recovery": 1,
+        "np_cnp_sent": 11,
+        "aer_fatal": 0,
+    }
+
+
+def test_an_efa_port_counts_its_bytes_in_parts_that_are_added_up(tmp_path: Path) -> None:
+    port = _counted(tmp_path)["efa_0:1"]
+    assert (port["tx_bytes"], port["rx_bytes"]) == (1000 + 30 + 4, 2000)
+    assert (port["tx_packets"], port["rx_drops"]) == (3, 1)
+
+
+def test_an_older_efa_driver_counts_its_bytes_at_once() -> None:
+    text = "rank 0\nnode n\nbefore efa_0:1 tx_bytes=5 rx_bytes=6\nstatus 0\n"
+    assert parse_rank(text, "x").before["efa_0:1"] == {"tx_bytes": 5, "rx_bytes": 6}
+
+
+def test_the_other_ranks_read_what_proves_the_road(tmp_path: Path) -> None:
+    seen = _counted(tmp_path, SLURM_LOCALID="2")
+    assert seen["p1"] == {"tx_bytes": 100, "rx_bytes": 200, "carrier_changes": 3}
+    assert seen["mlx5_0:1"]["tx_bytes"] == 1000
+    assert "np_cnp_sent" not in seen["mlx5_0:1"]
+    assert seen["efa_0:1"]["tx_bytes"] == 1034
+
+
+def test_an_ethtool_that_hangs_holds_nobody_up(tmp_path: Path) -> None:
+    (tmp_path / "sys").mkdir()
+    script, leg = _machine(tmp_path), tmp_path / "leg"
+    leg.mkdir()
+    (tmp_path / "tools" / "ethtool").write_text("#!/bin/bash\nexec sleep 30\n")
+    search = f"{tmp_path}/tools:{os.environ['PATH']}"
+    ended = subprocess.run(
+        ["bash", str(script), "true"],
+        env={"PATH": search, "FABRICPROOF_LEG": str(leg)},
+        timeout=20,
+        check=False,
+    )
+    assert ended.returncode == 0
+    assert parse_rank((leg / "rank.0.0").read_text(), "x").after["p1"]["tx_bytes"] == 100
 
 
 def test_arguments_arrive_as_they_were_given(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 Format, one fact a line: ``rank N``, ``node NAME``, ``cpus LIST``, ``kernel RELEASE``,
 ``library PATH`` (several joined by `` and ``, ``none``, or ``unknown`` where nobody could look),
 ``fact INTERFACE key=value ...``, ``before|after INTERFACE counter=value ...``, ``status N``.
+The TCP of a node stands there as an interface ``node/tcp``, by the first of its ranks.
 A line of another form is damage, never skipped.
 """
 
@@ -12,7 +13,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from fabricproof.errors import ParseError
-from fabricproof.road import CounterSample, Evidence, Rank
+from fabricproof.counters import CounterSample
+from fabricproof.road import Evidence, Rank
 
 #: InfiniBand counts octets divided by 4 (IBA specification vol. 1, 16.1.3.5 PortCounters:
 #: PortXmitData "total number of data octets, divided by 4").
@@ -26,6 +28,13 @@ _IB_NAMES = {
     "port_rcv_data": ("rx_bytes", IB_WORD_BYTES),
     "port_xmit_packets": ("tx_packets", 1),
     "port_rcv_packets": ("rx_packets", 1),
+    "tx_pkts": ("tx_packets", 1),
+    "rx_pkts": ("rx_packets", 1),
+}
+
+_EFA_BYTES = {
+    "tx_bytes": ("send_bytes", "rdma_write_bytes", "rdma_read_resp_bytes"),
+    "rx_bytes": ("recv_bytes", "rdma_write_recv_bytes", "rdma_read_bytes"),
 }
 
 
@@ -114,8 +123,19 @@ def _counters(tables: dict[str, dict[str, str]], source: str) -> dict[str, dict[
         for key, value in pairs.items():
             name, factor = _IB_NAMES.get(key, (key, 1))
             counters[name] = _whole(value, source) * factor
-        found[interface] = counters
+        found[interface] = {**counters, **_efa_bytes(counters)}
     return found
+
+
+def _efa_bytes(counters: Mapping[str, int]) -> dict[str, int]:
+    """Return an EFA port's bytes in each direction, of all that it counts; nothing for others.
+
+    It counts what sends and RDMA operations carry, each by itself (Linux
+    drivers/infiniband/hw/efa/efa_verbs.c, efa_port_stats_descs).
+    """
+    if not {"send_bytes", "recv_bytes", "rdma_read_resp_bytes"} <= counters.keys():
+        return {}
+    return {way: sum(counters.get(name, 0) for name in names) for way, names in _EFA_BYTES.items()}
 
 
 def gather(records: Iterable[RankRecord]) -> Evidence:

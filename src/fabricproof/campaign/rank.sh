@@ -2,8 +2,10 @@
 # Started by the launcher once for every rank, around the benchmark:  rank.sh PROGRAM [ARG...]
 # Reads every interface's counters before and after, and says where this rank runs and which MPI
 # library the loader gives the program here.  Only bash's own commands and the loader's ldd, so that
-# it costs a few milliseconds and needs nothing on the node.
+# it costs a few milliseconds and needs nothing on the node.  What is the node's and not a rank's
+# (TCP, errors of PCIe, counters of the hardware, ethtool) only its first rank reads.
 # FABRICPROOF_LEG is this leg's folder, which all nodes share.
+shopt -s extglob
 if [ ! -d "${FABRICPROOF_LEG:-}" ]; then
     echo "rank.sh: FABRICPROOF_LEG is no folder: '${FABRICPROOF_LEG:-}'" >&2
     exit 74
@@ -11,28 +13,101 @@ fi
 rank=${PMIX_RANK:-${PMI_RANK:-${OMPI_COMM_WORLD_RANK:-${SLURM_PROCID:-0}}}}
 node=${SLURMD_NODENAME:-${HOSTNAME%%.*}}
 out="$FABRICPROOF_LEG/rank.$rank.${FABRICPROOF_PART:-0}"
+# Below mpirun all ranks of a node inherit one SLURM_LOCALID; a rank that knows no number reads too.
+first=${OMPI_COMM_WORLD_LOCAL_RANK:-${MPI_LOCALRANKID:-${SLURM_LOCALID:-0}}}
+
+# Adds " key=value" of each file of a folder that is there and holds a number: KEYS are its names.
+counters() { # FOLDER KEY...
+    local folder=$1 key value
+    shift
+    for key in "$@"; do
+        { read -r value <"$folder/$key"; } 2>/dev/null && [[ $value == +([0-9]) ]] &&
+            line+=" ${key##*/}=$value"
+    done
+}
+
+# Errors of the PCIe link of a device, in all: the last line of each file is TOTAL_ERR_COR 0.
+aer() { # DEVICE
+    local kind key value
+    for kind in correctable nonfatal fatal; do
+        [ -r "$1/aer_dev_$kind" ] || continue
+        while read -r key value; do
+            [[ $key == TOTAL_* && $value == +([0-9]) ]] && line+=" aer_$kind=$value"
+        done <"$1/aer_dev_$kind"
+    done
+}
+
+# Of the hundreds of lines of ethtool -S those that tell of errors, drops, pauses and limits.  A
+# driver that does not answer within a second is left behind.
+ethtool_says() { # INTERFACE
+    local key value
+    while IFS=: read -t 1 -r key value; do
+        key=${key//[[:space:]]/} value=${value//[[:space:]]/}
+        [[ $key == +([A-Za-z0-9_.-]) && $value == +([0-9]) ]] && line+=" ethtool.$key=$value"
+    done < <(ethtool -S "$1" 2>/dev/null | grep -E \
+        'crc.*err|symbol_err|discard|out_of_buffer|pause|pfc|xoff|ecn|allowance_exceeded|link_down_events')
+}
+
+# TCP of this node: a line of names, then a line of numbers, each after its protocol's name.
+tcp() {
+    local lines index names numbers before key
+    [ -r /proc/net/snmp ] && mapfile -t lines </proc/net/snmp
+    [ -r /proc/net/netstat ] && mapfile -t -O "${#lines[@]}" lines </proc/net/netstat
+    for ((index = 0; index + 1 < ${#lines[@]}; index += 2)); do
+        case ${lines[index]} in
+        Tcp:*) set -- OutSegs RetransSegs ;;
+        TcpExt:*) set -- TCPTimeouts ListenDrops ;;
+        *) continue ;;
+        esac
+        names="${lines[index]} " numbers=(${lines[index + 1]})
+        for key in "$@"; do
+            [[ $names == *" $key "* ]] || continue
+            before=(${names%%" $key "*})
+            line+=" $key=${numbers[${#before[@]}]}"
+        done
+    done
+}
 
 snapshot() { # before|after
-    local folder port name value line key
+    local folder port name line state
     for folder in /sys/class/net/*; do
         [ -d "$folder" ] || continue # bonding_masters is a file
-        line=""
-        for key in tx_bytes rx_bytes tx_packets rx_packets tx_errors rx_errors tx_dropped rx_dropped; do
-            { read -r value <"$folder/statistics/$key"; } 2>/dev/null && line+=" $key=$value"
-        done
+        line="" state=""
+        counters "$folder/statistics" tx_bytes rx_bytes tx_packets rx_packets tx_errors rx_errors \
+            tx_dropped rx_dropped
+        counters "$folder" carrier_changes
+        if [ "$first" = 0 ] && [ -e "$folder/device" ]; then
+            counters "$folder/statistics" rx_crc_errors rx_missed_errors
+            aer "$folder/device"
+            { read -r state <"$folder/operstate"; } 2>/dev/null
+            [ "$state" = up ] && type -P ethtool >/dev/null && ethtool_says "${folder##*/}"
+        fi
         echo "$1 ${folder##*/}$line"
     done
     for port in /sys/class/infiniband/*/ports/*; do
         [ -d "$port" ] || continue
         name=${port#/sys/class/infiniband/}
         line=""
-        for key in port_xmit_data port_rcv_data port_xmit_packets port_rcv_packets symbol_error \
-            link_downed port_rcv_errors port_xmit_discards local_link_integrity_errors \
-            excessive_buffer_overrun_errors; do
-            { read -r value <"$port/counters/$key"; } 2>/dev/null && line+=" $key=$value"
-        done
+        counters "$port/counters" port_xmit_data port_rcv_data port_xmit_packets port_rcv_packets \
+            symbol_error link_error_recovery link_downed port_rcv_errors port_xmit_discards \
+            local_link_integrity_errors excessive_buffer_overrun_errors VL15_dropped port_xmit_wait
+        # EFA has no other count of its bytes.
+        [ -e "$port/counters/port_xmit_data" ] ||
+            counters "$port/hw_counters" tx_bytes rx_bytes tx_pkts rx_pkts send_bytes recv_bytes \
+                rdma_read_bytes rdma_read_resp_bytes rdma_write_bytes rdma_write_recv_bytes
+        if [ "$first" = 0 ]; then
+            counters "$port/hw_counters" np_cnp_sent rp_cnp_handled np_ecn_marked_roce_packets \
+                out_of_sequence packet_seq_err local_ack_timeout_err rnr_nak_retry_err \
+                roce_adp_retrans rx_icrc_encapsulated rx_drops retrans_pkts
+            aer "$port/../../device"
+        fi
         echo "$1 ${name%%/*}:${name##*/}$line"
     done
+    if [ "$first" = 0 ]; then
+        line=""
+        tcp
+        echo "$1 node/tcp$line"
+    fi
 }
 
 facts() {
@@ -81,7 +156,7 @@ read -r kernel </proc/sys/kernel/osrelease
     echo "node $node"
     echo "cpus $cpus"
     echo "kernel $kernel"
-    libraries "$1"
+    libraries "${FABRICPROOF_PROGRAM:-$1}" # a script is no program
     facts
     snapshot before
 } >"$out" || exit 74

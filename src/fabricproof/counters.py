@@ -1,0 +1,288 @@
+"""What the counters of a run say beside its bytes: errors, losses, congestion, and doubts.
+
+A counter that rises is one of three things: an **error**, over which no number is a PASS; a
+**note**, worth reading and no verdict; or, where it went backwards or stands at its end, a
+**doubt**: then nobody knows whether errors rose.  Names are the kernel's; what ``rank.sh`` adds has
+a prefix (``aer_``, ``ethtool.``).  Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+#: the TCP of a whole node stands in the evidence as an interface of this name
+TCP = "node/tcp"
+
+#: Counters whose rise during a run makes its number doubtful, whatever it is.
+#: ``link_error_recovery``, ``symbol_error`` ...: IBA specification vol. 1, 16.1.3.5 PortCounters.
+#: ``carrier_changes``: the link went down and came up again, as ``link_downed`` on InfiniBand.
+#: ``aer_nonfatal``, ``aer_fatal``: uncorrectable errors of the PCIe link (PCI Express Base
+#: Specification, Advanced Error Reporting).  ``rx_icrc_encapsulated``: RoCE packets whose
+#: end-to-end checksum is wrong (NVIDIA, "Understanding mlx5 Linux Counters").
+ERROR_COUNTERS = frozenset(
+    {
+        "rx_errors",
+        "tx_errors",
+        "rx_crc_errors",
+        "carrier_changes",
+        "symbol_error",
+        "link_error_recovery",
+        "link_downed",
+        "port_rcv_errors",
+        "port_xmit_discards",
+        "local_link_integrity_errors",
+        "excessive_buffer_overrun_errors",
+        "rx_icrc_encapsulated",
+        "aer_nonfatal",
+        "aer_fatal",
+    }
+)
+
+#: Counters whose rise is reported but is no fault by itself: packets thrown away for want of a
+#: buffer, or of a subnet manager's attention (``VL15_dropped`` are management packets).
+DROP_COUNTERS = frozenset(
+    {"rx_dropped", "tx_dropped", "rx_missed_errors", "rx_drops", "VL15_dropped"}
+)
+
+#: Congestion and slow receivers: RoCE's notification packets, receivers without a posted buffer.
+CONGESTION_COUNTERS = frozenset(
+    {"np_cnp_sent", "rp_cnp_handled", "np_ecn_marked_roce_packets", "rnr_nak_retry_err"}
+)
+
+#: Packets that RDMA had to send again, or waited for in vain.
+RDMA_LOSS_COUNTERS = frozenset(
+    {
+        "packet_seq_err",
+        "out_of_sequence",
+        "local_ack_timeout_err",
+        "roce_adp_retrans",
+        "retrans_pkts",
+    }
+)
+
+#: of ``ethtool -S``, whose names are each driver's own
+_ETHTOOL_ERRORS = re.compile(r"crc.*err|symbol_err|link_down_events")
+_ETHTOOL_DROPS = re.compile(r"discard|out_of_buffer")
+
+#: Share of TCP's segments sent again from which a number is not believed.  At 1 % loss a flow of
+#: 1448-byte segments and 0.2 ms round trip gets no more than 0.7 Gb/s (Mathis, Semke, Mahdavi, Ott:
+#: The Macroscopic Behavior of the TCP Congestion Avoidance Algorithm, CCR 27(3), 1997: MSS / RTT x
+#: 1.22 / sqrt(loss)), so that no network of a cluster should lose so much.
+TCP_LOSS_SHARE = 0.01
+
+#: From this share on it is noted; below, a switch's buffer overflowed once.
+TCP_NOTE_SHARE = 0.001
+
+#: The same for RDMA, which sends a whole window again for one lost packet (go-back-N): our choice,
+#: ten times stricter than TCP's.
+RDMA_LOSS_SHARE = 0.001
+
+#: fewer than these are an accident whatever they are a share of
+FEW = 100
+
+#: Corrected errors of the PCIe link within one leg that its specification does not explain.  It
+#: allows one wrong bit in 10^12 (PCI Express Base Specification, 8.3: BER 1e-12), a quarter of an
+#: error each second on 16 lanes of 16 GT/s; a leg takes seconds.
+PCIE_CORRECTED = 100
+
+#: Share of packets that carry a mark of congestion from which it is noted: our choice.
+CONGESTION_SHARE = 0.001
+
+#: A port that waited for credits this many times as long as it took to send its data is noted.  The
+#: tick of PortXmitWait is the port's own (IBA specification vol. 1, 16.1.3.5), about the time of
+#: one word of four bytes: our choice.
+WAIT_SHARE = 0.5
+
+#: Where counters of InfiniBand's PortCounters stop (widths in bits: IBA specification vol. 1,
+#: 16.1.3.5; Linux drivers/infiniband/core/sysfs.c, PORT_PMA_ATTR): they do not wrap, so that one at
+#: its end shows no rise.
+_ENDS = {
+    "symbol_error": 2**16 - 1,
+    "link_error_recovery": 2**8 - 1,
+    "link_downed": 2**8 - 1,
+    "port_rcv_errors": 2**16 - 1,
+    "port_xmit_discards": 2**16 - 1,
+    "local_link_integrity_errors": 2**4 - 1,
+    "excessive_buffer_overrun_errors": 2**4 - 1,
+}
+
+#: an error counter that stood this high before a run is noted
+HIGH = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class CounterSample:
+    """One interface's counters on one node before and after a run, by counter name.
+
+    ``tx_bytes`` and ``rx_bytes`` must be there; error and drop counters may be.  ``address`` is
+    the interface's MAC address, None where it has none or nobody read it.
+    """
+
+    node: str
+    interface: str
+    before: Mapping[str, int]
+    after: Mapping[str, int]
+    address: str | None = None
+
+    def moved(self, counter: str) -> int:
+        """Return how far ``counter`` advanced; 0 where it was not read both before and after."""
+        if not self.has(counter):
+            return 0
+        return self.after[counter] - self.before[counter]
+
+    def has(self, counter: str) -> bool:
+        """Tell whether ``counter`` was read both before and after."""
+        return counter in self.before and counter in self.after
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rises:
+    """What rose on the rails of a run, one sentence each.
+
+    Attributes:
+        errors: a fast number over them is no PASS.
+        doubts: counters of errors of which nobody knows whether they rose.
+        notes: drops, congestion, a few retransmissions.
+    """
+
+    errors: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def read_rises(samples: Iterable[CounterSample], rails: Sequence[str]) -> Rises:
+    """Return what the counters of the rails, and TCP of their nodes, say beside the bytes.
+
+    Args:
+        samples: all interfaces of all nodes.
+        rails: those that the run was over.
+    """
+    errors: list[str] = []
+    doubts: list[str] = []
+    notes: list[str] = []
+    over_tcp = any(":" not in rail for rail in rails)
+    for sample in samples:
+        if sample.interface == TCP and over_tcp:
+            _tcp(sample, errors, notes)
+        if sample.interface not in rails:
+            continue
+        errors += _errors(sample)
+        doubts += _doubts(sample)
+        notes += [*_notes(sample), *_high(sample)]
+        _rdma(sample, errors, notes)
+    return Rises(errors=tuple(errors), doubts=tuple(doubts), notes=tuple(notes))
+
+
+def _rose(sample: CounterSample, counter: str) -> str:
+    return f"{counter} of {sample.interface} on {sample.node} rose by {sample.moved(counter)}"
+
+
+def _names(sample: CounterSample) -> list[str]:
+    return sorted({*sample.before, *sample.after})
+
+
+def _is_error(counter: str) -> bool:
+    if counter.startswith("ethtool."):
+        return bool(_ETHTOOL_ERRORS.search(counter))
+    return counter in ERROR_COUNTERS
+
+
+def _errors(sample: CounterSample) -> Iterator[str]:
+    for counter in _names(sample):
+        if _is_error(counter) and sample.moved(counter) > 0:
+            yield _rose(sample, counter) + _meaning(counter)
+    if sample.moved("aer_correctable") >= PCIE_CORRECTED:
+        yield _rose(sample, "aer_correctable") + ": the PCIe link repeats packets"
+
+
+def _meaning(counter: str) -> str:
+    meanings = {
+        "carrier_changes": "the link went down or came up during the run",
+        "aer_nonfatal": "the PCIe link lost packets",
+        "aer_fatal": "the PCIe link failed",
+    }
+    return f": {meanings[counter]}" if counter in meanings else ""
+
+
+def _doubts(sample: CounterSample) -> Iterator[str]:
+    """Yield the counters of errors that may have hidden a rise."""
+    whose = f"of {sample.interface} on {sample.node}"
+    is_port = ":" in sample.interface
+    for counter in _names(sample):
+        if not _is_error(counter):
+            continue
+        if sample.moved(counter) < 0:
+            yield f"{counter} {whose} ran backwards (wrapped or reset during the run)"
+        elif counter in sample.before and counter not in sample.after:
+            yield f"{counter} {whose} was not read after the run"
+        elif is_port and sample.before.get(counter) == _ENDS.get(counter, -1):
+            yield f"{counter} {whose} stands at its end and shows no rise (reset it: perfquery -R)"
+
+
+def _notes(sample: CounterSample) -> Iterator[str]:
+    for counter in _names(sample):
+        rise = sample.moved(counter)
+        if rise > 0 and _is_note(sample, counter, rise):
+            yield _rose(sample, counter)
+    words = sample.moved("tx_bytes") / 4
+    if sample.moved("port_xmit_wait") > WAIT_SHARE * words > 0:
+        yield (
+            f"{_rose(sample, 'port_xmit_wait')} ticks for {words:.0f} words sent: it waited for "
+            "credits of its peer: congestion, or a slow receiver"
+        )
+
+
+def _is_note(sample: CounterSample, counter: str, rise: int) -> bool:
+    if counter.startswith("ethtool."):
+        return not _ETHTOOL_ERRORS.search(counter)
+    if counter in CONGESTION_COUNTERS:
+        packets = sample.moved("tx_packets") + sample.moved("rx_packets")
+        return rise >= CONGESTION_SHARE * packets
+    corrected = counter == "aer_correctable" and rise < PCIE_CORRECTED
+    return counter in DROP_COUNTERS or corrected
+
+
+def _high(sample: CounterSample) -> Iterator[str]:
+    """Yield the counters of errors that stood high already: somebody should look at the link."""
+    for counter in _names(sample):
+        stood = sample.before.get(counter, 0)
+        if _is_error(counter) and stood >= HIGH:
+            yield (
+                f"{counter} of {sample.interface} on {sample.node} stood at {stood} before the run"
+            )
+
+
+def _tcp(sample: CounterSample, errors: list[str], notes: list[str]) -> None:
+    sent, again = sample.moved("OutSegs"), sample.moved("RetransSegs")
+    if sent > 0 and again > 0:
+        share = again / (sent + again)
+        said = f"TCP on {sample.node} sent {again} of {sent + again} segments again ({share:.2%})"
+        if again >= FEW and share >= TCP_LOSS_SHARE:
+            errors.append(said)
+        elif again >= FEW and share >= TCP_NOTE_SHARE:
+            notes.append(said)
+    if sample.moved("ListenDrops") > 0:
+        notes.append(
+            f"{_rose(sample, 'ListenDrops').replace(TCP, 'TCP')}: connections were refused at first"
+        )
+
+
+def _rdma(sample: CounterSample, errors: list[str], notes: list[str]) -> None:
+    lost = {
+        counter: sample.moved(counter)
+        for counter in sorted(RDMA_LOSS_COUNTERS)
+        if sample.moved(counter) > 0
+    }
+    if not lost:
+        return
+    packets = max(sample.moved("tx_packets"), sample.moved("rx_packets"), 1)
+    worst = max(lost, key=lost.__getitem__)
+    share = lost[worst] / packets
+    named = ", ".join(f"{counter} {rise}" for counter, rise in lost.items())
+    said = (
+        f"RDMA over {sample.interface} on {sample.node} lost packets or their order: {named} "
+        f"({share:.2%} of {packets} packets)"
+    )
+    (errors if lost[worst] >= FEW and share >= RDMA_LOSS_SHARE else notes).append(said)
