@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from fabricproof.campaign.frames import judge_frames
 from fabricproof.campaign.outcome import DOUBTFUL, Attempt, Outcome, needs_second_look
+from fabricproof.campaign.own_choice import judge_own_choice, legs_in_question
 from fabricproof.campaign.rails import judge_sharing
 from fabricproof.campaign.ratio import Judge, Looks, judge_ratio
-from fabricproof.campaign.relation import Relation
-from fabricproof.measure import Verdict
+from fabricproof.campaign.relation import Relation, owned_legs
+from fabricproof.campaign.share import judge_best, judge_share
+from fabricproof.measure import Verdict, worst
 from fabricproof.road import RoadState
 from fabricproof.verdict import Report, missing
 
 #: how each kind of relation is judged
-JUDGES: dict[str, Judge] = {"ratio": judge_ratio, "sharing": judge_sharing}
+JUDGES: dict[str, Judge] = {
+    "ratio": judge_ratio,
+    "sharing": judge_sharing,
+    "share": judge_share,
+    "best": judge_best,
+    "frames": judge_frames,
+    "own_choice": judge_own_choice,
+}
+
+#: which legs a red relation wants again, where not all of them
+AGAIN: dict[str, Callable[[Relation, Looks], frozenset[str]]] = {"own_choice": legs_in_question}
 
 
 def judge_relation(relation: Relation, outcomes: Sequence[Outcome]) -> Outcome:
@@ -41,10 +54,19 @@ def _weighed(first: Report, last: Report) -> Report:
     if first.verdict is Verdict.PASS:
         return first
     if last.verdict is Verdict.PASS:
-        note = f"second look: passed; the first said {first.verdict}: {first.quantities[0].reason}"
-    else:
-        note = f"second look: red again on the same nodes; the first said {first.verdict}"
-    return replace(last, findings=(note, *last.findings))
+        why = next(each for each in first.quantities if each.verdict is first.verdict)
+        note = f"second look: passed; the first said {first.verdict}: {why.reason}"
+        return replace(last, findings=(note, *last.findings))
+    cleared = {each.name: each for each in first.quantities if each.verdict is Verdict.PASS}
+    quantities = tuple(
+        each if each.verdict in {Verdict.PASS, Verdict.INVALID} else cleared.get(each.name, each)
+        for each in last.quantities
+    )
+    verdict = worst([each.verdict for each in quantities])
+    note = f"second look: red again on the same nodes; the first said {first.verdict}"
+    if verdict is Verdict.PASS:
+        note = f"second look: nothing was red twice; the first said {first.verdict}"
+    return replace(last, verdict=verdict, quantities=quantities, findings=(note, *last.findings))
 
 
 def _looks(outcomes: Sequence[Outcome], index: int) -> Looks:
@@ -71,7 +93,12 @@ def legs_to_repeat(relations: Sequence[Relation], outcomes: Sequence[Outcome]) -
     A leg that is doubtful by itself does, and so do all legs of a relation that is: unless one of
     them took another road, for then no other number would help.
     """
-    doubtful = {outcome.leg.name for outcome in outcomes if needs_second_look(outcome)}
+    owned = owned_legs(relations)
+    doubtful = {
+        outcome.leg.name
+        for outcome in outcomes
+        if outcome.leg.name not in owned and needs_second_look(outcome)
+    }
     for relation in relations:
         result = judge_relation(relation, outcomes)
         mine = [outcome for outcome in outcomes if outcome.leg.name in relation.legs]
@@ -79,7 +106,8 @@ def legs_to_repeat(relations: Sequence[Relation], outcomes: Sequence[Outcome]) -
         unrepeated = all(len(outcome.attempts) == 1 for outcome in mine)
         has_value = any(each.value is not None for each in result.report.quantities)
         if result.report.verdict in DOUBTFUL and has_value and not hopeless and unrepeated:
-            doubtful |= set(relation.legs)
+            again = AGAIN.get(relation.kind)
+            doubtful |= again(relation, _looks(mine, 0)) if again else set(relation.legs)
     return frozenset(doubtful)
 
 
