@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fabricproof.measure import BADNESS, Verdict
+from fabricproof.report.stacks import slow_stacks
 from fabricproof.session import BUILD_PROGRAM, LegResult, SessionResult
 
 #: verdict -> rich style; the word itself always stands beside the colour
@@ -55,7 +56,7 @@ def render(result: SessionResult, console: Console) -> None:
                     console.print(Text(f"note     {_where(leg)}: {finding}", style="dim"))
     if told and told[0].stage_folder:
         console.print(_how_to_repeat(told[0]))
-    for note in result.notes:
+    for note in (*slow_stacks(result.legs), *result.notes):
         console.print(Text(f"note     {note}", style="dim"))
     console.print(_summary(result))
 
