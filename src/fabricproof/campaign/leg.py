@@ -61,11 +61,17 @@ class Leg:
         same_node: both ranks run on one machine on purpose; no road is proven.
         channel_leg: name of the point-to-point leg of the same job whose times, put into a cost
             model, say what this collective should take; empty for all others.
+        stated_alpha_us: what the site says that a message may cost; the model takes no less.
         model_factor: how many times the best algorithm's modelled time it may take.
+        ask: a question of ``ask.sh`` with its arguments, which every node answers before the leg; where
+            one says no, the leg is SKIPPED with its reason.
+        node_rails: where each node takes another interface, theirs, in the order of their lowest
+            ranks; ``rails`` then holds one name for the road between them.
         library: the MPI library that the program was proven to load when it was built, absolute;
             None where nobody proved one.
         free_road: the MPI is told no road on purpose, and all that is judged is which interfaces it
             took; what users should set where those are the wrong ones.  Empty for all other legs.
+        limit_seconds: it may take this long where that is more than the job gives every leg.
     """
 
     name: str
@@ -91,10 +97,14 @@ class Leg:
     tolerance: float
     curve_tolerance: float = CURVE_TOLERANCE
     same_node: bool = False
+    ask: tuple[str, ...] = ()
+    node_rails: tuple[str, ...] = ()
     channel_leg: str = ""
+    stated_alpha_us: float = 0.0
     model_factor: float = 1.0
     library: str | None = None
     free_road: str = ""
+    limit_seconds: int = 0
 
     @property
     def num_ranks(self) -> int:

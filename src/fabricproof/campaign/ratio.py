@@ -53,7 +53,9 @@ def judge_ratio(relation: Relation, looks: Looks) -> Report:
         if (below := _combined(wanted, "under", size, looks)) > 0
     ]
     if len(ratios) != len(wanted["sizes"]) or not all(map(math.isfinite, ratios)):
-        sizes = ", ".join(size_label(size) for size in wanted["sizes"])
+        sizes = ", ".join(
+            "any size" if size is None else size_label(size) for size in wanted["sizes"]
+        )
         reason = f"{' and '.join(relation.legs)} do not both have {wanted['quantity']} at {sizes}"
         return report_of(not_judged(label, Verdict.MISSING, reason))
     value = median(ratios) * wanted.get("scale", 1.0)

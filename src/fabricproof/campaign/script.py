@@ -9,6 +9,8 @@ from fabricproof.campaign.leg import Leg
 
 SCRIPT_FILE = "legs.sh"
 RANK_FILE = "rank.sh"
+#: asks every node before a leg; binds a rank; gives each node variables of its own
+ASK_FILE, BIND_FILE, EACH_NODE_FILE = "ask.sh", "bind.sh", "each_node.sh"
 INVENTORY_FILE = "inventory.sh"
 
 #: where the nodes leave what they are made of, beside the script: NODE.txt
@@ -17,6 +19,9 @@ INVENTORY_FOLDER = "inventory"
 #: a launcher that has not started one short script on every node by then is given up; the script
 #: itself takes seven seconds at most
 INVENTORY_SECONDS = 12
+
+#: one short script on every node; a launcher that needs longer is given up
+ASK_SECONDS = 30
 
 #: what the second look had to say against itself
 SECOND_LOOK_ERRORS = "second_look.err"
@@ -38,6 +43,12 @@ attempt() { # LEG ATTEMPT: run once, keep everything
     echo $? >"$FABRICPROOF_LEG/status"
     cat "$FABRICPROOF_LEG/stdout"
     cat "$FABRICPROOF_LEG/stderr" >&2
+}
+
+means_nothing() { # whether a node said, or all of them together show, that the leg means nothing
+    bash "$here/ask.sh" settle
+    for each in "$FABRICPROOF_LEG"/no.*; do [ ! -e "$each" ] || return 0; done
+    return 1
 }
 """
 
@@ -87,18 +98,29 @@ def render_script(
         settings = _settings(leg)
         starts = " &&\n".join(
             f"    env FABRICPROOF_PART={number} \\\n{settings}"
-            f"    timeout -k 5 {leg_seconds_limit} \\\n"
+            f"    timeout -k 5 {max(leg_seconds_limit, leg.limit_seconds)} \\\n"
             f'    {" ".join(leg.launch) or launch} "$here/{RANK_FILE}" {shlex.join(argv)}'
             for number, argv in enumerate(leg.commands)
         )
         parts.append(
             f"leg_{shell_name(leg.name)}() {{ # {leg.program} over {'+'.join(leg.rails)}\n"
-            f"{starts}\n}}\n"
+            f"{_question(leg, launch)}{starts}\n}}\n"
         )
     parts.append(_inventory(legs[0], launch))
     names = " ".join(shell_name(leg.name) for leg in legs)
     parts.append(_TAIL.format(legs=names, second_look=second_look, errors=SECOND_LOOK_ERRORS))
     return "\n".join(parts)
+
+
+def _question(leg: Leg, launch: str) -> str:
+    """Return what asks the nodes whether the leg means anything there; nothing for most legs."""
+    if not leg.ask:
+        return ""
+    return (
+        f"    env \\\n{_settings(leg)}    timeout -k 5 {ASK_SECONDS} \\\n"
+        f'    {" ".join(leg.launch) or launch} "$here/{ASK_FILE}" {shlex.join(leg.ask)} || return\n'
+        "    if means_nothing; then return 0; fi\n"
+    )
 
 
 def _settings(leg: Leg) -> str:

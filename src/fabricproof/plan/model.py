@@ -10,8 +10,11 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from fabricproof.campaign.hpcc import SUITE as HPCC
+from fabricproof.campaign.hpcc import hpcc_seconds
 from fabricproof.campaign.leg import Leg
 from fabricproof.campaign.peer import PEER_SUITES, peer_seconds
+from fabricproof.collective import Layout
 from fabricproof.fabric import bound, latency_floor_us
 
 #: as the legs are planned where the site gives no latency: this many times the physical floor
@@ -109,6 +112,9 @@ def model_seconds(leg: Leg) -> float:
     """Return how long the leg measures, in seconds, 0 where its commands say nothing."""
     if leg.suite in PEER_SUITES:
         return sum(map(peer_seconds, leg.commands))
+    if leg.suite == HPCC:
+        ranks = Layout(num_ranks=leg.num_ranks, ranks_per_node=leg.ranks_per_node)
+        return hpcc_seconds(leg.rules().fabric, ranks)
     rate_mb_s, latency_us = assumed_road(leg)
     crossings = 2.0 if leg.program in IN_TURN else IN_ROW.get(leg.program, 1.0)
     if leg.suite == "imb":

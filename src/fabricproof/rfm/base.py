@@ -30,12 +30,16 @@ from reframe.core.builtins import (
 from reframe.core.exceptions import PerformanceError
 
 from fabricproof.campaign.across import judge_relations
+from fabricproof.campaign.hpcc import HPCC_FILE
 from fabricproof.campaign.leg import Leg
 from fabricproof.campaign.outcome import Outcome, judge_leg
 from fabricproof.campaign.peer import PEER_FILE
 from fabricproof.campaign.planned import Plan, write_plan
 from fabricproof.campaign.relation import Relation, owned_legs
 from fabricproof.campaign.script import (
+    ASK_FILE,
+    BIND_FILE,
+    EACH_NODE_FILE,
     INVENTORY_FILE,
     INVENTORY_FOLDER,
     RANK_FILE,
@@ -211,8 +215,11 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         self.legs = tuple(self._with_launch(leg, plan) for leg in plan.legs)
         self.relations = plan.relations
         write_plan(folder, self.legs, self.relations)
-        for script in (*(CAMPAIGN / name for name in (RANK_FILE, PEER_FILE, INVENTORY_FILE)), LOOK):
-            shutil.copy(script, folder / script.name)
+        for name in (ASK_FILE, BIND_FILE, EACH_NODE_FILE):
+            shutil.copy(CAMPAIGN / name, folder / name)
+        for name in (RANK_FILE, PEER_FILE, HPCC_FILE, INVENTORY_FILE):
+            shutil.copy(CAMPAIGN / name, folder / name)
+        shutil.copy(LOOK, folder / LOOK.name)
 
     def _with_launch(self, leg: Leg, plan: Plan) -> Leg:
         """Return ``leg`` with its own launcher line where its layout is not the whole job's."""
@@ -284,6 +291,8 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         owned = owned_legs(self.relations)
         by_themselves = tuple(each for each in of_legs if each.leg.name not in owned)
         self.outcomes = (*by_themselves, *judge_relations(self.relations, of_legs))
+        if all(outcome.report.verdict is Verdict.SKIPPED for outcome in self.outcomes):
+            self._skip(self.outcomes[0].report.quantities[0].reason)
         self.environment_digest = environment_digest(of_legs)
         perflogs = perflog_root() / current_site().name
         planner = self._planner()
@@ -362,6 +371,8 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         references: dict[str, tuple[object, ...]] = {}
         for outcome in self.outcomes:
             for judgement in outcome.report.quantities:
+                if judgement.verdict is Verdict.SKIPPED:
+                    continue
                 key = quantity_key(outcome.leg, judgement)
                 self.perf_variables[key] = sn.make_performance_function(
                     sn.defer(judgement.value), judgement.unit
@@ -382,6 +393,8 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         ]
         for outcome in self.outcomes:
             for judgement in outcome.report.quantities:
+                if judgement.verdict is Verdict.SKIPPED:
+                    continue
                 value = measured.get(quantity_key(outcome.leg, judgement))
                 finite = isinstance(value, (int, float)) and math.isfinite(value)
                 if judgement.verdict is not Verdict.PASS or not finite:

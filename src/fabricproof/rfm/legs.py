@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fabricproof.campaign.effort import Effort, plan_ping_pong, plan_windowed
+from fabricproof.campaign.hpcc import BINARY
 from fabricproof.campaign.job import make_job
 from fabricproof.campaign.leg import FabricFacts, Leg
 from fabricproof.campaign.peer import PEER_SUITES, find_tool
@@ -84,7 +85,7 @@ def find_program(
         return find_tool(suite, program)
     if stack.provisioned:
         return locate(load_catalog().stacks[stack.name], stacks_root(), suite, program)
-    name = program if suite != "imb" else imb_binary(program)
+    name = _binary(suite, program)
     if name is None:
         return Located(argv=None, reason=f"no IMB binary has {program}")
     extra = (printed_name(program),) if suite == "imb" else ()
@@ -96,6 +97,13 @@ def find_program(
         return Located(argv=None, reason=f"stack {stack.name} has no suite {suite}")
     path = name if folder == "PATH" else str(_search(Path(folder), name))
     return Located(argv=(path, *extra))
+
+
+def _binary(suite: str, program: str) -> str | None:
+    """Return the file that holds ``program``; None where no binary of IMB has it."""
+    if suite == "hpcc":
+        return BINARY
+    return program if suite != "imb" else imb_binary(program)
 
 
 def locate_built(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,7 +72,19 @@ def locate(stack: Stack, root: Path, suite: str, program: str) -> Located:
         return _locate_port(stack, root, program)
     if suite == "imb":
         return _locate_imb(stack, root, program)
+    if suite == "hpcc":
+        return _locate_hpcc(stack)
     return _absent(f"{stack.label} has no {suite} from wheels: build it with Spack")
+
+
+def _locate_hpcc(stack: Stack) -> Located:
+    """Return the distribution's hpcc, which is linked with the distribution's own Open MPI."""
+    if not (stack.is_system and stack.family == "openmpi"):
+        return _absent(f"the distribution's hpcc is linked with its own MPI, not {stack.label}")
+    path = shutil.which("hpcc")
+    if path is None:
+        return _absent("no hpcc on this machine (Debian: hpcc)")
+    return Located(argv=(path,))
 
 
 def _locate_port(stack: Stack, root: Path, program: str) -> Located:

@@ -1,0 +1,12 @@
+"""Natural and random rings through all nodes, over one rail and over all (hpcc)."""
+
+import reframe as rfm
+
+from fabricproof.rfm.rings import RingBenchmark
+
+
+@rfm.simple_test
+class HpccRings(RingBenchmark):
+    """Natural and random rings through all nodes, over one rail and over all (hpcc)."""
+
+    family_tags = ["multirail", "nightly", "full"]

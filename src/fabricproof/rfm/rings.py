@@ -1,0 +1,183 @@
+"""Checks of rings: all nodes send to both neighbours at once (HPC Challenge)."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+
+from reframe.core.builtins import variable
+
+from fabricproof.campaign.hpcc import (
+    LIMIT_FACTOR,
+    MESSAGE_BYTES,
+    PROGRAM,
+    SUITE,
+    hpcc_command,
+    hpcc_seconds,
+    moved_bytes,
+)
+from fabricproof.campaign.leg import Leg
+from fabricproof.campaign.planned import Plan
+from fabricproof.campaign.relation import Relation
+from fabricproof.collective import Layout as Ranks
+from fabricproof.errors import FabricproofError
+from fabricproof.reference import Reference, at_least
+from fabricproof.rfm.base import FabricBenchmark
+from fabricproof.rfm.collectives import channel_planner
+from fabricproof.rfm.legs import LegPlanner, find_program
+from fabricproof.rfm.rails import expected_gain
+from fabricproof.rfm.slurm_nodes import ask_topology, slurm_partition, usable_nodes
+from fabricproof.stack.launch import Layout
+from fabricproof.topology import Shape, Topology, contiguous, spread
+
+QUANTITIES = ("natural_ring_bandwidth", "random_ring_bandwidth")
+
+#: both rings of a ratio ran on like nodes within minutes, each the best of three measurements
+TOLERANCE = 0.10
+
+RAILS_HINT = "see the legs of the rails alone (OsuMultiRailBandwidth)"
+PLACE_HINT = "nodes far apart share links between switches that near ones do not need"
+
+
+class RingBenchmark(FabricBenchmark):
+    """The rings of hpcc on all nodes of the partition, over one rail and over all."""
+
+    suite = SUITE
+    program = PROGRAM
+
+    #: as many ranks on a node as the partition allows, else as few
+    packed = variable(bool, value=False)
+
+    def plan(self, planner: LegPlanner) -> Plan:
+        """Return a leg over the first rail and, where the stack can, one over all."""
+        nodes = planner.partition.num_nodes
+        if nodes < 2:
+            return Plan(reason=f"num_nodes of partition {planner.partition.name} is below 2")
+        layout = Layout(num_nodes=nodes, ranks_per_node=self._ranks(planner))
+        legs, reason = ring_legs(planner, {"": layout})
+        if reason:
+            return Plan(reason=reason)
+        if len(planner.rails) > 1 and planner.refusal(planner.rails) is None:
+            together, _ = ring_legs(planner, {"": layout}, rails=planner.rails)
+            reference = at_least(
+                expected_gain(planner), unit="x", tolerance=TOLERANCE, origin="the rails' rates"
+            )
+            over = together[0]
+            relation = _ratio("rails", over, legs[0], planner.rails, reference, RAILS_HINT)
+            return Plan(legs=(*legs, over), relations=(relation,))
+        return Plan(legs=legs)
+
+    def _ranks(self, planner: LegPlanner) -> int:
+        choose = max if self.packed else min
+        return choose(planner.partition.ranks_per_node)
+
+
+class RingPlacement(RingBenchmark):
+    """The rings of hpcc on nodes close together, and on as many that are spread."""
+
+    def plan(self, planner: LegPlanner) -> Plan:
+        """Return a leg for each placement and what the spread one is to the other."""
+        try:
+            topology, nodes = self._nodes(planner)
+        except FabricproofError as error:
+            if self.is_dry_run():
+                return Plan(reason=f"only Slurm knows the distances: {error}")
+            raise
+        if topology is None or topology.shape is Shape.FLAT:
+            return Plan(reason="Slurm knows no topology here: no node is nearer than another")
+        count = max(2, planner.partition.num_nodes // 2)
+        near, far = contiguous(topology, nodes, count), spread(topology, nodes, count)
+        if len(near) < 2 or set(near) == set(far):
+            return Plan(
+                reason=f"no {count} of the {len(nodes)} usable nodes are nearer than others"
+            )
+        ranks = self._ranks(planner)
+        layouts = {
+            "contiguous": Layout(num_nodes=len(near), ranks_per_node=ranks, nodes=near),
+            "spread": Layout(num_nodes=len(far), ranks_per_node=ranks, nodes=far),
+        }
+        legs, reason = ring_legs(planner, layouts)
+        if reason:
+            return Plan(reason=reason)
+        reference = at_least(
+            1.0, unit="x", tolerance=TOLERANCE, origin="links between switches as wide as needed"
+        )
+        rails = planner.rails[:1]
+        return Plan(
+            legs=legs,
+            relations=(_ratio("spread", legs[1], legs[0], rails, reference, PLACE_HINT),),
+        )
+
+    def _nodes(self, planner: LegPlanner) -> tuple[Topology | None, tuple[str, ...]]:
+        if planner.partition.scheduler not in {"slurm", "squeue"}:
+            return None, ()
+        return ask_topology(), usable_nodes(slurm_partition(planner.partition))
+
+
+def ring_legs(
+    planner: LegPlanner, layouts: dict[str, Layout], rails: tuple[str, ...] = ()
+) -> tuple[tuple[Leg, ...], str]:
+    """Return a leg of hpcc for each layout by name, or none and why.
+
+    Args:
+        planner: for hpcc.
+        layouts: by what is added to a leg's name beside its shape.
+        rails: the road; the first rail where empty.
+    """
+    pair, reason = channel_planner(planner)
+    if pair is None:
+        return (), reason
+    road = rails or planner.rails[:1]
+    return tuple(_leg(planner, pair, road, name, each) for name, each in layouts.items()), ""
+
+
+def _leg(
+    planner: LegPlanner, pair: LegPlanner, rails: tuple[str, ...], name: str, layout: Layout
+) -> Leg:
+    shape = f"{layout.num_nodes}x{layout.ranks_per_node}"
+    found = find_program(planner.stack, SUITE, PROGRAM, planner.built, assumed=planner.assumed)
+    assert found.argv is not None, "choose_suite found it before"
+    ranks = Ranks(num_ranks=layout.num_ranks, ranks_per_node=layout.ranks_per_node)
+    base = pair.leg(
+        rails,
+        variant=f"{shape}.{name}" if name else shape,
+        layout=layout,
+        environment={"FABRICPROOF_PROGRAM": found.argv[0]},
+    )
+    expected = hpcc_seconds(planner.physics(rails), ranks)
+    return replace(
+        base,
+        suite=SUITE,
+        program=PROGRAM,
+        commands=(hpcc_command(found.argv, ranks),),
+        expected_sizes=(MESSAGE_BYTES,),
+        sent_bytes=None,
+        sent_per_message=None,
+        sent_messages=None,
+        least_bytes=moved_bytes(ranks),
+        spread=len(rails) > 1,
+        required=QUANTITIES,
+        references=planner.references(rails),
+        library=None,
+        limit_seconds=int(LIMIT_FACTOR * expected),
+    )
+
+
+def _ratio(
+    name: str, over: Leg, under: Leg, rails: tuple[str, ...], reference: Reference, hint: str
+) -> Relation:
+    return Relation(
+        name=f"{over.name}.over_{name}",
+        kind="ratio",
+        legs=(over.name, under.name),
+        suite=SUITE,
+        program=PROGRAM,
+        rails=rails,
+        settings={
+            "quantity": "random_ring_bandwidth",
+            "sizes": [None],
+            "over": [over.name],
+            "under": [under.name],
+            "reference": asdict(reference),
+            "hint": hint,
+        },
+    )
