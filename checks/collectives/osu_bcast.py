@@ -1,4 +1,4 @@
-"""Broadcast from one rank to all, on every layout of the partition (osu_bcast)."""
+"""From one rank to all, on every layout of the partition (osu_bcast)."""
 
 import reframe as rfm
 
@@ -7,7 +7,7 @@ from fabricproof.rfm.collectives import CollectiveBenchmark
 
 @rfm.simple_test
 class OsuBcast(CollectiveBenchmark):
-    """Broadcast from one rank to all, on every layout of the partition (osu_bcast)."""
+    """From one rank to all, on every layout of the partition (osu_bcast)."""
 
     suite = "osu"
     program = "osu_bcast"

@@ -32,7 +32,9 @@ def rules_of(leg: Leg, job_folder: Path) -> Rules:
     channel = measured_channel(job_folder, leg.channel_leg)
     if channel is None:
         return rules
-    return replace(rules, references={**modelled(leg, channel), **leg.references})
+    alpha = max(channel.alpha_us, leg.stated_alpha_us)
+    references = modelled(leg, replace(channel, alpha_us=alpha))
+    return replace(rules, references={**references, **leg.references})
 
 
 def measured_channel(job_folder: Path, name: str) -> Channel | None:
@@ -80,7 +82,7 @@ def modelled(leg: Leg, channel: Channel) -> Mapping[str, Reference]:
         found[f"latency_{size_label(size)}" if program.has_size else "latency"] = at_most(
             time,
             tolerance=leg.model_factor - 1,
-            origin=f"{name}, modelled with {channel.alpha_us:.4g} us and "
-            f"{1 / max(channel.beta_us_per_byte, 1e-9):.4g} MB/s of {leg.channel_leg}",
+            origin=f"{name} model: {channel.alpha_us:.4g} us a message and "
+            f"{1 / max(channel.beta_us_per_byte, 1e-9):.4g} MB/s, from {leg.channel_leg}",
         )
     return found

@@ -121,6 +121,7 @@ def collective_leg(
             stack_digest=planner.stack_digest,
         ),
         channel_leg=channel_leg(pair, rails).name,
+        stated_alpha_us=_stated_alpha_us(pair, rails),
         model_factor=planner.partition.collective_factor,
         library=planner.built.library if planner.built is not None and not declared else None,
     )
@@ -136,21 +137,28 @@ def _required(sizes: tuple[int, ...]) -> tuple[str, ...]:
     return tuple(f"latency_{size_label(size)}" for size in ends) or ("latency",)
 
 
-def _guess(pair: LegPlanner, rails: tuple[str, ...]) -> Channel:
-    """Return what a message may cost, to size the effort by: the site's word, else physics."""
-    fabric = pair.physics(rails)
-    if fabric is None:
-        return Channel(alpha_us=10.0, beta_us_per_byte=0.001)
+def _stated_alpha_us(pair: LegPlanner, rails: tuple[str, ...]) -> float:
+    """Return what the site says that a small message of a pair takes; 0 where it does not."""
     stated = pair.site.references_for(
         fabric=pair.fabric,
         suite=pair.suite,
         program=printed_name(pair.program),
         stack=pair.stack.name,
         num_rails=len(rails),
+        stack_digest=pair.stack_digest,
     ).get("latency")
+    return stated.value if stated else 0.0
+
+
+def _guess(pair: LegPlanner, rails: tuple[str, ...]) -> Channel:
+    """Return what a message may cost, to size the effort by: the site's word, else physics."""
+    fabric = pair.physics(rails)
+    if fabric is None:
+        return Channel(alpha_us=10.0, beta_us_per_byte=0.001)
     guess = LATENCY_GUESS_FACTOR * latency_floor_us(fabric, 0).us
     return Channel(
-        alpha_us=stated.value if stated else guess, beta_us_per_byte=1 / bound(fabric).low_mb_s
+        alpha_us=_stated_alpha_us(pair, rails) or guess,
+        beta_us_per_byte=1 / bound(fabric).low_mb_s,
     )
 
 

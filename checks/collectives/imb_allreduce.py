@@ -1,0 +1,14 @@
+"""A sum over all ranks that all get, on every layout (IMB-MPI1 Allreduce)."""
+
+import reframe as rfm
+
+from fabricproof.rfm.collectives import CollectiveBenchmark
+
+
+@rfm.simple_test
+class ImbAllreduce(CollectiveBenchmark):
+    """A sum over all ranks that all get, on every layout (IMB-MPI1 Allreduce)."""
+
+    suite = "imb"
+    program = "Allreduce"
+    family_tags = ["collectives", "nightly", "full"]

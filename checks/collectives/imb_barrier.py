@@ -1,0 +1,14 @@
+"""Nobody goes on before everybody came, on every layout (IMB-MPI1 Barrier)."""
+
+import reframe as rfm
+
+from fabricproof.rfm.collectives import CollectiveBenchmark
+
+
+@rfm.simple_test
+class ImbBarrier(CollectiveBenchmark):
+    """Nobody goes on before everybody came, on every layout (IMB-MPI1 Barrier)."""
+
+    suite = "imb"
+    program = "Barrier"
+    family_tags = ["collectives", "full"]

@@ -1,0 +1,14 @@
+"""A sum over all ranks in the background, and its overlap (IMB-NBC Iallreduce)."""
+
+import reframe as rfm
+
+from fabricproof.rfm.collectives import CollectiveBenchmark
+
+
+@rfm.simple_test
+class ImbIallreduce(CollectiveBenchmark):
+    """A sum over all ranks in the background, and its overlap (IMB-NBC Iallreduce)."""
+
+    suite = "imb"
+    program = "Iallreduce"
+    family_tags = ["collectives", "nightly", "full"]

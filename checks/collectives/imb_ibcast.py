@@ -1,0 +1,14 @@
+"""A broadcast in the background, and its overlap (IMB-NBC Ibcast)."""
+
+import reframe as rfm
+
+from fabricproof.rfm.collectives import CollectiveBenchmark
+
+
+@rfm.simple_test
+class ImbIbcast(CollectiveBenchmark):
+    """A broadcast in the background, and its overlap (IMB-NBC Ibcast)."""
+
+    suite = "imb"
+    program = "Ibcast"
+    family_tags = ["collectives", "full"]

@@ -1,0 +1,14 @@
+"""Every rank's block to all, on every layout (osu_allgather)."""
+
+import reframe as rfm
+
+from fabricproof.rfm.collectives import CollectiveBenchmark
+
+
+@rfm.simple_test
+class OsuAllgather(CollectiveBenchmark):
+    """Every rank's block to all, on every layout (osu_allgather)."""
+
+    suite = "osu"
+    program = "osu_allgather"
+    family_tags = ["collectives", "nightly", "full"]
