@@ -62,10 +62,10 @@ def channel_of(tables: tuple[Table, ...]) -> Channel | None:
         for size, time in zip(table.column("message_size"), table.column("latency_us"), strict=True)
         if size > 0 and time > 0
     ]
-    if len(rows) < 2:
+    if len({size for size, _ in rows}) < 2:
         return None
-    (_, alpha), (size, time) = min(rows), max(rows)
-    return Channel(alpha_us=alpha, beta_us_per_byte=max(0.0, time - alpha) / size)
+    (first, alpha), (last, time) = min(rows), max(rows)
+    return Channel(alpha_us=alpha, beta_us_per_byte=max(0.0, time - alpha) / (last - first))
 
 
 def modelled(leg: Leg, channel: Channel) -> Mapping[str, Reference]:
