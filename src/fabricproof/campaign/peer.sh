@@ -32,7 +32,8 @@ last_words() { # FILE: what the tool said last, in one line
     while read -r line; do case $line in *[A-Za-z]*) said=$line ;; esac; done < <(
         grep '"error"' "$1" 2>/dev/null || cat "$1" 2>/dev/null
     )
-    echo "${said: -200}"
+    said=${said#*\"error\":} said=${said//[$'\t\"']/}
+    echo "${said::200}"
 }
 
 try_frames() { # ADDRESS: for the rank's record, "fact path frame=1500 large=2 small=2"

@@ -253,7 +253,7 @@ class FreeRoadBenchmark(FabricBenchmark):
             environment={**launch, **manners(planner)},
             required=(QUANTITY,),
             spread=False,
-            free_road=" ".join(f"{name}={value}" for name, value in _road_of(planner, told)),
+            free_road=_advice(planner, told),
         )
         return Plan(legs=(untold,))
 
@@ -263,14 +263,15 @@ def manners(planner: LegPlanner) -> dict[str, str]:
     return crowd_environment(planner.stack.family) if planner.partition.oversubscribed else {}
 
 
-def _road_of(planner: LegPlanner, told: dict[str, str]) -> list[tuple[str, str]]:
-    """Return the variables that name interfaces: what users have to set, no more."""
-    names = [
-        (name, value)
-        for name, value in told.items()
-        if any(rail.partition(":")[0] in value for rail in planner.rails)
-    ]
-    return names or sorted(told.items())
+#: what a leg sets to see the network alone, and users do not want: no shared memory on a node
+_FOR_LEGS_ONLY = frozenset({"OMPI_MCA_btl", "OMPI_MCA_osc", "MPIR_CVAR_NOLOCAL", "I_MPI_FABRICS"})
+
+
+def _advice(planner: LegPlanner, told: dict[str, str]) -> str:
+    """Return the variables that users have to set, as they stand on a command line."""
+    others = {*manners(planner), *plan_launch(planner.stack.family, planner.launcher).environment}
+    road = {name: value for name, value in told.items() if name not in others | _FOR_LEGS_ONLY}
+    return " ".join(f"{name}={value}" for name, value in sorted(road.items()))
 
 
 def one_node(check: FabricBenchmark) -> str:
