@@ -9,11 +9,11 @@ A line of another form is damage, never skipped.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from fabricproof.errors import ParseError
 from fabricproof.counters import CounterSample
+from fabricproof.errors import ParseError
 from fabricproof.road import Evidence, Rank
 
 #: InfiniBand counts octets divided by 4 (IBA specification vol. 1, 16.1.3.5 PortCounters:
@@ -164,6 +164,27 @@ def gather(records: Iterable[RankRecord]) -> Evidence:
             Rank(rank=rank, node=node, cpus=cpus) for (rank, node), cpus in sorted(places.items())
         ),
         samples=tuple(samples.values()),
+    )
+
+
+def as_one_road(evidence: Evidence, road: str, interfaces: Sequence[str]) -> Evidence:
+    """Return ``evidence`` with each node's own interface under the one name of their road.
+
+    Args:
+        evidence: of one leg.
+        road: the name, which no interface has.
+        interfaces: of each node, in the order of their lowest ranks; one too few for the nodes that
+            ran leaves a node without the road, which then is not proven.
+    """
+    ranks = sorted(evidence.ranks, key=lambda rank: rank.rank)
+    nodes = dict.fromkeys(rank.node for rank in ranks)
+    mine = dict(zip(nodes, interfaces, strict=False))
+    return replace(
+        evidence,
+        samples=tuple(
+            replace(sample, interface=road) if mine.get(sample.node) == sample.interface else sample
+            for sample in evidence.samples
+        ),
     )
 
 

@@ -62,10 +62,9 @@ class Leg:
         channel_leg: name of the point-to-point leg of the same job whose times, put into a cost
             model, say what this collective should take; empty for all others.
         stated_alpha_us: what the site says that a message may cost; the model takes no less.
-        stated_alpha_us: what the site says that a message may cost; the model takes no less.
         model_factor: how many times the best algorithm's modelled time it may take.
-        ask: a question of ``ask.sh`` with its arguments, which every node answers before the leg; where
-            one says no, the leg is SKIPPED with its reason.
+        ask: a question of ``ask.sh`` with its arguments, which every node answers before the leg;
+            where one says no, the leg is SKIPPED with its reason.
         node_rails: where each node takes another interface, theirs, in the order of their lowest
             ranks; ``rails`` then holds one name for the road between them.
         library: the MPI library that the program was proven to load when it was built, absolute;
@@ -101,7 +100,6 @@ class Leg:
     ask: tuple[str, ...] = ()
     node_rails: tuple[str, ...] = ()
     channel_leg: str = ""
-    stated_alpha_us: float = 0.0
     stated_alpha_us: float = 0.0
     model_factor: float = 1.0
     library: str | None = None

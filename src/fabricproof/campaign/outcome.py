@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from fabricproof.campaign.evidence import RankRecord, gather, parse_rank
+from fabricproof.campaign.evidence import RankRecord, as_one_road, gather, parse_rank
 from fabricproof.campaign.free_road import judge_free_road
 from fabricproof.campaign.leg import Leg
 from fabricproof.campaign.modelled import rules_of
@@ -171,7 +171,9 @@ def _judge_attempt(folder: Path, leg: Leg, number: int) -> Attempt:
     if trouble is None:
         table, trouble = _table(folder, leg)
     foreign = ""
-    if table is None or trouble is not None:
+    if status == 0 and (refusal := _refusal(folder)):
+        report = _skipped(leg, refusal)
+    elif table is None or trouble is not None:
         report = missing(leg.required, trouble or "no table")
     elif leg.free_road:
         report = judge_free_road(leg, ranks, _moved(leg, table)[0])
@@ -350,8 +352,11 @@ def _road(leg: Leg, ranks: tuple[RankRecord, ...], table: Table) -> RoadProof:
             state=RoadState.UNKNOWN, reason=f"rank {', '.join(lost)} never came back to be counted"
         )
     sent_bytes, sent_messages = _moved(leg, table)
+    evidence = gather(ranks)
+    if leg.node_rails:
+        evidence = as_one_road(evidence, leg.rails[0], leg.node_rails)
     return prove_road(
-        gather(ranks),
+        evidence,
         Expectation(
             rails=leg.rails,
             sent_bytes=sent_bytes,
@@ -365,6 +370,18 @@ def _road(leg: Leg, ranks: tuple[RankRecord, ...], table: Table) -> RoadProof:
             least_packets=leg.least_packets,
         ),
     )
+
+
+def _refusal(folder: Path) -> str:
+    """Return why the nodes said that this leg means nothing; empty where they did not."""
+    reasons = dict.fromkeys(_text(path).strip() for path in sorted(folder.glob("no.*")))
+    return "; ".join(reason for reason in reasons if reason)
+
+
+def _skipped(leg: Leg, reason: str) -> Report:
+    lost = missing(leg.required, reason)
+    quantities = tuple(replace(each, verdict=Verdict.SKIPPED) for each in lost.quantities)
+    return replace(lost, verdict=Verdict.SKIPPED, quantities=quantities)
 
 
 def _with_required(leg: Leg, report: Report) -> Report:

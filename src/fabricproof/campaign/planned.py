@@ -98,6 +98,8 @@ def _leg(record: dict[str, Any]) -> Leg:
             "expected_sizes": tuple(record["expected_sizes"]),
             "nodes": tuple(record["nodes"]),
             "launch": tuple(record["launch"]),
+            "ask": tuple(record["ask"]),
+            "node_rails": tuple(record["node_rails"]),
             "least_bytes": tuple((sent, got) for sent, got in least) if least else None,
             "least_packets": tuple(packets) if packets else None,
             **{

@@ -1,0 +1,51 @@
+#!/bin/bash
+# Started by the launcher on every node before a leg:  ask.sh QUESTION [ARG...]
+# and once more beside the legs when all have answered:  ask.sh settle
+# Leaves no.RANK in the leg's folder, with the reason, where the leg would mean nothing: it is then
+# not run but SKIPPED.  Bash alone; FABRICPROOF_SYS and FABRICPROOF_PROC are for tests.
+leg=${FABRICPROOF_LEG:?is no folder}
+sys=${FABRICPROOF_SYS:-/sys} proc=${FABRICPROOF_PROC:-/proc}
+rank=${PMIX_RANK:-${PMI_RANK:-${OMPI_COMM_WORLD_RANK:-${SLURM_PROCID:-0}}}}
+node=${SLURMD_NODENAME:-${HOSTNAME%%.*}}
+
+no() { echo "$*" >"$leg/no.$rank"; exit 0; }
+
+two_sockets() { # RAIL: are near and far two things here?
+    local each cpus count=0 home=""
+    for each in "$sys"/devices/system/node/node[0-9]*; do
+        cpus=""
+        { read -r cpus <"$each/cpulist"; } 2>/dev/null
+        [ -n "$cpus" ] && count=$((count + 1))
+    done
+    [ $count -gt 1 ] || no "one NUMA node on $node: near and far are the same"
+    { read -r home <"$sys/class/net/$1/device/numa_node" ||
+        read -r home <"$sys/class/infiniband/${1%%:*}/device/numa_node"; } 2>/dev/null
+    [ "${home:--1}" -ge 0 ] || no "the NUMA node of $1 on $node is not known: no slot, or a BIOS that says nothing"
+}
+
+address() { # HEX, as /proc/net/route has it: least byte first
+    echo "$((16#${1:6:2})).$((16#${1:4:2})).$((16#${1:2:2})).$((16#${1:0:2}))"
+}
+
+reach() { # RAIL_OF_NODE_0 RAIL_OF_NODE_1: which network is my rail in?
+    local rail=${*:rank + 1:1} name network gateway mask
+    while read -r name network gateway _ _ _ _ mask _; do
+        [ "$name" = "$rail" ] && [ "$gateway" = 00000000 ] && [ "$network" != 00000000 ] || continue
+        echo "$rail of $node is in $(address "$network") mask $(address "$mask")" >"$leg/net.$rank"
+        return
+    done <"$proc/net/route"
+    no "$rail of $node has no IPv4 network"
+}
+
+settle() { # do the networks of all nodes agree?
+    local each line first=""
+    rank=settled
+    for each in "$leg"/net.*; do
+        [ -e "$each" ] && read -r line <"$each" || continue
+        [ -n "$first" ] || first=$line
+        [ "${line#* is in }" = "${first#* is in }" ] ||
+            no "$first, $line: one cannot reach the other unless it is routed"
+    done
+}
+
+"$@"
