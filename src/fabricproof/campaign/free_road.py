@@ -64,7 +64,7 @@ def _moved(evidence: Evidence) -> dict[str, int]:
 
 def _other_that_fits(evidence: Evidence, rails: Sequence[str], due: int) -> str:
     """Return another interface that carried as much and is not the rails' own wire."""
-    rail_addresses = {each.address for each in evidence.samples if each.interface in rails}
+    rail_addresses = {each.address for each in evidence.samples if each.interface in rails} - {None}
     moved = _moved(evidence)
     for each in evidence.samples:
         other = each.interface not in rails and each.address not in rail_addresses
