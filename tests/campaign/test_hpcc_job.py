@@ -27,7 +27,7 @@ def run(folder: Path, rank: int, ends: int = 0, program: str = PRETENDED) -> tup
     pretended.write_text(program)
     pretended.chmod(0o755)
     ended = subprocess.run(
-        ["bash", SCRIPT, pretended, "6"],
+        ["bash", SCRIPT, pretended],
         env={
             "PATH": os.environ["PATH"],
             "FABRICPROOF_LEG": str(folder),
@@ -44,7 +44,7 @@ def run(folder: Path, rank: int, ends: int = 0, program: str = PRETENDED) -> tup
 
 def test_the_first_rank_writes_the_input_and_shows_the_output(tmp_path: Path) -> None:
     status, shown = run(tmp_path, 0)
-    assert (status, shown.split()) == (0, ["36", "6", "Qs"])
+    assert (status, shown.split()) == (0, ["36", "1", "Qs"])
 
 
 def test_the_output_of_an_earlier_run_is_not_shown_again(tmp_path: Path) -> None:
@@ -65,16 +65,15 @@ def test_a_program_that_leaves_nothing_is_no_success(tmp_path: Path) -> None:
     assert run(tmp_path, 0, program="#!/bin/bash\nexit 0\n")[0] == 74
 
 
-def test_each_rank_is_told_the_program_and_their_number() -> None:
-    command = hpcc_command(("/usr/bin/hpcc",), Layout(num_ranks=8, ranks_per_node=2))
-    assert command == ("bash", "hpcc.sh", "/usr/bin/hpcc", "8")
+def test_each_rank_is_told_the_program() -> None:
+    assert hpcc_command(("/usr/bin/hpcc",)) == ("bash", "hpcc.sh", "/usr/bin/hpcc")
 
 
 def test_every_node_sends_and_receives_the_least() -> None:
     assert moved_bytes(Layout(num_ranks=8, ranks_per_node=2)) == ((792_000_000,) * 2,) * 4
 
 
-@pytest.mark.parametrize(("rate", "least", "most"), [("1GbE", 10, 25), ("100GbE", 3, 5)])
+@pytest.mark.parametrize(("rate", "least", "most"), [("1GbE", 10, 25), ("100GbE", 6, 8)])
 def test_a_run_takes_what_its_messages_take(rate: str, least: float, most: float) -> None:
     fabric = Fabric(link=find_link(rate), protocol="tcp", mtu=1500)
     seconds = hpcc_seconds(fabric, Layout(num_ranks=4))

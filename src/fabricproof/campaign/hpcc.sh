@@ -1,26 +1,28 @@
 #!/bin/bash
-# HPC Challenge in a folder of its own:  rank.sh hpcc.sh PROGRAM RANKS
+# HPC Challenge in a folder of its own:  rank.sh hpcc.sh PROGRAM
 # It reads hpccinf.txt and appends to hpccoutf.txt where it is started; the first rank writes the one,
-# with problems so small that the rings take nearly all of the time, and shows the other.
-program=$1 ranks=$2
+# with problems so small that the rings take nearly all of the time, and shows the other.  One rank
+# solves the linear equations: several of them poll for each other's panels for minutes over TCP where
+# they outnumber the cores (HPL_bcast, seen with Open MPI 4.1).
+program=$1
 rank=${PMIX_RANK:-${PMI_RANK:-${OMPI_COMM_WORLD_RANK:-${SLURM_PROCID:-0}}}}
 folder="$FABRICPROOF_LEG/hpcc.${FABRICPROOF_PART:-0}"
 mkdir -p "$folder" && cd "$folder" || exit 74
 if [ "$rank" = 0 ]; then
     rm -f hpccoutf.txt
-    cat >hpccinf.txt <<INPUT || exit 74
+    cat >hpccinf.txt <<'INPUT' || exit 74
 HPLinpack benchmark input file
 written by hpcc.sh
 HPL.out      output file name (if any)
 8            device out (6=stdout,7=stderr,file)
 1            # of problems sizes (N)
-256          Ns
+128          Ns
 1            # of NBs
 32           NBs
 0            PMAP process mapping (0=Row-,1=Column-major)
 1            # of process grids (P x Q)
 1            Ps
-$ranks       Qs
+1            Qs
 16.0         threshold
 1            # of panel fact
 2            PFACTs (0=left, 1=Crout, 2=Right)

@@ -148,7 +148,7 @@ def _leg(
         base,
         suite=SUITE,
         program=PROGRAM,
-        commands=(hpcc_command(found.argv, ranks),),
+        commands=(hpcc_command(found.argv),),
         expected_sizes=(MESSAGE_BYTES,),
         sent_bytes=None,
         sent_per_message=None,
