@@ -119,6 +119,8 @@ def collective_leg(
             stack=planner.stack.name,
             num_rails=len(rails),
             stack_digest=planner.stack_digest,
+            num_nodes=layout.num_nodes,
+            ranks_per_node=layout.ranks_per_node,
         ),
         channel_leg=channel_leg(pair, rails).name,
         stated_alpha_us=_stated_alpha_us(pair, rails),

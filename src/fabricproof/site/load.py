@@ -83,10 +83,13 @@ class Site:
         stack: str,
         num_rails: int,
         hops: int | None = None,
+        num_nodes: int | None = None,
+        ranks_per_node: int | None = None,
         stack_digest: str = "",
     ) -> dict[str, Reference]:
         """Return the site's references that apply, by quantity; the most specific one wins.
 
+        What is expected of one layout applies to that layout only.
         One that names another build than ``stack_digest`` does not apply: see
         :meth:`references_of_other_builds`.
         """
@@ -96,6 +99,8 @@ class Site:
             "stack": stack,
             "num_rails": num_rails,
             "hops": hops,
+            "num_nodes": num_nodes,
+            "ranks_per_node": ranks_per_node,
         }
         chosen: dict[str, tuple[int, ReferenceSpec]] = {}
         for spec in self._references_to(fabric, asked):

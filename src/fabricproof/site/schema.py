@@ -265,6 +265,9 @@ class ReferenceSpec(_Model):
     num_rails: Annotated[int, Field(ge=1)] | None = None
     hops: Annotated[int, Field(ge=1)] | None = None
     """Switches between the nodes of a pair, for the checks that choose pairs by them."""
+    num_nodes: Annotated[int, Field(ge=1)] | None = None
+    """With ``ranks_per_node``: the layout of a collective that it holds for; any where absent."""
+    ranks_per_node: Annotated[int, Field(ge=1)] | None = None
     stack_digest: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{7,64}$")] | None = None
     """The build it was measured with, as perflogs show it; no other is judged by it."""
     origin: Annotated[str, Field(min_length=1)]
