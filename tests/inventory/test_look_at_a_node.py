@@ -55,6 +55,9 @@ def root(tmp_path: Path) -> Path:
         ("ports/1/phys_state", "5: LinkUp"),
         ("ports/1/rate", "200 Gb/sec (4X HDR)"),
         ("ports/1/link_layer", "InfiniBand"),
+        ("ports/1/lid", "0x3"),
+        ("ports/1/sm_lid", "0x1"),
+        ("ports/1/gids/0", "fe80:0000:0000:0000:b859:9f03:00a1:b2c4"),
     ):
         put(hca / name, text)
     (hca / "device").symlink_to(card)
@@ -103,6 +106,11 @@ def test_a_tree_of_sysfs_and_proc_is_read_whole(root: Path) -> None:
         "LinkUp",
         "MT_0000000222",
         "b859:9f03:00a1:b2c4",
+    )
+    assert (port["lid"], port["sm_lid"], port["gid_prefix"]) == (
+        "0x3",
+        "0x1",
+        "fe80:0000:0000:0000",
     )
     assert facts["interface ib0"]["mac"] == "00:01"
     tuning = facts["tuning"]

@@ -141,6 +141,8 @@ looked() {
             field phys_state "$(content "$each/phys_state")"
             field hardware "$(content "$hca/hw_rev")"
             field guid "$(content "$hca/node_guid")"
+            for key in lid sm_lid; do field "$key" "$(content "$each/$key")"; done
+            field gid "$(content "$each/gids/0")"
         fi
         pci "$hca/device"
         echo

@@ -15,7 +15,7 @@ DIGITS = 16
 
 #: facts that tell one piece of hardware from another of its kind.  They are kept, for a card or a
 #: cable that was replaced is a change; two nodes are not compared by them.
-IDENTITIES = frozenset({"mac", "guid", "addresses", "cable_serial", "pci"})
+IDENTITIES = frozenset({"mac", "guid", "lid", "addresses", "cable_serial", "pci"})
 
 
 @dataclass(frozen=True, kw_only=True)

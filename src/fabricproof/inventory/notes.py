@@ -9,16 +9,18 @@ from fabricproof.errors import FabricproofError
 from fabricproof.fabric import find_slot
 from fabricproof.fabric.slots import Slot
 from fabricproof.inventory.facts import Machine, Value
+from fabricproof.inventory.subnet import ports_of, subnet_notes
 
 #: what the kernel gives as the distance of a NUMA node to itself (ACPI specification, SLIT)
 OWN_DISTANCE = 10
 
 
 def notes(machine: Machine) -> tuple[str, ...]:
-    """Return a sentence for each part that does less than it is able to."""
-    return tuple(
+    """Return a sentence for each part that does less than it is able to, and on its subnets."""
+    below = (
         f"{part}: {sentence}" for part, facts in machine.facts.items() for sentence in _below(facts)
     )
+    return (*below, *subnet_notes(ports_of(machine)))
 
 
 def _below(facts: Mapping[str, Value]) -> Iterator[str]:

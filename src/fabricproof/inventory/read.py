@@ -183,6 +183,7 @@ class _Cards:
                 hardware=row.get("hardware"),
                 netdev=port.netdev,
                 guid=row.get("guid"),
+                **_of_subnet(port, row),
             ),
         }
 
@@ -209,6 +210,14 @@ class _Cards:
 
 def _known(**facts: Value | None) -> dict[str, Value]:
     return {name: value for name, value in facts.items() if value is not None and value != ""}
+
+
+def _of_subnet(port: PortSeen, row: Mapping[str, str]) -> dict[str, Value]:
+    """Return what a subnet manager gave the port; RoCE has none."""
+    if port.layer != "InfiniBand":
+        return {}
+    prefix = ":".join(row.get("gid", "").split(":")[:4])
+    return _known(lid=row.get("lid"), sm_lid=row.get("sm_lid"), gid_prefix=prefix)
 
 
 def _board(port: PortSeen) -> str:
