@@ -12,6 +12,7 @@ from fabricproof.campaign.rails import judge_sharing
 from fabricproof.campaign.ratio import Judge, Looks, judge_ratio
 from fabricproof.campaign.relation import Relation, owned_legs
 from fabricproof.campaign.share import judge_best, judge_share
+from fabricproof.campaign.sockets import judge_locality
 from fabricproof.measure import Verdict, worst
 from fabricproof.road import RoadState
 from fabricproof.verdict import Report, missing
@@ -24,6 +25,7 @@ JUDGES: dict[str, Judge] = {
     "best": judge_best,
     "frames": judge_frames,
     "own_choice": judge_own_choice,
+    "locality": judge_locality,
 }
 
 #: which legs a red relation wants again, where not all of them

@@ -198,7 +198,7 @@ class LegPlanner:
         """Return why this stack cannot be told to use several ``rails``, None where it can."""
         return rails_refusal(
             self.stack.family,
-            self._protocol(),
+            self.protocol,
             len(rails),
             transport=known_transport(self.stack.family, self.spec.transport),
             launcher=self.launcher,
@@ -216,7 +216,9 @@ class LegPlanner:
             return None, reason
         return replace(self, suite=found, program=program), ""
 
-    def _protocol(self) -> str:
+    @property
+    def protocol(self) -> str:
+        """The protocol of the fabric, as in the fabric data."""
         if self.spec.link is None:
             return "tcp"
         return self.site.fabric(self.fabric).framing.name
@@ -295,7 +297,7 @@ class LegPlanner:
                 **launch.environment,
                 **road_environment(
                     self.stack.family,
-                    self._protocol(),
+                    self.protocol,
                     rails,
                     version=self.built.mpi.version if self.built else self.stack.version,
                     transport=known_transport(self.stack.family, self.spec.transport),

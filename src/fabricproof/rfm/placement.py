@@ -32,7 +32,7 @@ LATENCY_TOLERANCE = 0.25
 BANDWIDTH_TOLERANCE = 0.10
 
 #: sizes whose median ratio counts: the smallest for latency, the largest for bandwidth
-SIZES = 5
+SIZES = 11
 LARGE_SIZES = 3
 
 HINT = "a slow or misrouted link between the switches, or a topology that is not what is wired"

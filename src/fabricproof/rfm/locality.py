@@ -1,0 +1,108 @@
+"""What is planned by socket: ranks beside the adapter, across from it, or as they are launched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+
+from fabricproof.campaign.leg import Leg
+from fabricproof.campaign.planned import Plan
+from fabricproof.campaign.relation import Relation
+from fabricproof.campaign.script import BIND_FILE
+from fabricproof.locality import Bind
+from fabricproof.reference import at_least, at_most
+from fabricproof.rfm.base import FabricBenchmark
+from fabricproof.rfm.legs import LegPlanner, printed_name
+from fabricproof.semantics import Kind, meaning
+
+#: Near may be this much worse than far before it is red: two runs differ by as much.
+TOLERANCE = 0.05
+
+#: The far leg is there to be compared.  It is asked to be possible and on its road, not to be
+#: good: document 000 has 18 % less from the far socket.
+WITNESS_TOLERANCE = 0.9
+
+#: sizes whose median counts: the largest for bandwidth, the smallest for latency
+LARGE_SIZES, SMALL_SIZES = 3, 11
+
+AS_LAUNCHED = "as_launched"
+
+#: what keeps each family from binding its ranks by itself (Open MPI 4.1 and 5.0 documentation,
+#: hwloc_base_binding_policy; Intel MPI developer reference, I_MPI_PIN; MVAPICH user guide,
+#: MVP_ENABLE_AFFINITY).  MPICH's hydra binds nothing unless told to.
+UNBOUND: Mapping[str, Mapping[str, str]] = {
+    "openmpi": {
+        "OMPI_MCA_hwloc_base_binding_policy": "none",
+        "PRTE_MCA_hwloc_default_binding_policy": "none",
+    },
+    "mpich": {},
+    "mvapich": {"MVP_ENABLE_AFFINITY": "0", "MV2_ENABLE_AFFINITY": "0"},
+    "intelmpi": {"I_MPI_PIN": "off"},
+}
+
+#: srun binds by its own rules unless told not to (srun(1): SLURM_CPU_BIND)
+UNBOUND_SRUN = {"SLURM_CPU_BIND": "none"}
+
+HINT = "the slot's NUMA node is not what the firmware says, or another load sits beside the adapter"
+
+
+class LocalityBenchmark(FabricBenchmark):
+    """Over each rail: ranks beside its slot, across from it, and as the launcher puts them."""
+
+    def plan(self, planner: LegPlanner) -> Plan:
+        """Return three legs for each rail, and near over far."""
+        legs: list[Leg] = []
+        relations: list[Relation] = []
+        for rail in planner.rails:
+            mine = {policy: bound_leg(planner, rail, policy) for policy in (*Bind, AS_LAUNCHED)}
+            legs += mine.values()
+            relations.append(near_over_far(planner, rail, mine))
+        return Plan(legs=tuple(legs), relations=tuple(relations))
+
+
+def bound_leg(planner: LegPlanner, rail: str, policy: str) -> Leg:
+    """Return the leg over ``rail`` whose ranks run ``near``, ``far`` or ``as_launched``."""
+    free = {} if policy == AS_LAUNCHED else {**UNBOUND[planner.stack.family], **UNBOUND_SRUN}
+    leg = planner.leg((rail,), variant=policy, environment=free)
+    leg = replace(
+        leg,
+        ask=("two_sockets", rail),
+        commands=tuple(("bash", BIND_FILE, policy, rail, *argv) for argv in leg.commands),
+        environment={**leg.environment, "FABRICPROOF_PROGRAM": leg.commands[0][0]},
+    )
+    if policy == Bind.NEAR or _kind(planner) is not Kind.BANDWIDTH:
+        return leg
+    return replace(leg, tolerance=WITNESS_TOLERANCE, curve_tolerance=100.0, references={})
+
+
+def _kind(planner: LegPlanner) -> Kind:
+    return meaning(planner.suite, printed_name(planner.program)).kind
+
+
+def near_over_far(planner: LegPlanner, rail: str, legs: Mapping[str, Leg]) -> Relation:
+    """Return the relation between the legs of one rail."""
+    near, far = legs[Bind.NEAR], legs[Bind.FAR]
+    is_bandwidth = _kind(planner) is Kind.BANDWIDTH
+    make = at_least if is_bandwidth else at_most
+    reference = make(
+        1.0, unit="x", tolerance=TOLERANCE, origin="a slot is nearest to its own socket"
+    )
+    sizes = near.expected_sizes
+    return Relation(
+        name=f"{rail}.near_over_far",
+        kind="locality",
+        legs=tuple(leg.name for leg in legs.values()),
+        suite=near.suite,
+        program=near.program,
+        rails=(rail,),
+        settings={
+            "quantity": "bandwidth" if is_bandwidth else "latency",
+            "sizes": list(sizes[-LARGE_SIZES:] if is_bandwidth else sizes[:SMALL_SIZES]),
+            "over": [near.name],
+            "under": [far.name],
+            "reference": asdict(reference),
+            "policies": {policy.replace("_", " "): leg.name for policy, leg in legs.items()},
+            "bound": {legs[bind].name: bind.value for bind in Bind},
+            "hint": HINT,
+        },
+    )

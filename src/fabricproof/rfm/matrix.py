@@ -1,0 +1,65 @@
+"""What is planned rail against rail: every adapter of one node to every adapter of the other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fabricproof.campaign.leg import Leg
+from fabricproof.campaign.planned import Plan
+from fabricproof.campaign.script import EACH_NODE_FILE
+from fabricproof.fabric import bound
+from fabricproof.rfm.base import FabricBenchmark
+from fabricproof.rfm.current import current_site
+from fabricproof.rfm.legs import LegPlanner
+
+#: protocols that are sockets: an address reaches another in its own network only
+SOCKETS = frozenset({"tcp", "ipoib", "tcp-bypass"})
+
+
+class RailMatrix(FabricBenchmark):
+    """Each rail of one node against each rail of another, one leg for each pair of rails."""
+
+    def why_not(self) -> str:
+        """Tell where there is one rail only."""
+        one_rail = len(current_site().fabric_spec(self.fabric).rails) < 2
+        return f"fabric {self.fabric} has one rail" if one_rail else ""
+
+    def plan(self, planner: LegPlanner) -> Plan:
+        """Return a leg for each pair of rails."""
+        rails = planner.rails
+        return Plan(legs=tuple(cell(planner, one, other) for one in rails for other in rails))
+
+
+def cell(planner: LegPlanner, one: str, other: str) -> Leg:
+    """Return the leg from rail ``one`` of the first node to rail ``other`` of the second.
+
+    What is set differently for the two rails is set on each node by itself; the rest is common.
+    """
+    if one == other:
+        return planner.leg((one,))
+    here, there = planner.leg((one,)), planner.leg((other,))
+    slower = min(here, there, key=lambda leg: _rate(planner, leg.rails))
+    apart = [
+        {name: value for name, value in mine.environment.items() if yours.get(name) != value}
+        for mine, yours in ((here, there.environment), (there, here.environment))
+    ]
+    common = {name: value for name, value in here.environment.items() if name not in apart[0]}
+    settings = [
+        " ".join(f"{name}={value}" for name, value in sorted(mine.items())) for mine in apart
+    ]
+    return replace(
+        slower,
+        name=f"{one}-{other}",
+        rails=(f"{one}-{other}",),
+        node_rails=(one, other),
+        environment={**common, "FABRICPROOF_PROGRAM": here.commands[0][0]},
+        commands=tuple(
+            ("bash", EACH_NODE_FILE, *settings, "--", *argv) for argv in slower.commands
+        ),
+        ask=("reach", one, other) if planner.protocol in SOCKETS else (),
+    )
+
+
+def _rate(planner: LegPlanner, rails: tuple[str, ...]) -> float:
+    fabric = planner.physics(rails)
+    return bound(fabric).nominal_mb_s if fabric is not None else 0.0
