@@ -83,8 +83,12 @@ def test_every_check_measures_what_the_judge_and_the_road_know() -> None:
     one = (Segment(sizes=(1,), iterations=1, warmups=0, window_size=1),)
     for check in described("vcluster"):
         suite, program = check["suite"], check["program"]
+        if suite == "preflight":
+            continue  # it only looks
         if collective_of(suite, program) is not None:
             continue  # its bytes are bounds: tests/collective
+        if suite in {"iperf3", "iperf"}:
+            continue  # their output says how many bytes they moved
         assert expected_bytes(suite, program, one) is not None, program
         reading = meaning(suite, program.rpartition("/")[2])
         assert reading.kind in {Kind.BANDWIDTH, Kind.LATENCY, Kind.ROUND_TRIP_FREE}, program
