@@ -1,0 +1,127 @@
+"""The Ethernet checks and those of perftest: what they plan, and where they do not belong."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from checks_as_reframe_sees_them import SITES, dry_run
+
+from fabricproof.campaign.planned import Plan, read_plan
+from fabricproof.site import load_site
+
+GOLDEN = Path(__file__).parent / "golden" / "ethernet.sh"
+
+#: with one rail each, so that the text stays short
+KEPT = ("TcpManyFlows", "MtuPath", "TcpLinks", "DefaultInterfaces")
+
+CHECKS = (
+    *("TcpSingleFlow", "TcpManyFlows", "TcpManyThreads", "MpiOverTcpBandwidth", "TcpLinks"),
+    *("OsuManyPairs", "ImbManyPairs", "MtuPath", "DefaultInterfaces", "PerftestWriteBandwidth"),
+)
+
+
+def tools(folder: Path) -> None:
+    """Pretend that the tools of Debian are installed here."""
+    for name in ("iperf3", "iperf", "ib_write_bw"):
+        (folder / name).write_text("#!/bin/sh\n")
+        (folder / name).chmod(0o755)
+
+
+@pytest.fixture
+def cases(
+    stacks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return the cases of a dry run on the virtual cluster's site: check, then stack."""
+    programs = tmp_path / "tools"
+    programs.mkdir()
+    tools(programs)
+    monkeypatch.setenv("PATH", os.pathsep.join([str(programs), os.environ["PATH"]]))
+    names = [part for check in CHECKS for part in ("-n", f"^{check}%")]
+    found: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
+    for case in dry_run(load_site(str(SITES / "vcluster")), tmp_path, *names):
+        if case["fabric"] == "eth0":
+            found[case["name"].split(" ")[0]][case["environ"]] = case
+    return found
+
+
+def plan_of(case: dict[str, Any]) -> Plan:
+    return read_plan(Path(case["stagedir"]))
+
+
+def test_what_needs_no_mpi_runs_once_and_says_so_elsewhere(cases: dict[str, Any]) -> None:
+    for check in ("TcpSingleFlow", "TcpManyFlows", "TcpManyThreads", "MtuPath"):
+        of = cases[check]
+        assert of["openmpi5"]["result"] == "pass", of["openmpi5"]["fail_reason"]
+        for stack in ("mpich5", "intelmpi", "openmpi4"):
+            assert of[stack]["result"] == "skip"
+            reason = "needs no MPI: it runs once on this partition, with openmpi5"
+            assert of[stack]["skip_reason"].endswith(reason)
+
+
+def test_verbs_are_skipped_on_ethernet_with_the_reason(cases: dict[str, Any]) -> None:
+    case = cases["PerftestWriteBandwidth"]["openmpi5"]
+    assert case["result"] == "skip"
+    assert case["skip_reason"] == "ib_write_bw measures verbs, which fabric eth0 does not speak"
+
+
+def test_connections_are_open_mpis_own(cases: dict[str, Any]) -> None:
+    of = cases["TcpLinks"]
+    assert [leg.name for leg in plan_of(of["openmpi4"]).legs] == [
+        "rail0.links1",
+        "rail0.links2",
+        "rail0.links4",
+    ]
+    flows = [leg.fabric.num_flows for leg in plan_of(of["openmpi4"]).legs if leg.fabric]
+    assert flows == [1, 2, 4]
+    (best,) = plan_of(of["openmpi4"]).relations
+    assert best.settings["in_force"] == "2", "as the site's environment has it"
+    assert "only Open MPI" in of["mpich5"]["skip_reason"]
+
+
+def test_mpi_stands_beside_as_many_connections_as_it_has_itself(cases: dict[str, Any]) -> None:
+    plan = plan_of(cases["MpiOverTcpBandwidth"]["openmpi5"])
+    assert [leg.name for leg in plan.legs] == ["rail0", "rail0.iperf3", "rail1", "rail1.iperf3"]
+    assert plan.legs[1].commands[0][-2:] == ("-P", "2")
+    share = plan.relations[0]
+    assert share.legs == ("rail0", "rail0.iperf3")
+    assert share.settings["over"]["size"] == plan.legs[0].expected_sizes[-1]
+    assert "document 001" in share.settings["reference"]["origin"]
+
+
+def test_several_pairs_need_ranks_beside_each_other(cases: dict[str, Any]) -> None:
+    plan = plan_of(cases["ImbManyPairs"]["mpich5"])
+    assert plan.ranks_per_node == 2
+    assert plan.legs[0].num_ranks == 4
+    (argv,) = plan.legs[0].commands
+    window = int(argv[argv.index("-window_size") + 1])
+    # two pairs, a window for each repetition, one way
+    assert plan.legs[0].sent_per_message == (2 * window, 0)
+    assert cases["OsuManyPairs"]["openmpi5"]["skip_reason"]
+
+
+def test_an_untold_leg_names_no_interface(cases: dict[str, Any]) -> None:
+    for stack, case in cases["DefaultInterfaces"].items():
+        if case["result"] == "skip":
+            continue
+        (leg,) = plan_of(case).legs
+        assert "rail" not in " ".join(leg.environment.values()), stack
+        assert "rail0" in leg.free_road
+        assert leg.required == ("default_road",)
+
+
+def test_scripts_are_what_they_were(cases: dict[str, Any], stacks: Path) -> None:
+    parts = []
+    for check in KEPT:
+        text = (Path(cases[check]["openmpi5"]["stagedir"]) / "legs.sh").read_text()
+        legs = re.findall(r"^leg_.*?^}\n", text, flags=re.DOTALL | re.MULTILINE)
+        parts.append(f"# {check}\n" + "".join(leg for leg in legs if not leg.startswith("leg_rail1")))
+    text = "\n".join(parts).replace(str(stacks), "{STACKS}")
+    text = re.sub(r"\S+/portrunner\.py", "portrunner.py", text)
+    if os.environ.get("FABRICPROOF_WRITE_GOLDEN"):
+        GOLDEN.write_text(text)
+    assert GOLDEN.read_text() == text
