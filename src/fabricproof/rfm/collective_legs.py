@@ -17,8 +17,8 @@ from fabricproof.site.schema import PartitionSpec
 from fabricproof.stack.launch import Layout
 from fabricproof.units import parse_size, size_label
 
-#: what measures a message between two nodes, best first
-_POINT_TO_POINT = (("osu", "osu_latency"), ("imb", "PingPong"))
+#: what measures a message between two nodes, by suite
+_POINT_TO_POINT = {"osu": ("osu", "osu_latency"), "imb": ("imb", "PingPong")}
 
 
 def node_counts(most: int) -> tuple[int, ...]:
@@ -37,13 +37,16 @@ def layouts_of(partition: PartitionSpec) -> tuple[Layout, ...]:
 
 
 def channel_planner(planner: LegPlanner) -> tuple[LegPlanner | None, str]:
-    """Return the planner of the stack's own point-to-point latency, or why there is none."""
-    reason = ""
-    for suite, program in _POINT_TO_POINT:
-        found, reason = planner.of(suite, program)
-        if found is not None:
-            return found, ""
-    return None, f"nothing says what a message costs here: {reason}"
+    """Return the planner of the point-to-point latency of the same suite, or why there is none.
+
+    Of the same suite, so that one package made all numbers of a job, and a port's own time stands
+    on both sides of the comparison.
+    """
+    suite, program = _POINT_TO_POINT[planner.suite.partition("-")[0]]
+    found, reason = planner.of(suite, program)
+    if found is not None and found.suite != planner.suite:
+        found, reason = None, f"{planner.suite} has no {program}"
+    return found, f"nothing says what a message costs here: {reason}" if found is None else ""
 
 
 def channel_leg(pair: LegPlanner, rails: tuple[str, ...]) -> Leg:
