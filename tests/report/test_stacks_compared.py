@@ -75,19 +75,23 @@ def test_point_to_point_programs_are_left_to_their_own_checks() -> None:
     )
 
 
+def sizes(*slow: float, **changes: Any) -> list[LegResult]:
+    """Two stacks over several sizes: a takes 100 us at each, b takes these times."""
+    return [
+        leg(stack, time, quantity=f"latency_{2**size}B", **changes)
+        for size, own in enumerate(slow)
+        for stack, time in (("a", 100), ("b", own))
+    ]
+
+
+def test_a_stall_at_one_size_is_no_slow_stack_and_an_algorithm_is() -> None:
+    assert slow_stacks(sizes(110, 9000, 120)) == []
+    (line,) = slow_stacks(sizes(110, 900, 500))
+    assert "latency_4B: b takes 5.0 x" in line
+
+
 def test_one_line_for_each_collective_and_layout_and_not_too_many() -> None:
-    several = [
-        leg(stack, time, quantity=name)
-        for name, slow in (("latency_4B", 500), ("latency_8B", 900))
-        for stack, time in (("a", 100), ("b", slow))
-    ]
-    (line,) = slow_stacks(several)
-    assert "latency_8B" in line
-    many = [
-        leg(stack, time, leg=f"rail{rail}.4x2")
-        for rail in range(LINES + 2)
-        for stack, time in (("a", 100), ("b", 900))
-    ]
+    many = [each for rail in range(LINES + 2) for each in sizes(900, 900, leg=f"rail{rail}.4x2")]
     lines = slow_stacks(many)
     assert len(lines) == LINES + 1
     assert lines[-1] == "and 2 more collectives where stacks differ"

@@ -100,13 +100,17 @@ def _times(leg: LegResult) -> Iterator[tuple[str, float]]:
 def slow_stacks(legs: Sequence[LegResult]) -> list[str]:
     """Return a sentence for each collective and layout where a stack is far behind the best.
 
-    Of all sizes the worst is told, and no more than :data:`LINES` in all.
+    The size in the middle of all, by factor, must show it: a stall spoils one size, an algorithm
+    many.  No more than :data:`LINES` are told.
     """
-    told: dict[tuple[str, ...], Comparison] = {}
+    groups: dict[tuple[str, ...], list[Comparison]] = {}
     for each in compare_stacks(legs):
-        if each.factor >= WORTH_TELLING:
-            told.setdefault((*each.place, each.suite, each.program, each.leg), each)
-    lines = [each.sentence() for each in told.values()]
+        groups.setdefault((*each.place, each.suite, each.program, each.leg), []).append(each)
+    middle = [group[len(group) // 2] for group in groups.values()]
+    told = sorted(
+        (each for each in middle if each.factor >= WORTH_TELLING), key=lambda each: -each.factor
+    )
+    lines = [each.sentence() for each in told]
     if len(lines) > LINES:
         return [*lines[:LINES], f"and {len(lines) - LINES} more collectives where stacks differ"]
     return lines
