@@ -143,3 +143,17 @@ def test_reframe_never_gets_a_mixed_unit() -> None:
     made = Reference(value=1, lower=None, upper=2, unit="us", tolerance=1, origin="x")
     with pytest.raises(UnitError):
         reframe_tuple(made, hard_upper=None, unit="MB/s")
+
+
+def test_a_share_of_mpi_is_a_fraction_and_the_only_one() -> None:
+    name, made = from_text("mpi_share=0.9 x", tolerance=0.05, origin="site")
+    assert (name, made.value, made.unit) == ("mpi_share", 0.9, "x")
+    assert made.lower == pytest.approx(0.855)
+    _, percent = from_text("mpi_share=90 %", tolerance=None, origin="site")
+    assert percent.value == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize("text", ["bandwidth=0.9 x", "mpi_share=3 GB/s", "mpi_share=0 x"])
+def test_a_fraction_of_anything_else_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError):
+        from_text(text, tolerance=None, origin="site")

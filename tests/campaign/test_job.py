@@ -160,3 +160,13 @@ def test_imb_starts_anew_with_one_empty_message_in_all() -> None:
     assert ["-zero_size" in argv for argv in job.commands] == [False, True, True]
     assert job.sizes == (0, *EFFORT.sizes)
     assert len(make_job("imb", "Sendrecv", ("x",), EFFORT).commands) == 1
+
+
+def test_imb_with_a_window_is_told_it_and_its_bytes_count_windows_and_pairs() -> None:
+    job = make_job("imb", "Uniband", ("IMB-MPI1", "Uniband"), EFFORT, num_ranks=4)
+    (command,) = job.commands
+    assert command[command.index("-window_size") + 1] == "16"
+    assert "100,1" in command
+    assert job.sent_per_message == (16 * 2, 0)
+    both = make_job("imb", "Biband", ("IMB-MPI1", "Biband"), EFFORT)
+    assert both.sent_per_message == (16, 16)

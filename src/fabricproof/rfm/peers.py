@@ -10,6 +10,7 @@ from fabricproof.campaign.leg import Leg
 from fabricproof.campaign.peer import PEER_FILE, Pace, peer_job
 from fabricproof.campaign.planned import Plan
 from fabricproof.fabric import bound, latency_floor_us
+from fabricproof.reference import Reference
 from fabricproof.rfm.base import FabricBenchmark
 from fabricproof.rfm.current import current_site
 from fabricproof.rfm.legs import LATENCY_GUESS_FACTOR, MEMORY_MB_S, LegPlanner
@@ -79,10 +80,32 @@ def peer_leg(
         sent_messages=None,
         spread=False,
         required=tuple(f"{kind}_{size_label(size)}" for size in ends) or (kind,),
-        references=alone.references(rails),
+        references=_references(alone, rails),
         tolerance=planner.site.spec.tolerance,
         curve_tolerance=planner.partition.curve_tolerance,
         fabric=alone.facts(rails),
+    )
+
+
+def _references(planner: LegPlanner, rails: tuple[str, ...]) -> dict[str, Reference]:
+    """Return the site's references; what it says of any latency is one way, a read goes both."""
+    found = planner.references(rails)
+    if not meaning(planner.suite, planner.program).round_trip:
+        return found
+    of_any = replace(planner, program="any other").references(rails)
+    return {
+        name: _both_ways(each) if each == of_any.get(name) and name.startswith("latency") else each
+        for name, each in found.items()
+    }
+
+
+def _both_ways(reference: Reference) -> Reference:
+    return replace(
+        reference,
+        value=2 * reference.value,
+        lower=2 * reference.lower if reference.lower is not None else None,
+        upper=2 * reference.upper if reference.upper is not None else None,
+        origin=f"{reference.origin}, there and back",
     )
 
 
