@@ -127,6 +127,17 @@ def test_without_another_algorithm_nothing_is_known():
     assert choice.best is None
 
 
+def test_a_sure_winner_is_named_before_a_faster_one_that_is_not_sure():
+    table = Times(
+        size=1,
+        own_us=(300.0, 303.0, 301.0),
+        others_us={"sure": (100.0, 101.0), "lucky": (20.0, 320.0), "same": (300.0, 302.0)},
+    )
+    choice = decide([table], Bar(false_alarms=0.5))[0]
+    assert choice.best == "sure" or not choice.is_sure
+    assert "lucky" not in choice.winners
+
+
 times = st.floats(min_value=0.1, max_value=1e7)
 series = st.lists(times, min_size=1, max_size=4).map(tuple)
 

@@ -212,6 +212,8 @@ class PartitionSpec(_Model):
     """Largest message of a collective: a rank's block where it has one for each other rank."""
     collective_factor: Annotated[float, Field(ge=1, le=1000)] = 3.0
     """How many times the best algorithm's modelled time a collective may take."""
+    sweep_smallest: str = "4B"
+    """Smallest message for which a sweep of algorithms judges; a barrier counts as nothing."""
     curve_tolerance: Annotated[float, Field(ge=0, le=100)] = CURVE_TOLERANCE
     """How much longer than the model a message between the smallest and the largest may take."""
     oversubscribed: bool = False

@@ -85,13 +85,17 @@ class Choice:
         size: in bytes, None for an operation without messages.
         standing: the finding.
         own_us: geometric mean of the own choice's times, in us.
-        best: id of the fastest algorithm, the sure winner or not; None where none was measured.
+        best: id of the fastest sure winner, without one of the fastest algorithm; None where none
+            was measured.
         best_us: its geometric mean, in us; NaN without one.
         gain: own over best: 2 means that the best takes half the time.
         at_least: what is left of the gain after the noise of the whole sweep, at least 0.
         at_most: what the gain may be for all that the noise says; inf where nothing was repeated.
         noise: standard deviation of one time, as a fraction.
         drift: last over first time of the own choice.
+        winners: every algorithm that surely beats the own choice, with its geometric mean in us,
+            the fastest first.
+        means_us: geometric mean of every algorithm, in us.
     """
 
     size: int | None
@@ -104,6 +108,8 @@ class Choice:
     at_most: float
     noise: float
     drift: float
+    winners: Mapping[str, float]
+    means_us: Mapping[str, float]
 
     @property
     def is_sure(self) -> bool:
@@ -128,41 +134,66 @@ def _choice(table: Times, bar: Bar, comparisons: int) -> Choice:
     own_us = _mean(table.own_us)
     noise, freedom = pooled_noise([table.own_us, *table.others_us.values()])
     means = {name: _mean(times) for name, times in table.others_us.items() if times}
-    best = min(means, key=lambda name: means[name]) if means else None
-    others = table.others_us[best] if best is not None else ()
-    gain = own_us / means[best] if best is not None else math.nan
-    error = noise * math.sqrt(1 / len(table.own_us) + 1 / max(len(others), 1))
-    at_least = gain / _explained(bar.false_alarms / max(comparisons, 1), freedom, error)
-    at_most = gain * _explained(MISSES, freedom, error)
+    rivals = {
+        name: _rival(table.own_us, table.others_us[name], (noise, freedom), bar, comparisons)
+        for name in sorted(means, key=means.__getitem__)
+    }
+    sure = [name for name, each in rivals.items() if each.is_sure]
+    best = next(iter([*sure, *rivals]), None)
+    found = rivals[best] if best is not None else _NOBODY
     return Choice(
         size=table.size,
-        standing=_standing(gain, (at_least, at_most), (table.own_us, others), bar),
+        standing=found.standing,
         own_us=own_us,
         best=best,
         best_us=means[best] if best is not None else math.nan,
-        gain=gain,
-        at_least=at_least if math.isfinite(at_least) else 0.0,
-        at_most=at_most if math.isfinite(at_most) else math.inf,
+        gain=found.gain,
+        at_least=found.at_least,
+        at_most=found.at_most,
         noise=math.expm1(noise),
         drift=table.own_us[-1] / table.own_us[0],
+        winners={name: means[name] for name in sure},
+        means_us=means,
     )
 
 
-def _standing(
-    gain: float,
-    bounds: tuple[float, float],
-    times: tuple[Sequence[float], Sequence[float]],
+@dataclass(frozen=True, kw_only=True)
+class _Rival:
+    """One algorithm against the own choice; the fields as in :class:`Choice`."""
+
+    standing: Standing
+    gain: float
+    at_least: float
+    at_most: float
+
+    @property
+    def is_sure(self) -> bool:
+        return self.standing in {Standing.LOSES, Standing.LOSES_BADLY}
+
+
+_NOBODY = _Rival(standing=Standing.UNCERTAIN, gain=math.nan, at_least=0.0, at_most=math.inf)
+
+
+def _rival(
+    own: Sequence[float],
+    others: Sequence[float],
+    noise: tuple[float, int],
     bar: Bar,
-) -> Standing:
-    own, others = times
-    at_least, at_most = bounds
-    if not math.isfinite(gain):
-        return Standing.UNCERTAIN
+    comparisons: int,
+) -> _Rival:
+    spread, freedom = noise
+    gain = _mean(own) / _mean(others)
+    error = spread * math.sqrt(1 / len(own) + 1 / len(others))
+    at_least = gain / _explained(bar.false_alarms / max(comparisons, 1), freedom, error)
+    at_most = gain * _explained(MISSES, freedom, error)
     apart = len(own) > 1 and len(others) > 1 and max(others) < min(own)
+    standing = Standing.AS_GOOD
     if apart and at_least > 1 and gain >= bar.sure_factor:
-        return Standing.LOSES_BADLY if gain > bar.loss_limit else Standing.LOSES
-    # A loss that could not have been seen was not looked for.
-    return Standing.UNCERTAIN if at_most > bar.loss_limit else Standing.AS_GOOD
+        standing = Standing.LOSES_BADLY if gain > bar.loss_limit else Standing.LOSES
+    elif at_most > bar.loss_limit:
+        # A loss that could not have been seen was not looked for.
+        standing = Standing.UNCERTAIN
+    return _Rival(standing=standing, gain=gain, at_least=at_least, at_most=at_most)
 
 
 def _explained(tail: float, freedom: int, error: float) -> float:

@@ -1,0 +1,12 @@
+"""Every algorithm that can be forced, beside the stack's own choice, in one job each."""
+
+import reframe as rfm
+
+from fabricproof.rfm.sweep import AlgorithmSweepBenchmark
+
+
+@rfm.simple_test
+class AlgorithmSweep(AlgorithmSweepBenchmark):
+    """The stack's own choice of an algorithm is as good as any; bcast alone in the nightly run."""
+
+    family_tags = ["collectives", "full"]
