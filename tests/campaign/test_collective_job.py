@@ -42,10 +42,9 @@ def test_osu_is_told_small_and_large_sizes_apart() -> None:
     assert int(small[5]) > int(large[5]) >= 5
 
 
-def test_osu_reductions_choose_their_least_size_themselves() -> None:
-    """5.x counts it in floats, 7.x in bytes; so only the largest is said, and in one run."""
-    (command,) = job("osu", "osu_allreduce").commands
-    assert command[:4] == ("prog", "-f", "-m", "65536")
+def test_osu_reductions_begin_at_a_float_as_the_others() -> None:
+    small, large = job("osu", "osu_allreduce").commands
+    assert (small[3], large[3]) == ("4:8192", "16384:65536")
 
 
 def test_imb_runs_all_ranks_alone_and_repetitions_that_hold() -> None:

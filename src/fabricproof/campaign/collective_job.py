@@ -106,14 +106,7 @@ def make_collective_job(
     total = _least(suite, known, segments, layout)
     operations = sum(each.iterations * len(each.sizes) for each in segments)
     return CollectiveJob(
-        commands=collective_lines(
-            suite,
-            program,
-            argv,
-            segments,
-            num_ranks=layout.num_ranks,
-            reduces=known.least_size > 1,
-        ),
+        commands=collective_lines(suite, program, argv, segments, num_ranks=layout.num_ranks),
         sizes=sizes,
         least_bytes=tuple((each.sent, each.received) for each in total),
         least_packets=_packets(known.operation, operations, layout),
@@ -129,7 +122,7 @@ def _segments(
     seconds: float,
 ) -> tuple[Segment, ...]:
     """Return the sizes with their repetitions: small and large ones apart, where it may be."""
-    in_one = suite == "imb" or not sizes or (suite == "osu" and known.least_size > 1)
+    in_one = suite == "imb" or not sizes
     small = tuple(size for size in sizes if size <= LARGE_MESSAGE_BYTES)
     large = tuple(size for size in sizes if size > LARGE_MESSAGE_BYTES)
     parts = [sizes or (0,)] if in_one else [part for part in (small, large) if part]

@@ -20,7 +20,6 @@ class CollectiveProgram:
         operation: what it measures.
         statistic: what it prints of the ranks' times.
         non_blocking: it prints overall, compute and pure communication times, and the overlap.
-        least_size: its smallest message in bytes (a float, for reductions).
         has_size: it has messages at all; a barrier has none.
         share_sized: its size may be one rank's share where others print the whole vector.
     """
@@ -28,12 +27,9 @@ class CollectiveProgram:
     operation: Operation
     statistic: Statistic
     non_blocking: bool = False
-    least_size: int = 1
     has_size: bool = True
     share_sized: bool = False
 
-
-_REDUCTIONS = frozenset({Operation.REDUCE, Operation.ALLREDUCE, Operation.REDUCE_SCATTER})
 
 #: the operations with a variant of unlike counts (``v``) or types (``w``); OSU and IMB give every
 #: rank the same count there, so that bounds and models are those of the plain operation.
@@ -55,7 +51,6 @@ def _program(
         operation=operation,
         statistic=statistic,
         non_blocking=non_blocking,
-        least_size=4 if operation in _REDUCTIONS else 1,
         has_size=operation is not Operation.BARRIER,
         share_sized=share_sized,
     )

@@ -228,7 +228,6 @@ def collective_lines(
     segments: Sequence[Segment],
     *,
     num_ranks: int,
-    reduces: bool,
 ) -> tuple[tuple[str, ...], ...]:
     """Return the commands that measure a collective.
 
@@ -238,7 +237,6 @@ def collective_lines(
         argv: as :func:`fabricproof.stack.programs.locate` found it.
         segments: what to measure; a barrier has the size 0.
         num_ranks: ranks in all.
-        reduces: the program adds up floats, so that its sizes begin at 4 bytes.
 
     Raises:
         ConfigError: sizes that the program cannot be told.
@@ -247,17 +245,17 @@ def collective_lines(
         return command_lines(suite, program, argv, segments)
     if suite == "imb":
         return tuple((*argv, *_imb_collective(segment, num_ranks)) for segment in segments)
-    return tuple((*argv, *_osu_collective(segment, reduces=reduces)) for segment in segments)
+    return tuple((*argv, *_osu_collective(segment)) for segment in segments)
 
 
-def _osu_collective(segment: Segment, *, reduces: bool) -> tuple[str, ...]:
-    """Options of OSU's collectives; ``-f`` prints least and most beside the mean.
+def _osu_collective(segment: Segment) -> tuple[str, ...]:
+    """Options of OSU's collectives, 6.0 and later; ``-f`` prints least and most beside the mean.
 
-    Reductions of 5.x count ``-m``'s least size in floats, those of 7.x in bytes; without it both
-    begin at 4 bytes.
+    Reductions of 5.x count ``-m``'s least size in floats: their tables begin later than asked, and
+    are MISSING.
     """
     low, high = segment.sizes[0], segment.sizes[-1]
-    sizes = [] if high == 0 else ["-m", str(high) if reduces else f"{low}:{high}"]
+    sizes = ["-m", f"{low}:{high}"] if high else []
     return ("-f", *sizes, "-i", str(segment.iterations), "-x", str(segment.warmups))
 
 
