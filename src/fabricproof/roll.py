@@ -14,6 +14,7 @@ from typing import Any
 
 from fabricproof.errors import ConfigError
 from fabricproof.site import Site
+from fabricproof.site.schema import PartitionSpec
 
 ROLL_FILE = "roll.json"
 ROLL_VERSION = 1
@@ -60,9 +61,20 @@ def make_roll(site: Site, described: Iterable[Mapping[str, Any]]) -> list[dict[s
                     "stack": stack,
                     "tags": sorted(check["tags"]),
                 }
-                for stack in partition.stacks
+                for stack in _stacks(site, partition, check)
             ]
     return sorted(entries, key=lambda each: json.dumps(each, sort_keys=True))
+
+
+def _stacks(site: Site, partition: PartitionSpec, check: Mapping[str, Any]) -> list[str]:
+    """Return the stacks with which a check is due: all, or the one that looks for all."""
+    return [stack_of_looks(site, partition)] if check.get("once") else partition.stacks
+
+
+def stack_of_looks(site: Site, partition: PartitionSpec) -> str:
+    """Return the stack that starts what needs none: the first that needs not be built for it."""
+    ready = [name for name in partition.stacks if site.stack(name).spack is None]
+    return (ready or partition.stacks)[0]
 
 
 def write_roll(folder: Path, entries: Sequence[Mapping[str, Any]]) -> Path:

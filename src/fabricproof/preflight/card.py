@@ -12,7 +12,7 @@ from fabricproof.inventory.facts import Value
 from fabricproof.inventory.notes import distances
 from fabricproof.inventory.words import name_of, shown
 from fabricproof.preflight.expect import Facts, Sight, about
-from fabricproof.preflight.finding import Finding, Note, seen, unseen
+from fabricproof.preflight.finding import PLAIN, Finding, Note, seen, unseen
 from fabricproof.site.schema import Stated
 
 #: MaxPayload that a slot is left at where firmware negotiated nothing (PCI Express Base
@@ -145,7 +145,7 @@ def _stated(sight: Sight, quantity: str, stated: Stated) -> Finding:
     fits = any(_fits(each, value) for each in wanted for value in observed)
     reason = f"{sight.where} has {called} {observed[0]}" + ("" if fits else f" instead of {words}")
     judgement = seen(
-        name, value=float(fits), expected=1.0, unit="", reason=reason, origin="site: expect"
+        name, value=float(fits), expected=1.0, unit=PLAIN, reason=reason, origin="site: expect"
     )
     return about(sight, quantity, judgement)
 
@@ -185,7 +185,7 @@ def _tuned(sight: Sight, fact: str, wanted: str) -> Finding:
     words = f"{sight.where}: {called} {shown(fact, value)}"
     reason = words if not lost else f"{words}, expected {', '.join(lost)}"
     judgement = seen(
-        name, value=float(not lost), expected=1.0, unit="", reason=reason, origin="site: expect"
+        name, value=float(not lost), expected=1.0, unit=PLAIN, reason=reason, origin="site: expect"
     )
     return about(sight, fact, judgement, brief=reason)
 
@@ -231,4 +231,5 @@ def far_ranks(sight: Sight, bound_cpus: Iterable[str]) -> Iterator[Note]:
         for sentence in distances(sight.machine, cpus):
             part, _, rest = sentence.partition(" on ")
             if part == sight.wanted.part and re.search(r"\bfar\b", rest):
-                yield _note(sight, f"is on {rest} from CPUs {cpus}, which its ranks are bound to")
+                words = f"is on {rest} from CPUs {cpus}, which its ranks are bound to"
+                yield replace(_note(sight, words), is_far=True)

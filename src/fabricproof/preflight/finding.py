@@ -41,11 +41,13 @@ class Note:
         rail: the rail, empty where it is about the node.
         node: the node.
         sentence: for a person.
+        is_far: it says that ranks are far from the card, which matters to their benchmark.
     """
 
     rail: str
     node: str
     sentence: str
+    is_far: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +75,15 @@ class Preflight:
         """Return the findings of one rail."""
         return tuple(each for each in self.findings if each.rail == rail)
 
+    def far_ranks(self, rails: Iterable[str], nodes: Iterable[str]) -> tuple[str, ...]:
+        """Return what a benchmark must say of ranks that are far from the cards they use."""
+        chosen, there = set(rails), set(nodes)
+        return tuple(
+            each.sentence
+            for each in self.notes
+            if each.is_far and each.rail in chosen and each.node in there
+        )
+
     def warnings(self, rails: Iterable[str], nodes: Iterable[str]) -> tuple[str, ...]:
         """Return what a benchmark over ``rails`` between ``nodes`` must say of its links.
 
@@ -93,6 +104,10 @@ class Preflight:
         )
 
 
+#: of counts, and of facts that are as stated (1) or not (0)
+PLAIN = "1"
+
+
 def seen(
     name: str,
     *,
@@ -109,7 +124,7 @@ def seen(
         name: the quantity, ``vc1.rate``.
         value: what was seen, in ``unit``.
         expected: what should be there, positive.
-        unit: of both; empty for counts, and for facts that are as stated (1) or not (0).
+        unit: of both; ``1`` for counts, and for facts that are as stated (1) or not (0).
         reason: in one sentence.
         origin: who said what it should be.
         tolerance: allowed fraction on either side, 0 to 1.

@@ -10,7 +10,7 @@ from fabricproof.inventory.facts import Machine, Value
 from fabricproof.inventory.words import meaning_of, name_of, shown
 from fabricproof.measure import Verdict
 from fabricproof.preflight.expect import Sight, Wanted
-from fabricproof.preflight.finding import Finding, Note, seen
+from fabricproof.preflight.finding import PLAIN, Finding, Note, seen
 
 #: facts of a rail's card in which nodes must be alike unless the site states or allows otherwise
 ALIKE = (
@@ -99,7 +99,7 @@ def fleet(wanted: Wanted, sights: Sequence[Sight]) -> Iterator[Finding]:
         "fleet",
         value=len(sights) - len(odd),
         expected=len(sights),
-        unit="",
+        unit=PLAIN,
         reason=label if unlike else alike,
         origin="nodes of one partition are alike",
     )

@@ -12,7 +12,7 @@ from fabricproof.inventory.compare import is_like
 from fabricproof.inventory.facts import Machine
 from fabricproof.measure import Verdict
 from fabricproof.preflight.expect import Facts, Sight, about
-from fabricproof.preflight.finding import Finding, seen, unseen
+from fabricproof.preflight.finding import PLAIN, Finding, seen, unseen
 
 #: Drivers of interfaces without a wire: their speed is a constant of the driver's source (Linux
 #: drivers/net/veth.c says 10000 Mb/s), whatever lets their bytes through.
@@ -67,7 +67,7 @@ def _state(sight: Sight, *, is_up: bool, reason: str) -> Finding:
         sight.name("state"),
         value=float(is_up),
         expected=1.0,
-        unit="",
+        unit=PLAIN,
         reason=reason,
         origin="site: a rail of the fabric",
     )

@@ -150,7 +150,9 @@ def _curve(leg: LegResult, quantity: Mapping[str, Any]) -> str:
     """Return how many more points of the curve stand behind the leg's first named quantity."""
     named = [each for each in leg.quantities if each["quantity_named"]]
     points = len(leg.quantities) - len(named)
-    return f" + {points} sizes" if points and quantity is named[0] else ""
+    sizes = [each.get("quantity_message_size", 0) for each in leg.quantities]
+    what = "more" if set(sizes) == {None} else "sizes"
+    return f" + {points} {what}" if points and quantity is named[0] else ""
 
 
 def _where(leg: LegResult) -> str:

@@ -30,6 +30,7 @@ from reframe.core.builtins import (
 from reframe.core.exceptions import PerformanceError
 
 from fabricproof.campaign.across import judge_relations
+from fabricproof.campaign.checked import judge_looks, read_looks, with_preflight
 from fabricproof.campaign.hpcc import HPCC_FILE
 from fabricproof.campaign.leg import Leg
 from fabricproof.campaign.outcome import Outcome, judge_leg
@@ -161,17 +162,21 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
     @run_after("setup")
     def skip_what_is_not_there(self) -> None:
         """Skip, with a reason, what the fabric does not have or this stack was not given."""
-        site = current_site()
         if reason := self.why_not():
             self._skip(reason)
+        self.suite = self.choose_suite()
+        self._identify()
+
+    def choose_suite(self) -> str:
+        """Return the suite that has the program; skip, with a reason, where there is none."""
+        site = current_site()
         stack = site.stack(self.current_environ.name)
         suite, reason = choose_suite(
             stack, self.suite, self.program, built_of(site, stack), assumed=self.is_dry_run()
         )
         if suite is None:
             self._skip(reason)
-        self.suite = suite
-        self._identify()
+        return str(suite)
 
     def _identify(self) -> None:
         """Take down what the stack is; it must be the same when the legs have been run."""
@@ -288,9 +293,7 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
             return
         folder = Path(self.stagedir)
         of_legs = tuple(judge_leg(folder, leg) for leg in self.legs)
-        owned = owned_legs(self.relations)
-        by_themselves = tuple(each for each in of_legs if each.leg.name not in owned)
-        self.outcomes = (*by_themselves, *judge_relations(self.relations, of_legs))
+        self.outcomes = self.judged(of_legs)
         if all(outcome.report.verdict is Verdict.SKIPPED for outcome in self.outcomes):
             self._skip(self.outcomes[0].report.quantities[0].reason)
         self.environment_digest = environment_digest(of_legs)
@@ -304,6 +307,15 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         ]
         records += [{**identity, **each} for each in self.more_records(of_legs)]
         append_records(perflogs / self.current_partition.name / "records.jsonl", records)
+
+    def judged(self, of_legs: Sequence[Outcome]) -> tuple[Outcome, ...]:
+        """Return what counts: legs by themselves and relations, each with what its links are."""
+        owned = owned_legs(self.relations)
+        by_themselves = tuple(each for each in of_legs if each.leg.name not in owned)
+        looks = read_looks(Path(self.stagedir) / INVENTORY_FOLDER, of_legs)
+        result = judge_looks(current_site().fabric_spec(self.fabric), looks)
+        outcomes = (*by_themselves, *judge_relations(self.relations, of_legs))
+        return tuple(with_preflight(each, result) for each in outcomes)
 
     def more_records(self, of_legs: Sequence[Outcome]) -> Sequence[Mapping[str, object]]:  # noqa: ARG002
         """Return what a check keeps beside the records of its legs and relations, of own kinds."""
