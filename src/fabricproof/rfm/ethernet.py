@@ -13,7 +13,8 @@ from fabricproof.reference import Reference, around, at_least, at_most
 from fabricproof.rfm.base import FabricBenchmark
 from fabricproof.rfm.current import current_site
 from fabricproof.rfm.legs import LegPlanner
-from fabricproof.rfm.peers import PeerBenchmark, peer_leg, with_links
+from fabricproof.rfm.peer_legs import peer_leg, with_links
+from fabricproof.rfm.peers import PeerBenchmark
 from fabricproof.stack.family import (
     NATIVE,
     crowd_environment,

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 import reframe as rfm
 from reframe.core.builtins import run_after
@@ -15,7 +16,7 @@ class SpoiledPeer(PeerBenchmark):
 
     suite = "iperf3"
     program = "iperf3"
-    family_tags = ("ethernet", "fault")
+    family_tags: ClassVar = ["ethernet", "fault"]
 
     #: what rank 1 runs instead
     instead = ""
