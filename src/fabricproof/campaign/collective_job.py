@@ -126,15 +126,18 @@ def _segments(
     small = tuple(size for size in sizes if size <= LARGE_MESSAGE_BYTES)
     large = tuple(size for size in sizes if size > LARGE_MESSAGE_BYTES)
     parts = [sizes or (0,)] if in_one else [part for part in (small, large) if part]
-    return tuple(
-        _segment(known.operation, part, layout, channel, seconds / len(parts)) for part in parts
-    )
+    return tuple(_segment(known, part, layout, channel, seconds / len(parts)) for part in parts)
 
 
 def _segment(
-    operation: Operation, sizes: tuple[int, ...], layout: Layout, channel: Channel, seconds: float
+    known: CollectiveProgram,
+    sizes: tuple[int, ...],
+    layout: Layout,
+    channel: Channel,
+    seconds: float,
 ) -> Segment:
-    once_us = sum(best_model(operation, size, layout, channel)[1] for size in sizes)
+    shares = layout.num_ranks if known.share_sized else 1
+    once_us = sum(best_model(known.operation, size * shares, layout, channel)[1] for size in sizes)
     fitting = int(seconds * 1e6 / (MODEL_SLACK * once_us))
     iterations = max(LEAST_REPETITIONS, min(MOST_REPETITIONS, fitting))
     return Segment(sizes=sizes, iterations=iterations, warmups=max(2, iterations // 10))
