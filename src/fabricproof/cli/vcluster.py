@@ -264,9 +264,19 @@ def revive(name: str, node: str) -> None:
 @click.argument("interface")
 @click.option("--rate", help="Another line rate, as 100mbit.")
 @click.option("--down", "cut", is_flag=True, help="Pull the cable: no carrier.")
+@click.option("--mtu", type=click.IntRange(576, 9000), help="Another MTU on the node's end.")
+@click.option("--firmware", help="What ethtool -i tells of its firmware, on this node only.")
 @click.option("--clear", is_flag=True, help="Take the fault out again.")
 def fault(
-    name: str, node: str, interface: str, rate: str | None, *, cut: bool, clear: bool
+    name: str,
+    node: str,
+    interface: str,
+    rate: str | None,
+    mtu: int | None,
+    firmware: str | None,
+    *,
+    cut: bool,
+    clear: bool,
 ) -> None:
     r"""Put a fault into INTERFACE (rail0, rail1...) of NODE, or take it out.
 
@@ -274,8 +284,11 @@ def fault(
     fabricproof vcluster fault vc2 rail1 --rate 100mbit
     fabricproof vcluster fault vc2 rail1 --clear
     """
-    if [rate is not None, cut, clear].count(True) != 1:
-        raise click.UsageError("exactly one of --rate, --down and --clear is needed")
+    if [rate is not None, mtu is not None, firmware is not None, cut, clear].count(True) != 1:
+        raise click.UsageError(
+            "exactly one of --rate, --down, --mtu, --firmware and --clear is needed"
+        )
     rate_bit_s = parse_rate(rate) if rate else None
-    service.fault(name, node, interface, rate_bit_s=rate_bit_s, cut=cut)
+    wanted = service.Fault(rate_bit_s=rate_bit_s, cut=cut, mtu=mtu, firmware=firmware)
+    service.fault(name, node, interface, wanted)
     click.echo(f"{node} {interface}: {'healthy again' if clear else 'fault is in place'}")

@@ -49,6 +49,7 @@ def _nic(said: dict[str, list[tuple[str, str]]]) -> Facts:
     link, driver = dict(said.get("", [])), dict(said.get("-i", []))
     told = {
         "driver": driver.get("driver"),
+        "firmware": driver.get("firmware-version"),
         "autonegotiation": link.get("Auto-negotiation"),
         "lanes": link.get("Lanes"),
         "connector": link.get("Port"),

@@ -153,7 +153,7 @@ class _Cards:
             "speed_mbit_s": each.speed_mbit_s,
             "speed_best_mbit_s": each.best_mbit_s,
             "mtu": each.mtu,
-            "firmware": each.firmware,
+            **({"firmware": each.firmware} if each.firmware else {}),
             "master": each.master,
             "shaped_to_mbit_s": round(shaper.rate_bit_s / 1e6) if shaper else None,
             "mac": row.get("mac"),

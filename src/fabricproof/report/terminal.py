@@ -117,7 +117,8 @@ def _row_verdict(leg: LegResult, quantity: Mapping[str, Any] | None) -> Verdict:
 def _number(value: float | None, unit: str) -> str:
     if value is None:
         return "-"
-    return f"{value:.2f} {unit}" if abs(value) < 1000 else f"{value:.0f} {unit}"
+    digits = f"{value:.2f}" if abs(value) < 1000 else f"{value:.0f}"
+    return digits if unit == "1" else f"{digits} {unit}"
 
 
 def _limit(quantity: Mapping[str, Any]) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fabricproof.errors import ConfigError, UnavailableError
-from fabricproof.vcluster import cluster, daemons, node, state
+from fabricproof.vcluster import cluster, daemons, firmware, node, state
 from fabricproof.vcluster.cluster import HEAD, SWITCHES, Report
 from fabricproof.vcluster.node import Space
 from fabricproof.vcluster.paths import Paths, project_root
@@ -248,18 +248,42 @@ def _revive(paths: Paths, known: State, host: str) -> State:
     return fresh
 
 
-def fault(name: str, host: str, interface: str, *, rate_bit_s: int | None, cut: bool) -> None:
-    """Put a fault into a node's rail, or take it out again.
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """What is to be wrong with a rail of one node; nothing where all is left out.
+
+    Attributes:
+        rate_bit_s: a line rate other than the planned one.
+        cut: pull the cable at the switch: the node sees no carrier.
+        mtu: another MTU on the node's end, in bytes.
+        firmware: what ``ethtool -i`` on that node says of the rail's firmware.
+    """
+
+    rate_bit_s: int | None = None
+    cut: bool = False
+    mtu: int | None = None
+    firmware: str | None = None
+
+    def __str__(self) -> str:
+        """Return it in words."""
+        words = ["no carrier"] if self.cut else []
+        words += [f"rate {rate_label(self.rate_bit_s)}"] if self.rate_bit_s else []
+        words += [f"MTU {self.mtu}"] if self.mtu else []
+        words += [f"firmware {self.firmware}"] if self.firmware else []
+        return ", ".join(words)
+
+
+def fault(name: str, host: str, interface: str, wanted: Fault) -> None:
+    """Put a fault into a node's rail, or take all of them out again.
 
     Args:
         name: of the cluster.
         host: the node.
         interface: ``rail0``, ``rail1``...
-        rate_bit_s: a line rate other than the planned one; None for the planned one.
-        cut: pull the cable at the switch: the node sees no carrier.
+        wanted: what is to be wrong; earlier faults of this rail are taken out.
 
     Raises:
-        ConfigError: there is no such node or rail.
+        ConfigError: there is no such node or rail, or the firmware or MTU cannot be.
         UnavailableError: the cluster is down or the node is dead.
     """
     cluster.require_root()
@@ -268,13 +292,16 @@ def fault(name: str, host: str, interface: str, *, rate_bit_s: int | None, cut: 
         known = running(name)
         compute, rail = known.plan.node(host), known.plan.rail(interface)
         space, switches = space_of(known, host), known.spaces[SWITCHES]
-        rate = rate_bit_s or known.plan.rail_rates_bit_s[rail]
+        # First what may be refused, so that a refusal leaves the rail as it was.
+        firmware.pretend(space, interface, wanted.firmware)
+        rate = wanted.rate_bit_s or known.plan.rail_rates_bit_s[rail]
         cluster.shape_rail(known.plan, compute, rail, rate, switches, space)
+        space.batch("ip", [f"link set {interface} mtu {wanted.mtu or known.plan.mtu}"])
         port = compute.rail_port(rail)
-        switches.batch("ip", [f"link set {port} {'down' if cut else 'up'}"])
+        switches.batch("ip", [f"link set {port} {'down' if wanted.cut else 'up'}"])
         faults = {
             place: text for place, text in known.faults.items() if place != f"{host}/{interface}"
         }
-        if cut or rate_bit_s:
-            faults[f"{host}/{interface}"] = "no carrier" if cut else f"rate {rate_label(rate)}"
+        if str(wanted):
+            faults[f"{host}/{interface}"] = str(wanted)
         state.save(paths, replace(known, faults=faults))
