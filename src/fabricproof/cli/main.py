@@ -24,6 +24,8 @@ SUBCOMMANDS: dict[str, tuple[str, str]] = {
     "reframe": ("fabricproof.cli.run", "ReFrame itself, with this site's configuration."),
     "site": ("fabricproof.cli.site", "Begin, check and show site files."),
     "inventory": ("fabricproof.cli.inventory", "What each node was made of, and what differs."),
+    "preflight": ("fabricproof.cli.preflight", "Are links and cards what the site declares?"),
+    "tune": ("fabricproof.cli.tune", "Where a stack's choice of algorithm loses, what mends it."),
     "vcluster": ("fabricproof.cli.vcluster", "A virtual Slurm cluster on this machine."),
     "stack": ("fabricproof.cli.stack", "MPI stacks: built by Spack, from wheels, explained."),
 }

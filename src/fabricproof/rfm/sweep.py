@@ -137,6 +137,8 @@ def plan_sweep(planner: LegPlanner, collective: str, trial: Trial | None = None)
     layout = sweep_layout(partition)
     if collective == "barrier" and parse_size(partition.sweep_smallest) > SMALLEST_BYTES:
         return Plan(reason=f"{partition.name} judges sweeps from {partition.sweep_smallest} up")
+    if parse_size(partition.sweep_smallest) > parse_size(partition.collective_max_size):
+        return Plan(reason=f"{partition.name} judges sweeps from {partition.sweep_smallest} up")
     if reason := _not_its_trial(planner, collective, layout, trial):
         return Plan(reason=reason)
     sweep = _Sweep(planner, pair, knobs, layout, trial)
@@ -149,10 +151,12 @@ def _not_its_trial(
     """Return why ``trial`` has nothing to say here; empty where it has, or there is none."""
     if trial is None:
         return ""
-    here = (planner.stack.name, collective, layout.num_ranks)
-    there = (trial.stack, trial.collective, trial.num_ranks)
-    words = "the tuning on trial is for {}, {} on {} ranks"
-    return "" if here == there else words.format(*there)
+    if collective in trial.collectives:
+        here, there = (planner.stack.name, layout.num_ranks), (trial.stack, trial.num_ranks)
+        if here == there:
+            return ""
+    names = ", ".join(trial.collectives)
+    return f"the tuning on trial is for {names} of {trial.stack} on {trial.num_ranks} ranks"
 
 
 class _Sweep:

@@ -20,13 +20,13 @@ class Trial:
 
     Attributes:
         stack: that it is for.
-        collective: that it is for.
+        collectives: that it is for.
         num_ranks: ranks that it was measured with.
         environment: variables to set.
     """
 
     stack: str
-    collective: str
+    collectives: tuple[str, ...]
     num_ranks: int
     environment: Mapping[str, str]
 
@@ -52,7 +52,7 @@ def read_trial(path: Path) -> Trial:
             )
         return Trial(
             stack=str(record["stack"]),
-            collective=str(record["collective"]),
+            collectives=tuple(map(str, record["collectives"])),
             num_ranks=int(record["num_ranks"]),
             environment={str(name): str(each) for name, each in record["environment"].items()},
         )

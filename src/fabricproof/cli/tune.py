@@ -1,0 +1,281 @@
+"""``fabricproof tune``: where a stack's own choice of algorithm loses, and what mends it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fabricproof.site import Site
+    from fabricproof.tuning.propose import Proposal
+    from fabricproof.tuning.sweeps import Sweep
+
+_SITE = click.option("--site", "site_name", metavar="S", help="Site (default: of this host).")
+_RUN = click.option("--run", "run_id", metavar="RUN_ID", help="Of this run (default: the newest).")
+_STACK = click.option("--stack", "stacks", metavar="X", multiple=True, help="Only this stack.")
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+
+#: where proposals lie, below the site's perflogs
+FOLDER = "tuning"
+
+
+@click.group(name="tune")
+def command() -> None:
+    r"""Where a stack's own choice of a collective's algorithm loses, and what mends it.
+
+    A sweep (the check AlgorithmSweep) measures the own choice and every algorithm that can be
+    forced in turns in one job.  What it found is decided anew here from its records.
+
+    \b
+    fabricproof run -n AlgorithmSweep -p openmpi5        sweep
+    fabricproof tune show                                what it found
+    fabricproof tune write                               write the mending, as a proposal
+    fabricproof run -n AlgorithmSweep -p openmpi5 \
+        -S AlgorithmSweep.tuning=FOLDER                  try it: own choice with it and without
+
+    Nothing is ever applied by itself: a site adopts a proposal by its own site file.
+    """
+
+
+@command.command(name="show")
+@_RUN
+@_SITE
+@_STACK
+@_JSON
+def show(run_id: str | None, site_name: str | None, stacks: tuple[str, ...], as_json: bool) -> None:
+    """Show what the sweeps of a run found: sizes, times, the best, how sure."""
+    site = _site(site_name)
+    sweeps = _sweeps(site, run_id, stacks)
+    if as_json:
+        record = {"site": site.name, "sweeps": [_sweep_record(each) for each in sweeps]}
+        click.echo(json.dumps(record, indent=2))
+        return
+    for sweep in sweeps:
+        click.echo("\n".join(_shown(sweep)))
+
+
+@command.command(name="write")
+@_RUN
+@_SITE
+@_STACK
+@click.option(
+    "--folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write there (default: perflogs/SITE/tuning/RUN_ID-STACK).",
+)
+@_JSON
+def write(
+    run_id: str | None,
+    site_name: str | None,
+    stacks: tuple[str, ...],
+    folder: Path | None,
+    as_json: bool,
+) -> None:
+    """Write what mends the losing choices of a run, and say how to try and to adopt it.
+
+    Open MPI gets a file of rules, Intel MPI a variable with ranges, MPICH its selection table with
+    rules in front.  Only measured sizes and numbers of ranks are touched.
+    """
+    site = _site(site_name)
+    groups = _groups(_sweeps(site, run_id, stacks))
+    if folder is not None and len(groups) > 1:
+        raise click.UsageError("--folder holds one stack: add --stack")
+    records = [_write_one(site, sweeps, folder, say=not as_json) for sweeps in groups]
+    if as_json:
+        click.echo(json.dumps({"site": site.name, "proposals": records}, indent=2))
+
+
+def _site(site_name: str | None) -> Site:
+    from fabricproof.site import load_site  # noqa: PLC0415 - start-up time
+    from fabricproof.site.choose import choose_site  # noqa: PLC0415 - start-up time
+
+    return load_site(site_name) if site_name else choose_site()
+
+
+def _perflogs(site: Site) -> Path:
+    from fabricproof.runner import workplace  # noqa: PLC0415 - start-up time
+    from fabricproof.site.choose import project_root  # noqa: PLC0415 - start-up time
+
+    return workplace(project_root()).perflogs / site.name
+
+
+def _sweeps(site: Site, run_id: str | None, stacks: tuple[str, ...]) -> list[Sweep]:
+    """Return the sweeps of a run, of the newest that has any where none is named."""
+    from fabricproof.errors import InputMissingError  # noqa: PLC0415 - start-up time
+    from fabricproof.records import read_records  # noqa: PLC0415 - start-up time
+    from fabricproof.tuning.sweeps import sweeps_of  # noqa: PLC0415 - start-up time
+
+    folder = _perflogs(site)
+    records = [
+        record
+        for path in sorted(folder.glob("*/records.jsonl"))
+        for record in read_records(path, on_torn=lambda note: click.echo(note, err=True))
+        if record.get("kind") == "sweep" and (not stacks or record.get("stack") in stacks)
+    ]
+    newest = max((str(record["run_id"]) for record in records), default="")
+    wanted = run_id or newest
+    chosen = [record for record in records if record["run_id"] == wanted]
+    if not chosen:
+        of_stacks = f" of {', '.join(stacks)}" if stacks else ""
+        raise InputMissingError(
+            f"no sweep{of_stacks} in run {run_id}" if run_id else f"no sweep{of_stacks} yet",
+            source=str(folder),
+            expected=f"one; the newest is of run {newest}" if newest else "a run of AlgorithmSweep",
+            next_step=f"fabricproof run --site {site.name} -n AlgorithmSweep",
+        )
+    return sweeps_of(chosen, str(folder))
+
+
+def _groups(sweeps: list[Sweep]) -> list[list[Sweep]]:
+    """Return the sweeps by stack and partition: what one proposal can be for."""
+    groups: dict[tuple[str, str], list[Sweep]] = {}
+    for sweep in sweeps:
+        groups.setdefault((sweep.stack, sweep.partition), []).append(sweep)
+    return list(groups.values())
+
+
+def _sweep_record(sweep: Sweep) -> dict[str, Any]:
+    return {
+        "run_id": sweep.run_id,
+        "stack": sweep.stack,
+        "stack_version": sweep.stack_version,
+        "partition": sweep.partition,
+        "collective": sweep.knobs.collective,
+        "program": f"{sweep.suite} {sweep.program}",
+        "num_ranks": sweep.num_ranks,
+        "ranks_per_node": sweep.ranks_per_node,
+        "nodes": list(sweep.nodes),
+        "own_environment": dict(sweep.own_environment),
+        "tuning": dict(sweep.tuning),
+        "sizes": [
+            {
+                "size_bytes": choice.size,
+                "standing": choice.standing.value,
+                "own_us": choice.own_us,
+                "best": choice.best,
+                "best_label": sweep.label(choice.best) if choice.best else None,
+                "best_us": choice.best_us if choice.best else None,
+                "gain": choice.gain if choice.best else None,
+                "surely": choice.at_least,
+                "noise": choice.noise,
+                "means_us": dict(choice.means_us),
+            }
+            for choice in sweep.choices
+        ],
+        "left_out": list(sweep.left_out),
+    }
+
+
+def _shown(sweep: Sweep) -> Iterator[str]:
+    from fabricproof.units import size_label  # noqa: PLC0415 - start-up time
+
+    yield (
+        f"{sweep.knobs.collective} with {sweep.stack} ({sweep.stack_version}), {sweep.program} of "
+        f"{sweep.suite}, {sweep.num_nodes} nodes x {sweep.ranks_per_node} ranks over "
+        f"{'+'.join(sweep.rails)}, run {sweep.run_id}"
+    )
+    yield from (f"  the site sets {name}={text}" for name, text in sweep.own_environment.items())
+    if sweep.tuning:
+        yield "  the own choice is with a tuning on trial"
+    yield f"  {'size':>8} {'own us':>10} {'best us':>10} {'gain':>7} {'surely':>7}  finding"
+    for choice in sweep.choices:
+        size = "-" if choice.size is None else size_label(choice.size)
+        best = sweep.label(choice.best) if choice.best else "none"
+        yield (
+            f"  {size:>8} {choice.own_us:>10.4g} {choice.best_us:>10.4g} {choice.gain:>6.2f}x "
+            f"{choice.at_least:>6.2f}x  {choice.standing.value}: best {best}, "
+            f"noise {choice.noise:.0%}"
+        )
+    yield from (f"  {each}" for each in sweep.left_out)
+
+
+def _write_one(
+    site: Site, sweeps: list[Sweep], folder: Path | None, *, say: bool
+) -> dict[str, Any]:
+    """Write the proposal of one stack and return what a program wants to know of it."""
+    from fabricproof.tuning.propose import propose  # noqa: PLC0415 - start-up time
+
+    first = sweeps[0]
+    proposal = propose(sweeps, _library_table(site, first))
+    if proposal is None:
+        if say:
+            click.echo(
+                f"{first.stack}: nothing to write: no algorithm surely beats the own choice in "
+                f"{', '.join(each.knobs.collective for each in sweeps)}"
+            )
+        return {"stack": first.stack, "folder": None}
+    place = (folder or _perflogs(site) / FOLDER / f"{first.run_id}-{first.stack}").absolute()
+    record = proposal.trial_record(str(place))
+    _put(place, {**proposal.written.files, "tuning.json": json.dumps(record, indent=1) + "\n"})
+    adopted = proposal.adopted(site.stack(first.stack).environment, str(place))
+    if say:
+        click.echo("\n".join(_told(site, proposal, place, adopted)))
+    return {**record, "folder": str(place), "adopted_environment": adopted}
+
+
+def _library_table(site: Site, sweep: Sweep) -> str | None:
+    """Return MPICH's own selection table, None for other MPIs and where no library is known."""
+    if sweep.knobs.family != "mpich":
+        return None
+    from fabricproof.stack.catalog import load_catalog, stacks_root  # noqa: PLC0415 - start-up time
+    from fabricproof.tuning.selection import table_in  # noqa: PLC0415 - start-up time
+
+    stack = site.stack(sweep.stack)
+    library = None
+    if stack.provisioned:
+        library = stacks_root() / stack.name / load_catalog().stacks[stack.name].library
+    elif stack.spack is not None:
+        from fabricproof.spack.built import read_built  # noqa: PLC0415 - start-up time
+        from fabricproof.spack.layout import layout_for  # noqa: PLC0415 - start-up time
+
+        built = read_built(layout_for(site.name, site.folder).built(stack.name))
+        library = Path(built.library) if built is not None else None
+    try:
+        return table_in(library.read_bytes()) if library is not None else None
+    except OSError:
+        return None
+
+
+def _put(folder: Path, files: dict[str, str]) -> None:
+    from fabricproof.errors import OutputError  # noqa: PLC0415 - start-up time
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            (folder / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise OutputError(
+            f"cannot write the tuning: {error.strerror}",
+            source=str(folder),
+            next_step="choose another --folder",
+        ) from None
+
+
+def _told(site: Site, proposal: Proposal, folder: Path, adopted: dict[str, str]) -> Iterator[str]:
+    from fabricproof.tuning.propose import in_words, toml_line  # noqa: PLC0415 - start-up time
+
+    yield f"{proposal.stack}: written to {folder}: {', '.join(sorted(_names(proposal)))}"
+    for collective, rules in proposal.rules.items():
+        yield from (f"  {collective}{in_words(rule)}" for rule in rules)
+    yield from (f"  note: {note}" for note in proposal.written.notes)
+    which = "|".join(sorted(proposal.rules))
+    yield "try it (the own choice with it, without it, and all algorithms, in one job):"
+    yield (
+        f"  fabricproof run --site {site.name} -n 'AlgorithmSweep.*collective=({which})' "
+        f"-p {proposal.stack} -S AlgorithmSweep.tuning={folder}"
+    )
+    yield f'adopt it in {site.folder}/site.toml, under [[stacks]] name = "{proposal.stack}":'
+    yield f"  {toml_line(adopted)}"
+    if proposal.replaced:
+        yield f"  (this takes the place of {', '.join(proposal.replaced)})"
+    if proposal.written.files:
+        yield "  (the files must lie where all nodes see them: --folder)"
+
+
+def _names(proposal: Proposal) -> set[str]:
+    return {*proposal.written.files, "tuning.json"}
