@@ -22,7 +22,6 @@ from fabricproof.collective import Layout as Ranks
 from fabricproof.errors import FabricproofError
 from fabricproof.reference import Reference, at_least
 from fabricproof.rfm.base import FabricBenchmark
-from fabricproof.rfm.collectives import channel_planner
 from fabricproof.rfm.legs import LegPlanner, find_program
 from fabricproof.rfm.rails import expected_gain
 from fabricproof.rfm.slurm_nodes import ask_topology, slurm_partition, usable_nodes
@@ -123,11 +122,17 @@ def ring_legs(
         layouts: by what is added to a leg's name beside its shape.
         rails: the road; the first rail where empty.
     """
-    pair, reason = channel_planner(planner)
+    pair, reason = _pair(planner)
     if pair is None:
         return (), reason
     road = rails or planner.rails[:1]
     return tuple(_leg(planner, pair, road, name, each) for name, each in layouts.items()), ""
+
+
+def _pair(planner: LegPlanner) -> tuple[LegPlanner | None, str]:
+    """Return the planner of a program that the stack has, whose legs say how to take a road."""
+    found, reason = planner.of("osu", "osu_latency")
+    return (found, reason) if found is not None else planner.of("imb", "PingPong")
 
 
 def _leg(
