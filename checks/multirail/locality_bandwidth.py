@@ -2,7 +2,7 @@
 
 import reframe as rfm
 
-from fabricproof.rfm.locality import LocalityBenchmark
+from fabricproof.rfm.multirail import LocalityBenchmark
 
 
 @rfm.simple_test

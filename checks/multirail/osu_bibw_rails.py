@@ -2,7 +2,7 @@
 
 import reframe as rfm
 
-from fabricproof.rfm.rails import RailsBenchmark
+from fabricproof.rfm.multirail import RailsBenchmark
 
 
 @rfm.simple_test

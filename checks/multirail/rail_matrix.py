@@ -2,7 +2,7 @@
 
 import reframe as rfm
 
-from fabricproof.rfm.matrix import RailMatrix
+from fabricproof.rfm.multirail import RailMatrix
 
 
 @rfm.simple_test

@@ -2,7 +2,7 @@
 
 import reframe as rfm
 
-from fabricproof.rfm.placement import PlacementBenchmark
+from fabricproof.rfm.multirail import PlacementBenchmark
 
 
 @rfm.simple_test

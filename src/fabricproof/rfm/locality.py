@@ -11,7 +11,6 @@ from fabricproof.campaign.relation import Relation
 from fabricproof.campaign.script import BIND_FILE
 from fabricproof.locality import Bind
 from fabricproof.reference import at_least, at_most
-from fabricproof.rfm.base import FabricBenchmark
 from fabricproof.rfm.legs import LegPlanner, printed_name
 from fabricproof.semantics import Kind, meaning
 
@@ -46,18 +45,15 @@ UNBOUND_SRUN = {"SLURM_CPU_BIND": "none"}
 HINT = "the slot's NUMA node is not what the firmware says, or another load sits beside the adapter"
 
 
-class LocalityBenchmark(FabricBenchmark):
-    """Over each rail: ranks beside its slot, across from it, and as the launcher puts them."""
-
-    def plan(self, planner: LegPlanner) -> Plan:
-        """Return three legs for each rail, and near over far."""
-        legs: list[Leg] = []
-        relations: list[Relation] = []
-        for rail in planner.rails:
-            mine = {policy: bound_leg(planner, rail, policy) for policy in (*Bind, AS_LAUNCHED)}
-            legs += mine.values()
-            relations.append(near_over_far(planner, rail, mine))
-        return Plan(legs=tuple(legs), relations=tuple(relations))
+def locality_plan(planner: LegPlanner) -> Plan:
+    """Return three legs for each rail, and near over far."""
+    legs: list[Leg] = []
+    relations: list[Relation] = []
+    for rail in planner.rails:
+        mine = {policy: bound_leg(planner, rail, policy) for policy in (*Bind, AS_LAUNCHED)}
+        legs += mine.values()
+        relations.append(near_over_far(planner, rail, mine))
+    return Plan(legs=tuple(legs), relations=tuple(relations))
 
 
 def bound_leg(planner: LegPlanner, rail: str, policy: str) -> Leg:

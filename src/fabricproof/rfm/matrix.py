@@ -8,26 +8,16 @@ from fabricproof.campaign.leg import Leg
 from fabricproof.campaign.planned import Plan
 from fabricproof.campaign.script import EACH_NODE_FILE
 from fabricproof.fabric import bound
-from fabricproof.rfm.base import FabricBenchmark
-from fabricproof.rfm.current import current_site
 from fabricproof.rfm.legs import LegPlanner
 
 #: protocols that are sockets: an address reaches another in its own network only
 SOCKETS = frozenset({"tcp", "ipoib", "tcp-bypass"})
 
 
-class RailMatrix(FabricBenchmark):
-    """Each rail of one node against each rail of another, one leg for each pair of rails."""
-
-    def why_not(self) -> str:
-        """Tell where there is one rail only."""
-        one_rail = len(current_site().fabric_spec(self.fabric).rails) < 2
-        return f"fabric {self.fabric} has one rail" if one_rail else ""
-
-    def plan(self, planner: LegPlanner) -> Plan:
-        """Return a leg for each pair of rails."""
-        rails = planner.rails
-        return Plan(legs=tuple(cell(planner, one, other) for one in rails for other in rails))
+def matrix_plan(planner: LegPlanner) -> Plan:
+    """Return a leg for each pair of rails."""
+    rails = planner.rails
+    return Plan(legs=tuple(cell(planner, one, other) for one in rails for other in rails))
 
 
 def cell(planner: LegPlanner, one: str, other: str) -> Leg:

@@ -12,14 +12,11 @@ from dataclasses import asdict, replace
 from fabricproof.campaign.leg import Leg
 from fabricproof.campaign.planned import Plan
 from fabricproof.campaign.relation import Relation
-from fabricproof.errors import FabricproofError
 from fabricproof.reference import Reference, at_least, at_most
-from fabricproof.rfm.base import FabricBenchmark
 from fabricproof.rfm.legs import LegPlanner, printed_name
-from fabricproof.rfm.slurm_nodes import ask_topology, slurm_partition, usable_nodes
 from fabricproof.semantics import Kind, meaning
 from fabricproof.stack.launch import Layout
-from fabricproof.topology import Pair, Shape, Topology, pairs_by_hops
+from fabricproof.topology import Pair
 
 #: What one more switch may add to a latency, as a fraction of that over one: document 002 of the
 #: sources has 1.03 us for its nearest and 1.85 us for its farthest pairs, over up to five switches.
@@ -36,34 +33,6 @@ SIZES = 11
 LARGE_SIZES = 3
 
 HINT = "a slow or misrouted link between the switches, or a topology that is not what is wired"
-
-
-class PlacementBenchmark(FabricBenchmark):
-    """Pairs of nodes at every distance, each over each rail, in one job."""
-
-    def plan(self, planner: LegPlanner) -> Plan:
-        """Return a leg for each rail and distance, and the relation of far to near."""
-        if planner.partition.num_nodes < 3:
-            name = planner.partition.name
-            return Plan(reason=f"num_nodes of partition {name} is below 3: near, far and a hub")
-        try:
-            topology, nodes = self._nodes(planner)
-        except FabricproofError as error:
-            if self.is_dry_run():
-                return Plan(reason=f"only Slurm knows the distances: {error}")
-            raise
-        if topology is None or topology.shape is Shape.FLAT:
-            return Plan(reason="Slurm knows no topology here: no node is nearer than another")
-        pairs = pairs_by_hops(topology, nodes, max_nodes=planner.partition.num_nodes)
-        if len(pairs) < 2:
-            count = len(nodes)
-            return Plan(reason=f"the {count} usable nodes are all equally far from each other")
-        return placement_plan(planner, pairs)
-
-    def _nodes(self, planner: LegPlanner) -> tuple[Topology | None, tuple[str, ...]]:
-        if planner.partition.scheduler not in {"slurm", "squeue"}:
-            return None, ()
-        return ask_topology(), usable_nodes(slurm_partition(planner.partition))
 
 
 def placement_plan(planner: LegPlanner, pairs: tuple[Pair, ...]) -> Plan:

@@ -9,8 +9,6 @@ from fabricproof.campaign.planned import Plan
 from fabricproof.campaign.relation import Relation
 from fabricproof.fabric import Fabric, bound
 from fabricproof.reference import Reference, at_least
-from fabricproof.rfm.base import FabricBenchmark
-from fabricproof.rfm.current import current_site
 from fabricproof.rfm.legs import LegPlanner, printed_name
 from fabricproof.semantics import meaning
 
@@ -33,26 +31,6 @@ GAIN_HINT = (
     "that do not fit"
 )
 BALANCE_HINT = "the rail with most to carry ends last"
-
-
-class RailsBenchmark(FabricBenchmark):
-    """Each rail by itself and all rails together, on the same two nodes in one job."""
-
-    def why_not(self) -> str:
-        """Tell where there is one rail only."""
-        one_rail = len(current_site().fabric_spec(self.fabric).rails) < 2
-        return f"fabric {self.fabric} has one rail" if one_rail else ""
-
-    def plan(self, planner: LegPlanner) -> Plan:
-        """Return the legs over each rail and over all, with their scaling and sharing."""
-        refusal = planner.refusal(planner.rails)
-        if refusal is not None and not planner.own_launcher:
-            # srun may be what cannot start it: MPICH's wheel speaks PMI-1 to srun alone.
-            own = replace(planner, own_launcher=True)
-            if own.refusal(own.rails) is None:
-                self.own_launcher = True
-                return rails_plan(own)
-        return Plan(reason=refusal) if refusal is not None else rails_plan(planner)
 
 
 def rails_plan(planner: LegPlanner) -> Plan:
