@@ -239,8 +239,21 @@ class FreeRoadBenchmark(FabricBenchmark):
     """An MPI that nobody tells its road: which interfaces does it take?"""
 
     def why_not(self) -> str:
-        """Tell where there are no two nodes."""
-        return one_node(self)
+        """Tell where there are no two nodes, and where another fabric is the one to take."""
+        return one_node(self) or self._slower()
+
+    def _slower(self) -> str:
+        site = current_site()
+        declared = site.partition(self.current_partition.name).fabrics
+        rates = {
+            name: bound(site.fabric(name)).low_mb_s
+            for name in declared
+            if site.fabric_spec(name).link is not None
+        }
+        fastest = max(rates, key=rates.__getitem__)
+        if rates[self.fabric] >= rates[fastest]:
+            return ""
+        return f"left alone an MPI should take {fastest}, the fastest fabric of this partition"
 
     def plan(self, planner: LegPlanner) -> Plan:
         """Return one leg without any road, over what the site declares."""
