@@ -120,10 +120,16 @@ def sharing(planner: LegPlanner, singles: dict[str, Leg], together: Leg) -> Rela
             "expected_gain": expected_gain(planner),
             "weights": weights,
             "reference": asdict(_even(weights)),
-            "expected": {},
+            "expected": _stated(planner),
             "hint": BALANCE_HINT,
         },
     )
+
+
+def _stated(planner: LegPlanner) -> dict[str, str]:
+    """Return what the site says of the stack's sharing, as ``kind: word``."""
+    stated = planner.stack.sharing
+    return stated.model_dump(exclude_none=True) if stated is not None else {}
 
 
 def _even(weights: dict[str, float]) -> Reference:

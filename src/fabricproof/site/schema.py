@@ -145,6 +145,15 @@ class FabricFile(_Model):
     fabrics: Annotated[list[FabricSpec], Field(min_length=1)]
 
 
+class SharingSpec(_Model):
+    """What a stack is expected to do with its messages over several rails."""
+
+    threshold: Annotated[str, StringConstraints(pattern=r"^\d+(B|KiB|MiB)$")] | None = None
+    """The message size from which on several rails carry more than one."""
+    small: Literal["one rail", "in turn"] | None = None
+    large: Literal["even", "by weight"] | None = None
+
+
 class StackSpec(_Model):
     """One MPI stack: how it is loaded, started and told where its programs are."""
 
@@ -162,6 +171,8 @@ class StackSpec(_Model):
     suites: dict[str, str] = Field(default_factory=dict)
     """suite (``osu``, ``osu-mpi4py``, ``imb``) -> folder of its programs, ``PATH`` where they are
     found by name, or ``provisioned`` for the stacks of ``fabricproof stack install``."""
+    sharing: SharingSpec | None = None
+    """Judged by the checks over several rails; what is not stated is only told."""
     left_out: dict[str, str] = Field(default_factory=dict)
     """program -> why it says nothing on this stack: it is SKIPPED with that reason."""
     provisioned: bool = False
