@@ -21,7 +21,7 @@ from fabricproof.rfm.placement import placement_plan
 from fabricproof.rfm.rails import expected_gain, rails_plan
 from fabricproof.road import CounterSample, Evidence, Rank
 from fabricproof.site import load_site
-from fabricproof.site.schema import PartitionSpec, ReferenceSpec
+from fabricproof.site.schema import PartitionSpec, ReferenceSpec, SharingSpec
 from fabricproof.stack.catalog import ROOT_VARIABLE
 from fabricproof.stack.environment import ports_folder
 from fabricproof.topology import Pair, Shape
@@ -235,3 +235,11 @@ def test_a_slurm_that_does_not_answer_is_one_clear_line(slurm: Path) -> None:
 def test_slurm_has_its_own_name_for_a_partition(access: list[str], name: str) -> None:
     spec = PartitionSpec(name="compute", access=access, fabrics=["eth0"], stacks=["openmpi5"])
     assert slurm_nodes.slurm_partition(spec) == name
+
+
+def test_what_the_site_says_of_sharing_is_judged_and_no_more(planner: LegPlanner) -> None:
+    assert rails_plan(planner).relations[1].settings["expected"] == {}
+    stated = SharingSpec(threshold="128KiB", large="even")
+    stack = planner.stack.model_copy(update={"sharing": stated})
+    relation = rails_plan(replace(planner, stack=stack)).relations[1]
+    assert relation.settings["expected"] == {"threshold": "128KiB", "large": "even"}
