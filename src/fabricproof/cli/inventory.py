@@ -49,8 +49,8 @@ def show(names: tuple[str, ...], site_name: str | None, run_id: str | None, as_j
     """
     from fabricproof.inventory.select import choose  # noqa: PLC0415 - start-up time
 
-    name, folder = _place(site_name)
-    index = _index(folder, name)
+    name, folder = place(site_name)
+    index = index_of(folder, name)
     asked = [f"{each}@{run_id}" if run_id else each for each in names] or [run_id or ""]
     chosen = [choose(index, each) for each in asked]
     seen = {node: each for some in chosen for node, each in some.seen.items()}
@@ -81,8 +81,8 @@ def diff(first: str, second: str, site_name: str | None, as_json: bool) -> None:
     """
     from fabricproof.inventory.select import choose  # noqa: PLC0415 - start-up time
 
-    name, folder = _place(site_name)
-    index = _index(folder, name)
+    name, folder = place(site_name)
+    index = index_of(folder, name)
     sides = choose(index, first), choose(index, second)
     pairs = [_compared(folder, *sides, *pair) for pair in _pairs(*sides)]
     if as_json:
@@ -93,7 +93,7 @@ def diff(first: str, second: str, site_name: str | None, as_json: bool) -> None:
         click.echo(line)
 
 
-def _place(site_name: str | None) -> tuple[str, Path]:
+def place(site_name: str | None) -> tuple[str, Path]:
     """Return the site's name and the folder of its inventories."""
     from fabricproof.inventory.store import FOLDER  # noqa: PLC0415 - start-up time
     from fabricproof.runner import workplace  # noqa: PLC0415 - start-up time
@@ -104,7 +104,8 @@ def _place(site_name: str | None) -> tuple[str, Path]:
     return site.name, workplace(project_root()).perflogs / site.name / FOLDER
 
 
-def _index(folder: Path, site: str) -> list[Seen]:
+def index_of(folder: Path, site: str) -> list[Seen]:
+    """Return who saw which node when, oldest first; refuse where nobody looked."""
     from fabricproof.errors import InputMissingError  # noqa: PLC0415 - start-up time
     from fabricproof.inventory.store import INDEX_FILE, read_index  # noqa: PLC0415
 
@@ -141,7 +142,8 @@ def _distances(folder: Path, run_id: str, seen: dict[str, Seen]) -> dict[str, di
     return found
 
 
-def _machine(folder: Path, seen: Seen) -> Machine | None:
+def machine_of(folder: Path, seen: Seen) -> Machine | None:
+    """Return what was seen; None where nothing was."""
     from fabricproof.inventory.store import read_kept  # noqa: PLC0415 - start-up time
 
     return read_kept(folder, seen.node, seen.digest) if seen.digest is not None else None
@@ -150,7 +152,7 @@ def _machine(folder: Path, seen: Seen) -> Machine | None:
 def _record(folder: Path, seen: Seen, near: dict[str, Any]) -> dict[str, Any]:
     from fabricproof.inventory.notes import notes  # noqa: PLC0415 - start-up time
 
-    machine = _machine(folder, seen)
+    machine = machine_of(folder, seen)
     if machine is None:
         return {**asdict(seen), "kind": None, "facts": {}, "unknown": [seen.reason], "notes": []}
     return {
@@ -217,7 +219,7 @@ def _compared(folder: Path, first: Chosen, second: Chosen, here: str, there: str
     from fabricproof.inventory.compare import compare  # noqa: PLC0415 - start-up time
 
     lines = first.seen.get(here), second.seen.get(there)
-    machines = [_machine(folder, each) if each else None for each in lines]
+    machines = [machine_of(folder, each) if each else None for each in lines]
     sides = (first.words, second.words) if here == there else (here, there)
     record: dict[str, Any] = {
         "first": {"node": here, "words": sides[0], **(asdict(lines[0]) if lines[0] else {})},

@@ -1,0 +1,192 @@
+"""``fabricproof preflight``: are the nodes what the site declares, as they were last seen?"""
+
+from __future__ import annotations
+
+import datetime
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fabricproof.cli.inventory import index_of, machine_of, place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from fabricproof.inventory.store import Seen
+    from fabricproof.measure import Verdict
+    from fabricproof.preflight.finding import Preflight
+    from fabricproof.site import Site
+
+_EPILOG = """\b
+Examples:
+  fabricproof preflight                       all nodes, as last seen
+  fabricproof preflight n17 n18               these two, also against each other
+  fabricproof preflight --run RUN_ID          as that run saw them
+  fabricproof run -n LinkPreflight            look anew, in seconds, and judge that
+
+The exit status is 0 only where everything was seen and is as declared; 1 FAIL, 4 MISSING (a node
+that nobody saw), 5 UNJUDGED (something stated could not be read), 66 nobody looked yet.
+"""
+
+
+@click.command(name="preflight", epilog=_EPILOG)
+@click.argument("names", nargs=-1, metavar="[NODE...]")
+@click.option("--site", "site_name", metavar="S", help="Site (default: of this host).")
+@click.option("--run", "run_id", metavar="RUN_ID", help="As the jobs of this run saw the nodes.")
+@click.option("--fabric", "fabric_name", metavar="F", help="Only this fabric of the site.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(
+    names: tuple[str, ...],
+    site_name: str | None,
+    run_id: str | None,
+    fabric_name: str | None,
+    *,
+    as_json: bool,
+) -> int:
+    """Judge each node's links and cards by the site file, as they were last seen.
+
+    Every job looks at its nodes before it measures; this judges what it kept: rails that are
+    missing or down, links at less than their rate or width, wrong MTU, a PCIe slot or MaxPayload
+    that is less than declared, cards that are not what the fabric's ``expect`` table in fabric.toml
+    states, and nodes that are unlike each other.  Nothing is measured and no job is started: the
+    output says how old the look is.
+    """
+    from fabricproof.cli.output import STATUSES  # noqa: PLC0415 - start-up time
+    from fabricproof.inventory.select import choose  # noqa: PLC0415 - start-up time
+    from fabricproof.measure import worst  # noqa: PLC0415 - start-up time
+    from fabricproof.site import load_site  # noqa: PLC0415 - start-up time
+
+    name, folder = place(site_name)
+    site = load_site(site_name or name)
+    index = index_of(folder, name)
+    asked = [f"{each}@{run_id}" if run_id else each for each in names] or [run_id or ""]
+    seen = {
+        node: each
+        for some in (choose(index, one) for one in asked)
+        for node, each in some.seen.items()
+    }
+    looks = _Looks(site=site, folder=folder, run_id=run_id, seen=seen)
+    results = list(looks.results(fabric_name))
+    verdict = worst([each.verdict for each in results])
+    if as_json:
+        click.echo(json.dumps(_record(name, verdict, results, seen), indent=2))
+    else:
+        for line in _told(results, seen, verdict):
+            click.echo(line)
+    return STATUSES[verdict]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Looks:
+    """What was seen, and by whom it is to be judged."""
+
+    site: Site
+    folder: Path
+    run_id: str | None
+    seen: Mapping[str, Seen]
+
+    def results(self, fabric_name: str | None) -> Iterator[Preflight]:
+        """Yield the judgement of each fabric that has a link."""
+        from fabricproof.preflight.judge import preflight  # noqa: PLC0415 - start-up time
+
+        machines = {node: machine_of(self.folder, each) for node, each in self.seen.items()}
+        reasons = {node: each.reason for node, each in self.seen.items() if each.reason}
+        specs = [self.site.fabric_spec(fabric_name)] if fabric_name else self.site.fabrics
+        members = self._members() if len(self.site.fabrics) > 1 else {}
+        for spec in specs:
+            # Where no record says which fabric a node is of, it is judged by all.
+            mine = {
+                node: machine
+                for node, machine in machines.items()
+                if spec.name in members.get(node, {spec.name})
+            }
+            if spec.link is not None and mine:
+                yield preflight(spec, mine, reasons=reasons)
+
+    def _members(self) -> dict[str, set[str]]:
+        """Return node -> the fabrics that were measured on it, as the records of runs say."""
+        from fabricproof.records import read_records  # noqa: PLC0415 - start-up time
+
+        found: dict[str, set[str]] = {}
+        for path in self.folder.parent.glob("*/records.jsonl"):
+            for record in read_records(path, on_torn=lambda _: None):
+                if record.get("kind") != "leg" or self.run_id not in {None, record.get("run_id")}:
+                    continue
+                for node in record.get("inventory") or {}:
+                    found.setdefault(node, set()).add(str(record.get("fabric")))
+        return found
+
+
+def _told(
+    results: Iterable[Preflight], seen: Mapping[str, Seen], verdict: Verdict
+) -> Iterator[str]:
+    from fabricproof.measure import Verdict  # noqa: PLC0415 - start-up time
+
+    for result in results:
+        yield f"fabric {result.fabric} on {len(result.nodes)} nodes: {result.verdict.value}"
+        for finding in result.findings:
+            if finding.verdict is not Verdict.PASS:
+                yield f"  {finding.verdict.value:<8} {finding.judgement.reason}"
+        for rail in dict.fromkeys(each.rail for each in result.findings):
+            good = [each for each in result.of_rail(rail) if each.verdict is Verdict.PASS]
+            what = ", ".join(dict.fromkeys(each.quantity for each in good))
+            if good:
+                yield f"  PASS     {rail}: {len(good)} of {len(result.of_rail(rail))} ({what})"
+        for note in dict.fromkeys(each.sentence for each in result.notes):
+            yield f"  note     {note}"
+    if not results:
+        yield "no fabric of this site has a link: there is nothing to look at"
+    for when, nodes in _ages(seen).items():
+        yield f"seen {when}: {', '.join(nodes)}"
+    yield f"{verdict.value}: look anew with  fabricproof run -n LinkPreflight"
+
+
+def _ages(seen: Mapping[str, Seen]) -> dict[str, list[str]]:
+    """Return ``2026-11-20T21:54:14Z, 3 h ago`` -> nodes."""
+    found: dict[str, list[str]] = {}
+    for node, each in seen.items():
+        found.setdefault(f"{each.time}, {_ago(each.time)} ago", []).append(node)
+    return found
+
+
+def _ago(time: str) -> str:
+    try:
+        then = datetime.datetime.fromisoformat(time)
+    except ValueError:
+        return "an unknown time"
+    minutes = int((datetime.datetime.now(tz=datetime.UTC) - then).total_seconds() // 60)
+    if minutes < 120:
+        return f"{max(0, minutes)} min"
+    return f"{minutes // 60} h" if minutes < 48 * 60 else f"{minutes // 1440} days"
+
+
+def _record(
+    site: str, verdict: Verdict, results: Iterable[Preflight], seen: Mapping[str, Seen]
+) -> dict[str, Any]:
+    from fabricproof.cli.output import judgement_record  # noqa: PLC0415 - start-up time
+
+    return {
+        "site": site,
+        "verdict": verdict.value,
+        "seen": {node: {"time": each.time, "run_id": each.run_id} for node, each in seen.items()},
+        "fabrics": [
+            {
+                "fabric": result.fabric,
+                "verdict": result.verdict.value,
+                "findings": [
+                    {
+                        "rail": each.rail,
+                        "nodes": list(each.nodes),
+                        "quantity": each.quantity,
+                        **judgement_record(each.judgement),
+                    }
+                    for each in result.findings
+                ],
+                "notes": list(dict.fromkeys(each.sentence for each in result.notes)),
+            }
+            for result in results
+        ],
+    }

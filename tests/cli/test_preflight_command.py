@@ -1,0 +1,134 @@
+"""``fabricproof preflight``: what the store last saw, judged by the site."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fabricproof.inventory.store import keep_looks
+from fabricproof.records import append_records
+
+DATA = Path(__file__).resolve().parents[1] / "data" / "inventory"
+FIRST, SECOND = "20261116T080000Z-a1b2c3", "20261118T080000Z-d4e5f6"
+
+Command = Callable[..., Any]
+
+SITE = """
+[site]
+name = "lab"
+[[partitions]]
+name = "hdr"
+fabrics = ["hdr"]
+stacks = ["mpi"]
+[[partitions]]
+name = "eth"
+fabrics = ["eth"]
+stacks = ["mpi"]
+[[stacks]]
+name = "mpi"
+family = "openmpi"
+version = "5"
+"""
+
+FABRIC = """
+[[fabrics]]
+name = "hdr"
+link = "HDR 4x"
+mtu = 4096
+pcie = "4.0x16"
+rails = [{ interface = "mlx5_0:1" }]
+[fabrics.expect]
+firmware = "20.41.1000"
+[[fabrics]]
+name = "eth"
+link = "25GbE"
+protocol = "tcp"
+rails = [{ interface = "enp97s0f0np0" }]
+"""
+
+
+@pytest.fixture
+def perflogs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return perflogs of a site with two fabrics and two runs; the second saw a degraded node."""
+    site = tmp_path / "sites" / "lab"
+    site.mkdir(parents=True)
+    (site / "site.toml").write_text(SITE)
+    (site / "fabric.toml").write_text(FABRIC)
+    monkeypatch.setenv("FABRICPROOF_SITES", str(site.parent))
+    monkeypatch.setenv("FABRICPROOF_PERFLOGS", str(tmp_path / "perflogs"))
+    monkeypatch.setenv("FABRICPROOF_SITE", "lab")
+    folder = tmp_path / "perflogs" / "lab"
+    runs: list[tuple[str, str, dict[str, str]]] = [
+        (FIRST, "2026-11-16T08:01:00Z", {"n1": "mlx5-healthy", "n2": "mlx5-healthy"}),
+        (SECOND, "2026-11-18T08:01:00Z", {"n2": "mlx5-degraded", "e1": "bnxt-healthy"}),
+    ]
+    for run_id, time, nodes in runs:
+        looks = tmp_path / run_id
+        looks.mkdir()
+        for node, name in nodes.items():
+            (looks / f"{node}.txt").write_bytes((DATA / f"{name}.txt").read_bytes())
+        keep_looks(folder / "inventory", looks, nodes, run_id=run_id, time=time)
+        for partition, fabric, mine in (("hdr", "hdr", "n"), ("eth", "eth", "e")):
+            there = {node: "x" for node in nodes if node.startswith(mine)}
+            record = {"kind": "leg", "run_id": run_id, "fabric": fabric, "inventory": there}
+            append_records(folder / partition / "records.jsonl", [record])
+    return folder
+
+
+def test_each_node_is_judged_by_its_own_fabric(perflogs: Path, fabricproof: Command) -> None:
+    ended = fabricproof("preflight")
+    assert (ended.status, ended.err) == (1, "")
+    assert "fabric hdr on 2 nodes: FAIL\n" in ended.out
+    assert "fabric eth on 1 nodes: PASS\n" in ended.out
+    assert "mlx5_0:1 on n2 runs at 100 of 200 Gb/s: it trained to HDR 2x" in ended.out
+    assert "mlx5_0:1 on n2 has firmware 20.35.4030 instead of 20.41.1000" in ended.out
+    assert "seen 2026-11-18T08:01:00Z, " in ended.out
+    assert "does not exist" not in ended.out
+
+
+def test_a_run_is_judged_as_it_saw_the_nodes(perflogs: Path, fabricproof: Command) -> None:
+    ended = fabricproof("preflight", "--run", FIRST)
+    assert ended.status == 0
+    assert "PASS     mlx5_0:1: 11 of 11 (state, rate, mtu, pcie, firmware, fleet)" in ended.out
+
+
+def test_some_nodes_and_one_fabric_as_json(perflogs: Path, fabricproof: Command) -> None:
+    record = fabricproof("preflight", "n2", "--fabric", "hdr", "--json").record
+    assert record["verdict"] == "FAIL"
+    assert set(record["seen"]) == {"n2"}
+    (fabric,) = record["fabrics"]
+    rate = next(each for each in fabric["findings"] if each["quantity"] == "rate")
+    assert (rate["value"], rate["reference"], rate["unit"]) == (100000, 200000, "Mb/s")
+    assert (rate["rail"], rate["nodes"], rate["name"]) == ("mlx5_0:1", ["n2"], "n2.rate")
+
+
+def test_a_node_that_left_nothing_is_missing(perflogs: Path, fabricproof: Command) -> None:
+    looks = perflogs.parent / "empty"
+    looks.mkdir()
+    keep_looks(perflogs / "inventory", looks, ["n9"], run_id=SECOND, time="2026-11-18T09:00:00Z")
+    record = {"kind": "leg", "run_id": SECOND, "fabric": "hdr", "inventory": {"n9": None}}
+    append_records(perflogs / "hdr" / "records.jsonl", [record])
+    ended = fabricproof("preflight", "n9")
+    assert ended.status == 4
+    assert "mlx5_0:1 on n9 was never seen" in ended.out
+
+
+def test_where_nobody_looked_there_is_nothing_to_judge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fabricproof: Command
+) -> None:
+    monkeypatch.setenv("FABRICPROOF_PERFLOGS", str(tmp_path))
+    ended = fabricproof("preflight", "--site", "vcluster")
+    assert ended.status == 66
+    assert "nobody has looked" in ended.err
+
+
+@pytest.mark.parametrize(("words", "status"), [(("n7",), 66), (("--fabric", "none"), 78)])
+def test_what_is_not_there_is_refused(
+    perflogs: Path, fabricproof: Command, words: tuple[str, ...], status: int
+) -> None:
+    ended = fabricproof("preflight", *words)
+    assert ended.status == status
+    assert "Traceback" not in ended.err
