@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from fabricproof.campaign.frames import judge_frames
+from fabricproof.campaign.hops import judge_hops
 from fabricproof.campaign.outcome import DOUBTFUL, Attempt, Outcome, needs_second_look
 from fabricproof.campaign.own_choice import judge_own_choice, legs_in_question
 from fabricproof.campaign.rails import judge_sharing
@@ -26,6 +27,7 @@ JUDGES: dict[str, Judge] = {
     "frames": judge_frames,
     "own_choice": judge_own_choice,
     "locality": judge_locality,
+    "hops": judge_hops,
 }
 
 #: which legs a red relation wants again, where not all of them

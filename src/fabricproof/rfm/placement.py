@@ -61,8 +61,8 @@ def _far_over_near(
     reference = _equal() if is_bandwidth else _with_switches(pairs[-1].hops - pairs[0].hops)
     return Relation(
         name=f"{rail}.far_over_near",
-        kind="ratio",
-        legs=(near.name, far.name),
+        kind="ratio" if is_bandwidth else "hops",
+        legs=tuple(leg.name for leg in legs),
         suite=near.suite,
         program=near.program,
         rails=(rail,),
@@ -72,6 +72,7 @@ def _far_over_near(
             "over": [far.name],
             "under": [near.name],
             "reference": asdict(reference),
+            "hops": {leg.name: pair.hops for leg, pair in zip(legs, pairs, strict=True)},
             "hint": f"{HINT} ({' and '.join(pairs[-1].nodes)})",
         },
     )
