@@ -11,4 +11,4 @@ class ImbIallreduce(CollectiveBenchmark):
 
     suite = "imb"
     program = "Iallreduce"
-    family_tags = ["collectives", "nightly", "full"]
+    family_tags = ["collectives", "full"]

@@ -17,6 +17,9 @@ from fabricproof.site.schema import PartitionSpec
 from fabricproof.stack.launch import Layout
 from fabricproof.units import parse_size, size_label
 
+#: A collective is measured on several layouts: each gets this part of a leg's budget.
+LAYOUT_SHARE = 0.5
+
 #: what measures a message between two nodes, by suite
 _POINT_TO_POINT = {"osu": ("osu", "osu_latency"), "imb": ("imb", "PingPong")}
 
@@ -96,7 +99,7 @@ def collective_leg(
         Ranks(num_ranks=layout.num_ranks, ranks_per_node=layout.ranks_per_node),
         max_size=parse_size(planner.partition.collective_max_size),
         channel=_guess(pair, rails),
-        seconds=planner.partition.leg_seconds,
+        seconds=LAYOUT_SHARE * planner.partition.leg_seconds,
     )
     declared = planner.suite in planner.stack.suites
     return replace(
@@ -108,6 +111,7 @@ def collective_leg(
         sent_bytes=None,
         sent_per_message=None,
         sent_messages=None,
+        spread=len(rails) > 1 and bool(job.sizes),
         least_bytes=job.least_bytes,
         least_packets=job.least_packets,
         required=_required(job.sizes),
