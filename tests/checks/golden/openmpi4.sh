@@ -42,10 +42,29 @@ attempt() { # LEG ATTEMPT: run once, keep everything
     cat "$FABRICPROOF_LEG/stderr" >&2
 }
 
+means_nothing() { # whether a node said, or all of them together show, that the leg means nothing
+    bash "$here/ask.sh" settle
+    for each in "$FABRICPROOF_LEG"/no.*; do [ ! -e "$each" ] || return 0; done
+    return 1
+}
+
 leg_rail0() { # osu_bw over rail0
     env FABRICPROOF_PART=0 \
     OMPI_MCA_btl=self,tcp \
     OMPI_MCA_btl_tcp_if_include=rail0 \
+    OMPI_MCA_hwloc_base_binding_policy=none \
+    OMPI_MCA_mpi_yield_when_idle=1 \
+    OMPI_MCA_osc=pt2pt \
+    OMPI_MCA_pml=ob1 \
+    PRTE_MCA_hwloc_default_binding_policy=none \
+    timeout -k 5 30 \
+    srun --mpi=pmix "$here/rank.sh" {STACKS}/openmpi4/venv/bin/python -EsP {FABRICPROOF}/stack/portrunner.py {STACKS}/openmpi4/share/osu-mpi4py/osu_bw.py 1,2,4,8,16,32,64,128,256,512,1024,2048,4096,8192:10:2:64 16384,32768,65536,131072,262144,524288,1048576:3:2:4
+}
+
+leg_rail1() { # osu_bw over rail1
+    env FABRICPROOF_PART=0 \
+    OMPI_MCA_btl=self,tcp \
+    OMPI_MCA_btl_tcp_if_include=rail1 \
     OMPI_MCA_hwloc_base_binding_policy=none \
     OMPI_MCA_mpi_yield_when_idle=1 \
     OMPI_MCA_osc=pt2pt \
@@ -65,7 +84,27 @@ leg_rail0_rail1() { # osu_bw over rail0+rail1
     OMPI_MCA_pml=ob1 \
     PRTE_MCA_hwloc_default_binding_policy=none \
     timeout -k 5 30 \
-    srun --mpi=pmix "$here/rank.sh" {STACKS}/openmpi4/venv/bin/python -EsP {FABRICPROOF}/stack/portrunner.py {STACKS}/openmpi4/share/osu-mpi4py/osu_bw.py 1,2,4,8,16,32,64,128,256,512,1024,2048,4096,8192:19:2:64 16384,32768,65536,131072,262144,524288,1048576:6:2:4
+    srun --mpi=pmix "$here/rank.sh" {STACKS}/openmpi4/venv/bin/python -EsP {FABRICPROOF}/stack/portrunner.py {STACKS}/openmpi4/share/osu-mpi4py/osu_bw.py 1,2,4,8,16,32,64,128,256,512,1024:19:2:64 &&
+    env FABRICPROOF_PART=1 \
+    OMPI_MCA_btl=self,tcp \
+    OMPI_MCA_btl_tcp_if_include=rail0,rail1 \
+    OMPI_MCA_hwloc_base_binding_policy=none \
+    OMPI_MCA_mpi_yield_when_idle=1 \
+    OMPI_MCA_osc=pt2pt \
+    OMPI_MCA_pml=ob1 \
+    PRTE_MCA_hwloc_default_binding_policy=none \
+    timeout -k 5 30 \
+    srun --mpi=pmix "$here/rank.sh" {STACKS}/openmpi4/venv/bin/python -EsP {FABRICPROOF}/stack/portrunner.py {STACKS}/openmpi4/share/osu-mpi4py/osu_bw.py 2048,4096,8192:19:2:64 &&
+    env FABRICPROOF_PART=2 \
+    OMPI_MCA_btl=self,tcp \
+    OMPI_MCA_btl_tcp_if_include=rail0,rail1 \
+    OMPI_MCA_hwloc_base_binding_policy=none \
+    OMPI_MCA_mpi_yield_when_idle=1 \
+    OMPI_MCA_osc=pt2pt \
+    OMPI_MCA_pml=ob1 \
+    PRTE_MCA_hwloc_default_binding_policy=none \
+    timeout -k 5 30 \
+    srun --mpi=pmix "$here/rank.sh" {STACKS}/openmpi4/venv/bin/python -EsP {FABRICPROOF}/stack/portrunner.py {STACKS}/openmpi4/share/osu-mpi4py/osu_bw.py 16384,32768,65536,131072,262144,524288,1048576:6:2:4
 }
 
 inventory() { # what each node is made of, to inventory/NODE.txt; no measurement depends on it
@@ -89,7 +128,7 @@ fi
 # A job that is started again must not be judged by what its first start left.
 rm -rf legs second_look.err
 inventory
-for leg in rail0 rail0_rail1; do attempt "$leg" 1; done
+for leg in rail0 rail1 rail0_rail1; do attempt "$leg" 1; done
 # A second look, on the same nodes, before anything is called red.
 for leg in $({PYTHON} -E -m fabricproof.campaign.second_look "$here" 2>second_look.err); do attempt "$leg" 2; done
 exit 0

@@ -42,6 +42,12 @@ attempt() { # LEG ATTEMPT: run once, keep everything
     cat "$FABRICPROOF_LEG/stderr" >&2
 }
 
+means_nothing() { # whether a node said, or all of them together show, that the leg means nothing
+    bash "$here/ask.sh" settle
+    for each in "$FABRICPROOF_LEG"/no.*; do [ ! -e "$each" ] || return 0; done
+    return 1
+}
+
 leg_rail0() { # osu_bw over rail0
     env FABRICPROOF_PART=0 \
     OMPI_MCA_btl=self,tcp \
