@@ -14,9 +14,10 @@ from statistics import median
 from fabricproof.plan.case import Case, Key
 from fabricproof.plan.history import History, PastJob
 
-#: seconds of one start of a program on two nodes where no past run says it; srun, MPI_Init and
-#: MPI_Finalize of four MPIs on the virtual cluster took 1 to 3 s
-DEFAULT_START_SECONDS = 2.0
+#: seconds of one start of a program on some nodes where no past run says it; srun, MPI_Init and
+#: MPI_Finalize of four MPIs on the virtual cluster took 0.7 s (C) to 1.5 s (mpi4py), 3 s on a
+#: machine that was busy otherwise
+DEFAULT_START_SECONDS = 1.2
 
 #: seconds that ReFrame takes before the first job and after the last where no past run says it
 DEFAULT_SESSION_SECONDS = 5.0

@@ -14,11 +14,14 @@ from fabricproof.campaign.hpcc import SUITE as HPCC
 from fabricproof.campaign.hpcc import hpcc_seconds
 from fabricproof.campaign.leg import Leg
 from fabricproof.campaign.peer import PEER_SUITES, peer_seconds
-from fabricproof.collective import Layout
+from fabricproof.collective import Channel, CollectiveProgram, Layout, collective_of
 from fabricproof.fabric import bound, latency_floor_us
+from fabricproof.plan.collectives import operations_us
 
-#: as the legs are planned where the site gives no latency: this many times the physical floor
-LATENCY_GUESS_FACTOR = 20
+#: What a small message is thought to take where the site does not say, as a multiple of the
+#: physical floor.  The legs are sized by 20 times it (``rfm.legs``), which is on the safe side for
+#: a time limit; four MPIs on the virtual cluster took 12 to 15.
+LATENCY_GUESS_FACTOR = 12
 
 #: the memory of one machine in MB/s and its latency in us, where there is no fabric
 MEMORY_MB_S, MEMORY_US = 3000.0, 10.0
@@ -30,9 +33,12 @@ IN_TURN = frozenset({"osu_latency", "osu_multi_lat", "PingPong"})
 IN_ROW = {"Exchange": 2.0}
 
 #: IMB runs the whole benchmark once unseen before it measures (IMB_init_buffers_iter,
-#: src_c/IMB_mem_manager.c); interface counters say 2.2 times the bytes of its tables.  IMB-P2P has
-#: warm-ups of its own instead, a fifth more by the same counters.
-IMB_RUNS, IMB_P2P_RUNS = 2.0, 1.2
+#: src_c/IMB_mem_manager.c); interface counters say 2.2 times the bytes of its tables, the clock
+#: 2.4 times.  IMB-P2P has warm-ups of its own instead, a fifth more by the same counters.
+IMB_RUNS, IMB_P2P_RUNS = 2.4, 1.2
+
+#: the least message of a reduction
+FLOAT_BYTES = 4
 
 #: IMB's ``-iter N,MB`` counts 2**20 bytes a MB (IMB user guide, "-iter")
 _IMB_MB = 2**20
@@ -72,8 +78,10 @@ def _option(argv: Sequence[str], name: str) -> tuple[int, ...]:
 
 def _osu(argv: Sequence[str]) -> Iterator[Rounds]:
     sizes, measured = _option(argv, "-m"), _option(argv, "-i")
-    if len(sizes) != 2 or not measured:
+    if not measured or ("-m" in argv and not sizes):
         return
+    # A reduction is told its largest message alone, a barrier none.
+    sizes = (FLOAT_BYTES, *sizes) if len(sizes) == 1 else sizes or (0, 0)
     warmups, window = _option(argv, "-x") or (0,), _option(argv, "-W") or (1,)
     for size in _powers(*sizes):
         yield Rounds(size=size, rounds=measured[0] + warmups[0], window=window[0])
@@ -91,6 +99,8 @@ def _ports(argv: Sequence[str]) -> Iterator[Rounds]:
 def _imb(argv: Sequence[str]) -> Iterator[Rounds]:
     powers, repetitions = _option(argv, "-msglog"), _option(argv, "-iter")
     if len(powers) != 2 or len(repetitions) != 2:
+        if not powers and repetitions:
+            yield Rounds(size=0, rounds=repetitions[0])
         return
     for size in _powers(2 ** powers[0], 2 ** powers[1]):
         yield Rounds(
@@ -116,6 +126,9 @@ def model_seconds(leg: Leg) -> float:
         ranks = Layout(num_ranks=leg.num_ranks, ranks_per_node=leg.ranks_per_node)
         return hpcc_seconds(leg.rules().fabric, ranks)
     rate_mb_s, latency_us = assumed_road(leg)
+    known = collective_of(leg.suite, leg.program)
+    if known is not None:
+        return _collective_seconds(leg, known, rate_mb_s, latency_us)
     crossings = 2.0 if leg.program in IN_TURN else IN_ROW.get(leg.program, 1.0)
     if leg.suite == "imb":
         crossings *= IMB_P2P_RUNS if "IMB-P2P" in leg.commands[0][0] else IMB_RUNS
@@ -124,3 +137,14 @@ def model_seconds(leg: Leg) -> float:
         each.rounds * (latency_us + each.window * each.size / rate_mb_s) * crossings / 1e6
         for each in planned_rounds(leg)
     )
+
+
+def _collective_seconds(
+    leg: Leg, known: CollectiveProgram, rate_mb_s: float, latency_us: float
+) -> float:
+    alpha_us = min(latency_us, leg.stated_alpha_us or latency_us)
+    channel = Channel(alpha_us=alpha_us, beta_us_per_byte=1 / rate_mb_s)
+    layout = Layout(num_ranks=leg.num_ranks, ranks_per_node=leg.ranks_per_node)
+    counts = [(each.size, each.rounds) for each in planned_rounds(leg)]
+    unseen = IMB_RUNS if leg.suite == "imb" else 1.0
+    return unseen * operations_us(known, counts, layout, channel) / 1e6
