@@ -125,3 +125,22 @@ def test_scripts_are_what_they_were(cases: dict[str, Any], stacks: Path) -> None
     if os.environ.get("FABRICPROOF_WRITE_GOLDEN"):
         GOLDEN.write_text(text)
     assert GOLDEN.read_text() == text
+
+
+def test_a_declared_limit_per_flow_makes_the_gain_that_is_due(
+    stacks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Source document 001: one flow 9.5 Gb/s, many 93; the site declares 10 for one."""
+    programs = tmp_path / "tools"
+    programs.mkdir()
+    tools(programs)
+    monkeypatch.setenv("PATH", os.pathsep.join([str(programs), os.environ["PATH"]]))
+    cases = dry_run(load_site(str(SITES / "cloud-efa")), tmp_path, "-n", "^TcpManyFlows%")
+    gains = {
+        case["fabric"]: plan_of(case).relations[0].settings["reference"]
+        for case in cases
+        if case["result"] == "pass" and "fabric" in case and not case["fixture"]
+    }
+    assert gains["eth0"]["value"] == pytest.approx(8.0, rel=0.02)
+    assert gains["eth0"]["origin"] == "fabric.toml declares a limit per flow"
+    assert gains["eth0-many-flows"]["value"] == 1.0
