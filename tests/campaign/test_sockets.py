@@ -70,9 +70,22 @@ def test_a_rail_without_a_home_says_no(tmp_path: Path, leg: Path, home: str | No
     assert "is not known" in (leg / "no.0").read_text()
 
 
+def _allowed(folder: Path, cpus: str) -> str:
+    (folder / "self").mkdir(parents=True)
+    (folder / "self" / "status").write_text(f"Name:\tx\nCpus_allowed_list:\t{cpus}\n")
+    return str(folder)
+
+
+@pytest.mark.parametrize("cpus", ["0-3", "5"])
+def test_a_job_with_cpus_on_one_side_only_says_no(tmp_path: Path, leg: Path, cpus: str) -> None:
+    sys, proc = make_node(tmp_path / "sys", "0-3", "4-7"), _allowed(tmp_path / "proc", cpus)
+    run("ask.sh", "two_sockets", "rail0", leg=leg, FABRICPROOF_SYS=str(sys), FABRICPROOF_PROC=proc)
+    assert f"may use CPUs {cpus} of" in (leg / "no.0").read_text()
+
+
 def test_two_sockets_and_a_known_home_say_nothing(tmp_path: Path, leg: Path) -> None:
-    sys = make_node(tmp_path / "sys", "0-3", "4-7", "")
-    run("ask.sh", "two_sockets", "rail0", leg=leg, FABRICPROOF_SYS=str(sys))
+    sys, proc = make_node(tmp_path / "sys", "0-3", "4-7", ""), _allowed(tmp_path / "proc", "0-7")
+    run("ask.sh", "two_sockets", "rail0", leg=leg, FABRICPROOF_SYS=str(sys), FABRICPROOF_PROC=proc)
     run("ask.sh", "settle", leg=leg)
     assert list(leg.iterdir()) == []
 

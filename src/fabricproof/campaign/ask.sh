@@ -10,8 +10,20 @@ node=${SLURMD_NODENAME:-${HOSTNAME%%.*}}
 
 no() { echo "$*" >"$leg/no.$rank"; exit 0; }
 
+each_cpu() { # LIST: one CPU a line
+    local part first last
+    local IFS=,
+    for part in $1; do
+        first=${part%-*} last=${part#*-}
+        while [ "$first" -le "$last" ]; do
+            echo "$first"
+            first=$((first + 1))
+        done
+    done
+}
+
 two_sockets() { # RAIL: are near and far two things here?
-    local each cpus count=0 home=""
+    local each cpu cpus key value mine="" near="" far="" count=0 home=""
     for each in "$sys"/devices/system/node/node[0-9]*; do
         cpus=""
         { read -r cpus <"$each/cpulist"; } 2>/dev/null
@@ -21,6 +33,19 @@ two_sockets() { # RAIL: are near and far two things here?
     { read -r home <"$sys/class/net/$1/device/numa_node" ||
         read -r home <"$sys/class/infiniband/${1%%:*}/device/numa_node"; } 2>/dev/null
     [ "${home:--1}" -ge 0 ] || no "the NUMA node of $1 on $node is not known: no slot, or a BIOS that says nothing"
+    while read -r key value; do
+        [ "$key" = Cpus_allowed_list: ] && mine=$value
+    done <"$proc/self/status"
+    for each in "$sys"/devices/system/node/node[0-9]*; do
+        cpus=""
+        { read -r cpus <"$each/cpulist"; } 2>/dev/null
+        for cpu in $(each_cpu "$cpus"); do
+            [[ $'\n'"$(each_cpu "$mine")"$'\n' == *$'\n'"$cpu"$'\n'* ]] || continue
+            if [ "${each##*/node}" = "$home" ]; then near=$cpu; else far=$cpu; fi
+        done
+    done
+    [ -n "$near" ] && [ -n "$far" ] ||
+        no "the job may use CPUs $mine of $node: all on one side of $1; ask for whole nodes"
 }
 
 address() { # HEX, as /proc/net/route has it: least byte first
