@@ -141,11 +141,20 @@ def test_a_small_payload_is_judged_where_stated_and_else_noted() -> None:
     assert preflight(_hdr(), nodes(_healthy())).notes == ()
 
 
-def test_without_root_a_stated_payload_is_unjudged_with_the_reason() -> None:
+def test_a_payload_that_only_root_may_read_is_a_note_with_the_reason() -> None:
     spec = _hdr(pcie="4.0x16", max_payload_bytes=512)
-    found = _found(spec, recorded("mlx5-user", "n1"), "max_payload")
-    assert found.verdict is Verdict.UNJUDGED
-    assert "only root may read it" in found.judgement.reason
+    result = preflight(spec, nodes(recorded("mlx5-user", "n1")))
+    assert result.verdict is Verdict.PASS
+    (note,) = result.notes
+    assert note.sentence.startswith("not judged: mlx5_0:1 on n1: its MaxPayload is not known")
+    assert "only root may read it" in note.sentence
+
+
+def test_a_slot_that_a_virtual_machine_hides_is_a_note() -> None:
+    hidden = changed(_healthy(), PORT, pcie=None)
+    result = preflight(_hdr(pcie="4.0x16"), nodes(hidden))
+    assert result.verdict is Verdict.PASS
+    assert "its PCIe link is not known" in result.notes[0].sentence
 
 
 def test_ranks_far_from_the_card_are_noted() -> None:

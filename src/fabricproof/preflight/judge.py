@@ -14,6 +14,11 @@ from fabricproof.preflight.rail import mtu, presence, rate
 from fabricproof.site.schema import FabricSpec
 
 
+#: What follows from the fabric's declaration and only root may read (MaxPayload), or a virtual
+#: machine hides: unread it is a note.
+_MAY_BE_HIDDEN = ("pcie", "max_payload")
+
+
 def preflight(
     spec: FabricSpec,
     machines: Mapping[str, Machine | None],
@@ -73,9 +78,9 @@ def _never_seen(wanted: Wanted, node: str, reason: str) -> Finding:
 
 
 def _told(spec: FabricSpec, finding: Finding) -> Finding | Note:
-    """Return a note instead of what the site says that no driver of its cards tells."""
-    allowed = spec.expect is not None and finding.quantity in spec.expect.not_told
-    if not allowed or finding.verdict is not Verdict.UNJUDGED:
+    """Return a note instead of what need not be told: for want of rights, or as the site says."""
+    allowed = {*_MAY_BE_HIDDEN, *(spec.expect.not_told if spec.expect else ())}
+    if finding.quantity not in allowed or finding.verdict is not Verdict.UNJUDGED:
         return finding
     return Note(
         rail=finding.rail, node=finding.nodes[0], sentence=f"not judged: {finding.judgement.reason}"

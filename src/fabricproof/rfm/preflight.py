@@ -35,7 +35,9 @@ class PreflightBenchmark(FabricBenchmark):
     def look_once(self) -> None:
         """Leave out all stacks but those that look."""
         site = current_site()
-        self.valid_prog_environs = sorted({stack_of_looks(site, each) for each in site.partitions})
+        chosen = [each for each in site.partitions if self.fabric in each.fabrics]
+        lookers = {stack_of_looks(site, each) for each in chosen or site.partitions}
+        self.valid_prog_environs = sorted(lookers)
 
     def why_not(self) -> str:
         """Tell where there is no link, or where another stack looks."""
