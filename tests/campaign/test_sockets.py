@@ -11,10 +11,12 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
+from leg_folders import leave, make_leg
 from looks import bandwidths, look_at
 
 import fabricproof.campaign
-from fabricproof.campaign.outcome import Outcome
+from fabricproof.campaign.across import judge_relation, legs_to_repeat
+from fabricproof.campaign.outcome import Outcome, judge_leg
 from fabricproof.campaign.relation import Relation
 from fabricproof.campaign.sockets import judge_locality, loose, parse_binding
 from fabricproof.errors import ParseError
@@ -117,9 +119,30 @@ def test_rails_of_one_network_say_nothing(tmp_path: Path, leg: Path) -> None:
     assert _reach(tmp_path, leg, "rail1", "rail1") == []
 
 
-def test_a_rail_without_an_address_says_no(tmp_path: Path, leg: Path) -> None:
-    said = _reach(tmp_path, leg, "rail0", "rail7")
-    assert said == ["rail7 of vc2 has no IPv4 network\n"]
+def test_a_rail_without_an_address_is_a_fault_and_no_reason_to_skip(
+    tmp_path: Path, leg: Path
+) -> None:
+    assert _reach(tmp_path, leg, "rail0", "rail7") == []
+
+
+def test_a_leg_that_a_node_refuses_is_skipped_and_so_is_its_relation(tmp_path: Path) -> None:
+    near, far = make_leg(name="near"), make_leg(name="far")
+    for each in (near, far):
+        folder = leave(tmp_path, each, "", ranks=())
+        (folder / "no.0").write_text("one NUMA node on n1: near and far are the same\n")
+        (folder / "no.1").write_text("one NUMA node on n2: near and far are the same\n")
+    outcomes = [judge_leg(tmp_path, each) for each in (near, far)]
+    relation = judge_relation(RELATION, outcomes)
+    for outcome in (*outcomes, relation):
+        assert outcome.report.verdict is Verdict.SKIPPED
+        assert "one NUMA node on n1" in outcome.report.quantities[0].reason
+    assert legs_to_repeat([RELATION], outcomes) == frozenset()
+
+
+def test_a_launcher_that_fails_to_ask_is_missing_not_skipped(tmp_path: Path) -> None:
+    folder = leave(tmp_path, make_leg(), "", status="1\n", stderr="srun: error\n", ranks=())
+    (folder / "no.0").write_text("one NUMA node on n1\n")
+    assert judge_leg(tmp_path, make_leg()).report.verdict is Verdict.MISSING
 
 
 def test_a_rank_told_nothing_keeps_its_cpus_and_its_status_is_passed_on(
