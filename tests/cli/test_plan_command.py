@@ -73,7 +73,7 @@ def test_a_plan_has_jobs_totals_and_one_sentence(fabricproof: Command, site: Pat
     assert (ended.status, ended.err) == (0, "")
     lines = ended.out.splitlines()
     assert lines[0] == "site traps -t quick: nothing was submitted"
-    assert lines[3].split() == ["OsuBandwidth", "fake", "eth0", "1", "5", "600", "rail0", "5.0"]
+    assert lines[3].split() == ["OsuBandwidth", "fake", "eth0", "1", "4", "600", "rail0", "4.2"]
     assert "quick leaves out 1 check: OsuBibw; all stacks, roads, sizes are in it" in lines
     assert "SKIPPED" not in ended.out
     assert lines[-1].startswith("Tonight: fabricproof run -t nightly --site traps ")
@@ -106,7 +106,7 @@ def test_what_does_not_run_is_named_with_its_reason(fabricproof: Command, site: 
 def test_without_history_the_default_is_stated(fabricproof: Command, site: Path) -> None:
     out = fabricproof("plan", "--site", site).out
     assert "learnt: nothing, there are no past jobs" in out
-    assert "the stated default of 2 s for each start" in out
+    assert "the stated default of 1.2 s for each start" in out
     assert "second looks: not in it" in out
     assert "how many nodes are free is not known" in out
 
@@ -150,8 +150,12 @@ def test_a_run_is_compared_by_what_older_runs_teach(
     ended = fabricproof("plan", "--site", site, "--against", LATER)
     assert ended.status == 0
     row = next(line for line in ended.out.splitlines() if line.startswith("OsuBandwidth"))
-    # One older job is not enough to learn from: 3 s by the model, 2 s for the start.
-    assert row.split() == ["OsuBandwidth", "1", "5", "20", "5", "40", "-75%"]
+    # One older job is not enough to learn from: 3 s by the model, 1.2 s for the start.
+    assert row.split() == ["OsuBandwidth", "1", "4", "20", "4", "40", "-79%"]
+    assert "expected over measured: " in ended.out
+    within = ("plan", "--site", site, "--against", LATER, "--within")
+    assert fabricproof(*within, "25").status == 0
+    assert fabricproof(*within, "1").status == 1
     record = fabricproof("plan", "--site", site, "--against", LATER, "--json").record
     assert record["learnt_from_jobs"] == 1
     assert record["checks"][0]["measured_seconds"] == 20.0

@@ -150,7 +150,9 @@ def test_levels_are_those_of_the_same_selection() -> None:
 
 
 def test_tonight_is_the_largest_level_that_fits() -> None:
-    long = make_case(check="Endless", tags=("full",), roads=(make_road("rail0", 1e6),))
+    long = make_case(
+        check="Endless", tags=("full",), roads=(make_road("rail0", 1e6),), limit_seconds=1e7
+    )
     assert outlook([make_case()]).tonight().name == "quick"
     more = make_case(check="OsuPut", tags=("nightly", "full"))
     assert outlook([make_case(), more]).tonight().name == "nightly"
@@ -190,3 +192,8 @@ def test_a_run_is_held_against_what_was_expected_of_its_jobs() -> None:
 
 def test_nothing_measured_is_off_by_nothing() -> None:
     assert off_by(5.0, 0.0) == 0
+
+
+def test_no_job_outlives_its_time_limit() -> None:
+    endless = make_case(roads=(make_road("rail0", 1e6),), limit_seconds=300.0)
+    assert estimate(endless, Lessons(by_circle={})).seconds == 300.0

@@ -9,7 +9,7 @@ import sys
 import click
 
 from fabricproof.errors import ExitStatus, InputMissingError
-from fabricproof.plan.against import compare
+from fabricproof.plan.against import Comparison, compare
 from fabricproof.plan.ask import ask_reframe
 from fabricproof.plan.case import Case
 from fabricproof.plan.estimate import estimate, serialised_by
@@ -42,12 +42,20 @@ def _pattern(
     "-p", "--stacks", metavar="PATTERN", callback=_pattern, help="Only stacks whose name fits."
 )
 @click.option("--against", "run_id", metavar="RUN_ID", help="Compare with what this run took.")
+@click.option(
+    "--within",
+    "within_percent",
+    type=click.FloatRange(min=0),
+    metavar="PERCENT",
+    help="With --against: end with status 1 where the plan was off by more.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
 def command(
     tags: tuple[str, ...],
     site_name: str | None,
     stacks: str | None,
     run_id: str | None,
+    within_percent: float | None,
     as_json: bool,
 ) -> None:
     r"""Show what a run would cost and what it would leave out.  Nothing is submitted.
@@ -61,8 +69,8 @@ def command(
     fabricproof plan -t quick -p openmpi5    one stack
     fabricproof plan --against RUN_ID        expected beside measured, learnt from older runs only
 
-    "at most" is every job at its time limit.  Exit status: 0 something is due; 6 nothing is;
-    66 no such run; 78 wrong config.
+    "at most" is every job at its time limit.  Exit status: 0 something is due; 1 off by more than
+    --within; 6 nothing is due; 66 no such run; 78 wrong config.
     """
     site = load_site(site_name) if site_name else choose_site()
     place = workplace(project_root())
@@ -72,7 +80,9 @@ def command(
         click.echo("asking ReFrame what it would run; nothing is submitted ...", err=True)
     cases = ask_reframe(site, place.project, stacks)
     if past is not None:
-        _print_comparison(site, cases, history.before(past.run_id), past, as_json=as_json)
+        found = _print_comparison(site, cases, history.before(past.run_id), past, as_json=as_json)
+        if within_percent is not None and abs(found.off_by) * 100 > within_percent:
+            sys.exit(int(ExitStatus.FAIL))
         return
     _print_plan(site, cases, history, tags, stacks, as_json=as_json)
 
@@ -101,7 +111,7 @@ def _past_run(history: History, run_id: str, site: Site) -> PastRun:
 
 def _print_comparison(
     site: Site, cases: list[Case], older: History, past: PastRun, *, as_json: bool
-) -> None:
+) -> Comparison:
     from fabricproof.cli import plan_display  # noqa: PLC0415 - not for --help
 
     lessons = _learn(site, older, cases)
@@ -111,6 +121,7 @@ def _print_comparison(
         click.echo(json.dumps(plan_display.comparison_record(past, found, lessons), indent=2))
     else:
         click.echo("\n".join(plan_display.comparison_lines(past, found, lessons)))
+    return found
 
 
 def _print_plan(

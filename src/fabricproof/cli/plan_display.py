@@ -139,7 +139,7 @@ def _condition_lines(
 
 def _learnt(lessons: Lessons, estimates: Sequence[Estimate]) -> str:
     default = (
-        f"the stated default of {DEFAULT_START_SECONDS:.0f} s for each start of a program"
+        f"the stated default of {DEFAULT_START_SECONDS:g} s for each start of a program"
         if any(each.lesson is None for each in estimates)
         else ""
     )
@@ -243,6 +243,8 @@ def comparison_lines(past: PastRun, found: Comparison, lessons: Lessons) -> Iter
     yield from _columns(rows, frozenset(range(1, 7)))
     yield ""
     yield f"learnt from {lessons.jobs} jobs of older runs; nothing from this one"
+    if found.measured_seconds > 0:
+        yield f"expected over measured: {found.expected_seconds / found.measured_seconds:.2f}"
     if found.building_seconds > _REAL_BUILD_SECONDS:
         yield f"the run also built for {duration(found.building_seconds)}, which is no part of it"
     if found.unfinished:

@@ -34,8 +34,9 @@ class Estimate:
 
     @property
     def seconds(self) -> float:
-        """Expected seconds of the job."""
-        return max(LEAST_JOB_SECONDS, sum(self.leg_seconds) + self.second_look_seconds)
+        """Expected seconds of the job, which its time limit ends."""
+        expected = max(LEAST_JOB_SECONDS, sum(self.leg_seconds) + self.second_look_seconds)
+        return min(expected, self.case.limit_seconds or expected)
 
     @property
     def node_seconds(self) -> float:
