@@ -13,7 +13,6 @@ from fabricproof.preflight.fleet import fleet, fleet_notes, node_notes
 from fabricproof.preflight.rail import mtu, presence, rate
 from fabricproof.site.schema import FabricSpec
 
-
 #: What follows from the fabric's declaration and only root may read (MaxPayload), or a virtual
 #: machine hides: unread it is a note.
 _MAY_BE_HIDDEN = ("pcie", "max_payload")
