@@ -133,6 +133,18 @@ def test_ranks_of_one_node_see_the_widest_span() -> None:
     assert [rank.rank for rank in seen.ranks] == [0, 1]
 
 
+def test_a_counter_that_was_reset_under_one_rank_is_not_hidden_by_a_later_one() -> None:
+    texts = [
+        f"rank {rank}\nnode n1\nbefore r0 tx_bytes={before} rx_bytes=0 rx_errors=0\n"
+        "after r0 tx_bytes=7 rx_bytes=0 rx_errors=0\nstatus 0\n"
+        for rank, before in ((0, 5000), (1, 2))
+    ]
+    for order in (texts, texts[::-1]):
+        (sample,) = gather(parse_rank(text, "x") for text in order).samples
+        assert sample.moved("tx_bytes") == 7 - 5000
+        assert sample.moved("rx_errors") == 0
+
+
 def test_a_rank_file_without_after_leaves_the_road_unknown() -> None:
     begun = parse_rank(TEXT[: TEXT.index("after lo")], "rank.1")
     whole = parse_rank(TEXT.replace("rank 1", "rank 0").replace("node n2", "node n1"), "rank.0")

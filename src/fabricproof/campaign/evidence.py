@@ -142,7 +142,9 @@ def gather(records: Iterable[RankRecord]) -> Evidence:
     """Join the ranks' records into the evidence of one leg.
 
     Several ranks of one node see the same counters, and a leg may start several times; the
-    earliest before and the latest after count, so that nothing any of them moved is missed.
+    earliest before and the latest after count, so that nothing any of them moved is missed.  A
+    counter that ran backwards for one of them did so for all: another that began after the reset
+    must not hide it.
     """
     records = tuple(records)
     samples: dict[tuple[str, str], CounterSample] = {}
@@ -158,6 +160,12 @@ def gather(records: Iterable[RankRecord]) -> Evidence:
                 after=_merge(known.after if known else {}, after, max),
                 address=record.facts.get(interface, {}).get("address"),
             )
+    for record in records:
+        for interface, (before, after) in _backwards(record).items():
+            sample = samples[record.node, interface]
+            samples[record.node, interface] = replace(
+                sample, before={**sample.before, **before}, after={**sample.after, **after}
+            )
     places = {(each.rank, each.node): each.cpus for each in records}
     return Evidence(
         ranks=tuple(
@@ -165,6 +173,20 @@ def gather(records: Iterable[RankRecord]) -> Evidence:
         ),
         samples=tuple(samples.values()),
     )
+
+
+def _backwards(record: RankRecord) -> dict[str, tuple[dict[str, int], dict[str, int]]]:
+    """Return interface -> what its counters that ran backwards were before and after."""
+    found = {}
+    for interface, before in record.before.items():
+        after = record.after.get(interface, {})
+        names = [name for name in before if name in after and after[name] < before[name]]
+        if names:
+            found[interface] = (
+                {name: before[name] for name in names},
+                {name: after[name] for name in names},
+            )
+    return found
 
 
 def as_one_road(evidence: Evidence, road: str, interfaces: Sequence[str]) -> Evidence:
