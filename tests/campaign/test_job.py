@@ -167,6 +167,7 @@ def test_imb_with_a_window_is_told_it_and_its_bytes_count_windows_and_pairs() ->
     (command,) = job.commands
     assert command[command.index("-window_size") + 1] == "16"
     assert "100,1" in command
+    assert command[command.index("-npmin") + 1] == "4"
     assert job.sent_per_message == (16 * 2, 0)
     both = make_job("imb", "Biband", ("IMB-MPI1", "Biband"), EFFORT)
     assert both.sent_per_message == (16, 16)

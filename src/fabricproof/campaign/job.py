@@ -146,6 +146,8 @@ def _imb_job(
     binary = imb_binary(program)
     if binary != "IMB-P2P":
         options += ["-time", IMB_SECONDS_PER_SIZE]
+        # Otherwise it measures 2, 4 ... ranks one after the other.
+        options += ["-npmin", str(num_ranks)] if num_ranks > 2 else []
     if binary == "IMB-RMA":
         options += ["-aggregate_mode", "non_aggregate"]
     edges = (0, *(starts_above if binary == "IMB-MPI1" else ()), effort.sizes[-1])
