@@ -155,3 +155,11 @@ def test_empty_messages_are_not_judged() -> None:
     """IMB prints a row of 0 bytes, in which MPICH's collectives return at once."""
     made = table("Bcast", ("message_size", "latency_avg_us"), [(0, 0.0), (1, 70)], suite="imb")
     assert list(judged(made, Rules(fabric=GBE))) == ["latency_1B"]
+
+
+def test_a_bare_latency_means_the_smallest_message() -> None:
+    made = table("osu_bcast", FULL, [(4, 90, 80, 100), (8, 90, 80, 100)])
+    rules = Rules(fabric=GBE, references={"latency": at_most(80, tolerance=0, origin="x")})
+    found = judged(made, rules)
+    assert found["latency_4B"][0] is Verdict.FAIL
+    assert found["latency_8B"][0] is Verdict.UNJUDGED

@@ -48,6 +48,10 @@ def judge_collective(table: Table, limits: Limits, layout: Layout | None) -> lis
     if program is None or column is None:
         return []
     rows = [row for row in _rows(table) if not program.has_size or row.get("message_size")]
+    if rows and "latency" in limits.given:
+        # As of a pair, it means the smallest message.
+        first = {_name(rows[0], program): limits.given["latency"]}
+        limits = replace(limits, given={**first, **limits.given})
     judged = [
         _judged(row, row[column], program, limits, layout, named=index in {0, len(rows) - 1})
         for index, row in enumerate(rows)
@@ -56,6 +60,10 @@ def judge_collective(table: Table, limits: Limits, layout: Layout | None) -> lis
         _with_soundness(judgement, row_contradiction(row, program, is_imb=table.suite == "imb"))
         for judgement, row in zip(judged, rows, strict=True)
     ]
+
+
+def _name(row: _Row, program: CollectiveProgram) -> str:
+    return f"latency_{size_label(int(row['message_size']))}" if program.has_size else "latency"
 
 
 def _rows(table: Table) -> Iterator[_Row]:
@@ -72,7 +80,7 @@ def _judged(
     named: bool,
 ) -> Judgement:
     size = int(row["message_size"]) if program.has_size else None
-    name = "latency" if size is None else f"latency_{size_label(size)}"
+    name = _name(row, program)
     return judge_value(
         name=name,
         value=value,
