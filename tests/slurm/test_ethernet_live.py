@@ -27,12 +27,11 @@ def legs_of(session: Session, *arguments: str) -> tuple[int, dict[str, Any]]:
     return status, {leg["road"]: leg for leg in record["legs"] if leg["verdict"] != "SKIPPED"}
 
 
-def on(node: str, *command: str) -> None:
+def fault(node: str, rail: str, *options: str) -> None:
     subprocess.run(
         [
             str(ROOT / "bin" / "fabricproof"),
-            *("vcluster", "exec", "--name", CLUSTER, node),
-            *command,
+            *("vcluster", "fault", "--name", CLUSTER, node, rail, *options),
         ],
         check=True,
         timeout=60,
@@ -41,11 +40,11 @@ def on(node: str, *command: str) -> None:
 
 @contextmanager
 def smaller_frames(node: str, rail: str) -> Iterator[None]:
-    on(node, "ip", "link", "set", rail, "mtu", "1400")
+    fault(node, rail, "--mtu", "1400")
     try:
         yield
     finally:
-        on(node, "ip", "link", "set", rail, "mtu", "1500")
+        fault(node, rail, "--clear")
 
 
 @pytest.mark.parametrize(
