@@ -69,7 +69,7 @@ def test_the_site_of_the_page_lists_its_checks(site: Path, tmp_path: Path) -> No
 
 
 def test_the_check_of_the_page_is_loaded(tmp_path: Path) -> None:
-    (text,) = examples("docs/how-to-add-a-check.md", "python")
+    text, *_ = examples("docs/how-to-add-a-check.md", "python")
     check = tmp_path / "osu_persistent_bandwidth.py"
     check.write_text(text, encoding="utf-8")
     done = subprocess.run(
