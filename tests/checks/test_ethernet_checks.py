@@ -119,7 +119,9 @@ def test_scripts_are_what_they_were(cases: dict[str, Any], stacks: Path) -> None
     for check in KEPT:
         text = (Path(cases[check]["openmpi5"]["stagedir"]) / "legs.sh").read_text()
         legs = re.findall(r"^leg_.*?^}\n", text, flags=re.DOTALL | re.MULTILINE)
-        parts.append(f"# {check}\n" + "".join(leg for leg in legs if not leg.startswith("leg_rail1")))
+        parts.append(
+            f"# {check}\n" + "".join(leg for leg in legs if not leg.startswith("leg_rail1"))
+        )
     text = "\n".join(parts).replace(str(stacks), "{STACKS}")
     text = re.sub(r"\S+/portrunner\.py", "portrunner.py", text)
     if os.environ.get("FABRICPROOF_WRITE_GOLDEN"):
