@@ -2,7 +2,7 @@
 
 import reframe as rfm
 
-from fabricproof.rfm.rings import RingBenchmark
+from fabricproof.rfm.ring_checks import RingBenchmark
 
 
 @rfm.simple_test

@@ -2,7 +2,7 @@
 
 import reframe as rfm
 
-from fabricproof.rfm.rings import RingPlacement
+from fabricproof.rfm.ring_checks import RingPlacement
 
 
 @rfm.simple_test

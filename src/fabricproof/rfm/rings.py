@@ -1,10 +1,8 @@
-"""Checks of rings: all nodes send to both neighbours at once (HPC Challenge)."""
+"""What is planned of rings: all nodes send to both neighbours at once (HPC Challenge)."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-
-from reframe.core.builtins import variable
 
 from fabricproof.campaign.hpcc import (
     LIMIT_FACTOR,
@@ -19,14 +17,10 @@ from fabricproof.campaign.leg import Leg
 from fabricproof.campaign.planned import Plan
 from fabricproof.campaign.relation import Relation
 from fabricproof.collective import Layout as Ranks
-from fabricproof.errors import FabricproofError
 from fabricproof.reference import Reference, at_least
-from fabricproof.rfm.base import FabricBenchmark
 from fabricproof.rfm.legs import LegPlanner, find_program
 from fabricproof.rfm.rails import expected_gain
-from fabricproof.rfm.slurm_nodes import ask_topology, slurm_partition, usable_nodes
 from fabricproof.stack.launch import Layout
-from fabricproof.topology import Shape, Topology, contiguous, spread
 
 QUANTITIES = ("natural_ring_bandwidth", "random_ring_bandwidth")
 
@@ -37,79 +31,45 @@ RAILS_HINT = "see the legs of the rails alone (OsuMultiRailBandwidth)"
 PLACE_HINT = "nodes far apart share links between switches that near ones do not need"
 
 
-class RingBenchmark(FabricBenchmark):
-    """The rings of hpcc on all nodes of the partition, over one rail and over all."""
-
-    suite = SUITE
-    program = PROGRAM
-
-    #: as many ranks on a node as the partition allows, else as few
-    packed = variable(bool, value=False)
-
-    def plan(self, planner: LegPlanner) -> Plan:
-        """Return a leg over the first rail and, where the stack can, one over all."""
-        nodes = planner.partition.num_nodes
-        if nodes < 2:
-            return Plan(reason=f"num_nodes of partition {planner.partition.name} is below 2")
-        layout = Layout(num_nodes=nodes, ranks_per_node=self._ranks(planner))
-        legs, reason = ring_legs(planner, {"": layout})
-        if reason:
-            return Plan(reason=reason)
-        if len(planner.rails) > 1 and planner.refusal(planner.rails) is None:
-            together, _ = ring_legs(planner, {"": layout}, rails=planner.rails)
-            reference = at_least(
-                expected_gain(planner), unit="x", tolerance=TOLERANCE, origin="the rails' rates"
-            )
-            over = together[0]
-            relation = _ratio("rails", over, legs[0], planner.rails, reference, RAILS_HINT)
-            return Plan(legs=(*legs, over), relations=(relation,))
-        return Plan(legs=legs)
-
-    def _ranks(self, planner: LegPlanner) -> int:
-        choose = max if self.packed else min
-        return choose(planner.partition.ranks_per_node)
+def ranks_on_a_node(planner: LegPlanner, *, packed: bool) -> int:
+    """Return the most or the fewest ranks on a node that the partition tries."""
+    return (max if packed else min)(planner.partition.ranks_per_node)
 
 
-class RingPlacement(RingBenchmark):
-    """The rings of hpcc on nodes close together, and on as many that are spread."""
+def ring_plan(planner: LegPlanner, ranks: int) -> Plan:
+    """Return the rings of all nodes over the first rail and, where the stack can, over all."""
+    nodes = planner.partition.num_nodes
+    if nodes < 2:
+        return Plan(reason=f"num_nodes of partition {planner.partition.name} is below 2")
+    layout = Layout(num_nodes=nodes, ranks_per_node=ranks)
+    legs, reason = ring_legs(planner, {"": layout})
+    if reason or len(planner.rails) < 2 or planner.refusal(planner.rails) is not None:
+        return Plan(legs=legs, reason=reason)
+    (together,), _ = ring_legs(planner, {"": layout}, rails=planner.rails)
+    reference = at_least(
+        expected_gain(planner), unit="x", tolerance=TOLERANCE, origin="the rails' rates"
+    )
+    relation = _ratio("one_rail", together, legs[0], planner.rails, reference, RAILS_HINT)
+    return Plan(legs=(*legs, together), relations=(relation,))
 
-    def plan(self, planner: LegPlanner) -> Plan:
-        """Return a leg for each placement and what the spread one is to the other."""
-        try:
-            topology, nodes = self._nodes(planner)
-        except FabricproofError as error:
-            if self.is_dry_run():
-                return Plan(reason=f"only Slurm knows the distances: {error}")
-            raise
-        if topology is None or topology.shape is Shape.FLAT:
-            return Plan(reason="Slurm knows no topology here: no node is nearer than another")
-        count = max(2, planner.partition.num_nodes // 2)
-        near, far = contiguous(topology, nodes, count), spread(topology, nodes, count)
-        if len(near) < 2 or set(near) == set(far):
-            return Plan(
-                reason=f"no {count} of the {len(nodes)} usable nodes are nearer than others"
-            )
-        ranks = self._ranks(planner)
-        layouts = {
-            "contiguous": Layout(num_nodes=len(near), ranks_per_node=ranks, nodes=near),
-            "spread": Layout(num_nodes=len(far), ranks_per_node=ranks, nodes=far),
-        }
-        legs, reason = ring_legs(planner, layouts)
-        if reason:
-            return Plan(reason=reason)
-        reference = at_least(
-            1.0, unit="x", tolerance=TOLERANCE, origin="links between switches as wide as needed"
-        )
-        rails = planner.rails[:1]
-        return Plan(
-            legs=legs,
-            relations=(_ratio("spread", legs[1], legs[0], rails, reference, PLACE_HINT),),
-        )
 
-    def _nodes(self, planner: LegPlanner) -> tuple[Topology | None, tuple[str, ...]]:
-        if planner.partition.scheduler not in {"slurm", "squeue"}:
-            return None, ()
-        return ask_topology(), usable_nodes(slurm_partition(planner.partition))
+def placed_plan(
+    planner: LegPlanner, near: tuple[str, ...], far: tuple[str, ...], ranks: int
+) -> Plan:
+    """Return the rings of ``near`` nodes, of as many that are ``far``, and how these compare."""
+    layouts = {
+        "contiguous": Layout(num_nodes=len(near), ranks_per_node=ranks, nodes=near),
+        "spread": Layout(num_nodes=len(far), ranks_per_node=ranks, nodes=far),
+    }
+    legs, reason = ring_legs(planner, layouts)
+    if reason:
+        return Plan(reason=reason)
+    reference = at_least(
+        1.0, unit="x", tolerance=TOLERANCE, origin="links between switches as wide as needed"
+    )
+    rails = planner.rails[:1]
+    relation = _ratio("contiguous", legs[1], legs[0], rails, reference, PLACE_HINT)
+    return Plan(legs=legs, relations=(relation,))
 
 
 def ring_legs(
