@@ -125,3 +125,16 @@ def test_every_collective_of_imb_is_known_and_has_its_binary() -> None:
             assert known is not None
             plain = program.removesuffix("_pure")
             assert known.non_blocking == (binary == "IMB-NBC" and plain == program)
+
+
+def test_packets_are_counted_where_everybody_waits_for_everybody() -> None:
+    eight = Layout(num_ranks=8)
+    assert job("osu", "osu_bcast", eight).least_packets is None
+    summed, shared = (
+        job("osu", program, eight) for program in ("osu_allreduce", "osu_reduce_scatter")
+    )
+    small, large = (int(command[5]) for command in summed.commands)
+    assert summed.least_packets == (12 * small + 3 * large,) * 8
+    small, large = (int(command[5]) for command in shared.commands)
+    # 4, 8 and 16 bytes leave some rank without an element.
+    assert shared.least_packets == (9 * small + 3 * large,) * 8

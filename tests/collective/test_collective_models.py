@@ -145,3 +145,14 @@ def test_on_one_node_nothing_has_a_floor() -> None:
     alone = Layout(num_ranks=4, ranks_per_node=4)
     for statistic in Statistic:
         assert least_mean_us(statistic, Operation.ALLREDUCE, 1000, alone, wire) is None
+
+
+def test_a_rank_that_gets_no_element_waits_for_nobody() -> None:
+    """OSU's reduce_scatter of 4 bytes over 8 ranks leaves four of them without any."""
+    wire = Wire.plain(latency_us=2.0, rate_mb_s=10.0)
+    layout = Layout(num_ranks=8)
+    mean, scatter = Statistic.MEAN_OF_RANKS, Operation.REDUCE_SCATTER
+    assert least_mean_us(mean, scatter, 4, layout, wire) is None
+    assert least_mean_us(mean, scatter, 31, layout, wire) is None
+    assert least_mean_us(mean, scatter, 32, layout, wire) is not None
+    assert least_mean_us(mean, Operation.ALLREDUCE, 0, layout, wire) is None

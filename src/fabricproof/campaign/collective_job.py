@@ -14,6 +14,7 @@ from fabricproof.collective import (
     Operation,
     best_model,
     collective_of,
+    everyone_waits,
     least_bytes,
 )
 from fabricproof.collective.floor import LEAST_REPETITIONS
@@ -53,7 +54,9 @@ class CollectiveJob:
         commands: argument lists, each prints one table.
         sizes: message sizes that the tables hold together; empty for a barrier.
         least_bytes: payload (sent, received) that each node must show, in the order of the nodes.
-        least_packets: packets that each node must send; None where messages may share packets.
+        least_packets: packets that each node must send: one for each operation in which every rank
+            waits for all others, since then nobody begins the next one before all have spoken in
+            this, and no two share a packet; None where there is none.
     """
 
     commands: tuple[tuple[str, ...], ...]
@@ -104,12 +107,17 @@ def make_collective_job(
     sizes = collective_sizes(known.operation, layout, max_size)
     segments = _segments(suite, known, sizes, layout, channel, seconds)
     total = _least(suite, known, segments, layout)
-    operations = sum(each.iterations * len(each.sizes) for each in segments)
+    operations = sum(
+        each.iterations
+        for each in segments
+        for size in each.sizes
+        if everyone_waits(known.operation, size, layout)
+    )
     return CollectiveJob(
         commands=collective_lines(suite, program, argv, segments, num_ranks=layout.num_ranks),
         sizes=sizes,
         least_bytes=tuple((each.sent, each.received) for each in total),
-        least_packets=_packets(known.operation, operations, layout),
+        least_packets=(operations,) * layout.num_nodes if operations else None,
     )
 
 
@@ -154,14 +162,3 @@ def _least(
             once = least_bytes(known.operation, size, layout)
             total = [sum_ + each.times(rounds) for sum_, each in zip(total, once, strict=True)]
     return tuple(total)
-
-
-def _packets(operation: Operation, operations: int, layout: Layout) -> tuple[int, ...] | None:
-    """Return one packet for each operation and node, where every rank waits for all others.
-
-    Then nobody can begin the next operation before all have spoken in this one, so that no two
-    operations share a packet.
-    """
-    if not operation.waits_for_all or layout.num_nodes < 2:
-        return None
-    return (operations,) * layout.num_nodes

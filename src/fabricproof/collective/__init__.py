@@ -6,7 +6,7 @@ Pure arithmetic over numbers; no files, no tables, no fabric.
 from fabricproof.collective.bounds import NodeBytes, least_bytes
 from fabricproof.collective.floor import Statistic, Wire, least_mean_us
 from fabricproof.collective.models import Channel, best_model, models
-from fabricproof.collective.operation import Layout, Operation
+from fabricproof.collective.operation import Layout, Operation, everyone_waits
 from fabricproof.collective.programs import CollectiveProgram, collective_of
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "Wire",
     "best_model",
     "collective_of",
+    "everyone_waits",
     "least_bytes",
     "least_mean_us",
     "models",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from fabricproof.collective.bounds import least_bytes
-from fabricproof.collective.operation import Layout, Operation
+from fabricproof.collective.operation import Layout, Operation, everyone_waits
 
 
 class Statistic(StrEnum):
@@ -68,7 +68,7 @@ def least_mean_us(
         wire: the road of one node.
         repetitions: how many a stream has, at the least.
     """
-    if layout.num_nodes < 2 or not operation.waits_for_all:
+    if layout.num_nodes < 2 or not everyone_waits(operation, size, layout):
         return None
     if statistic is Statistic.MEAN_OF_RANKS:
         return _mean_of_ranks(operation, size, layout, wire)

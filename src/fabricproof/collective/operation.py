@@ -86,3 +86,18 @@ class Layout:
 def share(total: int, part: int, parts: int) -> int:
     """Return the size of ``part`` of ``total`` cut into ``parts``, the first ones a byte longer."""
     return total // parts + (part < total % parts)
+
+
+#: bytes of the largest element that the programs reduce (a float)
+ELEMENT_BYTES = 4
+
+
+def everyone_waits(operation: Operation, size: int, layout: Layout) -> bool:
+    """Tell whether no rank can be done before every rank has begun, at this message size.
+
+    Of a short vector of reduce_scatter some ranks get no element at all (OSU deals them out from
+    rank 0), and need to wait for nobody.
+    """
+    if operation is Operation.REDUCE_SCATTER:
+        return size >= ELEMENT_BYTES * layout.num_ranks
+    return operation.waits_for_all and (size > 0 or operation is Operation.BARRIER)
