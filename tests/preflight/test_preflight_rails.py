@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +14,7 @@ from fabricproof.inventory.facts import Machine, Value
 from fabricproof.measure import Verdict
 from fabricproof.preflight.judge import preflight
 from fabricproof.site.schema import FabricSpec
+from fabricproof.vcluster.shaping import node_commands
 
 VC = FabricSpec.model_validate(VIRTUAL)
 XL710 = fabric(link="40GbE", protocol="tcp", rails=[{"interface": "eth40"}])
@@ -72,10 +75,23 @@ def test_a_shaper_above_the_declared_rate_is_no_pass_either() -> None:
 
 
 @given(st.integers(min_value=1, max_value=2000))
-def test_a_shaped_rail_passes_only_within_two_percent(mbit_s: int) -> None:
+def test_a_shaped_rail_passes_only_within_three_percent(mbit_s: int) -> None:
     machine = changed(_virtual(), "interface rail0", shaped_to_mbit_s=mbit_s)
     found = of(preflight(VC, nodes(machine)), "vc1.rate", "rail0")
-    assert (found.verdict is Verdict.PASS) == (196 <= mbit_s <= 204)
+    assert (found.verdict is Verdict.PASS) == (194 <= mbit_s <= 206)
+
+
+@pytest.mark.parametrize("gbit_s", [0.001, 0.2, 1, 10, 100])
+def test_a_rail_of_the_virtual_cluster_passes_at_any_rate_that_it_is_made_with(
+    gbit_s: float,
+) -> None:
+    spec = FabricSpec.model_validate({**VIRTUAL, "link": f"{gbit_s * 1000:g}MbE"})
+    (command,) = node_commands("rail0", round(gbit_s * 1e9), 1500, None)
+    rate = re.search(r"rate (\d+)([mk]?)bit", command)
+    assert rate is not None
+    mbit_s = int(rate[1]) * {"m": 1, "k": 1e-3, "": 1e-6}[rate[2]]
+    machine = changed(_virtual(), "interface rail0", shaped_to_mbit_s=round(mbit_s))
+    assert of(preflight(spec, nodes(machine)), "vc1.rate", "rail0").verdict is Verdict.PASS
 
 
 def test_a_wire_that_is_shaped_below_its_rate_is_slow() -> None:
