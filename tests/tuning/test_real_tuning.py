@@ -178,8 +178,8 @@ def test_intel_mpi_takes_a_preset_in_its_range_only():
         moved = loopback_bytes("intelmpi", "bcast", size, 4, forced)
         assert moved == pytest.approx(payloads, rel=0.1)
     half = size // 2
-    written = write([mending(knobs, 4, (4, half, "2"), (half + 1, size, "1"))], [])
-    for length, payloads in ((size, 3), (half, 4)):
+    written = write([mending(knobs, 4, (4, half, "2"), (size, size, "1"))], [])
+    for length, payloads in ((size, 3), (half, 4), (size - 1, 4)):
         moved = loopback_bytes("intelmpi", "bcast", length, 4, dict(written.environment))
         assert moved == pytest.approx(payloads, rel=0.1), length
 

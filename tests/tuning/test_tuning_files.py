@@ -140,14 +140,43 @@ def test_one_file_of_open_mpi_holds_several_collectives_and_numbers_of_ranks():
     assert written.environment["OMPI_MCA_coll_tuned_bcast_algorithm"] == "0"
 
 
-def test_intel_mpi_gets_ranges_of_sizes_and_ranks():
+def test_intel_mpi_gets_a_table_of_all_sizes_without_a_gap():
     knobs = knobs_of("intelmpi", "2021.18.1", "allreduce")
-    rules = ((4, 1024, "3"), (65536, 65536, "14"))
-    written = write([mending(knobs, 8, *rules), mending(knobs, 16, (4, 4, "2"))], [])
-    assert written.environment == {
-        "I_MPI_ADJUST_ALLREDUCE": "3:4-1024@8-8;14:65536-65536@8-8;2:4-4@16-16"
-    }
+    written = write([mending(knobs, 8, (4, 1024, "3"), (65536, 65536, "14"))], [])
+    assert written.environment == {"I_MPI_ADJUST_ALLREDUCE": "3:0-65535;14:65536-2147483647"}
+    assert "every number of ranks" in written.notes[0]
     assert not written.files
+    alone = write([mending(knobs, 8, (4, 1024, "3"))], []).environment
+    assert alone == {"I_MPI_ADJUST_ALLREDUCE": "3"}
+
+
+def test_intel_mpi_has_one_table_for_all_numbers_of_ranks():
+    knobs = knobs_of("intelmpi", "2021.18.1", "allreduce")
+    with pytest.raises(ConfigError, match="one table for all numbers of ranks"):
+        write([mending(knobs, each, (4, 4, "3")) for each in (4, 8)], [])
+
+
+INTEL = {"family": "intelmpi", "mpi_version": "2021.18.1", "stack": "intelmpi"}
+
+
+def test_intel_mpi_names_a_preset_as_good_where_its_own_choice_was_fine():
+    (sweep,) = sweeps_of([planted(**INTEL)], "here")
+    assert [
+        (rule.first_bytes, rule.algorithm and rule.algorithm.id) for rule in rules_of(sweep)
+    ] == [
+        (16384, "4"),
+    ]
+    assert rules_of(sweep)[0].last_bytes == 65536
+
+
+def test_intel_mpi_is_refused_a_table_that_would_lose_elsewhere():
+    record = planted(**INTEL)
+    for each in record["series"]:
+        if each["algorithm"] == "own":
+            each["times_us"][2]["us"] = alike(5000.0, 3)
+    (sweep,) = sweeps_of([record], "here")
+    with pytest.raises(ConfigError, match="none of its algorithms is as good"):
+        rules_of(sweep)
 
 
 TABLE = json.dumps(

@@ -98,6 +98,7 @@ class Knobs:
         unit: what sizes are in the library's rules.
         rule_id: the collective's number in Open MPI's rules, None for others.
         has_han: coll/han stands before the rules (Open MPI since 5.0).
+        names_all_sizes: rules leave no size to the library: each measured one needs an algorithm.
     """
 
     family: str
@@ -111,6 +112,7 @@ class Knobs:
     unit: SizeUnit = SizeUnit.MESSAGE
     rule_id: int | None = None
     has_han: bool = False
+    names_all_sizes: bool = False
 
     def usable(self, num_ranks: int) -> tuple[tuple[Algorithm, ...], tuple[LeftOut, ...]]:
         """Return the algorithms that run on ``num_ranks`` ranks, and those that are left out."""
@@ -167,6 +169,7 @@ class _Family:
     id_variable: str
     force: Mapping[str, str]
     neutral: Mapping[str, str]
+    names_all_sizes: bool = False
     collectives: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
@@ -214,6 +217,7 @@ def _knobs(data: _Family, version: str, collective: str, entry: Mapping[str, Any
         unit=SizeUnit(entry.get("unit", SizeUnit.MESSAGE)),
         rule_id=entry.get("rule_id"),
         has_han=bool(entry.get("han")) and version.startswith("5."),
+        names_all_sizes=data.names_all_sizes,
     )
 
 

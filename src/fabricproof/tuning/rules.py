@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from fabricproof.errors import ConfigError
 from fabricproof.tuning.decide import Choice
 from fabricproof.tuning.knobs import Algorithm
 from fabricproof.tuning.sweeps import AUTO, Sweep
@@ -35,10 +36,16 @@ def rules_of(sweep: Sweep) -> tuple[Rule, ...]:
     """Return the rules that mend what a sweep found, in the order of sizes; none where all is well.
 
     Where the site's environment itself forces an algorithm, sizes for which that is as good as any
-    keep it by a rule: the mending replaces the site's variables.
+    keep it by a rule: the mending replaces the site's variables.  An MPI that has no rules for some
+    sizes only gets one for each measured size.
+
+    Raises:
+        ConfigError: it would need one where no algorithm is as good as the own choice.
     """
     if not any(choice.winners for choice in sweep.choices):
         return ()
+    if _takes_variables_away(sweep):
+        return (_for_all_sizes(sweep),)
     rules: list[Rule] = []
     for choice in sweep.choices:
         rule = _rule(sweep, choice, rules[-1] if rules else None)
@@ -60,11 +67,45 @@ def _rule(sweep: Sweep, choice: Choice, before: Rule | None) -> Rule | None:
         algorithm = None if chosen == AUTO else sweep.knobs.find(chosen)
         gain = choice.own_us / choice.winners[chosen]
     else:
-        algorithm = sweep.knobs.forced(sweep.own_environment)
-        gain = 1.0
+        algorithm, gain = sweep.knobs.forced(sweep.own_environment), 1.0
+        if algorithm is None and sweep.knobs.names_all_sizes:
+            algorithm, gain = _as_good(sweep, choice)
         if algorithm is None:
             return None
     return Rule(first_bytes=choice.size, last_bytes=choice.size, algorithm=algorithm, gain=gain)
+
+
+def _takes_variables_away(sweep: Sweep) -> bool:
+    """Tell whether the library's own choice, without the site's variables, serves for all sizes."""
+    worst = max(
+        choice.means_us.get(AUTO, float("inf"))
+        / min(choice.own_us, *(choice.winners.values() or [choice.own_us]))
+        for choice in sweep.choices
+    )
+    return worst <= NEIGHBOUR
+
+
+def _for_all_sizes(sweep: Sweep) -> Rule:
+    gains = [choice.own_us / choice.means_us[AUTO] for choice in sweep.choices if choice.winners]
+    sizes = [choice.size for choice in sweep.choices]
+    return Rule(first_bytes=sizes[0], last_bytes=sizes[-1], algorithm=None, gain=min(gains))
+
+
+def _as_good(sweep: Sweep, choice: Choice) -> tuple[Algorithm, float]:
+    """Return the fastest algorithm that is about as fast as an own choice that has no name.
+
+    Raises:
+        ConfigError: none is.
+    """
+    known = {name: time for name, time in choice.means_us.items() if name != AUTO}
+    best = min(known, key=known.__getitem__, default=None)
+    if best is None or known[best] > NEIGHBOUR * choice.own_us:
+        raise ConfigError(
+            f"{sweep.knobs.family} leaves no size of {sweep.knobs.collective} to its own choice "
+            "once one is tuned, and for some size none of its algorithms is as good",
+            next_step="nothing to write; the sweep's table says which size wants which",
+        )
+    return sweep.knobs.find(best), choice.own_us / known[best]
 
 
 def _chosen(choice: Choice, before: Rule | None) -> str | None:

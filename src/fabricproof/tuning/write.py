@@ -6,7 +6,7 @@ functions here; tests start the real libraries with these files and ask them wha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fabricproof.errors import ConfigError
@@ -197,25 +197,42 @@ def _han_lines(mending: Mending) -> list[str]:
 # --- Intel MPI ------------------------------------------------------------------------------------
 
 
+#: the largest size that a condition of Intel MPI names
+LARGEST_BYTES = 2**31 - 1
+
+_FOR_EVERY_NUMBER = (
+    "{} holds for every number of ranks, and the ends of its table for sizes beyond the measured"
+)
+
+
 def _intelmpi(mendings: Sequence[Mending]) -> Written:
-    """Return Intel MPI's variables: ``<preset>:<first>-<last>@<ranks>-<ranks>;...``.
+    """Return Intel MPI's variables: ``<preset>:<first>-<last>;...``, from 0 up without a gap.
 
-    Syntax: Intel MPI Library Developer Reference, "I_MPI_ADJUST Family Environment Variables".
-    What no condition fits keeps the library's own choice.
+    Syntax: Intel MPI Library Developer Reference, "I_MPI_ADJUST Family Environment Variables"; what
+    the library makes of it: ``data/intelmpi.toml``.
     """
-    environment = {}
-    for group in _by_collective(mendings).values():
-        conditions = [_condition(each, rule) for each in group for rule in each.rules]
-        environment[group[0].knobs.id_variable] = ";".join(filter(None, conditions))
-    return Written(environment=environment)
+    environment, notes = {}, []
+    for each in mendings:
+        variable = each.knobs.id_variable
+        if variable in environment or any(rule.algorithm is None for rule in each.rules):
+            raise ConfigError(
+                f"{variable} is one table for all numbers of ranks, of presets alone",
+                got="rules for several, or sizes left to the library",
+                next_step="tune for the number of ranks that matters most",
+            )
+        environment[variable] = ";".join(_conditions(each.rules))
+        notes.append(_FOR_EVERY_NUMBER.format(variable))
+    return Written(environment=environment, notes=tuple(notes))
 
 
-def _condition(mending: Mending, rule: Rule) -> str:
-    if rule.algorithm is None:
-        return ""
-    # A barrier has no messages; the library counts them as empty.
-    sizes = f"{rule.first_bytes or 0}-{rule.last_bytes or 0}"
-    return f"{rule.algorithm.id}:{sizes}@{mending.num_ranks}-{mending.num_ranks}"
+def _conditions(rules: Sequence[Rule]) -> Iterator[str]:
+    firsts = [rule.first_bytes or 0 for rule in rules]
+    for index, rule in enumerate(rules):
+        assert rule.algorithm is not None, "refused before"
+        first = firsts[index] if index else 0
+        last = firsts[index + 1] - 1 if index + 1 < len(rules) else LARGEST_BYTES
+        # A barrier has no messages, and one preset for all needs no conditions.
+        yield f"{rule.algorithm.id}:{first}-{last}" if len(rules) > 1 else rule.algorithm.id
 
 
 # --- MPICH ----------------------------------------------------------------------------------------
