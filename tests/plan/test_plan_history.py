@@ -26,6 +26,14 @@ def test_a_past_job_has_its_attempts_and_nodes(tmp_path: Path) -> None:
     assert run.seconds == 9.5
 
 
+def test_what_is_judged_across_legs_ran_nothing(tmp_path: Path) -> None:
+    write_report(tmp_path, RUN, [reported_case()])
+    write_leg(tmp_path, RUN)
+    write_leg(tmp_path, RUN, leg="scaling", attempts=0)
+    (run,) = read_history(tmp_path, "vcluster", lambda _: False).runs
+    assert run.jobs[0].attempts == (1,)
+
+
 @pytest.mark.parametrize("change", [{"verdict": "MISSING"}, {"job_state": "TIMEOUT"}])
 def test_a_job_that_did_not_end_well_has_no_attempts(
     tmp_path: Path, change: dict[str, str]

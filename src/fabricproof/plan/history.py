@@ -98,7 +98,10 @@ def _attempts(paths: Iterable[Path], notes: list[str]) -> Mapping[tuple[str, str
                 if record.get("kind") != "leg":
                     continue
                 job = (str(record.get("run_id")), str(record.get("job_id")))
-                found[job] = (*found.get(job, ()), int(record.get("attempts") or 0))
+                attempts = int(record.get("attempts") or 0)
+                if not attempts and record.get("verdict") != "MISSING":
+                    continue  # what is judged across legs runs nothing of its own
+                found[job] = (*found.get(job, ()), attempts)
                 is_over = record.get("job_state") in _ENDED_WELL
                 if record.get("verdict") == "MISSING" or not is_over:
                     spoiled.add(job)
