@@ -15,7 +15,13 @@ from fabricproof.errors import ParseError, UnavailableError
 from fabricproof.locality import Bind
 from fabricproof.rfm import slurm_nodes
 from fabricproof.rfm.legs import LegPlanner
-from fabricproof.rfm.locality import AS_LAUNCHED, bound_leg, near_over_far
+from fabricproof.rfm.locality import (
+    AS_LAUNCHED,
+    MAP_BY_DIST,
+    bound_leg,
+    near_over_far,
+    policies,
+)
 from fabricproof.rfm.matrix import cell
 from fabricproof.rfm.placement import placement_plan
 from fabricproof.rfm.rails import expected_gain, rails_plan
@@ -127,6 +133,18 @@ def test_the_far_socket_is_a_witness_and_the_near_one_is_judged(planner: LegPlan
         "rail0.near": "near",
         "rail0.far": "far",
     }
+
+
+def test_open_mpi_4_under_its_own_launcher_is_also_tried_by_distance(planner: LegPlanner) -> None:
+    assert policies(planner) == ("near", "far", AS_LAUNCHED)
+    stack = planner.stack.model_copy(update={"version": "4.1", "launcher": "mpirun"})
+    own = replace(planner, stack=stack)
+    assert policies(own)[-1] == MAP_BY_DIST
+    leg = bound_leg(own, "rail0", MAP_BY_DIST)
+    assert leg.environment["OMPI_MCA_rmaps_base_mapping_policy"] == "dist:span"
+    assert leg.environment["OMPI_MCA_rmaps_dist_device"] == "rail0"
+    assert leg.environment["OMPI_MCA_hwloc_base_binding_policy"] == "core"
+    assert leg.commands[0][2] == AS_LAUNCHED, "we do not move its ranks"
 
 
 def test_a_cell_gives_each_node_its_own_interface(planner: LegPlanner) -> None:

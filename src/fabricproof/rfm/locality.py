@@ -26,6 +26,10 @@ LARGE_SIZES, SMALL_SIZES = 3, 11
 
 AS_LAUNCHED = "as_launched"
 
+#: Open MPI's own way to the near socket, by the distance that hwloc tells (mpirun(1) of 4.1,
+#: ``--map-by dist``; document 000 of the sources used it). Open MPI 5 has it no more.
+MAP_BY_DIST = "map_by_dist"
+
 #: what keeps each family from binding its ranks by itself (Open MPI 4.1 and 5.0 documentation,
 #: hwloc_base_binding_policy; Intel MPI developer reference, I_MPI_PIN; MVAPICH user guide,
 #: MVP_ENABLE_AFFINITY).  MPICH's hydra binds nothing unless told to.
@@ -50,20 +54,37 @@ def locality_plan(planner: LegPlanner) -> Plan:
     legs: list[Leg] = []
     relations: list[Relation] = []
     for rail in planner.rails:
-        mine = {policy: bound_leg(planner, rail, policy) for policy in (*Bind, AS_LAUNCHED)}
+        mine = {policy: bound_leg(planner, rail, policy) for policy in policies(planner)}
         legs += mine.values()
         relations.append(near_over_far(planner, rail, mine))
     return Plan(legs=tuple(legs), relations=tuple(relations))
 
 
+def policies(planner: LegPlanner) -> tuple[str, ...]:
+    """Return the policies to compare: near, far, as launched, and what the launcher has beside."""
+    by_dist = planner.launcher == "mpirun" and planner.stack.family == "openmpi"
+    has_it = by_dist and planner.stack.version.startswith("4.")
+    return (*Bind, AS_LAUNCHED, *((MAP_BY_DIST,) if has_it else ()))
+
+
+def _settings(planner: LegPlanner, rail: str, policy: str) -> Mapping[str, str]:
+    if policy == MAP_BY_DIST:
+        return {
+            "OMPI_MCA_rmaps_base_mapping_policy": "dist:span",
+            "OMPI_MCA_rmaps_dist_device": rail.partition(":")[0],
+            "OMPI_MCA_hwloc_base_binding_policy": "core",
+        }
+    return {} if policy == AS_LAUNCHED else {**UNBOUND[planner.stack.family], **UNBOUND_SRUN}
+
+
 def bound_leg(planner: LegPlanner, rail: str, policy: str) -> Leg:
-    """Return the leg over ``rail`` whose ranks run ``near``, ``far`` or ``as_launched``."""
-    free = {} if policy == AS_LAUNCHED else {**UNBOUND[planner.stack.family], **UNBOUND_SRUN}
-    leg = planner.leg((rail,), variant=policy, environment=free)
+    """Return the leg over ``rail`` whose ranks run by one of :func:`policies`."""
+    leg = planner.leg((rail,), variant=policy, environment=_settings(planner, rail, policy))
+    moved = policy if policy in {*Bind} else AS_LAUNCHED
     leg = replace(
         leg,
         ask=("two_sockets", rail),
-        commands=tuple(("bash", BIND_FILE, policy, rail, *argv) for argv in leg.commands),
+        commands=tuple(("bash", BIND_FILE, moved, rail, *argv) for argv in leg.commands),
         environment={**leg.environment, "FABRICPROOF_PROGRAM": leg.commands[0][0]},
     )
     if policy == Bind.NEAR or _kind(planner) is not Kind.BANDWIDTH:
