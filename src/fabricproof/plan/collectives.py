@@ -14,6 +14,10 @@ from fabricproof.collective import Channel, CollectiveProgram, Layout, best_mode
 #: the same length (OSU: osu_iallreduce.c; IMB: IMB_iallreduce.c measures the three in turn).
 NON_BLOCKING_RUNS = 3.0
 
+#: IMB spends this on each message size beside its repetitions, in seconds; a non-blocking benchmark
+#: also finds out how long its computation must be (48 legs of 15 sizes on the virtual cluster)
+IMB_SIZE_SECONDS, IMB_NON_BLOCKING_SIZE_SECONDS = 0.13, 0.5
+
 
 def operations_us(
     known: CollectiveProgram, counts: Iterable[tuple[int, int]], layout: Layout, channel: Channel

@@ -16,7 +16,11 @@ from fabricproof.campaign.leg import Leg
 from fabricproof.campaign.peer import PEER_SUITES, peer_seconds
 from fabricproof.collective import Channel, CollectiveProgram, Layout, collective_of
 from fabricproof.fabric import bound, latency_floor_us
-from fabricproof.plan.collectives import operations_us
+from fabricproof.plan.collectives import (
+    IMB_NON_BLOCKING_SIZE_SECONDS,
+    IMB_SIZE_SECONDS,
+    operations_us,
+)
 
 #: What a small message is thought to take where the site does not say, as a multiple of the
 #: physical floor.  The legs are sized by 20 times it (``rfm.legs``), which is on the safe side for
@@ -146,5 +150,8 @@ def _collective_seconds(
     channel = Channel(alpha_us=alpha_us, beta_us_per_byte=1 / rate_mb_s)
     layout = Layout(num_ranks=leg.num_ranks, ranks_per_node=leg.ranks_per_node)
     counts = [(each.size, each.rounds) for each in planned_rounds(leg)]
-    unseen = IMB_RUNS if leg.suite == "imb" else 1.0
-    return unseen * operations_us(known, counts, layout, channel) / 1e6
+    seconds = operations_us(known, counts, layout, channel) / 1e6
+    if leg.suite != "imb":
+        return seconds
+    each = IMB_NON_BLOCKING_SIZE_SECONDS if known.non_blocking else IMB_SIZE_SECONDS
+    return IMB_RUNS * seconds + each * len(counts)
