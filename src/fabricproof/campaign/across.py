@@ -50,7 +50,10 @@ def judge_relation(relation: Relation, outcomes: Sequence[Outcome]) -> Outcome:
     first = judge(relation, _looks(mine, 0))
     report = first
     if any(len(outcome.attempts) > 1 for outcome in mine):
-        report = _weighed(first, judge(relation, _looks(mine, -1)))
+        # What is decided from the spread of times is decided from all of them.
+        both = {outcome.leg.name: outcome for outcome in mine}
+        again = judge(relation, both if relation.kind in AGAIN else _looks(mine, -1))
+        report = _weighed(first, again)
     return Outcome(leg=relation.as_leg(), attempts=(), report=report, nodes=tuple(sorted(nodes)))
 
 

@@ -36,7 +36,7 @@ _VERDICTS = {
 
 
 def judge_own_choice(relation: Relation, looks: Looks) -> Report:
-    """Judge every message size of a sweep.
+    """Judge every message size of a sweep; every attempt of a leg is a time of its own.
 
     Settings:
         series: name of a series (``own``, ``untuned``, or an algorithm's id) -> its legs, in turn.
@@ -45,8 +45,7 @@ def judge_own_choice(relation: Relation, looks: Looks) -> Report:
         left_out: sentences on algorithms that were not tried.
         bar: the fields of :class:`~fabricproof.tuning.decide.Bar`.
     """
-    wrong = _on_a_wrong_road(relation, looks)
-    spoiled = wrong or _spoiled(relation.settings["series"][OWN], looks)
+    spoiled = _spoiled(relation.settings["series"][OWN], looks)
     if spoiled is not None:
         verdict, reason = spoiled
         return Report(verdict=verdict, quantities=(not_judged(_label(None), verdict, reason),))
@@ -104,39 +103,48 @@ def _label(size: int | None) -> str:
     return "own_choice" if size is None else f"own_choice_{size_label(size)}"
 
 
-def _on_a_wrong_road(relation: Relation, looks: Looks) -> tuple[Verdict, str] | None:
-    """Return what is wrong where any leg, the worst algorithm's included, took another road."""
-    for name in relation.legs:
-        road = looks[name].report.road if name in looks else None
-        if road is not None and road.state is RoadState.WRONG:
-            return Verdict.INVALID, f"leg {name}: {road.reason}"
-    return None
-
-
 def _spoiled(legs: Iterable[str], looks: Looks) -> tuple[Verdict, str] | None:
     """Return why some of ``legs`` cannot be compared, None where all can."""
     for name in legs:
         if name not in looks:
             return Verdict.MISSING, f"leg {name}: it was never planned"
-        report = looks[name].report
-        if report.verdict in {Verdict.MISSING, Verdict.SKIPPED}:
-            return report.verdict, f"leg {name}: {report.quantities[0].reason}"
-        if report.road is None or report.road.state is RoadState.UNKNOWN:
-            reason = report.road.reason if report.road else "no road was shown"
-            return Verdict.UNJUDGED, f"leg {name}: {reason}"
         if not looks[name].attempts:
-            return Verdict.MISSING, f"leg {name}: it left nothing"
+            return Verdict.MISSING, f"leg {name}: {_first_reason(looks[name].report)}"
+        for attempt in looks[name].attempts:
+            trouble = _trouble(attempt.report)
+            if trouble is not None:
+                return trouble[0], f"leg {name}: {trouble[1]}"
     return None
 
 
-def _quantity(look: Outcome, size: int | None) -> Judgement | None:
+def _trouble(report: Report) -> tuple[Verdict, str] | None:
+    if report.verdict in {Verdict.MISSING, Verdict.SKIPPED}:
+        return report.verdict, _first_reason(report)
+    if report.road is None:
+        return Verdict.UNJUDGED, "no road was shown"
+    if report.road.state is RoadState.WRONG:
+        return Verdict.INVALID, report.road.reason
+    if report.road.state is RoadState.UNKNOWN:
+        return Verdict.UNJUDGED, report.road.reason
+    return None
+
+
+def _first_reason(report: Report) -> str:
+    return report.quantities[0].reason if report.quantities else "it left nothing"
+
+
+def _quantities(look: Outcome, size: int | None) -> list[Judgement | None]:
+    """Return what each attempt measured for one size."""
     name = "latency" if size is None else f"latency_{size_label(size)}"
-    return next((each for each in look.report.quantities if each.name == name), None)
+    return [
+        next((each for each in attempt.report.quantities if each.name == name), None)
+        for attempt in look.attempts
+    ]
 
 
 def times_of(legs: Iterable[str], size: int | None, looks: Looks) -> tuple[float, ...]:
     """Return the possible times of ``legs`` for one size, in us; impossible ones are no times."""
-    found = (_quantity(looks[name], size) for name in legs)
+    found = (each for name in legs for each in _quantities(looks[name], size))
     return tuple(
         each.value
         for each in found
@@ -157,23 +165,27 @@ def _times(
     """
     mine = relation.settings["series"][OWN]
     own_us = times_of(mine, size, looks)
-    if len(own_us) != len(mine):
+    if len(own_us) != _runs(mine, looks):
         return None
     found = {name: times_of(legs, size, looks) for name, legs in others.items()}
-    whole = {name: each for name, each in found.items() if len(each) == len(others[name])}
+    whole = {name: each for name, each in found.items() if len(each) == _runs(others[name], looks)}
     return Times(size=size, own_us=own_us, others_us=whole)
+
+
+def _runs(legs: Iterable[str], looks: Looks) -> int:
+    return sum(len(looks[name].attempts) for name in legs)
 
 
 def _unmeasured(relation: Relation, size: int | None, looks: Looks) -> Judgement:
     """Return the judgement of a size for which the own choice has no possible time."""
     for name in relation.settings["series"][OWN]:
-        found = _quantity(looks[name], size)
-        if found is None:
-            reason = f"leg {name} has no time of it"
-            return not_judged(_label(size), Verdict.MISSING, reason)
-        if found.verdict is Verdict.INVALID:
-            reason = f"leg {name}: {found.reason}"
-            return not_judged(_label(size), Verdict.INVALID, reason)
+        for found in _quantities(looks[name], size):
+            if found is None:
+                reason = f"leg {name} has no time of it"
+                return not_judged(_label(size), Verdict.MISSING, reason)
+            if found.verdict is Verdict.INVALID:
+                reason = f"leg {name}: {found.reason}"
+                return not_judged(_label(size), Verdict.INVALID, reason)
     reason = "the own choice has no time above zero"
     return not_judged(_label(size), Verdict.INVALID, reason)
 
@@ -300,7 +312,6 @@ def _series(relation: Relation, legs: list[Outcome]) -> dict[str, Any]:
         for attempt in outcome.attempts
     ]
     kept = [look for look in looks if _spoiled(look, look) is None]
-    kept = [look for look in kept if not _wrong(look)]
     return {
         "environment": legs[0].leg.environment if legs else {},
         "times_us": [
@@ -308,8 +319,3 @@ def _series(relation: Relation, legs: list[Outcome]) -> dict[str, Any]:
             for size in relation.settings["sizes"]
         ],
     }
-
-
-def _wrong(look: Looks) -> bool:
-    roads = [each.report.road for each in look.values()]
-    return any(road is not None and road.state is RoadState.WRONG for road in roads)

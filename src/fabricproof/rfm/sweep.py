@@ -33,8 +33,9 @@ NIGHTLY = frozenset({"bcast"})
 #: the library's own choice, where the site's environment forces another
 AUTO = "auto"
 
-#: each algorithm twice, the own choice before, between and after
-TURNS = 2
+#: how often each algorithm runs, and how often where there are few; the own choice runs before,
+#: between and after
+TURNS, TURNS_OF_FEW, FEW = 2, 3, 8
 
 #: what starting the ranks of a leg takes, and the share of a job's time for its first look
 START_SECONDS = 2.0
@@ -175,6 +176,7 @@ class _Sweep:
         self.touched = knobs.touched(planner.stack.environment)
         self.rails = planner.rails[:1]
         self.environments = self._environments()
+        self.turns = TURNS_OF_FEW if len(self.environments) <= FEW else TURNS
         self.planner = replace(planner, partition=self._partition(planner.partition))
         self.made: dict[str, list[Leg]] = {}
 
@@ -191,7 +193,7 @@ class _Sweep:
 
     def _partition(self, partition: PartitionSpec) -> PartitionSpec:
         """Return the partition with as much time for a leg as the job has for so many."""
-        count = TURNS * len(self.environments) + TURNS + 1
+        count = self.turns * len(self.environments) + self.turns + 1
         seconds = partition.job_minutes * 60 * FIRST_LOOK_SHARE / count - START_SECONDS
         wanted = max(LEAST_SECONDS, min(partition.leg_seconds, seconds))
         return partition.model_copy(update={"leg_seconds": wanted})
@@ -199,11 +201,11 @@ class _Sweep:
     def legs(self) -> Iterator[Leg]:
         """Yield the legs in the order in which they run."""
         own = self.trial.environment if self.trial is not None else {}
-        for turn in range(1, TURNS + 1):
+        for turn in range(1, self.turns + 1):
             yield self._leg(OWN, own, turn)
             for name, environment in self.environments.items():
                 yield self._leg(name, environment, turn)
-        yield self._leg(OWN, own, TURNS + 1)
+        yield self._leg(OWN, own, self.turns + 1)
 
     def _leg(self, series: str, environment: Mapping[str, str], turn: int) -> Leg:
         named = series if series in {OWN, UNTUNED, AUTO} else f"alg-{series}"
