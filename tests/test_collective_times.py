@@ -163,3 +163,13 @@ def test_a_bare_latency_means_the_smallest_message() -> None:
     found = judged(made, rules)
     assert found["latency_4B"][0] is Verdict.FAIL
     assert found["latency_8B"][0] is Verdict.UNJUDGED
+
+
+@pytest.mark.parametrize(("time_us", "told"), [(40, True), (12_000, False)])
+def test_a_time_in_which_the_roots_bytes_cannot_travel_is_told(time_us: float, told: bool) -> None:
+    """A scatter of 64 KiB over a wire of 1 Gb/s: 192 KiB leave the root in 1.7 ms."""
+    made = table("osu_scatter", FULL, [(65536, time_us, 1, 2 * time_us)])
+    rules = Rules(fabric=GBE, layout=FOUR, references={"latency_64KiB": at_most(20000, origin="x")})
+    report = judge_table(made, rules)
+    assert report.quantities[0].verdict is Verdict.PASS
+    assert any("is no delivery" in finding for finding in report.findings) is told

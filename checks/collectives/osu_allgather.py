@@ -11,4 +11,4 @@ class OsuAllgather(CollectiveBenchmark):
 
     suite = "osu"
     program = "osu_allgather"
-    family_tags = ["collectives", "nightly", "full"]
+    family_tags = ["collectives", "quick", "nightly", "full"]

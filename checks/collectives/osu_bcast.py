@@ -11,4 +11,4 @@ class OsuBcast(CollectiveBenchmark):
 
     suite = "osu"
     program = "osu_bcast"
-    family_tags = ["collectives", "quick", "nightly", "full"]
+    family_tags = ["collectives", "nightly", "full"]

@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from fabricproof.collective import CollectiveProgram, Layout, Wire, collective_of, least_mean_us
+from fabricproof.collective import (
+    CollectiveProgram,
+    Layout,
+    Wire,
+    collective_of,
+    least_bytes,
+    least_mean_us,
+)
 from fabricproof.fabric import Fabric, Floor, bound, latency_floor_us
 from fabricproof.limits import Limits
 from fabricproof.measure import Table, Verdict
@@ -192,6 +199,31 @@ def _overlap(row: _Row, *, is_imb: bool) -> float:
     if is_imb:
         return 100 * max(0.0, min(1.0, (pure + compute - overall) / max(pure, compute)))
     return max(0.0, 100 - 100 * (overall - compute) / pure)
+
+
+def early_ends(table: Table, limits: Limits, layout: Layout | None) -> list[str]:
+    """Return a note where a rooted operation is printed faster than its root's bytes can travel.
+
+    Such a time is no wrong one: the clock stopped when a buffer was free.  It says less than it
+    seems to, which a reader should know.
+    """
+    program = collective_of(table.suite, table.program)
+    column = next((name for name in _COLUMNS if name in table.columns), None)
+    if program is None or column is None or limits.fabric is None or layout is None:
+        return []
+    if program.operation.waits_for_all or "message_size" not in table.columns:
+        return []
+    row = dict(zip(table.columns, table.rows[-1], strict=True))
+    root = least_bytes(program.operation, int(row["message_size"]), layout)[0]
+    due_us = _wire(_shared(limits.fabric, layout)).transfer_us(max(root.sent, root.received))
+    if row[column] >= due_us:
+        return []
+    note = (
+        f"{_name(row, program)} of {row[column]:g} us is no delivery: the root's bytes travel "
+        f"{due_us:.4g} us at least; its clock stopped when a buffer was free, the counters show "
+        "the road"
+    )
+    return [note]
 
 
 def overlaps(table: Table) -> list[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from fabricproof.collective_times import judge_collective, overlaps
+from fabricproof.collective_times import early_ends, judge_collective, overlaps
 from fabricproof.curve import (
     describe_shape,
     row_limit_us,
@@ -52,7 +52,12 @@ def judge_table(table: Table, rules: Rules, road: RoadProof | None = None) -> Re
     judgements += _due_sizes(table, rules.references, judgements)
     judgements = [_with_soundness(table, reading, judgement) for judgement in judgements]
     judgements = [_with_road(judgement, road, rules) for judgement in judgements]
-    findings += [*describe_shape(table), *overlaps(table), *describe_rings(table, rules.layout)]
+    findings += [
+        *describe_shape(table),
+        *early_ends(table, limits, rules.layout),
+        *overlaps(table),
+        *describe_rings(table, rules.layout),
+    ]
     findings += list(road.findings) if road else []
     if road is None and not rules.road_required:
         findings += _what_a_file_cannot_show(table, reading)
