@@ -12,6 +12,14 @@ if [ ! -d "${FABRICPROOF_LEG:-}" ]; then
 fi
 rank=${PMIX_RANK:-${PMI_RANK:-${OMPI_COMM_WORLD_RANK:-${SLURM_PROCID:-0}}}}
 node=${SLURMD_NODENAME:-${HOSTNAME%%.*}}
+# Files that the MPI would silently do without: FABRICPROOF_FILES names them, with colons between.
+IFS=: read -ra needed <<<"${FABRICPROOF_FILES:-}"
+for file in "${needed[@]}"; do
+    if [ ! -r "$file" ]; then
+        echo "rank.sh: $node cannot read $file, which this leg's MPI is told to" >&2
+        exit 74
+    fi
+done
 out="$FABRICPROOF_LEG/rank.$rank.${FABRICPROOF_PART:-0}"
 # Below mpirun all ranks of a node inherit one SLURM_LOCALID; a rank that knows no number reads too.
 first=${OMPI_COMM_WORLD_LOCAL_RANK:-${MPI_LOCALRANKID:-${SLURM_LOCALID:-0}}}

@@ -30,6 +30,9 @@ from fabricproof.units import parse_size
 #: the sweeps that are worth every night's time: the source documents' case
 NIGHTLY = frozenset({"bcast"})
 
+#: what rank.sh takes the names of files from
+FILES_VARIABLE = "FABRICPROOF_FILES"
+
 #: the library's own choice, where the site's environment forces another
 AUTO = "auto"
 
@@ -200,12 +203,18 @@ class _Sweep:
 
     def legs(self) -> Iterator[Leg]:
         """Yield the legs in the order in which they run."""
-        own = self.trial.environment if self.trial is not None else {}
+        own = self._with_files(self.trial.environment if self.trial is not None else {})
         for turn in range(1, self.turns + 1):
             yield self._leg(OWN, own, turn)
             for name, environment in self.environments.items():
                 yield self._leg(name, environment, turn)
         yield self._leg(OWN, own, self.turns + 1)
+
+    def _with_files(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """Return ``environment`` with the files that every node must be able to read."""
+        all_of_it = {**self.planner.stack.environment, **environment}
+        files = [all_of_it[name] for name in self.knobs.files if all_of_it.get(name)]
+        return {**environment, **({FILES_VARIABLE: ":".join(files)} if files else {})}
 
     def _leg(self, series: str, environment: Mapping[str, str], turn: int) -> Leg:
         named = series if series in {OWN, UNTUNED, AUTO} else f"alg-{series}"

@@ -101,6 +101,7 @@ class Knobs:
         rule_id: the collective's number in Open MPI's rules, None for others.
         has_han: coll/han stands before the rules (Open MPI since 5.0).
         names_all_sizes: rules leave no size to the library: each measured one needs an algorithm.
+        files: variables that name a file, which a library may silently do without.
     """
 
     family: str
@@ -115,6 +116,7 @@ class Knobs:
     rule_id: int | None = None
     has_han: bool = False
     names_all_sizes: bool = False
+    files: tuple[str, ...] = ()
 
     def usable(self, num_ranks: int) -> tuple[tuple[Algorithm, ...], tuple[LeftOut, ...]]:
         """Return the algorithms that run on ``num_ranks`` ranks, and those that are left out."""
@@ -172,6 +174,7 @@ class _Family:
     force: Mapping[str, str]
     neutral: Mapping[str, str]
     names_all_sizes: bool = False
+    files: tuple[str, ...] = ()
     collectives: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
@@ -220,6 +223,7 @@ def _knobs(data: _Family, version: str, collective: str, entry: Mapping[str, Any
         rule_id=entry.get("rule_id"),
         has_han=bool(entry.get("han")) and version.startswith("5."),
         names_all_sizes=data.names_all_sizes,
+        files=tuple(map(named, data.files)),
     )
 
 
@@ -253,6 +257,7 @@ def load_family(path: Path) -> _Family:
                 **data,
                 "versions": tuple(data["versions"]),
                 "variables": tuple(data["variables"]),
+                "files": tuple(data.get("files", ())),
             }
         )
         for name, entry in family.collectives.items():
