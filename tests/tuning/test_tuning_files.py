@@ -6,7 +6,6 @@ import tomllib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_sweeps import alike, planted, sweep_record
 
 from fabricproof.errors import ConfigError, ParseError
 from fabricproof.tuning.knobs import Knobs, find_knobs
@@ -22,6 +21,7 @@ from fabricproof.tuning.write import (
     Written,
     write,
 )
+from made_sweeps import alike, planted, sweep_record
 
 
 def knobs_of(family: str, version: str, collective: str) -> Knobs:
