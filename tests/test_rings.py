@@ -171,7 +171,9 @@ SPREAD, PACKED = Layout(num_ranks=4), Layout(num_ranks=4, ranks_per_node=2)
         (130.0, 114.0, SPREAD, ("INVALID", "PASS")),
         (115.0, 60.0, PACKED, ("PASS", "PASS")),
         (115.0, 114.0, PACKED, ("PASS", "PASS")),
-        (115.0, 45.0, PACKED, ("PASS", "FAIL")),
+        (115.0, 44.0, PACKED, ("PASS", "FAIL")),
+        (95.0, 95.0, SPREAD, ("PASS", "PASS")),
+        (90.0, 90.0, SPREAD, ("FAIL", "FAIL")),
         (300.0, 300.0, PACKED, ("INVALID", "INVALID")),
     ],
 )
