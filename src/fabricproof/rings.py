@@ -36,9 +36,9 @@ RANDOM_ORDERS = 10
 #: steps after one that is not, and neighbours wait for each other after each
 SKEW = 2.0
 
-#: A step ends with the slowest of all ranks, and only two are timed at once: a healthy ring may stay
-#: this much below its rails (on the virtual cluster 5 to 8 % on one rail, 14 to 17 % on two, whose
-#: eight links two cores play).
+#: A step ends with the slowest of all ranks, and only two are timed at once: a healthy ring may
+#: stay this much below its rails (on the virtual cluster 5 to 8 % on one rail, 14 to 17 % on two,
+#: whose eight links two cores play).
 RING_TOLERANCE = 0.20
 
 #: no ten random orders are this many standard deviations from their mean: one in 10^6
