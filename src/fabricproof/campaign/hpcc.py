@@ -18,6 +18,10 @@ MESSAGE_BYTES = 2_000_000
 #: of eleven rings one is in the order of the ranks
 _NATURAL = 1 / 11
 
+#: The better of two implementations is printed, both are run: on the virtual cluster 1.3 times the
+#: time that the rails need on one of them, 1.8 times on two.
+BOTH_IMPLEMENTATIONS = 1.4
+
 #: the ping-pongs of 2000000 B take at most this (max_time_for_bandwidth of bench_lat_bw), more
 #: where even the least number of pairs takes longer, and those of 8 B a third of it
 PING_PONG_SECONDS = 30.0
@@ -53,7 +57,7 @@ def hpcc_seconds(fabric: Fabric | None, layout: Layout) -> float:
     message_us = MESSAGE_BYTES / bound(fabric).low_mb_s
     crossings = _NATURAL * natural_crossings(layout)
     crossings += (1 - _NATURAL) * random_crossings(layout).most
-    rings = LEAST_STEPS * crossings * message_us / 1e6
+    rings = BOTH_IMPLEMENTATIONS * LEAST_STEPS * crossings * message_us / 1e6
     pair = _MESSAGES_OF_A_PAIR * message_us / 1e6
     return rings + _pairs(layout.num_ranks, pair) * pair + OTHER_SECONDS
 
