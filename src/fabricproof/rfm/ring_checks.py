@@ -13,7 +13,6 @@ from fabricproof.rfm.rings import placed_plan, ranks_on_a_node, ring_plan
 from fabricproof.rfm.slurm_nodes import ask_topology, slurm_partition, usable_nodes
 from fabricproof.topology import Shape, Topology, contiguous, spread
 
-
 #: Of two nodes both neighbours are one: the ring is a pair, whose messages may share a connection
 #: (Open MPI's btl/tcp carried 11.7 of 23.5 MB/s, one direction after the other).
 LEAST_NODES = 3
