@@ -1,0 +1,171 @@
+"""What a sweep plans: own choice and every algorithm in turns, owned by one relation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fabricproof.campaign.planned import Plan
+from fabricproof.campaign.relation import owned_legs
+from fabricproof.rfm.legs import LegPlanner
+from fabricproof.rfm.sweep_legs import FILES_VARIABLE, plan_sweep, why_no_comparison
+from fabricproof.site import Site, load_site
+from fabricproof.stack.catalog import ROOT_VARIABLE
+from fabricproof.stack.environment import ports_folder
+from fabricproof.tuning.trial import Trial
+
+SITES = Path(__file__).parents[2] / "site-configs"
+PLANT = {"OMPI_MCA_coll_tuned_allgather_algorithm": "1"}
+
+
+@pytest.fixture
+def vcluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
+    """The site of the virtual cluster, with stacks that are there only in name."""
+    monkeypatch.setenv(ROOT_VARIABLE, str(tmp_path))
+    for stack in ("openmpi4", "openmpi5", "mpich5", "intelmpi"):
+        folder = ports_folder(tmp_path / stack)
+        folder.mkdir(parents=True)
+        for program in ("osu_allgather", "osu_barrier", "osu_latency"):
+            (folder / f"{program}.py").touch()
+    return load_site(str(SITES / "vcluster"))
+
+
+def planned(
+    site: Site,
+    *,
+    stack: str = "openmpi5",
+    collective: str = "allgather",
+    trial: Trial | None = None,
+    environment: dict[str, str] | None = None,
+    **partition: object,
+) -> Plan:
+    changed = {"num_nodes": 4, "ranks_per_node": [1, 2], "sweep_smallest": "16KiB", **partition}
+    spec = site.stack(stack)
+    planner = LegPlanner(
+        site=site,
+        partition=site.partitions[0].model_copy(update=changed),
+        stack=spec.model_copy(update={"environment": {**spec.environment, **(environment or {})}}),
+        fabric="eth0",
+        suite="osu-mpi4py",
+        program=f"osu_{collective}",
+    )
+    return plan_sweep(planner, collective, trial)
+
+
+def turns(plan: Plan) -> list[str]:
+    return [leg.name.removeprefix("rail0.4x1.") for leg in plan.legs]
+
+
+def test_the_own_choice_stands_before_between_and_after_all_algorithms(vcluster: Site) -> None:
+    plan = planned(vcluster)
+    names = turns(plan)
+    assert [name for name in names if name.startswith("own")] == [
+        "own.1",
+        "own.2",
+        "own.3",
+        "own.4",
+    ]
+    assert names[0] == "own.1"
+    assert names[-1] == "own.4"
+    between = [set(part.split()) for part in " ".join(names).split("own.")[1:-1]]
+    # Power of two of ranks: 3 runs; two_proc and sparbit do not.
+    assert {name.split(".")[0] for name in between[0] if "alg" in name} == {
+        f"alg-{number}" for number in "12345"
+    }
+    assert len({leg.num_nodes for leg in plan.legs}) == 1
+
+
+def test_one_relation_owns_all_legs_and_no_model_judges_them(vcluster: Site) -> None:
+    plan = planned(vcluster)
+    (relation,) = plan.relations
+    assert owned_legs(plan.relations) == {leg.name for leg in plan.legs}
+    assert relation.settings["sizes"] == [16384, 32768, 65536]
+    assert any("two_proc" in each for each in relation.settings["left_out"])
+    assert all(not leg.channel_leg and not leg.references for leg in plan.legs)
+    assert all(leg.least_bytes for leg in plan.legs), "the road is proven all the same"
+
+
+def test_the_own_choice_is_told_nothing_and_the_others_are_forced(vcluster: Site) -> None:
+    environments = dict(zip(turns(planned(vcluster)), planned(vcluster).legs, strict=True))
+    assert "OMPI_MCA_coll_tuned_allgather_algorithm" not in environments["own.1"].environment
+    forced = environments["alg-4.2"].environment
+    assert forced["OMPI_MCA_coll_tuned_allgather_algorithm"] == "4"
+    assert forced["OMPI_MCA_coll_han_allgather_dynamic_global_communicator_module"] == "3"
+
+
+def test_where_the_site_forces_one_the_librarys_own_choice_is_a_candidate(vcluster: Site) -> None:
+    assert "auto.1" not in turns(planned(vcluster))
+    plan = planned(vcluster, environment=PLANT)
+    assert "auto.1" in turns(plan)
+    assert plan.relations[0].settings["facts"]["own_environment"] == PLANT
+
+
+def _trial(**changes: object) -> Trial:
+    facts: dict[str, object] = {
+        "stack": "openmpi5",
+        "collectives": ("allgather",),
+        "num_ranks": 4,
+        "environment": {"OMPI_MCA_coll_tuned_dynamic_rules_filename": "/shared/rules.conf"},
+    }
+    return Trial(**{**facts, **changes})  # type: ignore[arg-type]
+
+
+def test_on_trial_the_own_choice_is_with_the_tuning_and_the_site_without_it(vcluster: Site) -> None:
+    plan = planned(vcluster, trial=_trial())
+    legs = dict(zip(turns(plan), plan.legs, strict=True))
+    own = legs["own.1"].environment
+    assert own["OMPI_MCA_coll_tuned_dynamic_rules_filename"] == "/shared/rules.conf"
+    assert own[FILES_VARIABLE] == "/shared/rules.conf"
+    assert "OMPI_MCA_coll_tuned_dynamic_rules_filename" not in legs["untuned.1"].environment
+    assert legs["alg-4.1"].environment["OMPI_MCA_coll_tuned_dynamic_rules_filename"] == ""
+
+
+@pytest.mark.parametrize(
+    "changes", [{"stack": "openmpi4"}, {"collectives": ("bcast",)}, {"num_ranks": 8}]
+)
+def test_a_tuning_for_something_else_is_a_reason_to_skip(vcluster: Site, changes) -> None:
+    plan = planned(vcluster, trial=_trial(**changes))
+    assert not plan.legs
+    assert "the tuning on trial is for" in plan.reason
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"num_nodes": 1}, "one node"),
+        ({"sweep_smallest": "1MiB"}, "judges sweeps from 1MiB up"),
+        ({"collective": "barrier"}, "judges sweeps from 16KiB up"),
+    ],
+)
+def test_where_there_is_nothing_to_sweep_the_reason_is_said(vcluster: Site, changes, words) -> None:
+    plan = planned(vcluster, **changes)
+    assert not plan.legs
+    assert words in plan.reason
+
+
+def test_a_job_has_time_for_its_first_look(vcluster: Site) -> None:
+    plan = planned(vcluster, stack="intelmpi", collective="allgather", job_minutes=2)
+    budget = 2 * 60
+    assert len(plan.legs) * 2.5 < budget
+
+
+def test_a_full_layout_is_swept_unless_ranks_would_share_a_core(vcluster: Site) -> None:
+    full = planned(vcluster, oversubscribed=False)
+    assert {leg.ranks_per_node for leg in full.legs} == {2}
+    assert {leg.ranks_per_node for leg in planned(vcluster).legs} == {1}
+
+
+@pytest.mark.parametrize(
+    ("suite", "program", "compares"),
+    [
+        ("osu-mpi4py", "osu_bcast", False),
+        ("osu-mpi4py", "osu_allgather", True),
+        ("osu", "osu_bcast", True),
+        ("imb", "Bcast", True),
+        ("imb", "Barrier", True),
+        ("osu", "osu_bw", False),
+    ],
+)
+def test_the_time_of_a_root_alone_compares_nothing(suite, program, compares) -> None:
+    assert (why_no_comparison(suite, program) == "") is compares
