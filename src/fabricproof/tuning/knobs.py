@@ -102,6 +102,7 @@ class Knobs:
         has_han: coll/han stands before the rules (Open MPI since 5.0).
         names_all_sizes: rules leave no size to the library: each measured one needs an algorithm.
         files: variables that name a file, which a library may silently do without.
+        blind: for which programs rules do nothing, empty where they hold for all.
     """
 
     family: str
@@ -117,6 +118,7 @@ class Knobs:
     has_han: bool = False
     names_all_sizes: bool = False
     files: tuple[str, ...] = ()
+    blind: str = ""
 
     def usable(self, num_ranks: int) -> tuple[tuple[Algorithm, ...], tuple[LeftOut, ...]]:
         """Return the algorithms that run on ``num_ranks`` ranks, and those that are left out."""
@@ -224,6 +226,7 @@ def _knobs(data: _Family, version: str, collective: str, entry: Mapping[str, Any
         has_han=bool(entry.get("han")) and version.startswith("5."),
         names_all_sizes=data.names_all_sizes,
         files=tuple(map(named, data.files)),
+        blind=str(entry.get("blind", "")),
     )
 
 

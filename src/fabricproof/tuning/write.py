@@ -111,7 +111,9 @@ def _openmpi(mendings: Sequence[Mending], header: Sequence[str]) -> Written:
         files[OPENMPI_HAN] = _han_file(han, header)
         environment["OMPI_MCA_coll_han_use_dynamic_file_rules"] = "1"
         environment["OMPI_MCA_coll_han_dynamic_rules_filename"] = f"{FOLDER}/{OPENMPI_HAN}"
-    return Written(environment=environment, files=files)
+    blind = [(name, group[0].knobs.blind) for name, group in by_collective.items()]
+    notes = tuple(f"{name}: {words}" for name, words in blind if words)
+    return Written(environment=environment, files=files, notes=notes)
 
 
 def _by_collective(mendings: Sequence[Mending]) -> dict[str, list[Mending]]:
