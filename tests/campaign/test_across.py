@@ -10,7 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from leg_folders import PUT_BW, leave, make_leg, slower
 
-from fabricproof.campaign.across import JUDGES, judge_relation, legs_to_repeat
+from fabricproof.campaign.across import (
+    JUDGES,
+    judge_relation,
+    judge_relations,
+    legs_to_repeat,
+)
 from fabricproof.campaign.leg import Leg
 from fabricproof.campaign.outcome import Outcome, judge_leg
 from fabricproof.campaign.planned import Plan, read_plan, write_plan
@@ -159,3 +164,18 @@ def test_several_legs_on_one_side_are_combined_as_asked(tmp_path: Path, combine:
     relation = ratio(over=["one", "other"], combine=combine, most=None)
     (judgement,) = judge_relation(relation, outcomes).report.quantities
     assert judgement.value == pytest.approx(2.0 if combine == "sum" else 1.0)
+
+
+def test_a_judge_that_fails_costs_its_own_row_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_relation: Relation, _looks: object) -> object:
+        raise ZeroDivisionError("no good")
+
+    monkeypatch.setitem(JUDGES, "broken", broken)  # type: ignore[arg-type]
+    outcomes = [measured(tmp_path, ONE), measured(tmp_path, OTHER)]
+    relations = (replace(ratio(), name="bad", kind="broken"), ratio())
+    bad, good = judge_relations(relations, outcomes)
+    assert (bad.report.verdict, good.report.verdict) == (Verdict.MISSING, Verdict.PASS)
+    assert "ZeroDivisionError('no good')" in bad.report.quantities[0].reason
+    assert legs_to_repeat(relations, outcomes) == frozenset()

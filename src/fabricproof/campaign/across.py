@@ -43,18 +43,23 @@ def judge_relation(relation: Relation, outcomes: Sequence[Outcome]) -> Outcome:
     """
     mine = [outcome for outcome in outcomes if outcome.leg.name in relation.legs]
     nodes = {rank.node for each in mine for attempt in each.attempts for rank in attempt.ranks}
-    judge = JUDGES.get(relation.kind)
-    if judge is None:
-        report = missing([relation.name], f"nobody judges relations of kind {relation.kind!r}")
-        return Outcome(leg=relation.as_leg(), attempts=(), report=report)
-    first = judge(relation, _looks(mine, 0))
-    report = first
+    report = _judged(relation, _looks(mine, 0))
     if any(len(outcome.attempts) > 1 for outcome in mine):
         # What is decided from the spread of times is decided from all of them.
         both = {outcome.leg.name: outcome for outcome in mine}
-        again = judge(relation, both if relation.kind in AGAIN else _looks(mine, -1))
-        report = _weighed(first, again)
+        again = _judged(relation, both if relation.kind in AGAIN else _looks(mine, -1))
+        report = _weighed(report, again)
     return Outcome(leg=relation.as_leg(), attempts=(), report=report, nodes=tuple(sorted(nodes)))
+
+
+def _judged(relation: Relation, looks: Looks) -> Report:
+    judge = JUDGES.get(relation.kind)
+    if judge is None:
+        return missing([relation.name], f"nobody judges relations of kind {relation.kind!r}")
+    try:
+        return judge(relation, looks)
+    except Exception as error:  # the records of the legs are worth more
+        return missing([relation.name], f"its judge itself failed: {error!r}")
 
 
 def _weighed(first: Report, last: Report) -> Report:
