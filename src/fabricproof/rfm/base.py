@@ -8,7 +8,6 @@ judge.  It decides nothing by itself.
 from __future__ import annotations
 
 import datetime
-import math
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -52,15 +51,14 @@ from fabricproof.inventory.store import FOLDER, inventory_of_job
 from fabricproof.measure import Verdict
 from fabricproof.provenance import AFTERWARDS_KEY, IDENTITY_KEY, StackIdentity
 from fabricproof.records import append_records
-from fabricproof.reference import Reference, reframe_tuple
 from fabricproof.rfm.build import StackBuild
 from fabricproof.rfm.current import current_site, fabric_choices, run_id, technology
+from fabricproof.rfm.handover import bounds, complaints, handed_over
 from fabricproof.rfm.legs import LegPlanner, choose_suite, quantity_key
 from fabricproof.rfm.recording import describe_outcome, environment_digest
 from fabricproof.rfm.settings import perflog_root
 from fabricproof.rfm.stacks import built_of, identity, modules_of, spack_stacks, variables_of
 from fabricproof.stack.launch import Layout, layout_options, plan_launch
-from fabricproof.verdict import Judgement
 
 #: where the scripts of a job lie
 CAMPAIGN = Path(__file__).parents[1] / "campaign"
@@ -381,15 +379,12 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         if self.is_dry_run():
             return
         references: dict[str, tuple[object, ...]] = {}
-        for outcome in self.outcomes:
-            for judgement in outcome.report.quantities:
-                if judgement.verdict is Verdict.SKIPPED:
-                    continue
-                key = quantity_key(outcome.leg, judgement)
-                self.perf_variables[key] = sn.make_performance_function(
-                    sn.defer(judgement.value), judgement.unit
-                )
-                references[key] = _bounds(judgement)
+        for leg, judgement in handed_over(self.outcomes):
+            key = quantity_key(leg, judgement)
+            self.perf_variables[key] = sn.make_performance_function(
+                sn.defer(judgement.value), judgement.unit
+            )
+            references[key] = bounds(judgement)
         self.reference = {"*": references}
 
     @run_after("performance")
@@ -398,42 +393,11 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         if self.is_dry_run():
             return
         measured = {key.split(":")[-1]: value[0] for key, value in self.perfvalues.items()}
-        bad = [
-            f"MISSING {name}: its performance function gave no value"
-            for name in self.perf_variables
-            if name not in measured
-        ]
-        for outcome in self.outcomes:
-            for judgement in outcome.report.quantities:
-                if judgement.verdict is Verdict.SKIPPED:
-                    continue
-                value = measured.get(quantity_key(outcome.leg, judgement))
-                finite = isinstance(value, (int, float)) and math.isfinite(value)
-                if judgement.verdict is not Verdict.PASS or not finite:
-                    name = f"{outcome.leg.name} {judgement.name}"
-                    bad.append(f"{judgement.verdict} {name}: {judgement.reason}")
+        bad = complaints(self.outcomes, self.perf_variables, measured)
         if bad:
             raise PerformanceError(
                 "; ".join(bad[:3]) + (f" and {len(bad) - 3} more" * (len(bad) > 3))
             )
-
-
-def _bounds(judgement: Judgement) -> tuple[object, ...]:
-    """Return ReFrame's reference tuple; one without a reference can only fail."""
-    if judgement.reference is None:
-        return (judgement.value or 0.0, 0.0, 0.0, judgement.unit)
-    is_time = judgement.unit == "us"
-    reference = Reference(
-        value=judgement.reference,
-        lower=judgement.lower,
-        upper=judgement.upper,
-        unit=judgement.unit,
-        tolerance=0.0,
-        origin=judgement.origin or "",
-    )
-    return reframe_tuple(
-        reference, hard_upper=None if is_time else judgement.ceiling, unit=judgement.unit
-    )
 
 
 class PairBenchmark(FabricBenchmark):

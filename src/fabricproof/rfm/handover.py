@@ -1,0 +1,66 @@
+"""Hand the judge's quantities to ReFrame, and prove afterwards that it saw them all.
+
+ReFrame would pass a variable whose function raised, that has no reference, or that is infinite.
+It gets values and bounds that are decided already.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from fabricproof.campaign.leg import Leg
+from fabricproof.campaign.outcome import Outcome
+from fabricproof.measure import Verdict
+from fabricproof.reference import Reference, reframe_tuple
+from fabricproof.rfm.legs import quantity_key
+from fabricproof.verdict import Judgement
+
+
+def handed_over(outcomes: Iterable[Outcome]) -> Iterator[tuple[Leg, Judgement]]:
+    """Yield every quantity that ReFrame is told: all but what was skipped with a reason."""
+    for outcome in outcomes:
+        for judgement in outcome.report.quantities:
+            if judgement.verdict is not Verdict.SKIPPED:
+                yield outcome.leg, judgement
+
+
+def bounds(judgement: Judgement) -> tuple[object, ...]:
+    """Return ReFrame's reference tuple; one without a reference can only fail."""
+    if judgement.reference is None:
+        return (judgement.value or 0.0, 0.0, 0.0, judgement.unit)
+    is_time = judgement.unit == "us"
+    reference = Reference(
+        value=judgement.reference,
+        lower=judgement.lower,
+        upper=judgement.upper,
+        unit=judgement.unit,
+        tolerance=0.0,
+        origin=judgement.origin or "",
+    )
+    return reframe_tuple(
+        reference, hard_upper=None if is_time else judgement.ceiling, unit=judgement.unit
+    )
+
+
+def complaints(
+    outcomes: Iterable[Outcome], declared: Iterable[str], measured: Mapping[str, object]
+) -> Sequence[str]:
+    """Return what is not green: declared and without a value, not finite, or no PASS.
+
+    Args:
+        outcomes: what was judged.
+        declared: names of the performance variables.
+        measured: what ReFrame has of them, by name.
+    """
+    bad = [
+        f"MISSING {name}: its performance function gave no value"
+        for name in declared
+        if name not in measured
+    ]
+    for leg, judgement in handed_over(outcomes):
+        value = measured.get(quantity_key(leg, judgement))
+        finite = isinstance(value, (int, float)) and math.isfinite(value)
+        if judgement.verdict is not Verdict.PASS or not finite:
+            bad.append(f"{judgement.verdict} {leg.name} {judgement.name}: {judgement.reason}")
+    return bad
