@@ -13,6 +13,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 import reframe as rfm
 import reframe.utility.sanity as sn
@@ -29,10 +30,11 @@ from reframe.core.builtins import (
 from reframe.core.exceptions import PerformanceError
 
 from fabricproof.campaign.across import judge_relations
+from fabricproof.campaign.all_legs import judge_legs
 from fabricproof.campaign.checked import judge_looks, read_looks, with_preflight
 from fabricproof.campaign.hpcc import HPCC_FILE
 from fabricproof.campaign.leg import Leg
-from fabricproof.campaign.outcome import Outcome, judge_leg
+from fabricproof.campaign.outcome import Outcome
 from fabricproof.campaign.peer import PEER_FILE
 from fabricproof.campaign.planned import Plan, write_plan
 from fabricproof.campaign.relation import Relation, owned_legs
@@ -119,6 +121,9 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
     outcomes: tuple[Outcome, ...] = ()
     stack_identity: StackIdentity | None = None
 
+    #: identity of the stack with the package of each suite that the legs take their program from
+    suite_identities: Mapping[str, StackIdentity] = MappingProxyType({})
+
     def plan(self, planner: LegPlanner) -> Plan:
         """Return what this check measures: legs and relations, or the reason for none.
 
@@ -191,6 +196,14 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
             self.modules = modules_of(site, stack)
             self.env_vars.update(variables_of(site, stack, built))
 
+    def _identities(self) -> Mapping[str, StackIdentity]:
+        """Return what the stack is now, for every suite of the legs and relations."""
+        site = current_site()
+        stack = site.stack(self.current_environ.name)
+        suites = {self.suite, *(leg.suite for leg in self.legs)}
+        suites |= {relation.suite for relation in self.relations}
+        return {suite: identity(site, stack, suite) for suite in sorted(suites)}
+
     def _skip(self, reason: str) -> None:
         self.skip_reason = reason
         self.skip(reason)
@@ -217,6 +230,7 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         shutil.rmtree(folder / "legs", ignore_errors=True)
         self.legs = tuple(self._with_launch(leg, plan) for leg in plan.legs)
         self.relations = plan.relations
+        self.suite_identities = self._identities()
         write_plan(folder, self.legs, self.relations)
         for name in (ASK_FILE, BIND_FILE, EACH_NODE_FILE):
             shutil.copy(CAMPAIGN / name, folder / name)
@@ -290,20 +304,25 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         if self.is_dry_run():
             return
         folder = Path(self.stagedir)
-        of_legs = tuple(judge_leg(folder, leg) for leg in self.legs)
+        of_legs = judge_legs(folder, self.legs)
         self.outcomes = self.judged(of_legs)
         if all(outcome.report.verdict is Verdict.SKIPPED for outcome in self.outcomes):
             self._skip(self.outcomes[0].report.quantities[0].reason)
         self.environment_digest = environment_digest(of_legs)
         perflogs = perflog_root() / current_site().name
         planner = self._planner()
-        identity = {**self._identity(), **self._inventory(perflogs / FOLDER, of_legs)}
+        job = {**self._job_identity(), **self._inventory(perflogs / FOLDER, of_legs)}
+        stacks = self._stack_identities()
         records = [
             record
             for outcome in self.outcomes
-            for record in describe_outcome(outcome, identity, planner.declined(outcome.leg.rails))
+            for record in describe_outcome(
+                outcome,
+                {**stacks[outcome.leg.suite], **job},
+                planner.declined(outcome.leg.rails),
+            )
         ]
-        records += [{**identity, **each} for each in self.more_records(of_legs)]
+        records += [{**stacks[self.suite], **job, **each} for each in self.more_records(of_legs)]
         append_records(perflogs / self.current_partition.name / "records.jsonl", records)
 
     def judged(self, of_legs: Sequence[Outcome]) -> tuple[Outcome, ...]:
@@ -336,14 +355,19 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         )
         return {"inventory": digests, **({"inventory_trouble": trouble} if trouble else {})}
 
-    def _identity(self) -> Mapping[str, object]:
-        site = current_site()
-        now = identity(site, site.stack(self.current_environ.name), self.suite)
-        assert self.stack_identity is not None, "taken before the legs are planned"
-        after = {} if now == self.stack_identity else {AFTERWARDS_KEY: now.record()}
+    def _stack_identities(self) -> Mapping[str, Mapping[str, object]]:
+        """Return what records say of the stack, by suite: before the legs, and after if unlike."""
+        now = self._identities()
         return {
-            IDENTITY_KEY: self.stack_identity.record(),
-            **after,
+            suite: {
+                IDENTITY_KEY: before.record(),
+                **({} if now[suite] == before else {AFTERWARDS_KEY: now[suite].record()}),
+            }
+            for suite, before in self.suite_identities.items()
+        }
+
+    def _job_identity(self) -> Mapping[str, object]:
+        return {
             "run_id": self.run_id,
             "check": type(self).__name__,
             "unique_name": self.unique_name,
