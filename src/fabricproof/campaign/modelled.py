@@ -21,15 +21,16 @@ from fabricproof.units import size_label
 from fabricproof.verdict import Rules
 
 
-def rules_of(leg: Leg, job_folder: Path) -> Rules:
+def rules_of(leg: Leg, job_folder: Path, channel_attempt: int = 0) -> Rules:
     """Return what ``leg`` is judged by, with what its point-to-point leg says it should take.
 
-    A number that the site gives stands before a modelled one.
+    A number that the site gives stands before a modelled one.  ``channel_attempt`` is the attempt
+    of that leg that counts; 0 for its latest.
     """
     rules = leg.rules()
     if not leg.channel_leg:
         return rules
-    channel = measured_channel(job_folder, leg.channel_leg)
+    channel = measured_channel(job_folder, leg.channel_leg, channel_attempt)
     if channel is None:
         return rules
     alpha = max(channel.alpha_us, leg.stated_alpha_us)
@@ -37,10 +38,13 @@ def rules_of(leg: Leg, job_folder: Path) -> Rules:
     return replace(rules, references={**references, **leg.references})
 
 
-def measured_channel(job_folder: Path, name: str) -> Channel | None:
-    """Return what a message costs by the latest whole attempt of leg ``name``, None without one."""
-    for attempt in (2, 1):
-        folder = job_folder / "legs" / f"{shell_name(name)}.{attempt}"
+def measured_channel(job_folder: Path, name: str, attempt: int = 0) -> Channel | None:
+    """Return what a message costs by leg ``name``, None where nothing says so.
+
+    By its latest whole attempt where ``attempt`` is 0.
+    """
+    for number in (attempt,) if attempt else (2, 1):
+        folder = job_folder / "legs" / f"{shell_name(name)}.{number}"
         try:
             if int((folder / "status").read_text()) == 0:
                 text = (folder / "stdout").read_text(encoding="utf-8", errors="replace")

@@ -72,14 +72,14 @@ class Outcome:
         return any(judgement is each for each in self.report.quantities)
 
 
-def judge_leg(folder: Path, leg: Leg) -> Outcome:
+def judge_leg(folder: Path, leg: Leg, channel_attempt: int = 0) -> Outcome:
     """Judge all attempts of ``leg`` below job folder ``folder``.
 
     What fails twice is red: a quantity that passes in either attempt is cleared, and the report
-    says that there were two.
+    says that there were two.  ``channel_attempt``: of its ``channel_leg``; 0 for the latest.
     """
     attempts = tuple(
-        _judge_attempt(path, leg, number)
+        _judge_attempt(path, leg, number, channel_attempt)
         for number in (1, 2)
         if (path := folder / "legs" / f"{shell_name(leg.name)}.{number}").is_dir()
     )
@@ -158,7 +158,7 @@ def needs_second_look(outcome: Outcome) -> bool:
     return outcome.report.verdict in DOUBTFUL
 
 
-def _judge_attempt(folder: Path, leg: Leg, number: int) -> Attempt:
+def _judge_attempt(folder: Path, leg: Leg, number: int, channel_attempt: int) -> Attempt:
     status = _status(folder)
     ranks, trouble = _ranks(folder)
     table: Table | None = None
@@ -179,9 +179,8 @@ def _judge_attempt(folder: Path, leg: Leg, number: int) -> Attempt:
         report = judge_free_road(leg, ranks, _moved(leg, table)[0])
         report, foreign = _with_library(leg, ranks, report)
     else:
-        report = _with_required(
-            leg, judge_table(table, rules_of(leg, folder.parents[1]), _road(leg, ranks, table))
-        )
+        rules = rules_of(leg, folder.parents[1], channel_attempt)
+        report = _with_required(leg, judge_table(table, rules, _road(leg, ranks, table)))
         report, foreign = _with_library(leg, ranks, report)
     return Attempt(
         number=number,

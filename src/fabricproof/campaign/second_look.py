@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from fabricproof.campaign.across import legs_to_repeat
-from fabricproof.campaign.outcome import judge_leg
+from fabricproof.campaign.all_legs import judge_legs
 from fabricproof.campaign.planned import read_plan
 from fabricproof.campaign.script import shell_name
 
@@ -17,7 +17,7 @@ from fabricproof.campaign.script import shell_name
 def doubtful_legs(folder: Path) -> list[str]:
     """Return the shell names of the legs below ``folder`` that a second look might clear."""
     plan = read_plan(folder)
-    outcomes = [judge_leg(folder, leg) for leg in plan.legs]
+    outcomes = judge_legs(folder, plan.legs)
     again = legs_to_repeat(plan.relations, outcomes)
     return [shell_name(leg.name) for leg in plan.legs if leg.name in again]
 
