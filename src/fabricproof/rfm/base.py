@@ -31,7 +31,6 @@ from reframe.core.exceptions import PerformanceError
 
 from fabricproof.campaign.across import judge_relations
 from fabricproof.campaign.all_legs import judge_legs
-from fabricproof.campaign.all_legs import judge_legs
 from fabricproof.campaign.checked import judge_looks, read_looks, with_preflight
 from fabricproof.campaign.hpcc import HPCC_FILE
 from fabricproof.campaign.leg import Leg
