@@ -28,7 +28,7 @@ pytestmark = [
 ]
 
 #: Bruck's alltoall, made for short messages: 2.3 times as long as others at 32 KiB (measured).  In
-#: the MPI's own file of parameters, as a system may have one, so that the sweep cannot see who set it.
+#: the MPI's own file of parameters, as a system may have one: the sweep cannot see who set it.
 PLANT = "coll_tuned_use_dynamic_rules = 1\ncoll_tuned_alltoall_algorithm = 3\n"
 
 
