@@ -465,3 +465,98 @@ def test_messages_without_payload_must_be_packets_on_the_rail() -> None:
     proof = prove_road(exchanged(2000, 2000), barrier)
     assert proof.state is RoadState.WRONG
     assert "sent 1000 messages one by one, rail0 sent only 2 packets" in proof.reason
+
+
+#: a collective: at least so much from and to each node, in truth more
+LEAST = replace(ONE_RAIL, sent_bytes=(0, 0), exact=False, least_bytes=((100 * MB, 100 * MB),) * 2)
+
+
+def carried(rail: int, other: int, *, apart: bool = True) -> Evidence:
+    """Return what two nodes show whose ``rail0`` and ``mgmt`` moved so many bytes each way."""
+    samples = [
+        replace(
+            sample(node, name, tx_bytes=moved, rx_bytes=moved),
+            address=f"02:00:00:00:00:0{number}" if apart else "02:00:00:00:00:01",
+        )
+        for node in ("n1", "n2")
+        for number, (name, moved) in enumerate((("rail0", rail), ("mgmt", other)))
+    ]
+    return evidence(*samples)
+
+
+def test_a_collective_of_which_only_the_least_is_known_is_proven_by_its_rail_alone() -> None:
+    assert prove_road(carried(300 * MB, 3 * MB), LEAST).state is RoadState.PROVEN
+    assert prove_road(carried(90 * MB, 3 * MB), LEAST).state is RoadState.WRONG
+
+
+@pytest.mark.parametrize("other", [40 * MB, 99 * MB, 200 * MB, 210 * MB])
+def test_a_part_of_a_collective_that_took_another_road_leaves_its_road_unknown(other: int) -> None:
+    """The rail shows the least that any algorithm moves, and the rest went elsewhere."""
+    proof = prove_road(carried(200 * MB, other), LEAST)
+    assert proof.state is RoadState.UNKNOWN
+    assert "two roads fit" in proof.reason
+
+
+def test_a_card_that_is_counted_twice_is_no_other_road_for_a_collective() -> None:
+    assert prove_road(carried(200 * MB, 200 * MB, apart=False), LEAST).state is RoadState.PROVEN
+
+
+def test_two_cards_that_share_what_imb_moves_unseen_are_not_one_wire() -> None:
+    """IMB warms up with a whole benchmark: half of all that it moves is all that it says."""
+    warm = replace(ONE_RAIL, exact=False)
+    assert prove_road(carried(530 * MB, 530 * MB), warm).state is RoadState.UNKNOWN
+    assert prove_road(carried(530 * MB, 530 * MB, apart=False), warm).state is RoadState.PROVEN
+
+
+@pytest.mark.parametrize(
+    "nothing",
+    [
+        replace(ONE_RAIL, sent_bytes=(0, 0)),
+        replace(LEAST, least_bytes=((0, 0), (0, 0))),
+        replace(LEAST, least_bytes=((0, 0), (0, 0)), least_packets=(0, 0)),
+    ],
+)
+def test_a_run_of_which_nothing_must_be_seen_proves_no_road(nothing: Expectation) -> None:
+    proof = prove_road(carried(0, 900 * MB), nothing)
+    assert proof.state is RoadState.UNKNOWN
+    assert "the road is not shown" in proof.reason
+
+
+#: a barrier: 2000 operations, no payload
+BARRIER = replace(LEAST, least_bytes=((0, 0), (0, 0)), least_packets=(2000, 2000))
+
+
+def packets(rail: int, other: int, address: str = "02:00:00:00:00:09") -> Evidence:
+    samples = [
+        replace(sample(node, name, tx_packets=count, tx_bytes=60 * count), address=mac)
+        for node in ("n1", "n2")
+        for name, count, mac in (
+            ("rail0", rail, "02:00:00:00:00:01"),
+            ("mgmt", other, address),
+        )
+    ]
+    return evidence(*samples)
+
+
+@pytest.mark.parametrize(
+    ("rail", "other", "state"),
+    [
+        (4100, 300, RoadState.PROVEN),  # what a node says beside it
+        (300, 4100, RoadState.WRONG),
+        (2500, 4100, RoadState.UNKNOWN),  # a stranger on the rail, the barrier elsewhere?
+    ],
+)
+def test_a_barrier_is_proven_by_packets_that_no_other_interface_sent(
+    rail: int, other: int, state: RoadState
+) -> None:
+    assert prove_road(packets(rail, other), BARRIER).state is state
+
+
+def test_packets_of_one_card_counted_twice_are_one_road() -> None:
+    seen = packets(4100, 4100, address="02:00:00:00:00:01")
+    assert prove_road(seen, BARRIER).state is RoadState.PROVEN
+
+
+def test_few_barriers_are_not_lost_in_a_nodes_own_chatter() -> None:
+    few = replace(BARRIER, least_packets=(24, 24))
+    assert prove_road(packets(60, 400), few).state is RoadState.PROVEN

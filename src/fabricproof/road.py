@@ -33,6 +33,10 @@ MIN_RAIL_SHARE = 0.10
 #: bridge, a bond with one busy member); a port's counters hold headers that IPoIB's do not.
 SAME_WIRE = 0.10
 
+#: Packets that a node sends beside a leg without being asked: the scheduler's, shells', monitors'.
+#: Our choice: fewer are no other road.
+CHATTER_PACKETS = 1000
+
 #: Where InfiniBand's 32-bit counters stop (IBA specification vol. 1, 16.1.3.5: they do not wrap),
 #: in bytes: drivers without the extended counters show them as they are.
 IB_COUNTER_END_BYTES = 4 * (2**32 - 1)
@@ -125,11 +129,13 @@ def prove_road(evidence: Evidence, expected: Expectation) -> RoadProof:
         _ranks_are_apart,
         _ranks_are_where_they_belong,
         _evidence_is_whole,
+        _something_was_due,
         _bytes_took_the_rails,
         _bytes_came_by_the_rails,
         _messages_took_the_rails,
         _rails_shared,
         _no_other_road_fits,
+        _no_other_road_fits_messages,
     ):
         verdict = test(evidence, expected)
         if verdict is not None:
@@ -215,6 +221,17 @@ def _evidence_is_whole(evidence: Evidence, expected: Expectation) -> RoadProof |
                 reason = f"counters of {rail} on {node} {trouble}: the road is not shown"
                 return _proof(RoadState.UNKNOWN, reason)
     return None
+
+
+def _something_was_due(evidence: Evidence, expected: Expectation) -> RoadProof | None:
+    """Refuse a proof by nothing: any road carries no bytes and no messages."""
+    due = sum(_bytes_due(evidence, expected).values())
+    due += sum(received for _, received in expected.least_bytes or ())
+    due += sum(_messages_due(evidence, expected).values())
+    if due > 0 or expected.num_ranks == 1:
+        return None
+    reason = "nobody can say of any byte or message that it had to pass: the road is not shown"
+    return _proof(RoadState.UNKNOWN, reason)
 
 
 def _damage(sample: CounterSample, expected: Expectation) -> str | None:
@@ -348,7 +365,7 @@ def _no_other_road_fits(evidence: Evidence, expected: Expectation) -> RoadProof 
             if sample.node != node or sample.interface in {*expected.rails, "lo"}:
                 continue
             moved = sample.moved("tx_bytes")
-            if moved < max(MIN_SHARE * bytes_due, SLACK_BYTES):
+            if moved < max(_telling_bytes(expected, bytes_due, on_rails), SLACK_BYTES):
                 continue
             if bytes_due > 0 and not _same_wire(evidence, expected, sample, on_rails):
                 return _proof(
@@ -360,18 +377,68 @@ def _no_other_road_fits(evidence: Evidence, expected: Expectation) -> RoadProof 
     return None
 
 
+def _no_other_road_fits_messages(evidence: Evidence, expected: Expectation) -> RoadProof | None:
+    """Refuse a rail's packets as proof of messages without payload where others sent as many."""
+    bytes_due = _bytes_due(evidence, expected)
+    for node, due in _messages_due(evidence, expected).items():
+        if bytes_due.get(node, 0) > 0:
+            continue
+        addresses = _rail_addresses(evidence, expected, node)
+        for sample in evidence.samples:
+            if sample.node != node or sample.interface in {*expected.rails, "lo", TCP}:
+                continue
+            packets, on_rails = (
+                sample.moved("tx_packets"),
+                _sent(evidence, node, expected.rails, "tx_packets"),
+            )
+            same_wire = sample.address in addresses - {None} or (
+                packets == on_rails and (sample.address is None or None in addresses)
+            )
+            if packets >= max(MIN_SHARE * due, CHATTER_PACKETS) and not same_wire:
+                return _proof(
+                    RoadState.UNKNOWN,
+                    f"two roads fit: {node} sent {due} messages without payload at least, "
+                    f"{'+'.join(expected.rails)} sent {on_rails} packets and "
+                    f"{sample.interface} {packets}",
+                )
+    return None
+
+
+def _rail_addresses(evidence: Evidence, expected: Expectation, node: str) -> set[str | None]:
+    """Return the addresses of a node's rails, None among them where one is not known."""
+    return {
+        each.address
+        for each in evidence.samples
+        if each.node == node and each.interface in expected.rails
+    }
+
+
+def _telling_bytes(expected: Expectation, bytes_due: int, on_rails: int) -> float:
+    """Return what another interface must have moved to be a road that may have been taken.
+
+    Where only the least is known the rails may show it although a part took that other road: the
+    share of a rail that takes part is then enough.
+    """
+    if expected.least_bytes is None:
+        return MIN_SHARE * bytes_due
+    return min(MIN_SHARE * bytes_due, MIN_RAIL_SHARE * on_rails)
+
+
 def _same_wire(
     evidence: Evidence, expected: Expectation, sample: CounterSample, on_rails: int
 ) -> bool:
-    """Tell whether ``sample`` may count the rails' own bytes a second time."""
-    if abs(sample.moved("tx_bytes") - on_rails) <= SAME_WIRE * on_rails:
+    """Tell whether ``sample`` may count the rails' own bytes a second time.
+
+    Where more is moved than was foretold, two cards that moved as much each may also have shared
+    it; their addresses tell them apart.
+    """
+    addresses = _rail_addresses(evidence, expected, sample.node)
+    if sample.address is not None and sample.address in addresses:
         return True
-    addresses = {
-        each.address
-        for each in evidence.samples
-        if each.node == sample.node and each.interface in expected.rails
-    }
-    return sample.address is not None and sample.address in addresses
+    apart = sample.address is not None and None not in addresses
+    if apart and not expected.exact:
+        return False
+    return abs(sample.moved("tx_bytes") - on_rails) <= SAME_WIRE * on_rails
 
 
 def _quiet_or_disturbed(evidence: Evidence, expected: Expectation) -> RoadProof:
