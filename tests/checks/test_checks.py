@@ -87,6 +87,8 @@ def test_every_check_measures_what_the_judge_and_the_road_know() -> None:
             continue  # it only looks
         if collective_of(suite, program) is not None:
             continue  # its bytes are bounds: tests/collective
+        if suite == "hpcc":
+            continue  # its least bytes come from its rings: tests/test_rings.py
         if suite in {"iperf3", "iperf"}:
             continue  # their output says how many bytes they moved
         assert expected_bytes(suite, program, one) is not None, program
