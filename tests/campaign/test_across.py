@@ -179,3 +179,11 @@ def test_a_judge_that_fails_costs_its_own_row_and_nothing_else(
     assert (bad.report.verdict, good.report.verdict) == (Verdict.MISSING, Verdict.PASS)
     assert "ZeroDivisionError('no good')" in bad.report.quantities[0].reason
     assert legs_to_repeat(relations, outcomes) == frozenset()
+
+
+def test_a_leg_whose_mpi_library_nobody_saw_leaves_no_ratio(tmp_path: Path) -> None:
+    other = replace(OTHER, library="/opt/mpi/lib/libmpi.so.40")
+    outcomes = [measured(tmp_path, ONE), measured(tmp_path, other)]
+    report = judge_relation(ratio(), outcomes).report
+    assert report.verdict is Verdict.UNJUDGED
+    assert "leg other: nobody saw which MPI library" in report.quantities[0].reason

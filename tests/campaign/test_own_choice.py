@@ -215,3 +215,29 @@ def test_the_record_of_a_sweep_is_decided_anew_to_the_same_end():
     gains = [each.value for each in judge_relation(relation(), found).report.quantities]
     assert [choice.gain for choice in sweep.choices] == pytest.approx(gains)
     assert {choice.best for choice in sweep.choices} == {"4"}
+
+
+@pytest.mark.parametrize("times", [{16384: 1010.0, 65536: 3030.0}, {16384: 9.0, 65536: 27.0}])
+def test_times_of_a_library_that_nobody_saw_are_neither_good_nor_bad(times):
+    """The legs of a sweep are not judged by themselves: nothing else would say so."""
+    unseen = "nobody saw which MPI library rank 0 loads: no ldd on the node"
+    blind = [
+        replace(each, attempts=(replace(each.attempts[0], foreign=unseen),))
+        if each.leg.name == "own.1"
+        else each
+        for each in outcomes(1010.0, own_1=report(times))
+    ]
+    result = judge_relation(relation(), blind).report
+    assert result.verdict is Verdict.UNJUDGED
+    assert unseen in result.quantities[0].reason
+
+
+def test_an_algorithm_measured_with_a_library_that_nobody_saw_cannot_win():
+    blind = [
+        replace(each, attempts=(replace(each.attempts[0], foreign="nobody saw which"),))
+        if each.leg.name == "4.1"
+        else each
+        for each in outcomes(3000.0)
+    ]
+    result = judge_relation(relation(), blind).report
+    assert any("not comparable: 4 ring: nobody saw which" in each for each in result.findings)

@@ -112,6 +112,8 @@ def _spoiled(legs: Iterable[str], looks: Looks) -> tuple[Verdict, str] | None:
             return Verdict.MISSING, f"leg {name}: {_first_reason(looks[name].report)}"
         for attempt in looks[name].attempts:
             trouble = _trouble(attempt.report)
+            if trouble is None and attempt.foreign:
+                trouble = Verdict.UNJUDGED, attempt.foreign
             if trouble is not None:
                 return trouble[0], f"leg {name}: {trouble[1]}"
     return None

@@ -127,6 +127,9 @@ def spoiled_leg(relation: Relation, looks: Looks) -> tuple[Verdict, str] | None:
         if report.verdict in {Verdict.INVALID, Verdict.MISSING}:
             reason = next(e.reason for e in report.quantities if e.verdict is report.verdict)
             return report.verdict, f"leg {name} is {report.verdict}: {reason}"
+        foreign = next((each.foreign for each in looks[name].attempts if each.foreign), "")
+        if foreign:
+            return Verdict.UNJUDGED, f"leg {name}: {foreign}"
         road = report.road
         if road is None or road.state in {RoadState.UNKNOWN, RoadState.WRONG}:
             reason = road.reason if road else "no road was shown"
