@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -170,6 +170,8 @@ def test_a_bound_rank_runs_where_it_was_sent(tmp_path: Path, leg: Path, bind: Bi
     assert "1 of 2 ranks said" in loose(look, bind)
     (leg / "bind.1.0").write_text(path.read_text())
     assert loose(look, bind) == ""
+    twice = replace(look, leg=replace(look.leg, commands=(("sleep", "0.5"),) * 2))
+    assert loose(twice, bind) == "the ranks said where they ran 2 times, 4 were due"
 
 
 @pytest.mark.parametrize("text", ["", "near\n", "bind near\n", "bind near\nhome x\n", TOLD * 2])

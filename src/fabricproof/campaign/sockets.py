@@ -102,6 +102,9 @@ def loose(look: Outcome, bind: Bind) -> str:
     ranks = {path.name.split(".")[1] for path in files}
     if len(ranks) != look.leg.num_ranks:
         return f"{len(ranks)} of {look.leg.num_ranks} ranks said where they ran"
+    due = len(ranks) * max(1, len(look.leg.commands)) * len(look.attempts)
+    if len(files) != due:
+        return f"the ranks said where they ran {len(files)} times, {due} were due"
     for path in sorted(files):
         reason = _loose_rank(path, bind)
         if reason:
