@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from fabricproof.errors import ConfigError
 from fabricproof.site import load_site
 
 SITES = Path(__file__).parents[2] / "site-configs"
@@ -64,3 +65,37 @@ def test_the_layout_that_is_said_is_the_one_that_it_holds_for(folder: Path) -> N
     assert applied(folder, "osu_bcast", num_nodes=4, ranks_per_node=1) == {size: 4000}
     assert applied(folder, "osu_bcast", num_nodes=4, ranks_per_node=2) == {size: 8000}
     assert applied(folder, "osu_bcast") == {size: 900}
+
+
+@pytest.mark.parametrize(
+    ("more", "said", "expected"),
+    [
+        ("num_nodes = 3", "num_nodes = 3 would judge nothing", "one of 2, 4"),
+        ("num_nodes = 64", "num_nodes = 64", "one of 2, 4"),
+        ("ranks_per_node = 7", "ranks_per_node = 7", "one of 1, 2"),
+        ("num_rails = 3", "num_rails = 3", "one of 1, 2"),
+    ],
+)
+def test_a_layout_that_nothing_is_measured_on_is_refused(
+    folder: Path, more: str, said: str, expected: str
+) -> None:
+    entry = ENTRY.format(
+        quantity="latency_4KiB", value="1 ms", more=f'program = "osu_bcast"\n{more}'
+    )
+    path = folder / "references.toml"
+    path.write_text(path.read_text() + entry)
+    with pytest.raises(ConfigError, match=said) as caught:
+        load_site(str(folder))
+    assert expected in str(caught.value.expected)
+    assert caught.value.line == path.read_text().splitlines().index(more) + 1
+
+
+def test_a_number_of_ranks_stands_once(folder: Path) -> None:
+    """Two legs of one name would share a folder."""
+    path = folder / "site.toml"
+    text = path.read_text()
+    before = next(line for line in text.splitlines() if line.startswith("ranks_per_node"))
+    path.write_text(text.replace(before, "ranks_per_node = [2, 1, 2]"))
+    with pytest.raises(ConfigError, match="ranks_per_node") as caught:
+        load_site(str(folder))
+    assert caught.value.expected == "each number once"

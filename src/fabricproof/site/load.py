@@ -18,6 +18,7 @@ from fabricproof.fabric import Fabric, Shaper, bound, find_link, find_slot
 from fabricproof.provenance import SHOWN_DIGITS, is_build, same_build
 from fabricproof.reference import Reference, from_text
 from fabricproof.site.complaint import Lines, first_complaint
+from fabricproof.site.holds import check_layouts
 from fabricproof.site.locate import line_of, positions
 from fabricproof.site.schema import (
     FabricFile,
@@ -334,6 +335,7 @@ def _load_references(path: Path, fabric: FabricFile, main: SiteFile) -> list[Ref
                 got=error.got,
             ) from None
     _check_unlike(path, loaded.references, lines)
+    check_layouts(path, loaded.references, fabric.fabrics, main.partitions, lines)
     return list(loaded.references)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 from fabricproof.reference import CURVE_TOLERANCE
 
@@ -92,6 +92,13 @@ Unlike = Literal[
     "type",
 ]
 """Facts in which :attr:`ExpectSpec.mixed` may let nodes be unlike."""
+
+
+def _each_once(numbers: list[int]) -> list[int]:
+    """Refuse a number that stands there twice: two legs of one name."""
+    if len(set(numbers)) != len(numbers):
+        raise ValueError("each number once")
+    return numbers
 
 
 class ExpectSpec(_Model):
@@ -215,9 +222,9 @@ class PartitionSpec(_Model):
     max_message_size: str = "4MiB"
     num_nodes: Annotated[int, Field(ge=1, le=100_000)] = 2
     """Nodes that a check of many nodes (collectives, placement) takes at most."""
-    ranks_per_node: Annotated[list[Annotated[int, Field(ge=1, le=4096)]], Field(min_length=1)] = (
-        Field(default_factory=lambda: [1])
-    )
+    ranks_per_node: Annotated[
+        list[Annotated[int, Field(ge=1, le=4096)]], Field(min_length=1), AfterValidator(_each_once)
+    ] = Field(default_factory=lambda: [1])
     """Numbers of ranks on a node that such a check tries, for example ``[1, 64]``."""
     collective_max_size: str = "1MiB"
     """Largest message of a collective: a rank's block where it has one for each other rank."""
