@@ -22,6 +22,7 @@ from fabricproof.campaign.planned import Plan, read_plan, write_plan
 from fabricproof.campaign.ratio import judge_against
 from fabricproof.campaign.relation import Relation
 from fabricproof.campaign.second_look import doubtful_legs
+from fabricproof.errors import ConfigError
 from fabricproof.measure import Verdict
 from fabricproof.reference import at_least
 
@@ -172,7 +173,7 @@ def test_a_judge_that_fails_costs_its_own_row_and_nothing_else(
     def broken(_relation: Relation, _looks: object) -> object:
         raise ZeroDivisionError("no good")
 
-    monkeypatch.setitem(JUDGES, "broken", broken)  # type: ignore[arg-type]
+    monkeypatch.setitem(JUDGES, "broken", broken)
     outcomes = [measured(tmp_path, ONE), measured(tmp_path, OTHER)]
     relations = (replace(ratio(), name="bad", kind="broken"), ratio())
     bad, good = judge_relations(relations, outcomes)
@@ -187,3 +188,16 @@ def test_a_leg_whose_mpi_library_nobody_saw_leaves_no_ratio(tmp_path: Path) -> N
     report = judge_relation(ratio(), outcomes).report
     assert report.verdict is Verdict.UNJUDGED
     assert "leg other: nobody saw which MPI library" in report.quantities[0].reason
+
+
+@pytest.mark.parametrize("name", ["one", "on.e", "on+e"])
+def test_two_legs_that_would_share_a_folder_are_never_started(tmp_path: Path, name: str) -> None:
+    """``eth0.100`` and ``eth0_100``: one would be judged by what the other left."""
+    first = replace(ONE, name="one" if name == "one" else "on_e")
+    with pytest.raises(ConfigError, match="cannot be told apart"):
+        write_plan(tmp_path, [first, replace(OTHER, name=name)])
+
+
+def test_a_relation_does_not_take_a_legs_name(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be told apart"):
+        write_plan(tmp_path, [ONE, replace(OTHER, name="likeness")], [ratio()])

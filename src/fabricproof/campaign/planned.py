@@ -6,14 +6,15 @@ The second look inside the job and the judgement after it read the same file.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from fabricproof.campaign.leg import FabricFacts, Leg
 from fabricproof.campaign.relation import Relation
-from fabricproof.errors import ParseError
+from fabricproof.campaign.script import shell_name
+from fabricproof.errors import ConfigError, ParseError
 from fabricproof.reference import Reference
 
 PLAN_FILE = "plan.json"
@@ -52,13 +53,31 @@ class Plan:
 
 
 def write_plan(folder: Path, legs: Sequence[Leg], relations: Sequence[Relation] = ()) -> None:
-    """Write the legs and relations beside the job script."""
+    """Write the legs and relations beside the job script.
+
+    Raises:
+        ConfigError: two of them share a name, or a folder: one would be judged by the other's run.
+    """
+    _check_apart([leg.name for leg in legs], shell_name)
+    _check_apart([*(leg.name for leg in legs), *(each.name for each in relations)], str)
     record = {
         "version": PLAN_VERSION,
         "legs": [asdict(leg) for leg in legs],
         "relations": [asdict(relation) for relation in relations],
     }
     (folder / PLAN_FILE).write_text(json.dumps(record, indent=1), encoding="utf-8")
+
+
+def _check_apart(names: Sequence[str], folder_of: Callable[[str], str]) -> None:
+    folders: dict[str, str] = {}
+    for name in names:
+        other = folders.setdefault(folder_of(name), name)
+        if names.count(name) > 1 or other != name:
+            raise ConfigError(
+                "two measurements of one job cannot be told apart",
+                expected="names that differ in letters and digits",
+                got=f"{other!r} and {name!r}",
+            )
 
 
 def read_plan(folder: Path) -> Plan:
