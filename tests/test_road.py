@@ -42,7 +42,17 @@ def ranks(*nodes: str) -> tuple[Rank, ...]:
 
 
 def evidence(*samples: CounterSample, nodes: tuple[str, ...] = ("n1", "n2")) -> Evidence:
-    return Evidence(ranks=ranks(*nodes), samples=samples)
+    return Evidence(ranks=ranks(*nodes), samples=tuple(heard(each, samples) for each in samples))
+
+
+def heard(sample: CounterSample, samples: tuple[CounterSample, ...]) -> CounterSample:
+    """Return a sample that says nothing of what it received with what the others sent there."""
+    if sample.moved("rx_bytes") or not sample.has("rx_bytes"):
+        return sample
+    others = (each for each in samples if each.node != sample.node)
+    brought = sum(each.moved("tx_bytes") for each in others if each.interface == sample.interface)
+    after = {**sample.after, "rx_bytes": sample.after["rx_bytes"] + max(0, brought)}
+    return replace(sample, after=after)
 
 
 ONE_RAIL = Expectation(rails=("rail0",), sent_bytes=(DUE, DUE), num_ranks=2, spread=False)
@@ -145,7 +155,8 @@ def test_a_busy_neighbour_of_a_node_that_only_acknowledges_raises_no_doubt() -> 
 @pytest.mark.parametrize("counter", ["tx_bytes", "rx_bytes"])
 def test_a_counter_of_32_bits_that_stopped_shows_no_road(counter: str) -> None:
     stopped = sample("n1", "mlx4_0:1", before={counter: 4 * (2**32 - 1)})
-    seen = evidence(stopped, sample("n2", "mlx4_0:1", tx_bytes=530 * MB))
+    quiet = sample("n2", "mlx4_0:1", tx_bytes=530 * MB)
+    seen = Evidence(ranks=ranks("n1", "n2"), samples=(stopped, quiet))
     proof = prove_road(seen, replace(ONE_RAIL, rails=("mlx4_0:1",)))
     assert proof.state is RoadState.UNKNOWN
     assert "end of their 32 bits" in proof.reason
@@ -560,3 +571,17 @@ def test_packets_of_one_card_counted_twice_are_one_road() -> None:
 def test_few_barriers_are_not_lost_in_a_nodes_own_chatter() -> None:
     few = replace(BARRIER, least_packets=(24, 24))
     assert prove_road(packets(60, 400), few).state is RoadState.PROVEN
+
+
+def test_bytes_that_left_by_the_rail_and_came_in_by_another_are_caught() -> None:
+    """Two rails in one network: n2's rail1 answers for rail0's address (ARP flux)."""
+    seen = evidence(
+        sample("n1", "rail0", tx_bytes=530 * MB, rx_bytes=9 * MB),
+        sample("n2", "rail0", tx_bytes=9 * MB, rx_bytes=900),
+        sample("n2", "rail1", tx_bytes=900, rx_bytes=530 * MB),
+    )
+    proof = prove_road(seen, replace(ONE_RAIL, sent_bytes=(DUE, 0)))
+    assert proof.state is RoadState.WRONG
+    assert proof.reason == (
+        "traffic took another road: n2 must have received 500.0 MB at least, rail0 brought 0.0 MB"
+    )
