@@ -201,3 +201,10 @@ def test_two_legs_that_would_share_a_folder_are_never_started(tmp_path: Path, na
 def test_a_relation_does_not_take_a_legs_name(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be told apart"):
         write_plan(tmp_path, [ONE, replace(OTHER, name="likeness")], [ratio()])
+
+
+def test_a_leg_that_was_lost_at_first_runs_again_beside_its_neighbour(tmp_path: Path) -> None:
+    """Else a ratio of two minutes would be red after one look."""
+    outcomes = [measured(tmp_path, ONE), measured(tmp_path, OTHER, status="1\n")]
+    assert legs_to_repeat([ratio()], outcomes) == {"one", "other"}
+    assert legs_to_repeat([], outcomes) == {"other"}

@@ -117,7 +117,10 @@ def legs_to_repeat(relations: Sequence[Relation], outcomes: Sequence[Outcome]) -
         hopeless = any(_on_another_road(outcome) for outcome in mine)
         unrepeated = all(len(outcome.attempts) == 1 for outcome in mine)
         has_value = any(each.value is not None for each in result.report.quantities)
-        if result.report.verdict in DOUBTFUL and has_value and not hopeless and unrepeated:
+        # What a leg lost at first is not held against what its neighbours did minutes before.
+        in_parts = bool(doubtful & set(relation.legs)) and relation.kind not in AGAIN
+        wanted = result.report.verdict in DOUBTFUL and (has_value or in_parts)
+        if wanted and not hopeless and unrepeated:
             again = AGAIN.get(relation.kind)
             doubtful |= again(relation, _looks(mine, 0)) if again else set(relation.legs)
     return frozenset(doubtful)
