@@ -281,3 +281,16 @@ def test_bytes_that_nobody_carried_or_that_two_roads_carried_judge_nothing(
     both = untold(tmp_path / "both", ("rail0", DUE), ("mgmt0", DUE))
     assert both.verdict is Verdict.UNJUDGED
     assert "two roads fit" in both.reason
+
+
+def test_a_part_on_the_management_network_is_not_hidden_by_a_strangers_bytes_on_the_rail(
+    tmp_path: Path,
+) -> None:
+    """DUE is some 100 MB: the rail shows all of it, and a fifth more left by another card."""
+    judgement = untold(tmp_path, ("rail0", DUE), ("mgmt0", DUE // 5))
+    assert judgement.verdict is Verdict.UNJUDGED
+    assert "two roads fit" in judgement.reason
+
+
+def test_chatter_on_the_management_network_is_no_road(tmp_path: Path) -> None:
+    assert untold(tmp_path, ("rail0", DUE), ("mgmt0", 1_000_000)).verdict is Verdict.PASS

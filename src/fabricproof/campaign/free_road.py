@@ -8,7 +8,15 @@ from fabricproof.campaign.evidence import RankRecord, gather
 from fabricproof.campaign.leg import Leg
 from fabricproof.measure import Verdict
 from fabricproof.reference import at_least
-from fabricproof.road import MIN_SHARE, Evidence, RoadProof, RoadState, megabytes
+from fabricproof.road import (
+    MIN_RAIL_SHARE,
+    MIN_SHARE,
+    SLACK_BYTES,
+    Evidence,
+    RoadProof,
+    RoadState,
+    megabytes,
+)
 from fabricproof.verdict import Judgement, Report
 
 QUANTITY = "default_road"
@@ -63,12 +71,15 @@ def _moved(evidence: Evidence) -> dict[str, int]:
 
 
 def _other_that_fits(evidence: Evidence, rails: Sequence[str], due: int) -> str:
-    """Return another interface that carried as much and is not the rails' own wire."""
+    """Return another interface that may have carried a part and is not the rails' own wire.
+
+    The rails then show all of it only with somebody else's help.
+    """
     rail_addresses = {each.address for each in evidence.samples if each.interface in rails} - {None}
     moved = _moved(evidence)
     for each in evidence.samples:
         other = each.interface not in rails and each.address not in rail_addresses
-        if other and moved.get(each.interface, 0) >= MIN_SHARE * due:
+        if other and moved.get(each.interface, 0) >= max(SLACK_BYTES, MIN_RAIL_SHARE * due):
             return each.interface
     return ""
 
