@@ -7,6 +7,6 @@ from fabricproof.rfm.sweep import AlgorithmSweepBenchmark
 
 @rfm.simple_test
 class AlgorithmSweep(AlgorithmSweepBenchmark):
-    """The stack's own choice of an algorithm is as good as any; bcast alone in the nightly run."""
+    """The stack's own choice of an algorithm is as good as any."""
 
     family_tags = ["collectives", "full"]

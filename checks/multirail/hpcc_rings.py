@@ -9,4 +9,4 @@ from fabricproof.rfm.ring_checks import RingBenchmark
 class HpccRings(RingBenchmark):
     """Natural and random rings through all nodes, over one rail and over all (hpcc)."""
 
-    family_tags = ["multirail", "nightly", "full"]
+    family_tags = ["multirail", "full"]

@@ -14,7 +14,7 @@ from fabricproof.rfm.base import FabricBenchmark
 from fabricproof.rfm.current import current_site
 from fabricproof.rfm.legs import LegPlanner, choose_suite
 from fabricproof.rfm.stacks import built_of
-from fabricproof.rfm.sweep_legs import NIGHTLY, plan_sweep, programs_of, why_no_comparison
+from fabricproof.rfm.sweep_legs import plan_sweep, programs_of, why_no_comparison
 from fabricproof.tuning.knobs import COLLECTIVES, find_knobs
 from fabricproof.tuning.trial import read_trial
 
@@ -35,7 +35,6 @@ class AlgorithmSweepBenchmark(FabricBenchmark):
     def name_the_program(self) -> None:
         """Say what is measured before anything is planned; another suite may have to do it."""
         self.program = f"osu_{self.collective}"
-        self.tags |= {"nightly"} if self.collective in NIGHTLY else set()
 
     def why_not(self) -> str:
         """Take the first suite that has the collective; tell where there is nothing to sweep."""

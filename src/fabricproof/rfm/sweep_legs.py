@@ -20,9 +20,6 @@ from fabricproof.tuning.knobs import Knobs, find_knobs
 from fabricproof.tuning.trial import Trial
 from fabricproof.units import parse_size
 
-#: the sweeps that are worth every night's time: the source documents' case
-NIGHTLY = frozenset({"bcast"})
-
 #: what rank.sh takes the names of files from
 FILES_VARIABLE = "FABRICPROOF_FILES"
 
