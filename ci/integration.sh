@@ -1,6 +1,7 @@
 #!/bin/bash
-# The integration run: the acceptance on a virtual cluster as a person would start it, then faults
-# made for real on it, then clusters that come and go.  Needs root; everything comes down again.
+# The integration run: the acceptance on a virtual cluster as a person would start it, a whole night
+# on it, then faults made for real, then clusters that come and go.  Needs root; everything comes
+# down again.
 set -euo pipefail
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 cd "$root"
@@ -20,10 +21,12 @@ echo "== real ReFrame, typed literally, from another folder"
     reframe -r -t ethernet -n OsuLatency -p openmpi5
     reframe -l -t infiniband | tail -n 3
 )
+echo "== a whole night"
+ci/night.sh
 echo "== faults made for real"
 .venv/bin/pytest -m slurm tests/slurm tests/docs
 echo "== stacks built by Spack"
 ci/spack.sh || { status=$?; [ $status -eq 77 ] || exit $status; }
 .venv/bin/fabricproof vcluster down
 echo "== MPI stacks and clusters that come and go"
-.venv/bin/pytest -m 'mpi or vcluster' tests/stack tests/vcluster
+.venv/bin/pytest -m 'mpi or vcluster' tests/stack tests/vcluster tests/tuning
