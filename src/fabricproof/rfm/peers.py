@@ -9,17 +9,20 @@ from fabricproof.rfm.base import FabricBenchmark
 from fabricproof.rfm.current import current_site
 from fabricproof.rfm.legs import LegPlanner
 from fabricproof.rfm.peer_legs import peer_leg
+from fabricproof.roll import stack_of_looks
 
 #: what a road that is verbs speaks
 VERBS = frozenset({"ib", "rocev2"})
 
 
 def only_first_stack(check: FabricBenchmark, what: str) -> str:
-    """Return why ``check``, which needs no MPI, does not run here: it runs on the first stack.
+    """Return why ``check``, which needs no MPI, does not run here: it runs on one stack.
 
-    So it runs once a partition and stands on the roll for every stack, with a verdict or a reason.
+    On the first that need not be built for it, so that no failed build takes it along.  It runs
+    once a partition and stands on the roll for every stack, with a verdict or a reason.
     """
-    first = current_site().partition(check.current_partition.name).stacks[0]
+    site = current_site()
+    first = stack_of_looks(site, site.partition(check.current_partition.name))
     if check.current_environ.name == first:
         return ""
     return f"{what} needs no MPI: it runs once on this partition, with {first}"
