@@ -7,11 +7,37 @@ compares; it reads nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from fabricproof.counters import TCP, CounterSample, read_rises
+from fabricproof.due import (
+    Evidence,
+    Expectation,
+    Rank,
+    due_to_receive,
+    due_to_send,
+    in_order,
+    packets_due,
+    sent_over,
+)
+
+__all__ = [
+    "MAX_SHARE",
+    "MIN_RAIL_SHARE",
+    "MIN_SHARE",
+    "SLACK_BYTES",
+    "CounterSample",
+    "Evidence",
+    "Expectation",
+    "Rank",
+    "RoadProof",
+    "RoadState",
+    "megabytes",
+    "prove_one_node",
+    "prove_road",
+]
 
 #: Share of the benchmark's own bytes that must be seen on the intended rails, in each direction.
 #: Counters count whole frames, so a true road shows more than the payload, never less; 2 % is
@@ -40,62 +66,6 @@ CHATTER_PACKETS = 1000
 #: Where InfiniBand's 32-bit counters stop (IBA specification vol. 1, 16.1.3.5: they do not wrap),
 #: in bytes: drivers without the extended counters show them as they are.
 IB_COUNTER_END_BYTES = 4 * (2**32 - 1)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rank:
-    """Where one rank ran: its number, node and the CPUs it was bound to (kernel list format)."""
-
-    rank: int
-    node: str
-    cpus: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Evidence:
-    """What was seen of one run: the ranks, and every interface of every node that took part."""
-
-    ranks: tuple[Rank, ...]
-    samples: tuple[CounterSample, ...]
-
-    @property
-    def nodes(self) -> tuple[str, ...]:
-        """The nodes that ran ranks, sorted, each once."""
-        return tuple(sorted({rank.node for rank in self.ranks}))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Expectation:
-    """What the run was meant to do.
-
-    Attributes:
-        rails: interface or port names of the intended road, the same on every node.
-        sent_bytes: payload bytes that each node's ranks must have sent, by rank order of nodes
-            (first half of the ranks, second half); what the benchmark's own repetitions say.
-        num_ranks: how many ranks the run was asked for.
-        spread: whether every rail of several must carry a fair share (bandwidth, large messages).
-    """
-
-    rails: tuple[str, ...]
-    sent_bytes: tuple[int, int]
-    num_ranks: int
-    spread: bool
-    exact: bool = True
-    """Whether ``sent_bytes`` is all that the benchmark moves; False where it moves more unseen
-    (IMB warms up with a whole benchmark), so that more on the rails is no stranger's traffic."""
-    sent_messages: tuple[int, int] | None = None
-    """Messages each half sent where every message waits for an answer (ping-pong), so that each
-    must be at least one packet on the rail; None where messages may share packets.  Bytes alone
-    would miss small messages that went elsewhere while the large ones took the rail."""
-    ranks_per_node: int | None = None
-    """How many ranks each node was to run, one after the other; None where nobody asked."""
-    nodes: tuple[str, ...] = ()
-    """The nodes that were to run them; empty where any would do."""
-    least_bytes: tuple[tuple[int, int], ...] | None = None
-    """Where nobody can foretell the bytes: what each node, in the order of its lowest rank, must
-    send and receive whatever the algorithm.  Then it stands for ``sent_bytes``."""
-    least_packets: tuple[int, ...] | None = None
-    """Likewise the packets that each node must send."""
 
 
 class RoadState(StrEnum):
@@ -184,7 +154,7 @@ def _ranks_are_where_they_belong(evidence: Evidence, expected: Expectation) -> R
             due = " or ".join(expected.nodes)
             reason = f"rank {rank.rank} ran on {rank.node}, it was sent to {due}"
             return _proof(RoadState.WRONG, reason)
-    order = _in_order(evidence)
+    order = in_order(evidence)
     for index, node in enumerate(order):
         here = [rank.rank for rank in by_rank if rank.node == node]
         first = index * expected.ranks_per_node
@@ -199,13 +169,6 @@ def _ranks_are_where_they_belong(evidence: Evidence, expected: Expectation) -> R
                 f"for; the launcher made {layout}",
             )
     return None
-
-
-def _in_order(evidence: Evidence) -> list[str]:
-    """Return the nodes in the order of their lowest rank."""
-    return list(
-        dict.fromkeys(rank.node for rank in sorted(evidence.ranks, key=lambda rank: rank.rank))
-    )
 
 
 def _evidence_is_whole(evidence: Evidence, expected: Expectation) -> RoadProof | None:
@@ -225,9 +188,9 @@ def _evidence_is_whole(evidence: Evidence, expected: Expectation) -> RoadProof |
 
 def _something_was_due(evidence: Evidence, expected: Expectation) -> RoadProof | None:
     """Refuse a proof by nothing: any road carries no bytes and no messages."""
-    due = sum(_bytes_due(evidence, expected).values())
+    due = sum(due_to_send(evidence, expected).values())
     due += sum(received for _, received in expected.least_bytes or ())
-    due += sum(_messages_due(evidence, expected).values())
+    due += sum(packets_due(evidence, expected).values())
     if due > 0 or expected.num_ranks == 1:
         return None
     reason = "nobody can say of any byte or message that it had to pass: the road is not shown"
@@ -252,58 +215,14 @@ def _damage(sample: CounterSample, expected: Expectation) -> str | None:
     return None
 
 
-def _sent(evidence: Evidence, node: str, rails: Sequence[str], counter: str = "tx_bytes") -> int:
-    return sum(
-        sample.moved(counter)
-        for sample in evidence.samples
-        if sample.node == node and sample.interface in rails
-    )
-
-
-def _bytes_due(evidence: Evidence, expected: Expectation) -> dict[str, int]:
-    """Return the payload bytes that each node was due to send."""
-    if expected.least_bytes is None:
-        return _halves(evidence, expected.sent_bytes)
-    sent = [bytes_sent for bytes_sent, _ in expected.least_bytes]
-    return dict(zip(_in_order(evidence), sent, strict=False))
-
-
-def _messages_due(evidence: Evidence, expected: Expectation) -> dict[str, int]:
-    """Return the packets that each node was due to send; empty where nobody can say."""
-    if expected.least_packets is not None:
-        return dict(zip(_in_order(evidence), expected.least_packets, strict=False))
-    return _halves(evidence, expected.sent_messages) if expected.sent_messages else {}
-
-
-def _halves(evidence: Evidence, sent: tuple[int, int]) -> dict[str, int]:
-    """Return what each node was due: the first half of the ranks ``sent[0]``, and so on."""
-    by_rank = sorted(evidence.ranks, key=lambda rank: rank.rank)
-    half = max(1, len(by_rank) // 2)
-    due: dict[str, int] = {}
-    for amount, ranks in zip(sent, (by_rank[:half], by_rank[half:]), strict=True):
-        nodes = sorted({rank.node for rank in ranks})
-        for node in nodes:
-            due[node] = due.get(node, 0) + amount // len(nodes)
-    return due
-
-
-def _received_due(evidence: Evidence, expected: Expectation) -> dict[str, int]:
-    """Return the payload bytes that each node was due to receive: what the other half sent."""
-    if expected.least_bytes is None:
-        first, second = expected.sent_bytes
-        return _halves(evidence, (second, first))
-    received = [bytes_received for _, bytes_received in expected.least_bytes]
-    return dict(zip(_in_order(evidence), received, strict=False))
-
-
 def _bytes_came_by_the_rails(evidence: Evidence, expected: Expectation) -> RoadProof | None:
     """Refuse bytes that left by the rail and came in by another interface.
 
     Two rails in one network do so where any of them answers for the other's address (Linux
     Documentation/networking/ip-sysctl.rst, arp_ignore).
     """
-    for node, due in _received_due(evidence, expected).items():
-        seen = _sent(evidence, node, expected.rails, "rx_bytes")
+    for node, due in due_to_receive(evidence, expected).items():
+        seen = sent_over(evidence, node, expected.rails, "rx_bytes")
         if expected.num_ranks > 1 and seen < MIN_SHARE * due:
             return _proof(
                 RoadState.WRONG,
@@ -314,16 +233,16 @@ def _bytes_came_by_the_rails(evidence: Evidence, expected: Expectation) -> RoadP
 
 
 def _bytes_took_the_rails(evidence: Evidence, expected: Expectation) -> RoadProof | None:
-    for node, bytes_due in _bytes_due(evidence, expected).items():
-        seen = _sent(evidence, node, expected.rails)
+    for node, bytes_due in due_to_send(evidence, expected).items():
+        seen = sent_over(evidence, node, expected.rails)
         if seen < MIN_SHARE * bytes_due:
             return _proof(RoadState.WRONG, _detour(evidence, expected, node, bytes_due, seen))
     return None
 
 
 def _messages_took_the_rails(evidence: Evidence, expected: Expectation) -> RoadProof | None:
-    for node, due in _messages_due(evidence, expected).items():
-        seen = _sent(evidence, node, expected.rails, "tx_packets")
+    for node, due in packets_due(evidence, expected).items():
+        seen = sent_over(evidence, node, expected.rails, "tx_packets")
         if seen < MIN_SHARE * due:
             return _proof(
                 RoadState.WRONG,
@@ -350,13 +269,13 @@ def _detour(evidence: Evidence, expected: Expectation, node: str, bytes_due: int
 def _rails_shared(evidence: Evidence, expected: Expectation) -> RoadProof | None:
     if len(expected.rails) < 2 or not expected.spread:
         return None
-    for node, bytes_due in _bytes_due(evidence, expected).items():
-        total = _sent(evidence, node, expected.rails)
+    for node, bytes_due in due_to_send(evidence, expected).items():
+        total = sent_over(evidence, node, expected.rails)
         # A node that only acknowledges may do so over one rail.
         if bytes_due < SLACK_BYTES or total < SLACK_BYTES:
             continue
         for rail in expected.rails:
-            share = _sent(evidence, node, [rail]) / total
+            share = sent_over(evidence, node, [rail]) / total
             if share < MIN_RAIL_SHARE:
                 return _proof(
                     RoadState.WRONG,
@@ -371,8 +290,8 @@ def _no_other_road_fits(evidence: Evidence, expected: Expectation) -> RoadProof 
 
     Somebody else's traffic on the rail would otherwise hide that this run's took another road.
     """
-    for node, bytes_due in _bytes_due(evidence, expected).items():
-        on_rails = _sent(evidence, node, expected.rails)
+    for node, bytes_due in due_to_send(evidence, expected).items():
+        on_rails = sent_over(evidence, node, expected.rails)
         for sample in evidence.samples:
             if sample.node != node or sample.interface in {*expected.rails, "lo"}:
                 continue
@@ -391,8 +310,8 @@ def _no_other_road_fits(evidence: Evidence, expected: Expectation) -> RoadProof 
 
 def _no_other_road_fits_messages(evidence: Evidence, expected: Expectation) -> RoadProof | None:
     """Refuse a rail's packets as proof of messages without payload where others sent as many."""
-    bytes_due = _bytes_due(evidence, expected)
-    for node, due in _messages_due(evidence, expected).items():
+    bytes_due = due_to_send(evidence, expected)
+    for node, due in packets_due(evidence, expected).items():
         if bytes_due.get(node, 0) > 0:
             continue
         addresses = _rail_addresses(evidence, expected, node)
@@ -401,7 +320,7 @@ def _no_other_road_fits_messages(evidence: Evidence, expected: Expectation) -> R
                 continue
             packets, on_rails = (
                 sample.moved("tx_packets"),
-                _sent(evidence, node, expected.rails, "tx_packets"),
+                sent_over(evidence, node, expected.rails, "tx_packets"),
             )
             same_wire = sample.address in addresses - {None} or (
                 packets == on_rails and (sample.address is None or None in addresses)
@@ -461,7 +380,8 @@ def _quiet_or_disturbed(evidence: Evidence, expected: Expectation) -> RoadProof:
         if sample.interface != TCP
     }
     seen = ", ".join(
-        f"{node} sent {megabytes(_sent(evidence, node, expected.rails))}" for node in evidence.nodes
+        f"{node} sent {megabytes(sent_over(evidence, node, expected.rails))}"
+        for node in evidence.nodes
     )
     state, reason = RoadState.PROVEN, f"over {'+'.join(expected.rails)} {seen}"
     if rises.errors:
@@ -479,7 +399,7 @@ def _quiet_or_disturbed(evidence: Evidence, expected: Expectation) -> RoadProof:
 
 def _foreign_traffic(evidence: Evidence, expected: Expectation) -> list[str]:
     due = sum(expected.sent_bytes)
-    seen = sum(_sent(evidence, node, expected.rails) for node in evidence.nodes)
+    seen = sum(sent_over(evidence, node, expected.rails) for node in evidence.nodes)
     if not expected.exact or seen <= MAX_SHARE * due + SLACK_BYTES:
         return []
     text = f"the rails carried {megabytes(seen)} where the benchmark moved {megabytes(due)}"
