@@ -99,7 +99,7 @@ serve() {
     esac
     timeout -k 1 "$((limit + patience))" "$@" >"$FABRICPROOF_LEG/server.$part" 2>&1 </dev/null &
     server=$!
-    trap 'kill "$server" 2>/dev/null' EXIT
+    trap 'kill "$server" 2>/dev/null; wait "$server" 2>/dev/null' EXIT # gone before its rank is
     trap 'exit 143' TERM INT
     for ((tries = 0; tries < 100; tries++)); do
         state_of "$port" && break
