@@ -16,6 +16,13 @@ from fabricproof.semantics import meaning
 #: same nodes within seconds, so that what disturbs one by more than a twentieth deserves a look.
 GAIN_TOLERANCE = 0.05
 
+#: Both directions at once load the hosts twice as much; their gain may fall short by as much as a
+#: bandwidth may of its own reference (reference.DEFAULT_TOLERANCE).
+GAIN_TOLERANCE_BOTH_WAYS = 0.10
+
+#: programs that move both directions even where they print one (mpi4py's port of osu_bibw)
+BOTH_WAYS = frozenset({"osu_bibw", "osu_bibw_persistent"})
+
 #: Shares may leave this fraction of the summed rate unused before they are red.
 BALANCE_TOLERANCE = 0.10
 
@@ -77,8 +84,13 @@ def scaling(planner: LegPlanner, singles: dict[str, Leg], together: Leg) -> Rela
     """Return the relation of all rails to the best single one at the largest messages."""
     known = planner.physics(planner.rails) is not None
     gain = expected_gain(planner)
+    both = meaning(planner.suite, printed_name(planner.program)).bidirectional
+    both = both or planner.program in BOTH_WAYS
     reference = at_least(
-        gain, unit="x", tolerance=GAIN_TOLERANCE, origin="physics: what slots and links allow"
+        gain,
+        unit="x",
+        tolerance=GAIN_TOLERANCE_BOTH_WAYS if both else GAIN_TOLERANCE,
+        origin="physics: what slots and links allow",
     )
     return Relation(
         name="scaling",
