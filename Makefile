@@ -1,9 +1,10 @@
 # make accept   bring up a virtual cluster and run the quick Ethernet acceptance on it
 # make test     unit, law, guard and contract tests
-# make check    format, lint, types, import contracts, spelling, tests
+# make check    make lint, then make test
+# make lint     format, lint, types, import contracts, spelling
 # make down     take the virtual cluster down
 .POSIX:
-.PHONY: accept test check install down integration spack roll bench clean
+.PHONY: accept test check lint install down integration spack roll bench clean
 
 BIN = .venv/bin
 
@@ -16,7 +17,10 @@ install:
 test: install
 	@$(BIN)/pytest -n auto --dist loadfile
 
-check: install
+check: lint
+	@$(BIN)/pytest -n auto --dist loadfile
+
+lint: install
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check --no-cache .
 	@$(BIN)/mypy
@@ -24,7 +28,6 @@ check: install
 	    [ $$status -eq 0 ] || cat /tmp/fabricproof-imports.$$$$; \
 	    rm -f /tmp/fabricproof-imports.$$$$; exit $$status
 	@$(BIN)/codespell src checks docs tests ci README.md CHANGELOG.md CONTRIBUTING.md
-	@$(BIN)/pytest -n auto --dist loadfile
 
 integration:
 	@ci/integration.sh
