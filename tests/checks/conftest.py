@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,8 @@ from fabricproof.stack.programs import IMB_HOME, PORTS
 from fabricproof.stack.workload import IMB_BINARIES
 
 
-@pytest.fixture
-def stacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    root = tmp_path / "stacks"
+def pretend_stacks(root: Path, patch: pytest.MonkeyPatch) -> Path:
+    """Make ``root`` look like a folder of installed stacks, and have it taken for theirs."""
     for name in load_catalog().stacks:
         folder = ports_folder(root / name)
         folder.mkdir(parents=True)
@@ -23,5 +23,18 @@ def stacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (root / IMB_HOME / "bin").mkdir(parents=True)
     for binary in IMB_BINARIES:
         (root / IMB_HOME / "bin" / binary).touch()
-    monkeypatch.setenv(ROOT_VARIABLE, str(root))
+    patch.setenv(ROOT_VARIABLE, str(root))
     return root
+
+
+@pytest.fixture
+def stacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give stacks that are there in name, for one test."""
+    return pretend_stacks(tmp_path / "stacks", monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def shared_stacks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Give them once for all tests of a file: what asks ReFrame takes seconds."""
+    with pytest.MonkeyPatch.context() as patch:
+        yield pretend_stacks(tmp_path_factory.mktemp("shared") / "stacks", patch)

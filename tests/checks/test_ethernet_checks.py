@@ -32,18 +32,22 @@ def tools(folder: Path) -> None:
         (folder / name).chmod(0o755)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def cases(
-    stacks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shared_stacks: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, dict[str, dict[str, Any]]]:
     """Return the cases of a dry run on the virtual cluster's site: check, then stack."""
-    programs = tmp_path / "tools"
+    folder = tmp_path_factory.mktemp("ethernet")
+    assert shared_stacks.is_dir()
+    programs = folder / "tools"
     programs.mkdir()
     tools(programs)
-    monkeypatch.setenv("PATH", os.pathsep.join([str(programs), os.environ["PATH"]]))
     names = [part for check in CHECKS for part in ("-n", f"^{check}%")]
     found: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
-    for case in dry_run(load_site(str(SITES / "vcluster")), tmp_path, *names):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", os.pathsep.join([str(programs), os.environ["PATH"]]))
+        ran = dry_run(load_site(str(SITES / "vcluster")), folder, *names)
+    for case in ran:
         if case["fabric"] == "eth0":
             found[case["name"].split(" ")[0]][case["environ"]] = case
     return found
@@ -114,7 +118,7 @@ def test_an_untold_leg_names_no_interface(cases: dict[str, Any]) -> None:
         assert leg.required == ("default_road",)
 
 
-def test_scripts_are_what_they_were(cases: dict[str, Any], stacks: Path) -> None:
+def test_scripts_are_what_they_were(cases: dict[str, Any], shared_stacks: Path) -> None:
     parts = []
     for check in KEPT:
         text = (Path(cases[check]["openmpi5"]["stagedir"]) / "legs.sh").read_text()
@@ -122,7 +126,7 @@ def test_scripts_are_what_they_were(cases: dict[str, Any], stacks: Path) -> None
         parts.append(
             f"# {check}\n" + "".join(leg for leg in legs if not leg.startswith("leg_rail1"))
         )
-    text = "\n".join(parts).replace(str(stacks), "{STACKS}")
+    text = "\n".join(parts).replace(str(shared_stacks), "{STACKS}")
     text = re.sub(r"\S+/portrunner\.py", "portrunner.py", text)
     if os.environ.get("FABRICPROOF_WRITE_GOLDEN"):
         GOLDEN.write_text(text)
