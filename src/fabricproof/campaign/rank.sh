@@ -16,7 +16,10 @@ node=${SLURMD_NODENAME:-${HOSTNAME%%.*}}
 IFS=: read -ra needed <<<"${FABRICPROOF_FILES:-}"
 for file in "${needed[@]}"; do
     if [ ! -r "$file" ]; then
-        echo "rank.sh: $node cannot read $file, which this leg's MPI is told to" >&2
+        reason="$node cannot read $file, which this leg's MPI is told to"
+        # On stderr the launcher has the last word; the first reason stands.
+        (set -C && echo "$reason" >"$FABRICPROOF_LEG/reason.${FABRICPROOF_PART:-0}") 2>/dev/null
+        echo "rank.sh: $reason" >&2
         exit 74
     fi
 done
