@@ -259,7 +259,7 @@ def _failure(folder: Path, status: int | None) -> str:
 
 
 def _told(folder: Path) -> str:
-    """Return the reason that a script of ours left: the last line on stderr may be the launcher's."""
+    """Return the reason that a script of ours left: the launcher may have stderr's last line."""
     return next(filter(None, (_text(path).strip() for path in sorted(folder.glob("reason.*")))), "")
 
 
