@@ -54,7 +54,7 @@ from fabricproof.measure import Verdict
 from fabricproof.provenance import AFTERWARDS_KEY, IDENTITY_KEY, StackIdentity
 from fabricproof.records import append_records
 from fabricproof.rfm.build import StackBuild
-from fabricproof.rfm.current import current_site, fabric_choices, run_id, technology
+from fabricproof.rfm.current import current_site, fabric_choices, run_id, technology, why_one_rail
 from fabricproof.rfm.handover import bounds, complaints, handed_over
 from fabricproof.rfm.legs import LegPlanner, choose_suite, quantity_key
 from fabricproof.rfm.recording import describe_outcome, environment_digest
@@ -64,6 +64,12 @@ from fabricproof.stack.launch import Layout, layout_options, plan_launch
 
 #: where the scripts of a job lie
 CAMPAIGN = Path(__file__).parents[1] / "campaign"
+
+#: what of it a job may start
+SCRIPTS = (
+    *(ASK_FILE, BIND_FILE, EACH_NODE_FILE),
+    *(RANK_FILE, PEER_FILE, HPCC_FILE, INVENTORY_FILE),
+)
 
 #: A leg that takes this many times its budget, and never less than the second figure, hangs.
 LEG_LIMIT_FACTOR = 10
@@ -232,11 +238,8 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         self.relations = plan.relations
         self.suite_identities = self._identities()
         write_plan(folder, self.legs, self.relations)
-        for name in (ASK_FILE, BIND_FILE, EACH_NODE_FILE):
-            shutil.copy(CAMPAIGN / name, folder / name)
-        for name in (RANK_FILE, PEER_FILE, HPCC_FILE, INVENTORY_FILE):
-            shutil.copy(CAMPAIGN / name, folder / name)
-        shutil.copy(LOOK, folder / LOOK.name)
+        for script in (*(CAMPAIGN / name for name in SCRIPTS), LOOK):
+            shutil.copy(script, folder / script.name)
 
     def _with_launch(self, leg: Leg, plan: Plan) -> Leg:
         """Return ``leg`` with its own launcher line where its layout is not the whole job's."""
@@ -435,8 +438,7 @@ class PairBenchmark(FabricBenchmark):
 
     def why_not(self) -> str:
         """Tell where several rails are asked for and there is one."""
-        one_rail = len(current_site().fabric_spec(self.fabric).rails) < 2
-        return f"fabric {self.fabric} has one rail" if self.roads == "all" and one_rail else ""
+        return why_one_rail(self.fabric) if self.roads == "all" else ""
 
     def plan(self, planner: LegPlanner) -> Plan:
         """Return one leg for each road."""

@@ -55,3 +55,9 @@ def run_id() -> str:
     if not os.environ.get(RUN_VARIABLE):
         os.environ[RUN_VARIABLE] = new_run_id()
     return os.environ[RUN_VARIABLE]
+
+
+def why_one_rail(fabric: str) -> str:
+    """Return why ``fabric`` has nothing for several rails; empty where it has them."""
+    one_rail = len(current_site().fabric_spec(fabric).rails) < 2
+    return f"fabric {fabric} has one rail" if one_rail else ""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fabricproof.campaign.planned import Plan
 from fabricproof.errors import FabricproofError
 from fabricproof.rfm.base import FabricBenchmark
-from fabricproof.rfm.current import current_site
+from fabricproof.rfm.current import why_one_rail
 from fabricproof.rfm.legs import LegPlanner
 from fabricproof.rfm.locality import locality_plan
 from fabricproof.rfm.matrix import matrix_plan
@@ -22,8 +22,7 @@ class RailsBenchmark(FabricBenchmark):
 
     def why_not(self) -> str:
         """Tell where there is one rail only."""
-        one_rail = len(current_site().fabric_spec(self.fabric).rails) < 2
-        return f"fabric {self.fabric} has one rail" if one_rail else ""
+        return why_one_rail(self.fabric)
 
     def plan(self, planner: LegPlanner) -> Plan:
         """Return the legs over each rail and over all, with their scaling and sharing."""
@@ -42,8 +41,7 @@ class RailMatrix(FabricBenchmark):
 
     def why_not(self) -> str:
         """Tell where there is one rail only."""
-        one_rail = len(current_site().fabric_spec(self.fabric).rails) < 2
-        return f"fabric {self.fabric} has one rail" if one_rail else ""
+        return why_one_rail(self.fabric)
 
     def plan(self, planner: LegPlanner) -> Plan:
         """Return a leg for each pair of rails."""
