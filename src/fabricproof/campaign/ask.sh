@@ -4,23 +4,13 @@
 # Leaves no.RANK in the leg's folder, with the reason, where the leg would mean nothing: it is then
 # not run but SKIPPED.  Bash alone; FABRICPROOF_SYS and FABRICPROOF_PROC are for tests.
 leg=${FABRICPROOF_LEG:?is no folder}
-sys=${FABRICPROOF_SYS:-/sys} proc=${FABRICPROOF_PROC:-/proc}
+here=${BASH_SOURCE[0]%"${BASH_SOURCE[0]##*/}"}
+. "${here:-./}sockets.sh" || exit 74
+proc=${FABRICPROOF_PROC:-/proc}
 rank=${PMIX_RANK:-${PMI_RANK:-${OMPI_COMM_WORLD_RANK:-${SLURM_PROCID:-0}}}}
 node=${SLURMD_NODENAME:-${HOSTNAME%%.*}}
 
 no() { echo "$*" >"$leg/no.$rank"; exit 0; }
-
-each_cpu() { # LIST: one CPU a line
-    local part first last
-    local IFS=,
-    for part in $1; do
-        first=${part%-*} last=${part#*-}
-        while [ "$first" -le "$last" ]; do
-            echo "$first"
-            first=$((first + 1))
-        done
-    done
-}
 
 two_sockets() { # RAIL: are near and far two things here?
     local each cpu cpus key value mine="" near="" far="" count=0 home=""
@@ -30,8 +20,7 @@ two_sockets() { # RAIL: are near and far two things here?
         [ -n "$cpus" ] && count=$((count + 1))
     done
     [ $count -gt 1 ] || no "one NUMA node on $node: near and far are the same"
-    { read -r home <"$sys/class/net/$1/device/numa_node" ||
-        read -r home <"$sys/class/infiniband/${1%%:*}/device/numa_node"; } 2>/dev/null
+    home_of "$1"
     [ "${home:--1}" -ge 0 ] || no "the NUMA node of $1 on $node is not known: no slot, or a BIOS that says nothing"
     while read -r key value; do
         [ "$key" = Cpus_allowed_list: ] && mine=$value

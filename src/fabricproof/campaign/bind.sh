@@ -6,7 +6,8 @@
 # program's own list counts.
 bind=$1 rail=$2
 shift 2
-sys=${FABRICPROOF_SYS:-/sys}
+here=${BASH_SOURCE[0]%"${BASH_SOURCE[0]##*/}"}
+. "${here:-./}sockets.sh" || exit 74
 rank=${PMIX_RANK:-${PMI_RANK:-${OMPI_COMM_WORLD_RANK:-${SLURM_PROCID:-0}}}}
 out="$FABRICPROOF_LEG/bind.$rank.${FABRICPROOF_PART:-0}"
 
@@ -17,21 +18,7 @@ allowed() { # PID
     done 2>/dev/null <"/proc/$1/status"
 }
 
-each_cpu() { # LIST: one CPU a line
-    local part first last
-    local IFS=,
-    for part in $1; do
-        first=${part%-*} last=${part#*-}
-        while [ "$first" -le "$last" ]; do
-            echo "$first"
-            first=$((first + 1))
-        done
-    done
-}
-
-home=""
-{ read -r home <"$sys/class/net/$rail/device/numa_node" ||
-    read -r home <"$sys/class/infiniband/${rail%%:*}/device/numa_node"; } 2>/dev/null
+home_of "$rail"
 {
     echo "bind $bind"
     echo "rail $rail"

@@ -11,6 +11,8 @@ SCRIPT_FILE = "legs.sh"
 RANK_FILE = "rank.sh"
 #: asks every node before a leg; binds a rank; gives each node variables of its own
 ASK_FILE, BIND_FILE, EACH_NODE_FILE = "ask.sh", "bind.sh", "each_node.sh"
+#: what the first two read of a node's sockets
+SOCKETS_FILE = "sockets.sh"
 INVENTORY_FILE = "inventory.sh"
 
 #: where the nodes leave what they are made of, beside the script: NODE.txt

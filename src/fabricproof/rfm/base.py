@@ -46,6 +46,7 @@ from fabricproof.campaign.script import (
     INVENTORY_FOLDER,
     RANK_FILE,
     SCRIPT_FILE,
+    SOCKETS_FILE,
     render_script,
 )
 from fabricproof.discover.probe import LOOK
@@ -67,7 +68,7 @@ CAMPAIGN = Path(__file__).parents[1] / "campaign"
 
 #: what of it a job may start
 SCRIPTS = (
-    *(ASK_FILE, BIND_FILE, EACH_NODE_FILE),
+    *(ASK_FILE, BIND_FILE, SOCKETS_FILE, EACH_NODE_FILE),
     *(RANK_FILE, PEER_FILE, HPCC_FILE, INVENTORY_FILE),
 )
 
