@@ -1,0 +1,1 @@
+"""What changed between two sides of history, how sure that is, and where."""

@@ -1,0 +1,136 @@
+"""What a comparison came to, as plain records that every report is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from fabricproof.stats.shifts import Change, Shift
+from fabricproof.store import Key, Run
+
+
+@dataclass(frozen=True, kw_only=True)
+class Side:
+    """One side of a comparison.
+
+    Attributes:
+        words: as it was asked for: ``firmware=28.39``, ``2026-11-01..2026-11-10``.
+        runs: that it holds, oldest first.
+        baseline: name of the baseline it is, empty where it is runs.
+    """
+
+    words: str
+    runs: tuple[Run, ...]
+    baseline: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """One quantity on both sides.
+
+    Attributes:
+        key: what was compared; ``*`` in a field that was allowed to differ.
+        shift: what became of it.
+        first: run to value, in the unit of the key, of the runs of the first side.
+        second: likewise.
+        note: what a reader must know: numbers set aside, a side without any.
+    """
+
+    key: Key
+    shift: Shift
+    first: Mapping[str, float]
+    second: Mapping[str, float]
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """Quantities that share a rail, a pair, a node or a stack, or all of them.
+
+    Attributes:
+        kind: ``rail``, ``pair``, ``node``, ``stack``, ``program`` or ``overall``.
+        name: ``rail1``, ``vc1 - vc3``, ``vc2``, ``openmpi5``.
+        metric: ``bandwidth``, ``latency`` ...; empty where it is over all of them.
+        change: what is said of it.
+        shift: of the typical quantity of the group (one row of the same family), None where the
+            group has no row of its own.
+        counts: how many quantities have which word.
+        sentence: for a tired administrator.
+    """
+
+    kind: str
+    name: str
+    metric: str
+    change: Change
+    shift: Shift | None
+    counts: Mapping[Change, int]
+    sentence: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class FieldChange:
+    """One inventory field, or setting, that differs between the sides.
+
+    Attributes:
+        part: ``interface rail1``, ``node``, ``environment``, ``stack openmpi5``.
+        fact: ``firmware``.
+        nodes: where it does.
+        first: values on the first side, joined by commas; empty where unknown.
+        second: likewise.
+        sentence: for a person.
+    """
+
+    part: str
+    fact: str
+    nodes: tuple[str, ...]
+    first: str
+    second: str
+    sentence: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unpaired:
+    """A quantity that only one side has, or that has no like on the other.
+
+    Attributes:
+        key: the quantity.
+        side: 1 or 2, the side that has it.
+        reason: ``not measured on the other side``, ``build 51af.. against 8ed9..`` ...
+    """
+
+    key: Key
+    side: int
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """Everything that a comparison says.
+
+    Attributes:
+        site: name of the site.
+        first: the side before.
+        second: the side after.
+        overall: the last word; with ``reason`` why.
+        reason: one sentence.
+        quantities: every quantity that both sides have, the surest worsening first.
+        groups: overall first, then rails, pairs, nodes, stacks.
+        changes: what else differs between the sides.
+        warnings: what cannot be told apart, what was passed over.
+        unpaired: what was not compared, and why.
+        alpha: the rate of comparisons without any change in which one word would be wrong.
+        margins: metric to the smallest change that matters, as a fraction.
+    """
+
+    site: str
+    first: Side
+    second: Side
+    overall: Change
+    reason: str
+    quantities: tuple[Compared, ...]
+    groups: tuple[Group, ...]
+    changes: tuple[FieldChange, ...]
+    warnings: tuple[str, ...]
+    unpaired: tuple[Unpaired, ...]
+    alpha: float
+    margins: Mapping[str, float] = field(default_factory=dict)

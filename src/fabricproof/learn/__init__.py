@@ -1,0 +1,1 @@
+"""Baselines learnt from history: frozen, shown, compared, proposed anew."""

@@ -1,0 +1,12 @@
+"""What every run of a site measured, read back from the plain files below ``perflogs``.
+
+The records (:mod:`fabricproof.records`) and ReFrame's own perflogs and result store are the truth;
+whatever else lies beside them is a copy that can be thrown away and made again.
+"""
+
+from __future__ import annotations
+
+from fabricproof.store.model import FIELDS, Key, Matrix, Run
+from fabricproof.store.read import Store, open_store
+
+__all__ = ["FIELDS", "Key", "Matrix", "Run", "Store", "open_store"]

@@ -1,0 +1,1 @@
+"""What changed when, over many runs, and what else changed then."""
