@@ -6,7 +6,18 @@ whatever else lies beside them is a copy that can be thrown away and made again.
 
 from __future__ import annotations
 
+from fabricproof.store.labels import labels, labels_of, set_label
 from fabricproof.store.model import FIELDS, Key, Matrix, Run
 from fabricproof.store.read import Store, open_store
 
-__all__ = ["FIELDS", "Key", "Matrix", "Run", "Store", "open_store"]
+__all__ = [
+    "FIELDS",
+    "Key",
+    "Matrix",
+    "Run",
+    "Store",
+    "labels",
+    "labels_of",
+    "open_store",
+    "set_label",
+]

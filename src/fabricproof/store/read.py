@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from fabricproof.errors import InputMissingError
 from fabricproof.provenance import identity_of
 from fabricproof.records import read_records
 from fabricproof.store.direction import SETTINGS, better
+from fabricproof.store.labels import labels
 from fabricproof.store.model import FIELDS, Key, Matrix, Run
 
 if TYPE_CHECKING:
@@ -45,12 +46,14 @@ class Store:
         site: its name.
         runs: oldest first.
         notes: what was passed over while reading, one sentence each; nothing is lost in silence.
+        labels: name -> the runs that people gave it (:mod:`fabricproof.store.labels`).
     """
 
     site: str
     runs: tuple[Run, ...]
     notes: tuple[str, ...]
     _rows: pl.DataFrame
+    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def samples(self, run_ids: Iterable[str]) -> pl.DataFrame:
         """Return every quantity of every attempt of these runs: columns FIELDS and FACTS."""
@@ -153,7 +156,8 @@ def open_store(perflogs: Path, site: str) -> Store:
     ]
     schema = {name: getattr(pl, kind) for name, kind in _schema().items()}
     frame = pl.DataFrame(rows, schema=schema)
-    return Store(site=site, runs=_runs(rows), notes=tuple(notes), _rows=frame)
+    known = labels(perflogs, site, on_torn=notes.append)
+    return Store(site=site, runs=_runs(rows), notes=tuple(notes), _rows=frame, labels=known)
 
 
 def _row(record: Mapping[str, Any], file: str, line: int) -> dict[str, Any]:
