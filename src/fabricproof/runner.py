@@ -233,7 +233,7 @@ def run_reframe(
     for key in ("RFM_REPORT_FILE", "FABRICPROOF_REFRAME_LOG"):
         Path(environment[key]).parent.mkdir(parents=True, exist_ok=True)
     process = subprocess.Popen(
-        [reframe_command(), *arguments],
+        [reframe_command(), *arguments, *_stored_with(arguments, environment)],
         env=dict(environment),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -261,6 +261,16 @@ def run_reframe(
             next_step="look at slurmctld; what had finished is kept",
         )
     return status
+
+
+def _stored_with(arguments: Sequence[str], environment: Mapping[str, str]) -> list[str]:
+    """Return what makes ReFrame's result store call the session by the identity of our run.
+
+    ``reframe --performance-compare '?run_id=="A"/?run_id=="B"/median:'`` then asks for our runs.
+    """
+    if not wants_run(arguments) or "FABRICPROOF_RUN_ID" not in environment:
+        return []
+    return ["--session-extras", f"run_id={environment['FABRICPROOF_RUN_ID']}"]
 
 
 def describe_checks(site: Site, place: Workplace) -> list[dict[str, Any]]:
