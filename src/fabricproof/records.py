@@ -79,7 +79,7 @@ def _append(descriptor: int, data: bytes, *, torn: bool) -> None:
 
 
 def read_records(
-    path: Path, on_torn: Callable[[str], object] | None = None
+    path: Path, on_torn: Callable[[str], object] | None = None, *, holding: str = ""
 ) -> Iterator[dict[str, Any]]:
     """Yield the records of a file, oldest first.
 
@@ -87,14 +87,18 @@ def read_records(
         path: the file.
         on_torn: takes a note for each line that a crash tore, which is passed over; the run it
             belonged to has quantities MISSING.
+        holding: whole lines without this text are passed over unread, which is what makes one
+            run out of years of them quick to find; what is torn or no record is still noticed.
 
     Raises:
         ParseError: a line that is no record and was not torn by a crash: only the last line may
             end without a newline, and one that :func:`append_records` found so carries its mark.
     """
+    wanted = holding.encode()
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
-            if not line.strip():
+            is_another = wanted not in line and line.startswith(b"{") and line.endswith(b"}\n")
+            if is_another or not line.strip():
                 continue
             text = line.rstrip(b"\n")
             is_torn = text.endswith(TORN) or not line.endswith(b"\n")

@@ -16,22 +16,19 @@ import click
 from fabricproof.cli.output import STATUSES
 from fabricproof.errors import ExitStatus, UnavailableError
 from fabricproof.measure import Verdict
-from fabricproof.roll import ROLL_FILE, due_entries, read_roll
 from fabricproof.runner import (
-    Workplace,
     check_scheduler,
     new_run_id,
     prune_stages,
     reframe_command,
-    refuse_full_disk,
     run_reframe,
     scheduler_answers,
     session_environment,
-    unloadable,
     wants_run,
     workplace,
 )
-from fabricproof.session import LegResult, SessionResult, assemble, read_report, read_run
+from fabricproof.session import SessionResult
+from fabricproof.session.collect import collect, not_a_leg
 from fabricproof.site import Site, load_site
 from fabricproof.site.choose import choose_site, project_root
 
@@ -105,54 +102,12 @@ def accept(site: Site, arguments: Sequence[str], *, as_json: bool) -> ExitStatus
     return status if ended is None else STATUSES[result.verdict]
 
 
-def collect(
-    site: Site, place: Workplace, run_id: str, arguments: Sequence[str], lines: Sequence[str]
-) -> SessionResult:
-    """Return the result of a finished run from report, records, roll and ReFrame's own words."""
-    report = place.report_file(run_id)
-    refuse_full_disk(lines)
-    # ReFrame writes no report of a run without checks; the roll may know better than that.
-    nothing_ran = not report.exists() and "[==========] Running 0 check(s)" in lines
-    cases = [] if nothing_ran else read_report(report)
-    records, torn = read_run((place.perflogs / site.name).glob("*/records.jsonl"), run_id)
-    result = assemble(run_id, cases, records, due_entries(read_roll(site.folder), arguments))
-    broken = tuple(
-        _not_a_leg(Verdict.MISSING, "check file", complaint) for complaint in unloadable(lines)
-    )
-    notes: tuple[str, ...] = (
-        f"perflogs: {place.perflogs / site.name}",
-        f"ReFrame's report: {report}",
-        f"stage folders of what failed: {place.root / 'stage'}",
-        *torn,
-    )
-    if nothing_ran:
-        notes = ("no check was selected", *torn)
-    if not (site.folder / ROLL_FILE).exists():
-        notes += (f"no roll, an absent check is not noticed: fabricproof site roll {site.name}",)
-    return SessionResult(run_id=run_id, legs=(*result.legs, *broken), notes=notes)
-
-
-def _not_a_leg(verdict: Verdict, check: str, reason: str) -> LegResult:
-    """Return a verdict on something that came to no leg at all."""
-    return LegResult(
-        verdict=verdict,
-        check=check,
-        partition="",
-        stack="",
-        suite="",
-        program="",
-        fabric="",
-        leg="",
-        reason=reason,
-    )
-
-
 def with_unexplained_failure(result: SessionResult, status: int) -> SessionResult:
     """Return ``result`` without its green where ReFrame itself says that something failed."""
     if result.verdict not in {Verdict.PASS, Verdict.SKIPPED}:
         return result
     reason = f"ended with status {status} although no check failed: read its log"
-    doubt = _not_a_leg(Verdict.UNJUDGED, "ReFrame", reason)
+    doubt = not_a_leg(Verdict.UNJUDGED, "ReFrame", reason)
     return replace(result, legs=(*result.legs, doubt))
 
 
@@ -160,7 +115,7 @@ def with_interruption(result: SessionResult) -> SessionResult:
     """Return ``result`` without its green: what the run had not come to is not measured."""
     if result.verdict not in {Verdict.PASS, Verdict.SKIPPED}:
         return result
-    lost = _not_a_leg(Verdict.MISSING, "ReFrame", "interrupted before the end of the run")
+    lost = not_a_leg(Verdict.MISSING, "ReFrame", "interrupted before the end of the run")
     return replace(result, legs=(*result.legs, lost))
 
 

@@ -1,4 +1,4 @@
-"""One acceptance run: what was due, what ReFrame did, what the records say; pure but for reading.
+"""Join what was due, what ReFrame did and what the records say; pure but for reading.
 
 The verdict of a run is made here, never from ReFrame's exit status alone: a test case without a
 record is MISSING, a check of the roll that ReFrame did not load is MISSING, and a run in which
@@ -95,7 +95,7 @@ def read_run(perflogs: Iterable[Path], run_id: str) -> tuple[list[dict[str, Any]
     records = [
         record
         for path in perflogs
-        for record in read_records(path, on_torn=torn.append)
+        for record in read_records(path, on_torn=torn.append, holding=run_id)
         if record.get("run_id") == run_id
     ]
     return records, torn
