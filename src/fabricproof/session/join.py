@@ -116,12 +116,15 @@ def assemble(
         due: entries of the roll that this selection should have run: check, partition, stack.
     """
     lost = _not_built(cases)
+    of_job: dict[tuple[object, ...], list[Mapping[str, Any]]] = {}
+    for record in records:
+        of_job.setdefault(_job(record), []).append(record)
     legs: list[LegResult] = []
     for case in cases:
         if case.get("fixture"):
             legs += [_build_result(case)] if case["result"] != "pass" else []
             continue
-        mine = [record for record in records if _belongs(record, case)]
+        mine = of_job.get(_job_of_case(case), [])
         legs += _from_records(mine, case) or [_without_records(case, lost)]
     unlike = rebuilt(records)
     legs = [_of_one_build(leg, unlike) for leg in legs]
@@ -144,11 +147,14 @@ def _check_name(case: Mapping[str, Any]) -> str:
     return str(case.get("name", "")).split(" ", maxsplit=1)[0]
 
 
-def _belongs(record: Mapping[str, Any], case: Mapping[str, Any]) -> bool:
-    """Tell whether ``record`` was left by this very job: a retry of the same check is another."""
-    mine = (record["unique_name"], record["partition"], record["stack"], record["job_id"])
+def _job(record: Mapping[str, Any]) -> tuple[object, ...]:
+    """Return what tells the very job that left ``record``: a retry of the same check is another."""
+    return record["unique_name"], record["partition"], record["stack"], record["job_id"]
+
+
+def _job_of_case(case: Mapping[str, Any]) -> tuple[object, ...]:
     job_id = str(case.get("jobid"))
-    return mine == (case.get("unique_name"), case["partition"], case["environ"], job_id)
+    return case.get("unique_name"), case["partition"], case["environ"], job_id
 
 
 def _from_records(records: Sequence[Mapping[str, Any]], case: Mapping[str, Any]) -> list[LegResult]:
