@@ -6,7 +6,7 @@ import os
 import re
 import tomllib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,6 +23,7 @@ from fabricproof.site.locate import line_of, positions
 from fabricproof.site.schema import (
     FabricFile,
     FabricSpec,
+    NightSpec,
     PartitionSpec,
     RailSpec,
     ReferenceFile,
@@ -49,6 +50,7 @@ class Site:
     fabrics: tuple[FabricSpec, ...]
     references: tuple[ReferenceSpec, ...]
     reframe: dict[str, Any]
+    night: NightSpec = field(default_factory=NightSpec)
 
     @property
     def name(self) -> str:
@@ -273,6 +275,7 @@ def load_site(name_or_folder: str) -> Site:
         fabrics=tuple(fabric.fabrics),
         references=tuple(references),
         reframe=dict(main.reframe),
+        night=main.night,
     )
     _check_unique(folder / "site.toml", main_lines, {"partitions": main.partitions})
     _check_unique(folder / "site.toml", main_lines, {"stacks": main.stacks})

@@ -259,12 +259,42 @@ class SiteSpec(_Model):
     """What to do when the scheduler does not answer."""
 
 
+class NightSpec(_Model):
+    """The ``[night]`` table: what ``fabricproof night`` runs, keeps, and tells whom."""
+
+    tags: Annotated[list[str], Field(min_length=1)] = Field(default_factory=lambda: ["nightly"])
+    keep_days: Annotated[int, Field(ge=1, le=3650)] | None = None
+    """Stage folders, outputs, logs and reports older than this are removed; None: kept."""
+    confirm_checks: Annotated[int, Field(ge=0, le=1000)] = 24
+    """Checks that are run again at most, in all, to confirm what is red."""
+    confirm_minutes: Annotated[float, Field(ge=0, le=1440)] = 60.0
+    """No further look begins after so many minutes of confirming."""
+    flutter_nights: Annotated[int, Field(ge=3, le=365)] = 10
+    """Nights over which flutters of one leg are counted: the third is red."""
+    max_gap_hours: Annotated[float, Field(gt=0, le=8760)] = 30.0
+    """A longer time between two nights is told: one did not run."""
+    mail_to: list[
+        Annotated[str, StringConstraints(pattern=r"^[^@\s,]+@[^@\s,]+$|^[a-z_][a-z0-9_-]*$")]
+    ] = Field(default_factory=list)
+    mail_from: str | None = None
+    smtp: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9.:\[\]-]+$")] | None = None
+    """``host`` or ``host:port``; the machine's own sendmail or mail command where None."""
+    webhook: Annotated[str, StringConstraints(pattern=r"^[A-Z_][A-Z0-9_]*$")] | None = None
+    """Name of the environment variable that holds the URL; the URL itself is a secret."""
+    digest: Literal["never", "weekly"] = "never"
+    html: str | None = None
+    """With ``junit`` and ``prometheus``: files that ``fabricproof report`` writes afterwards."""
+    junit: str | None = None
+    prometheus: str | None = None
+
+
 class SiteFile(_Model):
     """``site.toml``."""
 
     site: SiteSpec
     partitions: Annotated[list[PartitionSpec], Field(min_length=1)]
     stacks: Annotated[list[StackSpec], Field(min_length=1)]
+    night: NightSpec = Field(default_factory=NightSpec)
     reframe: dict[str, object] = Field(default_factory=dict)
 
 
