@@ -30,6 +30,9 @@ SCHEDULER_PATIENCE_SECONDS = 20
 #: stage folders of this many runs are kept
 KEPT_STAGES = 20
 
+#: nodes that the checks of a session are to measure on, joined by commas
+NODES_VARIABLE = "FABRICPROOF_NODES"
+
 _RUN_FLAG = re.compile(r"^(-[vqR]*r|--run$)")
 #: what load_from_file and _validate_check of reframe/frontend/loader.py say
 _CANNOT_LOAD = re.compile(r"WARNING: (skipping test .*|.* is not copyable; .*)")

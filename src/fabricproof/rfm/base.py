@@ -55,7 +55,14 @@ from fabricproof.measure import Verdict
 from fabricproof.provenance import AFTERWARDS_KEY, IDENTITY_KEY, StackIdentity
 from fabricproof.records import append_records
 from fabricproof.rfm.build import StackBuild
-from fabricproof.rfm.current import current_site, fabric_choices, run_id, technology, why_one_rail
+from fabricproof.rfm.current import (
+    asked_nodes,
+    current_site,
+    fabric_choices,
+    run_id,
+    technology,
+    why_one_rail,
+)
 from fabricproof.rfm.handover import bounds, complaints, handed_over
 from fabricproof.rfm.legs import LegPlanner, choose_suite, quantity_key
 from fabricproof.rfm.recording import describe_outcome, environment_digest
@@ -299,7 +306,7 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         if partition.scheduler in {"slurm", "squeue"}:
             # After a node's death Slurm would run the job again, behind the verdict's back.
             self.job.options.append("--no-requeue")
-            pinned = Plan(legs=self.legs).nodes
+            pinned = Plan(legs=self.legs).nodes or asked_nodes()
             self.job.options += [f"--nodelist={','.join(pinned)}"] if pinned else []
 
     @run_before("sanity")

@@ -7,7 +7,7 @@ import os
 
 import reframe.core.runtime as rt
 
-from fabricproof.runner import new_run_id
+from fabricproof.runner import NODES_VARIABLE, new_run_id
 from fabricproof.site import Site, load_site
 from fabricproof.site.choose import choose_site
 from fabricproof.site.schema import FabricSpec
@@ -55,6 +55,14 @@ def run_id() -> str:
     if not os.environ.get(RUN_VARIABLE):
         os.environ[RUN_VARIABLE] = new_run_id()
     return os.environ[RUN_VARIABLE]
+
+
+def asked_nodes() -> tuple[str, ...]:
+    """Return the nodes that this session is to measure on; none: any will do.
+
+    A confirmation looks at a red pair again where it was red, and with other partners.
+    """
+    return tuple(filter(None, os.environ.get(NODES_VARIABLE, "").split(",")))
 
 
 def why_one_rail(fabric: str) -> str:
