@@ -1,1 +1,1 @@
-"""The file of a baseline in a site folder, and the reference it gives to a quantity."""
+"""What known-good runs measured, kept in the site's folder, and what follows for a new number."""
