@@ -266,6 +266,13 @@ def revive(name: str, node: str) -> None:
 @click.option("--down", "cut", is_flag=True, help="Pull the cable: no carrier.")
 @click.option("--mtu", type=click.IntRange(576, 9000), help="Another MTU on the node's end.")
 @click.option("--firmware", help="What ethtool -i tells of its firmware, on this node only.")
+@click.option(
+    "--queue",
+    "queue_bytes",
+    type=click.IntRange(3200, 2**30),
+    metavar="BYTES",
+    help="A shorter queue on the node's end: bursts are dropped.",
+)
 @click.option("--clear", is_flag=True, help="Take the fault out again.")
 def fault(
     name: str,
@@ -274,6 +281,7 @@ def fault(
     rate: str | None,
     mtu: int | None,
     firmware: str | None,
+    queue_bytes: int | None,
     *,
     cut: bool,
     clear: bool,
@@ -284,11 +292,14 @@ def fault(
     fabricproof vcluster fault vc2 rail1 --rate 100mbit
     fabricproof vcluster fault vc2 rail1 --clear
     """
-    if [rate is not None, mtu is not None, firmware is not None, cut, clear].count(True) != 1:
+    asked = [value is not None for value in (rate, mtu, firmware, queue_bytes)]
+    if [*asked, cut, clear].count(True) != 1:
         raise click.UsageError(
-            "exactly one of --rate, --down, --mtu, --firmware and --clear is needed"
+            "exactly one of --rate, --down, --mtu, --firmware, --queue and --clear is needed"
         )
     rate_bit_s = parse_rate(rate) if rate else None
-    wanted = service.Fault(rate_bit_s=rate_bit_s, cut=cut, mtu=mtu, firmware=firmware)
+    wanted = service.Fault(
+        rate_bit_s=rate_bit_s, cut=cut, mtu=mtu, firmware=firmware, queue_bytes=queue_bytes
+    )
     service.fault(name, node, interface, wanted)
     click.echo(f"{node} {interface}: {'healthy again' if clear else 'fault is in place'}")

@@ -39,12 +39,14 @@ class ShaperSeen:
         burst_bytes: the bucket.
         peak_bit_s: peak rate in bit/s, None where none is set.
         peak_bytes: the peak's bucket, what passes at once.
+        queue_ms: how long a packet may wait in its queue at most, in ms; None where nobody says.
     """
 
     rate_bit_s: float
     burst_bytes: int
     peak_bit_s: float | None = None
     peak_bytes: int = 0
+    queue_ms: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,6 +20,8 @@ _PREFIXES = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 #: and sizes as bytes with binary ones: 50023b, 256Kb, 4Mb
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)([KM]?)b")
 _BINARY = {"": 1, "K": 1024, "M": 1024**2}
+_TIME = re.compile(r"(\d+(?:\.\d+)?)(us|ms|s)")
+_MILLISECONDS = {"us": 1e-3, "ms": 1.0, "s": 1e3}
 
 #: the line that lspci begins a function with: address, class, name
 PCI_FUNCTION = re.compile(r"((?:[0-9a-f]{4,}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) (.*)")
@@ -123,7 +125,14 @@ def _read_shaper(line: str) -> tuple[str, ShaperSeen | None]:
         burst_bytes=_bytes(values.get("burst", "").partition("/")[0]),
         peak_bit_s=_bits(values.get("peakrate", "")),
         peak_bytes=_bytes(peak_bucket.partition("/")[0]),
+        queue_ms=_milliseconds(values.get("lat", "")),
     )
+
+
+def _milliseconds(text: str) -> float | None:
+    """Return a time as tc(8) prints it (168ms, 1.2s, 800us), in ms."""
+    found = _TIME.fullmatch(text)
+    return float(found[1]) * _MILLISECONDS[found[2]] if found else None
 
 
 def _bits(text: str) -> float | None:

@@ -156,6 +156,7 @@ class _Cards:
             **({"firmware": each.firmware} if each.firmware else {}),
             "master": each.master,
             "shaped_to_mbit_s": round(shaper.rate_bit_s / 1e6) if shaper else None,
+            "shaper_queue_ms": round(shaper.queue_ms) if shaper and shaper.queue_ms else None,
             "mac": row.get("mac"),
             "addresses": " ".join(each.addresses),
         }

@@ -197,15 +197,21 @@ def unplug(plan: Plan, compute: Node, switches: Space) -> None:
 
 
 def shape_rail(
-    plan: Plan, compute: Node, rail: int, rate_bit_s: int, switches: Space, space: Space
+    plan: Plan,
+    compute: Node,
+    rail: int,
+    rate_bit_s: int,
+    switches: Space,
+    space: Space,
+    queue_bytes: int | None = None,
 ) -> None:
-    """Give both ends of a node's rail a line rate."""
+    """Give both ends of a node's rail a line rate, and the node's end a queue."""
     interface, port, limit = f"rail{rail}", compute.rail_port(rail), plan.flow_limit_bit_s
     segments = 1 if shaping.must_split(rate_bit_s, limit) else _ANY_SEGMENTS
     space.batch("ip", [f"link set {interface} gso_max_segs {segments}"])
     # A fault may change from tbf to htb and back, which "replace" alone does not do cleanly.
     space.batch_quietly("tc", [f"qdisc del dev {interface} root"])
-    space.batch("tc", shaping.node_commands(interface, rate_bit_s, plan.mtu, limit))
+    space.batch("tc", shaping.node_commands(interface, rate_bit_s, plan.mtu, limit, queue_bytes))
     switches.batch("tc", shaping.switch_commands(port, rate_bit_s, plan.mtu))
 
 

@@ -257,12 +257,14 @@ class Fault:
         cut: pull the cable at the switch: the node sees no carrier.
         mtu: another MTU on the node's end, in bytes.
         firmware: what ``ethtool -i`` on that node says of the rail's firmware.
+        queue_bytes: what may wait to be sent on the node's end, in bytes.
     """
 
     rate_bit_s: int | None = None
     cut: bool = False
     mtu: int | None = None
     firmware: str | None = None
+    queue_bytes: int | None = None
 
     def __str__(self) -> str:
         """Return it in words."""
@@ -270,6 +272,7 @@ class Fault:
         words += [f"rate {rate_label(self.rate_bit_s)}"] if self.rate_bit_s else []
         words += [f"MTU {self.mtu}"] if self.mtu else []
         words += [f"firmware {self.firmware}"] if self.firmware else []
+        words += [f"queue {self.queue_bytes} B"] if self.queue_bytes else []
         return ", ".join(words)
 
 
@@ -295,7 +298,7 @@ def fault(name: str, host: str, interface: str, wanted: Fault) -> None:
         # First what may be refused, so that a refusal leaves the rail as it was.
         firmware.pretend(space, interface, wanted.firmware)
         rate = wanted.rate_bit_s or known.plan.rail_rates_bit_s[rail]
-        cluster.shape_rail(known.plan, compute, rail, rate, switches, space)
+        cluster.shape_rail(known.plan, compute, rail, rate, switches, space, wanted.queue_bytes)
         space.batch("ip", [f"link set {interface} mtu {wanted.mtu or known.plan.mtu}"])
         port = compute.rail_port(rail)
         switches.batch("ip", [f"link set {port} {'down' if wanted.cut else 'up'}"])

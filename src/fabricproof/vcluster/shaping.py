@@ -72,7 +72,11 @@ def must_split(rate_bit_s: int, flow_limit_bit_s: int | None) -> bool:
 
 
 def node_commands(
-    interface: str, rate_bit_s: int, mtu: int, flow_limit_bit_s: int | None
+    interface: str,
+    rate_bit_s: int,
+    mtu: int,
+    flow_limit_bit_s: int | None,
+    queue_bytes: int | None = None,
 ) -> list[str]:
     """Return the lines for ``tc -batch`` that shape what a node sends on a rail.
 
@@ -81,12 +85,13 @@ def node_commands(
         rate_bit_s: line rate, in bits on the wire per second.
         mtu: of the rail, in bytes.
         flow_limit_bit_s: most that one TCP or UDP flow gets, or None.
+        queue_bytes: what may wait to be sent; None for as much as is ever useful.
     """
     if flow_limit_bit_s is not None and must_split(rate_bit_s, flow_limit_bit_s):
         return _flow_commands(interface, rate_bit_s, mtu, flow_limit_bit_s)
     peak = f"peakrate {rate_label(peak_rate(rate_bit_s, mtu))}"
     bucket = f"mtu {peak_bucket_bytes(rate_bit_s, mtu)}"
-    return [f"{_mean(interface, rate_bit_s, mtu)} {peak} {bucket}"]
+    return [f"{_mean(interface, rate_bit_s, mtu, queue_bytes)} {peak} {bucket}"]
 
 
 def switch_commands(interface: str, rate_bit_s: int, mtu: int) -> list[str]:
@@ -94,11 +99,11 @@ def switch_commands(interface: str, rate_bit_s: int, mtu: int) -> list[str]:
     return [_mean(interface, rate_bit_s, mtu)]
 
 
-def _mean(interface: str, rate_bit_s: int, mtu: int) -> str:
+def _mean(interface: str, rate_bit_s: int, mtu: int, queue_bytes: int | None = None) -> str:
     rate = rate_label(round(peak_rate(rate_bit_s, mtu) * _TRIM))
     return (
         f"qdisc replace dev {interface} root handle 1: tbf rate {rate} "
-        f"burst {bucket_bytes(rate_bit_s, mtu)} limit {_QUEUE_BYTES} "
+        f"burst {bucket_bytes(rate_bit_s, mtu)} limit {queue_bytes or _QUEUE_BYTES} "
         f"overhead {WIRE_OVERHEAD_BYTES}"
     )
 
