@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from fabricproof.cli.output import STATUSES
 from fabricproof.errors import ExitStatus, UnavailableError
 from fabricproof.measure import Verdict
 from fabricproof.runner import (
+    NODES_VARIABLE,
     check_scheduler,
     new_run_id,
     prune_stages,
@@ -73,15 +74,64 @@ def reframe(arguments: tuple[str, ...]) -> None:
     os.execve(program, [program, *arguments], environment)  # noqa: S606 - it replaces us
 
 
+@dataclass(frozen=True, kw_only=True)
+class Performed:
+    """What starting ReFrame came to.
+
+    Attributes:
+        run_id: identity of the run.
+        result: what was found; None where ReFrame left no report.
+        status: exit status: the verdict's, or why the run did not come to its end.
+        whole: the run came to its end.
+        reason: why it did not; empty where it did.
+    """
+
+    run_id: str
+    result: SessionResult | None
+    status: ExitStatus
+    whole: bool
+    reason: str = ""
+
+
 def accept(site: Site, arguments: Sequence[str], *, as_json: bool) -> ExitStatus:
     """Run ReFrame with ``arguments`` on ``site``, print the verdict, return the exit status."""
+    performed = perform(site, arguments, progress=Progress(quiet=as_json))
+    if performed.result is not None:
+        show(performed.result, as_json=as_json)
+        prune_stages(workplace(project_root()))
+    return performed.status
+
+
+def perform(
+    site: Site,
+    arguments: Sequence[str],
+    *,
+    progress: Progress,
+    run_id: str | None = None,
+    nodes: Sequence[str] = (),
+) -> Performed:
+    """Run ReFrame with ``arguments`` on ``site`` and return what came of it; print no verdict.
+
+    Args:
+        site: where.
+        arguments: ReFrame's.
+        progress: takes its lines.
+        run_id: identity of the run; a new one where None.
+        nodes: to measure on; any where empty.
+
+    Raises:
+        UnavailableError: the scheduler is not there; nothing was started.
+        ParseError: ReFrame left no readable report.
+        OutputError: the disk is full.
+    """
     place = workplace(project_root())
-    run_id = new_run_id()
+    run_id = run_id or new_run_id()
     environment = session_environment(site, place, run_id)
+    if nodes:
+        environment[NODES_VARIABLE] = ",".join(nodes)
     check_scheduler(site, environment)
-    progress = Progress(quiet=as_json)
     ended: int | None = None
-    status = ExitStatus.INTERRUPTED
+    status, reason = ExitStatus.INTERRUPTED, "interrupted"
     alive = partial(scheduler_answers, site, environment)
     try:
         ended = run_reframe(arguments, environment, progress.line, alive=alive)
@@ -89,17 +139,16 @@ def accept(site: Site, arguments: Sequence[str], *, as_json: bool) -> ExitStatus
         click.echo("fabricproof: interrupted; what had finished is kept", err=True)
     except UnavailableError as error:
         click.echo(f"fabricproof: {error}", err=True)
-        status = error.exit_status
+        status, reason = error.exit_status, str(error)
     if ended is None and not place.report_file(run_id).exists():
-        return status
+        return Performed(run_id=run_id, result=None, status=status, whole=False, reason=reason)
     result = collect(site, place, run_id, arguments, progress.lines)
     if ended is None:
         result = with_interruption(result)
-    elif ended:
+        return Performed(run_id=run_id, result=result, status=status, whole=False, reason=reason)
+    if ended:
         result = with_unexplained_failure(result, ended)
-    _show(result, as_json=as_json)
-    prune_stages(place)
-    return status if ended is None else STATUSES[result.verdict]
+    return Performed(run_id=run_id, result=result, status=STATUSES[result.verdict], whole=True)
 
 
 def with_unexplained_failure(result: SessionResult, status: int) -> SessionResult:
@@ -144,7 +193,8 @@ class Progress:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _show(result: SessionResult, *, as_json: bool) -> None:
+def show(result: SessionResult, *, as_json: bool) -> None:
+    """Print a run's result, as a table or as JSON."""
     if as_json:
         click.echo(json.dumps(result_record(result), indent=2))
         return
