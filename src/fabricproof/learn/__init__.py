@@ -1,1 +1,1 @@
-"""Baselines learnt from history: frozen, shown, compared, proposed anew."""
+"""Learn baselines from known-good runs, and say what they would have said of the past."""
