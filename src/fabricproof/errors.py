@@ -37,6 +37,8 @@ class ExitStatus(IntEnum):
     """A bug in fabricproof."""
     IO = 74
     """Writing failed: disk full, read-only file system."""
+    BUSY = 75
+    """Another run of the same kind has the lock; the same command works later (EX_TEMPFAIL)."""
     NO_PERMISSION = 77
     """Root or namespaces are needed and not to be had."""
     CONFIG = 78

@@ -19,6 +19,7 @@ SUBCOMMANDS: dict[str, tuple[str, str]] = {
     "parse": ("fabricproof.cli.parse", "Show the tables in benchmark outputs."),
     "ceiling": ("fabricproof.cli.ceiling", "Show what a fabric can carry, and what binds."),
     "judge": ("fabricproof.cli.judge", "Give a verdict on an output that you already have."),
+    "report": ("fabricproof.cli.report", "What a run came to: for people, machines, the vendor."),
     "plan": ("fabricproof.cli.plan", "Show what a run would cost, before anything is submitted."),
     "run": ("fabricproof.cli.run", "Run the acceptance checks and print the verdict table."),
     "reframe": ("fabricproof.cli.run", "ReFrame itself, with this site's configuration."),
@@ -94,7 +95,7 @@ class LazyGroup(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit status: 0 only if something was judged and nothing is FAIL (1), INVALID (3), "
     "MISSING (4) or UNJUDGED (5); 6 nothing judged; 2 usage; 65 damaged data; 66 no such file; "
-    "69 something needed is not there; 74 cannot write; 77 not permitted; 78 wrong config; "
+    "69 something needed is not there; 74 cannot write; 75 another one runs; 77 not permitted; 78 wrong config; "
     "130 interrupted.",
 )
 @click.version_option(__version__, prog_name="fabricproof")
