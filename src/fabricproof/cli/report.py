@@ -1,0 +1,161 @@
+"""``fabricproof report``: what a run came to, for people, for machines, for the vendor."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from fabricproof.report.gather import Gathered
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command(name="report")
+@click.argument("words", default="", metavar="[RUN]")
+@click.option("--site", "site_name", metavar="S", help="Site (default: of this host).")
+@click.option("--before", "against", metavar="SELECTOR", help="Compare with these runs.")
+@click.option("--last", type=click.IntRange(min=1), default=30, metavar="N", help="Look back.")
+@click.option("--all", "whole", is_flag=True, help="Every item in full, not one screen.")
+@click.option("--html", type=_FILE, metavar="FILE", help="One page that opens offline.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--junit", type=_FILE, metavar="FILE", help="One test case for each leg.")
+@click.option("--prometheus", type=_FILE, metavar="FILE", help="For a textfile collector.")
+@click.option("--drain", is_flag=True, help="Print lines for scontrol, to be reviewed.")
+@click.option("--bundle", type=_FILE, metavar="FILE.tar.gz", help="All evidence, for the vendor.")
+@click.option("--anonymous", is_flag=True, help="With --bundle: no names, no addresses.")
+def command(
+    words: str,
+    site_name: str | None,
+    against: str | None,
+    last: int,
+    whole: bool,
+    html: Path | None,
+    as_json: bool,
+    junit: Path | None,
+    prometheus: Path | None,
+    drain: bool,
+    bundle: Path | None,
+    anonymous: bool,
+) -> None:
+    r"""Say what a run came to: what is red and where, how sure, what changed, what to run next.
+
+    RUN is a run's identity or its beginning, a date, or a label; the newest run by default.
+    Nothing is measured and nothing is executed.
+
+    \b
+    fabricproof report                            the newest run on one screen
+    fabricproof report 2026-11-21 --html r.html   the last run of a day as a page
+    fabricproof report --before firmware=28.39    before and after
+    fabricproof report --drain                    scontrol lines with evidence, commented out
+    fabricproof report --bundle case.tar.gz       raw outputs, commands, inventory, records
+
+    --before takes what 'fabricproof compare' takes, or 'same-inventory': the runs before on the
+    nodes as they are now.
+
+    Exit status: that of the run's verdict, as for run: 0, FAIL 1, INVALID 3, MISSING 4,
+    UNJUDGED 5, nothing judged 6; 65: a damaged record; 66: no such run; 74: a file could not be
+    written.
+    """
+    if anonymous and bundle is None:
+        raise click.UsageError("--anonymous goes with --bundle")
+    if as_json and drain:
+        raise click.UsageError("--json has the drain lines already: leave --drain out")
+    from fabricproof.cli.output import STATUSES  # noqa: PLC0415 - start-up time
+
+    found = _gathered(site_name, words, against or "", last)
+    for path, write in (
+        (html, _write_html),
+        (junit, _write_junit),
+        (prometheus, _write_prometheus),
+    ):
+        if path is not None:
+            write(path, found)
+            click.echo(f"written: {path}", err=True)
+    if bundle is not None:
+        _write_bundle(bundle, found, site_name, anonymous=anonymous)
+    if as_json:
+        from fabricproof.report.record import report_record  # noqa: PLC0415 - start-up time
+
+        click.echo(json.dumps(report_record(found.data, found.records), allow_nan=False))
+    elif drain:
+        from fabricproof.report.drain import render_drain  # noqa: PLC0415 - start-up time
+
+        click.echo(render_drain(found.data, found.records), nl=False)
+    else:
+        _show(found, whole=whole)
+    sys.exit(int(STATUSES[found.data.session.verdict]))
+
+
+def _gathered(site_name: str | None, words: str, against: str, last: int) -> Gathered:
+    from fabricproof.report.gather import gather  # noqa: PLC0415 - start-up time
+    from fabricproof.runner import workplace  # noqa: PLC0415
+    from fabricproof.site import load_site  # noqa: PLC0415
+    from fabricproof.site.choose import choose_site, project_root  # noqa: PLC0415
+
+    site = load_site(site_name) if site_name else choose_site()
+    return gather(
+        site, workplace(project_root()), words, against=against, last=last, on_step=_progress()
+    )
+
+
+def _progress() -> Callable[[str], object]:
+    """Return what takes the steps: a line that the next one replaces, where somebody watches."""
+    if not sys.stderr.isatty():
+        return lambda _: None
+    return lambda words: click.echo(f"\r\x1b[K{words} ...\r", err=True, nl=False)
+
+
+def _show(found: Gathered, *, whole: bool) -> None:
+    from rich.text import Text  # noqa: PLC0415 - start-up time
+
+    from fabricproof.cli.console import HonestConsole  # noqa: PLC0415
+    from fabricproof.report.summary import LINES, WIDTH, summary  # noqa: PLC0415
+
+    console = HonestConsole(width=None if sys.stdout.isatty() else 10**6, soft_wrap=True)
+    lines = summary(found.data, found.records, whole=whole, width=WIDTH, lines=LINES)
+    for line in lines:
+        text = Text(line.text)
+        if line.word:
+            text.highlight_words([line.word], line.style, case_sensitive=True)
+        elif line.style:
+            text.stylize(line.style)
+        console.print(text)
+
+
+def _write_html(path: Path, found: Gathered) -> None:
+    from fabricproof.report.html import render_html  # noqa: PLC0415 - start-up time
+    from fabricproof.report.write import write_text  # noqa: PLC0415
+
+    write_text(path, render_html(found.data))
+
+
+def _write_junit(path: Path, found: Gathered) -> None:
+    from fabricproof.report.junit import render_junit  # noqa: PLC0415 - start-up time
+    from fabricproof.report.write import write_text  # noqa: PLC0415
+
+    write_text(path, render_junit(found.data))
+
+
+def _write_prometheus(path: Path, found: Gathered) -> None:
+    from fabricproof.report.prometheus import render_prometheus  # noqa: PLC0415 - start-up time
+    from fabricproof.report.write import write_text  # noqa: PLC0415
+
+    write_text(path, render_prometheus(found.data))
+
+
+def _write_bundle(path: Path, found: Gathered, site_name: str | None, *, anonymous: bool) -> None:
+    from fabricproof.report.bundle import write_bundle  # noqa: PLC0415 - start-up time
+    from fabricproof.runner import workplace  # noqa: PLC0415
+    from fabricproof.site import load_site  # noqa: PLC0415
+    from fabricproof.site.choose import choose_site, project_root  # noqa: PLC0415
+
+    site = load_site(site_name) if site_name else choose_site()
+    told = write_bundle(path, found, site, workplace(project_root()), anonymous=anonymous)
+    for line in told:
+        click.echo(line, err=True)

@@ -1,0 +1,326 @@
+"""Which nodes the evidence of a run blames, as lines for ``scontrol`` that a person reviews.
+
+A node is blamed where it is red with two different partners, good with none, and one of those
+partners at least is good with somebody else; or where the look at its own cards failed while most
+nodes passed it.  All else is said as a pair and the command that would tell.  Nothing is executed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from fabricproof.measure import Verdict
+from fabricproof.report.model import ReportData
+from fabricproof.report.red import RED, rails_of
+from fabricproof.session import LegResult
+
+#: a node's reason in Slurm is a short remark
+REASON_LENGTH = 180
+
+#: partners with which a node must be red before it is blamed
+PARTNERS = 2
+
+#: what a name in Slurm may be; anything else gets no line
+_NODE = re.compile(r"\w[\w.-]*")
+
+#: all that means something between double quotes to a shell, or to Slurm
+_UNSAFE = re.compile(r"[^\w .,:;%()+/<>=@-]|[^\x20-\x7e]")
+
+_PREFLIGHT = "preflight"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Blamed:
+    """A node that evidence blames.
+
+    Attributes:
+        node: as Slurm calls it.
+        run_id: whose evidence.
+        rails: of it that are red.
+        reason: for Slurm, before it is made safe.
+        evidence: one sentence each.
+    """
+
+    node: str
+    run_id: str
+    rails: tuple[str, ...]
+    reason: str
+    evidence: tuple[str, ...]
+
+    @property
+    def line(self) -> str:
+        """The command that would drain it; nothing in it can end its quotes."""
+        reason = safe(f"fabricproof {self.run_id}: {self.reason}")
+        return f'scontrol update NodeName={self.node} State=DRAIN Reason="{reason}"'
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrainAdvice:
+    """What the evidence of a run says of nodes.
+
+    Attributes:
+        blamed: nodes that a person may want to drain.
+        unclear: where nobody can be blamed: the pair, why not, and what would tell.
+    """
+
+    blamed: tuple[Blamed, ...]
+    unclear: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """Two nodes that were seen together over the same rails, by one check with one stack."""
+
+    nodes: frozenset[str]
+    rails: str
+    check: str
+    stack: str
+    is_red: bool
+    sentence: str
+    shortfall: str = ""
+
+    @property
+    def pair(self) -> str:
+        """``n1 - n3``."""
+        return " - ".join(sorted(self.nodes))
+
+    def partner(self, node: str) -> str:
+        """Return the other node."""
+        return next(iter(self.nodes - {node}))
+
+
+@dataclass
+class _Ledger:
+    """Who was red and who was good with whom, over the same rails by the same check and stack."""
+
+    red: list[Seen] = field(default_factory=list)
+    good: list[Seen] = field(default_factory=list)
+
+    def partners(self, node: str) -> set[str]:
+        return {each.partner(node) for each in self.red if node in each.nodes}
+
+    def good_with(self, node: str, without: str = "") -> list[str]:
+        pairs = [each for each in self.good if node in each.nodes and without not in each.nodes]
+        return sorted({each.partner(node) for each in pairs})
+
+
+def advise(data: ReportData, records: Sequence[Mapping[str, Any]] = ()) -> DrainAdvice:
+    """Return whom the evidence of the run blames.
+
+    Args:
+        data: the report.
+        records: of the run; looks of a night (kind ``confirmation``) count as evidence.
+    """
+    seen = [*_of_legs(data.session.legs), *_of_looks(records)]
+    ledgers: dict[tuple[str, str, str], _Ledger] = {}
+    for each in seen:
+        ledger = ledgers.setdefault((each.rails, each.check, each.stack), _Ledger())
+        (ledger.red if each.is_red else ledger.good).append(each)
+    found: dict[str, list[Blamed]] = {}
+    for ledger in ledgers.values():
+        for blamed in _blamed(ledger, data.run.run_id):
+            found.setdefault(blamed.node, []).append(blamed)
+    for blamed in _by_own_cards(data):
+        found.setdefault(blamed.node, []).append(blamed)
+    merged = tuple(_merged(all_) for _, all_ in sorted(found.items()))
+    safe_names = tuple(each for each in merged if _NODE.fullmatch(each.node))
+    strange = [f"{each.node!r} is no name of Slurm's" for each in merged if each not in safe_names]
+    return DrainAdvice(
+        blamed=safe_names,
+        unclear=(*strange, *_unclear(ledgers.values(), set(found), data)),
+    )
+
+
+def _of_legs(legs: Iterable[LegResult]) -> Iterable[Seen]:
+    for leg in legs:
+        if len(set(leg.nodes)) != 2 or leg.suite == _PREFLIGHT:
+            continue
+        if leg.verdict not in {Verdict.PASS, Verdict.FAIL}:
+            continue
+        yield Seen(
+            nodes=frozenset(leg.nodes),
+            rails="+".join(rails_of(leg)),
+            check=leg.check,
+            stack=leg.stack,
+            is_red=leg.verdict is Verdict.FAIL,
+            sentence=f"{leg.stack} {leg.program} {leg.leg}: {leg.reason}",
+            shortfall=_shortfall(leg),
+        )
+
+
+def _of_looks(records: Sequence[Mapping[str, Any]]) -> Iterable[Seen]:
+    for record in records:
+        if record.get("kind") != "confirmation":
+            continue
+        for look in record.get("looks", ()):
+            nodes, verdict = frozenset(look["nodes"]), look.get("verdict")
+            if len(nodes) != 2 or verdict not in {"PASS", "FAIL"}:
+                continue
+            yield Seen(
+                nodes=nodes,
+                rails="+".join(record.get("rails", ())),
+                check=record["check"],
+                stack=record["stack"],
+                is_red=verdict == "FAIL",
+                sentence=f"{record['stack']} {record['check']} {record['leg']}, looked at again "
+                f"in {look.get('run_id')}: {look.get('reason') or verdict}",
+            )
+
+
+def _shortfall(leg: LegResult) -> str:
+    """Say by how much the worst number of a red leg misses its reference."""
+    for each in leg.quantities:
+        value, reference = each.get("quantity_value"), each.get("quantity_reference")
+        if each["quantity_verdict"] != "FAIL" or not value or not reference:
+            continue
+        percent = (value / reference - 1) * 100
+        way = "below" if percent < 0 else "above"
+        unit = each["quantity_unit"]
+        number = f"{reference:.4g} {unit}" if unit not in {"1", "x"} else f"{reference:.3g}"
+        return f"{each['quantity_name']} {abs(percent):.0f} % {way} {number}"
+    return ""
+
+
+def _blamed(ledger: _Ledger, run_id: str) -> Iterable[Blamed]:
+    for node in sorted({node for each in ledger.red for node in each.nodes}):
+        partners = sorted(ledger.partners(node))
+        proven = [each for each in partners if ledger.good_with(each, without=node)]
+        if len(partners) < PARTNERS or ledger.good_with(node) or not proven:
+            continue
+        mine = [each for each in ledger.red if node in each.nodes]
+        rails = mine[0].rails
+        worst = next((each.shortfall for each in mine if each.shortfall), "red")
+        counted = f"{len(mine)} pairs, {len(partners)} partners"
+        good = [
+            f"{each} is good with {', '.join(ledger.good_with(each, without=node))}"
+            if each in proven
+            else f"{each} was not seen good with others"
+            for each in partners
+        ]
+        yield Blamed(
+            node=node,
+            run_id=run_id,
+            rails=(rails,) if rails else (),
+            reason=f"{rails} {worst} ({counted})".strip(),
+            evidence=(*(f"{each.pair}: {each.sentence}" for each in mine), *good),
+        )
+
+
+def _by_own_cards(data: ReportData) -> Iterable[Blamed]:
+    """Yield the nodes whose own cards are not as declared, while those of most others are."""
+    for leg in data.session.legs:
+        if leg.suite != _PREFLIGHT:
+            continue
+        by_fact: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
+        for each in leg.quantities:
+            node, dot, fact = str(each["quantity_name"]).rpartition(".")
+            if dot:
+                by_fact.setdefault(fact, []).append((node, each))
+        for all_ in by_fact.values():
+            bad = [one for one in all_ if one[1]["quantity_verdict"] == "FAIL"]
+            good = sum(each["quantity_verdict"] == "PASS" for _, each in all_)
+            if len(bad) >= good:
+                continue
+            for node, each in bad:
+                yield Blamed(
+                    node=node,
+                    run_id=data.run.run_id,
+                    rails=(leg.leg,),
+                    reason=str(each["quantity_reason"]),
+                    evidence=(
+                        f"preflight: {each['quantity_reason']}; {good} other nodes are as declared",
+                    ),
+                )
+
+
+def _merged(all_: Sequence[Blamed]) -> Blamed:
+    """Return one line for a node: its worst reason, all of its evidence."""
+    first = all_[0]
+    more = f"; and {len(all_) - 1} more" if len(all_) > 1 else ""
+    return Blamed(
+        node=first.node,
+        run_id=first.run_id,
+        rails=tuple(dict.fromkeys(rail for each in all_ for rail in each.rails)),
+        reason=first.reason + more,
+        evidence=tuple(dict.fromkeys(line for each in all_ for line in each.evidence)),
+    )
+
+
+def _unclear(ledgers: Iterable[_Ledger], blamed: set[str], data: ReportData) -> Iterable[str]:
+    told: set[tuple[str, str]] = set()
+    for ledger in ledgers:
+        for each in ledger.red:
+            if each.nodes & blamed or (each.pair, each.rails) in told:
+                continue
+            told.add((each.pair, each.rails))
+            yield f"{each.rails} {each.pair}: {_why(ledger, each)}; {_would_tell(each, data)}"
+    groups = [leg for leg in data.session.legs if leg.verdict in RED and len(set(leg.nodes)) > 2]
+    if groups:
+        names = ", ".join(dict.fromkeys(f"{leg.stack} {leg.program}" for leg in groups))
+        yield (
+            f"{len(groups)} red legs over more than two nodes blame no one node ({names}); "
+            f"would tell: fabricproof run --site {data.site} -t pt2pt"
+        )
+
+
+def _why(ledger: _Ledger, red: Seen) -> str:
+    first, second = sorted(red.nodes)
+    good = [(node, ledger.good_with(node)) for node in (first, second)]
+    words = [f"{node} is good with {', '.join(names)}" for node, names in good if names]
+    if len(words) == 2:
+        return f"{'; '.join(words)}: the way between them, or their place in it"
+    partners = {node: ledger.partners(node) for node in (first, second)}
+    many = [node for node in (first, second) if len(partners[node]) >= PARTNERS]
+    if many:
+        return f"{' and '.join(many)} red with several, and no partner seen good with others"
+    seen = f"{words[0]}, but " if words else ""
+    return f"{seen}seen together only: either of them, or the way between"
+
+
+def _would_tell(red: Seen, data: ReportData) -> str:
+    first, second = sorted(red.nodes)
+    known = {*data.machines, *(node for leg in data.session.legs for node in leg.nodes)}
+    others = sorted(known - red.nodes) or ["ANOTHER_NODE"]
+    command = f"fabricproof run --site {data.site} -n {red.check} -p {red.stack}"
+    commands = [
+        f"FABRICPROOF_NODES={node},{other} {command}"
+        for node, other in ((first, others[0]), (second, others[-1]))
+    ]
+    return f"would tell: {' and '.join(commands)}"
+
+
+def safe(reason: str) -> str:
+    """Return a reason that stays between double quotes in a shell and in Slurm.
+
+    Letters, digits and plain punctuation stay; all else becomes a blank; it is cut to
+    :data:`REASON_LENGTH` characters.
+    """
+    text = " ".join(_UNSAFE.sub(" ", reason.replace('"', "'")).split())
+    return text if len(text) <= REASON_LENGTH else text[: REASON_LENGTH - 3].rstrip() + "..."
+
+
+def render_drain(data: ReportData, records: Sequence[Mapping[str, Any]] = ()) -> str:
+    """Return the lines, every one commented out, with the evidence for each."""
+    advice = advise(data, records)
+    lines = [
+        f"fabricproof report --drain: site {data.site}, run {data.run.run_id}",
+        "Nothing here was executed.  Read the evidence; to use a line, remove the # before it.",
+    ]
+    for blamed in advice.blamed:
+        lines += ["", f"{blamed.node}: {blamed.reason}"]
+        lines += [f"  {each}" for each in blamed.evidence]
+        lines.append(blamed.line)
+    if not advice.blamed:
+        lines += ["", "No node is blamed by the evidence of this run."]
+    if advice.unclear:
+        lines += ["", "Red, and nobody can be blamed:"]
+        lines += [f"  {each}" for each in advice.unclear]
+    return "".join(f"# {_one_line(line)}".rstrip() + "\n" for line in lines)
+
+
+def _one_line(text: str) -> str:
+    """Return a line in which nothing can end the comment it stands in."""
+    return "".join(each if each.isprintable() else " " for each in text)

@@ -1,0 +1,138 @@
+"""Gather from the perflogs of a site all that a report of one run shows."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from fabricproof.errors import InputMissingError
+from fabricproof.report.choose import before, choose_run, with_unrecorded
+from fabricproof.report.history import bounds_of, matrix_of, raw_of, runs_alike
+from fabricproof.report.machines import inventory_changes, machines_of
+from fabricproof.report.model import Band, ReportData
+from fabricproof.report.rooms import bands_of, comparison_of, trend_of
+from fabricproof.runner import Workplace
+from fabricproof.session.collect import collect_again
+from fabricproof.site import Site
+from fabricproof.store import Key, Run, Store, labels, open_store
+
+if TYPE_CHECKING:
+    from fabricproof.trend.model import Trend
+
+#: runs that a report looks back on
+LAST_RUNS = 30
+
+#: a trend of fewer runs shows nothing that noise does not
+TREND_RUNS = 6
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gathered:
+    """A report's data, and the records of its run for what needs more than that.
+
+    Attributes:
+        data: what every renderer takes.
+        records: all records of the run, of every kind, as they stand in the perflog.
+    """
+
+    data: ReportData
+    records: tuple[Mapping[str, Any], ...]
+
+
+def gather(
+    site: Site,
+    place: Workplace,
+    words: str = "",
+    *,
+    against: str = "",
+    last: int = LAST_RUNS,
+    now: datetime.datetime | None = None,
+    on_step: Callable[[str], object] = lambda _: None,
+) -> Gathered:
+    """Return the report of a run of ``site``.
+
+    Args:
+        site: whose perflogs.
+        place: where they are.
+        words: which run, as :func:`fabricproof.report.choose.choose_run` takes it.
+        against: the runs before, to compare with; empty for no comparison.
+        last: how many runs to look back on, this one among them; at least 1.
+        now: when the report is made; the clock by default.
+        on_step: takes a word on what is done next, for what takes long.
+
+    Raises:
+        InputMissingError: there is no such run.
+        ParseError: a damaged record that no crash explains.
+    """
+    on_step("reading the history")
+    store, doubts = _opened(site, place)
+    known = labels(place.perflogs, site.name, on_torn=doubts.append)
+    runs = with_unrecorded(store.runs if store else (), place.perflogs / "reports", site.name)
+    run = choose_run(words, runs, known)
+    on_step(f"reading run {run.run_id}")
+    session, records = collect_again(site, place, run.run_id)
+    earlier = before(run, runs)
+    data = ReportData(
+        site=site.name,
+        made=now or datetime.datetime.now(tz=datetime.UTC),
+        run=run,
+        session=session,
+        matrix=matrix_of(None, (), ()),
+        machines=machines_of(place.perflogs / site.name, run, doubts.append),
+        inventory_changes=inventory_changes(place.perflogs / site.name, run, earlier),
+        notes=tuple(doubts),
+    )
+    if store is None:
+        return Gathered(data=data, records=tuple(records))
+    on_step("joining it with the runs before")
+    data = _with_history(data, site, place, store, [*earlier, run][-_all(last) :], last)
+    if against:
+        on_step("comparing")
+        comparison = comparison_of(site, place, store, run, words or run.run_id, against)
+        data = replace(data, comparison=comparison)
+    return Gathered(data=data, records=tuple(records))
+
+
+def _all(last: int) -> int:
+    if last < 1:
+        raise InputMissingError("--last takes a count", expected="1 or more", got=str(last))
+    return 0
+
+
+def _opened(site: Site, place: Workplace) -> tuple[Store | None, list[str]]:
+    """Return the store, None where nothing was recorded yet; and its notes."""
+    try:
+        store = open_store(place.perflogs, site.name)
+    except InputMissingError:
+        return None, []
+    return store, list(store.notes)
+
+
+def _with_history(
+    data: ReportData, site: Site, place: Workplace, store: Store, runs: Sequence[Run], last: int
+) -> ReportData:
+    alike, keys = runs_alike(store, data.run, runs, last)
+    matrix = matrix_of(store, alike, keys)
+    bands, notes = _bands(site, place, keys)
+    trend: Trend | None = None
+    if len(matrix.runs) >= TREND_RUNS:
+        trend, more = trend_of(site, place, store, matrix)
+        notes = [*notes, *more]
+    raw = raw_of(store, alike, keys)
+    return replace(
+        data,
+        matrix=matrix,
+        bounds=bounds_of(store, data.run, keys),
+        raw=raw,
+        bands=bands,
+        trend=trend,
+        notes=(*data.notes, *notes),
+    )
+
+
+def _bands(
+    site: Site, place: Workplace, keys: Iterable[Key]
+) -> tuple[Mapping[Key, Band], list[str]]:
+    return bands_of(site, place, tuple(keys))

@@ -1,0 +1,220 @@
+"""A report as plain data: the form of ``--json``, versioned, with a schema beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields
+from typing import Any
+
+from fabricproof.compare.model import Comparison, FieldChange, Group
+from fabricproof.report.drain import DrainAdvice, advise
+from fabricproof.report.model import ReportData
+from fabricproof.report.red import red_groups, what_next
+from fabricproof.session import LegResult
+from fabricproof.stats.shifts import Shift
+from fabricproof.store import Key, Run
+from fabricproof.trend.model import Trend
+
+#: rises where a field changes its meaning or goes; new fields do not raise it
+FORMAT = 1
+
+
+def report_record(data: ReportData, records: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
+    """Return the whole report as plain data; numbers that are not there are null.
+
+    Keys are told once, in ``keys``; everything else names one by its place in that list.
+    """
+    keys = _all_keys(data)
+    place = {key: index for index, key in enumerate(keys)}
+    confirmations = [each for each in records if each.get("kind") == "confirmation"]
+    groups = red_groups(data.session, confirmations)
+    return {
+        "format": FORMAT,
+        "site": data.site,
+        "made": data.made.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "run": _run(data.run),
+        "verdict": data.session.verdict.value,
+        "counts": {verdict.value: count for verdict, count in data.session.counts().items()},
+        "legs": [_leg(each) for each in data.session.legs],
+        "red": [
+            {
+                "verdict": each.verdict.value,
+                "rails": each.rails,
+                "nodes": list(each.nodes),
+                "programs": each.programs,
+                "num_legs": len(each.legs),
+                "worst": each.worst,
+                "sure": each.sure,
+                "confirmed": each.confirmed,
+            }
+            for each in groups
+        ],
+        "next": what_next(groups, data.site),
+        "drain": _drain(advise(data, records)),
+        "keys": [asdict(each) for each in keys],
+        "runs": [_run(each) for each in data.matrix.runs],
+        "matrix": {
+            "keys": [place[key] for key in data.matrix.keys],
+            "values": [[_number(each) for each in row] for row in data.matrix.values.tolist()],
+            "verdicts": [list(row) for row in data.matrix.verdicts],
+            "set_aside": [list(each) for each in data.matrix.set_aside],
+        },
+        "bounds": [{"key": place[key], **asdict(each)} for key, each in data.bounds.items()],
+        "bands": [{"key": place[key], **asdict(each)} for key, each in data.bands.items()],
+        "raw": {str(place[key]): [_plain(each) for each in all_] for key, all_ in data.raw.items()},
+        "comparison": _comparison(data.comparison, place),
+        "trend": _trend(data.trend, place),
+        "machines": data.machines,
+        "inventory_changes": [_change(each) for each in data.inventory_changes],
+        "notes": [*data.notes, *data.session.notes],
+    }
+
+
+def _all_keys(data: ReportData) -> list[Key]:
+    found = dict.fromkeys([*data.matrix.keys, *data.bounds, *data.bands, *data.raw])
+    if data.comparison:
+        found |= dict.fromkeys(each.key for each in data.comparison.quantities)
+        found |= dict.fromkeys(each.key for each in data.comparison.unpaired)
+    if data.trend:
+        found |= dict.fromkeys(step.key for event in data.trend.events for step in event.steps)
+        found |= dict.fromkeys(each.key for each in data.trend.drifts)
+    return list(found)
+
+
+def _plain(record: Any) -> dict[str, Any]:
+    """Return a flat record as a mapping; faster than asdict, which copies deeply."""
+    named = {each.name: getattr(record, each.name) for each in fields(record)}
+    return {name: _number(value) for name, value in named.items()}
+
+
+def _number(value: Any) -> Any:
+    """Return ``value``, None for a number that is none: JSON knows neither NaN nor infinity."""
+    if isinstance(value, float) and not abs(value) < float("inf"):
+        return None
+    return value
+
+
+def _run(run: Run) -> dict[str, Any]:
+    return {
+        "run_id": run.run_id,
+        "start": run.start.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "inventory": dict(run.inventory),
+        "builds": dict(run.builds),
+        "rows": run.rows,
+    }
+
+
+def _leg(leg: LegResult) -> dict[str, Any]:
+    return {
+        "verdict": leg.verdict.value,
+        "check": leg.check,
+        "partition": leg.partition,
+        "stack": leg.stack,
+        "suite": leg.suite,
+        "program": leg.program,
+        "fabric": leg.fabric,
+        "road": leg.leg,
+        "nodes": list(leg.nodes),
+        "reason": leg.reason,
+        "job_id": leg.job_id,
+        "stage_folder": leg.stage_folder,
+        "road_proof": leg.road,
+        "findings": list(leg.findings),
+        "quantities": [
+            {
+                name.removeprefix("quantity_"): _number(value)
+                for name, value in each.items()
+                if name.startswith("quantity_")
+            }
+            for each in leg.quantities
+        ],
+    }
+
+
+def _drain(advice: DrainAdvice) -> dict[str, Any]:
+    return {
+        "blamed": [{**asdict(each), "line": each.line} for each in advice.blamed],
+        "open": list(advice.unclear),
+    }
+
+
+def _change(change: FieldChange) -> dict[str, Any]:
+    return {**asdict(change), "nodes": list(change.nodes)}
+
+
+def _shift(shift: Shift | None) -> dict[str, Any] | None:
+    return None if shift is None else {**_plain(shift), "change": shift.change.value}
+
+
+def _group(group: Group) -> dict[str, Any]:
+    return {
+        "kind": group.kind,
+        "name": group.name,
+        "metric": group.metric,
+        "change": group.change.value,
+        "shift": _shift(group.shift),
+        "counts": {change.value: count for change, count in group.counts.items()},
+        "sentence": group.sentence,
+    }
+
+
+def _comparison(comparison: Comparison | None, place: Mapping[Key, int]) -> dict[str, Any] | None:
+    if comparison is None:
+        return None
+    sides = (comparison.first, comparison.second)
+    return {
+        "first": comparison.first.words,
+        "second": comparison.second.words,
+        "runs": [[run.run_id for run in side.runs] for side in sides],
+        "baselines": [side.baseline for side in sides],
+        "overall": comparison.overall.value,
+        "reason": comparison.reason,
+        "quantities": [
+            {
+                "key": place[each.key],
+                "shift": _shift(each.shift),
+                "first": dict(each.first),
+                "second": dict(each.second),
+                "note": each.note,
+            }
+            for each in comparison.quantities
+        ],
+        "groups": [_group(each) for each in comparison.groups],
+        "changes": [_change(each) for each in comparison.changes],
+        "warnings": list(comparison.warnings),
+        "unpaired": [
+            {"key": place[each.key], "side": each.side, "reason": each.reason}
+            for each in comparison.unpaired
+        ],
+        "alpha": comparison.alpha,
+        "margins": dict(comparison.margins),
+    }
+
+
+def _trend(trend: Trend | None, place: Mapping[Key, int]) -> dict[str, Any] | None:
+    if trend is None:
+        return None
+    return {
+        "runs": [run.run_id for run in trend.runs],
+        "num_quantities": trend.num_quantities,
+        "num_short": trend.num_short,
+        "events": [
+            {
+                "run": event.run.run_id,
+                "where": event.where,
+                "coincides": list(event.coincides),
+                "sentence": event.sentence,
+                "steps": [
+                    {"key": place[step.key], "worse": step.worse, **_plain(step.step)}
+                    for step in event.steps
+                ],
+            }
+            for event in trend.events
+        ],
+        "drifts": [
+            {"key": place[each.key], "worse": each.worse, **_plain(each.drift)}
+            for each in trend.drifts
+        ],
+        "warnings": list(trend.warnings),
+        "alpha": trend.alpha,
+    }

@@ -1,0 +1,161 @@
+"""What is red in a run, grouped as an administrator goes after it, and how sure it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fabricproof.measure import BADNESS, Verdict
+from fabricproof.session import BUILD_PROGRAM, LegResult, SessionResult
+
+#: verdicts that are told one by one; PASS and SKIPPED are counted
+RED = frozenset({Verdict.FAIL, Verdict.INVALID, Verdict.MISSING, Verdict.UNJUDGED})
+
+#: how the findings of the second look begin (campaign/outcome.py, campaign/across.py)
+_TWICE = "second look: red again on the same nodes"
+_ONCE = "no second look was made"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RedGroup:
+    """Red legs with one verdict at one place.
+
+    Attributes:
+        verdict: of all of them.
+        rails: ``rail1``; ``rail0+rail1``; empty where a leg names none.
+        nodes: those that took part, sorted.
+        legs: the worst first.
+        worst: the number that misses its limit by most, in words.
+        sure: how sure it is, in words.
+        confirmed: what the looks of a night found, ``CONFIRMED``, ``NOT REPEATED`` ...; empty
+            where nobody looked again.
+    """
+
+    verdict: Verdict
+    rails: str
+    nodes: tuple[str, ...]
+    legs: tuple[LegResult, ...]
+    worst: str
+    sure: str
+    confirmed: str = ""
+
+    @property
+    def programs(self) -> str:
+        """``osu_bw (openmpi5, mpich5), Sendrecv (intelmpi)``."""
+        stacks: dict[str, dict[str, None]] = {}
+        for leg in self.legs:
+            stacks.setdefault(leg.program or leg.check, {})[leg.stack] = None
+        return ", ".join(
+            f"{program} ({', '.join(names)})" if any(names) else program
+            for program, names in stacks.items()
+        )
+
+
+def red_groups(
+    session: SessionResult, confirmations: Sequence[Mapping[str, Any]] = ()
+) -> list[RedGroup]:
+    """Return what is red, the worst verdict first, then the place with most of it.
+
+    Args:
+        session: the run.
+        confirmations: its records of kind ``confirmation``.
+    """
+    places: dict[tuple[Any, ...], list[LegResult]] = {}
+    for leg in session.legs:
+        if leg.verdict in RED:
+            places.setdefault(_place(leg), []).append(leg)
+    groups = [_group(legs, confirmations) for legs in places.values()]
+    return sorted(groups, key=lambda each: (BADNESS.index(each.verdict), -len(each.legs)))
+
+
+def rails_of(leg: LegResult) -> tuple[str, ...]:
+    """Return the rails that a leg went over, as its records say; none where it left none."""
+    return tuple(dict.fromkeys(rail for each in leg.quantities for rail in each.get("rails", ())))
+
+
+def _place(leg: LegResult) -> tuple[Any, ...]:
+    if leg.for_want_of:
+        return leg.verdict, "", (), leg.for_want_of
+    if not leg.quantities:
+        return leg.verdict, "", (), leg.reason
+    if not leg.nodes:
+        return leg.verdict, "+".join(rails_of(leg)), (), leg.reason
+    return leg.verdict, "+".join(rails_of(leg)), tuple(sorted(leg.nodes)), ""
+
+
+def _group(legs: Sequence[LegResult], confirmations: Sequence[Mapping[str, Any]]) -> RedGroup:
+    ordered = sorted(legs, key=miss, reverse=True)
+    worst = ordered[0]
+    confirmed, words = _confirmed(legs, confirmations)
+    return RedGroup(
+        verdict=worst.verdict,
+        rails="+".join(rails_of(worst)),
+        nodes=tuple(sorted(worst.nodes)),
+        legs=tuple(ordered),
+        worst=worst.reason or "ReFrame failed its check",
+        sure="; ".join(each for each in (_sure(legs), words) if each),
+        confirmed=confirmed,
+    )
+
+
+def miss(leg: LegResult) -> float:
+    """Return by which factor a leg's worst named number misses its bound; 1 where none does."""
+    return max((_miss(each) for each in leg.quantities if each.get("quantity_named")), default=1.0)
+
+
+def _miss(quantity: Mapping[str, Any]) -> float:
+    value = quantity.get("quantity_value")
+    lower, upper = quantity.get("quantity_lower"), quantity.get("quantity_upper")
+    if not value or value <= 0:
+        return 1.0
+    if lower and value < lower:
+        return float(lower) / float(value)
+    return float(value) / float(upper) if upper and value > upper else 1.0
+
+
+def _sure(legs: Iterable[LegResult]) -> str:
+    """Say how often it was seen, as the second looks of the job found."""
+    legs = list(legs)
+    if legs[0].verdict is Verdict.MISSING and not any(leg.quantities for leg in legs):
+        return ""
+    twice = sum(any(each.startswith(_TWICE) for each in leg.findings) for leg in legs)
+    without = sum(any(each.startswith(_ONCE) for each in leg.findings) for leg in legs)
+    if twice == len(legs):
+        return "red twice on the same nodes"
+    words = [f"{twice} of {len(legs)} red twice on the same nodes"] * bool(twice)
+    words += [f"{without} without a second look"] * bool(without)
+    return ", ".join(words) or "seen once"
+
+
+def _confirmed(
+    legs: Sequence[LegResult], confirmations: Sequence[Mapping[str, Any]]
+) -> tuple[str, str]:
+    """Return what the looks of a night found of these legs: one word, and a sentence."""
+    names = {(leg.partition, leg.fabric, leg.stack, leg.check, leg.leg) for leg in legs}
+    keys = ("partition", "fabric", "stack", "check", "leg")
+    mine = [each for each in confirmations if tuple(each.get(key) for key in keys) in names]
+    if not mine:
+        return "", ""
+    words = dict.fromkeys(str(each["finding"]) for each in mine)
+    sentences = dict.fromkeys(f"{each['finding']}: {each['sentence']}" for each in mine)
+    return ", ".join(words), "; ".join(sentences)
+
+
+def is_build(leg: LegResult) -> bool:
+    """Tell whether a leg stands for a stack that could not be built."""
+    return leg.program == BUILD_PROGRAM
+
+
+def what_next(groups: Sequence[RedGroup], site: str) -> list[str]:
+    """Return exact commands, the most telling first, each once."""
+    found: dict[str, None] = {}
+    for group in groups:
+        leg = group.legs[0]
+        if is_build(leg):
+            found[f"fabricproof stack build {leg.stack}"] = None
+        elif leg.stack:
+            found[f"fabricproof run --site {site} -n {leg.check} -p {leg.stack}"] = None
+    if any(group.verdict is Verdict.FAIL and group.nodes for group in groups):
+        found["fabricproof report --drain"] = None
+    return list(found)

@@ -1,0 +1,241 @@
+"""A report on one screen: what is red and where, how sure, what changed, what to run next."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ClusterShell.NodeSet import NodeSet
+
+from fabricproof.compare.model import Comparison
+from fabricproof.measure import BADNESS, Verdict
+from fabricproof.report.model import ReportData
+from fabricproof.report.red import RedGroup, red_groups, what_next
+from fabricproof.session import LegResult
+from fabricproof.stats.shifts import Change
+
+#: one screen of a terminal as administrators have them
+WIDTH = 100
+LINES = 40
+
+#: an item is cut after so many lines; --all shows it whole
+ITEM_LINES = 3
+
+#: commands that are shown at most
+COMMANDS = 4
+
+#: word -> rich style; the word itself always stands there too
+STYLES: Mapping[str, str] = {
+    "PASS": "green",
+    "FAIL": "bold red",
+    "INVALID": "bold magenta",
+    "MISSING": "bold yellow",
+    "UNJUDGED": "yellow",
+    "SKIPPED": "dim",
+    "BETTER": "green",
+    "SAME": "green",
+    "WORSE": "bold red",
+    "UNDECIDED": "yellow",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """One line of the screen: a first word in its own style, then the rest."""
+
+    text: str
+    word: str = ""
+    style: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """A title and its items, the most important first.
+
+    Attributes:
+        title: of the section.
+        items: sentences; a first word that is a verdict is shown in its colour.
+    """
+
+    title: str
+    items: tuple[str, ...]
+
+
+def summary(
+    data: ReportData,
+    records: Sequence[Mapping[str, Any]] = (),
+    *,
+    whole: bool = False,
+    width: int = WIDTH,
+    lines: int = LINES,
+) -> list[Line]:
+    """Return the screen, line by line.
+
+    Args:
+        data: what there is to report.
+        records: of the run; those of kind ``confirmation`` say how sure a red leg is.
+        whole: show every item in full, however many lines it takes.
+        width: columns.
+        lines: that the screen has, where not ``whole``; at least 25.
+    """
+    confirmations = [each for each in records if each.get("kind") == "confirmation"]
+    groups = red_groups(data.session, confirmations)
+    head = list(_headline(data))
+    commands = what_next(groups, data.site)
+    sections = [
+        Section(title="red", items=tuple(_red(each) for each in groups)),
+        Section(title="compared", items=tuple(_compared(data.comparison))),
+        Section(title="history", items=tuple(_history(data))),
+        Section(
+            title="changed since the run before",
+            items=tuple(each.sentence for each in data.inventory_changes),
+        ),
+        Section(title="coverage", items=tuple(_coverage(data.session.legs))),
+        Section(title="notes", items=tuple(dict.fromkeys((*data.notes, *data.session.notes)))),
+    ]
+    tail = _next(commands, whole=whole)
+    filled = [each for each in sections if each.items]
+    room = 10**9 if whole else lines - len(head) - len(tail)
+    return [*head, *_fitted(filled, room, width, whole=whole), *tail]
+
+
+def _headline(data: ReportData) -> Iterable[Line]:
+    counts = data.session.counts()
+    parts = [f"{counts[each]} {each}" for each in BADNESS if each in counts]
+    verdict = data.session.verdict
+    yield _line(f"{verdict}  {data.site}, run {data.run.run_id}, begun {data.run.night} UTC")
+    yield Line(text=f"  {', '.join(parts) or 'nothing ran'}")
+
+
+def _line(text: str) -> Line:
+    word = text.lstrip().split(" ", maxsplit=1)[0].rstrip(":")
+    return Line(text=text, word=word if word in STYLES else "", style=STYLES.get(word, ""))
+
+
+def _red(group: RedGroup) -> str:
+    count = f" [{len(group.legs)} legs]" if len(group.legs) > 1 else ""
+    where = ", ".join(each for each in (group.rails, folded(group.nodes)) if each)
+    sure = f" ({group.sure})" if group.sure else ""
+    place = f"{where}: " if where else ""
+    return f"{group.verdict} {place}{group.programs}{count}: {group.worst}{sure}"
+
+
+def folded(nodes: Sequence[str]) -> str:
+    """Return node names as Slurm folds them: ``n[17-20]``; a pair as ``n1 - n3``."""
+    if len(nodes) == 2:
+        return " - ".join(sorted(nodes))
+    try:
+        return str(NodeSet.fromlist(list(nodes)))
+    except Exception:  # any name must be shown, whatever a parser makes of it
+        return ",".join(nodes)
+
+
+def _compared(comparison: Comparison | None) -> Iterable[str]:
+    if comparison is None:
+        return
+    sides = f"{comparison.second.words} against {comparison.first.words}"
+    yield f"{comparison.overall} {sides}: {comparison.reason}"
+    order = [Change.WORSE, Change.BETTER, Change.UNDECIDED]
+    told = [each for each in comparison.groups if each.kind != "overall" and each.change in order]
+    for group in sorted(told, key=lambda each: order.index(each.change)):
+        if group.change is not Change.UNDECIDED:
+            yield f"{group.change} {group.kind} {group.name}: {group.sentence}"
+    yield from comparison.warnings
+
+
+def _history(data: ReportData) -> Iterable[str]:
+    if data.trend is None:
+        return
+    for event in data.trend.events:
+        yield f"{event.run.night}: {event.sentence}"
+    for drift in data.trend.drifts:
+        word = "WORSE" if drift.worse else "BETTER"
+        percent = (drift.drift.per_run - 1) * 100
+        total = (drift.drift.total - 1) * 100
+        yield (
+            f"{word} slowly: {drift.key.label} {percent:+.2f} % a run, {total:+.1f} % over "
+            f"{len(data.trend.runs)} runs"
+        )
+    yield from data.trend.warnings
+
+
+def _coverage(legs: Sequence[LegResult]) -> Iterable[str]:
+    due = [leg for leg in legs if leg.verdict is not Verdict.SKIPPED]
+    lost = [leg for leg in due if leg.verdict is Verdict.MISSING]
+    if not legs:
+        yield "nothing was due, nothing was measured"
+        return
+    yield f"{len(due) - len(lost)} of {len(due)} due legs were measured"
+    never: dict[str, list[str]] = {}
+    for leg in lost:
+        if not leg.quantities:
+            never.setdefault(leg.reason, []).append(f"{leg.check} ({leg.stack or 'no stack'})")
+    for reason, names in never.items():
+        yield f"not measured: {len(names)} x {', '.join(dict.fromkeys(names))}: {reason}"
+    reasons: dict[str, int] = {}
+    for leg in legs:
+        if leg.verdict is Verdict.SKIPPED:
+            reasons[leg.reason] = reasons.get(leg.reason, 0) + 1
+    for reason, count in sorted(reasons.items(), key=lambda each: -each[1]):
+        yield f"not due: {count} x {reason}"
+
+
+def _next(commands: Sequence[str], *, whole: bool) -> list[Line]:
+    if not commands:
+        return []
+    shown = commands if whole else commands[:COMMANDS]
+    lines = [Line(text="next", word="next", style="bold")]
+    lines += [Line(text=f"  {each}") for each in shown]
+    more = len(commands) - len(shown)
+    return [*lines, Line(text=f"  and {more} more: --all", style="dim")] if more else lines
+
+
+def _fitted(sections: Sequence[Section], room: int, width: int, *, whole: bool) -> list[Line]:
+    """Return the sections with as many items of each as ``room`` lines allow."""
+    blocks = [[_wrapped(item, width, whole=whole) for item in each.items] for each in sections]
+    shown = [0] * len(sections)
+    open_ones = set(range(len(sections)))
+    while open_ones:
+        for index in sorted(open_ones):
+            shown[index] += 1
+            if sum(map(_height, blocks, shown)) > room:
+                shown[index] -= 1
+                open_ones.discard(index)
+            elif shown[index] == len(blocks[index]):
+                open_ones.discard(index)
+    return [
+        line
+        for section, items, count in zip(sections, blocks, shown, strict=True)
+        for line in _section_lines(section, items, count)
+    ]
+
+
+def _height(items: Sequence[Sequence[Line]], shown: int) -> int:
+    return 1 + sum(map(len, items[:shown])) + (shown < len(items))
+
+
+def _section_lines(section: Section, items: Sequence[Sequence[Line]], shown: int) -> Iterable[Line]:
+    yield Line(text=section.title, word=section.title, style="bold")
+    for item in items[:shown]:
+        yield from item
+    more = len(items) - shown
+    if more:
+        words = f"  and {more} more: --all" if shown else f"  {more}: --all"
+        yield Line(text=words, style="dim")
+
+
+def _wrapped(item: str, width: int, *, whole: bool) -> list[Line]:
+    text = " ".join(item.split())
+    most = None if whole else ITEM_LINES
+    lines = textwrap.wrap(
+        text,
+        width,
+        initial_indent="  ",
+        subsequent_indent="      ",
+        max_lines=most,
+        placeholder=" ...",
+        break_on_hyphens=False,
+    )
+    return [_line(lines[0]), *(Line(text=each) for each in lines[1:])] if lines else []
