@@ -9,10 +9,14 @@ rows stays at most ``alpha``.
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from fabricproof.stats.power import Family, Sizes, detectable, more_runs
 
 if TYPE_CHECKING:
     import numpy as np
@@ -112,4 +116,132 @@ def compare_rows(
     Raises:
         ValueError: shapes do not fit, or a value is zero or negative.
     """
-    raise NotImplementedError
+    import numpy as np  # noqa: PLC0415 - start-up time
+
+    from fabricproof.stats import interval, statistic  # noqa: PLC0415 - start-up time
+    from fabricproof.stats.relabel import labellings  # noqa: PLC0415
+
+    values = np.asarray(values, dtype=np.float64)
+    second = np.asarray(is_second, dtype=np.bool_)
+    block = np.zeros(len(second), np.int64) if blocks is None else np.asarray(blocks, np.int64)
+    _refuse(values, second, block, (better, margins, classes))
+    if not len(values):
+        return []
+    rows = statistic.prepare(values, block, classes)
+    found = statistic.step_down(rows, labellings(values, second, block, seed), alpha)
+    noise = statistic.noise_within(rows, second)
+    ratios = interval.intervals(values, second, block, level=CONFIDENCE, least=LEAST_CONFIDENCE)
+    family = Family(
+        rows=len(values),
+        alpha=alpha,
+        power=POWER,
+        seen=found.critical,
+        blocked=bool((block != block[0]).any()),
+    )
+    numbers = zip(
+        found.p.tolist(),
+        noise.tolist(),
+        ratios.ratio.tolist(),
+        ratios.low.tolist(),
+        ratios.high.tolist(),
+        ratios.level.tolist(),
+        ratios.sizes,
+        better,
+        margins,
+        _medians(values[:, ~second]),
+        _medians(values[:, second]),
+        itertools.repeat(family, len(values)),
+        strict=True,
+    )
+    return [_shift(*each) for each in numbers]
+
+
+def _shift(
+    p: float,
+    noise: float,
+    ratio: float,
+    low: float,
+    high: float,
+    level: float,
+    sizes: Sizes,
+    better: int,
+    margin: float,
+    before: tuple[int, float | None],
+    after: tuple[int, float | None],
+    family: Family,
+) -> Shift:
+    """Return what is said of one row."""
+    span = -math.log1p(-margin)
+    compared = before[0] > 0 and after[0] > 0 and bool(sizes)
+    bounds = None if math.isnan(level) else (low, high)
+    change = _change(p, ratio, bounds, better, span, family.alpha) if compared else Change.UNDECIDED
+    more: int | None = None if change is Change.UNDECIDED else 0
+    if compared and change is Change.UNDECIDED:
+        more = more_runs(sizes, noise, math.log(ratio), span, family)
+    return Shift(
+        change=change,
+        ratio=ratio if compared else None,
+        low=bounds[0] if bounds else None,
+        high=bounds[1] if bounds else None,
+        level=level if bounds else None,
+        p=p if compared else 1.0,
+        detectable=detectable(sizes, noise, span, family) if compared else None,
+        more_runs=more,
+        num_first=before[0],
+        num_second=after[0],
+        median_first=before[1],
+        median_second=after[1],
+    )
+
+
+def _change(
+    p: float,
+    ratio: float,
+    bounds: tuple[float, float] | None,
+    better: int,
+    span: float,
+    alpha: float,
+) -> Change:
+    """Return the word; ``span`` is the margin as a logarithm, the same up and down."""
+    effect = math.log(ratio)
+    holds_one = bounds is not None and bounds[0] <= 1.0 <= bounds[1]
+    if p <= alpha and abs(effect) >= span * (1 - 1e-9) and not holds_one:
+        return Change.BETTER if effect * better > 0 else Change.WORSE
+    if bounds is not None and -span <= math.log(bounds[0]) and math.log(bounds[1]) <= span:
+        return Change.SAME
+    return Change.UNDECIDED
+
+
+def _medians(values: Values) -> list[tuple[int, float | None]]:
+    """Return number and median of the numbers of each row."""
+    import numpy as np  # noqa: PLC0415 - start-up time
+
+    ordered = np.sort(values, axis=1)
+    counts = np.isfinite(values).sum(axis=1).tolist()
+    return [
+        (num, float(row[(num - 1) // 2] + row[num // 2]) / 2.0 if num else None)
+        for num, row in zip(counts, ordered, strict=True)
+    ]
+
+
+def _refuse(
+    values: Values,
+    second: npt.NDArray[np.bool_],
+    block: npt.NDArray[np.int64],
+    by_row: Sequence[Sequence[float]],
+) -> None:
+    """Raise ValueError where the arguments do not fit each other."""
+    if values.ndim != 2 or second.shape != (values.shape[1],) or block.shape != second.shape:
+        raise ValueError(
+            f"values {values.shape} need a side and a block for each run, "
+            f"got {second.shape} and {block.shape}"
+        )
+    if any(len(each) != len(values) for each in by_row):
+        raise ValueError(f"{len(values)} rows need as many directions, margins and kinds")
+    better, margins, _ = by_row
+    if any(each not in {1, -1} for each in better):
+        raise ValueError("the direction of a row is 1 or -1")
+    if any(not 0.0 < each < 1.0 for each in margins):
+        raise ValueError("a margin is a fraction above 0 and below 1")
+    if (values <= 0).any() or (abs(values) == float("inf")).any():
+        raise ValueError("a value is zero, negative or infinite")
