@@ -95,8 +95,8 @@ class LazyGroup(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit status: 0 only if something was judged and nothing is FAIL (1), INVALID (3), "
     "MISSING (4) or UNJUDGED (5); 6 nothing judged; 2 usage; 65 damaged data; 66 no such file; "
-    "69 something needed is not there; 74 cannot write; 75 another one runs; 77 not permitted; 78 wrong config; "
-    "130 interrupted.",
+    "69 something needed is not there; 74 cannot write; 75 another one runs; 77 not permitted; "
+    "78 wrong config; 130 interrupted.",
 )
 @click.version_option(__version__, prog_name="fabricproof")
 def group() -> None:
