@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from fabricproof.learn.student import digamma, inverse_trigamma, quantile, trigamma
+from fabricproof.stats.robust import summarise
 
 _Name = TypeVar("_Name")
 
@@ -32,15 +33,12 @@ FLOORS: Mapping[str, float] = {"MB/s": 0.015, "MiB/s": 0.015, "us": 0.05, "ms": 
 #: for all other units
 OTHER_FLOOR = 0.05
 
-#: a number further than this many robust deviations from the median is no draw of the same noise
+#: what stands apart from its own median (:mod:`fabricproof.stats.robust`) is an outlier where it is
+#: also this many deviations of its kind away: five numbers alone may lie close together by chance
 OUTLIER_DEVIATIONS = 6.0
 
 #: more than this share away from the rest is no outlier, but a second state of the machine
 MOST_OUTLIERS = 0.25
-
-#: a median absolute deviation is that many times smaller than a normal standard deviation
-#: (Rousseeuw and Croux 1993, J. Am. Stat. Assoc. 88, 1273)
-MAD_SCALE = 1.4826
 
 #: variance of the median of normal samples, over that of their mean, for many of them
 MEDIAN_PRICE = math.pi / 2
@@ -210,33 +208,27 @@ def _rounded(bound: float, *, up: bool) -> float:
 
 
 def _scales(samples: Mapping[_Name, Samples]) -> dict[tuple[object, ...], float]:
-    """Return the typical robust deviation of each kind: five numbers alone may agree by chance."""
+    """Return the typical robust deviation of each kind."""
     found: dict[tuple[object, ...], list[float]] = {}
     for each in samples.values():
-        found.setdefault(each.kind, []).append(_deviation([*each.values.values()]))
+        found.setdefault(each.kind, []).append(summarise([*each.values.values()]).spread)
     return {kind: statistics.median(several) for kind, several in found.items()}
-
-
-def _deviation(values: Sequence[float]) -> float:
-    logs = [math.log(each) for each in values]
-    centre = statistics.median(logs)
-    return MAD_SCALE * statistics.median(abs(each - centre) for each in logs)
 
 
 def _outliers(each: Samples, scale: float) -> dict[str, str]:
     """Return the runs that stand far off, with the reason; none where they are too many."""
-    centre = statistics.median(each.values.values())
-    own = _deviation([*each.values.values()])
-    floor = FLOORS.get(each.unit, OTHER_FLOOR)
-    width = max(OUTLIER_DEVIATIONS * max(own, scale, LEAST_DEVIATION), floor)
+    runs = sorted(each.values)
+    summary = summarise([each.values[run] for run in runs])
+    width = max(OUTLIER_DEVIATIONS * scale, FLOORS.get(each.unit, OTHER_FLOOR))
     found = {
-        run: f"{value / centre:.1%} of the median of {len(each.values)} runs, which lie within "
-        f"{math.expm1(max(own, scale)):.1%} of it"
-        for run, value in each.values.items()
-        if abs(math.log(value / centre)) > width
+        run: f"{each.values[run] / summary.median:.1%} of the median {summary.median:.5g} "
+        f"{each.unit} of {summary.num} runs, which lie within {max(summary.spread, scale):.1%} "
+        "of it as a rule"
+        for run, apart in zip(runs, summary.outliers, strict=True)
+        if apart and abs(math.log(each.values[run] / summary.median)) > width
     }
-    few = len(found) <= MOST_OUTLIERS * len(each.values)
-    return found if few and len(each.values) - len(found) >= 3 else {}
+    few = len(found) <= MOST_OUTLIERS * len(runs)
+    return found if few and len(runs) - len(found) >= 3 else {}
 
 
 def _priors(
