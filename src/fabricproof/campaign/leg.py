@@ -72,6 +72,8 @@ class Leg:
         free_road: the MPI is told no road on purpose, and all that is judged is which interfaces it
             took; what users should set where those are the wrong ones.  Empty for all other legs.
         limit_seconds: it may take this long where that is more than the job gives every leg.
+        baseline: name of the baseline that judges it last; what that says of the leg lies beside
+            the plan (:mod:`fabricproof.baseline.stage`).  Empty where there is none.
     """
 
     name: str
@@ -105,6 +107,7 @@ class Leg:
     library: str | None = None
     free_road: str = ""
     limit_seconds: int = 0
+    baseline: str = ""
 
     @property
     def num_ranks(self) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from fabricproof.campaign.earlier import after_baseline
 from fabricproof.campaign.evidence import RankRecord, as_one_road, gather, parse_rank
 from fabricproof.campaign.free_road import judge_free_road
 from fabricproof.campaign.leg import Leg
@@ -181,6 +182,7 @@ def _judge_attempt(folder: Path, leg: Leg, number: int, channel_attempt: int) ->
     else:
         rules = rules_of(leg, folder.parents[1], channel_attempt)
         report = _with_required(leg, judge_table(table, rules, _road(leg, ranks, table)))
+        report = after_baseline(report, leg, ranks, table, folder.parents[1])
         report, foreign = _with_library(leg, ranks, report)
     return Attempt(
         number=number,

@@ -29,6 +29,7 @@ from reframe.core.builtins import (
 )
 from reframe.core.exceptions import PerformanceError
 
+from fabricproof.baseline.model import Place
 from fabricproof.campaign.across import judge_relations
 from fabricproof.campaign.all_legs import judge_legs
 from fabricproof.campaign.checked import judge_looks, read_looks, with_preflight
@@ -54,6 +55,7 @@ from fabricproof.inventory.store import FOLDER, inventory_of_job
 from fabricproof.measure import Verdict
 from fabricproof.provenance import AFTERWARDS_KEY, IDENTITY_KEY, StackIdentity
 from fabricproof.records import append_records
+from fabricproof.rfm.baselines import with_baseline
 from fabricproof.rfm.build import StackBuild
 from fabricproof.rfm.current import (
     asked_nodes,
@@ -245,9 +247,22 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         self.legs = tuple(self._with_launch(leg, plan) for leg in plan.legs)
         self.relations = plan.relations
         self.suite_identities = self._identities()
+        builds = {suite: each.short for suite, each in self.suite_identities.items()}
+        self.legs = with_baseline(self.legs, folder, current_site(), self._place(), builds)
         write_plan(folder, self.legs, self.relations)
         for script in (*(CAMPAIGN / name for name in SCRIPTS), LOOK):
             shutil.copy(script, folder / script.name)
+
+    def _place(self) -> Place:
+        """Return what all legs have in common, for the baseline."""
+        return Place(
+            partition=self.current_partition.name,
+            fabric=self.fabric,
+            stack=self.current_environ.name,
+            check=type(self).__name__,
+            **dict.fromkeys(("build", "suite", "program", "tool_version", "leg"), ""),
+            **dict.fromkeys(("rails", "nodes", "settings"), ""),
+        )
 
     def _with_launch(self, leg: Leg, plan: Plan) -> Leg:
         """Return ``leg`` with its own launcher line where its layout is not the whole job's."""

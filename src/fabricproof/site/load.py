@@ -282,6 +282,7 @@ def load_site(name_or_folder: str) -> Site:
     _check_unique(folder / "fabric.toml", fabric_lines, {"fabrics": fabric.fabrics})
     _check_names(folder / "site.toml", main, main_lines, site)
     _check_recipes(folder / "site.toml", main.stacks, main_lines)
+    _check_baseline(folder / "site.toml", main.site.baseline, main_lines)
     _check_physics(folder / "fabric.toml", fabric, fabric_lines)
     return site
 
@@ -406,6 +407,21 @@ def _check_recipes(path: Path, stacks: Iterable[StackSpec], lines: Lines) -> Non
                 line=line_of(("stacks", index, wish), lines),
                 expected='spack = "FOLDER" beside it',
             )
+
+
+def _check_baseline(path: Path, name: str | None, lines: Lines) -> None:
+    """Refuse a baseline that is not there: nobody would miss its judgement."""
+    folder = path.parent / "baselines"
+    if name is not None and not (folder / f"{name}.json").is_file():
+        known = ", ".join(sorted(each.stem for each in folder.glob("*.json"))) or "none"
+        raise ConfigError(
+            "no such baseline",
+            source=str(path),
+            line=line_of(("site", "baseline"), lines),
+            expected=f"a file in {folder.name}/: {known}",
+            got=repr(name),
+            next_step=f"fabricproof baseline freeze {name} RUNS, or leave the line out",
+        )
 
 
 def _check_physics(path: Path, file: FabricFile, lines: Lines) -> None:

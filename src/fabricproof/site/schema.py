@@ -257,6 +257,10 @@ class SiteSpec(_Model):
     """Variables that the scheduler's commands need; ``$VARIABLES`` are expanded."""
     start_hint: str = ""
     """What to do when the scheduler does not answer."""
+    baseline: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")] | None = (
+        None
+    )
+    """The baseline of ``baselines/`` that judges after physics and references; none where None."""
 
 
 class NightSpec(_Model):
