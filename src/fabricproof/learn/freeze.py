@@ -137,11 +137,22 @@ def _most(left_out: Sequence[str], aside: _Aside) -> str:
 
 
 def _good(several: Iterable[Number], aside: _Aside) -> list[Number]:
+    """Return the numbers of legs of which every number is known to be good.
+
+    A leg that failed at its largest message is no measure of its smaller ones.
+    """
+    all_, sick = list(several), dict[tuple[str, Place], Number]()
+    reasons = [why_not_good(number) for number in all_]
+    for number, reason in zip(all_, reasons, strict=True):
+        if reason and number.verdict != "UNJUDGED":
+            sick.setdefault((number.run_id, number.place), number)
     found = []
-    for number in several:
-        reason = why_not_good(number)
+    for number, reason in zip(all_, reasons, strict=True):
+        other = sick.get((number.run_id, number.place))
         if reason:
             aside.put(number, reason)
+        elif other is not None:
+            aside.put(number, f"beside a {other.verdict}: {other.quantity} of the same leg")
         else:
             found.append(number)
     return found
