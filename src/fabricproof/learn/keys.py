@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 
+from fabricproof.baseline.file import path_of, read_baseline
 from fabricproof.baseline.model import Baseline
 from fabricproof.store import Key
 
 
-def samples_of(baseline: Baseline) -> dict[Key, dict[str, float]]:
+def samples_of(site_folder: Path, name: str) -> dict[Key, dict[str, float]]:
+    """Return every quantity of a site's baseline with run to value, outliers left out.
+
+    Raises:
+        InputMissingError: there is no such baseline.
+        ParseError: its file is damaged.
+    """
+    return samples_in(read_baseline(path_of(site_folder, name)))
+
+
+def samples_in(baseline: Baseline) -> dict[Key, dict[str, float]]:
     """Return every quantity of a baseline with run to value, outliers left out."""
     return {
         Key(
