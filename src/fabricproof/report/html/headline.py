@@ -1,0 +1,212 @@
+"""What a tired administrator reads at seven: the verdict, what is red, what to run next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fabricproof.measure import BADNESS, Verdict
+from fabricproof.report.html.markup import Markup, folded, joined, number, section, table, tag, word
+from fabricproof.report.model import RawNumber, ReportData
+from fabricproof.session import BUILD_PROGRAM, LegResult
+from fabricproof.store import Key
+
+#: legs in the first table; all others are in the section of every leg
+SHOWN = 50
+
+_FINE = frozenset({Verdict.PASS, Verdict.SKIPPED})
+
+_SAID: dict[Verdict, str] = {
+    Verdict.PASS: "Every leg was measured, took its road, and was good enough.",
+    Verdict.FAIL: "At least one number is worse than it must be.",
+    Verdict.INVALID: "At least one number is not what it claims to be.",
+    Verdict.MISSING: "Something that was due was not measured.",
+    Verdict.UNJUDGED: "Something was measured and there was nothing to judge it by.",
+    Verdict.SKIPPED: "Nothing was judged in this run.",
+}
+
+_NEXT: dict[Verdict, str] = {
+    Verdict.PASS: "nothing: look again after the next change",
+    Verdict.FAIL: "look at the nodes and the rail named below, then repeat the first of them",
+    Verdict.INVALID: "mend the road or the site file, then run again",
+    Verdict.MISSING: "read the reason, then the job's stage folder",
+    Verdict.UNJUDGED: "give a reference in references.toml, or prove the road",
+    Verdict.SKIPPED: "choose other tags, or a site that has the fabric",
+}
+
+
+def header(data: ReportData) -> Markup:
+    """Return the banner: whose report of which run."""
+    made = f"made {data.made:%Y-%m-%d %H:%M} UTC"
+    about = f"run {data.run.run_id}, begun {data.run.night} UTC; {made}"
+    helped = tag("button", "Keys: ?", type="button", id="help-button", class_="js")
+    return tag("header", tag("h1", f"Fabric report of {data.site}"), tag("p", about), helped)
+
+
+def verdict(data: ReportData) -> Markup:
+    """Return the first section."""
+    red = red_legs(data)
+    return section(
+        "verdict",
+        "Verdict",
+        tag("div", _of_run(data), _of_comparison(data), _of_trend(data), class_="cards"),
+        _red_table(data, red),
+        *([_notes(data)] if data.notes or data.session.notes else []),
+    )
+
+
+def red_legs(data: ReportData) -> list[LegResult]:
+    """Return the legs that need a person, the worst first."""
+    red = [leg for leg in data.session.legs if leg.verdict not in _FINE]
+    return sorted(red, key=lambda leg: (BADNESS.index(leg.verdict), bool(leg.for_want_of)))
+
+
+def _of_run(data: ReportData) -> Markup:
+    session = data.session
+    counts = session.counts()
+    told = joined(
+        (tag("li", f"{counts[each]} ", word(each.value)) for each in BADNESS if each in counts),
+    )
+    return tag(
+        "article",
+        tag("h3", "This run"),
+        tag("p", word(session.verdict.value), class_=f"big b-{session.verdict.value}"),
+        tag("p", _SAID[session.verdict]),
+        tag("ul", told, class_="counts") if told else tag("p", "No leg at all."),
+        tag("p", tag("strong", "Next: "), _next_step(data)),
+        class_=f"card c-{session.verdict.value}",
+    )
+
+
+def _next_step(data: ReportData) -> Markup:
+    step = _NEXT[data.session.verdict]
+    red = red_legs(data)
+    return joined([f"{step}: ", tag("code", repeat(red[0]))]) if red else joined([step, "."])
+
+
+def repeat(leg: LegResult) -> str:
+    """Return the command that repeats one leg's check."""
+    if leg.program == BUILD_PROGRAM:
+        return f"fabricproof stack build {leg.stack}"
+    return f"fabricproof run -n {leg.check} -p {leg.stack}"
+
+
+def _of_comparison(data: ReportData) -> Markup:
+    made = data.comparison
+    if made is None:
+        return tag(
+            "article",
+            tag("h3", "Before and after"),
+            tag("p", "Not compared."),
+            tag("p", tag("strong", "Next: "), tag("code", "fabricproof compare A B")),
+            class_="card",
+        )
+    return tag(
+        "article",
+        tag("h3", "Before and after"),
+        tag("p", word(made.overall.value), class_=f"big b-{made.overall.value}"),
+        tag("p", made.reason),
+        tag("p", f"{made.first.words} ({len(made.first.runs)} runs) against "
+                 f"{made.second.words} ({len(made.second.runs)} runs)"),
+        tag("p", tag("strong", "Next: "), _after_comparison(data)),
+        class_=f"card c-{made.overall.value}",
+    )  # fmt: skip
+
+
+def _after_comparison(data: ReportData) -> str:
+    assert data.comparison is not None
+    made = data.comparison
+    if made.overall.value == "WORSE":
+        return "read which rail, pair and node below; then swap one thing back and compare again"
+    if made.overall.value == "UNDECIDED":
+        more = [each.shift.more_runs for each in made.quantities if each.shift.more_runs]
+        if more:
+            return f"{min(more)} more runs on each side would decide the first of the quantities"
+        return "more runs, or less noise: no number of runs tried would decide it as it is"
+    return "nothing: keep the runs as a baseline if the change stays"
+
+
+def _of_trend(data: ReportData) -> Markup:
+    if data.trend is None:
+        said = [tag("p", "Too few runs, or nobody looked.")]
+    else:
+        events = data.trend.events
+        first = f"{len(events)} events, {len(data.trend.drifts)} drifts in {len(data.trend.runs)} "
+        said = [tag("p", f"{first}runs of {data.trend.num_quantities} quantities.")]
+        said += [tag("p", "Newest: ", events[0].sentence)] if events else []
+    return tag("article", tag("h3", "History"), *said, class_="card")
+
+
+def _red_table(data: ReportData, red: list[LegResult]) -> Markup:
+    if not red:
+        return tag("p", "No leg is red.")
+    keys = {_place(key): key for key in data.raw}
+    rows = [_red_row(leg, data, keys) for leg in red[:SHOWN]]
+    more = len(red) - SHOWN
+    head = ("verdict", "nodes", "rail", "what", "reason", "how sure", "repeat")
+    return joined(
+        [
+            table(head, rows, caption=f"Red legs, worst first ({len(red)})", class_="red"),
+            tag("p", f"and {more} more, in the table of every leg") if more > 0 else "",
+        ]
+    )
+
+
+def _red_row(leg: LegResult, data: ReportData, keys: Mapping[tuple[str, ...], Key]) -> list[object]:
+    what = f"{leg.stack} {leg.program or leg.check} {leg.leg}".rstrip()
+    return [
+        word(leg.verdict.value),
+        tag("strong", folded(leg.nodes)),
+        rails_of(leg),
+        what,
+        leg.reason or "-",
+        _how_sure(leg, data, keys),
+        tag("code", repeat(leg)),
+    ]
+
+
+def rails_of(leg: LegResult) -> str:
+    """Return the rails that a leg went over."""
+    told = dict.fromkeys(rail for each in leg.quantities for rail in each.get("rails") or ())
+    return ", ".join(told) or leg.leg.partition(".")[0] or "-"
+
+
+def _place(key: Key) -> tuple[str, ...]:
+    return (key.partition, key.fabric, key.stack, key.check, key.leg, key.quantity)
+
+
+def _how_sure(leg: LegResult, data: ReportData, keys: Mapping[tuple[str, ...], Key]) -> str:
+    """Return in how many attempts of this run, and in how many runs, the first red number was."""
+    guilty = next((each for each in leg.quantities if _is_red(each)), None)
+    if guilty is None:
+        return "no number to be sure of"
+    place = (leg.partition, leg.fabric, leg.stack, leg.check, leg.leg, guilty["quantity_name"])
+    numbers = data.raw.get(keys[place], ()) if place in keys else ()
+    return sureness(numbers, data.run.run_id)
+
+
+def sureness(numbers: tuple[RawNumber, ...], run_id: str) -> str:
+    """Return what attempts and runs say together: ``red in 2 of 2 attempts, in 1 of 4 runs``."""
+    mine = [each for each in numbers if each.run_id == run_id]
+    if not mine:
+        return "one number, seen once"
+    red = sum(each.verdict not in {"PASS", "SKIPPED"} for each in mine)
+    runs = {each.run_id: each.verdict for each in numbers if each.counts}
+    bad = sum(verdict not in {"PASS", "SKIPPED"} for verdict in runs.values())
+    attempts = f"red in {red} of {len(mine)} attempt{'s' if len(mine) > 1 else ''}"
+    return f"{attempts}, in {bad} of {len(runs)} run{'s' if len(runs) > 1 else ''}"
+
+
+def _is_red(quantity: Mapping[str, Any]) -> bool:
+    return quantity.get("quantity_verdict") not in {"PASS", "SKIPPED"}
+
+
+def _notes(data: ReportData) -> Markup:
+    told = [*data.session.notes, *data.notes]
+    return tag("div", tag("h3", "Passed over"), tag("ul", *(tag("li", note) for note in told)))
+
+
+def measured(quantity: Mapping[str, Any]) -> str:
+    """Return a quantity of a leg for people: its number, and its share of the ceiling."""
+    value, unit = quantity.get("quantity_value"), str(quantity.get("quantity_unit", ""))
+    return f"{quantity.get('quantity_name')} {number(value, unit)}"

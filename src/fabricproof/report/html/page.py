@@ -1,0 +1,196 @@
+"""The page: what is said without a script, the data, and the script that draws it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from importlib.resources import files
+
+from fabricproof.report.html import change, headline, history, legs, notes
+from fabricproof.report.html.markup import Markup, joined, section, tag
+from fabricproof.report.html.payload import all_keys, collect, packed
+from fabricproof.report.model import ReportData
+
+#: in the order in which they are put together; each file is less than 400 lines
+SCRIPTS = (
+    "data.js",
+    "page.js",
+    "raw.js",
+    "chart.js",
+    "choose.js",
+    "curves.js",
+    "matrix.js",
+    "trend.js",
+    "tables.js",
+    "start.js",
+)
+STYLES = ("page.css", "charts.css", "print.css")
+
+
+def render_html(data: ReportData) -> str:
+    """Return the whole report as one HTML file.
+
+    It holds everything it needs, asks for nothing, and is the same for the same data.  Its content
+    security policy allows this very script and style, by their digests, and no request at all.
+
+    Args:
+        data: what there is to report.
+    """
+    keys = all_keys(data)
+    text, coding = packed(collect(data, keys))
+    script, style = _script(), _style()
+    body = joined(
+        [
+            tag("a", "Skip to the content", href="#main", class_="skip"),
+            headline.header(data),
+            _CONTENTS,
+            tag(
+                "main",
+                headline.verdict(data),
+                change.before_and_after(data),
+                _curves(),
+                _matrices(),
+                history.trend(data),
+                history.inventory(data),
+                legs.every_leg(data, keys),
+                legs.raw_numbers(data),
+                notes.how_to_read(data),
+                id="main",
+                tabindex="-1",
+            ),
+            _machinery(),
+            tag(
+                "script",
+                Markup(text),
+                type="text/plain",
+                id="data",
+                data_coding=coding,
+            ),
+            tag("script", Markup(script)),
+        ],
+        "\n",
+    )
+    head = joined(
+        [
+            tag("meta", charset="utf-8"),
+            tag("meta", http_equiv="Content-Security-Policy", content=_policy(script, style)),
+            tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+            tag("meta", name="color-scheme", content="light dark"),
+            tag("meta", name="referrer", content="no-referrer"),
+            tag("meta", name="generator", content="fabricproof"),
+            tag("title", f"{data.site}: {data.session.verdict.value} (run {data.run.run_id})"),
+            tag("style", Markup(style)),
+        ],
+        "\n",
+    )
+    page = tag("html", tag("head", head), "\n", tag("body", body), lang="en")
+    return f"<!DOCTYPE html>\n{page}\n"
+
+
+def _policy(script: str, style: str) -> str:
+    return (
+        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _digest(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _read(name: str) -> str:
+    return files("fabricproof.report.html").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def _script() -> str:
+    inside = "".join(map(_read, SCRIPTS))
+    return f'(function () {{\n"use strict";\n{inside}}})();\n'
+
+
+def _style() -> str:
+    return "".join(map(_read, STYLES))
+
+
+_SECTIONS = {
+    "verdict": "Verdict",
+    "change": "Before and after",
+    "curves": "Curves",
+    "matrix": "Node by node",
+    "trend": "History",
+    "inventory": "Inventory",
+    "legs": "Every leg",
+    "raw": "Raw numbers",
+    "notes": "How to read",
+}
+
+_CONTENTS = tag(
+    "nav",
+    tag("ol", *(tag("li", tag("a", title, href=f"#{name}")) for name, title in _SECTIONS.items())),
+    aria_label="Sections",
+)
+
+_NO_SCRIPT = tag(
+    "noscript",
+    tag(
+        "p",
+        "This needs JavaScript, which is switched off. The same numbers are in the tables of this "
+        "page, and all of them in: fabricproof report --json",
+        class_="remark",
+    ),
+)
+
+
+def _curves() -> Markup:
+    return section(
+        "curves",
+        "Curves over message size",
+        tag(
+            "p",
+            "This run's numbers. The bold curve is the chosen one: ceiling, reference, accepted "
+            "range, baseline and the numbers before and after are drawn for it. A click on a "
+            "point, or Enter, shows every raw number behind it.",
+        ),
+        _NO_SCRIPT,
+        tag("div", id="curves-view", class_="view", data_view="curves"),
+    )
+
+
+def _matrices() -> Markup:
+    return section(
+        "matrix",
+        "Node by node",
+        tag(
+            "p",
+            "Numbers between two nodes, this run. Symbol and colour say how a pair does against "
+            "what is chosen; where several numbers belong to one pair, the worst is shown.",
+        ),
+        _NO_SCRIPT,
+        tag("div", id="matrix-view", class_="view", data_view="matrix"),
+    )
+
+
+def _machinery() -> Markup:
+    """Return what only the script fills: the panel of raw numbers, the keys, what is said aloud."""
+    close = tag("button", "Close", type="button", class_="close")
+    return joined(
+        [
+            tag(
+                "dialog",
+                tag("h2", "Raw numbers", id="panel-title"),
+                tag("div", id="panel-body"),
+                close,
+                id="panel",
+                aria_labelledby="panel-title",
+            ),
+            tag(
+                "dialog",
+                tag("h2", "Keys", id="help-title"),
+                tag("div", id="help-body"),
+                close,
+                id="help",
+                aria_labelledby="help-title",
+            ),
+            tag("p", id="said", class_="unseen", aria_live="polite"),
+            tag("p", id="trouble", role="alert", class_="trouble", hidden=True),
+        ]
+    )
