@@ -57,6 +57,10 @@ class Workplace:
         """Return where the jobs of ``run_id`` run; its own, so that no other run touches it."""
         return self.root / "stage" / run_id
 
+    def output_folder(self, run_id: str) -> Path:
+        """Return where ReFrame keeps what the jobs of ``run_id`` that passed printed."""
+        return self.root / "output" / run_id
+
     def log_file(self, run_id: str) -> Path:
         """Return where ReFrame's debug log of ``run_id`` goes."""
         return self.root / "logs" / f"{run_id}.log"
@@ -72,13 +76,17 @@ def workplace(project: Path) -> Workplace:
 
 
 def prune_stages(place: Workplace, keep: int = KEPT_STAGES) -> None:
-    """Remove the stage folders of all but the ``keep`` newest runs, and empty ones.
+    """Remove the stage and output folders of all but the ``keep`` newest runs, and empty stages.
 
-    ReFrame removes the stage folders of what passed; what is left is evidence of what did not.
+    ReFrame removes the stage folders of what passed, and keeps their texts in the output folder;
+    what is left is evidence of what did not.  An empty output folder may be of a run that is on.
     """
-    folders = sorted(path for path in (place.root / "stage").glob("*Z-*") if path.is_dir())
-    old = folders[: max(0, len(folders) - keep)]
-    hollow = [folder for folder in folders if not any(p.is_file() for p in folder.rglob("*"))]
+    stages, outputs = (
+        sorted(path for path in (place.root / kind).glob("*Z-*") if path.is_dir())
+        for kind in ("stage", "output")
+    )
+    old = [*stages[: max(0, len(stages) - keep)], *outputs[: max(0, len(outputs) - keep)]]
+    hollow = [folder for folder in stages if not any(p.is_file() for p in folder.rglob("*"))]
     for folder in {*old, *hollow}:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -112,7 +120,7 @@ def session_environment(site: Site, place: Workplace, run_id: str) -> dict[str, 
         "RFM_CHECK_SEARCH_PATH": str(place.project / "checks"),
         "RFM_CHECK_SEARCH_RECURSIVE": "yes",
         "RFM_STAGE_DIR": str(place.stage_folder(run_id)),
-        "RFM_OUTPUT_DIR": str(place.root / "output"),
+        "RFM_OUTPUT_DIR": str(place.output_folder(run_id)),
         "RFM_PERFLOG_DIR": str(place.perflogs),
         "RFM_REPORT_FILE": str(place.report_file(run_id)),
         "RFM_SQLITE_DB_FILE": str(place.perflogs / "results.db"),

@@ -61,6 +61,7 @@ def prune(
     before = now - datetime.timedelta(days=keep_days)
     found = [
         *(("stage", path) for path in _stages(place.root / "stage", site, before, spare)),
+        *(("output", path) for path in _stages(place.root / "output", site, before, spare)),
         *(("output", path) for path in _outputs(place.root / "output" / site, before)),
         *(("report", path) for path in _reports(place.perflogs / "reports", site, before, spare)),
         *(("log", path) for path in _logs(place, site, before, spare)),

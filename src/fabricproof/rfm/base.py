@@ -47,6 +47,7 @@ from fabricproof.campaign.script import (
     INVENTORY_FOLDER,
     RANK_FILE,
     SCRIPT_FILE,
+    SECOND_LOOK_ERRORS,
     SOCKETS_FILE,
     render_script,
 )
@@ -80,6 +81,10 @@ SCRIPTS = (
     *(ASK_FILE, BIND_FILE, SOCKETS_FILE, EACH_NODE_FILE),
     *(RANK_FILE, PEER_FILE, HPCC_FILE, INVENTORY_FILE),
 )
+
+#: what ReFrame keeps of a job that passed, beside its script and output: the raw outputs of each
+#: leg, how they were made, what the nodes were; small texts all of them
+KEPT_FILES = ("legs", "plan.json", SCRIPT_FILE, INVENTORY_FOLDER, SECOND_LOOK_ERRORS)
 
 #: A leg that takes this many times its budget, and never less than the second figure, hangs.
 LEG_LIMIT_FACTOR = 10
@@ -252,6 +257,7 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         write_plan(folder, self.legs, self.relations)
         for script in (*(CAMPAIGN / name for name in SCRIPTS), LOOK):
             shutil.copy(script, folder / script.name)
+        self.keep_files = list(KEPT_FILES)
 
     def _place(self) -> Place:
         """Return what all legs have in common, for the baseline."""
