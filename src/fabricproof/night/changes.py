@@ -98,7 +98,7 @@ def _gap(last: Night, gap: datetime.timedelta) -> str:
     return f"no night ran for {hours:.0f} hours, since {last.time:%Y-%m-%d %H:%M} UTC"
 
 
-def subject(site: str, told: Sequence[Change], red: Mapping[LegKey, LegState]) -> str:
+def subject(site: str, told: Sequence[Change], red: int) -> str:
     """Return one line: what changed, how much is red now, which nodes."""
     counts = {kind: count for kind in Kind if (count := sum(each.kind is kind for each in told))}
     words = ", ".join(_counted(kind, count) for kind, count in counts.items())
@@ -106,7 +106,7 @@ def subject(site: str, told: Sequence[Change], red: Mapping[LegKey, LegState]) -
         {_culprit(each) for each in told if each.blamed and each.kind is not Kind.GREEN}
     )
     nodes = f" ({', '.join(guilty[:4])}{' ...' if len(guilty) > 4 else ''})" if guilty else ""
-    return f"fabricproof {site}: {words or 'nothing changed'}{nodes}; {len(red)} red now"
+    return f"fabricproof {site}: {words or 'nothing changed'}{nodes}; {red} red now"
 
 
 def _counted(kind: Kind, count: int) -> str:
@@ -127,7 +127,7 @@ def _culprit(change: Change) -> str:
     return " ".join(filter(None, (",".join(change.blamed), change.road)))
 
 
-def body(told: Sequence[Change], red: Mapping[LegKey, LegState], tonight: Night) -> str:
+def body(told: Sequence[Change], red: Mapping[str, LegState], tonight: Night) -> str:
     """Return the text of a notice: the changes, what is red now, what to run next."""
     lines = [_line(each) for each in told[:LEGS_TOLD]]
     if len(told) > LEGS_TOLD:
@@ -135,7 +135,7 @@ def body(told: Sequence[Change], red: Mapping[LegKey, LegState], tonight: Night)
     lines.append("")
     lines += ["Red now:"] if red else ["Nothing is red now."]
     shown = sorted(red.items())[:LEGS_TOLD]
-    lines += [f"  {key.label}: {_red(state)}" for key, state in shown]
+    lines += [f"  {LegKey.of(key).label}: {_red(state)}" for key, state in shown]
     if len(red) > LEGS_TOLD:
         lines.append(f"  and {len(red) - LEGS_TOLD} more")
     flutters = sum(state.flutter for state in tonight.legs.values())
@@ -155,3 +155,9 @@ def _line(change: Change) -> str:
 def _red(state: LegState) -> str:
     blamed = f"{','.join(state.blamed)} {state.road}: " if state.blamed else ""
     return f"{blamed}{state.verdict} {state.sentence}".rstrip()
+
+
+def red_of(history: History) -> dict[str, LegState]:
+    """Return what is red after the last night, by the text of its key."""
+    states = sorted(history.legs().items())
+    return {str(key): state for key, state in states if state.colour is Colour.RED}

@@ -94,6 +94,16 @@ class History:
             states |= night.legs
         return states
 
+    def evidence(self, red: Iterable[str]) -> frozenset[str]:
+        """Return the runs in which one of the legs ``red``, still red now, was red."""
+        wanted = set(red)
+        return frozenset(
+            night.run_id
+            for night in self.nights
+            for key, state in night.legs.items()
+            if state.colour is Colour.RED and str(key) in wanted
+        )
+
     def flutters(self, nights: int, run_id: str) -> dict[LegKey, int]:
         """Return in how many of the last nights before this one each leg fluttered.
 

@@ -1,0 +1,354 @@
+"""``fabricproof night``: the unattended run, confirmed, kept, and told only on a change."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fabricproof.cli.output import STATUSES
+from fabricproof.cli.run import Progress, perform, result_record, show
+from fabricproof.errors import ExitStatus, FabricproofError, InputMissingError
+from fabricproof.runner import (
+    Workplace,
+    new_run_id,
+    prune_stages,
+    session_environment,
+    workplace,
+)
+from fabricproof.session import read_report, read_run
+from fabricproof.session.collect import collect_again
+from fabricproof.site import Site, load_site
+from fabricproof.site.choose import choose_site, project_root
+
+if TYPE_CHECKING:
+    from fabricproof.night.conduct import Ran
+    from fabricproof.night.course import Outcome
+
+_PASSED_ON = {"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Wishes:
+    """The options of the command."""
+
+    tags: tuple[str, ...]
+    arguments: tuple[str, ...]
+    of: str | None
+    as_json: bool
+    keep_days: int | None
+    dry_run: bool
+    by_month: bool
+    notify: bool
+    confirm: bool
+
+
+@click.command(name="night", context_settings=_PASSED_ON)
+@click.option("-t", "--tag", "tags", multiple=True, metavar="TAG", help="Only checks with TAG.")
+@click.option("--site", "site_name", metavar="S", help="Site (default: the one of this host).")
+@click.option("--of", metavar="RUN", help="Run nothing: confirm and tell of a run already made.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--keep-days", type=click.IntRange(min=1), metavar="N", help="Remove older leavings.")
+@click.option(
+    "--by-month", is_flag=True, help="Put records of past months into files of their own."
+)
+@click.option("--dry-run", is_flag=True, help="Run nothing: say what would run and be removed.")
+@click.option("--no-notify", is_flag=True, help="No mail, no webhook.")
+@click.option("--no-confirm", is_flag=True, help="Do not look at red again.")
+@click.option("--alive", is_flag=True, help="Run nothing: did the last night come to its end?")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[REFRAME OPTION...]")
+def command(
+    tags: tuple[str, ...],
+    site_name: str | None,
+    of: str | None,
+    as_json: bool,
+    keep_days: int | None,
+    by_month: bool,
+    dry_run: bool,
+    no_notify: bool,
+    no_confirm: bool,
+    alive: bool,
+    arguments: tuple[str, ...],
+) -> None:
+    r"""Run the checks of the night, look again at what is red, tell of what changed.
+
+    What is red is run again on the same nodes, and then each of its nodes with another partner:
+    red again is red, with the node to blame; green is a flutter, kept and counted, and the third
+    within ten nights is red. INVALID is never cleared. Both outcomes are kept in records.jsonl.
+    Mail and webhook ([night] in site.toml) go out only where something changed.
+
+    \b
+    fabricproof night                       what a timer calls: the tags of [night]
+    fabricproof night -t quick --no-notify  another selection, nobody is told
+    fabricproof night --of 20261121T213422Z-1a6c68   confirm a run that is already made
+    fabricproof night --keep-days 30 --dry-run       what would be removed
+    fabricproof night --alive               for a second timer: the dead man's line
+
+    Exit status: as for run, of what is confirmed: 0, FAIL 1, INVALID 3, MISSING 4, UNJUDGED 5,
+    nothing judged 6; 65: damaged state; 66: no such run; 69: no Slurm, which is no red network;
+    74: cannot write; 75: another night of the site runs; 130: interrupted, what had finished is
+    kept. --alive: 0, or 4 where no night came to its end lately.
+    """
+    site = load_site(site_name) if site_name else choose_site()
+    wishes = _Wishes(
+        tags=tags,
+        arguments=arguments,
+        of=of,
+        as_json=as_json,
+        keep_days=keep_days or site.night.keep_days,
+        dry_run=dry_run,
+        by_month=by_month,
+        notify=not no_notify,
+        confirm=not no_confirm,
+    )
+    place = workplace(project_root())
+    if alive:
+        sys.exit(int(_alive(site, place, wishes)))
+    if dry_run:
+        _show_plan(site, place, wishes)
+        return
+    if of is not None:
+        _require_run(site, place, of)
+    from fabricproof.night.signals import ends_as_interrupt  # noqa: PLC0415 - start-up time
+
+    with ends_as_interrupt():
+        sys.exit(_night(site, place, wishes))
+
+
+def _require_run(site: Site, place: Workplace, run_id: str) -> None:
+    """Refuse a run that left nothing: all that is due would be MISSING in it."""
+    files = (place.perflogs / site.name).glob("*/records.jsonl")
+    if place.report_file(run_id).exists() or read_run(files, run_id)[0]:
+        return
+    raise InputMissingError(
+        "no such run",
+        source=str(place.report_file(run_id)),
+        expected="the identity that a run prints at its end, as 20261121T213422Z-1a6c68",
+        got=repr(run_id),
+        next_step=f"ls {place.perflogs / 'reports'}",
+    )
+
+
+def _night(site: Site, place: Workplace, wishes: _Wishes) -> int:
+    from fabricproof.night.lock import night_lock  # noqa: PLC0415 - start-up time
+    from fabricproof.night.state import state_file  # noqa: PLC0415
+
+    with night_lock(state_file(place.perflogs, site.name).parent) as notes:
+        for note in notes:
+            click.echo(f"fabricproof: {note}", err=True)
+        return _spend(site, place, wishes)
+
+
+def _spend(site: Site, place: Workplace, wishes: _Wishes) -> int:
+    """Spend the night, print it, clean up after it; return the exit status."""
+    from fabricproof.night.course import Means, spend  # noqa: PLC0415 - start-up time
+    from fabricproof.night.reports import write_reports  # noqa: PLC0415
+    from fabricproof.night.slurm import usable_nodes  # noqa: PLC0415
+
+    night = new_run_id()
+    arguments = _arguments(site, wishes)
+    environment = session_environment(site, place, night)
+    means = Means(
+        site=site,
+        perflogs=place.perflogs,
+        night=night,
+        arguments=tuple(arguments),
+        run=lambda asked, nodes: _ran(site, place, wishes, list(asked), nodes=nodes),
+        first=partial(_first, site, place, wishes, arguments, night),
+        usable=lambda name: usable_nodes(site.partition(name), environment),
+        say=lambda text: click.echo(f"[ night ] {text}", err=wishes.as_json),
+        confirm=wishes.confirm,
+        notify=wishes.notify,
+    )
+    outcome = spend(means)
+    notes = [*_clean(site, place, wishes, outcome), *write_reports(site, outcome.night.run_id)]
+    status = _status(outcome)
+    _show(outcome, notes, status, as_json=wishes.as_json)
+    prune_stages(place)
+    return status
+
+
+def _arguments(site: Site, wishes: _Wishes) -> list[str]:
+    tags = wishes.tags or (() if wishes.arguments else tuple(site.night.tags))
+    return ["-r", *(part for tag in tags for part in ("-t", tag)), *wishes.arguments]
+
+
+def _first(site: Site, place: Workplace, wishes: _Wishes, arguments: list[str], night: str) -> Ran:
+    """Return the run of the night, or the one that was made before."""
+    from fabricproof.night.conduct import Ran  # noqa: PLC0415 - start-up time
+
+    if wishes.of is None:
+        return _ran(site, place, wishes, arguments, run_id=night)
+    result, _ = collect_again(site, place, wishes.of)
+    return Ran(result=result, job_nodes=_job_nodes(place.report_file(wishes.of)))
+
+
+def _ran(
+    site: Site,
+    place: Workplace,
+    wishes: _Wishes,
+    arguments: list[str],
+    *,
+    run_id: str | None = None,
+    nodes: tuple[str, ...] = (),
+) -> Ran:
+    """Start ReFrame and return what came of it, in the words of the night."""
+    from fabricproof.night.conduct import Ran  # noqa: PLC0415 - start-up time
+
+    done = perform(
+        site,
+        arguments,
+        progress=Progress(quiet=wishes.as_json),
+        run_id=run_id,
+        nodes=nodes,
+    )
+    return Ran(
+        result=done.result,
+        job_nodes=_job_nodes(place.report_file(done.run_id)),
+        whole=done.whole,
+        reason=done.reason,
+        status=int(done.status) if not done.whole else 0,
+    )
+
+
+def _job_nodes(report: Path) -> dict[str, tuple[str, ...]]:
+    """Return the nodes of each job, as ReFrame's report has them; none without a report."""
+    try:
+        cases = read_report(report)
+    except FabricproofError:
+        return {}
+    return {
+        str(case["jobid"]): tuple(sorted(case["job_nodelist"]))
+        for case in cases
+        if case.get("jobid") and case.get("job_nodelist")
+    }
+
+
+def _status(outcome: Outcome) -> int:
+    if outcome.status is not None:
+        return outcome.status
+    assert outcome.result is not None, "a whole night has a result"
+    return int(STATUSES[outcome.result.verdict])
+
+
+def _clean(site: Site, place: Workplace, wishes: _Wishes, outcome: Outcome) -> Iterator[str]:
+    """Remove what is older than asked, put past months aside; say what was done."""
+    from fabricproof.night.retention import what_was_removed  # noqa: PLC0415 - start-up time
+    from fabricproof.night.rotate import rotate  # noqa: PLC0415
+
+    if wishes.keep_days is not None:
+        removed = _prune(site, place, wishes, outcome.red)
+        yield from what_was_removed(removed, dry_run=False)
+    if wishes.by_month:
+        try:
+            yield from rotate(place.perflogs / site.name, outcome.night.time)
+        except FabricproofError as error:
+            yield str(error)
+
+
+def _prune(site: Site, place: Workplace, wishes: _Wishes, red: Mapping[str, Any]) -> Any:
+    from fabricproof.night.retention import prune  # noqa: PLC0415 - start-up time
+    from fabricproof.night.state import now, read_history, state_file  # noqa: PLC0415
+
+    history = read_history(state_file(place.perflogs, site.name))
+    return prune(
+        place,
+        site.name,
+        keep_days=wishes.keep_days or 1,
+        now=now(),
+        spare=history.evidence(red),
+        dry_run=wishes.dry_run,
+    )
+
+
+def _show(outcome: Outcome, notes: list[str], status: int, *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(_record(outcome, notes, status), indent=2, allow_nan=False))
+        return
+    from fabricproof.cli.console import HonestConsole  # noqa: PLC0415 - slow, needed at the end
+    from fabricproof.night.display import render_night  # noqa: PLC0415
+
+    if outcome.result is not None:
+        show(outcome.result, as_json=False)
+    width = None if sys.stdout.isatty() else 200
+    console = HonestConsole(width=width, soft_wrap=not sys.stdout.isatty())
+    render_night(outcome, console)
+    for note in notes:
+        click.echo(f"note          {note}")
+
+
+def _record(outcome: Outcome, notes: list[str], status: int) -> dict[str, Any]:
+    """Return the night as plain data, the form of ``--json``."""
+    from fabricproof.night.confirm import record  # noqa: PLC0415 - start-up time
+
+    night = outcome.night
+    return {
+        "night": night.night,
+        "ended": night.ended.value,
+        "reason": night.reason,
+        "status": status,
+        "verdict": outcome.result.verdict.value if outcome.result else None,
+        "first_verdict": outcome.first.verdict.value if outcome.first else None,
+        "run": result_record(outcome.result) if outcome.result else None,
+        "confirmations": [record(each) for each in outcome.confirmations],
+        "changes": [
+            {
+                "kind": each.kind.value,
+                "leg": str(each.key) if each.key else None,
+                "blamed": list(each.blamed),
+                "sentence": each.sentence,
+            }
+            for each in outcome.changes
+        ],
+        "red_now": sorted(outcome.red),
+        "told": [
+            {"channel": each.channel, "sent": each.sent, "reason": each.reason}
+            for each in outcome.deliveries
+        ],
+        "notes": [*outcome.notes, *notes],
+    }
+
+
+def _alive(site: Site, place: Workplace, wishes: _Wishes) -> ExitStatus:
+    from fabricproof.night.course import alive  # noqa: PLC0415 - start-up time
+    from fabricproof.night.notify import what_was_sent  # noqa: PLC0415
+
+    why, deliveries = alive(site, place.perflogs, notify=wishes.notify)
+    if wishes.as_json:
+        click.echo(json.dumps({"site": site.name, "alive": not why, "reason": why}))
+    else:
+        click.echo(f"{site.name}: {why or 'the nights run'}")
+        for line in what_was_sent(deliveries):
+            click.echo(f"note  {line}")
+    return ExitStatus.MISSING if why else ExitStatus.PASS
+
+
+def _show_plan(site: Site, place: Workplace, wishes: _Wishes) -> None:
+    """Say what a night would run, tell and remove; do nothing."""
+    from fabricproof.night.changes import red_of  # noqa: PLC0415 - start-up time
+    from fabricproof.night.notify import channels  # noqa: PLC0415
+    from fabricproof.night.retention import what_was_removed  # noqa: PLC0415
+    from fabricproof.night.state import read_history, state_file  # noqa: PLC0415
+
+    history = read_history(state_file(place.perflogs, site.name))
+    removed = ()
+    if wishes.keep_days is not None:
+        removed = _prune(site, place, wishes, red_of(history))
+    told = ", ".join(channels(site.night)) if wishes.notify else ""
+    plan = {
+        "run": wishes.of or " ".join(_arguments(site, wishes)),
+        "tell by": told or "nobody",
+        "remove": list(what_was_removed(removed, dry_run=True)),
+    }
+    if wishes.as_json:
+        click.echo(json.dumps(plan, indent=2))
+        return
+    click.echo(f"would run: {plan['run']}\nwould tell by: {plan['tell by']}, on a change")
+    for line in plan["remove"] or ["would remove nothing"]:
+        click.echo(line)
