@@ -17,11 +17,15 @@ class Side:
         words: as it was asked for: ``firmware=28.39``, ``2026-11-01..2026-11-10``.
         runs: that it holds, oldest first.
         baseline: name of the baseline it is, empty where it is runs.
+        stack: the only stack whose numbers count, empty where all do.
+        build: beginning of its digest, empty where any.
     """
 
     words: str
     runs: tuple[Run, ...]
     baseline: str = ""
+    stack: str = ""
+    build: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +60,7 @@ class Group:
             group has no row of its own.
         counts: how many quantities have which word.
         sentence: for a tired administrator.
+        better: 1 where more of the metric is better, -1 where less is.
     """
 
     kind: str
@@ -65,6 +70,7 @@ class Group:
     shift: Shift | None
     counts: Mapping[Change, int]
     sentence: str
+    better: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +84,7 @@ class FieldChange:
         first: values on the first side, joined by commas; empty where unknown.
         second: likewise.
         sentence: for a person.
+        partly: whether some runs of the two sides have one value in common.
     """
 
     part: str
@@ -86,6 +93,7 @@ class FieldChange:
     first: str
     second: str
     sentence: str
+    partly: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,6 +128,10 @@ class Comparison:
         unpaired: what was not compared, and why.
         alpha: the rate of comparisons without any change in which one word would be wrong.
         margins: metric to the smallest change that matters, as a fraction.
+        directionless: how many quantities on both sides have no better or worse.
+        suspects: UNDECIDED quantities that look worse and so forbid SAME and BETTER.
+        more_runs: how many more runs on each side would decide what is open; None: none, or
+            no number of runs would.
     """
 
     site: str
@@ -134,3 +146,6 @@ class Comparison:
     unpaired: tuple[Unpaired, ...]
     alpha: float
     margins: Mapping[str, float] = field(default_factory=dict)
+    directionless: int = 0
+    suspects: tuple[Compared, ...] = ()
+    more_runs: int | None = None

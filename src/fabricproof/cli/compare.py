@@ -1,0 +1,209 @@
+"""``fabricproof compare``: what changed between two sides of history, how sure, and where."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fabricproof.compare.model import Comparison
+    from fabricproof.compare.sides import History, Samples
+    from fabricproof.compare.together import Asked
+    from fabricproof.site import Site
+    from fabricproof.store import Store
+
+_FILTERS = {
+    "check": "Only this check.",
+    "stack": "Only this stack.",
+    "rail": "Only legs over this rail.",
+    "pair": "Only these nodes: vc1,vc3; one name: all with it.",
+    "program": "Only this program: osu_bw.",
+    "size": "Only this message size: 4MiB.",
+}
+
+
+def _filter_options(function: Any) -> Any:
+    for name, text in reversed(_FILTERS.items()):
+        function = click.option(
+            f"--{name}", f"only_{name}", multiple=True, metavar=name.upper(), help=text
+        )(function)
+    return function
+
+
+@click.command(name="compare")
+@click.argument("first", metavar="A")
+@click.argument("second", metavar="B")
+@click.option("--site", "site_name", metavar="S", help="Site (default: the one of this host).")
+@click.option(
+    "--across", multiple=True, metavar="FIELD", help="Let numbers differ in FIELD: build, nodes."
+)
+@click.option(
+    "--renamed", multiple=True, metavar="OLD=NEW", help="Node OLD of the records is NEW today."
+)
+@click.option(
+    "--margin",
+    "margins",
+    multiple=True,
+    metavar="METRIC=PERCENT",
+    help="Smallest change that matters (default: bandwidth=3%, latency=5%).",
+)
+@click.option(
+    "--alpha",
+    type=click.FloatRange(0.0001, 0.5),
+    default=0.05,
+    show_default=True,
+    help="Rate of comparisons without any change that would say BETTER or WORSE anywhere.",
+)
+@_filter_options
+@click.option("--all", "whole", is_flag=True, help="Every group, quantity and reason.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(
+    first: str,
+    second: str,
+    site_name: str | None,
+    across: tuple[str, ...],
+    renamed: tuple[str, ...],
+    margins: tuple[str, ...],
+    alpha: float,
+    whole: bool,
+    as_json: bool,
+    **filters: tuple[str, ...],
+) -> None:
+    r"""Say what changed from A to B: BETTER, SAME, WORSE or UNDECIDED, how sure, and where.
+
+    A and B are each a run id or its beginning, latest, latest~3, last:5, last:5@2026-11-10, a
+    date, a range with both ends included or open, a label, baseline:NAME, stack=NAME@BUILD, or a
+    value of the inventory that every node of a run had: firmware=28.39, rail1.speed=100,
+    vc2:mtu=1400.  Several are joined by commas.
+
+    \b
+    fabricproof compare firmware=28.39 firmware=28.41
+    fabricproof compare 2026-11-01..2026-11-10 2026-11-11..
+    fabricproof compare last:5@2026-11-10 latest --rail rail1
+    fabricproof compare baseline:november last:5 --json
+
+    A run counts once, whatever it repeated.  Only like is compared with like: same stack and
+    build, program and version, nodes, settings, size.  Bandwidth that rises is better, latency
+    that rises is worse.
+
+    The exit status is 0 for BETTER and SAME, 1 for WORSE, 5 for UNDECIDED, 6 where nothing could
+    be compared; 2: A or B means nothing, or more than one thing.
+    """
+    from fabricproof.compare.lines import lines  # noqa: PLC0415 - start-up time
+    from fabricproof.compare.record import comparison_record  # noqa: PLC0415 - start-up time
+
+    asked = _asked(across, renamed, margins, alpha, filters)
+    comparison = compared(site_of(site_name), first, second, asked)
+    if as_json:
+        click.echo(json.dumps(comparison_record(comparison), indent=1))
+    else:
+        click.echo("\n".join(lines(comparison, whole=whole)))
+    sys.exit(status_of(comparison))
+
+
+def status_of(comparison: Comparison) -> int:
+    """Return the exit status of a comparison's last word."""
+    from fabricproof.errors import ExitStatus  # noqa: PLC0415 - start-up time
+    from fabricproof.stats.shifts import Change  # noqa: PLC0415 - start-up time
+
+    statuses = {
+        Change.BETTER: ExitStatus.PASS,
+        Change.SAME: ExitStatus.PASS,
+        Change.WORSE: ExitStatus.FAIL,
+        Change.UNDECIDED: ExitStatus.UNJUDGED,
+    }
+    return int(statuses[comparison.overall])
+
+
+def site_of(site_name: str | None) -> Site:
+    """Return the site that is meant."""
+    from fabricproof.site import load_site  # noqa: PLC0415 - start-up time
+    from fabricproof.site.choose import choose_site  # noqa: PLC0415 - start-up time
+
+    return load_site(site_name) if site_name else choose_site()
+
+
+def compared(site: Site, first: str, second: str, asked: Asked) -> Comparison:
+    """Return the comparison of two sides as they are called on the command line."""
+    from fabricproof.compare.sides import choose_side  # noqa: PLC0415 - start-up time
+    from fabricproof.compare.together import compare_sides  # noqa: PLC0415 - start-up time
+
+    store, history = history_of(site)
+    sides = choose_side(first, history), choose_side(second, history)
+    return compare_sides(store, history, *sides, asked)
+
+
+def history_of(site: Site) -> tuple[Store, History]:
+    """Return the runs of a site and all that sides are chosen by."""
+    from fabricproof.compare.facts import Machines  # noqa: PLC0415 - start-up time
+    from fabricproof.compare.sides import History  # noqa: PLC0415 - start-up time
+    from fabricproof.inventory.store import FOLDER  # noqa: PLC0415 - start-up time
+    from fabricproof.runner import workplace  # noqa: PLC0415 - start-up time
+    from fabricproof.site.choose import project_root  # noqa: PLC0415 - start-up time
+    from fabricproof.store import open_store  # noqa: PLC0415 - start-up time
+    from fabricproof.store.labels import labels  # noqa: PLC0415 - start-up time
+
+    perflogs = workplace(project_root()).perflogs
+    store = open_store(perflogs, site.name)
+    notes: list[str] = []
+    known = labels(perflogs, site.name, on_torn=notes.append)
+    history = History(
+        site=site.name,
+        runs=store.runs,
+        labels=known,
+        machines=Machines(folder=perflogs / site.name / FOLDER, notes=notes),
+        baseline=lambda name: _samples(site.folder, name),
+    )
+    return store, history
+
+
+def _samples(folder: Path, name: str) -> Samples:
+    """Return run -> value for each quantity of a baseline."""
+    from fabricproof.learn import samples_of  # noqa: PLC0415
+
+    found: Samples = samples_of(folder, name)
+    return found
+
+
+def _asked(
+    across: tuple[str, ...],
+    renamed: tuple[str, ...],
+    margins: tuple[str, ...],
+    alpha: float,
+    filters: dict[str, tuple[str, ...]],
+) -> Asked:
+    from fabricproof.compare.joined import Filters  # noqa: PLC0415 - start-up time
+    from fabricproof.compare.quantities import parse_margins  # noqa: PLC0415 - start-up time
+    from fabricproof.compare.together import Asked  # noqa: PLC0415 - start-up time
+    from fabricproof.units import parse_size  # noqa: PLC0415 - start-up time
+
+    chosen = {name.removeprefix("only_"): values for name, values in filters.items()}
+    sizes = tuple(parse_size(each) for each in chosen.pop("size", ()))
+    return Asked(
+        across=across,
+        renamed=_renamed(renamed),
+        margins=parse_margins(margins),
+        alpha=alpha,
+        filters=Filters(**chosen, size=sizes),
+    )
+
+
+def _renamed(texts: tuple[str, ...]) -> dict[str, str]:
+    from fabricproof.compare.errors import SideError  # noqa: PLC0415 - start-up time
+
+    found: dict[str, str] = {}
+    for text in texts:
+        old, _, new = text.partition("=")
+        if not old or not new or old in found or new in found.values():
+            raise SideError(
+                "no renaming",
+                expected="OLD=NEW, each name once, as node17=n0017",
+                got=repr(text),
+            )
+        found[old] = new
+    return found

@@ -1,0 +1,274 @@
+"""A comparison on one screen, for a tired administrator."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+
+from fabricproof.compare.model import Compared, Comparison, Group, Side
+from fabricproof.compare.quantities import metric_of
+from fabricproof.compare.unpaired import fields_of, grouped
+from fabricproof.stats.shifts import Change, Shift
+
+#: rows of one kind of group, and quantities, that are shown without ``--all``
+_ROWS, _QUANTITIES, _CHANGES, _REASONS = 3, 5, 6, 4
+
+#: more runs than this are no advice
+_MOST_RUNS = 30
+
+
+def lines(comparison: Comparison, *, whole: bool = False) -> Iterator[str]:
+    """Yield a comparison for a person, the answer first.
+
+    Args:
+        comparison: what to show.
+        whole: every group, quantity and reason instead of one screen.
+    """
+    yield headline(comparison)
+    yield f"  {comparison.reason}"
+    yield from _sides(comparison)
+    yield from _differs(comparison, whole=whole)
+    yield from _groups(comparison, whole=whole)
+    yield from _quantities(comparison, whole=whole)
+    yield from _not_compared(comparison, whole=whole)
+    yield ""
+    yield f"Next: {next_step(comparison)}"
+
+
+def headline(comparison: Comparison) -> str:
+    """Return word, what, where, how much with its interval, and how sure, in one sentence."""
+    word = comparison.overall
+    if word is Change.SAME:
+        within = ", ".join(
+            f"{metric} within {comparison.margins[metric]:.0%}" for metric in _metrics(comparison)
+        )
+        return f"SAME: {within} on all {len(comparison.quantities)} quantities' rails and pairs"
+    told = _telling(comparison)
+    if told is None:
+        return word.value
+    name, shift, better = told
+    return f"{word.value}: {name} {_amount(shift, better)}{_sureness(shift)}"
+
+
+def _telling(comparison: Comparison) -> tuple[str, Shift, int] | None:
+    """Return what the word rests on most: the narrowest group that says it, else a quantity."""
+    word = comparison.overall
+    rows = [each for each in comparison.groups if each.shift and each.shift.change is word]
+    order = ("rail", "pair", "node", "stack", "program", "overall")
+    rows.sort(key=lambda each: (order.index(each.kind), -_off(each.shift)))
+    if rows and rows[0].shift and word is not Change.UNDECIDED:
+        return f"{rows[0].metric} of {where(rows[0])}", rows[0].shift, rows[0].better
+    several = comparison.suspects if word is Change.UNDECIDED else comparison.quantities
+    found = next((each for each in several if each.shift.change is word), None)
+    if found is not None:
+        return found.key.label, found.shift, found.key.better
+    if rows and rows[0].shift:
+        return f"{rows[0].metric} of {where(rows[0])}", rows[0].shift, rows[0].better
+    return None
+
+
+def where(group: Group) -> str:
+    """Return ``rail1``, ``pair vc1 - vc3``: a name that says its kind says it once."""
+    if group.kind == "overall":
+        return "everything together"
+    return group.name if group.name.startswith(group.kind) else f"{group.kind} {group.name}"
+
+
+def _off(shift: Shift | None) -> float:
+    return 0.0 if shift is None or shift.ratio is None else abs(shift.ratio - 1)
+
+
+def _amount(shift: Shift, better: int) -> str:
+    """Return ``-7.1 % (-8.0 to -6.2 %) is worse``; latencies are worse where they rise."""
+    if shift.ratio is None:
+        return "has no number on one side"
+    up = shift.ratio > 1
+    word = "better" if up == (better > 0) else "worse"
+    text = percent(shift.ratio)
+    if shift.low is not None and shift.high is not None:
+        text += f" ({percent(shift.low)} to {percent(shift.high)})"
+    return f"{text}, which is {word}" if shift.ratio != 1 else text
+
+
+def _sureness(shift: Shift) -> str:
+    told = f"; p {shift.p:.2g} over all quantities together" if shift.p < 1 else ""
+    if shift.change is Change.UNDECIDED:
+        if shift.detectable is not None:
+            told += f"; less than {shift.detectable - 1:.1%} would not have been seen"
+        if shift.more_runs:
+            told += f"; needs {shift.more_runs} more runs on each side"
+    return told
+
+
+def percent(ratio: float | None) -> str:
+    """Return a ratio as a signed change: 0.93 is ``-7.0 %``."""
+    return "-" if ratio is None else f"{(ratio - 1) * 100:+.1f} %"
+
+
+def _metrics(comparison: Comparison) -> list[str]:
+    return list(dict.fromkeys(metric_of(each.key) for each in comparison.quantities))
+
+
+def _sides(comparison: Comparison) -> Iterator[str]:
+    yield ""
+    yield f"  first   {_side(comparison.first)}"
+    yield f"  second  {_side(comparison.second)}"
+
+
+def _side(side: Side) -> str:
+    count = len(side.runs)
+    told = f"{side.words}: {count} run{'s' * (count != 1)}"
+    if not side.runs:
+        return told
+    first, last = side.runs[0], side.runs[-1]
+    return f"{told}, {first.night}" + (f" to {last.night}" if count > 1 else "") + " UTC"
+
+
+def _differs(comparison: Comparison, *, whole: bool) -> Iterator[str]:
+    yield ""
+    if comparison.changes:
+        yield "What else differs between the sides:"
+        most = len(comparison.changes) if whole else _CHANGES
+        yield from (f"  {each.sentence}" for each in comparison.changes[:most])
+        yield from _rest(len(comparison.changes) - most, "fields")
+    else:
+        yield "No field of inventory, build or environment is known to differ between the sides."
+    most = len(comparison.warnings) if whole else _CHANGES
+    yield from (f"  WARNING {each}" for each in comparison.warnings[:most])
+    yield from _rest(len(comparison.warnings) - most, "warnings")
+
+
+def _rest(count: int, what: str) -> Iterator[str]:
+    if count > 0:
+        yield f"  ... and {count} more {what} (--all)"
+
+
+def _groups(comparison: Comparison, *, whole: bool) -> Iterator[str]:
+    rows: list[tuple[str, ...]] = [
+        ("", "WORD", "WHERE", "METRIC", "CHANGE", "INTERVAL", "VISIBLE FROM", "")
+    ]
+    left = 0
+    for kind in dict.fromkeys(each.kind for each in comparison.groups):
+        several = sorted((each for each in comparison.groups if each.kind == kind), key=_urgency)
+        most = len(several) if whole else _ROWS
+        rows += [_group(each) for each in several[:most]]
+        left += max(0, len(several) - most)
+    yield ""
+    yield from columns(rows, frozenset({4, 6}))
+    yield from _rest(left, "groups")
+
+
+def _urgency(group: Group) -> tuple[int, float]:
+    order = (Change.WORSE, Change.BETTER, Change.UNDECIDED, Change.SAME)
+    return order.index(group.change), -_off(group.shift)
+
+
+def _group(group: Group) -> tuple[str, ...]:
+    place = where(group)
+    return ("", group.change.value, place, group.metric, *_numbers(group.shift), group.sentence)
+
+
+def _numbers(shift: Shift | None) -> tuple[str, str, str]:
+    if shift is None or shift.ratio is None:
+        return "-", "-", "-"
+    interval = "too few runs"
+    if shift.low is not None and shift.high is not None:
+        interval = f"{percent(shift.low)} to {percent(shift.high)}"
+    seen = "-" if shift.detectable is None else f"{shift.detectable - 1:.1%}"
+    return percent(shift.ratio), interval, seen
+
+
+def _quantities(comparison: Comparison, *, whole: bool) -> Iterator[str]:
+    if whole:
+        chosen: dict[str, Sequence[Compared]] = {"": comparison.quantities}
+    else:
+        chosen = {
+            "Worse:": _of(comparison, Change.WORSE),
+            "Looks worse, not proven:": comparison.suspects,
+            "Better:": _of(comparison, Change.BETTER),
+        }
+    for title, several in chosen.items():
+        if not several:
+            continue
+        yield ""
+        yield title or "All quantities:"
+        most = len(several) if whole else _QUANTITIES
+        yield from columns([_quantity(each) for each in several[:most]], frozenset({2, 4, 6}))
+        yield from _rest(len(several) - most, "quantities")
+
+
+def _of(comparison: Comparison, word: Change) -> Sequence[Compared]:
+    return [each for each in comparison.quantities if each.shift.change is word]
+
+
+def _quantity(each: Compared) -> tuple[str, ...]:
+    shift, unit = each.shift, each.key.unit
+    return (
+        "",
+        shift.change.value,
+        percent(shift.ratio),
+        _numbers(shift)[1],
+        f"{_value(shift.median_first)} -> {_value(shift.median_second)} {unit}",
+        each.key.label,
+        f"{shift.num_first} and {shift.num_second} runs",
+    )
+
+
+def _value(number: float | None) -> str:
+    if number is None:
+        return "-"
+    return f"{number:.0f}" if number >= 1000 else f"{number:.4g}"
+
+
+def _not_compared(comparison: Comparison, *, whole: bool) -> Iterator[str]:
+    if not comparison.unpaired:
+        return
+    yield ""
+    yield f"Not compared: {len(comparison.unpaired)} quantities of one side only"
+    reasons = grouped(comparison.unpaired)
+    most = len(reasons) if whole else _REASONS
+    for side, reason, count in reasons[:most]:
+        of = f"{'first' if side == 1 else 'second'} side"
+        across = "".join(f" --across {name}" for name in fields_of(reason)[:3])
+        hint = f"  (if that is the question:{across})" if across else ""
+        yield f"  {count} of the {of}: {reason}{hint}"
+    left = sum(count for _, _, count in reasons[most:])
+    yield from _rest(left, "quantities")
+
+
+def next_step(comparison: Comparison) -> str:
+    """Return the command that a person should run next, and what it is for."""
+    site = f" --site {shlex.quote(comparison.site)}"
+    if comparison.overall is Change.WORSE:
+        undo = "; then undo one of the changes above" * bool(comparison.changes)
+        return f"fabricproof trend{site}   (since when it is so{undo})"
+    if comparison.overall is not Change.UNDECIDED:
+        second = shlex.quote(comparison.second.words)
+        return f"nothing; to hold it: fabricproof baseline freeze NAME --runs {second}{site}"
+    return _to_decide(comparison.more_runs or 0, site)
+
+
+def _to_decide(times: int, site: str) -> str:
+    """Return what decides an open comparison."""
+    if times > _MOST_RUNS:
+        return (
+            f"fabricproof compare A B --rail R --program P{site}   (all of it would need {times} "
+            "more runs on each side: ask of less, or let legs take longer: leg_seconds)"
+        )
+    if times:
+        return (
+            f"for i in $(seq {times}); do fabricproof run -t quick{site}; done"
+            f"   ({times} more runs on each side decide what is open)"
+        )
+    return f"fabricproof run -t quick{site}   (what gave no number must be measured first)"
+
+
+def columns(rows: Sequence[Sequence[str]], right: frozenset[int]) -> Iterator[str]:
+    """Yield rows as aligned lines; the columns in ``right`` hold numbers."""
+    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+    for row in rows:
+        cells = [
+            cell.rjust(width) if at in right else cell.ljust(width)
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        yield "  ".join(cells).rstrip()
