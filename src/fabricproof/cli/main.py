@@ -29,6 +29,7 @@ SUBCOMMANDS: dict[str, tuple[str, str]] = {
     "compare": ("fabricproof.cli.compare", "What changed between two sides, how sure, where."),
     "preflight": ("fabricproof.cli.preflight", "Are links and cards what the site declares?"),
     "tune": ("fabricproof.cli.tune", "Where a stack's choice of algorithm loses, what mends it."),
+    "baseline": ("fabricproof.cli.baseline", "What known-good runs measured, to judge by."),
     "vcluster": ("fabricproof.cli.vcluster", "A virtual Slurm cluster on this machine."),
     "stack": ("fabricproof.cli.stack", "MPI stacks: built by Spack, from wheels, explained."),
 }

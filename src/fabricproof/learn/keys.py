@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from fabricproof.baseline.file import path_of, read_baseline
-from fabricproof.baseline.model import Baseline
+from fabricproof.baseline.model import Baseline, Row
 from fabricproof.store import Key
 
 
@@ -22,6 +22,11 @@ def samples_of(site_folder: Path, name: str) -> dict[Key, dict[str, float]]:
 
 def samples_in(baseline: Baseline) -> dict[Key, dict[str, float]]:
     """Return every quantity of a baseline with run to value, outliers left out."""
+    return {key: dict(row.samples) for key, row in keyed(baseline).items()}
+
+
+def keyed(baseline: Baseline) -> dict[Key, Row]:
+    """Return every quantity of a baseline under its key: median, bounds, samples."""
     return {
         Key(
             site=baseline.site,
@@ -31,6 +36,6 @@ def samples_in(baseline: Baseline) -> dict[Key, dict[str, float]]:
             message_size=row.message_size,
             better=row.better,
             named=row.named,
-        ): dict(row.samples)
+        ): row
         for place, row in baseline.rows()
     }

@@ -1,0 +1,387 @@
+"""``fabricproof baseline``: what known-good runs measured, kept for review, and what it judges."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from fabricproof.baseline.model import Baseline
+    from fabricproof.learn.freeze import Frozen
+    from fabricproof.learn.machines import Machines
+    from fabricproof.learn.standing import Standing, Unlike
+    from fabricproof.site import Site
+    from fabricproof.store import Store
+
+_SITE = click.option("--site", "site_name", metavar="S", help="Site (default: of this host).")
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+_ALL = click.option("--all", "whole", is_flag=True, help="Every point of the curves, every reason.")
+_AT_LEAST = click.option(
+    "--at-least",
+    type=click.IntRange(3),
+    default=5,
+    show_default=True,
+    help="Good runs that each quantity needs; fewer make wide bounds.",
+)
+_REPLACE = click.option("--replace", is_flag=True, help="Replace a baseline of that name.")
+
+
+@click.group(name="baseline")
+def command() -> None:
+    r"""What known-good runs measured: a reviewed file that judges after physics and the site.
+
+    A baseline can only make a verdict stricter. It holds for the nodes and the stacks that it was
+    learnt with, and expires when one of them is changed. It judges once site.toml says so:
+    baseline = "NAME" below [site].
+
+    \b
+    fabricproof baseline freeze spring-2026 last:10
+    fabricproof baseline show spring-2026
+    fabricproof baseline propose
+    """
+
+
+@command.command(name="freeze")
+@click.argument("name", metavar="NAME")
+@click.argument("runs", nargs=-1, metavar="RUNS...")
+@click.option("--runs", "more", multiple=True, hidden=True)
+@_AT_LEAST
+@_REPLACE
+@_SITE
+@_JSON
+def freeze(
+    name: str,
+    runs: tuple[str, ...],
+    more: tuple[str, ...],
+    at_least: int,
+    replace: bool,
+    site_name: str | None,
+    as_json: bool,
+) -> None:
+    r"""Learn a baseline from RUNS that are known to be good, and write it into the site's folder.
+
+    RUNS are named as for compare: run ids, last:10, dates, ranges, labels. What is FAIL or INVALID
+    is set aside, outliers are, and each is named. Unlike builds, tool versions and nodes of which
+    something was changed are refused.
+
+    \b
+    fabricproof baseline freeze spring-2026 last:10
+    fabricproof baseline freeze before-swap 2026-11-01..2026-11-10 --replace
+
+    Exit status: 0 written; 65 too few good runs, unlike runs, or an impossible number; 66 no
+    records; 74 cannot write; 78 the name is taken.
+    """
+    from fabricproof.baseline.file import path_of, write_baseline  # noqa: PLC0415 - start-up time
+
+    if not (runs or more):
+        raise click.UsageError("say which runs are known to be good, as last:10")
+    site, store, machines = _history(site_name)
+    path = path_of(site.folder, name)
+    _refuse_taken(path, replace=replace)
+    ids = _chosen([*runs, *more], site)
+    frozen = _frozen(store, machines, ids, name, at_least, newest_only=False)
+    write_baseline(path, frozen.baseline, replace=replace)
+    _tell(frozen, path, as_json=as_json, active=site.spec.baseline == name)
+
+
+@command.command(name="list")
+@_SITE
+@_JSON
+def list_(site_name: str | None, as_json: bool) -> None:
+    r"""List the baselines of a site: age, runs, keys, and whether each still holds.
+
+    \b
+    fabricproof baseline list
+    fabricproof baseline list --json
+
+    Exit status: 0, also where there is none.
+    """
+    from fabricproof.baseline.file import names_in  # noqa: PLC0415 - start-up time
+    from fabricproof.cli.baseline_display import list_lines  # noqa: PLC0415
+
+    site, store, machines = _history(site_name, needed=False)
+    records = []
+    for name in names_in(site.folder):
+        baseline = _read(site, name)
+        records.append(
+            {
+                **_head(baseline, _standing(baseline, machines, store)),
+                "active": site.spec.baseline == name,
+            }
+        )
+    if as_json:
+        click.echo(json.dumps({"site": site.name, "baselines": records}, indent=1))
+        return
+    click.echo("\n".join(list_lines(site.name, records)))
+
+
+@command.command(name="show")
+@click.argument("name", metavar="NAME")
+@_ALL
+@_SITE
+@_JSON
+def show(name: str, whole: bool, site_name: str | None, as_json: bool) -> None:
+    r"""Show a baseline: what it rests on, where it holds, medians, bounds and what they can see.
+
+    \b
+    fabricproof baseline show spring-2026
+    fabricproof baseline show spring-2026 --all
+
+    Exit status: 0 where it holds for all its nodes and stacks, 5 where it does not.
+    """
+    from fabricproof.cli.baseline_display import baseline_record, show_lines  # noqa: PLC0415
+
+    site, store, machines = _history(site_name, needed=False)
+    baseline = _read(site, name)
+    state = _standing(baseline, machines, store)
+    head = {**_head(baseline, state), "active": site.spec.baseline == name}
+    if as_json:
+        click.echo(json.dumps({**head, **baseline_record(baseline)}, indent=1))
+    else:
+        click.echo("\n".join(show_lines(baseline, head, whole=whole)))
+    sys.exit(_status(holds=state.holds))
+
+
+@command.command(name="diff")
+@click.argument("first", metavar="A")
+@click.argument("second", metavar="B", default="latest")
+@_ALL
+@_SITE
+@_JSON
+def diff(first: str, second: str, whole: bool, site_name: str | None, as_json: bool) -> None:
+    r"""Compare baseline A with baseline B, or with a run (by default the newest), as a table.
+
+    It tells numbers apart, not noise from change: compare does that.
+
+    \b
+    fabricproof baseline diff autumn spring
+    fabricproof baseline diff spring latest
+
+    Exit status: 0 nothing is beyond the bounds of A, 1 something is, 6 nothing is in both.
+    """
+    from fabricproof.baseline.file import names_in  # noqa: PLC0415 - start-up time
+    from fabricproof.cli.baseline_display import diff_lines, unlike_record  # noqa: PLC0415
+    from fabricproof.learn.standing import against_run, differences  # noqa: PLC0415
+
+    site, store, _ = _history(site_name, needed=False)
+    one = _read(site, first)
+    name = second.removeprefix("baseline:")
+    if name in names_in(site.folder):
+        words, found = name, differences(one, _read(site, name))
+    else:
+        store = store or _needed_store(site)
+        words = _one_run(second, site)
+        found = against_run(one, store, words)
+    if as_json:
+        rows = [unlike_record(each) for each in found]
+        click.echo(json.dumps({"first": one.name, "second": words, "rows": rows}, indent=1))
+    else:
+        click.echo("\n".join(diff_lines(one, words, found, whole=whole)))
+    sys.exit(_diff_status(found))
+
+
+@command.command(name="propose")
+@click.argument("name", metavar="[NAME]", required=False)
+@click.option("--write", "write", metavar="NEW", help="Write the proposal under this name.")
+@click.option("--last", type=click.IntRange(3), default=30, show_default=True, help="Newest runs.")
+@_AT_LEAST
+@_REPLACE
+@_ALL
+@_SITE
+@_JSON
+def propose(
+    name: str | None,
+    write: str | None,
+    last: int,
+    at_least: int,
+    replace: bool,
+    whole: bool,
+    site_name: str | None,
+    as_json: bool,
+) -> None:
+    r"""Learn from the newest good runs since anything was changed, and replay history with it.
+
+    Says how many past verdicts would be others: without a baseline, under NAME (by default the one
+    that judges today) and under the proposal; which, per check and quantity. Nothing is written
+    without --write.
+
+    \b
+    fabricproof baseline propose
+    fabricproof baseline propose spring-2026 --write summer-2026
+
+    Exit status: 0 proposed; 65 too few good runs since the last change; 74 cannot write; 78 the
+    name is taken.
+    """
+    from fabricproof.baseline.file import path_of, write_baseline  # noqa: PLC0415 - start-up time
+    from fabricproof.cli.baseline_display import propose_lines, replay_record  # noqa: PLC0415
+    from fabricproof.learn.replay import replay  # noqa: PLC0415
+
+    site, store, machines = _history(site_name)
+    path = path_of(site.folder, write) if write else None
+    if path is not None:
+        _refuse_taken(path, replace=replace)
+    old_name = name or site.spec.baseline
+    old = _read(site, old_name) if old_name else None
+    ids = [run.run_id for run in store.runs][-last:]
+    frozen = _frozen(store, machines, ids, write or "proposal", at_least, newest_only=True)
+    every = [run.run_id for run in store.runs]
+    past = replay(store, every, machines, old=old, new=frozen.baseline)
+    if path is not None:
+        write_baseline(path, frozen.baseline, replace=replace)
+    if as_json:
+        record = {"old": old_name, "written": str(path) if path else None, **replay_record(past)}
+        record |= {"left_out": list(frozen.left_out)}
+        record["set_aside"] = list(frozen.baseline.set_aside)
+        click.echo(json.dumps(record, indent=1))
+        return
+    click.echo("\n".join(propose_lines(frozen, old, past, whole=whole)))
+    if path is None:
+        click.echo("next: read the list above, then add --write NAME")
+    else:
+        click.echo(f"written: {path}\nnext: review it, commit it, name it in site.toml")
+
+
+def _refuse_taken(path: Path, *, replace: bool) -> None:
+    """Refuse a name that is taken before a minute is spent on learning."""
+    from fabricproof.errors import ConfigError  # noqa: PLC0415 - start-up time
+
+    if path.exists() and not replace:
+        raise ConfigError(
+            "there is a baseline of that name",
+            source=str(path),
+            expected="a name of its own",
+            next_step="another NAME, or --replace",
+        )
+
+
+def _history(site_name: str | None, *, needed: bool = True) -> tuple[Site, Any, Machines]:
+    """Return the site, its runs (None where there are none and they are not needed), its nodes."""
+    from fabricproof.errors import InputMissingError  # noqa: PLC0415 - start-up time
+    from fabricproof.learn.machines import Machines  # noqa: PLC0415
+    from fabricproof.runner import workplace  # noqa: PLC0415
+    from fabricproof.site import load_site  # noqa: PLC0415
+    from fabricproof.site.choose import choose_site, project_root  # noqa: PLC0415
+
+    site = load_site(site_name) if site_name else choose_site()
+    perflogs = workplace(project_root()).perflogs
+    store: Store | None = None
+    try:
+        store = _needed_store(site)
+    except InputMissingError:
+        if needed:
+            raise
+    return site, store, Machines.of(perflogs, site.name)
+
+
+def _needed_store(site: Site) -> Store:
+    from fabricproof.runner import workplace  # noqa: PLC0415 - start-up time
+    from fabricproof.site.choose import project_root  # noqa: PLC0415
+    from fabricproof.store import open_store  # noqa: PLC0415
+
+    store = open_store(workplace(project_root()).perflogs, site.name)
+    for note in store.notes:
+        click.echo(f"fabricproof: {note}", err=True)
+    return store
+
+
+def _chosen(words: Sequence[str], site: Site) -> list[str]:
+    """Return the run ids that are meant, as compare understands them."""
+    from fabricproof.cli.compare import history_of  # noqa: PLC0415 - start-up time
+    from fabricproof.compare.sides import choose_side  # noqa: PLC0415
+
+    _, history = history_of(site)
+    chosen = choose_side(",".join(words), history)
+    for note in chosen.notes:
+        click.echo(f"fabricproof: {note}", err=True)
+    return [run.run_id for run in chosen.side.runs]
+
+
+def _one_run(words: str, site: Site) -> str:
+    ids = _chosen([words], site)
+    if len(ids) != 1:
+        raise click.UsageError(
+            f"{words!r} is {len(ids)} runs: diff takes a baseline or one run; "
+            "fabricproof compare takes many"
+        )
+    return ids[0]
+
+
+def _frozen(
+    store: Store,
+    machines: Machines,
+    ids: Sequence[str],
+    name: str,
+    at_least: int,
+    *,
+    newest_only: bool,
+) -> Frozen:
+    import datetime  # noqa: PLC0415 - start-up time
+
+    from fabricproof.learn.freeze import Ask, freeze  # noqa: PLC0415
+
+    now = datetime.datetime.now(tz=datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    typed = shlex.join(["fabricproof", *sys.argv[1:]])
+    ask = Ask(name=name, frozen=now, command=typed, at_least=at_least, newest_only=newest_only)
+    return freeze(store, ids, machines, ask)
+
+
+def _read(site: Site, name: str) -> Baseline:
+    from fabricproof.baseline.file import path_of, read_baseline  # noqa: PLC0415 - start-up time
+
+    return read_baseline(path_of(site.folder, name))
+
+
+def _standing(baseline: Baseline, machines: Machines, store: Store | None) -> Standing:
+    from fabricproof.learn.standing import standing  # noqa: PLC0415 - start-up time
+
+    return standing(baseline, machines, store)
+
+
+def _head(baseline: Baseline, state: Standing) -> dict[str, Any]:
+    rows = [row for _, row in baseline.rows()]
+    return {
+        "name": baseline.name,
+        "frozen": baseline.frozen,
+        "runs": len(baseline.runs),
+        "quantities": len(rows),
+        "outliers": sum(len(row.outliers) for row in rows),
+        "holds": state.holds,
+        "why_not": list(state.reasons),
+    }
+
+
+def _tell(frozen: Frozen, path: Path, *, as_json: bool, active: bool) -> None:
+    from fabricproof.cli.baseline_display import frozen_lines, frozen_record  # noqa: PLC0415
+
+    if as_json:
+        click.echo(json.dumps({**frozen_record(frozen), "file": str(path)}, indent=1))
+        return
+    click.echo("\n".join(frozen_lines(frozen)))
+    name = frozen.baseline.name
+    judge = (
+        "it judges from the next run on"
+        if active
+        else (f'to judge by it: baseline = "{name}" below [site] in site.toml')
+    )
+    click.echo(f"written: {path}\nnext: review it (git diff), commit it; {judge}")
+
+
+def _status(*, holds: bool) -> int:
+    from fabricproof.errors import ExitStatus  # noqa: PLC0415 - start-up time
+
+    return int(ExitStatus.PASS if holds else ExitStatus.UNJUDGED)
+
+
+def _diff_status(found: Sequence[Unlike]) -> int:
+    from fabricproof.errors import ExitStatus  # noqa: PLC0415 - start-up time
+
+    if all(each.ratio is None for each in found):
+        return int(ExitStatus.NOTHING_JUDGED)
+    return int(ExitStatus.FAIL if any(each.outside for each in found) else ExitStatus.PASS)

@@ -1,0 +1,260 @@
+"""Baselines for people and as plain data."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from fabricproof.baseline.model import Baseline, Place, Row
+from fabricproof.learn.freeze import Frozen
+from fabricproof.learn.replay import Replay, Turned
+from fabricproof.learn.standing import Unlike
+
+#: lines of a list that are shown without ``--all``
+_SHOWN = 12
+
+_WIDTH = 150
+
+
+def list_lines(site: str, records: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the baselines of a site, one a line, with why those that expired have."""
+    if not records:
+        yield f"site {site} has no baseline; next: fabricproof baseline freeze NAME last:10"
+        return
+    table = _table("baseline", "frozen (UTC)", "runs", "quantities", "set aside", "holds")
+    for each in records:
+        name = each["name"] + (" (judges)" if each["active"] else "")
+        table.add_row(
+            name,
+            each["frozen"][:16].replace("T", " "),
+            *(str(each[key]) for key in ("runs", "quantities", "outliers")),
+            "yes" if each["holds"] else f"no: {'; '.join(each['why_not'][:2])}",
+        )
+    yield from _drawn(table)
+
+
+def show_lines(baseline: Baseline, head: Mapping[str, Any], *, whole: bool) -> Iterator[str]:
+    """Yield a baseline: what it rests on, where it holds, its numbers."""
+    yield f"{baseline.words}, site {baseline.site}" + (", judges" if head["active"] else "")
+    yield f"from {len(baseline.runs)} runs, {_span(baseline)}, by: {baseline.command}"
+    nodes = "; ".join(
+        f"{name}{_card(node.told('model'), node.told('firmware'))}"
+        for name, node in baseline.nodes.items()
+    )
+    yield f"nodes: {nodes}"
+    yield f"builds: {', '.join(f'{stack} {build}' for stack, build in baseline.builds.items())}"
+    yield "holds today: yes" if head["holds"] else "holds today: NO"
+    yield from (f"  {reason}" for reason in head["why_not"])
+    rows = [each for each in baseline.rows() if whole or each[1].named]
+    yield from _drawn(_numbers(rows))
+    more = sum(1 for _ in baseline.rows()) - len(rows)
+    if more:
+        yield f"{more} more points of the curves: --all"
+    yield from _outliers(baseline, whole=whole)
+    yield from _some("not learnt from", baseline.set_aside, whole=whole)
+
+
+def _span(baseline: Baseline) -> str:
+    starts = sorted(baseline.runs.values())
+    return f"{starts[0][:16]} to {starts[-1][:16]}".replace("T", " ")
+
+
+def _card(model: str, firmware: str) -> str:
+    told = " ".join(each for each in (model, firmware and f"firmware {firmware}") if each)
+    return f" ({told})" if told else ""
+
+
+def _numbers(rows: Iterable[tuple[Place, Row]]) -> Table:
+    table = _table(
+        *("stack", "program", "leg", "pair", "quantity", "runs"),
+        *("median", "spread", "bound", "sees a change of"),
+    )
+    for place, row in rows:
+        bound = f">= {row.low:.5g}" if row.better > 0 else f"<= {row.high:.5g}"
+        table.add_row(
+            *(place.stack, place.program, place.leg, place.pair, row.quantity),
+            *(str(len(row.samples)), f"{row.median:.5g} {row.unit}", f"{row.spread:.1%}"),
+            *(bound, f"{row.detects:.1%}"),
+        )
+    return table
+
+
+def _outliers(baseline: Baseline, *, whole: bool) -> Iterator[str]:
+    told = [
+        f"{place.label} {row.quantity}: {each.value:.5g} {row.unit} in {each.run_id}: {each.reason}"
+        for place, row in baseline.rows()
+        for each in row.outliers
+    ]
+    yield from _some("outliers, kept and not learnt from", told, whole=whole)
+
+
+def _some(title: str, lines: Sequence[str], *, whole: bool) -> Iterator[str]:
+    if not lines:
+        return
+    yield f"{title}: {len(lines)}"
+    shown = lines if whole else lines[:_SHOWN]
+    yield from (f"  {each}" for each in shown)
+    if len(shown) < len(lines):
+        yield f"  and {len(lines) - len(shown)} more: --all, or --json"
+
+
+def baseline_record(baseline: Baseline) -> dict[str, Any]:
+    """Return a baseline as plain data, the form of ``--json``."""
+    return {
+        "site": baseline.site,
+        "command": baseline.command,
+        "fabricproof": baseline.version,
+        "runs_used": dict(baseline.runs),
+        "builds": dict(baseline.builds),
+        "nodes": {name: asdict(node) for name, node in baseline.nodes.items()},
+        "set_aside": list(baseline.set_aside),
+        "rows": [
+            {**asdict(place), **asdict(row), "detects": row.detects}
+            for place, row in baseline.rows()
+        ],
+    }
+
+
+def frozen_record(frozen: Frozen) -> dict[str, Any]:
+    """Return what was frozen, in short, as plain data."""
+    baseline = frozen.baseline
+    return {
+        "name": baseline.name,
+        "runs": list(baseline.runs),
+        "quantities": sum(1 for _ in baseline.rows()),
+        "set_aside": list(baseline.set_aside),
+        "left_out": list(frozen.left_out),
+    }
+
+
+def frozen_lines(frozen: Frozen, *, whole: bool = False) -> Iterator[str]:
+    """Yield what was frozen and what was not."""
+    baseline = frozen.baseline
+    rows = list(baseline.rows())
+    yield f"{baseline.words}: {len(rows)} quantities of {len(baseline.runs)} runs"
+    named = [each for each in rows if each[1].named]
+    yield from _drawn(_numbers(named if whole else named[:_SHOWN]))
+    if len(named) > _SHOWN and not whole:
+        yield f"and {len(named) - _SHOWN} more: fabricproof baseline show {baseline.name}"
+    yield from _outliers(baseline, whole=whole)
+    yield from _some("not learnt from", baseline.set_aside, whole=whole)
+    yield from _some("left out, too few good runs", frozen.left_out, whole=whole)
+
+
+def unlike_record(each: Unlike) -> dict[str, Any]:
+    """Return one row of a difference as plain data."""
+    return {
+        **asdict(each.place),
+        **{key: value for key, value in asdict(each).items() if key != "place"},
+        "ratio": each.ratio,
+        "outside": each.outside,
+    }
+
+
+def diff_lines(
+    first: Baseline, second: str, found: Sequence[Unlike], *, whole: bool
+) -> Iterator[str]:
+    """Yield what is beyond the bounds of the first side, then all else."""
+    both = [each for each in found if each.ratio is not None]
+    beyond = [each for each in both if each.outside]
+    yield (
+        f"{first.words} against {second}: {len(both)} quantities in both, "
+        f"{len(beyond)} beyond its bounds"
+    )
+    shown = [each for each in both if whole or each.named or each.outside]
+    table = _table(
+        *("stack", "program", "leg", "pair", "quantity"),
+        *(first.name, second, "change", "bound", ""),
+    )
+    for each in shown:
+        bound = each.low if each.better > 0 else each.high
+        table.add_row(
+            *(each.place.stack, each.place.program, each.place.leg, each.place.pair),
+            *(each.quantity, f"{each.first:.5g} {each.unit}", f"{each.second:.5g}"),
+            *(f"{(each.ratio or 1) - 1:+.1%}", f"{bound:.5g}", "BEYOND" if each.outside else ""),
+        )
+    if shown:
+        yield from _drawn(table)
+    if len(shown) < len(both):
+        yield f"{len(both) - len(shown)} more points of the curves, all within: --all"
+    for side, absent in ((first.name, "second"), (second, "first")):
+        only = [each for each in found if getattr(each, absent) is None]
+        if only:
+            yield f"{len(only)} quantities are in {side} only"
+
+
+def replay_record(past: Replay) -> dict[str, Any]:
+    """Return a replay as plain data."""
+    return {
+        "verdicts": {rule: dict(counts) for rule, counts in past.counts.items()},
+        "judged": past.judged,
+        "changes": [
+            {"check": check, "before": before, "after": after, "numbers": count}
+            for (check, before, after), count in past.by_check().items()
+        ],
+        "turned": [
+            {**asdict(each.place), **{k: v for k, v in asdict(each).items() if k != "place"}}
+            for each in past.turned
+        ],
+    }
+
+
+def propose_lines(
+    frozen: Frozen, old: Baseline | None, past: Replay, *, whole: bool
+) -> Iterator[str]:
+    """Yield a proposal, and what history would have been under it."""
+    yield from frozen_lines(frozen, whole=whole)
+    yield f"history replayed, number by number; the proposal holds for {past.judged} of them"
+    words = sorted({word for counts in past.counts.values() for word in counts})
+    table = _table("judged by", *words)
+    names = {"none": "physics and site alone", "old": old.name if old else "", "new": "proposal"}
+    for rule, counts in past.counts.items():
+        table.add_row(names[rule], *(str(counts.get(word, 0)) for word in words))
+    yield from _drawn(table)
+    if not past.turned:
+        yield "no past verdict would be another"
+        return
+    against = old.name if old else "no baseline"
+    yield f"{len(past.turned)} past verdicts would be others than under {against}:"
+    for (check, before, after), count in past.by_check().items():
+        yield f"  {check}: {count} {before} -> {after}"
+    shown = past.turned if whole else _telling(past.turned)
+    yield from (f"  {_turned(each)}" for each in shown)
+    if len(shown) < len(past.turned):
+        yield f"  and {len(past.turned) - len(shown)} more: --all, or --json"
+
+
+def _telling(turned: Sequence[Turned]) -> Sequence[Turned]:
+    """Return some: those that would be red first."""
+    return sorted(turned, key=lambda each: (each.after != "FAIL", each.run_id))[:_SHOWN]
+
+
+def _turned(each: Turned) -> str:
+    bound = f", bound {each.bound:.5g}" if each.bound is not None else ""
+    learnt = ", one of its own samples" if each.learnt else ""
+    return (
+        f"{each.run_id} {each.place.label} {each.quantity} = {each.value:.5g} {each.unit}{bound}: "
+        f"{each.before} -> {each.after}{learnt}"
+    )
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    numbers = {"runs", "quantities", "set aside", "median", "spread", "bound", "change"}
+    for column in columns:
+        table.add_column(column, justify="right" if column in numbers else "left")
+    return table
+
+
+def _drawn(table: Table) -> Iterator[str]:
+    """Yield a table as lines, wide enough that no cell is cut."""
+    console = Console(file=io.StringIO(), width=_WIDTH, highlight=False, no_color=True)
+    with console.capture() as capture:
+        console.print(table)
+    yield from (line.rstrip() for line in capture.get().splitlines() if line.strip())
