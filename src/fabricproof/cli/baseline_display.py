@@ -94,11 +94,11 @@ def _outliers(baseline: Baseline, *, whole: bool) -> Iterator[str]:
     yield from _some("outliers, kept and not learnt from", told, whole=whole)
 
 
-def _some(title: str, lines: Sequence[str], *, whole: bool) -> Iterator[str]:
+def _some(title: str, lines: Sequence[str], *, whole: bool, few: int = _SHOWN) -> Iterator[str]:
     if not lines:
         return
     yield f"{title}: {len(lines)}"
-    shown = lines if whole else lines[:_SHOWN]
+    shown = lines if whole else lines[:few]
     yield from (f"  {each}" for each in shown)
     if len(shown) < len(lines):
         yield f"  and {len(lines) - len(shown)} more: --all, or --json"
@@ -144,7 +144,7 @@ def frozen_lines(frozen: Frozen, *, whole: bool = False) -> Iterator[str]:
         yield f"and {len(named) - _SHOWN} more: fabricproof baseline show {baseline.name}"
     yield from _outliers(baseline, whole=whole)
     yield from _some("not learnt from", baseline.set_aside, whole=whole)
-    yield from _some("left out, too few good runs", frozen.left_out, whole=whole)
+    yield from _some("left out, too few good runs", frozen.left_out, whole=whole, few=4)
 
 
 def unlike_record(each: Unlike) -> dict[str, Any]:

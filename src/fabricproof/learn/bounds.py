@@ -3,8 +3,9 @@
 Per quantity, on the logarithm: outliers are set aside, the median is the centre, and the variance
 from run to run is moderated by that of like quantities (Smyth 2004, *Linear models and empirical
 Bayes methods*, Stat. Appl. Genet. Mol. Biol. 3:3, section 6).  The bound is a prediction bound for
-one more run, its tail the false alarm rate of a whole night divided by the number of quantities
-(Bonferroni); where the residuals of like quantities have a longer tail than Student's t on that
+one more run, its tail the false alarm rate of a whole night divided among the quantities: half of
+it among the few that carry a verdict, half among the many points of curves, so that the many do
+not blunt the few (weighted Bonferroni; Rosenthal and Rubin 1983, Psychol. Bull. 94, 540).  Where the residuals of like quantities have a longer tail than Student's t on that
 side, an exponential tail through their largest (Pickands 1975, Ann. Stat. 3, 119, with shape 0)
 replaces it.  It is never tighter than a floor.  docs/baselines.md has the formulas and what came of
 them in simulations.
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -65,12 +67,15 @@ class Samples:
         unit: of the values.
         kind: quantities of one kind have noise of one scale, more or less, and lend each other
             their scatter.
+        family: families share the false alarm rate evenly, quantities that of their family; one
+            with an empty name is never judged and takes no part.
     """
 
     values: Mapping[str, float]
     better: int
     unit: str
     kind: tuple[object, ...]
+    family: str = "all"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,13 +98,12 @@ class Bounds:
 
 
 def learn(
-    samples: Mapping[_Name, Samples], *, judged: int, false_alarms: float = FALSE_ALARMS
+    samples: Mapping[_Name, Samples], *, false_alarms: float = FALSE_ALARMS
 ) -> dict[_Name, Bounds]:
     """Return the bounds of every quantity.
 
     Args:
         samples: by quantity; at least three values each.
-        judged: how many quantities one night holds against their bounds.
         false_alarms: share of nights in which one of them may be beyond its bound by noise alone.
     """
     scales = _scales(samples)
@@ -115,17 +119,28 @@ def learn(
         freedom, variance = priors[each.kind]
         spreads[name] = _moderated(variances[name], len(kept[name]) - 1, variance, freedom)
     tails = _tails(samples, kept, spreads)
-    tail = false_alarms / max(1, judged)
+    rates = _rates(samples, false_alarms)
     found = {}
-    student: dict[float, float] = {}
+    student: dict[tuple[float, float], float] = {}
     for name, each in samples.items():
-        moderated, freedom = spreads[name]
-        if freedom not in student:
-            student[freedom] = quantile(tail, freedom)
+        (moderated, freedom), tail = spreads[name], rates[each.family]
+        if (tail, freedom) not in student:
+            student[tail, freedom] = quantile(tail, freedom)
         price = math.sqrt(1 + MEDIAN_PRICE / len(kept[name]))
-        low, high = (price * max(student[freedom], side.reaches(tail)) for side in tails[each.kind])
+        low, high = (
+            price * max(student[tail, freedom], side.reaches(tail)) for side in tails[each.kind]
+        )
         found[name] = _bounds(each, kept[name], math.sqrt(moderated), (low, high), aside[name])
     return found
+
+
+def _rates(samples: Mapping[_Name, Samples], false_alarms: float) -> dict[str, float]:
+    """Return family to the false alarm rate of each of its quantities."""
+    counts = Counter(each.family for each in samples.values())
+    judged = max(1, len([family for family in counts if family]))
+    return {
+        family: false_alarms / count / (judged if family else 1) for family, count in counts.items()
+    }
 
 
 @dataclass(frozen=True, kw_only=True)

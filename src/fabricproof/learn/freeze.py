@@ -293,9 +293,9 @@ def _baseline(
             better=name[4],
             unit=name[2],
             kind=kind_of(name[2], name[3], named=last.named),
+            family="" if last.relation else "named" if last.named else "curve",
         )
-    judged = sum(not runs[max(runs)].relation for runs in samples.values())
-    learnt = learn(asked, judged=judged)
+    learnt = learn(asked)
     groups: dict[Place, list[Row]] = {}
     for name, runs in samples.items():
         groups.setdefault(name[0], []).append(_row(name, runs, learnt[name]))
