@@ -5,9 +5,9 @@ from run to run is moderated by that of like quantities (Smyth 2004, *Linear mod
 Bayes methods*, Stat. Appl. Genet. Mol. Biol. 3:3, section 6).  The bound is a prediction bound for
 one more run, its tail the false alarm rate of a whole night divided among the quantities: half of
 it among the few that carry a verdict, half among the many points of curves, so that the many do
-not blunt the few (weighted Bonferroni; Rosenthal and Rubin 1983, Psychol. Bull. 94, 540).  Where the residuals of like quantities have a longer tail than Student's t on that
-side, an exponential tail through their largest (Pickands 1975, Ann. Stat. 3, 119, with shape 0)
-replaces it.  It is never tighter than a floor.  docs/baselines.md has the formulas and what came of
+not blunt the few (weighted Bonferroni; Rosenthal and Rubin 1983, Psychol. Bull. 94, 540).  Where
+the residuals of like quantities have a longer tail than Student's t on that side, an exponential
+tail through their largest (Pickands 1975, Ann. Stat. 3, 119, with shape 0) replaces it.  It is never tighter than a floor.  docs/baselines.md has the formulas and what came of
 them in simulations.
 """
 
