@@ -19,6 +19,8 @@ class FoundStep:
         run: the first run after it.
         coincides: inventory fields that changed between the runs it may lie between, one
             sentence each; empty where none did or nobody looked.
+        lasts: whether the newest level is still off by it; False: later steps took it back.
+        history: value in each of :attr:`Trend.runs`; None where a run has none.
     """
 
     key: Key
@@ -26,15 +28,27 @@ class FoundStep:
     worse: bool
     run: Run
     coincides: tuple[str, ...]
+    lasts: bool = True
+    history: tuple[float | None, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class FoundDrift:
-    """A slow change of one quantity."""
+    """A slow change of one quantity.
+
+    Attributes:
+        key: the quantity.
+        drift: how fast; its column is an index into :attr:`Trend.runs`.
+        worse: whether it is to the worse.
+        run: the first run of it that is known; None where nobody looked it up.
+        history: as in :class:`FoundStep`.
+    """
 
     key: Key
     drift: Drift
     worse: bool
+    run: Run | None = None
+    history: tuple[float | None, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +61,8 @@ class Event:
         where: what they have in common: ``rail1``, ``vc2``, ``openmpi5``; empty where nothing.
         coincides: as in :class:`FoundStep`, of all of them.
         sentence: for a person.
+        lasts: whether any of its steps to the worse (or, where it has none, to the better) does.
+        next_step: the command that looks closer.
     """
 
     run: Run
@@ -54,6 +70,13 @@ class Event:
     where: str
     coincides: tuple[str, ...]
     sentence: str
+    lasts: bool = True
+    next_step: str = ""
+
+    @property
+    def worse(self) -> bool:
+        """Whether any of its steps is to the worse."""
+        return any(each.worse for each in self.steps)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +92,9 @@ class Trend:
         drifts: the largest first.
         warnings: what was passed over.
         alpha: the chance of even one false event.
+        num_facts: quantities that are neither better nor worse (states, counts), left to the
+            inventory.
+        lag: how much one run hangs together with the next; 0 where no more than by chance.
     """
 
     site: str
@@ -79,3 +105,12 @@ class Trend:
     drifts: tuple[FoundDrift, ...]
     warnings: tuple[str, ...]
     alpha: float
+    num_facts: int = 0
+    lag: float = 0.0
+
+    @property
+    def is_worse_now(self) -> bool:
+        """Whether something that grew worse is still so in the newest runs."""
+        return any(each.worse for each in self.drifts) or any(
+            step.worse and step.lasts for event in self.events for step in event.steps
+        )

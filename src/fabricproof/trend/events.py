@@ -1,0 +1,158 @@
+"""Steps that begin together told as one event, with what they share and what else changed."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from fabricproof.store import Key, Run
+from fabricproof.trend.coincide import Between, ReadMachine, coincidences
+from fabricproof.trend.common import Common, common
+from fabricproof.trend.kinds import metric_of
+from fabricproof.trend.model import Event, FoundStep
+
+#: what a person reads of a list of changes
+_CHANGES_NAMED = 3
+
+#: how a metric that is larger or smaller is said
+_LARGER = {"latency": "longer", "cost ratio": "more"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tested:
+    """What steps were looked for in.
+
+    Attributes:
+        keys: of the rows.
+        runs: of the columns, oldest first.
+        histories: value per run of each row, None where it has none.
+        margins: of each row, as a fraction.
+    """
+
+    keys: tuple[Key, ...]
+    runs: tuple[Run, ...]
+    histories: tuple[tuple[float | None, ...], ...]
+    margins: tuple[float, ...]
+
+
+def events_of(tested: Tested, steps: Sequence[FoundStep], read: ReadMachine) -> tuple[Event, ...]:
+    """Return the events, newest first."""
+    events = [_event(tested, at, group, read) for at, group in _groups(steps)]
+    return tuple(sorted(events, key=lambda event: event.run.start, reverse=True))
+
+
+def _groups(steps: Sequence[FoundStep]) -> Iterator[tuple[int, list[FoundStep]]]:
+    """Yield the run at which most steps may begin together, and those; then of the rest."""
+    left = list(steps)
+    while left:
+        exact = Counter(each.step.at for each in left)
+        may = {
+            at: sum(each.step.earliest <= at <= each.step.latest for each in left) for at in exact
+        }
+        # Ties go to where most say so themselves, then to the earlier run.
+        at = max(exact, key=lambda column: (may[column], exact[column], -column))
+        yield at, [each for each in left if each.step.earliest <= at <= each.step.latest]
+        left = [each for each in left if not each.step.earliest <= at <= each.step.latest]
+
+
+def _event(tested: Tested, at: int, steps: list[FoundStep], read: ReadMachine) -> Event:
+    steps = sorted(steps, key=lambda each: (not each.worse, -abs(math.log(each.step.ratio))))
+    shared = common(tested.keys, [each.step.row for each in steps])
+    between = Between(
+        runs=tested.runs,
+        before=max(each.step.earliest for each in steps) - 1,
+        after=min(each.step.latest for each in steps),
+    )
+    nodes = sorted({node for each in steps for node in each.key.nodes.split(",") if node})
+    changed, unknown = coincidences(between, nodes, read)
+    steps = [replace(each, coincides=changed) for each in steps]
+    matter = [each for each in steps if each.worse] or steps
+    lasts = any(each.lasts for each in matter)
+    run = tested.runs[at]
+    words = [
+        f"{_since(tested, at)} {_what(tested, shared, steps)} ({_how_sure(tested, shared, steps)})",
+        "" if lasts else "it is over: later runs are as before",
+        _alone(tested, at),
+        _at_once(changed, unknown),
+    ]
+    return Event(
+        run=run,
+        steps=tuple(steps),
+        where=shared.words,
+        coincides=changed,
+        sentence="; ".join(word for word in words if word),
+        lasts=lasts,
+        next_step=_next(tested, at),
+    )
+
+
+def _since(tested: Tested, at: int) -> str:
+    return f"since the run of {tested.runs[at].night} UTC"
+
+
+def _what(tested: Tested, shared: Common, steps: Sequence[FoundStep]) -> str:
+    who = shared.words or ("everything" if _is_all(tested, steps) else _few(steps))
+    return f"{who}: " + ", ".join(_amounts(steps))
+
+
+def _few(steps: Sequence[FoundStep]) -> str:
+    if len(steps) == 1:
+        return steps[0].key.label
+    return f"{steps[0].key.label} and {len(steps) - 1} more"
+
+
+def _is_all(tested: Tested, steps: Sequence[FoundStep]) -> bool:
+    return len(steps) > 1 and len({each.step.row for each in steps}) >= 0.8 * len(tested.keys)
+
+
+def _amounts(steps: Sequence[FoundStep]) -> Iterator[str]:
+    """Yield ``bandwidth 48 % less`` for each metric and direction, the median of its steps."""
+    ratios: dict[tuple[str, bool], list[float]] = {}
+    for each in steps:
+        ratios.setdefault((metric_of(each.key), each.step.ratio > 1), []).append(each.step.ratio)
+    for (metric, is_more), those in ratios.items():
+        ratio = statistics.median(those)
+        more = _LARGER.get(metric, "more")
+        less = "shorter" if more == "longer" else "less"
+        yield f"{metric} {abs(ratio - 1):.0%} {more if is_more else less}".replace("%", " %")
+
+
+def _how_sure(tested: Tested, shared: Common, steps: Sequence[FoundStep]) -> str:
+    count = len(steps)
+    words = [f"{count} quantit{'y' if count == 1 else 'ies'} of {len(tested.keys)}"]
+    if shared.words:
+        words.append(f"{shared.changed} of the {shared.held} of {shared.words}")
+    better = sum(not each.worse for each in steps)
+    if better:
+        words.append(f"{better} to the better" if better < count else "to the better")
+    low, high = (f(each.step.p for each in steps) for f in (min, max))
+    p = f"p = {low:.2g}" if f"{low:.2g}" == f"{high:.2g}" else f"p = {low:.2g} to {high:.2g}"
+    return "; ".join([", ".join(words), p])
+
+
+def _alone(tested: Tested, at: int) -> str:
+    if at < len(tested.runs) - 1:
+        return ""
+    return "this is one run so far: the next will tell whether it lasts"
+
+
+def _at_once(changed: Sequence[str], unknown: Sequence[str]) -> str:
+    if changed:
+        more = len(changed) - _CHANGES_NAMED
+        some = "; ".join(changed[:_CHANGES_NAMED])
+        return f"at the same time {some}" + f"; and {more} more changes" * (more > 0)
+    if unknown:
+        return f"whether anything else changed then is not known: {unknown[0]}"
+    return "nothing else is known to have changed then"
+
+
+def _next(tested: Tested, at: int) -> str:
+    """Return the command that compares the runs before with those after."""
+    first, before, last = tested.runs[0], tested.runs[at - 1], tested.runs[-1]
+    sides = (first, before), (tested.runs[at], last)
+    form = "%Y-%m-%d" if before.start.date() < tested.runs[at].start.date() else "%Y-%m-%dT%H:%M:%S"
+    words = ["..".join(run.start.strftime(form) for run in side) for side in sides]
+    return f"fabricproof compare {words[0]} {words[1]}"

@@ -1,0 +1,265 @@
+"""From the history of a site to what changed in it, when, and what else changed then."""
+
+from __future__ import annotations
+
+import datetime
+import fnmatch
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from fabricproof.errors import ExitStatus, FabricproofError, InputMissingError
+from fabricproof.stats.steps import Changes, Step, find_changes
+from fabricproof.store import Key, Matrix, Store
+from fabricproof.trend.coincide import ReadMachine
+from fabricproof.trend.events import Tested, events_of
+from fabricproof.trend.kinds import MARGINS, classes_of, metric_of
+from fabricproof.trend.model import FoundDrift, FoundStep, Trend
+
+#: runs, and numbers of a quantity, below which nothing can be told (stats.step_scale.LEAST_RUNS)
+LEAST_RUNS = 6
+
+#: the chance of even one false step or drift
+ALPHA = 0.05
+
+#: runs of its check without a number, after which a quantity counts as silent
+_SILENT_RUNS = 2
+
+
+class TooFewRunsError(FabricproofError):
+    """There is history, but too little of it."""
+
+    exit_status = ExitStatus.NOTHING_JUDGED
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What is asked.
+
+    Attributes:
+        last: how many runs, the newest.
+        since: runs before this date are left out; None: none.
+        where: field of the key (``check``, ``stack``, ``program``, ``quantity``, ``fabric``) or
+            ``rail`` or ``node``, to patterns as in a shell, of which one must fit.
+        all_sizes: whether points of a curve count, or only quantities that carry a verdict.
+        margins: metric to the smallest change that is told, as a fraction.
+        renamed: node as an old record calls it, to its name of today.
+        alpha: chance of even one false event.
+    """
+
+    last: int = 60
+    since: datetime.date | None = None
+    where: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    all_sizes: bool = False
+    margins: Mapping[str, float] = field(default_factory=lambda: dict(MARGINS))
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    alpha: float = ALPHA
+
+
+def find_trend(store: Store, ask: Question, read: ReadMachine) -> Trend:
+    """Return what the history shows.
+
+    Args:
+        store: the history of a site.
+        ask: what is asked.
+        read: where inventories are kept.
+
+    Raises:
+        InputMissingError: nothing of what was asked for was ever measured.
+        TooFewRunsError: fewer than six runs, or no quantity in six of them.
+    """
+    matrix, num_facts = _asked(store, ask)
+    counts = _counts(matrix)
+    long = [row for row, count in enumerate(counts) if count >= LEAST_RUNS]
+    if not long:
+        raise _too_few(store, matrix, max(counts, default=0))
+    keys = [matrix.keys[row] for row in long]
+    values = matrix.values[long]
+    margins = [ask.margins[metric_of(key)] for key in keys]
+    changes = find_changes(values, classes=classes_of(keys), margins=margins, alpha=ask.alpha)
+    tested = Tested(
+        keys=tuple(keys),
+        runs=matrix.runs,
+        histories=tuple(_plain(row) for row in values.tolist()),
+        margins=tuple(margins),
+    )
+    return Trend(
+        site=store.site,
+        runs=matrix.runs,
+        num_quantities=len(long),
+        num_short=len(counts) - len(long),
+        events=events_of(tested, _steps(tested, changes), read),
+        drifts=_drifts(tested, changes),
+        warnings=(*store.notes, *_warnings(matrix, changes)),
+        alpha=ask.alpha,
+        num_facts=num_facts,
+        lag=changes.lag,
+    )
+
+
+def _plain(row: Sequence[float]) -> tuple[float | None, ...]:
+    return tuple(None if math.isnan(value) else value for value in row)
+
+
+def _counts(matrix: Matrix) -> list[int]:
+    import numpy as np  # noqa: PLC0415 - start-up time
+
+    return [int(count) for count in np.isfinite(matrix.values).sum(axis=1)]
+
+
+def _asked(store: Store, ask: Question) -> tuple[Matrix, int]:
+    """Return the quantities and runs that are asked for, and how many facts were left out."""
+    import numpy as np  # noqa: PLC0415 - start-up time
+
+    ids = [run.run_id for run in store.runs if not ask.since or run.start.date() >= ask.since]
+    if not ids:
+        raise InputMissingError(
+            f"no run of {store.site} since {ask.since}",
+            expected=f"a date up to {store.runs[-1].night[:10]}, the newest run"
+            if store.runs
+            else "a run",
+            next_step="leave --since out",
+        )
+    whole = store.matrix(ids, across=("build", "tool_version"), renamed=ask.renamed)
+    fitting = [row for row, key in enumerate(whole.keys) if _fits(key, ask)]
+    if not fitting:
+        raise _nothing_fits(store, whole, ask)
+    rows = [row for row in fitting if whole.keys[row].better]
+    columns = np.flatnonzero(np.isfinite(whole.values[rows]).any(axis=0))[-ask.last :].tolist()
+    return _part(whole, rows, columns), len(fitting) - len(rows)
+
+
+def _part(matrix: Matrix, rows: Sequence[int], columns: Sequence[int]) -> Matrix:
+    import numpy as np  # noqa: PLC0415 - start-up time
+
+    row_of = {row: index for index, row in enumerate(rows)}
+    column_of = {column: index for index, column in enumerate(columns)}
+    return replace(
+        matrix,
+        keys=tuple(matrix.keys[row] for row in rows),
+        runs=tuple(matrix.runs[column] for column in columns),
+        values=matrix.values[np.ix_(rows, columns)],
+        verdicts=(),
+        set_aside=tuple(
+            (row_of[row], column_of[column], reason)
+            for row, column, reason in matrix.set_aside
+            if row in row_of and column in column_of
+        ),
+    )
+
+
+def _fits(key: Key, ask: Question) -> bool:
+    if not (key.named or ask.all_sizes):
+        return False
+    return all(
+        any(fnmatch.fnmatchcase(word, pattern) for word in _words(key, name) for pattern in wanted)
+        for name, wanted in ask.where.items()
+        if wanted
+    )
+
+
+def _words(key: Key, name: str) -> list[str]:
+    if name in {"rail", "node"}:
+        return str(getattr(key, f"{name}s")).split(",")
+    return [str(getattr(key, name))]
+
+
+def _nothing_fits(store: Store, matrix: Matrix, ask: Question) -> InputMissingError:
+    asked = ", ".join(f"{name} {' or '.join(words)}" for name, words in ask.where.items() if words)
+    name = next((name for name, words in ask.where.items() if words), "check")
+    known = sorted({word for key in matrix.keys for word in _words(key, name) if word})
+    return InputMissingError(
+        f"nothing was measured on {store.site} with {asked or 'a verdict'}",
+        expected=f"a {name} of: {', '.join(known[:20])}" + " ..." * (len(known) > 20),
+        next_step="patterns are those of a shell: --check 'Osu*'; --all adds points of curves",
+    )
+
+
+def _too_few(store: Store, matrix: Matrix, most: int) -> TooFewRunsError:
+    return TooFewRunsError(
+        f"too few runs of {store.site} to tell a trend",
+        expected=f"a quantity measured in at least {LEAST_RUNS} runs",
+        got=f"{len(matrix.keys)} quantities in {len(matrix.runs)} runs, none in more than {most}",
+        next_step=f"fabricproof run --site {store.site} -t nightly, each night",
+    )
+
+
+def _steps(tested: Tested, changes: Changes) -> list[FoundStep]:
+    of_row: dict[int, list[Step]] = {}
+    for step in changes.steps:
+        of_row.setdefault(step.row, []).append(step)
+    return [
+        FoundStep(
+            key=tested.keys[row],
+            step=step,
+            worse=(step.ratio < 1) == (tested.keys[row].better > 0),
+            run=tested.runs[step.at],
+            coincides=(),
+            lasts=_lasts(steps[number:], tested.margins[row]),
+            history=tested.histories[row],
+        )
+        for row, steps in of_row.items()
+        for number, step in enumerate(steps)
+    ]
+
+
+def _lasts(steps: Sequence[Step], margin: float) -> bool:
+    """Tell whether the newest level is still off in the way of the first of these steps."""
+    net = math.prod(step.ratio for step in steps)
+    return (net < 1) == (steps[0].ratio < 1) and abs(net - 1) >= margin
+
+
+def _drifts(tested: Tested, changes: Changes) -> tuple[FoundDrift, ...]:
+    found = [
+        FoundDrift(
+            key=tested.keys[each.row],
+            drift=each,
+            worse=(each.per_run < 1) == (tested.keys[each.row].better > 0),
+            run=tested.runs[each.first],
+            history=tested.histories[each.row],
+        )
+        for each in changes.drifts
+    ]
+    return tuple(sorted(found, key=lambda each: -abs(math.log(each.drift.total))))
+
+
+def _warnings(matrix: Matrix, changes: Changes) -> Iterator[str]:
+    if matrix.set_aside:
+        row, column, reason = matrix.set_aside[-1]
+        yield (
+            f"{len(matrix.set_aside)} numbers were measured and are not used; the last: "
+            f"{matrix.keys[row].label} in {matrix.runs[column].run_id}: {reason}"
+        )
+    if changes.lag > 0:
+        yield (
+            f"one run hangs together with the next (correlation {changes.lag:.2f}): all was judged "
+            f"as if there were only {(1 - changes.lag) / (1 + changes.lag):.0%} as many runs"
+        )
+    yield from _silent(matrix)
+
+
+def _silent(matrix: Matrix) -> Iterator[str]:
+    """Yield a sentence where quantities have stopped while others of their check go on."""
+    import numpy as np  # noqa: PLC0415 - start-up time
+
+    present = np.isfinite(matrix.values)
+    of_check: dict[tuple[str, str], list[int]] = {}
+    for row, key in enumerate(matrix.keys):
+        of_check.setdefault((key.check, key.stack), []).append(row)
+    stopped: list[int] = []
+    for rows in of_check.values():
+        ran = np.flatnonzero(present[rows].any(axis=0))
+        newest, older = ran[-_SILENT_RUNS:], ran[:-_SILENT_RUNS][-LEAST_RUNS:]
+        if len(older) == LEAST_RUNS:
+            stopped += [
+                row
+                for row in rows
+                if not present[row, newest].any() and present[row, older].sum() > LEAST_RUNS // 2
+            ]
+    if stopped:
+        last = matrix.runs[int(np.flatnonzero(present[stopped[0]])[-1])]
+        yield (
+            f"{len(stopped)} quantities have no number any more while their check goes on, for "
+            f"example {matrix.keys[stopped[0]].label} since {last.night}; a node that was "
+            "renamed: --renamed OLD=NEW"
+        )
