@@ -7,8 +7,8 @@ one more run, its tail the false alarm rate of a whole night divided among the q
 it among the few that carry a verdict, half among the many points of curves, so that the many do
 not blunt the few (weighted Bonferroni; Rosenthal and Rubin 1983, Psychol. Bull. 94, 540).  Where
 the residuals of like quantities have a longer tail than Student's t on that side, an exponential
-tail through their largest (Pickands 1975, Ann. Stat. 3, 119, with shape 0) replaces it.  It is never tighter than a floor.  docs/baselines.md has the formulas and what came of
-them in simulations.
+tail through their largest (Pickands 1975, Ann. Stat. 3, 119, with shape 0) replaces it.  It is
+never tighter than a floor.  docs/baselines.md has the formulas and what simulations made of them.
 """
 
 from __future__ import annotations
