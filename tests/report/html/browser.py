@@ -69,6 +69,7 @@ class Browser:
         ]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
+        self.call("Page.bringToFront")
 
     def close(self) -> None:
         """End it and wait for it."""

@@ -210,7 +210,7 @@ def _key(
 
 
 def _number(node: str) -> int:
-    return int("".join(filter(str.isdecimal, node[4:].split("<")[0])) or 0)
+    return int("".join(filter(str.isdecimal, node[4:].split("<", maxsplit=1)[0])) or 0)
 
 
 def _runs(nights: int, nodes: list[str]) -> tuple[Run, ...]:
@@ -220,7 +220,7 @@ def _runs(nights: int, nodes: list[str]) -> tuple[Run, ...]:
         Run(
             run_id=f"{start:%Y%m%dT%H%M%SZ}-{night:06d}",
             start=start,
-            inventory={node: "new" if night >= nights // 2 else "old" for node in nodes},
+            inventory=dict.fromkeys(nodes, "new" if night >= nights // 2 else "old"),
             builds={"openmpi5": "51af25c1cd81"},
             rows=1,
         )

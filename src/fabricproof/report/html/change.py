@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from fabricproof.compare.model import Comparison, Group
 from fabricproof.report.html.markup import (
     Markup,
+    counted,
     details,
     folded,
     joined,
@@ -65,7 +66,7 @@ def _side(made: Comparison, which: int) -> str:
     span = side.runs[0].night
     if len(side.runs) > 1:
         span += f" to {side.runs[-1].night}"
-    return f"{side.words} ({len(side.runs)} runs, {span})"
+    return f"{side.words} ({counted(len(side.runs), 'run')}, {span})"
 
 
 def _warnings(made: Comparison) -> Markup:
@@ -90,7 +91,8 @@ def _forests(made: Comparison) -> Markup:
 def _forest(kind: str, groups: Sequence[Group], reach: float, made: Comparison) -> list[Markup]:
     head = ("word", kind, "of", "ratio after / before", "change", "interval", "in words")
     rows = [_group_row(group, reach, made) for group in groups]
-    caption = "All together" if kind == "overall" else f"By {kind}"
+    axis = f"axis from {percent(1 / reach)} to {percent(reach)}, grey: the margin"
+    caption = f"{'All together' if kind == 'overall' else f'By {kind}'} ({axis})"
     first = table(head, rows[:SHOWN], caption=caption, class_="forest")
     if len(rows) <= SHOWN:
         return [first]
@@ -108,11 +110,19 @@ def _group_row(group: Group, reach: float, made: Comparison) -> list[object]:
         word(group.change.value),
         tag("strong", group.name),
         group.metric or "everything",
-        dot_and_interval(shift, group.change.value, margin, reach),
+        dot_and_interval(shift, group.change.value, margin, reach) if shift else _counts(group),
         percent(shift.ratio) if shift else "-",
         interval,
         group.sentence,
     ]
+
+
+def _counts(group: Group) -> Markup:
+    """Return how many quantities have which word, where the group has no row of its own."""
+    told = joined(
+        (joined([f"{num} ", word(name.value)]) for name, num in group.counts.items()), ", "
+    )
+    return told or tag("span", "no quantity", class_="remark")
 
 
 def _reach(shifts: Sequence[Shift | None]) -> float:
@@ -134,7 +144,7 @@ def dot_and_interval(
         reach: the ratio at the right end; the left end is one over it.
     """
     if shift is None or shift.ratio is None:
-        return tag("span", "no row of its own", class_="remark")
+        return tag("span", "no number", class_="remark")
 
     def at(ratio: float) -> float:
         place = 0.5 + 0.5 * math.log(ratio) / math.log(reach)

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fabricproof.measure import BADNESS, Verdict
-from fabricproof.report.html.markup import Markup, folded, joined, number, section, table, tag, word
+from fabricproof.report.html.markup import (
+    Markup,
+    counted,
+    joined,
+    number,
+    section,
+    table,
+    tag,
+    who,
+    word,
+)
+from fabricproof.report.html.places import Place, place_of
 from fabricproof.report.model import RawNumber, ReportData
 from fabricproof.session import BUILD_PROGRAM, LegResult
 from fabricproof.store import Key
@@ -39,18 +50,24 @@ def header(data: ReportData) -> Markup:
     """Return the banner: whose report of which run."""
     made = f"made {data.made:%Y-%m-%d %H:%M} UTC"
     about = f"run {data.run.run_id}, begun {data.run.night} UTC; {made}"
-    helped = tag("button", "Keys: ?", type="button", id="help-button", class_="js")
+    helped = tag("button", "Keys: ?", type="button", id="help-button", class_="scripted")
     return tag("header", tag("h1", f"Fabric report of {data.site}"), tag("p", about), helped)
 
 
-def verdict(data: ReportData) -> Markup:
-    """Return the first section."""
+def verdict(data: ReportData, keys: Sequence[Key], known: Mapping[Place, int]) -> Markup:
+    """Return the first section.
+
+    Args:
+        data: what there is to report.
+        keys: of everything in it.
+        known: row of ``keys`` for each place.
+    """
     red = red_legs(data)
     return section(
         "verdict",
         "Verdict",
         tag("div", _of_run(data), _of_comparison(data), _of_trend(data), class_="cards"),
-        _red_table(data, red),
+        _red_table(data, red, keys, known),
         *([_notes(data)] if data.notes or data.session.notes else []),
     )
 
@@ -106,8 +123,8 @@ def _of_comparison(data: ReportData) -> Markup:
         tag("h3", "Before and after"),
         tag("p", word(made.overall.value), class_=f"big b-{made.overall.value}"),
         tag("p", made.reason),
-        tag("p", f"{made.first.words} ({len(made.first.runs)} runs) against "
-                 f"{made.second.words} ({len(made.second.runs)} runs)"),
+        tag("p", f"{made.first.words} ({counted(len(made.first.runs), 'run')}) against "
+                 f"{made.second.words} ({counted(len(made.second.runs), 'run')})"),
         tag("p", tag("strong", "Next: "), _after_comparison(data)),
         class_=f"card c-{made.overall.value}",
     )  # fmt: skip
@@ -131,17 +148,19 @@ def _of_trend(data: ReportData) -> Markup:
         said = [tag("p", "Too few runs, or nobody looked.")]
     else:
         events = data.trend.events
-        first = f"{len(events)} events, {len(data.trend.drifts)} drifts in {len(data.trend.runs)} "
-        said = [tag("p", f"{first}runs of {data.trend.num_quantities} quantities.")]
+        first = f"{counted(len(events), 'event')}, {counted(len(data.trend.drifts), 'drift')}"
+        where = f"{counted(len(data.trend.runs), 'run')} of {data.trend.num_quantities} quantities"
+        said = [tag("p", f"{first} in {where}.")]
         said += [tag("p", "Newest: ", events[0].sentence)] if events else []
     return tag("article", tag("h3", "History"), *said, class_="card")
 
 
-def _red_table(data: ReportData, red: list[LegResult]) -> Markup:
+def _red_table(
+    data: ReportData, red: list[LegResult], keys: Sequence[Key], known: Mapping[Place, int]
+) -> Markup:
     if not red:
         return tag("p", "No leg is red.")
-    keys = {_place(key): key for key in data.raw}
-    rows = [_red_row(leg, data, keys) for leg in red[:SHOWN]]
+    rows = [_red_row(leg, _how_sure(leg, data, keys, known)) for leg in red[:SHOWN]]
     more = len(red) - SHOWN
     head = ("verdict", "nodes", "rail", "what", "reason", "how sure", "repeat")
     return joined(
@@ -152,15 +171,15 @@ def _red_table(data: ReportData, red: list[LegResult]) -> Markup:
     )
 
 
-def _red_row(leg: LegResult, data: ReportData, keys: Mapping[tuple[str, ...], Key]) -> list[object]:
+def _red_row(leg: LegResult, sure: str) -> list[object]:
     what = f"{leg.stack} {leg.program or leg.check} {leg.leg}".rstrip()
     return [
         word(leg.verdict.value),
-        tag("strong", folded(leg.nodes)),
+        tag("strong", who(leg.nodes)),
         rails_of(leg),
         what,
         leg.reason or "-",
-        _how_sure(leg, data, keys),
+        sure,
         tag("code", repeat(leg)),
     ]
 
@@ -171,30 +190,28 @@ def rails_of(leg: LegResult) -> str:
     return ", ".join(told) or leg.leg.partition(".")[0] or "-"
 
 
-def _place(key: Key) -> tuple[str, ...]:
-    return (key.partition, key.fabric, key.stack, key.check, key.leg, key.quantity)
-
-
-def _how_sure(leg: LegResult, data: ReportData, keys: Mapping[tuple[str, ...], Key]) -> str:
+def _how_sure(
+    leg: LegResult, data: ReportData, keys: Sequence[Key], known: Mapping[Place, int]
+) -> str:
     """Return in how many attempts of this run, and in how many runs, the first red number was."""
     guilty = next((each for each in leg.quantities if _is_red(each)), None)
     if guilty is None:
         return "no number to be sure of"
-    place = (leg.partition, leg.fabric, leg.stack, leg.check, leg.leg, guilty["quantity_name"])
-    numbers = data.raw.get(keys[place], ()) if place in keys else ()
-    return sureness(numbers, data.run.run_id)
+    row = known.get(place_of(leg, guilty))
+    return sureness(data.raw.get(keys[row], ()) if row is not None else (), data.run.run_id)
 
 
 def sureness(numbers: tuple[RawNumber, ...], run_id: str) -> str:
     """Return what attempts and runs say together: ``red in 2 of 2 attempts, in 1 of 4 runs``."""
     mine = [each for each in numbers if each.run_id == run_id]
     if not mine:
-        return "one number, seen once"
+        return "its raw numbers are not in this report"
     red = sum(each.verdict not in {"PASS", "SKIPPED"} for each in mine)
     runs = {each.run_id: each.verdict for each in numbers if each.counts}
     bad = sum(verdict not in {"PASS", "SKIPPED"} for verdict in runs.values())
-    attempts = f"red in {red} of {len(mine)} attempt{'s' if len(mine) > 1 else ''}"
-    return f"{attempts}, in {bad} of {len(runs)} run{'s' if len(runs) > 1 else ''}"
+    return (
+        f"red in {red} of {counted(len(mine), 'attempt')}, in {bad} of {counted(len(runs), 'run')}"
+    )
 
 
 def _is_red(quantity: Mapping[str, Any]) -> bool:

@@ -19,7 +19,7 @@ from fabricproof.report.model import ReportData
 from fabricproof.trend.model import Event, Trend
 
 #: steps told of one event; the chart has all
-STEPS = 8
+STEPS = 3
 
 #: values of one fact that are told one by one
 VALUES = 6

@@ -2,76 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from fabricproof.measure import BADNESS
 from fabricproof.report.html.headline import measured, rails_of, repeat
 from fabricproof.report.html.markup import (
     Markup,
+    counted,
     details,
-    folded,
     joined,
     number,
     section,
     table,
     tag,
+    who,
     word,
 )
 from fabricproof.report.html.payload import red_raw
+from fabricproof.report.html.places import Place, place_of
 from fabricproof.report.model import ReportData
 from fabricproof.session import LegResult
-from fabricproof.store import Key
 
 #: raw numbers of red quantities that stand in the page itself, for paper
 ON_PAPER = 120
 
-#: partition, fabric, stack, check, leg, quantity
-_Place = tuple[str, str, str, str, str, str]
 
-
-def every_leg(data: ReportData, keys: Sequence[Key]) -> Markup:
-    """Return the table of all legs, the worst first."""
+def every_leg(data: ReportData, known: Mapping[Place, int]) -> Markup:
+    """Return the table of all legs, the worst first; numbers in ``known`` open their raw ones."""
     order = sorted(
         data.session.legs,
         key=lambda leg: (BADNESS.index(leg.verdict), leg.stack, leg.suite, leg.program, leg.leg),
     )
-    index = {_place_of(key): row for row, key in reversed(list(enumerate(keys)))}
     head = ("verdict", "stack", "program", "leg", "rails", "nodes", "numbers", "reason", "road")
-    rows = [_row(leg, index) for leg in order]
+    rows = [_row(leg, known) for leg in order]
     caption = f"Every leg of this run, worst first ({len(rows)})"
     made = table(head, rows, caption=caption, data_filter="legs")
     return section("legs", "Every leg", made)
 
 
-def _place_of(key: Key) -> _Place:
-    return (key.partition, key.fabric, key.stack, key.check, key.leg, key.quantity)
-
-
-def _row(leg: LegResult, index: Mapping[_Place, int]) -> list[object]:
+def _row(leg: LegResult, known: Mapping[Place, int]) -> list[object]:
     return [
         word(leg.verdict.value),
         leg.stack,
         f"{leg.program or leg.check} ({leg.suite})" if leg.suite else leg.program or leg.check,
         leg.leg or "-",
         rails_of(leg),
-        folded(leg.nodes),
-        _numbers(leg, index),
+        who(leg.nodes),
+        _numbers(leg, known),
         _reason(leg),
         _road(leg.road),
     ]
 
 
-def _numbers(leg: LegResult, index: Mapping[_Place, int]) -> Markup:
+def _numbers(leg: LegResult, known: Mapping[Place, int]) -> Markup:
     named = [each for each in leg.quantities if each.get("quantity_named")]
     lines = []
     for each in named:
-        name = str(each.get("quantity_name"))
-        row = index.get((leg.partition, leg.fabric, leg.stack, leg.check, leg.leg, name))
-        share = _of_ceiling(each)
-        text = measured(each) + share
-        is_known = row is not None
-        lines.append(tag("li", tag("span", text, data_key=row) if is_known else text))
+        row = known.get(place_of(leg, each))
+        text = measured(each) + _of_ceiling(each)
+        lines.append(tag("li", text if row is None else tag("span", text, data_key=row)))
     points = len(leg.quantities) - len(named)
     if points > 0:
         lines.append(tag("li", f"+ {points} more sizes", class_="remark"))
@@ -91,7 +81,7 @@ def _reason(leg: LegResult) -> Markup:
     parts: list[object] = [tag("p", leg.reason)] if leg.reason else []
     if leg.findings:
         lines = tag("ul", *(tag("li", each) for each in leg.findings))
-        parts.append(details(f"{len(leg.findings)} findings", lines))
+        parts.append(details(counted(len(leg.findings), "finding"), lines))
     if leg.verdict.value not in {"PASS", "SKIPPED"}:
         where = f"; raw output: {leg.stage_folder}" if leg.stage_folder else ""
         job = f"job {leg.job_id}; " if leg.job_id else ""

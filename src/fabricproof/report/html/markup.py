@@ -126,6 +126,11 @@ def number(value: float | None, unit: str = "") -> str:
     return text if unit in {"", "1"} else f"{text} {unit}"
 
 
+def counted(num: int, what: str) -> str:
+    """Return ``1 run``, ``2 runs``."""
+    return f"{num} {what}" if num == 1 else f"{num} {what}s"
+
+
 def percent(ratio: float | None) -> str:
     """Return a ratio as a change: ``-6.8 %``; a dash where there is none."""
     return "-" if ratio is None else f"{(ratio - 1) * 100:+.1f} %"
@@ -140,6 +145,12 @@ def folded(nodes: Iterable[str]) -> str:
         return str(NodeSet.fromlist(names))
     except NodeSetException:
         return ", ".join(names)
+
+
+def who(nodes: Iterable[str]) -> Markup:
+    """Return folded node names that are not broken where they are short."""
+    text = folded(nodes)
+    return tag("span", text, class_="nodes" if len(text) <= 24 else None)
 
 
 def details(summary: object, *inside: object) -> Markup:

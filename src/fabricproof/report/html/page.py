@@ -9,6 +9,7 @@ from importlib.resources import files
 from fabricproof.report.html import change, headline, history, legs, notes
 from fabricproof.report.html.markup import Markup, joined, section, tag
 from fabricproof.report.html.payload import all_keys, collect, packed
+from fabricproof.report.html.places import places
 from fabricproof.report.model import ReportData
 
 #: in the order in which they are put together; each file is less than 400 lines
@@ -37,6 +38,7 @@ def render_html(data: ReportData) -> str:
         data: what there is to report.
     """
     keys = all_keys(data)
+    known = places(data, keys)
     text, coding = packed(collect(data, keys))
     script, style = _script(), _style()
     body = joined(
@@ -46,13 +48,13 @@ def render_html(data: ReportData) -> str:
             _CONTENTS,
             tag(
                 "main",
-                headline.verdict(data),
+                headline.verdict(data, keys, known),
                 change.before_and_after(data),
                 _curves(),
                 _matrices(),
                 history.trend(data),
                 history.inventory(data),
-                legs.every_leg(data, keys),
+                legs.every_leg(data, known),
                 legs.raw_numbers(data),
                 notes.how_to_read(data),
                 id="main",

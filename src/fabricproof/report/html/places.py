@@ -1,0 +1,44 @@
+"""Which quantity of the store a leg's number is: a leg knows neither build nor settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fabricproof.report.model import ReportData
+from fabricproof.session import LegResult
+from fabricproof.store import Key
+
+Place = tuple[str, ...]
+
+
+def places(data: ReportData, keys: Sequence[Key]) -> dict[Place, int]:
+    """Return the row of ``keys`` for each place that the reported run measured.
+
+    A place that fits two quantities of this run is left out: better no link than a wrong one.
+
+    Args:
+        data: the report.
+        keys: as :func:`fabricproof.report.html.payload.all_keys` returns them.
+    """
+    found: dict[Place, int] = {}
+    twice: set[Place] = set()
+    for row, key in enumerate(keys):
+        if any(each.run_id == data.run.run_id for each in data.raw.get(key, ())):
+            place = (*_of_key(key), key.quantity)
+            if place in found:
+                twice.add(place)
+            found[place] = row
+    return {place: row for place, row in found.items() if place not in twice}
+
+
+def _of_key(key: Key) -> Place:
+    facts = (key.partition, key.fabric, key.stack, key.suite, key.program, key.check, key.leg)
+    return (*facts, key.nodes)
+
+
+def place_of(leg: LegResult, quantity: Mapping[str, Any]) -> Place:
+    """Return the place of one number of a leg."""
+    facts = (leg.partition, leg.fabric, leg.stack, leg.suite, leg.program, leg.check, leg.leg)
+    nodes = quantity.get("nodes") or leg.nodes
+    return (*facts, ",".join(sorted(nodes)), str(quantity.get("quantity_name")))
