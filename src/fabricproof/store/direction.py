@@ -19,8 +19,8 @@ SETTINGS = (
     "window_size",
 )
 
-_HIGHER = frozenset({"MB/s", "MiB/s", "1/s"})
-_LOWER = frozenset({"us", "ms"})
+HIGHER = frozenset({"MB/s", "MiB/s", "1/s"})
+LOWER = frozenset({"us", "ms"})
 
 
 def better(unit: str, lower: float | None, upper: float | None) -> int:
@@ -34,9 +34,9 @@ def better(unit: str, lower: float | None, upper: float | None) -> int:
         lower: smallest accepted value.
         upper: largest accepted value.
     """
-    if unit in _HIGHER:
+    if unit in HIGHER:
         return 1
-    if unit in _LOWER:
+    if unit in LOWER:
         return -1
     if unit == "x" and (lower is None) != (upper is None):
         return 1 if upper is None else -1

@@ -94,6 +94,8 @@ class Run:
             it changed within the run.
         builds: stack to the digest of its identity.
         rows: how many quantities it has in the records.
+        legs: verdict word -> how many legs have it in the records; a leg that left none is not
+            counted, so that this is no verdict of the run.
     """
 
     run_id: str
@@ -101,6 +103,7 @@ class Run:
     inventory: Mapping[str, str | None] = field(default_factory=dict)
     builds: Mapping[str, str] = field(default_factory=dict)
     rows: int = 0
+    legs: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def night(self) -> str:

@@ -1,0 +1,199 @@
+"""Files that only grow: which there are, whether one is still the same, what is new in it."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import IO, Any
+
+from fabricproof.errors import InputMissingError, ParseError
+
+#: bytes that are parsed at a time; bounds the memory
+PIECE_BYTES = 24 << 20
+
+#: bytes at the beginning, and before the place read up to, that must still be the same
+_PROOF_BYTES = 4096
+
+#: folders of a site that hold no records: see inventory.store, tuning
+_OTHERS = frozenset({"inventory", "tuning"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    """How far a file was read, and by what it is known again.
+
+    Attributes:
+        size: when it was last looked at, bytes.
+        changed_ns: its modification time, then.
+        inode: its inode, then.
+        offset: read up to here, bytes; always behind a whole line.
+        lines: how many line ends lie before that.
+        head: digest of its first bytes, up to ``offset``.
+        tail: digest of the bytes before ``offset``.
+    """
+
+    size: int
+    changed_ns: int
+    inode: int
+    offset: int
+    lines: int
+    head: str
+    tail: str
+
+    def plain(self) -> dict[str, Any]:
+        """Return the standing as plain data."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Piece:
+    """Some whole lines of a file.
+
+    ``end`` is the offset behind them, ``lines`` how many line ends lie before that; ``is_whole``
+    is False for the last line of a file where it has no end.
+    """
+
+    data: bytes
+    first_line: int
+    end: int
+    lines: int
+    is_whole: bool = True
+
+
+def record_files(site_folder: Path) -> list[Path]:
+    """Return the record files of a site: of every partition, any name, rotated ones too."""
+    return _below(site_folder, ("*.jsonl", "*.jsonl.gz"))
+
+
+def log_files(site_folder: Path) -> list[Path]:
+    """Return ReFrame's perflogs of a site; ``.h0`` is what it calls one of other columns."""
+    return _below(site_folder, ("*.log", "*.log.h[0-9]*"))
+
+
+def _below(site_folder: Path, patterns: tuple[str, ...]) -> list[Path]:
+    found = {path for each in patterns for path in site_folder.glob(f"*/{each}")}
+    return sorted(
+        path for path in found
+        if path.parent.name not in _OTHERS and not path.parent.name.startswith(".")
+    )  # fmt: skip
+
+
+def is_packed(path: Path) -> bool:
+    """Tell whether a file is compressed; such a one is read whole or not at all."""
+    return path.suffix == ".gz"
+
+
+def look(path: Path, offset: int, lines: int) -> Standing:
+    """Return the standing of a file that was read up to ``offset``.
+
+    Raises:
+        InputMissingError: it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            state = os.fstat(file.fileno())
+            proven = state.st_size if is_packed(path) else offset
+            head, tail = _proofs(file, proven)
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    return Standing(
+        size=state.st_size, changed_ns=state.st_mtime_ns, inode=state.st_ino,
+        offset=offset, lines=lines, head=head, tail=tail,
+    )  # fmt: skip
+
+
+def is_current(path: Path, standing: Standing) -> bool:
+    """Tell whether nothing has happened to a file since ``standing``."""
+    state = path.stat()
+    return (state.st_size, state.st_mtime_ns, state.st_ino) == (
+        standing.size,
+        standing.changed_ns,
+        standing.inode,
+    )
+
+
+def has_only_grown(path: Path, standing: Standing) -> bool:
+    """Tell whether what was read of a file is still its beginning.
+
+    A file of the same size and a later time was written over, not appended to; one of another
+    inode was put in its place.
+    """
+    try:
+        now = look(path, standing.offset, standing.lines)
+    except InputMissingError:
+        return False
+    untouched = now.size > standing.size or now.changed_ns == standing.changed_ns
+    is_same_file = now.inode == standing.inode and untouched and now.size >= standing.offset
+    if is_packed(path) and now.size != standing.size:
+        return False
+    return is_same_file and (now.head, now.tail) == (standing.head, standing.tail)
+
+
+def _proofs(file: IO[bytes], offset: int) -> tuple[str, str]:
+    length = min(offset, _PROOF_BYTES)
+    head = file.read(length)
+    file.seek(offset - length)
+    return _digest(head), _digest(file.read(length))
+
+
+def _digest(data: bytes) -> str:
+    return blake2b(data, digest_size=12).hexdigest()
+
+
+def pieces(path: Path, offset: int, lines: int, piece_bytes: int = PIECE_BYTES) -> Iterator[Piece]:
+    """Yield a file from ``offset`` on in pieces of whole lines; last what has no line end yet.
+
+    Raises:
+        InputMissingError: it cannot be read.
+        ParseError: a compressed file that is damaged.
+    """
+    try:
+        with _opened(path) as file:
+            file.seek(offset)
+            yield from _cut(file, offset, lines, piece_bytes)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise ParseError(
+            "damaged compressed records",
+            source=str(path),
+            expected="a whole gzip file",
+            got=str(error),
+            next_step="compress the plain file again, or take this one away",
+        ) from None
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+
+def _opened(path: Path) -> gzip.GzipFile | IO[bytes]:
+    return gzip.open(path, "rb") if is_packed(path) else path.open("rb")
+
+
+def _cut(
+    file: gzip.GzipFile | IO[bytes], offset: int, lines: int, piece_bytes: int
+) -> Iterator[Piece]:
+    rest = b""
+    while more := file.read(piece_bytes):
+        data, newline, after = more.rpartition(b"\n")
+        if not newline:
+            rest += more
+            continue
+        data = rest + data
+        rest = after
+        offset += len(data) + 1
+        first, lines = lines + 1, lines + data.count(b"\n") + 1
+        yield Piece(data=data, first_line=first, end=offset, lines=lines)
+    if rest.strip():
+        end = offset + len(rest)
+        yield Piece(data=rest, first_line=lines + 1, end=end, lines=lines, is_whole=False)
+
+
+def _unreadable(path: Path, error: OSError) -> InputMissingError:
+    return InputMissingError(
+        f"cannot be read: {error.strerror or error}",
+        source=str(path),
+        next_step="make it readable; a history without it would be a shorter one in silence",
+    )
