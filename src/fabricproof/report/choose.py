@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from fabricproof.errors import InputMissingError
+from fabricproof.records import read_records
 from fabricproof.store import Run
 from fabricproof.store.read import start_of
 
@@ -47,6 +48,32 @@ def choose_run(words: str, runs: Sequence[Run], labels: Mapping[str, Sequence[st
         expected=f"a run's identity or its beginning, a date or a label, such as: {known}",
         next_step="leave it out for the newest run",
     )
+
+
+def names_several(words: str, labels: Mapping[str, Sequence[str]]) -> bool:
+    """Tell whether ``words`` may name several runs: a label, a range, a value of the inventory."""
+    return words in labels or any(mark in words for mark in ("..", "=", ":", ","))
+
+
+def is_of_compare(words: str) -> bool:
+    """Tell whether only ``fabricproof compare`` understands ``words``."""
+    return names_several(words, {}) or words.startswith("latest")
+
+
+def looks_of_nights(files: Iterable[Path]) -> set[str]:
+    """Return the runs that only looked again at what was red in another.
+
+    Args:
+        files: of records.
+    """
+    return {
+        str(look["run_id"])
+        for path in files
+        for record in read_records(path, holding='"kind": "confirmation"')
+        if record.get("kind") == "confirmation"
+        for look in record.get("looks", ())
+        if look.get("run_id")
+    }
 
 
 def _is_date(words: str) -> bool:

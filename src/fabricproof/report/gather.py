@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from fabricproof.errors import InputMissingError
-from fabricproof.report.choose import before, choose_run, with_unrecorded
+from fabricproof.report.choose import (
+    before,
+    choose_run,
+    is_of_compare,
+    looks_of_nights,
+    names_several,
+    with_unrecorded,
+)
 from fabricproof.report.history import bounds_of, matrix_of, raw_of, runs_alike
 from fabricproof.report.machines import inventory_changes, machines_of
-from fabricproof.report.model import Band, ReportData
-from fabricproof.report.rooms import bands_of, comparison_of, trend_of
+from fabricproof.report.model import ReportData
+from fabricproof.report.rooms import bands_of, comparison_of, newest_of, trend_of
 from fabricproof.runner import Workplace
-from fabricproof.session.collect import collect_again
+from fabricproof.session.collect import collect_again, record_files
 from fabricproof.site import Site
-from fabricproof.store import Key, Run, Store, labels, open_store
+from fabricproof.store import Run, Store, labels, open_store
 
 if TYPE_CHECKING:
     from fabricproof.trend.model import Trend
@@ -70,7 +77,11 @@ def gather(
     store, doubts = _opened(site, place)
     known = labels(place.perflogs, site.name, on_torn=doubts.append)
     runs = with_unrecorded(store.runs if store else (), place.perflogs / "reports", site.name)
-    run = choose_run(words, runs, known)
+    if store and is_of_compare(words):
+        run = newest_of(words, site, place, store)
+    else:
+        looks = set() if words else looks_of_nights(record_files(site, place))
+        run = choose_run(words, [each for each in runs if each.run_id not in looks], known)
     on_step(f"reading run {run.run_id}")
     session, records = collect_again(site, place, run.run_id)
     earlier = before(run, runs)
@@ -87,18 +98,13 @@ def gather(
     if store is None:
         return Gathered(data=data, records=tuple(records))
     on_step("joining it with the runs before")
-    data = _with_history(data, site, place, store, [*earlier, run][-_all(last) :], last)
+    data = _with_history(data, site, place, store, [*earlier, run], last, on_step)
     if against:
         on_step("comparing")
-        comparison = comparison_of(site, place, store, run, words or run.run_id, against)
+        side = words if names_several(words, known) else run.run_id
+        comparison = comparison_of(site, place, store, run, side, against)
         data = replace(data, comparison=comparison)
     return Gathered(data=data, records=tuple(records))
-
-
-def _all(last: int) -> int:
-    if last < 1:
-        raise InputMissingError("--last takes a count", expected="1 or more", got=str(last))
-    return 0
 
 
 def _opened(site: Site, place: Workplace) -> tuple[Store | None, list[str]]:
@@ -111,14 +117,21 @@ def _opened(site: Site, place: Workplace) -> tuple[Store | None, list[str]]:
 
 
 def _with_history(
-    data: ReportData, site: Site, place: Workplace, store: Store, runs: Sequence[Run], last: int
+    data: ReportData,
+    site: Site,
+    place: Workplace,
+    store: Store,
+    runs: Sequence[Run],
+    last: int,
+    on_step: Callable[[str], object],
 ) -> ReportData:
     alike, keys = runs_alike(store, data.run, runs, last)
     matrix = matrix_of(store, alike, keys)
-    bands, notes = _bands(site, place, keys)
+    bands, notes = bands_of(site, place, store, keys)
     trend: Trend | None = None
-    if len(matrix.runs) >= TREND_RUNS:
-        trend, more = trend_of(site, place, store, matrix)
+    if len(alike) >= TREND_RUNS:
+        on_step("looking for changes in the history")
+        trend, more = trend_of(site, place, store, alike)
         notes = [*notes, *more]
     raw = raw_of(store, alike, keys)
     return replace(
@@ -130,9 +143,3 @@ def _with_history(
         trend=trend,
         notes=(*data.notes, *notes),
     )
-
-
-def _bands(
-    site: Site, place: Workplace, keys: Iterable[Key]
-) -> tuple[Mapping[Key, Band], list[str]]:
-    return bands_of(site, place, tuple(keys))

@@ -31,7 +31,7 @@ def collect(
     # ReFrame writes no report of a run without checks; the roll may know better than that.
     nothing_ran = not report.exists() and "[==========] Running 0 check(s)" in lines
     cases = [] if nothing_ran else read_report(report)
-    records, torn = read_run(_record_files(site, place), run_id)
+    records, torn = read_run(record_files(site, place), run_id)
     result = assemble(run_id, cases, records, due_entries(read_roll(site.folder), arguments))
     notes: tuple[str, ...] = (
         f"perflogs: {place.perflogs / site.name}",
@@ -54,7 +54,7 @@ def collect_again(
     knows what failed before it left a record, and all of the roll that has no record is MISSING,
     unless ReFrame's log still says what was selected.
     """
-    records, torn = read_run(_record_files(site, place), run_id)
+    records, torn = read_run(record_files(site, place), run_id)
     notes = [*torn]
     words = _words(place.log_file(run_id))
     arguments: Sequence[str] | None
@@ -122,7 +122,8 @@ def _without_roll(site: Site) -> tuple[str, ...]:
     return (f"no roll, an absent check is not noticed: fabricproof site roll {site.name}",)
 
 
-def _record_files(site: Site, place: Workplace) -> list[Path]:
+def record_files(site: Site, place: Workplace) -> list[Path]:
+    """Return the record files of a site, one for each partition."""
     return sorted((place.perflogs / site.name).glob("*/records.jsonl"))
 
 
