@@ -18,7 +18,7 @@ alternate.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -36,11 +36,17 @@ if TYPE_CHECKING:
 #: no noise is below one in a million: numbers are printed with fewer digits than that
 LEAST_NOISE = 1e-6
 
+#: numbers further than so many scatters from the middle of their row are drawn in
+FAR_OUT = 4.0
+
 #: equal labellings may differ by so much in their last digits
 ROUNDING = 1e-9
 
 #: numbers held at a time, of each intermediate result
 _CELLS = 1_000_000
+
+#: likewise where each is looked at several times
+_IN_CACHE = 100_000
 
 #: 1 / (sqrt(2) * the 5/8 quantile of the normal distribution), Rousseeuw and Croux 1993
 _QN_NORMAL = 2.2219
@@ -106,28 +112,63 @@ def prepare(values: Values, blocks: Whole, classes: Sequence[int]) -> Rows:
         classes: kind of each row.
     """
     _, numbered = np.unique(blocks, return_inverse=True)
-    here = np.isfinite(values)
-    x = np.log(values, out=np.zeros_like(values), where=here)
-    filled = np.zeros(len(x))
-    for block in range(int(numbered.max()) + 1):
-        of = numbered == block
-        count = here[:, of].sum(axis=1)
-        filled += count > 0
-        mean = x[:, of].sum(axis=1) / np.maximum(count, 1)
-        x[:, of] = (x[:, of] - mean[:, None]) * here[:, of]
+    logs = np.log(values)
+    here = np.isfinite(logs)
+    _less(logs, numbered, _median)
+    scale = qn(logs)
+    noise = _noise_of_kinds(scale, np.asarray(classes))
+    x = _tamed(np.where(here, logs, 0.0), np.fmax(scale, np.sqrt(noise)))
+    x[~here] = np.nan
+    _less(x, numbered, _mean)
+    x[~here] = 0.0
+    filled = [here[:, numbered == block].any(axis=1) for block in range(int(numbered.max()) + 1)]
     return Rows(
         x=x,
         here=here.astype(np.float64),
         blocks=numbered.astype(np.int64),
         total=(x * x).sum(axis=1),
-        freedom=np.maximum(here.sum(axis=1) - filled - 1, 0.0),
-        noise=_noise_of_kinds(np.where(here, x, np.nan), np.asarray(classes)),
+        freedom=np.maximum(here.sum(axis=1) - np.sum(filled, axis=0) - 1.0, 0.0),
+        noise=noise,
     )
 
 
-def _noise_of_kinds(x: Values, classes: Whole) -> Values:
-    scale = qn(x)
-    noise = np.full(len(x), LEAST_NOISE**2)
+def _less(x: Values, blocks: Whole, middle: Callable[[Values], Values]) -> None:
+    """Take the middle of each block off its numbers, in place."""
+    for block in range(int(blocks.max()) + 1):
+        of = blocks == block
+        x[:, of] -= middle(x[:, of])[:, None]
+
+
+def _mean(x: Values) -> Values:
+    here = np.isfinite(x)
+    mean: Values = np.where(here, x, 0.0).sum(axis=1) / np.maximum(here.sum(axis=1), 1)
+    return mean
+
+
+def _median(x: Values) -> Values:
+    count = np.isfinite(x).sum(axis=1)
+    ordered = np.sort(x, axis=1)
+    rows = np.arange(len(x))
+    both: Values = (
+        ordered[rows, np.maximum(count - 1, 0) // 2]
+        + ordered[rows, np.minimum(count // 2, x.shape[1] - 1)]
+    )
+    return both / 2.0
+
+
+def _tamed(x: Values, scale: Values) -> Values:
+    """Draw in what is far out, by a logarithm, so that one wild run does not hide the others.
+
+    The order of the numbers stays, and no label is looked at, so no error rate depends on it.
+    """
+    far = np.abs(x) / scale[:, None]
+    drawn = FAR_OUT + np.log1p(np.maximum(far - FAR_OUT, 0.0))
+    return np.where(far > FAR_OUT, np.sign(x) * drawn * scale[:, None], x)
+
+
+def _noise_of_kinds(scale: Values, classes: Whole) -> Values:
+    """Return the variance that each row is lent by its kind."""
+    noise = np.full(len(scale), LEAST_NOISE**2)
     for kind in np.unique(classes):
         of = classes == kind
         known = scale[of][np.isfinite(scale[of])]
@@ -172,29 +213,33 @@ def squared_t(rows: Rows, second: Values) -> Values:
         rows: the rows.
         second: shape (runs, labellings), 1.0 where the run is of the second side.
     """
-    information = _information(rows, second)
     between: Values = rows.x @ second
     between *= between
-    between /= np.where(information > 0, information, np.inf)
-    base = (D0 * rows.noise + rows.total)[:, None]
-    weight = (D0 + rows.freedom)[:, None]
-    return between * weight / np.maximum(base - between, D0 * rows.noise[:, None])
+    between /= _information(rows, second)
+    lent = (D0 * rows.noise)[:, None]
+    within = (lent + rows.total[:, None]) - between
+    np.maximum(within, lent, out=within)
+    between /= within
+    between *= (D0 + rows.freedom)[:, None]
+    return between
 
 
 def _information(rows: Rows, second: Values) -> Values:
-    """Return the sum of n m / (n + m) over blocks; one column where no number is absent."""
-    if rows.here.all():
-        second = second[:, :1]
-        here = rows.here[:1]
-    else:
-        here = rows.here
+    """Return the sum of n m / (n + m) over blocks, infinite where one side has no number.
+
+    One row where no number is absent, one column beside where all labellings share it.
+    """
+    whole = bool(rows.here.all())
+    here = rows.here[:1] if whole else rows.here
+    second = second[:, :1] if whole else second
     found = np.zeros((len(here), second.shape[1]))
     for block in range(int(rows.blocks.max()) + 1):
         of = rows.blocks == block
         there = here[:, of].sum(axis=1)[:, None]
         seconds = here[:, of] @ second[of]
         found += seconds * (there - seconds) / np.maximum(there, 1.0)
-    return np.broadcast_to(found, (len(rows.x), found.shape[1]))
+    found[found <= 0] = np.inf
+    return found
 
 
 def step_down(rows: Rows, labels: Labellings, alpha: float) -> MaxT:
@@ -215,15 +260,14 @@ def step_down(rows: Rows, labels: Labellings, alpha: float) -> MaxT:
     largest = np.zeros(labels.num)
     allowed = int(alpha * labels.num + ROUNDING)
     criticals: list[tuple[int, float]] = []
-    step = max(1, _CELLS // labels.num)
+    step = max(1, _IN_CACHE // labels.num)
     for start in range(0, len(order), step):
         piece = order[start : start + step]
         squared = squared_t(rows.take(piece), labels.second)
-        squared[0] = np.maximum(squared[0], largest)
-        np.maximum.accumulate(squared, axis=0, out=squared)
-        least = observed[piece][:, None] * (1.0 - ROUNDING)
-        counts[start : start + len(piece)] = (squared >= least).sum(axis=1)
-        largest = squared[-1].copy()
+        least = observed[piece] * (1.0 - ROUNDING)
+        for row in range(len(piece)):
+            np.maximum(largest, squared[row], out=largest)
+            counts[start + row] = np.count_nonzero(largest >= least[row])
         nth = labels.num - 1 - min(allowed, labels.num - 1)
         criticals.append((start, float(np.partition(largest, nth)[nth])))
     sorted_p = np.maximum.accumulate((counts / labels.num)[::-1])[::-1]
@@ -247,7 +291,6 @@ def noise_within(rows: Rows, second: npt.NDArray[np.bool_]) -> Values:
         second: shape (runs,), the real labels.
     """
     information = _information(rows, second.astype(np.float64)[:, None])[:, 0]
-    between = rows.x @ second
-    between = between**2 / np.where(information > 0, information, np.inf)
+    between = (rows.x @ second) ** 2 / information
     variance = (D0 * rows.noise + np.maximum(rows.total - between, 0.0)) / (D0 + rows.freedom)
     return np.sqrt(variance)
