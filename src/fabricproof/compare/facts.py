@@ -56,10 +56,6 @@ class AskedFact:
             if is_fact(self.fact, fact)
         }
 
-    def has(self, machine: Machine) -> bool:
-        """Tell whether the node has the value."""
-        return any(is_value(self.value, each) for each in self.values(machine))
-
     def _is_part(self, part: str) -> bool:
         return not self.part or self.part == part or self.part == part.partition(" ")[2]
 
@@ -79,7 +75,7 @@ def is_value(asked: str, value: Value | str) -> bool:
     if text == asked or re.match(re.escape(asked) + r"[. ,(-]", text):
         return True
     try:
-        return float(text) == float(asked)
+        return text.isdecimal() and int(text) == float(asked)
     except ValueError:
         return False
 

@@ -19,7 +19,6 @@ Samples = Mapping[Key, Mapping[str, float]]
 _LATEST = re.compile(r"latest(?:~(\d+))?")
 _LAST = re.compile(r"last:(\d+)(?:@(.+))?")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?Z?)?")
-_RUN = re.compile(r"\d{8}(?:T\d*Z?(?:-\w*)?)?")
 _STACK = re.compile(r"stack=([\w.-]+)(?:@([0-9a-f]+))?")
 
 #: what is printed of the grammar, by ``--help`` and by every refusal

@@ -1,0 +1,191 @@
+"""The word of a comparison: right where something changed, never green for what is not known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from made import Made, Where, nights
+
+from fabricproof.compare.errors import NothingComparedError
+from fabricproof.compare.lines import lines
+from fabricproof.compare.model import Comparison, Group
+from fabricproof.stats.shifts import Change
+
+BEFORE, AFTER = "2026-11-01..2026-11-10", "2026-11-11.."
+
+
+def group(comparison: Comparison, kind: str, name: str, metric: str) -> Group:
+    """Return one row of the table."""
+    return next(
+        each
+        for each in comparison.groups
+        if (each.kind, each.name, each.metric) == (kind, name, metric)
+    )
+
+
+def of_rail1(factor: float, metric: str = "bandwidth") -> object:
+    """Return numbers of rail 1 times a factor."""
+
+    def change(where: Where) -> float:
+        return factor if where[0] == "rail1" and where[2] == metric else 1.0
+
+    return change
+
+
+def made_sides(folder: Path, count: int = 6, **after: object) -> Made:
+    """Return so many nights before and as many after, alike but for ``after``."""
+    made = Made(folder)
+    nights(made, range(1, 1 + count))
+    nights(made, range(11, 11 + count), **after)
+    return made
+
+
+def test_a_rail_that_lost_bandwidth_is_worse_and_named(tmp_path: Path) -> None:
+    """10 % less on rail 1 is WORSE overall, on rail 1 and on no rail 0."""
+    found = made_sides(tmp_path, factor=of_rail1(0.9)).compare(BEFORE, AFTER)
+    assert found.overall is Change.WORSE
+    row = group(found, "rail", "rail1", "bandwidth")
+    assert row.change is Change.WORSE
+    assert row.shift is not None
+    assert row.shift.ratio == pytest.approx(0.9, abs=0.01)
+    assert group(found, "rail", "rail0", "bandwidth").change is not Change.WORSE
+    assert "rail1" in next(iter(lines(found)))
+
+
+def test_a_latency_that_rises_is_worse_though_the_number_is_larger(tmp_path: Path) -> None:
+    """Direction is the quantity's own: +12 % latency is WORSE and the screen says worse."""
+    found = made_sides(tmp_path, factor=of_rail1(1.12, "latency")).compare(BEFORE, AFTER)
+    assert found.overall is Change.WORSE
+    headline = next(iter(lines(found)))
+    assert "+1" in headline
+    assert "which is worse" in headline
+
+
+def test_a_latency_that_falls_is_better(tmp_path: Path) -> None:
+    """The other direction is BETTER, with nothing else in doubt."""
+    found = made_sides(tmp_path, factor=of_rail1(0.85, "latency")).compare(BEFORE, AFTER)
+    assert found.overall is Change.BETTER
+
+
+def test_nothing_that_changed_is_same_with_quiet_runs(tmp_path: Path) -> None:
+    """Six quiet nights against six are SAME within the margins, on every row of the table."""
+    found = made_sides(tmp_path).compare(BEFORE, AFTER)
+    assert found.overall is Change.SAME, found.reason
+    assert {each.change for each in found.groups} == {Change.SAME}
+    assert next(iter(lines(found))).startswith("SAME: ")
+
+
+def test_noisy_runs_are_undecided_not_same(tmp_path: Path) -> None:
+    """Where scatter is larger than the margin nobody says SAME, and more runs are asked for."""
+    made = Made(tmp_path, noise=0.4)
+    nights(made, range(1, 5))
+    nights(made, range(11, 15))
+    found = made.compare(BEFORE, AFTER)
+    assert found.overall is Change.UNDECIDED
+    assert any(
+        "more runs" in each or "fewer" in each or "-t quick" in each for each in lines(found)
+    )
+
+
+@pytest.mark.parametrize("word", ["MISSING", "INVALID"])
+def test_what_was_measured_before_and_failed_after_is_never_same(tmp_path: Path, word: str) -> None:
+    """All else equal, a rail without usable numbers after forbids SAME and BETTER."""
+    found = made_sides(
+        tmp_path, verdict=lambda where: word if where[0] == "rail1" else "PASS"
+    ).compare(BEFORE, AFTER)
+    assert found.overall is Change.UNDECIDED
+    assert "gave no usable number after" in found.reason
+    assert group(found, "rail", "rail1", "bandwidth").change is Change.UNDECIDED
+    assert group(found, "pair", "n1 - n2", "bandwidth").change is Change.UNDECIDED
+
+
+def test_what_failed_in_most_runs_after_forbids_same_too(tmp_path: Path) -> None:
+    """The two good runs of six are no fair sample of a rail that mostly fails."""
+    made = Made(tmp_path)
+    nights(made, range(1, 7))
+    nights(made, range(11, 13))
+    nights(made, range(13, 17), verdict=lambda where: "INVALID" if where[0] == "rail1" else "PASS")
+    found = made.compare(BEFORE, AFTER)
+    assert found.overall is Change.UNDECIDED
+    assert any("no fair sample" in each for each in found.warnings)
+
+
+def test_a_gain_does_not_hide_what_was_lost(tmp_path: Path) -> None:
+    """BETTER on one rail and nothing on the other is UNDECIDED, not BETTER."""
+    found = made_sides(
+        tmp_path,
+        factor=lambda where: 1.2 if where[0] == "rail0" and where[2] == "bandwidth" else 1.0,
+        verdict=lambda where: "MISSING" if where[0] == "rail1" else "PASS",
+    ).compare(BEFORE, AFTER)
+    assert found.overall is Change.UNDECIDED
+    assert "better in places" in found.reason
+
+
+def test_worse_beats_better(tmp_path: Path) -> None:
+    """One rail up and the other down is WORSE, and the gain is mentioned."""
+    found = made_sides(
+        tmp_path,
+        factor=lambda where: (
+            {"rail0": 1.2, "rail1": 0.8}[where[0]] if where[2] == "bandwidth" else 1.0
+        ),
+    ).compare(BEFORE, AFTER)
+    assert found.overall is Change.WORSE
+    assert "BETTER" in found.reason
+
+
+def test_one_quantity_that_fell_far_forbids_same(tmp_path: Path) -> None:
+    """One point of one pair 30 % down, too few runs to prove it: never SAME.
+
+    Its groups average over dozens of others; every run after is below every run before.
+    """
+    place = ("rail1", ("n1", "n2"), "bandwidth", 1024 * 1024)
+    made = Made(tmp_path, noise=0.005)
+    nights(made, range(1, 4))
+    nights(made, range(11, 14), factor=lambda where: 0.7 if where == place else 1.0)
+    found = made.compare(BEFORE, AFTER)
+    assert found.overall in {Change.UNDECIDED, Change.WORSE}
+    if found.overall is Change.UNDECIDED:
+        assert any(each.key.quantity == "bandwidth_1MiB" for each in found.suspects)
+
+
+def test_one_run_on_a_side_proves_nothing(tmp_path: Path) -> None:
+    """Ten runs against one: nothing SAME, and the reason is said."""
+    made = Made(tmp_path)
+    nights(made, range(1, 11))
+    nights(made, range(11, 12))
+    found = made.compare(BEFORE, AFTER)
+    assert found.overall is not Change.SAME
+    assert any("one run only on the second side" in each for each in found.warnings)
+
+
+def test_a_filter_narrows_what_is_compared(tmp_path: Path) -> None:
+    """With --rail rail0 the fall of rail 1 is not part of the question."""
+    from fabricproof.compare.joined import Filters
+
+    made = made_sides(tmp_path, factor=of_rail1(0.8))
+    found = made.compare(BEFORE, AFTER, filters=Filters(rail=("rail0",)))
+    assert found.overall is Change.SAME
+    assert {each.key.rails for each in found.quantities} == {"rail0"}
+
+
+def test_a_filter_that_nothing_passes_is_named(tmp_path: Path) -> None:
+    """A typing error in --pair compares nothing, and says which pairs there are."""
+    from fabricproof.compare.joined import Filters
+
+    made = made_sides(tmp_path, count=2)
+    with pytest.raises(NothingComparedError, match=r"--pair n1,n9.*n1,n2"):
+        made.compare(BEFORE, AFTER, filters=Filters(pair=("n1,n9",)))
+
+
+def test_zero_and_negative_numbers_are_set_aside_and_counted(tmp_path: Path) -> None:
+    """A zero in one run of each pair is no measurement, and not silently dropped."""
+    made = Made(tmp_path)
+    nights(made, range(1, 7))
+    nights(made, range(11, 16))
+    made.run(16, factor=lambda where: 0.0 if where[3] == 8 else 1.0)
+    found = made.compare(BEFORE, AFTER)
+    assert any("set aside" in each for each in found.warnings)
+    row = next(each for each in found.quantities if each.key.message_size == 8)
+    assert len(row.second) == 5
+    assert "set aside" in row.note
