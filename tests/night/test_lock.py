@@ -1,0 +1,170 @@
+"""Two nights of a site never overlap, and a lock of the dead goes by itself."""
+
+import errno
+import fcntl
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from fabricproof.errors import ExitStatus, OutputError
+from fabricproof.night import lock
+from fabricproof.night.lock import LOCK_FILE, NightRunsError, local_lock_file, myself, night_lock
+
+
+@pytest.fixture(autouse=True)
+def own_machine(tmp_path, monkeypatch):
+    """Locks of this machine go to a folder of the test."""
+    monkeypatch.setattr(lock.tempfile, "gettempdir", lambda: str(tmp_path))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "night"
+
+
+def leave(folder, age=0.0, **changed):
+    """Leave the lock of somebody else, made fresh ``age`` seconds ago."""
+    folder.mkdir(exist_ok=True)
+    path = folder / LOCK_FILE
+    path.write_text(json.dumps(vars(myself()) | changed))
+    then = time.time() - age
+    os.utime(path, (then, then))
+    return path
+
+
+def test_the_second_is_refused_with_its_own_status_and_the_first_named(folder):
+    with night_lock(folder), pytest.raises(NightRunsError) as refused, night_lock(folder):
+        pass
+    assert refused.value.exit_status is ExitStatus.BUSY == 75
+    assert f"process {os.getpid()}" in str(refused.value)
+
+
+def test_a_lock_is_free_when_its_night_is_over(folder):
+    for _ in range(2):
+        with night_lock(folder) as notes:
+            assert notes == ()
+            assert (folder / LOCK_FILE).exists()
+        assert not (folder / LOCK_FILE).exists()
+
+
+def test_a_lock_is_free_after_an_error(folder):
+    with pytest.raises(KeyboardInterrupt), night_lock(folder):
+        raise KeyboardInterrupt
+    assert not (folder / LOCK_FILE).exists()
+
+
+def test_the_lock_of_this_machine_refuses_by_itself(folder):
+    """The kernel's lock holds even where the shared file is lost."""
+    folder.mkdir()
+    with local_lock_file(folder).open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(NightRunsError), night_lock(folder):
+            pass
+
+
+def test_the_lock_of_a_dead_process_is_taken_over_and_said(folder):
+    done = subprocess.Popen([sys.executable, "-c", ""])
+    done.wait()
+    leave(folder, pid=done.pid)
+    with night_lock(folder) as notes:
+        assert json.loads((folder / LOCK_FILE).read_text())["pid"] == os.getpid()
+    assert "there is no such process" in notes[0]
+
+
+def test_a_pid_that_came_again_is_not_the_holder(folder):
+    leave(folder, ticks="1")
+    with night_lock(folder) as notes:
+        assert "there is no such process" in notes[0]
+
+
+def test_a_host_that_was_started_anew_holds_nothing(folder):
+    leave(folder, boot="another pid:[1]")
+    with night_lock(folder) as notes:
+        assert "was started anew" in notes[0]
+
+
+@pytest.mark.parametrize("age", [0, 500])
+def test_another_host_that_gives_signs_of_life_holds_it(folder, age):
+    leave(folder, age=age, host="admin2", boot="b pid:[1]", pid=1)
+    with pytest.raises(NightRunsError, match="admin2, process 1"), night_lock(folder):
+        pass
+
+
+def test_another_host_that_gives_none_holds_nothing(folder):
+    leave(folder, age=700, host="admin2", boot="b pid:[1]", pid=1)
+    with night_lock(folder) as notes:
+        assert "no sign of life for 12 minutes" in notes[0]
+
+
+def test_another_container_of_this_host_is_judged_by_its_signs_of_life(folder):
+    boot = myself().boot.split(" ")[0]
+    leave(folder, boot=f"{boot} pid:[1]", pid=1)
+    with pytest.raises(NightRunsError), night_lock(folder):
+        pass
+
+
+def test_a_damaged_lock_is_somebodys_until_it_is_old(folder):
+    path = leave(folder)
+    path.write_text("{")
+    with pytest.raises(NightRunsError), night_lock(folder):
+        pass
+    then = time.time() - 700
+    os.utime(path, (then, then))
+    with night_lock(folder) as notes:
+        assert "says nothing, and is old" in notes[0]
+
+
+def test_it_is_kept_fresh(folder):
+    with night_lock(folder, beat=0.01):
+        path = folder / LOCK_FILE
+        os.utime(path, (0, 0))
+        deadline = time.monotonic() + 10
+        while path.stat().st_mtime == 0:
+            assert time.monotonic() < deadline, "nobody made it fresh"
+            time.sleep(0.01)
+
+
+def test_a_file_system_without_flock_is_said_and_the_shared_lock_holds(folder, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(lock.fcntl, "flock", refuse)
+    with night_lock(folder) as notes:
+        assert "no flock on this file system" in notes[0]
+        with pytest.raises(NightRunsError), night_lock(folder):
+            pass
+
+
+def test_a_file_system_without_links_is_locked_by_exclusive_creation(folder, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(lock.Path, "hardlink_to", refuse)
+    with night_lock(folder), pytest.raises(NightRunsError), night_lock(folder):
+        pass
+
+
+def test_a_link_of_a_stranger_is_not_followed(folder, tmp_path):
+    folder.mkdir()
+    target = tmp_path / "precious"
+    target.write_text("x")
+    local_lock_file(folder).symlink_to(target)
+    with night_lock(folder) as notes:
+        assert "no lock on this machine" in notes[0]
+    assert target.read_text() == "x"
+
+
+def test_a_folder_that_cannot_be_written_is_one_clear_message(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutputError, match="cannot take the lock"), night_lock(tmp_path / "file"):
+        pass
+
+
+def test_a_lock_that_was_taken_over_by_another_is_not_removed(folder):
+    with night_lock(folder):
+        (folder / LOCK_FILE).write_text(json.dumps(vars(myself()) | {"pid": 1}))
+    assert (folder / LOCK_FILE).exists()
