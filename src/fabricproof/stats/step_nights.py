@@ -6,46 +6,52 @@ import math
 
 import numpy as np
 
-from fabricproof.stats.step_fit import lines, places
-from fabricproof.stats.step_orders import random_orders
-from fabricproof.stats.step_scale import (
-    LEAST_RUNS,
-    Flags,
-    Values,
-    median_of_rows,
-    scale_of_rows,
-    scaled,
-)
+from fabricproof.stats.step_scale import LEAST_RUNS, Flags, Values, scale_of_rows
 
 #: shorter rows say nothing of how one night hangs together with the next
 _LEAST_FOR_LAG = 10
 
-#: rows that are asked, and orders that tell what is found where nights do not hang together
-_ASKED, _ORDERS = 400, 15
+#: rows that are asked, and rows of pure noise that tell what is found by chance
+_ASKED, _BY_CHANCE = 400, 400
+
+#: one in so many jumps from a run to the next may be a step; the largest do not count
+_JUMPS = 8
 
 
-def hanging_together(logs: Values, prior: Values, seed: int) -> float:
+def hanging_together(logs: Values, seed: int) -> float:
     """Return the correlation of one run with the next, over all rows, where it is more than noise.
 
-    Of what is left when each row's best step, or its line where that leaves less, is taken away.
-    What the same residuals give in other orders is subtracted, since fitting leaves a negative one.
+    From differences, which levels that come and go hardly touch: where each run hangs together
+    with the next by r, and with the one after by r^2, the mean square over two runs is 1 + r times
+    that over one (the ratio of von Neumann 1941, doi:10.1214/aoms/1177731677, taken at two lags).
+    The largest jumps of each row are left out; what that does is known from rows of pure noise.
 
     Returns:
-        In [0, 0.95]; 0 also where no row is long enough.
+        In [0, 0.95]; the median over rows, 0 also where no row is long enough.
     """
     long = np.flatnonzero(np.isfinite(logs).sum(axis=1) >= _LEAST_FOR_LAG)
     if not len(long):
         return 0.0
-    asked = long[np.linspace(0, len(long) - 1, min(len(long), _ASKED)).astype(int)]
-    left = _residuals(logs[asked], prior[asked])
-    found = _lag_one(_residuals(left, prior[asked]))
-    by_chance = [
-        _lag_one(_residuals(left[:, order], prior[asked]))
-        for order in random_orders(logs.shape[1], _ORDERS, seed)
-    ]
-    excess = found - float(np.mean(by_chance))
-    typical = float(np.median(np.isfinite(logs[asked]).sum(axis=1)))
+    asked = logs[long[np.linspace(0, len(long) - 1, min(len(long), _ASKED)).astype(int)]]
+    noise = np.random.default_rng(seed).normal(size=(_BY_CHANCE, logs.shape[1]))
+    excess = _ratio(asked) - _ratio(noise)
+    typical = float(np.median(np.isfinite(asked).sum(axis=1)))
     return min(excess, 0.95) if excess > 1 / math.sqrt(typical) else 0.0
+
+
+def _ratio(logs: Values) -> float:
+    """Return the median over rows of the mean square over two runs against that over one."""
+    jumps = np.abs(np.diff(logs, axis=1))
+    limit = np.sort(np.nan_to_num(jumps), axis=1)[:, -max(1, logs.shape[1] // _JUMPS), None]
+    small = jumps < limit
+    two = np.abs(logs[:, 2:] - logs[:, :-2])
+    near = small[:, 1:] & small[:, :-1] & np.isfinite(two)
+    over_one, over_two = (
+        np.where(keep, far, 0.0) ** 2 for keep, far in ((small, jumps), (near, two))
+    )
+    counted = np.maximum(small.sum(axis=1), 1), np.maximum(near.sum(axis=1), 1)
+    mean = over_one.sum(axis=1) / counted[0], over_two.sum(axis=1) / counted[1]
+    return float(np.median(mean[1] / np.maximum(mean[0], 1e-12)))
 
 
 def fewer_nights(lag: float) -> float:
@@ -55,26 +61,6 @@ def fewer_nights(lag: float) -> float:
     (1 - lag) / (1 + lag) times as many.
     """
     return (1 - lag) / (1 + lag)
-
-
-def _residuals(logs: Values, prior: Values) -> Values:
-    """Return what is left of each row without its best step or its line."""
-    split = places(scaled(logs, prior)).at
-    after = np.arange(logs.shape[1]) >= split[:, None]
-    stepped = logs.copy()
-    for side in (after, ~after):
-        level = median_of_rows(np.where(side, logs, np.nan))
-        stepped = np.where(side, stepped - np.nan_to_num(level)[:, None], stepped)
-    slopes, starts = lines(logs)
-    sloped = logs - starts[:, None] - slopes[:, None] * np.arange(logs.shape[1])
-    is_line = np.nansum(np.abs(sloped), axis=1) < np.nansum(np.abs(stepped), axis=1)
-    return np.where(is_line[:, None], sloped, stepped)
-
-
-def _lag_one(residuals: Values) -> float:
-    here = np.nan_to_num(residuals)
-    scatter = np.maximum((here**2).sum(axis=1), 1e-12)
-    return float(np.median((here[:, 1:] * here[:, :-1]).sum(axis=1) / scatter))
 
 
 def last_run(residuals: Values, prior: Values, enough: Flags) -> Values:

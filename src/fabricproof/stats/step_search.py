@@ -89,7 +89,7 @@ def search(
         seed=seed,
         num_orders=num_orders,
     )
-    lag = hanging_together(logs, ask.prior, seed)
+    lag = hanging_together(logs, seed)
     cuts = _cuts(ask, lag)
     drifts, levels = _told(ask, cuts, _p_of_drifts(ask, lag))
     steps = [*_located(ask, levels), *_last_steps(ask, levels, drifts)]
@@ -121,8 +121,6 @@ def _cuts(ask: _Question, lag: float) -> dict[int, dict[int, float]]:
     found: dict[int, dict[int, float]] = {}
     for number in range(_ROUNDS):
         logs, prior = _stretches(ask, parts)
-        if number:
-            lag = min(lag, hanging_together(logs, prior, ask.seed))
         rows = scaled(logs, prior)
         statistic = split_statistic(rows)
         observed = in_time(rows, statistic) * fewer_nights(lag)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from fabricproof.store import Key, Run
 from fabricproof.trend.coincide import Between, ReadMachine, coincidences
 from fabricproof.trend.common import Common, common
-from fabricproof.trend.kinds import metric_of
+from fabricproof.trend.kinds import MARGINS, metric_of
 from fabricproof.trend.model import Event, FoundStep
 
 #: what a person reads of a list of changes
@@ -40,7 +40,13 @@ class Tested:
 
 def events_of(tested: Tested, steps: Sequence[FoundStep], read: ReadMachine) -> tuple[Event, ...]:
     """Return the events, newest first."""
-    events = [_event(tested, at, group, read) for at, group in _groups(steps)]
+    groups = list(_groups(steps))
+    moments = sorted({0, len(tested.runs), *(at for at, _ in groups)})
+    events = []
+    for at, group in groups:
+        here = moments.index(at)
+        command = _next(tested.runs, moments[here - 1], at, moments[here + 1] - 1)
+        events.append(_event(tested, at, group, read, command))
     return tuple(sorted(events, key=lambda event: event.run.start, reverse=True))
 
 
@@ -58,7 +64,9 @@ def _groups(steps: Sequence[FoundStep]) -> Iterator[tuple[int, list[FoundStep]]]
         left = [each for each in left if not each.step.earliest <= at <= each.step.latest]
 
 
-def _event(tested: Tested, at: int, steps: list[FoundStep], read: ReadMachine) -> Event:
+def _event(
+    tested: Tested, at: int, steps: list[FoundStep], read: ReadMachine, command: str
+) -> Event:
     steps = sorted(steps, key=lambda each: (not each.worse, -abs(math.log(each.step.ratio))))
     shared = common(tested.keys, [each.step.row for each in steps])
     between = Between(
@@ -85,7 +93,7 @@ def _event(tested: Tested, at: int, steps: list[FoundStep], read: ReadMachine) -
         coincides=changed,
         sentence="; ".join(word for word in words if word),
         lasts=lasts,
-        next_step=_next(tested, at),
+        next_step=command,
     )
 
 
@@ -113,7 +121,10 @@ def _amounts(steps: Sequence[FoundStep]) -> Iterator[str]:
     ratios: dict[tuple[str, bool], list[float]] = {}
     for each in steps:
         ratios.setdefault((metric_of(each.key), each.step.ratio > 1), []).append(each.step.ratio)
-    for (metric, is_more), those in ratios.items():
+    order = list(MARGINS)
+    for (metric, is_more), those in sorted(
+        ratios.items(), key=lambda item: (order.index(item[0][0]), item[0][1])
+    ):
         ratio = statistics.median(those)
         more = _LARGER.get(metric, "more")
         less = "shorter" if more == "longer" else "less"
@@ -149,10 +160,13 @@ def _at_once(changed: Sequence[str], unknown: Sequence[str]) -> str:
     return "nothing else is known to have changed then"
 
 
-def _next(tested: Tested, at: int) -> str:
-    """Return the command that compares the runs before with those after."""
-    first, before, last = tested.runs[0], tested.runs[at - 1], tested.runs[-1]
-    sides = (first, before), (tested.runs[at], last)
-    form = "%Y-%m-%d" if before.start.date() < tested.runs[at].start.date() else "%Y-%m-%dT%H:%M:%S"
+def _next(runs: Sequence[Run], begin: int, at: int, end: int) -> str:
+    """Return the command that compares the runs from ``begin`` with those from ``at`` to ``end``.
+
+    Only up to the events before and after: what they changed is not of this one.
+    """
+    sides = (runs[begin], runs[at - 1]), (runs[at], runs[end])
+    is_nightly = runs[at - 1].start.date() < runs[at].start.date()
+    form = "%Y-%m-%d" if is_nightly else "%Y-%m-%dT%H:%M:%S"
     words = ["..".join(run.start.strftime(form) for run in side) for side in sides]
     return f"fabricproof compare {words[0]} {words[1]}"

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Sequence
 
 from fabricproof.trend.model import Event, FoundDrift, FoundStep, Trend
 
 #: quantities of an event that are shown one by one
 _SHOWN = 5
+
+#: columns of a sentence at most
+_TEXT_WIDTH = 100
 
 _BARS = "▁▂▃▄▅▆▇█"
 _GAP = "·"
@@ -65,7 +69,8 @@ def _head(trend: Trend) -> str:
 
 def _event(event: Event, *, verbose: bool) -> Iterator[str]:
     word = "WORSE" if event.worse else "BETTER"
-    yield f"{word if event.lasts else f'was {word}'}  {event.sentence}"
+    told = f"{word if event.lasts else f'was {word}'}  {event.sentence}"
+    yield from textwrap.wrap(told, _TEXT_WIDTH, subsequent_indent="  ", break_on_hyphens=False)
     yield f"  next: {event.next_step}"
     yield from (f"  at the same time {each}" for each in event.coincides[3:] if verbose)
     steps = event.steps if verbose else event.steps[:_SHOWN]
