@@ -24,6 +24,7 @@ SUBCOMMANDS: dict[str, tuple[str, str]] = {
     "run": ("fabricproof.cli.run", "Run the acceptance checks and print the verdict table."),
     "night": ("fabricproof.cli.night", "The unattended run: red confirmed, told on a change."),
     "reframe": ("fabricproof.cli.run", "ReFrame itself, with this site's configuration."),
+    "runs": ("fabricproof.cli.runs", "Which runs there are, what changed; give them names."),
     "site": ("fabricproof.cli.site", "Begin, check and show site files."),
     "inventory": ("fabricproof.cli.inventory", "What each node was made of, and what differs."),
     "compare": ("fabricproof.cli.compare", "What changed between two sides, how sure, where."),

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from fabricproof.cli.output import STATUSES
-from fabricproof.errors import ExitStatus, UnavailableError
+from fabricproof.errors import ExitStatus, FabricproofError, UnavailableError
 from fabricproof.measure import Verdict
 from fabricproof.runner import (
     NODES_VARIABLE,
@@ -33,16 +33,24 @@ from fabricproof.session.collect import collect, not_a_leg
 from fabricproof.site import Site, load_site
 from fabricproof.site.choose import choose_site, project_root
 
+#: names the run that ``reframe -r`` starts, as ``--label`` does
+LABEL_VARIABLE = "FABRICPROOF_LABEL"
+
 _PASSED_ON = {"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]}
 
 
 @click.command(name="run", context_settings=_PASSED_ON)
 @click.option("-t", "--tag", "tags", multiple=True, metavar="TAG", help="Only checks with TAG.")
 @click.option("--site", "site_name", metavar="S", help="Site (default: the one of this host).")
+@click.option("--label", envvar=LABEL_VARIABLE, metavar="NAME", help="A name for this run.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[REFRAME OPTION...]")
 def command(
-    tags: tuple[str, ...], site_name: str | None, as_json: bool, arguments: tuple[str, ...]
+    tags: tuple[str, ...],
+    site_name: str | None,
+    label: str | None,
+    as_json: bool,
+    arguments: tuple[str, ...],
 ) -> None:
     r"""Run the acceptance checks through ReFrame and print the verdict table.
 
@@ -50,13 +58,15 @@ def command(
     fabricproof run -t quick                 the nightly minimum
     fabricproof run -t ethernet -p openmpi5  one stack (any option of ReFrame)
     fabricproof run -t infiniband --json     for machines
+    fabricproof run -t full --label before-swap   a name that a comparison can use
 
     The exit status is 0 only if something was judged and nothing is FAIL (1), INVALID (3),
     MISSING (4) or UNJUDGED (5); 6: nothing was judged; 69: no Slurm; 130: interrupted.
     """
     selection = [part for tag in tags for part in ("-t", tag)]
     site = load_site(site_name) if site_name else choose_site()
-    sys.exit(int(accept(site, ["-r", *selection, *arguments], as_json=as_json)))
+    arguments = ("-r", *selection, *arguments)
+    sys.exit(int(accept(site, arguments, as_json=as_json, label=label)))
 
 
 @click.command(name="reframe", context_settings={**_PASSED_ON, "help_option_names": []})
@@ -65,7 +75,8 @@ def reframe(arguments: tuple[str, ...]) -> None:
     """Start ReFrame with this site's configuration; with -r the verdict table follows."""
     site = choose_site()
     if wants_run(arguments):
-        sys.exit(int(accept(site, list(arguments), as_json=False)))
+        label = os.environ.get(LABEL_VARIABLE)
+        sys.exit(int(accept(site, list(arguments), as_json=False, label=label)))
     run_id = new_run_id()
     environment = session_environment(site, workplace(project_root()), run_id)
     Path(environment["FABRICPROOF_REFRAME_LOG"]).parent.mkdir(parents=True, exist_ok=True)
@@ -93,13 +104,31 @@ class Performed:
     reason: str = ""
 
 
-def accept(site: Site, arguments: Sequence[str], *, as_json: bool) -> ExitStatus:
+def accept(
+    site: Site, arguments: Sequence[str], *, as_json: bool, label: str | None = None
+) -> ExitStatus:
     """Run ReFrame with ``arguments`` on ``site``, print the verdict, return the exit status."""
+    from fabricproof.store.labels import require_label  # noqa: PLC0415 - start-up time
+
+    if label:
+        require_label(label)
     performed = perform(site, arguments, progress=Progress(quiet=as_json))
     if performed.result is not None:
         show(performed.result, as_json=as_json)
+        if label:
+            _give(label, site, performed.run_id)
         prune_stages(workplace(project_root()))
     return performed.status
+
+
+def _give(label: str, site: Site, run_id: str) -> None:
+    """Give the run its name; that it cannot be kept changes no verdict."""
+    from fabricproof.store.labels import set_label  # noqa: PLC0415 - start-up time
+
+    try:
+        set_label(workplace(project_root()).perflogs, site.name, [run_id], label)
+    except FabricproofError as error:
+        click.echo(f"fabricproof: run {run_id} has no label: {error}", err=True)
 
 
 def perform(

@@ -114,10 +114,13 @@ class _Update:
             if source["duplicates"] and source["kind"] in kinds
         }  # fmt: skip
         for name in lost:
-            if name in files:
-                place = files[name]
-                self.copy.notes.append(f"{place}: was cut or replaced, and is read anew")
             del self.sources[name]
+        again = [files[name] for name in lost if name in files]
+        if again:
+            more = f" and {len(again) - 1} more files" if len(again) > 1 else ""
+            self.copy.notes.append(
+                f"{again[0]}{more}: cut, replaced or moved since they were last read; read anew"
+            )
         self.copy.manifest["checked"] = {} if lost else self.copy.manifest["checked"]
 
     def read(self, name: str, path: Path) -> None:
