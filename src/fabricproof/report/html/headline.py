@@ -202,16 +202,14 @@ def _how_sure(
 
 
 def sureness(numbers: tuple[RawNumber, ...], run_id: str) -> str:
-    """Return what attempts and runs say together: ``red in 2 of 2 attempts, in 1 of 4 runs``."""
+    """Return what attempts and runs say together: ``FAIL in 2 of 2 attempts, red in 1 of 4 runs``."""
     mine = [each for each in numbers if each.run_id == run_id]
     if not mine:
         return "its raw numbers are not in this report"
-    red = sum(each.verdict not in {"PASS", "SKIPPED"} for each in mine)
+    words = [each.verdict for each in mine if each.verdict not in {"PASS", "SKIPPED"}]
     runs = {each.run_id: each.verdict for each in numbers if each.counts}
     bad = sum(verdict not in {"PASS", "SKIPPED"} for verdict in runs.values())
-    return (
-        f"red in {red} of {counted(len(mine), 'attempt')}, in {bad} of {counted(len(runs), 'run')}"
-    )
+    return f"{' and '.join(dict.fromkeys(words))} in {len(words)} of {counted(len(mine), 'attempt')}, red in {bad} of {counted(len(runs), 'run')}"
 
 
 def _is_red(quantity: Mapping[str, Any]) -> bool:

@@ -24,11 +24,11 @@ def places(data: ReportData, keys: Sequence[Key]) -> dict[Place, int]:
     found: dict[Place, int] = {}
     twice: set[Place] = set()
     for row, key in enumerate(keys):
-        if any(each.run_id == data.run.run_id for each in data.raw.get(key, ())):
-            place = (*_of_key(key), key.quantity)
-            if place in found:
-                twice.add(place)
-            found[place] = row
+        for each in data.raw.get(key, ()):
+            if each.run_id == data.run.run_id and each.counts:
+                place = (*_of_key(key), key.quantity, each.verdict, str(each.value))
+                if found.setdefault(place, row) != row:
+                    twice.add(place)
     return {place: row for place, row in found.items() if place not in twice}
 
 
@@ -41,4 +41,5 @@ def place_of(leg: LegResult, quantity: Mapping[str, Any]) -> Place:
     """Return the place of one number of a leg."""
     facts = (leg.partition, leg.fabric, leg.stack, leg.suite, leg.program, leg.check, leg.leg)
     nodes = quantity.get("nodes") or leg.nodes
-    return (*facts, ",".join(sorted(nodes)), str(quantity.get("quantity_name")))
+    told = ("quantity_name", "quantity_verdict", "quantity_value")
+    return (*facts, ",".join(sorted(nodes)), *(str(quantity.get(name)) for name in told))

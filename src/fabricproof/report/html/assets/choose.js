@@ -61,21 +61,33 @@ function filterControls(prefix, keys, names, state, column, changed) {
 }
 
 // Which curve a key is a point of, and a name that says only what differs among the curves.
-const CURVE = ["stack", "build", "leg", "rails", "nodes", "check", "settings", "tool_version"];
+const CURVE = ["stack", "leg", "nodes", "rails", "check", "settings", "tool_version", "build"];
 
-function curvesOf(keys, extra) {
+function curvesOf(keys) {
   const groups = grouped(keys, (key) => CURVE.map((name) => field(key, name))
-    .concat(extra ? extra(key) : []).join("\u0001"));
+    .join("\u0001"));
   const firsts = [...groups.values()].map((each) => each[0]);
-  const differs = CURVE.filter((name) =>
-    new Set(firsts.map((key) => field(key, name))).size > 1);
-  const told = differs.filter((name) => name !== "rails" || !differs.includes("leg"));
+  const told = tellingFields(firsts);
   return [...groups.values()].map((each) => {
     const texts = told.map((name) => (name === "nodes" ? pairOf(each[0]) : field(each[0], name)));
-    if (extra) texts.push(extra(each[0]));
     const plain = `${field(each[0], "stack")} ${field(each[0], "leg")} ${pairOf(each[0])}`;
     return {keys: each, name: texts.filter(Boolean).join(", ") || plain};
   });
+}
+
+// The fewest fields, in order, by which all curves are told apart.
+function tellingFields(firsts) {
+  const told = [];
+  let num = 1;
+  for (const name of CURVE) {
+    const names = new Set(firsts.map((key) =>
+      [...told, name].map((each) => field(key, each)).join("\u0001")));
+    if (names.size > num) {
+      told.push(name);
+      num = names.size;
+    }
+  }
+  return told;
 }
 
 // The eight most telling curves have a style of their own: red ones, then by name.

@@ -1,5 +1,7 @@
 // Curves over message size.
 
+const AXES = {ceiling: "share of ceiling (1 = limit)", reference: "ratio to reference",
+  before: "ratio to before"};
 const CURVE_FILTERS = ["pair", "stack", "leg"];
 
 function curvesView(host) {
@@ -38,13 +40,35 @@ function curvesParts(sized, state, redraw) {
     runChoice(state, redraw),
     selectOf("curves-scale", "scale", [["log", "logarithmic"], ["linear", "linear"]], state.scale,
       (value) => { state.scale = value; redraw("curves-scale"); }),
-    selectOf("curves-as", "shown as", [["value", "value"], ["share", "share of ceiling"]], state.as,
-      (value) => { state.as = value; redraw("curves-as"); }));
+    selectOf("curves-as", "shown as", shownAs(family), state.as, (value) => {
+      state.as = value;
+      state.scale = value === "value" ? "log" : "linear";
+      redraw("curves-as");
+    }));
   const plot = make("div", {class: "figure"});
   requestAnimationFrame(() => Chart(plot, spec));
   return [controls, plot, legend(curves, pick),
     overlayLegend([...spec.areas.map((each) => [each.kind, each.name, true]),
       ...spec.lines.map((each) => [each.kind, each.name, false])]), curveTable(focus, state)];
+}
+
+// What a value may be divided by, as far as it is known here.
+function shownAs(keys) {
+  const choices = [["value", "value"]];
+  const has = (name) => keys.some((key) => boundOf(key, name) !== null);
+  if (has("ceiling")) choices.push(["ceiling", "share of ceiling"]);
+  if (has("reference")) choices.push(["reference", "ratio to reference"]);
+  if (keys.some((key) => comparedOf(key) !== null)) choices.push(["before", "ratio to before"]);
+  return choices;
+}
+
+function turned(as, key, value) {
+  if (as === "value" || value === null) return value;
+  if (as === "ceiling") return shareOf(key, value, boundOf(key, "ceiling"));
+  const at = comparedOf(key);
+  const by = as === "reference" ? boundOf(key, "reference")
+    : at === null ? null : D.comparison.median_first[at];
+  return by ? value / by : null;
 }
 
 // The families by how red they are; the chosen one stays as long as there is any of it.
@@ -75,10 +99,8 @@ function curveSpec(curves, focus, state) {
   const sizes = [...new Set(curves.flatMap((each) =>
     each.keys.map((key) => D.keys.message_size[key])))].sort((one, two) => one - two);
   const at = new Map(sizes.map((size, index) => [size, index]));
-  const asShare = state.as === "share";
-  const turn = (key, value) => (asShare ? shareOf(key, value, boundOf(key, "ceiling")) : value);
   const pointsOf = (keys, numberOf) => keys.map((key) =>
-    ({x: at.get(D.keys.message_size[key]), y: turn(key, numberOf(key)), key}))
+    ({x: at.get(D.keys.message_size[key]), y: turned(state.as, key, numberOf(key)), key}))
     .filter((point) => point.y !== null && point.y > 0)
     .sort((one, two) => one.x - two.x);
   const series = curves.map((curve) => ({...curve,
@@ -89,8 +111,8 @@ function curveSpec(curves, focus, state) {
   const title = `${field(focus.keys[0], "program")} ${metric} over message size`;
   return {title, summary: `${curves.length} curves, ${sizes.length} sizes`, series,
     xs: sizes.map((size) => ({label: sizeLabel(size)})), xLabel: "message size",
-    yLabel: asShare ? "share of ceiling (1 = limit)" : `${metric}, ${unit}`, yKind: state.scale,
-    areas: areasFor(focus, pointsOf), lines: linesFor(focus, pointsOf, asShare), marks: []};
+    yLabel: AXES[state.as] || `${metric}, ${unit}`, yKind: state.scale,
+    areas: areasFor(focus, pointsOf), lines: linesFor(focus, pointsOf), marks: []};
 }
 
 function pointText(point, name, state) {
@@ -123,7 +145,7 @@ function areasFor(focus, pointsOf) {
     ...area(`baseline${named}`, "band", band("low"), band("high"))];
 }
 
-function linesFor(focus, pointsOf, asShare) {
+function linesFor(focus, pointsOf) {
   const line = (name, kind, numberOf) => {
     const points = pointsOf(focus.keys, numberOf);
     return points.length > 1 ? [{name, kind, points}] : [];

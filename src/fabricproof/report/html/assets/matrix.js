@@ -5,8 +5,8 @@ const SMALL = 24;
 
 // Lower end of each grade and its symbol, worst first; 1 is the ceiling, or what is usual.
 const GRADES = {
-  ceiling: [[0, "▼▼▼"], [0.5, "▼▼"], [0.7, "▼"], [0.85, "="], [0.95, "▲"]],
-  usual: [[0, "▼▼▼"], [0.8, "▼▼"], [0.95, "▼"], [0.98, "="], [1.02, "▲"]],
+  ceiling: [[0, "✖"], [0.5, "▼"], [0.7, "▽"], [0.85, "="], [0.95, "▲"]],
+  usual: [[0, "✖"], [0.8, "▼"], [0.95, "▽"], [0.98, "="], [1.02, "▲"]],
 };
 
 function matrixView(host) {

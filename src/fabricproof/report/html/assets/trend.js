@@ -69,44 +69,49 @@ function redInRuns(curve) {
 
 function trendSpec(curves, focus) {
   const unit = field(focus.keys[0], "unit");
-  const series = curves.map((curve) => ({...curve, points: D.runs.map((run, column) => {
+  const columns = D.runs.map((run, column) => column).filter((column) =>
+    curves.some((curve) => curve.keys.some((key) => valueOf(key, column) !== null)));
+  const series = curves.map((curve) => ({...curve, points: columns.map((column, x) => {
+    const run = D.runs[column];
     const key = curve.keys.find((each) => valueOf(each, column) !== null);
     if (key === undefined) return null;
     const value = valueOf(key, column);
     const red = isRed(key, column);
     const text = `${curve.name}: ${run[1]} ${shown(value, unit)}${red ? ` ${wordOf(key, column)}` : ""}`;
-    return {x: column, y: value, key, red, text};
+    return {x, y: value, key, red, text};
   }).filter(Boolean)}));
   const name = field(focus.keys[0], "quantity");
-  const flat = (value) => D.runs.map((run, column) => ({x: column, y: value}));
+  const flat = (value) => columns.map((column, x) => ({x, y: value}));
   const key = focus.keys[0];
   const reference = boundOf(key, "reference");
   const at = D.band.get(key);
   return {title: `${field(key, "program")} ${name} run after run`,
-    summary: `${curves.length} curves, ${D.runs.length} runs`, series, xLabel: "run (UTC)",
-    xs: D.runs.map((run) => ({label: run[1].slice(5)})), yLabel: `${name}, ${unit}`, yKind: "linear",
+    summary: `${curves.length} curves, ${columns.length} runs`, series, xLabel: "run (UTC)",
+    xs: columns.map((column) => ({label: D.runs[column][1].slice(5)})), yLabel: `${name}, ${unit}`, yKind: "linear",
     areas: at === undefined ? [] : [{name: `baseline ${D.bands.baselines[D.bands.baseline[at]]}`,
-      kind: "band", points: D.runs.map((run, column) =>
-        ({x: column, low: D.bands.low[at], high: D.bands.high[at]}))}],
+      kind: "band", points: columns.map((column, x) =>
+        ({x, low: D.bands.low[at], high: D.bands.high[at]}))}],
     lines: reference === null ? []
       : [{name: "reference of this run", kind: "reference", points: flat(reference)}],
-    marks: marksOf()};
+    marks: marksOf(columns)};
 }
 
-function marksOf() {
-  const marks = D.marks.map(([column, text]) => ({x: column, text, kind: "machine"}));
+// Marks stand at the first run shown that is not before them.
+function marksOf(columns) {
+  const marks = D.marks.map(([column, text]) => ({column, text, kind: "machine"}));
   for (const event of D.trend ? D.trend.events : []) {
     if (D.column.has(event.run)) {
-      marks.push({x: D.column.get(event.run), text: event.sentence, kind: "event"});
+      marks.push({column: D.column.get(event.run), text: event.sentence, kind: "event"});
     }
   }
-  return marks.sort((one, two) => one.x - two.x);
+  return marks.map((mark) => ({...mark, x: columns.findIndex((column) => column >= mark.column)}))
+    .filter((mark) => mark.x >= 0).sort((one, two) => one.column - two.column);
 }
 
 function markList(marks) {
   if (!marks.length) return make("p", {class: "remark"}, "No event and no known change in these runs.");
   const items = marks.map((mark) => make("li", {},
-    `${mark.kind === "event" ? "▼ event" : "◆ changed"}, ${D.runs[mark.x][1]}: ${mark.text}`));
+    `${mark.kind === "event" ? "▼ event" : "◆ changed"}, ${D.runs[mark.column][1]}: ${mark.text}`));
   return make("details", {open: marks.length < 8}, make("summary", {}, "Marks in the chart"),
     make("ul", {class: "marks"}, ...items));
 }
@@ -114,10 +119,10 @@ function markList(marks) {
 function trendTable(focus) {
   const rows = D.runs.map((run, column) => {
     const key = focus.keys.find((each) => valueOf(each, column) !== null);
-    if (key === undefined) return [run[1], run[0], "-", "-"];
+    if (key === undefined) return null;
     return [run[1], run[0], rawButton(key, shown(valueOf(key, column), field(key, "unit"))),
       wordOf(key, column) ? word(wordOf(key, column)) : "-"];
-  });
+  }).filter(Boolean);
   return make("details", {}, make("summary", {}, `The bold curve as a table: ${focus.name}`),
     tableOf(`Bold curve: ${focus.name}`, ["begun (UTC)", "run", "value", "verdict"], rows, [2]));
 }
