@@ -31,6 +31,9 @@ _UNSAFE = re.compile(r"[^\w .,:;%()+/<>=@-]|[^\x20-\x7e]")
 
 _PREFLIGHT = "preflight"
 
+#: how a benchmark says what is wrong with a link that it used (campaign/checked.py)
+_FINDING = re.compile(r"preflight: (?P<sentence>(?P<rail>\S+) on (?P<node>[\w.-]+) (?P<what>.+))")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Blamed:
@@ -210,30 +213,43 @@ def _blamed(ledger: _Ledger, run_id: str) -> Iterable[Blamed]:
 
 
 def _by_own_cards(data: ReportData) -> Iterable[Blamed]:
-    """Yield the nodes whose own cards are not as declared, while those of most others are."""
+    """Yield the nodes whose own cards are not as declared, while those of as many others are."""
+    found: dict[tuple[str, str], dict[str, str]] = {}
+    fine: dict[tuple[str, str], set[str]] = {}
     for leg in data.session.legs:
-        if leg.suite != _PREFLIGHT:
+        for rail, fact, node, sentence in _of_preflight(leg):
+            if sentence:
+                found.setdefault((rail, fact), {}).setdefault(node, sentence)
+            else:
+                fine.setdefault((rail, fact), set()).add(node)
+    for (rail, fact), bad in found.items():
+        good = len(fine.get((rail, fact), set()) - bad.keys())
+        if len(bad) > good:
             continue
-        by_fact: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
+        for node, sentence in bad.items():
+            yield Blamed(
+                node=node,
+                run_id=data.run.run_id,
+                rails=(rail,),
+                reason=sentence,
+                evidence=(f"preflight: {sentence}; as declared on {good} of the other nodes",),
+            )
+
+
+def _of_preflight(leg: LegResult) -> Iterable[tuple[str, str, str, str]]:
+    """Yield rail, fact, node and what is wrong with it; empty where it is as declared."""
+    if leg.suite == _PREFLIGHT:
         for each in leg.quantities:
             node, dot, fact = str(each["quantity_name"]).rpartition(".")
-            if dot:
-                by_fact.setdefault(fact, []).append((node, each))
-        for all_ in by_fact.values():
-            bad = [one for one in all_ if one[1]["quantity_verdict"] == "FAIL"]
-            good = sum(each["quantity_verdict"] == "PASS" for _, each in all_)
-            if len(bad) >= good:
-                continue
-            for node, each in bad:
-                yield Blamed(
-                    node=node,
-                    run_id=data.run.run_id,
-                    rails=(leg.leg,),
-                    reason=str(each["quantity_reason"]),
-                    evidence=(
-                        f"preflight: {each['quantity_reason']}; {good} other nodes are as declared",
-                    ),
-                )
+            verdict = each["quantity_verdict"]
+            if dot and verdict in {"PASS", "FAIL"}:
+                yield leg.leg, fact, node, str(each["quantity_reason"]) * (verdict == "FAIL")
+        return
+    told = [match for each in leg.findings if (match := _FINDING.match(each))]
+    for match in told:
+        yield match["rail"], match["what"], match["node"], match["sentence"]
+        for node in set(leg.nodes) - {each["node"] for each in told}:
+            yield match["rail"], match["what"], node, ""
 
 
 def _merged(all_: Sequence[Blamed]) -> Blamed:

@@ -85,7 +85,7 @@ def inventory_changes(perflogs: Path, run: Run, earlier: Iterable[Run]) -> tuple
             nodes=tuple(names),
             first=key[2],
             second=key[3],
-            sentence=f"{', '.join(names)}: {sentences[key]}",
+            sentence=f"{', '.join(names)}: {_plain(sentences[key])}",
         )
         for key, names in grouped.items()
     )
@@ -101,6 +101,11 @@ def _differences(folder: Path, node: str, was: str, now: str) -> tuple[Differenc
             Difference(part="node", fact="inventory", first=was, second=now, sentence=sentence),
         )
     return compare(*sides, ("before", "now"))
+
+
+def _plain(sentence: str) -> str:
+    """Return a sentence of two machines as one of two times."""
+    return sentence.replace(" on before", " before").replace(" on now", " now")
 
 
 def _word(value: str | int | None) -> str:

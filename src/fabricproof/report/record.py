@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
-from fabricproof.compare.model import Comparison, FieldChange, Group
+from fabricproof.compare.model import FieldChange
+from fabricproof.compare.record import comparison_record
 from fabricproof.report.drain import DrainAdvice, advise
 from fabricproof.report.model import ReportData
 from fabricproof.report.red import red_groups, what_next
 from fabricproof.session import LegResult
-from fabricproof.stats.shifts import Shift
 from fabricproof.store import Key, Run
-from fabricproof.trend.model import Trend
+from fabricproof.trend.record import trend_record
 
 #: rises where a field changes its meaning or goes; new fields do not raise it
 FORMAT = 1
@@ -22,7 +22,8 @@ FORMAT = 1
 def report_record(data: ReportData, records: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
     """Return the whole report as plain data; numbers that are not there are null.
 
-    Keys are told once, in ``keys``; everything else names one by its place in that list.
+    Keys are told once, in ``keys``; matrix, bounds, bands and raw numbers name one by its place in
+    that list.  ``comparison`` and ``trend`` are what those commands print with ``--json``.
     """
     keys = _all_keys(data)
     place = {key: index for index, key in enumerate(keys)}
@@ -49,7 +50,7 @@ def report_record(data: ReportData, records: Sequence[Mapping[str, Any]] = ()) -
             }
             for each in groups
         ],
-        "next": what_next(groups, data.site),
+        "next": what_next(groups, data.site, data.run.run_id),
         "drain": _drain(advise(data, records)),
         "keys": [asdict(each) for each in keys],
         "runs": [_run(each) for each in data.matrix.runs],
@@ -62,8 +63,8 @@ def report_record(data: ReportData, records: Sequence[Mapping[str, Any]] = ()) -
         "bounds": [{"key": place[key], **asdict(each)} for key, each in data.bounds.items()],
         "bands": [{"key": place[key], **asdict(each)} for key, each in data.bands.items()],
         "raw": {str(place[key]): [_plain(each) for each in all_] for key, all_ in data.raw.items()},
-        "comparison": _comparison(data.comparison, place),
-        "trend": _trend(data.trend, place),
+        "comparison": comparison_record(data.comparison) if data.comparison else None,
+        "trend": trend_record(data.trend) if data.trend else None,
         "machines": data.machines,
         "inventory_changes": [_change(each) for each in data.inventory_changes],
         "notes": [*data.notes, *data.session.notes],
@@ -72,12 +73,6 @@ def report_record(data: ReportData, records: Sequence[Mapping[str, Any]] = ()) -
 
 def _all_keys(data: ReportData) -> list[Key]:
     found = dict.fromkeys([*data.matrix.keys, *data.bounds, *data.bands, *data.raw])
-    if data.comparison:
-        found |= dict.fromkeys(each.key for each in data.comparison.quantities)
-        found |= dict.fromkeys(each.key for each in data.comparison.unpaired)
-    if data.trend:
-        found |= dict.fromkeys(step.key for event in data.trend.events for step in event.steps)
-        found |= dict.fromkeys(each.key for each in data.trend.drifts)
     return list(found)
 
 
@@ -140,81 +135,3 @@ def _drain(advice: DrainAdvice) -> dict[str, Any]:
 
 def _change(change: FieldChange) -> dict[str, Any]:
     return {**asdict(change), "nodes": list(change.nodes)}
-
-
-def _shift(shift: Shift | None) -> dict[str, Any] | None:
-    return None if shift is None else {**_plain(shift), "change": shift.change.value}
-
-
-def _group(group: Group) -> dict[str, Any]:
-    return {
-        "kind": group.kind,
-        "name": group.name,
-        "metric": group.metric,
-        "change": group.change.value,
-        "shift": _shift(group.shift),
-        "counts": {change.value: count for change, count in group.counts.items()},
-        "sentence": group.sentence,
-    }
-
-
-def _comparison(comparison: Comparison | None, place: Mapping[Key, int]) -> dict[str, Any] | None:
-    if comparison is None:
-        return None
-    sides = (comparison.first, comparison.second)
-    return {
-        "first": comparison.first.words,
-        "second": comparison.second.words,
-        "runs": [[run.run_id for run in side.runs] for side in sides],
-        "baselines": [side.baseline for side in sides],
-        "overall": comparison.overall.value,
-        "reason": comparison.reason,
-        "quantities": [
-            {
-                "key": place[each.key],
-                "shift": _shift(each.shift),
-                "first": dict(each.first),
-                "second": dict(each.second),
-                "note": each.note,
-            }
-            for each in comparison.quantities
-        ],
-        "groups": [_group(each) for each in comparison.groups],
-        "changes": [_change(each) for each in comparison.changes],
-        "warnings": list(comparison.warnings),
-        "unpaired": [
-            {"key": place[each.key], "side": each.side, "reason": each.reason}
-            for each in comparison.unpaired
-        ],
-        "alpha": comparison.alpha,
-        "margins": dict(comparison.margins),
-    }
-
-
-def _trend(trend: Trend | None, place: Mapping[Key, int]) -> dict[str, Any] | None:
-    if trend is None:
-        return None
-    return {
-        "runs": [run.run_id for run in trend.runs],
-        "num_quantities": trend.num_quantities,
-        "num_short": trend.num_short,
-        "events": [
-            {
-                "run": event.run.run_id,
-                "where": event.where,
-                "coincides": list(event.coincides),
-                "sentence": event.sentence,
-                "steps": [
-                    {"key": place[step.key], "worse": step.worse, **_plain(step.step)}
-                    for step in event.steps
-                ],
-            }
-            for event in trend.events
-        ],
-        "drifts": [
-            {"key": place[each.key], "worse": each.worse, **_plain(each.drift)}
-            for each in trend.drifts
-        ],
-        "warnings": list(trend.warnings),
-        "alpha": trend.alpha,
-    }

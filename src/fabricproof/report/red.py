@@ -55,7 +55,7 @@ class RedGroup:
 def red_groups(
     session: SessionResult, confirmations: Sequence[Mapping[str, Any]] = ()
 ) -> list[RedGroup]:
-    """Return what is red, the worst verdict first, then the place with most of it.
+    """Return what is red: the worst verdict first, single rails first, then where most is red.
 
     Args:
         session: the run.
@@ -66,7 +66,11 @@ def red_groups(
         if leg.verdict in RED:
             places.setdefault(_place(leg), []).append(leg)
     groups = [_group(legs, confirmations) for legs in places.values()]
-    return sorted(groups, key=lambda each: (BADNESS.index(each.verdict), -len(each.legs)))
+    # One rail by itself says more than several together.
+    return sorted(
+        groups,
+        key=lambda each: (BADNESS.index(each.verdict), "+" in each.rails, -len(each.legs)),
+    )
 
 
 def rails_of(leg: LegResult) -> tuple[str, ...]:
@@ -147,7 +151,7 @@ def is_build(leg: LegResult) -> bool:
     return leg.program == BUILD_PROGRAM
 
 
-def what_next(groups: Sequence[RedGroup], site: str) -> list[str]:
+def what_next(groups: Sequence[RedGroup], site: str, run_id: str) -> list[str]:
     """Return exact commands, the most telling first, each once."""
     found: dict[str, None] = {}
     for group in groups:
@@ -156,6 +160,7 @@ def what_next(groups: Sequence[RedGroup], site: str) -> list[str]:
             found[f"fabricproof stack build {leg.stack}"] = None
         elif leg.stack:
             found[f"fabricproof run --site {site} -n {leg.check} -p {leg.stack}"] = None
-    if any(group.verdict is Verdict.FAIL and group.nodes for group in groups):
-        found["fabricproof report --drain"] = None
+    if any(len(group.nodes) for group in groups):
+        drain = f"fabricproof report --site {site} {run_id} --drain"
+        return [*list(found)[:1], drain, *list(found)[1:]]
     return list(found)

@@ -11,6 +11,7 @@ from ClusterShell.NodeSet import NodeSet
 
 from fabricproof.compare.model import Comparison
 from fabricproof.measure import BADNESS, Verdict
+from fabricproof.report.drain import advise
 from fabricproof.report.model import ReportData
 from fabricproof.report.red import RedGroup, red_groups, what_next
 from fabricproof.session import LegResult
@@ -83,9 +84,13 @@ def summary(
     confirmations = [each for each in records if each.get("kind") == "confirmation"]
     groups = red_groups(data.session, confirmations)
     head = list(_headline(data))
-    commands = what_next(groups, data.site)
+    commands = what_next(groups, data.site, data.run.run_id)
     sections = [
         Section(title="red", items=tuple(_red(each) for each in groups)),
+        Section(
+            title="blamed by the evidence (report --drain has it)",
+            items=tuple(f"{each.node}: {each.reason}" for each in advise(data, records).blamed),
+        ),
         Section(title="compared", items=tuple(_compared(data.comparison))),
         Section(title="history", items=tuple(_history(data))),
         Section(
@@ -141,7 +146,8 @@ def _compared(comparison: Comparison | None) -> Iterable[str]:
     told = [each for each in comparison.groups if each.kind != "overall" and each.change in order]
     for group in sorted(told, key=lambda each: order.index(each.change)):
         if group.change is not Change.UNDECIDED:
-            yield f"{group.change} {group.kind} {group.name}: {group.sentence}"
+            what = " ".join(filter(None, (group.kind, group.name, group.metric)))
+            yield f"{group.change} {what}: {group.sentence}"
     yield from comparison.warnings
 
 
