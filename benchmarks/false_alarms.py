@@ -1,0 +1,464 @@
+"""How often comparing says something false, and how often it finds what is true.
+
+    .venv/bin/python benchmarks/false_alarms.py [--quick] [TABLE ...]
+
+Tables: ``null``, ``sizes``, ``same``, ``coverage``, ``power``, ``order``, ``node``; all without a
+name.  Seeded: the same figures each time.  ``--quick`` is a twentieth of the comparisons.
+Rates have 95 % intervals (Wilson 1927).  Beside ours stand the rules that are in use elsewhere.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fabricproof.stats.interval import null_distribution
+from fabricproof.stats.order import order_matters
+from fabricproof.stats.power import student_quantile
+from fabricproof.stats.shifts import Change, Shift, compare_rows
+
+Values = npt.NDArray[np.float64]
+Noise = Callable[[np.random.Generator, int, int], Values]
+
+#: the rules that ours stands beside, in the order of the columns
+RULES = ("medians > 5 %", "Welch t", "U + Bonferroni", "U + BH")
+
+
+# Noise: factors around 1, shape (rows, runs), in which nothing changed between any two runs.
+
+
+def lognormal(random: np.random.Generator, rows: int, runs: int) -> Values:
+    """1 % of scatter, normal on the logarithm."""
+    return np.exp(random.normal(0.0, 0.01, (rows, runs)))
+
+
+def right_tail(random: np.random.Generator, rows: int, runs: int) -> Values:
+    """Latency: never below a floor, one in twenty 4 % above it or more, some far more."""
+    return np.exp(0.005 * random.lognormal(0.0, 1.3, (rows, runs)))
+
+
+def bimodal(random: np.random.Generator, rows: int, runs: int) -> Values:
+    """Two modes, 15 % apart, the slower one three times in ten, each row for itself."""
+    slow = random.random((rows, runs)) < 0.3
+    return lognormal(random, rows, runs) * np.where(slow, 1.15, 1.0)
+
+
+def bimodal_nights(random: np.random.Generator, rows: int, runs: int) -> Values:
+    """Two modes, of all rows of a run alike."""
+    slow = random.random((1, runs)) < 0.3
+    return lognormal(random, rows, runs) * np.where(slow, 1.15, 1.0)
+
+
+def outliers(random: np.random.Generator, rows: int, runs: int) -> Values:
+    """One number in twenty is three times too large."""
+    wild = random.random((rows, runs)) < 0.05
+    return lognormal(random, rows, runs) * np.where(wild, 3.0, 1.0)
+
+
+def good_and_bad_nights(random: np.random.Generator, rows: int, runs: int) -> Values:
+    """2 % from night to night, common to all rows, beside 1 % of each."""
+    return lognormal(random, rows, runs) * np.exp(random.normal(0.0, 0.02, (1, runs)))
+
+
+def unlike_rows(random: np.random.Generator, rows: int, runs: int) -> Values:
+    """Scatter from 0.2 % to 10 %, another in each row, in one kind of row."""
+    scale = np.exp(random.uniform(math.log(0.002), math.log(0.1), (rows, 1)))
+    return np.exp(random.normal(0.0, 1.0, (rows, runs)) * scale)
+
+
+def missing(random: np.random.Generator, rows: int, runs: int) -> Values:
+    """One number in four is missing, and of a tenth of the rows most."""
+    share = np.where(np.arange(rows) % 10 == 0, 0.7, 0.25)[:, None]
+    found = lognormal(random, rows, runs)
+    found[random.random((rows, runs)) < share] = np.nan
+    return found
+
+
+def slow_node(random: np.random.Generator, rows: int, runs: int) -> Values:
+    """A tenth of the rows is of a node that is 40 % slower on both sides, and wilder."""
+    sick = (np.arange(rows) % 10 == 0)[:, None]
+    wild = np.exp(np.abs(random.normal(0.0, 0.15, (rows, runs))))
+    return lognormal(random, rows, runs) * np.where(sick, 1.4 * wild, 1.0)
+
+
+def rounded(random: np.random.Generator, rows: int, runs: int) -> Values:
+    """Latencies of 2 us printed with two digits: many are equal."""
+    return np.round(2.0 * np.exp(random.normal(0.0, 0.004, (rows, runs))), 2)
+
+
+NOISES: dict[str, Noise] = {
+    "lognormal": lognormal,
+    "right tail": right_tail,
+    "bimodal": bimodal,
+    "bimodal nights": bimodal_nights,
+    "outliers": outliers,
+    "good, bad nights": good_and_bad_nights,
+    "unlike rows": unlike_rows,
+    "missing": missing,
+    "slow node": slow_node,
+    "rounded": rounded,
+}
+
+
+def drift(per_run: float) -> Noise:
+    """Everything is ``per_run`` slower each night."""
+
+    def noise(random: np.random.Generator, rows: int, runs: int) -> Values:
+        return lognormal(random, rows, runs) * np.exp(per_run * np.arange(runs))[None, :]
+
+    return noise
+
+
+def remembering(memory: float) -> Noise:
+    """Nights of 2 % that take after the night before: correlation ``memory``."""
+
+    def noise(random: np.random.Generator, rows: int, runs: int) -> Values:
+        night = random.normal(0.0, 1.0, runs)
+        for run in range(1, runs):
+            night[run] = memory * night[run - 1] + math.sqrt(1 - memory**2) * night[run]
+        return lognormal(random, rows, runs) * np.exp(0.02 * night)[None, :]
+
+    return noise
+
+
+# Rules in use elsewhere: each says of each row whether it changed.
+
+
+def by_medians(first: Values, second: Values) -> npt.NDArray[np.bool_]:
+    """The medians are more than 5 % apart."""
+    return np.abs(np.nanmedian(second, axis=1) / np.nanmedian(first, axis=1) - 1.0) > 0.05
+
+
+def by_welch(first: Values, second: Values) -> npt.NDArray[np.bool_]:
+    """Welch's t of each row, p below 5 %, nothing corrected for the number of rows."""
+    counts = [np.isfinite(each).sum(axis=1) for each in (first, second)]
+    with np.errstate(all="ignore"):
+        parts = [
+            np.nanvar(each, axis=1, ddof=1) / n
+            for each, n in zip((first, second), counts, strict=True)
+        ]
+        total = parts[0] + parts[1]
+        t = np.abs(np.nanmean(first, axis=1) - np.nanmean(second, axis=1)) / np.sqrt(total)
+        parts_of = [p**2 / (n - 1) for p, n in zip(parts, counts, strict=True)]
+        freedom = total**2 / (parts_of[0] + parts_of[1])
+    known = np.isfinite(t) & np.isfinite(freedom) & (freedom >= 1)
+    quantile = np.array([math.inf, *(student_quantile(0.025, each) for each in range(1, 101))])
+    whole = np.clip(np.where(known, freedom, 0.0), 0, 100).astype(int)
+    found: npt.NDArray[np.bool_] = known & (np.where(known, t, 0.0) > quantile[whole])
+    return found
+
+
+def p_of_u(first: Values, second: Values) -> Values:
+    """Return Mann and Whitney's two-sided p of each row, ties counted half."""
+    pairs = second[:, None, :] - first[:, :, None]
+    u = (pairs > 0).sum(axis=(1, 2)) + 0.5 * (pairs == 0).sum(axis=(1, 2))
+    sizes = zip(np.isfinite(first).sum(axis=1), np.isfinite(second).sum(axis=1), strict=True)
+    tails = []
+    for below, (n, m) in zip(u, sizes, strict=True):
+        tail = np.cumsum(null_distribution(((int(n), int(m)),)))
+        tails.append(min(1.0, 2.0 * float(tail[math.floor(min(below, n * m - below))])))
+    return np.array(tails)
+
+
+def by_bonferroni(p: Values) -> npt.NDArray[np.bool_]:
+    """Return what Bonferroni leaves."""
+    return p <= 0.05 / len(p)
+
+
+def by_benjamini_hochberg(p: Values) -> npt.NDArray[np.bool_]:
+    """Return what Benjamini and Hochberg 1995 leave."""
+    ordered = np.sort(p)
+    passed = np.flatnonzero(ordered <= 0.05 * np.arange(1, len(p) + 1) / len(p))
+    return p <= (ordered[passed[-1]] if passed.size else 0.0)
+
+
+def elsewhere(values: Values, num_first: int) -> list[npt.NDArray[np.bool_]]:
+    """Return which rows each of :data:`RULES` calls changed."""
+    first, second = values[:, :num_first], values[:, num_first:]
+    p = p_of_u(first, second)
+    with np.errstate(all="ignore"):
+        here = np.isfinite(first).any(axis=1) & np.isfinite(second).any(axis=1)
+        medians = np.zeros(len(values), dtype=np.bool_)
+        medians[here] = by_medians(first[here], second[here])
+        enough = (np.isfinite(first).sum(axis=1) >= 2) & (np.isfinite(second).sum(axis=1) >= 2)
+        welch = np.zeros(len(values), dtype=np.bool_)
+        welch[enough] = by_welch(first[enough], second[enough])
+    return [medians, welch, by_bonferroni(p), by_benjamini_hochberg(p)]
+
+
+# Running.
+
+
+def compare(
+    values: Values, num_first: int, *, margin: float, blocks: Sequence[int] | None = None
+) -> list[Shift]:
+    """Compare the first runs with the others; less is better, one kind of row."""
+    rows, runs = values.shape
+    return compare_rows(
+        values,
+        [run >= num_first for run in range(runs)],
+        better=[-1] * rows,
+        margins=[margin] * rows,
+        classes=[0] * rows,
+        blocks=blocks,
+    )
+
+
+def random_for(*words: object) -> np.random.Generator:
+    """Return a source of numbers that depends on what is asked, not on what was asked before."""
+    return np.random.default_rng(zlib.crc32(repr(words).encode()))
+
+
+def said(shifts: Sequence[Shift]) -> bool:
+    """Tell whether any row is called BETTER or WORSE."""
+    return any(each.change in {Change.BETTER, Change.WORSE} for each in shifts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rate:
+    """So many of so many."""
+
+    hits: int
+    num: int
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Wilson's interval of 95 %."""
+        z2, share = 1.96**2, self.hits / self.num
+        middle = (share + z2 / (2 * self.num)) / (1 + z2 / self.num)
+        half = math.sqrt(share * (1 - share) / self.num + z2 / (4 * self.num**2))
+        half *= 1.96 / (1 + z2 / self.num)
+        return max(middle - half, 0.0), min(middle + half, 1.0)
+
+    def __str__(self) -> str:
+        low, high = self.bounds
+        return f"{100 * self.hits / self.num:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
+
+
+def share(flags: Sequence[bool]) -> str:
+    """Return a rate without its interval."""
+    return f"{100 * sum(flags) / len(flags):.0f} %"
+
+
+def false_alarms(noise: Noise, sizes: tuple[int, int], rows: int, num: int) -> list[list[bool]]:
+    """Return, for ours and each of :data:`RULES`, whether each null comparison said anything.
+
+    The margin is next to nothing (0.01 %), so the test alone has to hold.
+    """
+    random = random_for(noise.__name__, sizes, rows)
+    found: list[list[bool]] = [[] for _ in range(1 + len(RULES))]
+    for _ in range(num):
+        values = noise(random, rows, sum(sizes))
+        found[0].append(said(compare(values, sizes[0], margin=0.0001)))
+        for column, flags in zip(found[1:], elsewhere(values, sizes[0]), strict=True):
+            column.append(bool(flags.any()))
+    return found
+
+
+def head(*columns: str) -> None:
+    """Print the head of a table."""
+    print("| " + " | ".join(columns) + " |")
+    print("|" + " --- |" * len(columns))
+
+
+def line(*cells: object) -> None:
+    """Print a row of a table."""
+    print("| " + " | ".join(map(str, cells)) + " |", flush=True)
+
+
+def table_null(num: int) -> None:
+    """Comparisons in which nothing changed, by noise: 100 quantities, 5 runs on each side."""
+    head("noise", "ours", *RULES)
+    for name, noise in NOISES.items():
+        ours, *others = false_alarms(noise, (5, 5), 100, num)
+        line(name, Rate(hits=sum(ours), num=num), *map(share, others))
+
+
+def table_sizes(num: int) -> None:
+    """Likewise by number of runs, for the three worst noises."""
+    head("runs", "noise", "ours", *RULES)
+    for sizes in ((3, 3), (4, 10), (1, 30), (10, 10)):
+        for name in ("right tail", "outliers", "missing"):
+            ours, *others = false_alarms(NOISES[name], sizes, 100, num)
+            line(
+                f"{sizes[0]} v {sizes[1]}", name, Rate(hits=sum(ours), num=num), *map(share, others)
+            )
+
+
+def table_same(num: int) -> None:
+    """How often SAME is said of a row that did change, margin 3 %; per row, not per comparison."""
+    head("noise", "runs", "changed by the margin", "changed by two margins", "not changed")
+    for name in ("lognormal", "right tail", "bimodal", "outliers", "unlike rows"):
+        for sizes in ((3, 3), (5, 5), (1, 30), (10, 10)):
+            cells = []
+            for factor in (1 / 0.97, 1 / 0.97**2, 1.0):
+                random = random_for("same", name, sizes, factor)
+                words = []
+                for _ in range(num // 10 + 1):
+                    values = NOISES[name](random, 20, sum(sizes))
+                    values[:, sizes[0] :] *= factor
+                    words += [s.change for s in compare(values, sizes[0], margin=0.03)]
+                cells.append(Rate(hits=words.count(Change.SAME), num=len(words)))
+            line(name, f"{sizes[0]} v {sizes[1]}", *cells)
+
+
+def table_coverage(num: int) -> None:
+    """How often the interval holds the true ratio (1.1)."""
+    head("noise", "3 v 3 (90 %)", "5 v 5", "4 v 10", "1 v 30 (94 %)", "5 pairs (94 %)")
+    for name in ("lognormal", "right tail", "bimodal", "outliers", "rounded"):
+        cells = []
+        for sizes, paired in (((3, 3), 0), ((5, 5), 0), ((4, 10), 0), ((1, 30), 0), ((5, 5), 1)):
+            random = random_for("coverage", name, sizes, paired)
+            hits = []
+            for _ in range(num // 10 + 1):
+                values = NOISES[name](random, 20, sum(sizes))
+                values[:, sizes[0] :] *= 1.1
+                blocks = [*range(5), *range(5)] if paired else None
+                shifts = compare(values, sizes[0], margin=0.03, blocks=blocks)
+                hits += [s.low is not None and s.high is not None and s.low <= 1.1 <= s.high
+                         for s in shifts]  # fmt: skip
+            cells.append(Rate(hits=sum(hits), num=len(hits)))
+        line(name, *cells)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planted:
+    """What was changed: so many of so many rows."""
+
+    name: str
+    changed: int
+    rows: int
+    noise: Noise
+
+
+PLANTED = (
+    Planted(name="1 row of 1000", changed=1, rows=1000, noise=lognormal),
+    Planted(name="1 row of 1000, good and bad nights", changed=1, rows=1000,
+            noise=good_and_bad_nights),
+    Planted(name="one rail (250 of 1000)", changed=250, rows=1000, noise=lognormal),
+    Planted(name="all 1000 rows", changed=1000, rows=1000, noise=lognormal),
+    Planted(name="all 1000 rows, good and bad nights", changed=1000, rows=1000,
+            noise=good_and_bad_nights),
+)  # fmt: skip
+
+
+def table_power(num: int) -> None:
+    """Share of changed rows that are found, margin 3 %, 1 % of scatter; others beside at 8 v 8."""
+    sizes = ((4, 4), (5, 5), (8, 8), (15, 15), (1, 30), (3, 20))
+    head(
+        "changed",
+        "by",
+        *(f"{n} v {m}" for n, m in sizes),
+        *(f"{each}, 8 v 8" for each in RULES[1:]),
+    )
+    for planted in PLANTED:
+        for effect in (0.03, 0.04, 0.05, 0.1):
+            cells: list[str] = []
+            beside: list[str] = []
+            for n, m in sizes:
+                random = random_for("power", planted.name, effect, n, m)
+                found: list[float] = []
+                others: list[list[float]] = []
+                for _ in range(num // 20 + 1):
+                    values = planted.noise(random, planted.rows, n + m)
+                    values[: planted.changed, n:] *= 1 + effect
+                    words = [s.change for s in compare(values, n, margin=0.03)[: planted.changed]]
+                    found.append(words.count(Change.WORSE) / planted.changed)
+                    if (n, m) == (8, 8):
+                        rules = elsewhere(values, n)[1:]
+                        others.append([float(f[: planted.changed].mean()) for f in rules])
+                cells.append(f"{100 * float(np.mean(found)):.0f} %")
+                if others:
+                    beside = [f"{100 * each:.0f} %" for each in np.mean(others, axis=0)]
+            line(planted.name, f"{100 * effect:.0f} %", *cells, *beside)
+
+
+def table_order(num: int) -> None:
+    """Nights that are not exchangeable, nothing changed between the sides, 100 quantities."""
+    head("nights", "runs", "said, one side after the other", "of these warned", "warned",
+         "said, interleaved pairs")  # fmt: skip
+    nights = {
+        "exchangeable": good_and_bad_nights,
+        "0.1 % slower each night": drift(0.001),
+        "0.3 % slower each night": drift(0.003),
+        "nights remember 0.3": remembering(0.3),
+        "nights remember 0.6": remembering(0.6),
+        "nights remember 0.9": remembering(0.9),
+    }
+    for name, noise in nights.items():
+        for half in (5, 10, 20):
+            random = random_for("order", name, half)
+            said_, warned, paired = [], [], []
+            for _ in range(num // 5 + 1):
+                values = noise(random, 100, 2 * half)
+                second = [run >= half for run in range(2 * half)]
+                said_.append(said(compare(values, half, margin=0.0001)))
+                warned.append(order_matters(values, second) <= 0.05)
+                paired.append(said(interleaved(values, random)))
+            both = sum(a and b for a, b in zip(said_, warned, strict=True))
+            line(name, f"{half} v {half}", Rate(hits=sum(said_), num=len(said_)),
+                 f"{both} of {sum(said_)}", share(warned),
+                 Rate(hits=sum(paired), num=len(paired)))  # fmt: skip
+
+
+def interleaved(values: Values, random: np.random.Generator) -> list[Shift]:
+    """Compare as if the sides had alternated, the first of each pair by lot."""
+    rows, runs = values.shape
+    second = np.zeros(runs, dtype=np.bool_)
+    second[np.arange(0, runs, 2) + random.integers(0, 2, runs // 2)] = True
+    return compare_rows(
+        values, second.tolist(), better=[-1] * rows, margins=[0.0001] * rows, classes=[0] * rows,
+        blocks=[run // 2 for run in range(runs)],
+    )  # fmt: skip
+
+
+def table_node(num: int) -> None:
+    """One slow node on both sides, and half of all rows changed by 5 %: is each told right."""
+    head("runs", "changed rows found", "rows of the node called changed", "others called changed")
+    for n, m in ((5, 5), (8, 8), (15, 15)):
+        random = random_for("node", n, m)
+        counts = np.zeros((num // 4 + 1, 3))
+        for index in range(len(counts)):
+            values = slow_node(random, 100, n + m)
+            changed, sick = np.arange(100) % 10 == 5, np.arange(100) % 10 == 0
+            values[changed, n:] *= 1.05
+            found = np.array([s.change is Change.WORSE for s in compare(values, n, margin=0.03)])
+            wrong = np.array([s.change is Change.BETTER for s in compare(values, n, margin=0.03)])
+            counts[index] = (
+                found[changed].mean(),
+                (found | wrong)[sick].any(),
+                (found | wrong)[~sick & ~changed].any(),
+            )
+        told = counts.sum(axis=0)
+        line(f"{n} v {m}", f"{100 * counts[:, 0].mean():.0f} %",
+             *(Rate(hits=int(each), num=len(counts)) for each in told[1:]))  # fmt: skip
+
+
+TABLES = {
+    "null": table_null,
+    "sizes": table_sizes,
+    "same": table_same,
+    "coverage": table_coverage,
+    "power": table_power,
+    "order": table_order,
+    "node": table_node,
+}
+
+
+def main() -> None:
+    """Print the tables that were asked for."""
+    asked = [each for each in sys.argv[1:] if each != "--quick"] or list(TABLES)
+    num = 50 if "--quick" in sys.argv else 1000
+    for name in asked:
+        print(f"\n{name}: {(TABLES[name].__doc__ or '').splitlines()[0]}\n")
+        TABLES[name](num)
+
+
+if __name__ == "__main__":
+    main()
