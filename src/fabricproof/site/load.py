@@ -31,6 +31,7 @@ from fabricproof.site.schema import (
     SiteFile,
     SiteSpec,
     StackSpec,
+    SwitchSpec,
 )
 
 _File = TypeVar("_File", bound=BaseModel)
@@ -51,6 +52,7 @@ class Site:
     references: tuple[ReferenceSpec, ...]
     reframe: dict[str, Any]
     night: NightSpec = field(default_factory=NightSpec)
+    switches: dict[str, SwitchSpec] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -276,6 +278,7 @@ def load_site(name_or_folder: str) -> Site:
         references=tuple(references),
         reframe=dict(main.reframe),
         night=main.night,
+        switches=dict(main.switches),
     )
     _check_unique(folder / "site.toml", main_lines, {"partitions": main.partitions})
     _check_unique(folder / "site.toml", main_lines, {"stacks": main.stacks})
