@@ -22,7 +22,7 @@ needs="slurmctld slurmd slurmdbd slurm-client slurm-wlm-basic-plugins slurm-wlm-
 libpmi2-0 munge mariadb-server-core|mariadb-server-core-10.6|mariadb-server
 mariadb-client-core|mariadb-client-core-10.6|mariadb-client
 lmod openmpi-bin libpmix-dev iproute2 ethtool util-linux make python3-venv
-iperf3 iperf perftest hpcc iputils-ping"
+iperf3 iperf perftest hpcc iputils-ping chromium|chromium-browser"
 
 say() { printf 'bootstrap: %s\n' "$*"; }
 leave() { status=$1; shift; printf 'bootstrap: %s\n' "$*" >&2; exit "$status"; }
