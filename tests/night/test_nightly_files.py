@@ -1,0 +1,137 @@
+"""What a site installs: each file is what its reader takes, and calls what there is."""
+
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import click
+import pytest
+import yaml
+
+from fabricproof.cli.main import group
+
+ROOT = Path(__file__).parents[2]
+NIGHTLY = ROOT / "ci" / "nightly"
+FILES = sorted(path for path in NIGHTLY.iterdir() if path.name != "README.md")
+
+
+def calls(path):
+    """Return the arguments of every call of fabricproof in a file."""
+    found = []
+    for line in path.read_text().splitlines():
+        if line.lstrip().startswith("#"):
+            continue
+        match = re.search(r"/bin/fabricproof\"? +((?:night|report)\b.*)", line)
+        if match:
+            words = re.split(r" *(?:>>|\|\||;)", match[1])[0]
+            found.append(shlex.split(words.replace("%i", "mysite")))
+    return found
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in FILES if path.suffix != ".timer"],
+    ids=lambda path: path.name,
+)
+def test_every_call_is_of_a_command_and_options_that_exist(path):
+    """Click takes them, and passes none on as an option of ReFrame."""
+    found = calls(path)
+    assert found, "it calls nothing"
+    for name, *arguments in found:
+        command = group.get_command(click.Context(group), name)
+        assert command is not None
+        context = command.make_context(name, list(arguments))
+        assert context.params.get("arguments", ()) == ()
+        assert context.params["site_name"]
+
+
+def test_an_option_that_does_not_exist_would_be_noticed():
+    """The deliberate bad case: night passes what it does not know on to ReFrame."""
+    command = group.get_command(click.Context(group), "night")
+    assert command is not None
+    assert command.make_context("night", ["--keep-day=3"]).params["arguments"]
+
+
+@pytest.mark.parametrize("name", ["fabricproof-night@", "fabricproof-alive@"])
+def test_systemd_takes_the_units(name, tmp_path):
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("no systemd-analyze here")
+    units = []
+    for kind in ("service", "timer"):
+        text = (NIGHTLY / f"{name}.{kind}").read_text()
+        units.append(tmp_path / f"{name}mysite.{kind}")
+        units[-1].write_text(
+            text.replace("/opt/fabricproof", str(ROOT)).replace("User=fabricproof\n", "")
+        )
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", *units],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    mine = [line for line in done.stderr.splitlines() if "fabricproof" in line]
+    assert mine == []
+
+
+def test_the_timer_catches_up_and_spreads():
+    text = (NIGHTLY / "fabricproof-night@.timer").read_text()
+    assert "Persistent=yes" in text
+    assert "RandomizedDelaySec=" in text
+
+
+def test_cron_lines_have_five_times_a_user_and_a_command():
+    times = r"(?:\*|\d+)(?:/\d+)?"
+    lines = [
+        line
+        for line in (NIGHTLY / "fabricproof.cron").read_text().splitlines()
+        if line and not line.startswith("#") and not re.match(r"[A-Z]+=", line)
+    ]
+    assert len(lines) == 2
+    for line in lines:
+        assert re.fullmatch(rf"(?:{times} ){{5}}[a-z]+ .+", line)
+        assert "%" not in line, "cron takes it for a line end"
+
+
+@pytest.mark.parametrize("name", ["gitlab-ci.yml", "github-workflow.yml"])
+def test_pipelines_are_yaml_that_keeps_its_artifacts_when_red(name):
+    found = yaml.safe_load((NIGHTLY / name).read_text())
+    if name.startswith("gitlab"):
+        job = found["fabric-night"]
+        assert job["artifacts"]["when"] == "always"
+        assert job["artifacts"]["reports"]["junit"] == "night.xml"
+        assert all(isinstance(line, str) for line in (*job["script"], *job["after_script"]))
+        assert job["resource_group"]
+        return
+    steps = found["jobs"]["night"]["steps"]
+    assert [each.get("if") for each in steps] == [None, "always()", "always()"]
+    assert found["concurrency"]["cancel-in-progress"] is False
+    # YAML 1.1 reads the key "on" as true.
+    assert found[True]["schedule"]
+
+
+def test_the_script_of_slurm_is_bash_and_forgets_its_own_job():
+    path = NIGHTLY / "night.sbatch"
+    subprocess.run(["bash", "-n", path], check=True, timeout=20)
+    text = path.read_text()
+    body = text[text.index("for name in") : text.index("cd /")]
+    done = subprocess.run(
+        ["bash", "-euc", body + "\nenv"],
+        env={"SLURM_JOB_ID": "1", "SLURM_CONF": "/c", "SBATCH_PARTITION": "x", "PATH": "/bin"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=20,
+    )
+    assert "SLURM_CONF=/c" in done.stdout
+    assert "SLURM_JOB_ID" not in done.stdout
+    assert "SBATCH_PARTITION" not in done.stdout
+
+
+@pytest.mark.parametrize("path", [NIGHTLY / "night.sbatch", ROOT / "ci" / "night.sh"])
+def test_shellcheck_has_nothing_to_say(path):
+    if shutil.which("shellcheck") is None:
+        pytest.skip("no shellcheck here")
+    subprocess.run(["shellcheck", path], check=True, timeout=60)
