@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from fabricproof.compare.facts import Machines
+from fabricproof.compare.model import Comparison
 from fabricproof.compare.sides import History, choose_side
 from fabricproof.compare.together import Asked, compare_sides
-from fabricproof.compare.model import Comparison
 from fabricproof.inventory.facts import Machine
 from fabricproof.inventory.store import write_machine
 from fabricproof.records import append_records

@@ -163,7 +163,7 @@ def test_a_value_that_only_one_node_has_asks_for_the_node(tmp_path: Path) -> Non
     """Where no run has it on all nodes, the message says how to ask for one node."""
     made = Made(tmp_path)
     made.run(1, facts={"n1": node_facts(firmware="28.41"), "n2": node_facts(), "n3": node_facts()})
-    with pytest.raises(NothingComparedError, match="n1:firmware=28.41"):
+    with pytest.raises(NothingComparedError, match=r"n1:firmware=28\.41"):
         choose_side("firmware=28.41", made.history(made.store()))
 
 
@@ -189,9 +189,10 @@ def test_any_text_is_a_side_or_an_error_of_ours(text: str) -> None:
     """No word that somebody types ends in anything but runs or a sentence."""
     among = history(Path("nowhere"))
     try:
-        assert choose_side(text, among).side.runs
-    except (SideError, NothingComparedError) as error:
-        assert str(error)
+        found = choose_side(text, among)
+    except (SideError, NothingComparedError):
+        return
+    assert found.side.runs
 
 
 def test_a_label_chooses_its_runs(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from made import Made, Where, nights
 
 from fabricproof.compare.errors import NothingComparedError
+from fabricproof.compare.joined import Filters
 from fabricproof.compare.lines import lines
 from fabricproof.compare.model import Comparison, Group
 from fabricproof.stats.shifts import Change
@@ -161,8 +162,6 @@ def test_one_run_on_a_side_proves_nothing(tmp_path: Path) -> None:
 
 def test_a_filter_narrows_what_is_compared(tmp_path: Path) -> None:
     """With --rail rail0 the fall of rail 1 is not part of the question."""
-    from fabricproof.compare.joined import Filters
-
     made = made_sides(tmp_path, factor=of_rail1(0.8))
     found = made.compare(BEFORE, AFTER, filters=Filters(rail=("rail0",)))
     assert found.overall is Change.SAME
@@ -171,8 +170,6 @@ def test_a_filter_narrows_what_is_compared(tmp_path: Path) -> None:
 
 def test_a_filter_that_nothing_passes_is_named(tmp_path: Path) -> None:
     """A typing error in --pair compares nothing, and says which pairs there are."""
-    from fabricproof.compare.joined import Filters
-
     made = made_sides(tmp_path, count=2)
     with pytest.raises(NothingComparedError, match=r"--pair n1,n9.*n1,n2"):
         made.compare(BEFORE, AFTER, filters=Filters(pair=("n1,n9",)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,6 +12,7 @@ import click
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from fabricproof.compare.interleaved import Plan
     from fabricproof.compare.model import Comparison
     from fabricproof.compare.sides import History, Samples
     from fabricproof.compare.together import Asked
@@ -134,8 +136,27 @@ def compared(site: Site, first: str, second: str, asked: Asked) -> Comparison:
     from fabricproof.compare.together import compare_sides  # noqa: PLC0415 - start-up time
 
     store, history = history_of(site)
+    plan = _plan_of(site, first, second)
+    if plan is not None:
+        of_plan = {plan.label_of(side): plan.runs_of(side) for side in ("a", "b")}
+        history = replace(history, labels={**history.labels, **of_plan})
+        asked = replace(asked, blocks=plan.blocks)
     sides = choose_side(first, history), choose_side(second, history)
     return compare_sides(store, history, *sides, asked)
+
+
+def _plan_of(site: Site, first: str, second: str) -> Plan | None:
+    """Return the interleaved plan whose two sides are meant: its rounds are blocks."""
+    from fabricproof.compare.interleaved import read_plan, state_file  # noqa: PLC0415
+    from fabricproof.runner import workplace  # noqa: PLC0415 - start-up time
+    from fabricproof.site.choose import project_root  # noqa: PLC0415 - start-up time
+
+    words = sorted(each.removeprefix("label:") for each in (first, second))
+    name = words[0].removesuffix("-a")
+    if words != [f"{name}-a", f"{name}-b"] or "/" in name:
+        return None
+    path = state_file(workplace(project_root()).perflogs, site.name, name)
+    return read_plan(path) if path.exists() else None
 
 
 def history_of(site: Site) -> tuple[Store, History]:

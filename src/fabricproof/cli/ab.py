@@ -1,0 +1,326 @@
+"""``fabricproof ab``: a site that can be switched, measured before and after in turn."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from fabricproof.compare.interleaved import Means, Measured, Plan
+    from fabricproof.compare.model import Comparison
+    from fabricproof.site import Site
+    from fabricproof.site.schema import SwitchSpec
+
+_SITE = click.option("--site", "site_name", metavar="S", help="Site (default: of this host).")
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+_PASSED_ON = {"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]}
+
+#: rounds of which one order by lot is told apart from none at all at 5 %: six, and one to spare
+_ROUNDS = 7
+
+
+@click.group(name="ab")
+def command() -> None:
+    r"""Compare two states of a site by switching to and fro: drift cannot pass for a change.
+
+    site.toml says how the site is switched:
+
+    \b
+    [switches.mtu9000]
+    a = "sudo site-mtu 1500"
+    b = "sudo site-mtu 9000"
+    settle_seconds = 20
+
+    \b
+    fabricproof ab plan mtu9000 --rounds 7
+    fabricproof ab run mtu9000 -t quick
+    """
+
+
+@command.command(name="plan")
+@click.argument("name")
+@click.option("--rounds", type=click.IntRange(1, 1000), default=_ROUNDS, show_default=True)
+@click.option("--seed", type=int, help="Of the orders (default: drawn, and kept).")
+@click.option("--replace", "again", is_flag=True, help="Throw the plan of that name away.")
+@_SITE
+@_JSON
+def plan_command(
+    name: str, rounds: int, seed: int | None, again: bool, site_name: str | None, as_json: bool
+) -> None:
+    """Draw the order of the rounds of switch NAME and keep it; nothing is switched or run.
+
+    Exit status: 0; 78 where site.toml has no such switch; 2 where a plan of that name is there.
+    """
+    from fabricproof.cli.compare import site_of  # noqa: PLC0415 - start-up time
+    from fabricproof.compare.errors import SideError  # noqa: PLC0415 - start-up time
+    from fabricproof.compare.interleaved import (  # noqa: PLC0415 - start-up time
+        fewest_rounds,
+        make_plan,
+        read_plan,
+        write_plan,
+    )
+
+    site = site_of(site_name)
+    spec = _switch(site, name)
+    path = _place(site, name)
+    if path.exists() and (read_plan(path).switched or not again):
+        raise SideError(
+            f"there is a plan {name}",
+            source=str(path),
+            expected="none, or one that is switched back and thrown away with --replace",
+            next_step=f"fabricproof ab run {name} goes on with it",
+        )
+    plan = make_plan(name, rounds, secrets.randbelow(2**31) if seed is None else seed)
+    write_plan(path, plan)
+    _show(plan, spec, as_json=as_json)
+    fewest = fewest_rounds(0.05)
+    if rounds < fewest and not as_json:
+        click.echo(
+            f"WARNING {rounds} rounds can never say BETTER or WORSE at 5 %: at least {fewest}"
+        )
+
+
+@command.command(name="show")
+@click.argument("name")
+@_SITE
+@_JSON
+def show(name: str, site_name: str | None, as_json: bool) -> None:
+    """Show plan NAME and how far it is; 66 where there is none."""
+    from fabricproof.cli.compare import site_of  # noqa: PLC0415 - start-up time
+    from fabricproof.compare.interleaved import read_plan  # noqa: PLC0415 - start-up time
+
+    site = site_of(site_name)
+    _show(read_plan(_place(site, name)), _switch(site, name), as_json=as_json)
+
+
+@command.command(name="back")
+@click.argument("name")
+@_SITE
+def back(name: str, site_name: str | None) -> None:
+    """Switch back what a killed `ab run` left switched; 69 where that fails."""
+    from fabricproof.cli.compare import site_of  # noqa: PLC0415 - start-up time
+    from fabricproof.compare.interleaved import read_plan, switch_back  # noqa: PLC0415
+
+    site = site_of(site_name)
+    spec, path = _switch(site, name), _place(site, name)
+    with _alone(site):
+        switch_back(read_plan(path), _means(site, name, spec, path))
+
+
+@command.command(name="run", context_settings=_PASSED_ON)
+@click.argument("name")
+@_SITE
+@_JSON
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[RUN OPTION...]")
+def run(name: str, site_name: str | None, as_json: bool, arguments: tuple[str, ...]) -> None:
+    r"""Run what is left of plan NAME, then compare its two sides.
+
+    Each run is a `fabricproof run` with the options given, labelled NAME-a or NAME-b.  The site
+    is switched back at the end, on Ctrl-C and after a failure; the same command then goes on.
+
+    \b
+    fabricproof ab run mtu9000 -t quick
+
+    Exit status: of `fabricproof compare` (0, 1, 5, 6); 69: a switch or a run failed; 75: a night
+    of the site runs; 130: interrupted.
+    """
+    from fabricproof.cli.compare import site_of, status_of  # noqa: PLC0415 - start-up time
+    from fabricproof.compare.interleaved import conduct, read_plan  # noqa: PLC0415
+    from fabricproof.compare.lines import lines  # noqa: PLC0415 - start-up time
+    from fabricproof.compare.record import comparison_record  # noqa: PLC0415 - start-up time
+
+    site = site_of(site_name)
+    spec, path = _switch(site, name), _place(site, name)
+    with _alone(site):
+        plan = _with_arguments(read_plan(path), arguments)
+        conduct(plan, _means(site, name, spec, path, quiet=as_json))
+    comparison = _compared(site, name)
+    if as_json:
+        click.echo(json.dumps(comparison_record(comparison), indent=1))
+    else:
+        click.echo("\n".join(lines(comparison)))
+    sys.exit(status_of(comparison))
+
+
+def _compared(site: Site, name: str) -> Comparison:
+    from fabricproof.cli.compare import compared  # noqa: PLC0415 - start-up time
+    from fabricproof.compare.together import Asked  # noqa: PLC0415 - start-up time
+
+    return compared(site, f"label:{name}-a", f"label:{name}-b", Asked())
+
+
+def _switch(site: Site, name: str) -> SwitchSpec:
+    from fabricproof.errors import ConfigError  # noqa: PLC0415 - start-up time
+
+    if name not in site.switches:
+        known = ", ".join(site.switches) or "none"
+        raise ConfigError(
+            "no such switch",
+            source=str(site.folder / "site.toml"),
+            expected=f"one of: {known}",
+            got=repr(name),
+            next_step=f'[switches.{name}] with a = "COMMAND" and b = "COMMAND"',
+        )
+    return site.switches[name]
+
+
+def _place(site: Site, name: str) -> Path:
+    from fabricproof.compare.interleaved import state_file  # noqa: PLC0415 - start-up time
+    from fabricproof.runner import workplace  # noqa: PLC0415 - start-up time
+    from fabricproof.site.choose import project_root  # noqa: PLC0415 - start-up time
+
+    return state_file(workplace(project_root()).perflogs, site.name, name)
+
+
+def _show(plan: Plan, spec: SwitchSpec, *, as_json: bool) -> None:
+    from dataclasses import asdict  # noqa: PLC0415 - start-up time
+
+    from fabricproof.compare.interleaved import plan_lines  # noqa: PLC0415 - start-up time
+
+    commands = {"a": spec.a, "b": spec.b, "back": spec.back or spec.a}
+    if as_json:
+        click.echo(json.dumps({**asdict(plan), "commands": commands}, indent=1))
+        return
+    for line in plan_lines(plan, commands):
+        click.echo(line)
+
+
+def _with_arguments(plan: Plan, arguments: tuple[str, ...]) -> Plan:
+    """Return the plan with what is run in each step; it may not change on the way."""
+    from dataclasses import replace  # noqa: PLC0415 - start-up time
+
+    from fabricproof.compare.errors import SideError  # noqa: PLC0415 - start-up time
+
+    if plan.arguments is not None and arguments not in {(), plan.arguments}:
+        raise SideError(
+            f"plan {plan.name} was begun with other options",
+            expected=" ".join(plan.arguments) or "none",
+            got=" ".join(arguments),
+            next_step=f"fabricproof ab run {plan.name}, or plan anew",
+        )
+    return plan if plan.arguments is not None else replace(plan, arguments=arguments)
+
+
+@contextlib.contextmanager
+def _alone(site: Site) -> Iterator[None]:
+    """Keep nights and other plans of the site away, and take SIGTERM as Ctrl-C."""
+    from fabricproof.night.lock import night_lock  # noqa: PLC0415 - start-up time
+    from fabricproof.night.signals import ends_as_interrupt  # noqa: PLC0415 - start-up time
+    from fabricproof.night.state import state_file  # noqa: PLC0415 - start-up time
+    from fabricproof.runner import workplace  # noqa: PLC0415 - start-up time
+    from fabricproof.site.choose import project_root  # noqa: PLC0415 - start-up time
+
+    folder = state_file(workplace(project_root()).perflogs, site.name).parent
+    with ends_as_interrupt(), night_lock(folder) as notes:
+        for note in notes:
+            click.echo(f"fabricproof: {note}", err=True)
+        yield
+
+
+def _means(site: Site, name: str, spec: SwitchSpec, path: Path, *, quiet: bool = False) -> Means:
+    from fabricproof.compare.interleaved import Means, write_plan  # noqa: PLC0415
+    from fabricproof.runner import workplace  # noqa: PLC0415 - start-up time
+    from fabricproof.site.choose import project_root  # noqa: PLC0415 - start-up time
+    from fabricproof.store.labels import set_label  # noqa: PLC0415 - start-up time
+
+    perflogs = workplace(project_root()).perflogs
+
+    def switch(side: str) -> None:
+        switch_site(name, spec, side)
+
+    def measure(arguments: tuple[str, ...]) -> Measured:
+        return _measure(site, arguments, quiet=quiet)
+
+    return Means(
+        switch=switch,
+        measure=measure,
+        label=lambda run_id, label: _ignore(set_label(perflogs, site.name, [run_id], label)),
+        keep=lambda plan: write_plan(path, plan),
+        tell=lambda line: click.echo(line, err=quiet),
+    )
+
+
+def _ignore(_: object) -> None:
+    """Take what nobody needs."""
+
+
+def _measure(site: Site, arguments: tuple[str, ...], *, quiet: bool) -> Measured:
+    from fabricproof.cli.run import Progress, perform, show  # noqa: PLC0415 - start-up time
+    from fabricproof.compare.interleaved import Measured  # noqa: PLC0415 - start-up time
+
+    done = perform(site, ["-r", *arguments], progress=Progress(quiet=quiet))
+    if done.reason == "interrupted":
+        raise KeyboardInterrupt
+    if done.result is not None and not quiet:
+        show(done.result, as_json=False)
+    return Measured(run_id=done.run_id, whole=done.whole, reason=done.reason)
+
+
+def switch_site(name: str, spec: SwitchSpec, side: str) -> None:
+    """Run the command of a side and wait until the site has settled.
+
+    Switching back is not to be interrupted: Ctrl-C meanwhile is not taken.
+
+    Raises:
+        SwitchedError: the command failed or took too long.
+    """
+    from fabricproof.compare.interleaved import SwitchedError  # noqa: PLC0415 - start-up time
+
+    command = {"a": spec.a, "b": spec.b, "back": spec.back or spec.a}[side]
+    with _undisturbed() if side == "back" else contextlib.nullcontext():
+        status, said = _shell(command, spec.timeout_seconds)
+        if status != 0:
+            raise SwitchedError(
+                f"switch {name}: cannot switch {'to ' * (side != 'back')}{side}",
+                expected=f"exit status 0 of {command!r} within {spec.timeout_seconds:.0f} s",
+                got=f"status {status}: {said}" if status is not None else "no end",
+                next_step=f"mend it, then fabricproof ab back {name}",
+            )
+        if side != "back":
+            time.sleep(spec.settle_seconds)
+
+
+def _shell(command: str, timeout_seconds: float) -> tuple[int | None, str]:
+    """Run a shell command in a session of its own; return its status, None where it was ended."""
+    with subprocess.Popen(  # noqa: S602 - the site's own command
+        command,
+        shell=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    ) as process:
+        try:
+            said, _ = process.communicate(timeout=timeout_seconds)
+        except BaseException as error:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            if isinstance(error, subprocess.TimeoutExpired):
+                return None, ""
+            raise
+    return process.returncode, " ".join(said.split())[-200:]
+
+
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Take no Ctrl-C, no end and no hang-up while the site is switched back."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
