@@ -11,6 +11,17 @@ from fabricproof.night.state import Colour as LegColour
 from fabricproof.night.state import Ended, LegState, Night
 from fabricproof.session import LegResult, SessionResult
 
+QUANTITY = {
+    "quantity_name": "bandwidth_1MiB",
+    "quantity_value": 11.7,
+    "quantity_unit": "MB/s",
+    "quantity_message_size": 1048576,
+    "quantity_reason": "half of it",
+    "quantity_ceiling": 23.8,
+    "quantity_reference": 23.5,
+    "quantity_origin": "physics",
+    "quantity_named": True,
+}
 RUN = "20261121T020000Z-00000a"
 
 
@@ -44,7 +55,7 @@ def leg(verdict, nodes=("vc1", "vc2"), name="rail1", job="1", check="OsuBandwidt
         fabric="eth0",
         leg=name,
         nodes=tuple(nodes),
-        quantities=({"rails": [name], "quantity_named": True},),
+        quantities=(QUANTITY | {"rails": [name], "quantity_verdict": verdict},),
         reason="" if verdict == "PASS" else "half of it",
         job_id=job,
     )
