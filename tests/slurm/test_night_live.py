@@ -182,12 +182,17 @@ def test_a_fault_that_is_gone_when_looked_at_again_is_a_flutter(nights, chat, sl
     assert chat.texts == []
 
 
-def wait_for(path, process):
-    deadline = time.monotonic() + 60
-    while not path.exists():
+def queue(states):
+    command = [BIN / "squeue", "-h", "-t", states, "-o", "%40j"]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+
+
+def wait_until(there, process):
+    deadline = time.monotonic() + 120
+    while not there():
         assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline, f"{path} never came"
-        time.sleep(0.1)
+        assert time.monotonic() < deadline, "it never came"
+        time.sleep(0.2)
 
 
 def test_two_nights_at_once_and_one_that_is_ended(nights):
@@ -195,13 +200,12 @@ def test_two_nights_at_once_and_one_that_is_ended(nights):
     first = nights.start(*ONE_CHECK)
     lock = nights.perflogs / "vcluster" / "night" / "lock.json"
     try:
-        wait_for(lock, first)
+        wait_until(lock.exists, first)
         second = nights.start(*ONE_CHECK)
         _, err = second.communicate(timeout=60)
         assert second.returncode == 75
         assert f"process {first.pid}" in err
-        jobs = nights.perflogs / "reports"
-        wait_for(jobs, first)
+        wait_until(lambda: "rfm_OsuBandw" in queue("R"), first)
         first.send_signal(signal.SIGTERM)
         _, err = first.communicate(timeout=120)
     finally:
@@ -209,6 +213,7 @@ def test_two_nights_at_once_and_one_that_is_ended(nights):
     assert first.returncode == 130
     assert "Traceback" not in err
     assert not lock.exists()
+    assert "rfm_OsuBandw" not in queue("R,PD"), "its job was left running"
     state = (nights.perflogs / "vcluster" / "night" / "state.jsonl").read_text().splitlines()
     assert "ended early" in [json.loads(line).get("ended") for line in state]
 
