@@ -12,6 +12,7 @@ import os
 import select
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,16 @@ PATIENCE = 60.0
 def find_browser() -> str | None:
     """Return the program, or None."""
     return next((path for path in map(shutil.which, NAMES) if path), None)
+
+
+#: puts two descriptors where the browser looks for them, and becomes the browser
+_AS_3_AND_4 = """
+import fcntl, os, sys
+ends = [fcntl.fcntl(int(each), fcntl.F_DUPFD, 10) for each in sys.argv[1:3]]
+for end, place in zip(ends, (3, 4)):
+    os.dup2(end, place)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
 
 
 class Browser:
@@ -49,9 +60,9 @@ class Browser:
             *arguments,
             "about:blank",
         ]
-        redirected = f'exec "$@" 3<&{to_browser} 4>&{from_browser}'
+        ends = (str(to_browser), str(from_browser))
         self._process = subprocess.Popen(
-            ["/bin/sh", "-c", redirected, "sh", *command],
+            [sys.executable, "-c", _AS_3_AND_4, *ends, *command],
             pass_fds=(to_browser, from_browser),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -63,6 +74,13 @@ class Browser:
         self._number = 0
         self._session: str | None = None
         self.events: list[dict[str, Any]] = []
+        try:
+            self._attach()
+        except RuntimeError:
+            self.close()
+            raise
+
+    def _attach(self) -> None:
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)[
             "sessionId"

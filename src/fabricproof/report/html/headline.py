@@ -202,14 +202,16 @@ def _how_sure(
 
 
 def sureness(numbers: tuple[RawNumber, ...], run_id: str) -> str:
-    """Return what attempts and runs say together: ``FAIL in 2 of 2 attempts, red in 1 of 4 runs``."""
+    """Return what was seen how often: ``FAIL in 2 of 2 attempts, red in 1 of 4 runs``."""
     mine = [each for each in numbers if each.run_id == run_id]
     if not mine:
         return "its raw numbers are not in this report"
     words = [each.verdict for each in mine if each.verdict not in {"PASS", "SKIPPED"}]
     runs = {each.run_id: each.verdict for each in numbers if each.counts}
     bad = sum(verdict not in {"PASS", "SKIPPED"} for verdict in runs.values())
-    return f"{' and '.join(dict.fromkeys(words))} in {len(words)} of {counted(len(mine), 'attempt')}, red in {bad} of {counted(len(runs), 'run')}"
+    said = " and ".join(dict.fromkeys(words)) or "nothing red"
+    attempts = f"{said} in {len(words)} of {counted(len(mine), 'attempt')}"
+    return f"{attempts}, red in {bad} of {counted(len(runs), 'run')}"
 
 
 def _is_red(quantity: Mapping[str, Any]) -> bool:

@@ -123,7 +123,7 @@ def raw_numbers(data: ReportData) -> Markup:
             number(each.value, key.unit),
             word(each.verdict),
             each.reason,
-            f"{each.file}:{each.line}",
+            tag("span", f"{each.file}:{each.line}", class_="path"),
         ]
         for key, each in red[:ON_PAPER]
     ]

@@ -18,7 +18,7 @@ function matrixView(host) {
   if (!pairs.length) {
     return host.replaceChildren(make("p", {}, "This run measured nothing between two nodes."));
   }
-  const state = {against: "ceiling", order: "name"};
+  const state = {order: "name", family: tellingFamily(pairs)};
   const redraw = (focusId) => {
     host.replaceChildren(...matrixParts(pairs, state, redraw));
     const back = focusId && document.getElementById(focusId);
@@ -34,6 +34,7 @@ function matrixParts(pairs, state, redraw) {
   if (!sizes.includes(state.size)) state.size = favourite(family, sizes);
   const keys = narrowed(family.filter((key) => D.keys.message_size[key] === state.size),
     MATRIX_FILTERS, state);
+  state.against = state.against || (field(family[0], "unit") === "us" ? "usual" : "ceiling");
   const usual = median(keys.map((key) => valueOf(key, D.now)));
   if (state.against === "ceiling" && keys.every((key) => boundOf(key, "ceiling") === null)) {
     state.against = "usual";
@@ -51,6 +52,13 @@ function matrixParts(pairs, state, redraw) {
       ["distance", "by distance"]], state.order, set("order")) : null);
   const nodes = ordered([...new Set([...cells.values()].flatMap((cell) => cell.nodes))], state, hops);
   return [controls, gradeLegend(state), gridOf(nodes, cells, state), worstPairs(cells, state)];
+}
+
+// The family that is red in most numbers, else the one that has most pairs.
+function tellingFamily(keys) {
+  const worth = [...grouped(keys, familyOf)].map(([name, each]) => [name,
+    each.filter((key) => isRed(key, D.now)).length, new Set(each.map(pairOf)).size]);
+  return worth.sort((one, two) => two[1] - one[1] || two[2] - one[2] || natural(one[0], two[0]))[0][0];
 }
 
 // The size in which most pairs are red, else the largest.
@@ -129,7 +137,7 @@ function gridOf(nodes, cells, state) {
     ...nodes.map((node) => make("th", {scope: "col"}, make("span", {}, node))));
   const rows = nodes.map((node, row) => make("tr", {}, make("th", {scope: "row"}, node),
     ...nodes.map((other, column) => gridCell(cells, node, other, row, column, isSmall, state))));
-  const caption = `${nodes.length} nodes, ${cells.size} pairs measured`;
+  const caption = `${nodes.length} nodes, ${cells.size} ${cells.size === 1 ? "pair" : "pairs"} measured`;
   const table = make("table", {role: "grid", "aria-label": caption}, make("caption", {}, caption),
     make("thead", {}, head), make("tbody", {}, ...rows));
   const first = table.querySelector("td[data-key]");

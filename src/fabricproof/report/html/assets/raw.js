@@ -9,7 +9,7 @@ function openRaw(key) {
     const row = [
       each.run, D.night.get(each.run) || "", each.attempt ? String(each.attempt) : "relation",
       each.counts ? "yes" : "no", shown(each.value, unit), word(each.verdict), each.reason,
-      `${each.file}:${each.line}`,
+      make("span", {class: "path"}, `${each.file}:${each.line}`),
     ];
     row.kind = each.run === now ? "now" : null;
     return row;
