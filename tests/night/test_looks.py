@@ -58,6 +58,7 @@ def test_a_pass_on_other_nodes_clears_nothing():
     found = seen(red(), ran(leg("PASS", nodes=("vc3", "vc4"))))
     assert found.colour is Colour.NONE
     assert "asked for vc1,vc2, it ran on vc3,vc4" in found.reason
+    assert found.verdict is None, "the report takes verdicts of looks as evidence of their nodes"
 
 
 def test_a_job_that_never_started_is_no_look():

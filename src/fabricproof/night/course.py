@@ -41,6 +41,8 @@ from fabricproof.store.labels import set_label
 
 #: label that the runs of nights get
 LABEL = "night"
+#: and those of looks, which are no nights: comparisons and trends may leave them out
+LOOK_LABEL = "night-look"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,15 +208,25 @@ def _kept(means: Means, outcome: Outcome) -> Outcome:
     steps: list[Callable[[], object]] = [
         lambda: keep(means.perflogs, means.site.name, outcome.confirmations, means.night),
         lambda: append_night(means.state_path, outcome.night),
+        lambda: _label(means, [outcome.night.run_id], LABEL),
+        lambda: _label(means, _looks_of(outcome), LOOK_LABEL),
     ]
-    if outcome.night.run_id:
-        run_ids = [outcome.night.run_id]
-        steps.insert(1, lambda: set_label(means.perflogs, means.site.name, run_ids, LABEL))
     troubles = list(_troubles(steps))
     if not troubles:
         return outcome
     notes = (*outcome.notes, *(str(each) for each in troubles))
     return replace(outcome, notes=notes, status=outcome.status or int(ExitStatus.IO))
+
+
+def _looks_of(outcome: Outcome) -> list[str]:
+    looks = (look.run_id for each in outcome.confirmations for look in each.looks)
+    return list(dict.fromkeys(looks))
+
+
+def _label(means: Means, run_ids: Sequence[str], label: str) -> None:
+    named = [each for each in run_ids if each]
+    if named:
+        set_label(means.perflogs, means.site.name, named, label)
 
 
 def _troubles(steps: Sequence[Callable[[], object]]) -> Iterator[FabricproofError]:

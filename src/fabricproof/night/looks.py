@@ -219,8 +219,10 @@ def look_at(
     there = _nodes_of(leg, job_nodes)
     seen = replace(base, verdict=leg.verdict, reason=leg.reason)
     if there != asked:
+        # No verdict is kept beside nodes that it is not of: others read looks as evidence.
         ran = f"it ran on {','.join(there)}" if there else "it ran nowhere"
-        return replace(seen, reason=f"asked for {','.join(asked)}, {ran}")
+        said = f"asked for {','.join(asked)}, {ran}: {leg.verdict.value}"
+        return replace(base, reason=f"{said} {leg.reason}".rstrip())
     if leg.verdict in RED:
         return replace(seen, colour=Colour.RED)
     if leg.verdict is Verdict.PASS:
