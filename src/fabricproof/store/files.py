@@ -19,8 +19,8 @@ PIECE_BYTES = 24 << 20
 #: bytes at the beginning, and before the place read up to, that must still be the same
 _PROOF_BYTES = 4096
 
-#: folders of a site that hold no records: see inventory.store, tuning
-_OTHERS = frozenset({"inventory", "tuning"})
+#: folders of a site that hold no records: see inventory.store, night.state, tuning
+_OTHERS = frozenset({"inventory", "night", "tuning"})
 
 
 @dataclass(frozen=True, kw_only=True)
