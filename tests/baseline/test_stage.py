@@ -1,0 +1,39 @@
+"""What a baseline says of a job's legs, beside its plan."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from made_baselines import WHERE, make_baseline, make_row, with_outlier
+
+from fabricproof.baseline.stage import STAGE_FILE, of_leg, read_stage, write_stage
+from fabricproof.errors import ParseError
+
+
+def test_the_judge_reads_what_was_written(tmp_path: Path) -> None:
+    leg = of_leg(make_baseline(with_outlier(make_row())), WHERE)
+    write_stage(tmp_path, {"ib0": leg, "ib1": replace(leg, rows=())})
+    assert read_stage(tmp_path, "ib0") == leg
+    assert read_stage(tmp_path, "ib1").rows == ()
+
+
+def test_only_rows_of_the_leg_travel() -> None:
+    """A job carries what can judge it, other builds included, and no more."""
+    baseline = make_baseline()
+    more = tuple(
+        replace(group, place=replace(group.place, leg=f"ib{number}"))
+        for group in baseline.groups
+        for number in range(50)
+    )
+    leg = of_leg(replace(baseline, groups=more), replace(WHERE, build="another"))
+    assert {place.leg for place, _ in leg.rows} == {"ib0"}
+    assert {place.build for place, _ in leg.rows} == {WHERE.build}
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"format": 9}', '{"format": 1, "legs": {}}'])
+def test_damage_is_told(tmp_path: Path, text: str) -> None:
+    (tmp_path / STAGE_FILE).write_text(text)
+    with pytest.raises(ParseError, match="no readable baseline"):
+        read_stage(tmp_path, "ib0")
