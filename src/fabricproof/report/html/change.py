@@ -28,6 +28,9 @@ SHOWN = 12
 #: quantities in the table that needs no script
 STATIC = 60
 
+#: said of a field that does not tell the sides apart by itself
+PARTLY = " (some runs of the two sides have one value in common)"
+
 #: what was not compared, at most so many lines
 UNPAIRED = 200
 
@@ -52,7 +55,9 @@ def before_and_after(data: ReportData) -> Markup:
         *([_warnings(made)] if made.warnings else []),
         _forests(made),
         _differences(made),
+        *([_suspects(made)] if made.suspects else []),
         _quantities(made),
+        *_without_direction(made),
         _unpaired(made),
     )
 
@@ -198,7 +203,7 @@ def _differences(made: Comparison) -> Markup:
             folded(each.nodes),
             each.first or "unknown",
             each.second or "unknown",
-            each.sentence,
+            f"{each.sentence}{PARTLY if each.partly else ''}",
         ]
         for each in made.changes
     ]
@@ -226,6 +231,23 @@ def _quantities(made: Comparison) -> Markup:
     caption = f"Quantities, the surest worsening first ({len(shown)} of {len(made.quantities)})"
     made_table = table(head, rows, caption=caption, numbers=(2, 3, 4, 5, 6, 7))
     return tag("div", made_table, id="quantities", data_view="quantities")
+
+
+def _suspects(made: Comparison) -> Markup:
+    """Return what looks worse and is not sure: it forbids SAME and BETTER over all."""
+    lines = (
+        tag("li", f"{each.key.label}: {percent(each.shift.ratio)}, {_ends(each.shift)}")
+        for each in made.suspects
+    )
+    title = "Looks worse, and too few runs to be sure: neither SAME nor BETTER can be said"
+    return tag("div", tag("h3", title), tag("ul", *lines), class_="warning")
+
+
+def _without_direction(made: Comparison) -> list[Markup]:
+    if not made.directionless:
+        return []
+    told = "states and counts on both sides, which are neither better nor worse"
+    return [tag("p", f"Left to the inventory: {made.directionless} {told}.")]
 
 
 def _ends(shift: Shift) -> str:

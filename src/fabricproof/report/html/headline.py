@@ -136,9 +136,8 @@ def _after_comparison(data: ReportData) -> str:
     if made.overall.value == "WORSE":
         return "read which rail, pair and node below; then swap one thing back and compare again"
     if made.overall.value == "UNDECIDED":
-        more = [each.shift.more_runs for each in made.quantities if each.shift.more_runs]
-        if more:
-            return f"{min(more)} more runs on each side would decide the first of the quantities"
+        if made.more_runs:
+            return f"{counted(made.more_runs, 'more run')} on each side would decide what is open"
         return "more runs, or less noise: no number of runs tried would decide it as it is"
     return "nothing: keep the runs as a baseline if the change stays"
 
@@ -151,8 +150,17 @@ def _of_trend(data: ReportData) -> Markup:
         first = f"{counted(len(events), 'event')}, {counted(len(data.trend.drifts), 'drift')}"
         where = f"{counted(len(data.trend.runs), 'run')} of {data.trend.num_quantities} quantities"
         said = [tag("p", f"{first} in {where}.")]
+        still = data.trend.is_worse_now
+        said.append(
+            tag("p", tag("strong", "Worse, and still so" if still else "Nothing worse now"))
+        )
         said += [tag("p", "Newest: ", events[0].sentence)] if events else []
-    return tag("article", tag("h3", "History"), *said, class_="card")
+        step = next((each.next_step for each in events if each.next_step), "")
+        said += [tag("p", tag("strong", "Next: "), tag("code", step))] if step else []
+    is_worse = data.trend is not None and data.trend.is_worse_now
+    return tag(
+        "article", tag("h3", "History"), *said, class_=f"card{' c-WORSE' if is_worse else ''}"
+    )
 
 
 def _red_table(

@@ -62,13 +62,21 @@ def _events(made: Trend) -> Markup:
             each.run.night,
             each.where or "no common place",
             each.sentence,
+            _now(each),
             joined(tag("p", line) for line in each.coincides) or "nothing known",
             _steps(each),
         ]
         for each in made.events
     ]
-    head = ("first run after", "where", "what", "changed with it", "largest steps")
+    head = ("first run after", "where", "what", "now", "changed with it", "largest steps")
     return table(head, rows, caption=f"Lasting changes, newest first ({len(rows)})")
+
+
+def _now(event: Event) -> Markup:
+    """Return whether it lasts, and what to run about it."""
+    lasts = "lasts" if event.lasts else "later steps took it back"
+    step = tag("p", tag("code", event.next_step)) if event.next_step else ""
+    return joined([tag("p", lasts), step])
 
 
 def _steps(event: Event) -> Markup:
