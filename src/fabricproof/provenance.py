@@ -153,6 +153,8 @@ def rebuilt(records: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     seen: dict[tuple[str, str], StackIdentity | None] = {}
     found: dict[str, str] = {}
     for record in records:
+        if record.get("kind") == "confirmation":
+            continue  # what a night says of the run afterwards was not measured with any build
         stack, suite = str(record.get("stack")), str(record.get("suite"))
         for key in (IDENTITY_KEY, AFTERWARDS_KEY):
             if key == AFTERWARDS_KEY and key not in record:

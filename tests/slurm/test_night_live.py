@@ -180,6 +180,9 @@ def test_a_fault_that_is_gone_when_looked_at_again_is_a_flutter(nights, chat, sl
     assert (confirmation["finding"], confirmation["flutters"]) == ("NOT REPEATED", 1)
     assert confirmation["looks"][0]["outcome"] == "green"
     assert chat.texts == []
+    _, again = nights.call("--of", run["run_id"])
+    assert again["first_verdict"] == "FAIL", "what a night adds to a run must not change the run"
+    assert again["confirmations"][0]["flutters"] == 1, "one run flutters once"
 
 
 def queue(states):
