@@ -1,0 +1,102 @@
+"""Reports made by hand, and the recorded history that tests of reports begin with."""
+
+from __future__ import annotations
+
+import datetime
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fabricproof.measure import Verdict
+from fabricproof.report.model import ReportData
+from fabricproof.runner import Workplace
+from fabricproof.session import LegResult, SessionResult
+from fabricproof.store import Matrix, Run
+
+DATA = Path(__file__).resolve().parents[1] / "data" / "history" / "report"
+
+LINKS = "20261121T194845Z-9b26c1"
+HEALTHY = "20261121T200152Z-b841bb"
+SLOW = "20261121T200210Z-8f3a82"
+DOWN = "20261121T200247Z-e0ec83"
+NEWEST = "20261121T213348Z-e75415"
+
+RUN = Run(
+    run_id="20261101T020000Z-abc123",
+    start=datetime.datetime(2026, 11, 1, 2, tzinfo=datetime.UTC),
+    inventory={"n1": "1111", "n2": "2222"},
+    builds={"openmpi5": "51af"},
+)
+
+
+def recorded(folder: Path) -> Workplace:
+    """Return a workplace whose perflogs are a copy of the recorded ones."""
+    shutil.copytree(DATA, folder / "perflogs")
+    return Workplace(project=folder, root=folder / "work", perflogs=folder / "perflogs")
+
+
+def quantity(verdict: str = "PASS", **changes: Any) -> dict[str, Any]:
+    """Return a quantity as it stands in the records."""
+    facts = {
+        "name": "bandwidth_4MiB",
+        "value": 47.0,
+        "unit": "MB/s",
+        "message_size": 4 * 2**20,
+        "verdict": verdict,
+        "reason": "97 % of 48.5 MB/s (physics)",
+        "named": True,
+        "ceiling": 48.6,
+        "ceiling_name": "link",
+        "reference": 48.5,
+        "lower": 43.0,
+        "upper": None,
+        "origin": "physics: the link binds",
+        **changes,
+    }
+    rails = facts.pop("rails", ["rail1"])
+    return {"rails": rails, **{f"quantity_{name}": value for name, value in facts.items()}}
+
+
+def leg(verdict: Verdict = Verdict.PASS, **changes: Any) -> LegResult:
+    """Return a leg over rail1 between n1 and n2."""
+    rails = changes.pop("rails", ["rail1"])
+    named = {"value": 25.0} if verdict is Verdict.FAIL else {}
+    facts: dict[str, Any] = {
+        "check": "OsuBandwidth",
+        "partition": "compute",
+        "stack": "openmpi5",
+        "suite": "osu",
+        "program": "osu_bw",
+        "fabric": "eth0",
+        "leg": "rail1",
+        "nodes": ("n1", "n2"),
+        "quantities": (quantity(verdict.value, rails=rails, **named),),
+        "reason": "" if verdict is Verdict.PASS else "bandwidth_4MiB: 52 % of 48.5 MB/s",
+        "job_id": "42",
+        **changes,
+    }
+    return LegResult(verdict=verdict, **facts)
+
+
+def report(*legs: LegResult, **changes: Any) -> ReportData:
+    """Return a report of these legs."""
+    facts: dict[str, Any] = {
+        "site": "here",
+        "made": datetime.datetime(2026, 11, 1, 7, tzinfo=datetime.UTC),
+        "run": RUN,
+        "session": SessionResult(run_id=RUN.run_id, legs=legs),
+        "matrix": Matrix(keys=(), runs=(), values=np.empty((0, 0))),
+        **changes,
+    }
+    return ReportData(**facts)
+
+
+def reds(pairs: Sequence[tuple[str, str]], goods: Sequence[tuple[str, str]]) -> ReportData:
+    """Return a report in which these pairs were red, and these good."""
+    return report(
+        *(leg(Verdict.FAIL, nodes=pair) for pair in pairs),
+        *(leg(Verdict.PASS, nodes=pair) for pair in goods),
+    )

@@ -1,0 +1,247 @@
+"""What is gathered for a report is the run's own verdict again, and the history of its own keys."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from report_data import DOWN, HEALTHY, LINKS, NEWEST, SLOW, recorded
+
+from fabricproof.errors import InputMissingError, ParseError
+from fabricproof.measure import Verdict
+from fabricproof.records import append_records, read_records
+from fabricproof.report.gather import Gathered, gather
+from fabricproof.runner import Workplace
+from fabricproof.site import Site, load_site
+from fabricproof.store import set_label
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Workplace:
+    return recorded(tmp_path)
+
+
+@pytest.fixture
+def site() -> Site:
+    return load_site("vcluster")
+
+
+def counts(found: Gathered) -> dict[Verdict, int]:
+    return found.data.session.counts()
+
+
+def records_file(place: Workplace) -> Path:
+    return place.perflogs / "vcluster" / "compute" / "records.jsonl"
+
+
+def test_the_newest_run_is_the_default(site: Site, place: Workplace) -> None:
+    found = gather(site, place)
+    assert found.data.run.run_id == NEWEST
+    assert {record["run_id"] for record in found.records} == {NEWEST}
+
+
+def test_runs_of_the_past_keep_their_verdicts(site: Site, place: Workplace) -> None:
+    """The verdicts are those that the runs ended with when they were recorded."""
+    assert counts(gather(site, place, HEALTHY)) == {Verdict.PASS: 5}
+    assert counts(gather(site, place, SLOW)) == {Verdict.PASS: 2, Verdict.FAIL: 3}
+    assert counts(gather(site, place, DOWN)) == {Verdict.PASS: 1, Verdict.MISSING: 4}
+    links = counts(gather(site, place, LINKS))
+    assert (links[Verdict.PASS], links[Verdict.SKIPPED]) == (2, 1)
+
+
+def test_a_run_is_found_by_beginning_date_and_label(site: Site, place: Workplace) -> None:
+    set_label(place.perflogs, "vcluster", [SLOW], "half-rate")
+    assert gather(site, place, SLOW[:15]).data.run.run_id == SLOW
+    assert gather(site, place, "2026-11-21").data.run.run_id == NEWEST
+    assert gather(site, place, "half-rate").data.run.run_id == SLOW
+    assert gather(site, place, "latest~1").data.run.run_id == DOWN
+    assert gather(site, place, "..2026-11-21T20:02:05").data.run.run_id == HEALTHY
+
+
+@pytest.mark.parametrize("words", ["2026-11-20", "20251121T200210Z", "nowhere", "2026"])
+def test_an_unknown_run_is_one_message(words: str, site: Site, place: Workplace) -> None:
+    with pytest.raises(InputMissingError, match=f"no run '{words}'.*{NEWEST}"):
+        gather(site, place, words)
+
+
+def test_no_run_at_all_is_one_message(site: Site, tmp_path: Path) -> None:
+    place = Workplace(project=tmp_path, root=tmp_path / "work", perflogs=tmp_path / "perflogs")
+    with pytest.raises(InputMissingError, match="nothing was run on this site yet"):
+        gather(site, place)
+
+
+def test_without_reframes_report_the_records_speak_and_the_roll_is_due(
+    site: Site, place: Workplace
+) -> None:
+    """Nobody knows what was selected then, so what the roll has and nobody saw is MISSING."""
+    place.report_file(HEALTHY).unlink()
+    found = gather(site, place, HEALTHY)
+    assert counts(found)[Verdict.PASS] == 5
+    assert counts(found)[Verdict.MISSING] > 10
+    notes = "\n".join(found.data.session.notes)
+    assert "no readable report of ReFrame" in notes
+    assert "nobody knows what was selected, so all of the roll counts as due" in notes
+
+
+def test_reframes_log_still_says_what_was_selected(site: Site, place: Workplace) -> None:
+    place.report_file(HEALTHY).unlink()
+    place.log_file(HEALTHY).parent.mkdir(parents=True)
+    line = "[2026-11-21T20:01:52] info: reframe:   command:  '/x/reframe -r -n OsuMultiRail'"
+    place.log_file(HEALTHY).write_text(f"first\n{line}\n")
+    assert counts(gather(site, place, HEALTHY)) == {Verdict.PASS: 5}
+
+
+@pytest.mark.parametrize("damage", ["", "{", '{"runs": 7}', "[]"])
+def test_a_damaged_report_is_noted_and_is_no_green(
+    damage: str, site: Site, place: Workplace
+) -> None:
+    place.report_file(SLOW).write_text(damage)
+    found = gather(site, place, SLOW)
+    assert found.data.session.verdict is Verdict.FAIL
+    assert any("no readable report" in note for note in found.data.session.notes)
+
+
+def test_a_check_file_that_could_not_be_loaded_is_missing(site: Site, place: Workplace) -> None:
+    place.log_file(HEALTHY).parent.mkdir(parents=True)
+    line = "[t] warning: reframe: WARNING: skipping test file '/x/osu_bw.py' due to errors"
+    place.log_file(HEALTHY).write_text(line + "\n")
+    assert counts(gather(site, place, HEALTHY))[Verdict.MISSING] == 1
+
+
+def test_the_history_is_that_of_this_runs_keys(site: Site, place: Workplace) -> None:
+    """The run that only looked at links shares no quantity, and later runs are not shown."""
+    data = gather(site, place, DOWN).data
+    assert [run.run_id for run in data.matrix.runs] == [HEALTHY, SLOW, DOWN]
+    assert len(data.matrix.keys) == len(data.matrix.values) == len(data.matrix.verdicts)
+    assert [run.run_id for run in gather(site, place, DOWN, last=2).data.matrix.runs] == [
+        SLOW,
+        DOWN,
+    ]
+
+
+def test_a_rate_that_halved_shows_in_the_matrix(site: Site, place: Workplace) -> None:
+    data = gather(site, place, SLOW).data
+    rows = [
+        row
+        for row, key in enumerate(data.matrix.keys)
+        if (key.leg, key.quantity) == ("rail1", "bandwidth_1MiB")
+    ]
+    before, after = data.matrix.values[rows[0]]
+    assert 0.45 < after / before < 0.55
+
+
+def test_every_raw_number_is_there_with_its_line(site: Site, place: Workplace) -> None:
+    """All attempts, the one that counts and the other, each at its line of the file."""
+    data = gather(site, place, SLOW).data
+    lines = records_file(place).read_text().splitlines()
+    told = [number for numbers in data.raw.values() for number in numbers]
+    mine = [number for number in told if number.run_id == SLOW]
+    kept = [each for each in map(json.loads, lines) if each["run_id"] == SLOW]
+    assert len(mine) == sum(each["kind"] == "quantity" for each in kept)
+    assert {number.attempt for number in mine} == {0, 1, 2}
+    for number in told:
+        record = json.loads(lines[number.line - 1])
+        assert record["quantity_value"] == number.value
+        assert record["run_id"] == number.run_id
+
+
+def test_bounds_are_those_that_the_judge_used(site: Site, place: Workplace) -> None:
+    data = gather(site, place, SLOW).data
+    (key,) = (key for key in data.bounds if (key.leg, key.quantity) == ("rail1", "bandwidth_1MiB"))
+    bounds = data.bounds[key]
+    assert bounds.reference is not None
+    assert bounds.lower is not None
+    assert math.isclose(bounds.lower, 0.9 * bounds.reference)
+    assert bounds.origin.startswith("physics")
+
+
+def test_what_changed_on_a_node_since_the_run_before(site: Site, place: Workplace) -> None:
+    data = gather(site, place, SLOW).data
+    (change,) = data.inventory_changes
+    assert (change.part, change.nodes) == ("interface rail1", ("vc1",))
+    assert "199 Mb/s before, 100 Mb/s now" in change.sentence
+    assert data.machines["vc1"]["interface rail1"]
+
+
+def test_an_inventory_that_is_gone_is_said(site: Site, place: Workplace) -> None:
+    for path in (place.perflogs / "vcluster" / "inventory" / "vc1").iterdir():
+        path.unlink()
+    data = gather(site, place, SLOW).data
+    assert "vc1" not in data.machines
+    assert any("no readable inventory" in note for note in data.notes)
+    assert "one of them cannot be read" in data.inventory_changes[0].sentence
+
+
+def test_a_night_without_any_record_is_the_newest(site: Site, place: Workplace) -> None:
+    """Where nothing could be measured, last week's green is not shown in its place."""
+    late = "20261122T020000Z-ffffff"
+    report = json.loads(place.report_file(NEWEST).read_text())
+    for case in report["runs"][0]["testcases"]:
+        case["result"], case["fail_reason"] = "fail", "sbatch: no"
+    place.report_file(late).write_text(json.dumps(report))
+    data = gather(site, place).data
+    assert data.run.run_id == late
+    assert data.session.verdict is Verdict.MISSING
+    assert data.matrix.keys == ()
+
+
+def test_a_rehearsal_and_another_sites_report_are_no_runs(site: Site, place: Workplace) -> None:
+    report = json.loads(place.report_file(NEWEST).read_text())
+    for number, change in enumerate(("cmdline", "system")):
+        other = json.loads(json.dumps(report))
+        if change == "cmdline":
+            other["session_info"]["cmdline"] += " --dry-run"
+        else:
+            for case in other["runs"][0]["testcases"]:
+                case["system"] = "elsewhere"
+        late = place.report_file(f"20261122T02000{number}Z-ffffff")
+        late.write_text(json.dumps(other))
+    assert gather(site, place).data.run.run_id == NEWEST
+
+
+def test_a_look_of_a_night_is_not_the_newest_run(site: Site, place: Workplace) -> None:
+    line = {
+        "kind": "confirmation",
+        "run_id": DOWN,
+        "unique_name": "",
+        "job_id": "",
+        "partition": "compute",
+        "stack": "openmpi5",
+        "looks": [{"run_id": NEWEST, "nodes": ["vc1", "vc2"], "verdict": "PASS"}],
+    }
+    append_records(records_file(place), [line])
+    assert gather(site, place).data.run.run_id == DOWN
+    assert gather(site, place, NEWEST).data.run.run_id == NEWEST
+
+
+def test_a_torn_record_is_noted_and_a_damaged_one_refused(site: Site, place: Workplace) -> None:
+    path = records_file(place)
+    with path.open("a") as file:
+        file.write('{"torn')
+    assert any("torn by a crash" in note for note in gather(site, place).data.notes)
+    with path.open("a") as file:
+        file.write("\nrubbish\n")
+    with pytest.raises(ParseError, match=r"records\.jsonl:\d+: damaged record"):
+        gather(site, place)
+
+
+def test_the_runs_before_with_the_same_inventory_are_compared(site: Site, place: Workplace) -> None:
+    comparison = gather(site, place, NEWEST, against="same-inventory").data.comparison
+    assert comparison is not None
+    assert HEALTHY in [run.run_id for run in comparison.first.runs]
+    assert {SLOW, DOWN}.isdisjoint(run.run_id for run in comparison.first.runs)
+    with pytest.raises(InputMissingError, match="saw its nodes as they are now"):
+        gather(site, place, SLOW, against="same-inventory")
+
+
+def test_records_without_a_text_are_passed_over_and_damage_is_not(tmp_path: Path) -> None:
+    """Looking for one run reads no other, yet a line that is no record stays an error."""
+    path = tmp_path / "records.jsonl"
+    append_records(path, [{"run_id": "a"}, {"run_id": "b"}])
+    assert [each["run_id"] for each in read_records(path, holding="b")] == ["b"]
+    with path.open("a") as file:
+        file.write("rubbish\n")
+    with pytest.raises(ParseError, match="damaged record"):
+        list(read_records(path, holding="b"))

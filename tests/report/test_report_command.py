@@ -1,0 +1,151 @@
+"""``fabricproof report``: exit statuses, files, and one message for each bad input."""
+
+from __future__ import annotations
+
+import importlib.resources
+import json
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import jsonschema
+import pytest
+from report_data import DOWN, HEALTHY, NEWEST, SLOW, recorded
+
+Command = Callable[..., Any]
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Let the site vcluster have the recorded history; return a folder for what is written."""
+    recorded(tmp_path)
+    monkeypatch.setenv("FABRICPROOF_PERFLOGS", str(tmp_path / "perflogs"))
+    monkeypatch.setenv("FABRICPROOF_WORK", str(tmp_path / "work"))
+    monkeypatch.setenv("FABRICPROOF_SITE", "vcluster")
+    (tmp_path / "out").mkdir()
+    return tmp_path / "out"
+
+
+@pytest.mark.parametrize(("run_id", "status"), [(HEALTHY, 0), (SLOW, 1), (DOWN, 4), (NEWEST, 0)])
+def test_the_status_is_that_of_the_run(run_id: str, status: int, fabricproof: Command) -> None:
+    for options in ([], ["--json"], ["--drain"]):
+        ended = fabricproof("report", run_id, *options)
+        assert (ended.status, ended.err) == (status, "")
+
+
+def test_the_screen_names_the_node_the_rail_and_the_next_command(fabricproof: Command) -> None:
+    lines = fabricproof("report", SLOW).out.splitlines()
+    assert lines[0] == f"FAIL  vcluster, run {SLOW}, begun 2026-11-21 20:02 UTC"
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 100
+    assert "  vc1: rail1 on vc1 runs at 100 of 200 Mb/s" in lines
+    assert "  fabricproof run --site vcluster -n OsuMultiRailBandwidth -p openmpi5" in lines
+
+
+@pytest.mark.parametrize("options", [[SLOW], [NEWEST, "--before", "same-inventory"], [DOWN]])
+def test_json_is_what_its_schema_says(options: list[str], fabricproof: Command) -> None:
+    folder = importlib.resources.files("fabricproof.report")
+    schema = json.loads(folder.joinpath("report.schema.json").read_text(encoding="utf-8"))
+    record = json.loads(fabricproof("report", *options, "--json").out)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(record, schema)
+    assert record["format"] == 1
+    assert record["site"] == "vcluster"
+    assert (record["comparison"] is not None) == ("--before" in options)
+    # The schema tells: a verdict that is none is refused.
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**record, "verdict": "GREEN"}, schema)
+
+
+def test_json_has_no_number_that_is_none(fabricproof: Command) -> None:
+    def refuse(word: str) -> None:
+        raise AssertionError(word)
+
+    json.loads(fabricproof("report", DOWN, "--json").out, parse_constant=refuse)
+
+
+def test_all_files_at_once(place: Path, fabricproof: Command) -> None:
+    paths = {kind: place / f"report.{kind}" for kind in ("html", "junit", "prometheus", "bundle")}
+    options = [part for kind, path in paths.items() for part in (f"--{kind}", path)]
+    ended = fabricproof("report", SLOW, *options)
+    assert ended.status == 1
+    assert ended.out.startswith("FAIL  vcluster")
+    assert all(f"written: {path}" in ended.err for path in paths.values())
+    assert paths["html"].read_text().startswith("<!DOCTYPE html>")
+    assert ElementTree.parse(paths["junit"]).getroot().attrib["failures"] == "3"
+    assert 'fabricproof_run_verdict{site="vcluster"} 1\n' in paths["prometheus"].read_text()
+    with tarfile.open(paths["bundle"]) as tar:
+        assert f"fabricproof-{SLOW}/manifest.json" in tar.getnames()
+
+
+def test_drain_lines_are_commented_out(fabricproof: Command) -> None:
+    out = fabricproof("report", SLOW, "--drain").out
+    assert all(line.startswith("#") for line in out.splitlines())
+    assert (
+        f'# scontrol update NodeName=vc1 State=DRAIN Reason="fabricproof {SLOW}: '
+        'rail1 on vc1 runs at 100 of 200 Mb/s"\n'
+    ) in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (["nowhere"], 66, "no run 'nowhere': expected a run's identity"),
+        (["2031-01-01"], 66, "no run '2031-01-01'"),
+        (["firmware=99"], 2, "firmware"),
+        ([NEWEST, "--before", "no-such-label"], 2, "no-such-label"),
+        ([NEWEST, "--before", NEWEST], 2, "run"),
+        ([NEWEST, "--before", "2031-01-01"], 6, "an empty side"),
+        (["--anonymous"], 2, "--anonymous goes with --bundle"),
+        (["--json", "--drain"], 2, "leave --drain out"),
+        (["--last", "0"], 2, "--last"),
+        (["--site", "nowhere"], 66, "nowhere"),
+    ],
+)
+def test_bad_input_is_one_message(
+    arguments: list[str], status: int, words: str, fabricproof: Command
+) -> None:
+    ended = fabricproof("report", *arguments)
+    assert ended.status == status
+    assert words in ended.err
+    assert ended.out == ""
+
+
+@pytest.mark.parametrize("option", ["--html", "--junit", "--prometheus", "--bundle"])
+def test_a_file_that_cannot_be_written_is_one_message(
+    option: str, place: Path, fabricproof: Command
+) -> None:
+    ended = fabricproof("report", SLOW, option, place / "gone" / "file")
+    assert ended.status == 74
+    assert f"{place / 'gone' / 'file'}: cannot write" in ended.err
+    assert ended.out == ""
+
+
+def test_a_bundle_that_is_there_stays(place: Path, fabricproof: Command) -> None:
+    path = place / "b.tar.gz"
+    path.write_text("mine")
+    ended = fabricproof("report", SLOW, "--bundle", path)
+    assert ended.status == 74
+    assert "is there already and is not overwritten" in ended.err
+    assert path.read_text() == "mine"
+
+
+def test_no_run_yet_is_one_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fabricproof: Command
+) -> None:
+    monkeypatch.setenv("FABRICPROOF_PERFLOGS", str(tmp_path / "empty"))
+    ended = fabricproof("report")
+    assert ended.status == 66
+    assert "nothing was run on this site yet" in ended.err
+
+
+def test_damaged_records_are_named_with_their_line(tmp_path: Path, fabricproof: Command) -> None:
+    path = tmp_path / "perflogs" / "vcluster" / "compute" / "records.jsonl"
+    with path.open("a") as file:
+        file.write("rubbish\n")
+    ended = fabricproof("report")
+    assert ended.status == 65
+    assert f"{path}:" in ended.err
+    assert "damaged record" in ended.err

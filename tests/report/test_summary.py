@@ -1,0 +1,144 @@
+"""One screen for a tired administrator: it fits, and what it leaves out it counts."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from report_data import RUN, leg, report
+
+from fabricproof.compare.model import Comparison, FieldChange, Side
+from fabricproof.measure import Verdict
+from fabricproof.report.summary import LINES, WIDTH, folded, summary
+from fabricproof.session import BUILD_PROGRAM
+from fabricproof.stats.shifts import Change
+
+
+def screen(*arguments: Any, **options: Any) -> str:
+    return "\n".join(line.text for line in summary(*arguments, **options))
+
+
+def test_the_first_line_is_the_verdict_and_the_last_a_command() -> None:
+    text = screen(report(leg(), leg(Verdict.FAIL)))
+    first, second, *_, last = text.splitlines()
+    assert first == f"FAIL  here, run {RUN.run_id}, begun 2026-11-01 02:00 UTC"
+    assert second == "  1 FAIL, 1 PASS"
+    assert last == f"  fabricproof report --site here {RUN.run_id} --drain"
+
+
+def test_nothing_judged_is_no_pass() -> None:
+    assert screen(report()).splitlines()[0].startswith("SKIPPED  here")
+    assert "nothing was due, nothing was measured" in screen(report())
+
+
+def test_red_says_rail_nodes_number_and_how_sure() -> None:
+    twice = ("second look: red again on the same nodes; the first said FAIL",)
+    text = screen(report(leg(Verdict.FAIL, findings=twice)), whole=True)
+    assert "  FAIL rail1, n1 - n2: osu_bw (openmpi5): bandwidth_4MiB: 52 % of 48.5 MB/s" in text
+    assert "(red twice on the same nodes)" in " ".join(text.split())
+
+
+def test_one_place_is_told_once() -> None:
+    legs = [leg(Verdict.FAIL, stack=stack) for stack in ("openmpi5", "mpich5")]
+    text = screen(report(*legs))
+    assert text.count("FAIL rail1, n1 - n2: osu_bw (openmpi5, mpich5) [2 legs]") == 1
+
+
+def test_what_a_night_found_is_how_sure_it_is() -> None:
+    confirmation = {
+        "kind": "confirmation",
+        "partition": "compute",
+        "fabric": "eth0",
+        "stack": "openmpi5",
+        "check": "OsuBandwidth",
+        "leg": "rail1",
+        "looks": [],
+        "finding": "CONFIRMED",
+        "sentence": "n1 on rail1 is red with others too",
+    }
+    data = report(leg(Verdict.FAIL))
+    assert "CONFIRMED: n1 on rail1 is red" in " ".join(screen(data, [confirmation]).split())
+    other = {**confirmation, "leg": "rail0"}
+    assert "CONFIRMED" not in screen(data, [other])
+
+
+def test_a_build_that_failed_is_mended_by_a_build() -> None:
+    failed = leg(Verdict.MISSING, program=BUILD_PROGRAM, quantities=(), reason="gcc: no", nodes=())
+    assert screen(report(failed)).endswith("next\n  fabricproof stack build openmpi5")
+
+
+def test_what_was_not_measured_is_told_with_its_reason() -> None:
+    never = leg(Verdict.MISSING, quantities=(), nodes=(), reason="on the roll, never ran")
+    text = screen(report(leg(), never, leg(Verdict.SKIPPED, reason="no such fabric")), whole=True)
+    assert "  1 of 2 due legs were measured\n" in text
+    assert "not measured: 1 x OsuBandwidth (openmpi5): on the roll, never ran" in text
+    assert "not due: 1 x no such fabric" in text
+
+
+def test_a_comparison_and_a_change_are_told() -> None:
+    comparison = Comparison(
+        site="here",
+        first=Side(words="firmware=28.39", runs=()),
+        second=Side(words="firmware=28.41", runs=()),
+        overall=Change.WORSE,
+        reason="3 of 20 quantities are WORSE",
+        quantities=(),
+        groups=(),
+        changes=(),
+        warnings=("two fields changed at once",),
+        unpaired=(),
+        alpha=0.05,
+    )
+    change = FieldChange(
+        part="interface rail1",
+        fact="firmware",
+        nodes=("n1",),
+        first="28.39",
+        second="28.41",
+        sentence="n1: firmware 28.39 before, 28.41 now",
+    )
+    text = screen(report(leg(), comparison=comparison, inventory_changes=(change,)))
+    assert "  WORSE firmware=28.41 against firmware=28.39: 3 of 20 quantities are WORSE" in text
+    assert "  two fields changed at once" in text
+    assert "  n1: firmware 28.39 before, 28.41 now" in text
+
+
+@given(
+    reds=st.integers(0, 60),
+    skips=st.integers(0, 60),
+    notes=st.lists(st.text(max_size=400), max_size=60),
+    reason=st.text(max_size=600),
+)
+def test_it_fits_one_screen_and_counts_what_it_leaves_out(
+    reds: int, skips: int, notes: list[str], reason: str
+) -> None:
+    """40 lines of 100 columns whatever there is; the red that is not shown is in a count."""
+    nodes = [(f"n{number}", f"m{number}") for number in range(reds)]
+    legs = [leg(Verdict.FAIL, nodes=pair, reason=reason, stack=f"s{pair[0]}") for pair in nodes]
+    legs += [leg(Verdict.SKIPPED, reason=f"reason {number}") for number in range(skips)]
+    data = replace(report(*legs), notes=tuple(notes))
+    lines = [line.text for line in summary(data)]
+    assert len(lines) <= LINES
+    assert all(len(line) <= WIDTH for line in lines)
+    if reds:
+        part = lines[lines.index("red") + 1 :]
+        part = part[: next(i for i, line in enumerate(part) if not line.startswith(" "))]
+        shown = sum(line.startswith("  FAIL rail1") for line in part)
+        (more,) = re.findall(r"(\d+)(?: more)?: --all", part[-1]) or ["0"]
+        assert shown + int(more) == reds
+
+
+def test_with_all_nothing_is_left_out() -> None:
+    legs = [leg(Verdict.FAIL, nodes=(f"n{n}", f"m{n}"), reason="x " * 500) for n in range(60)]
+    text = screen(report(*legs), whole=True)
+    assert "--all" not in text
+    assert text.count("  FAIL rail1") == 60
+
+
+def test_node_names_are_folded() -> None:
+    assert folded(["n3", "n1"]) == "n1 - n3"
+    assert folded([f"n{number}" for number in range(1, 101)]) == "n[1-100]"
+    assert folded(["a[", "b", "c"]) == "a[,b,c"
