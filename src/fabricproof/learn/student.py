@@ -33,7 +33,7 @@ def quantile(tail: float, freedom: float) -> float:
     low, high = 0.0, 1.0
     while upper_tail(high, freedom) > tail:
         high *= 2
-    for _ in range(100):
+    for _ in range(60):
         middle = (low + high) / 2
         low, high = (middle, high) if upper_tail(middle, freedom) > tail else (low, middle)
     return high
@@ -89,7 +89,7 @@ def trigamma(x: float) -> float:
 def inverse_trigamma(y: float) -> float:
     """Return x with ``trigamma(x) == y``, for y above 0."""
     low, high = 1e-8, 1e8
-    for _ in range(200):
+    for _ in range(60):
         middle = math.sqrt(low * high)
         low, high = (middle, high) if trigamma(middle) > y else (low, middle)
     return high
