@@ -142,6 +142,14 @@ def test_the_job_script_traps_errors_whatever_the_environment_says(house: HouseR
     assert "trap _onerror ERR" in script.read_text()
 
 
+def test_the_raw_outputs_of_a_job_that_passed_are_kept_by_run(house: HouseRun) -> None:
+    """What a vendor asks for is there for green legs too: tables, commands, plan, inventory."""
+    (folder,) = house.project.glob("work/output/*Z-*/*/*/*/Well_*")
+    assert (folder / "plan.json").is_file()
+    assert (folder / "legs.sh").is_file()
+    assert any(path.read_text() for path in folder.glob("legs/*.1/stdout"))
+
+
 def test_reframe_by_itself_knows_no_exit_code_without_accounting(stock: StockRun) -> None:
     case = stock.cases["CrashesInAQueueWithoutAccounting"]
     assert case["seen_exit_code"] == "None"
