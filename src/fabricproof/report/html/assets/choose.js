@@ -1,5 +1,21 @@
 // What to show: a row of choices, each over what the ones before it have left.
 
+// Puts a view's parts in place, then its chart, which asks how wide it may be.  At once and not with
+// the next frame: a page that is printed has no next frame.
+function put(host, parts, focusId) {
+  host.replaceChildren(...parts);
+  const plot = host.querySelector(".figure");
+  if (plot && plot.spec) Chart(plot, plot.spec);
+  const back = focusId && document.getElementById(focusId);
+  if (back) back.focus();
+}
+
+function figure(spec) {
+  const plot = make("div", {class: "figure"});
+  plot.spec = spec;
+  return plot;
+}
+
 const ALL = "\u0000all";
 
 // A family is what may be drawn over one axis: program, metric, unit, on one partition and fabric.
@@ -97,9 +113,10 @@ function styled(curves, state, redOf) {
   const order = curves.map((curve) => ({...curve, red: redOf(curve)}))
     .sort((one, two) => two.red - one.red || natural(one.name, two.name));
   const focus = Math.max(order.findIndex((each) => each.name === state.focus), 0);
+  const num = focus < STYLED ? STYLED : STYLED - 1;
   return order.map((curve, index) => {
-    const faint = index >= STYLED && index !== focus;
-    return {...curve, style: index % STYLED, faint, focus: index === focus};
+    const faint = index >= num && index !== focus;
+    return {...curve, style: Math.min(index, STYLED - 1), faint, focus: index === focus};
   });
 }
 
@@ -115,6 +132,7 @@ function legend(series, pick) {
   const more = selectOf("", `and ${rest} more in grey:`,
     [["", "choose one"], ...faint.slice(0, 2000).map((each) => [each.name, each.name])], "",
     (name) => name && pick(name));
+  more.classList.add("more");
   return make("div", {}, box, more);
 }
 

@@ -13,11 +13,7 @@ function curvesView(host) {
   }
   if (!sized.length) return host.replaceChildren(make("p", {}, "No quantity has a message size."));
   const state = {column: D.now ?? D.runs.length - 1, scale: "log", as: "value"};
-  const redraw = (focusId) => {
-    host.replaceChildren(...curvesParts(sized, state, redraw));
-    const back = focusId && document.getElementById(focusId);
-    if (back) back.focus();
-  };
+  const redraw = (focusId) => put(host, curvesParts(sized, state, redraw), focusId);
   return redraw();
 }
 
@@ -45,9 +41,7 @@ function curvesParts(sized, state, redraw) {
       state.scale = value === "value" ? "log" : "linear";
       redraw("curves-as");
     }));
-  const plot = make("div", {class: "figure"});
-  requestAnimationFrame(() => Chart(plot, spec));
-  return [controls, plot, legend(curves, pick),
+  return [controls, figure(spec), legend(curves, pick),
     overlayLegend([...spec.areas.map((each) => [each.kind, each.name, true]),
       ...spec.lines.map((each) => [each.kind, each.name, false])]), curveTable(focus, state)];
 }

@@ -19,11 +19,7 @@ function matrixView(host) {
     return host.replaceChildren(make("p", {}, "This run measured nothing between two nodes."));
   }
   const state = {order: "name", family: tellingFamily(pairs)};
-  const redraw = (focusId) => {
-    host.replaceChildren(...matrixParts(pairs, state, redraw));
-    const back = focusId && document.getElementById(focusId);
-    if (back) back.focus();
-  };
+  const redraw = (focusId) => put(host, matrixParts(pairs, state, redraw), focusId);
   return redraw();
 }
 

@@ -12,11 +12,7 @@ function trendView(host) {
     return host.replaceChildren(make("p", {}, "No quantity was measured in two runs."));
   }
   const state = firstTrend(keys);
-  const redraw = (focusId) => {
-    host.replaceChildren(...trendParts(keys, state, redraw));
-    const back = focusId && document.getElementById(focusId);
-    if (back) back.focus();
-  };
+  const redraw = (focusId) => put(host, trendParts(keys, state, redraw), focusId);
   return redraw();
 }
 
@@ -48,9 +44,7 @@ function trendParts(all, state, redraw) {
         redraw("trend-size");
       }),
     ...filterControls("trend", family, TREND_FILTERS, state, D.now, redraw));
-  const plot = make("div", {class: "figure"});
-  requestAnimationFrame(() => Chart(plot, spec));
-  return [controls, plot, legend(curves, pick), overlayLegend([
+  return [controls, figure(spec), legend(curves, pick), overlayLegend([
     ...spec.areas.map((each) => [each.kind, each.name, true]),
     ...spec.lines.map((each) => [each.kind, each.name, false])]), markList(spec.marks),
   trendTable(focus)];
