@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,11 @@ FACTS = {
 }
 
 
-def recorded() -> tuple[Store, Machines]:
-    return open_store(RECORDED, "vcluster"), Machines.of(RECORDED, "vcluster")
+def recorded(folder: Path) -> tuple[Store, Machines]:
+    """Open a copy of the recorded history: the store keeps an index beside what it reads."""
+    perflogs = folder / "recorded"
+    shutil.copytree(RECORDED, perflogs)
+    return open_store(perflogs, "vcluster"), Machines.of(perflogs, "vcluster")
 
 
 def run_id(number: int) -> str:

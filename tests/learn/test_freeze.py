@@ -36,9 +36,9 @@ def only_row(frozen: Frozen) -> Row:
     return row
 
 
-def test_recorded_runs_become_a_baseline() -> None:
+def test_recorded_runs_become_a_baseline(tmp_path: Path) -> None:
     """Real runs: the sick leg is set aside with its reason, the bounds hold every sample."""
-    store, machines = recorded()
+    store, machines = recorded(tmp_path)
     frozen = freeze(store, [each.run_id for each in store.runs], machines, ask())
     rows = list(frozen.baseline.rows())
     assert len(rows) >= 15
@@ -53,24 +53,24 @@ def test_recorded_runs_become_a_baseline() -> None:
     assert all("20261121T200210Z-8f3a82" not in row.samples for p, row in rows if p.leg == "rail1")
 
 
-def test_a_shaped_rail_is_no_change_of_the_node() -> None:
+def test_a_shaped_rail_is_no_change_of_the_node(tmp_path: Path) -> None:
     """In one recorded run vc1's rail1 was shaped: that is the fault, not another node."""
-    store, machines = recorded()
+    store, machines = recorded(tmp_path)
     frozen = freeze(store, [each.run_id for each in store.runs], machines, ask())
     assert len(frozen.baseline.nodes["vc1"].digests) > 1
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_order_of_the_runs_means_nothing(seed: int) -> None:
-    store, machines = recorded()
+def test_the_order_of_the_runs_means_nothing(tmp_path: Path, seed: int) -> None:
+    store, machines = recorded(tmp_path)
     ids = [each.run_id for each in store.runs]
     text = as_text(freeze(store, ids, machines, ask()).baseline)
     random.Random(seed).shuffle(ids)
     assert as_text(freeze(store, [*ids, ids[0]], machines, ask()).baseline) == text
 
 
-def test_the_file_holds_all_of_it() -> None:
-    store, machines = recorded()
+def test_the_file_holds_all_of_it(tmp_path: Path) -> None:
+    store, machines = recorded(tmp_path)
     baseline = freeze(store, [each.run_id for each in store.runs], machines, ask()).baseline
     assert samples_in(from_text(as_text(baseline))) == samples_in(baseline)
 

@@ -20,9 +20,9 @@ def ids_of(store: Store) -> list[str]:
     return [each.run_id for each in store.runs]
 
 
-def test_a_baseline_does_not_contradict_what_it_was_learnt_from() -> None:
+def test_a_baseline_does_not_contradict_what_it_was_learnt_from(tmp_path: Path) -> None:
     """Recorded runs: no sample of its own is red, and nothing red becomes green."""
-    store, machines = recorded()
+    store, machines = recorded(tmp_path)
     new = freeze(store, ids_of(store), machines, ask()).baseline
     past = replay(store, ids_of(store), machines, old=None, new=new)
     assert past.judged > 50
@@ -103,8 +103,8 @@ def test_standing_names_the_changed_field_and_the_new_build(tmp_path: Path) -> N
     assert state.builds["openmpi5"] == "openmpi5: build 51af25c1cd81 -> 8ed94ed84df1"
 
 
-def test_standing_holds_for_the_recorded_nodes() -> None:
-    store, machines = recorded()
+def test_standing_holds_for_the_recorded_nodes(tmp_path: Path) -> None:
+    store, machines = recorded(tmp_path)
     baseline = freeze(store, ids_of(store), machines, ask()).baseline
     assert standing(baseline, machines, store).holds
 
