@@ -98,6 +98,44 @@ def test_the_budget_of_checks_ends_the_looks_and_is_said():
     assert "confirm_checks" in found.sentence
 
 
+def test_a_small_budget_is_shared_so_that_somebody_is_blamed():
+    """Forty red checks and six looks: two at the same nodes, and both sides of them."""
+    checks = [f"Check{i}" for i in range(40)]
+    bad = {"vc2"}
+
+    def run(arguments, nodes):
+        named = [each for each in checks if f"^{each}%fabric=eth0($|[%~])" in arguments]
+        verdict = "FAIL" if bad & set(nodes) else "PASS"
+        return ran(*(leg(verdict, nodes=nodes, check=each) for each in named))
+
+    night = ran(*(leg("FAIL", check=each) for each in checks))
+    budget = Budget(checks=6, until=1.0, clock=lambda: 0.0)
+    found = Confirmer("vcluster", run, lambda _: FOUR, budget, lambda _: None).confirm(
+        night.result, night.job_nodes
+    )
+    words = [each.finding for each in found.confirmations]
+    assert words == [Finding.CONFIRMED] * 2 + [Finding.UNCONFIRMED] * 38
+    assert [each.blamed for each in found.confirmations[:2]] == [("vc2",)] * 2
+    assert budget.checks == 0
+
+
+def test_every_set_of_nodes_gets_its_share():
+    places = [("vc1", "vc2"), ("vc3", "vc4")]
+    cluster = Cluster("vc1", "vc3")
+    legs = [
+        leg("FAIL", nodes=each, check=f"C{i}", job=str(each)) for each in places for i in (1, 2)
+    ]
+    confirm(cluster, ran(*legs), checks=6)
+    assert cluster.runs[:2] == places
+
+
+def test_a_run_that_was_made_before_makes_nothing_gone(spent):
+    """Another selection, handed over by its identity: what it lacks is not mended."""
+    spent(Cluster("vc2"), 0)
+    other = ran(leg("PASS", check="OsuLatency"))
+    assert kinds(spent(Cluster(), 1, first=other, arguments=())) == []
+
+
 def test_no_budget_at_all_leaves_everything_red():
     (found,) = confirm(Cluster("vc2"), checks=0).confirmations
     assert found.finding is Finding.UNCONFIRMED
@@ -174,7 +212,7 @@ def spent(tmp_path):
             site=site,
             perflogs=tmp_path,
             night=night,
-            arguments=("-r", "-t", "nightly"),
+            arguments=changed.pop("arguments", ("-r", "-t", "nightly")),
             run=cluster.run,
             first=run,
             usable=lambda _: FOUR,

@@ -152,7 +152,7 @@ def _spend(site: Site, place: Workplace, wishes: _Wishes) -> int:
     from fabricproof.night.slurm import usable_nodes  # noqa: PLC0415
 
     night = new_run_id()
-    arguments = _arguments(site, wishes)
+    arguments = _arguments(site, wishes) if wishes.of is None else []
     environment = session_environment(site, place, night)
     means = Means(
         site=site,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -27,6 +27,9 @@ from fabricproof.night.looks import (
 )
 from fabricproof.records import append_records
 from fabricproof.session import SessionResult
+
+#: looks at one red leg: the same nodes, and each of its two sides with another partner
+LOOKS_OF_A_RED = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,14 +72,19 @@ class Budget:
     until: float
     clock: Callable[[], float] = time.monotonic
 
-    def take(self, batch: Batch) -> str:
-        """Take the looks of ``batch``; return why they are not to be had, empty where they are."""
+    def take(self, batch: Batch, most: int) -> tuple[Batch | None, str]:
+        """Take what is to be had of ``batch``; return it, and why the rest is not.
+
+        Args:
+            batch: what is wanted.
+            most: its fair share of what is left, in checks.
+        """
         if self.clock() >= self.until:
-            return "the time for confirming was over (confirm_minutes of [night])"
-        if len(batch.checks) > self.checks:
-            return f"{self.checks} more checks may be run again tonight (confirm_checks of [night])"
-        self.checks -= len(batch.checks)
-        return ""
+            return None, "the time for confirming was over (confirm_minutes of [night])"
+        count = min(len(batch.checks), self.checks, most)
+        self.checks -= count
+        refusal = "enough checks were run again tonight (confirm_checks of [night])"
+        return (replace(batch, checks=batch.checks[:count]) if count else None), refusal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,8 +130,13 @@ class Confirmer:
         for index, red in enumerate(reds):
             if why := why_no_look(red):
                 self.looks[index].append(unseen(red, Role.SAME, red.nodes, why))
-        for batch in first_looks(reds):
-            self._look(batch, [(i, red, Role.SAME) for i, red in enumerate(reds)])
+        first = [(index, red, Role.SAME) for index, red in enumerate(reds)]
+        # To know whose fault one leg is takes two looks more, and is worth more than another leg.
+        allowance = -(-self.budget.checks // LOOKS_OF_A_RED)
+        batches = first_looks(reds)
+        for number, batch in enumerate(batches):
+            share = _share(allowance, len(batches) - number)
+            allowance -= self._look(batch, first, share)
         again = [(i, red) for i, red in enumerate(reds) if self._is_red_again(i)]
         if again:
             self._with_others(again, reds, result)
@@ -159,16 +172,17 @@ class Confirmer:
                 index = index_of[id(swap.red)]
                 self.looks[index].append(unseen(swap.red, swap.role, (), swap.why_not))
         wanted = {(index_of[id(each.red)], each.nodes, each.role): each for each in tried}
-        for batch in batches_of(tried):
+        batches = batches_of(tried)
+        for number, batch in enumerate(batches):
             mine = [
                 (index, each.red, role)
                 for (index, nodes, role), each in wanted.items()
                 if nodes == batch.nodes
             ]
-            self._look(batch, mine)
+            self._look(batch, mine, _share(self.budget.checks, len(batches) - number))
 
-    def _look(self, batch: Batch, reds: Sequence[tuple[int, Red, Role]]) -> None:
-        """Run a batch and keep what it says of those reds that it is for."""
+    def _look(self, batch: Batch, reds: Sequence[tuple[int, Red, Role]], most: int) -> int:
+        """Run what is to be had of a batch, keep what it says; return how many checks that was."""
         mine = [
             (index, red, role)
             for index, red, role in reds
@@ -176,21 +190,21 @@ class Confirmer:
             and (red.key.check, red.key.fabric) in batch.checks
             and (role is not Role.SAME or red.nodes == batch.nodes)
         ]
-        refusal = self.ended.reason if self.ended else self.budget.take(batch)
-        if not refusal:
-            names = ", ".join(check for check, _ in batch.checks)
-            self.say(f"looking again: {names} with {batch.stack} on {','.join(batch.nodes)}")
-            ran = self._started(batch)
-            if ran.result is not None:
-                for index, red, role in mine:
-                    seen = look_at(red, role, batch.nodes, ran.result, ran.job_nodes)
-                    self.looks[index].append(seen)
-                return
-            refusal = ran.reason or "the run left no report"
+        taken, refusal = (None, self.ended.reason) if self.ended else self.budget.take(batch, most)
+        ran = self._started(taken) if taken else Ran(result=None)
         for index, red, role in mine:
-            self.looks[index].append(unseen(red, role, batch.nodes, refusal))
+            if taken is None or (red.key.check, red.key.fabric) not in taken.checks:
+                seen = unseen(red, role, batch.nodes, refusal)
+            elif ran.result is None:
+                seen = unseen(red, role, batch.nodes, ran.reason or "the run left no report")
+            else:
+                seen = look_at(red, role, batch.nodes, ran.result, ran.job_nodes)
+            self.looks[index].append(seen)
+        return len(taken.checks) if taken else 0
 
     def _started(self, batch: Batch) -> Ran:
+        names = ", ".join(check for check, _ in batch.checks)
+        self.say(f"looking again: {names} with {batch.stack} on {','.join(batch.nodes)}")
         try:
             ran = self.run(batch.arguments(self.site), batch.nodes)
         except FabricproofError as error:
@@ -202,6 +216,14 @@ class Confirmer:
             # What a look had not come to is not red: only a look that ended counts.
             return Ran(result=None, whole=False, reason=ran.reason, status=ran.status)
         return ran
+
+
+def _share(left: int, batches: int) -> int:
+    """Return how many of ``left`` checks one of ``batches`` may take: a fair share.
+
+    The batches of both sides of a pair have their checks in one order, so that they are cut alike.
+    """
+    return max(1, left // batches) if left > 0 else 0
 
 
 def keep(perflogs: Path, site: str, confirmations: Sequence[Confirmation], night: str) -> None:

@@ -53,7 +53,8 @@ class Means:
         site: where.
         perflogs: folder of all sites.
         night: identity of the night.
-        arguments: ReFrame's, of the run.
+        arguments: ReFrame's, of the run; none where it was made before: nobody knows then what
+            is no longer in it.
         run: starts ReFrame.
         first: the run of the night itself, or what was made before.
         usable: nodes of a partition that may run a job now.
@@ -156,7 +157,11 @@ def _confirm(means: Means, ran: Ran, history: History) -> Confirmed:
     budget = Budget(checks=spec.confirm_checks, until=0.0)
     budget.until = budget.clock() + 60 * spec.confirm_minutes
     confirmer = Confirmer(means.site.name, means.run, means.usable, budget, means.say)
-    found = confirmer.confirm(ran.result, ran.job_nodes)
+    try:
+        found = confirmer.confirm(ran.result, ran.job_nodes)
+    except KeyboardInterrupt:
+        early = int(ExitStatus.INTERRUPTED)
+        return Confirmed(confirmations=(), whole=False, reason="interrupted", status=early)
     before = history.flutters(spec.flutter_nights, ran.result.run_id)
     counted = with_flutters(found.confirmations, before, spec.flutter_nights)
     return replace(found, confirmations=counted)
@@ -175,7 +180,7 @@ def _outcome(
     if result is not None:
         # A run that came to its end is whole, even where confirming it did not.
         legs = states_of(result, confirmed.confirmations, whole=ran.whole)
-        if ran.whole:
+        if ran.whole and means.arguments:
             legs |= gone(history, means.arguments, legs)
     night = Night(
         night=means.night,

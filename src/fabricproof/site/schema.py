@@ -269,7 +269,7 @@ class NightSpec(_Model):
     tags: Annotated[list[str], Field(min_length=1)] = Field(default_factory=lambda: ["nightly"])
     keep_days: Annotated[int, Field(ge=1, le=3650)] | None = None
     """Stage folders, outputs, logs and reports older than this are removed; None: kept."""
-    confirm_checks: Annotated[int, Field(ge=0, le=1000)] = 24
+    confirm_checks: Annotated[int, Field(ge=0, le=1000)] = 36
     """Checks that are run again at most, in all, to confirm what is red."""
     confirm_minutes: Annotated[float, Field(ge=0, le=1440)] = 60.0
     """No further look begins after so many minutes of confirming."""
