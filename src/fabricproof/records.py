@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import gzip
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -22,6 +23,9 @@ from typing import Any
 from fabricproof.errors import OutputError, ParseError
 
 FORMAT = 1
+
+#: folders of a site that hold no records: inventory.store, night.state, tuning
+NO_PARTITIONS = frozenset({"inventory", "night", "tuning"})
 
 #: what the next writer puts behind a line that a crash left without its end
 TORN = b" #torn"
@@ -78,6 +82,16 @@ def _append(descriptor: int, data: bytes, *, torn: bool) -> None:
         raise
 
 
+def record_files(site_folder: Path) -> list[Path]:
+    """Return the record files of a site: of every partition, those of past months too."""
+    found = {path for name in ("*.jsonl", "*.jsonl.gz") for path in site_folder.glob(f"*/{name}")}
+    return sorted(
+        path
+        for path in found
+        if path.parent.name not in NO_PARTITIONS and not path.parent.name.startswith(".")
+    )
+
+
 def read_records(
     path: Path, on_torn: Callable[[str], object] | None = None, *, holding: str = ""
 ) -> Iterator[dict[str, Any]]:
@@ -95,7 +109,7 @@ def read_records(
             end without a newline, and one that :func:`append_records` found so carries its mark.
     """
     wanted = holding.encode()
-    with path.open("rb") as file:
+    with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             is_another = wanted not in line and line.startswith(b"{") and line.endswith(b"}\n")
             if is_another or not line.strip():

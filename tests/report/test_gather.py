@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 from pathlib import Path
@@ -234,6 +235,20 @@ def test_the_runs_before_with_the_same_inventory_are_compared(site: Site, place:
     assert {SLOW, DOWN}.isdisjoint(run.run_id for run in comparison.first.runs)
     with pytest.raises(InputMissingError, match="saw its nodes as they are now"):
         gather(site, place, SLOW, against="same-inventory")
+
+
+def test_past_months_and_lines_that_stand_twice(site: Site, place: Workplace) -> None:
+    """What ``night --by-month`` put aside is found, packed or not, and counts once."""
+    path = records_file(place)
+    whole = path.read_bytes()
+    lines = whole.splitlines(keepends=True)
+    for name, packed in (("records-2026-11.jsonl", False), ("records-2026-11.jsonl.gz", True)):
+        past = path.with_name(name)
+        past.write_bytes(gzip.compress(whole) if packed else whole)
+        path.write_bytes(b"".join(lines[-3:]))
+        assert counts(gather(site, place, SLOW)) == {Verdict.PASS: 2, Verdict.FAIL: 3}
+        assert counts(gather(site, place, NEWEST))[Verdict.PASS] == 5
+        past.unlink()
 
 
 def test_records_without_a_text_are_passed_over_and_damage_is_not(tmp_path: Path) -> None:

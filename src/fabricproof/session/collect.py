@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from fabricproof import records
 from fabricproof.errors import ParseError
 from fabricproof.measure import Verdict
 from fabricproof.roll import ROLL_FILE, due_entries, read_roll
@@ -31,8 +32,8 @@ def collect(
     # ReFrame writes no report of a run without checks; the roll may know better than that.
     nothing_ran = not report.exists() and "[==========] Running 0 check(s)" in lines
     cases = [] if nothing_ran else read_report(report)
-    records, torn = read_run(record_files(site, place), run_id)
-    result = assemble(run_id, cases, records, due_entries(read_roll(site.folder), arguments))
+    kept, torn = read_run(record_files(site, place), run_id)
+    result = assemble(run_id, cases, kept, due_entries(read_roll(site.folder), arguments))
     notes: tuple[str, ...] = (
         f"perflogs: {place.perflogs / site.name}",
         f"ReFrame's report: {report}",
@@ -54,7 +55,7 @@ def collect_again(
     knows what failed before it left a record, and all of the roll that has no record is MISSING,
     unless ReFrame's log still says what was selected.
     """
-    records, torn = read_run(record_files(site, place), run_id)
+    kept, torn = read_run(record_files(site, place), run_id)
     notes = [*torn]
     words = _words(place.log_file(run_id))
     arguments: Sequence[str] | None
@@ -63,24 +64,24 @@ def collect_again(
         arguments = _arguments(place.report_file(run_id), words)
     except ParseError as error:
         arguments = _command_in(words)
-        cases = cases_of(records)
+        cases = cases_of(kept)
         lost = "no readable report of ReFrame: what failed without leaving a record is not known"
         notes.append(f"{error.source}: {lost}")
     notes += _doubts(site, run_id, arguments)
     due = due_entries(read_roll(site.folder), arguments or ())
-    result = assemble(run_id, cases, records, due)
+    result = assemble(run_id, cases, kept, due)
     legs = (*result.legs, *_unloaded(words))
-    return SessionResult(run_id=run_id, legs=legs, notes=tuple(notes)), records
+    return SessionResult(run_id=run_id, legs=legs, notes=tuple(notes)), kept
 
 
-def cases_of(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def cases_of(kept: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the test cases that left these records, as ReFrame's report would name them."""
     cases = {
         (each["unique_name"], each["partition"], each["stack"], each["job_id"]): each["check"]
-        for each in records
+        for each in kept
         if each["kind"] == "leg"
     }
-    fabrics = {(each["unique_name"], each["stack"]): each.get("fabric") for each in records}
+    fabrics = {(each["unique_name"], each["stack"]): each.get("fabric") for each in kept}
     return [
         {
             "name": check,
@@ -123,8 +124,8 @@ def _without_roll(site: Site) -> tuple[str, ...]:
 
 
 def record_files(site: Site, place: Workplace) -> list[Path]:
-    """Return the record files of a site, one for each partition."""
-    return sorted((place.perflogs / site.name).glob("*/records.jsonl"))
+    """Return the record files of a site."""
+    return records.record_files(place.perflogs / site.name)
 
 
 def _doubts(site: Site, run_id: str, arguments: Sequence[str] | None) -> Iterable[str]:

@@ -90,7 +90,10 @@ def read_report(path: Path) -> list[dict[str, Any]]:
 
 
 def read_run(perflogs: Iterable[Path], run_id: str) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return the records of run ``run_id`` from the record files, and a note on each torn line."""
+    """Return the records of run ``run_id`` from the record files, and a note on each torn line.
+
+    A record that stands twice counts once: a crash while past months are put aside leaves such.
+    """
     torn: list[str] = []
     records = [
         record
@@ -98,7 +101,8 @@ def read_run(perflogs: Iterable[Path], run_id: str) -> tuple[list[dict[str, Any]
         for record in read_records(path, on_torn=torn.append, holding=run_id)
         if record.get("run_id") == run_id
     ]
-    return records, torn
+    once = {json.dumps(record, sort_keys=True): record for record in records}
+    return list(once.values()), torn
 
 
 def assemble(
