@@ -96,7 +96,7 @@ def write_history(
                 continue
             record = json.loads(json.dumps(each))
             record["run_id"] = run_id_of(night, every)
-            record["quantity_value"] *= planted * 2.718281828 ** here
+            record["quantity_value"] *= planted * 2.718281828**here
             record["completed"] = (FIRST + night * every).timestamp() + 60
             record["inventory"] = {node: seen.get(node) for node in record["nodes"]}
             newest = [digest for since, digest in sorted((builds or {}).items()) if since <= night]
