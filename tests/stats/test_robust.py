@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fabricproof.stats.robust import LEAST_NUM, summarise
@@ -34,6 +34,7 @@ def test_a_long_tail_to_the_right_widens_that_side_alone() -> None:
     assert summary.high - summary.median > 3 * (summary.median - summary.low)
 
 
+@settings(deadline=None, max_examples=25)
 @given(numbers)
 def test_what_is_within_the_ends_is_no_outlier(values: list[float]) -> None:
     """``low`` and ``high`` are the ends that the flags are made by; fewer than five: no flags."""
@@ -44,6 +45,7 @@ def test_what_is_within_the_ends_is_no_outlier(values: list[float]) -> None:
         assert edge or flagged == (out and len(values) >= LEAST_NUM)
 
 
+@settings(deadline=None, max_examples=25)
 @given(numbers, st.randoms())
 def test_order_does_not_matter(values: list[float], random: object) -> None:
     """The same numbers in another order are summed up alike."""
@@ -54,6 +56,7 @@ def test_order_does_not_matter(values: list[float], random: object) -> None:
     assert sum(one.outliers) == sum(other.outliers)
 
 
+@settings(deadline=None, max_examples=25)
 @given(numbers, st.floats(0.001, 1000.0))
 def test_the_unit_does_not_matter(values: list[float], factor: float) -> None:
     """The spread is a share; ends move with the unit."""

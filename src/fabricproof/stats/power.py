@@ -23,9 +23,12 @@ MOST_RUNS = 1000
 
 _NORMAL = statistics.NormalDist()
 
-#: half the width of a two-sided interval of 95 %, in standard errors; Mann and Whitney's needs
-#: pi/3 times the runs of that of means where the noise is normal (Lehmann 1975, section 2.4)
-_TWO_SIDED = _NORMAL.inv_cdf(0.975) * math.sqrt(math.pi / 3.0)
+#: half the width of a two-sided interval of 95 %, in standard errors
+_TWO_SIDED = _NORMAL.inv_cdf(0.975)
+
+#: the interval of Mann and Whitney needs pi/3 times the runs of that of means where the noise is
+#: normal (Lehmann 1975, section 2.4)
+_LIKE_MEANS = math.sqrt(math.pi / 3.0)
 
 
 def number_of_labellings(sizes: Sequence[tuple[int, int]]) -> int:
@@ -107,8 +110,9 @@ class Family:
 def detectable(sizes: Sizes, noise: float, margin: float, family: Family) -> float | None:
     """Return the smallest change, as a factor above 1, that would have been found.
 
-    Found: t is above its critical value and the ratio off by the margin; with Student's t taken
-    for normal around the true value.
+    Found: t is above its critical value c, and the ratio off by the margin.  The estimate is taken
+    for normal around the truth; the estimated noise scatters too, by f of the D0 + f degrees of
+    freedom, which widens it by 1 + c^2 f / (2 (D0 + f)^2) (Johnson and Welch 1940, for f alone).
 
     Args:
         sizes: of each block, runs of the first and of the second side.
@@ -120,7 +124,10 @@ def detectable(sizes: Sizes, noise: float, margin: float, family: Family) -> flo
     if needed is None:
         return None
     error = noise * _per_noise(sizes)
-    return math.exp(max(needed * error, margin) + _NORMAL.inv_cdf(family.power) * error)
+    freedom = _freedom(sizes)
+    widened = math.sqrt(1.0 + needed**2 * freedom / (2.0 * (D0 + freedom) ** 2))
+    reserve = _NORMAL.inv_cdf(family.power) * error
+    return math.exp(max(needed * error + reserve * widened, margin + reserve))
 
 
 def more_runs(
@@ -139,13 +146,14 @@ def more_runs(
         margin: likewise.
         family: what all rows share.
     """
+    both_ends = _NORMAL.inv_cdf((1.0 + family.power) / 2.0)
 
     def decided(more: int) -> bool:
         grown = _grown(sizes, more, family.blocked)
         error = noise * _per_noise(grown)
         least = detectable(grown, noise, margin, family)
         return (least is not None and abs(effect) >= math.log(least)) or (
-            margin - abs(effect) >= (_TWO_SIDED + _NORMAL.inv_cdf(family.power)) * error
+            margin - abs(effect) >= _LIKE_MEANS * (_TWO_SIDED + both_ends) * error
             and number_of_labellings(grown) >= _FOR_AN_INTERVAL
         )
 
@@ -179,5 +187,10 @@ def _critical(sizes: Sizes, family: Family) -> float | None:
     alike = 2 if all(n == m for n, m in sizes) else 1
     if number_of_labellings(sizes) < alike * (1.0 - 1e-9) / family.alpha:
         return None
-    freedom = D0 + max(sum(n + m - 1 for n, m in sizes) - 1, 0)
-    return min(family.seen, student_quantile(family.alpha / (2.0 * family.rows), freedom))
+    tail = family.alpha / (2.0 * family.rows)
+    return min(family.seen, student_quantile(tail, D0 + _freedom(sizes)))
+
+
+def _freedom(sizes: Sizes) -> int:
+    """Return the degrees of freedom within the sides."""
+    return max(sum(n + m - 1 for n, m in sizes) - 1, 0)

@@ -236,6 +236,8 @@ def _refuse(
             f"values {values.shape} need a side and a block for each run, "
             f"got {second.shape} and {block.shape}"
         )
+    if not second.size:
+        raise ValueError("there is no run to compare")
     if any(len(each) != len(values) for each in by_row):
         raise ValueError(f"{len(values)} rows need as many directions, margins and kinds")
     better, margins, _ = by_row
