@@ -41,6 +41,7 @@ def place(tmp_path):
     report = json.dumps({"runs": [{"testcases": [{"system": "vcluster"}]}]})
     for run in (OLD, YOUNG):
         write(place.stage_folder(run) / "vcluster/compute/s/c/rfm_job.out")
+        write(place.output_folder(run) / "vcluster/compute/s/c/legs/rail0.out")
         write(place.log_file(run))
         write(place.report_file(run), report)
     write(place.root / "output/vcluster/compute/openmpi5/Check/out")
@@ -55,8 +56,12 @@ def pruned(place, **more):
 
 def test_what_is_old_goes_and_history_stays(place):
     removed = pruned(place)
-    assert sorted(each.what for each in removed) == ["log", "output", "report", "stage"]
+    assert sorted(each.what for each in removed) == [
+        *("log", "output", "output", "report", "stage")
+    ]
     assert not place.stage_folder(OLD).exists()
+    assert not place.output_folder(OLD).exists()
+    assert place.output_folder(YOUNG).exists()
     assert not place.log_file(OLD).exists()
     assert not place.report_file(OLD).exists()
     for kept in (place.stage_folder(YOUNG), place.log_file(YOUNG), place.report_file(YOUNG)):
@@ -82,8 +87,10 @@ def test_evidence_of_what_is_still_red_stays(place):
 def test_other_sites_keep_theirs(place):
     """Sites share the folders: what is not surely ours is left alone."""
     write(place.stage_folder(OLD) / "othersite/x/y")
+    write(place.output_folder(OLD) / "othersite/x/y")
     write(place.report_file(OLD), json.dumps({"runs": [{"testcases": [{"system": "other"}]}]}))
-    assert {each.what for each in pruned(place)} == {"output"}
+    (removed,) = pruned(place)
+    assert removed.path.name == "Check"
 
 
 def test_names_that_are_no_run_of_ours_stay(place):

@@ -16,6 +16,7 @@ from fabricproof.cli.output import STATUSES
 from fabricproof.cli.run import Progress, perform, result_record, show
 from fabricproof.errors import ExitStatus, FabricproofError, InputMissingError
 from fabricproof.runner import (
+    KEPT_STAGES,
     Workplace,
     new_run_id,
     prune_stages,
@@ -170,7 +171,9 @@ def _spend(site: Site, place: Workplace, wishes: _Wishes) -> int:
     notes = [*_clean(site, place, wishes, outcome), *write_reports(site, outcome.night.run_id)]
     status = _status(outcome)
     _show(outcome, notes, status, as_json=wishes.as_json)
-    prune_stages(place)
+    looks = {look.run_id for each in outcome.confirmations for look in each.looks}
+    # The looks of one red night must not push out what the nights before left as evidence.
+    prune_stages(place, KEPT_STAGES + len(looks) if wishes.keep_days is None else sys.maxsize)
     return status
 
 
