@@ -164,6 +164,62 @@ def test_a_folder_that_cannot_be_written_is_one_clear_message(tmp_path):
         pass
 
 
+CONTENDER = """
+import os, sys, tempfile, time
+from pathlib import Path
+from fabricproof.night.lock import NightRunsError, night_lock
+folder, machine = Path(sys.argv[1]), sys.argv[2]
+tempfile.tempdir = machine  # each is a machine of its own: only the shared lock is common
+taken = 0
+deadline = time.monotonic() + 60
+while taken < 15 and time.monotonic() < deadline:
+    try:
+        with night_lock(folder):
+            os.close(os.open(folder / "inside", os.O_CREAT | os.O_EXCL))
+            time.sleep(0.001)
+            os.unlink(folder / "inside")
+            taken += 1
+            if taken % 3 == 0:  # dies: leaves a lock of a process that is not there
+                (folder / "lock.json").write_text('{"host": "h", "boot": "b", "pid": 1, '
+                    '"ticks": "1", "start": "s"}')
+                os.utime(folder / "lock.json", (1, 1))
+    except NightRunsError:
+        time.sleep(0.001)
+print(taken)
+"""
+
+
+def test_machines_that_find_a_dead_lock_at_once_never_hold_it_together(folder, tmp_path):
+    """Four contenders, many dead locks: two inside at once would fail to create the same file."""
+    leave(folder, age=700, host="admin2", boot="b pid:[1]", pid=1)
+    contenders = []
+    for number in range(4):
+        machine = tmp_path / str(number)
+        machine.mkdir()
+        contenders.append(
+            subprocess.Popen(
+                [sys.executable, "-c", CONTENDER, folder, machine],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        )
+    ended = [each.communicate(timeout=90) for each in contenders]
+    assert [err for _, err in ended] == [""] * 4
+    assert [out.strip() for out, _ in ended] == ["15"] * 4
+
+
+def test_a_takeover_that_died_halfway_is_forgotten(folder):
+    leave(folder, age=700, host="admin2", boot="b pid:[1]", pid=1)
+    half = folder / f"{LOCK_FILE}.takeover"
+    half.write_text("")
+    os.utime(half, (1, 1))
+    with pytest.raises(NightRunsError), night_lock(folder):
+        pass
+    with night_lock(folder):
+        pass
+
+
 def test_a_lock_that_was_taken_over_by_another_is_not_removed(folder):
     with night_lock(folder):
         (folder / LOCK_FILE).write_text(json.dumps(vars(myself()) | {"pid": 1}))

@@ -213,24 +213,33 @@ def _link(draft: Path, path: Path) -> bool:
 def _set_aside_dead(path: Path, draft: Path, notes: list[str]) -> None:
     """Remove a lock that nobody holds any more, and say so; else refuse.
 
-    Two that find it dead at once move it away under names of their own: one of the moves fails,
-    and what was moved is compared with what was found dead.
+    One at a time: of two that find it dead at once, the slower would remove what the faster took.
     """
-    before = _read(path)
-    why = why_dead(path, before, draft)
-    if not why:
-        raise _busy(path.parent, before)
-    aside = path.with_name(f"{draft.name}.dead")
-    try:
-        path.rename(aside)
-    except FileNotFoundError:
-        return
-    if _read(aside) != before:  # a living one took it between our look and our move
-        _link(aside, path)
-        aside.unlink(missing_ok=True)
+    if not why_dead(path, _read(path), draft):
         raise _busy(path.parent, _read(path))
-    aside.unlink(missing_ok=True)
-    notes.append(f"{path}: a lock that nobody holds any more was taken over: {why}")
+    only_me = path.with_name(f"{path.name}.takeover")
+    if not _link(draft, only_me):
+        if _age(only_me, draft) > STALE_SECONDS:  # of one that died while doing this
+            only_me.unlink(missing_ok=True)
+        raise _busy(path.parent, _read(path))
+    try:
+        held = _read(path)
+        why = why_dead(path, held, draft)
+        if not why:
+            raise _busy(path.parent, held)
+        if path.exists():
+            path.unlink(missing_ok=True)
+            notes.append(f"{path}: a lock that nobody holds any more was taken over: {why}")
+    finally:
+        only_me.unlink(missing_ok=True)
+
+
+def _age(path: Path, draft: Path) -> float:
+    """Return how much older than ``draft`` a file is, in s; 0 where it is gone."""
+    try:
+        return draft.stat().st_mtime - path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
 
 
 def why_dead(path: Path, held: Mapping[str, Any] | None, draft: Path) -> str:
