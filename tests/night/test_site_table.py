@@ -28,7 +28,7 @@ def test_a_site_without_the_table_has_nights_that_tell_nobody(site):
     night = site("").night
     assert night.tags == ["nightly"]
     assert night.keep_days is None
-    assert not (night.mail_to or night.webhook or night.html)
+    assert (night.mail_to, night.webhook, night.html) == ([], None, None)
 
 
 def test_all_of_it_is_read(site):
