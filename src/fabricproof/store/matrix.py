@@ -90,11 +90,15 @@ def _verdicts(
 ) -> tuple[tuple[str, ...], ...]:
     """Return the verdict of each number; of several in one place that which was written last."""
     known = ["", *words.unique(maintain_order=True)]
-    codes = words.replace_strict(known, range(len(known)), return_dtype=pl.Int64).to_numpy()
-    last = np.zeros(shape[0] * shape[1], dtype=np.int64)
+    codes = words.replace_strict(known, range(len(known)), return_dtype=pl.UInt8).to_numpy()
+    last = np.zeros(shape[0] * shape[1], dtype=np.uint8)
     last[place] = codes
-    table = np.array(known, dtype=object)[last].reshape(shape)
-    return tuple(map(tuple, table.tolist()))
+    # Most quantities have the same verdicts throughout: one tuple stands for all of these.
+    told: dict[bytes, tuple[str, ...]] = {}
+    rows = (each.tobytes() for each in last.reshape(shape))
+    return tuple(
+        told.get(row) or told.setdefault(row, tuple(known[code] for code in row)) for row in rows
+    )
 
 
 def _set_aside(
