@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fabricproof.night.changes import Change, Kind
-from fabricproof.night.confirm import Blame, Colour, Confirmation, Finding, Look, Role
+from fabricproof.night.confirm import RED, Blame, Colour, Confirmation, Finding, Look, Role
 from fabricproof.night.course import Outcome
 from fabricproof.night.notify import what_was_sent
 from fabricproof.night.state import Ended
@@ -94,7 +94,8 @@ def _summary(outcome: Outcome) -> Text:
     line = Text(f"night {night.night}: {night.ended.value}")
     if night.ended is not Ended.WHOLE:
         line.append(f" ({night.reason})", style="bold yellow")
-    counts = ", ".join(_counts(outcome)) or "nothing was red"
+    nothing = "nothing was red" if outcome.result is not None else "no run"
+    counts = ", ".join(_counts(outcome)) or nothing
     line.append(f"; {counts}; {len(outcome.changes) or 'no'} change(s) of state")
     step = _next_step(outcome)
     return line.append(f"\nnext: {step}") if step else line
@@ -105,6 +106,10 @@ def _counts(outcome: Outcome) -> Iterator[str]:
         count = sum(each.finding is finding for each in outcome.confirmations)
         if count:
             yield f"{count} {finding.value}"
+    legs = outcome.result.legs if outcome.result is not None else ()
+    alone = sum(leg.verdict in RED for leg in legs) if not outcome.confirmations else 0
+    if alone:
+        yield f"{alone} red, not looked at again"
 
 
 def _next_step(outcome: Outcome) -> str:
