@@ -37,6 +37,7 @@ NOT_RUN_HERE: tuple[tuple[str, str, str], ...] = (
     (r"fabricproof site roll ", "parsed", "writes into the checkout, or starts ReFrame"),
     (r"fabricproof site init ", "parsed", "looks at the machine; tests/cli/test_site_init.py"),
     (r"fabricproof site check mycluster", "parsed", "test_document_examples checks that site"),
+    (r"fabricproof baseline ", "parsed", "needs runs; tests/cli/test_baseline_command.py"),
     (r"fabricproof tune ", "parsed", "needs a sweep; tests/cli/test_tune_command.py"),
     (r"fabricproof plan\b", "parsed", "asks ReFrame; tests/cli/test_plan_command.py"),
     (r"fabricproof run ", "cluster", "needs the virtual cluster"),
