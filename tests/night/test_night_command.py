@@ -16,6 +16,8 @@ from fabricproof.night.lock import night_lock
 from fabricproof.night.reports import write_reports
 from fabricproof.night.signals import ends_as_interrupt
 from fabricproof.night.slurm import read_nodes
+from fabricproof.rfm.current import asked_nodes
+from fabricproof.runner import NODES_VARIABLE
 from fabricproof.site import load_site
 
 FOUR = ("vc1", "vc2", "vc3", "vc4")
@@ -67,6 +69,18 @@ def test_a_green_night_is_0_and_runs_the_tags_of_the_site(pretended):
     assert ended.status == 0
     assert pretended.asked == [(("-r", "-t", "nightly"), ())]
     assert "nothing was red" in ended.out
+
+
+def test_nodes_of_the_callers_are_not_taken_for_the_whole_night(pretended, monkeypatch):
+    monkeypatch.setenv(NODES_VARIABLE, "vc3,vc4")
+    ended = pretended()
+    assert "FABRICPROOF_NODES is ignored" in ended.err
+
+
+@pytest.mark.parametrize(("text", "nodes"), [("", ()), ("vc1,vc3", ("vc1", "vc3")), (",", ())])
+def test_a_session_is_told_its_nodes(monkeypatch, text, nodes):
+    monkeypatch.setenv(NODES_VARIABLE, text)
+    assert asked_nodes() == nodes
 
 
 def test_options_of_reframe_are_passed_on(pretended):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from fabricproof.cli.run import Progress, perform, result_record, show
 from fabricproof.errors import ExitStatus, FabricproofError, InputMissingError
 from fabricproof.runner import (
     KEPT_STAGES,
+    NODES_VARIABLE,
     Workplace,
     new_run_id,
     prune_stages,
@@ -140,6 +142,10 @@ def _night(site: Site, place: Workplace, wishes: _Wishes) -> int:
     from fabricproof.night.lock import night_lock  # noqa: PLC0415 - start-up time
     from fabricproof.night.state import state_file  # noqa: PLC0415
 
+    if os.environ.pop(NODES_VARIABLE, ""):
+        click.echo(
+            f"fabricproof: {NODES_VARIABLE} is ignored: a night chooses for itself", err=True
+        )
     with night_lock(state_file(place.perflogs, site.name).parent) as notes:
         for note in notes:
             click.echo(f"fabricproof: {note}", err=True)
