@@ -125,7 +125,8 @@ def no_longer_holds(leg: LegBaseline, reason: str) -> str:
     """Return the sentence that says why a baseline judges nothing, and what to do."""
     return (
         f"{leg.words} no longer holds: {reason}; its numbers do not judge; next: "
-        f"fabricproof compare {leg.name} last:5, then fabricproof baseline propose {leg.name}"
+        f"fabricproof compare baseline:{leg.name} last:5, then "
+        f"fabricproof baseline propose {leg.name}"
     )
 
 

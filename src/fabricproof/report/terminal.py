@@ -136,6 +136,8 @@ def _judged_by(quantity: Mapping[str, Any]) -> str:
     origin = str(quantity["quantity_origin"]).split(":", maxsplit=1)[0]
     if origin.startswith("site"):
         origin = "site"
+    if origin.startswith("baseline"):
+        origin = origin.split(", and ", maxsplit=1)[0]
     upper = quantity.get("quantity_upper")
     if quantity["quantity_unit"] == "us" and upper is not None:
         return f"at most {upper:.4g} ({origin})"
