@@ -7,7 +7,7 @@ import random
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fabricproof.learn.bounds import FLOORS, Samples, learn, prior
@@ -25,6 +25,7 @@ def samples_of(values: list[float], **changes: object) -> Samples:
     return Samples(**{**facts, **changes})  # type: ignore[arg-type]
 
 
+@settings(deadline=None)
 @given(several=st.lists(NUMBERS, min_size=1, max_size=6))
 def test_bounds_hold_every_number_that_is_no_outlier(several: list[list[float]]) -> None:
     """What was called good is not red by what was learnt of it."""
@@ -35,6 +36,7 @@ def test_bounds_hold_every_number_that_is_no_outlier(several: list[list[float]])
             assert run in found.aside or found.low <= value <= found.high
 
 
+@settings(deadline=None)
 @given(values=NUMBERS, seed=st.integers())
 def test_the_order_of_the_runs_means_nothing(values: list[float], seed: int) -> None:
     items = list(samples_of(values).values.items())
@@ -44,6 +46,7 @@ def test_the_order_of_the_runs_means_nothing(values: list[float], seed: int) -> 
     assert one == other
 
 
+@settings(deadline=None)
 @given(values=NUMBERS, factor=st.floats(0.01, 100))
 def test_the_unit_means_nothing(values: list[float], factor: float) -> None:
     one = learn({0: samples_of(values)})[0]

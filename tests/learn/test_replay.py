@@ -46,6 +46,15 @@ def test_a_loss_of_the_past_is_found_and_listed(tmp_path: Path) -> None:
     assert past.counts == {"none": {"PASS": 7}, "new": {"FAIL": 1, "PASS": 6}}
 
 
+def test_a_record_that_cannot_be_true_does_not_stop_a_replay(tmp_path: Path) -> None:
+    """It is not learnt from, and long ago: the other verdicts are still told."""
+    records = [make_record(number, value) for number, value in enumerate([*GOOD, 130.0])]
+    store, machines = make_history(tmp_path, records)
+    new = freeze(store, ids_of(store)[:6], machines, ask()).baseline
+    past = replay(store, ids_of(store), machines, old=None, new=new)
+    assert past.counts["new"] == {"PASS": 7}
+
+
 def test_old_and_new_are_told_apart(tmp_path: Path) -> None:
     """Under a proposal learnt after a loss, what the old baseline called red is green again."""
     records = [make_record(number, value) for number, value in enumerate(GOOD)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fabricproof.learn.student import (
@@ -35,12 +35,14 @@ def test_quantiles_are_those_of_the_tables(tail: float, freedom: float, t: float
     assert quantile(tail, freedom) == pytest.approx(t, abs=6e-4)
 
 
+@settings(deadline=None)
 @given(freedom=st.floats(1, 300), exponent=st.floats(-7, -0.4))
 def test_a_quantile_has_its_tail(freedom: float, exponent: float) -> None:
     tail = 10**exponent
     assert upper_tail(quantile(tail, freedom), freedom) == pytest.approx(tail, rel=1e-6)
 
 
+@settings(deadline=None)
 @given(x=st.floats(0.05, 500))
 def test_the_inverse_is_one(x: float) -> None:
     assert inverse_trigamma(trigamma(x)) == pytest.approx(x, rel=1e-6)
