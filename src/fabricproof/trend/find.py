@@ -22,6 +22,9 @@ LEAST_RUNS = 6
 #: the chance of even one false step or drift
 ALPHA = 0.05
 
+#: with fewer, two orders in thirty-five are as telling as a step in the middle
+_LEAST_FOR_STEPS = 8
+
 #: runs of its check without a number, after which a quantity counts as silent
 _SILENT_RUNS = 2
 
@@ -224,6 +227,12 @@ def _drifts(tested: Tested, changes: Changes) -> tuple[FoundDrift, ...]:
 
 
 def _warnings(matrix: Matrix, changes: Changes) -> Iterator[str]:
+    most = max(_counts(matrix))
+    if most < _LEAST_FOR_STEPS:
+        yield (
+            f"no quantity has more than {most} runs: with fewer than {_LEAST_FOR_STEPS} only a "
+            "last run that is far off can be told"
+        )
     if matrix.set_aside:
         row, column, reason = matrix.set_aside[-1]
         yield (

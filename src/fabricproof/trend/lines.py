@@ -117,8 +117,8 @@ def _percent_small(ratio: float) -> str:
 
 def _rest(trend: Trend) -> Iterator[str]:
     yield (
-        f"{trend.num_quantities} quantities looked at; in one history of {1 / trend.alpha:.0f} "
-        "without any change something would be told"
+        f"{trend.num_quantities} quantities looked at; of histories without any change at most one "
+        f"in {1 / trend.alpha:.0f} tells anything"
     )
     if trend.num_short:
         yield f"{trend.num_short} quantities have fewer than 6 runs: nothing can be said of them"
