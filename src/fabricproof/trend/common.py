@@ -8,9 +8,12 @@ from dataclasses import dataclass
 
 from fabricproof.store import Key
 
-#: share of the changed that a name must hold, and how much of the name must have changed, both
-#: at once (their harmonic mean): below this a name explains too little
+#: how much of the changed a name holds and how much of the name changed, at once (their harmonic
+#: mean): below this a name explains too little
 _LEAST_FIT = 0.5
+
+#: share of the changed that a name must hold: where all rails changed, none of them is to blame
+_LEAST_HELD = 0.7
 
 #: a second name must fit better by this, or one is enough
 _MUCH_BETTER = 0.05
@@ -100,5 +103,5 @@ def _both(first: _Name, second: _Name) -> _Name:
 
 def _fit(rows: frozenset[int], changed: frozenset[int]) -> float:
     """Return the harmonic mean of how much of the changed is held and how much of it changed."""
-    together = len(rows) + len(changed)
-    return 2 * len(rows & changed) / together if together else 0.0
+    both = len(rows & changed)
+    return 2 * both / (len(rows) + len(changed)) if both >= _LEAST_HELD * len(changed) else 0.0
