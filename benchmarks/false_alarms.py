@@ -359,7 +359,7 @@ PLANTED = (
 
 def table_power(num: int) -> None:
     """Share of changed rows that are found, margin 3 %, 1 % of scatter; others beside at 8 v 8."""
-    sizes = ((4, 4), (5, 5), (8, 8), (15, 15), (1, 30), (3, 20))
+    sizes = ((5, 5), (8, 8), (15, 15), (1, 30))
     head(
         "changed",
         "by",
@@ -404,7 +404,7 @@ def table_order(num: int) -> None:
         for half in (5, 10, 20):
             random = random_for("order", name, half)
             said_, warned, paired = [], [], []
-            for _ in range(num // 5 + 1):
+            for _ in range(num // 10 + 1):
                 values = noise(random, 100, 2 * half)
                 second = [run >= half for run in range(2 * half)]
                 said_.append(said(compare(values, half, margin=0.0001)))
