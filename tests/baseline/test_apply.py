@@ -75,7 +75,7 @@ def test_a_pass_says_which_baseline_judged_too() -> None:
 def test_a_wider_baseline_leaves_physics_as_it_is() -> None:
     """Where physics is the stricter one, nothing of the judgement changes."""
     judgement = judged(95.0)
-    assert held(judgement, make_row(low=50.0), LEG, may_clear=True) is judgement
+    assert held(judgement, make_row(low=50.0).limit, LEG, may_clear=True) is judgement
 
 
 def test_a_latency_is_held_from_above() -> None:
@@ -98,7 +98,7 @@ def test_a_baseline_never_makes_a_verdict_kinder(
 ) -> None:
     """Only what nobody judged, on a proven road, may become a PASS."""
     before = judged(value, reference)
-    after_it = held(before, make_row(low=low), LEG, may_clear=proven)
+    after_it = held(before, make_row(low=low).limit, LEG, may_clear=proven)
     if before.verdict is Verdict.UNJUDGED and proven:
         assert after_it.verdict is (Verdict.PASS if value >= low else Verdict.FAIL)
     else:
@@ -113,7 +113,7 @@ def test_a_baseline_never_makes_a_verdict_kinder(
 def test_a_tighter_baseline_never_turns_fail_into_pass(
     value: float, lows: tuple[float, float]
 ) -> None:
-    wide, tight = (make_row(low=low) for low in sorted(lows))
+    wide, tight = (make_row(low=low).limit for low in sorted(lows))
     loose = held(judged(value), wide, LEG, may_clear=True).verdict
     strict = held(judged(value), tight, LEG, may_clear=True).verdict
     assert not (loose is Verdict.FAIL and strict is Verdict.PASS)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from made_baselines import WHERE, make_baseline, make_row, with_outlier
 
+from fabricproof.baseline.model import Group
 from fabricproof.baseline.stage import STAGE_FILE, of_leg, read_stage, write_stage
 from fabricproof.errors import ParseError
 
@@ -30,6 +31,20 @@ def test_only_rows_of_the_leg_travel() -> None:
     leg = of_leg(replace(baseline, groups=more), replace(WHERE, build="another"))
     assert {place.leg for place, _ in leg.rows} == {"ib0"}
     assert {place.build for place, _ in leg.rows} == {WHERE.build}
+
+
+def test_a_leg_of_named_nodes_carries_theirs_only() -> None:
+    assert len(of_leg(make_baseline(), WHERE, ("n2", "n1")).rows) == 2
+    assert of_leg(make_baseline(), WHERE, ("n1", "n3")).rows == ()
+
+
+def test_a_thousand_pairs_stay_light(tmp_path: Path) -> None:
+    """A leg of any nodes carries all pairs: about a hundred bytes a quantity, no samples."""
+    places = [replace(WHERE, nodes=f"n{number},n{number + 1}") for number in range(200)]
+    rows = tuple(make_row(quantity=f"bandwidth_{number}B") for number in range(10))
+    groups = tuple(Group(place=place, rows=rows) for place in places)
+    write_stage(tmp_path, {"ib0": of_leg(make_baseline(groups=groups), WHERE)})
+    assert (tmp_path / STAGE_FILE).stat().st_size < 2000 * 120
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"format": 9}', '{"format": 1, "legs": {}}'])

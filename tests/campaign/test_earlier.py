@@ -9,7 +9,7 @@ from leg_folders import PUT_BW, leave, make_leg, slower
 
 from fabricproof.baseline.apply import LegBaseline
 from fabricproof.baseline.holds import that_matter
-from fabricproof.baseline.model import Node, Place, Row
+from fabricproof.baseline.model import Limit, Node, Place
 from fabricproof.baseline.stage import STAGE_FILE, write_stage
 from fabricproof.campaign.outcome import judge_leg
 from fabricproof.campaign.planned import read_plan, write_plan
@@ -37,17 +37,14 @@ def lay(folder: Path, *, low: float = 115.0, median: float = 117.0, look: str = 
         nodes="n1,n2",
         settings=f"num_pairs={table.attributes.get('num_pairs', 1)}",
     )
-    row = Row(
+    row = Limit(
         quantity="bandwidth_4MiB",
         unit="MB/s",
-        message_size=4 * 1024 * 1024,
         better=1,
-        named=True,
         median=median,
-        spread=0.003,
         low=low,
         high=125.0,
-        samples={f"run{number}": median for number in range(6)},
+        runs=6,
     )
     facts = that_matter(read_machine(LOOK, "n1").facts)
     nodes = {name: Node(digests=(), facts=facts) for name in ("n1", "n2")}

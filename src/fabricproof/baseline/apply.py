@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fabricproof.baseline.holds import why_not
-from fabricproof.baseline.model import Facts, Node, Place, Row
+from fabricproof.baseline.model import Facts, Limit, Node, Place
 from fabricproof.measure import Verdict, worst
 from fabricproof.road import RoadState
 from fabricproof.verdict import Judgement, Report
@@ -34,7 +34,7 @@ class LegBaseline:
     name: str
     date: str
     place: Place
-    rows: tuple[tuple[Place, Row], ...]
+    rows: tuple[tuple[Place, Limit], ...]
     nodes: Mapping[str, Node]
     settings: tuple[str, ...]
 
@@ -95,7 +95,7 @@ def with_baseline(report: Report, leg: LegBaseline, seen: Seen) -> Report:
     )
 
 
-def rows_for(leg: LegBaseline, seen: Seen) -> tuple[Mapping[tuple[str, str], Row], str]:
+def rows_for(leg: LegBaseline, seen: Seen) -> tuple[Mapping[tuple[str, str], Limit], str]:
     """Return the rows that judge what ran, by quantity and unit; or why none does."""
     place = replace(
         leg.place,
@@ -153,12 +153,12 @@ def vars_of(place: Place) -> Iterable[tuple[str, str]]:
     return ((name, str(getattr(place, name))) for name in place.__dataclass_fields__)
 
 
-def outside(value: float, row: Row) -> bool:
+def outside(value: float, row: Limit) -> bool:
     """Tell whether a value is beyond the row's bound on the bad side."""
     return value < row.low if row.better > 0 else value > row.high
 
 
-def held(judgement: Judgement, row: Row, leg: LegBaseline, *, may_clear: bool) -> Judgement:
+def held(judgement: Judgement, row: Limit, leg: LegBaseline, *, may_clear: bool) -> Judgement:
     """Return a judgement after the baseline.
 
     Args:
@@ -171,7 +171,7 @@ def held(judgement: Judgement, row: Row, leg: LegBaseline, *, may_clear: bool) -
     nobody_says = judgement.verdict is Verdict.UNJUDGED and judgement.reference is None
     if value is None or not (judgement.verdict is Verdict.PASS or (nobody_says and may_clear)):
         return judgement
-    count = len(row.samples)
+    count = row.runs
     origin = f"baseline {leg.name}, {count} runs"
     said = f"{value / row.median:.1%} of the baseline's median {row.median:.5g} {row.unit}"
     text = f"{said} ({origin})"
@@ -205,7 +205,7 @@ def _stricter(judgement: Judgement, lower: float | None, upper: float | None) ->
 
 
 def _bounded(
-    judgement: Judgement, row: Row, lower: float | None, upper: float | None, origin: str
+    judgement: Judgement, row: Limit, lower: float | None, upper: float | None, origin: str
 ) -> Judgement:
     """Return the judgement with the tighter of its own bounds and the baseline's."""
     lowers = [each for each in (judgement.lower, lower) if each is not None]
@@ -219,7 +219,7 @@ def _bounded(
     return replace(judgement, reference=value, lower=low, upper=high, origin=origin)
 
 
-def better_than(judgement: Judgement, row: Row, leg: LegBaseline) -> str:
+def better_than(judgement: Judgement, row: Limit, leg: LegBaseline) -> str:
     """Return a finding where a number is better than the baseline knows; empty where it is not."""
     value = judgement.value
     if value is None or judgement.verdict is Verdict.INVALID:

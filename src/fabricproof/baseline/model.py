@@ -28,6 +28,29 @@ class Outlier:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Limit:
+    """As much of a row as a judge needs.
+
+    Attributes:
+        quantity: ``bandwidth_1MiB``.
+        unit: ``MB/s``, ``us`` ...
+        better: 1 where more is better, -1 where less is.
+        median: in ``unit``.
+        low: lower bound.
+        high: upper bound.
+        runs: how many it was learnt from.
+    """
+
+    quantity: str
+    unit: str
+    better: int
+    median: float
+    low: float
+    high: float
+    runs: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Row:
     """One quantity of one group.
 
@@ -61,6 +84,19 @@ class Row:
     def size(self) -> str:
         """``4MiB``; empty where there is none."""
         return "" if self.message_size is None else size_label(self.message_size)
+
+    @property
+    def limit(self) -> Limit:
+        """What a judge needs of it."""
+        return Limit(
+            quantity=self.quantity,
+            unit=self.unit,
+            better=self.better,
+            median=self.median,
+            low=self.low,
+            high=self.high,
+            runs=len(self.samples),
+        )
 
     @property
     def detects(self) -> float:

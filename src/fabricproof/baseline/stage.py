@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, astuple, fields, replace
 from pathlib import Path
 from typing import Any
 
 from fabricproof.baseline.apply import LegBaseline
-from fabricproof.baseline.model import Baseline, Node, Outlier, Place, Row
+from fabricproof.baseline.model import Baseline, Limit, Node, Place
 from fabricproof.errors import OutputError, ParseError
 
 STAGE_FILE = "baseline.json"
@@ -24,18 +24,21 @@ FORMAT = 1
 UNKNOWN_BEFORE = {"tool_version": "", "nodes": "", "settings": ""}
 
 
-def of_leg(baseline: Baseline, place: Place) -> LegBaseline:
+def of_leg(baseline: Baseline, place: Place, nodes: Sequence[str] = ()) -> LegBaseline:
     """Return what the baseline says of one leg.
 
     Args:
         baseline: the site's.
         place: of the leg, as far as it is known before it runs.
+        nodes: that it will run on; none where any will do.
     """
+    pinned = ",".join(sorted(nodes))
     asked = replace(place, **UNKNOWN_BEFORE)
     rows = tuple(
-        (group.place, row)
+        (group.place, row.limit)
         for group in baseline.groups
         if replace(group.place, **UNKNOWN_BEFORE, build=asked.build) == asked
+        and pinned in {"", group.place.nodes}
         for row in group.rows
     )
     names = {node for other, _ in rows for node in other.nodes.split(",")}
@@ -66,7 +69,7 @@ def write_stage(folder: Path, legs: Mapping[str, LegBaseline]) -> None:
                 "settings": leg.settings,
                 "place": asdict(leg.place),
                 "groups": [
-                    {"place": asdict(place), "rows": [asdict(row) for row in rows]}
+                    {"place": asdict(place), "rows": [astuple(row) for row in rows]}
                     for place, rows in _grouped(leg.rows)
                 ],
             }
@@ -75,15 +78,15 @@ def write_stage(folder: Path, legs: Mapping[str, LegBaseline]) -> None:
     }
     path = folder / STAGE_FILE
     try:
-        path.write_text(json.dumps(record), encoding="utf-8")
+        path.write_text(json.dumps(record, separators=(",", ":")), encoding="utf-8")
     except OSError as error:
         raise OutputError(
             f"cannot write: {error.strerror}", source=str(path), next_step="make room"
         ) from None
 
 
-def _grouped(rows: Sequence[tuple[Place, Row]]) -> Sequence[tuple[Place, list[Row]]]:
-    found: dict[Place, list[Row]] = {}
+def _grouped(rows: Sequence[tuple[Place, Limit]]) -> Sequence[tuple[Place, list[Limit]]]:
+    found: dict[Place, list[Limit]] = {}
     for place, row in rows:
         found.setdefault(place, []).append(row)
     return list(found.items())
@@ -112,7 +115,7 @@ def read_stage(folder: Path, leg: str) -> LegBaseline:
 
 def _leg(record: Mapping[str, Any], nodes: Mapping[str, Any]) -> LegBaseline:
     rows = [
-        (Place(**group["place"]), _row(each))
+        (Place(**group["place"]), _limit(each))
         for group in record["groups"]
         for each in group["rows"]
     ]
@@ -131,6 +134,6 @@ def _leg(record: Mapping[str, Any], nodes: Mapping[str, Any]) -> LegBaseline:
     )
 
 
-def _row(record: Mapping[str, Any]) -> Row:
-    outliers = tuple(Outlier(**each) for each in record["outliers"])
-    return Row(**{**record, "outliers": outliers})
+def _limit(values: Sequence[Any]) -> Limit:
+    names = [each.name for each in fields(Limit)]
+    return Limit(**dict(zip(names, values, strict=True)))

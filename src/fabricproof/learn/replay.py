@@ -165,7 +165,7 @@ def under(plain: str, number: Number, row: Row | None) -> str:
     judges = plain == "PASS" or (plain == "UNJUDGED" and number.open_)
     if row is None or not judges:
         return plain
-    return "FAIL" if outside(number.value, row) else "PASS"
+    return "FAIL" if outside(number.value, row.limit) else "PASS"
 
 
 def _turned(number: Number, before: str, after: str, row: Row | None) -> Turned:

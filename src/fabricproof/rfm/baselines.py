@@ -67,6 +67,7 @@ def with_baseline(
                 leg=leg.name,
                 rails=",".join(leg.rails),
             ),
+            leg.nodes,
         )
         for leg in legs
     }
