@@ -1,0 +1,126 @@
+"""What a site's baseline says of a job's legs lies beside the plan, where the site names one."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fabricproof.baseline.file import path_of, write_baseline
+from fabricproof.baseline.model import Baseline, Group, Node, Place, Row
+from fabricproof.baseline.stage import STAGE_FILE, read_stage
+from fabricproof.campaign.leg import Leg
+from fabricproof.errors import ConfigError, ParseError
+from fabricproof.rfm.baselines import with_baseline
+from fabricproof.site import Site, load_site
+
+ROOT = Path(__file__).parents[2]
+LEG = Leg(
+    name="rail0",
+    rails=("rail0",),
+    suite="osu",
+    program="osu_bw",
+    environment={},
+    commands=(("osu_bw",),),
+    expected_sizes=(),
+    sent_bytes=None,
+    sent_per_message=None,
+    sent_messages=None,
+    spread=False,
+    required=(),
+    fabric=None,
+    tolerance=0.1,
+)
+WHERE = Place(
+    partition="compute",
+    fabric="eth0",
+    stack="openmpi5",
+    build="",
+    suite="",
+    program="",
+    tool_version="",
+    check="OsuBandwidth",
+    leg="",
+    rails="",
+    nodes="",
+    settings="",
+)
+
+
+def make_baseline(site: str) -> Baseline:
+    row = Row(
+        quantity="bandwidth_1MiB",
+        unit="MB/s",
+        message_size=1 << 20,
+        better=1,
+        named=True,
+        median=23.4,
+        spread=0.002,
+        low=23.0,
+        high=23.8,
+        samples={f"run{number}": 23.4 for number in range(5)},
+    )
+    place = replace(
+        WHERE,
+        build="b1",
+        suite="osu",
+        program="osu_bw",
+        leg="rail0",
+        rails="rail0",
+        nodes="vc1,vc2",
+        settings="num_pairs=1",
+    )
+    facts: dict[str, Any] = {"facts": {"node": {"kernel": "6"}}}
+    return Baseline(
+        name="spring",
+        site=site,
+        frozen="2026-11-06T08:00:00Z",
+        command="typed",
+        version="0.1.0",
+        runs={},
+        builds={"openmpi5": "b1"},
+        nodes={name: Node(digests=("aa",), **facts) for name in ("vc1", "vc2")},
+        groups=(Group(place=place, rows=(row,)),),
+        settings=("num_pairs",),
+    )
+
+
+def site_with(folder: Path, *, baseline_of: str = "vcluster", named: bool = True) -> Site:
+    copy = folder / "vcluster"
+    shutil.copytree(ROOT / "site-configs" / "vcluster", copy)
+    write_baseline(path_of(copy, "spring"), make_baseline(baseline_of))
+    if named:
+        path = copy / "site.toml"
+        path.write_text(path.read_text().replace("[site]\n", '[site]\nbaseline = "spring"\n'))
+    return load_site(str(copy))
+
+
+def test_a_leg_knows_who_judges_it_last(tmp_path: Path) -> None:
+    (leg,) = with_baseline([LEG], tmp_path, site_with(tmp_path), WHERE, {"osu": "b1"})
+    assert leg == replace(LEG, baseline="spring")
+    known = read_stage(tmp_path, "rail0")
+    assert known.place.build == "b1"
+    ((place, limit),) = known.rows
+    assert (place.nodes, limit.low, limit.runs) == ("vc1,vc2", 23.0, 5)
+
+
+def test_without_one_nothing_changes(tmp_path: Path) -> None:
+    site = site_with(tmp_path, named=False)
+    assert with_baseline([LEG], tmp_path, site, WHERE, {"osu": "b1"}) == (LEG,)
+    assert not (tmp_path / STAGE_FILE).exists()
+
+
+def test_a_baseline_of_another_site_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="another site"):
+        with_baseline([LEG], tmp_path, site_with(tmp_path, baseline_of="x"), WHERE, {"osu": "b1"})
+
+
+def test_a_damaged_one_is_no_pass_by_physics_alone(tmp_path: Path) -> None:
+    """The check cannot be planned: MISSING is loud, a baseline that is passed over is not."""
+    site = site_with(tmp_path)
+    path_of(site.folder, "spring").write_text("{")
+    with pytest.raises(ParseError, match="damaged baseline"):
+        with_baseline([LEG], tmp_path, site, WHERE, {"osu": "b1"})
