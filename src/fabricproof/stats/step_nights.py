@@ -14,6 +14,10 @@ _LEAST_FOR_LAG = 10
 #: rows that are asked, and rows of pure noise that tell what is found by chance
 _ASKED, _BY_CHANCE = 400, 400
 
+#: standard deviation of the estimate times the root of the runs, where runs are independent
+#: (simulated: 1.8 to 1.95 for 10 to 60 runs), and how many of it count as more than noise
+_SPREAD, _SURE = 1.85, 1.2
+
 #: one in so many jumps from a run to the next may be a step; the largest do not count
 _JUMPS = 8
 
@@ -36,22 +40,40 @@ def hanging_together(logs: Values, seed: int) -> float:
     noise = np.random.default_rng(seed).normal(size=(_BY_CHANCE, logs.shape[1]))
     excess = _ratio(asked) - _ratio(noise)
     typical = float(np.median(np.isfinite(asked).sum(axis=1)))
-    return min(excess, 0.95) if excess > 1 / math.sqrt(typical) else 0.0
+    doubt = _SPREAD / math.sqrt(typical * _rows_that_count(asked))
+    return min(excess, 0.95) if excess > _SURE * doubt else 0.0
+
+
+def _rows_that_count(logs: Values) -> float:
+    """Return how many rows of their own these are worth: 1 where all of a night move together.
+
+    The mean over R independent rows scatters as one of R times as many.
+    """
+    jumps, small = _small_jumps(logs)
+    size = np.sqrt((jumps**2).sum(axis=1) / np.maximum(small.sum(axis=1), 1))
+    together = (jumps / np.maximum(size, 1e-12)[:, None]).sum(axis=0)
+    counted = np.maximum(small.sum(axis=0), 1)
+    square = float(np.mean((together / counted) ** 2))
+    return float(np.clip(1 / max(square, 1e-12), 1, len(logs)))
+
+
+def _small_jumps(logs: Values) -> tuple[Values, Flags]:
+    """Return the jumps from run to run, 0 for the largest and the absent, and which are left."""
+    jumps = np.diff(logs, axis=1)
+    far = np.abs(jumps)
+    limit = np.sort(np.nan_to_num(far), axis=1)[:, -max(1, logs.shape[1] // _JUMPS), None]
+    small = far < limit
+    return np.where(small, jumps, 0.0), small
 
 
 def _ratio(logs: Values) -> float:
     """Return the median over rows of the mean square over two runs against that over one."""
-    jumps = np.abs(np.diff(logs, axis=1))
-    limit = np.sort(np.nan_to_num(jumps), axis=1)[:, -max(1, logs.shape[1] // _JUMPS), None]
-    small = jumps < limit
-    two = np.abs(logs[:, 2:] - logs[:, :-2])
+    jumps, small = _small_jumps(logs)
+    two = logs[:, 2:] - logs[:, :-2]
     near = small[:, 1:] & small[:, :-1] & np.isfinite(two)
-    over_one, over_two = (
-        np.where(keep, far, 0.0) ** 2 for keep, far in ((small, jumps), (near, two))
-    )
-    counted = np.maximum(small.sum(axis=1), 1), np.maximum(near.sum(axis=1), 1)
-    mean = over_one.sum(axis=1) / counted[0], over_two.sum(axis=1) / counted[1]
-    return float(np.median(mean[1] / np.maximum(mean[0], 1e-12)))
+    over_one = (jumps**2).sum(axis=1) / np.maximum(small.sum(axis=1), 1)
+    over_two = (np.where(near, two, 0.0) ** 2).sum(axis=1) / np.maximum(near.sum(axis=1), 1)
+    return float(np.median(over_two / np.maximum(over_one, 1e-12)))
 
 
 def fewer_nights(lag: float) -> float:
