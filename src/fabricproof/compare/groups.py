@@ -2,10 +2,14 @@
 
 Of a run, a group's number is ``exp(mean(ln(value / level)))`` over its quantities, where ``level``
 is the quantity's own over all runs of both sides, blind to which side a run is on: so rows of
-groups may be relabelled together with those of quantities.  A run that lacks some of the
-quantities would pull the mean to the others; rows and runs are therefore told apart first by an
-additive fit of the logarithms (row effect and run effect, two-way analysis of variance with cells
-missing: Scheffe 1959, *The Analysis of Variance*, section 4.4).
+groups may be relabelled together with those of quantities.  The mean is weighted by how well each
+quantity repeats itself (inverse variance, also blind to the sides): what scatters by a third tells
+nothing of one percent.  Short, medium and long messages are groups of their own, so that the
+steadiness of long ones does not speak for short ones.
+
+A run that lacks some of the quantities would pull the mean to the others; rows and runs are
+therefore told apart first by an additive fit of the logarithms (row effect and run effect, two-way
+analysis of variance with cells missing: Scheffe 1959, *The Analysis of Variance*, section 4.4).
 """
 
 from __future__ import annotations
@@ -14,7 +18,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fabricproof.compare.quantities import metric_of
+from fabricproof.compare.quantities import band_of, metric_of
+from fabricproof.stats.statistic import qn
 from fabricproof.store import Key
 
 if TYPE_CHECKING:
@@ -33,6 +38,10 @@ _NODES_OF_A_PAIR = 2
 #: rounds of the additive fit; the runs' effects move by less than 1e-4 from then on
 _ROUNDS = 12
 
+#: scatter below this is not told apart: one quantity that prints the same number always must not
+#: outvote all others
+_LEAST_SCATTER = 0.005
+
 
 @dataclass(frozen=True, kw_only=True)
 class Members:
@@ -43,7 +52,9 @@ class Members:
         name: ``rail1``, ``vc1 - vc3``.
         metric: ``bandwidth`` ...
         better: 1 where more is better, -1 where less is.
+        band: length of the messages.
         rows: of the quantities compared, which are of the group.
+        also: other groups of the very same quantities.
     """
 
     kind: str
@@ -51,32 +62,57 @@ class Members:
     metric: str
     better: int
     rows: Rows
+    band: str = ""
+    also: tuple[str, ...] = ()
+
+    @property
+    def places(self) -> tuple[tuple[str, str, str, str], ...]:
+        """What tells the group from others, and what tells those that it stands for."""
+        others = ((kind, name) for kind, _, name in (each.partition(" ") for each in self.also))
+        return tuple(
+            (kind, name, self.metric, self.band) for kind, name in ((self.kind, self.name), *others)
+        )
 
 
-def group_rows(keys: Sequence[Key]) -> list[Members]:
+def group_rows(keys: Sequence[Key], *, merged: bool = True) -> list[Members]:
     """Return the groups of the quantities, overall first; a group is of one metric.
 
     Args:
         keys: of the quantities that are compared.
+        merged: groups of the very same quantities are one, which names the others.
     """
     import numpy as np  # noqa: PLC0415 - start-up time
 
-    found: dict[tuple[str, str, str, int], list[int]] = {}
+    found: dict[_Place, list[int]] = {}
     homes: dict[tuple[str, str, str, str], tuple[tuple[str, str], ...]] = {}
     for row, key in enumerate(keys):
         place = (key.rails, key.nodes, key.stack, key.program)
         if place not in homes:
             homes[place] = tuple(_homes(key))
-        metric = metric_of(key)
+        what = metric_of(key), key.better, band_of(key)
         for kind, name in homes[place]:
-            found.setdefault((kind, name, metric, key.better), []).append(row)
+            found.setdefault((kind, name, *what), []).append(row)
     order = {kind: index for index, kind in enumerate(KINDS)}
+    groups: dict[tuple[object, ...], list[_Place]] = {}
+    for each in sorted(found, key=lambda each: (order[each[0]], each)):
+        same = (*each[2:], *found[each]) if merged else each
+        groups.setdefault(same, []).append(each)
     return [
-        Members(kind=kind, name=name, metric=metric, better=better, rows=np.array(rows))
-        for (kind, name, metric, better), rows in sorted(
-            found.items(), key=lambda item: (order[item[0][0]], item[0])
+        Members(
+            kind=kind,
+            name=name,
+            metric=metric,
+            better=better,
+            band=band,
+            rows=np.array(found[kind, name, metric, better, band]),
+            also=tuple(f"{other[0]} {other[1]}" for other in others),
         )
+        for (kind, name, metric, better, band), *others in groups.values()
     ]
+
+
+#: kind, name, metric, direction, length of messages
+_Place = tuple[str, str, str, int, str]
 
 
 def _homes(key: Key) -> Iterator[tuple[str, str]]:
@@ -115,26 +151,38 @@ def _typical(logs: Values, here: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
     """Return the effect of each run on the quantities of one group."""
     import numpy as np  # noqa: PLC0415 - start-up time
 
-    count = here.sum(axis=0)
-    used = count > 0
+    used = here.any(axis=0)
     whole = here[:, used].all(axis=1)
     if 2 * int(whole.sum()) >= len(logs):
         # Enough quantities are in every run: those alone, and nothing need be fitted.
         logs, here = logs[whole], here[whole]
-        count = here.sum(axis=0)
     levels = np.nanmedian(logs, axis=1, keepdims=True)
+    weights = _weights(logs)
+    shares = (weights * here).sum(axis=0)
     filled = np.where(here, logs - levels, 0.0)
     of_rows = here.sum(axis=1, keepdims=True)
-    runs = _mean(filled.sum(axis=0), count)
+    runs = _mean((weights * filled).sum(axis=0), shares)
     if not here[:, used].all():
         for _ in range(_ROUNDS):
             level = (filled - np.where(here, runs, 0.0)).sum(axis=1, keepdims=True) / of_rows
-            runs = _mean(np.where(here, filled - level, 0.0).sum(axis=0), count)
+            runs = _mean((weights * np.where(here, filled - level, 0.0)).sum(axis=0), shares)
     return np.where(used, runs, np.nan)
 
 
-def _mean(total: Values, count: npt.NDArray[np.int_]) -> Values:
+def _weights(logs: Values) -> Values:
+    """Return the weight of each row, shape (rows, 1): its inverse variance, blind to the sides."""
     import numpy as np  # noqa: PLC0415 - start-up time
 
-    mean: Values = total / np.maximum(count, 1)
+    scatter = qn(logs)
+    known = scatter[np.isfinite(scatter)]
+    usual = float(np.median(known)) if known.size else 1.0
+    whole = np.where(np.isfinite(scatter), scatter, usual)
+    weights: Values = 1.0 / (whole**2 + _LEAST_SCATTER**2)
+    return weights[:, None]
+
+
+def _mean(total: Values, shares: Values) -> Values:
+    import numpy as np  # noqa: PLC0415 - start-up time
+
+    mean: Values = total / np.where(shares > 0, shares, 1.0)
     return mean

@@ -57,13 +57,13 @@ def _telling(comparison: Comparison) -> tuple[str, Shift, int] | None:
     order = ("rail", "pair", "node", "stack", "program", "overall")
     rows.sort(key=lambda each: (order.index(each.kind), -_off(each.shift)))
     if rows and rows[0].shift and word is not Change.UNDECIDED:
-        return f"{rows[0].metric} of {where(rows[0])}", rows[0].shift, rows[0].better
+        return f"{rows[0].what} of {where(rows[0])}", rows[0].shift, rows[0].better
     several = comparison.suspects if word is Change.UNDECIDED else comparison.quantities
     found = next((each for each in several if each.shift.change is word), None)
     if found is not None:
         return found.key.label, found.shift, found.key.better
     if rows and rows[0].shift:
-        return f"{rows[0].metric} of {where(rows[0])}", rows[0].shift, rows[0].better
+        return f"{rows[0].what} of {where(rows[0])}", rows[0].shift, rows[0].better
     return None
 
 
@@ -151,7 +151,7 @@ def _groups(comparison: Comparison, *, whole: bool) -> Iterator[str]:
     for kind in dict.fromkeys(each.kind for each in comparison.groups):
         several = sorted((each for each in comparison.groups if each.kind == kind), key=_urgency)
         most = len(several) if whole else _ROWS
-        rows += [_group(each) for each in several[:most]]
+        rows += [_group(each, whole=whole) for each in several[:most]]
         left += max(0, len(several) - most)
     yield ""
     yield from columns(rows, frozenset({4, 6}))
@@ -163,9 +163,9 @@ def _urgency(group: Group) -> tuple[int, float]:
     return order.index(group.change), -_off(group.shift)
 
 
-def _group(group: Group) -> tuple[str, ...]:
-    place = where(group)
-    return ("", group.change.value, place, group.metric, *_numbers(group.shift), group.sentence)
+def _group(group: Group, *, whole: bool) -> tuple[str, ...]:
+    place = where(group) + (f" = {', '.join(group.also)}" if group.also and whole else "")
+    return ("", group.change.value, place, group.what, *_numbers(group.shift), group.sentence)
 
 
 def _numbers(shift: Shift | None) -> tuple[str, str, str]:

@@ -61,6 +61,9 @@ class Group:
         counts: how many quantities have which word.
         sentence: for a tired administrator.
         better: 1 where more of the metric is better, -1 where less is.
+        band: ``short`` (to 1 KiB), ``medium`` (to 64 KiB) or ``long`` messages, whose scatter is
+            unlike; empty where there are no messages.
+        also: other groups that hold the very same quantities, ``pair vc1 - vc2``.
     """
 
     kind: str
@@ -71,6 +74,13 @@ class Group:
     counts: Mapping[Change, int]
     sentence: str
     better: int = 1
+    band: str = ""
+    also: tuple[str, ...] = ()
+
+    @property
+    def what(self) -> str:
+        """``bandwidth of long messages``; the metric alone where it has no messages."""
+        return f"{self.metric}, {self.band} messages" if self.band else self.metric
 
 
 @dataclass(frozen=True, kw_only=True)

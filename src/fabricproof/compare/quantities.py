@@ -19,7 +19,7 @@ MARGINS: Mapping[str, float] = {
 _METRICS = {"MB/s": "bandwidth", "MiB/s": "bandwidth", "1/s": "message rate", "x": "ratio"}
 
 #: messages up to here cost the time of a start, above they cost bytes: unlike scatter
-_SMALL, _MEDIUM = 1 << 10, 1 << 16
+_SHORT, _MEDIUM = 1 << 10, 1 << 16
 
 
 def metric_of(key: Key) -> str:
@@ -29,14 +29,17 @@ def metric_of(key: Key) -> str:
     return _METRICS.get(key.unit, "latency")
 
 
-def class_of(key: Key) -> tuple[str, ...]:
-    """Return what tells quantities of unlike scatter apart: unit, program and length."""
+def band_of(key: Key) -> str:
+    """Return ``short``, ``medium`` or ``long`` for the messages; empty where there are none."""
     size = key.message_size
     if size is None:
-        band = "none"
-    else:
-        band = "small" if size <= _SMALL else "medium" if size <= _MEDIUM else "large"
-    return (key.unit, key.program, band)
+        return ""
+    return "short" if size <= _SHORT else "medium" if size <= _MEDIUM else "long"
+
+
+def class_of(key: Key) -> tuple[str, ...]:
+    """Return what tells quantities of unlike scatter apart: unit, program and length."""
+    return (key.unit, key.program, band_of(key))
 
 
 def numbered(kinds: Sequence[object]) -> list[int]:

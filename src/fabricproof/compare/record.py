@@ -66,6 +66,8 @@ def _group(group: Group) -> dict[str, Any]:
         "kind": group.kind,
         "name": group.name,
         "metric": group.metric,
+        "band": group.band,
+        "also": list(group.also),
         "change": group.change.value,
         "shift": _shift(group.shift),
         "counts": {word.value: count for word, count in group.counts.items()},

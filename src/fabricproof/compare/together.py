@@ -102,7 +102,7 @@ def _family(table: Table, joined: Joined, asked: Asked, sides: tuple[Side, Side]
     values = table.values[joined.rows]
     groups = group_rows(keys)
     of_groups = group_values(values, groups)
-    kinds = [*map(class_of, keys), *(("group", each.kind, each.metric) for each in groups)]
+    kinds = [*map(class_of, keys), *(("group", each.metric, each.band) for each in groups)]
     metrics = [*map(metric_of, keys), *(each.metric for each in groups)]
     shifts = compare_rows(
         np.concatenate([values, of_groups]),
@@ -210,8 +210,7 @@ def _groups(table: Table, lost: Lost, family: _Family, suspect: set[int]) -> tup
         rows = members.rows.tolist()
         counts = Counter(words[at] for at in rows)
         suspects = sum(at in suspect for at in rows)
-        lacking = gone.get((members.kind, members.name, members.metric))
-        missing = 0 if lacking is None else len(lacking.rows)
+        missing = max((len(gone[each].rows) for each in members.places if each in gone), default=0)
         change = verdict.group_change(row.change, counts, suspects=suspects, lost=missing)
         found.append(
             Group(
@@ -223,9 +222,11 @@ def _groups(table: Table, lost: Lost, family: _Family, suspect: set[int]) -> tup
                 counts={word: counts.get(word, 0) for word in Change},
                 sentence=verdict.group_sentence(change, row, counts, suspects, missing),
                 better=members.better,
+                band=members.band,
+                also=members.also,
             )
         )
-    there = {(each.kind, each.name, each.metric) for each in found}
+    there = {place for each in family.groups for place in each.places}
     found += [_wholly_lost(each) for place, each in gone.items() if place not in there]
     return tuple(sorted(found, key=lambda each: KINDS.index(each.kind)))
 
@@ -241,12 +242,15 @@ def _wholly_lost(members: Members) -> Group:
         counts=dict.fromkeys(Change, 0),
         sentence=f"all {len(members.rows)} gave no number on the second side",
         better=members.better,
+        band=members.band,
+        also=members.also,
     )
 
 
-def _lost_homes(table: Table, lost: Lost) -> dict[tuple[str, str, str], Members]:
+def _lost_homes(table: Table, lost: Lost) -> dict[tuple[str, str, str, str], Members]:
+    """Return where quantities were lost: each place by itself, for one may be in the table."""
     keys = [table.keys[row] for row in (*lost.rows, *lost.often)]
-    return {(each.kind, each.name, each.metric): each for each in group_rows(keys)}
+    return {each.places[0]: each for each in group_rows(keys, merged=False)}
 
 
 def _warnings(

@@ -193,8 +193,10 @@ def _undecided(open_rows: Sequence[Group], total: int) -> str:
         return "no group has a row of its own"
     first = open_rows[0]
     assert first.shift is not None
-    text = f"{len(open_rows)} of {total} groups cannot be told: first {first.metric} of "
-    return f"{text}{first.kind} {first.name}, which {needs(first.shift)}"
+    told = (
+        f"{total - len(open_rows)} of {total} groups are the same, {len(open_rows)} cannot be told"
+    )
+    return f"{told}: first {first.what} of {first.kind} {first.name}, which {needs(first.shift)}"
 
 
 def more_runs(groups: Iterable[Group], suspects: Iterable[Compared] = ()) -> int | None:
