@@ -146,7 +146,7 @@ def _compared(comparison: Comparison | None) -> Iterable[str]:
     told = [each for each in comparison.groups if each.kind != "overall" and each.change in order]
     for group in sorted(told, key=lambda each: order.index(each.change)):
         if group.change is not Change.UNDECIDED:
-            what = " ".join(filter(None, (group.kind, group.name, group.metric)))
+            what = " ".join(filter(None, (group.kind, group.name, group.what)))
             yield f"{group.change} {what}: {group.sentence}"
     yield from comparison.warnings
 

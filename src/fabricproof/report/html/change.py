@@ -114,7 +114,7 @@ def _group_row(group: Group, reach: float, made: Comparison) -> list[object]:
     return [
         word(group.change.value),
         tag("strong", group.name),
-        group.metric or "everything",
+        group.what or "everything",
         dot_and_interval(shift, group.change.value, margin, reach) if shift else _counts(group),
         percent(shift.ratio) if shift else "-",
         interval,
