@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from fabricproof.discover.facts import InterfaceSeen, PortSeen, SlotSeen
+from fabricproof.discover.facts import InterfaceSeen, PortSeen, ShaperSeen, SlotSeen
 from fabricproof.discover.rates import verbs_link
 from fabricproof.discover.sections import TROUBLES, read_pairs, read_rows, split_sections
 from fabricproof.discover.wires import read_interfaces, read_payloads, read_ports, slot_name
@@ -156,7 +156,7 @@ class _Cards:
             **({"firmware": each.firmware} if each.firmware else {}),
             "master": each.master,
             "shaped_to_mbit_s": round(shaper.rate_bit_s / 1e6) if shaper else None,
-            "shaper_queue_ms": round(shaper.queue_ms) if shaper and shaper.queue_ms else None,
+            "shaper_queue_bytes": _queue_bytes(shaper),
             "mac": row.get("mac"),
             "addresses": " ".join(each.addresses),
         }
@@ -250,3 +250,14 @@ def _unknown(sections: dict[str, list[str]], cut: str | None) -> Iterator[str]:
     is_user = read_pairs(sections.get("host", [])).get("user", "0") != "0"
     if is_user and "ethtool" not in sections.get("missing", []):
         yield "transceivers: only root may read them (ethtool -m)"
+
+
+def _queue_bytes(shaper: ShaperSeen | None) -> int | None:
+    """Return what may wait before a shaper, to two digits; None where nobody says.
+
+    tc-tbf(8): the longest wait is (limit - burst) / rate; it is shown in whole milliseconds.
+    """
+    if shaper is None or shaper.queue_ms is None:
+        return None
+    limit = shaper.rate_bit_s / 8e3 * shaper.queue_ms + shaper.burst_bytes
+    return int(float(f"{limit:.1e}"))

@@ -69,8 +69,8 @@ WORDS: dict[str, Word] = {
     "shaped_to_mbit_s": Word(
         name="shaped to", unit=" Mb/s", less="{share} the rate on {side}: tc lets no more out"
     ),
-    "shaper_queue_ms": Word(
-        name="shaper's queue", unit=" ms", less="bursts are dropped sooner on {side}"
+    "shaper_queue_bytes": Word(
+        name="shaper's queue", unit=" bytes", less="bursts are dropped sooner on {side}"
     ),
     "width": Word(name="link width", meaning="a lane of cable or connector is lost"),
     "lanes": Word(name="lanes", less="{share} the lanes on {side}: split cable or a lane lost"),
