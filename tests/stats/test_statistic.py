@@ -59,10 +59,10 @@ def test_qn_is_the_quantile_of_all_pairs(seed: int, runs: int, holes: float) -> 
             assert found == pytest.approx(oracle.qn(row.tolist()) * small)
 
 
-@pytest.mark.parametrize("runs", [4, 7, 10, 25])
+@pytest.mark.parametrize("runs", [4, 7, 10, 25, 64, 65, 300])
 def test_qn_estimates_the_standard_deviation(runs: int) -> None:
-    """The mean over 4000 normal rows is 1, within 4 %."""
-    values = np.random.default_rng(1).normal(0.0, 1.0, (4000, runs))
+    """The mean over 1000 normal rows is 1, within 4 %."""
+    values = np.random.default_rng(1).normal(0.0, 1.0, (1000, runs))
     assert statistic.qn(values).mean() == pytest.approx(1.0, abs=0.04)
 
 

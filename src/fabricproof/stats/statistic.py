@@ -51,6 +51,9 @@ _IN_CACHE = 100_000
 #: 1 / (sqrt(2) * the 5/8 quantile of the normal distribution), Rousseeuw and Croux 1993
 _QN_NORMAL = 2.2219
 
+#: more numbers than these say no more of a scatter, and their pairs would fill the memory
+_QUANTILES = 64
+
 #: Qn is too large in small samples by this factor; Croux and Rousseeuw 1992, "Time-efficient
 #: algorithms for two highly robust estimators of scale"
 _QN_SMALL = {2: 0.399, 3: 0.994, 4: 0.512, 5: 0.844, 6: 0.611, 7: 0.857, 8: 0.669, 9: 0.872}
@@ -180,9 +183,12 @@ def _noise_of_kinds(scale: Values, classes: Whole) -> Values:
 def qn(x: Values) -> Values:
     """Return the scatter of each row by the differences of all its pairs; NaN below 2 numbers.
 
+    Of a row with more than :data:`_QUANTILES` numbers, by those of as many of its quantiles.
+
     Args:
         x: shape (rows, runs), NaN where absent.
     """
+    x = _thinned(x) if x.shape[1] > _QUANTILES else x
     first, second = np.triu_indices(x.shape[1], 1)
     count = np.isfinite(x).sum(axis=1)
     half = count // 2 + 1
@@ -198,6 +204,15 @@ def qn(x: Values) -> Values:
         scale[part] = np.take_along_axis(pairs, at, axis=1)[:, 0]
     factor = np.array([_small_sample(n) for n in range(x.shape[1] + 1)])
     return np.where(count >= 2, scale * _QN_NORMAL * factor[count], np.nan)
+
+
+def _thinned(x: Values) -> Values:
+    """Return at most so many numbers of each row, evenly spread over them in order of size."""
+    count = np.isfinite(x).sum(axis=1)[:, None]
+    steps = np.arange(_QUANTILES)
+    at = np.where(count > _QUANTILES, (steps + 0.5) * count / _QUANTILES, steps).astype(np.int64)
+    found: Values = np.take_along_axis(np.sort(x, axis=1), at, axis=1)
+    return found
 
 
 def _small_sample(num: int) -> float:
