@@ -101,9 +101,13 @@ class _Update:
         }  # fmt: skip
         for name in [each for each in files if each not in known]:
             old = next(
-                (each for each, source in lost.items() if each not in files
-                 and has_only_grown(files[name], Standing(**source["standing"]))), None
-            )  # fmt: skip
+                (
+                    each
+                    for each, source in lost.items()
+                    if has_only_grown(files[name], Standing(**source["standing"]))
+                ),
+                None,
+            )
             if old is not None:
                 self.sources[name] = lost.pop(old)
                 del self.sources[old]

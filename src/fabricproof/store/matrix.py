@@ -45,14 +45,14 @@ def _groups(
 ) -> tuple[tuple[Key, ...], Indices]:
     """Return the keys of the rows of the matrix, and number of a key -> its row."""
     num_keys = known.height
-    known = known.filter(pl.col("key").is_in(present.unique()))
+    known = known[present.unique().sort().to_numpy()]
     if renamed:
         again = {nodes: _renamed(nodes, renamed) for nodes in known["nodes"].unique()}
         known = known.with_columns(pl.col("nodes").replace_strict(again, return_dtype=pl.String))
     known = known.with_columns(_any(name) for name in across)
-    groups = known.group_by(FIELDS, maintain_order=True).agg("key")
+    groups = known.select(FIELDS).unique(maintain_order=True).with_row_index("row")
+    members = known.join(groups, on=FIELDS, nulls_equal=True)
     row_of = np.zeros(num_keys, dtype=np.int64)
-    members = groups.with_row_index("row").select("row", "key").explode("key")
     row_of[members["key"].to_numpy()] = members["row"].to_numpy()
     return tuple(Key(**each) for each in groups.select(FIELDS).iter_rows(named=True)), row_of
 

@@ -10,12 +10,13 @@ never passes.  Whatever is not as expected is read again line by line, which nam
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 from fabricproof.errors import ParseError
+from fabricproof.provenance import SHOWN_DIGITS, UNRECORDED
 from fabricproof.records import FORMAT, TORN
 from fabricproof.store.direction import SETTINGS
 from fabricproof.store.model import FIELDS
@@ -41,9 +42,7 @@ _SHARED_TEXT = (
     "run_id", "road_state", "job_id", "environment_digest", "stage_folder",
 )  # fmt: skip
 
-#: what an identity without a digest is called, see provenance.identity_of
-_UNRECORDED = "not recorded"
-_SHOWN_DIGITS = 12
+_OBJECTS = ("inventory", "attributes", "stack_identity")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,15 +137,14 @@ def _shared_schema() -> dict[str, Any]:
     import polars as pl  # noqa: PLC0415 - start-up time
 
     return {
-        **dict.fromkeys((*_SHARED_TEXT, "kind", "inventory"), pl.String),
+        # Objects of any keys come as their text.
+        **dict.fromkeys((*_SHARED_TEXT, *_OBJECTS, "kind"), pl.String),
         "format": pl.Int64,
         "attempt": pl.Int64,
         "counts": pl.Boolean,
         "completed": pl.Float64,
         "rails": pl.List(pl.String),
         "nodes": pl.List(pl.String),
-        "attributes": pl.Struct(dict.fromkeys(SETTINGS, pl.String)),
-        "stack_identity": pl.Struct({"digest": pl.String}),
     }
 
 
@@ -213,28 +211,46 @@ def _told(shared: pl.DataFrame) -> pl.DataFrame:
     """Return the columns that quantities share, in the words of a key."""
     import polars as pl  # noqa: PLC0415 - start-up time
 
-    settings = pl.col("attributes").struct
-    identity = pl.col("stack_identity")
-    digest = identity.struct.field("digest").fill_null(_UNRECORDED).str.slice(0, _SHOWN_DIGITS)
     facts = {"run_id", "road_state", "job_id", "environment_digest", "stage_folder"}
-    return shared.with_columns(
-        pl.col(name).fill_null("") for name in _SHARED_TEXT if name not in facts
-    ).with_columns(
-        build=pl.when(identity.is_null()).then(pl.lit("")).otherwise(digest),
+    words = {
+        "build": _of_each(shared["stack_identity"], _build),
+        "settings": _of_each(shared["attributes"], _settings),
+        "inventory": _of_each(shared["inventory"], _inventory),
+    }
+    return shared.drop("stack_identity", "attributes").with_columns(
+        *(pl.col(name).fill_null("") for name in _SHARED_TEXT if name not in facts),
         rails=pl.col("rails").list.join(",").fill_null(""),
         nodes=pl.col("nodes").list.sort().list.join(",").fill_null(""),
-        settings=pl.concat_str(
-            [pl.lit(f"{name}=") + settings.field(name) for name in SETTINGS],
-            separator=" ",
-            ignore_nulls=True,
-        ).fill_null(""),
-        inventory=pl.Series([_inventory(text) for text in shared["inventory"]], dtype=pl.String),
+        **words,
     )
 
 
-def _inventory(text: str | None) -> str:
+def _of_each(texts: pl.Series, told: Callable[[Mapping[str, Any]], str]) -> pl.Series:
+    """Return what is told of each object; of one that is not there what is told of nothing."""
+    import polars as pl  # noqa: PLC0415 - start-up time
+
+    known: dict[str | None, str] = {None: ""}
+    for text in texts.unique():
+        if text is not None:
+            try:
+                value = json.loads(text)
+            except ValueError:
+                value = None
+            known[text] = told(value) if isinstance(value, dict) else ""
+    return pl.Series([known[text] for text in texts], dtype=pl.String)
+
+
+def _build(identity: Mapping[str, Any]) -> str:
+    """Return the beginning of a digest, as :func:`fabricproof.provenance.identity_of` has it."""
+    return str(identity.get("digest", UNRECORDED))[:SHOWN_DIGITS]
+
+
+def _settings(attributes: Mapping[str, Any]) -> str:
+    return " ".join(f"{name}={attributes[name]}" for name in SETTINGS if name in attributes)
+
+
+def _inventory(seen: Mapping[str, Any]) -> str:
     """Return ``n1=digest,n2=`` of node -> digest or null."""
-    seen = json.loads(text) if text else {}
     return ",".join(f"{node}={digest or ''}" for node, digest in sorted(seen.items()))
 
 
