@@ -13,7 +13,10 @@ const SHAPES = [
 ];
 
 const HEIGHT = 380;
-const SPACE = {left: 66, right: 14, top: 14, bottom: 48};
+
+// Between the margins of A4, in CSS pixels: letters are then as large as those of the text.
+const PAPER = 700;
+const SPACE = {left: 66, right: 34, top: 14, bottom: 48};
 
 function scaleOf(kind, low, high, from, to) {
   if (kind === "log") {
@@ -60,9 +63,8 @@ function Chart(host, spec) {
   let here = null;
   let picture = null;
 
-  const redraw = () => {
-    const width = Math.max(box.clientWidth, 280);
-    picture = render(spec, width);
+  const redraw = (wanted) => {
+    picture = render(spec, wanted || Math.max(box.clientWidth, 280));
     box.replaceChildren(picture.svg, tip);
     if (here) show(here, false);
   };
@@ -133,6 +135,7 @@ function Chart(host, spec) {
     width = box.clientWidth;
     redraw();
   }).observe(box);
+  box.redraw = redraw;
   return box;
 }
 

@@ -29,11 +29,13 @@ function readyForPaper() {
   document.querySelectorAll("[data-view]").forEach(drawView);
   opened = [...document.querySelectorAll("details:not([open])")];
   for (const each of opened) each.open = true;
+  for (const box of document.querySelectorAll(".chart")) box.redraw(PAPER);
 }
 
 function backFromPaper() {
   for (const each of opened) each.open = false;
   opened = [];
+  for (const box of document.querySelectorAll(".chart")) box.redraw();
 }
 
 function openHelp() {
