@@ -71,13 +71,13 @@ class Copy:
     def load(self) -> None:
         """Read the manifest; begin anew where there is none or the copy is damaged."""
         path = self.folder / _MANIFEST
+        if not path.exists():
+            self.manifest = empty_manifest()
+            return
         try:
             manifest = json.loads(path.read_text(encoding="utf-8"))
             is_ours = manifest["format"] == FORMAT
             sound = is_ours and all(self._is_sound(each) for each in _files_of(manifest))
-        except FileNotFoundError:
-            self.manifest = empty_manifest()
-            return
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             is_ours, sound = True, False
         if sound:

@@ -88,7 +88,10 @@ def _table(
 
     try:
         table = _read(block, header)
-        if table.height == block.count(b"\n") + (not block.endswith(b"\n")):
+        whole_lines = block.count(b"\n") + (not block.endswith(b"\n"))
+        # A line that is too long is refused there, one that is too short is filled up.
+        bars = table.height * (len(header) - 1)
+        if table.height == whole_lines and block.count(b"|") == bars:
             lines = pl.int_range(first_line, first_line + table.height, dtype=pl.Int64, eager=True)
             return [_long(table.with_columns(lines.alias("line")))]
     except pl.exceptions.PolarsError:
