@@ -36,12 +36,22 @@ def hanging_together(logs: Values, seed: int) -> float:
     long = np.flatnonzero(np.isfinite(logs).sum(axis=1) >= _LEAST_FOR_LAG)
     if not len(long):
         return 0.0
-    asked = logs[long[np.linspace(0, len(long) - 1, min(len(long), _ASKED)).astype(int)]]
-    noise = np.random.default_rng(seed).normal(size=(_BY_CHANCE, logs.shape[1]))
+    asked = _level(logs[long[np.linspace(0, len(long) - 1, min(len(long), _ASKED)).astype(int)]])
+    noise = _level(np.random.default_rng(seed).normal(size=(_BY_CHANCE, logs.shape[1])))
     excess = _ratio(asked) - _ratio(noise)
     typical = float(np.median(np.isfinite(asked).sum(axis=1)))
     doubt = _SPREAD / math.sqrt(typical * _rows_that_count(asked))
     return min(excess, 0.95) if excess > _SURE * doubt else 0.0
+
+
+def _level(logs: Values) -> Values:
+    """Return the rows without their slope, which would pass for nights that hang together.
+
+    The slope is the mean jump without the largest: a line through a step would leave more of it.
+    """
+    jumps, small = _small_jumps(logs)
+    slopes = jumps.sum(axis=1) / np.maximum(small.sum(axis=1), 1)
+    return np.asarray(logs - slopes[:, None] * np.arange(logs.shape[1]))
 
 
 def _rows_that_count(logs: Values) -> float:
