@@ -181,6 +181,7 @@ def _comparer(folder: Path) -> Callable[[str, str, str], tuple[str, ...]]:
     from fabricproof.errors import FabricproofError  # noqa: PLC0415 - start-up time
     from fabricproof.inventory.compare import compare  # noqa: PLC0415 - start-up time
     from fabricproof.inventory.store import read_kept  # noqa: PLC0415 - start-up time
+    from fabricproof.inventory.words import name_of  # noqa: PLC0415 - start-up time
 
     @cache
     def names(node: str, before: str, now: str) -> tuple[str, ...]:
@@ -188,7 +189,7 @@ def _comparer(folder: Path) -> Callable[[str, str, str], tuple[str, ...]]:
             found = compare(read_kept(folder, node, before), read_kept(folder, node, now))
         except FabricproofError:
             return ("something: a kept inventory is gone",)
-        return tuple(dict.fromkeys(f"{each.part} {each.fact}".strip() for each in found))
+        return tuple(dict.fromkeys(f"{each.part} {name_of(each.fact)}".strip() for each in found))
 
     return names
 
