@@ -171,7 +171,9 @@ def test_an_inventory_that_is_gone_is_said(site: Site, place: Workplace) -> None
         path.unlink()
     data = gather(site, place, SLOW).data
     assert "vc1" not in data.machines
-    assert any("no readable inventory" in note for note in data.notes)
+    (note,) = (note for note in data.notes if "is lost" in note)
+    assert "the inventory of vc1 is lost, first " in note
+    assert "no readable inventory" in note
     assert "one of them cannot be read" in data.inventory_changes[0].sentence
 
 

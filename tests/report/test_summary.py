@@ -12,7 +12,8 @@ from report_data import RUN, leg, report
 
 from fabricproof.compare.model import Comparison, FieldChange, Side
 from fabricproof.measure import Verdict
-from fabricproof.report.summary import LINES, WIDTH, folded, summary
+from fabricproof.report.red import folded
+from fabricproof.report.summary import LINES, WIDTH, summary
 from fabricproof.session import BUILD_PROGRAM
 from fabricproof.stats.shifts import Change
 

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from fabricproof.measure import Verdict
 from fabricproof.report.model import ReportData
-from fabricproof.report.summary import folded
+from fabricproof.report.red import folded
 from fabricproof.session import LegResult
 
 _ERRORS = frozenset({Verdict.INVALID, Verdict.MISSING, Verdict.UNJUDGED})

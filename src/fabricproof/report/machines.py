@@ -9,6 +9,7 @@ from fabricproof.compare.model import FieldChange
 from fabricproof.errors import FabricproofError
 from fabricproof.inventory.compare import Difference, compare
 from fabricproof.inventory.store import FOLDER, read_index, read_kept
+from fabricproof.report.red import folded
 from fabricproof.store import Run
 
 Facts = Mapping[str, Mapping[str, str | int]]
@@ -20,17 +21,25 @@ def machines_of(perflogs: Path, run: Run, on_doubt: Callable[[str], object]) -> 
     Args:
         perflogs: of the site.
         run: the run.
-        on_doubt: takes a sentence for each node whose inventory cannot be read.
+        on_doubt: takes a sentence on nodes whose inventory cannot be read.
     """
     found: dict[str, Facts] = {}
+    unseen: list[str] = []
+    lost: dict[str, str] = {}
     for node, digest in sorted(_digests(perflogs, run, on_doubt).items()):
         if digest is None:
-            on_doubt(f"nobody saw what {node} was made of in this run, or it changed within it")
+            unseen.append(node)
             continue
         try:
             found[node] = read_kept(perflogs / FOLDER, node, digest).facts
         except FabricproofError as error:
-            on_doubt(str(error))
+            lost[node] = str(error)
+    if unseen:
+        on_doubt(f"nobody saw what {folded(unseen)} was made of in this run, or it changed in it")
+    if lost:
+        on_doubt(
+            f"the inventory of {folded(list(lost))} is lost, first {next(iter(lost.values()))}"
+        )
     return found
 
 

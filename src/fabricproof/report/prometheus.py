@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 from fabricproof.measure import Verdict
 from fabricproof.report.model import ReportData
-from fabricproof.report.red import RED, rails_of
-from fabricproof.report.summary import folded
+from fabricproof.report.red import RED, folded, rails_of
 from fabricproof.session import LegResult
 from fabricproof.units import size_label
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ClusterShell.NodeSet import NodeSet
+
 from fabricproof.measure import BADNESS, Verdict
 from fabricproof.session import BUILD_PROGRAM, LegResult, SessionResult
 
@@ -164,3 +166,13 @@ def what_next(groups: Sequence[RedGroup], site: str, run_id: str) -> list[str]:
         drain = f"fabricproof report --site {site} {run_id} --drain"
         return [*list(found)[:1], drain, *list(found)[1:]]
     return list(found)
+
+
+def folded(nodes: Sequence[str]) -> str:
+    """Return node names as Slurm folds them: ``n[17-20]``; a pair as ``n1 - n3``."""
+    if len(nodes) == 2:
+        return " - ".join(sorted(nodes))
+    try:
+        return str(NodeSet.fromlist(list(nodes)))
+    except Exception:  # any name must be shown, whatever a parser makes of it
+        return ",".join(nodes)

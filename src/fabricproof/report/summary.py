@@ -7,13 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ClusterShell.NodeSet import NodeSet
-
 from fabricproof.compare.model import Comparison
 from fabricproof.measure import BADNESS, Verdict
 from fabricproof.report.drain import advise
 from fabricproof.report.model import ReportData
-from fabricproof.report.red import RedGroup, red_groups, what_next
+from fabricproof.report.red import RedGroup, folded, red_groups, what_next
 from fabricproof.session import LegResult
 from fabricproof.stats.shifts import Change
 
@@ -125,16 +123,6 @@ def _red(group: RedGroup) -> str:
     sure = f" ({group.sure})" if group.sure else ""
     place = f"{where}: " if where else ""
     return f"{group.verdict} {place}{group.programs}{count}: {group.worst}{sure}"
-
-
-def folded(nodes: Sequence[str]) -> str:
-    """Return node names as Slurm folds them: ``n[17-20]``; a pair as ``n1 - n3``."""
-    if len(nodes) == 2:
-        return " - ".join(sorted(nodes))
-    try:
-        return str(NodeSet.fromlist(list(nodes)))
-    except Exception:  # any name must be shown, whatever a parser makes of it
-        return ",".join(nodes)
 
 
 def _compared(comparison: Comparison | None) -> Iterable[str]:
