@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -186,3 +187,31 @@ def test_zero_and_negative_numbers_are_set_aside_and_counted(tmp_path: Path) -> 
     row = next(each for each in found.quantities if each.key.message_size == 8)
     assert len(row.second) == 5
     assert "set aside" in row.note
+
+
+@pytest.mark.parametrize(
+    ("is_hit", "named"),
+    [
+        (lambda where: where[0] == "rail1", "of rail1 "),
+        (lambda where: where[1] == ("n1", "n2"), "of pair n1 - n2 "),
+        (lambda where: "n2" in where[1], "of node n2 "),
+        (lambda _: True, "of everything together "),
+    ],
+    ids=["rail", "pair", "node", "everything"],
+)
+def test_the_headline_names_the_place(
+    tmp_path: Path, is_hit: Callable[[Where], bool], named: str
+) -> None:
+    """A rail, a pair, a node or all: the largest group of which nearly all lost is named."""
+    made = Made(tmp_path)
+    four = ("n1", "n2", "n3", "n4")
+    nights(made, range(1, 7), nodes=four)
+    nights(
+        made,
+        range(11, 17),
+        nodes=four,
+        factor=lambda where: 0.9 if is_hit(where) and where[2] == "bandwidth" else 1.0,
+    )
+    found = made.compare(BEFORE, AFTER)
+    assert found.overall is Change.WORSE
+    assert named in next(iter(lines(found)))

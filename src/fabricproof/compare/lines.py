@@ -13,6 +13,9 @@ from fabricproof.stats.shifts import Change, Shift
 #: rows of one kind of group, and quantities, that are shown without ``--all``
 _ROWS, _QUANTITIES, _CHANGES, _REASONS = 3, 5, 6, 4
 
+#: of a group: what is left is too noisy to be told
+_NEARLY_ALL = 0.8
+
 #: more runs than this are no advice
 _MOST_RUNS = 30
 
@@ -40,9 +43,10 @@ def headline(comparison: Comparison) -> str:
     word = comparison.overall
     if word is Change.SAME:
         within = ", ".join(
-            f"{metric} within {comparison.margins[metric]:.0%}" for metric in _metrics(comparison)
+            f"{metric} within {comparison.margins[metric] * 100:.3g} %"
+            for metric in _metrics(comparison)
         )
-        return f"SAME: {within} on all {len(comparison.quantities)} quantities' rails and pairs"
+        return f"SAME: {within}, on every rail, pair, node, stack and program"
     told = _telling(comparison)
     if told is None:
         return word.value
@@ -51,20 +55,33 @@ def headline(comparison: Comparison) -> str:
 
 
 def _telling(comparison: Comparison) -> tuple[str, Shift, int] | None:
-    """Return what the word rests on most: the narrowest group that says it, else a quantity."""
+    """Return what the word rests on most: the group that holds it, else a quantity."""
     word = comparison.overall
-    rows = [each for each in comparison.groups if each.shift and each.shift.change is word]
-    order = ("rail", "pair", "node", "stack", "program", "overall")
-    rows.sort(key=lambda each: (order.index(each.kind), -_off(each.shift)))
-    if rows and rows[0].shift and word is not Change.UNDECIDED:
-        return f"{rows[0].what} of {where(rows[0])}", rows[0].shift, rows[0].better
+    row = _holding(comparison)
     several = comparison.suspects if word is Change.UNDECIDED else comparison.quantities
     found = next((each for each in several if each.shift.change is word), None)
-    if found is not None:
+    if found is not None and (row is None or word is Change.UNDECIDED):
         return found.key.label, found.shift, found.key.better
-    if rows and rows[0].shift:
-        return f"{rows[0].what} of {where(rows[0])}", rows[0].shift, rows[0].better
+    if row is not None and row.shift is not None:
+        return f"{row.what} of {where(row)}", row.shift, row.better
     return None
+
+
+def _holding(comparison: Comparison) -> Group | None:
+    """Return the largest group of which nearly all has the word, else the one with most of it.
+
+    So a rail is named where all its pairs lost, a pair where it lost on all rails, a node where
+    all its pairs did.
+    """
+    rows = [each for each in comparison.groups if each.shift]
+    rows = [each for each in rows if each.shift and each.shift.change is comparison.overall]
+
+    def holds(group: Group) -> tuple[bool, float, float]:
+        count = group.counts.get(comparison.overall, 0)
+        share = count / max(1, sum(group.counts.values()))
+        return share >= _NEARLY_ALL, count if share >= _NEARLY_ALL else share, _off(group.shift)
+
+    return max(rows, key=holds, default=None)
 
 
 def where(group: Group) -> str:
