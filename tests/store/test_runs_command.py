@@ -46,7 +46,7 @@ def test_runs_stand_oldest_first_with_what_changed_before_each(
     assert [each["run_id"] for each in record["runs"]] == [FIRST, SECOND, THIRD]
     first, second, third = record["runs"]
     assert first["changed"] == []
-    assert second["changed"] == [{"field": "interface ib0 cable serial", "nodes": ["n1"]}]
+    assert second["changed"] == [{"field": "interface ib0 serial of the cable", "nodes": ["n1"]}]
     assert third["changed"] == [{"field": "build of openmpi5", "nodes": []}]
     assert (third["worst"], third["legs"]) == ("FAIL", {"FAIL": 1, "PASS": 1})
     assert (second["worst"], second["quantities"]) == ("PASS", 1)
@@ -58,7 +58,7 @@ def test_the_table_has_the_same_for_a_person(perflogs: Path, fabricproof: Comman
     assert (ended.status, ended.err) == (0, "")
     lines = ended.out.splitlines()
     assert [line.split()[0] for line in lines[1:4]] == [FIRST, SECOND, THIRD]
-    assert "interface ib0 cable serial on n1" in lines[2]
+    assert "interface ib0 serial of the cable on n1" in lines[2]
     assert "1 FAIL, 1 PASS" in lines[3]
     assert lines[4] == "3 of 3 runs of vcluster"
 
