@@ -438,3 +438,20 @@ def test_a_large_report_answers(browser: Browser, tmp_path: Path) -> None:
     assert browser.run("document.querySelectorAll('#matrix td[data-key]').length") == 80
     browser.run("document.querySelector('#matrix td[data-key]').click()")
     assert len(in_panel(browser)) == 15
+
+
+def test_a_matrix_of_all_pairs_and_very_many_legs(browser: Browser, tmp_path: Path) -> None:
+    """40 nodes, 780 pairs: a cell for each way round, and all legs after one click."""
+    data = made_report(num_nodes=40, num_rails=1, num_sizes=2, nights=2, latency=False)
+    browser.open(written(data, tmp_path))
+    draw_all(browser)
+    assert browser.run("document.querySelectorAll('#matrix td[data-key]').length") == 2 * 780
+    assert browser.run("document.querySelectorAll('#legs tbody tr').length") == 400
+    browser.run("document.querySelector('#legs .controls button').click()")
+    assert browser.run("document.querySelectorAll('#legs tbody tr').length") == 781
+    assert browser.run("document.querySelector('#legs .controls .remark').textContent") == (
+        "781 of 781 rows"
+    )
+    browser.run("[...document.querySelectorAll('#legs button.raw')].pop().click()")
+    assert len(in_panel(browser)) == 2
+    assert browser.complaints() == []

@@ -20,7 +20,7 @@ from made_report import HOSTILE, made_report, recorded_report
 
 from fabricproof.measure import Verdict
 from fabricproof.report.html import render_html
-from fabricproof.report.html.markup import Markup, escaped, number, tag
+from fabricproof.report.html.markup import Markup, escaped, folded, number, tag
 from fabricproof.report.html.payload import AS_RAW, Sentences, all_keys, collect, packed, rounded
 from fabricproof.report.model import ReportData
 from fabricproof.session import SessionResult
@@ -312,6 +312,26 @@ def test_a_report_of_some_nodes_and_nights_is_light() -> None:
     shell = render_html(made_report(num_nodes=2, num_rails=1, num_sizes=1, nights=2))
     assert num > 9200
     assert len(text) - len(shell) < 40 * num
+
+
+def test_of_very_many_legs_the_red_ones_stand_in_the_page_and_none_is_lost() -> None:
+    """630 legs: what the table leaves out is in the packed data, leg by leg with its keys."""
+    data = made_report(num_nodes=36, num_rails=1, num_sizes=2, nights=2, latency=False)
+    page = render_html(data)
+    static = page[page.index('id="legs"') : page.index('id="raw"')]
+    columns = unpacked(page)["legs"]
+    shown = static.count("<tr>") - 1
+    assert shown == 400
+    assert shown + len(columns["of"]) == len(data.session.legs) == 631
+    assert "w-FAIL" in static
+    assert "w-MISSING" in static
+    keys = all_keys(data)
+    for cells, rows in zip(columns["of"], columns["keys"], strict=True):
+        verdict, _, _, leg, _, nodes, _, _ = (columns["words"][each] for each in cells)
+        assert verdict == "PASS"
+        assert {keys[row].leg for row in rows} == {leg}
+        assert {folded(keys[row].nodes.split(",")) for row in rows} == {nodes}
+        assert len(rows) == 2
 
 
 def test_all_columns_have_one_entry_for_each_key(data: ReportData) -> None:

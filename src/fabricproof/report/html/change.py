@@ -46,7 +46,7 @@ def before_and_after(data: ReportData) -> Markup:
     made = data.comparison
     title = "Before and after"
     if made is None:
-        hint = tag("code", "fabricproof report --compare A B")
+        hint = tag("code", "fabricproof report --before A")
         return section("change", title, tag("p", "Nothing was compared: ", hint, "."))
     return section(
         "change",

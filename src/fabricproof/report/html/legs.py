@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fabricproof.measure import BADNESS
@@ -11,6 +11,7 @@ from fabricproof.report.html.markup import (
     Markup,
     counted,
     details,
+    folded,
     joined,
     number,
     section,
@@ -19,7 +20,7 @@ from fabricproof.report.html.markup import (
     who,
     word,
 )
-from fabricproof.report.html.payload import red_raw
+from fabricproof.report.html.payload import Words, red_raw
 from fabricproof.report.html.places import Place, place_of
 from fabricproof.report.model import ReportData
 from fabricproof.session import LegResult
@@ -27,25 +28,78 @@ from fabricproof.session import LegResult
 #: raw numbers of red quantities that stand in the page itself, for paper
 ON_PAPER = 120
 
+#: legs in the page itself, where fewer are red; the rest is in the packed data
+STATIC = 400
+
 
 def every_leg(data: ReportData, known: Mapping[Place, int]) -> Markup:
     """Return the table of all legs, the worst first; numbers in ``known`` open their raw ones."""
-    order = sorted(
+    order = _in_order(data)
+    shown = order[: _num_static(order)]
+    head = ("verdict", "stack", "program", "leg", "rails", "nodes", "numbers", "reason", "road")
+    rows = [_row(leg, known) for leg in shown]
+    caption = f"Every leg of this run, worst first ({len(order)})"
+    more = len(order) - len(shown)
+    if more:
+        caption += f"; {more} more with PASS or SKIPPED are loaded by a search or the button"
+    made = table(head, rows, caption=caption, data_filter="legs")
+    return section("legs", "Every leg", made)
+
+
+def beyond(data: ReportData, known: Mapping[Place, int]) -> dict[str, Any]:
+    """Return the green legs that the table leaves to the script, as columns of words.
+
+    Args:
+        data: the report.
+        known: row of a key for each place.
+    """
+    order = _in_order(data)
+    words = Words()
+    rest = order[_num_static(order) :]
+    rows = [[known.get(place_of(leg, each)) for each in leg.quantities] for leg in rest]
+    return {
+        "of": [[words(text) for text in _texts(leg)] for leg in rest],
+        "keys": [[row for row in mine if row is not None] for mine in rows],
+        "words": words.all,
+    }
+
+
+def _in_order(data: ReportData) -> list[LegResult]:
+    return sorted(
         data.session.legs,
         key=lambda leg: (BADNESS.index(leg.verdict), leg.stack, leg.suite, leg.program, leg.leg),
     )
-    head = ("verdict", "stack", "program", "leg", "rails", "nodes", "numbers", "reason", "road")
-    rows = [_row(leg, known) for leg in order]
-    caption = f"Every leg of this run, worst first ({len(rows)})"
-    made = table(head, rows, caption=caption, data_filter="legs")
-    return section("legs", "Every leg", made)
+
+
+def _num_static(order: Sequence[LegResult]) -> int:
+    """Return how many legs stand in the page itself: all red ones, and some more."""
+    return max(STATIC, sum(leg.verdict.value not in {"PASS", "SKIPPED"} for leg in order))
+
+
+def _texts(leg: LegResult) -> list[str]:
+    """Return what is said of a green leg: the cells of :func:`_row` without its numbers."""
+    return [
+        leg.verdict.value,
+        leg.stack,
+        _program(leg),
+        leg.leg or "-",
+        rails_of(leg),
+        folded(leg.nodes),
+        "; ".join((leg.reason, *leg.findings)) or "-",
+        "not proved" if leg.road is None else str(leg.road.get("state", "?")),
+    ]
+
+
+def _program(leg: LegResult) -> str:
+    name = leg.program or leg.check
+    return f"{name} ({leg.suite})" if leg.suite else name
 
 
 def _row(leg: LegResult, known: Mapping[Place, int]) -> list[object]:
     return [
         word(leg.verdict.value),
         leg.stack,
-        f"{leg.program or leg.check} ({leg.suite})" if leg.suite else leg.program or leg.check,
+        _program(leg),
         leg.leg or "-",
         rails_of(leg),
         who(leg.nodes),

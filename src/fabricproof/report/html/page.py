@@ -39,7 +39,7 @@ def render_html(data: ReportData) -> str:
     """
     keys = all_keys(data)
     known = places(data, keys)
-    text, coding = packed(collect(data, keys))
+    text, coding = packed(collect(data, keys) | {"legs": legs.beyond(data, known)})
     script, style = _script(), _style()
     body = joined(
         [

@@ -64,12 +64,38 @@ function remarkOf(at) {
   return [more, note].filter(Boolean).join("; ");
 }
 
+// The green legs that the page itself leaves out, in the order of its columns.
+function loadLegs(table) {
+  const lines = D.legs.of.map((cells, at) => {
+    const [verdict, stack, program, leg, rails, nodes, reason, road] =
+      cells.map((index) => D.legs.words[index]);
+    const numbers = D.legs.keys[at].filter((key) => D.keys.named[key]).map((key) => make("li", {},
+      rawButton(key, `${field(key, "quantity")} ${shown(valueOf(key, D.now), field(key, "unit"))}`)));
+    const texts = [word(verdict), stack, program, leg, rails, nodes, make("ul", {}, ...numbers),
+      reason, road];
+    return make("tr", {}, ...texts.map((text) => make("td", {}, text)));
+  });
+  D.legs.of = [];
+  table.tBodies[0].append(...lines);
+}
+
 function filterTable(table) {
-  const rows = [...table.tBodies[0].rows];
-  const texts = rows.map((row) => row.textContent.toLowerCase());
+  let rows = [...table.tBodies[0].rows];
+  let texts = rows.map((row) => row.textContent.toLowerCase());
   const name = table.dataset.filter;
   const told = make("span", {class: "remark"}, `${rows.length} rows`);
+  const all = rows.length + D.legs.of.length;
+  const load = () => {
+    if (!D.legs.of.length) return;
+    loadLegs(table);
+    more.remove();
+    rows = [...table.tBodies[0].rows];
+    texts = rows.map((row) => row.textContent.toLowerCase());
+  };
+  const more = make("button", {type: "button", onclick: () => { load(); filter(); }},
+    `Show all ${all}`);
   const filter = () => {
+    load();
     const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
     let num = 0;
     rows.forEach((row, at) => {
@@ -82,7 +108,7 @@ function filterTable(table) {
   const input = make("input", {type: "search", id: `${name}-search`, oninput: filter,
     placeholder: "FAIL rail1 openmpi5"});
   table.closest(".scroll").before(make("div", {class: "controls"}, make("label", {class: "choice",
-    for: `${name}-search`}, make("span", {}, "containing"), input), told));
+    for: `${name}-search`}, make("span", {}, "containing"), input), told, D.legs.of.length ? more : ""));
 }
 
 function rawButtons() {
