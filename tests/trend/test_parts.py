@@ -13,7 +13,7 @@ from fabricproof.errors import ConfigError, ParseError
 from fabricproof.inventory.facts import Machine
 from fabricproof.store import Key, Run
 from fabricproof.trend.coincide import Between, coincidences
-from fabricproof.trend.common import common
+from fabricproof.trend.common import common, name_all
 from fabricproof.trend.kinds import classes_of, metric_of, parse_margins
 from fabricproof.trend.lines import sparkline
 
@@ -55,19 +55,19 @@ def _where(which: dict[str, str]) -> list[int]:
 )
 def test_what_changed_together_is_named(which: dict[str, str], words: str) -> None:
     """One name where one is enough, two where both are needed, none where all changed."""
-    assert common(KEYS, _where(which)).words == words
+    assert common(name_all(KEYS), _where(which)).words == words
 
 
 def test_one_exception_does_not_hide_the_rail() -> None:
     """A rail of which one quantity stayed, and one of another rail that moved."""
     changed = [*_where({"rails": "rail1"})[1:], 0]
-    found = common(KEYS, changed)
+    found = common(name_all(KEYS), changed)
     assert (found.words, found.changed, found.of_changed, found.held) == ("rail1", 11, 12, 12)
 
 
 def test_scattered_changes_have_nothing_in_common() -> None:
     """Three quantities of unlike rails, nodes and stacks."""
-    assert common(KEYS, [0, 7, 21]).words == ""
+    assert common(name_all(KEYS), [0, 7, 21]).words == ""
 
 
 def _run(day: int, **inventory: str | None) -> Run:

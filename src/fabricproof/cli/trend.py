@@ -80,8 +80,8 @@ def command(
 
     Steps that begin together are one event: where (a rail, a node, a stack), since which run,
     how much, how sure, and which fields of the inventory or builds of a stack changed between the
-    runs before and after.  In one history of twenty without any change, something is told.  One
-    bad night is no event; a newest run that is further off than any before is told as such.
+    runs before and after.  Of histories without any change at most one in twenty tells anything.
+    One bad night is no event; a newest run that is further off than any before is told as such.
 
     \b
     fabricproof trend

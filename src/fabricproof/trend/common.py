@@ -50,33 +50,52 @@ class _Name:
     rows: frozenset[int]
 
 
-def common(keys: Sequence[Key], changed: Sequence[int]) -> Common:
+_NOTHING = _Name(words="", rows=frozenset())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Names:
+    """Every rail, node, stack ... that some quantities have and others have not.
+
+    Attributes:
+        of_kind: kind to its names, with the indices of the quantities that have them.
+    """
+
+    of_kind: Mapping[str, Sequence[_Name]]
+
+
+def name_all(keys: Sequence[Key]) -> Names:
+    """Return the names of all quantities that were tested."""
+    return Names(of_kind={kind: _names(keys, kind) for kind in _KINDS})
+
+
+def common(names: Names, changed: Sequence[int]) -> Common:
     """Return the name, or the two, that best tell the changed from all others.
 
     Args:
-        keys: of all quantities that were tested.
-        changed: indices of those that changed.
+        names: of :func:`name_all`.
+        changed: indices of the quantities that changed.
     """
     those = frozenset(changed)
-    names = [name for kind in _KINDS for name in _names(keys, kind)]
-    single = max(names, key=lambda name: _fit(name.rows, those), default=None)
-    pairs = [_both(*pair) for pair in _pairs(keys)]
-    double = max(pairs, key=lambda name: _fit(name.rows, those), default=None)
-    best = single
-    if (
-        single is not None
-        and double is not None
-        and _fit(double.rows, those) > _fit(single.rows, those) + _MUCH_BETTER
-    ):
-        best = double
-    if best is None or _fit(best.rows, those) < _LEAST_FIT:
-        return Common(words="", changed=0, of_changed=len(those), held=0)
+    holding = {
+        kind: [each for each in of_kind if _fit(each.rows, those)]
+        for kind, of_kind in names.of_kind.items()
+    }
+    single = _best([each for of_kind in holding.values() for each in of_kind], those)
+    double = _best([_both(*pair) for pair in _pairs(holding)], those)
+    best = double if _fit(double.rows, those) > _fit(single.rows, those) + _MUCH_BETTER else single
+    if _fit(best.rows, those) < _LEAST_FIT:
+        best = _NOTHING
     return Common(
         words=best.words,
         changed=len(best.rows & those),
         of_changed=len(those),
         held=len(best.rows),
     )
+
+
+def _best(names: Sequence[_Name], changed: frozenset[int]) -> _Name:
+    return max(names, key=lambda name: _fit(name.rows, changed), default=_NOTHING)
 
 
 def _names(keys: Sequence[Key], kind: str) -> list[_Name]:
@@ -92,9 +111,10 @@ def _names(keys: Sequence[Key], kind: str) -> list[_Name]:
     ]
 
 
-def _pairs(keys: Sequence[Key]) -> Iterable[tuple[_Name, _Name]]:
+def _pairs(holding: Mapping[str, Sequence[_Name]]) -> Iterable[tuple[_Name, _Name]]:
+    """Yield two names at once, of those that hold most of the changed each."""
     for first, second in (("rail", "node"), ("rail", "stack"), ("node", "stack")):
-        yield from itertools.product(_names(keys, first), _names(keys, second))
+        yield from itertools.product(holding[first], holding[second])
 
 
 def _both(first: _Name, second: _Name) -> _Name:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections import Counter
@@ -10,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from fabricproof.store import Key, Run
 from fabricproof.trend.coincide import Between, ReadMachine, coincidences
-from fabricproof.trend.common import Common, common
+from fabricproof.trend.common import Common, Names, common, name_all
 from fabricproof.trend.kinds import MARGINS, metric_of
 from fabricproof.trend.model import Event, FoundStep
 
@@ -43,10 +44,11 @@ def events_of(tested: Tested, steps: Sequence[FoundStep], read: ReadMachine) -> 
     groups = list(_groups(steps))
     moments = sorted({0, len(tested.runs), *(at for at, _ in groups)})
     events = []
+    names = name_all(tested.keys)
     for at, group in groups:
         here = moments.index(at)
         command = _next(tested.runs, moments[here - 1], at, moments[here + 1] - 1)
-        events.append(_event(tested, at, group, read, command))
+        events.append(_event(tested, names, at, group, read, command))
     return tuple(sorted(events, key=lambda event: event.run.start, reverse=True))
 
 
@@ -65,10 +67,15 @@ def _groups(steps: Sequence[FoundStep]) -> Iterator[tuple[int, list[FoundStep]]]
 
 
 def _event(
-    tested: Tested, at: int, steps: list[FoundStep], read: ReadMachine, command: str
+    tested: Tested,
+    names: Names,
+    at: int,
+    steps: list[FoundStep],
+    read: ReadMachine,
+    command: str,
 ) -> Event:
     steps = sorted(steps, key=lambda each: (not each.worse, -abs(math.log(each.step.ratio))))
-    shared = common(tested.keys, [each.step.row for each in steps])
+    shared = common(names, [each.step.row for each in steps])
     between = Between(
         runs=tested.runs,
         before=max(each.step.earliest for each in steps) - 1,
@@ -165,6 +172,12 @@ def _next(runs: Sequence[Run], begin: int, at: int, end: int) -> str:
 
     Only up to the events before and after: what they changed is not of this one.
     """
+    here = runs[begin : end + 1]
+    if any(after.start < before.start for before, after in itertools.pairwise(here)):
+        # A clock jumped: no range of dates names either side.
+        both = (runs[begin:at], runs[at : end + 1])
+        words = [",".join(run.run_id for run in side) for side in both]
+        return f"fabricproof compare {words[0]} {words[1]}"
     sides = (runs[begin], runs[at - 1]), (runs[at], runs[end])
     is_nightly = runs[at - 1].start.date() < runs[at].start.date()
     form = "%Y-%m-%d" if is_nightly else "%Y-%m-%dT%H:%M:%S"
