@@ -23,7 +23,7 @@ def test_red_with_two_partners_that_are_good_with_others_blames_a_node() -> None
     data = reds([("n1", "n2"), ("n1", "n3")], [("n2", "n3")])
     (found,) = advise(data).blamed
     assert found.node == "n1"
-    assert found.reason == "rail1 bandwidth_4MiB 48 % below 48.5 MB/s (2 pairs, 2 partners)"
+    assert found.reason == "rail1 bandwidth_4MiB 48 % below 48.5 MB/s (red 2 times, 2 partners)"
     assert "n2 is good with n3" in found.evidence
     assert advise(data).unclear == ()
 
@@ -70,6 +70,12 @@ def test_what_was_not_measured_is_no_evidence(verdict: Verdict) -> None:
 
 def look(nodes: list[str], verdict: str) -> dict[str, Any]:
     return {"nodes": nodes, "verdict": verdict, "run_id": "later", "reason": "", "outcome": ""}
+
+
+def test_good_when_looked_at_again_blames_nobody() -> None:
+    data = reds([("n1", "n2")], [("n1", "n2")])
+    assert blamed(data) == []
+    assert "rail1 n1 - n2: good when looked at again on the same nodes" in advise(data).unclear[0]
 
 
 def test_the_looks_of_a_night_are_evidence() -> None:

@@ -196,7 +196,7 @@ def _blamed(ledger: _Ledger, run_id: str) -> Iterable[Blamed]:
         mine = [each for each in ledger.red if node in each.nodes]
         rails = mine[0].rails
         worst = next((each.shortfall for each in mine if each.shortfall), "red")
-        counted = f"{len(mine)} pairs, {len(partners)} partners"
+        counted = f"red {len(mine)} times, {len(partners)} partners"
         good = [
             f"{each} is good with {', '.join(ledger.good_with(each, without=node))}"
             if each in proven
@@ -255,7 +255,7 @@ def _of_preflight(leg: LegResult) -> Iterable[tuple[str, str, str, str]]:
 def _merged(all_: Sequence[Blamed]) -> Blamed:
     """Return one line for a node: its worst reason, all of its evidence."""
     first = all_[0]
-    more = f"; and {len(all_) - 1} more" if len(all_) > 1 else ""
+    more = f"; {len(all_) - 1} more reasons" if len(all_) > 1 else ""
     return Blamed(
         node=first.node,
         run_id=first.run_id,
@@ -284,6 +284,8 @@ def _unclear(ledgers: Iterable[_Ledger], blamed: set[str], data: ReportData) -> 
 
 def _why(ledger: _Ledger, red: Seen) -> str:
     first, second = sorted(red.nodes)
+    if any(each.nodes == red.nodes for each in ledger.good):
+        return "good when looked at again on the same nodes"
     good = [(node, ledger.good_with(node)) for node in (first, second)]
     words = [f"{node} is good with {', '.join(names)}" for node, names in good if names]
     if len(words) == 2:

@@ -120,9 +120,10 @@ def _line(text: str) -> Line:
 def _red(group: RedGroup) -> str:
     count = f" [{len(group.legs)} legs]" if len(group.legs) > 1 else ""
     where = ", ".join(each for each in (group.rails, folded(group.nodes)) if each)
-    sure = f" ({group.sure})" if group.sure else ""
     place = f"{where}: " if where else ""
-    return f"{group.verdict} {place}{group.programs}{count}: {group.worst}{sure}"
+    # How sure stands before the reason: a long reason is cut.
+    sure = f" ({group.sure})" if group.sure else ""
+    return f"{group.verdict} {place}{group.programs}{count}{sure}: {group.worst}"
 
 
 def _compared(comparison: Comparison | None) -> Iterable[str]:
