@@ -10,16 +10,21 @@ from statistics import fmean, median
 Row = Sequence[float]
 
 
-def squared_t(row: Row, second: Sequence[bool], noise: float, d0: int) -> float:
-    """Return the moderated two-sample t squared of one row, NaN left out; one block."""
+def squared_t(row: Row, second: Sequence[bool], noise: float, d0: int, ways: float = 0.0) -> float:
+    """Return the moderated two-sample t squared of one row, as a normal deviate; one block."""
     first = [x for x, side in zip(row, second, strict=True) if not side and not math.isnan(x)]
     other = [x for x, side in zip(row, second, strict=True) if side and not math.isnan(x)]
     if not first or not other:
         return 0.0
+    mirrored = 2 if len(first) == len(other) else 1
+    if math.comb(len(first) + len(other), len(first)) / mirrored < ways - 1e-6:
+        return 0.0
     within = sum((x - fmean(side)) ** 2 for side in (first, other) for x in side)
-    variance = (d0 * noise + within) / (d0 + len(first) + len(other) - 2)
+    freedom = d0 + len(first) + len(other) - 2
+    variance = (d0 * noise + within) / freedom
     difference = fmean(other) - fmean(first)
-    return difference**2 / (variance * (1 / len(first) + 1 / len(other)))
+    t2 = difference**2 / (variance * (1 / len(first) + 1 / len(other)))
+    return freedom * ((8 * freedom + 1) / (8 * freedom + 3)) ** 2 * math.log1p(t2 / freedom)
 
 
 def adjusted(
@@ -27,11 +32,13 @@ def adjusted(
 ) -> list[float]:
     """Return the step-down maxT p of each row, by all labellings."""
     runs = range(len(second))
+    mirrored = 2 if 2 * sum(second) == len(second) else 1
+    ways = 20.0 if math.comb(len(second), sum(second)) / mirrored >= 20 else 0.0
     every = [
         [run in chosen for run in runs] for chosen in itertools.combinations(runs, sum(second))
     ]
     table = [
-        [squared_t(row, each, noise, d0) for each in every]
+        [squared_t(row, each, noise, d0, ways) for each in every]
         for row, noise in zip(rows, noises, strict=True)
     ]
     real = every.index(list(second))

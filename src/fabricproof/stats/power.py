@@ -8,6 +8,10 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
+
+#: a number, or an array of them
+Number = TypeVar("Number", float, Any)
 
 #: of each block, runs of the first and of the second side
 Sizes = tuple[tuple[int, int], ...]
@@ -38,6 +42,30 @@ def number_of_labellings(sizes: Sequence[tuple[int, int]]) -> int:
         sizes: of each block, runs of the first and of the second side.
     """
     return math.prod(math.comb(first + second, second) for first, second in sizes)
+
+
+def can_be_sure(sizes: Sequence[tuple[int, int]], alpha: float) -> bool:
+    """Tell whether there are labellings enough for a p of ``alpha``.
+
+    Where both sides are as large, a labelling and its mirror image are equally far apart.
+
+    Args:
+        sizes: as in :func:`number_of_labellings`.
+        alpha: the p to reach.
+    """
+    alike = 2 if all(first == second for first, second in sizes) else 1
+    return number_of_labellings(sizes) >= alike * (1.0 - 1e-9) / alpha
+
+
+def wallace(freedom: Number) -> Number:
+    """Return the factor in z^2 = factor * f ln(1 + t^2 / f), z normal where t is Student's.
+
+    Wallace 1959, "Bounds on normal approximations to Student's and the chi-square distributions".
+
+    Args:
+        freedom: f, at least 1.
+    """
+    return ((8.0 * freedom + 1.0) / (8.0 * freedom + 3.0)) ** 2
 
 
 def student_tail(t: float, freedom: int) -> float:
@@ -96,7 +124,7 @@ class Family:
         rows: how many they are.
         alpha: error rate over all of them.
         power: for which everything here is stated.
-        seen: t that the relabellings let an undecided row pass.
+        seen: normal deviate that the relabellings let an undecided row pass.
         blocked: whether runs are exchanged within blocks; more runs are then more pairs.
     """
 
@@ -182,13 +210,14 @@ def _critical(sizes: Sizes, family: Family) -> float | None:
 
     The smaller of what the relabellings showed (it knows how rows hang together, and holds for
     the present number of runs) and Bonferroni's, which needs nothing but the number of rows.
-    Where both sides are as large, a labelling and its mirror image are equally far apart.
     """
-    alike = 2 if all(n == m for n, m in sizes) else 1
-    if number_of_labellings(sizes) < alike * (1.0 - 1e-9) / family.alpha:
+    if not can_be_sure(sizes, family.alpha):
         return None
+    freedom = D0 + _freedom(sizes)
     tail = family.alpha / (2.0 * family.rows)
-    return min(family.seen, student_quantile(tail, D0 + _freedom(sizes)))
+    seen = family.seen**2 / (freedom * wallace(freedom))
+    shown = math.sqrt(freedom * math.expm1(seen)) if seen < 500.0 else math.inf
+    return min(shown, student_quantile(tail, freedom))
 
 
 def _freedom(sizes: Sizes) -> int:

@@ -18,13 +18,15 @@ alternate.
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fabricproof.stats.power import D0
+from fabricproof.stats.power import D0, can_be_sure, wallace
 from fabricproof.stats.relabel import Labellings
 
 if TYPE_CHECKING:
@@ -97,12 +99,10 @@ class MaxT:
 
     Attributes:
         p: shape (rows,), adjusted.
-        squared: shape (rows,), t^2 with the real labels.
-        critical: t that an undecided row must pass.
+        critical: what an undecided row must pass, as a normal deviate.
     """
 
     p: Values
-    squared: Values
     critical: float
 
 
@@ -221,16 +221,18 @@ def _small_sample(num: int) -> float:
     return num / (num + (1.4 if num % 2 else 3.8))
 
 
-def squared_t(rows: Rows, second: Values) -> Values:
+def squared_t(rows: Rows, second: Values, least: float = 0.0) -> Values:
     """Return t^2 of each row with each labelling, shape (rows, labellings).
 
     Args:
         rows: the rows.
         second: shape (runs, labellings), 1.0 where the run is of the second side.
+        least: t is 0 where the numbers of a row could be shared out in fewer ways than this, a
+            mirror image not counted: what cannot be sure must not hide what can.
     """
     between: Values = rows.x @ second
     between *= between
-    between /= _information(rows, second)
+    between /= _information(rows, second, least)
     lent = (D0 * rows.noise)[:, None]
     within = (lent + rows.total[:, None]) - between
     np.maximum(within, lent, out=within)
@@ -239,7 +241,7 @@ def squared_t(rows: Rows, second: Values) -> Values:
     return between
 
 
-def _information(rows: Rows, second: Values) -> Values:
+def _information(rows: Rows, second: Values, least: float = 0.0) -> Values:
     """Return the sum of n m / (n + m) over blocks, infinite where one side has no number.
 
     One row where no number is absent, one column beside where all labellings share it.
@@ -248,13 +250,31 @@ def _information(rows: Rows, second: Values) -> Values:
     here = rows.here[:1] if whole else rows.here
     second = second[:, :1] if whole else second
     found = np.zeros((len(here), second.shape[1]))
+    ways = np.full(found.shape, -math.log(2.0))
+    uneven = np.zeros(found.shape, dtype=np.bool_)
     for block in range(int(rows.blocks.max()) + 1):
         of = rows.blocks == block
         there = here[:, of].sum(axis=1)[:, None]
         seconds = here[:, of] @ second[of]
         found += seconds * (there - seconds) / np.maximum(there, 1.0)
+        if least and not whole:
+            table = _log_ways(int(of.sum()))
+            ways += table[there.astype(np.int64), seconds.astype(np.int64)]
+            uneven |= 2.0 * seconds != there
+    if least and not whole:
+        ways[uneven] += math.log(2.0)
+        found[ways < math.log(least) - ROUNDING] = np.inf
     found[found <= 0] = np.inf
     return found
+
+
+@functools.lru_cache
+def _log_ways(most: int) -> Values:
+    """Return the logarithm of the binomial coefficients up to ``most``."""
+    table = np.zeros((most + 1, most + 1))
+    for num in range(most + 1):
+        table[num, : num + 1] = [math.log(math.comb(num, each)) for each in range(num + 1)]
+    return table
 
 
 def step_down(rows: Rows, labels: Labellings, alpha: float) -> MaxT:
@@ -269,7 +289,13 @@ def step_down(rows: Rows, labels: Labellings, alpha: float) -> MaxT:
         labels: the real labelling first.
         alpha: for the critical value.
     """
-    observed = squared_t(rows, labels.second[:, :1])[:, 0]
+    least = least_ways(labels, rows.blocks, alpha)
+
+    def statistic(part: Rows, second: Values) -> Values:
+        return _as_normal(squared_t(part, second, least), part, unlike)
+
+    unlike = bool((rows.freedom != rows.freedom[0]).any())
+    observed = statistic(rows, labels.second[:, :1])[:, 0]
     order = np.argsort(observed, kind="stable")
     counts = np.zeros(len(order), dtype=np.int64)
     largest = np.zeros(labels.num)
@@ -278,17 +304,44 @@ def step_down(rows: Rows, labels: Labellings, alpha: float) -> MaxT:
     step = max(1, _IN_CACHE // labels.num)
     for start in range(0, len(order), step):
         piece = order[start : start + step]
-        squared = squared_t(rows.take(piece), labels.second)
-        least = observed[piece] * (1.0 - ROUNDING)
+        squared = statistic(rows.take(piece), labels.second)
+        reached = observed[piece] * (1.0 - ROUNDING)
         for row in range(len(piece)):
             np.maximum(largest, squared[row], out=largest)
-            counts[start + row] = np.count_nonzero(largest >= least[row])
+            counts[start + row] = np.count_nonzero(largest >= reached[row])
         nth = labels.num - 1 - min(allowed, labels.num - 1)
         criticals.append((start, float(np.partition(largest, nth)[nth])))
     sorted_p = np.maximum.accumulate((counts / labels.num)[::-1])[::-1]
     p = np.empty(len(order))
     p[order] = sorted_p
-    return MaxT(p=p, squared=observed, critical=_critical(criticals, sorted_p, alpha) ** 0.5)
+    critical = np.array([[_critical(criticals, sorted_p, alpha)]])
+    passing = critical if unlike else _as_normal(critical, rows.take(slice(0, 1)), True)
+    return MaxT(p=p, critical=float(passing[0, 0]) ** 0.5)
+
+
+def least_ways(labels: Labellings, blocks: Whole, alpha: float) -> float:
+    """Return in how many ways a row must be shared out to be sure; 0 where no row can be."""
+    real = labels.second[:, 0]
+    sizes = [
+        (int((blocks == each).sum() - real[blocks == each].sum()), int(real[blocks == each].sum()))
+        for each in np.unique(blocks)
+    ]
+    return 1.0 / alpha if can_be_sure(sizes, alpha) else 0.0
+
+
+def _as_normal(squared: Values, rows: Rows, unlike: bool) -> Values:
+    """Return what is as rare of a normal distribution as t^2 is of Student's, squared.
+
+    Rows with few numbers have larger t by chance; without this they alone would set what others
+    have to pass.  Needless where all have as many.
+    """
+    if not unlike:
+        return squared
+    freedom = (D0 + rows.freedom)[:, None]
+    squared /= freedom
+    np.log1p(squared, out=squared)
+    squared *= freedom * wallace(freedom)
+    return squared
 
 
 def _critical(criticals: Sequence[tuple[int, float]], sorted_p: Values, alpha: float) -> float:
