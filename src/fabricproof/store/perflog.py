@@ -8,6 +8,7 @@ no other.
 from __future__ import annotations
 
 import datetime
+import re
 from io import BytesIO
 from typing import TYPE_CHECKING
 
@@ -30,9 +31,13 @@ COLUMNS = (
 _HEADER_MARK = b"|system|"
 
 #: a road and a quantity are joined by a dot; these begin a quantity, else what is behind the last
-_SPLIT = r"^(.*?)\.((?:bandwidth|latency|message_rate|overlap|own_choice)(?:_.*)?)$"
-_SPLIT_LAST = r"^(.*)\.([^.]*)$"
-_SIZE = r"_(\d+(?:B|KiB|MiB|GiB))$"
+_SPLIT = re.compile(r"(.*?)\.((?:bandwidth|latency|message_rate|overlap|own_choice)(?:_.*)?)$")
+_SPLIT_LAST = re.compile(r"(.*)\.([^.]*)$")
+_WHOLE = re.compile(r"()(.*)$")
+_SIZE = re.compile(r"_(\d+(?:B|KiB|MiB|GiB))$")
+
+#: how ReFrame writes what it does not know
+_NULLS = ["null", "None"]
 
 
 def parse_log(
@@ -91,7 +96,7 @@ def _table(
         whole_lines = block.count(b"\n") + (not block.endswith(b"\n"))
         # A line that is too long is refused there, one that is too short is filled up.
         bars = table.height * (len(header) - 1)
-        if table.height == whole_lines and block.count(b"|") == bars:
+        if table.height == whole_lines and _bars(block) == bars:
             lines = pl.int_range(first_line, first_line + table.height, dtype=pl.Int64, eager=True)
             return [_long(table.with_columns(lines.alias("line")))]
     except pl.exceptions.PolarsError:
@@ -111,6 +116,13 @@ def _table(
     return [_long(_read(b"\n".join(whole), header).with_columns(pl.Series("line", numbers)))]
 
 
+def _bars(block: bytes) -> int:
+    """Return how many bars there are; ``bytes.count`` is slow where there are many."""
+    import numpy as np  # noqa: PLC0415 - start-up time
+
+    return int(np.count_nonzero(np.frombuffer(block, dtype=np.uint8) == ord("|")))
+
+
 def _read(block: bytes, header: tuple[str, ...]) -> pl.DataFrame:
     import polars as pl  # noqa: PLC0415 - start-up time
 
@@ -126,6 +138,7 @@ def _read(block: bytes, header: tuple[str, ...]) -> pl.DataFrame:
         schema=dict.fromkeys(names, pl.String),
         columns=wanted,
         encoding="utf8-lossy",
+        null_values=_NULLS,
     ).rename(lambda name: names[name])
 
 
@@ -175,10 +188,6 @@ def rows_of(raw: pl.DataFrame) -> pl.DataFrame:
     raw = raw.with_columns(
         pl.lit(None, dtype=pl.String).alias(name) for name in COLUMNS if name not in raw.columns
     )
-    raw = raw.with_columns(
-        pl.when(pl.col(name).is_in(["null", "None"])).then(None).otherwise(pl.col(name)).alias(name)
-        for name in COLUMNS
-    )
     reference = pl.col("perf_ref").cast(pl.Float64, strict=False)
     stated = pl.when(reference != 0).then(reference)
     given = {
@@ -192,12 +201,9 @@ def rows_of(raw: pl.DataFrame) -> pl.DataFrame:
         value=pl.col("perf_value").cast(pl.Float64, strict=False),
         reference=stated,
         unit=pl.col("perf_unit").fill_null(""),
-        leg=pl.coalesce(variable.str.extract(_SPLIT, 1), variable.str.extract(_SPLIT_LAST, 1)),
-        quantity=pl.coalesce(
-            variable.str.extract(_SPLIT, 2), variable.str.extract(_SPLIT_LAST, 2), variable
-        ),
         **given,
     ).with_columns(verdict=_verdict())
+    raw = raw.join(_quantities(raw), on="perf_var", how="left", maintain_order="left")
     return _named(raw.with_columns(better=better_rows(), reason=_reason()))
 
 
@@ -212,7 +218,6 @@ def _named(raw: pl.DataFrame) -> pl.DataFrame:
         "check": pl.col("unique_name").str.replace(r"_\d+$", ""),
         "nodes": _sorted_nodes(raw),
         "job_id": pl.col("jobid"),
-        "message_size": _sizes(raw),
         "named": pl.lit(True),
         "counts": pl.lit(True),
         "attempt": pl.lit(0, dtype=pl.Int64),
@@ -298,10 +303,23 @@ def _expanded(text: str) -> str:
     return ",".join(sorted(filter(None, text.split(","))))
 
 
-def _sizes(raw: pl.DataFrame) -> pl.Series:
-    """Return the message size that the name of a quantity says, in bytes."""
+def _quantities(raw: pl.DataFrame) -> pl.DataFrame:
+    """Return each variable with its leg, its quantity and the message size that its name says."""
     import polars as pl  # noqa: PLC0415 - start-up time
 
-    labels = raw["quantity"].str.extract(_SIZE, 1)
-    known = {text: None if text is None else parse_size(text) for text in labels.unique()}
-    return labels.replace_strict(known, return_dtype=pl.Int64).alias("message_size")
+    names = raw["perf_var"].unique().to_list()
+    parts = [
+        (_SPLIT.match(name) or _SPLIT_LAST.match(name) or _WHOLE.match(name)) for name in names
+    ]
+    told = [match.groups() if match else ("", "") for match in parts]
+    sizes = [_SIZE.search(name) for name in names]
+    return pl.DataFrame(
+        {
+            "perf_var": names,
+            "leg": [leg for leg, _ in told],
+            "quantity": [quantity for _, quantity in told],
+            "message_size": [parse_size(size[1]) if size else None for size in sizes],
+        },
+        schema={"perf_var": pl.String, "leg": pl.String, "quantity": pl.String,
+                "message_size": pl.Int64},
+    )  # fmt: skip
