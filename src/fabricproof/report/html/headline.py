@@ -28,7 +28,7 @@ SHOWN = 50
 _FINE = frozenset({Verdict.PASS, Verdict.SKIPPED})
 
 _SAID: dict[Verdict, str] = {
-    Verdict.PASS: "Every leg was measured, took its road, and was good enough.",
+    Verdict.PASS: "Every leg that was due here was measured, took its road, and was good enough.",
     Verdict.FAIL: "At least one number is worse than it must be.",
     Verdict.INVALID: "At least one number is not what it claims to be.",
     Verdict.MISSING: "Something that was due was not measured.",

@@ -86,7 +86,7 @@ def _texts(leg: LegResult) -> list[str]:
         rails_of(leg),
         folded(leg.nodes),
         "; ".join((leg.reason, *leg.findings)) or "-",
-        "not proved" if leg.road is None else str(leg.road.get("state", "?")),
+        _without_road(leg) if leg.road is None else str(leg.road.get("state", "?")),
     ]
 
 
@@ -105,7 +105,7 @@ def _row(leg: LegResult, known: Mapping[Place, int]) -> list[object]:
         who(leg.nodes),
         _numbers(leg, known),
         _reason(leg),
-        _road(leg.road),
+        _road(leg),
     ]
 
 
@@ -143,9 +143,15 @@ def _reason(leg: LegResult) -> Markup:
     return joined(parts) if parts else joined(["-"])
 
 
-def _road(road: Mapping[str, Any] | None) -> Markup:
+def _without_road(leg: LegResult) -> str:
+    """Return what stands for a proof where there is none: a relation moves no bytes itself."""
+    return "none of its own" if leg.quantities else "-"
+
+
+def _road(leg: LegResult) -> Markup:
+    road = leg.road
     if road is None:
-        return joined(["not proved"])
+        return joined([_without_road(leg)])
     state, reason = str(road.get("state", "?")), str(road.get("reason", ""))
     moved = [f"{name} = {value}" for name, value in road.items() if name not in {"state", "reason"}]
     if not moved and not reason:
