@@ -144,6 +144,7 @@ def test_an_anonymous_bundle_names_nobody(
         assert not named.search(name), name
         assert not named.search(without_code), (name, named.search(without_code))
         assert "10.1.1.1" not in text
+        assert str(tmp_path) not in text, name
         assert not any(address in text for address in addresses), name
     job = "jobs/site1/compute/openmpi5/OsuMultiRailBandwidth_863c220a"
     assert "--nodelist=node[1-2]" in files[f"{job}/rfm_job.sh"].decode()
@@ -195,6 +196,12 @@ def test_stand_ins_are_the_same_everywhere_and_in_order() -> None:
     assert MASK.text("n10 n2 n1 n1.rate") == "node4 node3 node2 node2.rate"
     assert MASK.text("n[1-2,10]") == "node[2-4]"
     assert MASK.text("/home/ada/x root MT1234X") == "/home/user1/x root serial1"
+
+
+def test_whole_folders_go_the_longest_first() -> None:
+    mask = Anonymous(nodes=[], folders=["/projects/acme", "/projects/acme/work", "/"])
+    text = mask.text("/projects/acme/work/stage and /projects/acme/perflogs and /etc")
+    assert text == "/folder2/stage and /folder1/perflogs and /etc"
 
 
 def test_addresses_go_and_versions_stay() -> None:

@@ -35,6 +35,7 @@ class Anonymous:
         users: accounts; they become ``user1`` ...
         serials: serial numbers of hardware.
         sites: names of the site.
+        folders: whole paths, which may be called after people and projects.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class Anonymous:
         users: Iterable[str] = (),
         serials: Iterable[str] = (),
         sites: Iterable[str] = (),
+        folders: Iterable[str] = (),
     ) -> None:
         ordered = sorted({node for node in nodes if node}, key=_natural)
         self.nodes = {node: f"node{number}" for number, node in enumerate(ordered, start=1)}
@@ -51,6 +53,8 @@ class Anonymous:
         for kind, words in (("user", set(users) - _NOBODY), ("serial", serials), ("site", sites)):
             kept = sorted({word for word in words if word and word not in names})
             names |= {word: f"{kind}{number}" for number, word in enumerate(kept, start=1)}
+        paths = sorted({path for path in folders if len(path) > 1})
+        names |= {path: f"/folder{number}" for number, path in enumerate(paths, start=1)}
         self._names = names
         self._known = _pattern(names)
         self._folded = _pattern_of_folded(ordered)

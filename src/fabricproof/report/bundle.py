@@ -61,8 +61,8 @@ site/              what the site declares of itself
 {absent}"""
 
 _ANONYMOUS = """
-Names of nodes, accounts, the site, and all addresses, GUIDs and serial numbers are replaced, each
-by the same stand-in everywhere.  So digests of inventories no longer fit their files.
+Names of nodes, accounts, the site, its folders, addresses, GUIDs and serial numbers are replaced,
+each by the same stand-in everywhere.  So digests of inventories no longer fit their files.
 """
 
 
@@ -151,6 +151,7 @@ def _mask(found: Gathered, site: Site, place: Workplace) -> Anonymous:
         users=users_of(report),
         serials=serials_of(found),
         sites=[site.name],
+        folders=map(str, (place.project, place.root, place.perflogs, site.folder, Path.home())),
     )
 
 

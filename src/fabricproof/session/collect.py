@@ -65,7 +65,10 @@ def collect_again(
     except ParseError as error:
         arguments = _command_in(words)
         cases = cases_of(kept)
-        lost = "no readable report of ReFrame: what failed without leaving a record is not known"
+        lost = (
+            "no readable report of ReFrame (or the run is not over yet): what failed without "
+            "leaving a record is not known"
+        )
         notes.append(f"{error.source}: {lost}")
     notes += _doubts(site, run_id, arguments)
     due = due_entries(read_roll(site.folder), arguments or ())
