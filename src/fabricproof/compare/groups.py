@@ -143,26 +143,32 @@ def group_values(values: Values, groups: Iterable[Members]) -> Values:
 
     logs = np.log(values)
     here = np.isfinite(logs)
-    rows = [_typical(logs[each.rows], here[each.rows]) for each in groups]
+    levels = np.nanmedian(logs, axis=1, keepdims=True)
+    filled = np.where(here, logs - levels, 0.0)
+    weights = _weights(logs)
+    rows = [_typical(filled[at], here[at], weights[at]) for at in (each.rows for each in groups)]
     return np.exp(np.array(rows)).reshape(len(rows), values.shape[1])
 
 
-def _typical(logs: Values, here: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Values:
-    """Return the effect of each run on the quantities of one group."""
+def _typical(filled: Values, here: npt.NDArray[np.bool_], weights: Values) -> Values:
+    """Return the effect of each run on the quantities of one group.
+
+    Args:
+        filled: shape (quantities, runs), logarithm less the quantity's level, 0 where absent.
+        here: where there is a number.
+        weights: shape (quantities, 1).
+    """
     import numpy as np  # noqa: PLC0415 - start-up time
 
     used = here.any(axis=0)
     whole = here[:, used].all(axis=1)
-    if 2 * int(whole.sum()) >= len(logs):
+    if 2 * int(whole.sum()) >= len(filled):
         # Enough quantities are in every run: those alone, and nothing need be fitted.
-        logs, here = logs[whole], here[whole]
-    levels = np.nanmedian(logs, axis=1, keepdims=True)
-    weights = _weights(logs)
+        filled, here, weights = filled[whole], here[whole], weights[whole]
     shares = (weights * here).sum(axis=0)
-    filled = np.where(here, logs - levels, 0.0)
-    of_rows = here.sum(axis=1, keepdims=True)
     runs = _mean((weights * filled).sum(axis=0), shares)
     if not here[:, used].all():
+        of_rows = here.sum(axis=1, keepdims=True)
         for _ in range(_ROUNDS):
             level = (filled - np.where(here, runs, 0.0)).sum(axis=1, keepdims=True) / of_rows
             runs = _mean((weights * np.where(here, filled - level, 0.0)).sum(axis=0), shares)
@@ -170,7 +176,10 @@ def _typical(logs: Values, here: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
 
 
 def _weights(logs: Values) -> Values:
-    """Return the weight of each row, shape (rows, 1): its inverse variance, blind to the sides."""
+    """Return the weight of each row, shape (rows, 1): its inverse variance, blind to the sides.
+
+    A row of one number has the usual one.
+    """
     import numpy as np  # noqa: PLC0415 - start-up time
 
     scatter = qn(logs)
