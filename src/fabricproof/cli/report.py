@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +19,13 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.argument("words", default="", metavar="[RUN]")
 @click.option("--site", "site_name", metavar="S", help="Site (default: of this host).")
 @click.option("--before", "against", metavar="SELECTOR", help="Compare with these runs.")
-@click.option("--last", type=click.IntRange(min=1), default=30, metavar="N", help="Look back.")
+@click.option(
+    "--last",
+    type=click.IntRange(min=1),
+    default=30,
+    metavar="N",
+    help="Look back on N runs (default: 30).",
+)
 @click.option("--all", "whole", is_flag=True, help="Every item in full, not one screen.")
 @click.option("--html", type=_FILE, metavar="FILE", help="One page that opens offline.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -59,8 +64,8 @@ def command(
     nodes as they are now.
 
     Exit status: that of the run's verdict, as for run: 0, FAIL 1, INVALID 3, MISSING 4,
-    UNJUDGED 5, nothing judged 6; 65: a damaged record; 66: no such run; 74: a file could not be
-    written.
+    UNJUDGED 5, nothing judged 6; 2: a selector means nothing, 65: a damaged record, 66: no such
+    run, 74: a file could not be written.
     """
     if anonymous and bundle is None:
         raise click.UsageError("--anonymous goes with --bundle")
@@ -99,16 +104,17 @@ def _gathered(site_name: str | None, words: str, against: str, last: int) -> Gat
     from fabricproof.site.choose import choose_site, project_root  # noqa: PLC0415
 
     site = load_site(site_name) if site_name else choose_site()
-    return gather(
-        site, workplace(project_root()), words, against=against, last=last, on_step=_progress()
-    )
+    place = workplace(project_root())
+    try:
+        return gather(site, place, words, against=against, last=last, on_step=_step)
+    finally:
+        _step("")
 
 
-def _progress() -> Callable[[str], object]:
-    """Return what takes the steps: a line that the next one replaces, where somebody watches."""
-    if not sys.stderr.isatty():
-        return lambda _: None
-    return lambda words: click.echo(f"\r\x1b[K{words} ...\r", err=True, nl=False)
+def _step(words: str) -> None:
+    """Show what is done now, on a line that the next one replaces, where somebody watches."""
+    if sys.stderr.isatty():
+        click.echo(f"\r\x1b[K{words and words + ' ...'}\r", err=True, nl=False)
 
 
 def _show(found: Gathered, *, whole: bool) -> None:
