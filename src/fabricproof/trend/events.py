@@ -140,7 +140,8 @@ def _amounts(steps: Sequence[FoundStep]) -> Iterator[str]:
 
 def _how_sure(tested: Tested, shared: Common, steps: Sequence[FoundStep]) -> str:
     count = len(steps)
-    words = [f"{count} quantit{'y' if count == 1 else 'ies'} of {len(tested.keys)}"]
+    noun = "quantity" if count == 1 else "quantities"
+    words = [f"{count} {noun} of {len(tested.keys)}"]
     if shared.words:
         words.append(f"{shared.changed} of the {shared.held} of {shared.words}")
     better = sum(not each.worse for each in steps)
