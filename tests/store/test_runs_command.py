@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from made_history import leg, quantity, run_id
 
+from fabricproof.cli import run
 from fabricproof.inventory.store import keep_looks
 from fabricproof.records import append_records
+from fabricproof.site import load_site
 from fabricproof.store import labels
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "inventory"
@@ -25,15 +27,16 @@ def perflogs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("FABRICPROOF_PERFLOGS", str(tmp_path / "perflogs"))
     monkeypatch.setenv("FABRICPROOF_SITE", "vcluster")
     folder = tmp_path / "perflogs" / "vcluster"
-    for run, cable in ((FIRST, "mlx5-healthy"), (SECOND, "mlx5-new-cable"), (THIRD, None)):
-        looks = tmp_path / run
+    for run_, cable in ((FIRST, "mlx5-healthy"), (SECOND, "mlx5-new-cable"), (THIRD, None)):
+        looks = tmp_path / run_
         looks.mkdir()
         if cable:
             (looks / "n1.txt").write_bytes((DATA / f"{cable}.txt").read_bytes())
-        seen = keep_looks(folder / "inventory", looks, ["n1"], run_id=run, time="2026-11-01")
-        identity = {"digest": "ffff" if run == THIRD else "0123"}
+        seen = keep_looks(folder / "inventory", looks, ["n1"], run_id=run_, time="2026-11-01")
+        identity = {"digest": "ffff" if run_ == THIRD else "0123"}
         own = {"inventory": seen, "site": "vcluster", "stack_identity": identity}
-        records = [quantity(run, **own), leg(run), leg(run, "FAIL" if run == THIRD else "PASS")]
+        verdict = "FAIL" if run_ == THIRD else "PASS"
+        records = [quantity(run_, **own), leg(run_), leg(run_, verdict)]
         append_records(folder / "compute" / "records.jsonl", records)
     return tmp_path / "perflogs"
 
@@ -128,3 +131,30 @@ def test_a_site_without_runs_says_what_to_do(
     ended = fabricproof("runs", "--site", "vcluster")
     assert ended.status == 66
     assert "next: fabricproof run" in ended.err
+
+
+@pytest.mark.parametrize("by_variable", [False, True])
+def test_a_run_is_not_begun_with_a_name_that_none_can_have(
+    by_variable: bool, monkeypatch: pytest.MonkeyPatch, fabricproof: Command
+) -> None:
+    """An hour of measuring must not end in a name that is refused."""
+    monkeypatch.setattr("fabricproof.cli.run.perform", lambda *_, **__: pytest.fail("begun"))
+    if by_variable:
+        monkeypatch.setenv("FABRICPROOF_LABEL", "2026-11-01")
+    words = () if by_variable else ("--label", "2026-11-01")
+    ended = fabricproof("run", "--site", "vcluster", "-t", "quick", *words)
+    assert ended.status == 65
+    assert "no label" in ended.err
+
+
+def test_a_run_has_its_name_at_its_end(perflogs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name that cannot be kept is said and changes no verdict."""
+    run._give("after-swap", load_site("vcluster"), THIRD)
+    assert labels(perflogs, "vcluster") == {"after-swap": (THIRD,)}
+    path = perflogs / "vcluster" / "labels.jsonl"
+    path.unlink()
+    path.mkdir()
+    said: list[str] = []
+    monkeypatch.setattr("click.echo", lambda text, **_: said.append(text))
+    run._give("after-swap", load_site("vcluster"), THIRD)
+    assert f"run {THIRD} has no label" in said[0]

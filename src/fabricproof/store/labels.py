@@ -32,12 +32,19 @@ def labels(
 
     Raises:
         ParseError: a damaged line that no crash explains.
+        InputMissingError: the file cannot be read.
     """
     path = perflogs / site / LABELS_FILE
     if not path.exists():
         return {}
     found: dict[str, dict[str, None]] = {}
-    for record in read_records(path, on_torn=on_torn):
+    try:
+        records = list(read_records(path, on_torn=on_torn))
+    except OSError as error:
+        raise InputMissingError(
+            f"cannot be read: {error.strerror}", source=str(path), next_step="make it readable"
+        ) from None
+    for record in records:
         try:
             name, run_id, given = record["label"], record["run_id"], record["given"]
         except KeyError as error:
