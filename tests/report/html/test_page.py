@@ -19,11 +19,12 @@ from hypothesis import strategies as st
 from made_report import HOSTILE, made_report, recorded_report
 
 from fabricproof.measure import Verdict
-from fabricproof.report.html import render_html
+from fabricproof.report.html import markup, render_html
 from fabricproof.report.html.markup import Markup, escaped, folded, number, tag
 from fabricproof.report.html.payload import AS_RAW, Sentences, all_keys, collect, packed, rounded
 from fabricproof.report.model import ReportData
 from fabricproof.session import SessionResult
+from fabricproof.store.model import FIELDS
 
 SECTIONS = (
     "verdict", "change", "curves", "matrix", "trend", "inventory", "legs", "raw", "notes",
@@ -286,6 +287,16 @@ def test_small_data_stay_readable_and_cannot_end_their_element() -> None:
     assert packed({"reason": ["x" * 100] * 1000})[1] == "gzip"
 
 
+def test_an_empty_history_is_not_called_fine(data: ReportData) -> None:
+    """No worsening found among one quantity, and how many nobody could look at."""
+    assert data.trend is not None
+    trend = replace(data.trend, events=(), drifts=(), num_quantities=1, num_short=421)
+    page = render_html(replace(data, trend=trend))
+    assert (
+        "No lasting worsening found</strong> (among 1 with enough runs; 421 have too few)" in page
+    )
+
+
 def test_a_bare_report_says_what_it_does_not_know(data: ReportData) -> None:
     """No comparison, no trend, no inventory, no legs: said, and never green."""
     bare = ReportData(
@@ -346,3 +357,20 @@ def test_all_columns_have_one_entry_for_each_key(data: ReportData) -> None:
         len(each) for name, each in comparison.items() if name in {"key", "ratio", "low", "p"}
     }
     assert lengths == {len(keys)}
+
+
+def test_every_field_of_a_key_tells_curves_apart() -> None:
+    """A field that the script does not know would draw unlike numbers as one curve."""
+    assets = Path(markup.__file__).parent / "assets"
+    choose = (assets / "choose.js").read_text(encoding="utf-8")
+    curve = re.search(r"const CURVE = \[(.*?)\];", choose, re.S)
+    family = re.search(r"function familyOf.*?\[(.*?)\]", choose, re.S)
+    known = re.search(r"const FIELDS = \[(.*?)\];", (assets / "data.js").read_text("utf-8"), re.S)
+    assert curve is not None
+    assert family is not None
+    assert known is not None
+    told = set(re.findall(r'"(\w+)"', curve[1])) | set(re.findall(r'"(\w+)"', family[1]))
+    by_themselves = {"site", "quantity", "message_size", "better", "named"}
+    assert told | by_themselves == set(FIELDS)
+    names = set(re.findall(r'"(\w+)"', known[1]))
+    assert names == set(FIELDS) - {"message_size", "better", "named"}

@@ -106,7 +106,8 @@ def _forest(kind: str, groups: Sequence[Group], reach: float, made: Comparison) 
 
 
 def _group_row(group: Group, reach: float, made: Comparison) -> list[object]:
-    margin = made.margins.get(group.metric)
+    # A group over some sizes only is called "bandwidth, long messages".
+    margin = made.margins.get(group.metric) or made.margins.get(group.metric.partition(",")[0])
     shift = group.shift
     interval = "-"
     if shift is not None and shift.low is not None and shift.high is not None:

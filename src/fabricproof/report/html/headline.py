@@ -137,30 +137,34 @@ def _after_comparison(data: ReportData) -> str:
         return "read which rail, pair and node below; then swap one thing back and compare again"
     if made.overall.value == "UNDECIDED":
         if made.more_runs:
-            return f"{counted(made.more_runs, 'more run')} on each side would decide what is open"
+            more = counted(made.more_runs, "more run")
+            return f"more runs; {more} on each side would decide all that is open"
         return "more runs, or less noise: no number of runs tried would decide it as it is"
     return "nothing: keep the runs as a baseline if the change stays"
 
 
 def _of_trend(data: ReportData) -> Markup:
-    if data.trend is None:
-        said = [tag("p", "Too few runs, or nobody looked.")]
-    else:
-        events = data.trend.events
-        first = f"{counted(len(events), 'event')}, {counted(len(data.trend.drifts), 'drift')}"
-        where = f"{counted(len(data.trend.runs), 'run')} of {data.trend.num_quantities} quantities"
-        said = [tag("p", f"{first} in {where}.")]
-        still = data.trend.is_worse_now
-        said.append(
-            tag("p", tag("strong", "Worse, and still so" if still else "Nothing worse now"))
-        )
-        said += [tag("p", "Newest: ", events[0].sentence)] if events else []
-        step = next((each.next_step for each in events if each.next_step), "")
-        said += [tag("p", tag("strong", "Next: "), tag("code", step))] if step else []
-    is_worse = data.trend is not None and data.trend.is_worse_now
-    return tag(
-        "article", tag("h3", "History"), *said, class_=f"card{' c-WORSE' if is_worse else ''}"
+    made = data.trend
+    if made is None:
+        said = tag("p", "Too few runs, or nobody looked.")
+        return tag("article", tag("h3", "History"), said, class_="card")
+    num = made.num_quantities
+    looked = f"among {num} with enough runs; {made.num_short} have too few"
+    found = (
+        "Something grew worse and still is" if made.is_worse_now else "No lasting worsening found"
     )
+    events, drifts = counted(len(made.events), "event"), counted(len(made.drifts), "drift")
+    said = joined(
+        [
+            tag("p", tag("strong", found), f" ({looked})."),
+            tag("p", f"{events}, {drifts} in {counted(len(made.runs), 'run')}."),
+            *([tag("p", "Newest: ", made.events[0].sentence)] if made.events else []),
+        ]
+    )
+    step = next((each.next_step for each in made.events if each.next_step), "")
+    todo = tag("p", tag("strong", "Next: "), tag("code", step)) if step else ""
+    kind = "card c-WORSE" if made.is_worse_now else "card"
+    return tag("article", tag("h3", "History"), said, todo, class_=kind)
 
 
 def _red_table(

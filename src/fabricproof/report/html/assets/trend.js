@@ -90,7 +90,7 @@ function trendSpec(curves, focus) {
     marks: marksOf(columns)};
 }
 
-// Marks stand at the first run shown that is not before them.
+// Marks stand at the first run shown that is not before them; what was before all of them is none.
 function marksOf(columns) {
   const marks = D.marks.map(([column, text]) => ({column, text, kind: "machine"}));
   for (const event of D.trend ? D.trend.events : []) {
@@ -99,7 +99,7 @@ function marksOf(columns) {
     }
   }
   return marks.map((mark) => ({...mark, x: columns.findIndex((column) => column >= mark.column)}))
-    .filter((mark) => mark.x >= 0).sort((one, two) => one.column - two.column);
+    .filter((mark) => mark.x > 0).sort((one, two) => one.column - two.column);
 }
 
 function markList(marks) {
