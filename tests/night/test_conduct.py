@@ -4,14 +4,14 @@ import dataclasses
 import json
 
 import pytest
-from nights import RUN, leg, ran
+from nights import RUN, key, leg, night, ran, state
 
 from fabricproof.errors import ExitStatus, OutputError, UnavailableError
 from fabricproof.measure import Verdict
 from fabricproof.night.conduct import Budget, Confirmer, Ran, keep
 from fabricproof.night.confirm import Finding
 from fabricproof.night.course import Means, alive, spend
-from fabricproof.night.state import Colour, Ended, read_history
+from fabricproof.night.state import Colour, Ended, History, read_history
 from fabricproof.provenance import StackIdentity, rebuilt
 from fabricproof.records import read_records
 from fabricproof.session import read_run
@@ -273,6 +273,13 @@ def test_the_third_flutter_is_red(spent):
     assert kinds(third) == ["RED"]
     assert third.confirmations[0].finding is Finding.FLUTTERS
     assert third.confirmations[0].flutters == 3
+
+
+def test_one_run_that_is_confirmed_twice_flutters_once():
+    once = (key(), state("green", flutter=True))
+    history = History(nights=(night(0, [once], run_id="r"), night(1, [once])), notices=())
+    assert history.flutters(10, "r") == {key(): 1}
+    assert history.flutters(10, "another") == {key(): 2}
 
 
 def test_flutters_of_long_ago_do_not_count(spent):
