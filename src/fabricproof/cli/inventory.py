@@ -124,9 +124,10 @@ def _distances(folder: Path, run_id: str, seen: dict[str, Seen]) -> dict[str, di
     """Return node -> ``rank 0 on CPUs 0-3`` -> how far its cards are, from the records of a run."""
     from fabricproof.inventory.notes import distances  # noqa: PLC0415 - start-up time
     from fabricproof.inventory.store import read_kept  # noqa: PLC0415 - start-up time
+    from fabricproof.records import record_files  # noqa: PLC0415 - start-up time
     from fabricproof.session import read_run  # noqa: PLC0415 - start-up time
 
-    records, _ = read_run(folder.parent.glob("*/records.jsonl"), run_id)
+    records, _ = read_run(record_files(folder.parent), run_id)
     bound = {
         (each["node"], each["rank"], each["cpus"])
         for record in records

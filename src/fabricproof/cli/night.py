@@ -16,6 +16,7 @@ import click
 from fabricproof.cli.output import STATUSES
 from fabricproof.cli.run import Progress, perform, result_record, show
 from fabricproof.errors import ExitStatus, FabricproofError, InputMissingError
+from fabricproof.records import record_files
 from fabricproof.runner import (
     KEPT_STAGES,
     NODES_VARIABLE,
@@ -126,7 +127,7 @@ def command(
 
 def _require_run(site: Site, place: Workplace, run_id: str) -> None:
     """Refuse a run that left nothing: all that is due would be MISSING in it."""
-    files = (place.perflogs / site.name).glob("*/records.jsonl")
+    files = record_files(place.perflogs / site.name)
     if place.report_file(run_id).exists() or read_run(files, run_id)[0]:
         return
     raise InputMissingError(

@@ -108,10 +108,10 @@ class _Looks:
 
     def _members(self) -> dict[str, set[str]]:
         """Return node -> the fabrics that were measured on it, as the records of runs say."""
-        from fabricproof.records import read_records  # noqa: PLC0415 - start-up time
+        from fabricproof.records import read_records, record_files  # noqa: PLC0415 - start-up time
 
         found: dict[str, set[str]] = {}
-        for path in self.folder.parent.glob("*/records.jsonl"):
+        for path in record_files(self.folder.parent):
             for record in read_records(path, on_torn=lambda _: None):
                 if record.get("kind") != "leg" or self.run_id not in {None, record.get("run_id")}:
                     continue

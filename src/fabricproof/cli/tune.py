@@ -107,13 +107,13 @@ def _perflogs(site: Site) -> Path:
 def _sweeps(site: Site, run_id: str | None, stacks: tuple[str, ...]) -> list[Sweep]:
     """Return the sweeps of a run, of the newest that has any where none is named."""
     from fabricproof.errors import InputMissingError  # noqa: PLC0415 - start-up time
-    from fabricproof.records import read_records  # noqa: PLC0415 - start-up time
+    from fabricproof.records import read_records, record_files  # noqa: PLC0415 - start-up time
     from fabricproof.tuning.sweeps import sweeps_of  # noqa: PLC0415 - start-up time
 
     folder = _perflogs(site)
     records = [
         record
-        for path in sorted(folder.glob("*/records.jsonl"))
+        for path in record_files(folder)
         for record in read_records(path, on_torn=lambda note: click.echo(note, err=True))
         if record.get("kind") == "sweep" and (not stacks or record.get("stack") in stacks)
     ]

@@ -10,7 +10,7 @@ from typing import Any
 
 from fabricproof.errors import ParseError
 from fabricproof.plan.case import Key, key_of
-from fabricproof.records import read_records
+from fabricproof.records import read_records, record_files
 
 #: what Slurm and ReFrame's local scheduler say of a job that ended well
 _ENDED_WELL = frozenset({"COMPLETED", "SUCCESS"})
@@ -75,7 +75,7 @@ def read_history(perflogs: Path, site: str, serial: Callable[[str], bool]) -> Hi
         serial: tells whether the jobs of a partition run one after the other.
     """
     notes: list[str] = []
-    attempts = _attempts(sorted((perflogs / site).glob("*/records.jsonl")), notes)
+    attempts = _attempts(record_files(perflogs / site), notes)
     runs = []
     for path in sorted((perflogs / "reports").glob("*.json")):
         try:
