@@ -14,7 +14,7 @@ from typing import IO, Any
 from fabricproof.errors import InputMissingError, ParseError
 
 #: bytes that are parsed at a time; bounds the memory
-PIECE_BYTES = 24 << 20
+PIECE_BYTES = 16 << 20
 
 #: bytes at the beginning, and before the place read up to, that must still be the same
 _PROOF_BYTES = 4096

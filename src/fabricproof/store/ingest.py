@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 RECORDS, PERFLOG, RESULTS = "records", "perflog", "results"
 
 #: rows of a segment; a question reads a few whole columns of it, some megabytes
-SEGMENT_ROWS = 250_000
+SEGMENT_ROWS = 100_000
 #: small segments of one file that nights leave behind, before they are joined
 _SMALL_SEGMENTS = 32
 

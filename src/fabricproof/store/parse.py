@@ -103,7 +103,7 @@ def parse_records(data: bytes, file: str, first_line: int) -> Parsed:
         legs = _legs_of(_table(cut.others, _other_schema()))
         rows, repeated = _joined(cut, shared, own)
         return Parsed(rows=rows, legs=legs, repeated=repeated)
-    except (_UnusualError, pl.exceptions.PolarsError):
+    except (_UnusualError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
         return _parse_slowly(data, file, first_line)
 
 
