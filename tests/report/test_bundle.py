@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_data import DOWN, SLOW, leg, recorded, report
 
@@ -219,6 +219,7 @@ def test_addresses_go_and_versions_stay() -> None:
         assert mask.text(plain) == plain
 
 
+@settings(deadline=None)
 @given(words=st.text())
 def test_a_text_without_names_stays(words: str) -> None:
     """Where no digit, colon and no name is, there is nothing to hide."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_data import RUN, leg, quantity, reds, report
 
@@ -123,6 +123,7 @@ def test_a_strange_name_gets_no_line() -> None:
     assert "no name of Slurm's" in advise(data).unclear[0]
 
 
+@settings(deadline=None)
 @given(reason=st.text())
 def test_no_reason_ends_its_quotes(reason: str) -> None:
     """One shell word for the reason, none of the shell's signs, and it stays short."""
@@ -134,6 +135,7 @@ def test_no_reason_ends_its_quotes(reason: str) -> None:
     assert len(safe(reason)) <= REASON_LENGTH
 
 
+@settings(deadline=None)
 @given(words=st.text())
 def test_every_line_is_a_comment(words: str) -> None:
     data = report(leg(Verdict.FAIL, findings=(f"preflight: rail1 on n1 {words}",), reason=words))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_data import leg, report
 
@@ -68,6 +68,7 @@ def test_a_red_leg_without_a_reason_still_says_something() -> None:
     assert failure.attrib["message"] == "FAIL: ReFrame failed its check"
 
 
+@settings(deadline=None)
 @given(words=st.text(), verdict=st.sampled_from(Verdict))
 def test_any_words_make_well_formed_xml(words: str, verdict: Verdict) -> None:
     """Control characters, ]]>, surrogates: the file can be read and the count is right."""

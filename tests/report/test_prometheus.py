@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_data import RUN, leg, quantity, report
 
@@ -119,6 +119,7 @@ def test_a_leg_told_twice_has_its_worse_verdict() -> None:
     assert values(text, "fabricproof_series_left_out") == [3]
 
 
+@settings(deadline=None)
 @given(words=st.text())
 def test_any_words_can_be_read_back(words: str) -> None:
     data = report(leg(check=words, stack=words))

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_data import RUN, leg, report
 
@@ -109,6 +109,7 @@ def test_a_comparison_and_a_change_are_told() -> None:
     assert "  n1: firmware 28.39 before, 28.41 now" in text
 
 
+@settings(deadline=None)
 @given(
     reds=st.integers(0, 60),
     skips=st.integers(0, 60),
