@@ -1,6 +1,6 @@
 """How fast history is asked: ours, pandas on the same perflogs, and ReFrame's own comparison.
 
-    .venv/bin/python benchmarks/history.py --rows 1e6 --pandas PYTHON [--no-records] [--no-reframe]
+    .venv/bin/python benchmarks/history.py --rows 1e6 1e7 --pandas PYTHON
 
 Makes a site of 100 nodes (50 pairs), 4 rails, 23 sizes and 2 stacks: 9200 quantities a night, as
 many nights as ROWS need, as ReFrame's perflogs, as our records, and as ReFrame's result store, in
@@ -14,6 +14,9 @@ own peak (``ru_maxrss``), and the answers are compared: medians that differ end 
 PYTHON is one that has pandas; it is no dependency of ours:
 
     python3 -m venv /tmp/pandas && /tmp/pandas/bin/pip install pandas pyarrow
+
+Records and ReFrame's store are made up to a million rows: of ten million the records are 18 GB,
+and ReFrame decodes every session that it compares.
 
 ``--matrix`` measures the table of 100 nodes, 4 rails, 23 sizes and 30 nights alone.
 """
@@ -45,6 +48,9 @@ PAIRS = [(f"n{2 * each:03}", f"n{2 * each + 1:03}") for each in range(50)]
 PER_NIGHT = len(SIZES) * len(STACKS) * len(RAILS) * len(PAIRS)
 FIRST = datetime.datetime(2023, 1, 1, 2, tzinfo=datetime.UTC)
 DIGEST = "0123456789abcdef" * 4
+
+#: above this many rows only perflogs are made
+MOST_RECORDS = 1.5e6
 
 COLUMNS = [
     "job_completion_time",
@@ -308,7 +314,9 @@ def contend(python: str, name: str, folder: Path, question: str, nights: int) ->
     seconds = time.perf_counter() - start
     if done.returncode:
         return {"seconds": seconds, "failed": done.stderr.strip().splitlines()[-1:]}
-    return {"seconds": seconds, **json.loads(done.stdout)}
+    told = {"seconds": seconds, **json.loads(done.stdout)}
+    print(f"  {name} {question}: {seconds:.2f} s, {told['peak_mib']:.0f} MiB", flush=True)
+    return told
 
 
 def with_reframe(folder: Path, question: str, nights: int) -> dict[str, Any]:
@@ -317,14 +325,9 @@ def with_reframe(folder: Path, question: str, nights: int) -> dict[str, Any]:
     middle = night_of(nights // 2)
     last = night_of(nights if question == "all" else nights // 2 + 5)
     begin, between, end = (
-        f"{each - datetime.timedelta(hours=1):%Y%m%dT%H%M%S+0000}" for each in (first, middle, last)
+        f"{each - datetime.timedelta(hours=1):%Y%m%dT%H%M%S}" for each in (first, middle, last)
     )
-    columns = "median:/+job_nodelist+pvar/"
-    asked = (
-        f"--performance-report={begin}:{end}/{columns}"
-        if question == "never"
-        else f"--performance-compare={begin}:{between}/{between}:{end}/{columns}"
-    )
+    asked = f"--performance-compare={begin}:{between}/{between}:{end}/median:+job_nodelist/"
     environment = {
         **os.environ,
         "RFM_SQLITE_DB_FILE": str(folder / "results.db"),
@@ -350,8 +353,9 @@ def with_reframe(folder: Path, question: str, nights: int) -> dict[str, Any]:
     return {**result, "answer": [0.0, int(lines), 0.0]}
 
 
-def measure(rows: float, python: str, *, records: bool, reframe: bool) -> None:
+def measure(rows: float, python: str) -> None:
     """Make the history, let all contend, print the table."""
+    whole = rows <= MOST_RECORDS
     nights = max(12, round(rows / PER_NIGHT))
     with tempfile.TemporaryDirectory(prefix="history-", dir=os.environ.get("TMPDIR")) as place:
         logs, kept = Path(place) / "logs", Path(place) / "records"
@@ -359,17 +363,17 @@ def measure(rows: float, python: str, *, records: bool, reframe: bool) -> None:
         size = make(logs, nights, perflog_lines, "OsuBandwidth.log", head)
         print(f"{nights * PER_NIGHT} rows, {nights} nights: {size / 1e6:.0f} MB of perflogs")
         table = list(_asked(logs, nights, python))
-        if records:
+        if whole:
             size = make(kept, nights, record_lines, "records.jsonl")
             print(f"{size / 1e6:.0f} MB of records")
             table += _asked_records(kept, nights)
             shutil.rmtree(kept)
-        if reframe:
+        if whole:
             size = make_results(logs, nights)
             print(f"{size / 1e6:.0f} MB of results.db")
             for question in ("five", "all"):
-                table.append(("reframe --performance-compare", question,
-                              with_reframe(logs, question, nights)))  # fmt: skip
+                told = with_reframe(logs, question, nights)
+                table.append(("reframe --performance-compare", question, told))
     show(table)
 
 
@@ -440,10 +444,8 @@ def measure_matrix() -> None:
 def main() -> None:
     """Measure, or be one of those that are measured."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--rows", type=float, default=1e6)
+    parser.add_argument("--rows", type=float, nargs="+", default=[1e6, 1e7])
     parser.add_argument("--pandas", default=sys.executable, help="a Python that has pandas")
-    parser.add_argument("--no-records", action="store_true")
-    parser.add_argument("--no-reframe", action="store_true")
     parser.add_argument("--matrix", action="store_true")
     parser.add_argument("--contender", nargs=4, help=argparse.SUPPRESS)
     asked = parser.parse_args()
@@ -455,9 +457,8 @@ def main() -> None:
     elif asked.matrix:
         measure_matrix()
     else:
-        measure(
-            asked.rows, asked.pandas, records=not asked.no_records, reframe=not asked.no_reframe
-        )
+        for rows in asked.rows:
+            measure(rows, asked.pandas)
 
 
 if __name__ == "__main__":
