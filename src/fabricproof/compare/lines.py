@@ -104,17 +104,24 @@ def _amount(shift: Shift, better: int) -> str:
     text = percent(shift.ratio)
     if shift.low is not None and shift.high is not None:
         text += f" ({percent(shift.low)} to {percent(shift.high)})"
-    return f"{text}, which is {word}" if shift.ratio != 1 else text
+    if shift.ratio == 1 or shift.change is Change.UNDECIDED:
+        return text
+    return f"{text}, which is {word}"
 
 
 def _sureness(shift: Shift) -> str:
     told = f"; p {shift.p:.2g} over all quantities together" if shift.p < 1 else ""
     if shift.change is Change.UNDECIDED:
         if shift.detectable is not None:
-            told += f"; less than {shift.detectable - 1:.1%} would not have been seen"
+            told += f"; a change below {_visible(shift)} would not have been seen"
         if shift.more_runs:
             told += f"; needs {shift.more_runs} more runs on each side"
     return told
+
+
+def _visible(shift: Shift) -> str:
+    """Return the smallest change that would have been seen, ``3.4 %``."""
+    return "-" if shift.detectable is None else f"{(shift.detectable - 1) * 100:.1f} %"
 
 
 def percent(ratio: float | None) -> str:
@@ -191,8 +198,7 @@ def _numbers(shift: Shift | None) -> tuple[str, str, str]:
     interval = "too few runs"
     if shift.low is not None and shift.high is not None:
         interval = f"{percent(shift.low)} to {percent(shift.high)}"
-    seen = "-" if shift.detectable is None else f"{shift.detectable - 1:.1%}"
-    return percent(shift.ratio), interval, seen
+    return percent(shift.ratio), interval, _visible(shift)
 
 
 def _quantities(comparison: Comparison, *, whole: bool) -> Iterator[str]:
