@@ -319,6 +319,13 @@ def test_the_page_itself_never_scrolls_sideways(browser: Browser, page: Path, wi
     draw_all(browser)
     assert browser.run("document.documentElement.scrollWidth") <= width
     assert browser.run("document.querySelector('#curves .plot').clientWidth") <= width
+    for key in ("Home", "End"):
+        browser.run("document.querySelector('#curves .chart').focus()")
+        browser.press("ArrowRight")
+        browser.press(key)
+        browser.frames()
+        assert browser.run("document.querySelector('#curves .tip').hidden") is False
+        assert browser.run("document.documentElement.scrollWidth") <= width
 
 
 def test_hostile_text_is_shown_and_never_run(browser: Browser, tmp_path: Path) -> None:

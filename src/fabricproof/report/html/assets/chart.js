@@ -77,7 +77,10 @@ function Chart(host, spec) {
     tip.textContent = point.text;
     tip.hidden = false;
     const scale = box.clientWidth / picture.width;
-    tip.style.left = `${Math.min(Math.max(x * scale, 90), box.clientWidth - 90)}px`;
+    // Where it fits: a tip beyond the edge would make the whole page scroll.
+    tip.style.left = "0px";
+    const half = tip.offsetWidth / 2;
+    tip.style.left = `${Math.max(Math.min(x * scale, box.clientWidth - half), half)}px`;
     tip.style.top = `${y * scale + (y < 90 ? 14 : -14)}px`;
     tip.classList.toggle("below", y < 90);
     if (aloud) say(point.text);
