@@ -348,10 +348,7 @@ class Planted:
 
 PLANTED = (
     Planted(name="5 rows of 1000", changed=5, rows=1000, noise=lognormal),
-    Planted(name="5 rows of 1000, good and bad nights", changed=5, rows=1000,
-            noise=good_and_bad_nights),
     Planted(name="one rail (250 of 1000)", changed=250, rows=1000, noise=lognormal),
-    Planted(name="all 1000 rows", changed=1000, rows=1000, noise=lognormal),
     Planted(name="all 1000 rows, good and bad nights", changed=1000, rows=1000,
             noise=good_and_bad_nights),
 )  # fmt: skip
@@ -367,14 +364,14 @@ def table_power(num: int) -> None:
         *(f"{each}, 8 v 8" for each in RULES[1:]),
     )
     for planted in PLANTED:
-        for effect in (0.04, 0.05, 0.1):
+        for effect in (0.04, 0.06):
             cells: list[str] = []
             beside: list[str] = []
             for n, m in sizes:
                 random = random_for("power", planted.name, effect, n, m)
                 found: list[float] = []
                 others: list[list[float]] = []
-                for _ in range(num // 50 + 1):
+                for _ in range(num // 150 + 1):
                     values = planted.noise(random, planted.rows, n + m)
                     values[: planted.changed, n:] *= 1 + effect
                     words = [s.change for s in compare(values, n, margin=0.03)[: planted.changed]]
@@ -401,10 +398,10 @@ def table_order(num: int) -> None:
         "nights remember 0.9": remembering(0.9),
     }
     for name, noise in nights.items():
-        for half in (5, 10, 20):
+        for half in (5, 10):
             random = random_for("order", name, half)
             said_, warned, paired = [], [], []
-            for _ in range(num // 10 + 1):
+            for _ in range(num // 33 + 1):
                 values = noise(random, 100, 2 * half)
                 second = [run >= half for run in range(2 * half)]
                 said_.append(said(compare(values, half, margin=0.0001)))
@@ -430,9 +427,9 @@ def interleaved(values: Values, random: np.random.Generator) -> list[Shift]:
 def table_node(num: int) -> None:
     """One slow node on both sides, and half of all rows changed by 5 %: is each told right."""
     head("runs", "changed rows found", "rows of the node called changed", "others called changed")
-    for n, m in ((5, 5), (8, 8), (15, 15)):
+    for n, m in ((5, 5), (8, 8)):
         random = random_for("node", n, m)
-        counts = np.zeros((num // 4 + 1, 3))
+        counts = np.zeros((num // 20 + 1, 3))
         for index in range(len(counts)):
             values = slow_node(random, 100, n + m)
             changed, sick = np.arange(100) % 10 == 5, np.arange(100) % 10 == 0
