@@ -9,8 +9,9 @@ a folder that is removed at the end.  Two questions are put to each contender:
     five       median per quantity of 5 nights before and of 5 after a change, and their ratio
     all        median per quantity over all nights
 
-Every contender is a process of its own; wall time is from its start to its answer, memory is its
-own peak (``ru_maxrss``), and the answers are compared: medians that differ end the benchmark.
+Every contender is a process of its own; wall time is from its start to its answer, CPU time beside
+it for machines that others use too, memory is its own peak (``ru_maxrss``).  The answers are
+compared: medians that differ end the benchmark.
 PYTHON is one that has pandas; it is no dependency of ours:
 
     python3 -m venv /tmp/pandas && /tmp/pandas/bin/pip install pandas pyarrow
@@ -315,7 +316,11 @@ def contend(python: str, name: str, folder: Path, question: str, nights: int) ->
     if done.returncode:
         return {"seconds": seconds, "failed": done.stderr.strip().splitlines()[-1:]}
     told = {"seconds": seconds, **json.loads(done.stdout)}
-    print(f"  {name} {question}: {seconds:.2f} s, {told['peak_mib']:.0f} MiB", flush=True)
+    print(
+        f"  {name} {question}: {seconds:.2f} s, {told['cpu_s']:.2f} s of CPU, "
+        f"{told['peak_mib']:.0f} MiB",
+        flush=True,
+    )
     return told
 
 
@@ -339,15 +344,19 @@ def with_reframe(folder: Path, question: str, nights: int) -> dict[str, Any]:
         "import resource,subprocess,sys;"
         f"done=subprocess.run([{str(ROOT / '.venv/bin/reframe')!r},{asked!r}],"
         "capture_output=True,text=True);"
-        "peak=resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss;"
-        "print(done.returncode,peak,done.stdout.count(chr(10)),(done.stdout+done.stderr)[-300:])"
+        "used=resource.getrusage(resource.RUSAGE_CHILDREN);"
+        "print(done.returncode,used.ru_maxrss,used.ru_utime+used.ru_stime,done.stdout.count(chr(10)),(done.stdout+done.stderr)[-300:])"
     )
     start = time.perf_counter()
     done = subprocess.run(
         [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
     )
-    status, peak, lines, *said = done.stdout.split(" ", 3)
-    result = {"seconds": time.perf_counter() - start, "peak_mib": int(peak) / 1024}
+    status, peak, cpu_s, lines, *said = done.stdout.split(" ", 4)
+    result: dict[str, Any] = {
+        "seconds": time.perf_counter() - start,
+        "peak_mib": int(peak) / 1024,
+        "cpu_s": float(cpu_s),
+    }
     if status != "0" or int(lines) < 100:
         result["failed"] = [" ".join(said)]
     return {**result, "answer": [0.0, int(lines), 0.0]}
@@ -421,13 +430,16 @@ def show(table: list[tuple[str, str, dict[str, Any]]]) -> None:
             close = abs(each[0] / first[0] - 1) < 1e-9 and abs(each[2] - first[2]) < 1e-9
             if not close or each[1] != first[1]:
                 sys.exit(f"the answers to {question!r} differ: {answers}")
-    print(f"{'contender':32} {'question':9} {'seconds':>8} {'MiB':>7} {'of ours':>8}")
+    print(f"{'contender':32} {'question':9} {'seconds':>8} {'CPU s':>8} {'MiB':>7} {'of ours':>8}")
     for name, question, told in table:
         if "failed" in told:
             print(f"{name:32} {question:9} {told['seconds']:8.2f} failed: {told['failed']}")
             continue
         ratio = told["seconds"] / ours_of[question]
-        print(f"{name:32} {question:9} {told['seconds']:8.2f} {told['peak_mib']:7.0f} {ratio:8.1f}")
+        print(
+            f"{name:32} {question:9} {told['seconds']:8.2f} {told['cpu_s']:8.2f} "
+            f"{told['peak_mib']:7.0f} {ratio:8.1f}"
+        )
 
 
 def measure_matrix() -> None:
@@ -452,8 +464,9 @@ def main() -> None:
     if asked.contender:
         name, folder, question, nights = asked.contender
         answer = CONTENDERS[name](Path(folder), question, int(nights))
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        print(json.dumps({"answer": answer, "peak_mib": peak}))
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        cpu_s = used.ru_utime + used.ru_stime
+        print(json.dumps({"answer": answer, "peak_mib": used.ru_maxrss / 1024, "cpu_s": cpu_s}))
     elif asked.matrix:
         measure_matrix()
     else:
