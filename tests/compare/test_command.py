@@ -194,6 +194,7 @@ def test_a_baseline_is_a_side(made: Made) -> None:
         each.key: each.shift for each in by_runs.quantities
     }
     assert found.first.baseline == "good"
+    assert any("outliers are left out" in each for each in found.warnings)
 
 
 class Runs:

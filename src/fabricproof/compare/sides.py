@@ -278,8 +278,11 @@ def _baseline(words: str, history: History) -> Chosen:
     if not ids:
         raise _empty(words, "a baseline without samples", history)
     gone = len(ids) - len(runs)
-    notes = (f"{words}: {_runs(gone)} of it are no longer in the records",) if gone else ()
-    return Chosen(side=Side(words=words, runs=runs, baseline=name), notes=notes, samples=samples)
+    notes = [f"{words}: its outliers are left out, so it scatters less than its runs did"]
+    if gone:
+        notes.append(f"{words}: {_runs(gone)} of it are no longer in the records")
+    side = Side(words=words, runs=runs, baseline=name)
+    return Chosen(side=side, notes=tuple(notes), samples=samples)
 
 
 def _unknown(
