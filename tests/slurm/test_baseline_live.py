@@ -21,7 +21,7 @@ FABRICPROOF = Path(sys.executable).parent / "fabricproof"
 SMALL = ("-n", "OsuBandwidth", "-t", "ethernet", "-p", "openmpi4")
 NODE, RAIL = "vc1", "rail0"
 
-pytestmark = [pytest.mark.slurm, pytest.mark.timeout(560)]
+pytestmark = [pytest.mark.slurm, pytest.mark.timeout(580)]
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def rail_at(rate: str, session: Session) -> Iterator[None]:
 
 
 def plateau(result: dict[str, Any], leg: str) -> dict[str, Any]:
-    (found,) = [each for each in result["legs"] if each["leg"] == leg]
+    (found,) = [each for each in result["legs"] if each["road"] == leg]
     return next(each for each in found["quantities"] if each["name"] == "bandwidth_1MiB")
 
 
