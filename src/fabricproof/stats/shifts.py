@@ -118,15 +118,30 @@ def compare_rows(
     """
     import numpy as np  # noqa: PLC0415 - start-up time
 
-    from fabricproof.stats import interval, statistic  # noqa: PLC0415 - start-up time
-    from fabricproof.stats.relabel import labellings  # noqa: PLC0415
-
     values = np.asarray(values, dtype=np.float64)
     second = np.asarray(is_second, dtype=np.bool_)
     block = np.zeros(len(second), np.int64) if blocks is None else np.asarray(blocks, np.int64)
     _refuse(values, second, block, (better, margins, classes))
     if not len(values):
         return []
+    return _all_shifts(values, second, block, better, margins, classes, alpha=alpha, seed=seed)
+
+
+def _all_shifts(
+    values: Values,
+    second: npt.NDArray[np.bool_],
+    block: npt.NDArray[np.int64],
+    better: Sequence[int],
+    margins: Sequence[float],
+    classes: Sequence[int],
+    *,
+    alpha: float,
+    seed: int,
+) -> list[Shift]:
+    """Return what is said of each row, of arguments that fit."""
+    from fabricproof.stats import interval, statistic  # noqa: PLC0415 - start-up time
+    from fabricproof.stats.relabel import labellings  # noqa: PLC0415
+
     rows = statistic.prepare(values, block, classes)
     found = statistic.step_down(rows, labellings(values, second, block, seed), alpha)
     noise = statistic.noise_within(rows, second)
