@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from made_history import SITE, leg, quantity, run_id, write
+from made_records import SITE, leg, quantity, run_id, write
 
 from fabricproof.records import append_records
 from fabricproof.store import copy as copy_module

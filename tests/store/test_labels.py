@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from made_history import SITE, quantity, run_id, write
+from made_records import SITE, quantity, run_id, write
 
 from fabricproof.errors import InputMissingError, ParseError
 from fabricproof.store import labels, labels_of, open_store, set_label

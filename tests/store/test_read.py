@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_history import SITE, leg, quantity, run_id, write
+from made_records import SITE, leg, quantity, run_id, write
 
 from fabricproof.errors import InputMissingError, ParseError
 from fabricproof.store import FIELDS, Store, open_store

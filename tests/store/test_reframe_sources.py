@@ -6,7 +6,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from made_history import COLUMNS, SITE, perflog, perflog_row, quantity, results, run_id, write
+from made_records import COLUMNS, SITE, perflog, perflog_row, quantity, results, run_id, write
 
 from fabricproof.store import open_store
 from fabricproof.store import results as results_module

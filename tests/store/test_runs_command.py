@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_history import leg, quantity, run_id
+from made_records import leg, quantity, run_id
 
 from fabricproof.cli import run
 from fabricproof.inventory.store import keep_looks

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from made_history import SITE, Record, rail_slower, write_history
 
+from fabricproof.store.labels import LOOK_LABEL, set_label
+
 Command = Callable[..., Any]
 
 
@@ -145,6 +147,18 @@ def test_last_and_since_choose_runs(perflogs: Path, fabricproof: Command) -> Non
     ended = fabricproof("trend", "--site", SITE, "--since", "2027-01-01")
     assert ended.status == 66
     assert "2026-11-12" in ended.err
+
+
+def test_looks_of_a_night_are_no_nights(perflogs: Path, fabricproof: Command) -> None:
+    """What was measured only because it was red is left out, unless somebody names it."""
+    write_history(perflogs, 10, seed=4)
+    everything = fabricproof("trend", "--site", SITE, "--json").record["runs"]
+    looks = [run["run_id"] for run in everything[-2:]]
+    set_label(perflogs, SITE, looks, LOOK_LABEL)
+    assert fabricproof("trend", "--site", SITE, "--json").record["runs"] == everything[:-2]
+    named = ",".join(run["run_id"] for run in everything[3:])
+    asked = fabricproof("trend", "--site", SITE, "--json", "--runs", named).record["runs"]
+    assert asked == everything[3:]
 
 
 def test_runs_of_one_evening_are_named_to_the_second(perflogs: Path, fabricproof: Command) -> None:

@@ -47,6 +47,9 @@ def _renamed(
 @click.option(
     "--since", metavar="DATE", type=click.DateTime(["%Y-%m-%d"]), help="Only runs since then."
 )
+@click.option(
+    "--runs", metavar="SELECTOR", help="Only these runs, as compare understands them: a label ..."
+)
 @click.option("--check", multiple=True, metavar="PATTERN", help="Only these checks: 'Osu*'.")
 @click.option("--stack", multiple=True, metavar="PATTERN", help="Only these stacks.")
 @click.option("--rail", multiple=True, metavar="PATTERN", help="Only legs over these rails.")
@@ -69,6 +72,7 @@ def command(
     site_name: str | None,
     last: int,
     since: datetime.datetime | None,
+    runs: str | None,
     all_sizes: bool,
     margins: dict[str, float],
     renamed: dict[str, str],
@@ -97,12 +101,22 @@ def command(
     ask = Question(
         last=last,
         since=since.date() if since else None,
+        runs=_chosen(site_name, runs) if runs else (),
         where={name: filters[name] for name in _FILTERS},
         all_sizes=all_sizes,
         margins=margins,
         renamed=renamed,
     )
     _show(site_name, ask, verbose=verbose, as_json=as_json)
+
+
+def _chosen(site_name: str | None, words: str) -> list[str]:
+    """Return the identities of the runs that are meant."""
+    from fabricproof.cli.compare import history_of, site_of  # noqa: PLC0415 - start-up time
+    from fabricproof.compare.sides import choose_side  # noqa: PLC0415
+
+    _, history = history_of(site_of(site_name))
+    return [run.run_id for run in choose_side(words, history).side.runs]
 
 
 def _show(site_name: str | None, ask: Question, *, verbose: bool, as_json: bool) -> None:

@@ -6,12 +6,13 @@ import datetime
 import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fabricproof.compare.errors import NothingComparedError, SideError
 from fabricproof.compare.facts import AskedFact, Having, Machines, runs_having
 from fabricproof.compare.model import Side
 from fabricproof.store import Key, Run
+from fabricproof.store.labels import LOOK_LABEL
 
 #: baseline -> run -> value, of each quantity that it holds
 Samples = Mapping[Key, Mapping[str, float]]
@@ -47,6 +48,12 @@ class History:
     machines: Machines
     labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
     baseline: Callable[[str], Samples] | None = None
+
+    @property
+    def without_looks(self) -> History:
+        """The same without the runs in which a night only looked again at what was red."""
+        looks = set(self.labels.get(LOOK_LABEL, ()))
+        return replace(self, runs=[each for each in self.runs if each.run_id not in looks])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,12 +110,13 @@ def choose_side(words: str, history: History) -> Chosen:
 
 def _part(word: str, history: History) -> _Part:
     """Return what one word means: forms that can be nothing else first, then names."""
+    nights = history.without_looks
     for read in (_latest, _last, _stack, _range, _date):
-        found = read(word, history)
+        found = read(word, nights)
         if found is not None:
             return found
     if "=" in word:
-        return _fact(word, history)
+        return _fact(word, nights)
     return _named(word, history)
 
 

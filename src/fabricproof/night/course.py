@@ -37,12 +37,10 @@ from fabricproof.night.weekly import digest
 from fabricproof.records import append_records
 from fabricproof.session import SessionResult
 from fabricproof.site import Site
-from fabricproof.store.labels import set_label
+from fabricproof.store.labels import LOOK_LABEL, set_label
 
 #: label that the runs of nights get
 LABEL = "night"
-#: and those of looks, which are no nights: comparisons and trends may leave them out
-LOOK_LABEL = "night-look"
 
 
 @dataclass(frozen=True, kw_only=True)

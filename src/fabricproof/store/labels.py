@@ -16,6 +16,10 @@ from fabricproof.records import append_records, read_records
 
 LABELS_FILE = "labels.jsonl"
 
+#: of the runs in which a night looks again at what was red: chosen for being red, they are no
+#: sample of anything, and are on a side or in a trend only where somebody names them
+LOOK_LABEL = "night-look"
+
 #: begins with a letter, so that no label reads as a date, a count or the identity of a run
 LABEL = re.compile(r"[A-Za-z][\w.+-]{0,63}")
 

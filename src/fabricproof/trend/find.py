@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from fabricproof.errors import ExitStatus, FabricproofError, InputMissingError
 from fabricproof.stats.steps import Changes, Step, find_changes
 from fabricproof.store import Key, Matrix, Store
+from fabricproof.store.labels import LOOK_LABEL
 from fabricproof.trend.coincide import ReadMachine
 from fabricproof.trend.events import Tested, events_of
 from fabricproof.trend.kinds import MARGINS, classes_of, metric_of
@@ -42,6 +43,7 @@ class Question:
     Attributes:
         last: how many runs, the newest.
         since: runs before this date are left out; None: none.
+        runs: only these runs; empty for all but those in which a night looked again.
         where: field of the key (``check``, ``stack``, ``program``, ``quantity``, ``fabric``) or
             ``rail`` or ``node``, to patterns as in a shell, of which one must fit.
         all_sizes: whether points of a curve count, or only quantities that carry a verdict.
@@ -52,6 +54,7 @@ class Question:
 
     last: int = 60
     since: datetime.date | None = None
+    runs: Sequence[str] = ()
     where: Mapping[str, Sequence[str]] = field(default_factory=dict)
     all_sizes: bool = False
     margins: Mapping[str, float] = field(default_factory=lambda: dict(MARGINS))
@@ -114,7 +117,13 @@ def _asked(store: Store, ask: Question) -> tuple[Matrix, int]:
     """Return the quantities and runs that are asked for, and how many facts were left out."""
     import numpy as np  # noqa: PLC0415 - start-up time
 
-    ids = [run.run_id for run in store.runs if not ask.since or run.start.date() >= ask.since]
+    looks = set(store.labels.get(LOOK_LABEL, ()))
+    ids = [
+        run.run_id
+        for run in store.runs
+        if (run.run_id in ask.runs if ask.runs else run.run_id not in looks)
+        and (not ask.since or run.start.date() >= ask.since)
+    ]
     if not ids:
         raise InputMissingError(
             f"no run of {store.site} since {ask.since}",
