@@ -25,6 +25,8 @@ echo "== a whole night"
 ci/night.sh
 echo "== faults made for real"
 .venv/bin/pytest -m slurm tests/slurm tests/docs
+echo "== the report in a real browser"
+.venv/bin/pytest -m browser tests/report/html
 echo "== stacks built by Spack"
 ci/spack.sh || { status=$?; [ $status -eq 77 ] || exit $status; }
 .venv/bin/fabricproof vcluster down

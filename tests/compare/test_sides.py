@@ -68,7 +68,7 @@ def test_every_form_of_a_side(tmp_path: Path, words: str, days: list[int]) -> No
 @pytest.mark.parametrize(
     ("words", "error", "says"),
     [
-        ("befor", SideError, "before"),
+        ("befored", SideError, "before"),
         ("nonsense", SideError, "latest~3"),
         ("", SideError, "empty name"),
         ("latest,,latest", SideError, "empty name"),

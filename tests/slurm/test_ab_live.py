@@ -1,4 +1,4 @@
-"""An interleaved comparison on the virtual cluster: a rail that is halved, to and fro."""
+"""An interleaved comparison on the virtual cluster: a rail that is halved, in turn."""
 
 from __future__ import annotations
 

@@ -97,6 +97,15 @@ def words(answer: dict[str, Any], rail: str) -> set[str]:
     }
 
 
+def long_words(answer: dict[str, Any], rail: str) -> set[str]:
+    """Return what is said of the bandwidth of messages above 64 KiB over one rail."""
+    return {
+        each["shift"]["change"]
+        for each in answer["quantities"]
+        if each["key"]["rails"] == rail and each["key"]["message_size"] > 1 << 16
+    }
+
+
 def plateau(answer: dict[str, Any], rail: str) -> dict[str, Any]:
     """Return what became of the bandwidth of the largest messages over one rail."""
     (found,) = (
@@ -113,7 +122,8 @@ def test_a_firmware_that_changes_nothing_is_neither_better_nor_worse(bench: Benc
         _, answer = bench.compared(measured(bench.session))
     said = {each["shift"]["change"] for each in answer["quantities"]}
     assert said <= {"SAME", "UNDECIDED"}, answer["reason"]
-    assert plateau(answer, "rail1")["change"] == "SAME"
+    # One stall of a shared machine may leave some of these open, never all of them.
+    assert "SAME" in long_words(answer, "rail0") | long_words(answer, "rail1")
     assert answer["overall"] in {"SAME", "UNDECIDED"}
     assert any(change["fact"] == "firmware" for change in answer["changes"])
 
@@ -138,8 +148,8 @@ def test_a_change_of_one_rail_is_worse_there_and_nowhere_else(
     assert answer["overall"] == "WORSE"
     assert plateau(answer, rail)["change"] == "WORSE"
     assert plateau(answer, rail)["ratio"] < most
-    assert "WORSE" not in words(answer, other)
-    assert plateau(answer, other)["change"] == "SAME"
+    assert not words(answer, other) & {"WORSE", "BETTER"}
+    assert "SAME" in long_words(answer, other)
 
 
 def test_ten_nights_with_a_change_on_the_sixth(bench: Bench) -> None:
@@ -147,7 +157,8 @@ def test_ten_nights_with_a_change_on_the_sixth(bench: Bench) -> None:
     with changed({"vc2": "rail1"}, "--rate", "150mbit"):
         after = measured(bench.session, NIGHTS - SIXTH)
     nights = [*bench.before, *after]
-    _, answer = bench.ask("trend", "--runs", ",".join(nights))
+    status, answer = bench.ask("trend", "--runs", ",".join(nights))
+    assert status == 1
     assert [run["run_id"] for run in answer["runs"]] == nights
     (event,) = answer["events"]
     assert event["run"]["run_id"] == after[0]

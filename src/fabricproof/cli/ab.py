@@ -32,7 +32,7 @@ _ROUNDS = 7
 
 @click.group(name="ab")
 def command() -> None:
-    r"""Compare two states of a site by switching to and fro: drift cannot pass for a change.
+    r"""Compare two states of a site by switching in turn: drift cannot pass for a change.
 
     site.toml says how the site is switched:
 

@@ -29,7 +29,7 @@ SUBCOMMANDS: dict[str, tuple[str, str]] = {
     "inventory": ("fabricproof.cli.inventory", "What each node was made of, and what differs."),
     "compare": ("fabricproof.cli.compare", "What changed between two sides, how sure, where."),
     "trend": ("fabricproof.cli.trend", "What changed over the nights, and what else then."),
-    "ab": ("fabricproof.cli.ab", "Two states of a site, switched to and fro and compared."),
+    "ab": ("fabricproof.cli.ab", "Two states of a site, switched in turn and compared."),
     "preflight": ("fabricproof.cli.preflight", "Are links and cards what the site declares?"),
     "tune": ("fabricproof.cli.tune", "Where a stack's choice of algorithm loses, what mends it."),
     "baseline": ("fabricproof.cli.baseline", "What known-good runs measured, to judge by."),

@@ -1,4 +1,4 @@
-"""A planned comparison: the site is switched to and fro, and both states measured in turn.
+"""A planned comparison: two states of a site, switched and measured in turn.
 
 Rounds are randomised blocks (Fisher 1935, *The Design of Experiments*, chapter 4): within each
 both states are measured once, in an order drawn by lot, so that neither a drift nor the time of
