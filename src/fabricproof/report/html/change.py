@@ -35,7 +35,7 @@ PARTLY = " (some runs of the two sides have one value in common)"
 UNPAIRED = 200
 
 #: the forest's drawing: width and height of its view, and the widest ratio it shows
-_WIDTH, _HEIGHT, _MOST = 240.0, 18.0, 4.0
+_WIDTH, _HEIGHT = 240.0, 18.0
 
 _KINDS = ("overall", "rail", "node", "pair", "stack", "program")
 _ORDER = ("WORSE", "BETTER", "UNDECIDED", "SAME")
@@ -132,10 +132,17 @@ def _counts(group: Group) -> Markup:
 
 
 def _reach(shifts: Sequence[Shift | None]) -> float:
-    """Return how far from one the axis goes, as a factor; what is further gets an arrow."""
-    ends = [end for each in shifts if each for end in (each.low, each.high, each.ratio) if end]
-    far = max((abs(math.log(end)) for end in ends), default=0.0)
-    return math.exp(min(max(far * 1.1, math.log(1.08)), math.log(_MOST)))
+    """Return the ratio at the right end of the drawings; the left end is one over it.
+
+    Every estimate has its place.  An interval of few and noisy runs may be a hundred times as
+    long, and would squeeze all others into one line: those beyond three quarters of all ends
+    leave the drawing with an arrow.
+    """
+    known = [shift for shift in shifts if shift is not None and shift.ratio]
+    estimates = [abs(math.log(shift.ratio)) for shift in known if shift.ratio]
+    ends = sorted(abs(math.log(end)) for shift in known for end in (shift.low, shift.high) if end)
+    usual = ends[3 * len(ends) // 4] if ends else 0.0
+    return math.exp(1.1 * max(usual, *estimates, 0.05))
 
 
 def dot_and_interval(
@@ -161,9 +168,7 @@ def dot_and_interval(
     if shift.low and shift.high:
         low, high = at(shift.low), at(shift.high)
         parts.append(tag("line", x1=low, x2=high, y1=9, y2=9, class_="interval"))
-        parts += [
-            tag("line", x1=end, x2=end, y1=5, y2=13, class_="interval") for end in (low, high)
-        ]
+        parts += [_end(low, beyond=shift.low < 1 / reach), _end(high, beyond=shift.high > reach)]
     parts.append(_symbol(change, at(shift.ratio)))
     said = f"ratio {shift.ratio:.4g}, axis from {1 / reach:.3g} to {reach:.3g}"
     return tag(
@@ -176,6 +181,15 @@ def dot_and_interval(
         role="img",
         class_="dots",
     )
+
+
+def _end(place: float, *, beyond: bool) -> Markup:
+    """Return the end of an interval: a bar, or an arrow where it goes on beyond the drawing."""
+    if not beyond:
+        return tag("line", x1=place, x2=place, y1=5, y2=13, class_="interval")
+    back = 5 if place < _WIDTH / 2 else -5
+    points = f"{place + back:g},5 {place:g},9 {place + back:g},13"
+    return tag("polyline", points=points, fill="none", class_="interval")
 
 
 def _band(left: float, right: float) -> Markup:
