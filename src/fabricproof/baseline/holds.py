@@ -16,8 +16,9 @@ from fabricproof.baseline.model import Facts, Value
 #: what a link or a slot came to: the fault itself, never an excuse for it
 SYMPTOMS = frozenset(
     {
-        *("state", "phys_state", "rate_gbit_s", "speed_mbit_s", "shaped_to_mbit_s", "width"),
+        *("state", "phys_state", "rate_gbit_s", "speed_mbit_s", "width"),
         *("lanes", "lane_speed", "link", "pcie", "fec"),
+        *("shaped_to_mbit_s", "shaper_queue_bytes"),
     }
 )
 
