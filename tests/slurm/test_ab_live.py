@@ -20,6 +20,7 @@ BIN = Path("/run/fabricproof/vcluster") / CLUSTER / "bin"
 
 pytestmark = [
     pytest.mark.slurm,
+    pytest.mark.timeout(600),
     pytest.mark.skipif(not BIN.is_dir(), reason=f"no virtual cluster {CLUSTER!r} is up"),
 ]
 
@@ -66,7 +67,7 @@ def call(tmp_path: Path) -> Any:
 def test_a_halved_rail_is_worse_and_the_other_is_not(call: Any) -> None:
     """Six rounds: WORSE, by about half, on rail 1; the shaping is the one thing that differs."""
     call("ab", "plan", "halved", "--rounds", "6", "--seed", "1")
-    status, found = call("ab", "run", "halved", "-n", "OsuMultiRailBandwidth", "-p", "openmpi5")
+    status, found = call("ab", "run", "halved", "-n", "OsuBandwidth", "-p", "openmpi4")
     assert (status, found["overall"]) == (1, "WORSE"), found["reason"]
     named = {
         each["key"]["leg"]: each["shift"]
