@@ -51,6 +51,20 @@ def test_a_lock_is_free_when_its_night_is_over(folder):
         assert not (folder / LOCK_FILE).exists()
 
 
+def test_without_a_folder_for_temporary_files_the_shared_lock_holds(folder, monkeypatch):
+    """A unit whose /tmp is read-only: a note, no traceback, and still one night at a time."""
+
+    def nowhere():
+        raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found")
+
+    monkeypatch.setattr(lock.tempfile, "gettempdir", nowhere)
+    with night_lock(folder) as notes:
+        (said,) = notes
+        assert said.startswith("no lock on this machine (No usable temporary directory found)")
+        with pytest.raises(NightRunsError), night_lock(folder):
+            pass
+
+
 def test_a_lock_is_free_after_an_error(folder):
     with pytest.raises(KeyboardInterrupt), night_lock(folder):
         raise KeyboardInterrupt

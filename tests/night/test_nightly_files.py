@@ -76,6 +76,16 @@ def test_systemd_takes_the_units(name, tmp_path):
     assert mine == []
 
 
+def test_the_night_may_write_where_its_locks_and_results_lie():
+    """ProtectSystem=strict makes all else read-only, /tmp with it unless it is a private one."""
+    lines = (NIGHTLY / "fabricproof-night@.service").read_text().splitlines()
+    given = dict(line.split("=", 1) for line in lines if "=" in line and line[0].isalpha())
+    assert given["ProtectSystem"] == "strict"
+    assert given["PrivateTmp"] == "no", "a person's night must see the lock"
+    folders = {"/opt/fabricproof/perflogs", "/opt/fabricproof/work", "/tmp"}
+    assert set(given["ReadWritePaths"].split()) == folders
+
+
 def test_the_timer_catches_up_and_spreads():
     text = (NIGHTLY / "fabricproof-night@.timer").read_text()
     assert "Persistent=yes" in text

@@ -113,13 +113,16 @@ def night_lock(folder: Path, *, beat: float = HEARTBEAT_SECONDS) -> Iterator[tup
 
 @contextlib.contextmanager
 def _local_lock(folder: Path, notes: list[str]) -> Iterator[None]:
-    path = local_lock_file(folder)
+    path = None
     try:
+        # No folder for temporary files at all: read-only under systemd's ProtectSystem=strict.
+        path = local_lock_file(folder)
         # No link of a stranger is followed: the folder may be /tmp.
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         descriptor = os.open(path, flags, 0o600)
     except OSError as error:
-        notes.append(f"{path}: no lock on this machine ({error.strerror}); the shared one holds")
+        where = f"{path}: " if path else ""
+        notes.append(f"{where}no lock on this machine ({error.strerror}); the shared one holds")
         yield
         return
     try:
@@ -139,7 +142,11 @@ def _local_lock(folder: Path, notes: list[str]) -> Iterator[None]:
 
 
 def local_lock_file(folder: Path) -> Path:
-    """Return the lock of this machine for the site whose state lies in ``folder``."""
+    """Return the lock of this machine for the site whose state lies in ``folder``.
+
+    Raises:
+        FileNotFoundError: no folder for temporary files can be written.
+    """
     name = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:16]
     return Path(tempfile.gettempdir()) / f"fabricproof-night-{os.getuid()}-{name}.lock"
 
