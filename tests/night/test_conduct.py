@@ -200,12 +200,15 @@ def spent(tmp_path):
 
     def spend_one(cluster, number, first=None, **changed):
         night = f"202611{number + 1:02}T020000Z-00000a"
+        of = changed.pop("of", None)
+        if of is not None:
+            changed["arguments"] = ()
 
         def run():
             if isinstance(first, BaseException):
                 raise first
             made = first or cluster.night()
-            renamed = dataclasses.replace(made.result, run_id=night) if made.result else None
+            renamed = made.result and dataclasses.replace(made.result, run_id=of or night)
             return dataclasses.replace(made, result=renamed)
 
         means = Means(
@@ -238,6 +241,29 @@ def test_only_changes_are_changes(spent):
     nights = [spent(each, i) for i, each in enumerate([good, bad, bad, good, good])]
     assert [kinds(each) for each in nights] == [[], ["RED"], [], ["GREEN"], []]
     assert nights[1].changes[0].blamed == ("vc2",)
+
+
+def test_an_older_run_handed_over_changes_no_state(spent):
+    """It was green yesterday: that makes nothing green again, and is no change the day after."""
+    spent(Cluster("vc2"), 5)
+    back = spent(Cluster(), 6, of="20261103T020000Z-00000c")
+    assert kinds(back) == []
+    assert len(back.red) == 1
+    assert "is older than what is known of 2 of its 2 legs" in back.notes[0]
+    assert kinds(spent(Cluster("vc2"), 7)) == []
+    assert kinds(spent(Cluster(), 8)) == ["GREEN"]
+
+
+def test_a_newer_run_handed_over_changes_the_state(spent):
+    spent(Cluster("vc2"), 5)
+    later = spent(Cluster(), 6, of="20261106T030000Z-00000c")
+    assert (kinds(later), later.red, later.notes) == (["GREEN"], {}, ())
+
+
+def test_a_clock_that_was_ahead_once_hides_no_red(spent):
+    """The nights after it have older names, and count all the same."""
+    spent(Cluster(), 9)
+    assert kinds(spent(Cluster("vc2"), 2)) == ["RED"]
 
 
 def test_another_node_to_blame_is_a_change(spent):

@@ -39,7 +39,7 @@ def changes(history: History, tonight: Night, *, max_gap_hours: float) -> tuple[
     """Return what ``tonight`` changed against the nights before it."""
     before = history.legs()
     found = list(_night_changes(history, tonight, max_gap_hours))
-    for key, state in sorted(tonight.legs.items()):
+    for key, state in sorted(history.counting(tonight).items()):
         change = _leg_change(key, before.get(key), state)
         if change is not None:
             found.append(change)

@@ -197,12 +197,22 @@ def _outcome(
         changes=changes(history, night, max_gap_hours=means.site.night.max_gap_hours),
         red=_red_now(history, night),
         status=None if ended is Ended.WHOLE else int(ran.status or ExitStatus.SOFTWARE),
-        notes=tuple(notes),
+        notes=(*notes, *_kept_from_newer(history, night)),
     )
 
 
+def _kept_from_newer(history: History, night: Night) -> Iterator[str]:
+    """Say where the run was too old to change a state."""
+    count = len(night.legs) - len(history.counting(night))
+    if count:
+        yield (
+            f"run {night.run_id} is older than what is known of {count} of its "
+            f"{len(night.legs)} legs: they keep their state"
+        )
+
+
 def _red_now(history: History, night: Night) -> dict[str, LegState]:
-    states = {**history.legs(), **night.legs}
+    states = {**history.legs(), **history.counting(night)}
     return {str(key): state for key, state in sorted(states.items()) if state.colour is Colour.RED}
 
 

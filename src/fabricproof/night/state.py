@@ -7,6 +7,7 @@ end is a night that was lost.  ``notice`` says what was told to whom, and whethe
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -23,6 +24,9 @@ from fabricproof.session import SessionResult
 FOLDER = "night"
 STATE_FILE = "state.jsonl"
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
+
+#: the beginning of a run's identity: when it began
+_BEGUN = re.compile(r"\d{8}T\d{6}Z")
 
 
 class Ended(StrEnum):
@@ -79,6 +83,21 @@ class Night:
     arguments: tuple[str, ...] = ()
     legs: Mapping[LegKey, LegState] = field(default_factory=dict)
 
+    @property
+    def is_own(self) -> bool:
+        """It made a run of its own, or tried to: none that was made before was handed to it."""
+        return bool(self.arguments) or self.ended is Ended.LOST
+
+    def looks_back(self, run_id: str) -> bool:
+        """Tell whether it was handed a run that is older than ``run_id``.
+
+        A night's own run is never older, whatever the clock said when the other one began.
+        """
+        if self.is_own:
+            return False
+        mine, other = _BEGUN.match(self.run_id), _BEGUN.match(run_id)
+        return mine is not None and other is not None and mine[0] < other[0]
+
 
 @dataclass(frozen=True, kw_only=True)
 class History:
@@ -88,11 +107,29 @@ class History:
     notices: tuple[Mapping[str, Any], ...]
 
     def legs(self) -> dict[LegKey, LegState]:
-        """Return the state of each leg after the last night that saw it."""
-        states: dict[LegKey, LegState] = {}
+        """Return the state of each leg after the last night that saw it.
+
+        A run older than the one that a state rests on, handed over by its identity, changes none.
+        """
+        return {key: state for key, (_, state) in self._resting().items()}
+
+    def counting(self, tonight: Night) -> dict[LegKey, LegState]:
+        """Return the legs of a night that is not in the history whose state it tells anew."""
+        resting = self._resting()
+        return {
+            key: state
+            for key, state in tonight.legs.items()
+            if key not in resting or not tonight.looks_back(resting[key][0])
+        }
+
+    def _resting(self) -> dict[LegKey, tuple[str, LegState]]:
+        """Return the state of each leg and the run that it rests on."""
+        found: dict[LegKey, tuple[str, LegState]] = {}
         for night in self.nights:
-            states |= night.legs
-        return states
+            for key, state in night.legs.items():
+                if key not in found or not night.looks_back(found[key][0]):
+                    found[key] = (night.run_id, state)
+        return found
 
     def evidence(self, red: Iterable[str]) -> frozenset[str]:
         """Return the runs in which one of the legs ``red``, still red now, was red."""
