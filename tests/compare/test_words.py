@@ -12,6 +12,7 @@ from fabricproof.compare.errors import NothingComparedError
 from fabricproof.compare.joined import Filters
 from fabricproof.compare.lines import lines
 from fabricproof.compare.model import Comparison, Group
+from fabricproof.compare.record import comparison_record
 from fabricproof.stats.shifts import Change
 
 BEFORE, AFTER = "2026-11-01..2026-11-10", "2026-11-11.."
@@ -215,3 +216,28 @@ def test_the_headline_names_the_place(
     found = made.compare(BEFORE, AFTER)
     assert found.overall is Change.WORSE
     assert named in next(iter(lines(found)))
+
+
+def test_a_filter_is_told_wherever_the_word_is(tmp_path: Path) -> None:
+    """SAME of rail 0 alone is no SAME of a cluster whose rail 1 lost half its bandwidth."""
+    made = made_sides(tmp_path, factor=of_rail1(0.5))
+    asked = Filters(rail=("rail0",), size=(1024,))
+    found = made.compare(BEFORE, AFTER, filters=asked)
+    assert found.overall is Change.SAME, found.reason
+    told = list(lines(found))
+    assert told[0].startswith("SAME of what was asked for (--rail rail0 --size 1KiB): ")
+    assert "nothing is said of the rest" in told[2]
+    assert told[-1].startswith(f"Next: fabricproof compare {BEFORE} {AFTER} --site made")
+    assert comparison_record(found)["filters"] == {"rail": ["rail0"], "size": ["1KiB"]}
+    whole = made.compare(BEFORE, AFTER)
+    assert whole.overall is Change.WORSE
+    assert comparison_record(whole)["filters"] == {}
+
+
+def test_the_next_step_of_a_part_asks_trend_for_that_part(tmp_path: Path) -> None:
+    """WORSE of rail 1 goes on with the trend of rail 1."""
+    made = made_sides(tmp_path, factor=of_rail1(0.5))
+    found = made.compare(BEFORE, AFTER, filters=Filters(rail=("rail1",)))
+    told = list(lines(found))
+    assert told[0].startswith("WORSE of what was asked for (--rail rail1): ")
+    assert "fabricproof trend --rail rail1 --site made" in told[-1]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from fabricproof.compare.errors import NothingComparedError, SideError
 from fabricproof.compare.sides import Chosen
 from fabricproof.store import FIELDS, Key, Matrix, Run, Store
+from fabricproof.units import size_label
 
 if TYPE_CHECKING:
     import numpy as np
@@ -56,6 +57,13 @@ class Filters:
     def is_all(self) -> bool:
         """Whether nothing is filtered."""
         return not any(getattr(self, each.name) for each in fields(self))
+
+    @property
+    def asked(self) -> Mapping[str, tuple[str, ...]]:
+        """Option to its values as they are typed; what is not filtered by is not there."""
+        of_name = {each.name: getattr(self, each.name) for each in fields(self)}
+        of_name["size"] = tuple(map(size_label, self.size))
+        return {name: values for name, values in of_name.items() if values}
 
 
 def _is_pair(asked: str, nodes: str) -> bool:
@@ -187,20 +195,26 @@ def _half(store: Store, chosen: Chosen, across: Sequence[str], renamed: Mapping[
     if chosen.samples is not None:
         return _of_baseline(chosen.samples, across, renamed)
     side = chosen.side
+    # What the side is chosen by must be seen before it is allowed to differ.
+    asked = {name: word for name, word in (("stack", side.stack), ("build", side.build)) if word}
     matrix = store.matrix(
         [each.run_id for each in side.runs],
-        across=[each for each in across if each != "stack" or not side.stack],
+        across=[each for each in across if each not in asked],
         renamed=renamed,
     )
-    rows = [row for row, key in enumerate(matrix.keys) if not side.stack or key.stack == side.stack]
-    return _rows_of(matrix, rows, star="stack" in across and bool(side.stack))
+    rows = [
+        row
+        for row, key in enumerate(matrix.keys)
+        if side.stack in {"", key.stack} and key.build.startswith(side.build)
+    ]
+    return _rows_of(matrix, rows, stars=[name for name in across if name in asked])
 
 
-def _rows_of(matrix: Matrix, rows: Sequence[int], *, star: bool) -> _Half:
+def _rows_of(matrix: Matrix, rows: Sequence[int], *, stars: Sequence[str]) -> _Half:
     place = {row: new for new, row in enumerate(rows)}
     keys = (matrix.keys[row] for row in rows)
     return _Half(
-        keys=tuple(replace(key, stack="*") if star else key for key in keys),
+        keys=tuple(_with_names(key, stars, {}) for key in keys),
         values=matrix.values[list(rows)],
         words=tuple(matrix.verdicts[row] for row in rows),
         run_ids=tuple(each.run_id for each in matrix.runs),
@@ -282,8 +296,6 @@ def _filtered(table: Table, filters: Filters) -> Table:
 
 def _nothing_left(keys: Sequence[Key], filters: Filters) -> NothingComparedError:
     """Name the filter that nothing passes, and what it could have been."""
-    from fabricproof.units import size_label  # noqa: PLC0415 - only to say this
-
     known = {
         "check": {key.check for key in keys},
         "stack": {key.stack for key in keys},

@@ -16,6 +16,9 @@ _ROWS, _QUANTITIES, _CHANGES, _REASONS = 3, 5, 6, 4
 #: of a group: what is left is too noisy to be told
 _NEARLY_ALL = 0.8
 
+#: filters that ``fabricproof trend`` understands alike
+_OF_TREND = frozenset({"check", "stack", "rail", "program"})
+
 #: more runs than this are no advice
 _MOST_RUNS = 30
 
@@ -29,6 +32,8 @@ def lines(comparison: Comparison, *, whole: bool = False) -> Iterator[str]:
     """
     yield headline(comparison)
     yield f"  {comparison.reason}"
+    if comparison.asked_for:
+        yield f"  only {comparison.asked_for} was asked for: nothing is said of the rest"
     yield from _sides(comparison)
     yield from _differs(comparison, whole=whole)
     yield from _groups(comparison, whole=whole)
@@ -46,12 +51,19 @@ def headline(comparison: Comparison) -> str:
             f"{metric} within {comparison.margins[metric] * 100:.3g} %"
             for metric in _metrics(comparison)
         )
-        return f"SAME: {within}, on every rail, pair, node, stack and program"
+        places = "on every rail, pair, node, stack and program"
+        return f"{_said(comparison)}: {within}, {places}"
     told = _telling(comparison)
     if told is None:
-        return word.value
+        return _said(comparison)
     name, shift, better = told
-    return f"{word.value}: {name} {_amount(shift, better)}{_sureness(shift)}"
+    return f"{_said(comparison)}: {name} {_amount(shift, better)}{_sureness(shift)}"
+
+
+def _said(comparison: Comparison) -> str:
+    """Return the word; with a filter, that it is of a part."""
+    word, asked = comparison.overall.value, comparison.asked_for
+    return f"{word} of what was asked for ({asked})" if asked else word
 
 
 def _telling(comparison: Comparison) -> tuple[str, Shift, int] | None:
@@ -264,11 +276,29 @@ def next_step(comparison: Comparison) -> str:
     site = f" --site {shlex.quote(comparison.site)}"
     if comparison.overall is Change.WORSE:
         undo = "; then undo one of the changes above" * bool(comparison.changes)
-        return f"fabricproof trend{site}   (since when it is so{undo})"
+        part = _for_trend(comparison)
+        return f"fabricproof trend{part}{site}   (since when it is so{undo})"
+    if comparison.overall is not Change.UNDECIDED and comparison.filters:
+        sides = _both(comparison)
+        return f"fabricproof compare {sides}{site}   (of all, not only {comparison.asked_for})"
     if comparison.overall is not Change.UNDECIDED:
         second = shlex.quote(comparison.second.words)
         return f"nothing; to hold it: fabricproof baseline freeze NAME --runs {second}{site}"
     return _to_decide(comparison.more_runs or 0, site)
+
+
+def _both(comparison: Comparison) -> str:
+    return shlex.join([comparison.first.words, comparison.second.words])
+
+
+def _for_trend(comparison: Comparison) -> str:
+    """Return the filters that trend has too."""
+    return "".join(
+        f" --{name} {shlex.quote(each)}"
+        for name, values in comparison.filters.items()
+        for each in values
+        if name in _OF_TREND
+    )
 
 
 def _to_decide(times: int, site: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -142,6 +143,8 @@ class Comparison:
         suspects: UNDECIDED quantities that look worse and so forbid SAME and BETTER.
         more_runs: how many more runs on each side would decide what is open; None: none, or
             no number of runs would.
+        filters: option to its values, where less than everything was asked for: ``rail`` to
+            ``("rail0",)``.  Every word is of these quantities alone.
     """
 
     site: str
@@ -159,3 +162,10 @@ class Comparison:
     directionless: int = 0
     suspects: tuple[Compared, ...] = ()
     more_runs: int | None = None
+    filters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def asked_for(self) -> str:
+        """``--rail rail0 --size 1MiB``; empty where everything was."""
+        several = ((name, each) for name, values in self.filters.items() for each in values)
+        return " ".join(f"--{name} {shlex.quote(each)}" for name, each in several)

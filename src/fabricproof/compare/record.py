@@ -20,6 +20,7 @@ def comparison_record(comparison: Comparison) -> dict[str, Any]:
         "site": comparison.site,
         "overall": comparison.overall.value,
         "reason": comparison.reason,
+        "filters": {name: list(values) for name, values in comparison.filters.items()},
         "more_runs": comparison.more_runs,
         "first": _side(comparison.first),
         "second": _side(comparison.second),

@@ -262,7 +262,9 @@ def _named(word: str, history: History) -> _Part:
         runs = [each for each in history.runs if each.run_id in ids]
         if not runs:
             raise _empty(word, "a label of runs without records", history)
-        return _Part(runs=runs)
+        gone = sorted(ids - {run.run_id for run in runs})
+        notes = (f"{word}: {len(gone)} of {_runs(len(ids))} have no records",) if gone else ()
+        return _Part(runs=runs, notes=notes)
     if len(exact or begun) == 1 and not labelled:
         return _Part(runs=exact or begun)
     if not begun:

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
     Values = npt.NDArray[np.float64]
 
+#: of which nothing may vanish between the sides unsaid; a program or check may not have been asked
+_PLACES = frozenset({"rail", "pair", "node", "stack"})
+
 _SURENESS = {Change.WORSE: 0, Change.BETTER: 1, Change.UNDECIDED: 2, Change.SAME: 3}
 
 
@@ -150,7 +153,12 @@ def _told(
         (quantities[row] for row in suspect), key=lambda each: (not each.key.named, each.shift.p)
     )
     word = verdict.overall(
-        quantities, groups, suspects=suspects, lost=len(lost.rows), often=len(lost.often)
+        quantities,
+        groups,
+        suspects=suspects,
+        lost=len(lost.rows),
+        often=len(lost.often),
+        absent=_absent(table, joined, family),
     )
     return Comparison(
         site=family.keys[0].site,
@@ -168,6 +176,7 @@ def _told(
         directionless=joined.directionless,
         suspects=tuple(suspects),
         more_runs=verdict.more_runs(groups, suspects),
+        filters=asked.filters.asked,
     )
 
 
@@ -229,6 +238,18 @@ def _groups(table: Table, lost: Lost, family: _Family, suspect: set[int]) -> tup
     there = {place for each in family.groups for place in each.places}
     found += [_wholly_lost(each) for place, each in gone.items() if place not in there]
     return tuple(sorted(found, key=lambda each: KINDS.index(each.kind)))
+
+
+def _absent(table: Table, joined: Joined, family: _Family) -> tuple[str, ...]:
+    """Return the rails, pairs, nodes and stacks of which a metric was measured before only."""
+    keys = [table.keys[row] for row in joined.only_first.tolist() if table.keys[row].better]
+    there = {(*place[:3],) for each in family.groups for place in each.places}
+    gone = {
+        (each.kind, each.name, each.metric): None
+        for each in group_rows(keys, merged=False)
+        if each.kind in _PLACES and (each.kind, each.name, each.metric) not in there
+    }
+    return tuple(f"{metric} of {kind} {name}" for kind, name, metric in gone)
 
 
 def _wholly_lost(members: Members) -> Group:

@@ -26,15 +26,18 @@ _NEAREST: tuple[tuple[str, ...], ...] = (
 )
 
 #: in which two quantities of one name may be unlike
-_TELLING = tuple(name for name in FIELDS if name not in {"site", "better", "named", "quantity"})
+_TELLING = tuple(name for name in FIELDS if name not in {"site", "quantity"})
 
 #: quantities unlike in more than this are no two states of one thing
 _MOST_UNLIKE = 3
 
 NOT_MEASURED = "not measured on the other side"
 
-#: verdicts of a measurement that was made, or tried, and gave no usable number
-_FAILED = frozenset({"INVALID", "MISSING"})
+#: words of what was not due: all others are of a measurement that was made, or tried
+_NOT_TRIED = frozenset({"", "SKIPPED"})
+
+#: so many failures on the second side are no single mishap
+_SEVERAL = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +46,8 @@ class Lost:
 
     Attributes:
         rows: of the table, without any usable number on the second side.
-        often: rows of which most runs of the second side, and fewer of the first, gave none.
+        often: rows of which most runs of the second side, or several, and fewer of the first, gave
+            none.
         some: rows with fewer failures than that on the second side, and more than on the first.
     """
 
@@ -53,7 +57,7 @@ class Lost:
 
 
 def find_lost(table: Table) -> Lost:
-    """Return what was measured before and is MISSING or INVALID after.
+    """Return what was measured before and gave no usable number after: MISSING, INVALID, zero.
 
     A leg that ended before its first row has no nodes in its record: it stands for every set of
     nodes that the other runs measured it on.
@@ -74,7 +78,7 @@ def find_lost(table: Table) -> Lost:
         if not good:
             rows[int(row)] = why
         elif bad * (before + was) > before * (bad + good):
-            (often if bad > good else some)[int(row)] = why
+            (often if bad > good or bad >= _SEVERAL else some)[int(row)] = why
     return Lost(rows=rows, often=often, some=some)
 
 
@@ -84,10 +88,11 @@ def _failed(table: Table, usable: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_
 
     failed = np.zeros(usable.shape, dtype=bool)
     nowhere: dict[tuple[str, ...], set[int]] = {}
-    for row, words in enumerate(table.words):
-        if _FAILED.isdisjoint(words):
-            continue
-        columns = [at for at, word in enumerate(words) if word in _FAILED and not usable[row, at]]
+    for row in np.flatnonzero(~usable.all(axis=1)).tolist():
+        words = table.words[row]
+        columns = [
+            at for at, word in enumerate(words) if word not in _NOT_TRIED and not usable[row, at]
+        ]
         failed[row, columns] = True
         if not table.keys[row].nodes:
             nowhere.setdefault(_home(table.keys[row]), set()).update(columns)

@@ -119,6 +119,7 @@ def overall(
     suspects: Sequence[Compared],
     lost: int,
     often: int,
+    absent: Sequence[str] = (),
 ) -> Word:
     """Return the last word.
 
@@ -127,7 +128,8 @@ def overall(
         groups: all rows of the table.
         suspects: quantities of :func:`looks_worse`.
         lost: quantities measured before, of which no run after has a usable number.
-        often: those of which most runs after have none.
+        often: those of which most runs after, or several, have none.
+        absent: rails, pairs, nodes and stacks that were measured before only.
     """
     counts = Counter(each.shift.change for each in quantities)
     rows = Counter(each.shift.change for each in groups if each.shift)
@@ -135,11 +137,11 @@ def overall(
     for word in (Change.WORSE, Change.BETTER):
         if not counts[word] and not rows[word]:
             continue
-        against = _against(suspects, lost, often)
+        against = _against(suspects, lost, often, absent)
         if word is Change.BETTER and against:
             return Word(change=Change.UNDECIDED, reason=f"better in places, but {against}")
         return Word(change=word, reason=_mixed(word, counts, rows, total, against))
-    against = _against(suspects, lost, often)
+    against = _against(suspects, lost, often, absent)
     if against:
         return Word(change=Change.UNDECIDED, reason=against)
     open_rows = [each for each in groups if each.shift and each.change is not Change.SAME]
@@ -164,12 +166,15 @@ def _mixed(
     return text + (f"; {against}" if against else "")
 
 
-def _against(suspects: Sequence[Compared], lost: int, often: int) -> str:
+def _against(suspects: Sequence[Compared], lost: int, often: int, absent: Sequence[str]) -> str:
     told = []
+    if absent:
+        more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
+        told.append(f"{absent[0]}{more} was measured before and not after")
     if lost:
         told.append(f"{lost} quantities measured before gave no usable number after")
     if often:
-        told.append(f"{often} quantities gave none in most runs after")
+        told.append(f"{often} quantities gave none in several runs after")
     if suspects:
         told.append(
             f"{len(suspects)} quantities look worse and are not proven so: first "
