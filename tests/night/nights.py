@@ -79,7 +79,7 @@ def night(number, legs=(), ended=Ended.WHOLE, run_id=None, **more):
         ended=ended,
         run_id=f"r{number}" if run_id is None else run_id,
         legs=dict(legs),
-        **more,
+        **{"arguments": ("-r", "-t", "nightly")} | more,
     )
 
 

@@ -411,6 +411,30 @@ def test_the_dead_mans_line(spent):
     assert "hours ago" in alive(spent.site, spent.perflogs, notify=False)[0]
 
 
+def test_a_night_without_a_scheduler_is_no_life(spent):
+    """The deliberate bad case: each night ends in order, and none measures anything."""
+    spent(Cluster(), 0, first=UnavailableError("Slurm does not answer"))
+    why, _ = alive(spent.site, spent.perflogs, notify=False)
+    assert why == (
+        "no night was ever whole here; the last night: no scheduler: Slurm does not answer"
+    )
+
+
+def test_a_run_handed_over_is_no_life(spent):
+    spent(Cluster(), 0)
+    spent.path.write_text(spent.path.read_text().replace('"time": "20', '"time": "19'))
+    spent(Cluster(), 1, of="20261101T020000Z-00000a")
+    assert "the last whole night ended 19" in alive(spent.site, spent.perflogs, notify=False)[0]
+
+
+def test_a_run_handed_over_hides_no_silence(spent):
+    """The next night still tells that the scheduler is back."""
+    spent(Cluster(), 0, first=UnavailableError("Slurm does not answer"))
+    assert kinds(spent(Cluster(), 1, of="20261101T020000Z-00000a")) == []
+    (change,) = spent(Cluster(), 2).changes
+    assert change.sentence == "whole again (before: no scheduler)"
+
+
 def test_a_run_without_a_result_and_reason_is_failed(spent):
     outcome = spent(Cluster(), 0, first=Ran(result=None, whole=False, reason="?", status=70))
     assert outcome.night.ended is Ended.FAILED

@@ -65,7 +65,7 @@ class _Wishes:
 @click.option("--dry-run", is_flag=True, help="Run nothing: say what would run and be removed.")
 @click.option("--no-notify", is_flag=True, help="No mail, no webhook.")
 @click.option("--no-confirm", is_flag=True, help="Do not look at red again.")
-@click.option("--alive", is_flag=True, help="Run nothing: did the last night come to its end?")
+@click.option("--alive", is_flag=True, help="Run nothing: was there a whole night lately?")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[REFRAME OPTION...]")
 def command(
     tags: tuple[str, ...],
@@ -97,7 +97,7 @@ def command(
     Exit status: as for run, of what is confirmed: 0, FAIL 1, INVALID 3, MISSING 4, UNJUDGED 5,
     nothing judged 6; 65: damaged state; 66: no such run; 69: no Slurm, which is no red network;
     74: cannot write; 75: another night of the site runs; 130: interrupted, what had finished is
-    kept. --alive: 0, or 4 where no night came to its end lately.
+    kept. --alive: 0, or 4 where no night was whole lately; a run handed over by --of is none.
     """
     site = load_site(site_name) if site_name else choose_site()
     wishes = _Wishes(

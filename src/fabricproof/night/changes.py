@@ -77,7 +77,11 @@ def _leg_change(key: LegKey, before: LegState | None, now: LegState) -> Change |
 
 
 def _night_changes(history: History, tonight: Night, max_gap_hours: float) -> Iterator[Change]:
-    last = history.nights[-1] if history.nights else None
+    """Yield what changed between nights; a run handed over is none, and hides no silence."""
+    if not tonight.is_own:
+        return
+    own = [each for each in history.nights if each.is_own]
+    last = own[-1] if own else None
     if last is not None and last.ended is Ended.LOST:
         yield Change(kind=Kind.NIGHT, sentence=f"the night before was lost: {last.reason}")
     if last is not None:

@@ -297,7 +297,7 @@ def alive(site: Site, perflogs: Path, *, notify: bool) -> tuple[str, tuple[Deliv
         return why, ()
     notice = Notice(
         name=name,
-        subject=f"fabricproof {site.name}: no night ran",
+        subject=f"fabricproof {site.name}: no night was whole",
         text=f"{why}\nnext: look at the timer, then: fabricproof night --site {site.name}",
     )
     deliveries = deliver(site.night, notice, ())
@@ -307,12 +307,15 @@ def alive(site: Site, perflogs: Path, *, notify: bool) -> tuple[str, tuple[Deliv
 
 
 def _why_not_alive(history: History, max_gap_hours: float) -> tuple[str, str]:
-    ended = [each for each in history.nights if each.ended is not Ended.LOST]
-    if not ended:
-        return "no night ever came to an end here", "ever"
-    last = ended[-1]
-    hours = (now() - last.time).total_seconds() / 3600
+    """Return why, and the night since which; only a whole night that made its own run is a life."""
+    own = [each for each in history.nights if each.is_own]
+    whole = [each for each in own if each.ended is Ended.WHOLE]
+    last = f"; the last night: {own[-1].ended.value}: {own[-1].reason}" if own else ""
+    if not whole:
+        return f"no night was ever whole here{last}", "ever"
+    hours = (now() - whole[-1].time).total_seconds() / 3600
     if hours <= max_gap_hours:
-        return "", last.night
-    said = f"the last night ended {last.time:%Y-%m-%d %H:%M} UTC, {hours:.0f} hours ago"
-    return f"{said}; {max_gap_hours:g} are allowed", last.night
+        return "", whole[-1].night
+    said = f"the last whole night ended {whole[-1].time:%Y-%m-%d %H:%M} UTC, {hours:.0f} hours ago"
+    since = last if own[-1] is not whole[-1] else ""
+    return f"{said}; {max_gap_hours:g} are allowed{since}", whole[-1].night
