@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import json
 import re
+import shutil
 import tarfile
 from collections.abc import Iterator
 from dataclasses import replace
@@ -163,6 +164,44 @@ def test_one_that_is_there_is_not_overwritten(
     assert path.read_text() == "mine"
 
 
+SECRETS = (
+    *("secretproj", "acme", "ada", "otherproj", "Lovelace", "secrethall", "0218000001"),
+    *("SECRETPROJ", "02-18-00", "VC1", "vc0["),
+)
+
+
+def test_an_anonymous_bundle_has_nothing_of_whom_the_site_charges_and_writes_to(
+    found: Gathered, site: Site, place: Workplace, tmp_path: Path
+) -> None:
+    """Account, mail, relay, hostnames, comments; other spellings of addresses and nodes."""
+    folder = tmp_path / "there"
+    shutil.copytree(site.folder, folder)
+    text = (folder / "site.toml").read_text()
+    text = text.replace('["head"]', r'["login\\d+[.]hpc[.]acme[.]org"]  # Ada Lovelace keeps it')
+    text = text.replace('["--partition', '["--account=secretproj", "--partition')
+    text += (
+        '[night]\nmail_to = ["ada@hpc.acme.org"]\nsmtp = "mail.acme.org:25"\n'
+        'html = "/var/www/secrethall/fabric.html"\n'
+    )
+    (folder / "site.toml").write_text(text)
+    job = place.stage_folder(SLOW) / "vcluster/compute/openmpi5/OsuMultiRailBandwidth_863c220a"
+    (job / "rfm_job.sh").write_text(
+        "#SBATCH --account=otherproj\n#SBATCH --nodelist=vc0[1-2]\nexport A_ACCOUNT=SECRETPROJ\n"
+    )
+    (job / "rfm_job.out").write_text(
+        "on VC1 by 02-18-00-00-01-01 enx021800000101 ada@acme.org VC1.hpc.acme.org mail.acme.org\n"
+    )
+    write_bundle(tmp_path / "b.tar.gz", found, load_site(str(folder)), place, anonymous=True)
+    files = unpacked(tmp_path / "b.tar.gz")
+    for name, content in texts(files):
+        without_code = re.sub(r"[A-Za-z0-9+/=]{200,}|<script>.*?</script>", "", content, flags=re.S)
+        for secret in SECRETS:
+            assert not re.search(rf"(?<![A-Za-z]){re.escape(secret)}", without_code), (name, secret)
+    stated = json.loads(files["site/site.json"])
+    assert stated["partitions"][0]["access"][0] == "--account=account1"
+    assert "night" not in stated
+
+
 @pytest.mark.parametrize("step", ["fsync", "link"])
 def test_a_full_disk_leaves_nothing(
     step: str,
@@ -196,6 +235,43 @@ def test_stand_ins_are_the_same_everywhere_and_in_order() -> None:
     assert MASK.text("n10 n2 n1 n1.rate") == "node4 node3 node2 node2.rate"
     assert MASK.text("n[1-2,10]") == "node[2-4]"
     assert MASK.text("/home/ada/x root MT1234X") == "/home/user1/x root serial1"
+
+
+@pytest.mark.parametrize(
+    ("words", "masked"),
+    [
+        ("GPU-A0117 gpu-a0117.hpc.acme.org gpu-a0117", "node1 node1 node1"),
+        ("gpu-a0[117-118] GPU-A0[117,118].", "node[1-2] node[1-2]."),
+        ("on-gpu-a[0117-0118] gpu-a0117-ib", "on-node[1-2] node1-ib"),
+        ("r[1-2]n[3-4] r9n3", "node[3-6] r9n3"),
+        ("hpc.acme.org", "site1"),
+        (
+            "b8-ce-f6-a1-b2-c3 B8:CE:F6:A1:B2:C3 b8cef6a1b2c3 enxB8CEF6A1B2C3",
+            "mac1 mac1 mac1 enxmac1",
+        ),
+        ("b8-ce-f6-a1-b2-c4", "mac1"),
+        ("ada.l@acme.org openmpi@5.0.11", "mail1 openmpi@5.0.11"),
+        ("--account=proj -A proj PROJ", "--account=account1 -A account1 account1"),
+        ('"SLURM_JOB_ACCOUNT": "new"', '"SLURM_JOB_ACCOUNT": "other-account1"'),
+        ("791ee3aa3234 x[0-4294967295] rail[0-1] 2026-11-21", ""),
+    ],
+)
+def test_other_spellings_are_the_same_name(words: str, masked: str) -> None:
+    mask = Anonymous(
+        nodes=[
+            "gpu-a0117.hpc.acme.org",
+            "gpu-a0118",
+            *(f"r{r}n{n}" for r in (1, 2) for n in (3, 4)),
+        ],
+        accounts=["proj"],
+        macs=["b8:ce:f6:a1:b2:c3"],
+    )
+    assert mask.text(words) == (masked or words)
+
+
+def test_two_nodes_of_one_short_name_stay_two() -> None:
+    mask = Anonymous(nodes=["n1.a.org", "n1.b.org"])
+    assert mask.text("n1.a.org n1.b.org") == "node1 node2"
 
 
 def test_whole_folders_go_the_longest_first() -> None:

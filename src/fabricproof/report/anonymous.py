@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
-from ClusterShell.NodeSet import NodeSet
+from ClusterShell.NodeSet import NodeSet, NodeSetException
 
 #: accounts that tell nobody's name
 _NOBODY = frozenset({"", "root", "nobody", "slurm"})
@@ -21,10 +22,32 @@ _NOBODY = frozenset({"", "root", "nobody", "slurm"})
 _EVERYWHERE = frozenset({"0.0.0.0", "127.0.0.1", "::", "::1"})  # noqa: S104 - not bound to
 
 _HEX = "[0-9a-fA-F]"
-_MAC = re.compile(rf"(?<![\w:])(?:{_HEX}{{2}}:){{5,19}}{_HEX}{{2}}(?![\w:])")
+_MAC = re.compile(rf"(?<![\w:])(?:{_HEX}{{2}}[:-]){{5,19}}{_HEX}{{2}}(?!\w|[:-]{_HEX}{{2}}(?!\w))")
 _GUID = re.compile(rf"(?<![\w:])(?:(?:{_HEX}{{4}}:){{3}}{_HEX}{{4}}|0x{_HEX}{{16}})(?![\w:])")
 _IPV4 = re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.]*\d)")
 _IPV6 = re.compile(rf"(?<![\w:.])(?:{_HEX}{{0,4}}:){{2,7}}{_HEX}{{0,4}}(?![\w:])")
+#: the end of its domain is a word: ``openmpi@5.0.11`` is a version
+_MAIL = re.compile(r"(?<![\w.+-])[\w.+-]+@(?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,}(?![\w-])")
+
+#: what Slurm calls a project: ``--account=x``, ``-A x``, ``SLURM_JOB_ACCOUNT=x``, as JSON too
+_ACCOUNT = re.compile(
+    r"""((?:--(?:account|wckey|reservation)[= ]"""
+    r"""|(?<![\w-])-A[ =]+(?=[A-Za-z_])|\w*_(?:ACCOUNT|WCKEY|RESERVATION)["']?\s?[=:]\s?)["']?)"""
+    r"""([A-Za-z0-9_][\w.-]*)"""
+)
+
+#: a word with folded numbers: ``n[1-2,5]``, ``gpu-a0[117-118]``, ``r[1-2]n[1-4]``
+_FOLDED = re.compile(r"(?<![A-Za-z0-9_])[A-Za-z][\w.-]*(?:\[\d[\d,-]*\][\w.-]*)+")
+
+
+def accounts_in(words: str) -> set[str]:
+    """Return the accounts, reservations and keys that ``words`` give to Slurm or have from it."""
+    return {match[2] for match in _ACCOUNT.finditer(words)}
+
+
+def macs_in(words: str) -> set[str]:
+    """Return the hardware addresses in ``words``, without that of the loopback."""
+    return {mac for mac in _MAC.findall(words) if set(mac) - set("0:-")}
 
 
 class Anonymous:
@@ -34,8 +57,12 @@ class Anonymous:
         nodes: names of all nodes; they become ``node1``, ``node2`` ... in their own order.
         users: accounts; they become ``user1`` ...
         serials: serial numbers of hardware.
-        sites: names of the site.
+        sites: names of the site, its own the first.
         folders: whole paths, which may be called after people and projects.
+        accounts: what Slurm charges.
+        macs: hardware addresses, which are found without their colons too (``enx02ab...``).
+
+    Upper and lower case are the same name; a node known with its domain is known without it too.
     """
 
     def __init__(
@@ -46,28 +73,46 @@ class Anonymous:
         serials: Iterable[str] = (),
         sites: Iterable[str] = (),
         folders: Iterable[str] = (),
+        accounts: Iterable[str] = (),
+        macs: Iterable[str] = (),
     ) -> None:
-        ordered = sorted({node for node in nodes if node}, key=_natural)
-        self.nodes = {node: f"node{number}" for number, node in enumerate(ordered, start=1)}
+        ordered = sorted({node.lower() for node in nodes if node}, key=_natural)
+        self.nodes = _stand_ins_of_nodes(ordered)
         names = dict(self.nodes)
-        for kind, words in (("user", set(users) - _NOBODY), ("serial", serials), ("site", sites)):
-            kept = sorted({word for word in words if word and word not in names})
-            names |= {word: f"{kind}{number}" for number, word in enumerate(kept, start=1)}
-        paths = sorted({path for path in folders if len(path) > 1})
+        domains = {node.partition(".")[2] for node in ordered if not _is_address(node)}
+        places = [*sites, *sorted(domain for domain in domains if "." in domain)]
+        kinds = (
+            ("user", sorted(set(users) - _NOBODY)),
+            ("serial", sorted(serials)),
+            ("site", places),
+            ("account", sorted(set(accounts) - _NOBODY)),
+        )
+        for kind, words in kinds:
+            kept = [word for word in dict.fromkeys(map(str.lower, words)) if word not in names]
+            names |= {word: f"{kind}{at}" for at, word in enumerate(filter(None, kept), start=1)}
+        paths = sorted({path.lower() for path in folders if len(path) > 1})
         names |= {path: f"/folder{number}" for number, path in enumerate(paths, start=1)}
         self._names = names
+        self._given = frozenset(names.values())
         self._known = _pattern(names)
-        self._folded = _pattern_of_folded(ordered)
+        self._stems = {_stem(node) for node in self.nodes}
+        self._folded = _pattern_of_folded(self.nodes)
         self._found: dict[str, dict[str, str]] = {}
+        self._bare = _pattern_of_bare(macs)
 
     def text(self, words: str) -> str:
         """Return ``words`` with stand-ins."""
+        words = _MAIL.sub(lambda match: self._numbered("mail", match[0]), words)
+        words = _FOLDED.sub(self._unfold_known, words)
         if self._folded is not None:
             words = self._folded.sub(self._unfold, words)
         if self._known is not None:
-            words = self._known.sub(lambda match: self._names[match[0]], words)
+            words = self._known.sub(lambda match: self._names[match[0].lower()], words)
+        words = _ACCOUNT.sub(self._account, words)
         words = _GUID.sub(lambda match: self._numbered("guid", match[0]), words)
-        words = _MAC.sub(lambda match: self._numbered("mac", match[0]), words)
+        words = _MAC.sub(lambda match: self._mac(match[0]), words)
+        if self._bare is not None:
+            words = self._bare.sub(lambda match: self._mac(match[0]), words)
         words = _IPV4.sub(self._address, words)
         return _IPV6.sub(self._address, words)
 
@@ -86,9 +131,22 @@ class Anonymous:
             return type(thing)(self.of(each) for each in thing)
         return thing
 
+    def _unfold_known(self, match: re.Match[str]) -> str:
+        return self._unfold(match) if _stem(match[0].lower()) in self._stems else match[0]
+
     def _unfold(self, match: re.Match[str]) -> str:
-        names = [self.nodes.get(node, "node0") for node in NodeSet(match[0])]
-        return str(NodeSet.fromlist(names))
+        try:
+            nodes = list(NodeSet(match[0].lower()))
+        except NodeSetException:
+            return "node0"
+        return str(NodeSet.fromlist([self.nodes.get(node, "node0") for node in nodes]))
+
+    def _account(self, match: re.Match[str]) -> str:
+        known = match[2] in self._given or match[2] in _NOBODY
+        return match[0] if known else match[1] + self._numbered("other-account", match[2])
+
+    def _mac(self, found: str) -> str:
+        return self._numbered("mac", re.sub("[:-]", "", found))
 
     def _numbered(self, kind: str, found: str) -> str:
         known = self._found.setdefault(kind, {})
@@ -108,12 +166,46 @@ def _natural(name: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
+def _is_address(name: str) -> bool:
+    return name.replace(".", "").isdigit()
+
+
+def _stand_ins_of_nodes(ordered: Iterable[str]) -> dict[str, str]:
+    """Return each name's stand-in; one for a node with and without its domain."""
+    ordered = list(ordered)
+    shorts = {node: node if _is_address(node) else node.partition(".")[0] for node in ordered}
+    whole = Counter(short for node, short in shorts.items() if node != short)
+    known: dict[str, str] = {}
+    names: dict[str, str] = {}
+    for node, short in shorts.items():
+        # Of two domains with an n1 each, nobody can say which one is meant by n1.
+        same = node if whole[short] > 1 else short
+        names[node] = known.setdefault(same, f"node{len(known) + 1}")
+        names.setdefault(short, names[node])
+    return names
+
+
+def _stem(name: str) -> str:
+    """Return a name, folded or not, with ``#`` for each of its numbers: ``gpu-a#``, ``r#n#``."""
+    return re.sub(r"(?:\d|\[[\d,-]*\])+", "#", name)
+
+
+def _pattern_of_bare(macs: Iterable[str]) -> re.Pattern[str] | None:
+    bare = sorted({re.sub("[:-]", "", mac) for mac in macs if _MAC.fullmatch(mac)})
+    if not bare:
+        return None
+    return re.compile(rf"(?<![0-9a-f])(?:{'|'.join(bare)})(?![0-9a-f])", re.IGNORECASE)
+
+
 def _pattern(names: Iterable[str]) -> re.Pattern[str] | None:
     ordered = sorted(names, key=len, reverse=True)
     if not ordered:
         return None
     # A name ends at a dot and at a hyphen too: n17.rate, n17-ib.
-    return re.compile(rf"(?<![A-Za-z0-9_])(?:{'|'.join(map(re.escape, ordered))})(?![A-Za-z0-9_])")
+    return re.compile(
+        rf"(?<![A-Za-z0-9_])(?:{'|'.join(map(re.escape, ordered))})(?![A-Za-z0-9_])",
+        re.IGNORECASE,
+    )
 
 
 def _pattern_of_folded(nodes: Iterable[str]) -> re.Pattern[str] | None:
@@ -121,4 +213,4 @@ def _pattern_of_folded(nodes: Iterable[str]) -> re.Pattern[str] | None:
     if not stems:
         return None
     words = "|".join(map(re.escape, sorted(stems, key=len, reverse=True)))
-    return re.compile(rf"(?<![A-Za-z0-9_])(?:{words})\[\d[\d,-]*\]")
+    return re.compile(rf"(?<![A-Za-z0-9_])(?:{words})\d*\[\d[\d,-]*\]", re.IGNORECASE)

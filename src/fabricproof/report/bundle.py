@@ -16,7 +16,7 @@ from typing import IO
 
 from fabricproof import __version__
 from fabricproof.errors import OutputError
-from fabricproof.report.anonymous import Anonymous
+from fabricproof.report.anonymous import Anonymous, accounts_in, macs_in
 from fabricproof.report.evidence import (
     Absent,
     Piece,
@@ -62,7 +62,9 @@ site/              what the site declares of itself
 
 _ANONYMOUS = """
 Names of nodes, accounts, the site, its folders, addresses, GUIDs and serial numbers are replaced,
-each by the same stand-in everywhere.  So digests of inventories no longer fit their files.
+each by the same stand-in everywhere; so are accounts that Slurm charges and mail addresses.  So
+digests of inventories no longer fit their files.  The site's files are JSON here, without comments,
+descriptions, hostnames, [night] and [switches].
 """
 
 
@@ -146,18 +148,32 @@ def _mask(found: Gathered, site: Site, place: Workplace) -> Anonymous:
             nodes.add(str(rank["node"]))
     for run in found.data.matrix.runs:
         nodes |= set(run.inventory)
+    said = json.dumps([list(found.records), found.data.machines], default=str)
+    options = "\n".join(option for each in site.partitions for option in each.access)
     return Anonymous(
         nodes=nodes | hosts_of(report),
         users=users_of(report),
         serials=serials_of(found),
-        sites=[site.name],
+        sites=_names_of(site),
+        accounts=accounts_in(f"{options}\n{said}"),
+        macs=macs_in(said),
         folders=map(str, (place.project, place.root, place.perflogs, site.folder, Path.home())),
     )
+
+
+def _names_of(site: Site) -> list[str]:
+    """Return what names a site: itself, whom its nights write to and by which host."""
+    mails = [*site.night.mail_to, site.night.mail_from or ""]
+    domains = {mail.rpartition("@")[2] for mail in mails if "@" in mail}
+    smtp = (site.night.smtp or "").rpartition(":")[0] or site.night.smtp or ""
+    others = {*site.spec.hostnames, *domains, smtp.strip("[]")}
+    return [site.name, *sorted(others - {"", "localhost", "127.0.0.1"})]
 
 
 def _written(
     file: IO[bytes], found: Gathered, site: Site, place: Workplace, mask: Anonymous | None
 ) -> _Archive:
+    pieces = evidence(found, site, place, private=mask is None)
     data = mask.of(found.data) if mask else found.data
     records = mask.of(found.records) if mask else found.records
     time = int(found.data.made.timestamp())
@@ -167,7 +183,7 @@ def _written(
     ):
         archive = _Archive(tar=tar, time=time, files=[], absent=[])
         archive.root = f"fabricproof-{found.data.run.run_id}"
-        for each in (*made(data, records), *_masked(evidence(found, site, place), mask)):
+        for each in (*made(data, records), *_masked(pieces, mask)):
             _add(archive, each, mask)
         archive.add("README.txt", _readme(found, data.site, archive.absent, mask).encode())
         manifest = {

@@ -6,6 +6,7 @@ import contextlib
 import getpass
 import json
 import platform
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -29,6 +30,9 @@ LARGEST_BYTES = 16 * 1024 * 1024
 
 #: files of a site that say what was expected
 SITE_FILES = ("site.toml", "fabric.toml", "references.toml", "roll.json", "topology.conf")
+
+#: keys of a site's files that say who and where, and nothing of its fabric
+PRIVATE = frozenset({"description", "hostnames", "night", "start_hint", "switches"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,10 +58,18 @@ class Absent:
     reason: str
 
 
-def evidence(found: Gathered, site: Site, place: Workplace) -> Iterator[Piece | Absent]:
+def evidence(
+    found: Gathered, site: Site, place: Workplace, *, private: bool = True
+) -> Iterator[Piece | Absent]:
     """Yield all that the bundle is to hold, and what it cannot.
 
     What is made from ``found`` itself (page, JSON, summary) is in :func:`made`.
+
+    Args:
+        found: the report and its records.
+        site: the site.
+        place: where its runs leave their files.
+        private: take the site's files as they are, with their comments and :data:`PRIVATE` keys.
     """
     run_id = found.data.run.run_id
     lines = "".join(json.dumps(each, sort_keys=True) + "\n" for each in found.records)
@@ -71,7 +83,9 @@ def evidence(found: Gathered, site: Site, place: Workplace) -> Iterator[Piece | 
     yield from _inventories(found, place.perflogs / site.name / FOLDER)
     for name in SITE_FILES:
         if (site.folder / name).exists():
-            yield _file(f"site/{name}", site.folder / name)
+            path = site.folder / name
+            is_whole = private or path.suffix == ".json"
+            yield _file(f"site/{name}", path) if is_whole else _without_private(name, path)
     yield Piece(name="environment.json", content=_dumped(_environments(found.records)))
     yield Piece(name="versions.json", content=_dumped(_versions(found.records)))
 
@@ -121,6 +135,27 @@ def _file(name: str, path: Path) -> Piece | Absent:
     if size > LARGEST_BYTES:
         return Absent(name=name, reason=f"{path}: {size} bytes, more than {LARGEST_BYTES}")
     return Piece(name=name, content=path)
+
+
+def _without_private(name: str, path: Path) -> Piece | Absent:
+    """Return a file of a site without comments, a TOML file as JSON without private keys too."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        if path.suffix == ".toml":
+            stated = _dumped(_public(tomllib.loads(text)))
+            return Piece(name=f"site/{path.stem}.json", content=stated)
+    except (OSError, ValueError) as error:
+        return Absent(name=f"site/{name}", reason=f"{path}: cannot be read: {error}")
+    lines = (line.partition("#")[0].rstrip() for line in text.splitlines())
+    return Piece(name=f"site/{name}", content="".join(f"{line}\n" for line in lines if line))
+
+
+def _public(thing: Any) -> Any:
+    if isinstance(thing, dict):
+        return {key: _public(value) for key, value in thing.items() if key not in PRIVATE}
+    if isinstance(thing, list):
+        return [_public(each) for each in thing]
+    return thing if isinstance(thing, str | int | float | bool) else str(thing)
 
 
 def _jobs(found: Gathered, place: Workplace) -> Iterator[Piece | Absent]:
