@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -159,6 +160,31 @@ def test_looks_of_a_night_are_no_nights(perflogs: Path, fabricproof: Command) ->
     named = ",".join(run["run_id"] for run in everything[3:])
     asked = fabricproof("trend", "--site", SITE, "--json", "--runs", named).record["runs"]
     assert asked == everything[3:]
+
+
+def without_numbers(perflogs: Path, since: int, *, check: str) -> None:
+    """Make every number of a check MISSING from a night on."""
+    path = perflogs / SITE / "compute" / "records.jsonl"
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    nights = sorted({each["run_id"] for each in records})
+    for each in records:
+        if each["run_id"] in nights[since:] and each["check"] == check:
+            each |= {"quantity_value": None, "quantity_verdict": "MISSING"}
+    path.write_text("".join(json.dumps(each) + "\n" for each in records))
+
+
+@pytest.mark.parametrize("checks", [("OsuBandwidth",), ("OsuBandwidth", "OsuLatency")])
+def test_newest_runs_that_were_tried_in_vain_are_no_green(
+    perflogs: Path, fabricproof: Command, checks: tuple[str, ...]
+) -> None:
+    """A run without a usable number is no column, and yet no silence: status 1, check and leg."""
+    write_history(perflogs, 12, seed=5)
+    for check in checks:
+        without_numbers(perflogs, 9, check=check)
+    ended = fabricproof("trend", "--site", SITE)
+    assert ended.status == 1
+    assert "WORSE: OsuBandwidth rail1" in " ".join(ended.out.split())
+    assert fabricproof("trend", "--site", SITE, "--json").record["worse_now"]
 
 
 def test_runs_of_one_evening_are_named_to_the_second(perflogs: Path, fabricproof: Command) -> None:

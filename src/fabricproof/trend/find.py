@@ -74,7 +74,7 @@ def find_trend(store: Store, ask: Question, read: ReadMachine) -> Trend:
         InputMissingError: nothing of what was asked for was ever measured.
         TooFewRunsError: fewer than six runs, or no quantity in six of them.
     """
-    matrix, num_facts = _asked(store, ask)
+    matrix, num_facts, silent = _asked(store, ask)
     counts = _counts(matrix)
     long = [row for row, count in enumerate(counts) if count >= LEAST_RUNS]
     if not long:
@@ -96,7 +96,8 @@ def find_trend(store: Store, ask: Question, read: ReadMachine) -> Trend:
         num_short=len(counts) - len(long),
         events=events_of(tested, _steps(tested, changes), read),
         drifts=_drifts(tested, changes),
-        warnings=(*store.notes, *_warnings(matrix, changes)),
+        warnings=(*silent, *store.notes, *_warnings(matrix, changes)),
+        silent=silent,
         alpha=ask.alpha,
         num_facts=num_facts,
         lag=changes.lag,
@@ -113,8 +114,8 @@ def _counts(matrix: Matrix) -> list[int]:
     return [int(count) for count in np.isfinite(matrix.values).sum(axis=1)]
 
 
-def _asked(store: Store, ask: Question) -> tuple[Matrix, int]:
-    """Return the quantities and runs that are asked for, and how many facts were left out."""
+def _asked(store: Store, ask: Question) -> tuple[Matrix, int, tuple[str, ...]]:
+    """Return quantities and runs asked for, how many facts were left out, and what is silent."""
     import numpy as np  # noqa: PLC0415 - start-up time
 
     looks = set(store.labels.get(LOOK_LABEL, ()))
@@ -138,7 +139,40 @@ def _asked(store: Store, ask: Question) -> tuple[Matrix, int]:
         raise _nothing_fits(store, whole, ask)
     rows = [row for row in fitting if whole.keys[row].better]
     columns = np.flatnonzero(np.isfinite(whole.values[rows]).any(axis=0))[-ask.last :].tolist()
-    return _part(whole, rows, columns), len(fitting) - len(rows)
+    silent = tuple(_without_numbers(whole, rows))
+    return _part(whole, rows, columns), len(fitting) - len(rows), silent
+
+
+def _without_numbers(matrix: Matrix, rows: Sequence[int]) -> Iterator[str]:
+    """Yield a sentence for each check and leg whose newest runs were tried and gave no number.
+
+    Runs without a number are no columns of what is tested: they would be a green for what was not
+    measured.
+    """
+    of_leg: dict[tuple[str, str, str], list[int]] = {}
+    for row in rows:
+        key = matrix.keys[row]
+        of_leg.setdefault((key.check, key.stack, key.leg), []).append(row)
+    for (check, stack, leg), mine in of_leg.items():
+        tried, measured = _tried_and_measured(matrix, mine)
+        newest = [column for column in tried if not measured or column > measured[-1]]
+        if len(newest) >= _SILENT_RUNS and len(measured) >= _SILENT_RUNS:
+            since = matrix.runs[newest[0]].night
+            yield (
+                f"WORSE: {check} {leg} ({stack}) gave no usable number in the newest "
+                f"{len(newest)} runs that tried, since {since}"
+            )
+
+
+def _tried_and_measured(matrix: Matrix, rows: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Return the columns in which any of the rows has a word, and those with a usable number."""
+    import numpy as np  # noqa: PLC0415 - start-up time
+
+    measured = np.flatnonzero(np.isfinite(matrix.values[list(rows)]).any(axis=0)).tolist()
+    words = [matrix.verdicts[row] for row in rows] if matrix.verdicts else []
+    columns = range(len(matrix.runs))
+    tried = [at for at in columns if any(each[at] not in {"", "SKIPPED"} for each in words)]
+    return tried, measured
 
 
 def _part(matrix: Matrix, rows: Sequence[int], columns: Sequence[int]) -> Matrix:

@@ -59,6 +59,8 @@ def trend_lines(trend: Trend, *, verbose: bool = False) -> Iterator[str]:
 def _head(trend: Trend) -> str:
     first, last = trend.runs[0].night, trend.runs[-1].night
     over = f"{trend.site}, {len(trend.runs)} runs from {first} to {last} UTC"
+    if trend.silent:
+        return f"{over}: WORSE, {len(trend.silent)} legs give no usable number any more"
     if not trend.events and not trend.drifts:
         return f"{over}: no lasting change"
     found = [f"{len(trend.events)} event{'s' * (len(trend.events) != 1)}"] * bool(trend.events)

@@ -95,6 +95,7 @@ class Trend:
         num_facts: quantities that are neither better nor worse (states, counts), left to the
             inventory.
         lag: how much one run hangs together with the next; 0 where no more than by chance.
+        silent: checks whose newest runs were tried and gave no usable number, one sentence each.
     """
 
     site: str
@@ -107,10 +108,13 @@ class Trend:
     alpha: float
     num_facts: int = 0
     lag: float = 0.0
+    silent: tuple[str, ...] = ()
 
     @property
     def is_worse_now(self) -> bool:
         """Whether something that grew worse is still so in the newest runs."""
-        return any(each.worse for each in self.drifts) or any(
-            step.worse and step.lasts for event in self.events for step in event.steps
+        return (
+            bool(self.silent)
+            or any(each.worse for each in self.drifts)
+            or any(step.worse and step.lasts for event in self.events for step in event.steps)
         )

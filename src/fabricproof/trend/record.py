@@ -22,6 +22,7 @@ def trend_record(trend: Trend) -> dict[str, Any]:
         "lag": trend.lag,
         "events": [_event(each) for each in trend.events],
         "drifts": [_drift(each) for each in trend.drifts],
+        "silent": list(trend.silent),
         "warnings": list(trend.warnings),
     }
 
