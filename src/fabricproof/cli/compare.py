@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -139,10 +140,25 @@ def compared(site: Site, first: str, second: str, asked: Asked) -> Comparison:
     plan = _plan_of(site, first, second)
     if plan is not None:
         of_plan = {plan.label_of(side): plan.runs_of(side) for side in ("a", "b")}
-        history = replace(history, labels={**history.labels, **of_plan})
+        history = replace(history, labels=_agreed(history.labels, of_plan))
         asked = replace(asked, blocks=plan.blocks)
     sides = choose_side(first, history), choose_side(second, history)
     return compare_sides(store, history, *sides, asked)
+
+
+def _agreed(
+    labels: Mapping[str, Sequence[str]], of_plan: Mapping[str, Sequence[str]]
+) -> dict[str, Sequence[str]]:
+    """Return the labels with the runs of a plan that still have its label; say what differs."""
+    agreed = dict(labels)
+    for label, planned in of_plan.items():
+        known = labels.get(label, ())
+        agreed[label] = [each for each in planned if each in known] if known else planned
+        apart = sorted(set(planned) ^ set(agreed[label]) | set(known) - set(planned))
+        if apart:
+            said = f"{len(apart)} runs are in the plan or have the label {label}, not both"
+            click.echo(f"fabricproof: {said}; left out: {', '.join(apart[:3])}", err=True)
+    return agreed
 
 
 def _plan_of(site: Site, first: str, second: str) -> Plan | None:
