@@ -112,14 +112,59 @@ def test_pipelines_are_yaml_that_keeps_its_artifacts_when_red(name):
         job = found["fabric-night"]
         assert job["artifacts"]["when"] == "always"
         assert job["artifacts"]["reports"]["junit"] == "night.xml"
-        assert all(isinstance(line, str) for line in (*job["script"], *job["after_script"]))
+        assert all(isinstance(line, str) for line in job["script"])
         assert job["resource_group"]
         return
     steps = found["jobs"]["night"]["steps"]
-    assert [each.get("if") for each in steps] == [None, "always()", "always()"]
+    assert [each.get("if") for each in steps] == [None, "always()"]
     assert found["concurrency"]["cancel-in-progress"] is False
     # YAML 1.1 reads the key "on" as true.
     assert found[True]["schedule"]
+
+
+def script_of(name):
+    found = yaml.safe_load((NIGHTLY / name).read_text())
+    if name.startswith("gitlab"):
+        return "\n".join(found["fabric-night"]["script"])
+    return found["jobs"]["night"]["steps"][0]["run"]
+
+
+@pytest.mark.parametrize("name", ["gitlab-ci.yml", "github-workflow.yml"])
+@pytest.mark.parametrize(
+    ("status", "reported"),
+    [
+        (0, True),
+        (1, True),
+        (3, True),
+        (6, True),
+        (2, False),
+        (69, False),
+        (75, False),
+        (130, False),
+    ],
+)
+def test_a_pipeline_reports_its_own_night_or_none(name, status, reported, tmp_path):
+    """Yesterday's green is in the folder, and the label night names it: it must not be shown."""
+    program = tmp_path / "bin" / "fabricproof"
+    program.parent.mkdir()
+    program.write_text(
+        "#!/bin/sh\n"
+        f'[ "$1" = night ] && exit {status}\n'
+        "for file in night.html night.xml night.prom; do echo new >$file; done; exit 1\n"
+    )
+    program.chmod(0o755)
+    files = [tmp_path / f"night.{kind}" for kind in ("html", "xml", "prom")]
+    for file in files:
+        file.write_text("yesterday's\n")
+    done = subprocess.run(
+        ["bash", "-e", "-c", script_of(name)],
+        cwd=tmp_path,
+        env={"FABRICPROOF_HOME": str(tmp_path), "FABRICPROOF_SITE": "s", "PATH": "/usr/bin:/bin"},
+        check=False,
+        timeout=20,
+    )
+    assert done.returncode == status
+    assert [file.exists() and file.read_text() for file in files] == [reported and "new\n"] * 3
 
 
 def test_the_script_of_slurm_is_bash_and_forgets_its_own_job():
