@@ -19,6 +19,9 @@ from fabricproof.stats.shifts import Change, Shift
 #: that SAME may be said over: at most one comparison in five without any change is held back by it
 SUSPECT_P = 0.2
 
+#: fewer on a side have no scatter
+LEAST_RUNS = 2
+
 #: runs on each side from which "every run after is worse than every run before" means something:
 #: by chance 1 in 20 for three against three
 _APART_RUNS = 3
@@ -107,6 +110,8 @@ def group_sentence(
 
 def needs(row: Shift) -> str:
     """Return ``needs 4 more runs on each side``, or that no number of runs would do."""
+    if min(row.num_first, row.num_second) < LEAST_RUNS:
+        return "one run on a side: its scatter cannot be known"
     if row.more_runs is None:
         return "no number of runs up to 1000 would decide"
     return f"needs {row.more_runs} more run{'s' * (row.more_runs != 1)} on each side"
@@ -201,7 +206,7 @@ def _undecided(open_rows: Sequence[Group], total: int) -> str:
     told = (
         f"{total - len(open_rows)} of {total} groups are the same, {len(open_rows)} cannot be told"
     )
-    return f"{told}: first {first.what} of {first.kind} {first.name}, which {needs(first.shift)}"
+    return f"{told}: first {first.what} of {first.where}: {needs(first.shift)}"
 
 
 def more_runs(groups: Iterable[Group], suspects: Iterable[Compared] = ()) -> int | None:
