@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ from made import Made, Where, nights
 
 from fabricproof.compare.errors import NothingComparedError
 from fabricproof.compare.joined import Filters
-from fabricproof.compare.lines import lines
+from fabricproof.compare.lines import lines, next_step
 from fabricproof.compare.model import Comparison, Group
 from fabricproof.compare.record import comparison_record
 from fabricproof.stats.shifts import Change
@@ -241,3 +243,56 @@ def test_the_next_step_of_a_part_asks_trend_for_that_part(tmp_path: Path) -> Non
     told = list(lines(found))
     assert told[0].startswith("WORSE of what was asked for (--rail rail1): ")
     assert "fabricproof trend --rail rail1 --site made" in told[-1]
+
+
+def test_the_next_step_of_an_open_comparison_can_be_copied(tmp_path: Path) -> None:
+    """Both sides are in it, what is open and what was asked for; the number is that of all."""
+    made = Made(tmp_path, noise=0.4)
+    nights(made, range(1, 7))
+    nights(made, range(11, 17))
+    found = made.compare(BEFORE, AFTER, filters=Filters(rail=("rail0",)))
+    more = found.more_runs
+    assert found.overall is Change.UNDECIDED
+    assert more is not None
+    assert more > 30, "more than anyone runs: less must be asked for"
+    told = list(lines(found))
+    assert f"; all that is open needs {more} more runs on each side" in told[0]
+    said = shlex.split(told[-1].partition("   (")[0])
+    assert said[:7] == ["Next:", "fabricproof", "compare", BEFORE, AFTER, "--rail", "rail0"]
+    assert said[7] == "--program"
+    assert said[8] in {each.key.program for each in found.quantities}
+    assert said[9:] == ["--site", "made"]
+
+
+def test_everything_together_is_called_so_in_the_reason(tmp_path: Path) -> None:
+    """Nobody reads ``overall all``; one more run is no ``1 more runs``."""
+    made = Made(tmp_path, noise=0.4)
+    nights(made, range(1, 5))
+    nights(made, range(11, 15))
+    found = made.compare(BEFORE, AFTER)
+    assert " of everything together: " in found.reason
+    assert not any("overall all" in each or " 1 more runs" in each for each in lines(found))
+
+
+def test_one_run_on_a_side_asks_for_runs_and_not_for_a_thousand(tmp_path: Path) -> None:
+    """Of one run no scatter is known: nothing is said of what no number of runs would decide."""
+    made = Made(tmp_path)
+    nights(made, [1, *range(11, 15)])
+    told = list(lines(made.compare("2026-11-01", AFTER), whole=True))
+    assert told[0].endswith("one run on a side: its scatter cannot be known")
+    assert not any("1000" in each for each in told)
+    assert "fabricproof run -t quick --site made" in told[-1]
+
+
+@pytest.mark.parametrize(("count", "holds"), [(4, False), (6, True)])
+def test_a_baseline_is_proposed_only_of_runs_that_freeze_takes(
+    tmp_path: Path, count: int, *, holds: bool
+) -> None:
+    """SAME goes on with a baseline in the words of its help, or says how many runs it takes."""
+    found = made_sides(tmp_path).compare(BEFORE, AFTER)
+    assert found.overall is Change.SAME
+    second = replace(found.second, runs=found.second.runs[:count])
+    step = next_step(replace(found, second=second))
+    assert (f"baseline freeze NAME {AFTER} --site made" in step) is holds
+    assert ("takes 5 runs" in step) is not holds
+    assert "--runs" not in step

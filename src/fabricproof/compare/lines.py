@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from fabricproof.compare.model import Compared, Comparison, Group, Side
 from fabricproof.compare.quantities import metric_of
 from fabricproof.compare.unpaired import fields_of, grouped
+from fabricproof.compare.verdict import LEAST_RUNS
 from fabricproof.stats.shifts import Change, Shift
 
 #: rows of one kind of group, and quantities, that are shown without ``--all``
@@ -18,6 +19,9 @@ _NEARLY_ALL = 0.8
 
 #: filters that ``fabricproof trend`` understands alike
 _OF_TREND = frozenset({"check", "stack", "rail", "program"})
+
+#: what ``fabricproof baseline freeze`` asks for unless told otherwise
+_RUNS_OF_A_BASELINE = 5
 
 #: more runs than this are no advice
 _MOST_RUNS = 30
@@ -57,7 +61,8 @@ def headline(comparison: Comparison) -> str:
     if told is None:
         return _said(comparison)
     name, shift, better = told
-    return f"{_said(comparison)}: {name} {_amount(shift, better)}{_sureness(shift)}"
+    told_of = f"{name} {_amount(shift, better)}{_sureness(shift)}"
+    return f"{_said(comparison)}: {told_of}{_all_that_is_open(comparison)}"
 
 
 def _said(comparison: Comparison) -> str:
@@ -97,10 +102,8 @@ def _holding(comparison: Comparison) -> Group | None:
 
 
 def where(group: Group) -> str:
-    """Return ``rail1``, ``pair vc1 - vc3``: a name that says its kind says it once."""
-    if group.kind == "overall":
-        return "everything together"
-    return group.name if group.name.startswith(group.kind) else f"{group.kind} {group.name}"
+    """Return the place of a group in words."""
+    return group.where
 
 
 def _off(shift: Shift | None) -> float:
@@ -123,12 +126,30 @@ def _amount(shift: Shift, better: int) -> str:
 
 def _sureness(shift: Shift) -> str:
     told = f"; p {shift.p:.2g} over all quantities together" if shift.p < 1 else ""
-    if shift.change is Change.UNDECIDED:
-        if shift.detectable is not None:
-            told += f"; a change below {_visible(shift)} would not have been seen"
-        if shift.more_runs:
-            told += f"; needs {shift.more_runs} more runs on each side"
+    if shift.change is Change.UNDECIDED and shift.detectable is not None:
+        told += f"; a change below {_visible(shift)} would not have been seen"
     return told
+
+
+def _all_that_is_open(comparison: Comparison) -> str:
+    """Return how many runs decide all of it: what the row that is named needs may be far less."""
+    more = comparison.more_runs
+    if comparison.overall is not Change.UNDECIDED:
+        return ""
+    if _has_no_scatter(comparison):
+        return "; one run on a side: its scatter cannot be known"
+    if not more:
+        return ""
+    return f"; all that is open needs {_runs(more)} on each side"
+
+
+def _has_no_scatter(comparison: Comparison) -> bool:
+    sides = comparison.first, comparison.second
+    return any(len(each.runs) < LEAST_RUNS for each in sides if not each.baseline)
+
+
+def _runs(count: int) -> str:
+    return f"{count} more run{'s' * (count != 1)}"
 
 
 def _visible(shift: Shift) -> str:
@@ -282,9 +303,18 @@ def next_step(comparison: Comparison) -> str:
         sides = _both(comparison)
         return f"fabricproof compare {sides}{site}   (of all, not only {comparison.asked_for})"
     if comparison.overall is not Change.UNDECIDED:
-        second = shlex.quote(comparison.second.words)
-        return f"nothing; to hold it: fabricproof baseline freeze NAME --runs {second}{site}"
-    return _to_decide(comparison.more_runs or 0, site)
+        return _to_hold(comparison.second, site)
+    return _to_decide(comparison, site)
+
+
+def _to_hold(second: Side, site: str) -> str:
+    """Return how to hold what the second side measured, where its runs are enough for that."""
+    if second.baseline:
+        return "nothing"
+    if len(second.runs) < _RUNS_OF_A_BASELINE:
+        return f"nothing   (a baseline of the second side takes {_RUNS_OF_A_BASELINE} runs)"
+    words = shlex.quote(second.words)
+    return f"nothing; to hold it: fabricproof baseline freeze NAME {words}{site}"
 
 
 def _both(comparison: Comparison) -> str:
@@ -301,19 +331,57 @@ def _for_trend(comparison: Comparison) -> str:
     )
 
 
-def _to_decide(times: int, site: str) -> str:
+def _to_decide(comparison: Comparison, site: str) -> str:
     """Return what decides an open comparison."""
+    times = comparison.more_runs or 0
+    if _has_no_scatter(comparison):
+        return f"fabricproof run -t quick{site}   (more runs on each side: one has no scatter)"
     if times > _MOST_RUNS:
-        return (
-            f"fabricproof compare A B --rail R --program P{site}   (all of it would need {times} "
-            "more runs on each side: ask of less, or let legs take longer: leg_seconds)"
-        )
+        return _of_less(comparison, times, site)
     if times:
         return (
             f"for i in $(seq {times}); do fabricproof run -t quick{site}; done"
-            f"   ({times} more runs on each side decide what is open)"
+            f"   ({_runs(times)} on each side decide what is open)"
         )
     return f"fabricproof run -t quick{site}   (what gave no number must be measured first)"
+
+
+def _of_less(comparison: Comparison, times: int, site: str) -> str:
+    """Return the same question of the open part that the fewest runs decide."""
+    part = _open_part(comparison)
+    all_of_it = f"all of it would need {_runs(times)} on each side"
+    if not part:
+        return f"let legs take longer (leg_seconds) and measure both sides anew   ({all_of_it})"
+    options = f"{comparison.asked_for} {part}".strip()
+    return (
+        f"fabricproof compare {_both(comparison)} {options}{site}"
+        f"   ({all_of_it}: ask of less, or let legs take longer: leg_seconds)"
+    )
+
+
+def _open_part(comparison: Comparison) -> str:
+    """Return the filter of the open rail or program that the fewest runs decide; empty: none.
+
+    What is filtered by already is not asked for again.
+    """
+    open_ones = [
+        (each.shift.more_runs, kind, name)
+        for each in comparison.groups
+        if each.change is Change.UNDECIDED and each.shift and each.shift.more_runs
+        for kind, name in _places(each)
+        if kind in {"rail", "program"} and kind not in comparison.filters
+    ]
+    if not open_ones:
+        return ""
+    _, kind, name = min(open_ones)
+    return f"--{kind} {shlex.quote(name)}"
+
+
+def _places(group: Group) -> Iterator[tuple[str, str]]:
+    yield group.kind, group.name
+    for each in group.also:
+        kind, _, name = each.partition(" ")
+        yield kind, name
 
 
 def columns(rows: Sequence[Sequence[str]], right: frozenset[int]) -> Iterator[str]:

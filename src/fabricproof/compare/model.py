@@ -83,6 +83,13 @@ class Group:
         """``bandwidth of long messages``; the metric alone where it has no messages."""
         return f"{self.metric}, {self.band} messages" if self.band else self.metric
 
+    @property
+    def where(self) -> str:
+        """``rail1``, ``pair vc1 - vc3``: a name that says its kind says it once."""
+        if self.kind == "overall":
+            return "everything together"
+        return self.name if self.name.startswith(self.kind) else f"{self.kind} {self.name}"
+
 
 @dataclass(frozen=True, kw_only=True)
 class FieldChange:

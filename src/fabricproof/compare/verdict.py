@@ -111,7 +111,7 @@ def group_sentence(
 def needs(row: Shift) -> str:
     """Return ``needs 4 more runs on each side``, or that no number of runs would do."""
     if min(row.num_first, row.num_second) < LEAST_RUNS:
-        return "one run on a side: its scatter cannot be known"
+        return "fewer than two runs on a side: its scatter cannot be known"
     if row.more_runs is None:
         return "no number of runs up to 1000 would decide"
     return f"needs {row.more_runs} more run{'s' * (row.more_runs != 1)} on each side"
