@@ -38,6 +38,13 @@ def _filter_options(function: Any) -> Any:
     return function
 
 
+def _a_number(_context: click.Context, _option: click.Parameter, value: float) -> float:
+    """Refuse NaN, which is within every range."""
+    if value != value:  # noqa: PLR0124 - what NaN is
+        raise click.BadParameter("not a number")
+    return value
+
+
 @click.command(name="compare")
 @click.argument("first", metavar="A")
 @click.argument("second", metavar="B")
@@ -58,6 +65,7 @@ def _filter_options(function: Any) -> Any:
 @click.option(
     "--alpha",
     type=click.FloatRange(0.0001, 0.5),
+    callback=_a_number,
     default=0.05,
     show_default=True,
     help="Rate of comparisons without any change that would say BETTER or WORSE anywhere.",

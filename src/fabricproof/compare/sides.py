@@ -17,8 +17,8 @@ from fabricproof.store.labels import LOOK_LABEL
 #: baseline -> run -> value, of each quantity that it holds
 Samples = Mapping[Key, Mapping[str, float]]
 
-_LATEST = re.compile(r"latest(?:~(\d+))?")
-_LAST = re.compile(r"last:(\d+)(?:@(.+))?")
+_LATEST = re.compile(r"latest(?:~(\d{1,9}))?")
+_LAST = re.compile(r"last:(\d{1,9})(?:@(.+))?")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?Z?)?")
 _STACK = re.compile(r"stack=([\w.-]+)(?:@([0-9a-f]+))?")
 
@@ -195,11 +195,11 @@ def _moment(text: str, *, end: bool) -> datetime.datetime:
     plain = text.removesuffix("Z")
     try:
         found = datetime.datetime.strptime(plain, form[len(plain)]).replace(tzinfo=datetime.UTC)
-    except (KeyError, ValueError):
+        return found + datetime.timedelta(**step[len(plain)]) if end else found
+    except (KeyError, ValueError, OverflowError):
         raise SideError(
             "no date", expected="2026-11-01 or 2026-11-01T21:30 (UTC)", got=repr(text)
         ) from None
-    return found + datetime.timedelta(**step[len(plain)]) if end else found
 
 
 def _fact(word: str, history: History) -> _Part:
