@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import multiprocessing
@@ -12,13 +13,14 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fabricproof.errors import ExitStatus, OutputError, ParseError
-from fabricproof.records import append_records, read_records
+from fabricproof.errors import ExitStatus, InputMissingError, OutputError, ParseError
+from fabricproof.records import append_records, read_records, record_files
 
 JSON = st.recursive(
     st.none()
@@ -251,3 +253,24 @@ def test_a_damaged_line_is_an_error_with_its_line(tmp_path: Path, line: bytes) -
     append_records(path, [{"a": 2}])
     with pytest.raises(ParseError, match=r"records\.jsonl:2: damaged record"):
         list(read_records(path))
+
+
+def test_a_partition_that_cannot_be_read_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One folder without permission must not make a shorter list: a glob passes over it."""
+    append_records(tmp_path / "compute" / "records.jsonl", [{"kind": "leg"}])
+    append_records(tmp_path / "gpu" / "records.jsonl", [{"kind": "leg"}])
+    append_records(tmp_path / "night" / "state.jsonl", [{"kind": "notice"}])
+    assert [path.parent.name for path in record_files(tmp_path)] == ["compute", "gpu"]
+    assert record_files(tmp_path / "nowhere") == []
+    real = os.scandir
+
+    def refusing(path: Path) -> Any:
+        if Path(path).name == "gpu":
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    with pytest.raises(InputMissingError, match=r"gpu: cannot be read: Permission denied"):
+        record_files(tmp_path)

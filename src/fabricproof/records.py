@@ -17,10 +17,11 @@ import gzip
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from fabricproof.errors import OutputError, ParseError
+from fabricproof.errors import InputMissingError, OutputError, ParseError
 
 FORMAT = 1
 
@@ -83,12 +84,51 @@ def _append(descriptor: int, data: bytes, *, torn: bool) -> None:
 
 
 def record_files(site_folder: Path) -> list[Path]:
-    """Return the record files of a site: of every partition, those of past months too."""
-    found = {path for name in ("*.jsonl", "*.jsonl.gz") for path in site_folder.glob(f"*/{name}")}
+    """Return the record files of a site: of every partition, those of past months too.
+
+    Raises:
+        InputMissingError: a folder cannot be read.
+    """
+    return [
+        path for path in partition_files(site_folder) if is_named(path, "*.jsonl", "*.jsonl.gz")
+    ]
+
+
+def is_named(path: Path, *patterns: str) -> bool:
+    """Tell whether the name of a file is as one of some patterns of the shell."""
+    return any(fnmatchcase(path.name, each) for each in patterns)
+
+
+def partition_files(site_folder: Path) -> list[Path]:
+    """Return what lies in the partitions of a site, sorted; nothing of a site without a folder.
+
+    Raises:
+        InputMissingError: a folder cannot be read.  Path.glob would pass over it.
+    """
     return sorted(
         path
-        for path in found
-        if path.parent.name not in NO_PARTITIONS and not path.parent.name.startswith(".")
+        for folder in _listed(site_folder, only_folders=True)
+        if folder.name not in NO_PARTITIONS and not folder.name.startswith(".")
+        for path in _listed(folder)
+    )
+
+
+def _listed(folder: Path, *, only_folders: bool = False) -> list[Path]:
+    try:
+        with os.scandir(folder) as entries:
+            return [Path(each.path) for each in entries if not only_folders or each.is_dir()]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise unreadable(folder, error) from None
+
+
+def unreadable(path: Path, error: OSError) -> InputMissingError:
+    """Return the error of a file or folder of the history that cannot be read."""
+    return InputMissingError(
+        f"cannot be read: {error.strerror or error}",
+        source=str(path),
+        next_step="make it readable; a history without it would be a shorter one in silence",
     )
 
 

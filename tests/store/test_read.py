@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import math
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -211,6 +213,38 @@ def test_a_damaged_compressed_file_is_named(tmp_path: Path) -> None:
     packed.write_bytes(gzip.compress(path.read_bytes())[:-12])
     with pytest.raises(ParseError, match=r"records-old\.jsonl\.gz: damaged compressed"):
         open_store(tmp_path, SITE)
+
+
+def test_a_partition_that_cannot_be_read_is_no_shorter_history(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder without permission is named; a glob would have passed over it."""
+    path = write(tmp_path, [quantity(FIRST)])
+    other = tmp_path / SITE / "gpu" / "records.jsonl"
+    other.parent.mkdir()
+    other.write_bytes(path.read_bytes().replace(FIRST.encode(), SECOND.encode()))
+    assert ids(open_store(tmp_path, SITE)) == [FIRST, SECOND]
+    real = os.scandir
+
+    def refusing(path: Path) -> Any:
+        if Path(path).name == "gpu":
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    with pytest.raises(InputMissingError, match=r"gpu: cannot be read: Permission denied"):
+        open_store(tmp_path, SITE)
+
+
+def test_records_of_an_unknown_name_are_noted(tmp_path: Path) -> None:
+    """What logrotate leaves is not read, and that is said."""
+    path = write(tmp_path, [quantity(FIRST)])
+    for name in ("records.jsonl.1", "records.jsonl.xz", "n1.jsonl.2", "README", "state.log"):
+        path.with_name(name).write_bytes(b"")
+    notes = [each for each in open_store(tmp_path, SITE).notes if "not read" in each]
+    assert [each.partition(": ")[0] for each in notes] == [
+        str(path.with_name(name)) for name in ("n1.jsonl.2", "records.jsonl.1", "records.jsonl.xz")
+    ]
 
 
 def test_files_of_several_nodes_are_one_history(tmp_path: Path) -> None:

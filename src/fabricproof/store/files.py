@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from fabricproof.errors import InputMissingError, ParseError
+from fabricproof.records import is_named, partition_files, unreadable
 
 #: bytes that are parsed at a time; bounds the memory
 PIECE_BYTES = 16 << 20
@@ -19,8 +20,8 @@ PIECE_BYTES = 16 << 20
 #: bytes at the beginning, and before the place read up to, that must still be the same
 _PROOF_BYTES = 4096
 
-#: folders of a site that hold no records: see inventory.store, night.state, tuning
-_OTHERS = frozenset({"inventory", "night", "tuning"})
+#: names of record files; rotated ones too
+_RECORDS = ("*.jsonl", "*.jsonl.gz")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,21 +67,33 @@ class Piece:
 
 
 def record_files(site_folder: Path) -> list[Path]:
-    """Return the record files of a site: of every partition, any name, rotated ones too."""
-    return _below(site_folder, ("*.jsonl", "*.jsonl.gz"))
+    """Return the record files of a site: of every partition, any name, rotated ones too.
+
+    Raises:
+        InputMissingError: a folder cannot be read.
+    """
+    return [path for path in partition_files(site_folder) if is_named(path, *_RECORDS)]
 
 
 def log_files(site_folder: Path) -> list[Path]:
-    """Return ReFrame's perflogs of a site; ``.h0`` is what it calls one of other columns."""
-    return _below(site_folder, ("*.log", "*.log.h[0-9]*"))
+    """Return ReFrame's perflogs of a site; ``.h0`` is what it calls one of other columns.
+
+    Raises:
+        InputMissingError: a folder cannot be read.
+    """
+    return [
+        path for path in partition_files(site_folder) if is_named(path, "*.log", "*.log.h[0-9]*")
+    ]
 
 
-def _below(site_folder: Path, patterns: tuple[str, ...]) -> list[Path]:
-    found = {path for each in patterns for path in site_folder.glob(f"*/{each}")}
-    return sorted(
-        path for path in found
-        if path.parent.name not in _OTHERS and not path.parent.name.startswith(".")
-    )  # fmt: skip
+def passed_over(site_folder: Path) -> tuple[str, ...]:
+    """Return a note on each file that looks like records and is not read for its name."""
+    return tuple(
+        f"{path}: not read, its name is not *.jsonl or *.jsonl.gz; "
+        "records.jsonl.1 is read as records-1.jsonl"
+        for path in partition_files(site_folder)
+        if is_named(path, "records*", "*.jsonl.*") and not is_named(path, *_RECORDS)
+    )
 
 
 def is_packed(path: Path) -> bool:
@@ -100,7 +113,7 @@ def look(path: Path, offset: int, lines: int) -> Standing:
             proven = state.st_size if is_packed(path) else offset
             head, tail = _proofs(file, proven)
     except OSError as error:
-        raise _unreadable(path, error) from None
+        raise unreadable(path, error) from None
     return Standing(
         size=state.st_size, changed_ns=state.st_mtime_ns, inode=state.st_ino,
         offset=offset, lines=lines, head=head, tail=tail,
@@ -108,8 +121,15 @@ def look(path: Path, offset: int, lines: int) -> Standing:
 
 
 def is_current(path: Path, standing: Standing) -> bool:
-    """Tell whether nothing has happened to a file since ``standing``."""
-    state = path.stat()
+    """Tell whether nothing has happened to a file since ``standing``.
+
+    Raises:
+        InputMissingError: it cannot be looked at.
+    """
+    try:
+        state = path.stat()
+    except OSError as error:
+        raise unreadable(path, error) from None
     return (state.st_size, state.st_mtime_ns, state.st_ino) == (
         standing.size,
         standing.changed_ns,
@@ -165,7 +185,7 @@ def pieces(path: Path, offset: int, lines: int, piece_bytes: int = PIECE_BYTES) 
             next_step="compress the plain file again, or take this one away",
         ) from None
     except OSError as error:
-        raise _unreadable(path, error) from None
+        raise unreadable(path, error) from None
 
 
 def _opened(path: Path) -> gzip.GzipFile | IO[bytes]:
@@ -189,11 +209,3 @@ def _cut(
     if rest.strip():
         end = offset + len(rest)
         yield Piece(data=rest, first_line=lines + 1, end=end, lines=lines, is_whole=False)
-
-
-def _unreadable(path: Path, error: OSError) -> InputMissingError:
-    return InputMissingError(
-        f"cannot be read: {error.strerror or error}",
-        source=str(path),
-        next_step="make it readable; a history without it would be a shorter one in silence",
-    )

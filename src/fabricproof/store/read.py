@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from fabricproof.errors import InputMissingError
 from fabricproof.store.agree import compare_sources, disagreements
 from fabricproof.store.copy import FOLDER, Copy
-from fabricproof.store.files import log_files, record_files
+from fabricproof.store.files import log_files, passed_over, record_files
 from fabricproof.store.history import History, history_of, runs_of, start_of
 from fabricproof.store.ingest import bring_up_to_date
 from fabricproof.store.labels import labels
@@ -90,7 +90,7 @@ def open_store(perflogs: Path, site: str) -> Store:
             next_step=f"fabricproof run --site {site} -t quick",
         )
     runs, jumps = runs_of(history)
-    notes = [*copy.notes, *_notes(history), *disagreements(copy), *jumps]
+    notes = [*copy.notes, *passed_over(folder), *_notes(history), *disagreements(copy), *jumps]
     known = labels(perflogs, site, on_torn=notes.append)
     return Store(
         site=site,
