@@ -52,6 +52,38 @@ def test_runs_of_the_past_keep_their_verdicts(site: Site, place: Workplace) -> N
     assert (links[Verdict.PASS], links[Verdict.SKIPPED]) == (2, 1)
 
 
+def a_night(place: Workplace, name: str, **line: object) -> None:
+    path = place.perflogs / "vcluster" / "night" / "state.jsonl"
+    path.parent.mkdir(exist_ok=True)
+    append_records(path, [{"night": name, "time": "2026-11-30T02:00:00Z", **line}])
+
+
+def test_a_last_night_without_a_run_is_said(site: Site, place: Workplace) -> None:
+    """The run that carries the label is yesterday's, and its green is not last night's."""
+    set_label(place.perflogs, "vcluster", [HEALTHY], "night")
+    ended = {"kind": "night", "ended": "no scheduler", "reason": "Slurm is down", "run_id": ""}
+    a_night(place, "20261130T020000Z-00000a", **ended, arguments=["-r"])
+    # A run handed over afterwards is no night.
+    a_night(place, "20261130T030000Z-00000b", kind="night", run_id=HEALTHY, arguments=[])
+    (said,) = gather(site, place, "night").data.notes
+    assert said == (
+        "the last night (2026-11-30T02:00:00Z) is not this run, which is older: "
+        "no scheduler: Slurm is down"
+    )
+    assert gather(site, place, HEALTHY).data.notes == ()
+
+
+def test_the_run_of_the_last_night_needs_no_note(site: Site, place: Workplace) -> None:
+    set_label(place.perflogs, "vcluster", [HEALTHY], "night")
+    a_night(place, HEALTHY, kind="night", run_id=HEALTHY, arguments=["-r"])
+    assert gather(site, place, "night").data.notes == ()
+
+
+def test_a_night_that_has_not_ended_is_said(site: Site, place: Workplace) -> None:
+    a_night(place, "20261130T020000Z-00000a", kind="began")
+    assert "it has not ended" in gather(site, place).data.notes[0]
+
+
 def test_a_run_is_found_by_beginning_date_and_label(site: Site, place: Workplace) -> None:
     set_label(place.perflogs, "vcluster", [SLOW], "half-rate")
     assert gather(site, place, SLOW[:15]).data.run.run_id == SLOW

@@ -6,10 +6,16 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from fabricproof.errors import InputMissingError
+from fabricproof.errors import FabricproofError, InputMissingError
 from fabricproof.records import read_records
 from fabricproof.store import Run
 from fabricproof.store.read import start_of
+
+#: beside the records of a site: what became of each night (fabricproof.night.state writes it)
+NIGHTS = Path("night") / "state.jsonl"
+
+#: words that mean the run of the last night, or the newest one
+_LAST_NIGHT = {"", "night", "latest"}
 
 #: as many runs are named where one is not found
 NAMED = 5
@@ -74,6 +80,31 @@ def looks_of_nights(files: Iterable[Path]) -> set[str]:
         for look in record.get("looks", ())
         if look.get("run_id")
     }
+
+
+def night_without_run(words: str, run: Run, folder: Path) -> list[str]:
+    """Say that the last night made no run, where ``run`` may be taken for it.
+
+    Args:
+        words: that a person named the run with.
+        run: that was chosen.
+        folder: the perflogs of the site.
+    """
+    path = folder / NIGHTS
+    if words not in _LAST_NIGHT or not path.exists():
+        return []
+    try:
+        lines = {line["night"]: line for line in read_records(path) if line["kind"] != "notice"}
+        # What a run was handed over to has an end without arguments: it is no night.
+        own = [line for line in lines.values() if line.get("arguments", True)]
+        # The run of a night has its name.
+        if not own or own[-1]["night"] <= run.run_id:
+            return []
+        last = own[-1]
+        how = f"{last['ended']}: {last['reason']}" if "ended" in last else "it has not ended"
+        return [f"the last night ({last['time']}) is not this run, which is older: {how}"]
+    except (OSError, KeyError, FabricproofError) as error:
+        return [f"what became of the last night cannot be read: {error}"]
 
 
 def _is_date(words: str) -> bool:

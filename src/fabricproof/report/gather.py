@@ -14,6 +14,7 @@ from fabricproof.report.choose import (
     is_of_compare,
     looks_of_nights,
     names_several,
+    night_without_run,
     with_unrecorded,
 )
 from fabricproof.report.history import bounds_of, matrix_of, raw_of, runs_alike
@@ -93,7 +94,7 @@ def gather(
         matrix=matrix_of(None, (), ()),
         machines=machines_of(place.perflogs / site.name, run, doubts.append),
         inventory_changes=inventory_changes(place.perflogs / site.name, run, earlier),
-        notes=tuple(doubts),
+        notes=(*night_without_run(words, run, place.perflogs / site.name), *doubts),
     )
     if store is None:
         return Gathered(data=data, records=tuple(records))
