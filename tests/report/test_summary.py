@@ -68,6 +68,16 @@ def test_what_a_night_found_is_how_sure_it_is() -> None:
     assert "CONFIRMED" not in screen(data, [other])
 
 
+def test_what_was_found_on_a_green_leg_is_told() -> None:
+    """A preflight that FAILED hides in no PASS; a red leg's findings are with the red ones."""
+    said = "preflight: rail1 on n1 has MTU 576 instead of 1500"
+    text = screen(report(leg(findings=(said, "dip: 1KiB carries less")), leg(Verdict.FAIL)))
+    part = f"found on green legs\n  {said} (openmpi5 osu_bw rail1 on n1 - n2, which is PASS)\n"
+    assert part in text.replace("\n      ", " ")
+    assert "dip:" not in text
+    assert "found on green legs" not in screen(report(leg(), leg(Verdict.FAIL, findings=(said,))))
+
+
 def test_a_build_that_failed_is_mended_by_a_build() -> None:
     failed = leg(Verdict.MISSING, program=BUILD_PROGRAM, quantities=(), reason="gcc: no", nodes=())
     assert screen(report(failed)).endswith("next\n  fabricproof stack build openmpi5")

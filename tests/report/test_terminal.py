@@ -178,3 +178,13 @@ def test_what_waits_for_a_build_is_folded_into_one_line_and_the_build_shows_its_
 def test_a_reference_that_did_not_apply_is_said_of_a_pass() -> None:
     said = "the site's reference bandwidth = 9 GB/s was measured with build abc, this is def"
     assert said in _shown(replace(LEG, findings=(said,)))
+
+
+def test_a_link_that_is_not_as_declared_is_told_once_though_all_legs_pass() -> None:
+    said = "preflight: rail0 on n1 has MTU 576 instead of 1500"
+    slow = "dip: 1KiB carries 18.13 MB/s, 18% less than 512B (22.1)"
+    text = _shown(*(replace(LEG, stack=stack, findings=(said, slow)) for stack in ("a", "b", "c")))
+    assert text.count(said) == 1
+    assert f"note     {said} (a osu_bw rail0 on n1 - n2 and 2 more PASS)" in text
+    assert slow not in text
+    assert "PASS: 3 PASS" in text

@@ -18,6 +18,9 @@ RED = frozenset({Verdict.FAIL, Verdict.INVALID, Verdict.MISSING, Verdict.UNJUDGE
 _TWICE = "second look: red again on the same nodes"
 _ONCE = "no second look was made"
 
+#: how findings begin that are told of a green leg too
+TOLD_OF_A_PASS = ("preflight", "second look", "the site's reference")
+
 
 @dataclass(frozen=True, kw_only=True)
 class RedGroup:
@@ -146,6 +149,30 @@ def _confirmed(
     words = dict.fromkeys(str(each["finding"]) for each in mine)
     sentences = dict.fromkeys(f"{each['finding']}: {each['sentence']}" for each in mine)
     return ", ".join(words), "; ".join(sentences)
+
+
+def told_of_passes(legs: Iterable[LegResult]) -> list[str]:
+    """Return what was found on legs that PASS and must be told, each finding once with its legs.
+
+    A link that is not as declared passes a benchmark that does not need it; that link is still
+    wrong.
+    """
+    found: dict[str, list[LegResult]] = {}
+    for leg in legs:
+        if leg.verdict is Verdict.PASS:
+            for finding in dict.fromkeys(leg.findings):
+                if finding.startswith(TOLD_OF_A_PASS):
+                    found.setdefault(finding, []).append(leg)
+    # "preflight" first: it names a link, which one leg after the other goes over.
+    order = sorted(found, key=lambda each: not each.startswith(TOLD_OF_A_PASS[0]))
+    return [f"{each} ({_legs(found[each])})" for each in order]
+
+
+def _legs(legs: Sequence[LegResult]) -> str:
+    first = legs[0]
+    nodes = f" on {folded(first.nodes)}" if first.nodes else ""
+    words = " ".join(filter(None, (first.stack, first.program or first.check, first.leg))) + nodes
+    return f"{words}, which is PASS" if len(legs) == 1 else f"{words} and {len(legs) - 1} more PASS"
 
 
 def is_build(leg: LegResult) -> bool:

@@ -11,7 +11,7 @@ from fabricproof.compare.model import Comparison
 from fabricproof.measure import BADNESS, Verdict
 from fabricproof.report.drain import advise
 from fabricproof.report.model import ReportData
-from fabricproof.report.red import RedGroup, folded, red_groups, what_next
+from fabricproof.report.red import RedGroup, folded, red_groups, told_of_passes, what_next
 from fabricproof.session import LegResult
 from fabricproof.stats.shifts import Change
 
@@ -89,6 +89,7 @@ def summary(
             title="blamed by the evidence (report --drain has it)",
             items=tuple(f"{each.node}: {each.reason}" for each in advise(data, records).blamed),
         ),
+        Section(title="found on green legs", items=tuple(told_of_passes(data.session.legs))),
         Section(title="compared", items=tuple(_compared(data.comparison))),
         Section(title="history", items=tuple(_history(data))),
         Section(

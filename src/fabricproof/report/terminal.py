@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fabricproof.measure import BADNESS, Verdict
+from fabricproof.report.red import told_of_passes
 from fabricproof.report.stacks import slow_stacks
 from fabricproof.session import BUILD_PROGRAM, LegResult, SessionResult
 
@@ -26,9 +27,6 @@ STYLES: dict[Verdict, str] = {
 
 #: findings shown below a red leg
 FINDINGS_SHOWN = 3
-
-#: how findings begin that are told of a green leg too
-TOLD_OF_A_PASS = ("second look", "the site's reference")
 
 _NEXT_STEPS: dict[Verdict, str] = {
     Verdict.FAIL: "look at the nodes, rail and slot named above; then repeat it",
@@ -49,11 +47,8 @@ def render(result: SessionResult, console: Console) -> None:
     told = [leg for leg in red if not leg.for_want_of]
     for leg in told:
         _print_red(leg, console)
-    for leg in result.legs:
-        if leg.verdict is Verdict.PASS:
-            for finding in leg.findings:
-                if finding.startswith(TOLD_OF_A_PASS):
-                    console.print(Text(f"note     {_where(leg)}: {finding}", style="dim"))
+    for finding in told_of_passes(result.legs):
+        console.print(Text(f"note     {finding}", style="dim"))
     if told and told[0].stage_folder:
         console.print(_how_to_repeat(told[0]))
     for note in (*slow_stacks(result.legs), *result.notes):

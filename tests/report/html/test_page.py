@@ -168,6 +168,18 @@ def test_without_a_script_verdict_red_legs_and_groups_are_there(page: str) -> No
     assert static.count("<noscript>") >= 3
 
 
+def test_what_was_found_on_a_green_leg_is_in_the_first_section(data: ReportData) -> None:
+    said = "preflight: rail0 on n1 has MTU 576 instead of 1500"
+    green = [each for each in data.session.legs if each.verdict is Verdict.PASS][:3]
+    legs = tuple(replace(each, findings=(said,)) for each in green)
+    page = render_html(replace(data, session=SessionResult(run_id="r", legs=legs)))
+    assert "Found on green legs" not in render_html(data)
+    first = page[page.index('id="verdict"') :]
+    told = first[first.index("Found on green legs") :]
+    assert said in told[: told.index("</ul>")]
+    assert "and 2 more PASS" in told[: told.index("</ul>")]
+
+
 def test_a_word_is_never_told_by_its_colour_alone(page: str) -> None:
     """Every verdict and word has a symbol and is spelled."""
     spans = re.findall(r'<span class="word w-(\w+)">(.*?)</span> (\w+)</span>', page)

@@ -19,6 +19,7 @@ from fabricproof.report.html.markup import (
 )
 from fabricproof.report.html.places import Place, place_of
 from fabricproof.report.model import RawNumber, ReportData
+from fabricproof.report.red import told_of_passes
 from fabricproof.session import BUILD_PROGRAM, LegResult
 from fabricproof.store import Key
 
@@ -68,6 +69,7 @@ def verdict(data: ReportData, keys: Sequence[Key], known: Mapping[Place, int]) -
         "Verdict",
         tag("div", _of_run(data), _of_comparison(data), _of_trend(data), class_="cards"),
         _red_table(data, red, keys, known),
+        _found_on_green(data),
         *([_notes(data)] if data.notes or data.session.notes else []),
     )
 
@@ -228,6 +230,15 @@ def sureness(numbers: tuple[RawNumber, ...], run_id: str) -> str:
 
 def _is_red(quantity: Mapping[str, Any]) -> bool:
     return quantity.get("quantity_verdict") not in {"PASS", "SKIPPED"}
+
+
+def _found_on_green(data: ReportData) -> Markup | str:
+    told = told_of_passes(data.session.legs)
+    if not told:
+        return ""
+    more = [f"and {len(told) - SHOWN} more, in the table of every leg"] if told[SHOWN:] else []
+    items = (tag("li", each) for each in (*told[:SHOWN], *more))
+    return tag("div", tag("h3", "Found on green legs"), tag("ul", *items))
 
 
 def _notes(data: ReportData) -> Markup:
