@@ -25,7 +25,7 @@ def calls(path):
             continue
         match = re.search(r"/bin/fabricproof\"? +((?:night|report)\b.*)", line)
         if match:
-            words = re.split(r" *(?:>>|\|\||;)", match[1])[0]
+            words = re.split(r" *(?:2?>|\|\||;)", match[1])[0]
             found.append(shlex.split(words.replace("%i", "mysite")))
     return found
 
@@ -92,17 +92,57 @@ def test_the_timer_catches_up_and_spreads():
     assert "RandomizedDelaySec=" in text
 
 
+def cron_lines():
+    lines = (NIGHTLY / "fabricproof.cron").read_text().splitlines()
+    return [line for line in lines if line and not re.match(r"#|[A-Z]+=", line)]
+
+
 def test_cron_lines_have_five_times_a_user_and_a_command():
     times = r"(?:\*|\d+)(?:/\d+)?"
-    lines = [
-        line
-        for line in (NIGHTLY / "fabricproof.cron").read_text().splitlines()
-        if line and not line.startswith("#") and not re.match(r"[A-Z]+=", line)
-    ]
+    lines = cron_lines()
     assert len(lines) == 2
     for line in lines:
         assert re.fullmatch(rf"(?:{times} ){{5}}[a-z]+ .+", line)
         assert "%" not in line, "cron takes it for a line end"
+
+
+@pytest.fixture
+def by_cron(tmp_path):
+    """Call the command of a cron line where nothing but the program is installed."""
+    program = tmp_path / "bin" / "fabricproof"
+    program.parent.mkdir()
+
+    def call(line, status):
+        program.write_text(f'#!/bin/sh\necho "$@" >>{tmp_path}/called; echo words; exit {status}\n')
+        program.chmod(0o755)
+        command = line.split(" ", 6)[6].replace("/opt/fabricproof", str(tmp_path))
+        return subprocess.run(
+            ["sh", "-c", command], capture_output=True, text=True, timeout=20, check=False
+        )
+
+    call.folder = tmp_path
+    return call
+
+
+def test_the_night_of_cron_runs_without_any_folder_made_before(by_cron):
+    """A shell starts nothing where the log cannot be opened."""
+    done = by_cron(cron_lines()[0], 0)
+    assert (by_cron.folder / "called").read_text() == "night --site mysite --keep-days 60\n"
+    assert (by_cron.folder / "work" / "night.log").read_text() == "words\n"
+    assert done.stdout + done.stderr == ""
+
+
+def test_a_log_that_cannot_be_written_is_mailed(by_cron):
+    (by_cron.folder / "work").write_text("no folder")
+    assert "night.log" in by_cron(cron_lines()[0], 0).stderr
+    assert 'MAILTO=""' not in (NIGHTLY / "fabricproof.cron").read_text()
+
+
+def test_the_dead_mans_line_of_cron_speaks_only_of_silence(by_cron):
+    """It needs no log: what it prints is mailed."""
+    (by_cron.folder / "work").write_text("no folder")
+    assert by_cron(cron_lines()[1], 0).stdout == ""
+    assert by_cron(cron_lines()[1], 4).stdout == "words\n"
 
 
 @pytest.mark.parametrize("name", ["gitlab-ci.yml", "github-workflow.yml"])
