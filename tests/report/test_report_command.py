@@ -123,6 +123,31 @@ def test_a_file_that_cannot_be_written_is_one_message(
     assert ended.out == ""
 
 
+def test_one_file_that_cannot_be_written_keeps_no_other_from_being_written(
+    place: Path, fabricproof: Command
+) -> None:
+    gone = [place / "gone" / name for name in ("r.html", "b.tar.gz")]
+    ended = fabricproof(
+        *("report", SLOW, "--html", gone[0], "--prometheus", place / "p.prom"),
+        *("--junit", place / "r.xml", "--bundle", gone[1]),
+    )
+    assert ended.status == 74
+    assert all(f"{path}: cannot write" in ended.err for path in gone)
+    assert f"written: {place / 'p.prom'}\n" in ended.err
+    assert ElementTree.parse(place / "r.xml").getroot().attrib["failures"] == "3"
+    assert (place / "p.prom").exists()
+    assert f"written: {gone[0]}" not in ended.err
+
+
+@pytest.mark.parametrize("other", ["--junit", "--prometheus", "--bundle"])
+def test_two_reports_in_one_file_are_refused(other: str, place: Path, fabricproof: Command) -> None:
+    """One would be written over the other, by whatever name of it."""
+    ended = fabricproof("report", SLOW, "--html", place / "r", other, place / ".." / "out" / "r")
+    assert ended.status == 2
+    assert f"--html and {other} name the same file" in ended.err
+    assert list(place.iterdir()) == []
+
+
 def test_a_bundle_that_is_there_stays(place: Path, fabricproof: Command) -> None:
     path = place / "b.tar.gz"
     path.write_text("mine")

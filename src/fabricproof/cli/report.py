@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from fabricproof.report.gather import Gathered
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -64,26 +66,25 @@ def command(
     nodes as they are now.
 
     Exit status: that of the run's verdict, as for run: 0, FAIL 1, INVALID 3, MISSING 4,
-    UNJUDGED 5, nothing judged 6; 2: a selector means nothing, 65: a damaged record, 66: no such
-    run, 74: a file could not be written.
+    UNJUDGED 5, nothing judged 6; 2: a selector means nothing, or two options name one file, 65: a
+    damaged record, 66: no such run, 74: a file could not be written; the others are.
     """
     if anonymous and bundle is None:
         raise click.UsageError("--anonymous goes with --bundle")
     if as_json and drain:
         raise click.UsageError("--json has the drain lines already: leave --drain out")
+    _refuse_one_file_twice(
+        {"--html": html, "--junit": junit, "--prometheus": prometheus, "--bundle": bundle}
+    )
     from fabricproof.cli.output import STATUSES  # noqa: PLC0415 - start-up time
 
     found = _gathered(site_name, words, against or "", last)
-    for path, write in (
-        (html, _write_html),
-        (junit, _write_junit),
-        (prometheus, _write_prometheus),
-    ):
-        if path is not None:
-            write(path, found)
-            click.echo(f"written: {path}", err=True)
-    if bundle is not None:
-        _write_bundle(bundle, found, site_name, anonymous=anonymous)
+    _write_all(
+        _partial(html, _write_html, found),
+        _partial(junit, _write_junit, found),
+        _partial(prometheus, _write_prometheus, found),
+        _partial(bundle, _write_bundle, found, site_name, anonymous=anonymous),
+    )
     if as_json:
         from fabricproof.report.record import report_record  # noqa: PLC0415 - start-up time
 
@@ -95,6 +96,43 @@ def command(
     else:
         _show(found, whole=whole)
     sys.exit(int(STATUSES[found.data.session.verdict]))
+
+
+def _refuse_one_file_twice(files: Mapping[str, Path | None]) -> None:
+    known: dict[Path, str] = {}
+    for option, path in files.items():
+        if path is None:
+            continue
+        other = known.setdefault(path.resolve(), option)
+        if other != option:
+            raise click.UsageError(f"{other} and {option} name the same file: {path}")
+
+
+def _partial(
+    path: Path | None, write: Callable[..., None], *facts: object, **options: bool
+) -> Callable[[], None] | None:
+    return None if path is None else lambda: write(path, *facts, **options)
+
+
+def _write_all(*writers: Callable[[], None] | None) -> None:
+    """Write each file that is asked for, also where another cannot be written.
+
+    Raises:
+        OutputError: of the first that could not; of others it is told here.
+    """
+    from fabricproof.errors import OutputError  # noqa: PLC0415 - start-up time
+
+    failed: list[OutputError] = []
+    for write in writers:
+        try:
+            if write is not None:
+                write()
+        except OutputError as error:
+            failed.append(error)
+    for each in failed[1:]:
+        click.echo(f"fabricproof: {each}", err=True)
+    if failed:
+        raise failed[0]
 
 
 def _gathered(site_name: str | None, words: str, against: str, last: int) -> Gathered:
@@ -139,6 +177,7 @@ def _write_html(path: Path, found: Gathered) -> None:
     from fabricproof.report.write import write_text  # noqa: PLC0415
 
     write_text(path, render_html(found.data))
+    click.echo(f"written: {path}", err=True)
 
 
 def _write_junit(path: Path, found: Gathered) -> None:
@@ -146,6 +185,7 @@ def _write_junit(path: Path, found: Gathered) -> None:
     from fabricproof.report.write import write_text  # noqa: PLC0415
 
     write_text(path, render_junit(found.data))
+    click.echo(f"written: {path}", err=True)
 
 
 def _write_prometheus(path: Path, found: Gathered) -> None:
@@ -153,6 +193,7 @@ def _write_prometheus(path: Path, found: Gathered) -> None:
     from fabricproof.report.write import write_text  # noqa: PLC0415
 
     write_text(path, render_prometheus(found.data))
+    click.echo(f"written: {path}", err=True)
 
 
 def _write_bundle(path: Path, found: Gathered, site_name: str | None, *, anonymous: bool) -> None:
