@@ -187,6 +187,40 @@ def test_a_file_that_is_not_the_same_any_more_is_read_anew(
     assert any("read anew" in each for each in store.notes)
 
 
+@pytest.mark.parametrize("how", ["appended", "time put back"])
+def test_a_line_edited_in_the_middle_is_seen(how: str, tmp_path: Path) -> None:
+    """Same inode, same length, both ends as they were: an old number must not stand."""
+    filler = [quantity(SECOND, float(each), name=f"b{each}") for each in range(1, 12)]
+    path = write(tmp_path, [*filler, quantity(FIRST), *filler])
+    state = path.stat()
+    open_store(tmp_path, SITE)
+    with path.open("r+b") as file:
+        offset = path.read_bytes().index(b'"quantity_value": 1000.0')
+        file.seek(offset)
+        file.write(b'"quantity_value": 1111.0')
+    assert min(offset, state.st_size - offset) > 4096
+    if how == "appended":
+        write(tmp_path, [quantity(THIRD)])
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+    store = open_store(tmp_path, SITE)
+    assert store.samples([FIRST])["value"].to_list() == [1111.0]
+    assert any("read anew" in each for each in store.notes)
+    assert open_store(tmp_path, SITE).samples([FIRST])["value"].to_list() == [1111.0]
+
+
+def test_a_file_of_other_permissions_is_not_read_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was proven unchanged is not parsed again, whole lines and a last one without end."""
+    path = write(tmp_path, [quantity(FIRST), quantity(SECOND)])
+    path.write_bytes(path.read_bytes().rstrip(b"\n"))
+    open_store(tmp_path, SITE)
+    path.chmod(0o600)
+    monkeypatch.setattr(ingest_module, "parse_records", None)
+    store = open_store(tmp_path, SITE)
+    assert (ids(store), store.notes) == ([FIRST, SECOND], ())
+
+
 def test_a_rotated_file_is_known_by_its_new_name(tmp_path: Path) -> None:
     """records.jsonl becomes records-2026-10.jsonl, then .gz: nothing lost, nothing twice."""
     path = write(tmp_path, [quantity(FIRST)])

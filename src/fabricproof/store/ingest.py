@@ -136,23 +136,26 @@ class _Update:
         offset, lines = _read_up_to(source)
         writer = self._writer = self._writer or Writer(copy=self.copy)
         self.sources[name] = source
-        before = look(path, offset, lines)
+        checksum = source["standing"]["checksum"] if source["standing"] else 0
+        before = look(path, offset, lines, checksum)
         source["standing"] = _unfinished(before)
         source["rest"] = None
         for piece in pieces(path, offset, lines):
             parsed = self._parsed(source, piece, str(path))
             if parsed is None:
                 break
-            offset, lines = piece.end, piece.lines
+            offset, lines, checksum = piece.end, piece.lines, piece.checksum(checksum)
             source["notes"] += parsed.notes
             writer.take(source, parsed)
             if writer.is_full:
                 writer.flush(name, source)
-                source["standing"] = _unfinished(look(path, offset, lines))
+                source["standing"] = _unfinished(look(path, offset, lines, checksum))
         writer.flush(name, source)
         # What somebody appends meanwhile is found next time: the size is that from before.
-        now = look(path, offset, lines)
-        done = replace(now, size=before.size, changed_ns=before.changed_ns)
+        now = look(path, offset, lines, checksum)
+        done = replace(
+            now, size=before.size, changed_ns=before.changed_ns, touched_ns=before.touched_ns
+        )
         source["standing"] = done.plain()
         writer.join_small(source)
 
