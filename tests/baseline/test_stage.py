@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from made_baselines import WHERE, make_baseline, make_row, with_outlier
 
+from fabricproof.baseline.apply import no_longer_holds
 from fabricproof.baseline.model import Group
 from fabricproof.baseline.stage import STAGE_FILE, of_leg, read_stage, write_stage
 from fabricproof.errors import ParseError
@@ -18,6 +20,21 @@ def test_the_judge_reads_what_was_written(tmp_path: Path) -> None:
     write_stage(tmp_path, {"ib0": leg, "ib1": replace(leg, rows=())})
     assert read_stage(tmp_path, "ib0") == leg
     assert read_stage(tmp_path, "ib1").rows == ()
+
+
+def test_what_to_do_next_names_the_site(tmp_path: Path) -> None:
+    """Commands that a finding proposes run anywhere; a plan of before has no site and is read."""
+    write_stage(tmp_path, {"ib0": of_leg(make_baseline(), WHERE)})
+    leg = read_stage(tmp_path, "ib0")
+    said = no_longer_holds(leg, "n2: other")
+    assert said.endswith(
+        f"compare baseline:{leg.name} last:5 --site {leg.site}, then "
+        f"fabricproof baseline propose {leg.name} --site {leg.site}"
+    )
+    record = json.loads((tmp_path / STAGE_FILE).read_text())
+    del record["legs"]["ib0"]["site"]
+    (tmp_path / STAGE_FILE).write_text(json.dumps(record))
+    assert "--site" not in no_longer_holds(read_stage(tmp_path, "ib0"), "n2: other")
 
 
 def test_only_rows_of_the_leg_travel() -> None:

@@ -223,14 +223,14 @@ def test_a_notice_names_leg_node_rail_and_next_step():
     red = {str(key()): RED_VC2[1]}
     line = subject("vcluster", found, len(red))
     assert line == "fabricproof vcluster: 1 leg turned RED (vc2 rail1); 1 red now"
-    text = body(found, red, tonight)
+    text = body("vcluster", found, red, tonight)
     assert "openmpi5 OsuBandwidth rail1: red again" in text
-    assert "next: fabricproof report r1" in text
+    assert "next: fabricproof report r1 --site vcluster" in text
 
 
 def test_a_thousand_changes_are_counted_not_listed():
     many = [Change(kind=Kind.RED, sentence="x", key=key(f"rail{i}")) for i in range(1000)]
-    text = body(many, {}, night(1))
+    text = body("vcluster", many, {}, night(1))
     assert "and 980 more changes" in text
     assert len(text) < 4000
 

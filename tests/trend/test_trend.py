@@ -38,7 +38,9 @@ def test_a_change_on_night_six_of_ten_is_found(perflogs: Path, fabricproof: Comm
     assert "WORSE since the run of 2026-11-06 22:00 UTC rail1: bandwidth 5" in said
     assert "24 of the 24 of rail1" in said
     assert "interface rail1 of vc2: shaped to 200 Mb/s -> 100 Mb/s" in said
-    assert "fabricproof compare 2026-11-01..2026-11-05 2026-11-06..2026-11-10" in said
+    assert (
+        "fabricproof compare 2026-11-01..2026-11-05 2026-11-06..2026-11-10 --site vcluster" in said
+    )
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -7,6 +7,7 @@ where nobody else says what a number should be.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -29,6 +30,7 @@ class LegBaseline:
             so that it can be said that they do not judge.
         nodes: what the nodes of those rows were.
         settings: words that make up a place's settings, in order.
+        site: that it is of; empty where a plan was staged before this was kept.
     """
 
     name: str
@@ -37,6 +39,7 @@ class LegBaseline:
     rows: tuple[tuple[Place, Limit], ...]
     nodes: Mapping[str, Node]
     settings: tuple[str, ...]
+    site: str = ""
 
     @property
     def words(self) -> str:
@@ -123,10 +126,11 @@ def rows_for(leg: LegBaseline, seen: Seen) -> tuple[Mapping[tuple[str, str], Lim
 
 def no_longer_holds(leg: LegBaseline, reason: str) -> str:
     """Return the sentence that says why a baseline judges nothing, and what to do."""
+    site = f" --site {shlex.quote(leg.site)}" if leg.site else ""
     return (
         f"{leg.words} no longer holds: {reason}; its numbers do not judge; next: "
-        f"fabricproof compare baseline:{leg.name} last:5, then "
-        f"fabricproof baseline propose {leg.name}"
+        f"fabricproof compare baseline:{leg.name} last:5{site}, then "
+        f"fabricproof baseline propose {leg.name}{site}"
     )
 
 

@@ -49,6 +49,7 @@ def of_leg(baseline: Baseline, place: Place, nodes: Sequence[str] = ()) -> LegBa
         rows=rows,
         nodes={name: node for name, node in baseline.nodes.items() if name in names},
         settings=baseline.settings,
+        site=baseline.site,
     )
 
 
@@ -67,6 +68,7 @@ def write_stage(folder: Path, legs: Mapping[str, LegBaseline]) -> None:
                 "name": leg.name,
                 "date": leg.date,
                 "settings": leg.settings,
+                "site": leg.site,
                 "place": asdict(leg.place),
                 "groups": [
                     {"place": asdict(place), "rows": [astuple(row) for row in rows]}
@@ -131,6 +133,7 @@ def _leg(record: Mapping[str, Any], nodes: Mapping[str, Any]) -> LegBaseline:
             if name in names
         },
         settings=tuple(record["settings"]),
+        site=record.get("site", ""),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -131,7 +132,7 @@ def _culprit(change: Change) -> str:
     return " ".join(filter(None, (",".join(change.blamed), change.road)))
 
 
-def body(told: Sequence[Change], red: Mapping[str, LegState], tonight: Night) -> str:
+def body(site: str, told: Sequence[Change], red: Mapping[str, LegState], tonight: Night) -> str:
     """Return the text of a notice: the changes, what is red now, what to run next."""
     lines = [_line(each) for each in told[:LEGS_TOLD]]
     if len(told) > LEGS_TOLD:
@@ -147,7 +148,7 @@ def body(told: Sequence[Change], red: Mapping[str, LegState], tonight: Night) ->
         lines.append(f"{flutters} red at first and green when looked at again (flutters).")
     lines += ["", f"night {tonight.night}, {tonight.ended.value}; run {tonight.run_id or '-'}"]
     if tonight.run_id:
-        lines.append(f"next: fabricproof report {tonight.run_id}")
+        lines.append(f"next: fabricproof report {tonight.run_id} --site {shlex.quote(site)}")
     return "\n".join(lines)
 
 

@@ -268,7 +268,7 @@ def _notice(means: Means, outcome: Outcome, history: History) -> Notice | None:
     return Notice(
         name=means.night,
         subject=subject(site, outcome.changes, len(outcome.red)),
-        text=body(outcome.changes, outcome.red, outcome.night),
+        text=body(site, outcome.changes, outcome.red, outcome.night),
     )
 
 

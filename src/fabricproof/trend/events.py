@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import shlex
 import statistics
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -47,7 +48,9 @@ def events_of(tested: Tested, steps: Sequence[FoundStep], read: ReadMachine) -> 
     names = name_all(tested.keys)
     for at, group in groups:
         here = moments.index(at)
-        command = _next(tested.runs, moments[here - 1], at, moments[here + 1] - 1)
+        command = _next(
+            tested.keys[0].site, tested.runs, moments[here - 1], at, moments[here + 1] - 1
+        )
         events.append(_event(tested, names, at, group, read, command))
     return tuple(sorted(events, key=lambda event: event.run.start, reverse=True))
 
@@ -168,7 +171,7 @@ def _at_once(changed: Sequence[str], unknown: Sequence[str]) -> str:
     return "nothing else is known to have changed then"
 
 
-def _next(runs: Sequence[Run], begin: int, at: int, end: int) -> str:
+def _next(site: str, runs: Sequence[Run], begin: int, at: int, end: int) -> str:
     """Return the command that compares the runs from ``begin`` with those from ``at`` to ``end``.
 
     Only up to the events before and after: what they changed is not of this one.
@@ -178,9 +181,9 @@ def _next(runs: Sequence[Run], begin: int, at: int, end: int) -> str:
         # A clock jumped: no range of dates names either side.
         both = (runs[begin:at], runs[at : end + 1])
         words = [",".join(run.run_id for run in side) for side in both]
-        return f"fabricproof compare {words[0]} {words[1]}"
+        return f"fabricproof compare {shlex.join(words)} --site {shlex.quote(site)}"
     sides = (runs[begin], runs[at - 1]), (runs[at], runs[end])
     is_nightly = runs[at - 1].start.date() < runs[at].start.date()
     form = "%Y-%m-%d" if is_nightly else "%Y-%m-%dT%H:%M:%S"
     words = ["..".join(run.start.strftime(form) for run in side) for side in sides]
-    return f"fabricproof compare {words[0]} {words[1]}"
+    return f"fabricproof compare {shlex.join(words)} --site {shlex.quote(site)}"
