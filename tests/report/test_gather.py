@@ -294,3 +294,17 @@ def test_records_without_a_text_are_passed_over_and_damage_is_not(tmp_path: Path
         file.write("rubbish\n")
     with pytest.raises(ParseError, match="damaged record"):
         list(read_records(path, holding="b"))
+
+
+def test_of_a_label_of_several_runs_the_reported_one_is_compared_with_its_own_nodes_before(
+    site: Site, place: Workplace
+) -> None:
+    """Its own earlier runs are before it too; they were on both sides once."""
+    alone = gather(site, place, NEWEST, against="same-inventory").data.comparison
+    assert alone is not None
+    earlier = [each.run_id for each in alone.first.runs]
+    set_label(place.perflogs, "vcluster", [earlier[-1], NEWEST], "nights")
+    both = gather(site, place, "nights", against="same-inventory").data.comparison
+    assert both is not None
+    assert [each.run_id for each in both.first.runs] == earlier
+    assert [each.run_id for each in both.second.runs] == [NEWEST]

@@ -20,7 +20,7 @@ from fabricproof.report.choose import (
 from fabricproof.report.history import bounds_of, matrix_of, raw_of, runs_alike
 from fabricproof.report.machines import inventory_changes, machines_of
 from fabricproof.report.model import ReportData
-from fabricproof.report.rooms import bands_of, comparison_of, newest_of, trend_of
+from fabricproof.report.rooms import SAME_INVENTORY, bands_of, comparison_of, newest_of, trend_of
 from fabricproof.runner import Workplace
 from fabricproof.session.collect import collect_again, record_files
 from fabricproof.site import Site
@@ -78,11 +78,7 @@ def gather(
     store, doubts = _opened(site, place)
     known = labels(place.perflogs, site.name, on_torn=doubts.append)
     runs = with_unrecorded(store.runs if store else (), place.perflogs / "reports", site.name)
-    if store and is_of_compare(words):
-        run = newest_of(words, site, place, store)
-    else:
-        looks = set() if words else looks_of_nights(record_files(site, place))
-        run = choose_run(words, [each for each in runs if each.run_id not in looks], known)
+    run = _chosen(words, site, place, store, runs)
     on_step(f"reading run {run.run_id}")
     session, records = collect_again(site, place, run.run_id)
     earlier = before(run, runs)
@@ -102,10 +98,34 @@ def gather(
     data = _with_history(data, site, place, store, [*earlier, run], last, on_step)
     if against:
         on_step("comparing")
-        side = words if names_several(words, known) else run.run_id
+        # "As they are now" is said of the one run that is reported, whatever else has its label.
+        several = names_several(words, known) and against != SAME_INVENTORY
+        side = words if several else run.run_id
         comparison = comparison_of(site, place, store, run, side, against)
         data = replace(data, comparison=comparison)
     return Gathered(data=data, records=tuple(records))
+
+
+def run_meant(words: str, site: Site, place: Workplace) -> Run:
+    """Return the run that ``words`` name to a report.
+
+    Raises:
+        InputMissingError: there is no such run.
+        ParseError: a damaged record that no crash explains.
+    """
+    store, _ = _opened(site, place)
+    runs = with_unrecorded(store.runs if store else (), place.perflogs / "reports", site.name)
+    return _chosen(words, site, place, store, runs)
+
+
+def _chosen(
+    words: str, site: Site, place: Workplace, store: Store | None, runs: Sequence[Run]
+) -> Run:
+    if store and is_of_compare(words):
+        return newest_of(words, site, place, store)
+    looks = set() if words else looks_of_nights(record_files(site, place))
+    known = labels(place.perflogs, site.name)
+    return choose_run(words, [each for each in runs if each.run_id not in looks], known)
 
 
 def _opened(site: Site, place: Workplace) -> tuple[Store | None, list[str]]:
