@@ -19,6 +19,7 @@ from fabricproof.night.slurm import read_nodes
 from fabricproof.rfm.current import asked_nodes
 from fabricproof.runner import NODES_VARIABLE
 from fabricproof.site import load_site
+from fabricproof.store.labels import set_label
 
 FOUR = ("vc1", "vc2", "vc3", "vc4")
 
@@ -141,6 +142,47 @@ def test_a_run_that_is_not_there_is_66_and_no_night(pretended):
     ended = pretended("--of", "20261121T000000Z-ffffff")
     assert ended.status == 66
     assert not (pretended.folder / "state.jsonl").exists()
+
+
+@pytest.fixture
+def two_runs(pretended):
+    """Two runs of which only the perflogs are there."""
+    perflogs = pretended.folder.parents[1]
+    line = {"kind": "begin", "site": "vcluster", "partition": "compute"}
+    runs = ["20261120T020000Z-00000a", "20261121T020000Z-00000b"]
+    for run_id in runs:
+        (perflogs / "reports").mkdir(parents=True, exist_ok=True)
+        (perflogs / "reports" / f"{run_id}.json").write_text(json.dumps(line))
+    set_label(perflogs, "vcluster", runs[:1], "before-swap")
+    return runs
+
+
+@pytest.mark.parametrize(
+    ("words", "number"),
+    [
+        ("20261120T020000Z-00000a", 0),
+        ("20261120T02", 0),
+        ("2026-11-20", 0),
+        ("before-swap", 0),
+        ("2026-11-21", 1),
+    ],
+)
+def test_a_run_is_named_as_for_a_report(pretended, two_runs, words, number):
+    ended = pretended("--dry-run", "--of", words)
+    assert f"would confirm: {two_runs[number]}\n" in ended.out
+    assert "would run" not in ended.out
+    record = pretended("--dry-run", "--json", "--of", words).record
+    assert (record["confirm"], "run" in record) == (two_runs[number], False)
+
+
+@pytest.mark.parametrize("words", ["", "no-such-label", "2026-01-01"])
+def test_words_that_name_no_run_spend_no_night(pretended, two_runs, words):
+    """Nor does a dry run promise one, nor is anybody told to leave the option out."""
+    for options in ([], ["--dry-run"]):
+        ended = pretended("--of", words, *options)
+        assert ended.status == 66
+        assert "leave it out" not in ended.err
+    assert pretended.asked == []
 
 
 def test_a_dry_run_does_nothing(pretended):

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,7 +56,7 @@ class _Wishes:
 @click.command(name="night", context_settings=_PASSED_ON)
 @click.option("-t", "--tag", "tags", multiple=True, metavar="TAG", help="Only checks with TAG.")
 @click.option("--site", "site_name", metavar="S", help="Site (default: the one of this host).")
-@click.option("--of", metavar="RUN", help="Run nothing: confirm and tell of a run already made.")
+@click.option("--of", metavar="RUN", help="Confirm and tell of a run already made.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--keep-days", type=click.IntRange(min=1), metavar="N", help="Remove older leavings.")
 @click.option(
@@ -90,7 +90,7 @@ def command(
     \b
     fabricproof night                       what a timer calls: the tags of [night]
     fabricproof night -t quick --no-notify  another selection, nobody is told
-    fabricproof night --of 20261121T213422Z-1a6c68   confirm a run that is already made
+    fabricproof night --of latest           confirm a run that is already made, as report names it
     fabricproof night --keep-days 30 --dry-run       what would be removed
     fabricproof night --alive               for a second timer: the dead man's line
 
@@ -114,29 +114,41 @@ def command(
     place = workplace(project_root())
     if alive:
         sys.exit(int(_alive(site, place, wishes)))
+    if of is not None:
+        wishes = replace(wishes, of=_run_meant(site, place, of))
     if dry_run:
         _show_plan(site, place, wishes)
         return
-    if of is not None:
-        _require_run(site, place, of)
     from fabricproof.night.signals import ends_as_interrupt  # noqa: PLC0415 - start-up time
 
     with ends_as_interrupt():
         sys.exit(_night(site, place, wishes))
 
 
-def _require_run(site: Site, place: Workplace, run_id: str) -> None:
-    """Refuse a run that left nothing: all that is due would be MISSING in it."""
+def _run_meant(site: Site, place: Workplace, words: str) -> str:
+    """Return the identity of the run that ``words`` name, as for a report.
+
+    A run that left nothing is refused: all that is due would be MISSING in it.
+    """
     files = record_files(place.perflogs / site.name)
-    if place.report_file(run_id).exists() or read_run(files, run_id)[0]:
-        return
-    raise InputMissingError(
-        "no such run",
-        source=str(place.report_file(run_id)),
-        expected="the identity that a run prints at its end, as 20261121T213422Z-1a6c68",
-        got=repr(run_id),
-        next_step=f"ls {place.perflogs / 'reports'}",
-    )
+    if words and (place.report_file(words).exists() or read_run(files, words)[0]):
+        return words
+    from fabricproof.report.gather import run_meant  # noqa: PLC0415 - start-up time
+
+    next_step = f"ls {place.perflogs / 'reports'}"
+    if not words:
+        raise InputMissingError("no such run", expected="--of RUN", got="''", next_step=next_step)
+    try:
+        return run_meant(words, site, place).run_id
+    except InputMissingError as error:
+        # To leave it out, as a report is told, would be to spend a night.
+        raise InputMissingError(
+            error.problem,
+            source=error.source,
+            expected=error.expected,
+            got=error.got,
+            next_step=next_step,
+        ) from None
 
 
 def _night(site: Site, place: Workplace, wishes: _Wishes) -> int:
@@ -352,13 +364,14 @@ def _show_plan(site: Site, place: Workplace, wishes: _Wishes) -> None:
         removed = _prune(site, place, wishes, red_of(history))
     told = ", ".join(channels(site.night)) if wishes.notify else ""
     plan = {
-        "run": wishes.of or " ".join(_arguments(site, wishes)),
+        **({"confirm": wishes.of} if wishes.of else {"run": " ".join(_arguments(site, wishes))}),
         "tell by": told or "nobody",
         "remove": list(what_was_removed(removed, dry_run=True)),
     }
     if wishes.as_json:
         click.echo(json.dumps(plan, indent=2))
         return
-    click.echo(f"would run: {plan['run']}\nwould tell by: {plan['tell by']}, on a change")
+    click.echo(f"would confirm: {wishes.of}" if wishes.of else f"would run: {plan['run']}")
+    click.echo(f"would tell by: {plan['tell by']}, on a change")
     for line in plan["remove"] or ["would remove nothing"]:
         click.echo(line)
