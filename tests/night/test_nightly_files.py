@@ -86,6 +86,28 @@ def test_the_night_may_write_where_its_locks_and_results_lie():
     assert set(given["ReadWritePaths"].split()) == folders
 
 
+@pytest.mark.parametrize("name", ["fabricproof-night@", "fabricproof-alive@"])
+def test_what_a_site_may_have_to_open_stands_in_the_unit(name, tmp_path):
+    """Hints that systemd takes once their comment is off, beside what there was."""
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("no systemd-analyze here")
+    text = (NIGHTLY / f"{name}.service").read_text()
+    hints = re.findall(r"^#(ReadWritePaths=/.*)$", text, flags=re.MULTILINE)
+    assert any("/var/spool" in hint for hint in hints), "sendmail queues there"
+    assert name.startswith("fabricproof-alive") or any("/var/www" in hint for hint in hints)
+    opened = re.sub(r"^#(ReadWritePaths=/)", r"\1", text, flags=re.MULTILINE)
+    unit = tmp_path / f"{name}mysite.service"
+    unit.write_text(opened.replace("/opt/fabricproof", str(ROOT)).replace("User=fabricproof\n", ""))
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", unit],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert [line for line in done.stderr.splitlines() if "fabricproof" in line] == []
+
+
 def test_the_timer_catches_up_and_spreads():
     text = (NIGHTLY / "fabricproof-night@.timer").read_text()
     assert "Persistent=yes" in text
