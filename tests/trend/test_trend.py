@@ -283,3 +283,37 @@ def test_a_clock_that_jumped_is_said(perflogs: Path, fabricproof: Command) -> No
     assert "BETTER" in ended.out
     assert "a clock jumped" in ended.out
     assert "next: fabricproof compare 20261110T220000Z-000009,20261109T" in ended.out
+
+
+def test_one_rail_better_and_the_other_worse_are_two_events(
+    perflogs: Path, fabricproof: Command
+) -> None:
+    """One night rail0 gains and rail1 loses: neither is told of what both have in common."""
+    slow = rail_slower(6)
+    fast = rail_slower(6, rail="rail0", share=1.5)
+    write_history(
+        perflogs, 12, seed=11, factor=lambda each, night: slow(each, night) * fast(each, night)
+    )
+    ended = fabricproof("trend", "--site", SITE, "--json")
+    assert ended.status == 1
+    events = [(each["where"], each["worse"]) for each in ended.record["events"]]
+    assert events == [("rail1", True), ("rail0", False)]
+    assert {each["run"]["start"][:10] for each in ended.record["events"]} == {"2026-11-07"}
+
+
+def test_what_was_taken_back_is_over_though_it_came_again(
+    perflogs: Path, fabricproof: Command
+) -> None:
+    """Slow, repaired, slow again: the first is over, the last is what is worse now."""
+
+    def factor(record: Record, night: int) -> float:
+        is_slow = 10 <= night < 20 or night >= 30
+        return 0.5 if is_slow and record["quantity_unit"] == "MB/s" else 1.0
+
+    write_history(perflogs, 40, seed=12, factor=factor)
+    record = fabricproof("trend", "--site", SITE, "--check", "OsuBandwidth", "--json").record
+    told = [(each["run"]["start"][:10], each["worse"], each["lasts"]) for each in record["events"]]
+    assert told == [
+        ("2026-12-01", True, True), ("2026-11-21", False, False), ("2026-11-11", True, False),
+    ]  # fmt: skip
+    assert record["worse_now"] is True

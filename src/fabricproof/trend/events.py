@@ -65,8 +65,25 @@ def _groups(steps: Sequence[FoundStep]) -> Iterator[tuple[int, list[FoundStep]]]
         }
         # Ties go to where most say so themselves, then to the earlier run.
         at = max(exact, key=lambda column: (may[column], exact[column], -column))
-        yield at, [each for each in left if each.step.earliest <= at <= each.step.latest]
+        here = [each for each in left if each.step.earliest <= at <= each.step.latest]
+        yield from ((at, several) for several in _apart(here))
         left = [each for each in left if not each.step.earliest <= at <= each.step.latest]
+
+
+def _apart(steps: Sequence[FoundStep]) -> Iterator[list[FoundStep]]:
+    """Yield the steps, but those to the better on rails of which none grew worse by themselves.
+
+    One cause may make a program better and another worse; that it makes one rail better and the
+    other worse is less likely than two causes.
+    """
+    worse = [each for each in steps if each.worse]
+    rails = {each.key.rails for each in worse}
+    other = [each for each in steps if not each.worse and each.key.rails not in rails]
+    if not worse or not other:
+        yield list(steps)
+        return
+    yield [each for each in steps if each.worse or each.key.rails in rails]
+    yield other
 
 
 def _event(
@@ -92,7 +109,7 @@ def _event(
     run = tested.runs[at]
     words = [
         f"{_since(tested, at)} {_what(tested, shared, steps)} ({_how_sure(tested, shared, steps)})",
-        "" if lasts else "it is over: later runs are as before",
+        "" if lasts else "it is over: later runs were as before",
         _alone(tested, at),
         _at_once(changed, unknown),
     ]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime
 import fnmatch
+import itertools
 import math
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -241,18 +243,31 @@ def _steps(tested: Tested, changes: Changes) -> list[FoundStep]:
             worse=(step.ratio < 1) == (tested.keys[row].better > 0),
             run=tested.runs[step.at],
             coincides=(),
-            lasts=_lasts(steps[number:], tested.margins[row]),
+            lasts=lasts,
             history=tested.histories[row],
         )
         for row, steps in of_row.items()
-        for number, step in enumerate(steps)
+        for step, lasts in zip(steps, _lasting(steps, tested.margins[row]), strict=True)
     ]
 
 
-def _lasts(steps: Sequence[Step], margin: float) -> bool:
-    """Tell whether the newest level is still off in the way of the first of these steps."""
-    net = math.prod(step.ratio for step in steps)
-    return (net < 1) == (steps[0].ratio < 1) and abs(net - 1) >= margin
+def _lasting(steps: Sequence[Step], margin: float) -> list[bool]:
+    """Tell of each step of a row whether the newest level is still off because of it.
+
+    It is not where later steps took it back, though the newest level be off again: that is of the
+    later step that lasts.
+    """
+    lasts = [False] * len(steps)
+    for number in reversed(range(len(steps))):
+        nets = list(itertools.accumulate((each.ratio for each in steps[number:]), operator.mul))
+        is_off = [(net < 1) == (nets[0] < 1) and abs(net - 1) >= margin for net in nets]
+        back = next((at for at, off in enumerate(is_off) if not off), None)
+        again = back is not None and any(
+            lasts[later] and (steps[later].ratio < 1) == (nets[0] < 1)
+            for later in range(number + back + 1, len(steps))
+        )
+        lasts[number] = is_off[-1] and not again
+    return lasts
 
 
 def _drifts(tested: Tested, changes: Changes) -> tuple[FoundDrift, ...]:
