@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from report_data import RUN, leg, report
+from report_data import RUN, leg, quantity, report
 
 from fabricproof.compare.model import Comparison, FieldChange, Side
 from fabricproof.measure import Verdict
@@ -66,6 +66,26 @@ def test_what_a_night_found_is_how_sure_it_is() -> None:
     assert "CONFIRMED: n1 on rail1 is red" in " ".join(screen(data, [confirmation]).split())
     other = {**confirmation, "leg": "rail0"}
     assert "CONFIRMED" not in screen(data, [other])
+
+
+def test_next_has_every_red_check_of_a_place_the_worst_first_each_once() -> None:
+    """Names are quoted as a shell needs them; a stack that is not built is built."""
+    slowest = leg(Verdict.FAIL, check="Osu%x", quantities=(quantity("FAIL", value=1.0),))
+    legs = [leg(Verdict.FAIL), slowest, leg(Verdict.FAIL), leg(Verdict.FAIL, stack="my mpi")]
+    lines = screen(report(*legs), whole=True).splitlines()
+    assert lines[lines.index("next") + 1 :] == [
+        "  fabricproof run --site here -n Osu%x -p openmpi5",
+        f"  fabricproof report --site here {RUN.run_id} --drain",
+        "  fabricproof run --site here -n OsuBandwidth -p openmpi5",
+        "  fabricproof run --site here -n OsuBandwidth -p 'my mpi'",
+    ]
+
+
+@given(words=st.text(alphabet="a\x00\x07\x1b\x7f\x9b[2J \r\n", min_size=1))
+def test_no_word_of_a_run_steers_the_terminal(words: str) -> None:
+    mine = leg(Verdict.FAIL, reason=words, stack=words, nodes=(words, "n2"))
+    text = screen(report(mine, notes=(words,)), whole=True)
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", text)
 
 
 def test_what_was_found_on_a_green_leg_is_told() -> None:

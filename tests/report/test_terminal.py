@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -188,3 +189,25 @@ def test_a_link_that_is_not_as_declared_is_told_once_though_all_legs_pass() -> N
     assert f"note     {said} (a osu_bw rail0 on n1 - n2 and 2 more PASS)" in text
     assert slow not in text
     assert "PASS: 3 PASS" in text
+
+
+def test_a_reason_does_not_steer_the_terminal() -> None:
+    steering = "\x1b]0;mine\x07\x1b[2J\x00\x9b"
+    red = replace(
+        LEG,
+        verdict=Verdict.FAIL,
+        quantities=(),
+        reason=f"slow{steering}",
+        findings=(f"dip{steering}",),
+        stage_folder=f"/stage{steering}",
+    )
+    text = _shown(red, replace(LEG, verdict=Verdict.SKIPPED, reason=steering), notes=(steering,))
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", text)
+    assert "slow\ufffd]0;mine" in text
+
+
+def test_the_command_to_repeat_can_be_copied() -> None:
+    red = replace(LEG, verdict=Verdict.FAIL, stack="my mpi", reason="r", stage_folder="/stage")
+    assert "fabricproof run -n OsuBandwidth -p 'my mpi'; its raw output: /stage/legs/" in _shown(
+        red
+    )

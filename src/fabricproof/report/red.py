@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +19,9 @@ RED = frozenset({Verdict.FAIL, Verdict.INVALID, Verdict.MISSING, Verdict.UNJUDGE
 #: how the findings of the second look begin (campaign/outcome.py, campaign/across.py)
 _TWICE = "second look: red again on the same nodes"
 _ONCE = "no second look was made"
+
+#: control characters of C0, DEL and C1, but for tab and line feed
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 #: how findings begin that are told of a green leg too
 TOLD_OF_A_PASS = ("preflight", "second look", "the site's reference")
@@ -182,17 +187,34 @@ def is_build(leg: LegResult) -> bool:
 
 def what_next(groups: Sequence[RedGroup], site: str, run_id: str) -> list[str]:
     """Return exact commands, the most telling first, each once."""
-    found: dict[str, None] = {}
-    for group in groups:
-        leg = group.legs[0]
-        if is_build(leg):
-            found[f"fabricproof stack build {leg.stack}"] = None
-        elif leg.stack:
-            found[f"fabricproof run --site {site} -n {leg.check} -p {leg.stack}"] = None
+    # The worst leg of each group first: who runs one command only has seen the most.
+    worst = [group.legs[0] for group in groups]
+    others = [leg for group in groups for leg in group.legs[1:]]
+    commands = list(dict.fromkeys(filter(None, (again(leg, site) for leg in (*worst, *others)))))
     if any(len(group.nodes) for group in groups):
-        drain = f"fabricproof report --site {site} {run_id} --drain"
-        return [*list(found)[:1], drain, *list(found)[1:]]
-    return list(found)
+        drain = f"fabricproof report --site {shlex.quote(site)} {shlex.quote(run_id)} --drain"
+        return [*commands[:1], drain, *commands[1:]]
+    return commands
+
+
+def again(leg: LegResult, site: str = "") -> str:
+    """Return the command that repeats a leg's check, to be copied; empty where nothing would.
+
+    Args:
+        leg: what was red.
+        site: where it ran; empty where nobody says, then that of the host.
+    """
+    if is_build(leg):
+        return shlex.join(["fabricproof", "stack", "build", leg.stack])
+    if not leg.stack:
+        return ""
+    where = ["--site", site] if site else []
+    return shlex.join(["fabricproof", "run", *where, "-n", leg.check, "-p", leg.stack])
+
+
+def held(words: str) -> str:
+    """Return words for a terminal: what would steer it is shown as a replacement character."""
+    return _CONTROL.sub("\ufffd", words)
 
 
 def folded(nodes: Sequence[str]) -> str:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fabricproof.compare.model import Comparison
 from fabricproof.measure import BADNESS, Verdict
 from fabricproof.report.drain import advise
 from fabricproof.report.model import ReportData
-from fabricproof.report.red import RedGroup, folded, red_groups, told_of_passes, what_next
+from fabricproof.report.red import RedGroup, folded, held, red_groups, told_of_passes, what_next
 from fabricproof.session import LegResult
 from fabricproof.stats.shifts import Change
 
@@ -102,7 +102,8 @@ def summary(
     tail = _next(commands, whole=whole)
     filled = [each for each in sections if each.items]
     room = 10**9 if whole else lines - len(head) - len(tail)
-    return [*head, *_fitted(filled, room, width, whole=whole), *tail]
+    shown = [*head, *_fitted(filled, room, width, whole=whole), *tail]
+    return [replace(each, text=held(each.text)) for each in shown]
 
 
 def _headline(data: ReportData) -> Iterable[Line]:

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fabricproof.measure import BADNESS, Verdict
-from fabricproof.report.red import told_of_passes
+from fabricproof.report.red import again, held, told_of_passes
 from fabricproof.report.stacks import slow_stacks
 from fabricproof.session import BUILD_PROGRAM, LegResult, SessionResult
 
@@ -48,11 +48,11 @@ def render(result: SessionResult, console: Console) -> None:
     for leg in told:
         _print_red(leg, console)
     for finding in told_of_passes(result.legs):
-        console.print(Text(f"note     {finding}", style="dim"))
+        console.print(_text(f"note     {finding}", style="dim"))
     if told and told[0].stage_folder:
         console.print(_how_to_repeat(told[0]))
     for note in (*slow_stacks(result.legs), *result.notes):
-        console.print(Text(f"note     {note}", style="dim"))
+        console.print(_text(f"note     {note}", style="dim"))
     console.print(_summary(result))
 
 
@@ -94,7 +94,7 @@ def _add(table: Table, leg: LegResult, quantity: Mapping[str, Any] | None) -> No
             _judged_by(quantity) + _curve(leg, quantity),
         ]
     # As Text: a reason may quote "[/scratch/x]", which rich would take for its own markup.
-    table.add_row(Text(verdict.value, style=STYLES[verdict]), *map(Text, cells))
+    table.add_row(Text(verdict.value, style=STYLES[verdict]), *map(_text, cells))
 
 
 def _row_verdict(leg: LegResult, quantity: Mapping[str, Any] | None) -> Verdict:
@@ -160,8 +160,8 @@ def _where(leg: LegResult) -> str:
 
 def _sentence(leg: LegResult) -> Text:
     job = f" (job {leg.job_id})" if leg.job_id else ""
-    text = Text(f"{leg.verdict.value:<9}", style=STYLES[leg.verdict])
-    return text.append(f"{_where(leg)}{job}: {leg.reason}", style="default")
+    text = _text(f"{leg.verdict.value:<9}", style=STYLES[leg.verdict])
+    return text.append(held(f"{_where(leg)}{job}: {leg.reason}"), style="default")
 
 
 def _folded_legs(result: SessionResult) -> list[Text]:
@@ -175,7 +175,7 @@ def _folded_legs(result: SessionResult) -> list[Text]:
         stacks = ", ".join(sorted({leg.stack for leg in legs}))
         programs = ", ".join(sorted({leg.program or leg.check for leg in legs}))
         what = f"{len(legs)} x {programs} ({stacks})"
-        lines.append(Text(f"{verdict.value:<9}{what}: {reason}", style=STYLES[verdict]))
+        lines.append(_text(f"{verdict.value:<9}{what}: {reason}", style=STYLES[verdict]))
     return lines
 
 
@@ -184,26 +184,28 @@ def _print_red(leg: LegResult, console: Console) -> None:
     # Of a build the findings are the end of its log, which is short and says why.
     shown = len(leg.findings) if leg.program == BUILD_PROGRAM else FINDINGS_SHOWN
     for finding in leg.findings[:shown]:
-        console.print(Text(f"         {finding}", style="dim"))
+        console.print(_text(f"         {finding}", style="dim"))
     more = len(leg.findings) - shown
     if more > 0:
-        console.print(Text(f"         and {more} more findings (--json has all)", style="dim"))
+        console.print(_text(f"         and {more} more findings (--json has all)", style="dim"))
 
 
 def _how_to_repeat(leg: LegResult) -> Text:
-    if leg.program == BUILD_PROGRAM:
-        again = f"fabricproof stack build {leg.stack}"
-        return Text(f"repeat the first of them: {again}; it said: {leg.stage_folder}", style="dim")
-    again = f"fabricproof run -n {leg.check} -p {leg.stack}"
-    raw = f"{leg.stage_folder}/legs/"
-    return Text(f"repeat the first of them: {again}; its raw output: {raw}", style="dim")
+    said = "it said: " if leg.program == BUILD_PROGRAM else "its raw output: "
+    raw = leg.stage_folder if leg.program == BUILD_PROGRAM else f"{leg.stage_folder}/legs/"
+    return _text(f"repeat the first of them: {again(leg)}; {said}{raw}", style="dim")
+
+
+def _text(words: str, style: str = "") -> Text:
+    """Return words as they are, but for what would steer the terminal."""
+    return Text(held(words), style=style)
 
 
 def _summary(result: SessionResult) -> Text:
     counts = result.counts()
     parts = [f"{counts[verdict]} {verdict}" for verdict in reversed(BADNESS) if verdict in counts]
     verdict = result.verdict
-    line = Text(f"{verdict.value}: ", style=STYLES[verdict])
+    line = _text(f"{verdict.value}: ", style=STYLES[verdict])
     line.append(f"{', '.join(parts) or 'nothing ran'} (run {result.run_id})", style="default")
     step = _NEXT_STEPS.get(verdict)
     return line.append(f"\nnext: {step}", style="default") if step else line

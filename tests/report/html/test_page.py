@@ -160,7 +160,7 @@ def test_without_a_script_verdict_red_legs_and_groups_are_there(page: str) -> No
     assert "FAIL" in verdict
     assert "node[1,3]" in verdict
     assert "FAIL in 2 of 2 attempts, red in 1 of 8 runs" in verdict
-    assert "fabricproof run -n OsuBandwidth -p openmpi5" in verdict
+    assert "fabricproof run --site made -n OsuBandwidth -p openmpi5" in verdict
     change = static[static.index('id="change"') : static.index('id="curves"')]
     assert "WORSE" in change
     assert "firmware=28.39" in change

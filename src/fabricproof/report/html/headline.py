@@ -19,8 +19,8 @@ from fabricproof.report.html.markup import (
 )
 from fabricproof.report.html.places import Place, place_of
 from fabricproof.report.model import RawNumber, ReportData
-from fabricproof.report.red import told_of_passes
-from fabricproof.session import BUILD_PROGRAM, LegResult
+from fabricproof.report.red import again, told_of_passes
+from fabricproof.session import LegResult
 from fabricproof.store import Key
 
 #: legs in the first table; all others are in the section of every leg
@@ -100,14 +100,9 @@ def _of_run(data: ReportData) -> Markup:
 def _next_step(data: ReportData) -> Markup:
     step = _NEXT[data.session.verdict]
     red = red_legs(data)
-    return joined([f"{step}: ", tag("code", repeat(red[0]))]) if red else joined([step, "."])
-
-
-def repeat(leg: LegResult) -> str:
-    """Return the command that repeats one leg's check."""
-    if leg.program == BUILD_PROGRAM:
-        return f"fabricproof stack build {leg.stack}"
-    return f"fabricproof run -n {leg.check} -p {leg.stack}"
+    return (
+        joined([f"{step}: ", tag("code", again(red[0], data.site))]) if red else joined([step, "."])
+    )
 
 
 def _of_comparison(data: ReportData) -> Markup:
@@ -174,7 +169,7 @@ def _red_table(
 ) -> Markup:
     if not red:
         return tag("p", "No leg is red.")
-    rows = [_red_row(leg, _how_sure(leg, data, keys, known)) for leg in red[:SHOWN]]
+    rows = [_red_row(leg, data.site, _how_sure(leg, data, keys, known)) for leg in red[:SHOWN]]
     more = len(red) - SHOWN
     head = ("verdict", "nodes", "rail", "what", "reason", "how sure", "repeat")
     return joined(
@@ -185,7 +180,7 @@ def _red_table(
     )
 
 
-def _red_row(leg: LegResult, sure: str) -> list[object]:
+def _red_row(leg: LegResult, site: str, sure: str) -> list[object]:
     what = f"{leg.stack} {leg.program or leg.check} {leg.leg}".rstrip()
     return [
         word(leg.verdict.value),
@@ -194,7 +189,7 @@ def _red_row(leg: LegResult, sure: str) -> list[object]:
         what,
         leg.reason or "-",
         sure,
-        tag("code", repeat(leg)),
+        tag("code", again(leg, site)),
     ]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fabricproof.measure import BADNESS
-from fabricproof.report.html.headline import measured, rails_of, repeat
+from fabricproof.report.html.headline import measured, rails_of
 from fabricproof.report.html.markup import (
     Markup,
     counted,
@@ -23,6 +23,7 @@ from fabricproof.report.html.markup import (
 from fabricproof.report.html.payload import Words, red_raw
 from fabricproof.report.html.places import Place, place_of
 from fabricproof.report.model import ReportData
+from fabricproof.report.red import again
 from fabricproof.session import LegResult
 
 #: raw numbers of red quantities that stand in the page itself, for paper
@@ -37,7 +38,7 @@ def every_leg(data: ReportData, known: Mapping[Place, int]) -> Markup:
     order = _in_order(data)
     shown = order[: _num_static(order)]
     head = ("verdict", "stack", "program", "leg", "rails", "nodes", "numbers", "reason", "road")
-    rows = [_row(leg, known) for leg in shown]
+    rows = [_row(leg, data.site, known) for leg in shown]
     caption = f"Every leg of this run, worst first ({len(order)})"
     more = len(order) - len(shown)
     if more:
@@ -95,7 +96,7 @@ def _program(leg: LegResult) -> str:
     return f"{name} ({leg.suite})" if leg.suite else name
 
 
-def _row(leg: LegResult, known: Mapping[Place, int]) -> list[object]:
+def _row(leg: LegResult, site: str, known: Mapping[Place, int]) -> list[object]:
     return [
         word(leg.verdict.value),
         leg.stack,
@@ -104,7 +105,7 @@ def _row(leg: LegResult, known: Mapping[Place, int]) -> list[object]:
         rails_of(leg),
         who(leg.nodes),
         _numbers(leg, known),
-        _reason(leg),
+        _reason(leg, site),
         _road(leg),
     ]
 
@@ -131,7 +132,7 @@ def _of_ceiling(quantity: Mapping[str, Any]) -> str:
     return f" ({value / ceiling:.0%} of ceiling {number(ceiling)})"
 
 
-def _reason(leg: LegResult) -> Markup:
+def _reason(leg: LegResult, site: str) -> Markup:
     parts: list[object] = [tag("p", leg.reason)] if leg.reason else []
     if leg.findings:
         lines = tag("ul", *(tag("li", each) for each in leg.findings))
@@ -139,7 +140,7 @@ def _reason(leg: LegResult) -> Markup:
     if leg.verdict.value not in {"PASS", "SKIPPED"}:
         where = f"; raw output: {leg.stage_folder}" if leg.stage_folder else ""
         job = f"job {leg.job_id}; " if leg.job_id else ""
-        parts.append(tag("p", f"{job}repeat: {repeat(leg)}{where}", class_="remark"))
+        parts.append(tag("p", f"{job}repeat: {again(leg, site)}{where}", class_="remark"))
     return joined(parts) if parts else joined(["-"])
 
 
