@@ -18,6 +18,7 @@ from made_records import SITE, leg, quantity, run_id, write
 from fabricproof.errors import InputMissingError, ParseError
 from fabricproof.store import FIELDS, Store, open_store
 from fabricproof.store import ingest as ingest_module
+from fabricproof.store.renaming import RenamingError
 from fabricproof.store.schema import FACTS
 
 FIRST, SECOND, THIRD = run_id(1), run_id(2), run_id(3)
@@ -121,6 +122,25 @@ def test_fields_that_may_differ_and_renamed_nodes_join_rows(tmp_path: Path) -> N
     assert len(store.matrix(RUNS, across=["build"]).keys) == 2
     (key,) = store.matrix(RUNS, across=["build"], renamed={"x2": "n2"}).keys
     assert (key.build, key.nodes) == ("*", "n1,n2")
+
+
+@pytest.mark.parametrize(
+    ("renamed", "error", "told"),
+    [
+        ({"n2": "n1"}, RenamingError, f"n1 and n2 cannot both be n1: .* run {FIRST}"),
+        ({"n1": "m", "n2": "m"}, RenamingError, "n1 and n2 cannot both be m"),
+        ({"x2": "x2"}, RenamingError, "x2 is an old name itself"),
+        ({"x2": "n2", "n2": "m"}, RenamingError, "n2 is an old name itself"),
+        ({"x3": "n2"}, InputMissingError, r"no record has a node x3: expected one of: n1, n2, x2"),
+    ],
+)
+def test_two_machines_are_never_made_one(
+    renamed: dict[str, str], error: type[Exception], told: str, tmp_path: Path
+) -> None:
+    """A renaming of nodes that stand side by side in a run, of nothing, or in a chain."""
+    write(tmp_path, [quantity(FIRST), quantity(SECOND, nodes=["x2", "n1"])])
+    with pytest.raises(error, match=told):
+        open_store(tmp_path, SITE).matrix(RUNS, renamed=renamed)
 
 
 def test_runs_tell_what_they_were_made_on(tmp_path: Path) -> None:

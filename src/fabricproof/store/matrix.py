@@ -10,6 +10,7 @@ import polars as pl
 
 from fabricproof.store.history import History
 from fabricproof.store.model import FIELDS, Key, Matrix, Run
+from fabricproof.store.renaming import rename, require_renaming
 from fabricproof.store.schema import kind_of
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ def matrix_of(
     """Return the numbers that counted in ``runs``; see :meth:`fabricproof.store.Store.matrix`."""
     ids = [each.run_id for each in runs]
     rows = history.rows(ids, ("key", "run", "value", "verdict", "usable"), pl.col("counts"))
+    if renamed:
+        require_renaming(renamed, history, rows)
     keys, row_of = _groups(history.copy.keys(), rows["key"], across, renamed)
     columns = np.zeros(len(history.copy.manifest["runs"]), dtype=np.int64)
     columns[[history.numbers[each] for each in ids]] = np.arange(len(ids))
@@ -47,7 +50,7 @@ def _groups(
     num_keys = known.height
     known = known[present.unique().sort().to_numpy()]
     if renamed:
-        again = {nodes: _renamed(nodes, renamed) for nodes in known["nodes"].unique()}
+        again = {nodes: rename(nodes, renamed) for nodes in known["nodes"].unique()}
         known = known.with_columns(pl.col("nodes").replace_strict(again, return_dtype=pl.String))
     known = known.with_columns(_any(name) for name in across)
     groups = known.select(FIELDS).unique(maintain_order=True).with_row_index("row")
@@ -61,10 +64,6 @@ def _any(name: str) -> pl.Expr:
     """Return what a field says in which numbers may differ: ``*``, of a number nothing."""
     kind = kind_of(name)
     return pl.lit("*" if kind == pl.String else None, dtype=kind).alias(name)
-
-
-def _renamed(nodes: str, renamed: Mapping[str, str]) -> str:
-    return ",".join(sorted(renamed.get(node, node) for node in nodes.split(",")))
 
 
 def _values(place: Indices, rows: pl.DataFrame, shape: tuple[int, int]) -> Values:

@@ -59,6 +59,10 @@ class Store:
             across: fields of the key in which numbers may differ (``build``, ``nodes``); the
                 key says ``*`` there.
             renamed: node as an old record calls it, to its name of today.
+
+        Raises:
+            RenamingError: two names that cannot be one machine.
+            InputMissingError: an old name that no record has.
         """
         from fabricproof.store.matrix import matrix_of  # noqa: PLC0415 - start-up time
 
