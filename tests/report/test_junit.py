@@ -68,6 +68,14 @@ def test_a_red_leg_without_a_reason_still_says_something() -> None:
     assert failure.attrib["message"] == "FAIL: ReFrame failed its check"
 
 
+def test_the_name_of_a_case_has_no_blank_too_many() -> None:
+    """A leg that never ran has no rail, no nodes and no job; some readers compare names."""
+    never = leg(Verdict.SKIPPED, leg="", nodes=(), job_id=None, reason="no such fabric")
+    names = [each.attrib["name"] for each in parsed(never, leg(), leg(leg="")).iter("testcase")]
+    whole = "osu_bw rail1 on n1 - n2 job 42"
+    assert sorted(names) == ["osu_bw", "osu_bw on n1 - n2 job 42", whole]
+
+
 @settings(deadline=None)
 @given(words=st.text(), verdict=st.sampled_from(Verdict))
 def test_any_words_make_well_formed_xml(words: str, verdict: Verdict) -> None:

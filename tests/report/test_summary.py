@@ -111,6 +111,15 @@ def test_what_was_not_measured_is_told_with_its_reason() -> None:
     assert "not due: 1 x no such fabric" in text
 
 
+def test_what_reframe_judged_was_measured_though_no_record_is_left() -> None:
+    reason = (
+        "performance: performance error: failed to meet reference(s): bandwidth_1MiB=19.71 MB/s"
+    )
+    text = screen(report(leg(Verdict.MISSING, quantities=(), nodes=(), reason=reason)), whole=True)
+    assert "  measured, but left no record: 1 x OsuBandwidth (openmpi5): performance" in text
+    assert "not measured" not in text
+
+
 def test_a_comparison_and_a_change_are_told() -> None:
     comparison = Comparison(
         site="here",

@@ -96,10 +96,10 @@ def _suite_of(
 
 
 def _case(leg: LegResult) -> str:
-    nodes = f" on {folded(leg.nodes)}" if leg.nodes else ""
+    nodes = f"on {folded(leg.nodes)}" if leg.nodes else ""
     place = ".".join(_word(each) for each in (leg.partition, leg.stack, leg.check) if each)
-    job = f" job {leg.job_id}" if leg.job_id else ""
-    name = f"{leg.program or leg.check} {leg.leg}{nodes}{job}".replace("  ", " ")
+    job = f"job {leg.job_id}" if leg.job_id else ""
+    name = " ".join(filter(None, (leg.program or leg.check, leg.leg, nodes, job)))
     start = f"    <testcase{_attributes({'name': name, 'classname': place, 'time': '0'})}"
     if leg.verdict is Verdict.PASS:
         return f"{start}/>"

@@ -39,6 +39,10 @@ STYLES: Mapping[str, str] = {
     "UNDECIDED": "yellow",
 }
 
+#: how a reason begins where ReFrame itself judged numbers (session/join.py: its phase)
+_JUDGED_BY_REFRAME = "performance: "
+_LEFT_NOTHING = "measured, but left no record"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
@@ -170,7 +174,8 @@ def _coverage(legs: Sequence[LegResult]) -> Iterable[str]:
         if not leg.quantities:
             never.setdefault(leg.reason, []).append(f"{leg.check} ({leg.stack or 'no stack'})")
     for reason, names in never.items():
-        yield f"not measured: {len(names)} x {', '.join(dict.fromkeys(names))}: {reason}"
+        said = _LEFT_NOTHING if reason.startswith(_JUDGED_BY_REFRAME) else "not measured"
+        yield f"{said}: {len(names)} x {', '.join(dict.fromkeys(names))}: {reason}"
     reasons: dict[str, int] = {}
     for leg in legs:
         if leg.verdict is Verdict.SKIPPED:
