@@ -12,6 +12,7 @@ from history import FACTS, ask, make_history, make_record, recorded, run_id
 
 from fabricproof.baseline.file import as_text, from_text
 from fabricproof.baseline.model import Row
+from fabricproof.cli.baseline_display import frozen_lines, list_lines, show_lines
 from fabricproof.errors import UnlikeError
 from fabricproof.learn import samples_in
 from fabricproof.learn.errors import NotKnownGoodError
@@ -91,6 +92,32 @@ def test_a_quantity_with_too_few_good_numbers_is_left_out_and_told(tmp_path: Pat
     frozen = frozen_of(tmp_path, records)
     assert only_row(frozen).quantity == "bandwidth_4MiB"
     assert "bandwidth_1MiB in 1" in frozen.left_out[0]
+
+
+def test_a_rail_without_a_good_run_is_named_as_not_judged(tmp_path: Path) -> None:
+    """Whoever reads freeze, the file, list or show sees that ib1 is not judged; a curve is."""
+    bad = {"leg": "ib1", "quantity_verdict": "FAIL", "quantity_reason": "errors rose"}
+    red = [make_record(number, value, **bad) for number, value in enumerate(GOOD)]
+    rare = [make_record(0, 50.0, leg="ib2")]
+    more = [make_record(0, 50.0, quantity_name="bandwidth_1MiB")]
+    frozen = frozen_of(tmp_path, [*good_records(), *red, *rare, *more])
+    silent = frozen.baseline.not_judged
+    assert silent == (
+        "openmpi5 osu_bw ib1 n1 - n2: no good number in any of 6 runs",
+        (
+            "openmpi5 osu_bw ib2 n1 - n2: 1 quantities were measured in fewer than 5 good runs "
+            "(bandwidth_4MiB in 1)"
+        ),
+    )
+    assert set(silent) < set(frozen.left_out)
+    assert from_text(as_text(frozen.baseline)).not_judged == silent
+    head = {"active": False, "holds": True, "why_not": []}
+    assert f"  {silent[0]}" in list(show_lines(frozen.baseline, head, whole=False))
+    assert f"  {silent[0]}" in list(frozen_lines(frozen))
+    listed = {**head, "name": "x", "frozen": "", "runs": 6, "quantities": 1, "outliers": 0}
+    told = "\n".join(list_lines("here", [{**listed, "not_judged": list(silent)}]))
+    assert "legs not judged" in told
+    assert " 2 " in told.splitlines()[-1]
 
 
 @pytest.mark.parametrize("verdict", ["FAIL", "INVALID"])

@@ -122,6 +122,8 @@ def _lines(baseline: Baseline) -> Iterator[str]:
     yield from _table("runs", baseline.runs)
     yield from _table("builds", baseline.builds)
     yield from _list("set_aside", sorted(baseline.set_aside))
+    if baseline.not_judged:
+        yield from _list("not_judged", sorted(baseline.not_judged))
     kinds, nodes = _kinds(baseline.nodes)
     yield from _table("kinds", kinds, deep=True)
     yield from _table("nodes", nodes)
@@ -281,6 +283,7 @@ def from_text(text: str) -> Baseline:
         groups=tuple(_read_group(each) for each in record["groups"]),
         settings=tuple(record["settings"]),
         set_aside=tuple(record["set_aside"]),
+        not_judged=tuple(record.get("not_judged", ())),
         false_alarms=record["false_alarms"],
         floors=record["floors"],
     )

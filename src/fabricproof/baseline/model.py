@@ -189,6 +189,8 @@ class Baseline:
         settings: the words of a tool's own setting that make two numbers unlike, as they were
             when this was frozen.
         set_aside: what was not learnt from and why, one sentence each.
+        not_judged: legs that were measured in these runs and have no quantity in it, with the
+            reason; of a file that is older than this field, empty.
         false_alarms: share of runs without any change in which a number is out of its bounds.
         floors: unit to the tightest bound, as a fraction of the median.
     """
@@ -204,6 +206,7 @@ class Baseline:
     groups: tuple[Group, ...]
     settings: tuple[str, ...]
     set_aside: tuple[str, ...] = ()
+    not_judged: tuple[str, ...] = ()
     false_alarms: float = 0.01
     floors: Mapping[str, float] = field(default_factory=dict)
 

@@ -352,6 +352,7 @@ def _head(baseline: Baseline, state: Standing) -> dict[str, Any]:
         "runs": len(baseline.runs),
         "quantities": len(rows),
         "outliers": sum(len(row.outliers) for row in rows),
+        "not_judged": list(baseline.not_judged),
         "holds": state.holds,
         "why_not": list(state.reasons),
     }

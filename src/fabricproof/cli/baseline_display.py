@@ -27,13 +27,16 @@ def list_lines(site: str, records: Sequence[Mapping[str, Any]]) -> Iterator[str]
     if not records:
         yield f"site {site} has no baseline; next: fabricproof baseline freeze NAME last:10"
         return
-    table = _table("baseline", "frozen (UTC)", "runs", "quantities", "set aside", "holds")
+    table = _table(
+        "baseline", "frozen (UTC)", "runs", "quantities", "set aside", "legs not judged", "holds"
+    )
     for each in records:
         name = each["name"] + (" (judges)" if each["active"] else "")
         table.add_row(
             name,
             each["frozen"][:16].replace("T", " "),
             *(str(each[key]) for key in ("runs", "quantities", "outliers")),
+            str(len(each["not_judged"])),
             "yes" if each["holds"] else f"no: {'; '.join(each['why_not'][:2])}",
         )
     yield from _drawn(table)
@@ -51,6 +54,7 @@ def show_lines(baseline: Baseline, head: Mapping[str, Any], *, whole: bool) -> I
     yield f"builds: {', '.join(f'{stack} {build}' for stack, build in baseline.builds.items())}"
     yield "holds today: yes" if head["holds"] else "holds today: NO"
     yield from (f"  {reason}" for reason in head["why_not"])
+    yield from _some("legs not judged", baseline.not_judged, whole=whole)
     rows = [each for each in baseline.rows() if whole or each[1].named]
     yield from _drawn(_numbers(rows))
     more = sum(1 for _ in baseline.rows()) - len(rows)
@@ -114,6 +118,7 @@ def baseline_record(baseline: Baseline) -> dict[str, Any]:
         "builds": dict(baseline.builds),
         "nodes": {name: asdict(node) for name, node in baseline.nodes.items()},
         "set_aside": list(baseline.set_aside),
+        "not_judged": list(baseline.not_judged),
         "rows": [
             {**asdict(place), **asdict(row), "detects": row.detects}
             for place, row in baseline.rows()
@@ -246,7 +251,8 @@ def _turned(each: Turned) -> str:
 
 def _table(*columns: str) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    numbers = {"runs", "quantities", "set aside", "median", "spread", "bound", "change"}
+    numbers = {"runs", "quantities", "set aside", "legs not judged"}
+    numbers |= {"median", "spread", "bound", "change"}
     for column in columns:
         table.add_column(column, justify="right" if column in numbers else "left")
     return table

@@ -63,7 +63,7 @@ class Frozen:
 
     Attributes:
         baseline: with what was set aside.
-        left_out: quantities with too few good runs, one sentence for each place.
+        left_out: quantities with too few good runs, or none, one sentence for each place.
     """
 
     baseline: Baseline
@@ -115,7 +115,8 @@ def freeze(store: Store, run_ids: Iterable[str], machines: Machines, ask: Ask) -
             f"{FEWEST} where so few must do: the bounds are then wide",
         )
     aside = _Aside()
-    good = _good(numbers(store, ids), aside)
+    every = list(numbers(store, ids))
+    good = _good(every, aside)
     good = _of_one_build(good, aside, newest_only=ask.newest_only)
     good, nodes = _of_one_inventory(good, machines, aside, newest_only=ask.newest_only)
     samples, left_out = _samples(good, at_least)
@@ -126,8 +127,30 @@ def freeze(store: Store, run_ids: Iterable[str], machines: Machines, ask: Ask) -
             got=_most(left_out, aside),
             next_step="name runs of the same checks, or --at-least",
         )
+    baseline = _baseline(store, samples, nodes, aside, ask)
+    silent = _not_judged(every, baseline, left_out)
     return Frozen(
-        baseline=_baseline(store, samples, nodes, aside, ask), left_out=tuple(sorted(left_out))
+        baseline=replace(baseline, not_judged=silent),
+        left_out=tuple(sorted({*left_out, *silent})),
+    )
+
+
+def _not_judged(
+    every: Iterable[Number], baseline: Baseline, left_out: Sequence[str]
+) -> tuple[str, ...]:
+    """Return the legs that were measured and of which the baseline says nothing, with the reason.
+
+    Relations between legs are none: no baseline judges them.
+    """
+    runs: dict[str, set[str]] = {}
+    for number in every:
+        if not number.relation:
+            runs.setdefault(number.place.label, set()).add(number.run_id)
+    learnt = {place.label for place, _ in baseline.rows()}
+    few = {label: each for label in runs for each in left_out if each.startswith(f"{label}: ")}
+    return tuple(
+        few.get(label, f"{label}: no good number in any of {len(runs[label])} runs")
+        for label in sorted(runs.keys() - learnt)
     )
 
 
