@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_baselines import FACTS, WHERE, make_baseline, make_row, with_outlier
+from made_baselines import FACTS, LATENCY, WHERE, make_baseline, make_row, with_outlier
 
 from fabricproof.baseline.file import (
     as_text,
@@ -21,6 +21,7 @@ from fabricproof.baseline.file import (
     write_baseline,
 )
 from fabricproof.baseline.model import Group, Node
+from fabricproof.cli.baseline_display import baseline_record, show_lines
 from fabricproof.errors import ConfigError, InputMissingError, OutputError, ParseError
 
 POSITIVE = st.floats(1e-3, 1e6, allow_nan=False).map(lambda each: float(f"{each:.6g}"))
@@ -150,3 +151,17 @@ def test_a_cut_file_says_where(tmp_path: Path) -> None:
 
 def test_it_is_plain_json() -> None:
     assert json.loads(as_text(make_baseline()))["name"] == "spring"
+
+
+def test_a_bound_that_sees_no_factor_of_two_is_called_blind() -> None:
+    """A latency of 13.8 us with a bound of 61 us passes whatever happens."""
+    wide = replace(LATENCY, median=13.8, low=3.1, high=61.3)
+    slack = make_row(low=49.0)
+    assert [each.blind for each in (wide, slack, LATENCY, make_row())] == [True, True, False, False]
+    assert not replace(LATENCY, median=2.0, high=4.0).blind
+    head = {"active": False, "holds": True, "why_not": []}
+    told = list(show_lines(make_baseline(wide, make_row()), head, whole=True))
+    assert any("344.2%, blind" in each for each in told)
+    assert any(each.startswith("1 of 2 quantities are blind") for each in told)
+    assert not any("blind" in each for each in show_lines(make_baseline(), head, whole=True))
+    assert [each["blind"] for each in baseline_record(make_baseline(wide))["rows"]] == [True]

@@ -12,6 +12,10 @@ Value = str | int
 Facts = Mapping[str, Mapping[str, Value]]
 
 
+#: a change by this factor that a bound does not see makes the row worthless: a choice
+BLIND_FACTOR = 2.0
+
+
 @dataclass(frozen=True, kw_only=True)
 class Outlier:
     """A number that was measured, is kept, and that no bound was learnt from.
@@ -106,6 +110,13 @@ class Row:
         """
         bound = self.low if self.better > 0 else self.high
         return abs(bound / self.median - 1)
+
+    @property
+    def blind(self) -> bool:
+        """Whether half a bandwidth, or twice a latency, lies within its bounds."""
+        if self.better > 0:
+            return self.low < self.median / BLIND_FACTOR
+        return self.high > self.median * BLIND_FACTOR
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -57,6 +57,7 @@ def show_lines(baseline: Baseline, head: Mapping[str, Any], *, whole: bool) -> I
     yield from _some("legs not judged", baseline.not_judged, whole=whole)
     rows = [each for each in baseline.rows() if whole or each[1].named]
     yield from _drawn(_numbers(rows))
+    yield from _blind(baseline)
     more = sum(1 for _ in baseline.rows()) - len(rows)
     if more:
         yield f"{more} more points of the curves: --all"
@@ -84,9 +85,19 @@ def _numbers(rows: Iterable[tuple[Place, Row]]) -> Table:
         table.add_row(
             *(place.stack, place.program, place.leg, place.pair, row.quantity),
             *(str(len(row.samples)), f"{row.median:.5g} {row.unit}", f"{row.spread:.1%}"),
-            *(bound, f"{row.detects:.1%}"),
+            *(bound, f"{row.detects:.1%}" + ", blind" * row.blind),
         )
     return table
+
+
+def _blind(baseline: Baseline) -> Iterator[str]:
+    rows = [row for _, row in baseline.rows()]
+    blind = sum(row.blind for row in rows)
+    if blind:
+        yield (
+            f"{blind} of {len(rows)} quantities are blind: half the bandwidth or twice the latency "
+            "lies within their bounds; more runs, or quieter ones, make them tighter"
+        )
 
 
 def _outliers(baseline: Baseline, *, whole: bool) -> Iterator[str]:
@@ -120,7 +131,7 @@ def baseline_record(baseline: Baseline) -> dict[str, Any]:
         "set_aside": list(baseline.set_aside),
         "not_judged": list(baseline.not_judged),
         "rows": [
-            {**asdict(place), **asdict(row), "detects": row.detects}
+            {**asdict(place), **asdict(row), "detects": row.detects, "blind": row.blind}
             for place, row in baseline.rows()
         ],
     }
@@ -147,6 +158,7 @@ def frozen_lines(frozen: Frozen, *, whole: bool = False) -> Iterator[str]:
     yield from _drawn(_numbers(named if whole else named[:_SHOWN]))
     if len(named) > _SHOWN and not whole:
         yield f"and {len(named) - _SHOWN} more: fabricproof baseline show {baseline.name}"
+    yield from _blind(baseline)
     yield from _outliers(baseline, whole=whole)
     yield from _some("not learnt from", baseline.set_aside, whole=whole)
     yield from _some("left out, too few good runs", frozen.left_out, whole=whole, few=4)
