@@ -211,3 +211,6 @@ def test_the_command_to_repeat_can_be_copied() -> None:
     assert "fabricproof run -n OsuBandwidth -p 'my mpi'; its raw output: /stage/legs/" in _shown(
         red
     )
+    out = io.StringIO()
+    render(SessionResult(run_id="r", legs=(red,)), Console(file=out, width=200), "here")
+    assert "fabricproof run --site here -n OsuBandwidth -p 'my mpi';" in out.getvalue()

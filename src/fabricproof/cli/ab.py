@@ -263,7 +263,7 @@ def _measure(site: Site, arguments: tuple[str, ...], *, quiet: bool) -> Measured
     if done.reason == "interrupted":
         raise KeyboardInterrupt
     if done.result is not None and not quiet:
-        show(done.result, as_json=False)
+        show(done.result, as_json=False, site=site.name)
     return Measured(run_id=done.run_id, whole=done.whole, reason=done.reason)
 
 

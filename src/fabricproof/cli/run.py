@@ -114,7 +114,7 @@ def accept(
         require_label(label)
     performed = perform(site, arguments, progress=Progress(quiet=as_json))
     if performed.result is not None:
-        show(performed.result, as_json=as_json)
+        show(performed.result, as_json=as_json, site=site.name)
         if label:
             _give(label, site, performed.run_id)
         prune_stages(workplace(project_root()))
@@ -222,7 +222,7 @@ class Progress:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def show(result: SessionResult, *, as_json: bool) -> None:
+def show(result: SessionResult, *, as_json: bool, site: str = "") -> None:
     """Print a run's result, as a table or as JSON."""
     if as_json:
         click.echo(json.dumps(result_record(result), indent=2))
@@ -231,7 +231,7 @@ def show(result: SessionResult, *, as_json: bool) -> None:
     from fabricproof.report.terminal import render  # noqa: PLC0415 - likewise
 
     width = None if sys.stdout.isatty() else 200
-    render(result, HonestConsole(width=width, soft_wrap=not sys.stdout.isatty()))
+    render(result, HonestConsole(width=width, soft_wrap=not sys.stdout.isatty()), site)
 
 
 def result_record(result: SessionResult) -> dict[str, Any]:

@@ -37,8 +37,14 @@ _NEXT_STEPS: dict[Verdict, str] = {
 }
 
 
-def render(result: SessionResult, console: Console) -> None:
-    """Print the table, then what is wrong in full sentences, then one line that sums up."""
+def render(result: SessionResult, console: Console, site: str = "") -> None:
+    """Print the table, then what is wrong in full sentences, then one line that sums up.
+
+    Args:
+        result: of the run.
+        console: to print on.
+        site: to be named in what repeats it; empty where the host says which.
+    """
     if any(leg.verdict is not Verdict.SKIPPED for leg in result.legs):
         console.print(_table(result))
     for text in _folded_legs(result):
@@ -50,7 +56,7 @@ def render(result: SessionResult, console: Console) -> None:
     for finding in told_of_passes(result.legs):
         console.print(_text(f"note     {finding}", style="dim"))
     if told and told[0].stage_folder:
-        console.print(_how_to_repeat(told[0]))
+        console.print(_how_to_repeat(told[0], site))
     for note in (*slow_stacks(result.legs), *result.notes):
         console.print(_text(f"note     {note}", style="dim"))
     console.print(_summary(result))
@@ -190,10 +196,10 @@ def _print_red(leg: LegResult, console: Console) -> None:
         console.print(_text(f"         and {more} more findings (--json has all)", style="dim"))
 
 
-def _how_to_repeat(leg: LegResult) -> Text:
+def _how_to_repeat(leg: LegResult, site: str) -> Text:
     said = "it said: " if leg.program == BUILD_PROGRAM else "its raw output: "
     raw = leg.stage_folder if leg.program == BUILD_PROGRAM else f"{leg.stage_folder}/legs/"
-    return _text(f"repeat the first of them: {again(leg)}; {said}{raw}", style="dim")
+    return _text(f"repeat the first of them: {again(leg, site)}; {said}{raw}", style="dim")
 
 
 def _text(words: str, style: str = "") -> Text:
