@@ -243,7 +243,9 @@ def test_a_writer_waits_for_the_one_before_it(tmp_path: Path) -> None:
         b"\xff\xfe",
         b"no json",
         b'{"format": 1, "a": 1} {"format": 1}',
+        b"[" * 100_000,
     ],
+    ids=lambda line: repr(line[:20]),
 )
 def test_a_damaged_line_is_an_error_with_its_line(tmp_path: Path, line: bytes) -> None:
     path = tmp_path / "records.jsonl"

@@ -158,7 +158,7 @@ def read_records(
             is_torn = text.endswith(TORN) or not line.endswith(b"\n")
             try:
                 record = json.loads(text.removesuffix(TORN))
-            except ValueError:
+            except (ValueError, RecursionError):
                 if not is_torn:
                     raise _damaged(path, number, line) from None
                 if on_torn is not None:

@@ -369,8 +369,39 @@ def test_a_whole_last_line_without_its_end_counts(tmp_path: Path) -> None:
         json.dumps({**quantity(SECOND), "format": 1, "quantity_value": "fast"}),
         json.dumps({**quantity(SECOND), "format": 1, "quantity_verdict": None}),
         json.dumps({**quantity(SECOND), "format": 1, "run_id": None}),
-        json.dumps({**quantity(SECOND), "format": 1, "nodes": "n1"}, sort_keys=True),
+        *(
+            json.dumps({**quantity(SECOND), "format": 1, **wrong}, sort_keys=True)
+            for wrong in (
+                {"nodes": "n1"},
+                {"nodes": [None]},
+                {"rails": [1]},
+                {"inventory": ["aa"]},
+                {"inventory": {"n1": 7}},
+                {"stack_identity": "0123"},
+                {"kind": ["quantity"]},
+                {"kind": "leg", "verdict": ["PASS"]},
+                {"partition": 5},
+                {"counts": None},
+                {"counts": 1},
+                {"attempt": 10**30},
+                {"quantity_message_size": math.nan},
+                {"quantity_message_size": math.inf},
+                {"quantity_message_size": 1e300},
+                {"quantity_message_size": 3.5},
+                {"quantity_value": 10**400},
+                {"run_id": "odd", "completed": 1e20},
+                {"run_id": "odd", "completed": -1e20},
+            )
+        ),
+        json.dumps(
+            {name: value for name, value in quantity(SECOND).items() if name != "counts"}
+            | {"format": 1},
+            sort_keys=True,
+        ),
+        "[" * 100_000,
+        '{"format": 1, "kind": "leg", "deep": ' + "[" * 9000 + "]" * 9000 + "}",
     ],
+    ids=lambda line: line[:20],
 )
 def test_a_damaged_line_is_named_each_time(line: str, tmp_path: Path) -> None:
     """No crash explains it: file and line, every time, and never a shorter result."""
@@ -383,6 +414,25 @@ def test_a_damaged_line_is_named_each_time(line: str, tmp_path: Path) -> None:
             open_store(tmp_path, SITE)
     path.write_text("".join(f"{each}\n" for each in path.read_text().splitlines() if each != line))
     assert ids(open_store(tmp_path, SITE)) == [FIRST, THIRD]
+
+
+def test_many_brackets_are_not_deep(tmp_path: Path) -> None:
+    """A long list and a text of brackets are records as any other."""
+    wide = {"rails": ["r"] * 3, "future": [[]] * 2000, "quantity_reason": "[" * 2000}
+    write(tmp_path, [quantity(FIRST, **wide)])
+    assert ids(open_store(tmp_path, SITE)) == [FIRST]
+
+
+@pytest.mark.parametrize("separators", [(", ", ": "), (",", ":")])
+def test_half_a_character_in_a_reason_stops_nobody(
+    separators: tuple[str, str], tmp_path: Path
+) -> None:
+    """Read fast or line by line, the number is there."""
+    path = write(tmp_path, [quantity(FIRST)])
+    record = {**quantity(SECOND), "format": 1, "quantity_reason": "\ud800"}
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(record, sort_keys=True, separators=separators) + "\n")
+    assert ids(open_store(tmp_path, SITE)) == [FIRST, SECOND]
 
 
 def test_a_later_format_is_said_to_be_one(tmp_path: Path) -> None:

@@ -21,6 +21,15 @@ from fabricproof.records import FORMAT, TORN
 from fabricproof.store.direction import SETTINGS
 from fabricproof.store.model import FIELDS
 from fabricproof.store.schema import FACTS, better_rows
+from fabricproof.store.sound import (
+    OBJECTS,
+    TEXTS,
+    float_of,
+    is_deep,
+    is_sound_leg,
+    is_sound_quantity,
+    whole_number,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -35,14 +44,6 @@ _NEEDED = ("quantity_name", "quantity_unit", "quantity_verdict")
 
 _OWN_TEXT = ("name", "unit", "verdict", "reason", "ceiling_name", "origin")
 _OWN_NUMBERS = ("value", "ceiling", "reference", "lower", "upper")
-
-#: keys of the shared part that are columns as they stand
-_SHARED_TEXT = (
-    "site", "partition", "fabric", "stack", "suite", "program", "tool_version", "check", "leg",
-    "run_id", "road_state", "job_id", "environment_digest", "stage_folder",
-)  # fmt: skip
-
-_OBJECTS = ("inventory", "attributes", "stack_identity")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +99,7 @@ def parse_records(data: bytes, file: str, first_line: int) -> Parsed:
 
     try:
         cut = _cut(data, first_line)
+        _require_sound(cut.shared)
         own = _table(cut.own, _own_schema())
         shared = _table(cut.shared, _shared_schema())
         legs = _legs_of(_table(cut.others, _other_schema()))
@@ -110,6 +112,8 @@ def parse_records(data: bytes, file: str, first_line: int) -> Parsed:
 def _cut(data: bytes, first_line: int) -> _Cut:
     cut = _Cut()
     for number, line in enumerate(data.split(b"\n"), start=first_line):
+        if is_deep(line):
+            raise _UnusualError
         if _IS_QUANTITY not in line:
             if line.strip():
                 cut.others.append(line)
@@ -120,6 +124,16 @@ def _cut(data: bytes, first_line: int) -> _Cut:
             raise _UnusualError
         cut.take(line[:left] + line[right:], b"{" + line[left + 2 : right] + b"}", number)
     return cut
+
+
+def _require_sound(shared: Iterable[bytes]) -> None:
+    """Refuse parts of which polars would make a text or nothing of a wrong type."""
+    try:
+        sound = all(is_sound_quantity(json.loads(each)) for each in shared)
+    except (ValueError, AttributeError):
+        sound = False
+    if not sound:
+        raise _UnusualError
 
 
 def _own_schema() -> dict[str, Any]:
@@ -138,7 +152,7 @@ def _shared_schema() -> dict[str, Any]:
 
     return {
         # Objects of any keys come as their text.
-        **dict.fromkeys((*_SHARED_TEXT, *_OBJECTS, "kind"), pl.String),
+        **dict.fromkeys((*TEXTS, *OBJECTS, "kind"), pl.String),
         "format": pl.Int64,
         "attempt": pl.Int64,
         "counts": pl.Boolean,
@@ -173,6 +187,10 @@ def _legs_of(others: pl.DataFrame) -> dict[tuple[str, str], int]:
 
     kinds = others["kind"].fill_null("")
     if others["format"].ne_missing(FORMAT).any() or (kinds == "quantity").any():
+        raise _UnusualError
+    # A list or an object comes as its text, and none of these texts begins so.
+    words = others.select(pl.col("kind", "run_id", "verdict").str.contains(r"^[\[{]").any())
+    if any(words.row(0)):
         raise _UnusualError
     legs = others.filter(pl.col("kind") == "leg").drop_nulls(["run_id", "verdict"])
     counted = legs.group_by("run_id", "verdict", maintain_order=True).len()
@@ -218,7 +236,7 @@ def _told(shared: pl.DataFrame) -> pl.DataFrame:
         "inventory": _of_each(shared["inventory"], _inventory),
     }
     return shared.drop("stack_identity", "attributes").with_columns(
-        *(pl.col(name).fill_null("") for name in _SHARED_TEXT if name not in facts),
+        *(pl.col(name).fill_null("") for name in TEXTS if name not in facts),
         rails=pl.col("rails").list.join(",").fill_null(""),
         nodes=pl.col("nodes").list.sort().list.join(",").fill_null(""),
         **words,
@@ -265,13 +283,15 @@ def _parse_slowly(data: bytes, file: str, first_line: int) -> Parsed:
         record = _record(line, file, number, notes)
         if record is None:
             continue
+        if not is_sound_leg(record):
+            raise damaged(file, number, line)
         if record.get("kind") != "quantity":
             cut.others.append(json.dumps(record).encode())
             continue
         mine = {name: record.pop(name, None) for name in _own_schema()}
         own.append(_checked(mine, file, number, line))
         shared = json.dumps(record, sort_keys=True).encode()
-        if not record.get("run_id") or not _fits(shared):
+        if not is_sound_quantity(record) or not _fits(shared):
             raise damaged(file, number, line)
         cut.take(shared, b"", number)
     rows, repeated = _joined(
@@ -299,7 +319,7 @@ def _record(line: bytes, file: str, number: int, notes: list[str]) -> dict[str, 
     if not text.strip():
         return None
     try:
-        record = json.loads(text)
+        record = None if is_deep(line) else json.loads(text)
     except ValueError:
         if text is line or not line.endswith(TORN):
             raise damaged(file, number, line) from None
@@ -318,12 +338,18 @@ def _checked(own: dict[str, Any], file: str, number: int, line: bytes) -> dict[s
         value = own[f"quantity_{name}"]
         if not isinstance(value, str) and (value is not None or f"quantity_{name}" in _NEEDED):
             raise damaged(file, number, line)
+        if value is not None:
+            # JSON can name half characters, which no column holds.
+            own[f"quantity_{name}"] = value.encode(errors="replace").decode()
     for name in (*_OWN_NUMBERS, "message_size"):
         value = own[f"quantity_{name}"]
         if isinstance(value, bool) or not isinstance(value, int | float | None):
             raise damaged(file, number, line)
         if value is not None:
-            own[f"quantity_{name}"] = int(value) if name == "message_size" else float(value)
+            known = whole_number(value) if name == "message_size" else float_of(value)
+            if known is None:
+                raise damaged(file, number, line)
+            own[f"quantity_{name}"] = known
     if not isinstance(own["quantity_named"], bool | None):
         raise damaged(file, number, line)
     return own
