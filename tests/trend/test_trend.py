@@ -317,3 +317,18 @@ def test_what_was_taken_back_is_over_though_it_came_again(
         ("2026-12-01", True, True), ("2026-11-21", False, False), ("2026-11-11", True, False),
     ]  # fmt: skip
     assert record["worse_now"] is True
+
+
+def test_too_few_runs_for_a_step_are_no_lack_of_change(
+    perflogs: Path, fabricproof: Command
+) -> None:
+    """Rail 1 at half for three of six runs cannot be told: nobody says that nothing changed."""
+    write_history(perflogs, 8, seed=15, factor=rail_slower(5))
+    few = fabricproof("trend", "--site", SITE, "--last", 6)
+    assert few.status == 0
+    assert "no lasting change" not in few.out
+    assert "too few to tell a lasting change" in few.out.splitlines()[0]
+    record = fabricproof("trend", "--site", SITE, "--last", 6, "--json").record
+    assert record["too_few_for_steps"] is True
+    whole = fabricproof("trend", "--site", SITE, "--json")
+    assert whole.record["too_few_for_steps"] is False

@@ -103,6 +103,7 @@ def find_trend(store: Store, ask: Question, read: ReadMachine) -> Trend:
         alpha=ask.alpha,
         num_facts=num_facts,
         lag=changes.lag,
+        too_few_for_steps=max(counts) < _LEAST_FOR_STEPS,
     )
 
 

@@ -62,6 +62,8 @@ def _head(trend: Trend) -> str:
     if trend.silent:
         return f"{over}: WORSE, {len(trend.silent)} legs give no usable number any more"
     if not trend.events and not trend.drifts:
+        if trend.too_few_for_steps:
+            return f"{over}: too few to tell a lasting change; the last run is not far off"
         return f"{over}: no lasting change"
     found = [f"{len(trend.events)} event{'s' * (len(trend.events) != 1)}"] * bool(trend.events)
     found += [f"{len(trend.drifts)} drift{'s' * (len(trend.drifts) != 1)}"] * bool(trend.drifts)

@@ -95,6 +95,8 @@ class Trend:
         num_facts: quantities that are neither better nor worse (states, counts), left to the
             inventory.
         lag: how much one run hangs together with the next; 0 where no more than by chance.
+        too_few_for_steps: no quantity has runs enough for a step; only a last run that is far off
+            could be told.
         silent: checks whose newest runs were tried and gave no usable number, one sentence each.
     """
 
@@ -109,6 +111,7 @@ class Trend:
     num_facts: int = 0
     lag: float = 0.0
     silent: tuple[str, ...] = ()
+    too_few_for_steps: bool = False
 
     @property
     def is_worse_now(self) -> bool:

@@ -20,6 +20,7 @@ def trend_record(trend: Trend) -> dict[str, Any]:
         "too_short": trend.num_short,
         "facts": trend.num_facts,
         "lag": trend.lag,
+        "too_few_for_steps": trend.too_few_for_steps,
         "events": [_event(each) for each in trend.events],
         "drifts": [_drift(each) for each in trend.drifts],
         "silent": list(trend.silent),
