@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -46,12 +48,26 @@ def lose_the_keys(folder: Path) -> None:
     next(folder.glob("keys-*.parquet")).unlink()
 
 
+def lose_a_part_of_the_manifest(folder: Path) -> None:
+    path = folder / "manifest.json"
+    manifest = json.loads(path.read_text())
+    del manifest["runs"]
+    path.write_text(json.dumps(manifest))
+
+
 def spoil_the_manifest(folder: Path) -> None:
     (folder / "manifest.json").write_text('{"format": 1, "sources"')
 
 
 @pytest.mark.parametrize(
-    "damage", [truncate_a_segment, flip_a_byte, lose_the_keys, spoil_the_manifest]
+    "damage",
+    [
+        truncate_a_segment,
+        flip_a_byte,
+        lose_the_keys,
+        spoil_the_manifest,
+        lose_a_part_of_the_manifest,
+    ],
 )
 def test_a_damaged_copy_is_made_again(damage: object, tmp_path: Path) -> None:
     """Whatever happened to it, the answer is that of the plain files, with a note."""
@@ -140,6 +156,33 @@ def test_perflogs_that_may_not_be_written_are_read(
     assert store.samples([FIRST])["value"].to_list() == [1000.0]
     assert "Permission denied" in store.notes[0]
     assert not folder_of(tmp_path).exists()
+
+
+def test_a_copy_that_may_not_be_read_costs_the_speed_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another user's .index of mode 700: the plain files are read, with a note."""
+    write(tmp_path, [quantity(FIRST)])
+    open_store(tmp_path, SITE)
+    before = sorted(folder_of(tmp_path).iterdir())
+
+    def refusing(real: Callable[..., Any]) -> Callable[..., Any]:
+        def asked(path: Any, *arguments: Any, **named: Any) -> Any:
+            if folder_of(tmp_path) in Path(path).parents:
+                raise PermissionError(13, "Permission denied")
+            return real(path, *arguments, **named)
+
+        return asked
+
+    with monkeypatch.context() as patch:
+        for name in ("stat", "open"):
+            patch.setattr(Path, name, refusing(getattr(Path, name)))
+        patch.setattr(os, "open", refusing(os.open))
+        store = open_store(tmp_path, SITE)
+    (note,) = store.notes
+    assert "cannot be kept (Permission denied); nothing is lost" in note
+    assert store.samples([FIRST])["value"].to_list() == [1000.0]
+    assert sorted(folder_of(tmp_path).iterdir()) == before
 
 
 def test_a_file_system_without_locks_does_not_stop_anybody(

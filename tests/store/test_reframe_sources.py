@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from made_records import COLUMNS, SITE, perflog, perflog_row, quantity, results, run_id, write
 
+from fabricproof.errors import InputMissingError
 from fabricproof.store import open_store
 from fabricproof.store import results as results_module
+from fabricproof.store.copy import FOLDER
 
 FIRST, SECOND = run_id(1), run_id(2)
 
@@ -165,6 +167,28 @@ def test_a_locked_result_store_is_a_note_and_no_wait(
     assert [each.run_id for each in store.runs] == [FIRST]
     assert any("database is locked" in each and "left out" in each for each in store.notes)
     assert len(open_store(tmp_path, SITE).runs) == 2
+
+
+def test_a_locked_result_store_that_is_all_there_is_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing measured and nothing readable are two things; afterwards it is read and kept."""
+    path = results(tmp_path, FIRST)
+    monkeypatch.setattr(results_module, "_PATIENCE", 0.05)
+    with sqlite3.connect(path) as base:
+        base.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(InputMissingError, match=r"no run of made could.*database is locked"):
+            open_store(tmp_path, SITE)
+        base.rollback()
+    base.close()
+    with pytest.raises(InputMissingError, match=r"nothing was measured on other yet: expected"):
+        open_store(tmp_path, "other")
+    assert not (tmp_path / "other").exists()
+    store = open_store(tmp_path, SITE)
+    assert (len(store.runs), store.notes) == (1, ())
+    assert (tmp_path / SITE / FOLDER / "manifest.json").exists()
+    again = open_store(tmp_path, SITE)
+    assert (again.runs, again.notes) == (store.runs, ())
 
 
 def test_a_result_store_that_is_none_is_a_note(tmp_path: Path) -> None:

@@ -70,20 +70,25 @@ class Copy:
 
     def load(self) -> None:
         """Read the manifest; begin anew where there is none or the copy is damaged."""
-        path = self.folder / _MANIFEST
-        if not path.exists():
-            self.manifest = empty_manifest()
+        self.manifest = empty_manifest()
+        try:
+            text = (self.folder / _MANIFEST).read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as error:
+            self._give_up(error)
             return
         try:
-            manifest = json.loads(path.read_text(encoding="utf-8"))
+            manifest = json.loads(text)
             is_ours = manifest["format"] == FORMAT
-            sound = is_ours and all(self._is_sound(each) for each in _files_of(manifest))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            sound = (
+                is_ours and _is_whole(manifest) and all(map(self._is_sound, _files_of(manifest)))
+            )
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             is_ours, sound = True, False
         if sound:
             self.manifest = manifest
             return
-        self.manifest = empty_manifest()
         if is_ours:
             self.notes.append(f"{self.folder}: the copy was damaged and is made again")
 
@@ -103,6 +108,8 @@ class Copy:
         name = f"{prefix}-{time.time_ns():x}-{os.getpid()}-{self._number}.parquet"
         if self.writable:
             with self._unless_unwritable():
+                # Of a site that only the result store knows there is no folder yet.
+                self.folder.mkdir(parents=True, exist_ok=True)
                 return self._write(name, table)
         self._memory[name] = table
         return {"name": name, "rows": table.height}
@@ -125,11 +132,14 @@ class Copy:
         try:
             yield
         except OSError as error:
-            self.writable = False
-            self.notes.append(
-                f"{self.folder}: the copy that makes history fast cannot be kept "
-                f"({error.strerror}); nothing is lost, it is read from the plain files each time"
-            )
+            self._give_up(error)
+
+    def _give_up(self, error: OSError) -> None:
+        self.writable = False
+        self.notes.append(
+            f"{self.folder}: the copy that makes history fast cannot be kept "
+            f"({error.strerror}); nothing is lost, it is read from the plain files each time"
+        )
 
     def scan(self, names: list[str]) -> pl.LazyFrame:
         """Return the rows of some segments."""
@@ -157,6 +167,8 @@ class Copy:
         """Make what was put the copy that the next one reads; remove what no one can still read."""
         if not self.writable or self._memory:
             return
+        if not _files_of(self.manifest) and not self.folder.is_dir():
+            return
         with self._unless_unwritable():
             text = json.dumps(self.manifest).encode()
             new = self.folder / f".{_MANIFEST}.{os.getpid()}"
@@ -179,9 +191,10 @@ class Copy:
         done all the same: names are never used twice and the manifest is replaced in one step.
         """
         descriptor = -1
-        with self._unless_unwritable():
-            self.folder.mkdir(exist_ok=True)
-            descriptor = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+        if self.writable:
+            with self._unless_unwritable():
+                self.folder.mkdir(exist_ok=True)
+                descriptor = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
         try:
             if descriptor >= 0:
                 _wait_for(descriptor)
@@ -215,6 +228,11 @@ def _write_whole(path: Path, data: bytes | memoryview) -> os.stat_result:
         with contextlib.suppress(OSError):
             path.unlink(missing_ok=True)
         raise
+
+
+def _is_whole(manifest: dict[str, Any]) -> bool:
+    """Tell whether a manifest has all that one of this format has."""
+    return all(isinstance(manifest[name], type(each)) for name, each in empty_manifest().items())
 
 
 def _files_of(manifest: dict[str, Any]) -> list[dict[str, Any]]:

@@ -87,10 +87,12 @@ def open_store(perflogs: Path, site: str) -> Store:
         compare_sources(copy)
     history = history_of(copy, folder)
     if not history.numbers:
+        hidden = [*copy.notes, *passed_over(folder), *_notes(history)]
         raise InputMissingError(
-            f"nothing was measured on {site} yet",
+            f"no run of {site} could be read" if hidden else f"nothing was measured on {site} yet",
             source=str(folder),
             expected="records.jsonl below a partition",
+            got="; ".join(dict.fromkeys(hidden)) or None,
             next_step=f"fabricproof run --site {site} -t quick",
         )
     runs, jumps = runs_of(history)
