@@ -171,7 +171,7 @@ def test_help_documents_sides_and_statuses(fabricproof: Callable[..., Any]) -> N
     text = " ".join(fabricproof("compare", "--help").out.split())
     for word in ("latest~3", "last:5", "baseline:NAME", "vc2:mtu=1400", "stack=NAME@BUILD"):
         assert word in text
-    for word in ("1 for WORSE", "5 for UNDECIDED", "6 where nothing"):
+    for word in ("1 for WORSE", "5 for UNDECIDED", "6 where nothing", "66: no records"):
         assert word in text
 
 

@@ -14,6 +14,7 @@ from fabricproof.compare.errors import NothingComparedError
 from fabricproof.compare.joined import Filters
 from fabricproof.compare.lines import lines, next_step
 from fabricproof.compare.model import Comparison, Group
+from fabricproof.compare.quantities import MARGINS, parse_margins
 from fabricproof.compare.record import comparison_record
 from fabricproof.stats.shifts import Change
 
@@ -296,3 +297,20 @@ def test_a_baseline_is_proposed_only_of_runs_that_freeze_takes(
     assert (f"baseline freeze NAME {AFTER} --site made" in step) is holds
     assert ("takes 5 runs" in step) is not holds
     assert "--runs" not in step
+
+
+def test_the_next_step_asks_as_this_one_did(tmp_path: Path) -> None:
+    """What was let differ, renamed, or made the margin is in the command that goes on."""
+    made = made_sides(tmp_path)
+    found = made.compare(
+        BEFORE,
+        AFTER,
+        filters=Filters(rail=("rail0",)),
+        across=("build",),
+        renamed={"n3": "n9"},
+        margins={**MARGINS, "message rate": 0.1},
+    )
+    assert found.overall is Change.SAME, found.reason
+    options = "--across build --renamed n3=n9 --margin message-rate=10%"
+    assert f"compare {BEFORE} {AFTER} {options} --site made" in next_step(found)
+    assert parse_margins(["message-rate=10%"])["message rate"] == 0.1

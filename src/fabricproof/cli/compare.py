@@ -103,7 +103,8 @@ def command(
     that rises is worse.
 
     The exit status is 0 for BETTER and SAME, 1 for WORSE, 5 for UNDECIDED, 6 where nothing could
-    be compared; 2: A or B means nothing, or more than one thing.
+    be compared; 2: A or B means nothing, or more than one thing; 66: no records, or no baseline of
+    that name.
     """
     from fabricproof.compare.lines import lines  # noqa: PLC0415 - start-up time
     from fabricproof.compare.record import comparison_record  # noqa: PLC0415 - start-up time

@@ -318,7 +318,7 @@ def _to_hold(second: Side, site: str) -> str:
 
 
 def _both(comparison: Comparison) -> str:
-    return shlex.join([comparison.first.words, comparison.second.words])
+    return shlex.join([comparison.first.words, comparison.second.words, *comparison.options])
 
 
 def _for_trend(comparison: Comparison) -> str:

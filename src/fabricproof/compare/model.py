@@ -152,6 +152,7 @@ class Comparison:
             no number of runs would.
         filters: option to its values, where less than everything was asked for: ``rail`` to
             ``("rail0",)``.  Every word is of these quantities alone.
+        options: what else was asked for, as it is typed: ``("--across", "build")``.
     """
 
     site: str
@@ -170,6 +171,7 @@ class Comparison:
     suspects: tuple[Compared, ...] = ()
     more_runs: int | None = None
     filters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    options: tuple[str, ...] = ()
 
     @property
     def asked_for(self) -> str:

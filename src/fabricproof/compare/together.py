@@ -52,6 +52,21 @@ class Asked:
     alpha: float = ALPHA
     blocks: Mapping[str, int] = field(default_factory=dict)
 
+    @property
+    def options(self) -> tuple[str, ...]:
+        """As they are typed, filters and defaults left out."""
+        renamed = (f"{old}={new}" for old, new in self.renamed.items())
+        margins = (
+            f"{metric.replace(' ', '-')}={margin * 100:g}%"
+            for metric, margin in self.margins.items()
+            if margin != MARGINS.get(metric)
+        )
+        typed = {"--across": self.across, "--renamed": renamed, "--margin": margins}
+        told = [
+            word for name, several in typed.items() for each in several for word in (name, each)
+        ]
+        return (*told, *(["--alpha", f"{self.alpha:g}"] if self.alpha != ALPHA else []))
+
 
 @dataclass(frozen=True, kw_only=True)
 class _Family:
@@ -177,6 +192,7 @@ def _told(
         suspects=tuple(suspects),
         more_runs=verdict.more_runs(groups, suspects),
         filters=asked.filters.asked,
+        options=asked.options,
     )
 
 
