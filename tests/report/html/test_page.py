@@ -307,6 +307,9 @@ def test_an_empty_history_is_not_called_fine(data: ReportData) -> None:
     assert (
         "No lasting worsening found</strong> (among 1 with enough runs; 421 have too few)" in page
     )
+    few = render_html(replace(data, trend=replace(trend, too_few_for_steps=True)))
+    assert "No lasting worsening found" not in few
+    assert "Too few runs to tell a lasting worsening" in few
 
 
 def test_a_bare_report_says_what_it_does_not_know(data: ReportData) -> None:

@@ -147,9 +147,11 @@ def _of_trend(data: ReportData) -> Markup:
         return tag("article", tag("h3", "History"), said, class_="card")
     num = made.num_quantities
     looked = f"among {num} with enough runs; {made.num_short} have too few"
-    found = (
-        "Something grew worse and still is" if made.is_worse_now else "No lasting worsening found"
-    )
+    found = "No lasting worsening found"
+    if made.is_worse_now:
+        found = "Something grew worse and still is"
+    elif made.too_few_for_steps:
+        found = "Too few runs to tell a lasting worsening"
     events, drifts = counted(len(made.events), "event"), counted(len(made.drifts), "drift")
     said = joined(
         [
