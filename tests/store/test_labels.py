@@ -8,6 +8,7 @@ import pytest
 from made_records import SITE, quantity, run_id, write
 
 from fabricproof.errors import InputMissingError, ParseError
+from fabricproof.records import append_records
 from fabricproof.store import labels, labels_of, open_store, set_label
 from fabricproof.store.labels import LABELS_FILE
 
@@ -37,6 +38,17 @@ def test_what_could_be_read_as_something_else_is_no_name(name: str, tmp_path: Pa
     """Dates, runs and inventory values are chosen by other words."""
     with pytest.raises(ParseError, match="no label"):
         set_label(tmp_path, SITE, [FIRST], name)
+
+
+@pytest.mark.parametrize("name", ["latest", "last", "Baseline", "label", "stack", "a..b", "a.."])
+def test_a_word_that_chooses_runs_is_no_name(name: str, tmp_path: Path) -> None:
+    """A comparison would never find it; one of an older time can still be taken away."""
+    with pytest.raises(ParseError, match="no label: expected none of baseline, label"):
+        set_label(tmp_path, SITE, [FIRST], name)
+    line = {"run_id": FIRST, "label": name, "given": True}
+    append_records(tmp_path / SITE / LABELS_FILE, [line])
+    assert set_label(tmp_path, SITE, [FIRST], name, given=False) == (FIRST,)
+    assert labels(tmp_path, SITE) == {}
 
 
 def test_the_store_knows_the_names_and_a_torn_line_is_noted(tmp_path: Path) -> None:

@@ -75,6 +75,7 @@ def test_the_table_has_the_same_for_a_person(perflogs: Path, fabricproof: Comman
         (["--since", "2026-11-02T02:00:01"], [THIRD]),
         (["--last", "1"], [THIRD]),
         (["--until", "2026-11-02", "--last", "1"], [SECOND]),
+        (["--until", "9999-12-31", "--last", "1"], [THIRD]),
     ],
 )
 def test_a_span_of_time_is_chosen(
@@ -109,6 +110,8 @@ def test_a_label_is_given_shown_and_taken_away(perflogs: Path, fabricproof: Comm
         (["2026", "swap"], 66, "3 runs begin with '2026': expected one run, such as"),
         (["2031", "swap"], 66, "no runs begin with '2031'"),
         (["latest", "2026-11-01"], 65, "no label: expected a letter"),
+        (["latest", "Latest"], 65, "no label: expected none of"),
+        (["latest", "a..b"], 65, "no label: expected none of"),
         (["swap"], 2, "expected RUN... NAME"),
         (["--remove", "latest", "swap"], 66, "has no label swap"),
     ],

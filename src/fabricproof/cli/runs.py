@@ -89,7 +89,8 @@ def label(words: tuple[str, ...], remove: bool, site_name: str | None) -> None:
     *asked, name = words
     if not asked:
         raise click.UsageError("expected RUN... NAME, got one word; list runs: fabricproof runs")
-    require_label(name)
+    if not remove:
+        require_label(name)
     store, folder = _store(site_name)
     ids = [_find(each, store) for each in asked]
     changed = set_label(folder.parent, store.site, ids, name, given=not remove)
@@ -125,7 +126,11 @@ def _moment(text: str | None, option: str, *, is_end: bool = False) -> datetime.
             param_hint=option,
         ) from None
     if is_end and len(text) <= len("2026-11-01"):
-        moment += datetime.timedelta(days=1)
+        if moment.date() == datetime.date.max:
+            # The last day there is has no next one; all runs are before its end.
+            moment = datetime.datetime.max
+        else:
+            moment += datetime.timedelta(days=1)
     return moment.replace(tzinfo=moment.tzinfo or datetime.UTC)
 
 

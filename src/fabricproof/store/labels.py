@@ -23,6 +23,9 @@ LOOK_LABEL = "night-look"
 #: begins with a letter, so that no label reads as a date, a count or the identity of a run
 LABEL = re.compile(r"[A-Za-z][\w.+-]{0,63}")
 
+#: words that choose runs in another way; see compare.sides
+_TAKEN = frozenset({"latest", "last", "label", "baseline", "stack"})
+
 
 def labels(
     perflogs: Path, site: str, on_torn: Callable[[str], object] | None = None
@@ -73,6 +76,13 @@ def require_label(name: str) -> str:
     Raises:
         ParseError: it could be read as something else.
     """
+    if name.lower() in _TAKEN or ".." in name:
+        raise ParseError(
+            "no label",
+            expected=f"none of {', '.join(sorted(_TAKEN))}, and no two dots: these choose runs",
+            got=repr(name),
+            next_step="choose a name such as before-swap",
+        )
     if not LABEL.fullmatch(name):
         raise ParseError(
             "no label",
@@ -95,7 +105,8 @@ def set_label(
         InputMissingError: a label is taken away from a run that does not have it.
         OutputError: it could not be written.
     """
-    require_label(name)
+    if given:
+        require_label(name)
     has = set(labels(perflogs, site).get(name, ()))
     asked = tuple(dict.fromkeys(run_ids))
     lacking = [each for each in asked if each not in has]
