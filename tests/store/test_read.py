@@ -108,9 +108,17 @@ def test_one_quantity_in_two_units_is_two_keys(tmp_path: Path) -> None:
 
 
 def test_several_numbers_of_a_run_count_as_their_median(tmp_path: Path) -> None:
-    """The run is what is replicated."""
+    """The run is what is replicated; that there were several is said, of later nights too."""
     write(tmp_path, [quantity(FIRST, each, job_id=str(each)) for each in (1.0, 2.0, 40.0)])
-    assert values(open_store(tmp_path, SITE)) == [[2.0]]
+    told = "1 quantities have several counted numbers in one run: their median is used"
+    for _ in range(2):
+        store = open_store(tmp_path, SITE)
+        assert (values(store), store.notes) == ([[2.0]], (f"run {FIRST}: {told}",))
+    write(tmp_path, [quantity(SECOND, 1.0, counts=False), quantity(SECOND, 2.0, attempt=2)])
+    assert open_store(tmp_path, SITE).notes == (f"run {FIRST}: {told}",)
+    write(tmp_path, [quantity(SECOND, 3.0, attempt=3)])
+    (note,) = open_store(tmp_path, SITE).notes
+    assert note == f"run {FIRST} (and 1 more runs): 2{told[1:]}"
 
 
 def test_fields_that_may_differ_and_renamed_nodes_join_rows(tmp_path: Path) -> None:

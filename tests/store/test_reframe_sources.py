@@ -52,6 +52,18 @@ def test_records_speak_for_a_run_that_both_know(tmp_path: Path) -> None:
         )
 
 
+def test_what_only_the_perflog_has_of_a_run_is_counted(tmp_path: Path) -> None:
+    """Records that were lost are no smaller run; one that did not count is not lost."""
+    write(tmp_path, [quantity(FIRST), quantity(FIRST, counts=False, name="latency_1B")])
+    rows = [perflog_row(FIRST, perf_var=f"rail0.{name}") for name in ("latency_1B", "bandwidth_1B")]
+    perflog(tmp_path, [perflog_row(FIRST), *rows, perflog_row(SECOND)])
+    for _ in range(2):
+        (note,) = open_store(tmp_path, SITE).notes
+        assert note.startswith(
+            f"run {FIRST}: 1 quantities stand in ReFrame's perflog and not in the records"
+        )
+
+
 def test_a_run_that_lost_its_records_changes_to_the_perflog(tmp_path: Path) -> None:
     """Lost today, filled today; found again, the records speak again."""
     path = write(tmp_path, [quantity(FIRST, 999.0)])

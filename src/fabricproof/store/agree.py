@@ -21,8 +21,8 @@ _ROUNDING = 1e-6
 def compare_sources(copy: Copy) -> None:
     """Compare the runs that records and perflogs both tell of, and were not compared before.
 
-    The manifest's ``checked`` keeps for each run how many rows were seen, how many numbers differ
-    and one of them.
+    The manifest's ``checked`` keeps for each run how many rows were seen of either, how many
+    numbers differ, one of them, and how many stand in the perflog only.
     """
     checked: dict[str, Any] = copy.manifest["checked"]
     counts = {kind: _rows_of_runs(copy, kind) for kind in (RECORDS, PERFLOG)}
@@ -33,24 +33,33 @@ def compare_sources(copy: Copy) -> None:
     ]
     if not due:
         return
-    for runs in _batches(due, counts[RECORDS]):
-        differing = _differing(copy, runs)
+    for runs in batches(due, counts[RECORDS]):
+        differing, lacking = _held_together(copy, runs)
         for run in runs:
-            checked[str(run)] = [counts[RECORDS][run], counts[PERFLOG][run], 0, ""]
+            checked[str(run)] = [counts[RECORDS][run], counts[PERFLOG][run], 0, "", 0]
         for run, number, example in differing:
-            checked[str(run)][2:] = [number, example]
+            checked[str(run)][2:4] = [number, example]
+        for run, number in lacking:
+            checked[str(run)][4] = number
     copy.save()
 
 
 def disagreements(copy: Copy) -> tuple[str, ...]:
-    """Return a note on each run of which the two tell different numbers."""
+    """Return a note on each run of which the two tell different numbers, or one tells more."""
     runs = copy.manifest["runs"]
-    return tuple(
-        f"run {runs[int(run)]}: {number} numbers differ between records and ReFrame's perflog; "
-        f"the records count: {example}"
-        for run, (_, _, number, example) in copy.manifest["checked"].items()
-        if number
-    )
+    notes: list[str] = []
+    for run, (_, _, number, example, lacking) in copy.manifest["checked"].items():
+        if number:
+            notes.append(
+                f"run {runs[int(run)]}: {number} numbers differ between records and ReFrame's "
+                f"perflog; the records count: {example}"
+            )
+        if lacking:
+            notes.append(
+                f"run {runs[int(run)]}: {lacking} quantities stand in ReFrame's perflog and not "
+                "in the records; they are in no comparison"
+            )
+    return tuple(notes)
 
 
 def _rows_of_runs(copy: Copy, kind: str) -> dict[int, int]:
@@ -62,7 +71,8 @@ def _rows_of_runs(copy: Copy, kind: str) -> dict[int, int]:
     return found
 
 
-def _batches(runs: Sequence[int], rows: dict[int, int]) -> Iterator[list[int]]:
+def batches(runs: Sequence[int], rows: dict[int, int]) -> Iterator[list[int]]:
+    """Yield runs of so many rows as are held at a time."""
     batch: list[int] = []
     total = 0
     for run in runs:
@@ -74,23 +84,30 @@ def _batches(runs: Sequence[int], rows: dict[int, int]) -> Iterator[list[int]]:
     yield batch
 
 
-def _differing(copy: Copy, runs: Sequence[int]) -> list[tuple[int, int, str]]:
+def _held_together(
+    copy: Copy, runs: Sequence[int]
+) -> tuple[list[tuple[int, int, str]], list[tuple[int, int]]]:
+    """Return (run, how many differ, one of them), and (run, how many the records lack)."""
     import polars as pl  # noqa: PLC0415 - start-up time
 
     # ReFrame calls a quantity by its road and its name, and forbids colons (rfm.legs).
     variable = (pl.col("leg") + "." + pl.col("quantity")).str.replace_all(":", "_", literal=True)
     keys = copy.keys().select("key", "partition", "stack", "check", variable=variable)
-    ours, theirs = (_counted(copy, kind, runs).join(keys, on="key") for kind in (RECORDS, PERFLOG))
+    counted = pl.col("counts") & pl.col("value").is_finite()
+    ours, theirs = (_rows(copy, kind, runs).join(keys, on="key") for kind in (RECORDS, PERFLOG))
+    theirs = theirs.filter(counted)
     on = ["run", "job_id", "partition", "stack", "check", "variable"]
-    both = ours.join(theirs, on=on, suffix="_perflog")
+    both = ours.filter(counted).join(theirs, on=on, suffix="_perflog")
     apart = (pl.col("value") - pl.col("value_perflog")).abs() > _ROUNDING * pl.col("value").abs()
     told = pl.format("{} {} against {}", "variable", "value", "value_perflog")
-    return (
-        both.filter(apart).group_by("run", maintain_order=True).agg(pl.len(), told.first()).rows()
-    )
+    differing = both.filter(apart).group_by("run", maintain_order=True).agg(pl.len(), told.first())
+    # A number that a record has and does not count is no lost one: any row of it will do.
+    only = theirs.join(ours, on=on, how="anti", maintain_order="left")
+    lacking = only.group_by("run", maintain_order=True).len()
+    return differing.rows(), lacking.rows()
 
 
-def _counted(copy: Copy, kind: str, runs: Sequence[int]) -> pl.DataFrame:
+def _rows(copy: Copy, kind: str, runs: Sequence[int]) -> pl.DataFrame:
     import polars as pl  # noqa: PLC0415 - start-up time
 
     names = [
@@ -100,5 +117,7 @@ def _counted(copy: Copy, kind: str, runs: Sequence[int]) -> pl.DataFrame:
         for segment in source["segments"]
         if set(runs).intersection(segment["runs"])
     ]
-    wanted = pl.col("run").is_in(list(runs)) & pl.col("counts") & pl.col("value").is_finite()
-    return copy.scan(names).filter(wanted).select("key", "run", "job_id", "value").collect()
+    wanted = pl.col("run").is_in(list(runs))
+    return (
+        copy.scan(names).filter(wanted).select("key", "run", "job_id", "counts", "value").collect()
+    )

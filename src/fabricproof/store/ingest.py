@@ -125,7 +125,8 @@ class _Update:
             self.copy.notes.append(
                 f"{again[0]}{more}: cut, replaced or moved since they were last read; read anew"
             )
-        self.copy.manifest["checked"] = {} if lost else self.copy.manifest["checked"]
+        if lost:
+            self.copy.manifest["checked"], self.copy.manifest["several"] = {}, {}
 
     def read(self, name: str, path: Path) -> None:
         """Read the new end of one file."""

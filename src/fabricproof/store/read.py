@@ -17,6 +17,7 @@ from fabricproof.store.labels import labels
 from fabricproof.store.model import FIELDS, Matrix, Run
 from fabricproof.store.results import FILE, read_results
 from fabricproof.store.schema import FACTS, usable
+from fabricproof.store.several import count_several, several_notes
 
 if TYPE_CHECKING:
     import polars as pl
@@ -96,7 +97,9 @@ def open_store(perflogs: Path, site: str) -> Store:
             next_step=f"fabricproof run --site {site} -t quick",
         )
     runs, jumps = runs_of(history)
-    notes = [*copy.notes, *passed_over(folder), *_notes(history), *disagreements(copy), *jumps]
+    count_several(history)
+    notes = [*copy.notes, *passed_over(folder), *_notes(history), *disagreements(copy)]
+    notes += [*several_notes(history), *jumps]
     known = labels(perflogs, site, on_torn=notes.append)
     return Store(
         site=site,
