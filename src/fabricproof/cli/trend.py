@@ -94,7 +94,8 @@ def command(
     fabricproof trend --json
 
     Six runs are the least; a step needs eight.  Exit status: 0 nothing is worse now; 1 something
-    grew worse and still is; 6 too few runs; 65 damaged records; 66 no runs, or nothing fits.
+    grew worse and still is; 6 too few runs for a step; 65 damaged records; 66 no runs, or nothing
+    fits.
     """
     from fabricproof.trend.find import Question  # noqa: PLC0415 - start-up time
 
@@ -140,3 +141,5 @@ def _show(site_name: str | None, ask: Question, *, verbose: bool, as_json: bool)
         click.echo("\n".join(trend_lines(trend, verbose=verbose)))
     if trend.is_worse_now:
         sys.exit(int(ExitStatus.FAIL))
+    if trend.too_few_for_steps:
+        sys.exit(int(ExitStatus.NOTHING_JUDGED))
