@@ -14,9 +14,10 @@ from fabricproof.compare.errors import NothingComparedError
 from fabricproof.compare.joined import Filters
 from fabricproof.compare.lines import lines, next_step
 from fabricproof.compare.model import Comparison, Group
-from fabricproof.compare.quantities import MARGINS, parse_margins
+from fabricproof.compare.quantities import parse_margins
 from fabricproof.compare.record import comparison_record
 from fabricproof.stats.shifts import Change
+from fabricproof.store.quantities import MARGINS
 
 BEFORE, AFTER = "2026-11-01..2026-11-10", "2026-11-11.."
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from fabricproof.errors import ConfigError, ParseError
 from fabricproof.inventory.facts import Machine
 from fabricproof.store import Key, Run
+from fabricproof.store.quantities import class_of, metric_of, numbered, parse_margins
 from fabricproof.trend.coincide import Between, coincidences
 from fabricproof.trend.common import common, name_all
-from fabricproof.trend.kinds import classes_of, metric_of, parse_margins
 from fabricproof.trend.lines import sparkline
 
 KEY = Key(
@@ -138,7 +138,7 @@ def test_kinds_tell_unlike_scatter_apart() -> None:
     """Units, programs and lengths are classes; rails and nodes are not."""
     small = replace(KEY, unit="us", message_size=8, better=-1)
     keys = [KEY, replace(KEY, rails="rail1"), small, replace(KEY, message_size=8)]
-    assert classes_of(keys) == [0, 0, 1, 2]
+    assert numbered([class_of(each) for each in keys]) == [0, 0, 1, 2]
     ratio = replace(KEY, unit="x")
     assert [metric_of(each) for each in (KEY, small, ratio, replace(ratio, better=-1))] == [
         "bandwidth", "latency", "ratio", "cost ratio",

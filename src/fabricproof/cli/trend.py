@@ -20,7 +20,7 @@ _FILTERS = ("check", "stack", "program", "quantity", "rail", "node")
 def _margins(
     _context: click.Context, _option: click.Parameter, texts: tuple[str, ...]
 ) -> dict[str, float]:
-    from fabricproof.trend.kinds import parse_margins  # noqa: PLC0415 - start-up time
+    from fabricproof.store.quantities import parse_margins  # noqa: PLC0415 - start-up time
 
     try:
         return parse_margins(texts)

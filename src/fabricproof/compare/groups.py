@@ -18,9 +18,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fabricproof.compare.quantities import band_of, metric_of
 from fabricproof.stats.statistic import qn
 from fabricproof.store import Key
+from fabricproof.store.quantities import band_of, metric_of
 
 if TYPE_CHECKING:
     import numpy as np

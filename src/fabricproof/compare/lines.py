@@ -6,10 +6,10 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from fabricproof.compare.model import Compared, Comparison, Group, Side
-from fabricproof.compare.quantities import metric_of
 from fabricproof.compare.unpaired import fields_of, grouped
 from fabricproof.compare.verdict import LEAST_RUNS
 from fabricproof.stats.shifts import Change, Shift
+from fabricproof.store.quantities import metric_of
 
 #: rows of one kind of group, and quantities, that are shown without ``--all``
 _ROWS, _QUANTITIES, _CHANGES, _REASONS = 3, 5, 6, 4

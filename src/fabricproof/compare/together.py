@@ -14,11 +14,11 @@ from fabricproof.compare.errors import NothingComparedError
 from fabricproof.compare.groups import KINDS, Members, group_rows, group_values
 from fabricproof.compare.joined import Filters, Joined, Table, gather, join
 from fabricproof.compare.model import Compared, Comparison, Group, Side, Unpaired
-from fabricproof.compare.quantities import MARGINS, class_of, metric_of, numbered
 from fabricproof.compare.sides import Chosen, History
 from fabricproof.compare.unpaired import Lost, fields_of, find_lost, grouped, unpaired
 from fabricproof.stats.shifts import ALPHA, Change, Shift, compare_rows
 from fabricproof.store import Key, Store
+from fabricproof.store.quantities import MARGINS, class_of, metric_of, numbered
 
 if TYPE_CHECKING:
     import numpy as np

@@ -76,15 +76,6 @@ class Piece:
         return zlib.crc32(b"\n" if self.is_whole else b"", zlib.crc32(self.data, before))
 
 
-def record_files(site_folder: Path) -> list[Path]:
-    """Return the record files of a site: of every partition, any name, rotated ones too.
-
-    Raises:
-        InputMissingError: a folder cannot be read.
-    """
-    return [path for path in partition_files(site_folder) if is_named(path, *_RECORDS)]
-
-
 def log_files(site_folder: Path) -> list[Path]:
     """Return ReFrame's perflogs of a site; ``.h0`` is what it calls one of other columns.
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fabricproof.errors import ParseError
+from fabricproof.records import record_files
 from fabricproof.store.copy import Copy
 from fabricproof.store.files import (
     Piece,
@@ -18,7 +19,6 @@ from fabricproof.store.files import (
     log_files,
     look,
     pieces,
-    record_files,
 )
 from fabricproof.store.model import FIELDS
 from fabricproof.store.parse import Parsed, parse_records, torn

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fabricproof.errors import InputMissingError
+from fabricproof.records import record_files
 from fabricproof.store.agree import compare_sources, disagreements
 from fabricproof.store.copy import FOLDER, Copy
-from fabricproof.store.files import log_files, passed_over, record_files
+from fabricproof.store.files import log_files, passed_over
 from fabricproof.store.history import History, history_of, runs_of, start_of
 from fabricproof.store.ingest import bring_up_to_date
 from fabricproof.store.labels import labels

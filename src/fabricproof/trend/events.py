@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from fabricproof.store import Key, Run
+from fabricproof.store.quantities import MARGINS, metric_of
 from fabricproof.trend.coincide import Between, ReadMachine, coincidences
 from fabricproof.trend.common import Common, Names, common, name_all
-from fabricproof.trend.kinds import MARGINS, metric_of
 from fabricproof.trend.model import Event, FoundStep
 
 #: what a person reads of a list of changes

@@ -14,9 +14,9 @@ from fabricproof.errors import ExitStatus, FabricproofError, InputMissingError
 from fabricproof.stats.steps import Changes, Step, find_changes
 from fabricproof.store import Key, Matrix, Store
 from fabricproof.store.labels import LOOK_LABEL
+from fabricproof.store.quantities import MARGINS, class_of, metric_of, numbered
 from fabricproof.trend.coincide import ReadMachine
 from fabricproof.trend.events import Tested, events_of
-from fabricproof.trend.kinds import MARGINS, classes_of, metric_of
 from fabricproof.trend.model import FoundDrift, FoundStep, Trend
 
 #: runs, and numbers of a quantity, below which nothing can be told (stats.step_scale.LEAST_RUNS)
@@ -84,7 +84,12 @@ def find_trend(store: Store, ask: Question, read: ReadMachine) -> Trend:
     keys = [matrix.keys[row] for row in long]
     values = matrix.values[long]
     margins = [ask.margins[metric_of(key)] for key in keys]
-    changes = find_changes(values, classes=classes_of(keys), margins=margins, alpha=ask.alpha)
+    changes = find_changes(
+        values,
+        classes=numbered([class_of(each) for each in keys]),
+        margins=margins,
+        alpha=ask.alpha,
+    )
     tested = Tested(
         keys=tuple(keys),
         runs=matrix.runs,

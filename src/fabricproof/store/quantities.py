@@ -1,13 +1,13 @@
-"""What kind a quantity is: its metric, the smallest change of it that matters, its peers."""
+"""What kind of quantity a key is: its metric, its margin, and whose scatter is like its own."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from fabricproof.errors import ConfigError
-from fabricproof.store import Key
+from fabricproof.store.model import Key
 
-#: smallest change that is told, as a fraction
+#: smallest change that matters, as a fraction; a site or ``--margin`` may say otherwise
 MARGINS: Mapping[str, float] = {
     "bandwidth": 0.03,
     "message rate": 0.03,
@@ -19,28 +19,33 @@ MARGINS: Mapping[str, float] = {
 _METRICS = {"MB/s": "bandwidth", "MiB/s": "bandwidth", "1/s": "message rate", "x": "ratio"}
 
 #: messages up to here cost the time of a start, above they cost bytes: unlike scatter
-_SMALL, _MEDIUM = 1 << 10, 1 << 16
+_SHORT, _MEDIUM = 1 << 10, 1 << 16
 
 
 def metric_of(key: Key) -> str:
-    """Return ``bandwidth``, ``latency``, ``message rate``, ``ratio`` or ``cost ratio``."""
+    """Return the metric, a name of :data:`MARGINS`; of a ``cost ratio`` less is better."""
     if key.unit == "x" and key.better < 0:
         return "cost ratio"
     return _METRICS.get(key.unit, "latency")
 
 
-def classes_of(keys: Sequence[Key]) -> list[int]:
-    """Return the number of each key's class: unit, program and length of the message."""
-    numbers: dict[tuple[str, ...], int] = {}
-    return [numbers.setdefault(_class(each), len(numbers)) for each in keys]
-
-
-def _class(key: Key) -> tuple[str, ...]:
+def band_of(key: Key) -> str:
+    """Return ``short``, ``medium`` or ``long`` for the messages; empty where there are none."""
     size = key.message_size
     if size is None:
-        return (key.unit, key.program, "")
-    band = "small" if size <= _SMALL else "medium" if size <= _MEDIUM else "large"
-    return (key.unit, key.program, band)
+        return ""
+    return "short" if size <= _SHORT else "medium" if size <= _MEDIUM else "long"
+
+
+def class_of(key: Key) -> tuple[str, ...]:
+    """Return what tells quantities of unlike scatter apart: unit, program and length."""
+    return (key.unit, key.program, band_of(key))
+
+
+def numbered(kinds: Sequence[object]) -> list[int]:
+    """Return a number for each kind, the same for the same."""
+    numbers: dict[object, int] = {}
+    return [numbers.setdefault(each, len(numbers)) for each in kinds]
 
 
 def parse_margins(texts: Sequence[str]) -> dict[str, float]:
