@@ -3,8 +3,9 @@
 # make check    make lint, then make test
 # make lint     format, lint, types, import contracts, spelling
 # make down     take the virtual cluster down
+# make rdma     real verbs: guests with Soft-RoCE, the quick infiniband suite, faults
 .POSIX:
-.PHONY: accept test check lint install down integration spack roll bench clean
+.PHONY: accept test check lint install down integration night rdma spack roll bench clean
 
 BIN = .venv/bin
 
@@ -31,6 +32,12 @@ lint: install
 
 integration:
 	@ci/integration.sh
+
+night:
+	@ci/night.sh
+
+rdma: install
+	@ci/rdma.sh
 
 spack: install
 	@ci/spack.sh

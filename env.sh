@@ -18,7 +18,9 @@ else
     if [ -n "${1:-}" ]; then
         export FABRICPROOF_SITE="$1"
     elif [ -z "${FABRICPROOF_SITE:-}" ] && [ -d /run/fabricproof/vcluster/vcluster ]; then
-        export FABRICPROOF_SITE=vcluster # the virtual cluster is up on this machine
+        # The virtual cluster is up on this machine, and says which site it is.
+        FABRICPROOF_SITE=$(cat /run/fabricproof/vcluster/vcluster/site 2>/dev/null)
+        export FABRICPROOF_SITE="${FABRICPROOF_SITE:-vcluster}"
     fi
 fi
 unset _fabricproof_root

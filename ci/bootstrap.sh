@@ -26,7 +26,17 @@ iperf3 iperf perftest hpcc iputils-ping"
 
 # For the tests of the HTML report, and only where it is a package: Ubuntu has a snap by that name,
 # which no container installs.
-wishes="chromium"
+#
+# For the tests of "fabricproof subnet": ibsim simulates InfiniBand fabrics in user space, and opensm
+# and infiniband-diags are the real ones over it (libumad2sim0 stands in for the kernel's devices).
+# No kernel module and no root.  Without them these tests are skipped.
+wishes="chromium ibsim-utils libumad2sim0 opensm infiniband-diags"
+
+# For "fabricproof vcluster up --kind rdma", whose nodes are small virtual machines: qemu-system-x86
+# runs them, mmdebstrap, squashfs-tools, cpio and kmod (modprobe says what a module needs) make their
+# image, openssh-client reaches them.  Wanted and not needed: the kind "namespaces" does without.
+# The image is made of Debian's packages for amd64, so elsewhere they are no use.
+guests="qemu-system-x86 mmdebstrap squashfs-tools cpio kmod openssh-client"
 
 say() { printf 'bootstrap: %s\n' "$*"; }
 leave() { status=$1; shift; printf 'bootstrap: %s\n' "$*" >&2; exit "$status"; }
@@ -49,7 +59,16 @@ missing_needs() {
     for need in $needs; do
         satisfied "$need" || printf '%s ' "$need"
     done
-    for wish in $wishes; do
+    return 0
+}
+
+can_have_guests() {
+    [ "$(dpkg --print-architecture)" = amd64 ] && grep -qx 'ID=debian' /etc/os-release
+}
+
+missing_wishes() {
+    can_have_guests || guests=''
+    for wish in $wishes $guests; do
         installed "$wish" && continue
         apt-cache show --no-all-versions "$wish" >/dev/null 2>&1 && printf '%s ' "$wish"
     done
@@ -78,6 +97,11 @@ retry() {
         sleep "$pause"
     done
     return 1
+}
+
+install() {
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y \
+        --no-install-recommends -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=120 "$@"
 }
 
 rpm_advice() {
@@ -114,7 +138,7 @@ allow_daemons() {
 }
 
 # policy-rc.d keeps them from starting now; systemd would still start them at the next boot.
-services="munge slurmctld slurmd slurmdbd mariadb iperf3"
+services="munge slurmctld slurmd slurmdbd mariadb iperf3 opensm"
 enabled_services() {
     command -v systemctl >/dev/null 2>&1 && [ -d /run/systemd/system ] || return 0
     for service in $services; do
@@ -138,29 +162,37 @@ packages() {
         done
         leave 69 "neither a Debian nor an RPM system; use 'ci/bootstrap.sh python'"
     fi
-    missing=$(missing_needs)
+    missing="$(missing_needs)$(missing_wishes)"
     if [ -z "$missing" ]; then
         say "packages: all there"
         return
     fi
     if [ "$(id -u)" -ne 0 ] && ! command -v sudo >/dev/null 2>&1; then
+        if [ -z "$(missing_needs)" ]; then
+            say "packages: all there but some for tests and guests (root installs them): $missing"
+            return
+        fi
         leave 77 "root or sudo is needed to install: $missing; without it: 'ci/bootstrap.sh python' and the site 'local'"
     fi
     say "packages missing: $missing"
     retry as_root env DEBIAN_FRONTEND=noninteractive apt-get update -q ||
         say "package lists could not all be renewed; trying with what is there"
-    missing=$(missing_needs)
     names=''
-    for need in $missing; do
+    for need in $(missing_needs); do
         name=$(candidate "$need") || exit $?
         names="$names $name"
     done
+    wanted=$(missing_wishes)
     before=$(enabled_services)
     forbid_daemons
     # shellcheck disable=SC2086  # names are package names, one per word
-    retry as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y \
-        --no-install-recommends -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=120 $names ||
-        leave 69 "apt-get could not install:$names"
+    if [ -n "$names" ]; then
+        retry install $names || leave 69 "apt-get could not install:$names"
+    fi
+    # shellcheck disable=SC2086
+    if [ -n "$wanted" ]; then
+        install $wanted || say "going on without: $wanted"
+    fi
     allow_daemons
     trap - EXIT INT TERM HUP
     disable_new_services "$before"

@@ -1,7 +1,7 @@
 #!/bin/bash
-# The integration run: the acceptance on a virtual cluster as a person would start it, a whole night
-# on it, then faults made for real, then clusters that come and go.  Needs root; everything comes
-# down again.
+# The integration run: the acceptance on a virtual cluster as a person would start it, verbs on
+# guests, a night, then faults made for real, then clusters that come and go.  Needs root; everything
+# comes down again.
 set -euo pipefail
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 cd "$root"
@@ -12,6 +12,18 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 trap '.venv/bin/fabricproof vcluster down >/dev/null 2>&1 || true' EXIT
 
+# What is measured on a shared machine may be red once: the tests that failed run once more, by
+# themselves, on a cluster that is new.  Both outcomes are printed; red twice is red.
+live() {
+    status=0
+    .venv/bin/pytest "$@" || status=$?
+    [ $status -eq 1 ] || return $status
+    echo "== what failed, once more on a new cluster"
+    .venv/bin/fabricproof vcluster down
+    .venv/bin/fabricproof vcluster up --rate 200mbit
+    .venv/bin/pytest --last-failed --last-failed-no-failures none "$@"
+}
+
 echo "== the acceptance, as make accept runs it"
 ci/accept.sh
 echo "== real ReFrame, typed literally, from another folder"
@@ -21,14 +33,20 @@ echo "== real ReFrame, typed literally, from another folder"
     reframe -r -t ethernet -n OsuLatency -p openmpi5
     reframe -l -t infiniband | tail -n 3
 )
-echo "== a whole night"
-ci/night.sh
+echo "== real verbs: guests with Soft-RoCE, everything infiniband"
+.venv/bin/fabricproof vcluster down
+ci/rdma.sh || { status=$?; [ $status -eq 77 ] || exit $status; }
+echo "== an InfiniBand fabric that ibsim plays"
+.venv/bin/pytest -m ibsim tests/subnet
+.venv/bin/fabricproof vcluster up --rate 200mbit
+echo "== a night"
+ci/night.sh -p openmpi5
 echo "== faults made for real"
-.venv/bin/pytest -m slurm tests/slurm tests/docs
+live -m slurm tests/slurm tests/docs
 echo "== the report in a real browser"
 .venv/bin/pytest -m browser tests/report/html
 echo "== stacks built by Spack"
 ci/spack.sh || { status=$?; [ $status -eq 77 ] || exit $status; }
 .venv/bin/fabricproof vcluster down
 echo "== MPI stacks and clusters that come and go"
-.venv/bin/pytest -m 'mpi or vcluster' tests/stack tests/vcluster tests/tuning
+live -m 'mpi or vcluster' tests/stack tests/vcluster tests/tuning

@@ -3,6 +3,9 @@
 # literally, how far the plan was off, and then what a site's timer does: `fabricproof night`
 # confirms the run that was typed.  Exit status: that of what is confirmed.
 #
+#   ci/night.sh             all of it: some 15 minutes on two cores
+#   ci/night.sh -p STACK    one stack of it, as CI does
+#
 # Four nodes and their switches share the cores of one machine, with whatever else it does: what is
 # red, after its own second look, is looked at again on the same nodes and with other partners when
 # the night is over.  Both outcomes are printed and kept.
@@ -12,11 +15,11 @@ cd "$root"
 mkdir -p work
 said=work/night.txt
 
-.venv/bin/fabricproof plan --site vcluster -t nightly
+.venv/bin/fabricproof plan --site vcluster -t nightly "$@"
 (
     . "$root/env.sh" vcluster
     cd /
-    reframe -r -t nightly
+    reframe -r -t nightly "$@"
 ) >"$said" 2>&1 || true # its verdict is read from what it left
 grep -vE '^\[ +(RUN|SKIP|OK) ' "$said" || true
 run=$(sed -nE 's/.*\(run ([0-9TZ]+-[0-9a-f]+)\)$/\1/p' "$said" | tail -n 1)

@@ -13,7 +13,10 @@ from hypothesis import strategies as st
 from fabricproof.errors import ExitStatus, ParseError
 from fabricproof.measure import Verdict
 from fabricproof.records import append_records
+from fabricproof.runner import Workplace
 from fabricproof.session import BUILD_PROGRAM, SessionResult, assemble, read_report, read_run
+from fabricproof.session.collect import collect_again
+from fabricproof.site import load_site
 
 RUN = "20260101T000000Z-abcdef"
 
@@ -396,3 +399,46 @@ def test_only_this_runs_records_are_read_and_torn_ones_are_noted(tmp_path: Path)
     records, notes = read_run([path], RUN)
     assert [record["kind"] for record in records] == ["quantity", "leg"]
     assert notes == [f"{path}:5: a record torn by a crash was passed over"]
+
+
+def test_a_leg_knows_its_link_and_an_old_record_says_nothing_of_it() -> None:
+    soft = make_records(leg="rxe0:1", link="Soft-RoCE 100 Mb/s")
+    (leg,) = assemble(RUN, [make_case()], soft, []).legs
+    assert (leg.link, leg.device, leg.road_name) == (
+        "Soft-RoCE 100 Mb/s",
+        "Soft-RoCE",
+        "rxe0:1 Soft-RoCE",
+    )
+    for records in (make_records(), make_records(link=""), make_records(link="EDR 4x")):
+        (leg,) = assemble(RUN, [make_case()], records, []).legs
+        assert (leg.device, leg.road_name) == ("", "rail0")
+
+
+def test_what_left_no_record_has_the_link_that_the_site_declares(tmp_path: Path) -> None:
+    folder = tmp_path / "soft"
+    folder.mkdir()
+    (folder / "site.toml").write_text(
+        '[site]\nname = "soft"\n\n[[partitions]]\nname = "node"\nfabrics = ["roce0"]\n'
+        'stacks = ["openmpi5"]\n\n[[stacks]]\nname = "openmpi5"\nfamily = "openmpi"\n'
+        'version = "5.0"\nprovisioned = true\n',
+        encoding="utf-8",
+    )
+    (folder / "fabric.toml").write_text(
+        '[[fabrics]]\nname = "roce0"\nlink = "rxe 100M"\nrails = [{ interface = "rxe0:1" }]\n',
+        encoding="utf-8",
+    )
+    place = Workplace(project=tmp_path, root=tmp_path / "work", perflogs=tmp_path / "perflogs")
+    old = [{"site": "soft", **each} for each in make_records(leg="rxe0:1", fabric="roce0")]
+    append_records(place.perflogs / "soft" / "node" / "records.jsonl", old)
+    report = place.report_file(RUN)
+    report.parent.mkdir(parents=True)
+    lost = make_case("fail", fabric="roce0", jobid="43", unique_name="Other_0", name="Other")
+    cases = [make_case(fabric="roce0"), lost]
+    report.write_text(json.dumps({"runs": [{"testcases": cases}]}), encoding="utf-8")
+    session, _ = collect_again(load_site(str(folder)), place, RUN)
+    assert {leg.leg: leg.link for leg in session.legs} == {
+        # older than the field: what the site was then is not known
+        "rxe0:1": "",
+        "": "Soft-RoCE 100 Mb/s",
+    }
+    assert [leg.road_name for leg in session.legs if not leg.leg] == ["Soft-RoCE"]

@@ -21,6 +21,9 @@ TCP = "node/tcp"
 #: ``aer_nonfatal``, ``aer_fatal``: uncorrectable errors of the PCIe link (PCI Express Base
 #: Specification, Advanced Error Reporting).  ``rx_icrc_encapsulated``: RoCE packets whose
 #: end-to-end checksum is wrong (NVIDIA, "Understanding mlx5 Linux Counters").
+#: ``retry_exceeded_err``, ``retry_rnr_exceeded_err``: Soft-RoCE gave a connection up (RXE_CNT_
+#: RETRY_EXCEEDED, RXE_CNT_RNR_RETRY_EXCEEDED: Linux drivers/infiniband/sw/rxe/rxe_hw_counters.h,
+#: rxe_comp.c); its ``link_downed`` is of that header too.
 ERROR_COUNTERS = frozenset(
     {
         "rx_errors",
@@ -35,6 +38,8 @@ ERROR_COUNTERS = frozenset(
         "local_link_integrity_errors",
         "excessive_buffer_overrun_errors",
         "rx_icrc_encapsulated",
+        "retry_exceeded_err",
+        "retry_rnr_exceeded_err",
         "aer_nonfatal",
         "aer_fatal",
     }
@@ -46,12 +51,23 @@ DROP_COUNTERS = frozenset(
     {"rx_dropped", "tx_dropped", "rx_missed_errors", "rx_drops", "VL15_dropped"}
 )
 
-#: Congestion and slow receivers: RoCE's notification packets, receivers without a posted buffer.
+#: Congestion and slow receivers: RoCE's notification packets, receivers without a posted buffer
+#: (Soft-RoCE: RXE_CNT_RCV_RNR, RXE_CNT_SND_RNR).
 CONGESTION_COUNTERS = frozenset(
-    {"np_cnp_sent", "rp_cnp_handled", "np_ecn_marked_roce_packets", "rnr_nak_retry_err"}
+    {
+        "np_cnp_sent",
+        "rp_cnp_handled",
+        "np_ecn_marked_roce_packets",
+        "rnr_nak_retry_err",
+        "rcvd_rnr_err",
+        "send_rnr_err",
+    }
 )
 
-#: Packets that RDMA had to send again, or waited for in vain.
+#: Packets that RDMA had to send again, or waited for in vain.  The last five are Soft-RoCE's:
+#: tried again by the sender, seen twice by the receiver, a gap that the receiver saw, its complaint
+#: that the sender got, and packets that the interface below did not take (RXE_CNT_COMP_RETRY,
+#: _DUP_REQ, _OUT_OF_SEQ_REQ, _RCV_SEQ_ERR, _SEND_ERR).
 RDMA_LOSS_COUNTERS = frozenset(
     {
         "packet_seq_err",
@@ -59,6 +75,11 @@ RDMA_LOSS_COUNTERS = frozenset(
         "local_ack_timeout_err",
         "roce_adp_retrans",
         "retrans_pkts",
+        "completer_retry_err",
+        "duplicate_request",
+        "out_of_seq_request",
+        "rcvd_seq_err",
+        "send_err",
     }
 )
 
@@ -98,7 +119,7 @@ WAIT_SHARE = 0.5
 #: Where counters of InfiniBand's PortCounters stop (widths in bits: IBA specification vol. 1,
 #: 16.1.3.5; Linux drivers/infiniband/core/sysfs.c, PORT_PMA_ATTR): they do not wrap, so that one at
 #: its end shows no rise.
-_ENDS = {
+ENDS = {
     "symbol_error": 2**16 - 1,
     "link_error_recovery": 2**8 - 1,
     "link_downed": 2**8 - 1,
@@ -117,7 +138,10 @@ class CounterSample:
     """One interface's counters on one node before and after a run, by counter name.
 
     ``tx_bytes`` and ``rx_bytes`` must be there; error and drop counters may be.  ``address`` is
-    the interface's MAC address, None where it has none or nobody read it.
+    the interface's MAC address, None where it has none or nobody read it.  ``parent`` is the
+    interface below the port of a Soft-RoCE device, empty where it does not say which; None for
+    all that is no such port.  ``set_back`` are counters that a later start of the leg found lower
+    than an earlier one had left them: what they moved is not known.
     """
 
     node: str
@@ -125,6 +149,8 @@ class CounterSample:
     before: Mapping[str, int]
     after: Mapping[str, int]
     address: str | None = None
+    parent: str | None = None
+    set_back: frozenset[str] = frozenset()
 
     def moved(self, counter: str) -> int:
         """Return how far ``counter`` advanced; 0 where it was not read both before and after."""
@@ -135,6 +161,10 @@ class CounterSample:
     def has(self, counter: str) -> bool:
         """Tell whether ``counter`` was read both before and after."""
         return counter in self.before and counter in self.after
+
+    def ran_backwards(self, counter: str) -> bool:
+        """Tell whether ``counter`` wrapped or was reset during the run, or between its starts."""
+        return self.moved(counter) < 0 or counter in self.set_back
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,10 +185,14 @@ class Rises:
 def read_rises(samples: Iterable[CounterSample], rails: Sequence[str]) -> Rises:
     """Return what the counters of the rails, and TCP of their nodes, say beside the bytes.
 
+    What is below the port of a Soft-RoCE device counts with it: there its wire ends.
+
     Args:
         samples: all interfaces of all nodes.
         rails: those that the run was over.
     """
+    samples = tuple(samples)
+    below = {(each.node, each.parent) for each in samples if each.interface in rails}
     errors: list[str] = []
     doubts: list[str] = []
     notes: list[str] = []
@@ -166,13 +200,38 @@ def read_rises(samples: Iterable[CounterSample], rails: Sequence[str]) -> Rises:
     for sample in samples:
         if sample.interface == TCP and over_tcp:
             _tcp(sample, errors, notes)
-        if sample.interface not in rails:
+        if sample.interface not in rails and (sample.node, sample.interface) not in below:
             continue
         errors += _errors(sample)
         doubts += _doubts(sample)
         notes += [*_notes(sample), *_high(sample)]
         _rdma(sample, errors, notes)
+    notes += _one_sided(samples, rails)
     return Rises(errors=tuple(errors), doubts=tuple(doubts), notes=tuple(notes))
+
+
+def _one_sided(samples: Sequence[CounterSample], rails: Sequence[str]) -> Iterator[str]:
+    """Yield which ports count errors and losses on one node that they do not on another.
+
+    What rises on neither may have risen where nobody counts.  Of interfaces nothing is said: their
+    counters are the kernel's own and on every node the same.
+    """
+    for rail in rails:
+        ports = [each for each in samples if each.interface == rail and ":" in rail]
+        told = {
+            each.node: {
+                name for name in _names(each) if name in ERROR_COUNTERS | RDMA_LOSS_COUNTERS
+            }
+            for each in ports
+        }
+        everywhere = set().union(*told.values())
+        for node, names in told.items():
+            absent = sorted(everywhere - names)
+            if absent:
+                yield (
+                    f"{', '.join(absent)} of {rail} were read on another node and not on {node}: "
+                    "had they risen there, nobody would know"
+                )
 
 
 def _rose(sample: CounterSample, counter: str) -> str:
@@ -202,6 +261,8 @@ def _meaning(counter: str) -> str:
         "carrier_changes": "the link went down or came up during the run",
         "aer_nonfatal": "the PCIe link lost packets",
         "aer_fatal": "the PCIe link failed",
+        "retry_exceeded_err": "the device gave a connection up",
+        "retry_rnr_exceeded_err": "the device gave up on a receiver that had no buffer",
     }
     return f": {meanings[counter]}" if counter in meanings else ""
 
@@ -213,11 +274,15 @@ def _doubts(sample: CounterSample) -> Iterator[str]:
     for counter in _names(sample):
         if not _is_error(counter):
             continue
-        if sample.moved(counter) < 0:
+        if sample.ran_backwards(counter):
             yield f"{counter} {whose} ran backwards (wrapped or reset during the run)"
         elif counter in sample.before and counter not in sample.after:
             yield f"{counter} {whose} was not read after the run"
-        elif is_port and sample.before.get(counter) == _ENDS.get(counter, -1):
+        elif (
+            is_port
+            and sample.parent is None
+            and sample.before.get(counter) == ENDS.get(counter, -1)
+        ):
             yield f"{counter} {whose} stands at its end and shows no rise (reset it: perfquery -R)"
 
 

@@ -6,7 +6,8 @@ are only ever appended, so that a torn last line is the worst that a crash can d
 
 Format history: 1, the first.  Later keys that old records lack, read as unknown: ``stack_identity``
 (:mod:`fabricproof.provenance`), ``inventory`` (node to the digest of what it is made of, null where
-nobody saw it: :mod:`fabricproof.inventory.store`).
+nobody saw it: :mod:`fabricproof.inventory.store`), ``link`` (what the site declares the road to be:
+``Soft-RoCE 100 Mb/s``; empty where it declares none).
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fabricproof.campaign
-from fabricproof.campaign.evidence import gather, parse_rank
+from fabricproof.campaign.evidence import RankRecord, gather, parse_rank
+from fabricproof.counters import read_rises
 from fabricproof.errors import ParseError
 from fabricproof.road import Expectation, RoadState, prove_road
 
@@ -143,6 +145,52 @@ def test_a_counter_that_was_reset_under_one_rank_is_not_hidden_by_a_later_one() 
         (sample,) = gather(parse_rank(text, "x") for text in order).samples
         assert sample.moved("tx_bytes") == 7 - 5000
         assert sample.moved("rx_errors") == 0
+
+
+def _starts(*spans: tuple[int, int], counter: str = "tx_bytes") -> list[RankRecord]:
+    """Return what two nodes saw of rail0 in starts of one leg, one after the other."""
+    steady = "tx_bytes=0 rx_bytes=0"
+    return [
+        replace(
+            parse_rank(
+                f"rank {rank}\nnode n{rank + 1}\n"
+                f"before rail0 {steady.replace(f'{counter}=0', '')} {counter}={before}\n"
+                f"after rail0 {steady.replace(f'{counter}=0', '')} {counter}={after}\n"
+                "status 0\n",
+                "x",
+            ),
+            part=part,
+        )
+        for part, (before, after) in enumerate(spans)
+        for rank in (0, 1)
+    ]
+
+
+@pytest.mark.parametrize("counter", ["tx_bytes", "rx_bytes"])
+def test_a_reset_between_two_starts_is_no_movement(counter: str) -> None:
+    """The earliest before and the latest after would say 10^9 bytes where 2000 passed."""
+    expected = Expectation(rails=("rail0",), sent_bytes=(10, 10), num_ranks=2, spread=False)
+    records = _starts((10**9, 10**9 + 1000), (0, 1000), counter=counter)
+    for order in (records, records[::-1]):
+        proof = prove_road(gather(order), expected)
+        assert proof.state is RoadState.UNKNOWN
+        assert proof.reason == (
+            "counters of rail0 on n1 ran backwards (wrapped or reset during the run): the road is "
+            "not shown"
+        )
+
+
+def test_starts_that_follow_each_other_are_one_span() -> None:
+    samples = gather(_starts((5, 10), (10, 20), (25, 30))).samples
+    assert [(each.moved("tx_bytes"), each.set_back) for each in samples] == [(25, frozenset())] * 2
+
+
+def test_errors_that_were_reset_between_two_starts_are_a_doubt() -> None:
+    records = _starts((7, 7), (0, 0), counter="rx_errors")
+    (first, _) = gather(records).samples
+    assert read_rises([first], ["rail0"]).doubts == (
+        "rx_errors of rail0 on n1 ran backwards (wrapped or reset during the run)",
+    )
 
 
 def test_a_rank_file_without_after_leaves_the_road_unknown() -> None:
@@ -364,7 +412,7 @@ def _machine(folder: Path) -> Path:
     (tools / "ethtool").write_text(ETHTOOL)
     (tools / "ethtool").chmod(0o755)
     script = folder / "rank.sh"
-    script.write_text(RANK_SH.read_text().replace("/sys/class", f"{folder}/sys/class"))
+    script.write_text(RANK_SH.read_text().replace("${FABRICPROOF_SYS:-/sys}", f"{folder}/sys"))
     return script
 
 

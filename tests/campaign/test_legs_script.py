@@ -247,15 +247,27 @@ GOLDEN_INVENTORY = """\
     env \\
     A='two words' \\
     timeout -k 1 12 \\
-    srun -n 2 "$here/inventory.sh" "$here/inventory" >inventory/stdout 2>inventory/stderr </dev/null
-}
+    srun -n 2 "$here/inventory.sh" "$here/inventory" 5 >{out} 2>{err} </dev/null
+}}
 """
 
 
 def test_the_look_at_the_nodes_is_started_as_the_first_leg_is() -> None:
     text = _render(make_leg(environment={"A": "two words"}), make_leg(name="b"), launch="srun -n 2")
-    assert GOLDEN_INVENTORY in text
+    files = {"out": "inventory/stdout", "err": "inventory/stderr"}
+    assert GOLDEN_INVENTORY.format(**files) in text
     assert text.index("\ninventory\n") < text.index('do attempt "$leg" 1')
+
+
+def test_a_site_says_how_long_a_look_may_take_and_whether_there_is_one() -> None:
+    options = {"launch": "srun", "second_look": "true", "leg_seconds_limit": 30}
+    patient = render_script([make_leg()], look_seconds=40, **options)
+    assert "timeout -k 1 47" in patient
+    assert '"$here/inventory" 40 >' in patient
+    blind = render_script([make_leg()], look_seconds=None, **options)
+    assert "inventory()" not in blind
+    assert "\ninventory\n" not in blind
+    assert 'do attempt "$leg" 1' in blind
 
 
 def _inventory_script(folder: Path, body: str) -> None:

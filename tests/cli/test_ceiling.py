@@ -93,6 +93,16 @@ def test_text_says_what_was_not_stated() -> None:
     assert "a slot for each" in with_slot
 
 
+def test_soft_roce_has_its_stated_rate_and_no_slot() -> None:
+    record = run_json("--link", "rxe 100M", "--mtu", "4096")
+    assert [row["name"] for row in record["ceilings"]] == ["link", "protocol"]
+    assert record["binding"]["mb_s"] == pytest.approx(12.5 * 4096 / 4178)
+    assert record["latency_floor_us"] == 1.0
+    text = run("--link", "rxe 100M", "--mtu", "4096")
+    assert "Soft-RoCE 100 Mb/s, rocev2 (protocol not stated), MTU 4096, software: no slot" in text
+    assert "--pcie" not in text
+
+
 def test_flow_limit_flows_protocol_and_direction_are_taken_over() -> None:
     limited = run_json("--link", "100GbE", "--flow-limit", "10 Gb/s", "--mtu", "9001")
     assert limited["binds"] == "flow"

@@ -132,3 +132,36 @@ def test_what_is_not_there_is_refused(
     ended = fabricproof("preflight", *words)
     assert ended.status == status
     assert "Traceback" not in ended.err
+
+
+@pytest.mark.parametrize(("link", "status"), [("Soft-RoCE 80 Mb/s", 0), ("rxe 100M", 1)])
+def test_every_line_about_a_software_device_says_so(
+    link: str,
+    status: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    fabricproof: Command,
+) -> None:
+    site = tmp_path / "sites" / "soft"
+    site.mkdir(parents=True)
+    (site / "site.toml").write_text(SITE.replace('"lab"', '"soft"').replace('["eth"]', '["hdr"]'))
+    rails = '[{ interface = "rxe0:1" }]'
+    (site / "fabric.toml").write_text(
+        f'[[fabrics]]\nname = "hdr"\nlink = "{link}"\nmtu = 4096\nrails = {rails}\n'
+    )
+    monkeypatch.setenv("FABRICPROOF_SITES", str(site.parent))
+    monkeypatch.setenv("FABRICPROOF_PERFLOGS", str(tmp_path / "perflogs"))
+    looks = tmp_path / "looks"
+    looks.mkdir()
+    (looks / "vc1.txt").write_bytes((DATA / "soft-roce-guest.txt").read_bytes())
+    folder = tmp_path / "perflogs" / "soft"
+    keep_looks(folder / "inventory", looks, ["vc1"], run_id=FIRST, time="2026-11-16T08:01:00Z")
+    record = {"kind": "leg", "run_id": FIRST, "fabric": "hdr", "inventory": {"vc1": "x"}}
+    append_records(folder / "hdr" / "records.jsonl", [record])
+    ended = fabricproof("preflight", "--site", "soft")
+    assert (ended.status, ended.err) == (status, "")
+    told = [line for line in ended.out.splitlines() if "rxe0" in line or line.startswith("fabric")]
+    assert len(told) >= 3
+    assert [line for line in told if "Soft-RoCE" not in line and "software" not in line] == []
+    (fabric,) = fabricproof("preflight", "--site", "soft", "--json").record["fabrics"]
+    assert fabric["device"] == "Soft-RoCE"

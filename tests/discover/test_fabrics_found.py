@@ -119,6 +119,78 @@ def test_a_roce_port_is_a_fabric_beside_its_interface() -> None:
     assert named["eth0"].link == "100GbE"
 
 
+def rxe(name: str = "rxe0", parent: str = "rail0", **changes: object) -> PortSeen:
+    base = PortSeen(
+        hca=name,
+        port=1,
+        is_active=True,
+        rate="2.5 Gb/sec (1X SDR)",
+        layer="Ethernet",
+        driver="rdma_rxe",
+        netdev=parent,
+        parent=parent,
+        mtu=4096,
+    )
+    return dataclasses.replace(base, **changes)  # type: ignore[arg-type]
+
+
+SHAPED = ShaperSeen(rate_bit_s=1e8, burst_bytes=9216)
+
+
+def test_software_devices_are_a_fabric_of_what_their_interface_is_shaped_to() -> None:
+    rails = [nic(f"rail{n}", speed_mbit_s=None, mtu=4200, shaper=SHAPED) for n in (0, 1)]
+    named = fabrics(host(rxe("rxe0", "rail0"), rxe("rxe1", "rail1"), *rails))
+    draft = named["softroce0"]
+    assert (draft.link, draft.protocol, draft.mtu, draft.transport) == (
+        "Soft-RoCE 100 Mb/s",
+        "rocev2",
+        4096,
+        "ucx",
+    )
+    assert find_link(draft.link or "").is_soft
+    assert [rail.interface for rail in draft.rails] == ["rxe0:1", "rxe1:1"]
+    assert draft.rails[0].pcie is None
+    assert dict(draft.shaper) == {"burst_bytes": 10138, "instant_bytes": 10138}
+    assert "guess: " in draft.link_note
+    # TCP goes over the same interfaces, as beside any RoCE
+    assert (named["eth0"].link, len(named)) == ("100MbE", 2)
+
+
+@pytest.mark.parametrize("rate", ["2.5 Gb/sec (1X SDR)", "100 Gb/sec (4X EDR)", ""])
+def test_a_software_device_without_a_shaper_has_no_link_whatever_sysfs_says(rate: str) -> None:
+    draft = fabrics(host(rxe(rate=rate), nic("rail0", speed_mbit_s=100_000)))["softroce0"]
+    assert draft.link is None
+    assert "Soft-RoCE, which has no rate of its own" in draft.link_note
+    assert draft.shaper == ()
+
+
+def test_the_mtu_of_a_software_device_follows_from_its_interface() -> None:
+    below = nic("rail0", mtu=4200, shaper=SHAPED)
+    assert fabrics(host(rxe(mtu=None), below))["softroce0"].mtu == 4096
+    assert fabrics(host(rxe(mtu=None)))["softroce0"].mtu is None
+
+
+def test_unlike_shaped_software_devices_are_two_fabrics() -> None:
+    slow = dataclasses.replace(SHAPED, rate_bit_s=8e7)
+    named = fabrics(
+        host(
+            rxe("rxe0", "rail0"),
+            rxe("rxe1", "rail1"),
+            nic("rail0", shaper=SHAPED),
+            nic("rail1", shaper=slow),
+        )
+    )
+    assert {named["softroce0"].link, named["softroce1"].link} == {
+        "Soft-RoCE 100 Mb/s",
+        "Soft-RoCE 80 Mb/s",
+    }
+
+
+def test_a_software_device_that_is_down_is_left_out_and_said() -> None:
+    drafts, left_out = find_fabrics(host(rxe(is_active=False, state="1: DOWN")))
+    assert (drafts, left_out) == ([], ["rxe0:1: DOWN, not ACTIVE"])
+
+
 def test_omni_path_and_slingshot_are_known_by_their_drivers() -> None:
     opa = hca("hfi1_0", driver="hfi1", rate="100 Gb/sec (4X EDR)")
     hsn = nic("hsn0", driver="cxi_ss1", speed_mbit_s=200_000, mtu=9000)

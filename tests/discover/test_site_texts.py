@@ -21,6 +21,7 @@ from fabricproof.discover.facts import (
     PartitionSeen,
     PortSeen,
     ProgramSeen,
+    ShaperSeen,
     SlotSeen,
     SlurmSeen,
 )
@@ -64,6 +65,32 @@ def test_the_virtual_cluster_becomes_what_its_own_site_says(tmp_path: Path) -> N
     (partition,) = site.partitions
     assert partition.access == shipped.partitions[0].access
     assert (partition.oversubscribed, partition.stacks) == (True, ["openmpi5"])
+
+
+def test_software_devices_become_soft_roce_and_no_adapter(tmp_path: Path) -> None:
+    shaper = ShaperSeen(rate_bit_s=1e8, burst_bytes=9216)
+    rail = InterfaceSeen(
+        name="rail0", is_up=True, mtu=4200, addresses=("198.19.0.11/24",), shaper=shaper
+    )
+    port = PortSeen(
+        hca="rxe0",
+        port=1,
+        is_active=True,
+        rate="2.5 Gb/sec (1X SDR)",
+        layer="Ethernet",
+        driver="rdma_rxe",
+        parent="rail0",
+        mtu=4096,
+    )
+    head = HostSeen(name="vc1", interfaces=(rail,), ports=(port,))
+    site, texts = written(ClusterSeen(head=head), tmp_path)
+    assert site.fabric("softroce0", ["rxe0:1"]).link.name == "Soft-RoCE 100 Mb/s"
+    assert site.fabric("softroce0").framing.name == "rocev2"
+    assert "guess: what rail0 is shaped to" in line_of(texts[FABRIC], 'link = "Soft-RoCE')
+    bare = dataclasses.replace(head, interfaces=(dataclasses.replace(rail, shaper=None),))
+    site, texts = written(ClusterSeen(head=bare), tmp_path)
+    assert site.fabric_spec("softroce0").link is None
+    assert "ib_write_bw" in texts[FABRIC]
 
 
 def test_partitions_differ_by_what_their_nodes_have(tmp_path: Path) -> None:
@@ -211,6 +238,7 @@ ports = st.builds(
     rate=st.sampled_from(["", "200 Gb/sec (4X HDR)", "100 Gb/sec (4X EDR)", "nonsense"]),
     layer=st.sampled_from(["InfiniBand", "Ethernet", "Unspecified"]),
     driver=st.sampled_from([None, "mlx5_core", "efa", "hfi1"]),
+    parent=st.sampled_from([None, None, "", "a"]),
     firmware=st.one_of(st.none(), words),
     mtu=st.sampled_from([None, 1024, 4096]),
     slot=st.one_of(st.none(), slots),

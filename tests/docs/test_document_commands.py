@@ -34,6 +34,7 @@ NOT_RUN_HERE: tuple[tuple[str, str, str], ...] = (
     (r"fabricproof stack doctor ", "parsed", "looks at this machine; tests/doctor runs it"),
     (r"fabricproof inventory ", "parsed", "needs runs; tests/cli/test_inventory_command.py"),
     (r"fabricproof preflight\b", "parsed", "needs runs; tests/cli/test_preflight_command.py"),
+    (r"fabricproof subnet (?!.*tests/data)", "parsed", "needs a fabric; tests/subnet runs them"),
     (r"fabricproof site roll ", "parsed", "writes into the checkout, or starts ReFrame"),
     (r"fabricproof site init ", "parsed", "looks at the machine; tests/cli/test_site_init.py"),
     (r"fabricproof site check mycluster", "parsed", "test_document_examples checks that site"),

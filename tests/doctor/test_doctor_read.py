@@ -131,6 +131,11 @@ def test_interfaces_and_ports_as_in_sysfs():
     row = "mlx5_0|1|4: ACTIVE|200 Gb/sec (4X HDR)|InfiniBand|ib0 "
     (port,) = read_hcas(answer(row))
     assert (port.name, port.state, port.netdevs) == ("mlx5_0:1", "ACTIVE", ("ib0",))
+    assert port.parent is None
+    soft = "rxe0|1|4: ACTIVE|2.5 Gb/sec (1X SDR)|Ethernet||over rail0"
+    assert [each.parent for each in read_hcas(answer(f"{soft}\n{row}|"))] == ["rail0", None]
+    (lost,) = read_hcas(answer(soft.removesuffix("rail0")))
+    assert lost.parent == ""
     assert read_hcas(answer("", 1)) is None
     assert read_hcas(answer("")) == ()
 

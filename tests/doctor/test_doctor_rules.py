@@ -291,6 +291,62 @@ def test_the_port_against_fabric_toml(hca: HcaPort, level, words):
     assert words in only(diagnose(seen), level, "rail").seen
 
 
+def rxe(**changes):
+    """Return a software device as the kernel shows it; its rate is made up."""
+    plain = {"device": "rxe0", "rate": "2.5 Gb/sec (1X SDR)", "link_layer": "Ethernet"}
+    return port(**{**plain, "parent": "rail0", **changes})
+
+
+def over(hca: HcaPort, link: str | None, **changes):
+    """Return what is seen of a stack over UCX, its road declared with ``link``."""
+    seen = facts("openmpi4", **changes)
+    one = road("openmpi", protocol="rocev2", rails=(hca.name,), transport="ucx", link=link)
+    offered = LibraryFacts(
+        ucx="1.13.1", transports=(("rc_verbs", hca.name), ("ud_verbs", hca.name))
+    )
+    subject = replace(seen.subject, roads=(one,))
+    return replace(seen, subject=subject, library=offered, node=infiniband_node(hcas=(hca,)))
+
+
+def test_a_software_device_as_it_is_declared_is_judged_by_no_rate_of_sysfs():
+    for rate in ("2.5 Gb/sec (1X SDR)", "100 Gb/sec (4X EDR)"):
+        found = only(diagnose(over(rxe(rate=rate), "Soft-RoCE 100 Mb/s")), Level.OK, "rail")
+        assert "Soft-RoCE over rail0" in found.seen
+        assert "no LIDs" in found.means
+    # its interface went away: soft all the same
+    lost = only(diagnose(over(rxe(parent=""), "Soft-RoCE 100 Mb/s")), Level.OK, "rail")
+    assert "over an interface that it does not say" in lost.seen
+
+
+@pytest.mark.parametrize("link", ["EDR 4x", "SDR 1x", "2.5GbE"])
+def test_a_software_device_stands_for_no_adapter(link: str):
+    found = only(diagnose(over(rxe(), link)), Level.ERROR, "rail")
+    assert "rxe0:1 on n1 is Soft-RoCE over rail0" in found.seen
+    assert found.mend.startswith('state link = "Soft-RoCE ..."')
+
+
+def test_an_adapter_stands_for_no_software_device():
+    found = only(diagnose(over(port(), "Soft-RoCE 100 Mb/s")), Level.ERROR, "rail")
+    assert "mlx5_0:1 on n1 is no Soft-RoCE device" in found.seen
+    assert found.mend.startswith("state the link of the adapter")
+
+
+def test_ucx_1_13_on_a_software_device_needs_its_gid_check_off():
+    check = {"UCX_UD_VERBS_ETH_DGID_CHECK": "n"}
+    bad = over(rxe(), "Soft-RoCE 100 Mb/s")
+    if "UCX_UD_VERBS_ETH_DGID_CHECK" in bad.subject.roads[0].environment:
+        bare = replace(bad.subject.roads[0], environment={})
+        bad = replace(bad, subject=replace(bad.subject, roads=(bare,)))
+    found = [each for each in at(diagnose(bad), Level.ERROR, "road") if "GID" in each.seen]
+    assert len(found) == 1
+    assert 'UCX_UD_VERBS_ETH_DGID_CHECK = "n"' in found[0].mend
+    told = replace(bad, subject=replace(bad.subject, settings=check))
+    newer = replace(bad, library=replace(bad.library, ucx="1.17.0"))
+    hard = over(port(), "HDR 4x")
+    for fine in (told, newer, hard):
+        assert not [each for each in diagnose(fine) if "checks the GID" in each.seen]
+
+
 @pytest.mark.parametrize(
     ("kib", "level"), [(64, Level.WARNING), (-1, Level.OK), (None, Level.UNKNOWN)]
 )

@@ -13,6 +13,7 @@ from fabricproof.stack.family import (
     rails_refusal,
     road_environment,
 )
+from fabricproof.transports import transports_over
 
 #: the environments that were seen to move every byte over rail0 and none elsewhere.
 GOLDEN = [
@@ -71,6 +72,8 @@ GOLDEN = [
         ("openmpi", "ib", ["mlx5_0:1", "mlx5_1:1"]),
         {},
         {
+            "OMPI_MCA_coll_hcoll_enable": "0",
+            "OMPI_MCA_coll_ucc_enable": "0",
             "OMPI_MCA_pml": "ucx",
             "OMPI_MCA_osc": "ucx",
             "OMPI_MCA_btl": "self",
@@ -86,6 +89,8 @@ GOLDEN = [
         ("openmpi", "rocev2", ["rxe0:1"]),
         {"transport": "libfabric"},
         {
+            "OMPI_MCA_coll_hcoll_enable": "0",
+            "OMPI_MCA_coll_ucc_enable": "0",
             "OMPI_MCA_pml": "cm",
             "OMPI_MCA_mtl": "ofi",
             "OMPI_MCA_btl": "self",
@@ -105,6 +110,46 @@ GOLDEN = [
             "UCX_NET_DEVICES": "mlx5_0:1",
             "UCX_MAX_RNDV_RAILS": "1",
             "UCX_MAX_EAGER_RAILS": "1",
+        },
+    ),
+    (
+        ("openmpi", "rocev2", ["rxe0:1"]),
+        {"transport": "ucx-ud", "version": "4.1"},
+        {
+            "OMPI_MCA_coll_hcoll_enable": "0",
+            "OMPI_MCA_coll_ucc_enable": "0",
+            "OMPI_MCA_pml": "ucx",
+            "OMPI_MCA_osc": "ucx",
+            "OMPI_MCA_btl": "self",
+            "OMPI_MCA_opal_common_ucx_tls": "any",
+            "OMPI_MCA_opal_common_ucx_devices": "any",
+            "UCX_TLS": "ud,self",
+            "UCX_NET_DEVICES": "rxe0:1",
+            "UCX_MAX_RNDV_RAILS": "1",
+            "UCX_MAX_EAGER_RAILS": "1",
+        },
+    ),
+    (
+        ("mpich", "rocev2", ["rxe0:1", "rxe1:1"]),
+        {"transport": "ucx-rc"},
+        {
+            "MPIR_CVAR_CH4_NETMOD": "ucx",
+            "MPIR_CVAR_NOLOCAL": "1",
+            "UCX_TLS": "rc,self",
+            "UCX_NET_DEVICES": "rxe0:1,rxe1:1",
+            "UCX_MAX_RNDV_RAILS": "2",
+            "UCX_MAX_EAGER_RAILS": "2",
+        },
+    ),
+    (
+        # Seen to run over Soft-RoCE with these: impi 2021.18.1 names its provider verbs;ofi_rxm.
+        ("intelmpi", "rocev2", ["rxe0:1"]),
+        {},
+        {
+            "I_MPI_FABRICS": "ofi",
+            "I_MPI_OFI_PROVIDER": "verbs",
+            "FI_PROVIDER": "verbs",
+            "FI_VERBS_DEVICE_NAME": "rxe0",
         },
     ),
     (
@@ -187,6 +232,38 @@ def test_open_mpi_over_libfabric_has_one_device():
     assert "one device" in refusal
 
 
+@pytest.mark.parametrize("family", ["intelmpi", "mpich", "mvapich"])
+def test_libfabrics_verbs_have_one_device_name(family: str):
+    refusal = rails_refusal(family, "rocev2", 2, transport="libfabric")
+    assert "FI_VERBS_DEVICE_NAME names one device" in (refusal or "")
+    assert can_use_rails(family, "rocev2", 1, transport="libfabric")
+    # mlx below Intel MPI on InfiniBand is UCX, which takes a list.
+    assert can_use_rails("intelmpi", "ib", 2)
+
+
+def test_one_rail_of_ucx_is_too_much_for_pmi1_as_well():
+    assert "PMI-1" in (rails_refusal("mpich", "rocev2", 1, pmi1=True) or "")
+    assert can_use_rails("mpich", "rocev2", 1, launcher="mpirun", pmi1=True)
+    assert can_use_rails("mpich", "tcp", 1, pmi1=True)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("protocol", ["ib", "rocev2"])
+def test_no_road_over_verbs_lets_tcp_in(family: str, protocol: str):
+    """UCX and libfabric fall back in silence where they may."""
+    for transport in (None, *transports_over(family, protocol)):
+        environment = road_environment(family, protocol, ["x0:1"], transport=transport)
+        words = {
+            word
+            for name, value in environment.items()
+            if name.startswith(("UCX_TLS", "FI_PROVIDER", "I_MPI_OFI", "OMPI_MCA_btl"))
+            for word in value.replace(";", ",").split(",")
+        }
+        assert words & {"rc", "ud", "verbs", "mlx"}
+        assert not words & {"tcp", "sockets", "all", "net", "sm", "shm", "ib"}
+        assert not any("oob" in name or "mgmt" in value for name, value in environment.items())
+
+
 @given(st.sampled_from(FAMILIES), st.sampled_from(["tcp", "ib", "rocev2", "opa"]))
 def test_one_rail_is_never_refused(family: str, protocol: str):
     assert can_use_rails(family, protocol, 1)
@@ -220,6 +297,9 @@ def test_every_rail_that_may_be_used_is_named(
         (("openmpi", "ib", ["a"]), {"transport": "native"}, "own transport is TCP"),
         (("openmpi", "bxi", ["bxi0"]), {}, "no libfabric provider"),
         (("mpich", "efa", ["efa0"]), {"transport": "ucx"}, "UCX does not speak"),
+        (("openmpi", "tcp", ["rail0"]), {"transport": "ucx-ud"}, "ucx-ud does not speak"),
+        (("openmpi", "tcp", ["rail0"]), {"transport": "ucx-dc"}, "ucx-dc does not speak"),
+        (("intelmpi", "ib", ["a"]), {"transport": "ucx-rc"}, "has no transport 'ucx-rc'"),
     ],
 )
 def test_what_cannot_be_is_refused(

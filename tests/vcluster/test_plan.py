@@ -32,7 +32,20 @@ def test_rates_are_read_as_tc_writes_them(text: str, bit_s: int) -> None:
     assert parse_rate(text) == bit_s
 
 
-@pytest.mark.parametrize("text", ["400", "400MB", "mbit", "-1mbit", "0mbit", "1tbit", "101gbit"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "400",
+        "400MB",
+        "mbit",
+        "-1mbit",
+        "0mbit",
+        "1tbit",
+        "101gbit",
+        "\u00b2mbit",
+        "9" * 400 + "mbit",
+    ],
+)
 def test_what_is_not_a_rate_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(ConfigError, match="400mbit"):
         parse_rate(text)

@@ -9,8 +9,9 @@ A line of another form is damage, never skipped.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from fabricproof.counters import CounterSample
 from fabricproof.errors import ParseError
@@ -30,6 +31,11 @@ _IB_NAMES = {
     "port_rcv_packets": ("rx_packets", 1),
     "tx_pkts": ("tx_packets", 1),
     "rx_pkts": ("rx_packets", 1),
+    # Soft-RoCE's own, where the kernel gives it no counters/ (rxe_hw_counters.c).
+    "sent_bytes": ("tx_bytes", 1),
+    "rcvd_bytes": ("rx_bytes", 1),
+    "sent_pkts": ("tx_packets", 1),
+    "rcvd_pkts": ("rx_packets", 1),
 }
 
 _EFA_BYTES = {
@@ -144,7 +150,7 @@ def gather(records: Iterable[RankRecord]) -> Evidence:
     Several ranks of one node see the same counters, and a leg may start several times; the
     earliest before and the latest after count, so that nothing any of them moved is missed.  A
     counter that ran backwards for one of them did so for all: another that began after the reset
-    must not hide it.
+    must not hide it.  Nor must one that was reset between two starts look as if it had moved.
     """
     records = tuple(records)
     samples: dict[tuple[str, str], CounterSample] = {}
@@ -152,14 +158,19 @@ def gather(records: Iterable[RankRecord]) -> Evidence:
         for interface, before in record.before.items():
             key = (record.node, interface)
             after = record.after.get(interface, {})
+            facts = record.facts.get(interface, {})
             known = samples.get(key)
             samples[key] = CounterSample(
                 node=record.node,
                 interface=interface,
                 before=_merge(known.before if known else {}, before, min),
                 after=_merge(known.after if known else {}, after, max),
-                address=record.facts.get(interface, {}).get("address"),
+                # A rank that does not say it unsays no other's word.
+                address=facts.get("address", known.address if known else None),
+                parent=facts.get("parent", known.parent if known else None),
             )
+    for place, names in _set_back(records).items():
+        samples[place] = replace(samples[place], set_back=names)
     for record in records:
         for interface, (before, after) in _backwards(record).items():
             sample = samples[record.node, interface]
@@ -189,6 +200,33 @@ def _backwards(record: RankRecord) -> dict[str, tuple[dict[str, int], dict[str, 
     return found
 
 
+def _set_back(records: Sequence[RankRecord]) -> dict[tuple[str, str], frozenset[str]]:
+    """Return node and interface -> counters that a later start found lower than one left them.
+
+    The starts of a leg come one after the other, its ranks of one start at the same time.
+    """
+    left: dict[tuple[str, str, str], int] = {}
+    found: dict[tuple[str, str], set[str]] = {}
+    for part in sorted({each.part for each in records}):
+        now = [each for each in records if each.part == part]
+        for node, interface, name, value in _readings(now, "before"):
+            if value < left.get((node, interface, name), value):
+                found.setdefault((node, interface), set()).add(name)
+        for node, interface, name, value in _readings(now, "after"):
+            key = (node, interface, name)
+            left[key] = max(value, left.get(key, value))
+    return {place: frozenset(names) for place, names in found.items()}
+
+
+def _readings(
+    records: Iterable[RankRecord], when: Literal["before", "after"]
+) -> Iterator[tuple[str, str, str, int]]:
+    for record in records:
+        for interface, counters in (record.before if when == "before" else record.after).items():
+            for name, value in counters.items():
+                yield record.node, interface, name, value
+
+
 def as_one_road(evidence: Evidence, road: str, interfaces: Sequence[str]) -> Evidence:
     """Return ``evidence`` with each node's own interface under the one name of their road.
 
@@ -204,8 +242,14 @@ def as_one_road(evidence: Evidence, road: str, interfaces: Sequence[str]) -> Evi
     return replace(
         evidence,
         samples=tuple(
-            replace(sample, interface=road) if mine.get(sample.node) == sample.interface else sample
+            replace(
+                sample,
+                interface=road if own == sample.interface else sample.interface,
+                # A device over it stays over it, and its verbs are told from sockets.
+                parent=road if own and own == sample.parent else sample.parent,
+            )
             for sample in evidence.samples
+            for own in (mine.get(sample.node),)
         ),
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from fabricproof.campaign.evidence import RankRecord, gather
 from fabricproof.campaign.leg import Leg
+from fabricproof.due import beside_verbs
 from fabricproof.measure import Verdict
 from fabricproof.reference import at_least
 from fabricproof.road import (
@@ -65,7 +66,7 @@ def _moved(evidence: Evidence) -> dict[str, int]:
     moved: dict[str, int] = {}
     for sample in evidence.samples:
         if sample.interface != "lo":
-            sent = max(0, sample.moved("tx_bytes"))
+            sent = beside_verbs(evidence, sample)
             moved[sample.interface] = moved.get(sample.interface, 0) + sent
     return moved
 

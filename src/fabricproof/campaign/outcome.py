@@ -6,22 +6,24 @@ cannot disagree.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from fabricproof.campaign.declared import of_what_was_declared, rails_down
 from fabricproof.campaign.earlier import after_baseline
 from fabricproof.campaign.evidence import RankRecord, as_one_road, gather, parse_rank
 from fabricproof.campaign.free_road import judge_free_road
 from fabricproof.campaign.leg import Leg
 from fabricproof.campaign.modelled import rules_of
+from fabricproof.campaign.peer import PEER_SUITES
 from fabricproof.campaign.script import SECOND_LOOK_ERRORS, shell_name
 from fabricproof.errors import FabricproofError
 from fabricproof.judge import judge_table
 from fabricproof.measure import Table, Verdict, worst
 from fabricproof.parsers import parse_text
 from fabricproof.road import Expectation, RoadProof, RoadState, prove_one_node, prove_road
+from fabricproof.suspects import unended
 from fabricproof.units import size_label
 from fabricproof.verdict import Judgement, Report, missing
 
@@ -35,7 +37,7 @@ class Attempt:
 
     ``table`` is None where the output could not be read; ``ranks`` is empty where no rank wrote
     its record; ``status`` is the launcher's exit status, None where the leg never ended;
-    ``foreign`` says why its numbers are not known to be those of the leg's MPI library.
+    ``foreign`` says why its numbers are not known to be those of the leg's device or MPI library.
     """
 
     number: int
@@ -149,6 +151,8 @@ def needs_second_look(outcome: Outcome) -> bool:
     """Tell whether a leg that ran once should run again before it is called red."""
     if len(outcome.attempts) != 1:
         return False
+    if not outcome.leg.required and not outcome.report.quantities:
+        return False  # it measures nothing that could be cleared: preflight's looks are taken once
     road = outcome.report.road
     if (road is not None and road.state is RoadState.WRONG) or outcome.attempts[0].foreign:
         return False
@@ -166,7 +170,7 @@ def _judge_attempt(folder: Path, leg: Leg, number: int, channel_attempt: int) ->
     if trouble is None and status is None:
         trouble = "the leg was cut off: it never ended"
     if trouble is None and status != 0:
-        trouble = _failure(folder, status)
+        trouble = _failure(folder, status, leg, ranks)
     if trouble is None:
         trouble = _failed_rank(ranks) and (_told(folder) or _failed_rank(ranks))
     if trouble is None:
@@ -178,12 +182,12 @@ def _judge_attempt(folder: Path, leg: Leg, number: int, channel_attempt: int) ->
         report = missing(leg.required, trouble or "no table")
     elif leg.free_road:
         report = judge_free_road(leg, ranks, _moved(leg, table)[0])
-        report, foreign = _with_library(leg, ranks, report)
+        report, foreign = of_what_was_declared(leg, ranks, report)
     else:
         rules = rules_of(leg, folder.parents[1], channel_attempt)
         report = _with_required(leg, judge_table(table, rules, _road(leg, ranks, table)))
         report = after_baseline(report, leg, ranks, table, folder.parents[1])
-        report, foreign = _with_library(leg, ranks, report)
+        report, foreign = of_what_was_declared(leg, ranks, report)
     return Attempt(
         number=number,
         folder=folder,
@@ -193,47 +197,6 @@ def _judge_attempt(folder: Path, leg: Leg, number: int, channel_attempt: int) ->
         report=report,
         foreign=foreign,
     )
-
-
-def _with_library(leg: Leg, ranks: Sequence[RankRecord], report: Report) -> tuple[Report, str]:
-    """Return the report after the MPI library had its say, and what is wrong with that.
-
-    Numbers of another library than the leg's are INVALID; where nobody could look nothing is
-    green, and nothing else changes.
-    """
-    if leg.library is None:
-        return report, ""
-    for each in ranks:
-        if each.library != "unknown" and not _is_file(each.library, leg.library):
-            loads = "no MPI library" if each.library == "none" else f"MPI library {each.library}"
-            reason = (
-                f"rank {each.rank} on {each.node} loads {loads}, the stack was built with "
-                f"{leg.library}"
-            )
-            return _spoiled(report, Verdict.INVALID, reason), reason
-    blind = [str(each.rank) for each in ranks if each.library == "unknown"]
-    if not blind:
-        return report, ""
-    reason = f"nobody saw which MPI library rank {', '.join(blind)} loads: no ldd on the node"
-    return _spoiled(report, Verdict.UNJUDGED, reason), reason
-
-
-def _is_file(path: str, other: str) -> bool:
-    """Tell whether two paths are one file, by their names or by where links lead."""
-    return path == other or os.path.realpath(path) == os.path.realpath(other)
-
-
-def _spoiled(report: Report, verdict: Verdict, reason: str) -> Report:
-    """Return ``report`` with every number that was measured INVALID, or every PASS UNJUDGED."""
-    quantities = tuple(
-        replace(each, verdict=verdict, reason=reason)
-        if each.verdict is Verdict.PASS
-        or (verdict is Verdict.INVALID and each.verdict is not Verdict.MISSING)
-        else each
-        for each in report.quantities
-    )
-    total = worst([each.verdict for each in quantities])
-    return replace(report, verdict=total, quantities=quantities)
 
 
 def _status(folder: Path) -> int | None:
@@ -251,13 +214,27 @@ def _failed_rank(ranks: Sequence[RankRecord]) -> str | None:
     return None
 
 
-def _failure(folder: Path, status: int | None) -> str:
+def _failure(folder: Path, status: int | None, leg: Leg, ranks: Sequence[RankRecord]) -> str:
+    """Return why a start that did not end with 0 says nothing; a whole table says no more.
+
+    Without its end nobody counted the road to the end.
+    """
     told = _told(folder)
     if told:
         return told
-    words = "it was ended at its time limit" if status in {124, 137} else f"exit status {status}"
+    words = f"exit status {status}"
+    if status in {124, 137}:  # timeout(1): ended, or killed because it would not end
+        words = "it was ended at its time limit"
+        table, cut = _table(folder, leg)
+        if cut is not None:
+            words += f"; {cut}"
+        elif table is not None and leg.suite not in PEER_SUITES:
+            ended = len(ranks) == leg.num_ranks and all(each.status == 0 for each in ranks)
+            words += f"; {unended(ranks_ended=ended)}"
     said = _last_words(folder / "stderr") or _last_words(folder / "stdout")
-    return f"the benchmark failed, {words}" + (f": {said}" if said else "")
+    down = rails_down(leg, ranks)
+    why = f"{down}; " if down else ""
+    return f"{why}the benchmark failed, {words}" + (f": {said}" if said else "")
 
 
 def _told(folder: Path) -> str:

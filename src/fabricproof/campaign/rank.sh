@@ -4,12 +4,15 @@
 # library the loader gives the program here.  Only bash's own commands and the loader's ldd, so that
 # it costs a few milliseconds and needs nothing on the node.  What is the node's and not a rank's
 # (TCP, errors of PCIe, counters of the hardware, ethtool) only its first rank reads.
-# FABRICPROOF_LEG is this leg's folder, which all nodes share.
+# FABRICPROOF_LEG is this leg's folder, which all nodes share; FABRICPROOF_SYS is for tests.
+# A fork costs 20 ms in an emulated guest: nothing here forks but ethtool and ldd, where they can
+# say something.
 shopt -s extglob
 if [ ! -d "${FABRICPROOF_LEG:-}" ]; then
     echo "rank.sh: FABRICPROOF_LEG is no folder: '${FABRICPROOF_LEG:-}'" >&2
     exit 74
 fi
+sys=${FABRICPROOF_SYS:-/sys}
 rank=${PMIX_RANK:-${PMI_RANK:-${OMPI_COMM_WORLD_RANK:-${SLURM_PROCID:-0}}}}
 node=${SLURMD_NODENAME:-${HOSTNAME%%.*}}
 # Files that the MPI would silently do without: FABRICPROOF_FILES names them, with colons between.
@@ -48,6 +51,16 @@ aer() { # DEVICE
     done
 }
 
+# Whether a driver has counts of its own that tell of a wire: virtio's are of its queues alone.
+has_wire() { # INTERFACE's folder
+    local line
+    type -P ethtool >/dev/null || return
+    while read -r line; do
+        [ "$line" != DRIVER=virtio_net ] || return
+    done 2>/dev/null <"$1/device/uevent"
+    return 0
+}
+
 # Of the hundreds of lines of ethtool -S those that tell of errors, drops, pauses and limits.  A
 # driver that does not answer within a second is left behind.
 ethtool_says() { # INTERFACE
@@ -79,9 +92,20 @@ tcp() {
     done
 }
 
+# A Soft-RoCE port: its counters/ (newer kernels) has bytes and packets, and errors that never move;
+# what happened to it stands in hw_counters.
+soft() {
+    counters "$port/counters" port_xmit_data port_rcv_data port_xmit_packets port_rcv_packets
+    [ -e "$port/counters/port_xmit_data" ] ||
+        counters "$port/hw_counters" sent_bytes rcvd_bytes sent_pkts rcvd_pkts
+    [ "$first" != 0 ] || counters "$port/hw_counters" link_downed retry_exceeded_err \
+        retry_rnr_exceeded_err send_err completer_retry_err duplicate_request out_of_seq_request \
+        rcvd_seq_err rcvd_rnr_err send_rnr_err
+}
+
 snapshot() { # before|after
     local folder port name line state
-    for folder in /sys/class/net/*; do
+    for folder in "$sys"/class/net/*; do
         [ -d "$folder" ] || continue # bonding_masters is a file
         line="" state=""
         counters "$folder/statistics" tx_bytes rx_bytes tx_packets rx_packets tx_errors rx_errors \
@@ -91,14 +115,19 @@ snapshot() { # before|after
             counters "$folder/statistics" rx_crc_errors rx_missed_errors
             aer "$folder/device"
             { read -r state <"$folder/operstate"; } 2>/dev/null
-            [ "$state" = up ] && type -P ethtool >/dev/null && ethtool_says "${folder##*/}"
+            [ "$state" = up ] && has_wire "$folder" && ethtool_says "${folder##*/}"
         fi
         echo "$1 ${folder##*/}$line"
     done
-    for port in /sys/class/infiniband/*/ports/*; do
+    for port in "$sys"/class/infiniband/*/ports/*; do
         [ -d "$port" ] || continue
-        name=${port#/sys/class/infiniband/}
+        name=${port#"$sys"/class/infiniband/}
         line=""
+        if [ -e "$port/../../parent" ]; then
+            soft
+            echo "$1 ${name%%/*}:${name##*/}$line"
+            continue
+        fi
         counters "$port/counters" port_xmit_data port_rcv_data port_xmit_packets port_rcv_packets \
             symbol_error link_error_recovery link_downed port_rcv_errors port_xmit_discards \
             local_link_integrity_errors excessive_buffer_overrun_errors VL15_dropped port_xmit_wait
@@ -123,7 +152,7 @@ snapshot() { # before|after
 
 facts() {
     local folder port name value line key
-    for folder in /sys/class/net/*; do
+    for folder in "$sys"/class/net/*; do
         [ -d "$folder" ] || continue # bonding_masters is a file
         line=""
         for key in mtu speed operstate address device/numa_node; do
@@ -131,10 +160,15 @@ facts() {
         done
         echo "fact ${folder##*/}$line"
     done
-    for port in /sys/class/infiniband/*/ports/*; do
+    for port in "$sys"/class/infiniband/*/ports/*; do
         [ -d "$port" ] || continue
-        name=${port#/sys/class/infiniband/}
+        name=${port#"$sys"/class/infiniband/}
         line=""
+        if [ -e "$port/../../parent" ]; then # software over an interface: no adapter has it
+            value=""
+            { read -r value <"$port/../../parent"; } 2>/dev/null
+            line+=" parent=${value// /_}"
+        fi
         for key in state rate link_layer ../../fw_ver ../../device/numa_node; do
             { read -r value <"$port/$key"; } 2>/dev/null && line+=" ${key##*/}=${value// /_}"
         done
@@ -147,6 +181,7 @@ facts() {
 libraries() {
     local line found=""
     type -P ldd >/dev/null || { echo "library unknown" && return; }
+    case ${1##*/} in python* | bash) echo "library none" && return ;; esac # linked with no MPI
     while read -r line; do
         case "${line%% (0x*}" in
         libmpi.so.* | libmpich.so.* | */libmpi.so.*[0-9] | */libmpich.so.*[0-9])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Sequence
 
@@ -18,9 +19,11 @@ INVENTORY_FILE = "inventory.sh"
 #: where the nodes leave what they are made of, beside the script: NODE.txt
 INVENTORY_FOLDER = "inventory"
 
-#: a launcher that has not started one short script on every node by then is given up; the script
-#: itself takes seven seconds at most
-INVENTORY_SECONDS = 12
+#: what a node gets for a look unless the site says otherwise, in seconds
+LOOK_SECONDS = 5.0
+#: a launcher that has not started the look on every node this long after the look's own time is
+#: given up
+_LAUNCH_SECONDS = 7
 
 #: one short script on every node; a launcher that needs longer is given up
 ASK_SECONDS = 30
@@ -59,7 +62,7 @@ inventory() {{ # what each node is made of, to {folder}/NODE.txt; no measurement
     rm -rf {folder} && mkdir {folder} || return
 {settings}
     timeout -k 1 {seconds} \\
-    {launch} "$here/{script}" "$here/{folder}" >{folder}/stdout 2>{folder}/stderr </dev/null
+    {launch} "$here/{script}" "$here/{folder}" {look} >{folder}/stdout 2>{folder}/stderr </dev/null
 }}
 """
 
@@ -70,8 +73,7 @@ if [ $# -gt 0 ]; then
 fi
 # A job that is started again must not be judged by what its first start left.
 rm -rf legs {errors}
-inventory
-for leg in {legs}; do attempt "$leg" 1; done
+{look}for leg in {legs}; do attempt "$leg" 1; done
 # A second look, on the same nodes, before anything is called red.
 for leg in $({second_look} 2>{errors}); do attempt "$leg" 2; done
 exit 0
@@ -84,7 +86,12 @@ def shell_name(leg_name: str) -> str:
 
 
 def render_script(
-    legs: Sequence[Leg], *, launch: str, second_look: str, leg_seconds_limit: int
+    legs: Sequence[Leg],
+    *,
+    launch: str,
+    second_look: str,
+    leg_seconds_limit: int,
+    look_seconds: float | None = LOOK_SECONDS,
 ) -> str:
     """Return the script that runs ``legs`` one after the other.
 
@@ -94,6 +101,7 @@ def render_script(
             (``srun -n 2``); legs of another layout bring their own.
         second_look: command that prints the legs which deserve a second attempt.
         leg_seconds_limit: a leg that takes longer is ended, so that a hang costs no other leg.
+        look_seconds: what each node gets for saying what it is made of; None: it is not asked.
     """
     parts = [_HEAD]
     for leg in legs:
@@ -108,9 +116,13 @@ def render_script(
             f"leg_{shell_name(leg.name)}() {{ # {leg.program} over {'+'.join(leg.rails)}\n"
             f"{_question(leg, launch)}{starts}\n}}\n"
         )
-    parts.append(_inventory(legs[0], launch))
+    if look_seconds is not None:
+        parts.append(_inventory(legs[0], launch, look_seconds))
     names = " ".join(shell_name(leg.name) for leg in legs)
-    parts.append(_TAIL.format(legs=names, second_look=second_look, errors=SECOND_LOOK_ERRORS))
+    look = "" if look_seconds is None else "inventory\n"
+    parts.append(
+        _TAIL.format(legs=names, look=look, second_look=second_look, errors=SECOND_LOOK_ERRORS)
+    )
     return "\n".join(parts)
 
 
@@ -131,12 +143,13 @@ def _settings(leg: Leg) -> str:
     )
 
 
-def _inventory(leg: Leg, launch: str) -> str:
+def _inventory(leg: Leg, launch: str, look_seconds: float) -> str:
     """Return the function that looks at the nodes, started as ``leg`` is: so the launcher works."""
     return _INVENTORY.format(
         folder=INVENTORY_FOLDER,
         settings=f"    env \\\n{_settings(leg)}".rstrip("\n"),
-        seconds=INVENTORY_SECONDS,
+        seconds=math.ceil(look_seconds) + _LAUNCH_SECONDS,
+        look=f"{look_seconds:g}",
         launch=launch,
         script=INVENTORY_FILE,
     )

@@ -53,7 +53,9 @@ def describe_fabric(fabric: Fabric) -> str:
     mtu = "MTU not stated" if fabric.mtu is None else f"MTU {fabric.mtu}"
     unstated = "" if fabric.protocol else " (protocol not stated)"
     parts = [fabric.link.name, fabric.framing.name + unstated, mtu]
-    if fabric.slot is None:
+    if fabric.link.is_soft:
+        parts.append("software: no slot")
+    elif fabric.slot is None:
         parts.append("slot unknown (no --pcie)")
     else:
         payload = fabric.max_payload_bytes
@@ -70,7 +72,9 @@ def describe_fabric(fabric: Fabric) -> str:
 def sentence(fabric: Fabric, binds: Ceiling) -> str:
     """Return which ceiling binds and why, in a sentence."""
     text = f"{_REASONS[binds.name]} ({binds.name}, {binds.nominal_mb_s:.1f} MB/s)"
-    if fabric.slot is None:
+    if fabric.link.is_soft:
+        text += "; the kernel's software may manage less"
+    elif fabric.slot is None:
         text += "; the slot was not stated and may bind lower"
     return text + "."
 

@@ -108,13 +108,16 @@ def command(
     """
     from fabricproof.compare.lines import lines  # noqa: PLC0415 - start-up time
     from fabricproof.compare.record import comparison_record  # noqa: PLC0415 - start-up time
+    from fabricproof.report.devices import devices_of, with_devices  # noqa: PLC0415 - start-up time
 
     asked = _asked(across, renamed, margins, alpha, filters)
-    comparison = compared(site_of(site_name), first, second, asked)
+    site = site_of(site_name)
+    comparison = compared(site, first, second, asked)
     if as_json:
         click.echo(json.dumps(comparison_record(comparison), indent=1))
     else:
-        click.echo("\n".join(lines(comparison, whole=whole)))
+        told = with_devices(comparison, devices_of(site))
+        click.echo("\n".join(lines(told, whole=whole)))
     sys.exit(status_of(comparison))
 
 

@@ -56,7 +56,7 @@ _OPTIONS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
         {
             "metavar": "NAME",
             "help": "ib, ipoib, tcp, tcp-bypass, udp, rocev2, opa, slingshot, efa, bxi. Left "
-            "out: the usual one of the link; tcp on Ethernet.",
+            "out: the usual one of the link; tcp on Ethernet, rocev2 on Soft-RoCE.",
         },
     ),
     (
@@ -92,7 +92,7 @@ def fabric_options(*, link_required: bool) -> Callable[[_Function], _Function]:
             required=link_required,
             metavar="NAME",
             help="Link of each rail: 'FDR 4x', 'HDR100', '40GbE', '400MbE', 'Omni-Path 100', "
-            "'Slingshot 200', 'EFA 100', 'BXI v2'.",
+            "'Slingshot 200', 'EFA 100', 'BXI v2', 'Soft-RoCE 100 Mb/s'.",
         )(function)
 
     return decorate

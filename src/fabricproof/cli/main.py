@@ -31,6 +31,7 @@ SUBCOMMANDS: dict[str, tuple[str, str]] = {
     "trend": ("fabricproof.cli.trend", "What changed over the nights, and what else then."),
     "ab": ("fabricproof.cli.ab", "Two states of a site, switched in turn and compared."),
     "preflight": ("fabricproof.cli.preflight", "Are links and cards what the site declares?"),
+    "subnet": ("fabricproof.cli.subnet", "Cables, links and managers of an InfiniBand fabric."),
     "tune": ("fabricproof.cli.tune", "Where a stack's choice of algorithm loses, what mends it."),
     "baseline": ("fabricproof.cli.baseline", "What known-good runs measured, to judge by."),
     "vcluster": ("fabricproof.cli.vcluster", "A virtual Slurm cluster on this machine."),

@@ -126,15 +126,18 @@ def _told(
     from fabricproof.measure import Verdict  # noqa: PLC0415 - start-up time
 
     for result in results:
-        yield f"fabric {result.fabric} on {len(result.nodes)} nodes: {result.verdict.value}"
+        soft = f"{result.device}: " if result.device else ""
+        fabric = " ".join(filter(None, (result.fabric, result.device)))
+        yield f"fabric {fabric} on {len(result.nodes)} nodes: {result.verdict.value}"
         for finding in result.findings:
             if finding.verdict is not Verdict.PASS:
-                yield f"  {finding.verdict.value:<8} {finding.judgement.reason}"
+                yield f"  {finding.verdict.value:<8} {soft}{finding.judgement.reason}"
         for rail in dict.fromkeys(each.rail for each in result.findings):
             good = [each for each in result.of_rail(rail) if each.verdict is Verdict.PASS]
             what = ", ".join(dict.fromkeys(each.quantity for each in good))
             if good:
-                yield f"  PASS     {rail}: {len(good)} of {len(result.of_rail(rail))} ({what})"
+                road = " ".join(filter(None, (rail, result.device)))
+                yield f"  PASS     {road}: {len(good)} of {len(result.of_rail(rail))} ({what})"
         for note in dict.fromkeys(each.sentence for each in result.notes):
             yield f"  note     {note}"
     if not results:
@@ -175,6 +178,7 @@ def _record(
         "fabrics": [
             {
                 "fabric": result.fabric,
+                "device": result.device,
                 "verdict": result.verdict.value,
                 "findings": [
                     {

@@ -250,6 +250,8 @@ def result_record(result: SessionResult) -> dict[str, Any]:
                 "program": leg.program,
                 "fabric": leg.fabric,
                 "road": leg.leg,
+                "link": leg.link,
+                "device": leg.device,
                 "nodes": list(leg.nodes),
                 "reason": leg.reason,
                 "job_id": leg.job_id,

@@ -123,8 +123,10 @@ def _chosen(site_name: str | None, words: str) -> list[str]:
 def _show(site_name: str | None, ask: Question, *, verbose: bool, as_json: bool) -> None:
     from functools import partial  # noqa: PLC0415 - start-up time
 
+    from fabricproof.cli.compare import site_of  # noqa: PLC0415
     from fabricproof.cli.inventory import place  # noqa: PLC0415
     from fabricproof.inventory.store import read_kept  # noqa: PLC0415
+    from fabricproof.report.devices import devices_of, with_devices  # noqa: PLC0415
     from fabricproof.store import open_store  # noqa: PLC0415
     from fabricproof.trend.find import find_trend  # noqa: PLC0415
     from fabricproof.trend.lines import trend_lines  # noqa: PLC0415
@@ -138,7 +140,8 @@ def _show(site_name: str | None, ask: Question, *, verbose: bool, as_json: bool)
     if as_json:
         click.echo(json.dumps(trend_record(trend), indent=2))
     else:
-        click.echo("\n".join(trend_lines(trend, verbose=verbose)))
+        told = with_devices(trend, devices_of(site_of(site_name)))
+        click.echo("\n".join(trend_lines(told, verbose=verbose)))
     if trend.is_worse_now:
         sys.exit(int(ExitStatus.FAIL))
     if trend.too_few_for_steps:

@@ -228,7 +228,8 @@ def _library_table(site: Site, sweep: Sweep) -> str | None:
     stack = site.stack(sweep.stack)
     library = None
     if stack.provisioned:
-        library = stacks_root() / stack.name / load_catalog().stacks[stack.name].library
+        name = stack.installed_as
+        library = stacks_root() / name / load_catalog().find(name).library
     elif stack.spack is not None:
         from fabricproof.spack.built import read_built  # noqa: PLC0415 - start-up time
         from fabricproof.spack.layout import layout_for  # noqa: PLC0415 - start-up time

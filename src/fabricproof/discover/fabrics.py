@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from fabricproof.discover.draft import guess, seen
-from fabricproof.discover.facts import HostSeen, InterfaceSeen, PortSeen, SlotSeen
-from fabricproof.discover.rates import shaped_link, verbs_link
+from fabricproof.discover.facts import HostSeen, InterfaceSeen, PortSeen, ShaperSeen, SlotSeen
+from fabricproof.discover.rates import shaped_link, soft_link, verbs_link
+from fabricproof.fabric import SOFT_ROCE_NAME, soft_path_mtu
 from fabricproof.fabric.links import ethernet_name
 
 
@@ -40,7 +41,8 @@ class FabricDraft:
     """One fabric, without a name.  Two drafts are equal when a site would say the same of both.
 
     Attributes:
-        kind: ``ib``, ``opa``, ``efa``, ``roce``, ``hsn`` or ``eth``: what its name begins with.
+        kind: ``ib``, ``opa``, ``efa``, ``roce``, ``softroce``, ``hsn`` or ``eth``: what its name
+            begins with.
         link: the link's name, None where the rate is unknown.
         rails: at least one.
         protocol: None for the link's usual one.
@@ -95,17 +97,62 @@ def find_fabrics(host: HostSeen) -> tuple[list[FabricDraft], list[str]]:
 
 
 def _verbs_fabrics(host: HostSeen, left_out: list[str]) -> Iterator[FabricDraft]:
+    interfaces = {each.name: each for each in host.interfaces}
     groups: dict[tuple[str, str | None, int | None], list[PortSeen]] = {}
+    soft: dict[tuple[int | None, ShaperSeen | None], list[PortSeen]] = {}
     for port in host.ports:
         if not port.is_active:
             state = port.state.rpartition(": ")[2] or "of unknown state"
             left_out.append(f"{port.name}: {state}, not ACTIVE")
+            continue
+        if port.is_soft:
+            below = interfaces.get(port.parent or "")
+            like = (_soft_mtu(port, below), below.shaper if below else None)
+            soft.setdefault(like, []).append(port)
             continue
         kind = _verbs_kind(port)
         link = verbs_link(kind, port.rate)
         groups.setdefault((kind, link, port.mtu), []).append(port)
     for (kind, link, mtu), ports in groups.items():
         yield _verbs_fabric(host, kind, link, mtu, ports)
+    for (mtu, shaper), ports in soft.items():
+        yield _soft_fabric(host, mtu, shaper, ports)
+
+
+def _soft_mtu(port: PortSeen, below: InterfaceSeen | None) -> int | None:
+    """Return the path MTU of a software device, from its interface where no tool says it."""
+    if port.mtu is not None or below is None or below.mtu is None:
+        return port.mtu
+    return soft_path_mtu(below.mtu)
+
+
+def _soft_fabric(
+    host: HostSeen, mtu: int | None, shaper: ShaperSeen | None, ports: list[PortSeen]
+) -> FabricDraft:
+    """Return the fabric of software devices, whose rate in sysfs says nothing."""
+    first = ports[0]
+    review = guess(
+        f"link left out, nothing is judged by this fabric: {first.hca} is {SOFT_ROCE_NAME}, which "
+        f"has no rate of its own ({first.rate or 'none'!r} in sysfs is made up): link = "
+        f'"{SOFT_ROCE_NAME} ..." with the rate that was measured',
+        f"ib_write_bw -d {first.hca} between two idle nodes",
+    )
+    shaped = guess(
+        f"what {first.parent} is shaped to, as the wire it stands for; no HCA",
+        f"tc qdisc show dev {first.parent}",
+    )
+    return FabricDraft(
+        kind="softroce",
+        link=soft_link(shaper) if shaper else None,
+        rails=tuple(_rail(host, port.name, None, f"over {port.parent}") for port in ports),
+        protocol="rocev2",
+        mtu=mtu,
+        mtu_note=seen(host.name, "the path MTU, not the interface's") if mtu else "",
+        shaper=shaped_link(shaper)[1] if shaper else (),
+        transport="ucx",
+        link_note=shaped if shaper else review,
+        description=f"{first.driver}: {SOFT_ROCE_NAME}, software over {first.parent or 'nothing'}",
+    )
 
 
 def _verbs_kind(port: PortSeen) -> str:

@@ -105,6 +105,8 @@ class PortSeen:
         firmware: its version.
         board: its board id, or the type where there is none.
         netdev: the interface of a RoCE port.
+        parent: the interface below a software device (rdma_rxe), empty where it does not say
+            which; None for an HCA.
         mtu: active MTU in bytes, None where ibv_devinfo was not to be had.
         slot: the PCI function behind it.
     """
@@ -119,8 +121,14 @@ class PortSeen:
     firmware: str | None = None
     board: str | None = None
     netdev: str | None = None
+    parent: str | None = None
     mtu: int | None = None
     slot: SlotSeen | None = None
+
+    @property
+    def is_soft(self) -> bool:
+        """Whether the kernel's software stands for the HCA: Soft-RoCE."""
+        return self.parent is not None
 
     @property
     def name(self) -> str:

@@ -93,6 +93,12 @@ machine() {
 
 distance() { [ "$what" = node ] && field distance "$(content "$1/distance")"; }
 
+# of a RoCE port: the first ten of its GIDs, and by which versions of RoCE they are reached
+reached_by() {
+    field gids "$(cat "$1"/gids/[0-9] 2>/dev/null | tr '\n' ' ')"
+    field gid_types "$(cat "$1"/gid_attrs/types/[0-9] 2>/dev/null | sort -u | tr '\n' ,)"
+}
+
 looked() {
     section host
     printf 'name=%s\n' "$(uname -n)"
@@ -137,12 +143,15 @@ looked() {
         field board "$(content "$hca/board_id")"
         field driver "$(base "$hca/device/driver")"
         field netdev "$(content "$each/gid_attrs/ndevs/0")"
+        # only rdma_rxe has it: no HCA, but the kernel's software over the interface that it names
+        [ -e "$hca/parent" ] && printf '%ssoft=1' "$tab" && field parent "$(content "$hca/parent")"
         if [ "$what" = node ]; then
             field phys_state "$(content "$each/phys_state")"
             field hardware "$(content "$hca/hw_rev")"
             field guid "$(content "$hca/node_guid")"
             for key in lid sm_lid; do field "$key" "$(content "$each/$key")"; done
             field gid "$(content "$each/gids/0")"
+            [ -e "$hca/parent" ] && reached_by "$each"
         fi
         pci "$hca/device"
         echo

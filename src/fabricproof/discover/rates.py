@@ -6,7 +6,7 @@ import re
 
 from fabricproof.discover.facts import ShaperSeen
 from fabricproof.errors import FabricproofError
-from fabricproof.fabric import find_link
+from fabricproof.fabric import find_link, soft_roce_link
 from fabricproof.fabric.links import ethernet_name, known_links
 
 #: how far a kernel's rounded rate may lie from lanes x line rate: '56 Gb/sec' is 56.25, '200' is
@@ -72,11 +72,19 @@ def shaped_link(shaper: ShaperSeen) -> tuple[str, tuple[tuple[str, int], ...]]:
     The peak rate is what passes after the bucket; without one the whole bucket passes at once.
     The link is rounded up, so that no true number is called impossible.
     """
-    rate = shaper.peak_bit_s or shaper.rate_bit_s
     bucket = shaper.peak_bytes if shaper.peak_bit_s else shaper.burst_bytes
     burst = round(bucket * _MARGIN)
     keys = (("burst_bytes", burst), ("instant_bytes", burst))
-    return ethernet_name(_wire_rate(rate) / 1e9), keys
+    return ethernet_name(_shaped_gbit_s(shaper)), keys
+
+
+def soft_link(shaper: ShaperSeen) -> str:
+    """Return the link of a software device over an interface with that token bucket."""
+    return soft_roce_link(_shaped_gbit_s(shaper)).name
+
+
+def _shaped_gbit_s(shaper: ShaperSeen) -> float:
+    return _wire_rate(shaper.peak_bit_s or shaper.rate_bit_s) / 1e9
 
 
 def _wire_rate(bit_s: float) -> float:

@@ -23,6 +23,9 @@ _BINARY = {"": 1, "K": 1024, "M": 1024**2}
 _TIME = re.compile(r"(\d+(?:\.\d+)?)(us|ms|s)")
 _MILLISECONDS = {"us": 1e-3, "ms": 1.0, "s": 1e3}
 
+#: the only driver whose devices have a parent in sysfs
+SOFT_DRIVER = "rdma_rxe"
+
 #: the line that lspci begins a function with: address, class, name
 PCI_FUNCTION = re.compile(r"((?:[0-9a-f]{4,}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) (.*)")
 
@@ -153,6 +156,9 @@ def read_ports(sections: dict[str, list[str]], payloads: dict[str, int]) -> tupl
         number = whole_number(row.get("port"))
         if number is None:
             continue
+        # The kernel names no driver of a device that has no hardware.
+        is_soft = "soft" in row
+        parent = row.get("parent", "") if is_soft else None
         ports.append(
             PortSeen(
                 hca=hca,
@@ -161,10 +167,11 @@ def read_ports(sections: dict[str, list[str]], payloads: dict[str, int]) -> tupl
                 state=row.get("state", ""),
                 rate=row.get("rate", ""),
                 layer=row.get("link_layer", "InfiniBand"),
-                driver=row.get("driver"),
+                driver=row.get("driver") or (SOFT_DRIVER if is_soft else None),
                 firmware=row.get("firmware"),
                 board=row.get("board") or row.get("type"),
-                netdev=row.get("netdev"),
+                netdev=row.get("netdev") or parent or None,
+                parent=parent,
                 mtu=mtus.get((hca, number)),
                 slot=_read_slot(row, payloads),
             )

@@ -145,6 +145,8 @@ class HcaPort:
         rate: as sysfs states it: ``200 Gb/sec (4X HDR)``.
         link_layer: ``InfiniBand`` or ``Ethernet``.
         netdevs: interfaces of the same device.
+        parent: the interface below a software device (Soft-RoCE), empty where it does not say
+            which; None for an adapter.
     """
 
     device: str
@@ -153,6 +155,7 @@ class HcaPort:
     rate: str = ""
     link_layer: str = ""
     netdevs: tuple[str, ...] = ()
+    parent: str | None = None
 
     @property
     def name(self) -> str:

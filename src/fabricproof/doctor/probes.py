@@ -24,9 +24,11 @@ done"""
 _HCAS = """for port in /sys/class/infiniband/*/ports/*; do
     [ -r "$port/state" ] || continue
     device=${port%/ports/*}
-    printf '%s|%s|%s|%s|%s|%s\\n' "${device##*/}" "${port##*/}" "$(cat "$port/state")" \
+    soft=
+    [ ! -e "$device/parent" ] || soft="over $(cat "$device/parent" 2>/dev/null)"
+    printf '%s|%s|%s|%s|%s|%s|%s\\n' "${device##*/}" "${port##*/}" "$(cat "$port/state")" \
         "$(cat "$port/rate")" "$(cat "$port/link_layer")" \
-        "$(ls "$device/device/net" 2>/dev/null | tr '\\n' ' ')"
+        "$(ls "$device/device/net" 2>/dev/null | tr '\\n' ' ')" "$soft"
 done"""
 
 _WRAPPER = """first=$(command -v mpicc) || exit 127

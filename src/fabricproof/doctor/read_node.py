@@ -27,17 +27,19 @@ def read_interfaces(answer: Answer | None) -> tuple[Interface, ...] | None:
 
 
 def read_hcas(answer: Answer | None) -> tuple[HcaPort, ...] | None:
-    """Return the ports of lines ``device|port|state|rate|link layer|netdevs``.
+    """Return the ports of lines ``device|port|state|rate|link layer|netdevs|over parent``.
 
-    State and rate are as in sysfs: ``4: ACTIVE``, ``200 Gb/sec (4X HDR)``.
+    State and rate are as in sysfs: ``4: ACTIVE``, ``200 Gb/sec (4X HDR)``; the last is empty for
+    an adapter.
     """
     if answer is None or answer.status:
         return None
     ports = []
     for line in answer.output.splitlines():
         row = line.split("|")
-        if len(row) != 6 or not row[1].isdigit():
+        if len(row) not in {6, 7} or not row[1].isdigit():
             continue
+        soft = row[6].split() if len(row) == 7 else []
         ports.append(
             HcaPort(
                 device=row[0],
@@ -46,6 +48,7 @@ def read_hcas(answer: Answer | None) -> tuple[HcaPort, ...] | None:
                 rate=row[3].strip(),
                 link_layer=row[4].strip(),
                 netdevs=tuple(row[5].split()),
+                parent=" ".join(soft[1:]) if soft else None,
             )
         )
     return tuple(ports)

@@ -9,7 +9,14 @@ from fabricproof.doctor.facts import Facts, HcaPort, Interface
 from fabricproof.doctor.findings import Finding, Level
 from fabricproof.doctor.subject import Road
 from fabricproof.errors import FabricproofError
-from fabricproof.fabric import PortState, compare_link_state, find_link
+from fabricproof.fabric import (
+    SOFT_ROCE_NAME,
+    Link,
+    PortState,
+    compare_link_state,
+    find_link,
+    why_not_the_device,
+)
 
 #: protocols whose transports lock memory.
 _LOCKING = frozenset({"ib", "rocev2", "opa", "slingshot", "efa"})
@@ -61,7 +68,38 @@ def _rail(facts: Facts, road: Road, rail: str) -> Finding:
             means="no message crosses it; an MPI that may choose takes another road",
             mend=f"ibstat {port.device}" if port else f"ip link set {rail} up",
         )
+    link = find_link(road.link) if road.link else None
+    if link is not None and (link.is_soft or (port is not None and port.parent is not None)):
+        return _device(facts, road, link, rail, port)
     return _rate(facts, road, rail, port, netdev)
+
+
+def _device(facts: Facts, road: Road, link: Link, rail: str, port: HcaPort | None) -> Finding:
+    """Say whether a rail is the software device that the site declares, or stands for an adapter.
+
+    Its rate is not compared: what sysfs says of it is made up.
+    """
+    parent = port.parent if port else None
+    wrong = why_not_the_device(link, f"{rail} on {facts.node.host}", parent)
+    if wrong:
+        seen, _, mend = wrong.partition(": state ")
+        return Finding(
+            level=Level.ERROR,
+            topic="rail",
+            seen=seen,
+            command=facts.seen_by("hcas"),
+            means="every number is judged by a link that is not there",
+            mend=f"state {mend}",
+        )
+    rate = f", whose {port.rate!r} in sysfs is made up" if port and port.rate else ""
+    return Finding(
+        level=Level.OK,
+        topic="rail",
+        seen=f"{rail} of {road.fabric} is there on {facts.node.host}: {SOFT_ROCE_NAME} over "
+        f"{parent or 'an interface that it does not say'}{rate}",
+        command=facts.seen_by("hcas"),
+        means="no HCA: no subnet manager, no LIDs, no GPUDirect; the CPU's time is its speed",
+    )
 
 
 def _no_rail(facts: Facts, road: Road, rail: str) -> Finding:

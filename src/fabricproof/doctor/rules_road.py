@@ -13,6 +13,9 @@ from fabricproof.stack.family import LIBFABRIC, NATIVE, UCX
 #: UCX's transports over verbs: rc_verbs, rc_mlx5, dc_mlx5, ud_verbs, ud_mlx5; srd is EFA's.
 _UCX_VERBS = re.compile(r"^(rc|ud|dc)(_|$)")
 
+#: whether UCX's ud_verbs looks at the address that a RoCE packet was sent to (UCX, ud_verbs.c)
+_GID_CHECK = "UCX_UD_VERBS_ETH_DGID_CHECK"
+
 #: Open MPI's components for each transport, and what to build it with.
 _COMPONENTS = {
     NATIVE: (("pml:ob1", "btl:tcp"), "its own TCP (no --enable-mca-no-build=btl-tcp)"),
@@ -53,6 +56,7 @@ def _judge(facts: Facts, road: Road) -> Iterator[Finding]:
     provider = road.environment.get("FI_PROVIDER", "")
     if road.transport == UCX or provider == "mlx":
         yield _ucx(facts, road)
+        yield from _ucx_on_soft(facts, road)
     elif road.transport == LIBFABRIC:
         yield _libfabric(facts, road, provider.partition(";")[0])
     yield _forced(road)
@@ -140,6 +144,28 @@ def _ucx(facts: Facts, road: Road) -> Finding:
         topic="road",
         seen=f"{road.name}: UCX {library.ucx} offers {names} there",
         command=command,
+    )
+
+
+def _ucx_on_soft(facts: Facts, road: Road) -> Iterator[Finding]:
+    """UCX 1.13 drops what a software device receives over IPv4, and ends in a timeout of 30 s.
+
+    Measured with Debian's UCX 1.13 on rdma_rxe: "unhandled timeout error" until the check of the
+    receiver's address is off (ud_verbs, which rc_verbs needs too, to connect).
+    """
+    soft = {port.name for port in facts.node.hcas or () if port.parent is not None}
+    version = facts.library.ucx or ""
+    settings = {**facts.node.environment, **facts.subject.settings, **road.environment}
+    is_off = settings.get(_GID_CHECK, "").lower() in {"n", "no", "0", "off"}
+    if not soft & set(road.rails) or not version.startswith("1.13") or is_off:
+        return
+    yield Finding(
+        level=Level.ERROR,
+        topic="road",
+        seen=f"{road.name}: UCX {version} checks the GID of what it receives, on Soft-RoCE",
+        command=facts.seen_by("asker", "hcas"),
+        means="it drops all that comes over IPv4: each leg ends in an unhandled timeout error",
+        mend=f'environment = {{ {_GID_CHECK} = "n" }} of {facts.subject.stack} in site.toml',
     )
 
 

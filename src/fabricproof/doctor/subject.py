@@ -15,9 +15,9 @@ from fabricproof.stack.catalog import load_catalog, stacks_root
 from fabricproof.stack.environment import stack_environment, stack_python
 from fabricproof.stack.family import (
     default_transport,
-    known_transport,
     rails_refusal,
     road_environment,
+    stated_transport,
 )
 from fabricproof.stack.install import State, observe
 from fabricproof.stack.launch import Launch, plan_launch
@@ -188,15 +188,16 @@ def _whereabouts(site: Site, stack: StackSpec, root: Path) -> dict[str, object]:
 
 def _provisioned(stack: StackSpec, root: Path) -> dict[str, object]:
     catalog = load_catalog()
-    mend = f"fabricproof stack install {stack.name}"
-    if stack.name not in catalog.stacks:
+    name = stack.installed_as
+    mend = f"fabricproof stack install {name}"
+    if name not in catalog.stacks:
         known = ", ".join(catalog.stacks)
         return {
-            "absent": f"{stack.name} is none of the stacks that can be provisioned: {known}",
+            "absent": f"{name} is none of the stacks that can be provisioned: {known}",
             "mend": "name one of them, or remove provisioned = true from site.toml",
         }
-    entry = catalog.stacks[stack.name]
-    prefix = root / stack.name
+    entry = catalog.stacks[name]
+    prefix = root / name
     environment = stack_environment(entry, prefix)
     state = observe(catalog, entry, root).state
     return {
@@ -300,7 +301,7 @@ def _road(
 ) -> Road:
     facts = {"fabric": spec.name, "protocol": protocol, "link": spec.link, "rails": rails}
     try:
-        wanted = known_transport(stack.family, spec.transport)
+        wanted = stated_transport(stack.family, stack.transport, spec.transport)
         transport = wanted or default_transport(
             stack.family, protocol, launcher=launcher, rails=len(rails)
         )

@@ -12,7 +12,15 @@ from fabricproof.fabric.ceilings import (
 )
 from fabricproof.fabric.latency import Floor, latency_floor_us
 from fabricproof.fabric.link_state import Issue, PortState, compare_link_state
-from fabricproof.fabric.links import Link, ethernet_link, find_link, known_links
+from fabricproof.fabric.links import (
+    SOFT_ROCE,
+    SOFT_ROCE_NAME,
+    Link,
+    ethernet_link,
+    find_link,
+    known_links,
+    soft_roce_link,
+)
 from fabricproof.fabric.model import Fabric
 from fabricproof.fabric.protocols import (
     Protocol,
@@ -23,9 +31,12 @@ from fabricproof.fabric.protocols import (
 )
 from fabricproof.fabric.shaper import Shaper
 from fabricproof.fabric.slots import Slot, find_slot
+from fabricproof.fabric.soft import device_word, soft_path_mtu, why_not_the_device
 
 __all__ = [
     "CLOCK_TOLERANCE",
+    "SOFT_ROCE",
+    "SOFT_ROCE_NAME",
     "Ceiling",
     "Fabric",
     "Floor",
@@ -41,6 +52,7 @@ __all__ = [
     "ceilings",
     "compare_link_state",
     "default_protocol",
+    "device_word",
     "ethernet_link",
     "expected_rail_gain",
     "find_link",
@@ -49,4 +61,7 @@ __all__ = [
     "known_links",
     "known_protocols",
     "latency_floor_us",
+    "soft_path_mtu",
+    "soft_roce_link",
+    "why_not_the_device",
 ]

@@ -33,8 +33,9 @@ def _protocol_with_least_floor(fabric: Fabric) -> Protocol:
     """
     if fabric.protocol is not None:
         return fabric.framing
-    names = protocols_over(fabric.link.technology)
-    return min((known_protocols()[name] for name in names), key=lambda row: row.floor_us)
+    technology = fabric.link.technology
+    rows = [known_protocols()[name].over(technology) for name in protocols_over(technology)]
+    return min(rows, key=lambda row: row.floor_us)
 
 
 def latency_floor_us(fabric: Fabric, message_size: int) -> Floor:

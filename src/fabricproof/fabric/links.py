@@ -16,6 +16,12 @@ from typing import Any, NoReturn
 from fabricproof.errors import UnknownLinkError
 from fabricproof.fabric._data import load_data, nearest_names
 
+#: technology of the kernel's software RDMA devices (rdma_rxe)
+SOFT_ROCE = "soft-roce"
+
+#: what people call it; stands on every line that shows a number measured over one
+SOFT_ROCE_NAME = "Soft-RoCE"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Link:
@@ -23,7 +29,8 @@ class Link:
 
     Attributes:
         name: the project's spelling, for example ``FDR 4x``, ``40GbE``, ``Omni-Path 100``.
-        technology: ``infiniband``, ``ethernet``, ``omni-path``, ``slingshot``, ``efa``, ``bxi``.
+        technology: ``infiniband``, ``ethernet``, ``soft-roce``, ``omni-path``, ``slingshot``,
+            ``efa``, ``bxi``.
         lanes: number of lanes, 1 where the layout is not known.
         line_rate_gbit_s: signalled bits per lane in Gb/s, coding included.
         data_rate_gbit_s: bits left after coding, all lanes together, in Gb/s.
@@ -43,6 +50,11 @@ class Link:
     def data_rate_mb_s(self) -> float:
         """Return the data rate in MB/s (10^6 bytes per second)."""
         return self.data_rate_gbit_s * 1000 / 8
+
+    @property
+    def is_soft(self) -> bool:
+        """Whether the kernel's software stands for the HCA (Soft-RoCE)."""
+        return self.technology == SOFT_ROCE
 
     @property
     def formula(self) -> str:
@@ -65,8 +77,14 @@ _ETHERNET_BARE_RATE = re.compile(rf"{_NUMBER}(?P<prefix>[gt])")
 _ETHERNET_RATE_LAST = re.compile(rf"(?:ethernet|eth) ?{_NUMBER} ?(?:{_BITS})?e?")
 #: '10GBASE-T', '100GBASE-SR4', '1000BASE-T': the MAC rate as IEEE 802.3 writes it, in Mb/s or Gb/s
 _ETHERNET_IEEE = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<prefix>g?)base-\w+")
+#: what stands for the device before or behind a rate: 'soft roce', 'Soft-RoCEv2', 'rxe'
+_SOFT_DEVICE = re.compile(r"\b(?:soft[ -]?roce(?:[ -]?v2)?|(?:rdma )?rxe)\b")
+#: 'Soft-RoCE 100 Mb/s', 'rxe 100M': a bare number has no unit, and is refused
+_SOFT_RATE = re.compile(
+    rf"{_NUMBER} ?(?P<prefix>[kmgt])(?:b(?:it)?)?(?:(?:/|p)s(?:ec)?)?(?:e|ethernet)?"
+)
 _ETHERNET_WORDS = {"fast ethernet": 0.1, "gigabit ethernet": 1.0, "gige": 1.0}
-_PREFIX_GBIT_S = {"m": 1e-3, "g": 1.0, "t": 1e3}
+_PREFIX_GBIT_S = {"k": 1e-6, "m": 1e-3, "g": 1.0, "t": 1e3}
 #: '56 Gb/sec (4X FDR)', as /sys/class/infiniband/*/ports/*/rate prints
 _SYSFS_RATE = re.compile(r"(?P<rate>[\d.]+) gb/sec \((?P<name>[^)]*)\)")
 
@@ -140,6 +158,62 @@ def ethernet_link(rate_gbit_s: float) -> Link:
     )
 
 
+def soft_roce_link(rate_gbit_s: float) -> Link:
+    """Return the Soft-RoCE link of that rate, which is the shaped or measured one of its interface.
+
+    Raises:
+        UnknownLinkError: the rate is not a positive finite number.
+    """
+    if not 0 < rate_gbit_s < float("inf"):
+        _refuse_soft(f"{SOFT_ROCE_NAME} {rate_gbit_s} Gb/s")
+    sources = load_data("links")["soft_roce"]
+    return Link(
+        name=f"{SOFT_ROCE_NAME} {_rate_name(rate_gbit_s)}",
+        technology=SOFT_ROCE,
+        lanes=1,
+        line_rate_gbit_s=rate_gbit_s,
+        data_rate_gbit_s=rate_gbit_s,
+        encoding="private",
+        source=f"{sources['device_source']}; {sources['rate_source']}",
+    )
+
+
+def _rate_name(rate_gbit_s: float) -> str:
+    """Return ``100 Mb/s``, ``2.5 Gb/s``."""
+    if rate_gbit_s >= 1:
+        return f"{rate_gbit_s:.12g} Gb/s"
+    return f"{rate_gbit_s * 1000:.12g} Mb/s"
+
+
+def _refuse_soft(text: str) -> NoReturn:
+    raise UnknownLinkError(
+        "Soft-RoCE has no rate of its own: the kernel's software is as fast as its interface and "
+        "its CPU let it be",
+        expected="a positive rate with its unit behind it, such as 'Soft-RoCE 100 Mb/s'",
+        got=repr(text),
+        next_step="state what the interface is shaped to (tc qdisc show), or what ib_write_bw "
+        "measured between two idle nodes",
+    )
+
+
+#: "100 MB/s": bytes, eight times what case-blind reading would make of it
+_IN_BYTES = re.compile(r"\d *[KkMGT]B(?:$|[ /p])")
+
+
+def _soft(plain: str, text: str) -> Link | None:
+    """Return the Soft-RoCE link of that name; None where no such device is named."""
+    parts = _SOFT_DEVICE.split(plain)
+    if len(parts) == 1:
+        return None
+    words = " ".join(part.strip() for part in parts if part.strip())
+    match = _SOFT_RATE.fullmatch(words)
+    # What is all in capitals says nothing by them.
+    in_bytes = _IN_BYTES.search(text) and not text.isupper()
+    if match is None or float(match["number"]) <= 0 or in_bytes:
+        _refuse_soft(text)
+    return soft_roce_link(float(f"{float(match['number']) * _PREFIX_GBIT_S[match['prefix']]:.12g}"))
+
+
 def _known_phrase() -> str:
     infiniband = load_data("links")["infiniband"]
     speeds = ", ".join(speed["name"] for speed in infiniband["speeds"])
@@ -147,7 +221,7 @@ def _known_phrase() -> str:
     others = (name for name, link in known_links().items() if link.technology != "infiniband")
     return (
         f"InfiniBand {speeds} with {widths} (4x where left out), {', '.join(others)}, "
-        "or Ethernet of any other rate such as '400MbE'"
+        "Ethernet of any other rate such as '400MbE', or 'Soft-RoCE 100 Mb/s' of any rate"
     )
 
 
@@ -220,16 +294,18 @@ def find_link(text: str) -> Link:
 
     Examples: ``FDR 4x``, ``4X FDR``, ``FDR`` (4x), ``HDR100`` (2x), ``NDR400``, ``1GbE``,
     ``100 Gb/s Ethernet``, ``400MbE``, ``Omni-Path 100``, ``Slingshot 200``, ``EFA 100``,
-    ``BXI v2``, and ``56 Gb/sec (4X FDR)`` as the kernel prints it.
+    ``BXI v2``, ``Soft-RoCE 100 Mb/s``, ``rxe 1G``, and ``56 Gb/sec (4X FDR)`` as the kernel
+    prints it.
 
     Raises:
-        UnknownLinkError: nothing known has that name; the message lists what is known.
+        UnknownLinkError: nothing known has that name; the message lists what is known, or says
+            that Soft-RoCE needs a rate.
     """
     plain = _plain(text)
     kernel = _SYSFS_RATE.fullmatch(plain)
     if kernel is not None:
         plain = kernel["name"]
-    link = _names().get(plain) or _infiniband(plain) or _ethernet(plain)
+    link = _names().get(plain) or _soft(plain, text) or _infiniband(plain) or _ethernet(plain)
     if link is None:
         _refuse(text)
     return link

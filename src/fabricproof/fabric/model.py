@@ -24,7 +24,7 @@ class Fabric:
     Attributes:
         link: the link of each rail.
         protocol: a :class:`Protocol` or its name; None for the usual one of the technology
-            (TCP on Ethernet).
+            (TCP on Ethernet, RoCEv2 on Soft-RoCE).
         mtu: in bytes, as the protocol counts it: IP MTU for tcp and udp, InfiniBand MTU for ib,
             path MTU for rocev2.
         slot: the PCIe slot of each HCA or NIC.
@@ -78,9 +78,9 @@ class Fabric:
     def framing(self) -> Protocol:
         """Return the protocol spoken: the stated one, or the usual one of the technology."""
         if isinstance(self.protocol, Protocol):
-            return self.protocol
+            return self.protocol.over(self.link.technology)
         if self.protocol is not None:
-            return find_protocol(self.protocol)
+            return find_protocol(self.protocol).over(self.link.technology)
         return default_protocol(self.link.technology)
 
     def _check_protocol(self) -> None:
@@ -95,6 +95,12 @@ class Fabric:
         framing.check_mtu(self.mtu)
 
     def _check_slot(self) -> None:
+        if self.link.is_soft and self.slot is not None:
+            raise ConfigError(
+                "a Soft-RoCE device has no PCIe slot: it is the kernel's software",
+                expected="no pcie key; the link's rate says what the device can do",
+                got=repr(self.slot.name),
+            )
         sizes = load_data("pcie")["max_payload_bytes"]
         if self.max_payload_bytes is not None and self.max_payload_bytes not in sizes:
             raise ConfigError(

@@ -9,7 +9,7 @@ framing is not public.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal
 
@@ -92,6 +92,14 @@ class Protocol:
     floor_us: float
     floor_source: str
 
+    def over(self, technology: str) -> Protocol:
+        """Return this protocol as it is over links of that technology.
+
+        RoCEv2 over Soft-RoCE is made by the kernel, not by an adapter: its floor is higher, and
+        what is counted of a packet depends on the shaper.
+        """
+        return _over(self.name, technology) if self is known_protocols().get(self.name) else self
+
     def reading(self, name: ReadingName) -> Reading:
         """Return the reading of that name."""
         readings: dict[str, Reading] = {"low": self.low, "nominal": self.nominal, "high": self.high}
@@ -140,6 +148,25 @@ def _protocol(row: Mapping[str, Any]) -> Protocol:
 
 
 @cache
+def _over(name: str, technology: str) -> Protocol:
+    """Return a protocol as it is over links of that technology."""
+    rows = {row["name"]: row for row in load_data("protocols")["protocols"]}
+    otherwise = rows[name].get("over", {}).get(technology)
+    if otherwise is None:
+        return known_protocols()[name]
+    low, nominal, high = (Reading(**otherwise[reading]) for reading in READINGS)
+    return replace(
+        known_protocols()[name],
+        low=low,
+        nominal=nominal,
+        high=high,
+        parts=otherwise["parts"],
+        floor_us=otherwise["floor_us"],
+        floor_source=otherwise["floor_source"],
+    )
+
+
+@cache
 def known_protocols() -> Mapping[str, Protocol]:
     """Return every protocol of the data under its name."""
     return {row["name"]: _protocol(row) for row in load_data("protocols")["protocols"]}
@@ -172,5 +199,5 @@ def default_protocol(technology: str) -> Protocol:
     """Return what a link of that technology speaks unless told otherwise (Ethernet: TCP)."""
     for row in load_data("protocols")["protocols"]:
         if technology in row["default_for"]:
-            return known_protocols()[row["name"]]
+            return known_protocols()[row["name"]].over(technology)
     raise UnknownLinkError(f"no protocol is known for links of technology {technology!r}")

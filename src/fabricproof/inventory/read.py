@@ -13,6 +13,7 @@ from fabricproof.discover.facts import InterfaceSeen, PortSeen, ShaperSeen, Slot
 from fabricproof.discover.rates import verbs_link
 from fabricproof.discover.sections import TROUBLES, read_pairs, read_rows, split_sections
 from fabricproof.discover.wires import read_interfaces, read_payloads, read_ports, slot_name
+from fabricproof.fabric import SOFT_ROCE
 from fabricproof.inventory.facts import Machine, Value
 from fabricproof.inventory.nic import read_ibstat, read_models, read_nics, read_verbs
 
@@ -23,6 +24,7 @@ _ONLY_BY = {
     "ethtool": "offloads, rings, queues, fastest rate and transceivers of interfaces",
     "lspci": "names of cards and MaxPayload",
     "ip": "addresses",
+    "tc": "shapers of interfaces",
     "ibv_devinfo": "MTU of ports",
 }
 
@@ -82,10 +84,12 @@ def _parts(sections: dict[str, list[str]]) -> Iterator[tuple[str, Facts]]:
     for name, row in read_rows(sections.get("numa", [])):
         yield f"numa {name}", _said({key: row.get(key) for key in ("cpus", "distance")})
     cards = _Cards(sections, balanced=machine.get("irqbalance") == "runs")
+    ports = read_ports(sections, cards.payloads)
+    below = {port.parent for port in ports}
     for each in read_interfaces(sections, cards.payloads):
-        if _is_worth(each):
+        if each.name in below or _is_worth(each):
             yield f"interface {each.name}", _said(cards.interface(each))
-    for port in read_ports(sections, cards.payloads):
+    for port in ports:
         yield f"port {port.name}", _said(cards.port(port))
 
 
@@ -165,7 +169,7 @@ class _Cards:
         row = self._port_rows.get(port.name, {})
         rate = re.match(r"(\d+(?:\.\d+)?) Gb/sec(?: \((\d+X))?", port.rate)
         slot = self._slot(port.slot, row)
-        return {
+        facts: dict[str, Value | None] = {
             **self._ibstat.get(port.name, {}),
             **self._verbs.get(port.name, {}),
             **{name: value for name, value in slot.items() if value is not None},
@@ -187,6 +191,7 @@ class _Cards:
                 **_of_subnet(port, row),
             ),
         }
+        return _soft(port, row, facts) if port.is_soft else facts
 
     def _slot(self, slot: SlotSeen | None, row: Mapping[str, str]) -> dict[str, Value | None]:
         if slot is None:
@@ -219,6 +224,44 @@ def _of_subnet(port: PortSeen, row: Mapping[str, str]) -> dict[str, Value]:
         return {}
     prefix = ":".join(row.get("gid", "").split(":")[:4])
     return _known(lid=row.get("lid"), sm_lid=row.get("sm_lid"), gid_prefix=prefix)
+
+
+#: how the kernel calls the kinds of GID (Linux drivers/infiniband/core/cache.c, gid_type_str)
+_ROCE_VERSIONS = {"IB/RoCE v1": "v1", "RoCE v2": "v2"}
+
+
+def _reached_by(row: Mapping[str, str]) -> dict[str, Value]:
+    """Return by which versions of RoCE, and over which addresses, a port can be reached.
+
+    The addresses themselves are the interface's.
+    """
+    types = {_ROCE_VERSIONS.get(each, each) for each in row.get("gid_types", "").split(",")}
+    gids = {_kind_of_gid(each) for each in row.get("gids", "").split()}
+    return _known(roce=", ".join(sorted(types - {""})), gids=", ".join(sorted(gids - {""})))
+
+
+def _kind_of_gid(gid: str) -> str:
+    """Return what a GID is made from; empty for a slot of the table that holds none."""
+    head, _, tail = gid.partition(":")
+    if not tail.strip("0:"):
+        return ""
+    if head == "fe80":
+        return "link-local"
+    return "IPv4" if gid.startswith("0000:0000:0000:0000:0000:ffff:") else "IPv6"
+
+
+#: what the kernel makes up for a device without a wire of its own, from its interface's ethtool
+#: speed (Linux drivers/infiniband/core/verbs.c, ib_get_eth_speed): up to 1 Gb/s all are 1X SDR
+_MADE_UP = frozenset({"rate_gbit_s", "width", "link", "lane_speed"})
+
+
+def _soft(
+    port: PortSeen, row: Mapping[str, str], facts: Mapping[str, Value | None]
+) -> dict[str, Value | None]:
+    """Return the facts of a software device; what it says of a rate is kept as no rate."""
+    kept = {name: value for name, value in facts.items() if name not in _MADE_UP}
+    own = {"kind": SOFT_ROCE, "parent": port.parent, "rate_in_sysfs": port.rate}
+    return {**kept, **own, **_reached_by(row)}
 
 
 def _board(port: PortSeen) -> str:

@@ -81,6 +81,17 @@ WORDS: dict[str, Word] = {
         unit=" bytes",
         less="less payload in each packet on {side}; two ends with unlike MTU lose large packets",
     ),
+    "kind": Word(name="kind", meaning="another sort of device: nothing of it is comparable"),
+    "parent": Word(
+        name="interface below", meaning="the software device sends over another interface"
+    ),
+    "rate_in_sysfs": Word(
+        name="rate that sysfs makes up", meaning="no rate: its interface's driver says another"
+    ),
+    "roce": Word(name="RoCE", meaning="two ends need one version in common"),
+    "gids": Word(
+        name="GIDs from", meaning="an end without an IPv4 GID is not reached over IPv4 (address?)"
+    ),
     "mtu_best": Word(name="MTU at most", unit=" bytes"),
     "layer": Word(name="link layer", meaning="InfiniBand against Ethernet: no common fabric"),
     "firmware": Word(name="firmware", meaning=_MIXED),

@@ -59,12 +59,14 @@ class Preflight:
         nodes: all nodes that were due.
         findings: rail by rail, node by node.
         notes: facts beside them.
+        device: ``Soft-RoCE`` where the site declares software for the HCA; empty for all else.
     """
 
     fabric: str
     nodes: tuple[str, ...]
     findings: tuple[Finding, ...] = ()
     notes: tuple[Note, ...] = ()
+    device: str = ""
 
     @property
     def verdict(self) -> Verdict:

@@ -21,6 +21,7 @@ ALIKE = (
     "firmware",
     "driver",
     "driver_version",
+    "parent",
     "pcie",
     "max_payload_bytes",
     "fec",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from fabricproof.fabric import device_word, find_link
 from fabricproof.inventory.facts import Machine
 from fabricproof.measure import Verdict
 from fabricproof.preflight.card import card, card_notes, far_ranks
@@ -11,6 +12,7 @@ from fabricproof.preflight.expect import Sight, Wanted, about, look_up, wanted_r
 from fabricproof.preflight.finding import Finding, Note, Preflight, unseen
 from fabricproof.preflight.fleet import fleet, fleet_notes, node_notes
 from fabricproof.preflight.rail import mtu, presence, rate
+from fabricproof.preflight.soft import device, shared_wires, soft_notes, soft_rate
 from fabricproof.site.schema import FabricSpec
 
 #: What follows from the fabric's declaration and only root may read (MaxPayload), or a virtual
@@ -36,7 +38,8 @@ def preflight(
     there = [each for each in machines.values() if each is not None]
     findings: list[Finding] = []
     notes: list[Note] = list(node_notes(there))
-    for wanted in wanted_rails(spec):
+    rails = wanted_rails(spec)
+    for wanted in rails:
         sights = [look_up(wanted, each) for each in there]
         for node, machine in machines.items():
             if machine is None:
@@ -47,14 +50,18 @@ def preflight(
         findings += fleet(wanted, with_rail)
         notes += [note for each in with_rail for note in card_notes(each)]
         notes += fleet_notes(wanted, with_rail)
+        notes += soft_notes(with_rail)
         for each in with_rail:
             notes += far_ranks(each, (bound_cpus or {}).get(each.machine.node, ()))
+    for machine in there:
+        findings += shared_wires([look_up(wanted, machine) for wanted in rails])
     told = [_told(spec, each) for each in findings]
     return Preflight(
         fabric=spec.name,
         nodes=tuple(machines),
         findings=tuple(each for each in told if isinstance(each, Finding)),
         notes=(*notes, *(each for each in told if isinstance(each, Note))),
+        device=device_word(find_link(spec.link).name) if spec.link is not None else "",
     )
 
 
@@ -62,7 +69,13 @@ def _of_node(sight: Sight, machines: Sequence[Machine]) -> Iterator[Finding]:
     yield presence(sight, machines)
     if sight.facts is None:
         return
-    yield rate(sight)
+    kind = device(sight)
+    if kind is not None:
+        yield kind
+    if kind is None:
+        yield rate(sight)
+    elif kind.verdict is Verdict.PASS:
+        yield soft_rate(sight)
     size = mtu(sight)
     if size is not None:
         yield size

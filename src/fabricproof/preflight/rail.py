@@ -13,20 +13,18 @@ from fabricproof.inventory.facts import Machine
 from fabricproof.measure import Verdict
 from fabricproof.preflight.expect import Facts, Sight, about
 from fabricproof.preflight.finding import PLAIN, Finding, seen, unseen
-
-#: Drivers of interfaces without a wire: their speed is a constant of the driver's source (Linux
-#: drivers/net/veth.c says 10000 Mb/s), whatever lets their bytes through.
-WIRELESS_DRIVERS = frozenset(
-    {"veth", "tun", "bridge", "dummy", "ipvlan", "macvlan", "vxlan", "openvswitch"}
+from fabricproof.preflight.soft import (
+    SHAPER_TOLERANCE,
+    WIRELESS_DRIVERS,
+    below,
+    is_soft,
+    soft_mtu,
+    why_soft_is_down,
 )
 
 #: The kernel rounds rates ('56 Gb/sec' for FDR's 54.5 data and 56.25 line Gb/s); links of one
 #: width lie farther apart than this.
 RATE_TOLERANCE = 0.05
-
-#: A shaper's mean rate may lie this much below the wire that it stands for: below its peak rate
-#: (tc-tbf(8)), and by what it does not count of each frame (24 of 1538 bytes: 1.6 %).
-SHAPER_TOLERANCE = 0.03
 
 #: sections of a look after which a cut leaves open whether an interface exists
 _BEFORE_INTERFACES = ("host", "numa", "machine", "net", "infiniband")
@@ -58,7 +56,9 @@ def presence(sight: Sight, others: Sequence[Machine]) -> Finding:
         reason = f"{sight.where}: its driver does not say whether its link is up"
         return about(sight, "state", unseen(sight.name("state"), reason))
     is_up = state.upper() == ("ACTIVE" if sight.wanted.is_port else "UP")
-    words = "is up" if is_up else f"is down ({state}): {_why_down(sight.facts, state)}"
+    if is_soft(sight.facts) and is_up:
+        is_up = str(below(sight).get("state", "")).lower() != "down"
+    words = "is up" if is_up else f"is down ({state}): {_why_down(sight, state)}"
     return _state(sight, is_up=is_up, reason=f"{sight.where} {words}")
 
 
@@ -74,7 +74,10 @@ def _state(sight: Sight, *, is_up: bool, reason: str) -> Finding:
     return about(sight, "state", judgement)
 
 
-def _why_down(facts: Facts, state: str) -> str:
+def _why_down(sight: Sight, state: str) -> str:
+    facts = sight.facts or {}
+    if is_soft(facts):
+        return why_soft_is_down(sight)
     physical = _PHYSICAL_STATES.get(str(facts.get("phys_state", "")))
     if "phys_state" in facts or state.upper() in _PORT_STATES:
         return _PORT_STATES.get(state.upper()) or physical or "nobody at the cable's other end"
@@ -90,6 +93,8 @@ def _absent(sight: Sight, others: Sequence[Machine]) -> Finding:
     known = ", ".join(there) or "neither an interface with an address nor a port"
     again = _other_name(sight, others)
     why = again or f"the node has {known}"
+    if sight.wanted.link.is_soft and not again:
+        why += "; a software device is made with rdma link add NAME type rxe netdev INTERFACE"
     return _state(sight, is_up=False, reason=f"{sight.where} does not exist: {why}")
 
 
@@ -276,12 +281,14 @@ def mtu(sight: Sight) -> Finding | None:
     wanted, observed = sight.wanted.mtu, sight.facts.get("mtu")
     if wanted is None:
         return None
+    follows, why = soft_mtu(sight) if is_soft(sight.facts) else (None, "")
+    observed = follows if observed is None else observed
     if not isinstance(observed, int):
         reason = f"{sight.where}: its MTU is not known, expected {wanted} bytes"
         return about(sight, "mtu", unseen(sight.name("mtu"), reason))
     words = f"{sight.where} has MTU {observed}"
     if observed != wanted:
-        words += f" instead of {wanted}: {_why_mtu(observed, wanted)}"
+        words += f" instead of {wanted}: {why or _why_mtu(observed, wanted)}"
     judgement = seen(
         sight.name("mtu"),
         value=observed,

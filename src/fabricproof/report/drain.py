@@ -117,7 +117,8 @@ def advise(data: ReportData, records: Sequence[Mapping[str, Any]] = ()) -> Drain
         data: the report.
         records: of the run; looks of a night (kind ``confirmation``) count as evidence.
     """
-    seen = [*_of_legs(data.session.legs), *_of_looks(records)]
+    devices = {leg.fabric: leg.device for leg in data.session.legs if leg.device}
+    seen = [*_of_legs(data.session.legs), *_of_looks(records, devices)]
     ledgers: dict[tuple[str, str, str], _Ledger] = {}
     for each in seen:
         ledger = ledgers.setdefault((each.rails, each.check, each.stack), _Ledger())
@@ -145,30 +146,38 @@ def _of_legs(legs: Iterable[LegResult]) -> Iterable[Seen]:
             continue
         yield Seen(
             nodes=frozenset(leg.nodes),
-            rails="+".join(rails_of(leg)),
+            rails=_road("+".join(rails_of(leg)), leg.device),
             check=leg.check,
             stack=leg.stack,
             is_red=leg.verdict is Verdict.FAIL,
-            sentence=f"{leg.stack} {leg.program} {leg.leg}: {leg.reason}",
+            sentence=f"{leg.stack} {leg.program} {leg.road_name}: {leg.reason}",
             shortfall=_shortfall(leg),
         )
 
 
-def _of_looks(records: Sequence[Mapping[str, Any]]) -> Iterable[Seen]:
+def _road(rails: str, device: str) -> str:
+    """Return rails as every line for people shows them: ``rxe0:1 Soft-RoCE``."""
+    return " ".join(filter(None, (rails, device)))
+
+
+def _of_looks(records: Sequence[Mapping[str, Any]], devices: Mapping[str, str]) -> Iterable[Seen]:
+    """Yield what the looks of a night saw; ``devices``: fabric -> ``Soft-RoCE`` where it is."""
     for record in records:
         if record.get("kind") != "confirmation":
             continue
+        device = devices.get(str(record.get("fabric")), "")
         for look in record.get("looks", ()):
             nodes, verdict = frozenset(look["nodes"]), look.get("verdict")
             if len(nodes) != 2 or verdict not in {"PASS", "FAIL"}:
                 continue
             yield Seen(
                 nodes=nodes,
-                rails="+".join(record.get("rails", ())),
+                rails=_road("+".join(record.get("rails", ())), device),
                 check=record["check"],
                 stack=record["stack"],
                 is_red=verdict == "FAIL",
-                sentence=f"{record['stack']} {record['check']} {record['leg']}, looked at again "
+                sentence=f"{record['stack']} {record['check']} {_road(record['leg'], device)}, "
+                "looked at again "
                 f"in {look.get('run_id')}: {look.get('reason') or verdict}",
             )
 
@@ -218,10 +227,12 @@ def _by_own_cards(data: ReportData) -> Iterable[Blamed]:
     fine: dict[tuple[str, str], set[str]] = {}
     for leg in data.session.legs:
         for rail, fact, node, sentence in _of_preflight(leg):
+            place = (_road(rail, leg.device), fact)
             if sentence:
-                found.setdefault((rail, fact), {}).setdefault(node, sentence)
+                told = f"{leg.device}: {sentence}" if leg.device else sentence
+                found.setdefault(place, {}).setdefault(node, told)
             else:
-                fine.setdefault((rail, fact), set()).add(node)
+                fine.setdefault(place, set()).add(node)
     for (rail, fact), bad in found.items():
         good = len(fine.get((rail, fact), set()) - bad.keys())
         if len(bad) > good:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof import __version__
+from fabricproof.fabric import device_word
 from fabricproof.inventory.store import FOLDER
 from fabricproof.provenance import identity_of
 from fabricproof.report.drain import render_drain
@@ -210,9 +211,14 @@ def _environments(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
                 {"digest": each["environment_digest"], "legs": [], **each["environment"]},
             )
             entry["legs"].append(
-                f"{each['stack']} {each['check']} {each['leg']} attempt {each['attempt']}"
+                f"{each['stack']} {each['check']} {_road(each)} attempt {each['attempt']}"
             )
     return list(known.values())
+
+
+def _road(record: Mapping[str, Any]) -> str:
+    """Return the road as every line for people shows it: ``rxe0:1 Soft-RoCE``."""
+    return " ".join(filter(None, (record["leg"], device_word(str(record.get("link") or "")))))
 
 
 def _versions(records: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

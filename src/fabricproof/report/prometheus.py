@@ -141,6 +141,8 @@ def _samples(site: str, leg: LegResult) -> Iterator[Sample]:
         ("leg", leg.leg),
         ("rail", "+".join(rails_of(leg))),
         ("nodes", folded(leg.nodes)),
+        # An empty label is none to Prometheus: the series of adapters stay what they were.
+        *((("device", leg.device),) if leg.device else ()),
     )
     yield Sample(metric=_LEG, labels=labels, value=NUMBERS[leg.verdict])
     for each in leg.quantities:

@@ -41,6 +41,7 @@ def report_record(data: ReportData, records: Sequence[Mapping[str, Any]] = ()) -
             {
                 "verdict": each.verdict.value,
                 "rails": each.rails,
+                "device": each.device,
                 "nodes": list(each.nodes),
                 "programs": each.programs,
                 "num_legs": len(each.legs),
@@ -109,6 +110,8 @@ def _leg(leg: LegResult) -> dict[str, Any]:
         "program": leg.program,
         "fabric": leg.fabric,
         "road": leg.leg,
+        "link": leg.link,
+        "device": leg.device,
         "nodes": list(leg.nodes),
         "reason": leg.reason,
         "job_id": leg.job_id,

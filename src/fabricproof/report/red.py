@@ -51,6 +51,16 @@ class RedGroup:
     confirmed: str = ""
 
     @property
+    def device(self) -> str:
+        """``Soft-RoCE`` where software stood for the HCA; empty for all else."""
+        return self.legs[0].device
+
+    @property
+    def road(self) -> str:
+        """The rails as people read them: ``rxe0:1 Soft-RoCE``, ``rail1``."""
+        return " ".join(filter(None, (self.rails, self.device)))
+
+    @property
     def programs(self) -> str:
         """``osu_bw (openmpi5, mpich5), Sendrecv (intelmpi)``."""
         stacks: dict[str, dict[str, None]] = {}
@@ -89,13 +99,14 @@ def rails_of(leg: LegResult) -> tuple[str, ...]:
 
 
 def _place(leg: LegResult) -> tuple[Any, ...]:
+    kind, rails = (leg.verdict, leg.device), "+".join(rails_of(leg))
     if leg.for_want_of:
-        return leg.verdict, "", (), leg.for_want_of
+        return *kind, "", (), leg.for_want_of
     if not leg.quantities:
-        return leg.verdict, "", (), leg.reason
+        return *kind, "", (), leg.reason
     if not leg.nodes:
-        return leg.verdict, "+".join(rails_of(leg)), (), leg.reason
-    return leg.verdict, "+".join(rails_of(leg)), tuple(sorted(leg.nodes)), ""
+        return *kind, rails, (), leg.reason
+    return *kind, rails, tuple(sorted(leg.nodes)), ""
 
 
 def _group(legs: Sequence[LegResult], confirmations: Sequence[Mapping[str, Any]]) -> RedGroup:
@@ -176,7 +187,9 @@ def told_of_passes(legs: Iterable[LegResult]) -> list[str]:
 def _legs(legs: Sequence[LegResult]) -> str:
     first = legs[0]
     nodes = f" on {folded(first.nodes)}" if first.nodes else ""
-    words = " ".join(filter(None, (first.stack, first.program or first.check, first.leg))) + nodes
+    words = (
+        " ".join(filter(None, (first.stack, first.program or first.check, first.road_name))) + nodes
+    )
     return f"{words}, which is PASS" if len(legs) == 1 else f"{words} and {len(legs) - 1} more PASS"
 
 

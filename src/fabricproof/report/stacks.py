@@ -68,7 +68,7 @@ def compare_stacks(legs: Sequence[LegResult]) -> list[Comparison]:
     found: dict[tuple[str, ...], dict[str, float]] = {}
     for leg in legs:
         for name, time in _times(leg):
-            key = (leg.partition, leg.fabric, leg.suite, leg.program, leg.leg, name)
+            key = (leg.partition, leg.fabric, leg.suite, leg.program, leg.road_name, name)
             found.setdefault(key, {})[leg.stack] = time
     made = [
         Comparison(

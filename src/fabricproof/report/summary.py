@@ -9,6 +9,7 @@ from typing import Any
 
 from fabricproof.compare.model import Comparison
 from fabricproof.measure import BADNESS, Verdict
+from fabricproof.report.devices import for_people
 from fabricproof.report.drain import advise
 from fabricproof.report.model import ReportData
 from fabricproof.report.red import RedGroup, folded, held, red_groups, told_of_passes, what_next
@@ -83,6 +84,7 @@ def summary(
         width: columns.
         lines: that the screen has, where not ``whole``; at least 25.
     """
+    data = for_people(data)
     confirmations = [each for each in records if each.get("kind") == "confirmation"]
     groups = red_groups(data.session, confirmations)
     head = list(_headline(data))
@@ -125,7 +127,7 @@ def _line(text: str) -> Line:
 
 def _red(group: RedGroup) -> str:
     count = f" [{len(group.legs)} legs]" if len(group.legs) > 1 else ""
-    where = ", ".join(each for each in (group.rails, folded(group.nodes)) if each)
+    where = ", ".join(each for each in (group.road, folded(group.nodes)) if each)
     place = f"{where}: " if where else ""
     # How sure stands before the reason: a long reason is cut.
     sure = f" ({group.sure})" if group.sure else ""
@@ -172,16 +174,22 @@ def _coverage(legs: Sequence[LegResult]) -> Iterable[str]:
     never: dict[str, list[str]] = {}
     for leg in lost:
         if not leg.quantities:
-            never.setdefault(leg.reason, []).append(f"{leg.check} ({leg.stack or 'no stack'})")
+            never.setdefault(leg.reason, []).append(_missed(leg))
     for reason, names in never.items():
         said = _LEFT_NOTHING if reason.startswith(_JUDGED_BY_REFRAME) else "not measured"
         yield f"{said}: {len(names)} x {', '.join(dict.fromkeys(names))}: {reason}"
     reasons: dict[str, int] = {}
     for leg in legs:
         if leg.verdict is Verdict.SKIPPED:
-            reasons[leg.reason] = reasons.get(leg.reason, 0) + 1
+            said = " ".join(filter(None, (leg.device, leg.reason)))
+            reasons[said] = reasons.get(said, 0) + 1
     for reason, count in sorted(reasons.items(), key=lambda each: -each[1]):
         yield f"not due: {count} x {reason}"
+
+
+def _missed(leg: LegResult) -> str:
+    who = f"{leg.check} ({leg.stack or 'no stack'})"
+    return " ".join(filter(None, (who, leg.device)))
 
 
 def _next(commands: Sequence[str], *, whole: bool) -> list[Line]:

@@ -87,7 +87,7 @@ def _add(table: Table, leg: LegResult, quantity: Mapping[str, Any] | None) -> No
         leg.stack,
         leg.suite,
         leg.program or leg.check,
-        leg.leg or "-",
+        leg.road_name or "-",
         _folded(leg.nodes),
     ]
     if quantity is None:
@@ -161,7 +161,9 @@ def _curve(leg: LegResult, quantity: Mapping[str, Any]) -> str:
 
 def _where(leg: LegResult) -> str:
     nodes = f" on {_folded(leg.nodes)}" if leg.nodes else ""
-    return f"{leg.stack} {leg.program or leg.check} {leg.leg}{nodes}".replace("  ", " ").rstrip()
+    return f"{leg.stack} {leg.program or leg.check} {leg.road_name}{nodes}".replace(
+        "  ", " "
+    ).rstrip()
 
 
 def _sentence(leg: LegResult) -> Text:
@@ -172,15 +174,15 @@ def _sentence(leg: LegResult) -> Text:
 
 def _folded_legs(result: SessionResult) -> list[Text]:
     """Return one line for each reason not to run, with what it kept from running."""
-    reasons: dict[tuple[Verdict, str], list[LegResult]] = {}
+    reasons: dict[tuple[Verdict, str, str], list[LegResult]] = {}
     for leg in result.legs:
         if leg.verdict is Verdict.SKIPPED or leg.for_want_of:
-            reasons.setdefault((leg.verdict, leg.reason), []).append(leg)
+            reasons.setdefault((leg.verdict, leg.reason, leg.device), []).append(leg)
     lines = []
-    for (verdict, reason), legs in reasons.items():
+    for (verdict, reason, device), legs in reasons.items():
         stacks = ", ".join(sorted({leg.stack for leg in legs}))
         programs = ", ".join(sorted({leg.program or leg.check for leg in legs}))
-        what = f"{len(legs)} x {programs} ({stacks})"
+        what = " ".join(filter(None, (f"{len(legs)} x {programs} ({stacks})", device)))
         lines.append(_text(f"{verdict.value:<9}{what}: {reason}", style=STYLES[verdict]))
     return lines
 

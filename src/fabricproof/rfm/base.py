@@ -62,6 +62,8 @@ from fabricproof.rfm.current import (
     asked_nodes,
     current_site,
     fabric_choices,
+    is_roce,
+    link_name,
     run_id,
     technology,
     why_one_rail,
@@ -70,7 +72,9 @@ from fabricproof.rfm.handover import bounds, complaints, handed_over
 from fabricproof.rfm.legs import LegPlanner, choose_suite, quantity_key
 from fabricproof.rfm.recording import describe_outcome, environment_digest
 from fabricproof.rfm.settings import perflog_root
+from fabricproof.rfm.slurm_nodes import lost_nodes
 from fabricproof.rfm.stacks import built_of, identity, modules_of, spack_stacks, variables_of
+from fabricproof.site.schema import PartitionSpec
 from fabricproof.stack.launch import Layout, layout_options, plan_launch
 
 #: where the scripts of a job lie
@@ -89,6 +93,12 @@ KEPT_FILES = ("legs", "plan.json", SCRIPT_FILE, INVENTORY_FOLDER, SECOND_LOOK_ER
 #: A leg that takes this many times its budget, and never less than the second figure, hangs.
 LEG_LIMIT_FACTOR = 10
 LEG_LIMIT_SECONDS = 30
+
+
+def _leg_limit(partition: PartitionSpec) -> int:
+    """Return after how many seconds a leg is ended: as the site says, or many times its budget."""
+    usual = max(LEG_LIMIT_SECONDS, LEG_LIMIT_FACTOR * partition.leg_seconds)
+    return int(partition.leg_limit_seconds or usual)
 
 
 class FabricBenchmark(rfm.RunOnlyRegressionTest):
@@ -134,6 +144,9 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
     require_reference = True
     sourcesdir = None
 
+    #: the MPI is told its road; False where there is none or nobody tells it
+    tells_the_road: bool = True
+
     #: the MPI's own launcher starts the ranks, where the partition's could not do what is asked
     own_launcher: bool = False
 
@@ -168,7 +181,7 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
             return
         spec = current_site().fabric_spec(self.fabric)
         self.tags = {*self.family_tags, technology(spec)}
-        if spec.protocol == "rocev2":
+        if is_roce(spec):
             self.tags |= {"roce"}
         self.valid_systems = [f"+fabric-{self.fabric}"]
 
@@ -234,7 +247,8 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         """Write ``plan.json``, ``legs.sh`` and ``rank.sh`` into the stage folder."""
         site = current_site()
         partition = site.partition(self.current_partition.name)
-        plan = self.plan(self._planner())
+        planner = self._planner()
+        plan = planner.told(self.plan) if self.tells_the_road else self.plan(planner)
         if not plan.legs:
             self._skip(plan.reason)
         self.num_tasks = plan.num_nodes * plan.ranks_per_node
@@ -320,7 +334,8 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
             self.legs,
             launch=" ".join(self._launch()),
             second_look=f'{sys.executable} -E -m fabricproof.campaign.second_look "$here"',
-            leg_seconds_limit=int(max(LEG_LIMIT_SECONDS, LEG_LIMIT_FACTOR * partition.leg_seconds)),
+            leg_seconds_limit=_leg_limit(partition),
+            look_seconds=partition.look_seconds if self.looks(partition) else None,
         )
         (Path(self.stagedir) / SCRIPT_FILE).write_text(script, encoding="utf-8")
         self.job.launcher = getlauncher("local")()
@@ -369,12 +384,18 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         outcomes = (*by_themselves, *judge_relations(self.relations, of_legs))
         return tuple(with_preflight(each, result) for each in outcomes)
 
+    def looks(self, partition: PartitionSpec) -> bool:
+        """Tell whether the nodes are asked what they are made of; preflight always does."""
+        return partition.look_each_job
+
     def more_records(self, of_legs: Sequence[Outcome]) -> Sequence[Mapping[str, object]]:  # noqa: ARG002
         """Return what a check keeps beside the records of its legs and relations, of own kinds."""
         return ()
 
     def _inventory(self, folder: Path, of_legs: Sequence[Outcome]) -> Mapping[str, object]:
         """Keep what the nodes are made of, and return what the records say of it."""
+        if not self.looks(current_site().partition(self.current_partition.name)):
+            return {}
         nodes = {
             rank.node
             for outcome in of_legs
@@ -402,7 +423,10 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         }
 
     def _job_identity(self) -> Mapping[str, object]:
+        state = str(self.job.state)
+        lost = lost_nodes(self.job.nodelist or ()) if "NODE_FAIL" in state else ()
         return {
+            **({"lost_nodes": list(lost)} if lost else {}),
             "run_id": self.run_id,
             "check": type(self).__name__,
             "unique_name": self.unique_name,
@@ -411,8 +435,9 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
             "stack": self.current_environ.name,
             "stack_version": self.stack_version,
             "fabric": self.fabric,
+            "link": link_name(current_site().fabric_spec(self.fabric)),
             "job_id": str(self.job.jobid),
-            "job_state": str(self.job.state),
+            "job_state": state,
             "stage_folder": self.stagedir,
             "completed": self.job.completion_time,
         }

@@ -11,8 +11,8 @@ from fabricproof.campaign.planned import Plan
 from fabricproof.collective import Channel
 from fabricproof.collective import Layout as Ranks
 from fabricproof.errors import ConfigError
-from fabricproof.fabric import bound, latency_floor_us
-from fabricproof.rfm.legs import LATENCY_GUESS_FACTOR, LegPlanner, find_program, printed_name
+from fabricproof.fabric import bound
+from fabricproof.rfm.legs import LegPlanner, find_program, printed_name
 from fabricproof.site.schema import PartitionSpec
 from fabricproof.stack.launch import Layout
 from fabricproof.units import parse_size, size_label
@@ -160,9 +160,8 @@ def _guess(pair: LegPlanner, rails: tuple[str, ...]) -> Channel:
     fabric = pair.physics(rails)
     if fabric is None:
         return Channel(alpha_us=10.0, beta_us_per_byte=0.001)
-    guess = LATENCY_GUESS_FACTOR * latency_floor_us(fabric, 0).us
     return Channel(
-        alpha_us=_stated_alpha_us(pair, rails) or guess,
+        alpha_us=_stated_alpha_us(pair, rails) or pair.latency_guess_us(fabric),
         beta_us_per_byte=1 / bound(fabric).low_mb_s,
     )
 

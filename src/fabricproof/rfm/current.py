@@ -33,9 +33,25 @@ def technology(spec: FabricSpec) -> str:
         return "memory"
     from fabricproof.fabric import find_link  # noqa: PLC0415 - keeps this module light to import
 
-    if spec.protocol in {"rocev2", "ib"}:
+    link = find_link(spec.link)
+    # Soft-RoCE is verbs whether its protocol is stated or not: no check knows that its HCA is soft.
+    if link.is_soft or spec.protocol in {"rocev2", "ib"}:
         return "infiniband"
-    return find_link(spec.link).technology
+    return link.technology
+
+
+def link_name(spec: FabricSpec) -> str:
+    """Return the declared link of a fabric in the project's spelling; empty where it has none."""
+    from fabricproof.fabric import find_link  # noqa: PLC0415 - as above
+
+    return find_link(spec.link).name if spec.link is not None else ""
+
+
+def is_roce(spec: FabricSpec) -> bool:
+    """Tell whether a fabric is RDMA over Ethernet, by its protocol or because its link is soft."""
+    from fabricproof.fabric import find_link  # noqa: PLC0415 - as above
+
+    return spec.protocol == "rocev2" or (spec.link is not None and find_link(spec.link).is_soft)
 
 
 def fabric_choices() -> list[str]:

@@ -19,7 +19,6 @@ from fabricproof.stack.family import (
     NATIVE,
     crowd_environment,
     default_transport,
-    known_transport,
 )
 from fabricproof.stack.launch import Layout, plan_launch
 
@@ -162,8 +161,7 @@ def _no_links(planner: LegPlanner) -> str:
     family = planner.stack.family
     if family != "openmpi":
         return "only Open MPI's own TCP opens several connections (btl_tcp_links)"
-    wanted = known_transport(family, planner.spec.transport)
-    chosen = wanted or default_transport(family, "tcp", launcher=planner.launcher)
+    chosen = planner.transport or default_transport(family, "tcp", launcher=planner.launcher)
     return "" if chosen == NATIVE else f"this fabric goes over {chosen}, not Open MPI's own TCP"
 
 

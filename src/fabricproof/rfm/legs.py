@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,13 +17,15 @@ from fabricproof.fabric import Fabric, bound, latency_floor_us
 from fabricproof.reference import Reference
 from fabricproof.semantics import Kind, meaning
 from fabricproof.site import Site
+from fabricproof.site.load import protocol_of
 from fabricproof.site.schema import FabricSpec, PartitionSpec, StackSpec
 from fabricproof.spack.built import Built
 from fabricproof.stack.catalog import load_catalog, stacks_root
-from fabricproof.stack.family import known_transport, rails_refusal, road_environment
+from fabricproof.stack.family import rails_refusal, road_environment, stated_transport
 from fabricproof.stack.launch import OWN_LAUNCHER, Layout, plan_launch
 from fabricproof.stack.programs import Located, locate
 from fabricproof.stack.workload import IMB_WINDOWED, imb_binary
+from fabricproof.transports import transport_refusal
 from fabricproof.units import parse_size, size_label
 from fabricproof.verdict import Judgement
 
@@ -84,7 +86,7 @@ def find_program(
     if suite in PEER_SUITES:
         return find_tool(suite, program)
     if stack.provisioned:
-        return locate(load_catalog().stacks[stack.name], stacks_root(), suite, program)
+        return locate(load_catalog().find(stack.installed_as), stacks_root(), suite, program)
     name = _binary(suite, program)
     if name is None:
         return Located(argv=None, reason=f"no IMB binary has {program}")
@@ -187,6 +189,9 @@ class LegPlanner:
 
     def plan(self, roads: str) -> Plan:
         """Return the legs for ``roads`` (``each`` or ``all``), or none and the reason."""
+        refusal = self.refusal(self.rails[:1])
+        if refusal is not None:
+            return Plan(reason=refusal)
         if roads == "each":
             return Plan(legs=tuple(self.leg((name,)) for name in self.rails))
         refusal = self.refusal(self.rails)
@@ -194,13 +199,20 @@ class LegPlanner:
             return Plan(reason=refusal)
         return Plan(legs=(self.leg(self.rails[:1]), self.leg(self.rails)))
 
+    def told(self, plan: Callable[[LegPlanner], Plan]) -> Plan:
+        """Return ``plan`` of this planner, or why the stack cannot be told the fabric."""
+        refusal = transport_refusal(self.stack.family, self.protocol, self.transport)
+        return plan(self) if refusal is None else Plan(reason=refusal)
+
     def refusal(self, rails: tuple[str, ...]) -> str | None:
-        """Return why this stack cannot be told to use several ``rails``, None where it can."""
+        """Return why this stack cannot be told to use ``rails``, None where it can."""
+        if len(rails) > 1 and self.stack.one_rail:
+            return f"left out by the site: {self.stack.one_rail}"
         return rails_refusal(
             self.stack.family,
             self.protocol,
             len(rails),
-            transport=known_transport(self.stack.family, self.spec.transport),
+            transport=self.transport,
             launcher=self.launcher,
             pmi1=self.stack.speaks_pmi1,
         )
@@ -219,9 +231,12 @@ class LegPlanner:
     @property
     def protocol(self) -> str:
         """The protocol of the fabric, as in the fabric data."""
-        if self.spec.link is None:
-            return "tcp"
-        return self.site.fabric(self.fabric).framing.name
+        return protocol_of(self.spec)
+
+    @property
+    def transport(self) -> str | None:
+        """What the site says shall carry the messages; None for the family's default."""
+        return stated_transport(self.stack.family, self.stack.transport, self.spec.transport)
 
     def physics(self, rails: tuple[str, ...]) -> Fabric | None:
         """Return the physics of a road, None where the site declares no link."""
@@ -300,7 +315,7 @@ class LegPlanner:
                     self.protocol,
                     rails,
                     version=self.built.mpi.version if self.built else self.stack.version,
-                    transport=known_transport(self.stack.family, self.spec.transport),
+                    transport=self.transport,
                     launcher=self.launcher,
                     oversubscribed=self.partition.oversubscribed,
                 ),
@@ -335,13 +350,18 @@ class LegPlanner:
         declared = self.suite in self.stack.suites
         return self.built.library if self.built is not None and not declared else None
 
+    def latency_guess_us(self, fabric: Fabric) -> float:
+        """Return what a small message may take, to size the effort: as stated, else by physics."""
+        stated = self.site.fabric_spec(self.fabric).typical_latency_us
+        return stated or LATENCY_GUESS_FACTOR * latency_floor_us(fabric, 0).us
+
     def _effort(
         self, fabric: Fabric | None, references: dict[str, Reference], layout: Layout
     ) -> Effort:
         rate = MEMORY_MB_S if fabric is None else bound(fabric).low_mb_s
         # Pairs share the rails: each moves its messages at its part of the rate.
         rate /= max(1, layout.num_ranks // 2)
-        guess = 10.0 if fabric is None else LATENCY_GUESS_FACTOR * latency_floor_us(fabric, 0).us
+        guess = 10.0 if fabric is None else self.latency_guess_us(fabric)
         if "latency" in references:
             guess = min(guess, references["latency"].value)
         reading = meaning(self.suite, printed_name(self.program))

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from fabricproof.campaign.leg import Leg
 from fabricproof.campaign.peer import Pace, peer_job
-from fabricproof.fabric import bound, latency_floor_us
+from fabricproof.fabric import bound
 from fabricproof.reference import Reference
-from fabricproof.rfm.legs import LATENCY_GUESS_FACTOR, MEMORY_MB_S, LegPlanner
+from fabricproof.rfm.legs import MEMORY_MB_S, LegPlanner
 from fabricproof.semantics import Kind, meaning
 from fabricproof.stack.launch import plan_launch
 from fabricproof.units import size_label
@@ -94,6 +94,6 @@ def _pace(planner: LegPlanner, rail: str) -> Pace:
         return Pace(rate_mb_s=MEMORY_MB_S, latency_us=10.0, seconds=planner.partition.leg_seconds)
     return Pace(
         rate_mb_s=bound(fabric).low_mb_s,
-        latency_us=LATENCY_GUESS_FACTOR * latency_floor_us(fabric, 0).us,
+        latency_us=planner.latency_guess_us(fabric),
         seconds=planner.partition.leg_seconds,
     )

@@ -34,6 +34,8 @@ class PeerBenchmark(FabricBenchmark):
     #: TCP connections at once
     streams = variable(int, value=1)
 
+    tells_the_road = False
+
     def why_not(self) -> str:
         """Tell where the check does not belong: another stack, one machine, no verbs."""
         site = current_site()

@@ -16,6 +16,7 @@ from fabricproof.rfm.base import FabricBenchmark
 from fabricproof.rfm.current import current_site
 from fabricproof.rfm.legs import LegPlanner
 from fabricproof.roll import stack_of_looks
+from fabricproof.site.schema import PartitionSpec
 from fabricproof.stack.launch import plan_launch
 
 
@@ -26,6 +27,8 @@ class PreflightBenchmark(FabricBenchmark):
     """
 
     suite = SUITE
+
+    tells_the_road = False
     program = PROGRAM
 
     #: for the roll: due with one stack of each partition, not with each
@@ -57,6 +60,10 @@ class PreflightBenchmark(FabricBenchmark):
     def plan(self, planner: LegPlanner) -> Plan:
         """Return one leg that does nothing on every node, so that each says that it took part."""
         return Plan(legs=(_nothing(planner),))
+
+    def looks(self, partition: PartitionSpec) -> bool:  # noqa: ARG002
+        """Tell that the nodes are asked, whatever other jobs do: that is what is judged."""
+        return True
 
     def judged(self, of_legs: Sequence[Outcome]) -> tuple[Outcome, ...]:
         """Judge what the nodes left of themselves; one outcome for each rail."""

@@ -55,13 +55,15 @@ def describe_outcome(
         identity: of check, run, job and stack, which stands in every record.
         notes: findings from outside the leg, such as references that did not apply.
     """
-    base = {
+    base: dict[str, Any] = {
         **identity,
         "leg": outcome.leg.name,
         "rails": list(outcome.leg.rails),
         "suite": outcome.leg.suite,
         "program": outcome.leg.program,
     }
+    if outcome.leg.fabric is not None:
+        base["link"] = outcome.leg.fabric.link
     for attempt in outcome.attempts:
         environment = _environment(attempt, outcome.leg.environment)
         run = {

@@ -153,7 +153,7 @@ def _without_modules(stack: StackSpec) -> list[list[str]]:
     """Return what a provisioned stack's module would set, where the machine has no modules."""
     if not stack.provisioned or stack.modules:
         return []
-    entry = load_catalog().stacks[stack.name]
+    entry = load_catalog().find(stack.installed_as)
     environment = stack_environment(entry, stacks_root() / entry.name)
     prepended = [
         [name, f"{folder}${{{name}:+:${name}}}"] for name, folder in environment.prepend.items()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import subprocess
+from collections.abc import Sequence
 
 from fabricproof.errors import ParseError, UnavailableError
 from fabricproof.site.schema import PartitionSpec
@@ -58,6 +59,16 @@ def usable_nodes(partition: str) -> tuple[str, ...]:
             raise ParseError("sinfo's list of nodes", expected="a node and its state", got=line)
         states[node] = state
     return tuple(node for usable in USABLE for node, state in states.items() if state == usable)
+
+
+def lost_nodes(nodes: Sequence[str]) -> tuple[str, ...]:
+    """Return which of a job's nodes are down as Slurm sees it; none where it does not answer."""
+    try:
+        said = _ask("sinfo", "-h", "-N", "-n", ",".join(nodes), "-o", "%N %t") if nodes else ""
+    except UnavailableError:
+        return ()  # a reason more or less changes no verdict
+    states = dict(line.split() for line in said.splitlines() if len(line.split()) == 2)
+    return tuple(sorted(node for node, state in states.items() if state.startswith("down")))
 
 
 def _ask(*command: str, errors_are_answers: bool = False) -> str:

@@ -100,7 +100,7 @@ def identity(site: Site, stack: StackSpec, suite: str) -> StackIdentity:
     if stack.spack is not None:
         return _built_identity(built_of(site, stack), suite)
     if stack.provisioned:
-        return _wheel_identity(stack.name, suite)
+        return _wheel_identity(stack.installed_as, suite)
     return _declared_identity(stack, suite)
 
 
@@ -140,7 +140,7 @@ def _digest(path: Path, *_state: int) -> str:
 
 
 def _wheel_identity(name: str, suite: str) -> StackIdentity:
-    entry = load_catalog().stacks[name]
+    entry = load_catalog().find(name)
     pins = _pins(name)
     packages = [str(each) for each in pins.get("wheels", [])] if pins else []
     mpi = [each for each in packages if not each.startswith("mpi4py")]

@@ -8,11 +8,13 @@ import json
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from fabricproof import records
 from fabricproof.errors import ParseError
+from fabricproof.fabric import find_link
 from fabricproof.measure import Verdict
 from fabricproof.roll import ROLL_FILE, due_entries, read_roll
 from fabricproof.runner import Workplace, refuse_full_disk, unloadable
@@ -42,7 +44,7 @@ def collect(
     )
     if nothing_ran:
         notes = ("no check was selected", *torn)
-    legs = (*result.legs, *_unloaded(lines))
+    legs = (*_with_links(site, result.legs), *_unloaded(lines))
     return SessionResult(run_id=run_id, legs=legs, notes=(*notes, *_without_roll(site)))
 
 
@@ -73,7 +75,7 @@ def collect_again(
     notes += _doubts(site, run_id, arguments)
     due = due_entries(read_roll(site.folder), arguments or ())
     result = assemble(run_id, cases, kept, due)
-    legs = (*result.legs, *_unloaded(words))
+    legs = (*_with_links(site, result.legs), *_unloaded(words))
     return SessionResult(run_id=run_id, legs=legs, notes=tuple(notes)), kept
 
 
@@ -111,6 +113,18 @@ def not_a_leg(verdict: Verdict, check: str, reason: str) -> LegResult:
         fabric="",
         leg="",
         reason=reason,
+    )
+
+
+def _with_links(site: Site, legs: Iterable[LegResult]) -> tuple[LegResult, ...]:
+    """Return the legs, those that left no record with the link that the site declares.
+
+    What left one and does not name its link is older than the field: the site may have been
+    another then.
+    """
+    links = {spec.name: find_link(spec.link).name for spec in site.fabrics if spec.link is not None}
+    return tuple(
+        leg if leg.link or leg.leg else replace(leg, link=links.get(leg.fabric, "")) for leg in legs
     )
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.errors import ParseError
+from fabricproof.fabric import device_word
 from fabricproof.measure import Verdict, worst
 from fabricproof.provenance import rebuilt
 from fabricproof.records import read_records
@@ -48,6 +49,18 @@ class LegResult:
     """The proof of the road: its state, the reason and the bytes moved; None where none was."""
     for_want_of: str = ""
     """The stack whose failed build kept it from running; empty for all others."""
+    link: str = ""
+    """The link of its road, as the site declared it when it ran; empty where nobody recorded it."""
+
+    @property
+    def device(self) -> str:
+        """``Soft-RoCE`` where software stood for the HCA; empty for all else."""
+        return device_word(self.link)
+
+    @property
+    def road_name(self) -> str:
+        """The road as every line for people shows it: ``rxe0:1 Soft-RoCE``, ``rail0``."""
+        return " ".join(filter(None, (self.leg, self.device)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,6 +224,7 @@ def _leg_result(
         job_id=str(record["job_id"]),
         stage_folder=record.get("stage_folder"),
         road=record.get("road"),
+        link=str(record.get("link") or ""),
     )
 
 
@@ -224,7 +238,10 @@ def _complaint(guilty: Sequence[Mapping[str, Any]]) -> str:
 def _ended(record: Mapping[str, Any]) -> str:
     """Return what the scheduler says of a job that did not end by itself."""
     state = str(record.get("job_state", "COMPLETED"))
-    return "" if state in {"COMPLETED", "None", "SUCCESS", "FAILED"} else f"; the job ended {state}"
+    if state in {"COMPLETED", "None", "SUCCESS", "FAILED"}:
+        return ""
+    lost = record.get("lost_nodes") or ()
+    return f"; the job ended {state}" + (f": Slurm lost {', '.join(lost)}" if lost else "")
 
 
 #: a build in ReFrame's report: run, unique name, partition, environment

@@ -17,6 +17,7 @@ from fabricproof.errors import ConfigError, FabricproofError, InputMissingError
 from fabricproof.fabric import Fabric, Shaper, bound, find_link, find_slot
 from fabricproof.provenance import SHOWN_DIGITS, is_build, same_build
 from fabricproof.reference import Reference, from_text
+from fabricproof.site.carried import check_transports
 from fabricproof.site.complaint import Lines, first_complaint
 from fabricproof.site.holds import check_layouts
 from fabricproof.site.locate import line_of, positions
@@ -220,6 +221,11 @@ def build_fabric(spec: FabricSpec, rails: tuple[str, ...], *, num_flows: int = 1
     )
 
 
+def protocol_of(spec: FabricSpec) -> str:
+    """Return the protocol of a declared fabric; sockets where it has no link at all."""
+    return "tcp" if spec.link is None else build_fabric(spec, ()).framing.name
+
+
 def _unlike_rails(spec: FabricSpec, chosen: list[RailSpec]) -> float | None:
     """Return the sum of the rails' own ceilings where they are not alike, None where they are."""
     if spec.rails_share_slot or len({(r.link, r.pcie, r.max_payload_bytes) for r in chosen}) < 2:
@@ -287,6 +293,8 @@ def load_site(name_or_folder: str) -> Site:
     _check_recipes(folder / "site.toml", main.stacks, main_lines)
     _check_baseline(folder / "site.toml", main.site.baseline, main_lines)
     _check_physics(folder / "fabric.toml", fabric, fabric_lines)
+    protocols = {each.name: protocol_of(each) for each in fabric.fabrics}
+    check_transports(folder / "site.toml", main.stacks, main.partitions, protocols, main_lines)
     return site
 
 

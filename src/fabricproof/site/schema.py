@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 from fabricproof.reference import CURVE_TOLERANCE
+from fabricproof.transports import Transport
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
 Launcher = Literal["srun", "mpirun", "mpiexec"]
@@ -140,8 +141,11 @@ class FabricSpec(_Model):
     shaper: ShaperSpec | None = None
     capability_gbit_s: Positive | None = None
     """What the hosts are known to drive (one core's TCP), declared, in Gb/s."""
-    transport: str | None = None
-    """For InfiniBand and RoCE: ``ucx`` or ``libfabric`` where the stack has both."""
+    typical_latency_us: Positive | None = None
+    """What a small message takes here where that is far from hardware's (emulated nodes): sizes the
+    effort, and judges nothing."""
+    transport: Transport | None = None
+    """For the stacks that have a choice and do not state their own."""
     description: str = ""
     expect: ExpectSpec | None = None
 
@@ -174,16 +178,22 @@ class StackSpec(_Model):
     """What this MPI speaks to srun, where it is less than its family: ``pmi1`` for an MPICH that
     was built without PMI-2 (``mpichversion``), whose lines are too short for UCX addresses."""
     launcher_options: list[str] = Field(default_factory=list)
+    transport: Transport | None = None
+    """What carries this stack's messages, whatever the fabric says: so one MPI may stand in a site
+    several times, over UCX's reliable connections, its datagrams, libfabric."""
     environment: dict[str, str] = Field(default_factory=dict)
     suites: dict[str, str] = Field(default_factory=dict)
     """suite (``osu``, ``osu-mpi4py``, ``imb``) -> folder of its programs, ``PATH`` where they are
     found by name, or ``provisioned`` for the stacks of ``fabricproof stack install``."""
     sharing: SharingSpec | None = None
     """Judged by the checks over several rails; what is not stated is only told."""
+    one_rail: Annotated[str, Field(min_length=1)] | None = None
+    """Why this stack is measured over one rail at a time: what needs several is SKIPPED with it."""
     left_out: dict[str, str] = Field(default_factory=dict)
     """program -> why it says nothing on this stack: it is SKIPPED with that reason."""
-    provisioned: bool = False
-    """Installed by ``fabricproof stack install`` rather than by the site."""
+    provisioned: bool | Name = False
+    """Installed by ``fabricproof stack install`` rather than by the site: ``true``, or the name in
+    its catalogue where the site calls the stack otherwise (``"openmpi4"`` for ``openmpi4-ud``)."""
     spack: Name | None = None
     """The folder of ``spack-envs`` that ``fabricproof stack build`` builds this stack from; then
     its modules and its programs are known without ``modules`` and ``suites``."""
@@ -191,6 +201,11 @@ class StackSpec(_Model):
     """With ``spack``: what is required of the MPI, as a Spack spec (``openmpi@4.1``)."""
     options: list[Name] = Field(default_factory=list)
     """With ``spack``: files of ``spack-envs/options`` to build with (``cuda``, ``rocm``)."""
+
+    @property
+    def installed_as(self) -> str:
+        """The stack's name in the catalogue of ``fabricproof stack install``."""
+        return self.provisioned if isinstance(self.provisioned, str) else self.name
 
     @property
     def connections(self) -> int:
@@ -201,7 +216,7 @@ class StackSpec(_Model):
     @property
     def speaks_pmi1(self) -> bool:
         """Whether the MPI has nothing newer than PMI-1 for srun; MPICH's wheel has not."""
-        return self.pmi == "pmi1" or (self.provisioned and self.family == "mpich")
+        return self.pmi == "pmi1" or (bool(self.provisioned) and self.family == "mpich")
 
 
 class PartitionSpec(_Model):
@@ -216,6 +231,8 @@ class PartitionSpec(_Model):
     max_jobs: Annotated[int, Field(ge=1, le=1000)] = 8
     leg_seconds: Annotated[float, Field(gt=0, le=600)] = 2.0
     """Time budget of one measurement (one program over one road), in seconds."""
+    leg_limit_seconds: Annotated[float, Field(ge=5, le=86400)] | None = None
+    """A measurement that takes longer is ended; None: ten times ``leg_seconds``, at least 30 s."""
     job_minutes: Annotated[int, Field(ge=1, le=1440)] = 10
     queue_minutes: Annotated[int, Field(ge=1, le=10080)] = 60
     """How long a job may wait in the queue before it counts as MISSING."""
@@ -236,6 +253,10 @@ class PartitionSpec(_Model):
     """How much longer than the model a message between the smallest and the largest may take."""
     oversubscribed: bool = False
     """More ranks than cores, or several nodes on one machine: let ranks yield."""
+    look_seconds: Annotated[float, Field(ge=1, le=600)] = 5.0
+    """How long a node may take to say what it is made of (its inventory)."""
+    look_each_job: bool = True
+    """Whether every job looks; where that costs too much (emulated nodes), preflight alone."""
     same_node: bool = False
     """Both ranks on one node on purpose (site ``local``): no fabric is proven there."""
 

@@ -81,10 +81,17 @@ class Catalog:
         Raises:
             ConfigError: a name is unknown.
         """
-        for name in names:
-            if name not in self.stacks:
-                raise ConfigError("unknown stack", expected=", ".join(self.stacks), got=repr(name))
-        return [self.stacks[name] for name in names or self.stacks]
+        return [self.find(name) for name in names or self.stacks]
+
+    def find(self, name: str) -> Stack:
+        """Return the stack called ``name``.
+
+        Raises:
+            ConfigError: there is none; the message lists those there are.
+        """
+        if name not in self.stacks:
+            raise ConfigError("unknown stack", expected=", ".join(self.stacks), got=repr(name))
+        return self.stacks[name]
 
 
 def _stack(name: str, entry: dict[str, object], source: Path) -> Stack:

@@ -16,16 +16,38 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from fabricproof.errors import ConfigError
+from fabricproof.transports import (
+    FAMILIES,
+    LIBFABRIC,
+    NATIVE,
+    UCX,
+    UCX_RC,
+    UCX_UD,
+    VERBS,
+    known_transport,
+    library_of,
+    stated_transport,
+    transport_refusal,
+    transports_of,
+    wire,
+)
 
-FAMILIES = ("openmpi", "mpich", "intelmpi", "mvapich")
-
-#: libraries that carry the messages below the MPI.
-UCX, LIBFABRIC, NATIVE = "ucx", "libfabric", "native"
-
-#: protocols (names as in the fabric data) that are sockets to the MPI.
-_SOCKETS = frozenset({"tcp", "ipoib", "tcp-bypass"})
-#: protocols that are verbs to the MPI.
-_VERBS = frozenset({"ib", "rocev2"})
+__all__ = [
+    "FAMILIES",
+    "LIBFABRIC",
+    "NATIVE",
+    "UCX",
+    "UCX_RC",
+    "UCX_UD",
+    "can_use_rails",
+    "crowd_environment",
+    "default_transport",
+    "known_transport",
+    "rails_refusal",
+    "road_environment",
+    "stated_transport",
+    "transport_refusal",
+]
 
 #: libfabric's provider for each protocol (fi_provider(7)), and the variable that picks the
 #: device, None where the provider has none.
@@ -38,17 +60,21 @@ _PROVIDERS: Mapping[str, tuple[str, str | None]] = {
     "efa": ("efa", None),
 }
 
-#: UCX's transports by protocol.  ``ud`` beside ``rc``: connections are made over it, and rc alone
-#: fails with "no auxiliary transport" (UCX FAQ).
-_UCX_TRANSPORTS: Mapping[str, str] = {"tcp": "tcp,self", "ib": "rc,ud,self", "rocev2": "rc,ud,self"}
+#: UCX's transports by what the site names and by protocol.  None has ``tcp`` beside verbs: UCX_TLS
+#: is exclusive, and UCX with tcp in it goes there without a word where a device fails.  ``ud``
+#: beside ``rc``: connections are made over it, and ``rc_verbs`` alone fails with "no auxiliary
+#: transport" (measured over Soft-RoCE).  The alias ``rc`` brings ``ud_verbs:aux`` with it, for
+#: connections alone (src/ucp/core/ucp_context.c, ucp_tl_aliases); ``ud`` beside it lets UCX move
+#: data over ud too where it expects many peers (openucx/ucx issue 4941).
+_UCX_TRANSPORTS: Mapping[tuple[str, str], str] = {
+    (UCX, "tcp"): "tcp,self",
+    **{(UCX, verbs): "rc,ud,self" for verbs in sorted(VERBS)},
+    **{(UCX_RC, verbs): "rc,self" for verbs in sorted(VERBS)},
+    **{(UCX_UD, verbs): "ud,self" for verbs in sorted(VERBS)},
+}
 
 #: device variables that take a list of devices.
 _LISTS = frozenset({"FI_CXI_DEVICE_NAME"})
-
-
-def _wire(protocol: str) -> str:
-    """Return the protocol as the transport libraries see it."""
-    return "tcp" if protocol in _SOCKETS else protocol
 
 
 def default_transport(family: str, protocol: str, *, launcher: str = "srun", rails: int = 1) -> str:
@@ -62,12 +88,12 @@ def default_transport(family: str, protocol: str, *, launcher: str = "srun", rai
         ConfigError: unknown family.
     """
     _check_family(family)
-    wire = _wire(protocol)
+    spoken = wire(protocol)
     if family == "openmpi":
-        return NATIVE if wire == "tcp" else UCX if wire in _VERBS else LIBFABRIC
-    if family == "intelmpi" or wire not in _UCX_TRANSPORTS:
+        return NATIVE if spoken == "tcp" else UCX if spoken in VERBS else LIBFABRIC
+    if family == "intelmpi" or (UCX, spoken) not in _UCX_TRANSPORTS:
         return LIBFABRIC
-    return LIBFABRIC if wire == "tcp" and launcher == "srun" and rails == 1 else UCX
+    return LIBFABRIC if spoken == "tcp" and launcher == "srun" and rails == 1 else UCX
 
 
 def _check_family(family: str) -> None:
@@ -90,28 +116,45 @@ def rails_refusal(
         family: one of :data:`FAMILIES`.
         protocol: as in the fabric data.
         rails: number of rails, at least 1.
-        transport: ``ucx``, ``libfabric`` or ``native``; None for the family's default.
+        transport: one of :data:`fabricproof.transports.TRANSPORTS`; None for the family's default.
         launcher: ``srun`` or ``mpirun``; only matters where the two speak different PMIs.
         pmi1: the MPI speaks PMI-1 alone, as the wheel of ``fabricproof stack install`` does.
     """
+    refusal = transport_refusal(family, protocol, transport)
+    if refusal is not None:
+        return refusal
     chosen = transport or default_transport(family, protocol, launcher=launcher, rails=rails)
-    if rails == 1:
-        return None
-    if family == "mpich" and pmi1 and launcher == "srun" and chosen == UCX:
+    if family == "mpich" and pmi1 and launcher == "srun" and library_of(chosen) == UCX:
         return (
             "this MPICH speaks PMI-1 to srun, whose lines of 1024 bytes are too short for "
             "UCX addresses: start it with its own mpiexec"
         )
-    if chosen in {UCX, NATIVE}:
+    if rails == 1 or chosen == NATIVE or library_of(chosen) == UCX:
         return None
-    if _wire(protocol) == "tcp":
+    return _one_device(family, protocol)
+
+
+def _one_device(family: str, protocol: str) -> str | None:
+    """Return why libfabric gives a process of ``family`` no second device; None where it does."""
+    if wire(protocol) == "tcp":
         return (
             "libfabric's tcp provider offers each interface by itself and the MPI takes one of "
             "them: measured, all bytes on one rail"
         )
     if family == "openmpi":
         return "Open MPI's mtl/ofi gives a process one device; several are for several processes"
+    if _PROVIDERS[protocol][1] == "FI_VERBS_DEVICE_NAME" and not _is_mlx(family, protocol):
+        # vrb_getinfo of libfabric's prov/verbs/src/verbs_info.c compares with one name.
+        return (
+            "FI_VERBS_DEVICE_NAME names one device to libfabric's verbs provider; nobody has seen "
+            "an MPI share its messages among several there"
+        )
     return None
+
+
+def _is_mlx(family: str, protocol: str) -> bool:
+    """Tell whether libfabric's provider is ``mlx``, which is UCX and takes its variables."""
+    return family == "intelmpi" and protocol == "ib"
 
 
 def can_use_rails(family: str, protocol: str, rails: int, **options: object) -> bool:
@@ -136,7 +179,7 @@ def road_environment(
         protocol: as in the fabric data: ``tcp``, ``ib``, ``rocev2`` ...
         interfaces: netdevs (``eth0``) for TCP, HCA ports (``mlx5_0:1``) or devices otherwise.
         version: of the MPI; matters for Open MPI 4.
-        transport: ``ucx``, ``libfabric`` or ``native``; None for the family's default.
+        transport: one of :data:`fabricproof.transports.TRANSPORTS`; None for the family's default.
         launcher: ``srun`` or ``mpirun``.
         oversubscribed: more spinning ranks than cores, or several nodes on one machine: let
             ranks yield and bind them to no core.  Never on a real cluster: it costs latency.
@@ -146,18 +189,21 @@ def road_environment(
     """
     if not interfaces:
         raise ConfigError("a road needs an interface", got="none")
-    wire = _wire(protocol)
+    spoken = wire(protocol)
     chosen = transport or _transport(family, protocol, launcher, interfaces)
-    make = _ROADS.get((family, chosen))
+    make = _ROADS.get((family, library_of(chosen)))
     if make is None:
-        known = sorted({name for made_for, name in _ROADS if made_for == family})
         raise ConfigError(
-            f"{family} has no transport {chosen!r}", expected=" or ".join(known), got=chosen
+            f"{family} has no transport {chosen!r}",
+            expected=" or ".join(transports_of(family)),
+            got=chosen,
         )
-    environment = make(wire, tuple(interfaces))
-    if family == "openmpi" and version.startswith("4."):
+    environment = make(spoken, tuple(interfaces))
+    if library_of(chosen) == UCX:
+        environment["UCX_TLS"] = _ucx_transports(chosen, spoken)
+    if family == "openmpi" and version.startswith("4.") and library_of(chosen) != UCX:
         # osc/rdma over btl/tcp aborts MPI_Win_allocate with MPI_ERR_WIN in 4.1; 5 lacks pt2pt.
-        environment["OMPI_MCA_osc"] = "ucx" if chosen == UCX else "pt2pt"
+        environment["OMPI_MCA_osc"] = "pt2pt"
     if oversubscribed:
         environment |= _OVERSUBSCRIBED[family]
     return environment
@@ -170,26 +216,33 @@ def _transport(family: str, protocol: str, launcher: str, interfaces: Sequence[s
     return LIBFABRIC if on_loopback else chosen
 
 
-def _ucx(wire: str, interfaces: tuple[str, ...]) -> dict[str, str]:
-    if wire not in _UCX_TRANSPORTS:
+def _ucx_transports(transport: str, spoken: str) -> str:
+    if (transport, spoken) not in _UCX_TRANSPORTS:
+        known = sorted(protocol for name, protocol in _UCX_TRANSPORTS if name == transport)
         raise ConfigError(
-            "UCX does not speak this protocol", expected=", ".join(_UCX_TRANSPORTS), got=wire
+            f"{'UCX' if transport == UCX else transport} does not speak this protocol",
+            expected=", ".join(known),
+            got=spoken,
         )
+    return _UCX_TRANSPORTS[transport, spoken]
+
+
+def _ucx(spoken: str, interfaces: tuple[str, ...]) -> dict[str, str]:
     rails = str(len(interfaces))
     return {
-        "UCX_TLS": _UCX_TRANSPORTS[wire],
+        "UCX_TLS": _ucx_transports(UCX, spoken),
         "UCX_NET_DEVICES": ",".join(interfaces),
         "UCX_MAX_RNDV_RAILS": rails,
         "UCX_MAX_EAGER_RAILS": rails,
     }
 
 
-def _libfabric(wire: str, interfaces: tuple[str, ...]) -> dict[str, str]:
-    if wire not in _PROVIDERS:
+def _libfabric(spoken: str, interfaces: tuple[str, ...]) -> dict[str, str]:
+    if spoken not in _PROVIDERS:
         raise ConfigError(
-            "no libfabric provider for this protocol", expected=", ".join(_PROVIDERS), got=wire
+            "no libfabric provider for this protocol", expected=", ".join(_PROVIDERS), got=spoken
         )
-    provider, variable = _PROVIDERS[wire]
+    provider, variable = _PROVIDERS[spoken]
     environment = {"FI_PROVIDER": provider}
     if variable == "FI_VERBS_DEVICE_NAME":
         # The provider names devices without their port.
@@ -199,9 +252,9 @@ def _libfabric(wire: str, interfaces: tuple[str, ...]) -> dict[str, str]:
     return environment
 
 
-def _openmpi_native(wire: str, interfaces: tuple[str, ...]) -> dict[str, str]:
-    if wire != "tcp":
-        raise ConfigError("Open MPI's own transport is TCP", expected="tcp", got=wire)
+def _openmpi_native(spoken: str, interfaces: tuple[str, ...]) -> dict[str, str]:
+    if spoken != "tcp":
+        raise ConfigError("Open MPI's own transport is TCP", expected="tcp", got=spoken)
     # No sm or vader: two ranks on one node must fail to meet, not measure memory.
     return {
         "OMPI_MCA_pml": "ob1",
@@ -210,22 +263,32 @@ def _openmpi_native(wire: str, interfaces: tuple[str, ...]) -> dict[str, str]:
     }
 
 
-def _openmpi_ucx(wire: str, interfaces: tuple[str, ...]) -> dict[str, str]:
+#: Collectives that go by the messages of the pml, and so take the road: coll/hcoll and coll/ucc of
+#: HPC-X choose devices by variables of their own (HCOLL_MAIN_IB, UCC_TLS).
+_OWN_COLLECTIVES: Mapping[str, str] = {
+    "OMPI_MCA_coll_hcoll_enable": "0",
+    "OMPI_MCA_coll_ucc_enable": "0",
+}
+
+
+def _openmpi_ucx(spoken: str, interfaces: tuple[str, ...]) -> dict[str, str]:
     # pml/ucx declines networks that are not InfiniBand unless told otherwise
     # (opal_common_ucx_devices, opal_common_ucx_tls; Open MPI 5.0 docs).
     return {
+        **_OWN_COLLECTIVES,
         "OMPI_MCA_pml": "ucx",
         "OMPI_MCA_osc": "ucx",
         "OMPI_MCA_btl": "self",
         "OMPI_MCA_opal_common_ucx_tls": "any",
         "OMPI_MCA_opal_common_ucx_devices": "any",
-        **_ucx(wire, interfaces),
+        **_ucx(spoken, interfaces),
     }
 
 
-def _openmpi_libfabric(wire: str, interfaces: tuple[str, ...]) -> dict[str, str]:
-    environment = _libfabric(wire, interfaces)
+def _openmpi_libfabric(spoken: str, interfaces: tuple[str, ...]) -> dict[str, str]:
+    environment = _libfabric(spoken, interfaces)
     return {
+        **_OWN_COLLECTIVES,
         "OMPI_MCA_pml": "cm",
         "OMPI_MCA_mtl": "ofi",
         "OMPI_MCA_btl": "self",
@@ -234,20 +297,20 @@ def _openmpi_libfabric(wire: str, interfaces: tuple[str, ...]) -> dict[str, str]
     }
 
 
-def _ch4_ucx(wire: str, interfaces: tuple[str, ...]) -> dict[str, str]:
+def _ch4_ucx(spoken: str, interfaces: tuple[str, ...]) -> dict[str, str]:
     # NOLOCAL: no shared memory between ranks of one node.
     return {
         "MPIR_CVAR_CH4_NETMOD": "ucx",
         "MPIR_CVAR_NOLOCAL": "1",
-        **_ucx(wire, interfaces),
+        **_ucx(spoken, interfaces),
     }
 
 
-def _ch4_libfabric(wire: str, interfaces: tuple[str, ...]) -> dict[str, str]:
+def _ch4_libfabric(spoken: str, interfaces: tuple[str, ...]) -> dict[str, str]:
     environment = {
         "MPIR_CVAR_CH4_NETMOD": "ofi",
         "MPIR_CVAR_NOLOCAL": "1",
-        **_libfabric(wire, interfaces),
+        **_libfabric(spoken, interfaces),
     }
     if len(interfaces) > 1:
         environment["MPIR_CVAR_CH4_OFI_MAX_NICS"] = str(len(interfaces))
@@ -255,16 +318,16 @@ def _ch4_libfabric(wire: str, interfaces: tuple[str, ...]) -> dict[str, str]:
     return environment
 
 
-def _intel_libfabric(wire: str, interfaces: tuple[str, ...]) -> dict[str, str]:
+def _intel_libfabric(spoken: str, interfaces: tuple[str, ...]) -> dict[str, str]:
     """Intel MPI: ``ofi`` alone (without ``shm``), the provider named twice on purpose.
 
     FI_PROVIDER is libfabric's filter, I_MPI_OFI_PROVIDER is Intel MPI's choice among what is
     left; either alone lets another provider in.  InfiniBand goes through ``mlx``, which is UCX.
     """
-    if wire == "ib":
-        transport = _ucx(wire, interfaces)
+    if spoken == "ib":
+        transport = _ucx(spoken, interfaces)
         return {"I_MPI_FABRICS": "ofi", **_both_providers("mlx"), **transport}
-    environment = _libfabric(wire, interfaces)
+    environment = _libfabric(spoken, interfaces)
     environment |= _both_providers(environment["FI_PROVIDER"].partition(";")[0])
     if len(interfaces) > 1:
         environment["I_MPI_MULTIRAIL"] = "1"
@@ -310,12 +373,3 @@ def crowd_environment(family: str) -> dict[str, str]:
     """Return what lets more ranks than cores of ``family`` live with each other."""
     _check_family(family)
     return dict(_OVERSUBSCRIBED[family])
-
-
-def known_transport(family: str, wanted: str | None) -> str | None:
-    """Return ``wanted`` where ``family`` has it, else None: its own default.
-
-    A site names the transport of a fabric for the stacks that have a choice; Intel MPI on a fabric
-    of UCX goes over libfabric all the same.
-    """
-    return wanted if (family, wanted) in _ROADS else None

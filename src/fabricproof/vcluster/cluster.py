@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import secrets
 import shutil
-import signal
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 from fabricproof.errors import NeedsPrivilegeError, UnavailableError
-from fabricproof.vcluster import daemons, network, node, outside, shaping, slurm_conf, state
+from fabricproof.vcluster import (
+    aftermath,
+    daemons,
+    guest,
+    guests,
+    network,
+    node,
+    outside,
+    shaping,
+    slurm_conf,
+    state,
+)
+from fabricproof.vcluster.accel import Acceleration
+from fabricproof.vcluster.guest import Guest
+from fabricproof.vcluster.image import Image
 from fabricproof.vcluster.node import Space
-from fabricproof.vcluster.paths import Paths, failure_logs
-from fabricproof.vcluster.plan import Node, Plan, render_hosts
+from fabricproof.vcluster.paths import Paths
+from fabricproof.vcluster.plan import NAMESPACES, RDMA, Node, Plan, render_hosts
 from fabricproof.vcluster.processes import Process, end, in_namespaces, marked, process
 from fabricproof.vcluster.run import clean_environment, find_program, run
 from fabricproof.vcluster.state import State
@@ -24,11 +35,15 @@ from fabricproof.vcluster.state import State
 Report = Callable[[str], None]
 
 SWITCHES = "switches"
+#: the site files that fit a cluster with the defaults of its kind; env.sh of the project reads it
+SITES = {NAMESPACES: "vcluster", RDMA: "vcluster-rdma"}
 HEAD = "head"
 #: what sinfo calls a node that jobs can run on; a trailing * would mean "does not answer".
 USABLE_STATES = frozenset({"idle", "mixed", "allocated", "completing"})
 _DAEMON_TIMEOUT_S = 30.0
 _NODES_TIMEOUT_S = 40.0
+#: software emulation: a slurmd takes seconds to start, a job too
+_GUESTS_TIMEOUT_S = 180.0
 #: the kernel's own limit (GSO_MAX_SEGS).
 _ANY_SEGMENTS = 65535
 _PROGRAMS = (
@@ -49,7 +64,7 @@ _PROGRAMS = (
 
 
 def require_machine() -> None:
-    """Refuse a machine on which no virtual cluster can be brought up.
+    """Refuse a machine on which no virtual cluster can be brought up, whatever its kind.
 
     Raises:
         NeedsPrivilegeError: not root.
@@ -89,47 +104,71 @@ def up(plan: Plan, report: Report) -> State:
     Raises:
         UnavailableError: a namespace, a program or a daemon failed; its log is kept.
     """
+    if plan.kind == RDMA:
+        guests.require_machine()
     paths = Paths(plan.name)
     clear(paths)
+    if plan.kind == RDMA:
+        guests.require_memory(plan)  # what a broken cluster of that name had is free again
     try:
         return _build(plan, paths, report)
     except BaseException as failure:
-        with _uninterrupted():
-            kept = _keep_logs(paths)
+        with aftermath.uninterrupted():
+            kept = aftermath.keep_logs(paths)
             clear(paths)
-        if isinstance(failure, UnavailableError) and failure.source:
-            raise _with_kept_log(failure, kept) from None
+        if isinstance(failure, UnavailableError) and aftermath.is_log(paths, failure.source):
+            raise aftermath.with_kept_log(failure, kept) from None
         raise
 
 
 def _build(plan: Plan, paths: Paths, report: Report) -> State:
+    prepared = guests.prepare(plan, report) if plan.kind == RDMA else None
     report("configuration")
     _write_configuration(plan, paths)
     report("namespaces")
     spaces = _start_spaces(plan, paths)
     report("switches, cables and rails")
     _wire_all(plan, spaces)
+    if prepared:
+        report(f"guests ({prepared[1].reason})")
+        _start_guests(plan, paths, spaces, *prepared)
     report("munged on every node, MariaDB")
-    _start_munge_and_database(plan, paths, spaces)
+    _start_munge_and_database(paths, spaces)
     report("slurmdbd")
     _serve(daemons.slurmdbd(paths), spaces[HEAD])
     report("slurmctld")
     _serve(daemons.slurmctld(paths), spaces[HEAD])
-    report("slurmd on every node")
     outside.write_wrappers(paths, spaces[HEAD])
     (paths.run / "env.sh").write_text(outside.render_environment(paths))
+    (paths.run / "site").write_text(f"{SITES[plan.kind]}\n")
+    if prepared:
+        report("guests come up")
+        guest.wait_until_up(paths, [each for each in spaces.values() if isinstance(each, Guest)])
+    report("slurmd on every node")
     for compute in plan.nodes:
-        daemons.slurmd(paths, compute.name).start(spaces[compute.name])
-    wait_for_nodes(paths, spaces, plan.nodes)
+        if not prepared:
+            daemons.slurmd(paths, compute.name).start(spaces[compute.name])
+    wait_for_nodes(paths, spaces, plan)
     report("first job")
     first_job(paths, plan)
-    built = State(plan=plan, spaces=spaces, complete=True)
+    how = prepared[1].reason if prepared else ""
+    built = State(plan=plan, spaces=spaces, complete=True, acceleration=how)
     state.save(paths, built)
     return built
 
 
+def _start_guests(
+    plan: Plan, paths: Paths, spaces: dict[str, Space], image: Image, how: Acceleration
+) -> None:
+    """Start every guest, and put each on file at once, so that a crash leaves a trace."""
+    guests.write_reach(paths, spaces[HEAD])
+    for compute in plan.nodes:
+        spaces[compute.name] = guest.start_guest(plan, paths, compute, spaces[SWITCHES], image, how)
+        state.save(paths, State(plan=plan, spaces=spaces, complete=False))
+
+
 def _write_configuration(plan: Plan, paths: Paths) -> None:
-    for folder in (paths.run, paths.etc, paths.log, paths.munge, paths.head):
+    for folder in (paths.run, paths.etc, paths.log, paths.bin, paths.munge, paths.head):
         folder.mkdir(mode=0o755, parents=True, exist_ok=True)
     texts = {
         "slurm.conf": slurm_conf.render_slurm_conf(plan, paths),
@@ -146,6 +185,8 @@ def _write_configuration(plan: Plan, paths: Paths) -> None:
     key = paths.etc / "munge.key"
     key.touch(mode=0o600)
     key.write_bytes(secrets.token_bytes(128))
+    if plan.kind == RDMA:
+        guests.write_configuration(plan, paths)
 
 
 def slurm_version() -> tuple[int, int]:
@@ -161,7 +202,8 @@ def _start_spaces(plan: Plan, paths: Paths) -> dict[str, Space]:
     """Start every namespace, and put each on file at once, so that a crash leaves a trace."""
     spaces: dict[str, Space] = {}
     wanted = [(SWITCHES, "switches"), (HEAD, "head")]
-    wanted += [(compute.name, "node") for compute in plan.nodes]
+    if plan.kind != RDMA:
+        wanted += [(compute.name, "node") for compute in plan.nodes]
     for name, kind in wanted:
         shares = plan.shares if kind == "node" else ()
         spaces[name] = node.start_space(paths, name, kind, shares)
@@ -175,7 +217,10 @@ def _wire_all(plan: Plan, spaces: dict[str, Space]) -> None:
     switches.batch("ip", commands)
     head.batch("ip", network.head_interface_commands())
     for compute in plan.nodes:
-        wire_node(plan, compute, switches, spaces[compute.name])
+        if plan.kind == RDMA:
+            guests.wire(plan, compute, switches)
+        else:
+            wire_node(plan, compute, switches, spaces[compute.name])
     for space in spaces.values():
         steer(space)
 
@@ -206,6 +251,11 @@ def shape_rail(
     queue_bytes: int | None = None,
 ) -> None:
     """Give both ends of a node's rail a line rate, and the node's end a queue."""
+    if isinstance(space, Guest):
+        commands = shaping.guest_commands(f"rail{rail}", rate_bit_s, plan.mtu, queue_bytes)
+        space.batch("tc", commands)
+        guests.shape_port(plan, compute, rail, rate_bit_s, switches)
+        return
     interface, port, limit = f"rail{rail}", compute.rail_port(rail), plan.flow_limit_bit_s
     segments = 1 if shaping.must_split(rate_bit_s, limit) else _ANY_SEGMENTS
     space.batch("ip", [f"link set {interface} gso_max_segs {segments}"])
@@ -221,15 +271,17 @@ def steer(space: Space) -> None:
     run([*space.enter(), "sh", "-c", script])
 
 
-def _start_munge_and_database(plan: Plan, paths: Paths, spaces: dict[str, Space]) -> None:
-    for name in (HEAD, *(compute.name for compute in plan.nodes)):
+def _start_munge_and_database(paths: Paths, spaces: dict[str, Space]) -> None:
+    # A guest starts its own.
+    own = [name for name in spaces if name != SWITCHES and not isinstance(spaces[name], Guest)]
+    for name in own:
         daemons.munged(paths, name).start(spaces[name])
     head = spaces[HEAD]
     command = ["mariadb-install-db", *slurm_conf.MARIADB_OPTIONS, "--skip-test-db"]
     command += ["--auth-root-authentication-method=socket", f"--datadir={paths.head}/db"]
     run([*head.enter(), *command], timeout_s=60)
     _serve(daemons.mariadbd(paths), head)
-    for name in (HEAD, *(compute.name for compute in plan.nodes)):
+    for name in own:
         daemons.munged(paths, name).wait(spaces[name], _DAEMON_TIMEOUT_S)
 
 
@@ -252,20 +304,30 @@ def node_states(paths: Paths) -> dict[str, str]:
     return {name: text.strip() for name, text in pairs}
 
 
-def wait_for_nodes(paths: Paths, spaces: dict[str, Space], wanted: tuple[Node, ...]) -> None:
+def wait_for_nodes(
+    paths: Paths, spaces: dict[str, Space], plan: Plan, host: str | None = None
+) -> None:
     """Wait until Slurm would give jobs to the nodes.
+
+    Args:
+        paths: of the cluster.
+        spaces: where the nodes are.
+        plan: of the cluster.
+        host: the one node to wait for; all of them where None.
 
     Raises:
         UnavailableError: a slurmd died, or does not register in time.
     """
-    deadline = time.monotonic() + _NODES_TIMEOUT_S
+    wanted = [each for each in plan.nodes if host in {None, each.name}]
+    limit_s = _GUESTS_TIMEOUT_S if plan.kind == RDMA else _NODES_TIMEOUT_S
+    deadline = time.monotonic() + limit_s
     while True:
         states = node_states(paths)
         waiting = [n for n in wanted if states.get(n.name) not in USABLE_STATES]
         if not waiting:
             return
         first = waiting[0].name
-        dead = "slurmd" not in daemons.programs(spaces[first])
+        dead = not _serves(spaces[first])
         if time.monotonic() > deadline or dead:
             log = paths.log / f"slurmd-{first}.log"
             raise UnavailableError(
@@ -277,6 +339,11 @@ def wait_for_nodes(paths: Paths, spaces: dict[str, Space], wanted: tuple[Node, .
         time.sleep(0.05)
 
 
+def _serves(space: Space) -> bool:
+    """Tell whether a node may still register; a guest is not asked, for that costs it a second."""
+    return space.alive() if isinstance(space, Guest) else "slurmd" in space.programs()
+
+
 def first_job(paths: Paths, plan: Plan) -> None:
     """Run a job on all nodes: the cluster is up when this works, and not before.
 
@@ -285,7 +352,7 @@ def first_job(paths: Paths, plan: Plan) -> None:
     """
     count = str(plan.node_count)
     command = [str(paths.bin / "srun"), "--nodes", count, "--ntasks", count, "hostname"]
-    done = run(command, environment=client_environment(paths), timeout_s=30)
+    done = run(command, environment=client_environment(paths), timeout_s=90)
     answered = sorted(done.stdout.split())
     wanted = sorted(compute.name for compute in plan.nodes)
     if answered != wanted:
@@ -324,36 +391,3 @@ def _visitors(spaces: list[Space]) -> list[Process]:
     pids = in_namespaces("net", [space.net for space in spaces])
     own = os.getpid()
     return [found for pid in pids if pid != own and (found := process(pid))]
-
-
-def _keep_logs(paths: Paths) -> Path:
-    """Keep the logs of a failed ``up`` where ``down`` does not remove them; return where."""
-    target = failure_logs() / paths.name
-    with contextlib.suppress(OSError):
-        shutil.rmtree(target, ignore_errors=True)
-        shutil.copytree(paths.log, target)
-    return target
-
-
-def _with_kept_log(failure: UnavailableError, kept: Path) -> UnavailableError:
-    """Return the same error, naming the copy of the log that stays."""
-    return UnavailableError(
-        failure.problem,
-        source=str(kept / Path(failure.source or "").name),
-        line=failure.line,
-        expected=failure.expected,
-        got=failure.got,
-        next_step=failure.next_step,
-    )
-
-
-@contextlib.contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Let a second Ctrl-C not stop the clean-up after the first."""
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = [signal.signal(number, signal.SIG_IGN) for number in numbers]
-    try:
-        yield
-    finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from fabricproof.errors import UnavailableError
+from fabricproof.vcluster.guest import Guest
 from fabricproof.vcluster.node import Space, last_lines
 from fabricproof.vcluster.paths import Paths
 from fabricproof.vcluster.processes import (
     all_pids,
-    in_namespaces,
     name_of,
     namespace,
     start_time,
@@ -60,7 +61,7 @@ class Daemon:
         begin = time.monotonic()
         while not self.ready(space):
             waited = time.monotonic() - begin
-            dead = waited > 0.5 and self.name not in programs(space)
+            dead = waited > 0.5 and self.name not in space.programs()
             if dead or waited > timeout_s:
                 why = "has died" if dead else f"does not serve after {timeout_s:g} s"
                 raise UnavailableError(
@@ -71,15 +72,18 @@ class Daemon:
             time.sleep(_POLL_S)
 
 
-def programs(space: Space) -> list[str]:
-    """Return the names of the programs that run in a space."""
-    return [name_of(pid) for pid in in_namespaces("pid", [space.pid_space])]
-
-
 def programs_by_space(spaces: Iterable[Space]) -> dict[str, set[str]]:
-    """Return the names of the programs that run in each space, by host name, in one look."""
-    host = {space.pid_space: space.name for space in spaces if space.alive()}
+    """Return the names of the programs that run in each space, by host name, in one look.
+
+    Guests are asked, all at once: their processes are not the machine's.
+    """
+    alive = [space for space in spaces if space.alive()]
+    guests = [space for space in alive if isinstance(space, Guest)]
+    host = {space.pid_space: space.name for space in alive if space not in guests}
     found: dict[str, set[str]] = {name: set() for name in host.values()}
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        answers = pool.map(Guest.programs, guests)
+        found |= {guest.name: names for guest, names in zip(guests, answers, strict=True)}
     for pid in all_pids():
         name = host.get(namespace(pid, "pid") or "")
         if name is not None and start_time(pid) is not None:

@@ -58,13 +58,39 @@ def node_cable_commands(plan: Plan, node: Node, pid: int) -> list[str]:
         node: the node.
         pid: a process in the node's network namespace.
     """
-    mac = f"02:18:00:00:01:{node.index:02x}"
+    mac = management_mac(node)
     commands = _cable(node.management_port(), "mgmt0", pid, "mgmt", mac, 1500)
     for rail in plan.rails:
-        mac = f"02:18:{rail + 1:02x}:00:01:{node.index:02x}"
+        mac = rail_mac(node, rail)
         bridge = leaf_bridge(rail, node.leaf)
         commands += _cable(node.rail_port(rail), f"rail{rail}", pid, bridge, mac, plan.mtu)
     return commands
+
+
+def management_mac(node: Node) -> str:
+    """Return the MAC address of a node's ``mgmt0``."""
+    return f"02:18:00:00:01:{node.index:02x}"
+
+
+def rail_mac(node: Node, rail: int) -> str:
+    """Return the MAC address of a node's ``rail<rail>``."""
+    return f"02:18:{rail + 1:02x}:00:01:{node.index:02x}"
+
+
+def tap_commands(plan: Plan, node: Node) -> list[str]:
+    """Return the commands, in the switches' namespace, that make a guest's end of its cables."""
+    commands = _tap(node.management_port(), "mgmt", 1500)
+    for rail in plan.rails:
+        commands += _tap(node.rail_port(rail), leaf_bridge(rail, node.leaf), plan.mtu)
+    return commands
+
+
+def _tap(port: str, bridge: str, mtu: int) -> list[str]:
+    return [
+        f"tuntap add dev {port} mode tap",
+        f"link set {port} mtu {mtu}",
+        f"link set {port} master {bridge} up",
+    ]
 
 
 def _cable(port: str, interface: str, pid: int, bridge: str, mac: str, mtu: int) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from fabricproof.errors import UnavailableError
 from fabricproof.vcluster.paths import Paths
-from fabricproof.vcluster.processes import Process, namespace, process
+from fabricproof.vcluster.processes import Process, in_namespaces, name_of, namespace, process
 from fabricproof.vcluster.run import clean_environment, run
 
 #: in the environment of every init, so that ``down`` finds them even without a state file.
@@ -99,6 +99,10 @@ class Space:
         """Return the start of a command line that runs a program inside."""
         which = ["--net"] if only_network else ["--net", "--uts", "--ipc", "--pid", "--mount"]
         return ["nsenter", "--target", str(self.init.pid), *which, "--"]
+
+    def programs(self) -> set[str]:
+        """Return the names of the programs that run inside."""
+        return {name_of(pid) for pid in in_namespaces("pid", [self.pid_space])}
 
     def batch(self, tool: str, commands: Sequence[str]) -> None:
         """Give ``ip`` or ``tc`` a list of commands to do in this network namespace."""

@@ -20,18 +20,35 @@ DEFAULT_RAILS = 2
 DEFAULT_RATE_BIT_S = 200 * 10**6
 DEFAULT_MTU = 1500
 DEFAULT_CPUS = 4
+#: what nodes are: namespaces of this machine, or virtual machines with a Soft-RoCE device per rail
+NAMESPACES, RDMA = "namespaces", "rdma"
+KINDS = (NAMESPACES, RDMA)
+#: Of the kind rdma: an emulated core carries some 300 Mb/s of verbs in all where nothing else runs,
+#: so that two rails of this rate are kept by their shapers and not by the emulation.  Slower ones
+#: hold what rxe has under way (64 packets of a connection) so long that it is sent again.
+RDMA_NODES, RDMA_RATE_BIT_S = 2, 80 * 10**6
+#: room for a path MTU of 4096 bytes and RoCEv2's headers (drivers/infiniband/sw/rxe/rxe.h)
+RDMA_MTU = 4200
+#: a guest at rest takes 200 MB, its file system in memory included; ranks of MPI some hundred more
+RDMA_MEMORY_MB = 1280
 MAX_NODES = 64
 MAX_RAILS = 8
 #: 198.18.0.0/24 is the management network, 198.19.<rail>.0/24 each rail.
 HEAD_ADDRESS = "198.18.0.1"
 _FIRST_NODE_HOST = 10
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,23}\Z")
-_RATE = re.compile(r"(\d+(?:\.\d+)?)\s*(kbit|mbit|gbit)\Z", re.IGNORECASE)
+_RATE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,12})?)\s*(kbit|mbit|gbit)\Z", re.IGNORECASE)
 _RATE_FACTOR = {"kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
 #: below this a tbf bucket of two frames is a second of traffic; above it veth is the limit.
 _RATE_RANGE = (10**6, 100 * 10**9)
 #: what a node hides behind file systems of its own, so no share may contain it.
 PRIVATE_FOLDERS = ("/tmp", "/dev/shm", "/run")  # noqa: S108 (mount points, not files)
+
+#: what a guest lives on: the machine's own in their place would be another release's, or none
+_GUESTS_OWN = frozenset(
+    {"/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/root", "/sbin", "/sys"}
+    | {"/usr", "/usr/bin", "/usr/lib", "/usr/sbin", "/usr/share", "/var", "/var/lib"}
+)
 
 
 def parse_rate(text: str) -> int:
@@ -72,6 +89,9 @@ class Wishes:
         flow_limit_bit_s: most that one flow gets.
         cpus: of a node.
         shares: folders that every node must see.
+        kind: one of :data:`KINDS`.
+        memory_mb: of a guest.
+        acceleration: ``kvm`` or ``tcg`` for guests; None: the fastest that works.
     """
 
     nodes: int | None = None
@@ -82,6 +102,9 @@ class Wishes:
     flow_limit_bit_s: int | None = None
     cpus: int | None = None
     shares: tuple[str, ...] = ()
+    kind: str | None = None
+    memory_mb: int | None = None
+    acceleration: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,8 +153,10 @@ class Plan:
         mtu: of the rails, 576 to 9000 bytes.
         flow_limit_bit_s: most that one TCP or UDP flow gets on a rail; None for no limit.
         cpus: CPUs that Slurm may give away per node, whatever the machine has.
-        memory_mb: memory that Slurm may give away per node.
+        memory_mb: memory that Slurm may give away per node; of a guest, all it has.
         shares: folders that look the same from every node.
+        kind: one of :data:`KINDS`.
+        acceleration: what guests must run with; None: the fastest that works.
     """
 
     name: str
@@ -142,6 +167,8 @@ class Plan:
     cpus: int
     memory_mb: int
     shares: tuple[str, ...]
+    kind: str = NAMESPACES
+    acceleration: str | None = None
 
     def __post_init__(self) -> None:
         if not _NAME.match(self.name):
@@ -156,6 +183,8 @@ class Plan:
         _within("number of CPUs of a node", self.cpus, 1, 1024)
         for share in self.shares:
             _check_share(share)
+        if self.kind == RDMA:
+            _check_guests(self)
 
     @property
     def nodes(self) -> tuple[Node, ...]:
@@ -229,6 +258,30 @@ def _check_share(share: str) -> None:
         )
 
 
+def _check_guests(plan: Plan) -> None:
+    _within("memory of a guest in MB", plan.memory_mb, 512, 2**20)
+    if plan.flow_limit_bit_s is not None:
+        raise ConfigError(
+            "a limit for each flow is for nodes that are namespaces",
+            expected="none with --kind rdma",
+            got=rate_label(plan.flow_limit_bit_s),
+        )
+    system = [share for share in plan.shares if share in _GUESTS_OWN]
+    if system:
+        raise ConfigError(
+            "cannot share this folder with guests",
+            expected="a folder that a guest does not have itself",
+            got=repr(system[0]),
+        )
+    spaced = [share for share in plan.shares if any(char in share for char in " ,'\"\\\n")]
+    if spaced:
+        raise ConfigError(
+            "cannot share this folder with guests",
+            expected="a path without spaces, commas, quotes and backslashes (QEMU's options)",
+            got=repr(spaced[0]),
+        )
+
+
 def make_plan(name: str, wishes: Wishes, machine_memory_mb: int) -> Plan:
     """Return a plan with every wish, and the default where there is none.
 
@@ -240,20 +293,31 @@ def make_plan(name: str, wishes: Wishes, machine_memory_mb: int) -> Plan:
     Raises:
         ConfigError: a wish is out of range, or names a rail that there will not be.
     """
-    nodes = wishes.nodes or DEFAULT_NODES
+    kind = wishes.kind or NAMESPACES
+    guests = kind == RDMA
+    nodes = wishes.nodes or (RDMA_NODES if guests else DEFAULT_NODES)
+    if not guests and (wishes.memory_mb or wishes.acceleration):
+        raise ConfigError(
+            "only guests have memory and acceleration of their own",
+            expected="--memory and --accel with --kind rdma only",
+            got=f"kind {kind}",
+        )
     rails = range(wishes.rails or DEFAULT_RAILS)
     for rail in wishes.rail_rates_bit_s:
         _within("rail with a rate of its own", rail, 0, rails[-1])
-    rate = wishes.rate_bit_s or DEFAULT_RATE_BIT_S
+    rate = wishes.rate_bit_s or (RDMA_RATE_BIT_S if guests else DEFAULT_RATE_BIT_S)
+    share_mb = max(machine_memory_mb // nodes, 64)
     return Plan(
         name=name,
         node_count=nodes,
         rail_rates_bit_s=tuple(wishes.rail_rates_bit_s.get(rail, rate) for rail in rails),
-        mtu=wishes.mtu or DEFAULT_MTU,
+        mtu=wishes.mtu or (RDMA_MTU if guests else DEFAULT_MTU),
         flow_limit_bit_s=wishes.flow_limit_bit_s,
         cpus=wishes.cpus or DEFAULT_CPUS,
-        memory_mb=max(machine_memory_mb // nodes, 64),
+        memory_mb=(wishes.memory_mb or RDMA_MEMORY_MB) if guests else share_mb,
         shares=wishes.shares,
+        kind=kind,
+        acceleration=wishes.acceleration,
     )
 
 
@@ -269,12 +333,17 @@ def inherit(wishes: Wishes, plan: Plan) -> Wishes:
         mtu=wishes.mtu or plan.mtu,
         flow_limit_bit_s=wishes.flow_limit_bit_s or plan.flow_limit_bit_s,
         cpus=wishes.cpus or plan.cpus,
+        kind=wishes.kind or plan.kind,
+        memory_mb=wishes.memory_mb or (plan.memory_mb if plan.kind == RDMA else None),
+        acceleration=wishes.acceleration or plan.acceleration,
         shares=tuple(dict.fromkeys(plan.shares + wishes.shares)),
     )
 
 
 def unmet(plan: Plan, wishes: Wishes) -> str | None:
     """Return the first wish about the hardware that a plan does not meet, in words."""
+    if wishes.kind is not None and wishes.kind != plan.kind:
+        return f"kind {wishes.kind}"
     rates = plan.rail_rates_bit_s
     named = wishes.rail_rates_bit_s
     others = [rate for rail, rate in enumerate(rates) if rail not in named]
@@ -284,6 +353,8 @@ def unmet(plan: Plan, wishes: Wishes) -> str | None:
         if rail >= len(rates) or rates[rail] != rate:
             return f"rail {rail} at {rate_label(rate)}"
     pairs = (
+        ("memory of a guest in MB", wishes.memory_mb, plan.memory_mb),
+        ("acceleration", wishes.acceleration, plan.acceleration),
         ("nodes", wishes.nodes, plan.node_count),
         ("rails", wishes.rails, len(rates)),
         ("MTU", wishes.mtu, plan.mtu),

@@ -25,6 +25,7 @@ def run(
     timeout_s: float = 20.0,
     environment: dict[str, str] | None = None,
     check: bool = True,
+    cwd: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Run a program to its end and return its output.
 
@@ -34,6 +35,7 @@ def run(
         timeout_s: it is killed after this time.
         environment: its environment; :func:`clean_environment` when None.
         check: refuse a failure.
+        cwd: where it runs; here when None.
 
     Raises:
         UnavailableError: it is not there, failed or did not end in time.
@@ -47,6 +49,7 @@ def run(
             timeout=timeout_s,
             env=environment if environment is not None else clean_environment(),
             start_new_session=True,
+            cwd=cwd,
         )
     except FileNotFoundError as error:
         raise UnavailableError(

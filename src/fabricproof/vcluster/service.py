@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fabricproof.errors import ConfigError, UnavailableError
-from fabricproof.vcluster import cluster, daemons, firmware, node, state
+from fabricproof.vcluster import cluster, daemons, firmware, guest, guests, node, qmp, state
 from fabricproof.vcluster.cluster import HEAD, SWITCHES, Report
 from fabricproof.vcluster.node import Space
 from fabricproof.vcluster.paths import Paths, project_root
 from fabricproof.vcluster.plan import (
     PRIVATE_FOLDERS,
+    RDMA,
     Plan,
     Wishes,
     inherit,
@@ -51,11 +51,12 @@ def ensure_up(name: str, wishes: Wishes, report: Report) -> bool:
     """
     cluster.require_machine()
     paths = Paths(name)
-    asked = replace(wishes, shares=_hidden_shares(wishes.shares))
     with state.locked(paths):
         known = state.load(paths)
+        asked = replace(wishes, shares=_shares(wishes, known.plan if known else None))
         if known is None or not known.complete or not _head_serves(paths, known):
-            whole = inherit(asked, known.plan) if known and known.complete else asked
+            same = known and known.complete and asked.kind in {None, known.plan.kind}
+            whole = inherit(asked, known.plan) if known and same else asked
             cluster.up(make_plan(name, whole, _memory_mb()), report)
             return True
         _refuse_other_options(known.plan, asked)
@@ -65,9 +66,14 @@ def ensure_up(name: str, wishes: Wishes, report: Report) -> bool:
         return _revive_lost(paths, known, report)
 
 
-def _hidden_shares(shares: Sequence[str]) -> tuple[str, ...]:
-    """Return the folders, the project's own too, that a node would hide behind its own /tmp."""
-    everything = [project_root(), *(Path(share) for share in shares)]
+def _shares(wishes: Wishes, plan: Plan | None) -> tuple[str, ...]:
+    """Return the folders that nodes must be given, the project's own too.
+
+    Nodes that are namespaces see all but what their own /tmp, /run and /dev/shm hide; guests see
+    nothing that they are not given.
+    """
+    kind = wishes.kind or (plan.kind if plan else None)
+    everything = [project_root(), *(Path(share) for share in wishes.shares)]
     for folder in everything:
         if not folder.is_dir():
             raise ConfigError("cannot share this folder", expected="a folder", got=str(folder))
@@ -75,7 +81,7 @@ def _hidden_shares(shares: Sequence[str]) -> tuple[str, ...]:
     return tuple(
         path
         for path in resolved
-        if any(f"{path}/".startswith(f"{hidden}/") for hidden in PRIVATE_FOLDERS)
+        if kind == RDMA or any(f"{path}/".startswith(f"{hidden}/") for hidden in PRIVATE_FOLDERS)
     )
 
 
@@ -98,7 +104,8 @@ def describe(plan: Plan) -> str:
     """Return a plan in one line for people."""
     rates = " and ".join(rate_label(rate) for rate in plan.rail_rates_bit_s)
     limit = f", {rate_label(plan.flow_limit_bit_s)} per flow" if plan.flow_limit_bit_s else ""
-    return f"{plan.node_count} nodes, rails at {rates}, MTU {plan.mtu}{limit}"
+    what = "guests with Soft-RoCE" if plan.kind == RDMA else "nodes"
+    return f"{plan.node_count} {what}, rails at {rates}, MTU {plan.mtu}{limit}"
 
 
 def lost_daemons(known: State) -> dict[str, list[str]]:
@@ -230,21 +237,44 @@ def revive(name: str, host: str) -> None:
 
 
 def _revive(paths: Paths, known: State, host: str) -> State:
-    compute, switches = known.plan.node(host), known.spaces[SWITCHES]
     if end([known.spaces[host].init]):
         raise UnavailableError(f"the processes of {host} cannot be killed")
+    again = _boot_guest if known.plan.kind == RDMA else _boot_namespaces
+    fresh = again(paths, known, host)
+    cluster.wait_for_nodes(paths, fresh.spaces, fresh.plan, host)
+    return fresh
+
+
+def _with_space(paths: Paths, known: State, space: Space) -> State:
+    """Return the state with a node that was started again, without its faults, and keep it."""
+    faults = {at: text for at, text in known.faults.items() if at.split("/")[0] != space.name}
+    fresh = replace(known, spaces={**known.spaces, space.name: space}, faults=faults)
+    state.save(paths, fresh)
+    return fresh
+
+
+def _boot_namespaces(paths: Paths, known: State, host: str) -> State:
+    compute, switches = known.plan.node(host), known.spaces[SWITCHES]
     cluster.unplug(known.plan, compute, switches)
     space = node.start_space(paths, host, "node", known.plan.shares)
-    faults = {place: text for place, text in known.faults.items() if place.split("/")[0] != host}
-    fresh = replace(known, spaces={**known.spaces, host: space}, faults=faults)
-    state.save(paths, fresh)
+    fresh = _with_space(paths, known, space)
     cluster.wire_node(known.plan, compute, switches, space)
     for touched in (switches, space):
         cluster.steer(touched)
     for daemon in (daemons.munged(paths, host), daemons.slurmd(paths, host)):
         daemon.start(space)
         daemon.wait(space, _NODE_TIMEOUT_S)
-    cluster.wait_for_nodes(paths, fresh.spaces, (compute,))
+    return fresh
+
+
+def _boot_guest(paths: Paths, known: State, host: str) -> State:
+    image, how = guests.prepare(known.plan, lambda _: None)
+    compute, switches = known.plan.node(host), known.spaces[SWITCHES]
+    for rail, rate in enumerate(known.plan.rail_rates_bit_s):
+        guests.shape_port(known.plan, compute, rail, rate, switches)  # a fault may have slowed it
+    booted = guest.start_guest(known.plan, paths, compute, switches, image, how)
+    fresh = _with_space(paths, known, booted)
+    guest.wait_until_up(paths, [booted])
     return fresh
 
 
@@ -300,8 +330,11 @@ def fault(name: str, host: str, interface: str, wanted: Fault) -> None:
         rate = wanted.rate_bit_s or known.plan.rail_rates_bit_s[rail]
         cluster.shape_rail(known.plan, compute, rail, rate, switches, space, wanted.queue_bytes)
         space.batch("ip", [f"link set {interface} mtu {wanted.mtu or known.plan.mtu}"])
-        port = compute.rail_port(rail)
-        switches.batch("ip", [f"link set {port} {'down' if wanted.cut else 'up'}"])
+        if known.plan.kind == RDMA:
+            qmp.set_link(guest.monitor(paths, host), interface, up=not wanted.cut)
+        else:
+            port = compute.rail_port(rail)
+            switches.batch("ip", [f"link set {port} {'down' if wanted.cut else 'up'}"])
         faults = {
             place: text for place, text in known.faults.items() if place != f"{host}/{interface}"
         }

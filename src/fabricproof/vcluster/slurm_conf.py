@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fabricproof.vcluster.paths import Paths
-from fabricproof.vcluster.plan import HEAD_ADDRESS, Node, Plan
+from fabricproof.vcluster.plan import HEAD_ADDRESS, RDMA, Node, Plan
 
 #: Processes that a job has left behind: with proctrack/linuxproc a daemon that has cut all ties
 #: to its parents escapes the kill.  The node sees only its own processes.
@@ -43,7 +43,7 @@ def _names(nodes: Iterable[Node]) -> str:
 
 def render_slurm_conf(plan: Plan, paths: Paths) -> str:
     """Return ``slurm.conf``: fast scheduling, quick detection of dead nodes, no cgroups."""
-    settings = [*_identity(plan, paths), *_behaviour(), *_accounting(paths)]
+    settings = [*_identity(plan, paths), *_behaviour(), *_patience(plan), *_accounting(paths)]
     nodes = [
         f"NodeName={node.name} NodeAddr={node.management_address} Boards=1 SocketsPerBoard=1 "
         f"CoresPerSocket={plan.cpus} ThreadsPerCore=1 RealMemory={plan.memory_mb} State=UNKNOWN"
@@ -89,12 +89,6 @@ def _behaviour() -> list[str]:
         # Measuring jobs ask for --licenses=fabric:1, and so never run beside each other.
         "Licenses=fabric:1",
         "ReturnToService=2",
-        # A dead node is seen after some 15 s: a ping tries TCPTimeout six times (2 s, the
-        # default, makes it 30 s).  SlurmdTimeout shorter, and a busy machine looks dead.
-        "TCPTimeout=1",
-        "SlurmdTimeout=10",
-        "SlurmctldTimeout=10",
-        "MessageTimeout=10",
         "InactiveLimit=60",
         "KillWait=2",
         "UnkillableStepTimeout=30",
@@ -102,6 +96,16 @@ def _behaviour() -> list[str]:
         "PropagateResourceLimitsExcept=MEMLOCK",
         "TmpFS=/tmp",
     ]
+
+
+def _patience(plan: Plan) -> list[str]:
+    """Return how long a daemon may be silent."""
+    if plan.kind == RDMA:
+        # An emulated core that two ranks spin on answers after seconds.
+        return ["TCPTimeout=5", "SlurmdTimeout=90", "SlurmctldTimeout=30", "MessageTimeout=60"]
+    # A dead node is seen after some 15 s: a ping tries TCPTimeout six times (2 s, the default,
+    # makes it 30 s).  SlurmdTimeout shorter, and a busy machine looks dead.
+    return ["TCPTimeout=1", "SlurmdTimeout=10", "SlurmctldTimeout=10", "MessageTimeout=10"]
 
 
 def _accounting(paths: Paths) -> list[str]:

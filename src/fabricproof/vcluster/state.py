@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TextIO
 
 from fabricproof.errors import UnavailableError
+from fabricproof.vcluster.guest import space_from_json
 from fabricproof.vcluster.node import Space
 from fabricproof.vcluster.paths import BASE, Paths
 from fabricproof.vcluster.plan import Plan
@@ -27,12 +28,14 @@ class State:
         spaces: what has been started, by host name (``switches``, ``head``, ``vc1``...).
         complete: whether ``up`` came to its end.
         faults: faults that were put in on purpose, in words, by ``node/interface``.
+        acceleration: what guests run with and why, in words; empty where there are none.
     """
 
     plan: Plan
     spaces: dict[str, Space]
     complete: bool
     faults: dict[str, str] = field(default_factory=dict)
+    acceleration: str = ""
 
 
 def save(paths: Paths, state: State) -> None:
@@ -43,6 +46,7 @@ def save(paths: Paths, state: State) -> None:
         "spaces": [space.as_json() for space in state.spaces.values()],
         "complete": state.complete,
         "faults": state.faults,
+        "acceleration": state.acceleration,
     }
     fresh = paths.state.with_suffix(".new")
     fresh.write_text(json.dumps(data, indent=1))
@@ -55,12 +59,13 @@ def load(paths: Paths) -> State | None:
         data = json.loads(paths.state.read_text())
         if data["format"] != _FORMAT:
             return None
-        spaces = [Space.from_json(entry) for entry in data["spaces"]]
+        spaces = [space_from_json(entry) for entry in data["spaces"]]
         return State(
             plan=Plan.from_json(data["plan"]),
             spaces={space.name: space for space in spaces},
             complete=data["complete"],
             faults=data["faults"],
+            acceleration=data.get("acceleration", ""),
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -36,6 +36,7 @@ def observe(name: str) -> dict[str, Any]:
         "accounting": accounting,
         "plan": known.plan.as_json(),
         "faults": known.faults,
+        "acceleration": known.acceleration,
         "head": {daemon: daemon not in lost.get(HEAD, []) for daemon in service.HEAD_DAEMONS},
         "nodes": nodes,
         "paths": {
@@ -79,9 +80,16 @@ def _node(
 
 
 def _interfaces(plan: Plan, space: Space) -> list[dict[str, Any]]:
-    """Return each interface's state, MTU, rate and counters, as the node's kernel tells them."""
+    """Return each interface's state, MTU, rate and counters, as the node's kernel tells them.
+
+    None where a guest does not answer: its daemons are said to be dead then.
+    """
     inside = space.enter(only_network=True)
-    links = json.loads(run([*inside, "ip", "-json", "-statistics", "-4", "address"]).stdout)
+    try:
+        done = run([*inside, "ip", "-json", "-statistics", "-4", "address"])
+    except UnavailableError:
+        return []
+    links = json.loads(done.stdout)
     rates = {f"rail{rail}": rate for rail, rate in enumerate(plan.rail_rates_bit_s)}
     return [
         {

@@ -84,7 +84,7 @@ inventory() { # what each node is made of, to inventory/NODE.txt; no measurement
     I_MPI_PMI_LIBRARY={LIBPMI2} \
     I_MPI_THREAD_YIELD=3 \
     timeout -k 1 12 \
-    srun --mpi=pmi2 "$here/inventory.sh" "$here/inventory" >inventory/stdout 2>inventory/stderr </dev/null
+    srun --mpi=pmi2 "$here/inventory.sh" "$here/inventory" 5 >inventory/stdout 2>inventory/stderr </dev/null
 }
 
 if [ $# -gt 0 ]; then

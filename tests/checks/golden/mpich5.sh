@@ -78,7 +78,7 @@ inventory() { # what each node is made of, to inventory/NODE.txt; no measurement
     MPIR_CVAR_CH4_PROGRESS_THROTTLE=1 \
     MPIR_CVAR_NOLOCAL=1 \
     timeout -k 1 12 \
-    srun --mpi=pmi2 "$here/inventory.sh" "$here/inventory" >inventory/stdout 2>inventory/stderr </dev/null
+    srun --mpi=pmi2 "$here/inventory.sh" "$here/inventory" 5 >inventory/stdout 2>inventory/stderr </dev/null
 }
 
 if [ $# -gt 0 ]; then

@@ -82,7 +82,7 @@ inventory() { # what each node is made of, to inventory/NODE.txt; no measurement
     OMPI_MCA_pml=ob1 \
     PRTE_MCA_hwloc_default_binding_policy=none \
     timeout -k 1 12 \
-    srun --mpi=pmix "$here/inventory.sh" "$here/inventory" >inventory/stdout 2>inventory/stderr </dev/null
+    srun --mpi=pmix "$here/inventory.sh" "$here/inventory" 5 >inventory/stdout 2>inventory/stderr </dev/null
 }
 
 if [ $# -gt 0 ]; then

@@ -183,7 +183,7 @@ def _red_table(
 
 
 def _red_row(leg: LegResult, site: str, sure: str) -> list[object]:
-    what = f"{leg.stack} {leg.program or leg.check} {leg.leg}".rstrip()
+    what = f"{leg.stack} {leg.program or leg.check} {leg.road_name}".rstrip()
     return [
         word(leg.verdict.value),
         tag("strong", who(leg.nodes)),
@@ -198,7 +198,8 @@ def _red_row(leg: LegResult, site: str, sure: str) -> list[object]:
 def rails_of(leg: LegResult) -> str:
     """Return the rails that a leg went over."""
     told = dict.fromkeys(rail for each in leg.quantities for rail in each.get("rails") or ())
-    return ", ".join(told) or leg.leg.partition(".")[0] or "-"
+    rails = ", ".join(told) or leg.leg.partition(".")[0]
+    return " ".join(filter(None, (rails, leg.device))) or "-"
 
 
 def _how_sure(

@@ -6,6 +6,7 @@ import base64
 import hashlib
 from importlib.resources import files
 
+from fabricproof.report.devices import for_people
 from fabricproof.report.html import change, headline, history, legs, notes
 from fabricproof.report.html.markup import Markup, joined, section, tag
 from fabricproof.report.html.payload import all_keys, collect, packed
@@ -37,6 +38,7 @@ def render_html(data: ReportData) -> str:
     Args:
         data: what there is to report.
     """
+    data = for_people(data)
     keys = all_keys(data)
     known = places(data, keys)
     text, coding = packed(collect(data, keys) | {"legs": legs.beyond(data, known)})

@@ -1,0 +1,39 @@
+#!/bin/bash
+# Real verbs: a virtual cluster of guests with Soft-RoCE, everything tagged infiniband that is quick
+# typed literally, faults made for real, and the readers of an InfiniBand fabric against ibsim.
+# Exit status 77 with the reason where this machine cannot (no root, no qemu, no tap devices, too
+# little memory); never green for what was not run.
+set -euo pipefail
+root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
+cd "$root"
+name=rdma
+
+skip() { echo "rdma: SKIPPED, $*" >&2; exit 77; }
+
+[ "$(id -u)" -eq 0 ] || skip "it needs root (tap devices, network namespaces)"
+[ -c /dev/net/tun ] || skip "no /dev/net/tun"
+available=$(awk '/^MemAvailable:/ { print int($2 / 1024) }' /proc/meminfo)
+[ "$available" -ge 4000 ] || skip "$available MB of memory, 4000 are needed"
+
+ci/bootstrap.sh all
+for tool in qemu-system-x86_64 mmdebstrap mksquashfs; do
+    PATH=$PATH:/usr/sbin command -v "$tool" >/dev/null ||
+        skip "no $tool on this machine, and its package could not be installed"
+done
+.venv/bin/fabricproof stack install >/dev/null
+
+trap '.venv/bin/fabricproof vcluster down --name $name >/dev/null 2>&1 || true' EXIT
+began=$SECONDS
+.venv/bin/fabricproof vcluster up --kind rdma --name $name
+echo "rdma: up after $((SECONDS - began)) s"
+export FABRICPROOF_VCLUSTER=$name
+began=$SECONDS
+(
+    cd /
+    . "$root/env.sh" vcluster-rdma
+    reframe -r -t infiniband -t quick
+) | grep --line-buffered -vE '^\[ +(RUN|SKIP) '
+echo "rdma: the quick infiniband suite took $((SECONDS - began)) s"
+began=$SECONDS
+.venv/bin/pytest -m rdma tests/rdma
+echo "rdma: faults took $((SECONDS - began)) s"

@@ -1,0 +1,45 @@
+"""A fabric under a subnet manager: its switches, cables, LIDs and managers, read and judged.
+
+What preflight cannot know from hosts: it looks from the manager's side, through the tools of
+infiniband-diags.  Readers and judgement are pure; ``live`` runs the tools, ``look`` keeps them.
+"""
+
+from fabricproof.subnet.counters import read_ibqueryerrors, read_perfquery
+from fabricproof.subnet.diff import compare_looks
+from fabricproof.subnet.discover import read_ibnetdiscover
+from fabricproof.subnet.finding import Finding, Result
+from fabricproof.subnet.judge import Expected, judge_look
+from fabricproof.subnet.linkinfo import read_iblinkinfo, with_states
+from fabricproof.subnet.look import join, read_folder, write_folder
+from fabricproof.subnet.managers import read_issm, read_managers
+from fabricproof.subnet.model import Cable, End, Kind, Look, Manager, Network, Node, Port
+from fabricproof.subnet.shape import Hops, Shape, shape_of
+
+__all__ = [
+    "Cable",
+    "End",
+    "Expected",
+    "Finding",
+    "Hops",
+    "Kind",
+    "Look",
+    "Manager",
+    "Network",
+    "Node",
+    "Port",
+    "Result",
+    "Shape",
+    "compare_looks",
+    "join",
+    "judge_look",
+    "read_folder",
+    "read_iblinkinfo",
+    "read_ibnetdiscover",
+    "read_ibqueryerrors",
+    "read_issm",
+    "read_managers",
+    "read_perfquery",
+    "shape_of",
+    "with_states",
+    "write_folder",
+]

@@ -1,0 +1,208 @@
+"""Read ``ibnetdiscover``: text in, nodes and cables out.  Pure.
+
+Grammar from rdma-core, infiniband-diags/ibnetdiscover.c: ``dump_topology``, ``out_ids``,
+``out_switch``, ``out_ca``, ``out_switch_port``, ``out_ca_port``, ``dump_linkwidth_compat``,
+``dump_linkspeedext_compat``; recorded from version 44.0 over ibsim 0.10.  With ``-g`` chassis are
+named besides, with ``-f`` (full) a port line ends with the raw fields: both are read.
+
+Every cable is printed at both its ends, so that a text that was cut, at whatever line, shows: one
+end of a cable is missing.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from fabricproof.subnet._lines import Output
+from fabricproof.subnet.model import End, Kind, Network, Node, Port
+
+TOOL = "ibnetdiscover"
+
+_HEAD = re.compile(r"# Topology file: generated on .+")
+_FROM = re.compile(r"# Initiated from node (?P<guid>[0-9a-f]{16}) port [0-9a-f]{16}")
+_COMMENT = re.compile(
+    r"#|# (?:Reported max hops discovered|Total MADs used): \d+"
+    r"|# (?:Spine|Line) Nodes|# Chassis (?:Switches|CAs)"
+)
+_CHASSIS = re.compile(r"Chassis \d+(?: \(guid 0x[0-9a-f]+\))?|Hostname: .*|Non-Chassis Nodes")
+_ID = re.compile(r"(?:vendid|devid|sysimgguid)=0x[0-9a-f]+(?:\t\t# Chassis \d+.*)?")
+_GUID = re.compile(
+    r"(?P<kind>switch|ca|rt)guid=0x(?P<guid>[0-9a-f]{1,16})(?:\((?P<port>[0-9a-f]{1,16})\))?"
+    r"(?:\t# .*)?"
+)
+_NODE = re.compile(
+    r'(?P<kind>Switch|Ca|Rt)\t(?P<ports>\d{1,3}) "[SHR]-(?P<guid>[0-9a-f]{16})"\t\t# '
+    r'"(?P<name>.*)"(?: (?:base|enhanced) port 0 lid (?P<lid>\d{1,5}) lmc \d+)?(?: \(scp\))?'
+)
+_LINKED = (
+    r"\[(?P<port>\d{1,3})\](?:\[ext \d+\])?(?:\((?P<mine>[0-9a-f]{1,16})\) )?\t"
+    r'"[SHR]-(?P<guid>[0-9a-f]{16})"\[(?P<far>\d{1,3})\](?:\[ext \d+\])?'
+    r" ?(?:\((?P<theirs>[0-9a-f]{1,16})\) )?\t\t# "
+)
+_TRAINED = (
+    r"(?P<lanes>\d{1,2}x|\?\?)(?P<speed>[A-Z]{3}(?:10)?|\?\?\?)"
+    r"(?: s=\d+ w=\d+ v=\d+)?(?: slot \d+| \(scp\))?"
+)
+#: a port of a switch names its peer's LID; an adapter's its own before, and ``lmc``
+_SWITCH_PORT = re.compile(_LINKED + r'"(?P<name>.*)" lid (?P<lid>\d{1,5}) ' + _TRAINED)
+_HOST_PORT = re.compile(
+    _LINKED + r'lid (?P<own>\d{1,5}) lmc \d+ "(?P<name>.*)" lid (?P<lid>\d{1,5}) ' + _TRAINED
+)
+
+#: the names of ``dump_linkspeedext_compat``
+SPEEDS = frozenset({"SDR", "DDR", "QDR", "FDR10", "FDR", "EDR", "HDR", "NDR", "XDR"})
+
+_KINDS = {"switch": Kind.SWITCH, "ca": Kind.HOST, "rt": Kind.ROUTER}
+
+
+@dataclass(kw_only=True)
+class _Reading:
+    """What was read so far."""
+
+    output: Output
+    nodes: dict[str, Node] = field(default_factory=dict)
+    ports: dict[End, Port] = field(default_factory=dict)
+    lines: dict[End, int] = field(default_factory=dict)
+    from_guid: str = ""
+    headed: bool = False
+    ids: int = 0
+    """Line of the last identification (``vendid=``) that no node followed yet, 0 where none is."""
+    pending: re.Match[str] | None = None
+    current: Node | None = None
+
+
+def read_ibnetdiscover(text: str, source: str = TOOL) -> Network:
+    """Read what ``ibnetdiscover`` printed.
+
+    Raises:
+        ParseError: not its output, an unknown line, a cut text, or a cable with one end.
+    """
+    output = Output(text=text, source=source, tool=TOOL)
+    reading = _Reading(output=output)
+    last = 1
+    for number, line in output.lines():
+        _take(reading, number, line)
+        last = number
+    if not reading.headed:
+        raise output.error(1, "no output of ibnetdiscover", expected="'# Topology file: ...'")
+    if reading.ids:
+        raise output.error(last, "the output is cut", expected="a node after its identification")
+    if not reading.nodes:
+        raise output.error(last, "the output is cut", expected="at least one node")
+    _check_both_ends(reading)
+    return Network(nodes=reading.nodes, ports=reading.ports, from_guid=reading.from_guid)
+
+
+def _take(reading: _Reading, number: int, line: str) -> None:
+    if not reading.headed and line not in {"", "#"} and not _HEAD.fullmatch(line):
+        raise reading.output.unknown(number, line, "'# Topology file: generated on ...' first")
+    if not line:
+        reading.current = None
+    elif line.startswith("#"):
+        _comment(reading, number, line)
+    elif line.startswith("["):
+        _port(reading, number, line)
+    elif (guid := _GUID.fullmatch(line)) is not None:
+        reading.pending, reading.ids = guid, number
+    elif (node := _NODE.fullmatch(line)) is not None:
+        _node(reading, number, node)
+    elif _ID.fullmatch(line):
+        reading.ids = number
+    elif not _CHASSIS.fullmatch(line):
+        raise reading.output.unknown(
+            number, line, "a node ('Switch', 'Ca', 'Rt'), its '...guid=' or a port '[1] ...'"
+        )
+
+
+def _comment(reading: _Reading, number: int, line: str) -> None:
+    if _HEAD.fullmatch(line):
+        if reading.headed:
+            raise reading.output.unknown(number, line, "one output, not two joined")
+        reading.headed = True
+    elif (found := _FROM.fullmatch(line)) is not None:
+        reading.from_guid = found["guid"]
+    elif not _COMMENT.fullmatch(line):
+        raise reading.output.unknown(number, line, "a comment that ibnetdiscover writes")
+
+
+def _node(reading: _Reading, number: int, found: re.Match[str]) -> None:
+    pending, guid = reading.pending, found["guid"]
+    kind = Kind(found["kind"])
+    if pending is None or pending["guid"].zfill(16) != guid or _KINDS[pending["kind"]] != kind:
+        raise reading.output.error(
+            number, "a node without its GUID", expected="'switchguid=' or 'caguid=' of it before"
+        )
+    if guid in reading.nodes:
+        raise reading.output.error(number, "a node twice", expected="each once", got=f"0x{guid}")
+    if (kind is Kind.SWITCH) != (found["lid"] is not None):
+        raise reading.output.unknown(number, found[0], "'base port 0 lid N lmc N' of a switch")
+    own = {guid, (pending["port"] or guid).zfill(16)}
+    reading.current = Node(
+        guid=guid,
+        kind=kind,
+        num_ports=int(found["ports"]),
+        description=found["name"].strip(),
+        lid=None if found["lid"] is None else int(found["lid"]),
+        port_guids=frozenset(own),
+    )
+    reading.nodes[guid] = reading.current
+    reading.pending, reading.ids = None, 0
+
+
+def _port(reading: _Reading, number: int, line: str) -> None:
+    node = reading.current
+    if node is None or reading.ids:
+        raise reading.output.unknown(number, line, "the node that this port is of, before it")
+    is_switch = node.kind is Kind.SWITCH
+    found = (_SWITCH_PORT if is_switch else _HOST_PORT).fullmatch(line)
+    if found is None or (found["speed"] not in SPEEDS and found["speed"] != "???"):
+        raise reading.output.unknown(
+            number, line, '\'[port] "peer"[port] # "name" lid N 4xEDR\' of a ' + node.kind.value
+        )
+    end = End(guid=node.guid, port=int(found["port"]))
+    if end in reading.ports or not 1 <= end.port <= node.num_ports:
+        raise reading.output.error(
+            number, "a port that cannot be", expected=f"1 to {node.num_ports}, each once", line=line
+        )
+    lid = node.lid if is_switch else int(found["own"])
+    lanes, speed = found["lanes"], found["speed"]
+    reading.lines[end] = number
+    reading.ports[end] = Port(
+        end=end,
+        lid=lid,
+        lanes=int(lanes[:-1]) if lanes != "??" else None,
+        speed=speed if speed != "???" else None,
+        peer=End(guid=found["guid"], port=int(found["far"])),
+    )
+    if found["mine"]:
+        _add_guid(reading, found["mine"])
+
+
+def _add_guid(reading: _Reading, guid: str) -> None:
+    node = reading.current
+    assert node is not None
+    reading.current = Node(
+        guid=node.guid,
+        kind=node.kind,
+        num_ports=node.num_ports,
+        description=node.description,
+        lid=node.lid,
+        port_guids=node.port_guids | {guid.zfill(16)},
+    )
+    reading.nodes[node.guid] = reading.current
+
+
+def _check_both_ends(reading: _Reading) -> None:
+    for end, port in reading.ports.items():
+        assert port.peer is not None
+        back = reading.ports.get(port.peer)
+        if back is None or back.peer != end:
+            whose = "no line" if back is None else "another end"
+            raise reading.output.error(
+                reading.lines[end],
+                "a cable with one end: the output is cut, or a link went or came during the look",
+                expected=f"0x{port.peer.guid} port {port.peer.port} to name this port",
+                got=whose,
+                next_step="look again; what was cut cannot be told from what is not there",
+            )

@@ -1,0 +1,370 @@
+"""The verdict on one look at a fabric.  Pure.
+
+A link is judged by what is declared for it, else by the best that both its ends support; a port by
+its state; hosts by the list they are expected on; cables between switches by their siblings; the
+subnet by its managers and LIDs; counters by whether they still can tell anything.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from fabricproof.counters import ENDS, ERROR_COUNTERS, HIGH
+from fabricproof.fabric import Link
+from fabricproof.measure import Verdict
+from fabricproof.subnet.finding import Finding, Result, fail, passed
+from fabricproof.subnet.model import Cable, Kind, Look, Manager, Network, Port
+from fabricproof.subnet.shape import Shape, shape_of, uneven_trunks
+from fabricproof.subnet.slurm import slurm_findings
+from fabricproof.subnet.unseen import complaints, counted_in_part
+from fabricproof.topology import Topology
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expected:
+    """What is declared about a fabric; what is not declared is not judged, or by the fabric itself.
+
+    Attributes:
+        link: of every cable, at least; None: what both ends of each support.
+        hosts: that must be there, by host name.
+        shape: ``tree``, ``torus``, ``mesh``; None: any.
+        topology: what Slurm is told.
+    """
+
+    link: Link | None = None
+    hosts: tuple[str, ...] = ()
+    shape: str | None = None
+    topology: Topology | None = None
+
+
+def judge_look(look: Look, expected: Expected) -> Result:
+    """Return what is to be said of one look; nothing at all where it shows no cable."""
+    network = look.network
+    shape = shape_of(network)
+    if not network.cables:
+        return Result(findings=())
+    findings = [
+        *_links(network, expected.link),
+        *_states(network),
+        *_lids(network),
+        *_trunks(network, shape),
+        *_hosts(network, expected.hosts),
+        *_shape(shape, expected.shape),
+        *_managers(look.managers),
+        *_counters(look),
+        *complaints(look),
+    ]
+    notes = [f"cables: {shape.words}", *_notes(look, expected)]
+    if expected.topology is not None:
+        more, told = slurm_findings(network, expected.topology)
+        findings += more
+        notes += told
+    return Result(findings=tuple(findings), notes=tuple(notes))
+
+
+def _links(network: Network, link: Link | None) -> Iterator[Finding]:
+    good = 0
+    for cable in network.cables:
+        is_inner = any(network.is_inner(port.end.guid) for port in (cable.one, cable.other))
+        declared = None if is_inner else link
+        found = _declared(network, cable, declared) if declared else _supported(network, cable)
+        if found is None:
+            good += 1
+        else:
+            yield found
+    if good:
+        by = f"{link.name} or better" if link else "the best that both ends support"
+        yield passed("link", good, f"{good} of {len(network.cables)} links are at {by}")
+
+
+def _declared(network: Network, cable: Cable, link: Link) -> Finding | None:
+    """Judge a cable by the declared link; the worse of what its two ends say counts."""
+    where = network.between(cable)
+    for port in (cable.one, cable.other):
+        have = port.link
+        if have is None:
+            return _unknown(where, port)
+        narrow, slow = have.lanes < link.lanes, have.line_rate_gbit_s < link.line_rate_gbit_s
+        # Half as many lanes of twice the speed carry the same: HDR 2x where EDR 4x is declared.
+        if have.data_rate_gbit_s >= link.data_rate_gbit_s * (1 - 1e-9):
+            continue
+        what = " and ".join(
+            word for word, is_less in (("width", narrow), ("speed", slow)) if is_less
+        )
+        return fail(
+            "link",
+            where,
+            f"{where} is at {port.words} ({have.data_rate_gbit_s:g} Gb/s), below {link.name} "
+            f"({link.data_rate_gbit_s:g} Gb/s), which is declared: {what} trained down; "
+            + _mend(narrow=narrow, slow=slow),
+        )
+    return _torn(network, cable)
+
+
+def _torn(network: Network, cable: Cable) -> Finding | None:
+    """Doubt a cable whose ends say other widths or speeds: one link has one of each."""
+    pairs = (cable.one.lanes, cable.other.lanes), (cable.one.speed, cable.other.speed)
+    if all(None in pair or pair[0] == pair[1] for pair in pairs):
+        return None
+    where = network.between(cable)
+    return _doubt(
+        where,
+        f"{where}: its ends disagree, {cable.one.words} and {cable.other.words}: it trained anew "
+        "during the look, or one end tells wrong; look again",
+    )
+
+
+def _supported(network: Network, cable: Cable) -> Finding | None:
+    """Judge a cable by what both its ends support; what is wrong goes before what is not known."""
+    where = network.between(cable)
+    ports = (cable.one, cable.other)
+    for port in ports:
+        parts = [
+            *([f"width {port.could_lanes}x"] if port.could_lanes else []),
+            *([f"speed {port.could_speed}"] if port.could_speed else []),
+        ]
+        if parts:
+            return fail(
+                "link",
+                where,
+                f"{where} is at {port.words}; both ends support {' and '.join(parts)}: "
+                + _mend(narrow=port.could_lanes is not None, slow=port.could_speed is not None),
+            )
+    if (torn := _torn(network, cable)) is not None:
+        return torn
+    for port in ports:
+        if port.could_unnamed:
+            return _doubt(
+                where,
+                f"{where} is at {port.words}; both ends support more, which the tool cannot name: "
+                "a newer infiniband-diags may, or declare the link",
+            )
+        if port.link is None:
+            return _unknown(where, port)
+    return None
+
+
+def _mend(*, narrow: bool, slow: bool) -> str:
+    if narrow and not slow:
+        return "a lane of the cable or connector is lost, or the cable is a splitter"
+    if slow and not narrow:
+        return "cable or transceiver is of a slower kind or damaged, or a setting limits the port"
+    return "reseat or replace the cable; ibportstate shows what is enabled"
+
+
+def _unknown(where: str, port: Port) -> Finding:
+    return _doubt(
+        where,
+        f"{where}: width or speed is not known to the tool ({port.words}): a newer "
+        "infiniband-diags may know it",
+    )
+
+
+def _doubt(where: str, sentence: str) -> Finding:
+    return Finding(verdict=Verdict.UNJUDGED, quantity="link", where=where, sentence=sentence)
+
+
+#: IBA specification vol. 1, 7.2.7: Initialize waits for the subnet manager, Armed for traffic
+_WAITS = {
+    "Initialize": "no subnet manager has configured it",
+    "Armed": "the subnet manager began and did not activate it",
+}
+
+
+def _why(state: str) -> str:
+    return _WAITS.get(state, "it carries no traffic")
+
+
+def _states(network: Network) -> Iterator[Finding]:
+    linked = [port for port in network.ports.values() if port.peer is not None]
+    read = [port for port in linked if port.state]
+    active = [port for port in read if port.state == "Active"]
+    waiting = {port.state for port in read}
+    if len(read) == len(linked) and len(waiting) == 1 and not active:
+        state = waiting.pop()
+        yield fail(
+            "state",
+            "",
+            f"all {len(linked)} linked ports are {state}, none is Active: {_why(state)}",
+        )
+        return
+    for cable in network.cables:
+        ends = [each for each in (cable.one, cable.other) if each.state not in {"", "Active"}]
+        for port in ends[: 1 if len({each.state for each in ends}) == 1 else 2]:
+            where = network.between(cable) if len(ends) == 2 else network.where(port.end)
+            yield fail(
+                "state",
+                where,
+                f"{where} has a link and is {port.state}, not Active: {_why(port.state)}",
+            )
+    for port in network.ports.values():
+        if port.peer is None and port.state not in {"", "Down"}:
+            where = network.where(port.end)
+            yield fail(
+                "state",
+                where,
+                f"{where} is {port.state}/{port.physical}, and nothing at its other end answers",
+            )
+    if active:
+        yield passed(
+            "state", len(active), f"{len(active)} of {len(linked)} linked ports are Active"
+        )
+
+
+def _lids(network: Network) -> Iterator[Finding]:
+    found: dict[int, set[tuple[str, int]]] = defaultdict(set)
+    for port in network.ports.values():
+        if port.peer is None:
+            continue
+        is_switch = network.is_switch(port.end.guid)
+        if port.lid == 0 and port.state in {"Active", ""}:
+            where = network.where(port.end)
+            yield fail("lid", where, f"{where} has no LID: no subnet manager has been there")
+        if port.lid:
+            found[port.lid].add((port.end.guid, 0 if is_switch else port.end.port))
+    for lid, whose in sorted(found.items()):
+        if len(whose) > 1:
+            names = " and ".join(
+                network.name(guid) + (f" port {port}" if port else "")
+                for guid, port in sorted(whose)
+            )
+            yield fail(
+                "lid", names, f"LID {lid} is given to {names}: two subnet managers are at work"
+            )
+
+
+def _trunks(network: Network, shape: Shape) -> Iterator[Finding]:
+    for each in uneven_trunks(network, shape):
+        where = f"{network.name(each.one)} - {network.name(each.other)}"
+        cables = f"{each.cables} cable{'' if each.cables == 1 else 's'}"
+        yield fail(
+            "trunks",
+            where,
+            f"{where}: {cables} where {each.siblings} of its sibling pairs have {each.usual}: "
+            "traffic over it is slower, or goes a longer way",
+        )
+
+
+def _hosts(network: Network, expected: Iterable[str]) -> Iterator[Finding]:
+    due = tuple(dict.fromkeys(name.partition(".")[0] for name in expected))
+    linked = {port.end.guid for port in network.ports.values() if port.peer is not None}
+    there = [name for name in due if not linked.isdisjoint(network.hosts.get(name, ()))]
+    found = set(there)
+    for name in due:
+        if name in found:
+            continue
+        how = (
+            "has no link: its cable is out"
+            if name in network.hosts
+            else "not on this fabric: off, its cable out, its driver not loaded, or its adapter's "
+            "description is not its host name (rdma-ndd)"
+        )
+        yield Finding(
+            verdict=Verdict.MISSING,
+            quantity="hosts",
+            where=name,
+            sentence=f"{name} is expected and {how}",
+        )
+    if there:
+        yield passed("hosts", len(there), f"{len(there)} of {len(due)} expected hosts are there")
+
+
+def _shape(shape: Shape, declared: str | None) -> Iterator[Finding]:
+    if declared is None:
+        return
+    if declared in shape.words:
+        yield passed("shape", 1, f"the cables make a {declared}, as declared: {shape.words}")
+    else:
+        yield fail("shape", "", f"the cables make no {declared}, which is declared: {shape.words}")
+
+
+def _managers(managers: tuple[Manager, ...] | None) -> Iterator[Finding]:
+    if managers is None:
+        return
+    masters = [each for each in managers if each.is_master]
+    named = "; ".join(_manager(each) for each in managers)
+    if masters and not managers[0].is_master:
+        yield fail(
+            "manager",
+            "",
+            f"the ports still name LID {managers[0].lid} as their manager, which is no master "
+            f"({named}): traps and queries go nowhere; have the master sweep anew",
+        )
+    elif len(masters) == 1:
+        yield passed("manager", 1, f"one master: {named}")
+    elif masters:
+        yield fail(
+            "manager",
+            "",
+            f"{len(masters)} subnet managers are masters of one subnet ({named}): they change "
+            "LIDs and routes under each other; stop one",
+        )
+    else:
+        yield fail("manager", "", f"no subnet manager is master ({named or 'none at all'})")
+
+
+def _manager(each: Manager) -> str:
+    word = {1: "discovering", 2: "standby", 3: "master"}.get(each.state, "not active")
+    return f"LID {each.lid} (0x{each.guid}) {word}, priority {each.priority}"
+
+
+def _counters(look: Look) -> Iterator[Finding]:
+    if look.counters is None:
+        return
+    ended = 0
+    for end, values in sorted(look.counters.items()):
+        known = end.guid in look.network.nodes
+        where = look.network.where(end) if known else f"0x{end.guid} port {end.port}"
+        for counter, limit in ENDS.items():
+            if values.get(counter) == limit:
+                ended += 1
+                yield Finding(
+                    verdict=Verdict.UNJUDGED,
+                    quantity="counters",
+                    where=where,
+                    sentence=f"{counter} of {where} stands at its end ({limit}) and shows no "
+                    "further rise: reset it (perfquery -R) and look again",
+                )
+    yield from counted_in_part(look)
+    good = look.counted_ports - ended
+    if good > 0:
+        yield passed("counters", good, f"the counters of {good} ports can be read")
+
+
+def _notes(look: Look, expected: Expected) -> Iterator[str]:
+    network = look.network
+    if expected.hosts:
+        due = {name.partition(".")[0] for name in expected.hosts}
+        more = [name for name in network.hosts if name not in due]
+        if more:
+            yield f"not on the list of expected hosts: {', '.join(more)}"
+    nameless = [
+        guid
+        for guid, node in network.nodes.items()
+        if node.kind is Kind.HOST and network.host_of(guid) is None and not network.is_inner(guid)
+    ]
+    if nameless:
+        yield (
+            f"{len(nameless)} adapters have the factory's description, not their host's name "
+            f"(first 0x{min(nameless)}): rdma-ndd sets it"
+        )
+    disabled = [
+        network.where(end) for end, port in network.ports.items() if port.physical == "Disabled"
+    ]
+    if disabled:
+        yield f"disabled by somebody: {', '.join(sorted(disabled))}"
+    if look.managers is not None and len(look.managers) == 1:
+        yield "no second subnet manager stands by: if this one ends, nothing joins any more"
+    for end, values in sorted((look.counters or {}).items()):
+        stood = {
+            name: value
+            for name, value in sorted(values.items())
+            if name in ERROR_COUNTERS and value
+        }
+        if stood and end.guid in network.nodes:
+            high = " (high)" if max(stood.values()) >= HIGH else ""
+            words = ", ".join(f"{name} {value}" for name, value in stood.items())
+            yield f"errors since the counters were reset, {network.where(end)}: {words}{high}"
+    yield from (f"not looked at: {what}" for what in look.not_seen)

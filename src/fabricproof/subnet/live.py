@@ -1,0 +1,188 @@
+"""Ask a live fabric: run the tools of infiniband-diags, each with an end to its patience."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import signal
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fabricproof.errors import NeedsPrivilegeError, UnavailableError
+from fabricproof.subnet.look import COMPLAINTS, NEEDED, TOOLS
+from fabricproof.subnet.managers import read_issm, read_managers
+
+#: seconds that a tool has; ibnetdiscover takes some for thousands of ports
+TIMEOUT_SECONDS = 120.0
+
+#: what libibumad and the tools say where there is no InfiniBand (libibumad/umad.c get_abi_version,
+#: libibmad/rpc.c mad_rpc_open_port; recorded from version 44.0 on a machine without)
+_NO_PORT = ("can't open UMAD port", "is ib_umad module loaded", "Failed to open", "open MAD port")
+#: and where nobody manages the subnet (infiniband-diags/ibdiag_sa.c, sminfo.c)
+_NO_MANAGER = ("No SM/SA found", "sm lid 0", "bind to the SA", "SA failed", "failed: query")
+
+#: ibqueryerrors leaves with 1 where it found errors (ibqueryerrors.8), which is an answer
+_GOOD = {"ibqueryerrors": (0, 1)}
+
+#: seconds that a killed tool has to be gone; one that waits for its device in the kernel may stay
+_END_SECONDS = 5.0
+
+_UMAD = Path("/dev/infiniband")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Road:
+    """How the fabric is reached.
+
+    Attributes:
+        via: words put before each command (``ssh sm1``, ``sudo -n``), none: here.
+        device: local device to ask through (``mlx5_0``); the first with a link where None.
+        port: port of it, likewise.
+        timeout_seconds: for each tool.
+    """
+
+    via: tuple[str, ...] = ()
+    device: str | None = None
+    port: int | None = None
+    timeout_seconds: float = TIMEOUT_SECONDS
+
+    def line(self, command: Sequence[str]) -> list[str]:
+        """Return the command line of one tool."""
+        device = ["-C", self.device] if self.device else []
+        port = ["-P", str(self.port)] if self.port is not None else []
+        return [*self.via, command[0], *device, *port, *command[1:]]
+
+
+def ask(road: Road) -> dict[str, str]:
+    """Return what each tool printed, by the name of its file, and what they complained of.
+
+    Raises:
+        UnavailableError: a tool is not there, hangs or fails; there is no port or no manager.
+        NeedsPrivilegeError: the device files are there and not for this user.
+    """
+    found: dict[str, str] = {}
+    complaints: list[str] = []
+    for name, command in TOOLS.items():
+        try:
+            text, said = _run(road, name, command)
+        except UnavailableError as error:
+            # sminfo answered, and so there is a manager: that it tells no more is to be said, and
+            # is no reason to say nothing.
+            if name != "issm.txt":
+                raise
+            complaints.append(str(error))
+            continue
+        found[name] = text
+        complaints += [f"{command[0]}: {line}" for line in said.splitlines() if line.strip()]
+    for lid in _others(found):
+        try:
+            found["sminfo.txt"] += _run(road, "sminfo.txt", ("sminfo", str(lid)))[0]
+        except UnavailableError as error:
+            complaints.append(str(error))
+    if complaints:
+        found[COMPLAINTS] = "\n".join(complaints) + "\n"
+    return found
+
+
+def _others(texts: dict[str, str]) -> list[int]:
+    """Return the LIDs of managers that did not answer the first question, which the master did."""
+    if "issm.txt" not in texts:
+        return []
+    known = {each.lid for each in read_managers(texts["sminfo.txt"])}
+    return [lid for lid in read_issm(texts["issm.txt"]) if lid not in known]
+
+
+def _run(road: Road, name: str, command: Sequence[str]) -> tuple[str, str]:
+    line = road.line(command)
+    environment = os.environ | {"LC_ALL": "C"}
+    try:
+        # A session of its own, so that what the tool started ends with it.
+        process = subprocess.Popen(
+            line,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment,
+            start_new_session=True,
+        )
+    except FileNotFoundError:
+        raise UnavailableError(
+            f"no {line[0]} on this machine",
+            expected="the tools of infiniband-diags on PATH",
+            next_step="apt-get install infiniband-diags (dnf likewise), or --via 'ssh HOST' to "
+            "a machine that has them, or --from FOLDER with outputs that you have",
+        ) from None
+    except PermissionError:
+        raise NeedsPrivilegeError(f"{line[0]} may not be run by this user") from None
+    try:
+        text, said = process.communicate(timeout=road.timeout_seconds)
+    except subprocess.TimeoutExpired:
+        raise UnavailableError(
+            f"{shlex.join(line)} did not end in {road.timeout_seconds:g} s",
+            next_step="the fabric or its manager does not answer; try sminfo by hand, or a "
+            "longer --timeout",
+        ) from None
+    finally:
+        _end(process)
+    output, errors = (data.decode("utf-8", errors="replace") for data in (text, said))
+    if process.returncode not in _GOOD.get(command[0], (0,)):
+        _explain(line, name, process.returncode, f"{errors}\n{output}")
+    return output, errors
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a tool and what it started, whichever of them still runs, and wait no more than that.
+
+    What a tool left behind may hold its pipes, and what ``sudo`` runs may not be ended by us: both
+    must not keep us.  The number of the group stays taken as long as anybody is in it.
+    """
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    for pipe in (process.stdout, process.stderr):
+        if pipe is not None:
+            pipe.close()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=_END_SECONDS)
+
+
+def _explain(line: Sequence[str], name: str, status: int, said: str) -> None:
+    """Raise the one error that tells why a tool failed."""
+    first = next((each.strip() for each in said.splitlines() if each.strip()), f"status {status}")
+    if status == 127 or "command not found" in said:
+        raise UnavailableError(
+            f"{shlex.join(line)}: the tool is not there",
+            got=repr(first[:160]),
+            next_step="install infiniband-diags where --via leads",
+        )
+    if "Permission denied" in said or "Operation not permitted" in said or _is_forbidden(said):
+        raise NeedsPrivilegeError(
+            f"{line[0]} may not open the fabric's management device",
+            expected=f"the right to read and write {_UMAD}/umad*",
+            got=repr(first[:160]),
+            next_step="root, or --via 'sudo -n'",
+        )
+    if any(words in said for words in _NO_PORT):
+        raise UnavailableError(
+            "this machine has no InfiniBand port that can be asked",
+            got=repr(first[:160]),
+            next_step="modprobe ib_umad; ibstat shows the ports; or --via 'ssh HOST'; RoCE and "
+            "other Ethernet have no subnet to look at",
+        )
+    if name not in NEEDED and any(words in said for words in _NO_MANAGER):
+        raise UnavailableError(
+            "no subnet manager answers on this fabric",
+            got=repr(first[:160]),
+            next_step="start opensm on one node (systemctl start opensm), or the switch's own",
+        )
+    raise UnavailableError(f"{shlex.join(line)} failed with status {status}", got=repr(first[:160]))
+
+
+def _is_forbidden(said: str) -> bool:
+    """Tell whether there are device files that this user may not open."""
+    if not any(words in said for words in _NO_PORT):
+        return False
+    files = sorted(_UMAD.glob("umad*")) if _UMAD.is_dir() else []
+    return bool(files) and not any(os.access(path, os.R_OK | os.W_OK) for path in files)

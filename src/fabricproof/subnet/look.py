@@ -1,0 +1,213 @@
+"""Join what the tools printed into one look; which tools, and which file keeps the output of each.
+
+Pure but for :func:`read_folder` and :func:`write_folder`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from fabricproof.errors import InputMissingError, OutputError, ParseError
+from fabricproof.subnet.counters import (
+    by_end,
+    perf_by_end,
+    read_ibqueryerrors,
+    read_perfquery,
+)
+from fabricproof.subnet.discover import read_ibnetdiscover
+from fabricproof.subnet.linkinfo import read_iblinkinfo, with_states
+from fabricproof.subnet.managers import read_issm, read_managers
+from fabricproof.subnet.model import End, Look, Manager, Network, PortCounters
+
+#: file that keeps an output -> the command that prints it
+TOOLS: dict[str, tuple[str, ...]] = {
+    "ibnetdiscover.txt": ("ibnetdiscover",),
+    "iblinkinfo.txt": ("iblinkinfo", "-l"),
+    "sminfo.txt": ("sminfo",),
+    "issm.txt": ("saquery", "-s"),
+    # The thresholds of the machine (/etc/infiniband-diags/error_thresholds) would hide errors.
+    "ibqueryerrors.txt": ("ibqueryerrors", "--threshold-file", "/dev/null"),
+}
+#: without these there is no look
+NEEDED = ("ibnetdiscover.txt", "iblinkinfo.txt")
+
+#: kept beside: what the tools said on standard error, and counters that somebody asked one by one
+COMPLAINTS = "complaints.txt"
+PERFQUERY = "perfquery.txt"
+
+_MISSES = {
+    "sminfo.txt": "subnet manager (sminfo)",
+    "issm.txt": "further subnet managers (saquery -s, sminfo LID)",
+    "ibqueryerrors.txt": "error counters (ibqueryerrors)",
+}
+
+
+def join(texts: Mapping[str, str], source: str = "") -> Look:
+    """Return the look that the outputs of the tools make.
+
+    Args:
+        texts: file name as in :data:`TOOLS` -> what the tool printed.
+        source: put before the names in errors, a folder.
+
+    Raises:
+        ParseError: one of them is damaged, or they do not belong together.
+        InputMissingError: ``ibnetdiscover`` or ``iblinkinfo`` is not among them.
+    """
+    prefix = f"{source}/" if source else ""
+    for name in NEEDED:
+        if name not in texts:
+            raise InputMissingError(
+                "not in the look",
+                source=f"{prefix}{name}",
+                expected=f"what {' '.join(TOOLS[name])} printed",
+                next_step=f"{' '.join(TOOLS[name])} > {prefix}{name}",
+            )
+    cables = read_ibnetdiscover(texts[NEEDED[0]], prefix + NEEDED[0])
+    lines = read_iblinkinfo(texts[NEEDED[1]], prefix + NEEDED[1])
+    network = with_states(cables, lines, prefix + NEEDED[1])
+    counters, asked, complaints = _counters(texts, prefix, network)
+    said = [line for line in texts.get(COMPLAINTS, "").splitlines() if line.strip()]
+    has_counters = counters is not None
+    managers = _managers(texts, prefix)
+    complaints += _silent(texts, prefix, managers)
+    if not said:  # else part of the fabric may be unseen, which is red already
+        _belong(network, managers or (), counters or {}, prefix)
+    return Look(
+        network=network,
+        managers=managers,
+        counters=counters,
+        counted_ports=asked,
+        not_seen=tuple(
+            words
+            for name, words in _MISSES.items()
+            if name not in texts and not (name == "ibqueryerrors.txt" and has_counters)
+        ),
+        complaints=(*said, *complaints),
+    )
+
+
+def _managers(texts: Mapping[str, str], prefix: str) -> tuple[Manager, ...] | None:
+    if "sminfo.txt" not in texts:
+        return None
+    return read_managers(texts["sminfo.txt"], prefix + "sminfo.txt")
+
+
+def _silent(texts: Mapping[str, str], prefix: str, known: tuple[Manager, ...] | None) -> list[str]:
+    """Return what is to be said of ports that have a manager which nobody asked for its state."""
+    if "issm.txt" not in texts or known is None:
+        return []
+    lids = read_issm(texts["issm.txt"], prefix + "issm.txt")
+    asked = {each.lid for each in known}
+    return [
+        f"a subnet manager at LID {lid} was not asked for its state (sminfo {lid})"
+        for lid in lids
+        if lid not in asked
+    ] + [
+        f"sminfo names a master at LID {each.lid}, and saquery -s no subnet manager there"
+        for each in known
+        if each.is_master and each.lid not in lids
+    ]
+
+
+def _belong(
+    network: Network,
+    managers: tuple[Manager, ...],
+    counters: Mapping[End, PortCounters],
+    prefix: str,
+) -> None:
+    """Refuse managers and counters of nodes that ``ibnetdiscover`` did not show."""
+    owners = {own: guid for guid, node in network.nodes.items() for own in node.port_guids}
+    lids = {(end.guid, port.lid) for end, port in network.ports.items()}
+    lids |= {(guid, node.lid) for guid, node in network.nodes.items()}
+    for manager in managers:
+        if (owners.get(manager.guid), manager.lid) not in lids:
+            raise _stranger(f"{prefix}sminfo.txt", f"LID {manager.lid}, GUID 0x{manager.guid}")
+    for end in counters:
+        if end.guid not in network.nodes or end.port > network.nodes[end.guid].num_ports:
+            raise _stranger(f"{prefix}ibqueryerrors.txt", f"GUID 0x{end.guid} port {end.port}")
+
+
+def _stranger(source: str, got: str) -> ParseError:
+    return ParseError(
+        "of another fabric or another moment than ibnetdiscover's output",
+        source=source,
+        expected="a port that ibnetdiscover showed",
+        got=got,
+        next_step="look again, with all tools asked from the same port",
+    )
+
+
+def _counters(
+    texts: Mapping[str, str], prefix: str, network: Network
+) -> tuple[dict[End, PortCounters] | None, int, list[str]]:
+    """Return counters by end, how many ports were asked, and what was not answered."""
+    found: dict[End, PortCounters] = {}
+    asked, complaints = 0, []
+    if "ibqueryerrors.txt" in texts:
+        name = "ibqueryerrors.txt"
+        errors = read_ibqueryerrors(texts[name], prefix + name)
+        found |= by_end(network, errors)
+        asked = errors.checked
+        if errors.failed:
+            complaints.append(f"{errors.failed} ports did not answer ibqueryerrors")
+    if PERFQUERY in texts:
+        counted = perf_by_end(network, read_perfquery(texts[PERFQUERY], prefix + PERFQUERY))
+        found |= {end: {**found.get(end, {}), **values} for end, values in counted.items()}
+        asked = max(asked, len(counted))
+    is_there = "ibqueryerrors.txt" in texts or PERFQUERY in texts
+    return (found if is_there else None), asked, complaints
+
+
+def read_folder(folder: Path) -> dict[str, str]:
+    """Return the outputs kept in ``folder``.
+
+    Raises:
+        InputMissingError: there is no such folder, or a file cannot be read.
+    """
+    if not _is_folder(folder):
+        raise InputMissingError(
+            "no such folder",
+            source=str(folder),
+            expected=f"a folder with {', '.join(TOOLS)}",
+            next_step="fabricproof subnet check --keep FOLDER makes one",
+        )
+    found: dict[str, str] = {}
+    for name in (*TOOLS, COMPLAINTS, PERFQUERY):
+        path = folder / name
+        try:
+            found[name] = path.read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise InputMissingError(f"cannot read: {error.strerror}", source=str(path)) from None
+    return found
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError as error:  # a folder above it that may not be searched
+        raise InputMissingError(f"cannot read: {error.strerror}", source=str(path)) from None
+
+
+def write_folder(folder: Path, texts: Mapping[str, str]) -> None:
+    """Keep ``texts`` in ``folder``, which is made where it is not there and must be empty.
+
+    Raises:
+        OutputError: it cannot be written, or has files: two looks must not mix.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        there = sorted(each.name for each in folder.iterdir())
+        if there:
+            raise OutputError(
+                "the folder is not empty: two looks would mix",
+                source=str(folder),
+                got=there[0],
+                next_step="name a new folder",
+            )
+        for name, text in texts.items():
+            (folder / name).write_text(text, encoding="utf-8")
+    except FileExistsError:
+        raise OutputError("not a folder", source=str(folder)) from None

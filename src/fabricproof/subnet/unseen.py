@@ -1,0 +1,54 @@
+"""What a look did not see, as findings: a verdict on less than all must say so.  Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fabricproof.measure import Verdict
+from fabricproof.subnet.finding import Finding
+from fabricproof.subnet.model import Look
+
+
+def counted_in_part(look: Look, which: str = "") -> Iterator[Finding]:
+    """Yield one finding where fewer ports were asked for counters than have a link.
+
+    Who asks for counters gets those of every port of every node; an adapter inside a switch (SHARP)
+    need not have any.
+    """
+    network = look.network
+    linked = sum(
+        port.peer is not None and not network.is_inner(end.guid)
+        for end, port in network.ports.items()
+    )
+    if look.counters is not None and look.counted_ports < linked:
+        yield Finding(
+            verdict=Verdict.UNJUDGED,
+            quantity="counters",
+            where="",
+            sentence=f"the counters of {look.counted_ports} ports were read{which}, and {linked} "
+            "have a link: nobody knows what the others counted (ibqueryerrors asks all)",
+        )
+
+
+def complaints(look: Look) -> Iterator[Finding]:
+    """Yield one finding where a tool complained: it may have left part of the fabric out."""
+    if look.complaints:
+        more = f" (and {len(look.complaints) - 1} more)" if len(look.complaints) > 1 else ""
+        yield Finding(
+            verdict=Verdict.UNJUDGED,
+            quantity="look",
+            where="",
+            sentence=f"part of the fabric may not have been seen: {look.complaints[0]}{more}",
+        )
+
+
+def asked_less(before: Look, after: Look) -> Iterator[Finding]:
+    """Yield what the second look did not ask and the first did: what became of it is not known."""
+    for what in after.not_seen:
+        if what not in before.not_seen:
+            yield Finding(
+                verdict=Verdict.UNJUDGED,
+                quantity="look",
+                where="",
+                sentence=f"not looked at the second time, and the first time it was: {what}",
+            )

@@ -1,0 +1,224 @@
+"""Real opensm and infiniband-diags over fabrics that ibsim simulates, with real faults in them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from fabricproof.measure import Verdict
+from fabricproof.subnet import (
+    Expected,
+    Hops,
+    Look,
+    compare_looks,
+    join,
+    judge_look,
+    read_perfquery,
+)
+from fabricproof.subnet.live import Road, ask
+from fabricproof.topology import parse_topology
+from simulated_fabric import PATIENCE, SimulatedFabric, needs_ibsim
+
+pytestmark = [pytest.mark.ibsim, needs_ibsim, pytest.mark.timeout(180)]
+
+NETS = Path(__file__).resolve().parents[1] / "data" / "ibsim"
+
+SLURM = """\
+SwitchName=all Nodes=host[1-8]
+"""
+
+Starter = Callable[..., SimulatedFabric]
+
+
+@pytest.fixture(autouse=True)
+def opted_in(request: pytest.FixtureRequest) -> None:
+    """Leave the simulated fabrics to those who ask for them."""
+    if "ibsim" not in request.config.getoption("markexpr"):
+        pytest.skip("opt in: pytest -m ibsim")
+
+
+@pytest.fixture
+def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Starter]:
+    """Start a fabric from a topology file, changed or not, with opensm on ``master``."""
+    made: list[SimulatedFabric] = []
+
+    def start(name: str, master: str, *changes: tuple[str, str]) -> SimulatedFabric:
+        text = (NETS / name).read_text()
+        for old, new in changes:
+            assert text.count(old) == 1, old
+            text = text.replace(old, new)
+        monkeypatch.chdir(tmp_path)  # libumad2sim writes its picture of /sys there
+        net = tmp_path / "net"
+        net.write_text(text)
+        fabric = SimulatedFabric(folder=tmp_path)
+        made.append(fabric)
+        fabric.looks_from = "host7" if name == "tree.net" else "node11"
+        for key in ("IBSIM_SOCKNAME", "SIM_HOST"):
+            monkeypatch.setenv(key, fabric.environment(fabric.looks_from)[key])
+        fabric.start(net)
+        if master:
+            fabric.manage(master, 2)
+            fabric.until(lambda: is_up(fabric), "all links Active")
+        return fabric
+
+    yield start
+    for fabric in made:
+        fabric.end()
+
+
+def is_up(fabric: SimulatedFabric) -> bool:
+    said = fabric.run("iblinkinfo").stdout
+    return "LinkUp" in said and "Initialize" not in said and "Armed" not in said
+
+
+def look() -> Look:
+    return join(ask(Road(via=("ibsim-run",), timeout_seconds=PATIENCE)))
+
+
+def sentences(look: Look, *, link: str = "EDR 4x", **expected: object) -> list[str]:
+    from fabricproof.fabric import find_link  # noqa: PLC0415 - only here
+
+    result = judge_look(
+        look,
+        Expected(link=find_link(link) if link else None, **expected),  # type: ignore[arg-type]
+    )
+    return [each.sentence for each in result.findings if each.verdict is not Verdict.PASS]
+
+
+def test_a_tree(start: Starter) -> None:
+    start("tree.net", "host1")
+    seen = look()
+    assert sentences(seen, hosts=tuple(f"host{number}" for number in range(1, 9))) == []
+    result = judge_look(seen, Expected())
+    assert "cables: two-level fat tree: 2 leaves, 2 spines, oversubscribed 2:1" in result.notes
+    assert len(seen.network.cables) == 24
+    assert Hops(network=seen.network).between("host1", "host8") == 1
+    assert sentences(seen, topology=parse_topology(SLURM)) == []
+    wrong = SLURM.replace("all Nodes=host[1-8]", "a Nodes=host[1-4]") + SLURM.replace(
+        "all Nodes=host[1-8]", "b Nodes=host[5-8]"
+    )
+    assert any(
+        "Slurm has a and b" in each for each in sentences(seen, topology=parse_topology(wrong))
+    )
+
+
+def test_a_torus(start: Starter) -> None:
+    start("torus.net", "node00")
+    seen = look()
+    assert sentences(seen, link="", shape="torus") == []
+    assert "cables: 3x3 torus of switches" in judge_look(seen, Expected()).notes
+    hops = Hops(network=seen.network)
+    assert [hops.between("node00", name) for name in ("node01", "node11", "node20")] == [2, 3, 2]
+
+
+def test_a_narrow_and_a_slow_link(start: Starter) -> None:
+    """Ibsim takes the enabled width (w) and speed (e) of a port when somebody sets one of them."""
+    fabric = start(
+        "tree.net",
+        "host1",
+        ('[10]\t"spine1"[2]\n', '[10]\t"spine1"[2]\tw=1\n'),
+        ('[3]\t"host3"[1]\n', '[3]\t"host3"[1]\te=1\n'),
+    )
+    leaf = lid_of("leaf1")
+    fabric.run("ibportstate", str(leaf), "10", "width", "1")
+    fabric.run("ibportstate", str(leaf), "3", "espeed", "1")
+    slow, narrow = sentences(look())
+    assert slow.startswith("host3 HCA-1 port 1 - leaf1 port 3 is at FDR 4x")
+    assert narrow.startswith("leaf1 port 10 - spine1 port 2 is at EDR 1x (25 Gb/s)")
+
+
+def lid_of(name: str) -> int:
+    network = look().network
+    (lid,) = [node.lid for node in network.nodes.values() if node.description == name]
+    assert lid is not None
+    return lid
+
+
+def test_a_cable_out_and_errors_that_rise(start: Starter) -> None:
+    fabric = start("tree.net", "host1")
+    before = look()
+    fabric.tell('Unlink "leaf1"[9]')
+    fabric.tell('PerformanceSet "leaf2"[1] PortCounters.SymbolErrorCounter=65535')
+    fabric.tell('PerformanceSet "leaf2"[2] PortCounters.PortRcvErrors=12')
+    after = look()
+    found = sentences(after)
+    assert any(each.startswith("leaf1 - spine1: 1 cable where 3") for each in found)
+    assert any("symbol_error of leaf2 port 1 stands at its end" in each for each in found)
+    changes = [
+        each.sentence
+        for each in compare_looks(before, after).findings
+        if each.verdict is not Verdict.PASS
+    ]
+    assert any(
+        each.startswith("leaf1 port 9 - spine1 port 1: the link is gone") for each in changes
+    )
+    assert "port_rcv_errors of port:2 on leaf2 rose by 12" in changes
+    (counted,) = read_perfquery(fabric.run("perfquery", str(lid_of("leaf2")), "2").stdout)
+    assert counted.values["port_rcv_errors"] == 12
+
+
+def test_a_host_that_goes(start: Starter) -> None:
+    fabric = start("tree.net", "host1")
+    before = look()
+    fabric.tell('Unlink "host8"')
+    after = look()
+    assert compare_looks(before, after).verdict in {Verdict.MISSING, Verdict.FAIL}
+    assert any("host8 is expected" in each for each in sentences(after, hosts=("host8",)))
+
+
+def test_two_cables_swapped(start: Starter) -> None:
+    fabric = start("tree.net", "host1")
+    before = look()
+    for port in (3, 4):
+        fabric.tell(f'Unlink "leaf1"[{port}]')
+    fabric.tell('Link "leaf1"[3] "host4"[1]')
+    fabric.tell('Link "leaf1"[4] "host3"[1]')
+    fabric.until(lambda: is_up(fabric), "all links Active")
+    changes = [each.sentence for each in compare_looks(before, look()).findings]
+    assert any(each.startswith("two cables are swapped: host3 HCA-1 port 1") for each in changes)
+
+
+def test_a_second_manager(start: Starter) -> None:
+    fabric = start("tree.net", "host1")
+    fabric.manage("host5", 0)
+    seen = look()
+    assert seen.managers is not None
+    assert [each.state for each in seen.managers] == [3, 2]
+    assert sentences(seen) == []
+
+
+def test_a_manager_that_died(start: Starter, fabricproof: Callable[..., object]) -> None:
+    """Links stay Active without it, and nothing new would join: it must not look well."""
+    fabric = start("tree.net", "host1")
+    manager = fabric.processes[-1]
+    manager.kill()
+    manager.wait(timeout=PATIENCE)
+    ended = fabricproof("subnet", "check", "--via", "ibsim-run", "--timeout", "30")
+    assert ended.status == 69  # type: ignore[attr-defined]
+    assert "no subnet manager answers" in ended.err  # type: ignore[attr-defined]
+
+
+def test_no_manager(start: Starter) -> None:
+    start("tree.net", "")
+    line = [sys.executable, "-m", "fabricproof.cli", "subnet", "check", "--via", "ibsim-run"]
+    ended = subprocess.run(
+        [*line, "--timeout", "20"], capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+    assert ended.returncode == 69
+    assert "no subnet manager answers on this fabric" in ended.stderr
+    assert ended.stderr.count("\n") == 1
+
+
+def test_a_fabric_that_is_not_there_ends_in_time(
+    monkeypatch: pytest.MonkeyPatch, fabricproof: Callable[..., object], tmp_path: Path
+) -> None:
+    """Nobody serves the socket: the tools wait for ever, and we do not."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("IBSIM_SOCKNAME", "fabricproof-nobody")
+    ended = fabricproof("subnet", "check", "--via", "ibsim-run", "--timeout", "1")
+    assert ended.status == 69  # type: ignore[attr-defined]
+    assert "did not end in 1 s" in ended.err  # type: ignore[attr-defined]

@@ -1,0 +1,339 @@
+"""The readers: real outputs, what hardware prints beyond them, and what must be refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fabricproof.errors import InputMissingError, ParseError
+from fabricproof.subnet import (
+    Kind,
+    join,
+    read_folder,
+    read_iblinkinfo,
+    read_ibnetdiscover,
+    read_ibqueryerrors,
+    read_issm,
+    read_managers,
+    read_perfquery,
+    with_states,
+)
+from made_fabrics import changed, make, show_discover, show_linkinfo, tree
+
+DATA = Path(__file__).resolve().parents[1] / "data" / "subnet"
+
+
+def recorded(name: str) -> str:
+    return (DATA / name).read_text()
+
+
+def test_a_recorded_tree_is_read_whole() -> None:
+    network = read_ibnetdiscover(recorded("tree/ibnetdiscover.txt"))
+    assert [network.name(guid) for guid in network.switches] == [
+        "leaf1",
+        "leaf2",
+        "spine1",
+        "spine2",
+    ]
+    assert list(network.hosts) == [f"host{number}" for number in range(1, 9)]
+    assert (len(network.cables), len(network.trunks)) == (24, 8)
+    assert {cable.one.words for cable in network.cables} == {"EDR 4x"}
+    assert network.name(network.from_guid) == "host7 HCA-1"
+    host = network.nodes[network.hosts["host1"][0]]
+    assert (host.kind, host.num_ports) == (Kind.HOST, 2)
+    assert {network.name(guid) for guid in network.leaves_of["host1"]} == {"leaf1", "leaf2"}
+
+
+@pytest.mark.parametrize("name", ["ibnetdiscover-full.txt", "ibnetdiscover-grouped.txt"])
+def test_other_forms_of_ibnetdiscover_show_the_same(name: str) -> None:
+    one = read_ibnetdiscover(recorded("tree/ibnetdiscover.txt"))
+    other = read_ibnetdiscover(recorded(f"tools/{name}"))
+    assert other.nodes == one.nodes
+    assert other.ports == one.ports
+
+
+def test_lines_and_blocks_of_iblinkinfo_show_the_same() -> None:
+    network = read_ibnetdiscover(recorded("tree/ibnetdiscover.txt"))
+    lines = with_states(network, read_iblinkinfo(recorded("tree/iblinkinfo.txt")))
+    blocks = with_states(network, read_iblinkinfo(recorded("tools/iblinkinfo-blocks.txt")))
+    assert lines.ports == blocks.ports
+    down = [port for port in lines.ports.values() if port.state == "Down"]
+    assert len(down) == 8
+    assert {port.could_lanes for port in lines.ports.values() if port.peer} == {12}
+    assert {port.could_speed for port in lines.ports.values() if port.peer} == {"HDR"}
+
+
+def test_a_port_whose_other_end_does_not_answer() -> None:
+    """iblinkinfo.c, print_port: "Port not available" where a port is up and its peer unknown."""
+    look = join(read_folder(DATA / "tree-silent"))
+    silent = [port for port in look.network.ports.values() if not port.peer and port.lanes]
+    assert {(port.state, port.physical) for port in silent} == {
+        ("Active", "LinkUp"),
+        ("Active", "Polling"),
+    }
+    assert any("bad status 110" in line for line in look.complaints)
+
+
+@pytest.mark.parametrize(
+    ("lanes", "speed"),
+    [(2, "HDR"), (4, "NDR"), (4, "XDR"), (1, "SDR"), (4, "FDR10"), (12, "QDR"), (8, "FDR")],
+)
+def test_every_width_and_speed_of_hardware(lanes: int, speed: str) -> None:
+    """libibmad/dump.c and ibnetdisc.c: HDR100 is 2X of 53.125 Gbps; FDR10 has words of its own."""
+    network = changed(tree(), "leaf0", 1, lanes=lanes, speed=speed)
+    again = with_states(
+        read_ibnetdiscover(show_discover(network)), read_iblinkinfo(show_linkinfo(network))
+    )
+    assert again.ports == network.ports
+
+
+def test_names_with_quotes_and_brackets() -> None:
+    """A switch may be called anything (clean_nodedesc keeps printable characters)."""
+    odd = 'MF0;sw "A" (rack 3):MQM8700/U1" (x'
+    network = make(
+        [(odd, 2)],
+        [('n1 "mlx5_0" ==( 4X', 1), ("MT4123 ConnectX6   Mellanox Technologies", 1)],
+        [
+            ('n1 "mlx5_0" ==( 4X', 1, odd, 1),
+            ("MT4123 ConnectX6   Mellanox Technologies", 1, odd, 2),
+        ],
+    )
+    for lines in (True, False):
+        again = with_states(
+            read_ibnetdiscover(show_discover(network)),
+            read_iblinkinfo(show_linkinfo(network, lines=lines)),
+        )
+        assert again.ports == network.ports
+        assert again.nodes == network.nodes
+    assert list(network.hosts) == ["n1"], "the factory's name is no host"
+
+
+def test_a_hint_at_what_could_be_is_read() -> None:
+    """ibdiag_common.c, get_max_msg; FDR10 has a sentence of its own."""
+    network = changed(tree(), "leaf0", 1, lanes=1, could_lanes=4, could_speed="NDR")
+    text = show_linkinfo(network)
+    again = with_states(read_ibnetdiscover(show_discover(network)), read_iblinkinfo(text))
+    assert again.ports == network.ports
+    fdr10 = text.replace(
+        "(Could be 4X Could be 106.25 Gbps)",
+        "( Could be FDR10 (Found link at QDR but expected speed is FDR10))",
+    )
+    hints = {(each.could_lanes, each.could_speed) for each in read_iblinkinfo(fdr10)}
+    assert hints == {(None, None), (None, "FDR10")}
+
+
+def test_unknown_speeds_are_not_guessed() -> None:
+    network = changed(tree(), "leaf0", 1, lanes=None, speed=None)
+    again = with_states(
+        read_ibnetdiscover(show_discover(network)), read_iblinkinfo(show_linkinfo(network))
+    )
+    assert again.ports == network.ports
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda text: "", "empty"),
+        (lambda text: text[:-1], "cut"),
+        (lambda text: text + "ibwarn: [1] mad_rpc: failed\n", "not a line of ibnetdiscover"),
+        (lambda text: "hello\n" + text, "not a line of ibnetdiscover"),
+        (lambda text: text + text, "not a line of ibnetdiscover"),
+        (lambda text: text.replace("4xEDR", "4xZDR", 1), "not a line of ibnetdiscover"),
+        (lambda text: text.replace("[12]\t", "[13]\t", 1), "cannot be"),
+        (lambda text: text[: text.rindex("[1](")], "one end"),
+        (lambda text: text[: text.rindex("Ca\t")], "cut"),
+    ],
+)
+def test_a_damaged_ibnetdiscover_is_refused(change: object, words: str) -> None:
+    text = change(recorded("tree/ibnetdiscover.txt"))  # type: ignore[operator]
+    with pytest.raises(ParseError, match=words) as refused:
+        read_ibnetdiscover(text, "kept/ibnetdiscover.txt")
+    assert str(refused.value).startswith("kept/ibnetdiscover.txt:")
+    assert "expected" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda text: "", "empty"),
+        (lambda text: text[:-1], "cut"),
+        (lambda text: text.replace("25.78125", "26.1", 1), "not known"),
+        (lambda text: text.replace("Active", "Lively", 1), "not a line of iblinkinfo"),
+        (lambda text: text[text.index("\n") + 1 :], "line for"),
+        (lambda text: text[: text.rindex("0x0", 0, len(text) - 90)], "line for|not a line|cut"),
+        (lambda text: text + text[: text.index("\n") + 1], "a port twice"),
+        (lambda text: text.replace(" 12[  ]", " 11[  ]", 1), "other cables|a port twice"),
+    ],
+)
+def test_a_damaged_iblinkinfo_is_refused(change: object, words: str) -> None:
+    text = change(recorded("tree/iblinkinfo.txt"))  # type: ignore[operator]
+    network = read_ibnetdiscover(recorded("tree/ibnetdiscover.txt"))
+    with pytest.raises(ParseError, match=words):
+        with_states(network, read_iblinkinfo(text))
+
+
+def test_two_looks_do_not_mix() -> None:
+    network = read_ibnetdiscover(recorded("tree/ibnetdiscover.txt"))
+    with pytest.raises(ParseError, match="other cables"):
+        with_states(network, read_iblinkinfo(recorded("tree-faults/iblinkinfo.txt")))
+
+
+def test_perfquery_of_one_port() -> None:
+    (counted,) = read_perfquery(recorded("tools/perfquery.txt"))
+    assert (counted.lid, counted.port, counted.extended) == (3, 2, False)
+    assert counted.values["port_rcv_errors"] == 12
+    assert counted.values["link_downed"] == 3
+    assert counted.values["tx_bytes"] == 4 * int(
+        recorded("tools/perfquery.txt").split("PortXmitData:")[1].split("\n")[0].strip(".")
+    )
+
+
+def test_perfquery_of_several_ports_and_of_all() -> None:
+    ports = read_perfquery(recorded("tools/perfquery-loop.txt"))
+    assert [each.port for each in ports] == [1, 2, 3]
+    assert ports[0].values["symbol_error"] == 65535
+    (everything,) = read_perfquery(recorded("tools/perfquery-all.txt"))
+    assert everything.port == 255
+    (extended,) = read_perfquery(recorded("tools/perfquery-extended.txt"))
+    assert extended.extended
+    assert "symbol_error" not in extended.values
+
+
+@pytest.mark.parametrize(
+    "name", ["tools/perfquery.txt", "tools/perfquery-loop.txt", "tools/perfquery-extended.txt"]
+)
+def test_every_cut_perfquery_is_refused(name: str) -> None:
+    text = recorded(name)
+    heads = [number for number in range(len(text)) if text.startswith("# Port", number)]
+    for end in range(len(text)):
+        if end in heads[1:]:
+            continue  # a whole output of fewer ports, which nobody can tell from that
+        with pytest.raises(ParseError):
+            read_perfquery(text[:end])
+
+
+def test_ibqueryerrors_by_port() -> None:
+    errors = read_ibqueryerrors(recorded("tree-faults/ibqueryerrors.txt"))
+    assert (errors.checked, errors.failed) == (56, 0)
+    assert errors.ports["0000000000200001", 1] == {"symbol_error": 65535}
+    assert errors.ports["0000000000200001", 2] == {"port_rcv_errors": 12, "link_downed": 3}
+    with_data = read_ibqueryerrors(recorded("tools/ibqueryerrors-data.txt"))
+    assert with_data.ports["0000000000200001", 2]["port_rcv_errors"] == 12
+    assert with_data.ports["0000000000200001", 2]["tx_bytes"] % 4 == 0
+
+
+def test_hidden_errors_are_refused() -> None:
+    with pytest.raises(ParseError, match="hidden"):
+        read_ibqueryerrors(recorded("tools/ibqueryerrors-suppressed.txt"))
+    text = recorded("tree-faults/ibqueryerrors.txt")
+    with pytest.raises(ParseError, match="hidden"):
+        read_ibqueryerrors(text.replace("Thresholds: ", "Thresholds: SymbolErrorCounter=10 "))
+
+
+def test_every_cut_ibqueryerrors_is_refused() -> None:
+    text = recorded("tree-faults/ibqueryerrors.txt")
+    for end in range(len(text)):
+        with pytest.raises(ParseError):
+            read_ibqueryerrors(text[:end])
+    lines = text.splitlines(keepends=True)
+    with pytest.raises(ParseError, match="missing"):
+        read_ibqueryerrors("".join(lines[:2] + lines[3:]))
+
+
+def test_two_managers_answer_for_themselves() -> None:
+    assert read_issm(recorded("tree-faults/issm.txt")) == (1, 13)
+    master, standby = read_managers(recorded("tree-faults/sminfo.txt"))
+    assert (master.lid, master.is_master, master.priority) == (1, True, 2)
+    assert (standby.lid, standby.state) == (13, 2)
+
+
+def test_every_cut_answer_of_managers_is_refused() -> None:
+    text = recorded("tree-faults/issm.txt")
+    last = text.index("IsSMdisabled ports\n") + len("IsSMdisabled ports\n")
+    for end in range(last):
+        with pytest.raises(ParseError):
+            read_issm(text[:end])
+    text = recorded("tree/sminfo.txt")
+    for end in range(len(text)):
+        with pytest.raises(ParseError):
+            read_managers(text[:end])
+
+
+def test_a_look_needs_both_outputs() -> None:
+    texts = read_folder(DATA / "tree")
+    for name in ("ibnetdiscover.txt", "iblinkinfo.txt"):
+        with pytest.raises(InputMissingError, match=name):
+            join({other: text for other, text in texts.items() if other != name})
+
+
+def test_a_manager_that_nobody_asked_is_told() -> None:
+    texts = read_folder(DATA / "tree-faults")
+    first = texts["sminfo.txt"].splitlines(keepends=True)[0]
+    look = join({**texts, "sminfo.txt": first})
+    assert any("LID 13 was not asked" in line for line in look.complaints)
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "words"),
+    [
+        ("ibnetdiscover.txt", "12xHDR", "1xSDR", "other LIDs, widths or speeds"),
+        ("ibnetdiscover.txt", "12xHDR", "12xEDR", "expected EDR"),
+        ("ibnetdiscover.txt", "12xHDR", "4xHDR", "expected 4x"),
+        ("ibnetdiscover.txt", " lid 13 ", " lid 113 ", "expected LID 113"),
+        ("sminfo.txt", "sm lid 1 ", "sm lid 777 ", "got LID 777, GUID 0x0000000000100001"),
+        ("sminfo.txt", "guid 0x100001", "guid 0xdeadbeef", "GUID 0x00000000deadbeef"),
+        ("sminfo.txt", "sm lid 1 ", "sm lid 2 ", "got LID 2, GUID 0x0000000000100001"),
+    ],
+)
+def test_outputs_of_two_moments_are_refused(name: str, old: str, new: str, words: str) -> None:
+    texts = read_folder(DATA / "torus")
+    assert old in texts[name]
+    with pytest.raises(ParseError) as refused:
+        join(texts | {name: texts[name].replace(old, new)}, "kept")
+    assert words in str(refused.value)
+
+
+def test_what_one_of_the_two_does_not_know_is_no_other_moment() -> None:
+    """An old ibnetdiscover has no names for what an iblinkinfo beside it can name."""
+    texts = read_folder(DATA / "torus")
+    text = texts["ibnetdiscover.txt"].replace("12xHDR", "?????")
+    assert {
+        cable.one.words for cable in join(texts | {"ibnetdiscover.txt": text}).network.cables
+    } == {"HDR 12x"}
+
+
+@pytest.mark.parametrize(("guid", "port"), [("0xdead", 1), ("0x200000", 7)])
+def test_counters_of_a_port_that_is_not_there_are_refused(guid: str, port: int) -> None:
+    texts = read_folder(DATA / "torus")
+    errors = (
+        f'Errors for "other"\n   GUID {guid} port {port}: [LinkDownedCounter == 200]\n'
+        + texts["ibqueryerrors.txt"]
+        .replace("0 bad nodes", "1 bad nodes")
+        .replace("0 ports have", "1 ports have")
+    )
+    with pytest.raises(ParseError, match=r"ibqueryerrors\.txt: of another fabric"):
+        join(texts | {"ibqueryerrors.txt": errors})
+    complained = texts | {"ibqueryerrors.txt": errors, "complaints.txt": "ibnetdiscover: timeout\n"}
+    assert join(complained).complaints == ("ibnetdiscover: timeout",)
+
+
+def test_a_master_that_saquery_does_not_know_is_told() -> None:
+    texts = read_folder(DATA / "torus")
+    look = join(texts | {"issm.txt": "IsSM ports\n\nIsSMdisabled ports\n"})
+    (said,) = look.complaints
+    assert said == "sminfo names a master at LID 1, and saquery -s no subnet manager there"
+
+
+def test_perfquery_is_joined_by_lid() -> None:
+    texts = read_folder(DATA / "tree-faults")
+    del texts["ibqueryerrors.txt"]
+    look = join({**texts, "perfquery.txt": recorded("tools/perfquery.txt")})
+    assert look.counters is not None
+    ((end, values),) = look.counters.items()
+    assert look.network.where(end) == "leaf2 port 2"
+    assert values["link_downed"] == 3
+    assert look.counted_ports == 1
+    assert "error counters" not in " ".join(look.not_seen)
+    assert replace(look, counters=None) != look
