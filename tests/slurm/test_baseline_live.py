@@ -5,6 +5,7 @@ Opt in: ``pytest -m slurm`` with a virtual cluster up.  The rail is put right wh
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -98,7 +99,8 @@ def test_a_rail_at_95_percent_passes_physics_and_fails_the_baseline(apart, sites
     for status, judged in looks:
         assert (status, plateau(judged, RAIL)["verdict"]) == (1, "FAIL")
         assert "of the baseline's median" in plateau(judged, RAIL)["reason"]
-        assert plateau(judged, RAIL)["origin"] == "baseline known-good, 5 runs"
+        # A run whose number strayed is set aside by name when the baseline is frozen.
+        assert re.fullmatch(r"baseline known-good, [345] runs", plateau(judged, RAIL)["origin"])
     # Its bounds are 1.5 % here; what else a shared machine does may cost a healthy rail that, once.
     assert "PASS" in {plateau(judged, "rail1")["verdict"] for _, judged in looks}
     assert "PASS" in {plateau(judged, RAIL)["verdict"] for judged in healthy}
