@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -94,6 +95,26 @@ def test_a_level_that_leaves_out_stacks_roads_and_sizes_names_them(
         "quick leaves out 1 stack: other; 1 road: eth0:rail0+rail1; 1 size: 1KiB; "
         "all checks are in it"
     ) in out.splitlines()
+
+
+def test_the_hundred_roads_of_a_sweep_do_not_flood_a_terminal(
+    fabricproof: Command, site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    roads = tuple(
+        Road(name=f"rail0.alg-{number:03}", sizes=(1024,), starts=1, seconds=3.0)
+        for number in range(100)
+    )
+    sweep = make_case("AlgorithmSweep", "full", roads=roads)
+    monkeypatch.setattr(plan_module, "ask_reframe", lambda *_: [CASES[0], sweep])
+    (line,) = [
+        line
+        for line in fabricproof("plan", "--site", site).out.splitlines()
+        if line.startswith("quick leaves out")
+    ]
+    assert "100 roads: eth0:rail0.alg-000, " in line
+    assert " and 88 more (--json names them); " in line
+    told = json.loads(fabricproof("plan", "--site", site, "--json").out)
+    assert len(told["levels"]["quick"]["leaves_out"]["roads"]) == 100
 
 
 def test_what_does_not_run_is_named_with_its_reason(fabricproof: Command, site: Path) -> None:

@@ -17,6 +17,7 @@ from fabricproof.units import size_label
 
 #: a build that took less only found everything built
 _REAL_BUILD_SECONDS = 10
+_NAMED_AT_MOST = 12
 
 
 def duration(seconds: float) -> str:
@@ -176,12 +177,18 @@ def _left_out_lines(outlook: Outlook) -> Iterator[str]:
             continue
         sizes = [size_label(size) for size in lost.sizes]
         named = {"check": lost.checks, "stack": lost.stacks, "road": lost.roads, "size": sizes}
-        parts = [
-            f"{_so_many(kind, each)}: {', '.join(each)}" for kind, each in named.items() if each
-        ]
+        parts = [f"{_so_many(kind, each)}: {_first(each)}" for kind, each in named.items() if each]
         same = ", ".join(f"{kind}s" for kind, each in named.items() if not each)
         kept = f"; all {same} are in it" if same else ""
         yield f"{level.name} leaves out {'; '.join(parts) or 'combinations only'}{kept}"
+
+
+def _first(names: Sequence[str]) -> str:
+    """Return what can be read at once; a sweep alone has a hundred roads."""
+    if len(names) <= _NAMED_AT_MOST:
+        return ", ".join(names)
+    more = len(names) - _NAMED_AT_MOST
+    return f"{', '.join(names[:_NAMED_AT_MOST])} and {more} more (--json names them)"
 
 
 def _so_many(kind: str, names: Sequence[str]) -> str:
