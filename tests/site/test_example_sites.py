@@ -10,7 +10,7 @@ import yaml
 
 from fabricproof.fabric import bound
 from fabricproof.site import Site, load_site
-from fabricproof.site.load import to_reference
+from fabricproof.site.model import to_reference
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ("openhpc-ethernet", "infiniband-ndr", "cloud-efa", "fdr-lab", "dual-rail-torus")

@@ -11,7 +11,7 @@ import pytest
 from fabricproof.errors import ConfigError, ExitStatus, FabricproofError, InputMissingError
 from fabricproof.fabric import bound
 from fabricproof.site import load_site, site_folders
-from fabricproof.site.load import build_fabric
+from fabricproof.site.physics import build_fabric
 from fabricproof.site.schema import FabricSpec, RailSpec
 
 DATA = Path(__file__).parent / "data"

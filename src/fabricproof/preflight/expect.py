@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fabricproof.fabric import Fabric, Link, Slot
 from fabricproof.inventory.facts import Machine, Value
 from fabricproof.preflight.finding import Finding
-from fabricproof.site.load import build_fabric
+from fabricproof.site.physics import build_fabric
 from fabricproof.site.schema import ExpectSpec, FabricSpec
 from fabricproof.verdict import Judgement
 

@@ -17,7 +17,7 @@ from fabricproof.fabric import Fabric, bound, latency_floor_us
 from fabricproof.reference import Reference
 from fabricproof.semantics import Kind, meaning
 from fabricproof.site import Site
-from fabricproof.site.load import protocol_of
+from fabricproof.site.physics import protocol_of
 from fabricproof.site.schema import FabricSpec, PartitionSpec, StackSpec
 from fabricproof.spack.built import Built
 from fabricproof.stack.catalog import load_catalog, stacks_root

@@ -7,7 +7,8 @@ import socket
 from pathlib import Path
 
 from fabricproof.errors import InputMissingError
-from fabricproof.site.load import Site, load_site, site_folders
+from fabricproof.site.load import load_site, site_folders
+from fabricproof.site.model import Site
 
 #: names the site; without it the host name decides
 SITE_VARIABLE = "FABRICPROOF_SITE"
