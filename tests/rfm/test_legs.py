@@ -12,14 +12,8 @@ from pretended_build import make_built
 from fabricproof.campaign.leg import Leg
 from fabricproof.errors import ConfigError, UnavailableError
 from fabricproof.measure import Verdict
-from fabricproof.rfm.legs import (
-    LegPlanner,
-    choose_suite,
-    find_program,
-    launcher_of,
-    printed_name,
-    quantity_key,
-)
+from fabricproof.rfm.legs import LegPlanner, quantity_key
+from fabricproof.rfm.programs import choose_suite, find_program, launcher_of, printed_name
 from fabricproof.rfm.stacks import identity, modules_of, variables_of
 from fabricproof.site import Site, load_site
 from fabricproof.stack.catalog import ROOT_VARIABLE

@@ -10,7 +10,8 @@ import pytest
 from fabricproof.campaign.planned import Plan
 from fabricproof.campaign.script import render_script
 from fabricproof.errors import ConfigError
-from fabricproof.rfm.legs import LegPlanner, find_program
+from fabricproof.rfm.legs import LegPlanner
+from fabricproof.rfm.programs import find_program
 from fabricproof.rfm.settings import reframe_configuration
 from fabricproof.rfm.stacks import identity
 from fabricproof.site import Site, load_site

@@ -33,25 +33,11 @@ from fabricproof.baseline.model import Place
 from fabricproof.campaign.across import judge_relations
 from fabricproof.campaign.all_legs import judge_legs
 from fabricproof.campaign.checked import judge_looks, read_looks, with_preflight
-from fabricproof.campaign.hpcc import HPCC_FILE
 from fabricproof.campaign.leg import Leg
 from fabricproof.campaign.outcome import Outcome
-from fabricproof.campaign.peer import PEER_FILE
 from fabricproof.campaign.planned import Plan, write_plan
 from fabricproof.campaign.relation import Relation, owned_legs
-from fabricproof.campaign.script import (
-    ASK_FILE,
-    BIND_FILE,
-    EACH_NODE_FILE,
-    INVENTORY_FILE,
-    INVENTORY_FOLDER,
-    RANK_FILE,
-    SCRIPT_FILE,
-    SECOND_LOOK_ERRORS,
-    SOCKETS_FILE,
-    render_script,
-)
-from fabricproof.discover.probe import LOOK
+from fabricproof.campaign.script import INVENTORY_FOLDER, SCRIPT_FILE, render_script
 from fabricproof.inventory.store import FOLDER, inventory_of_job
 from fabricproof.measure import Verdict
 from fabricproof.provenance import AFTERWARDS_KEY, IDENTITY_KEY, StackIdentity
@@ -69,36 +55,15 @@ from fabricproof.rfm.current import (
     why_one_rail,
 )
 from fabricproof.rfm.handover import bounds, complaints, handed_over
-from fabricproof.rfm.legs import LegPlanner, choose_suite, quantity_key
+from fabricproof.rfm.legs import LegPlanner, quantity_key
+from fabricproof.rfm.programs import choose_suite
 from fabricproof.rfm.recording import describe_outcome, environment_digest
 from fabricproof.rfm.settings import perflog_root
 from fabricproof.rfm.slurm_nodes import lost_nodes
 from fabricproof.rfm.stacks import built_of, identity, modules_of, spack_stacks, variables_of
+from fabricproof.rfm.staging import KEPT_FILES, copy_scripts, launch_command, leg_limit_seconds
 from fabricproof.site.schema import PartitionSpec
-from fabricproof.stack.launch import Layout, layout_options, plan_launch
-
-#: where the scripts of a job lie
-CAMPAIGN = Path(__file__).parents[1] / "campaign"
-
-#: what of it a job may start
-SCRIPTS = (
-    *(ASK_FILE, BIND_FILE, SOCKETS_FILE, EACH_NODE_FILE),
-    *(RANK_FILE, PEER_FILE, HPCC_FILE, INVENTORY_FILE),
-)
-
-#: what ReFrame keeps of a job that passed, beside its script and output: the raw outputs of each
-#: leg, how they were made, what the nodes were; small texts all of them
-KEPT_FILES = ("legs", "plan.json", SCRIPT_FILE, INVENTORY_FOLDER, SECOND_LOOK_ERRORS)
-
-#: A leg that takes this many times its budget, and never less than the second figure, hangs.
-LEG_LIMIT_FACTOR = 10
-LEG_LIMIT_SECONDS = 30
-
-
-def _leg_limit(partition: PartitionSpec) -> int:
-    """Return after how many seconds a leg is ended: as the site says, or many times its budget."""
-    usual = max(LEG_LIMIT_SECONDS, LEG_LIMIT_FACTOR * partition.leg_seconds)
-    return int(partition.leg_limit_seconds or usual)
+from fabricproof.stack.launch import Layout
 
 
 class FabricBenchmark(rfm.RunOnlyRegressionTest):
@@ -269,8 +234,7 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         builds = {suite: each.short for suite, each in self.suite_identities.items()}
         self.legs = with_baseline(self.legs, folder, current_site(), self._place(), builds)
         write_plan(folder, self.legs, self.relations)
-        for script in (*(CAMPAIGN / name for name in SCRIPTS), LOOK):
-            shutil.copy(script, folder / script.name)
+        copy_scripts(folder)
         self.keep_files = list(KEPT_FILES)
 
     def _place(self) -> Place:
@@ -297,17 +261,10 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         """Return the launcher's command for ``layout``, or for all ranks of the job."""
         site = current_site()
         stack = site.stack(self.current_environ.name)
-        name = self._planner().launcher
-        launcher = getlauncher(name)()
-        launcher.options = [
-            *plan_launch(stack.family, name).options,
-            *stack.launcher_options,
-            *(layout_options(stack.family, name, layout) if layout else ()),
-        ]
         # ReFrame tells the job only later; mpirun and mpiexec write the number on their line.
         self.job.num_tasks = layout.num_ranks if layout else self.num_tasks
         self.job.num_tasks_per_node = layout.ranks_per_node if layout else self.num_tasks_per_node
-        return [*launcher.command(self.job), *launcher.options]
+        return launch_command(self.job, stack, self._planner().launcher, layout)
 
     def _planner(self) -> LegPlanner:
         site = current_site()
@@ -334,7 +291,7 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
             self.legs,
             launch=" ".join(self._launch()),
             second_look=f'{sys.executable} -E -m fabricproof.campaign.second_look "$here"',
-            leg_seconds_limit=_leg_limit(partition),
+            leg_seconds_limit=leg_limit_seconds(partition),
             look_seconds=partition.look_seconds if self.looks(partition) else None,
         )
         (Path(self.stagedir) / SCRIPT_FILE).write_text(script, encoding="utf-8")

@@ -12,7 +12,8 @@ from fabricproof.collective import Channel
 from fabricproof.collective import Layout as Ranks
 from fabricproof.errors import ConfigError
 from fabricproof.fabric import bound
-from fabricproof.rfm.legs import LegPlanner, find_program, printed_name
+from fabricproof.rfm.legs import LegPlanner
+from fabricproof.rfm.programs import find_program, printed_name
 from fabricproof.site.schema import PartitionSpec
 from fabricproof.stack.launch import Layout
 from fabricproof.units import parse_size, size_label

@@ -9,7 +9,8 @@ from fabricproof.campaign.planned import Plan
 from fabricproof.campaign.relation import Relation
 from fabricproof.fabric import bound
 from fabricproof.reference import at_least
-from fabricproof.rfm.legs import LegPlanner, printed_name
+from fabricproof.rfm.legs import LegPlanner
+from fabricproof.rfm.programs import printed_name
 from fabricproof.semantics import meaning
 
 #: the program that moves both directions at once

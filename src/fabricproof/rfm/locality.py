@@ -11,7 +11,8 @@ from fabricproof.campaign.relation import Relation
 from fabricproof.campaign.script import BIND_FILE
 from fabricproof.locality import Bind
 from fabricproof.reference import at_least, at_most
-from fabricproof.rfm.legs import LegPlanner, printed_name
+from fabricproof.rfm.legs import LegPlanner
+from fabricproof.rfm.programs import printed_name
 from fabricproof.semantics import Kind, meaning
 
 #: Near may be this much worse than far before it is red: two runs differ by as much.

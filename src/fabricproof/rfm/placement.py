@@ -13,7 +13,8 @@ from fabricproof.campaign.leg import Leg
 from fabricproof.campaign.planned import Plan
 from fabricproof.campaign.relation import Relation
 from fabricproof.reference import Reference, at_least, at_most
-from fabricproof.rfm.legs import LegPlanner, printed_name
+from fabricproof.rfm.legs import LegPlanner
+from fabricproof.rfm.programs import printed_name
 from fabricproof.semantics import Kind, meaning
 from fabricproof.stack.launch import Layout
 from fabricproof.topology import Pair

@@ -9,7 +9,8 @@ from fabricproof.campaign.planned import Plan
 from fabricproof.campaign.relation import Relation
 from fabricproof.fabric import Fabric, bound
 from fabricproof.reference import Reference, at_least
-from fabricproof.rfm.legs import LegPlanner, printed_name
+from fabricproof.rfm.legs import LegPlanner
+from fabricproof.rfm.programs import printed_name
 from fabricproof.semantics import meaning
 
 #: Two rails that promise 2.0 are red below 1.9: both numbers were measured by one program on the

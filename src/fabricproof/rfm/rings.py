@@ -18,7 +18,8 @@ from fabricproof.campaign.planned import Plan
 from fabricproof.campaign.relation import Relation
 from fabricproof.collective import Layout as Ranks
 from fabricproof.reference import Reference, at_least
-from fabricproof.rfm.legs import LegPlanner, find_program
+from fabricproof.rfm.legs import LegPlanner
+from fabricproof.rfm.programs import find_program
 from fabricproof.rfm.rails import expected_gain
 from fabricproof.rings import RING_TOLERANCE
 from fabricproof.stack.launch import Layout

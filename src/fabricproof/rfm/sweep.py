@@ -12,7 +12,8 @@ from fabricproof.campaign.own_choice import describe_sweep
 from fabricproof.campaign.planned import Plan
 from fabricproof.rfm.base import FabricBenchmark
 from fabricproof.rfm.current import current_site
-from fabricproof.rfm.legs import LegPlanner, choose_suite
+from fabricproof.rfm.legs import LegPlanner
+from fabricproof.rfm.programs import choose_suite
 from fabricproof.rfm.stacks import built_of
 from fabricproof.rfm.sweep_legs import plan_sweep, programs_of, why_no_comparison
 from fabricproof.tuning.knobs import COLLECTIVES, find_knobs

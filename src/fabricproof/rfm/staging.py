@@ -1,0 +1,73 @@
+"""What a job finds in its stage folder, what is kept of it, and how a leg is launched there."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from reframe.core.backends import getlauncher
+from reframe.core.schedulers import Job
+
+from fabricproof.campaign.hpcc import HPCC_FILE
+from fabricproof.campaign.peer import PEER_FILE
+from fabricproof.campaign.script import (
+    ASK_FILE,
+    BIND_FILE,
+    EACH_NODE_FILE,
+    INVENTORY_FILE,
+    INVENTORY_FOLDER,
+    RANK_FILE,
+    SCRIPT_FILE,
+    SECOND_LOOK_ERRORS,
+    SOCKETS_FILE,
+)
+from fabricproof.discover.probe import LOOK
+from fabricproof.site.schema import PartitionSpec, StackSpec
+from fabricproof.stack.launch import Layout, layout_options, plan_launch
+
+#: where the scripts of a job lie
+CAMPAIGN = Path(__file__).parents[1] / "campaign"
+
+#: what of it a job may start
+SCRIPTS = (
+    *(ASK_FILE, BIND_FILE, SOCKETS_FILE, EACH_NODE_FILE),
+    *(RANK_FILE, PEER_FILE, HPCC_FILE, INVENTORY_FILE),
+)
+
+#: what ReFrame keeps of a job that passed, beside its script and output: the raw outputs of each
+#: leg, how they were made, what the nodes were; small texts all of them
+KEPT_FILES = ("legs", "plan.json", SCRIPT_FILE, INVENTORY_FOLDER, SECOND_LOOK_ERRORS)
+
+#: A leg that takes this many times its budget, and never less than the second figure, hangs.
+LEG_LIMIT_FACTOR = 10
+LEG_LIMIT_SECONDS = 30
+
+
+def leg_limit_seconds(partition: PartitionSpec) -> int:
+    """Return after how many seconds a leg is ended: as the site says, or many times its budget."""
+    usual = max(LEG_LIMIT_SECONDS, LEG_LIMIT_FACTOR * partition.leg_seconds)
+    return int(partition.leg_limit_seconds or usual)
+
+
+def copy_scripts(folder: Path) -> None:
+    """Lay every script that a job may start into its stage folder."""
+    for script in (*(CAMPAIGN / name for name in SCRIPTS), LOOK):
+        shutil.copy(script, folder / script.name)
+
+
+def launch_command(job: Job, stack: StackSpec, name: str, layout: Layout | None) -> list[str]:
+    """Return the launcher's command for the ranks that ``job`` states.
+
+    Args:
+        job: with its number of tasks, in all and on a node.
+        stack: whose ranks are started.
+        name: of the launcher, as ReFrame knows it.
+        layout: where the ranks go; all of the job where None.
+    """
+    launcher = getlauncher(name)()
+    launcher.options = [
+        *plan_launch(stack.family, name).options,
+        *stack.launcher_options,
+        *(layout_options(stack.family, name, layout) if layout else ()),
+    ]
+    return [*launcher.command(job), *launcher.options]
