@@ -16,7 +16,7 @@ trap '.venv/bin/fabricproof vcluster down >/dev/null 2>&1 || true' EXIT
 # themselves, on a cluster that is new.  Both outcomes are printed; red twice is red.
 live() {
     status=0
-    .venv/bin/pytest "$@" || status=$?
+    .venv/bin/pytest --durations=12 "$@" || status=$?
     [ $status -eq 1 ] || return $status
     echo "== what failed, once more on a new cluster"
     .venv/bin/fabricproof vcluster down
