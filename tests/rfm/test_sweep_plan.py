@@ -135,6 +135,10 @@ def test_a_tuning_for_something_else_is_a_reason_to_skip(vcluster: Site, changes
     [
         ({"num_nodes": 1}, "one node"),
         ({"sweep_smallest": "1MiB"}, "judges sweeps from 1MiB up"),
+        (
+            {"no_sweep": "its noise decides nothing"},
+            "left out by the site: its noise decides nothing",
+        ),
         ({"collective": "barrier"}, "judges sweeps from 16KiB up"),
     ],
 )

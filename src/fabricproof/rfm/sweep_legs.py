@@ -81,17 +81,26 @@ def plan_sweep(planner: LegPlanner, collective: str, trial: Trial | None = None)
     pair, no_pair = channel_planner(planner)
     if knobs is None or pair is None:
         return Plan(reason=reason or no_pair)
-    if partition.same_node or partition.num_nodes < 2:
-        return Plan(reason=f"partition {partition.name} has one node for it: no fabric between")
+    if reason := _no_sweep_there(partition, collective):
+        return Plan(reason=reason)
     layout = sweep_layout(partition)
-    if collective == "barrier" and parse_size(partition.sweep_smallest) > SMALLEST_BYTES:
-        return Plan(reason=f"{partition.name} judges sweeps from {partition.sweep_smallest} up")
-    if parse_size(partition.sweep_smallest) > parse_size(partition.collective_max_size):
-        return Plan(reason=f"{partition.name} judges sweeps from {partition.sweep_smallest} up")
     if reason := _not_its_trial(planner, collective, layout, trial):
         return Plan(reason=reason)
     sweep = _Sweep(planner, pair, knobs, layout, trial)
     return Plan(legs=tuple(sweep.legs()), relations=(sweep.relation(),))
+
+
+def _no_sweep_there(partition: PartitionSpec, collective: str) -> str:
+    """Return why a partition has no sweep of ``collective``; empty where it has one."""
+    if partition.same_node or partition.num_nodes < 2:
+        return f"partition {partition.name} has one node for it: no fabric between"
+    if partition.no_sweep:
+        return f"left out by the site: {partition.no_sweep}"
+    smallest = parse_size(partition.sweep_smallest)
+    too_small = collective == "barrier" and smallest > SMALLEST_BYTES
+    if too_small or smallest > parse_size(partition.collective_max_size):
+        return f"{partition.name} judges sweeps from {partition.sweep_smallest} up"
+    return ""
 
 
 def _not_its_trial(

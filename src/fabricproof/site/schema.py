@@ -249,6 +249,8 @@ class PartitionSpec(_Model):
     """How many times the best algorithm's modelled time a collective may take."""
     sweep_smallest: str = "4B"
     """Smallest message for which a sweep of algorithms judges; a barrier counts as nothing."""
+    no_sweep: Annotated[str, Field(min_length=1)] | None = None
+    """Why algorithms are not compared here, in words for the report; None: they are."""
     curve_tolerance: Annotated[float, Field(ge=0, le=100)] = CURVE_TOLERANCE
     """How much longer than the model a message between the smallest and the largest may take."""
     oversubscribed: bool = False
