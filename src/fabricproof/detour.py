@@ -8,11 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fabricproof.counters import CounterSample
+from fabricproof.counters import TCP, CounterSample
 from fabricproof.due import Evidence, Expectation, beside_verbs, sent_over
 
 #: octets of an IPoIB hardware address (RFC 4391, 9.1.1: 20; all of Ethernet's have 6)
 _IPOIB_OCTETS = 20
+
+#: TCP's segments over a Soft-RoCE rail that are no road of messages (an MPI's start-up), our choice
+FEW_SEGMENTS = 100
+#: the most that one carries: a jumbo frame (no standard; 9000 by custom)
+SEGMENT_BYTES = 9000
+#: Segments that may hold this share of what was due are another road; as of a rail that takes part.
+TELLING_SHARE = 0.10
+#: what a node's TCP calls them (Linux /proc/net/snmp)
+TCP_SEGMENTS = "OutSegs"
 
 
 def megabytes(count: int) -> str:
@@ -28,6 +37,12 @@ def is_verbs(expected: Expectation) -> bool:
 def is_below(evidence: Evidence, sample: CounterSample) -> bool:
     """Tell whether ``sample`` is the interface below a Soft-RoCE device of its node."""
     return bool(_ports_over(evidence, sample.node, sample.interface))
+
+
+def address_of(evidence: Evidence, sample: CounterSample) -> str | None:
+    """Return the hardware address of an interface, for a Soft-RoCE device of the one below it."""
+    below = _wire_of(evidence, sample) if sample.parent else None
+    return sample.address if below is None else below.address
 
 
 def _ports_over(evidence: Evidence, node: str, interface: str) -> list[CounterSample]:
@@ -167,6 +182,43 @@ def describe_still_wire(
                     f"{port.moved(counter)}, {below.interface} below it only "
                     f"{below.moved(counter)} of {part:.0f} due: both ends may be one machine"
                 )
+    return None
+
+
+def why_tcp_may_hide(
+    evidence: Evidence, expected: Expectation, due: Mapping[str, int]
+) -> str | None:
+    """Return where TCP may have moved what a Soft-RoCE rail seems to; None where nowhere.
+
+    With several ranks on a node the device counts what it hands to itself, and the wire below shows
+    as many bytes if TCP took it.  The node's TCP then says how many segments it sent; those that no
+    other interface shows went over that wire.
+
+    Args:
+        evidence: of the run.
+        expected: of the run.
+        due: node -> bytes that it had to send.
+    """
+    for node, amount in due.items():
+        crowded = len([each for each in evidence.ranks if each.node == node]) > 1
+        soft = _soft_rails(evidence, expected, node)
+        if not crowded or not soft:
+            continue
+        wires = {port.parent for port in soft}
+        here = [each for each in evidence.samples if each.node == node]
+        sent = sum(each.moved(TCP_SEGMENTS) for each in here if each.interface == TCP)
+        elsewhere = sum(
+            each.moved("tx_packets")
+            for each in here
+            if ":" not in each.interface and each.interface not in {TCP, *wires}
+        )
+        left = sent - elsewhere
+        if left > FEW_SEGMENTS and left * SEGMENT_BYTES >= TELLING_SHARE * amount:
+            names = "+".join(str(each) for each in wires)
+            return (
+                f"two roads fit: {node} runs several ranks, whose messages to each other its "
+                f"device counts too, and sent {left} TCP segments over {names}"
+            )
     return None
 
 

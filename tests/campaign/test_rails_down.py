@@ -60,3 +60,13 @@ def test_a_leg_that_measures_nothing_is_started_once(tmp_path: Path) -> None:
     assert doubtful_legs(tmp_path) == []
     due = replace(look, required=("bandwidth_4MiB",))
     assert needs_second_look(judge_leg(tmp_path, due))
+
+
+def test_between_unlike_rails_each_node_answers_for_its_own(tmp_path: Path) -> None:
+    leg = replace(LEG, rails=("rail0-rail1",), node_rails=("rail0", "rail1"))
+    ranks = _ranks("fact rail1 mtu=1500 speed=1000 operstate=up", "fact rail1 operstate=down")
+    leave(tmp_path / "own", leg, ranks=ranks, status="1\n", stderr="Exit code:    1\n")
+    assert _reason(tmp_path / "own", leg).startswith("rail1 on n2 was down when it began")
+    ranks = _ranks("fact rail0 mtu=1500 speed=1000 operstate=up", "fact rail0 operstate=down")
+    leave(tmp_path / "other", leg, ranks=ranks, status="1\n", stderr="Exit code:    1\n")
+    assert _reason(tmp_path / "other", leg).startswith("the benchmark failed")

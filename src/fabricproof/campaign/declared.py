@@ -38,8 +38,11 @@ def rails_down(leg: Leg, ranks: Sequence[RankRecord]) -> str:
     An MPI that finds no device says so somewhere above its last words, and of one node alone.
     """
     down: dict[str, None] = {}
+    order = list(dict.fromkeys(each.node for each in sorted(ranks, key=lambda each: each.rank)))
     for record in ranks:
-        for rail in leg.rails:
+        # In a leg between unlike rails each node has its own.
+        own = leg.node_rails[order.index(record.node) :][:1] if leg.node_rails else leg.rails
+        for rail in own:
             facts = record.facts.get(rail, {})
             # "1:_DOWN" of a port (rank.sh joins its words), "down" of an interface.
             state = facts.get("state" if ":" in rail else "operstate", "").rpartition("_")[2]

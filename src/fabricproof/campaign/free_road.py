@@ -14,8 +14,10 @@ from fabricproof.road import (
     MIN_SHARE,
     SLACK_BYTES,
     Evidence,
+    Expectation,
     RoadProof,
     RoadState,
+    doubt_of_counters,
     megabytes,
 )
 from fabricproof.verdict import Judgement, Report
@@ -51,6 +53,9 @@ def judge_free_road(leg: Leg, ranks: Sequence[RankRecord], sent_bytes: tuple[int
         reason = f"two roads fit, the declared rails and {twin}: {seen}"
         return _report(None, Verdict.UNJUDGED, reason, evidence)
     share = min(1.0, on_rails / due)
+    doubt = doubt_of_counters(evidence, _expected(leg, sent_bytes))
+    if share >= MIN_SHARE and doubt is not None:
+        return _report(None, Verdict.UNJUDGED, doubt.reason, evidence)
     if share >= MIN_SHARE:
         reason = f"left alone it took the declared fabric: {seen} of {megabytes(due)}"
         return _report(share, Verdict.PASS, reason, evidence)
@@ -59,6 +64,13 @@ def judge_free_road(leg: Leg, ranks: Sequence[RankRecord], sent_bytes: tuple[int
         f"{megabytes(due)}: {seen}; users should set {leg.free_road}"
     )
     return _report(share, Verdict.FAIL, reason, evidence)
+
+
+def _expected(leg: Leg, sent_bytes: tuple[int, int]) -> Expectation:
+    """Return what the rails must have carried, had the MPI been told them."""
+    return Expectation(
+        rails=leg.rails, sent_bytes=sent_bytes, num_ranks=leg.num_ranks, spread=False
+    )
 
 
 def _moved(evidence: Evidence) -> dict[str, int]:

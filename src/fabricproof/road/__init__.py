@@ -42,6 +42,7 @@ __all__ = [
     "Rank",
     "RoadProof",
     "RoadState",
+    "doubt_of_counters",
     "megabytes",
     "prove_one_node",
     "prove_road",
@@ -64,6 +65,23 @@ _TESTS = (
     no_other_road_fits,
     no_other_road_fits_messages,
 )
+
+#: Of these, what tells whether the rails' own counters mean what they say.
+_COUNTER_TESTS = (
+    evidence_is_whole,
+    rails_are_apart,
+    ipoib_carried_none,
+    wires_below_carried_them,
+)
+
+
+def doubt_of_counters(evidence: Evidence, expected: Expectation) -> RoadProof | None:
+    """Return why the counters of the rails cannot bear witness; None where they can.
+
+    For who asks which interfaces were taken, not whether the road was the one that was told.
+    """
+    found = (test(evidence, expected) for test in _COUNTER_TESTS)
+    return next((doubt for doubt in found if doubt is not None), None)
 
 
 def prove_road(evidence: Evidence, expected: Expectation) -> RoadProof:

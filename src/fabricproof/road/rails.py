@@ -9,6 +9,7 @@ from fabricproof.detour import (
     describe_still_wire,
     describe_verbs,
     megabytes,
+    why_tcp_may_hide,
     why_wire_is_unseen,
 )
 from fabricproof.due import (
@@ -108,7 +109,8 @@ def wires_below_carried_them(evidence: Evidence, expected: Expectation) -> RoadP
         wrong = describe_still_wire(evidence, expected, counter, due, MIN_SHARE)
         if wrong is not None:
             return proof(RoadState.WRONG, wrong)
-    return None
+    hidden = why_tcp_may_hide(evidence, expected, due_to_send(evidence, expected))
+    return None if hidden is None else proof(RoadState.UNKNOWN, hidden)
 
 
 def rails_shared(evidence: Evidence, expected: Expectation) -> RoadProof | None:
