@@ -99,12 +99,12 @@ rail1\t000113C6\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0
 """
 
 
-def _reach(tmp_path: Path, leg: Path, *rails: str) -> list[str]:
+def _reach(tmp_path: Path, leg: Path, *rails: str, **more: str) -> list[str]:
     (tmp_path / "net").mkdir(exist_ok=True)
     (tmp_path / "net" / "route").write_text(ROUTES)
     for rank in ("0", "1"):
         node = {"SLURMD_NODENAME": f"vc{int(rank) + 1}", "PMIX_RANK": rank}
-        run("ask.sh", "reach", *rails, leg=leg, FABRICPROOF_PROC=str(tmp_path), **node)
+        run("ask.sh", "reach", *rails, leg=leg, FABRICPROOF_PROC=str(tmp_path), **node, **more)
     run("ask.sh", "settle", leg=leg)
     return [path.read_text() for path in sorted(leg.glob("no.*"))]
 
@@ -123,6 +123,23 @@ def test_a_rail_without_an_address_is_a_fault_and_no_reason_to_skip(
     tmp_path: Path, leg: Path
 ) -> None:
     assert _reach(tmp_path, leg, "rail0", "rail7") == []
+
+
+@pytest.mark.parametrize("says", ["parent", "ports/1/gid_attrs/ndevs/0"])
+def test_roce_ports_are_in_the_networks_of_their_interfaces(
+    tmp_path: Path, leg: Path, says: str
+) -> None:
+    for number in (0, 1):
+        file = tmp_path / "sys" / "class" / "infiniband" / f"rxe{number}" / says
+        file.parent.mkdir(parents=True)
+        file.write_text(f"rail{number}\n")
+    (said,) = _reach(tmp_path, leg, "rxe0:1", "rxe1:1", FABRICPROOF_SYS=str(tmp_path / "sys"))
+    assert "rxe0:1 of vc1 is in 198.19.0.0 mask 255.255.255.0, rxe1:1 of vc2 is in" in said
+
+
+def test_a_port_that_names_no_interface_is_no_reason_to_skip(tmp_path: Path, leg: Path) -> None:
+    empty = str(tmp_path / "sys")
+    assert _reach(tmp_path, leg, "mlx5_0:1", "mlx5_1:1", FABRICPROOF_SYS=empty) == []
 
 
 def test_a_leg_that_a_node_refuses_is_skipped_and_so_is_its_relation(tmp_path: Path) -> None:

@@ -41,10 +41,20 @@ address() { # HEX, as /proc/net/route has it: least byte first
     echo "$((16#${1:6:2})).$((16#${1:4:2})).$((16#${1:2:2})).$((16#${1:0:2}))"
 }
 
+interface_of() { # RAIL: sets interface to it, or to what a RoCE port DEVICE:PORT has its addresses of
+    local device=$sys/class/infiniband/${1%%:*}
+    interface=$1
+    [[ $1 == *:* ]] || return 0
+    # Linux Documentation/ABI/stable/sysfs-class-infiniband: gid_attrs/ndevs; rdma_rxe has parent too.
+    { read -r interface <"$device/ports/${1##*:}/gid_attrs/ndevs/0" ||
+        read -r interface <"$device/parent"; } 2>/dev/null
+}
+
 reach() { # RAIL_OF_NODE_0 RAIL_OF_NODE_1: which network is my rail in?
-    local rail=${*:rank + 1:1} name network gateway mask
+    local rail=${*:rank + 1:1} interface="" name network gateway mask
+    interface_of "$rail"
     while read -r name network gateway _ _ _ _ mask _; do
-        [ "$name" = "$rail" ] && [ "$gateway" = 00000000 ] && [ "$network" != 00000000 ] || continue
+        [ "$name" = "$interface" ] && [ "$gateway" = 00000000 ] && [ "$network" != 00000000 ] || continue
         echo "$rail of $node is in $(address "$network") mask $(address "$mask")" >"$leg/net.$rank"
         return
     done <"$proc/net/route"

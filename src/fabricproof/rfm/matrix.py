@@ -10,8 +10,9 @@ from fabricproof.campaign.script import EACH_NODE_FILE
 from fabricproof.fabric import bound
 from fabricproof.rfm.legs import LegPlanner
 
-#: protocols that are sockets: an address reaches another in its own network only
-SOCKETS = frozenset({"tcp", "ipoib", "tcp-bypass"})
+#: protocols of IP addresses, which reach others in their own network only; sockets, and RoCE v2,
+#: whose packets are UDP (IBTA, Annex A17)
+ADDRESSED = frozenset({"tcp", "ipoib", "tcp-bypass", "rocev2"})
 
 
 def matrix_plan(planner: LegPlanner) -> Plan:
@@ -46,7 +47,7 @@ def cell(planner: LegPlanner, one: str, other: str) -> Leg:
         commands=tuple(
             ("bash", EACH_NODE_FILE, *settings, "--", *argv) for argv in slower.commands
         ),
-        ask=("reach", one, other) if planner.protocol in SOCKETS else (),
+        ask=("reach", one, other) if planner.protocol in ADDRESSED else (),
     )
 
 
