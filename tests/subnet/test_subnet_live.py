@@ -257,6 +257,21 @@ def test_no_tool_at_all(fabricproof: Call, monkeypatch: pytest.MonkeyPatch, tmp_
     assert "infiniband-diags" in ended.err
 
 
+@pytest.mark.parametrize(
+    ("via", "words"), [("{0}", "Exec format error"), ("{0}/foo", "Not a directory")]
+)
+def test_what_is_no_program_is_told(
+    fabricproof: Call, tmp_path: Path, via: str, words: str
+) -> None:
+    script = tmp_path / "script"
+    script.write_text("exit 0\n")
+    script.chmod(0o755)
+    ended = fabricproof("subnet", "check", "--via", via.format(script))
+    assert ended.status == 69
+    assert f"cannot be run: {words}" in ended.err
+    assert ended.err.count("\n") == 1
+
+
 def test_an_empty_fabric(fabricproof: Call, tmp_path: Path) -> None:
     network = make([("leaf", 4)], [], [])
     (tmp_path / "ibnetdiscover.txt").write_text(show_discover(network))
@@ -282,6 +297,10 @@ def test_wrong_options(fabricproof: Call, tmp_path: Path) -> None:
         ("--via", "'"),
         ("--shape", "star"),
         ("--port", "0"),
+        ("--timeout", "inf"),
+        ("--timeout", "nan"),
+        ("--timeout", "-inf"),
+        ("--timeout", "1e300"),
         ("--from", DATA / "tree", "--link", "EDR 4x", "--hosts", ""),
         ("--from", DATA / "tree", "--link", "EDR 4x", "--hosts", " "),
         ("--from", DATA / "tree", "--link", "EDR 4x", "--hosts", "n1!n1"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -61,6 +62,17 @@ where cables were compared and nothing is red.
 """
 
 
+#: a day; what a selector can wait has an end too, and then fails
+_LONGEST_SECONDS = 86_400.0
+
+
+def _a_number(_context: click.Context, _option: click.Parameter, value: float) -> float:
+    """Refuse ``nan``, which is within every range."""
+    if math.isnan(value):
+        raise click.BadParameter("nan is not a number of seconds")
+    return value
+
+
 def _asking(function: _Function) -> _Function:
     """Give a command the options that say how the tools are asked, and --json."""
     options = (
@@ -72,7 +84,8 @@ def _asking(function: _Function) -> _Function:
         click.option(
             "--timeout",
             "timeout_seconds",
-            type=click.FloatRange(0.1),
+            type=click.FloatRange(0.1, _LONGEST_SECONDS),
+            callback=_a_number,
             default=120.0,
             show_default=True,
             help="Seconds that each tool has.",

@@ -117,6 +117,12 @@ def _run(road: Road, name: str, command: Sequence[str]) -> tuple[str, str]:
         ) from None
     except PermissionError:
         raise NeedsPrivilegeError(f"{line[0]} may not be run by this user") from None
+    except OSError as error:  # no program (ENOEXEC), a path through a file (ENOTDIR) ...
+        raise UnavailableError(
+            f"{line[0]} cannot be run: {error.strerror}",
+            expected="a program",
+            next_step="--via takes a command, as 'ssh HOST'; a script begins with #!/bin/sh",
+        ) from None
     try:
         text, said = process.communicate(timeout=road.timeout_seconds)
     except subprocess.TimeoutExpired:
