@@ -141,7 +141,12 @@ def test_new_lids_and_names_are_notes() -> None:
 
 def counted(**values: int) -> Look:
     network = tree()
-    return looked(network, counters={end_of(network, "leaf0 port 1"): values}, counted_ports=24)
+    return looked(
+        network,
+        counters={end_of(network, "leaf0 port 1"): values},
+        counted_ports=24,
+        zero_nodes=frozenset(network.nodes),
+    )
 
 
 @pytest.mark.parametrize(
@@ -153,6 +158,7 @@ def counted(**values: int) -> Look:
         ({"symbol_error": 65535}, {"symbol_error": 65535}, Verdict.UNJUDGED, "at its end"),
         ({"link_downed": 254}, {"link_downed": 255}, Verdict.FAIL, "rose by 1"),
         ({"VL15_dropped": 1}, {"VL15_dropped": 2}, Verdict.PASS, ""),
+        ({"VL15_dropped": 1}, {}, Verdict.PASS, ""),
     ],
 )
 def test_what_counters_rose_by(
@@ -185,6 +191,60 @@ def test_counters_of_a_part_of_the_ports_are_no_pass(number: int, which: str) ->
     result = compare_looks(*looks)
     assert result.verdict is Verdict.UNJUDGED
     assert f"of 23 ports were read in the {which} look, and 24 have a link" in red(result)[0]
+
+
+def asked_one_by_one(text: str) -> Look:
+    texts = read_folder(DATA / "tree")
+    del texts["ibqueryerrors.txt"]
+    return join({**texts, "perfquery.txt": text})
+
+
+def test_what_a_look_did_not_ask_was_not_zero() -> None:
+    """leaf2 port 1 stands at 65535 in the second look; the first asked its port 2 alone."""
+    after = join(
+        read_folder(DATA / "tree")
+        | {"ibqueryerrors.txt": (DATA / "tree-faults" / "ibqueryerrors.txt").read_text()}
+    )
+    before = asked_one_by_one((DATA / "tools" / "perfquery.txt").read_text())
+    result = compare_looks(before, after)
+    assert result.verdict is Verdict.UNJUDGED
+    (sentence,) = red(result)
+    assert "the counters of 1 ports were read in the first look, and 48 have a link" in sentence
+    assert "1 ports counted no new errors" in [each.sentence for each in result.findings]
+    assert compare_looks(after, before).verdict is Verdict.UNJUDGED
+
+
+def test_what_a_look_did_ask_one_by_one_can_rise() -> None:
+    text = (DATA / "tools" / "perfquery.txt").read_text()
+    before = asked_one_by_one(text.replace("....12\n", "....11\n"))
+    sentences = red(compare_looks(before, asked_one_by_one(text)))
+    assert "port_rcv_errors of port:2 on leaf2 rose by 1" in sentences
+
+
+def test_of_a_part_of_the_nodes_or_with_silent_ports_nothing_is_zero() -> None:
+    """Where four nodes were asked, or two ports did not answer, the others may have errors."""
+    faults = (DATA / "tree-faults" / "ibqueryerrors.txt").read_text()
+    texts = read_folder(DATA / "tree")
+    after = join(texts | {"ibqueryerrors.txt": faults})
+    said = texts["ibqueryerrors.txt"]
+    failures = "##          2 PMA query failures\n## Suppressed"
+    for part in (
+        said.replace("12 nodes", "4 nodes"),
+        said.replace("## Suppressed", failures),
+    ):
+        before = join(texts | {"ibqueryerrors.txt": part})
+        assert before.zero_nodes == frozenset()
+        assert compare_looks(before, after).verdict is Verdict.UNJUDGED
+    listed = join(texts | {"ibqueryerrors.txt": faults.replace("12 nodes", "4 nodes")})
+    assert {listed.network.name(guid) for guid in listed.zero_nodes} == {"leaf2", "spine1"}
+    assert compare_looks(join(texts), after).verdict is Verdict.FAIL
+
+
+def test_a_link_that_trains_anew_is_no_pass() -> None:
+    after = changed(tree(), "leaf0", 1, physical="LinkErrorRecovery")
+    sentences = red(compare_looks(looked(tree()), looked(after)))
+    assert "leaf0 port 1 was LinkUp and is LinkErrorRecovery" in sentences
+    assert compare_looks(looked(after), looked(tree())).verdict is Verdict.PASS
 
 
 def test_another_manager_is_a_note() -> None:

@@ -15,6 +15,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from fabricproof.counters import ENDS
 from fabricproof.subnet._lines import Output
 from fabricproof.subnet.model import End, Network, PortCounters
 
@@ -45,6 +46,8 @@ _NAMES: dict[str, tuple[str, int]] = {
 }
 #: these say which counters are meant, and count nothing
 _SELECTORS = frozenset({"PortSelect", "CounterSelect", "CounterSelect2"})
+#: a port's errors were read where it has all of these
+_ERROR_FIELDS = {name: field for field, (name, _) in _NAMES.items() if name in ENDS}
 
 #: the last field that is printed: libibmad/fields.c, IB_PC_XMT_WAIT_F; of the extended ones
 #: IB_PC_EXT_RCV_MPKTS_F or, where a port does not count kinds of packets, IB_PC_EXT_RCV_PKTS_F
@@ -129,6 +132,13 @@ def _counted(output: Output, number: int, head: re.Match[str], fields: dict[str,
             expected=f"PortSelect {head['port']} first and {due} last",
             got=last,
         )
+    # Plain ones have errors always, extended ones all or none of them.
+    if not kind or not fields.keys().isdisjoint(_ERROR_FIELDS.values()):
+        for name in _ERROR_FIELDS.values():
+            if name not in fields:
+                raise output.error(
+                    number, "a counter of a port is missing", expected=name, got="no such line"
+                )
     return Counted(
         lid=int(head["lid"]) if head["lid"] else None,
         port=int(head["port"]),
@@ -154,7 +164,7 @@ _ERRORS = re.compile(
     r"   GUID 0x(?P<guid>[0-9a-f]{1,16}) port (?P<port>ALL|\d{1,3}):(?P<pairs>(?: \[[^\]]+\])+)"
 )
 _PAIR = re.compile(r" \[(?P<name>\w+) == (?P<value>\d{1,20})(?: \([\d.]+[A-Za-z]*\))?\]")
-_SUMMARY = re.compile(r"## Summary: \d+ nodes checked, (?P<bad>\d+) bad nodes found")
+_SUMMARY = re.compile(r"## Summary: (?P<nodes>\d+) nodes checked, (?P<bad>\d+) bad nodes found")
 _CHECKED = re.compile(
     r"## {10}(?P<ports>\d+) ports checked, (?P<bad>\d+) ports have errors beyond threshold"
 )
@@ -169,11 +179,13 @@ class Errors:
 
     Attributes:
         ports: (GUID of switch or adapter's port, port) -> counters that are not zero.
-        checked: ports that were asked.
+        nodes: nodes that were asked: switches alone with ``--switch``.
+        checked: ports that were asked, with those of switches that nothing is linked to.
         failed: ports that did not answer.
     """
 
     ports: Mapping[tuple[str, int], PortCounters]
+    nodes: int
     checked: int
     failed: int
 
@@ -187,20 +199,28 @@ def read_ibqueryerrors(text: str, source: str = "ibqueryerrors") -> Errors:
     """
     output = Output(text=text, source=source, tool="ibqueryerrors")
     reading = _Errors(output=output, ports={}, nodes=0)
-    stage = 0
     facts: dict[str, str] = {}
+    heads: list[str] = []
     for number, line in output.lines():
         if not line:
             continue
         if not line.startswith("##"):
-            if stage:
+            if facts:
                 raise output.unknown(number, line, "nothing but the summary at the end")
             reading.take(number, line)
             continue
-        stage += 1
-        facts |= _summary(output, number, line)
-    if "names" not in facts or "ports" not in facts:
-        raise output.error(1, "the output is cut", expected="'## Suppressed:' at its end")
+        told = _summary(output, number, line)
+        heads.append(next(iter(told)))
+        facts |= told
+    if [head for head in heads if head != "failed"] != ["nodes", "ports", "set", "names"]:
+        raise output.error(
+            1,
+            "the output is cut, or a line of its summary is there twice",
+            expected="'## Summary:', 'ports checked', '## Thresholds:' and '## Suppressed:', each "
+            "once, at its end",
+        )
+    if heads.count("failed") > 1:
+        raise output.error(1, "a line is there twice", expected="'PMA query failures' once")
     if (len(reading.ports), reading.nodes) != (int(facts["bad_ports"]), int(facts["bad_nodes"])):
         raise output.error(
             1,
@@ -209,7 +229,10 @@ def read_ibqueryerrors(text: str, source: str = "ibqueryerrors") -> Errors:
             got=f"{len(reading.ports)} of {reading.nodes}",
         )
     return Errors(
-        ports=reading.ports, checked=int(facts["ports"]), failed=int(facts.get("failed", "0"))
+        ports=reading.ports,
+        nodes=int(facts["nodes"]),
+        checked=int(facts["ports"]),
+        failed=int(facts.get("failed", "0")),
     )
 
 
@@ -242,7 +265,7 @@ class _Errors:
 
 def _summary(output: Output, number: int, line: str) -> dict[str, str]:
     if found := _SUMMARY.fullmatch(line):
-        return {"bad_nodes": found["bad"]}
+        return {"nodes": found["nodes"], "bad_nodes": found["bad"]}
     if found := _CHECKED.fullmatch(line):
         return {"ports": found["ports"], "bad_ports": found["bad"]}
     if found := _FAILURES.fullmatch(line):

@@ -6,10 +6,13 @@ Pure but for :func:`read_folder` and :func:`write_folder`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
+from fabricproof.counters import ENDS
 from fabricproof.errors import InputMissingError, OutputError, ParseError
 from fabricproof.subnet.counters import (
+    Errors,
     by_end,
     perf_by_end,
     read_ibqueryerrors,
@@ -66,7 +69,8 @@ def join(texts: Mapping[str, str], source: str = "") -> Look:
     cables = read_ibnetdiscover(texts[NEEDED[0]], prefix + NEEDED[0])
     lines = read_iblinkinfo(texts[NEEDED[1]], prefix + NEEDED[1])
     network = with_states(cables, lines, prefix + NEEDED[1])
-    counters, asked, complaints = _counters(texts, prefix, network)
+    counted, complaints = _counters(texts, prefix, network)
+    counters = None if counted is None else counted.values
     said = [line for line in texts.get(COMPLAINTS, "").splitlines() if line.strip()]
     has_counters = counters is not None
     managers = _managers(texts, prefix)
@@ -77,7 +81,9 @@ def join(texts: Mapping[str, str], source: str = "") -> Look:
         network=network,
         managers=managers,
         counters=counters,
-        counted_ports=asked,
+        counted_ports=0 if counted is None else counted.ports,
+        counted_nodes=None if counted is None else counted.nodes,
+        zero_nodes=frozenset() if counted is None else counted.zero_nodes,
         not_seen=tuple(
             words
             for name, words in _MISSES.items()
@@ -138,25 +144,55 @@ def _stranger(source: str, got: str) -> ParseError:
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Counts:
+    """Counters by end, and of how many ports and nodes: as :class:`Look` has them."""
+
+    values: dict[End, PortCounters]
+    ports: int
+    nodes: int | None
+    zero_nodes: frozenset[str]
+
+
 def _counters(
     texts: Mapping[str, str], prefix: str, network: Network
-) -> tuple[dict[End, PortCounters] | None, int, list[str]]:
-    """Return counters by end, how many ports were asked, and what was not answered."""
+) -> tuple[_Counts | None, list[str]]:
+    """Return the counters, None where nobody asked, and what was not answered."""
+    all_at_once, one_by_one = "ibqueryerrors.txt", PERFQUERY
+    if all_at_once not in texts and one_by_one not in texts:
+        return None, []
     found: dict[End, PortCounters] = {}
-    asked, complaints = 0, []
-    if "ibqueryerrors.txt" in texts:
-        name = "ibqueryerrors.txt"
-        errors = read_ibqueryerrors(texts[name], prefix + name)
+    ports, nodes, zero_nodes, complaints = 0, None, frozenset[str](), []
+    if all_at_once in texts:
+        errors = read_ibqueryerrors(texts[all_at_once], prefix + all_at_once)
         found |= by_end(network, errors)
-        asked = errors.checked
+        ports, nodes = errors.checked, errors.nodes
+        zero_nodes = _zero_nodes(network, errors, found)
         if errors.failed:
             complaints.append(f"{errors.failed} ports did not answer ibqueryerrors")
-    if PERFQUERY in texts:
-        counted = perf_by_end(network, read_perfquery(texts[PERFQUERY], prefix + PERFQUERY))
+    if one_by_one in texts:
+        counted = perf_by_end(network, read_perfquery(texts[one_by_one], prefix + one_by_one))
         found |= {end: {**found.get(end, {}), **values} for end, values in counted.items()}
-        asked = max(asked, len(counted))
-    is_there = "ibqueryerrors.txt" in texts or PERFQUERY in texts
-    return (found if is_there else None), asked, complaints
+        asked = {end for end, values in counted.items() if ENDS.keys() <= values.keys()}
+        ports = max(ports, len(asked))
+        if network.outer_links <= asked:
+            nodes = None
+    return _Counts(values=found, ports=ports, nodes=nodes, zero_nodes=zero_nodes), complaints
+
+
+def _zero_nodes(
+    network: Network, errors: Errors, found: Mapping[End, PortCounters]
+) -> frozenset[str]:
+    """Return the nodes whose counters are zero where ``errors`` has none.
+
+    Of fewer nodes than there are nobody knows which: those that have errors are among them.
+    Which ports did not answer is not printed either.
+    """
+    if errors.failed:
+        return frozenset()
+    if errors.nodes == len(network.nodes):
+        return frozenset(network.nodes)
+    return frozenset(end.guid for end in found)
 
 
 def read_folder(folder: Path) -> dict[str, str]:

@@ -180,6 +180,15 @@ class Network:
         return tuple(cable for cable in self.cables if self._is_trunk(cable))
 
     @cached_property
+    def outer_links(self) -> frozenset[End]:
+        """The ports that have a link and counters, which parts of switches need not have."""
+        return frozenset(
+            end
+            for end, port in self.ports.items()
+            if port.peer is not None and not self.is_inner(end.guid)
+        )
+
+    @cached_property
     def leaves_of(self) -> Mapping[str, frozenset[str]]:
         """Host name -> the switches that its adapters are linked to."""
         found: dict[str, set[str]] = {name: set() for name in self.hosts}
@@ -268,7 +277,11 @@ class Look:
         managers: the one that the ports name first, then others; None where nobody asked.
         counters: of the ports whose error counters are not zero, or were asked one by one; None
             where nobody asked.
-        counted_ports: how many ports were asked for their counters.
+        counted_ports: how many ports were asked for their error counters.
+        counted_nodes: how many nodes were, where they were asked in one go (``ibqueryerrors``);
+            None where that is not known, or each port was asked by itself.
+        zero_nodes: GUIDs of the nodes whose error counters stand at zero where ``counters`` has
+            none: ``ibqueryerrors`` asked them, and prints no others.
         not_seen: what was not asked, in words.
         complaints: what the tools said beside their output; part of the fabric may be unseen.
     """
@@ -277,5 +290,7 @@ class Look:
     managers: tuple[Manager, ...] | None = None
     counters: Mapping[End, PortCounters] | None = None
     counted_ports: int = 0
+    counted_nodes: int | None = None
+    zero_nodes: frozenset[str] = frozenset()
     not_seen: tuple[str, ...] = ()
     complaints: tuple[str, ...] = field(default=())

@@ -10,24 +10,32 @@ from fabricproof.subnet.model import Look
 
 
 def counted_in_part(look: Look, which: str = "") -> Iterator[Finding]:
-    """Yield one finding where fewer ports were asked for counters than have a link.
+    """Yield one finding where fewer nodes or ports were asked for counters than there are.
 
     Who asks for counters gets those of every port of every node; an adapter inside a switch (SHARP)
-    need not have any.
+    need not have any.  Ports alone do not tell: those of switches that nothing is linked to are
+    among them, and make up for adapters that nobody asked.
     """
-    network = look.network
-    linked = sum(
-        port.peer is not None and not network.is_inner(end.guid)
-        for end, port in network.ports.items()
-    )
-    if look.counters is not None and look.counted_ports < linked:
-        yield Finding(
-            verdict=Verdict.UNJUDGED,
-            quantity="counters",
-            where="",
-            sentence=f"the counters of {look.counted_ports} ports were read{which}, and {linked} "
-            "have a link: nobody knows what the others counted (ibqueryerrors asks all)",
+    if look.counters is None:
+        return
+    linked, nodes = len(look.network.outer_links), len(look.network.nodes)
+    if look.counted_ports < linked:
+        sentence = (
+            f"the counters of {look.counted_ports} ports were read{which}, and {linked} have a link"
         )
+    elif look.counted_nodes is not None and look.counted_nodes != nodes:
+        sentence = (
+            f"the counters of {look.counted_nodes} nodes were read{which}, and ibnetdiscover "
+            f"showed {nodes}"
+        )
+    else:
+        return
+    yield Finding(
+        verdict=Verdict.UNJUDGED,
+        quantity="counters",
+        where="",
+        sentence=f"{sentence}: nobody knows what the others counted (ibqueryerrors asks all)",
+    )
 
 
 def complaints(look: Look) -> Iterator[Finding]:
