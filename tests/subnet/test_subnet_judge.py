@@ -139,6 +139,31 @@ def test_a_linked_port_that_is_not_active(state: str) -> None:
     assert f"is {state}, not Active" in sentence
 
 
+@pytest.mark.parametrize(
+    ("physical", "verdict"),
+    [
+        ("LinkErrorRecovery", Verdict.FAIL),
+        ("Polling", Verdict.FAIL),
+        ("?(9)", Verdict.UNJUDGED),
+        ("", Verdict.UNJUDGED),
+    ],
+)
+def test_an_active_port_that_is_not_up_below_is_no_pass(physical: str, verdict: Verdict) -> None:
+    result = judged(one_end(tree(), "leaf0 port 2", physical=physical))
+    assert result.verdict is verdict
+    (sentence,) = red(result)
+    said = physical or "not known"
+    assert f"leaf0 port 2 is Active, and its physical state is {said}, not LinkUp" in sentence
+    assert "23 of 24 linked ports are Active" in [each.sentence for each in result.findings]
+
+
+def test_a_recorded_port_in_recovery_is_named() -> None:
+    texts = read_folder(DATA / "tree")
+    text = texts["iblinkinfo.txt"].replace("Active/  LinkUp", "Active/ LinkErrorRecovery", 1)
+    (sentence,) = red(judge_look(join(texts | {"iblinkinfo.txt": text}), Expected(link=EDR)))
+    assert sentence.startswith("leaf2 port 1 is Active, and its physical state is LinkErrorRec")
+
+
 def test_a_fabric_without_manager_is_one_finding() -> None:
     (sentence,) = red(judge_look(kept("unmanaged"), Expected(link=EDR)))
     assert sentence.startswith("all 48 linked ports are Initialize")
@@ -269,6 +294,45 @@ def test_counters_of_a_part_of_the_ports_are_no_pass(
     if verdict is not Verdict.PASS:
         (sentence,) = red(result)
         assert f"the counters of {ports} ports were read, and 54 have a link" in sentence
+
+
+@pytest.mark.parametrize("nodes", [4, 11, 13])
+def test_ports_of_switches_do_not_stand_for_adapters(nodes: int) -> None:
+    """As with --switch: 48 ports have a link, and 48 of four switches were asked."""
+    texts = read_folder(DATA / "tree")
+    said = (
+        texts["ibqueryerrors.txt"]
+        .replace("12 nodes checked", f"{nodes} nodes checked")
+        .replace("56 ports checked", "48 ports checked")
+    )
+    result = judge_look(join(texts | {"ibqueryerrors.txt": said}), Expected(link=EDR))
+    assert result.verdict is Verdict.UNJUDGED
+    (sentence,) = red(result)
+    assert f"the counters of {nodes} nodes were read, and ibnetdiscover showed 12" in sentence
+
+
+def perfquery(lid: int | None, port: int, *, kind: str = "perfquery") -> str:
+    text = (DATA / "tools" / f"{kind}.txt").read_text()
+    return text.replace("Lid 3 port 2", f"Lid {lid} port {port}").replace(
+        "...2\n", f"...{port}\n", 1
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "verdict"), [("perfquery", Verdict.PASS), ("perfquery-extended", Verdict.UNJUDGED)]
+)
+def test_errors_of_every_linked_port_one_by_one(kind: str, verdict: Verdict) -> None:
+    """Beside counters of the switches alone, or alone; extended ones may count data only."""
+    texts = read_folder(DATA / "tree")
+    linked = [port for port in join(texts).network.ports.values() if port.peer is not None]
+    each = "".join(perfquery(port.lid, port.end.port, kind=kind) for port in linked)
+    part = texts["ibqueryerrors.txt"].replace("12 nodes checked", "4 nodes checked")
+    asked = texts | {"perfquery.txt": each, "ibqueryerrors.txt": part}
+    assert judge_look(join(asked), Expected(link=EDR)).verdict is verdict
+    del asked["ibqueryerrors.txt"]
+    assert judge_look(join(asked), Expected(link=EDR)).verdict is verdict
+    asked["perfquery.txt"] = each[: each.rindex("# Port")]
+    assert judge_look(join(asked), Expected(link=EDR)).verdict is Verdict.UNJUDGED
 
 
 def test_a_counter_of_a_node_that_is_not_there_is_no_crash() -> None:

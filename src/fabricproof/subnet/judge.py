@@ -190,6 +190,9 @@ def _states(network: Network) -> Iterator[Finding]:
             f"all {len(linked)} linked ports are {state}, none is Active: {_why(state)}",
         )
         return
+    shaky = [port for port in active if port.physical != "LinkUp"]
+    for port in shaky:
+        yield _shaky(network, port)
     for cable in network.cables:
         ends = [each for each in (cable.one, cable.other) if each.state not in {"", "Active"}]
         for port in ends[: 1 if len({each.state for each in ends}) == 1 else 2]:
@@ -207,10 +210,21 @@ def _states(network: Network) -> Iterator[Finding]:
                 where,
                 f"{where} is {port.state}/{port.physical}, and nothing at its other end answers",
             )
-    if active:
-        yield passed(
-            "state", len(active), f"{len(active)} of {len(linked)} linked ports are Active"
-        )
+    if good := len(active) - len(shaky):
+        yield passed("state", good, f"{good} of {len(linked)} linked ports are Active")
+
+
+def _shaky(network: Network, port: Port) -> Finding:
+    """Return what is to be said of an Active port whose link is not up below it."""
+    where = network.where(port.end)
+    is_known = bool(port.physical) and not port.physical.startswith("?")
+    return Finding(
+        verdict=Verdict.FAIL if is_known else Verdict.UNJUDGED,
+        quantity="state",
+        where=where,
+        sentence=f"{where} is Active, and its physical state is {port.physical or 'not known'}, "
+        "not LinkUp: the link trains anew; look again, then reseat or replace the cable",
+    )
 
 
 def _lids(network: Network) -> Iterator[Finding]:
