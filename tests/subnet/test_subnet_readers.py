@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from fabricproof.counters import ENDS
 from fabricproof.errors import InputMissingError, ParseError
 from fabricproof.subnet import (
     Kind,
+    Look,
     join,
     read_folder,
     read_iblinkinfo,
@@ -20,6 +22,7 @@ from fabricproof.subnet import (
     read_perfquery,
     with_states,
 )
+from fabricproof.subnet.look import PERFQUERY, TOOLS
 from made_fabrics import changed, make, show_discover, show_linkinfo, tree
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "subnet"
@@ -337,3 +340,102 @@ def test_perfquery_is_joined_by_lid() -> None:
     assert look.counted_ports == 1
     assert "error counters" not in " ".join(look.not_seen)
     assert replace(look, counters=None) != look
+
+
+@pytest.mark.parametrize("head", ["## Summary", "##          56", "## Thresholds", "## Supp"])
+def test_a_line_of_the_summary_that_is_missing_or_twice_is_refused(head: str) -> None:
+    text = recorded("tree/ibqueryerrors.txt")
+    (line,) = [line for line in text.splitlines(keepends=True) if line.startswith(head)]
+    for changed_text in (text.replace(line, ""), text.replace(line, line * 2)):
+        with pytest.raises(ParseError, match="line of its summary"):
+            read_ibqueryerrors(changed_text)
+    failed = "##          2 PMA query failures\n"
+    silent = text.replace("## Supp", f"{failed}## Supp")
+    assert read_ibqueryerrors(silent).failed == 2
+    with pytest.raises(ParseError, match="twice"):
+        read_ibqueryerrors(silent.replace(failed, failed * 2))
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        "SymbolErrorCounter",
+        "LinkErrorRecoveryCounter",
+        "LinkDownedCounter",
+        "PortRcvErrors",
+        "PortXmitDiscards",
+        "LocalLinkIntegrityErrors",
+        "ExcessiveBufferOverrunErrors",
+    ],
+)
+def test_a_counter_of_errors_that_is_missing_is_refused(field: str) -> None:
+    lines = recorded("tools/perfquery.txt").splitlines(keepends=True)
+    kept = "".join(line for line in lines if not line.startswith(f"{field}:"))
+    assert kept != "".join(lines)
+    with pytest.raises(ParseError, match=f"expected {field}"):
+        read_perfquery(kept)
+
+
+def test_the_node_that_looked_is_named_once_and_was_seen() -> None:
+    text = recorded("tree/ibnetdiscover.txt")
+    (line,) = [line for line in text.splitlines(keepends=True) if line.startswith("# Initiated")]
+    stranger = line.replace("node 0000000000100012", "node 00000000deadbeef")
+    for other in ("", line * 2, stranger):
+        with pytest.raises(ParseError, match=r"looked|not a line"):
+            read_ibnetdiscover(text.replace(line, other))
+
+
+def test_managers_that_are_there_twice() -> None:
+    issm = recorded("tree/issm.txt")
+    for line in issm.splitlines(keepends=True):
+        if line.startswith("\t\t"):
+            with pytest.raises(ParseError, match="each field of a record once"):
+                read_issm(issm.replace(line, line * 2))
+    text = recorded("tree/sminfo.txt")
+    assert read_managers(text + text.replace("count 406", "count 407")) == read_managers(text)
+    with pytest.raises(ParseError, match="answered twice, and not the same"):
+        read_managers(text + text.replace("state 3 SMINFO_MASTER", "state 2 SMINFO_STANDBY"))
+
+
+def test_a_port_that_is_up_and_nobody_knows_is_refused() -> None:
+    """An adapter's second port: without a cable it is left out, with a silent switch it is not."""
+    network = read_ibnetdiscover(recorded("tree/ibnetdiscover.txt"))
+    text = recorded("tree/iblinkinfo.txt")
+    start = '0x00000000000fffff "                   host9 HCA-1"      0    2[  ] '
+    down = start + '==(                Down/ Polling)==>             [  ] "" ( )\n'
+    up = start + '==( 4X      25.78125 Gbps Active/  LinkUp)==>      "Port not available"\n'
+    assert with_states(network, read_iblinkinfo(text + down)).cables
+    with pytest.raises(ParseError, match="a node that ibnetdiscover did not show"):
+        with_states(network, read_iblinkinfo(text + up))
+
+
+#: what no other line vouches for; the tool tells of it on standard error besides
+UNNOTICED = ("##          2 PMA query failures",)
+
+
+def judged_facts(look: Look) -> Look:
+    """Return a look with those counters only that are errors."""
+    counters = {
+        end: {name: values[name] for name in sorted(values.keys() & ENDS.keys())}
+        for end, values in (look.counters or {}).items()
+    }
+    return replace(look, counters=counters)
+
+
+@pytest.mark.parametrize("look", ["tree-faults", "torus", "tree-silent"])
+@pytest.mark.parametrize("name", [*TOOLS, PERFQUERY])
+def test_a_line_that_is_lost_or_doubled_is_refused_or_says_nothing(look: str, name: str) -> None:
+    texts = read_folder(DATA / look) | {PERFQUERY: recorded("tools/perfquery-loop.txt")}
+    whole = judged_facts(join(texts))
+    lines = texts[name].splitlines(keepends=True)
+    unnoticed = []
+    for number, line in enumerate(lines):
+        for now in (lines[:number] + lines[number + 1 :], [*lines[: number + 1], *lines[number:]]):
+            try:
+                again = judged_facts(join(texts | {name: "".join(now)}))
+            except ParseError:
+                continue
+            is_told = len(again.complaints) > len(whole.complaints)
+            if again != whole and not is_told and not line.startswith(UNNOTICED):
+                unnoticed.append((number, line))
+    assert not unnoticed

@@ -90,6 +90,13 @@ def read_ibnetdiscover(text: str, source: str = TOOL) -> Network:
         raise output.error(last, "the output is cut", expected="a node after its identification")
     if not reading.nodes:
         raise output.error(last, "the output is cut", expected="at least one node")
+    if reading.from_guid not in reading.nodes:
+        raise output.error(
+            last,
+            "the node that looked is not among those that were seen",
+            expected="'# Initiated from node GUID ...', and that node",
+            got=f"0x{reading.from_guid}" if reading.from_guid else "no such line",
+        )
     _check_both_ends(reading)
     return Network(nodes=reading.nodes, ports=reading.ports, from_guid=reading.from_guid)
 
@@ -120,7 +127,7 @@ def _comment(reading: _Reading, number: int, line: str) -> None:
         if reading.headed:
             raise reading.output.unknown(number, line, "one output, not two joined")
         reading.headed = True
-    elif (found := _FROM.fullmatch(line)) is not None:
+    elif (found := _FROM.fullmatch(line)) is not None and not reading.from_guid:
         reading.from_guid = found["guid"]
     elif not _COMMENT.fullmatch(line):
         raise reading.output.unknown(number, line, "a comment that ibnetdiscover writes")

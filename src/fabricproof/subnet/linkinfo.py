@@ -191,7 +191,8 @@ def with_states(network: Network, lines: Iterable[PortLine], source: str = TOOL)
         last = line.line
         guid = owners.get(line.guid)
         if guid is None:
-            if line.far_lid is None and line.far_guid is None:
+            # An adapter's port without cable; one that is up, with a silent other end, is red.
+            if line.far_lid is None and line.far_guid is None and line.state == "Down":
                 continue
             raise _disagreement(output, line, "a node that ibnetdiscover did not show")
         end = End(guid=guid, port=line.number)

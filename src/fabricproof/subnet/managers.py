@@ -48,6 +48,8 @@ def read_issm(text: str, source: str = "saquery -s") -> tuple[int, ...]:
         elif line == _RECORD and heads:
             records.append((number, {}))
         elif match is not None and records and match["name"] in _FIELDS:
+            if match["name"] in records[-1][1]:
+                raise output.unknown(number, line, "each field of a record once")
             records[-1][1][match["name"]] = int(match["value"], 0)
         elif line.strip():
             raise output.unknown(number, line, f"'{_FIRST}', then '{_RECORD}' and its fields")
@@ -78,8 +80,14 @@ def read_managers(text: str, source: str = "sminfo") -> tuple[Manager, ...]:
         except ParseError as error:
             raise output.unknown(number, line, error.expected or "sminfo: sm lid ...") from None
         guid = said.guid.zfill(16)
-        found.setdefault(
-            guid,
-            Manager(lid=said.lid, guid=guid, priority=said.priority, state=_STATES[state[1]]),
-        )
+        now = Manager(lid=said.lid, guid=guid, priority=said.priority, state=_STATES[state[1]])
+        first = found.setdefault(guid, now)
+        if (first.priority, first.state) != (now.priority, now.state):
+            raise output.error(
+                number,
+                "one subnet manager answered twice, and not the same",
+                expected=f"priority {first.priority} state {first.state} as before",
+                line=line,
+                next_step="look again: the managers change who is master",
+            )
     return tuple(found.values())
