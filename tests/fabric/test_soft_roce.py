@@ -37,7 +37,9 @@ MTUS = st.sampled_from([256, 512, 1024, 2048, 4096])
         ("100MbE soft-roce", "Soft-RoCE 100 Mb/s"),
         ("Soft-RoCE 100GbE", "Soft-RoCE 100 Gb/s"),
         ("rxe 2.5G", "Soft-RoCE 2.5 Gb/s"),
-        ("Soft-RoCE 500 kbit/s", "Soft-RoCE 0.5 Mb/s"),
+        ("Soft-RoCE 2500 kbit/s", "Soft-RoCE 2.5 Mb/s"),
+        ("Soft-RoCE 1000 kb/s", "Soft-RoCE 1 Mb/s"),
+        ("Soft-RoCE 0.4 Tb/s", "Soft-RoCE 400 Gb/s"),
     ],
 )
 def test_the_ways_people_write_it(text: str, name: str) -> None:
@@ -57,6 +59,22 @@ def test_without_a_rate_it_is_refused_and_told_how_to_state_one(text: str) -> No
     assert "'Soft-RoCE 100 Mb/s'" in str(caught.value)
     assert repr(text) in str(caught.value)
     assert "tc qdisc show" in (caught.value.next_step or "")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("Soft-RoCE 0.0000000000001 Mb/s", "more than half a minute"),
+        ("Soft-RoCE 999 kb/s", "more than half a minute"),
+        ("rxe 401G", "a CPU makes and copies every packet"),
+        ("Soft-RoCE 100 Tb/s", "a CPU makes and copies every packet"),
+    ],
+)
+def test_a_rate_that_no_software_has_is_refused_with_the_reason(text: str, why: str) -> None:
+    with pytest.raises(UnknownLinkError, match=why) as caught:
+        find_link(text)
+    assert f"expected 1 Mb/s to 400 Gb/s, got {text!r}" in str(caught.value)
+    assert "look at the unit" in (caught.value.next_step or "")
 
 
 @pytest.mark.parametrize("rate", [0, -1.0, float("inf"), float("nan")])

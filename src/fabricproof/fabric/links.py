@@ -200,6 +200,31 @@ def _refuse_soft(text: str) -> NoReturn:
 _IN_BYTES = re.compile(r"\d *[KkMGT]B(?:$|[ /p])")
 
 
+#: what may be stated of Soft-RoCE, in Gb/s, and why no more: a unit mistaken is likelier
+_SOFT_GBIT_S = (0.001, 400.0)
+_SOFT_SLOWEST = "below 1 Mb/s one message of 4 MiB takes more than half a minute"
+_SOFT_FASTEST = "a CPU makes and copies every packet, and none comes near 400 Gb/s so"
+
+
+def _check_soft_rate(rate_gbit_s: float, text: str) -> None:
+    """Refuse a stated rate that would make each healthy node red, or each sick one green.
+
+    Raises:
+        UnknownLinkError: it is out of bounds; the message says why.
+    """
+    slowest, fastest = _SOFT_GBIT_S
+    if slowest <= rate_gbit_s <= fastest:
+        return
+    raise UnknownLinkError(
+        f"no {SOFT_ROCE_NAME} has that rate: "
+        f"{_SOFT_SLOWEST if rate_gbit_s < slowest else _SOFT_FASTEST}",
+        expected="1 Mb/s to 400 Gb/s",
+        got=repr(text),
+        next_step="look at the unit; tc qdisc show says what the interface is shaped to, "
+        "ib_write_bw what two idle nodes do",
+    )
+
+
 def _soft(plain: str, text: str) -> Link | None:
     """Return the Soft-RoCE link of that name; None where no such device is named."""
     parts = _SOFT_DEVICE.split(plain)
@@ -211,7 +236,9 @@ def _soft(plain: str, text: str) -> Link | None:
     in_bytes = _IN_BYTES.search(text) and not text.isupper()
     if match is None or float(match["number"]) <= 0 or in_bytes:
         _refuse_soft(text)
-    return soft_roce_link(float(f"{float(match['number']) * _PREFIX_GBIT_S[match['prefix']]:.12g}"))
+    rate = float(f"{float(match['number']) * _PREFIX_GBIT_S[match['prefix']]:.12g}")
+    _check_soft_rate(rate, text)
+    return soft_roce_link(rate)
 
 
 def _known_phrase() -> str:
@@ -221,7 +248,8 @@ def _known_phrase() -> str:
     others = (name for name, link in known_links().items() if link.technology != "infiniband")
     return (
         f"InfiniBand {speeds} with {widths} (4x where left out), {', '.join(others)}, "
-        "Ethernet of any other rate such as '400MbE', or 'Soft-RoCE 100 Mb/s' of any rate"
+        "Ethernet of any other rate such as '400MbE', or 'Soft-RoCE 100 Mb/s' of 1 Mb/s to "
+        "400 Gb/s"
     )
 
 
@@ -299,7 +327,7 @@ def find_link(text: str) -> Link:
 
     Raises:
         UnknownLinkError: nothing known has that name; the message lists what is known, or says
-            that Soft-RoCE needs a rate.
+            that Soft-RoCE needs a rate, or which.
     """
     plain = _plain(text)
     kernel = _SYSFS_RATE.fullmatch(plain)
