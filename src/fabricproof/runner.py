@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.errors import ConfigError, OutputError, UnavailableError
+from fabricproof.provisioned import check_provisioned
 from fabricproof.site import Site
 from fabricproof.watch import Watch, patience_seconds
 
@@ -98,7 +99,12 @@ def new_run_id() -> str:
 
 
 def session_environment(site: Site, place: Workplace, run_id: str) -> dict[str, str]:
-    """Return the environment in which plain ``reframe`` finds site, checks and folders."""
+    """Return the environment in which plain ``reframe`` finds site, checks and folders.
+
+    Raises:
+        ConfigError: a stack is to be one of the catalogue's and is none: no session could measure.
+    """
+    check_provisioned(site)
     environment = dict(os.environ)
     environment["FABRICPROOF_VCLUSTER"] = environment.get("FABRICPROOF_VCLUSTER") or "vcluster"
     lmod = Path("/usr/share/lmod/lmod/libexec/lmod")

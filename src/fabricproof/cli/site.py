@@ -11,6 +11,7 @@ import click
 from fabricproof.cli.site_init import init
 from fabricproof.errors import ConfigError, InputMissingError
 from fabricproof.fabric import bound
+from fabricproof.provisioned import check_provisioned
 from fabricproof.roll import ROLL_FILE, make_roll, read_roll, write_roll
 from fabricproof.runner import describe_checks, workplace
 from fabricproof.site import Site, load_site, site_folders
@@ -38,6 +39,7 @@ def check(names: tuple[str, ...], as_json: bool) -> None:
         raise InputMissingError("there is no site to check", expected="a site-configs folder")
     sites = [load_site(name) for name in chosen]
     for site in sites:
+        check_provisioned(site)
         read_roll(site.folder)
     records = [_record(site) for site in sites]
     if as_json:

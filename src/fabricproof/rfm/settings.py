@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.errors import ConfigError
+from fabricproof.provisioned import check_provisioned
 from fabricproof.rfm.stacks import layout_of, spack_stacks
 from fabricproof.site import Site
 from fabricproof.site.choose import project_root
@@ -51,7 +52,11 @@ def reframe_configuration(site: Site) -> dict[str, Any]:
 
     A ``[reframe]`` table of the site file adds raw options to ``general``; it cannot switch off
     a guard.
+
+    Raises:
+        ConfigError: it tries to, or a stack is to be one of the catalogue's and is none.
     """
+    check_provisioned(site)
     general = {
         "purge_environment": False,
         "resolve_module_conflicts": False,
