@@ -48,7 +48,7 @@ _FABRIC_FILE = """
 [[fabrics]]
 name = "ib0"
 link = "HDR100"
-rails = [{ interface = "mlx5_0" }, { interface = "mlx5_1" }]
+rails = [{ interface = "mlx5_0:1" }, { interface = "mlx5_1:1" }]
 """
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,10 @@ from fabricproof.site.complaint import Lines
 from fabricproof.site.locate import line_of
 from fabricproof.site.physics import build_fabric
 from fabricproof.site.schema import FabricFile, FabricSpec, ReferenceSpec, SiteFile, StackSpec
+from fabricproof.transports import VERBS
+
+#: a port of an RDMA device as UCX, perftest's checks and the counters name it; ports begin with 1
+_PORT = re.compile(r"[^:]+:[1-9][0-9]{0,2}")
 
 
 def check_unlike(path: Path, references: Iterable[ReferenceSpec], lines: Lines) -> None:
@@ -107,19 +112,55 @@ def check_physics(path: Path, file: FabricFile, lines: Lines) -> None:
             raise ConfigError(
                 f"fabric {spec.name!r}: {error.problem}",
                 source=str(path),
-                line=line_of(("fabrics", index, _guilty_key(spec, error)), lines),
+                line=line_of(("fabrics", index, *_guilty_key(spec, error)), lines),
                 expected=error.expected,
                 got=error.got,
                 next_step=error.next_step,
             ) from None
 
 
-def _guilty_key(spec: FabricSpec, error: FabricproofError) -> str:
+def check_rails(
+    path: Path, fabrics: Iterable[FabricSpec], protocols: Mapping[str, str], lines: Lines
+) -> None:
+    """Refuse a rail of a verbs fabric that is no port: no byte of it could ever be counted.
+
+    UCX finds no device by the name of an interface or without a port, and a road without a colon
+    is taken for sockets (``detour.is_verbs``).
+
+    Args:
+        path: of ``fabric.toml``.
+        fabrics: what it says; one without a link is judged by nothing and left alone.
+        protocols: of each fabric, by its name.
+        lines: where its keys stand.
+
+    Raises:
+        ConfigError: the first such rail, with its line.
+    """
+    for index, spec in enumerate(fabrics):
+        if spec.link is None or protocols[spec.name] not in VERBS:
+            continue
+        for place, rail in enumerate(spec.rails):
+            if not _PORT.fullmatch(rail.interface):
+                raise ConfigError(
+                    f"fabric {spec.name!r}: {protocols[spec.name]} goes over ports of RDMA devices",
+                    source=str(path),
+                    line=line_of(("fabrics", index, "rails", place, "interface"), lines),
+                    expected="DEVICE:PORT as 'mlx5_0:1'",
+                    got=repr(rail.interface),
+                    next_step="ibv_devinfo on a node names its devices and their ports",
+                )
+
+
+def _guilty_key(spec: FabricSpec, error: FabricproofError) -> tuple[str | int, ...]:
     """Return which key of the fabric an error of the physics speaks of."""
     if error.problem == "a rail twice":
-        return "rails"
+        return ("rails",)
     got = (error.got or "").strip("'\"")
     for key in ("link", "protocol", "mtu", "pcie", "max_payload_bytes"):
         if str(getattr(spec, key)) == got:
-            return key
-    return "link"
+            return (key,)
+    for place, rail in enumerate(spec.rails):
+        for key in ("link", "pcie", "max_payload_bytes"):
+            if str(getattr(rail, key)) == got:
+                return ("rails", place, key)
+    return ("link",)

@@ -26,7 +26,8 @@ def first_complaint(
         model: what the file should be.
     """
     first = error.errors()[0]
-    where = tuple(first["loc"])
+    # "[key]" is pydantic's word for the name of an entry rather than what it says.
+    where = tuple(part for part in first["loc"] if part != "[key]")
     label = ".".join(str(part) for part in where)
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
     if first["type"] == "extra_forbidden":

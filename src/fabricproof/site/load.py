@@ -16,6 +16,7 @@ from fabricproof.site.checked import (
     check_baseline,
     check_names,
     check_physics,
+    check_rails,
     check_recipes,
     check_unique,
     check_unlike,
@@ -90,6 +91,7 @@ def load_site(name_or_folder: str) -> Site:
     check_baseline(folder / "site.toml", main.site.baseline, main_lines)
     check_physics(folder / "fabric.toml", fabric, fabric_lines)
     protocols = {each.name: protocol_of(each) for each in fabric.fabrics}
+    check_rails(folder / "fabric.toml", fabric.fabrics, protocols, fabric_lines)
     check_transports(folder / "site.toml", main.stacks, main.partitions, protocols, main_lines)
     return site
 

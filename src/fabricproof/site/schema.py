@@ -14,6 +14,24 @@ from fabricproof.reference import CURVE_TOLERANCE
 from fabricproof.transports import Transport
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
+
+
+def _as_named(text: str) -> str:
+    """Refuse blanks around a name: no device, program or host is found by such a one."""
+    if text != text.strip() or not text:
+        raise ValueError("a name without blanks around it")
+    return text
+
+
+def _one_name(text: str) -> str:
+    """Refuse what is no single name: several rails are handed to an MPI as a list with commas."""
+    if any(mark.isspace() or mark in ",/" for mark in text) or not text:
+        raise ValueError("one interface or port by its name, without blanks, commas and slashes")
+    return text
+
+
+Named = Annotated[str, AfterValidator(_as_named)]
+"""What something else knows by that name: a module, a host, a program, a link."""
 Launcher = Literal["srun", "mpirun", "mpiexec"]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
@@ -25,13 +43,15 @@ class _Model(BaseModel):
 class RailSpec(_Model):
     """One rail: the interface or HCA port that carries it, by the same name on every node.
 
+    Over verbs (InfiniBand, RoCE) it is a port, ``mlx5_0:1``: see checked.check_rails.
+
     ``pcie`` and ``link`` override the fabric's where this rail sits in another slot or on another
     kind of link (Gordon's rail 1 sits in a Gen2 riser).
     """
 
-    interface: Annotated[str, Field(min_length=1)]
-    link: str | None = None
-    pcie: str | None = None
+    interface: Annotated[str, AfterValidator(_one_name)]
+    link: Named | None = None
+    pcie: Named | None = None
     max_payload_bytes: int | None = None
 
 
@@ -129,11 +149,11 @@ class FabricSpec(_Model):
     """One network under one manager, as the site declares it."""
 
     name: Name
-    link: str | None = None
+    link: Named | None = None
     """None: no fabric at all (the memory of one machine); then nothing can be judged by it."""
-    protocol: str | None = None
+    protocol: Named | None = None
     mtu: int | None = None
-    pcie: str | None = None
+    pcie: Named | None = None
     max_payload_bytes: int | None = None
     rails: Annotated[list[RailSpec], Field(min_length=1)]
     rails_share_slot: bool = False
@@ -170,8 +190,8 @@ class StackSpec(_Model):
 
     name: Name
     family: Literal["openmpi", "mpich", "intelmpi", "mvapich"]
-    version: str
-    modules: list[str] = Field(default_factory=list)
+    version: Named
+    modules: list[Named] = Field(default_factory=list)
     launcher: Launcher | None = None
     """None: the partition's."""
     pmi: Literal["pmi1", "pmi2", "pmix"] | None = None
@@ -181,15 +201,15 @@ class StackSpec(_Model):
     transport: Transport | None = None
     """What carries this stack's messages, whatever the fabric says: so one MPI may stand in a site
     several times, over UCX's reliable connections, its datagrams, libfabric."""
-    environment: dict[str, str] = Field(default_factory=dict)
-    suites: dict[str, str] = Field(default_factory=dict)
+    environment: dict[Named, str] = Field(default_factory=dict)
+    suites: dict[Named, Named] = Field(default_factory=dict)
     """suite (``osu``, ``osu-mpi4py``, ``imb``) -> folder of its programs, ``PATH`` where they are
     found by name, or ``provisioned`` for the stacks of ``fabricproof stack install``."""
     sharing: SharingSpec | None = None
     """Judged by the checks over several rails; what is not stated is only told."""
     one_rail: Annotated[str, Field(min_length=1)] | None = None
     """Why this stack is measured over one rail at a time: what needs several is SKIPPED with it."""
-    left_out: dict[str, str] = Field(default_factory=dict)
+    left_out: dict[Named, str] = Field(default_factory=dict)
     """program -> why it says nothing on this stack: it is SKIPPED with that reason."""
     provisioned: bool | Name = False
     """Installed by ``fabricproof stack install`` rather than by the site: ``true``, or the name in
@@ -268,15 +288,15 @@ class SiteSpec(_Model):
 
     name: Name
     description: str = ""
-    hostnames: list[str] = Field(default_factory=list)
+    hostnames: list[Named] = Field(default_factory=list)
     modules_system: Literal["lmod", "tmod4", "envmod", "nomod", "spack"] = "lmod"
-    modules_init: str | None = None
+    modules_init: Named | None = None
     """The file that defines ``module`` in a shell of batch jobs; the usual places where None."""
-    module_paths: list[str] = Field(default_factory=list)
+    module_paths: list[Named] = Field(default_factory=list)
     tolerance: Annotated[float, Field(ge=0, lt=1)] = 0.10
-    path: list[str] = Field(default_factory=list)
+    path: list[Named] = Field(default_factory=list)
     """Folders in front of PATH for the scheduler's commands; ``$VARIABLES`` are expanded."""
-    environment: dict[str, str] = Field(default_factory=dict)
+    environment: dict[Named, str] = Field(default_factory=dict)
     """Variables that the scheduler's commands need; ``$VARIABLES`` are expanded."""
     start_hint: str = ""
     """What to do when the scheduler does not answer."""
@@ -289,7 +309,7 @@ class SiteSpec(_Model):
 class NightSpec(_Model):
     """The ``[night]`` table: what ``fabricproof night`` runs, keeps, and tells whom."""
 
-    tags: Annotated[list[str], Field(min_length=1)] = Field(default_factory=lambda: ["nightly"])
+    tags: Annotated[list[Named], Field(min_length=1)] = Field(default_factory=lambda: ["nightly"])
     keep_days: Annotated[int, Field(ge=1, le=3650)] | None = None
     """Stage folders, outputs, logs and reports older than this are removed; None: kept."""
     confirm_checks: Annotated[int, Field(ge=0, le=1000)] = 36
@@ -352,8 +372,8 @@ class ReferenceSpec(_Model):
     value: str
     tolerance: Annotated[float, Field(ge=0, le=10)] | None = None
     fabric: Name
-    suite: str | None = None
-    program: str | None = None
+    suite: Named | None = None
+    program: Named | None = None
     stack: Name | None = None
     num_rails: Annotated[int, Field(ge=1)] | None = None
     hops: Annotated[int, Field(ge=1)] | None = None
