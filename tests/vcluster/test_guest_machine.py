@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
+from process_groups import is_gone
 
 from fabricproof.errors import UnavailableError
 from fabricproof.vcluster import accel, aftermath, guests, status
@@ -113,10 +119,9 @@ def image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Image:
 
 
 def _qemu(tmp_path: Path, body: str) -> None:
-    """Let a script play QEMU; $console is the file that its serial line goes to."""
+    """Let a script play QEMU, with its serial line on its standard output."""
     program = tmp_path / "programs" / "qemu-system-x86_64"
-    find = "for word; do case $word in file:*) console=${word#file:};; esac; done"
-    program.write_text(f"#!/bin/sh\necho ran >>{tmp_path}/runs\n{find}\n{body}\n")
+    program.write_text(f"#!/bin/sh\necho ran >>{tmp_path}/runs\n{body}\n")
     program.chmod(0o755)
 
 
@@ -127,7 +132,7 @@ def _runs(tmp_path: Path) -> int:
         return 0
 
 
-_COMES_UP = 'echo "fabricproof-guest: kernel 7.3 runs" >"$console"; exec sleep 60'
+_COMES_UP = 'echo "fabricproof-guest: kernel 7.3 runs"; exec sleep 60'
 #: what QEMU 7.2 says where the processor below has no such register
 _ABORT = """
 echo 'qemu-system-x86_64: error: failed to set MSR 0x10a to 0x69' >&2
@@ -144,7 +149,7 @@ def test_kvm_is_taken_where_a_kernel_comes_up_under_it(image: Image, tmp_path: P
 
 
 def test_a_kernel_that_runs_and_ends_at_once_ran(image: Image, tmp_path: Path) -> None:
-    _qemu(tmp_path, 'echo "fabricproof-guest: kernel 7.3 runs" >"$console"')
+    _qemu(tmp_path, 'echo "fabricproof-guest: kernel 7.3 runs"')
     assert accel.choose(image, None).name == "kvm"
 
 
@@ -175,7 +180,7 @@ def test_a_qemu_that_ends_under_kvm_is_quoted(image: Image, tmp_path: Path) -> N
 def test_a_kvm_under_which_no_kernel_comes_up_is_told_with_the_time(
     image: Image, tmp_path: Path
 ) -> None:
-    _qemu(tmp_path, 'echo "Probing EDD (edd=off to disable)... ok" >"$console"; exec sleep 60')
+    _qemu(tmp_path, 'echo "Probing EDD (edd=off to disable)... ok"; exec sleep 60')
     chosen = accel.choose(image, None)
     assert chosen.name == "tcg"
     assert "no kernel came up within 1.5 s" in chosen.reason
@@ -217,6 +222,40 @@ def test_who_insists_gets_what_was_asked_for_untried(image: Image, tmp_path: Pat
     assert accel.choose(image, "kvm").name == "kvm"
     assert accel.choose(image, "tcg").reason == "as asked for"
     assert _runs(tmp_path) == 0
+
+
+#: what is killed with -9 in the middle of its probe
+_PROBES = """
+import os, sys, tempfile
+from pathlib import Path
+from fabricproof.vcluster import accel
+from fabricproof.vcluster.image import Image
+accel.clean_environment = lambda: dict(os.environ)
+tempfile.tempdir = sys.argv[1]
+accel.probe(Image(folder=Path(sys.argv[1]), kernel_release="7.3", packages={}), "kvm")
+"""
+
+
+def test_a_probe_that_is_killed_leaves_no_qemu_and_no_file(image: Image, tmp_path: Path) -> None:
+    number, temporary = tmp_path / "number", tmp_path / "temporary"
+    temporary.mkdir()
+    _qemu(tmp_path, f"echo $$ >{number}; exec sleep 60")
+    child = subprocess.Popen([sys.executable, "-c", _PROBES, str(temporary)])
+    try:
+        deadline = time.monotonic() + 20
+        while not number.exists() or not number.read_text().strip():
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+    finally:
+        child.kill()
+        child.wait(timeout=10)
+    qemu = int(number.read_text())
+    try:
+        assert is_gone(qemu)  # it leads a group of its own
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(qemu, signal.SIGKILL)
+    assert list(temporary.iterdir()) == []
 
 
 def test_only_a_log_of_the_cluster_is_told_as_a_kept_one(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from fabricproof.vcluster.image import Image
 from fabricproof.vcluster.run import clean_environment, run
@@ -122,30 +123,23 @@ def _find(image: Image) -> Acceleration:
 
 def probe(image: Image, name: str) -> Attempt:
     """Start the guests' kernel under ``kvm`` or ``tcg``; return whether it runs, and when."""
-    with tempfile.TemporaryDirectory(prefix="fabricproof-probe-") as folder:
-        console, words = Path(folder, "console"), Path(folder, "words")
-        command = ["qemu-system-x86_64", "-machine", "q35", "-m", "512", "-no-reboot"]
+    # Files without a name: nothing is left of them, however we end.
+    with tempfile.TemporaryFile() as console, tempfile.TemporaryFile() as words:
+        # Killed with -9, we take QEMU along: no cluster has it yet, so that no `down` would find it.
+        command = ["setpriv", "--pdeathsig", "KILL"]
+        command += ["qemu-system-x86_64", "-machine", "q35", "-m", "512", "-no-reboot"]
         command += Acceleration(name=name, reason="").options()
-        command += [
-            "-display",
-            "none",
-            "-monitor",
-            "none",
-            "-nodefaults",
-            "-serial",
-            f"file:{console}",
-        ]
+        command += ["-display", "none", "-monitor", "none", "-nodefaults", "-serial", "stdio"]
         command += ["-kernel", str(image.kernel), "-initrd", str(image.initramfs)]
         command += ["-append", "console=ttyS0 quiet panic=-1 fabricproof.probe=yes"]
-        with words.open("wb") as errors:
-            child = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=errors,
-                env=clean_environment(),
-                start_new_session=True,
-            )
+        child = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=console,
+            stderr=words,
+            env=clean_environment(),
+            start_new_session=True,
+        )
         try:
             return _wait(child, console, words)
         finally:
@@ -153,22 +147,27 @@ def probe(image: Image, name: str) -> Attempt:
             child.wait()
 
 
-def _wait(child: subprocess.Popen[bytes], console: Path, words: Path) -> Attempt:
+def _wait(child: subprocess.Popen[bytes], console: IO[bytes], words: IO[bytes]) -> Attempt:
     begin = time.monotonic()
     while (waited := time.monotonic() - begin) < PROBE_SECONDS:
         ended = child.poll() is not None  # asked first: the console is whole then
-        with contextlib.suppress(OSError):
-            if RUNS in console.read_text(errors="replace"):
-                return Attempt(seconds=waited)
+        if RUNS in _text(console):
+            return Attempt(seconds=waited)
         if ended:
-            return Attempt(seconds=None, ended=True, said=_last_words(words))
+            return Attempt(seconds=None, ended=True, said=_last_words(_text(words)))
         time.sleep(0.05)
     return Attempt(seconds=None)
 
 
-def _last_words(words: Path) -> str:
+def _text(file: IO[bytes]) -> str:
+    """Return what QEMU wrote so far; its place in the file, which is ours too, stays."""
+    size = os.fstat(file.fileno()).st_size
+    return os.pread(file.fileno(), size, 0).decode(errors="replace")
+
+
+def _last_words(text: str) -> str:
     """Return what QEMU said, without its name and the places in its source."""
-    lines = words.read_text(errors="replace").splitlines()
+    lines = text.splitlines()
     told = [re.sub(r"^qemu-system-x86_64: (\S+\.c:\d+: )?", "", line.strip()) for line in lines]
     return " / ".join(line for line in told if line)[-_WORDS:]
 
