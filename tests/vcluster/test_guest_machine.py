@@ -12,7 +12,6 @@ import time
 from pathlib import Path
 
 import pytest
-from process_groups import is_gone
 
 from fabricproof.errors import UnavailableError
 from fabricproof.vcluster import accel, aftermath, guests, status
@@ -21,6 +20,7 @@ from fabricproof.vcluster.image import Image
 from fabricproof.vcluster.paths import Paths
 from fabricproof.vcluster.plan import RDMA, Plan, Wishes, make_plan
 from fabricproof.vcluster.processes import Process
+from process_groups import is_gone
 
 
 def _plan(**wishes: int) -> Plan:

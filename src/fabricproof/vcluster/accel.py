@@ -125,7 +125,7 @@ def probe(image: Image, name: str) -> Attempt:
     """Start the guests' kernel under ``kvm`` or ``tcg``; return whether it runs, and when."""
     # Files without a name: nothing is left of them, however we end.
     with tempfile.TemporaryFile() as console, tempfile.TemporaryFile() as words:
-        # Killed with -9, we take QEMU along: no cluster has it yet, so that no `down` would find it.
+        # Killed with -9, we take QEMU along: it belongs to no cluster, so no `down` would find it.
         command = ["setpriv", "--pdeathsig", "KILL"]
         command += ["qemu-system-x86_64", "-machine", "q35", "-m", "512", "-no-reboot"]
         command += Acceleration(name=name, reason="").options()
