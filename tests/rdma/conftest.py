@@ -2,7 +2,8 @@
 
 These tests bring nothing up and take nothing down:  fabricproof vcluster up --kind rdma   first,
 then  pytest -m rdma tests/rdma.  They put faults into the cluster and take them out again, so that
-nothing else should measure on it meanwhile.
+nothing else should measure on it meanwhile.  Without such a cluster they are skipped; where it is
+named and does not answer, they fail.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import os
 from pathlib import Path
 
 import pytest
-from rdma_session import ROOT, SITE, Session
+from rdma_session import ROOT, SITE, Session, unavailable
 
 from fabricproof.errors import FabricproofError
 from fabricproof.runner import check_scheduler, session_environment, workplace
@@ -38,12 +39,12 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
     known = state.load(Paths(cluster))
     if known is None or known.plan.kind != RDMA:
         kind = "is not up" if known is None else f"is of kind {known.plan.kind}, not {RDMA}"
-        pytest.skip(f"the virtual cluster {cluster!r} {kind}: fabricproof vcluster up --kind rdma")
+        unavailable(f"the virtual cluster {cluster!r} {kind}: fabricproof vcluster up --kind rdma")
     site = load_site(SITE)
     try:
         check_scheduler(site, session_environment(site, workplace(ROOT), "probe"))
     except FabricproofError as error:
-        pytest.skip(f"the virtual cluster {cluster!r} does not answer: {error}")
+        unavailable(f"the virtual cluster {cluster!r} does not answer: {error}")
     assert not known.faults, f"faults are in place before any test: {known.faults}"
     return Session(
         cluster=cluster,

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SITE = "vcluster-rdma"
@@ -24,6 +28,12 @@ PATIENCE_SECONDS = 400
 
 #: of a guest that boots under software emulation
 BOOT_SECONDS = 120
+
+#: after Ctrl-C: ReFrame cancels its jobs, and fabricproof collects what had finished
+ENDING_SECONDS = 30
+
+#: one test with its fixtures: at most three runs, the end of one that hangs, faults in and out
+TEST_SECONDS = 3 * PATIENCE_SECONDS + ENDING_SECONDS + 2 * BOOT_SECONDS
 
 #: InfiniBand counts octets divided by 4 (IBA specification vol. 1, 16.1.3.5 PortCounters)
 WORD_BYTES = 4
@@ -48,6 +58,7 @@ class Session:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            start_new_session=True,  # a group that ``end`` can reach
         )
 
     def run(
@@ -73,10 +84,38 @@ class Session:
         try:
             out, err = process.communicate(timeout=PATIENCE_SECONDS)
         finally:
-            process.kill()
+            self.end(process)
         assert out, err
         legs = json.loads(out)["legs"]
         return process.returncode, [leg for leg in legs if leg["verdict"] != "SKIPPED"]
+
+    def end(self, process: subprocess.Popen[str]) -> None:
+        """End a run that goes on, as Ctrl-C does and then by force, with the jobs it leaves.
+
+        A job that stays would hold the license that the next run waits for.
+        """
+        if process.poll() is not None:
+            return
+        _signal_group(process.pid, signal.SIGINT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.communicate(timeout=ENDING_SECONDS)
+        # Also where the first one ended the leader: what it started may not have listened.
+        _signal_group(process.pid, signal.SIGKILL)
+        process.wait()
+        for pipe in (process.stdout, process.stderr):
+            if pipe is not None:
+                pipe.close()
+        left = self._jobs()
+        if left:
+            with contextlib.suppress(subprocess.CalledProcessError):  # ended meanwhile
+                self.slurm("scancel", *left)
+
+    def _jobs(self) -> list[str]:
+        """Return the numbers of these tests' own jobs, which start below their own folder."""
+        lines = self.slurm("squeue", "--noheader", "--format=%i %Z").splitlines()
+        mine = f"{self.environment['FABRICPROOF_WORK']}/"
+        jobs = [line.partition(" ") for line in lines]
+        return [number for number, _, folder in jobs if folder.strip().startswith(mine)]
 
     def vcluster(self, verb: str, *arguments: str) -> str:
         """Return what ``fabricproof vcluster VERB`` prints for this cluster."""
@@ -91,7 +130,7 @@ class Session:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    @contextmanager
+    @contextlib.contextmanager
     def fault(self, node: str, rail: str, *options: str) -> Iterator[None]:
         """Put a fault into a rail, and take it out whatever happens."""
         self.vcluster("fault", node, rail, *options)
@@ -122,6 +161,18 @@ class Session:
                 return
             time.sleep(0.5)
         raise AssertionError(f"rank {rank} of {check} never ran")
+
+
+def unavailable(words: str) -> NoReturn:
+    """Skip; but fail where the cluster was named: who named it wants it measured."""
+    if os.environ.get("FABRICPROOF_VCLUSTER"):
+        pytest.fail(words)
+    pytest.skip(words)
+
+
+def _signal_group(leader: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(leader, number)
 
 
 def by_road(legs: list[dict[str, Any]], check: str = "") -> dict[str, dict[str, Any]]:

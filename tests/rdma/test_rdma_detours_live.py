@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rdma_session import ROOT, SITE, Session, by_road, port_bytes, told_bytes
+from rdma_session import ROOT, SITE, TEST_SECONDS, Session, by_road, port_bytes, told_bytes
 
-pytestmark = [pytest.mark.rdma, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.rdma, pytest.mark.timeout(TEST_SECONDS)]
 
 Legs = dict[str, dict[str, Any]]
 

@@ -5,12 +5,13 @@ Opt in: ``pytest -m rdma`` with a cluster of guests up (FABRICPROOF_VCLUSTER nam
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import pytest
-from rdma_session import PERFTEST, PREFLIGHT, SMALL, Session, by_road
+from rdma_session import PERFTEST, PREFLIGHT, SMALL, TEST_SECONDS, Session, by_road
 
-pytestmark = [pytest.mark.rdma, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.rdma, pytest.mark.timeout(TEST_SECONDS)]
 
 Legs = list[dict[str, Any]]
 
@@ -82,16 +83,15 @@ def test_a_slowed_rail_and_a_smaller_mtu_are_each_named_on_their_node_alone(
 
 
 def test_a_guest_that_dies_in_the_middle_of_a_leg_is_missing_and_named(session: Session) -> None:
-    process = session.start("-c", SMALL, "-n", "^RunsForLong")
-    try:
+    with contextlib.ExitStack() as afterwards:
+        afterwards.callback(session.vcluster, "revive", "vc2")
+        process = session.start("-c", SMALL, "-n", "^RunsForLong")
+        afterwards.callback(session.end, process)
         session.wait_for_rank("RunsForLong", 1)
         session.vcluster("kill", "vc2")
         # Slurm itself gives a slow guest a minute and a half; who sees the power fail does not.
         session.slurm("scontrol", "update", "nodename=vc2", "state=down", "reason=power")
         status, legs = session.finish(process)
-    finally:
-        process.kill()
-        session.vcluster("revive", "vc2")
     (leg,) = legs
     assert (status, leg["verdict"]) == (4, "MISSING")
     assert "the job ended NODE_FAIL: Slurm lost vc2" in leg["reason"]

@@ -9,9 +9,19 @@ import subprocess
 from typing import Any
 
 import pytest
-from rdma_session import PERFTEST, PREFLIGHT, SITE, SMALL, Session, by_road, port_bytes, told_bytes
+from rdma_session import (
+    PERFTEST,
+    PREFLIGHT,
+    SITE,
+    SMALL,
+    TEST_SECONDS,
+    Session,
+    by_road,
+    port_bytes,
+    told_bytes,
+)
 
-pytestmark = [pytest.mark.rdma, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.rdma, pytest.mark.timeout(TEST_SECONDS)]
 
 RAILS = ("rxe0:1", "rxe1:1")
 #: check and stack of every way to the verbs that the site has
