@@ -12,17 +12,10 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 trap '.venv/bin/fabricproof vcluster down >/dev/null 2>&1 || true' EXIT
 
-# What is measured on a shared machine may be red once: the tests that failed run once more, by
-# themselves, on a cluster that is new.  Both outcomes are printed; red twice is red.
-live() {
-    status=0
-    .venv/bin/pytest --durations=12 "$@" || status=$?
-    [ $status -eq 1 ] || return $status
-    echo "== what failed, once more on a new cluster"
-    .venv/bin/fabricproof vcluster down
-    .venv/bin/fabricproof vcluster up --rate 200mbit
-    .venv/bin/pytest --last-failed --last-failed-no-failures none "$@"
+new_cluster() {
+    .venv/bin/fabricproof vcluster down && .venv/bin/fabricproof vcluster up --rate 200mbit
 }
+. ci/live.sh
 
 echo "== the acceptance, as make accept runs it"
 ci/accept.sh
@@ -42,11 +35,11 @@ echo "== an InfiniBand fabric that ibsim plays"
 echo "== a night"
 ci/night.sh -p openmpi5
 echo "== faults made for real"
-live -m slurm tests/slurm tests/docs
+live --durations=12 -m slurm tests/slurm tests/docs
 echo "== the report in a real browser"
 .venv/bin/pytest -m browser tests/report/html
 echo "== stacks built by Spack"
 ci/spack.sh || { status=$?; [ $status -eq 77 ] || exit $status; }
 .venv/bin/fabricproof vcluster down
 echo "== MPI stacks and clusters that come and go"
-live -m 'mpi or vcluster' tests/stack tests/vcluster tests/tuning
+live --durations=12 -m 'mpi or vcluster' tests/stack tests/vcluster tests/tuning
