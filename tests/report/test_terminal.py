@@ -176,6 +176,29 @@ def test_what_waits_for_a_build_is_folded_into_one_line_and_the_build_shows_its_
     assert "MISSING: 1 PASS, 3 MISSING" in text
 
 
+def test_a_stack_that_is_gone_is_one_line_and_a_few_lost_checks_are_lines_of_their_own() -> None:
+    lost = [
+        replace(LEG, verdict=Verdict.MISSING, leg="", nodes=(), quantities=(), job_id=None)
+        for _ in range(40)
+    ]
+    gone = [
+        replace(each, check=f"Check{index}", program="", stack="mpich5", reason="on the roll")
+        for index, each in enumerate(lost)
+    ]
+    text = _shown(LEG, *gone)
+    assert text.count("on the roll") == 1
+    assert "MISSING  40 x Check0, Check1, " in text
+    assert "MISSING: 1 PASS, 40 MISSING" in text
+    few = _shown(LEG, *gone[:5])
+    assert few.count("MISSING  mpich5 Check") == 5
+
+
+def test_lost_legs_that_have_more_to_say_are_never_folded() -> None:
+    lost = replace(LEG, verdict=Verdict.MISSING, quantities=(), job_id=None, reason="no compiler")
+    assert _shown(*[replace(lost, findings=("error: cc",))] * 9).count("error: cc") == 9
+    assert _shown(*[replace(lost, job_id="7")] * 9).count("(job 7): no compiler") == 9
+
+
 def test_a_reference_that_did_not_apply_is_said_of_a_pass() -> None:
     said = "the site's reference bandwidth = 9 GB/s was measured with build abc, this is def"
     assert said in _shown(replace(LEG, findings=(said,)))

@@ -37,6 +37,10 @@ _NEXT_STEPS: dict[Verdict, str] = {
 }
 
 
+#: legs lost for one reason that are told one by one
+LOST_TOLD_APART = 5
+
+
 def render(result: SessionResult, console: Console, site: str = "") -> None:
     """Print the table, then what is wrong in full sentences, then one line that sums up.
 
@@ -47,10 +51,12 @@ def render(result: SessionResult, console: Console, site: str = "") -> None:
     """
     if any(leg.verdict is not Verdict.SKIPPED for leg in result.legs):
         console.print(_table(result))
-    for text in _folded_legs(result):
-        console.print(text)
+    folded = _folded_legs(result)
+    for (verdict, reason, device), legs in folded.items():
+        console.print(_fold(verdict, reason, device, legs))
+    counted = {id(leg) for legs in folded.values() for leg in legs}
     red = [leg for leg in result.legs if leg.verdict not in {Verdict.PASS, Verdict.SKIPPED}]
-    told = [leg for leg in red if not leg.for_want_of]
+    told = [leg for leg in red if id(leg) not in counted]
     for leg in told:
         _print_red(leg, console)
     for finding in told_of_passes(result.legs):
@@ -69,9 +75,10 @@ def _table(result: SessionResult) -> Table:
     for name in ("quantity", "value", "ceiling"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("judged by", overflow="fold")
+    counted = {id(leg) for legs in _folded_legs(result).values() for leg in legs}
     order = sorted(result.legs, key=lambda leg: (leg.stack, leg.suite, leg.program, leg.leg))
     for leg in order:
-        if leg.verdict is Verdict.SKIPPED or leg.for_want_of:
+        if id(leg) in counted:
             continue
         named = [each for each in leg.quantities if each["quantity_named"]]
         if not named:
@@ -172,19 +179,30 @@ def _sentence(leg: LegResult) -> Text:
     return text.append(held(f"{_where(leg)}{job}: {leg.reason}"), style="default")
 
 
-def _folded_legs(result: SessionResult) -> list[Text]:
-    """Return one line for each reason not to run, with what it kept from running."""
+def _folded_legs(
+    result: SessionResult,
+) -> dict[tuple[Verdict, str, str], list[LegResult]]:
+    """Return, by reason, the legs that never ran and are told in one line for each reason.
+
+    A few that are MISSING are told one by one; a stack that is gone would be hundreds of lines.
+    """
     reasons: dict[tuple[Verdict, str, str], list[LegResult]] = {}
     for leg in result.legs:
-        if leg.verdict is Verdict.SKIPPED or leg.for_want_of:
+        lost = leg.verdict is Verdict.MISSING and not (leg.quantities or leg.job_id or leg.findings)
+        if leg.verdict is Verdict.SKIPPED or leg.for_want_of or lost:
             reasons.setdefault((leg.verdict, leg.reason, leg.device), []).append(leg)
-    lines = []
-    for (verdict, reason, device), legs in reasons.items():
-        stacks = ", ".join(sorted({leg.stack for leg in legs}))
-        programs = ", ".join(sorted({leg.program or leg.check for leg in legs}))
-        what = " ".join(filter(None, (f"{len(legs)} x {programs} ({stacks})", device)))
-        lines.append(_text(f"{verdict.value:<9}{what}: {reason}", style=STYLES[verdict]))
-    return lines
+    return {
+        key: legs
+        for key, legs in reasons.items()
+        if key[0] is Verdict.SKIPPED or legs[0].for_want_of or len(legs) > LOST_TOLD_APART
+    }
+
+
+def _fold(verdict: Verdict, reason: str, device: str, legs: Sequence[LegResult]) -> Text:
+    stacks = ", ".join(sorted({leg.stack for leg in legs}))
+    programs = ", ".join(sorted({leg.program or leg.check for leg in legs}))
+    what = " ".join(filter(None, (f"{len(legs)} x {programs} ({stacks})", device)))
+    return _text(f"{verdict.value:<9}{what}: {reason}", style=STYLES[verdict])
 
 
 def _print_red(leg: LegResult, console: Console) -> None:

@@ -348,5 +348,6 @@ def _never_ran(entry: Mapping[str, str]) -> LegResult:
         program="",
         fabric=entry.get("fabric", ""),
         leg="",
-        reason="on the roll, but ReFrame never ran it: its file may not load, see the log",
+        reason="on the roll, but ReFrame never ran it: its file may not load, see the log; "
+        "or the roll is older than the site: fabricproof site roll",
     )
