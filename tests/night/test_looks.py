@@ -1,6 +1,7 @@
 """Which looks are taken, with whom, and what counts as having seen something."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from nights import leg, look, ran, red, session
@@ -29,6 +30,14 @@ def test_only_fail_invalid_and_missing_are_red():
     verdicts = ["FAIL", "INVALID", "MISSING", "PASS", "UNJUDGED", "SKIPPED"]
     run = ran(*(leg(each, name=f"rail{i}") for i, each in enumerate(verdicts)))
     assert [each.verdict for each in reds_of(run.result, run.job_nodes)] == verdicts[:3]
+
+
+def test_a_road_over_a_software_device_says_so_to_people_and_not_to_machines():
+    soft = replace(leg("FAIL", name="rxe0:1"), link="Soft-RoCE 80 Mb/s")
+    run = ran(soft, leg("FAIL"))
+    one, other = reds_of(run.result, run.job_nodes)
+    assert (one.road, one.rails, one.key.leg) == ("rxe0:1 Soft-RoCE", ("rxe0:1",), "rxe0:1")
+    assert other.road == "rail1"
 
 
 def test_the_nodes_of_a_red_leg_are_those_of_its_job():

@@ -57,6 +57,7 @@ class Red:
         reason: why, as the run says.
         nodes: of its job, sorted; empty where it ran nowhere.
         rails: interfaces of its road; empty where nobody said.
+        device: what software stood for an adapter there (``Soft-RoCE``); empty where none did.
         run_id: the run in which it was red.
     """
 
@@ -66,6 +67,7 @@ class Red:
     nodes: tuple[str, ...]
     run_id: str
     rails: tuple[str, ...] = ()
+    device: str = ""
 
     @property
     def halves(self) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
@@ -80,8 +82,8 @@ class Red:
 
     @property
     def road(self) -> str:
-        """``rail1``; the leg's name where nobody said the rails."""
-        return "+".join(self.rails) or self.key.leg or "-"
+        """``rail1`` or ``rxe0:1 Soft-RoCE``; the leg's name where nobody said the rails."""
+        return " ".join(filter(None, ("+".join(self.rails) or self.key.leg or "-", self.device)))
 
 
 class Role(StrEnum):

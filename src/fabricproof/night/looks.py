@@ -49,6 +49,7 @@ def reds_of(result: SessionResult, job_nodes: Mapping[str, tuple[str, ...]]) -> 
             nodes=_nodes_of(leg, job_nodes),
             run_id=result.run_id,
             rails=_rails(leg),
+            device=leg.device,
         )
         for leg in result.legs
         if leg.verdict in RED
