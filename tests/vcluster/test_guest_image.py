@@ -116,6 +116,17 @@ def test_an_image_that_is_not_whole_is_none_and_built_again(
     assert image.find_image(_RELEASE) == built
 
 
+def test_a_new_image_leaves_the_one_before_it_and_no_older(
+    programs: Path, images: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built = []
+    for number in range(4):
+        monkeypatch.setattr(image, "_RECIPE", 100 + number)
+        built.append(image.ensure_image(_quiet).folder)
+        os.utime(built[-1] / "image.json", (number, number))
+    assert sorted(path for path in images.iterdir() if path.is_dir()) == sorted(built[2:])
+
+
 def test_every_thing_that_an_image_is_made_of_makes_another(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

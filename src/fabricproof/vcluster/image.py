@@ -153,7 +153,9 @@ def ensure_image(report: Report) -> Image:
             return found
         _remove_half_built(folder)
         _require_disk(folder)
-        return _build(release, folder / f"{release.suite}-{digest(release)}", report)
+        built = _build(release, folder / f"{release.suite}-{digest(release)}", report)
+        _remove_older(folder, built.folder)
+        return built
 
 
 def _require_programs() -> None:
@@ -193,6 +195,14 @@ def _remove_half_built(folder: Path) -> None:
     """Remove what a build that was killed has left; the lock says that none runs."""
     for left in folder.glob("building-*"):
         shutil.rmtree(left, ignore_errors=True)
+
+
+def _remove_older(folder: Path, newest: Path) -> None:
+    """Remove images that a newer one replaced, but for the last: guests may still run from it."""
+    others = [each.parent for each in folder.glob("*/image.json") if each.parent != newest]
+    others.sort(key=lambda each: (each / "image.json").stat().st_mtime)
+    for old in others[:-1]:
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def _build(release: Release, target: Path, report: Report) -> Image:
