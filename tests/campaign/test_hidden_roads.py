@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 from leg_folders import make_leg
@@ -113,20 +114,26 @@ def test_small_messages_on_another_road_are_not_hidden_by_the_large_ones(
     assert proof.reason.startswith("two roads fit: n1 sent 287 messages one by one at least")
 
 
-def test_an_interface_that_counts_the_rails_packets_once_more_is_no_other_road() -> None:
-    """A macvlan and the card below it have addresses of their own."""
-    pair = Expectation(
-        rails=("macvlan0",),
-        sent_bytes=(20 * MB, 20 * MB),
-        sent_messages=(287, 287),
-        num_ranks=2,
-        spread=False,
-    )
-    stacked = [
-        *counted("macvlan0", 21, 20_000, address="02:00:00:00:00:02"),
-        *counted("eth0", 21.1, 20_030, address="02:00:00:00:00:01"),
-    ]
-    assert prove_road(evidence(stacked), pair).state is RoadState.PROVEN
+@pytest.mark.parametrize(
+    ("rail", "twin"),
+    [
+        # A macvlan and the card below it have addresses of their own.
+        (("macvlan0", "02:00:00:00:00:02"), ("eth0", "02:00:00:00:00:01")),
+        # A port of an adapter counts what its interface sends,
+        (("eth0", "02:00:00:00:00:01"), ("mlx5_0:1", None)),
+        # and some drivers' interfaces count what their port sends.
+        (("irdma0:1", None), ("eth0", "02:00:00:00:00:01")),
+    ],
+)
+def test_what_counts_the_rails_packets_once_more_is_no_other_road(
+    rail: tuple[str, str | None], twin: tuple[str, str | None]
+) -> None:
+    pair = replace(FEW, rails=(rail[0],))
+    own = counted(rail[0], 21, 20_000, address=rail[1])
+    again = counted(twin[0], 21.1, 20_030, address=twin[1])
+    assert prove_road(evidence(own, again), pair).state is RoadState.PROVEN
+    other = counted(twin[0], 0.1, 240, address=twin[1])
+    assert prove_road(evidence(own, other), pair).state is RoadState.UNKNOWN
 
 
 #: IMB: it moves more than its table says
