@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,6 +32,16 @@ def nothing_of_the_callers() -> None:
     """Take the caller's own settings away, and so from all that tests start."""
     for name in OF_THE_CALLER:
         os.environ.pop(name, None)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def ctrl_c_is_heard() -> None:
+    """Hear Ctrl-C where whoever started us does not: what a shell starts with ``&`` ignores it.
+
+    What a test starts would inherit that, and no test could interrupt it.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @dataclass(frozen=True, kw_only=True)
