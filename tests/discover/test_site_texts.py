@@ -171,6 +171,16 @@ def test_a_host_that_another_site_claims_is_not_claimed_again(tmp_path: Path) ->
     assert "head is site vcluster's already" in texts[SITE]
 
 
+@pytest.mark.parametrize("name", [".", " ", ".example"])
+def test_a_machine_without_a_name_is_claimed_by_no_site(tmp_path: Path, name: str) -> None:
+    seen = cluster("virtual-cluster")
+    site, texts = written(
+        dataclasses.replace(seen, head=dataclasses.replace(seen.head, name=name)), tmp_path
+    )
+    assert site.spec.hostnames == []
+    assert "does not say its name" in texts[SITE]
+
+
 def test_an_mpi_in_usr_is_no_external(tmp_path: Path) -> None:
     _, texts = written(cluster("virtual-cluster"), tmp_path)
     assert set(yaml.safe_load(texts[PACKAGES])["packages"]) == {"gcc", "gmake"}

@@ -138,7 +138,7 @@ def _slurm_lines(cluster: ClusterSeen) -> Iterator[str]:
 
 def _site_table(name: str, cluster: ClusterSeen, around: Surroundings) -> Table:
     head, slurm = cluster.head, cluster.slurm
-    short = head.name.partition(".")[0]
+    short = head.name.partition(".")[0].strip()
     told = slurm.settings.get("ClusterName") if slurm else None
     entries = [
         Entry(key="name", value=name),
@@ -158,6 +158,9 @@ def _site_table(name: str, cluster: ClusterSeen, around: Surroundings) -> Table:
 def _hostnames(short: str, claimed_by: str | None) -> Entry:
     if claimed_by is not None:
         note = guess(f"{short} is site {claimed_by}'s already", "hostname on each login node")
+        return Entry(key="hostnames", value=[], note=note)
+    if not short:
+        note = guess("this machine does not say its name", "hostname on each login node")
         return Entry(key="hostnames", value=[], note=note)
     note = guess("this machine; more login nodes?", "hostname on each login node")
     return Entry(key="hostnames", value=[short], note=note)
