@@ -49,14 +49,14 @@ def render(result: SessionResult, console: Console, site: str = "") -> None:
         console: to print on.
         site: to be named in what repeats it; empty where the host says which.
     """
-    if any(leg.verdict is not Verdict.SKIPPED for leg in result.legs):
-        console.print(_table(result))
     folded = _folded_legs(result)
+    counted = {id(leg) for legs in folded.values() for leg in legs}
+    apart = [leg for leg in result.legs if id(leg) not in counted]
+    if any(leg.verdict is not Verdict.SKIPPED for leg in result.legs):
+        console.print(_table(apart))
     for (verdict, reason, device), legs in folded.items():
         console.print(_fold(verdict, reason, device, legs))
-    counted = {id(leg) for legs in folded.values() for leg in legs}
-    red = [leg for leg in result.legs if leg.verdict not in {Verdict.PASS, Verdict.SKIPPED}]
-    told = [leg for leg in red if id(leg) not in counted]
+    told = [leg for leg in apart if leg.verdict is not Verdict.PASS]
     for leg in told:
         _print_red(leg, console)
     for finding in told_of_passes(result.legs):
@@ -68,18 +68,15 @@ def render(result: SessionResult, console: Console, site: str = "") -> None:
     console.print(_summary(result))
 
 
-def _table(result: SessionResult) -> Table:
+def _table(legs: Sequence[LegResult]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold", collapse_padding=True)
     for name in ("verdict", "stack", "suite", "program", "road", "nodes"):
         table.add_column(name, no_wrap=True)
     for name in ("quantity", "value", "ceiling"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("judged by", overflow="fold")
-    counted = {id(leg) for legs in _folded_legs(result).values() for leg in legs}
-    order = sorted(result.legs, key=lambda leg: (leg.stack, leg.suite, leg.program, leg.leg))
+    order = sorted(legs, key=lambda leg: (leg.stack, leg.suite, leg.program, leg.leg))
     for leg in order:
-        if id(leg) in counted:
-            continue
         named = [each for each in leg.quantities if each["quantity_named"]]
         if not named:
             _add(table, leg, None)
