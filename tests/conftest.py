@@ -27,6 +27,26 @@ OF_THE_CALLER = (
 )
 
 
+#: marks of tests that submit jobs or bring clusters up, and how those who want that ask for it
+OPT_IN = {
+    "rdma": "pytest -m rdma",
+    "slurm": "pytest -m slurm",
+    "vcluster": "pytest -m vcluster (as root)",
+}
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skip what only those get who ask for it."""
+    asked = config.getoption("markexpr")
+    for mark, how in OPT_IN.items():
+        if mark in asked:
+            continue
+        opt_in = pytest.mark.skip(reason=f"opt in with: {how}")
+        for item in items:
+            if item.get_closest_marker(mark):
+                item.add_marker(opt_in)
+
+
 @pytest.fixture(autouse=True, scope="session")
 def nothing_of_the_callers() -> None:
     """Take the caller's own settings away, and so from all that tests start."""

@@ -22,16 +22,6 @@ from fabricproof.vcluster.paths import Paths
 from fabricproof.vcluster.plan import RDMA
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Jobs are submitted only for those who ask for it: pytest -m rdma."""
-    if "rdma" in config.getoption("markexpr"):
-        return
-    opt_in = pytest.mark.skip(reason="opt in with: pytest -m rdma")
-    for item in items:
-        if item.get_closest_marker("rdma"):
-            item.add_marker(opt_in)
-
-
 @pytest.fixture(scope="session")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
     """Give the session of a cluster of guests that is up, its perflogs in a folder of their own."""

@@ -19,16 +19,6 @@ from fabricproof.site import load_site
 ROOT = Path(__file__).parents[2]
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Jobs are submitted only for those who ask for it: pytest -m slurm."""
-    if "slurm" in config.getoption("markexpr"):
-        return
-    opt_in = pytest.mark.skip(reason="opt in with: pytest -m slurm")
-    for item in items:
-        if item.get_closest_marker("slurm"):
-            item.add_marker(opt_in)
-
-
 @pytest.fixture(scope="session")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
     """Give the session of a cluster that is up, its perflogs in a folder of their own."""
