@@ -380,7 +380,7 @@ def test_the_run_gets_the_label_of_nights(spent):
 
 
 def test_a_disk_that_is_full_afterwards_is_said_and_the_status(spent, monkeypatch):
-    def full(*_):
+    def full(*_, **__):
         raise OutputError("cannot keep the records: No space left on device")
 
     monkeypatch.setattr("fabricproof.night.course.append_night", full)

@@ -17,7 +17,7 @@ from fabricproof.errors import ExitStatus, FabricproofError, OutputError
 from fabricproof.night.changes import Change, body, changes, subject
 from fabricproof.night.conduct import Budget, Confirmed, Confirmer, Ran, Runner, keep
 from fabricproof.night.confirm import Confirmation
-from fabricproof.night.notify import Delivery, Notice, deliver, unsent
+from fabricproof.night.notify import Delivery, Notice, deliver, pending, unsent
 from fabricproof.night.settle import settled, with_flutters
 from fabricproof.night.state import (
     Colour,
@@ -125,8 +125,9 @@ def spend(means: Means) -> Outcome:
         ended = _early(confirmed.status)
         ran = replace(ran, reason=confirmed.reason, status=confirmed.status)
     outcome = _outcome(means, ran, ended, confirmed, history, notes)
-    outcome = _kept(means, outcome)
-    return _told(means, outcome, history)
+    notice = _notice(means, outcome, history) if means.notify else None
+    outcome = _kept(means, outcome, notice)
+    return _told(means, outcome, history, notice)
 
 
 def _run(means: Means) -> tuple[Ran, Ended]:
@@ -216,11 +217,16 @@ def _red_now(history: History, night: Night) -> dict[str, LegState]:
     return {str(key): state for key, state in sorted(states.items()) if state.colour is Colour.RED}
 
 
-def _kept(means: Means, outcome: Outcome) -> Outcome:
-    """Write confirmations, label and state; what cannot be written is said, and the status."""
+def _kept(means: Means, outcome: Outcome, notice: Notice | None) -> Outcome:
+    """Write confirmations, label and state; what cannot be written is said, and the status.
+
+    With the state, and before it, goes what is to be told: a state that is known is no change to
+    the next night, which would tell nobody.
+    """
+    told = pending(means.site.night, notice)
     steps: list[Callable[[], object]] = [
         lambda: keep(means.perflogs, means.site.name, outcome.confirmations, means.night),
-        lambda: append_night(means.state_path, outcome.night),
+        lambda: append_night(means.state_path, outcome.night, before=told),
         lambda: _label(means, [outcome.night.run_id], LABEL),
         lambda: _label(means, _looks_of(outcome), LOOK_LABEL),
     ]
@@ -250,11 +256,10 @@ def _troubles(steps: Sequence[Callable[[], object]]) -> Iterator[FabricproofErro
             yield error
 
 
-def _told(means: Means, outcome: Outcome, history: History) -> Outcome:
+def _told(means: Means, outcome: Outcome, history: History, notice: Notice | None) -> Outcome:
     """Tell what changed and what could not be told before; keep what became of it."""
     if not means.notify:
         return outcome
-    notice = _notice(means, outcome, history)
     deliveries = deliver(means.site.night, notice, unsent(history.notices))
     return replace(outcome, deliveries=deliveries, notes=(*outcome.notes, *_log(means, deliveries)))
 

@@ -1,16 +1,19 @@
 """Tell people what changed: by mail and by webhook; a notice that fails is kept and sent again.
 
-Nothing here changes a verdict.  What could not be sent is a line of the state file, and the next
-night tries again.
+Nothing here changes a verdict.  What is to be told is a line of the state file before anybody is
+told (:func:`pending`), so that no end of the process loses it, and the next night tries again what
+was not sent.  Somebody may be told twice, never not at all.
 """
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import shutil
 import smtplib
 import subprocess
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -20,10 +23,14 @@ from email.message import EmailMessage
 from typing import Any
 from urllib.parse import urlsplit
 
-from fabricproof.site.schema import NightSpec
+from fabricproof.site.schema import NightSpec, host_and_port
 
-#: a mail server or a webhook may take so long for one try
+#: a mail server or a webhook may be silent for so long, in s
 TIMEOUT_SECONDS = 20
+
+#: One try may take so long in all, in s, with the name looked up and every byte of an answer that
+#: drips; a night holds its lock meanwhile.
+DEADLINE_SECONDS = 60.0
 
 #: tries in one night, and how long after each of them
 PAUSES_SECONDS = (2.0, 8.0)
@@ -97,6 +104,17 @@ def unsent(notices: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, Notice], ..
     )
 
 
+def pending(spec: NightSpec, notice: Notice | None) -> list[dict[str, Any]]:
+    """Return the lines of the state file that say what is still to be told, before it is."""
+    if notice is None:
+        return []
+    reason = "the night ended before it was told"
+    return [
+        Delivery(notice=notice, channel=each, sent=False, reason=reason).record()
+        for each in channels(spec)
+    ]
+
+
 def deliver(
     spec: NightSpec,
     notice: Notice | None,
@@ -104,27 +122,80 @@ def deliver(
     *,
     pauses: Sequence[float] = PAUSES_SECONDS,
 ) -> tuple[Delivery, ...]:
-    """Send what waited since earlier nights, then ``notice``, on every channel of the site."""
+    """Send what waited since earlier nights, then ``notice``, on every channel of the site.
+
+    No exception of a library leaves this: it is the reason of a delivery that failed.
+    """
     known = channels(spec)
     due = [(channel, old) for channel, old in waiting if channel in known]
     due += [(channel, notice) for channel in known if notice is not None]
-    return tuple(_delivered(spec, channel, each, pauses) for channel, each in due)
+    failed: set[str] = set()
+    done = []
+    for channel, each in due:
+        # A channel that is down is asked once for every further notice, not three times.
+        delivery = _delivered(spec, channel, each, () if channel in failed else pauses)
+        if not delivery.sent:
+            failed.add(channel)
+        done.append(delivery)
+    return tuple(done)
 
 
 def _delivered(spec: NightSpec, channel: str, notice: Notice, pauses: Sequence[float]) -> Delivery:
-    send: Callable[[NightSpec, Notice], None] = {"mail": _mail, "webhook": _post}[channel]
     reason = ""
     for pause in (*pauses, None):
+        error = _try(spec, channel, notice)
+        if error is None:
+            return Delivery(notice=notice, channel=channel, sent=True)
+        reason = str(error)
+        if error.for_good or pause is None:
+            break
+        time.sleep(pause)
+    return Delivery(notice=notice, channel=channel, sent=False, reason=reason)
+
+
+def _try(spec: NightSpec, channel: str, notice: Notice) -> _NotSentError | None:
+    """Try once, for :data:`DEADLINE_SECONDS` at most; return why it was not sent, None if it was.
+
+    Time-outs of sockets hold for one read, and none for a look-up: the try has a thread of its own,
+    which is left behind when it does not come back.
+    """
+    send: Callable[[NightSpec, Notice], None] = {"mail": _mail, "webhook": _post}[channel]
+    found: list[_NotSentError | None] = []
+
+    def run() -> None:
         try:
             send(spec, notice)
         except _NotSentError as error:
-            reason = str(error)
-            if error.for_good or pause is None:
-                break
-            time.sleep(pause)
+            found.append(error)
+        except Exception as error:  # an alarm outlives whatever a library raises
+            found.append(_NotSentError(f"{channel}: {_said(error)}"))
         else:
-            return Delivery(notice=notice, channel=channel, sent=True)
-    return Delivery(notice=notice, channel=channel, sent=False, reason=reason)
+            found.append(None)
+
+    thread = threading.Thread(target=run, name=f"tell by {channel}", daemon=True)
+    thread.start()
+    thread.join(DEADLINE_SECONDS)
+    return (
+        found[0] if found else _NotSentError(f"{channel}: not done in {DEADLINE_SECONDS:g} seconds")
+    )
+
+
+def _said(error: Exception) -> str:
+    """Return what an error of a library may say of itself: the system's words and its own name.
+
+    Never its text: http.client and urllib put the URL into theirs, which is a secret.
+    """
+    inner = getattr(error, "reason", None)
+    if isinstance(inner, Exception):
+        return _said(inner)
+    name = type(error).__name__
+    if isinstance(error, TimeoutError):
+        return f"{name}: no answer for {TIMEOUT_SECONDS} seconds"
+    if isinstance(error, OSError) and error.strerror:
+        return f"{name}: {error.strerror}"
+    if isinstance(error, http.client.HTTPException):
+        return f"{name}: the answer is no whole HTTP"
+    return name
 
 
 class _NotSentError(Exception):
@@ -135,32 +206,30 @@ class _NotSentError(Exception):
         self.for_good = for_good
 
 
+def _plain(text: str) -> str:
+    """Return text that every coding can hold: a driver's or a file's name may be any bytes."""
+    return text.encode(errors="replace").decode()
+
+
 def _mail(spec: NightSpec, notice: Notice) -> None:
     message = EmailMessage()
     # A header of one line, whatever a node's driver called itself.
-    message["Subject"] = " ".join(notice.subject.split())
+    message["Subject"] = _plain(" ".join(notice.subject.split()))
     message["To"] = ", ".join(spec.mail_to)
     if spec.mail_from:
         message["From"] = spec.mail_from
     message["Auto-Submitted"] = "auto-generated"
-    message.set_content(notice.text)
+    message.set_content(_plain(notice.text))
     if spec.smtp is None:
         _by_command(message, spec.mail_to)
         return
-    host, port = _host_and_port(spec.smtp)
+    host, port = host_and_port(spec.smtp)
     try:
         with smtplib.SMTP(host, port, timeout=TIMEOUT_SECONDS) as server:
             server.send_message(message, from_addr=spec.mail_from or "fabricproof@localhost")
     except (OSError, smtplib.SMTPException) as error:
-        raise _NotSentError(f"mail server {spec.smtp}: {error}") from None
-
-
-def _host_and_port(text: str) -> tuple[str, int]:
-    parts = urlsplit(f"//{text}")
-    try:
-        return parts.hostname or text, parts.port or 25
-    except ValueError:
-        raise _NotSentError(f"smtp = {text!r}: no host:port", for_good=True) from None
+        said = " ".join(str(error).split())[:200]
+        raise _NotSentError(f"mail server {spec.smtp}: {said}") from None
 
 
 def _by_command(message: EmailMessage, to: Sequence[str]) -> None:
@@ -186,16 +255,25 @@ def _by_command(message: EmailMessage, to: Sequence[str]) -> None:
         raise _NotSentError(f"{command[0]} ended with status {done.returncode}: {said}")
 
 
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Follows nothing: urllib would ask the other place without the text, and take its 200."""
+
+    def _refuse(self, *_: object) -> None:
+        return None
+
+    http_error_301 = http_error_302 = http_error_303 = _refuse  # type: ignore[assignment]
+    http_error_307 = http_error_308 = _refuse  # type: ignore[assignment]
+
+
 def _post(spec: NightSpec, notice: Notice) -> None:
     """POST ``{"text": ...}``, which Slack, Mattermost and Teams take alike.
 
     The URL is a secret and stands in no message.
     """
     url = os.environ.get(spec.webhook or "", "")
-    if urlsplit(url).scheme not in {"http", "https"}:
-        what = "is no http or https URL" if url else "is not set"
+    if what := _why_no_url(url):
         raise _NotSentError(f"webhook: variable {spec.webhook} {what}", for_good=True)
-    text = f"{notice.subject}\n{notice.text}"
+    text = _plain(f"{notice.subject}\n{notice.text}")
     if len(text) > WEBHOOK_CHARACTERS:
         text = f"{text[:WEBHOOK_CHARACTERS]}\n... (cut; fabricproof report has all)"
     request = urllib.request.Request(  # noqa: S310 - the scheme was looked at
@@ -204,16 +282,37 @@ def _post(spec: NightSpec, notice: Notice) -> None:
         headers={"Content-Type": "application/json", "User-Agent": "fabricproof"},
         method="POST",
     )
+    opener = urllib.request.build_opener(_NoRedirect)
     try:
-        with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as answer:  # noqa: S310
-            answer.read(1000)
+        # The status is the answer; of the text behind it nothing is wanted.
+        with opener.open(request, timeout=TIMEOUT_SECONDS):
+            pass
     except urllib.error.HTTPError as error:
         error.close()
-        for_good = 400 <= error.code < 500 and error.code not in {408, 425, 429}
-        raise _NotSentError(f"webhook: answered {error.code}", for_good=for_good) from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "reason", error)
-        raise _NotSentError(f"webhook: {type(error).__name__}: {reason}") from None
+        for_good = 300 <= error.code < 500 and error.code not in {408, 425, 429}
+        redirect = ", a redirect: the text does not get there" if error.code < 400 else ""
+        raise _NotSentError(
+            f"webhook: answered {error.code}{redirect}", for_good=for_good
+        ) from None
+
+
+def _why_no_url(url: str) -> str:
+    """Return why nothing can be posted to ``url``, without a word of it; empty where it can."""
+    if not url:
+        return "is not set"
+    try:
+        parts = urlsplit(url)
+        is_url = parts.scheme in {"http", "https"} and bool(parts.hostname)
+        _ = parts.port
+    except ValueError:
+        return "is no http or https URL: host or port is none"
+    if not is_url:
+        return "is no http or https URL"
+    if not all("!" <= each <= "~" for each in url):
+        return "is no URL: it holds a blank, a control character or one beyond ASCII"
+    if parts.username is not None:
+        return "is no URL of a webhook: it holds a user before @"
+    return ""
 
 
 def what_was_sent(deliveries: Sequence[Delivery]) -> Iterator[str]:

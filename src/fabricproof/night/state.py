@@ -180,7 +180,7 @@ def read_history(path: Path, on_torn: Callable[[str], object] | None = None) -> 
     for number, line in enumerate(read_records(path, on_torn=on_torn), start=1):
         try:
             if line["kind"] == "notice":
-                notices.append(line)
+                notices.append(_sound_notice(line))
             else:
                 night = _read_night(line)
                 begun[night.night] = night
@@ -193,6 +193,25 @@ def read_history(path: Path, on_torn: Callable[[str], object] | None = None) -> 
                 next_step="move the file away: the next night begins a new one",
             ) from None
     return History(nights=tuple(begun.values()), notices=tuple(notices))
+
+
+#: what a line on a notice must hold, each of which kind
+_NOTICE = {
+    "notice": str,
+    "subject": str,
+    "text": str,
+    "tries": int,
+    "channel": str,
+    "sent": bool,
+}
+
+
+def _sound_notice(line: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the line; raise KeyError or TypeError where it is not as ``Delivery`` writes it."""
+    for name, kind in _NOTICE.items():
+        if type(line[name]) is not kind:
+            raise TypeError(f"{name} is no {kind.__name__}")
+    return line
 
 
 def _read_night(line: Mapping[str, Any]) -> Night:
@@ -233,15 +252,21 @@ def append_began(path: Path, night: str, *, host: str, pid: int) -> None:
     append_records(path, [began])
 
 
-def append_night(path: Path, night: Night) -> None:
+def append_night(path: Path, night: Night, *, before: Sequence[Mapping[str, Any]] = ()) -> None:
     """Write how a night ended.
 
+    Args:
+        path: the state file.
+        night: the night.
+        before: lines that must be there where the night's is: what is to be told of it.
+
     Raises:
-        OutputError: it could not be written.
+        OutputError: nothing of it could be written.
     """
     append_records(
         path,
         [
+            *before,
             {
                 "kind": "night",
                 "night": night.night,
@@ -251,7 +276,7 @@ def append_night(path: Path, night: Night) -> None:
                 "run_id": night.run_id,
                 "arguments": list(night.arguments),
                 "legs": {str(key): _state_line(each) for key, each in night.legs.items()},
-            }
+            },
         ],
     )
 

@@ -7,6 +7,7 @@ the site expects beyond physics.  Unknown keys are refused: a typo must not beco
 from __future__ import annotations
 
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
@@ -23,6 +24,13 @@ def _as_named(text: str) -> str:
     return text
 
 
+def _one_line(text: str) -> str:
+    """Refuse newlines and other control characters, and a text without anything."""
+    if not text.strip() or any(ord(mark) < ord(" ") or ord(mark) == 0x7F for mark in text):
+        raise ValueError("one line of text, without control characters")
+    return text
+
+
 def _one_name(text: str) -> str:
     """Refuse what is no single name: several rails are handed to an MPI as a list with commas."""
     if any(mark.isspace() or mark in ",/" for mark in text) or not text:
@@ -30,8 +38,32 @@ def _one_name(text: str) -> str:
     return text
 
 
+def host_and_port(text: str) -> tuple[str, int]:
+    """Return the two of ``HOST`` or ``HOST:PORT`` of a mail server; port 25 where none is named.
+
+    Raises:
+        ValueError: it is neither, or no name that can be looked up.
+    """
+    try:
+        parts = urlsplit(f"//{text}")
+        host, port = parts.hostname or "", parts.port or 25
+        host.encode("idna")
+    except ValueError:
+        host = ""
+    if not host or parts.path:
+        raise ValueError("host or host:port")
+    return host, port
+
+
+def _mail_server(text: str) -> str:
+    host_and_port(text)
+    return text
+
+
 Named = Annotated[str, AfterValidator(_as_named)]
 """What something else knows by that name: a module, a host, a program, a link."""
+OneLine = Annotated[str, AfterValidator(_one_line)]
+"""Text where a newline would begin something else: another header, another command."""
 Launcher = Literal["srun", "mpirun", "mpiexec"]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
@@ -323,8 +355,15 @@ class NightSpec(_Model):
     mail_to: list[
         Annotated[str, StringConstraints(pattern=r"^[^@\s,]+@[^@\s,]+$|^[a-z_][a-z0-9_-]*$")]
     ] = Field(default_factory=list)
-    mail_from: str | None = None
-    smtp: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9.:\[\]-]+$")] | None = None
+    mail_from: OneLine | None = None
+    smtp: (
+        Annotated[
+            str,
+            StringConstraints(pattern=r"^[A-Za-z0-9.:\[\]-]+$"),
+            AfterValidator(_mail_server),
+        ]
+        | None
+    ) = None
     """``host`` or ``host:port``; the machine's own sendmail or mail command where None."""
     webhook: Annotated[str, StringConstraints(pattern=r"^[A-Z_][A-Z0-9_]*$")] | None = None
     """Name of the environment variable that holds the URL; the URL itself is a secret."""
