@@ -13,6 +13,7 @@ from fabricproof.verdict import Judgement
 from tables import CX2, FDR, GBE, QDR
 
 CX3 = Fabric(link=find_link("QDR 4x"), slot=find_slot("3.0x8"), num_rails=2, rails_share_slot=True)
+EDR = Fabric(link=find_link("EDR 4x"))
 C5N = Fabric(link=find_link("100GbE"))
 
 
@@ -37,6 +38,8 @@ def _judgement(verdict: Verdict, value: float | None) -> Judgement:
         (1600, CX2, "a PCIe 1.0x8 slot"),
         (5600, FDR, "wrong socket"),
         (1181, C5N, "one TCP connection"),
+        (6000, replace(C5N, protocol="rocev2"), "RoCE sends again"),
+        (20800, replace(EDR, bidirectional=True), "measure one direction alone"),
         (2811, replace(C5N, num_flows=36, flow_limit_gbit_s=10), "one core"),
     ],
 )
@@ -46,6 +49,17 @@ def test_the_first_suspect(value: float, fabric: Fabric, first: str) -> None:
 
 def test_a_stated_flow_limit_is_no_suspect() -> None:
     assert not any("one TCP" in text for text in suspects(500, replace(C5N, flow_limit_gbit_s=10)))
+
+
+def test_both_ways_at_once_blame_the_socket_only_after_one_way_alone() -> None:
+    (said,) = suspects(20800, replace(EDR, bidirectional=True))
+    assert said.index("the core or the memory") < said.index("wrong socket")
+
+
+def test_verbs_over_ethernet_are_no_tcp() -> None:
+    said = " ".join(suspects(6000, replace(C5N, protocol="rocev2", num_flows=8)))
+    assert "TCP" not in said
+    assert "several connections" not in said
 
 
 def test_a_slot_is_not_its_own_suspect() -> None:

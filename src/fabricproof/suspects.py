@@ -73,6 +73,7 @@ def suspects(value_mb_s: float, fabric: Fabric) -> list[str]:
             _fewer_rails(value_mb_s, fabric),
             _single_flow(fabric),
             _one_core(value_mb_s, fabric),
+            _lossy_ethernet(fabric),
             _software(fabric),
             _slower_slot(value_mb_s, fabric),
             _far_socket(fabric),
@@ -91,7 +92,7 @@ def _fewer_rails(value: float, fabric: Fabric) -> str | None:
 
 
 def _single_flow(fabric: Fabric) -> str | None:
-    if fabric.link.technology != "ethernet" or fabric.flow_limit_gbit_s is not None:
+    if not _is_tcp(fabric) or fabric.flow_limit_gbit_s is not None:
         return None
     if fabric.num_flows == 1 and fabric.link.data_rate_gbit_s >= 25:
         return "one TCP connection: a per-flow limit of the provider or of one core is likely"
@@ -99,10 +100,26 @@ def _single_flow(fabric: Fabric) -> str | None:
 
 
 def _one_core(value: float, fabric: Fabric) -> str | None:
-    is_ethernet = fabric.link.technology == "ethernet"
-    if is_ethernet and fabric.num_flows > 1 and value > 1000:
+    if _is_tcp(fabric) and fabric.num_flows > 1 and value > 1000:
         return "several connections: if one process drives them all, one core is the likely bound"
     return None
+
+
+def _is_tcp(fabric: Fabric) -> bool:
+    return fabric.link.technology == "ethernet" and fabric.framing.name.startswith("tcp")
+
+
+def _is_roce(fabric: Fabric) -> bool:
+    return fabric.link.technology == "ethernet" and fabric.framing.name == "rocev2"
+
+
+def _lossy_ethernet(fabric: Fabric) -> str | None:
+    if not _is_roce(fabric):
+        return None
+    return (
+        "RoCE sends again what Ethernet drops: compare the adapter's out_of_sequence and pause "
+        "counters before and after (rdma statistic show, ethtool -S)"
+    )
 
 
 def _software(fabric: Fabric) -> str | None:
@@ -137,9 +154,19 @@ def _packet_ceiling(fabric: Fabric) -> Ceiling:
 
 
 def _far_socket(fabric: Fabric) -> str | None:
-    if fabric.link.is_soft or (fabric.slot is None and fabric.link.technology == "ethernet"):
+    bare_ethernet = fabric.link.technology == "ethernet" and not _is_roce(fabric)
+    if fabric.link.is_soft or (fabric.slot is None and bare_ethernet):
         return None
-    return (
+    socket = (
         "the rank may sit on the wrong socket: bind it to the one that the HCA's slot belongs to "
         "(--map-by dist, rankfile)"
+    )
+    if not fabric.bidirectional:
+        return socket
+    # One process sends and receives, memory moves twice the bytes, and PCIe carries the requests
+    # of one way beside the data of the other: each may bind with link and slot whole.
+    return (
+        "measure one direction alone: if that reaches its ceiling, link and slot are whole, and "
+        "what is short is the core or the memory that serve both ways at once; if not, "
+        f"{socket}"
     )
