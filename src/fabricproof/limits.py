@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from fabricproof.curve import start_up_us
-from fabricproof.fabric import Ceiling, Fabric, Floor, bound, latency_floor_us
+from fabricproof.fabric import (
+    Ceiling,
+    Fabric,
+    Floor,
+    Protocol,
+    bound,
+    find_protocol,
+    latency_floor_us,
+)
 from fabricproof.measure import Table
 from fabricproof.reference import CURVE_TOLERANCE, Reference, from_ceiling
 from fabricproof.semantics import Consistency, Kind, Meaning, reading_of
@@ -28,15 +36,61 @@ def num_pairs(table: Table) -> int:
 
 def loaded_fabric(table: Table, fabric: Fabric) -> Fabric:
     """Return ``fabric`` as this table's program loads it: its directions, its number of flows."""
-    said = str(table.attributes.get("protocol", "")).lower()
-    is_plain_udp = said == "udp" and fabric.link.technology == "ethernet"
+    protocol, mtu = _spoken(table, fabric)
     return replace(
         fabric,
-        # UDP has shorter headers than TCP: by TCP's ceiling a true number would be impossible.
-        protocol="udp" if is_plain_udp and fabric.protocol is None else fabric.protocol,
+        protocol=protocol,
+        mtu=mtu,
         bidirectional=reading_of(table).bidirectional,
-        num_flows=max(fabric.num_flows, num_pairs(table)),
+        num_flows=max(
+            fabric.num_flows, num_pairs(table), int(table.attributes.get("num_qps", 1) or 1)
+        ),
     )
+
+
+def _spoken(table: Table, fabric: Fabric) -> tuple[Protocol | str | None, int | None]:
+    """Return the protocol and its MTU: what is stated, else what the output itself says.
+
+    UDP has shorter headers than TCP: by TCP's ceiling a true number would be impossible.  Verbs
+    over Ethernet are RoCE (perftest prints ``Link type: Ethernet``), and ``Mtu`` is the path MTU
+    of its queue pairs.
+    """
+    is_ethernet = fabric.link.technology == "ethernet"
+    if table.suite == "perftest" and fabric.link.technology in _VERBS:
+        return _spoken_by_verbs(table, fabric)
+    is_udp = str(table.attributes.get("protocol", "")).lower() == "udp"
+    if is_udp and is_ethernet and fabric.protocol is None:
+        return "udp", fabric.mtu
+    return fabric.protocol, fabric.mtu
+
+
+#: technology -> what verbs speak over it
+_VERBS = {"ethernet": "rocev2", "infiniband": "ib"}
+
+
+def _spoken_by_verbs(table: Table, fabric: Fabric) -> tuple[Protocol | str | None, int | None]:
+    protocol = find_protocol(_VERBS[fabric.link.technology])
+    printed = int(table.attributes.get("mtu", 0))
+    path_mtu = printed if printed in protocol.mtu_choices else None
+    if fabric.protocol is not None:
+        return fabric.protocol, fabric.mtu or (path_mtu if fabric.framing == protocol else None)
+    # An MTU that was stated beside no protocol may be the one that IP has, 1500 or 9000.
+    stated = fabric.mtu if fabric.mtu in protocol.mtu_choices else None
+    return protocol.name, path_mtu or stated
+
+
+def _in_flight(table: Table) -> int:
+    """Return how many messages perftest keeps under way at once; 1 where that is not known.
+
+    ``TX depth`` in its header: ``run_iter_bw`` posts until so many are not completed
+    (src/perftest_resources.c of linux-rdma/perftest).  Of reads the adapter has fewer, its
+    ``Outstand reads``.
+    """
+    if table.suite != "perftest" or reading_of(table).kind is not Kind.BANDWIDTH:
+        return 1
+    depth = int(table.attributes.get("tx_depth", 1))
+    reads = int(table.attributes.get("outstanding_reads", depth))
+    return max(1, min(depth, reads) if table.program == "ib_read_bw" else depth)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +134,7 @@ class Limits:
             reference = from_ceiling(ceiling, tolerance=rules.tolerance)
         start = start_up_us(table)
         if start is None and fabric is not None:
-            start = latency_floor_us(fabric, 0).us
+            start = latency_floor_us(fabric, 0).us / _in_flight(table)
         return cls(
             fabric=fabric,
             ceiling=ceiling,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from recordings import DATA
 from fabricproof.errors import ParseError
 from fabricproof.fabric import Fabric, find_link
 from fabricproof.judge import judge_table
+from fabricproof.limits import Limits, loaded_fabric
 from fabricproof.measure import Table, Verdict
 from fabricproof.parsers import parse_text
 from fabricproof.semantics import reading_of
@@ -166,3 +168,122 @@ def test_beside_imb_whose_header_begins_alike(tmp_path: Path) -> None:
     suites = [table.suite for table in parse_text(NDR + imb + ALL)]
     assert suites[0] == suites[-1] == "perftest"
     assert set(suites[1:-1]) == {"imb"}
+
+
+#: ``ib_write_bw --report_gbits``, in the form of a public guide to two GB10 machines; numbers ours
+ENDLESS = text_of("ib_write_bw-ndr-gbits")
+ENDLESS = ENDLESS[: ENDLESS.index("\n", ENDLESS.index(" #bytes")) + 1] + "".join(
+    f" 65536      {count}           0.00               {rate}         {rate / 524.288:.6f}\n"
+    for count, rate in ((880000, 92.27), (440000, 46.14), (880000, 92.27))
+)
+
+
+def test_run_infinitely_is_one_measurement_over_all_its_time() -> None:
+    (table,) = parse_text(ENDLESS)
+    row = dict(zip(table.columns, table.rows[0], strict=True))
+    assert len(table.rows) == 1
+    assert row["iterations"] == 2_200_000
+    # each row took as long as the others: the mean over time is that of the rates
+    assert row["bandwidth_mb_s"] == pytest.approx((92.27 + 46.14 + 92.27) / 3 * 125, rel=1e-3)
+    assert table.attributes["intervals"] == 3
+    assert table.attributes["bandwidth_least_mb_s"] == pytest.approx(46.14 * 125)
+    report = judge_table(table, Rules(fabric=Fabric(link=find_link("100GbE"))))
+    assert report.quantities[-1].verdict is Verdict.FAIL
+
+
+def test_an_interval_without_a_byte_makes_no_mean() -> None:
+    (table,) = parse_text(ENDLESS.replace("46.14 ", "0.00 "))
+    assert table.column("bandwidth_mb_s") == (0.0,)
+    report = judge_table(table, Rules(fabric=Fabric(link=find_link("100GbE"))))
+    assert report.verdict is Verdict.INVALID
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("\n".join(ENDLESS.split("\n")[:-3]) + "\n", "the output is cut"),
+        (ENDLESS + RULE + "\n", "message sizes out of order"),
+        (ENDLESS.replace(" 65536      440000", " 32768      440000"), "message sizes out of"),
+        (ENDLESS.rstrip("\n")[:-1], "damaged row"),
+    ],
+    ids=["one row and no ruler", "a ruler after repeats", "another size", "cut"],
+)
+def test_repeats_that_no_endless_run_prints_are_refused(text: str, problem: str) -> None:
+    with pytest.raises(ParseError) as caught:
+        parse_text(text)
+    assert caught.value.problem.startswith(problem)
+
+
+def test_load_of_the_cpu_is_a_column() -> None:
+    text = NDR.replace("MsgRate[Mpps]", "MsgRate[Mpps]    CPU_Util[%]")
+    text = text.replace("0.744912", "0.744912         5.07")
+    (table,) = parse_text(text)
+    assert table.column("cpu_util_percent") == (5.07,)
+    assert table.column("bandwidth_mb_s") == one("ib_send_bw-ndr").column("bandwidth_mb_s")
+
+
+def test_what_is_unknown_among_the_columns_is_named_first() -> None:
+    with pytest.raises(ParseError) as caught:
+        parse_text(NDR.replace("MsgRate[Mpps]\n", "MsgRate[Mpps]   BW Port1[MiB/sec]\n"))
+    assert caught.value.got == "'BW Port1[MiB/sec]'"
+
+
+def default_write(gbit_s: float, *, tx_depth: int = 128, ethernet: bool = False) -> Table:
+    """What ``ib_write_bw --report_gbits`` prints with its defaults: one row, of 64 KiB."""
+    text = text_of("ib_write_bw-ndr-gbits").replace(
+        "TX depth        : 128", f"TX depth : {tx_depth}"
+    )
+    assert f"TX depth : {tx_depth}" in text
+    if ethernet:
+        text = text.replace("Link type       : IB", "Link type       : Ethernet")
+    (table,) = parse_text(text)
+    rate = gbit_s * 125
+    row = (65536, 5000, rate, rate, rate / 65536 * 1e6)
+    return replace(table, rows=(row,))
+
+
+@pytest.mark.parametrize("link", ["HDR 4x", "NDR 4x", "200GbE", "400GbE"])
+def test_half_a_fast_link_is_red_by_perftests_own_largest_message(link: str) -> None:
+    found = Fabric(link=find_link(link))
+    half = found.link.data_rate_gbit_s / 2
+    table = default_write(half, ethernet=link.endswith("E"))
+    assert judge_table(table, Rules(fabric=found)).quantities[-1].verdict is Verdict.FAIL
+    whole = default_write(1.88 * half, ethernet=link.endswith("E"))
+    assert judge_table(whole, Rules(fabric=found)).quantities[-1].verdict is Verdict.PASS
+
+
+def test_one_message_at_a_time_shows_no_plateau() -> None:
+    table = default_write(100, tx_depth=1)
+    report = judge_table(table, Rules(fabric=Fabric(link=find_link("HDR 4x"))))
+    assert report.quantities[-1].verdict is Verdict.UNJUDGED
+
+
+def test_reads_under_way_are_those_that_the_adapter_has() -> None:
+    found = Fabric(link=find_link("NDR 4x"))
+    read = one("ib_read_bw-ndr-gbits")
+    few = replace(read, attributes={**read.attributes, "outstanding_reads": 1})
+    one_read, many = (
+        Limits.of(each, reading_of(each), Rules(fabric=found)) for each in (few, read)
+    )
+    assert one_read.start_us == pytest.approx(16 * (many.start_us or 0))
+
+
+def test_verbs_over_ethernet_are_held_to_roce_and_their_own_path_mtu() -> None:
+    table = one("ib_write_bw-both-ways-gbits")
+    fabric = loaded_fabric(table, Fabric(link=find_link("100GbE")))
+    assert (fabric.framing.name, fabric.mtu) == ("rocev2", 4096)
+    # an MTU of IP's beside it is no path MTU; what is stated of the protocol is kept
+    assert loaded_fabric(table, Fabric(link=find_link("100GbE"), mtu=9000)).mtu == 4096
+    stated = Fabric(link=find_link("100GbE"), protocol="rocev2", mtu=1024)
+    assert loaded_fabric(table, stated).mtu == 1024
+    tcp = Fabric(link=find_link("100GbE"), protocol="tcp")
+    assert (loaded_fabric(table, tcp).framing.name, loaded_fabric(table, tcp).mtu) == ("tcp", None)
+
+
+def test_no_tcp_is_suspected_of_what_verbs_carried() -> None:
+    table = default_write(50, ethernet=True)
+    reason = (
+        judge_table(table, Rules(fabric=Fabric(link=find_link("100GbE")))).quantities[-1].reason
+    )
+    assert "TCP" not in reason
+    assert "out_of_sequence" in reason

@@ -10,6 +10,10 @@ v4.5-0.20 and at commit 00b55b6 (July 2026).
 - ``-b`` prints the sum of both directions, and says so in the title.
 - A latency is half the round trip (``rtt_factor`` 2), of reads and atomics the whole (1).
 - A peak of 0.00 was not measured.
+- ``--run_infinitely`` prints a row of the same size every ``-D`` seconds until somebody stops it,
+  and no ruler: ``run_iter_bw_infinitely`` in src/perftest_resources.c.  Its rows are one
+  measurement: all messages over all the time.
+- ``--cpu_util`` appends the load of the CPU to each row (``RESULT_EXT_CPU_UTIL``).
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ from dataclasses import dataclass
 from fabricproof.measure import Table
 from fabricproof.parsers._chatter import check_chatter
 from fabricproof.parsers._rows import check_expected_sizes, check_next_size
-from fabricproof.parsers._text import Section
+from fabricproof.parsers._text import Section, shorten
 from fabricproof.units import convert
 
 _TITLE = re.compile(
@@ -55,6 +59,7 @@ _HEADINGS: dict[str, tuple[str, str, str]] = {
     "99% percentile[usec]": ("latency_p99_us", "us", "2"),
     "99.9% percentile[usec]": ("latency_p999_us", "us", "2"),
     "tps average": ("transactions_per_s", "1/s", "2"),
+    "CPU_Util[%]": ("cpu_util_percent", "%", "2"),
 }
 _HEADING = re.compile("|".join(re.escape(name) for name in sorted(_HEADINGS, key=len)[::-1]))
 
@@ -87,7 +92,7 @@ def parse(section: Section, expected_sizes: Sequence[int] | None = None) -> tupl
 
     Raises:
         ParseError: the title, the ruler at the end or a size is missing, a row is damaged, a
-            column is unknown (dual port, QoS, CPU load), or the tool reports an error.
+            column is unknown (dual port, QoS), or the tool reports an error.
     """
     title = _TITLE.fullmatch(section.lines[0])
     if title is None:
@@ -95,6 +100,10 @@ def parse(section: Section, expected_sizes: Sequence[int] | None = None) -> tupl
     start = _header(section)
     shape = _shape(section, start)
     rows, lines = _rows(section, start, shape)
+    attributes = _attributes(section, title, start, shape)
+    if _is_endless(shape, rows):
+        attributes |= _spread(shape, rows)
+        rows, lines = [_whole_run(shape, rows)], lines[-1:]
     sizes = [row[0] for row in rows]
     check_expected_sizes(
         sizes, expected_sizes, source=section.source, line=section.first + lines[-1]
@@ -108,7 +117,7 @@ def parse(section: Section, expected_sizes: Sequence[int] | None = None) -> tupl
         source=section.source,
         line=section.first + start,
         row_lines=tuple(section.first + index for index in lines),
-        attributes=_attributes(section, title, start, shape),
+        attributes=attributes,
     )
     return (table,)
 
@@ -139,8 +148,15 @@ def _check_other(section: Section, index: int, expected: str) -> None:
 def _shape(section: Section, index: int) -> _Shape:
     line = section.lines[index]
     names = _HEADING.findall(line)
-    if _HEADING.sub("", line).strip() or len(set(names)) != len(names):
-        raise section.error(index, "unknown columns", expected="those of one port and one flow")
+    unknown = _HEADING.sub(" ", line).split()
+    unknown += sorted({name for name in names if names.count(name) > 1})
+    if unknown:
+        raise section.error(
+            index,
+            "unknown columns",
+            expected="those of one port and one flow",
+            got=repr(shorten(" ".join(unknown))),
+        )
     known = [_HEADINGS[name] for name in names]
     fields = [_field(decimals) for _, _, decimals in known]
     return _Shape(
@@ -176,25 +192,73 @@ def _rows(section: Section, start: int, shape: _Shape) -> tuple[list[tuple[float
         if row is not None:
             rows.append(shape.read(row))
             lines.append(index)
-            if len(rows) > 1:
+            if len(rows) > 1 and not _is_endless(shape, rows):
                 before, size = int(rows[-2][0]), int(rows[-1][0])
                 check_next_size(section, index, before, size, steps=True)
         elif _RULE.fullmatch(section.lines[index]):
-            _check_rows(section, index, rows)
+            _check_rows(section, index, shape, rows)
             for later in range(index + 1, len(section.lines)):
                 _check_other(section, later, "nothing after the ruler")
             return rows, lines
         else:
             _check_other(section, index, expected)
+    if _is_endless(shape, rows):
+        return rows, lines
     raise section.error(
         len(section.lines) - 1, "the output is cut", expected="a ruler of 87 dashes at its end"
     )
 
 
-def _check_rows(section: Section, index: int, rows: Sequence[tuple[float, ...]]) -> None:
+def _is_endless(shape: _Shape, rows: Sequence[tuple[float, ...]]) -> bool:
+    """Tell whether all of several rows are of one size, as ``--run_infinitely`` prints them."""
+    is_rate = {"iterations", "bandwidth_mb_s"} <= set(shape.columns)
+    return is_rate and len(rows) > 1 and all(row[0] == rows[0][0] for row in rows)
+
+
+def _whole_run(shape: _Shape, rows: Sequence[tuple[float, ...]]) -> tuple[float, ...]:
+    """Return the rows of one size as one row: every message over the time of all of them.
+
+    A rate is the mean over time, which is the harmonic one weighted by messages.  Peaks and the
+    CPU's load are the largest.
+    """
+    counts = _column(shape, rows, "iterations")
+    whole = []
+    for name in shape.columns:
+        values = _column(shape, rows, name)
+        if name == "iterations":
+            whole.append(sum(values))
+        elif name in {"bandwidth_mb_s", "message_rate_per_s"}:
+            busy = sum(n / value for n, value in zip(counts, values, strict=True) if value)
+            whole.append(sum(counts) / busy if busy and all(values) else 0.0)
+        else:
+            whole.append(max(values))
+    return tuple(whole)
+
+
+def _spread(shape: _Shape, rows: Sequence[tuple[float, ...]]) -> Attributes:
+    values = _column(shape, rows, "bandwidth_mb_s")
+    return {
+        "intervals": len(rows),
+        "bandwidth_least_mb_s": min(values),
+        "bandwidth_most_mb_s": max(values),
+    }
+
+
+def _column(shape: _Shape, rows: Sequence[tuple[float, ...]], name: str) -> list[float]:
+    at = shape.columns.index(name)
+    return [row[at] for row in rows]
+
+
+def _check_rows(
+    section: Section, index: int, shape: _Shape, rows: Sequence[tuple[float, ...]]
+) -> None:
     """Check that rows are there, and that several begin as ``-a`` does: at 2 bytes."""
     if not rows:
         raise section.error(index, "a table without rows", expected="at least one row")
+    if _is_endless(shape, rows):
+        raise section.error(
+            index, "message sizes out of order", expected=f"more than {rows[0][0]:g} in each row"
+        )
     if len(rows) > 1 and rows[0][0] != 2:
         raise section.error(index, "a row is missing", expected="message size 2 first, as of -a")
 
@@ -213,7 +277,12 @@ def _attributes(section: Section, title: re.Match[str], start: int, shape: _Shap
         )
         if printed in facts
     }
-    for printed, name in (("Number of qps", "num_qps"), ("Mtu", "mtu"), ("TX depth", "tx_depth")):
+    for printed, name in (
+        ("Number of qps", "num_qps"),
+        ("Mtu", "mtu"),
+        ("TX depth", "tx_depth"),
+        ("Outstand reads", "outstanding_reads"),
+    ):
         value = re.match(r"[0-9]{1,9}", facts.get(printed, ""))
         if value:
             found[name] = int(value[0])
