@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ipaddress
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -133,6 +134,10 @@ def test_a_plan_survives_its_state_file(plan: Plan) -> None:
         (Wishes(nodes=4), "nodes 4"),
         (Wishes(mtu=9000), "MTU 9000"),
         (Wishes(flow_limit_bit_s=10**8), "flow limit in bit/s 100000000"),
+        (Wishes(cpus=1), "CPUs 1"),
+        (Wishes(accounting=True, oversubscribe=False), None),
+        (Wishes(accounting=False), "accounting no"),
+        (Wishes(oversubscribe=True), "nodes that jobs share yes"),
     ],
 )
 def test_only_wishes_that_were_made_can_be_unmet(
@@ -143,6 +148,8 @@ def test_only_wishes_that_were_made_can_be_unmet(
 
 def test_a_broken_cluster_comes_back_as_it_was(plan: Plan) -> None:
     assert make_plan("tiny", inherit(Wishes(), plan), 6000) == plan
+    bare = replace(plan, accounting=False, oversubscribe=True)
+    assert make_plan("tiny", inherit(Wishes(), bare), 6000) == bare
 
 
 def test_what_is_asked_of_a_broken_cluster_comes_first(plan: Plan) -> None:

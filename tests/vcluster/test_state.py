@@ -3,15 +3,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from fabricproof.errors import NeedsPrivilegeError, UnavailableError
+from fabricproof.errors import ConfigError, NeedsPrivilegeError, UnavailableError
 from fabricproof.vcluster import cluster, processes, run, service, state
 from fabricproof.vcluster.node import Space, last_lines
-from fabricproof.vcluster.paths import Paths
-from fabricproof.vcluster.plan import Plan
+from fabricproof.vcluster.paths import Paths, project_root
+from fabricproof.vcluster.plan import Plan, Wishes
 from fabricproof.vcluster.processes import Process
 
 
@@ -74,14 +75,14 @@ def test_a_cluster_whose_head_is_dead_is_down(paths: Paths, plan: Plan) -> None:
 def test_without_root_it_says_what_can_be_done(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(NeedsPrivilegeError, match="site 'local'"):
-        cluster.require_machine()
+        cluster.require_machine(accounting=True)
 
 
 def test_missing_programs_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(cluster, "find_program", lambda name: None if name == "slurmd" else name)
     with pytest.raises(UnavailableError, match=r"missing: slurmd; next: ci/bootstrap.sh"):
-        cluster.require_machine()
+        cluster.require_machine(accounting=True)
 
 
 def test_a_process_is_known_by_number_and_start() -> None:
@@ -125,3 +126,71 @@ def test_the_end_of_a_log_is_one_line(tmp_path: Path) -> None:
     log.write_text("one\ntwo\n\nthree\n")
     assert last_lines(log, 3) == "two / three"
     assert last_lines(tmp_path / "none", 3) == ""
+
+
+def _running_for(project: str, plan: Plan, paths: Paths) -> None:
+    """Put a cluster on file whose head is this very test, brought up by ``project``."""
+    paths.run.mkdir(parents=True)
+    own = processes.process(os.getpid())
+    assert own is not None
+    space = Space(name="head", init=own, net="net:[1]", pid_space="pid:[2]")
+    state.save(
+        paths, state.State(plan=plan, spaces={"head": space}, complete=True, project=project)
+    )
+
+
+def test_a_cluster_of_another_checkout_is_neither_adopted_nor_ended(
+    paths: Paths, plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    _running_for("/elsewhere/fabricproof", plan, paths)
+    with pytest.raises(ConfigError, match=r"another checkout.*got /elsewhere/fabricproof.*--name"):
+        service.ensure_up("tiny", Wishes(), print)
+    with pytest.raises(ConfigError, match="--of-another-checkout"):
+        service.down("tiny")
+    assert paths.state.exists()
+
+
+@pytest.mark.parametrize(
+    ("project", "of_another_checkout"),
+    [("", False), (str(project_root()), False), ("/elsewhere/fabricproof", True)],
+)
+def test_what_is_ours_or_said_to_go_is_ended(
+    paths: Paths,
+    plan: Plan,
+    monkeypatch: pytest.MonkeyPatch,
+    project: str,
+    of_another_checkout: bool,
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    _running_for(project, plan, paths)
+    ended: list[Paths] = []
+    monkeypatch.setattr(cluster, "clear", ended.append)
+    assert service.down("tiny", of_another_checkout=of_another_checkout)
+    assert ended == [paths]
+
+
+def test_a_dead_cluster_of_another_checkout_is_in_nobodys_way(
+    paths: Paths, plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(cluster, "clear", lambda _: None)
+    paths.run.mkdir(parents=True)
+    state.save(paths, replace(_state(plan), project="/elsewhere/fabricproof"))
+    assert service.down("tiny")
+
+
+def test_without_accounting_nobody_asks_for_a_database(
+    paths: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    absent = {"mariadbd", "mariadb-install-db", "slurmdbd"}
+    monkeypatch.setattr(cluster, "find_program", lambda name: None if name in absent else name)
+    monkeypatch.setattr(cluster, "up", lambda plan, _: built.append(plan))
+    built: list[Plan] = []
+    with pytest.raises(UnavailableError, match=r"missing: .*slurmdbd"):
+        service.ensure_up("tiny", Wishes(), print)
+    assert service.ensure_up("tiny", Wishes(accounting=False), print)
+    assert not built[0].accounting
+    assert service.head_daemons(built[0]) == ("munged", "slurmctld")
+    assert "no accounting" in service.describe(built[0])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,14 @@ def test_text_is_as_reviewed(plan: Plan, name: str) -> None:
     if os.environ.get("FABRICPROOF_REWRITE_GOLDEN"):
         golden.write_text(text)
     assert text == golden.read_text()
+
+
+def test_without_accounting_and_with_shared_nodes_slurm_is_told_so(plan: Plan) -> None:
+    bare = replace(plan, accounting=False, oversubscribe=True)
+    text = slurm_conf.render_slurm_conf(bare, _PATHS)
+    assert "AccountingStorageType=accounting_storage/none\n" in text
+    assert "slurmdbd" not in text
+    assert "OverSubscribe=FORCE:4 " in text
 
 
 @pytest.mark.parametrize(

@@ -122,6 +122,17 @@ def _rates(texts: tuple[str, ...]) -> dict[int, int]:
     "project's own folder, other nodes only below /tmp, /run and /dev/shm, which each has for "
     "itself.",
 )
+@click.option(
+    "--accounting/--no-accounting",
+    default=None,
+    help="Without: no slurmdbd and no database, as on many a small cluster.  [default: with]",
+)
+@click.option(
+    "--oversubscribe/--no-oversubscribe",
+    default=None,
+    help="With: OverSubscribe=FORCE, so that jobs share nodes whatever they ask for.  "
+    "[default: without]",
+)
 @_json
 def up(
     name: str,
@@ -137,6 +148,8 @@ def up(
     acceleration: str | None,
     share: tuple[str, ...],
     *,
+    accounting: bool | None,
+    oversubscribe: bool | None,
     as_json: bool,
 ) -> None:
     r"""Bring the cluster up, or repair it; at once when it is up already.
@@ -157,6 +170,8 @@ def up(
         kind=kind,
         memory_mb=memory_mb,
         acceleration=acceleration,
+        accounting=accounting,
+        oversubscribe=oversubscribe,
     )
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
@@ -194,9 +209,12 @@ def _name_option(name: str) -> str:
 
 @command.command("down")
 @_name
-def down(name: str) -> None:
+@click.option(
+    "--of-another-checkout", is_flag=True, help="Also where another checkout brought it up."
+)
+def down(name: str, *, of_another_checkout: bool) -> None:
     """Take the cluster down; nothing of it is left."""
-    was_there = service.down(name)
+    was_there = service.down(name, of_another_checkout=of_another_checkout)
     click.echo(f"virtual cluster {name!r} {'is down' if was_there else 'was not up'}")
 
 
@@ -215,7 +233,7 @@ def _status_text(seen: dict[str, Any]) -> str:
     lines = [f"virtual cluster {seen['name']!r}: {'healthy' if seen['healthy'] else 'NOT HEALTHY'}"]
     lines += [f"guests run with {seen['acceleration']}"] if seen["acceleration"] else []
     head = [f"{daemon} {marks[runs]}" for daemon, runs in seen["head"].items()]
-    answers = "answers" if seen["accounting"] else "DOES NOT ANSWER"
+    answers = {True: "answers", False: "DOES NOT ANSWER", None: "is off"}[seen["accounting"]]
     lines.append(f"head: {', '.join(head)}; accounting {answers}")
     for node in seen["nodes"]:
         found = [f"{daemon} {marks[runs]}" for daemon, runs in node["daemons"].items()]

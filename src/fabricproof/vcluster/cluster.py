@@ -47,31 +47,27 @@ _GUESTS_TIMEOUT_S = 180.0
 #: the kernel's own limit (GSO_MAX_SEGS).
 _ANY_SEGMENTS = 65535
 _PROGRAMS = (
-    "ip",
-    "tc",
-    "unshare",
-    "nsenter",
-    "mount",
-    "munged",
-    "mariadbd",
-    "mariadb-install-db",
-    "slurmdbd",
-    "slurmctld",
-    "slurmd",
-    "srun",
-    "sinfo",
+    *("ip", "tc", "unshare", "nsenter", "mount"),
+    *("munged", "slurmctld", "slurmd", "srun", "sinfo"),
 )
 
 
-def require_machine() -> None:
+_ACCOUNTING_PROGRAMS = ("mariadbd", "mariadb-install-db", "slurmdbd")
+
+
+def require_machine(*, accounting: bool) -> None:
     """Refuse a machine on which no virtual cluster can be brought up, whatever its kind.
+
+    Args:
+        accounting: whether Slurm is to keep accounts.
 
     Raises:
         NeedsPrivilegeError: not root.
         UnavailableError: programs are missing.
     """
     require_root()
-    missing = [program for program in _PROGRAMS if find_program(program) is None]
+    wanted = _PROGRAMS + (_ACCOUNTING_PROGRAMS if accounting else ())
+    missing = [program for program in wanted if find_program(program) is None]
     if missing:
         raise UnavailableError(
             f"programs are missing: {', '.join(missing)}", next_step="ci/bootstrap.sh packages"
@@ -132,10 +128,11 @@ def _build(plan: Plan, paths: Paths, report: Report) -> State:
     if prepared:
         report(f"guests ({prepared[1].reason})")
         _start_guests(plan, paths, spaces, *prepared)
-    report("munged on every node, MariaDB")
-    _start_munge_and_database(paths, spaces)
-    report("slurmdbd")
-    _serve(daemons.slurmdbd(paths), spaces[HEAD])
+    report("munged on every node" + (", MariaDB" if plan.accounting else ""))
+    _start_munge_and_database(plan, paths, spaces)
+    if plan.accounting:
+        report("slurmdbd")
+        _serve(daemons.slurmdbd(paths), spaces[HEAD])
     report("slurmctld")
     _serve(daemons.slurmctld(paths), spaces[HEAD])
     outside.write_wrappers(paths, spaces[HEAD])
@@ -174,13 +171,14 @@ def _write_configuration(plan: Plan, paths: Paths) -> None:
         "slurm.conf": slurm_conf.render_slurm_conf(plan, paths),
         "topology.conf": slurm_conf.render_topology_conf(plan),
         "cgroup.conf": slurm_conf.render_cgroup_conf(slurm_version()),
-        "slurmdbd.conf": slurm_conf.render_slurmdbd_conf(paths),
         "hosts": render_hosts(plan),
         "epilog": slurm_conf.EPILOG,
     }
     for name, text in texts.items():
         (paths.etc / name).write_text(text)
-    (paths.etc / "slurmdbd.conf").chmod(0o600)
+    if plan.accounting:
+        (paths.etc / "slurmdbd.conf").touch(mode=0o600)
+        (paths.etc / "slurmdbd.conf").write_text(slurm_conf.render_slurmdbd_conf(paths))
     (paths.etc / "epilog").chmod(0o755)
     key = paths.etc / "munge.key"
     key.touch(mode=0o600)
@@ -271,18 +269,22 @@ def steer(space: Space) -> None:
     run([*space.enter(), "sh", "-c", script])
 
 
-def _start_munge_and_database(paths: Paths, spaces: dict[str, Space]) -> None:
+def _start_munge_and_database(plan: Plan, paths: Paths, spaces: dict[str, Space]) -> None:
     # A guest starts its own.
     own = [name for name in spaces if name != SWITCHES and not isinstance(spaces[name], Guest)]
     for name in own:
         daemons.munged(paths, name).start(spaces[name])
-    head = spaces[HEAD]
+    if plan.accounting:
+        _start_database(paths, spaces[HEAD])
+    for name in own:
+        daemons.munged(paths, name).wait(spaces[name], _DAEMON_TIMEOUT_S)
+
+
+def _start_database(paths: Paths, head: Space) -> None:
     command = ["mariadb-install-db", *slurm_conf.MARIADB_OPTIONS, "--skip-test-db"]
     command += ["--auth-root-authentication-method=socket", f"--datadir={paths.head}/db"]
     run([*head.enter(), *command], timeout_s=60)
     _serve(daemons.mariadbd(paths), head)
-    for name in own:
-        daemons.munged(paths, name).wait(spaces[name], _DAEMON_TIMEOUT_S)
 
 
 def _serve(daemon: daemons.Daemon, space: Space) -> None:

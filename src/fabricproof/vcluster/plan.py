@@ -92,6 +92,8 @@ class Wishes:
         kind: one of :data:`KINDS`.
         memory_mb: of a guest.
         acceleration: ``kvm`` or ``tcg`` for guests; None: the fastest that works.
+        accounting: whether Slurm keeps accounts, with slurmdbd and MariaDB.
+        oversubscribe: whether jobs share nodes, ``--exclusive`` or not.
     """
 
     nodes: int | None = None
@@ -105,6 +107,8 @@ class Wishes:
     kind: str | None = None
     memory_mb: int | None = None
     acceleration: str | None = None
+    accounting: bool | None = None
+    oversubscribe: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,6 +161,9 @@ class Plan:
         shares: folders that look the same from every node.
         kind: one of :data:`KINDS`.
         acceleration: what guests must run with; None: the fastest that works.
+        accounting: slurmdbd and MariaDB run; else ``accounting_storage/none``, as on many a small
+            cluster.
+        oversubscribe: the partition has ``OverSubscribe=FORCE``.
     """
 
     name: str
@@ -169,6 +176,8 @@ class Plan:
     shares: tuple[str, ...]
     kind: str = NAMESPACES
     acceleration: str | None = None
+    accounting: bool = True
+    oversubscribe: bool = False
 
     def __post_init__(self) -> None:
         if not _NAME.match(self.name):
@@ -318,6 +327,8 @@ def make_plan(name: str, wishes: Wishes, machine_memory_mb: int) -> Plan:
         shares=wishes.shares,
         kind=kind,
         acceleration=wishes.acceleration,
+        accounting=wishes.accounting is not False,
+        oversubscribe=bool(wishes.oversubscribe),
     )
 
 
@@ -336,6 +347,8 @@ def inherit(wishes: Wishes, plan: Plan) -> Wishes:
         kind=wishes.kind or plan.kind,
         memory_mb=wishes.memory_mb or (plan.memory_mb if plan.kind == RDMA else None),
         acceleration=wishes.acceleration or plan.acceleration,
+        accounting=plan.accounting if wishes.accounting is None else wishes.accounting,
+        oversubscribe=plan.oversubscribe if wishes.oversubscribe is None else wishes.oversubscribe,
         shares=tuple(dict.fromkeys(plan.shares + wishes.shares)),
     )
 
@@ -360,10 +373,13 @@ def unmet(plan: Plan, wishes: Wishes) -> str | None:
         ("MTU", wishes.mtu, plan.mtu),
         ("CPUs", wishes.cpus, plan.cpus),
         ("flow limit in bit/s", wishes.flow_limit_bit_s, plan.flow_limit_bit_s),
+        ("accounting", wishes.accounting, plan.accounting),
+        ("nodes that jobs share", wishes.oversubscribe, plan.oversubscribe),
     )
     for what, wish, has in pairs:
         if wish is not None and wish != has:
-            return f"{what} {wish}"
+            said = ("yes" if wish else "no") if isinstance(wish, bool) else wish
+            return f"{what} {said}"
     return None
 
 

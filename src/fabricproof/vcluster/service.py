@@ -25,7 +25,8 @@ from fabricproof.vcluster.processes import end
 from fabricproof.vcluster.run import run
 from fabricproof.vcluster.state import State
 
-HEAD_DAEMONS = ("munged", "mariadbd", "slurmdbd", "slurmctld")
+#: without accounting the head has the first and the last of them alone
+_ACCOUNTING_DAEMONS = ("mariadbd", "slurmdbd")
 NODE_DAEMONS = ("munged", "slurmd")
 _NODE_TIMEOUT_S = 30.0
 
@@ -45,14 +46,19 @@ def ensure_up(name: str, wishes: Wishes, report: Report) -> bool:
         Whether anything had to be done.
 
     Raises:
-        ConfigError: it runs with other options.
+        ConfigError: it runs with other options, or another checkout brought it up.
         NeedsPrivilegeError: not root.
         UnavailableError: it cannot be brought up, or another command is changing it.
     """
-    cluster.require_machine()
+    cluster.require_root()
     paths = Paths(name)
     with state.locked(paths):
         known = state.load(paths)
+        _refuse_anothers(known)
+        accounting = wishes.accounting
+        if accounting is None:
+            accounting = known.plan.accounting if known else True
+        cluster.require_machine(accounting=accounting)
         asked = replace(wishes, shares=_shares(wishes, known.plan if known else None))
         if known is None or not known.complete or not _head_serves(paths, known):
             same = known and known.complete and asked.kind in {None, known.plan.kind}
@@ -104,14 +110,44 @@ def describe(plan: Plan) -> str:
     """Return a plan in one line for people."""
     rates = " and ".join(rate_label(rate) for rate in plan.rail_rates_bit_s)
     limit = f", {rate_label(plan.flow_limit_bit_s)} per flow" if plan.flow_limit_bit_s else ""
+    limit += "" if plan.accounting else ", no accounting"
+    limit += ", jobs share nodes" if plan.oversubscribe else ""
     what = "guests with Soft-RoCE" if plan.kind == RDMA else "nodes"
     return f"{plan.node_count} {what}, rails at {rates}, MTU {plan.mtu}{limit}"
+
+
+def head_daemons(plan: Plan) -> tuple[str, ...]:
+    """Return the daemons of the head."""
+    return ("munged", *(_ACCOUNTING_DAEMONS if plan.accounting else ()), "slurmctld")
+
+
+def _refuse_anothers(known: State | None) -> None:
+    """Refuse a cluster that runs for another checkout: its jobs and its faults are not ours.
+
+    Raises:
+        ConfigError: it does.
+    """
+    ours = str(project_root())
+    if known is None or known.project in {"", ours}:
+        return
+    if not any(space.alive() for space in known.spaces.values()):
+        return
+    name = known.plan.name
+    raise ConfigError(
+        f"the virtual cluster {name!r} was brought up by another checkout",
+        expected=f"one of {ours}, or none",
+        got=known.project,
+        next_step="another --name; or, if nobody needs it: fabricproof vcluster down "
+        f"--name {name} --of-another-checkout",
+    )
 
 
 def lost_daemons(known: State) -> dict[str, list[str]]:
     """Return, by host name, the daemons that do not run; empty when all is well."""
     running = daemons.programs_by_space(known.spaces.values())
-    wanted = {HEAD: HEAD_DAEMONS} | {compute.name: NODE_DAEMONS for compute in known.plan.nodes}
+    wanted = {HEAD: head_daemons(known.plan)} | {
+        compute.name: NODE_DAEMONS for compute in known.plan.nodes
+    }
     lost = {
         name: [daemon for daemon in names if daemon not in running.get(name, ())]
         for name, names in wanted.items()
@@ -161,16 +197,23 @@ def _revive_lost(paths: Paths, known: State, report: Report) -> bool:
     return bool(lost)
 
 
-def down(name: str) -> bool:
+def down(name: str, *, of_another_checkout: bool = False) -> bool:
     """Remove a cluster and everything of it; return whether there was anything.
 
+    Args:
+        name: of the cluster.
+        of_another_checkout: also one that another checkout brought up.
+
     Raises:
+        ConfigError: another checkout brought it up, and nobody said that it may go.
         NeedsPrivilegeError: not root.
         UnavailableError: a process cannot be killed, or another command is changing it.
     """
     cluster.require_root()
     paths = Paths(name)
     with state.locked(paths):
+        if not of_another_checkout:
+            _refuse_anothers(state.load(paths))
         was_there = paths.run.exists() or cluster.has_processes(paths)
         cluster.clear(paths)
         return was_there

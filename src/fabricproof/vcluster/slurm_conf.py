@@ -43,14 +43,15 @@ def _names(nodes: Iterable[Node]) -> str:
 
 def render_slurm_conf(plan: Plan, paths: Paths) -> str:
     """Return ``slurm.conf``: fast scheduling, quick detection of dead nodes, no cgroups."""
-    settings = [*_identity(plan, paths), *_behaviour(), *_patience(plan), *_accounting(paths)]
+    settings = [*_identity(plan, paths), *_behaviour(), *_patience(plan), *_accounting(plan, paths)]
     nodes = [
         f"NodeName={node.name} NodeAddr={node.management_address} Boards=1 SocketsPerBoard=1 "
         f"CoresPerSocket={plan.cpus} ThreadsPerCore=1 RealMemory={plan.memory_mb} State=UNKNOWN"
         for node in plan.nodes
     ]
     partition = (
-        f"PartitionName=compute Nodes={_names(plan.nodes)} Default=YES OverSubscribe=NO "
+        f"PartitionName=compute Nodes={_names(plan.nodes)} Default=YES "
+        f"OverSubscribe={'FORCE:4' if plan.oversubscribe else 'NO'} "
         "DefaultTime=00:30:00 MaxTime=INFINITE State=UP"
     )
     return "\n".join([*settings, *nodes, partition]) + "\n"
@@ -108,7 +109,12 @@ def _patience(plan: Plan) -> list[str]:
     return ["TCPTimeout=1", "SlurmdTimeout=10", "SlurmctldTimeout=10", "MessageTimeout=10"]
 
 
-def _accounting(paths: Paths) -> list[str]:
+def _accounting(plan: Plan, paths: Paths) -> list[str]:
+    if not plan.accounting:
+        return [
+            "AccountingStorageType=accounting_storage/none",
+            "JobAcctGatherType=jobacct_gather/none",
+        ]
     return [
         "AccountingStorageType=accounting_storage/slurmdbd",
         f"AccountingStorageHost={HEAD_ADDRESS}",

@@ -13,7 +13,7 @@ from typing import TextIO
 from fabricproof.errors import UnavailableError
 from fabricproof.vcluster.guest import space_from_json
 from fabricproof.vcluster.node import Space
-from fabricproof.vcluster.paths import BASE, Paths
+from fabricproof.vcluster.paths import BASE, Paths, project_root
 from fabricproof.vcluster.plan import Plan
 
 _FORMAT = 1
@@ -29,6 +29,7 @@ class State:
         complete: whether ``up`` came to its end.
         faults: faults that were put in on purpose, in words, by ``node/interface``.
         acceleration: what guests run with and why, in words; empty where there are none.
+        project: the checkout that brought it up; empty where an earlier version did.
     """
 
     plan: Plan
@@ -36,6 +37,7 @@ class State:
     complete: bool
     faults: dict[str, str] = field(default_factory=dict)
     acceleration: str = ""
+    project: str = field(default_factory=lambda: str(project_root()))
 
 
 def save(paths: Paths, state: State) -> None:
@@ -47,6 +49,7 @@ def save(paths: Paths, state: State) -> None:
         "complete": state.complete,
         "faults": state.faults,
         "acceleration": state.acceleration,
+        "project": state.project,
     }
     fresh = paths.state.with_suffix(".new")
     fresh.write_text(json.dumps(data, indent=1))
@@ -66,6 +69,7 @@ def load(paths: Paths) -> State | None:
             complete=data["complete"],
             faults=data["faults"],
             acceleration=data.get("acceleration", ""),
+            project=data.get("project", ""),
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None

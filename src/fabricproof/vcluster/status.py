@@ -18,8 +18,9 @@ from fabricproof.vcluster.state import State
 def observe(name: str) -> dict[str, Any]:
     """Return the state of a cluster that is up, as plain data.
 
-    ``healthy`` is true only if every daemon runs, every node is usable and accounting answers;
-    faults that were put in on purpose are listed beside it.
+    ``healthy`` is true only if every daemon runs, every node is usable and accounting answers
+    (``accounting`` is None where there is none); faults that were put in on purpose are listed
+    beside it.
 
     Raises:
         UnavailableError: the cluster is down.
@@ -28,16 +29,18 @@ def observe(name: str) -> dict[str, Any]:
     lost = service.lost_daemons(known)
     states = _slurm_states(paths)
     nodes = [_node(known, compute.name, states, lost) for compute in known.plan.nodes]
-    accounting = _accounting_answers(paths)
+    accounting = _accounting_answers(paths) if known.plan.accounting else None
     usable = all(entry["slurm"] in cluster.USABLE_STATES for entry in nodes)
     return {
         "name": name,
-        "healthy": not lost and usable and accounting,
+        "healthy": not lost and usable and accounting is not False,
         "accounting": accounting,
         "plan": known.plan.as_json(),
         "faults": known.faults,
         "acceleration": known.acceleration,
-        "head": {daemon: daemon not in lost.get(HEAD, []) for daemon in service.HEAD_DAEMONS},
+        "head": {
+            daemon: daemon not in lost.get(HEAD, []) for daemon in service.head_daemons(known.plan)
+        },
         "nodes": nodes,
         "paths": {
             "bin": str(paths.bin),
