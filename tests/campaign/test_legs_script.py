@@ -41,7 +41,7 @@ leg_rail0_rail1() { # osu_put_bw over rail0+rail1
     A='two words' \\
     UCX_NET_DEVICES=mlx5_0:1,mlx5_1:1 \\
     timeout -k 5 60 \\
-    srun -n 2 "$here/rank.sh" osu_put_bw -m '16384:$HOME'
+    srun -n 2 "$here/rank.sh" osu_put_bw -m $'16384:\\x24HOME'
 }
 """
 

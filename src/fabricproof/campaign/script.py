@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Sequence
 
 from fabricproof.campaign.leg import Leg
+from fabricproof.stack.environment import shell_line, shell_word
 
 SCRIPT_FILE = "legs.sh"
 RANK_FILE = "rank.sh"
@@ -109,7 +109,7 @@ def render_script(
         starts = " &&\n".join(
             f"    env FABRICPROOF_PART={number} \\\n{settings}"
             f"    timeout -k 5 {max(leg_seconds_limit, leg.limit_seconds)} \\\n"
-            f'    {" ".join(leg.launch) or launch} "$here/{RANK_FILE}" {shlex.join(argv)}'
+            f'    {" ".join(leg.launch) or launch} "$here/{RANK_FILE}" {shell_line(argv)}'
             for number, argv in enumerate(leg.commands)
         )
         parts.append(
@@ -132,14 +132,14 @@ def _question(leg: Leg, launch: str) -> str:
         return ""
     return (
         f"    env \\\n{_settings(leg)}    timeout -k 5 {ASK_SECONDS} \\\n"
-        f'    {" ".join(leg.launch) or launch} "$here/{ASK_FILE}" {shlex.join(leg.ask)} || return\n'
+        f'    {" ".join(leg.launch) or launch} "$here/{ASK_FILE}" {shell_line(leg.ask)} || return\n'
         "    if means_nothing; then return 0; fi\n"
     )
 
 
 def _settings(leg: Leg) -> str:
     return "".join(
-        f"    {name}={shlex.quote(value)} \\\n" for name, value in sorted(leg.environment.items())
+        f"    {name}={shell_word(value)} \\\n" for name, value in sorted(leg.environment.items())
     )
 
 

@@ -24,6 +24,7 @@ from fabricproof.doctor.read_slurm import read_slurm
 from fabricproof.doctor.script import MODULE, Probe, read_answers, render_script
 from fabricproof.doctor.subject import Subject
 from fabricproof.errors import UnavailableError
+from fabricproof.stack.environment import shell_line, shell_word
 
 #: a script for bash, and the seconds it may take, to what it printed.
 Shell = Callable[[str, float], Answer]
@@ -123,8 +124,8 @@ def examine(
 
 
 def _module_line(subject: Subject) -> str:
-    uses = [f"module use {path}" for path in subject.module_paths]
-    return "; ".join([*uses, f"module load {' '.join(subject.modules)}"])
+    uses = [f"module use {shell_word(path)}" for path in subject.module_paths]
+    return "; ".join([*uses, f"module load {shell_line(subject.modules)}"])
 
 
 def _shown(probes: Sequence[Probe]) -> dict[str, str]:

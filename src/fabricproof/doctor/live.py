@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +13,7 @@ from fabricproof.doctor.script import render_script
 from fabricproof.doctor.subject import Subject
 from fabricproof.errors import UnavailableError
 from fabricproof.stack import witness
+from fabricproof.stack.environment import shell_line
 
 #: how each program without arguments of ours says how large its world is: osu_init 5.6 to 7.5
 #: ("nprocs: 2, min: ..."), osu_hello ("This is a test with 2 processes"), IMB ("#processes = 2").
@@ -43,8 +43,8 @@ def launch_line(subject: Subject) -> str:
     assert subject.launch is not None
     if subject.launcher == "srun":
         options = [] if subject.same_node else ["--nodes=2", "--ntasks-per-node=1"]
-        return shlex.join(["srun", "--ntasks=2", *options, *subject.options, *program])
-    return shlex.join([subject.launch.launcher, "-np", "2", *subject.options, *program])
+        return shell_line(["srun", "--ntasks=2", *options, *subject.options, *program])
+    return shell_line([subject.launch.launcher, "-np", "2", *subject.options, *program])
 
 
 def render_job(subject: Subject) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from pathlib import Path
 
 from fabricproof.doctor.script import Probe
 from fabricproof.doctor.subject import Subject
+from fabricproof.stack.environment import shell_word
 from fabricproof.stack.launch import OWN_LAUNCHER, PMI2_LIBRARIES
 
 #: the asker runs on the node, where the project lies at the same path.
@@ -70,7 +70,7 @@ def node_probes(subject: Subject) -> list[Probe]:
         *_launcher_probe(subject),
         *_tool_probes(subject),
         *(
-            Probe(name=f"ldd:{path}", command=f"ldd {shlex.quote(path)}", shown=f"ldd {path}")
+            Probe(name=f"ldd:{path}", command=f"ldd {shell_word(path)}", shown=f"ldd {path}")
             for path in subject.programs
         ),
         _asker_probe(subject),
@@ -105,15 +105,15 @@ def _tool_probes(subject: Subject) -> list[Probe]:
 
 
 def _asker_probe(subject: Subject) -> Probe:
-    ask = f"{shlex.quote(sys.executable)} -EsP {shlex.quote(str(ASKER))}"
+    ask = f"{shell_word(sys.executable)} -EsP {shell_word(str(ASKER))}"
     shown = "MPI_Get_library_version, fi_getinfo, uct_query_components"
     if subject.library:
         return Probe(
             name="asker",
-            command=f"{ask} {shlex.quote(subject.library)} {subject.family}",
+            command=f"{ask} {shell_word(subject.library)} {subject.family}",
             shown=f"{shown} of {Path(subject.library).name}",
         )
-    program = shlex.quote(subject.programs[0]) if subject.programs else "/nonexistent"
+    program = shell_word(subject.programs[0]) if subject.programs else "/nonexistent"
     find = _FIND_LIBRARY.format(program=program, launcher=OWN_LAUNCHER[subject.family])
     return Probe(
         name="asker",

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fabricproof.doctor.facts import Answer
+from fabricproof.stack.environment import shell_line, shell_values, shell_word
 from fabricproof.stack.modules import defines_module
 
 _MARK = "@@fabricproof"
@@ -47,7 +47,7 @@ def render_script(
 
     Args:
         probes: the questions; each runs in a shell of its own, under ``timeout``.
-        settings: variables to set.
+        settings: variables to set, after the modules as in a job.
         prepend: path variables and what goes in front.
         modules: to load first; how that went is the answer :data:`MODULE`.
         module_paths: to ``module use`` before.
@@ -55,15 +55,12 @@ def render_script(
         probe_seconds: time for each.
     """
     lines = [f"mark() {{ printf '\\n{_MARK} %s %s\\n' \"$@\"; }}"]
-    lines += [f"export {name}={shlex.quote(value)}" for name, value in (settings or {}).items()]
-    lines += [
-        f'export {name}={shlex.quote(folder)}"${{{name}:+:${name}}}"'
-        for name, folder in (prepend or {}).items()
-    ]
     if modules:
         lines += _module_lines(modules, module_paths, modules_init)
+    values = shell_values(settings or {}, prepend or {})
+    lines += [f"export {name}={value}" for name, value in values.items()]
     for probe in probes:
-        command = shlex.quote(probe.command)
+        command = shell_word(probe.command)
         lines.append(f"mark begin {probe.name}")
         lines.append(f"timeout -k 2 {probe_seconds} bash -c {command} </dev/null 2>&1")
         lines.append('mark end "$?"')
@@ -71,8 +68,8 @@ def render_script(
 
 
 def _module_lines(modules: Sequence[str], paths: Sequence[str], init: str | None) -> list[str]:
-    load = [f"module use {shlex.quote(path)} &&" for path in paths]
-    load.append(f"module load {shlex.join(modules)}")
+    load = [f"module use {shell_word(path)} &&" for path in paths]
+    load.append(f"module load {shell_line(modules)}")
     return [
         defines_module(init),
         f"mark begin {MODULE}",

@@ -9,10 +9,10 @@ from pathlib import Path
 from fabricproof.errors import FabricproofError
 from fabricproof.site import Site
 from fabricproof.site.schema import FabricSpec, PartitionSpec, StackSpec
-from fabricproof.spack.built import Built, read_built
+from fabricproof.spack.built import Built, read_built, without_modules
 from fabricproof.spack.layout import Layout, layout_for
 from fabricproof.stack.catalog import load_catalog, stacks_root
-from fabricproof.stack.environment import stack_environment, stack_python
+from fabricproof.stack.environment import option_words, stack_environment, stack_python
 from fabricproof.stack.family import (
     default_transport,
     rails_refusal,
@@ -156,8 +156,8 @@ def make_subject(
         launcher=launcher,
         launch=launch,
         launch_fault=fault,
-        options=(*(launch.options if launch else ()), *stack.launcher_options),
-        access=tuple(partition.access),
+        options=(*(launch.options if launch else ()), *option_words(stack.launcher_options)),
+        access=tuple(option_words(partition.access)),
         roads=_roads(site, stack, partition, launcher),
         same_node=partition.same_node,
         modules_init=site.spec.modules_init,
@@ -180,7 +180,7 @@ def _whereabouts(site: Site, stack: StackSpec, root: Path) -> dict[str, object]:
     folders = [Path(folder) for folder in stack.suites.values() if folder != "PATH"]
     return {
         "settings": dict(stack.environment),
-        "modules": tuple(stack.modules),
+        "modules": tuple(stack.modules) if site.spec.modules_system != "nomod" else (),
         "module_paths": tuple(site.spec.module_paths),
         "programs": _find_programs(folders),
     }
@@ -227,17 +227,32 @@ def _spack(site: Site, stack: StackSpec, layout: Layout) -> dict[str, object]:
         }
     folders = [Path(package.prefix) for package in built.programs.values()]
     gone = [folder for folder in (Path(built.mpi.prefix), *folders) if not folder.is_dir()]
+    try:
+        loaded = _loaded(site, stack, built)
+    except FabricproofError as error:
+        return {"absent": str(error), "mend": error.next_step or mend}
     return {
-        "settings": dict(stack.environment),
-        # The module, as the checks load it: an external MPI may need more than its prefix.
-        "modules": (*stack.modules, built.module),
-        "module_paths": (*site.spec.module_paths, built.module_path),
+        **loaded,
         "prefix": built.mpi.prefix,
         "library": built.library,
         "programs": _find_programs(folders),
         "absent": f"it was built, but {gone[0]} is gone" if gone else "",
         "stale": _staleness(stack, built, layout),
         "mend": mend,
+    }
+
+
+def _loaded(site: Site, stack: StackSpec, built: Built) -> dict[str, object]:
+    """Return how the checks load what Spack built, as ``rfm.stacks`` does."""
+    if site.spec.modules_system == "nomod":
+        environment = without_modules(built, stack.family, str(site.folder / "site.toml"))
+        settings = {**environment.settings, **stack.environment}
+        return {"settings": settings, "prepend": environment.prepend}
+    return {
+        "settings": dict(stack.environment),
+        # The module, as the checks load it: an external MPI may need more than its prefix.
+        "modules": (*stack.modules, built.module),
+        "module_paths": (*site.spec.module_paths, built.module_path),
     }
 
 

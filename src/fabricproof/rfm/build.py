@@ -6,7 +6,6 @@ program; what is not is built once, and every check on that stack waits for it.
 
 from __future__ import annotations
 
-import shlex
 import sys
 import time
 from pathlib import Path
@@ -20,6 +19,7 @@ from reframe.core.logging import getlogger
 from fabricproof.errors import FabricproofError
 from fabricproof.rfm.current import current_site
 from fabricproof.rfm.stacks import built_of
+from fabricproof.stack.environment import shell_line
 
 #: the build, and what it said, in the stage folder
 SCRIPT_FILE = "build.sh"
@@ -100,7 +100,7 @@ class StackBuild(rfm.RunOnlyRegressionTest):
 def build_commands(stack: str, site: Path) -> tuple[str, ...]:
     """Return the lines of the build script; the last keeps the status and always ends well."""
     words = [sys.executable, "-E", "-m", "fabricproof.cli", "stack", "build", stack]
-    command = shlex.join([*words, "--site", str(site.absolute())])
+    command = shell_line([*words, "--site", str(site.absolute())])
     return (
         # A build wants neither this session's MPI nor its Python.
         "unset LD_LIBRARY_PATH PYTHONPATH",

@@ -13,7 +13,7 @@ from fabricproof.site import Site
 from fabricproof.site.choose import project_root
 from fabricproof.site.schema import PartitionSpec, StackSpec
 from fabricproof.stack.catalog import load_catalog, stacks_root
-from fabricproof.stack.environment import stack_environment
+from fabricproof.stack.environment import shell_values, shell_word, stack_environment
 from fabricproof.stack.modules import defines_module
 
 #: one fixed column list, so that a new quantity never renames an old perflog (reframe-traps)
@@ -125,7 +125,7 @@ def _prepare(site: Site) -> list[str]:
         return []
     lines = [defines_module(site.spec.modules_init)]
     paths = [*site.spec.module_paths, *_provisioned_paths(site)]
-    return lines + [f"module use {path}" for path in paths]
+    return lines + [f"module use {shell_word(path)}" for path in paths]
 
 
 def _provisioned_paths(site: Site) -> list[str]:
@@ -142,28 +142,25 @@ def _environment(stack: StackSpec) -> dict[str, Any]:
     # The build fixture runs in this environment too: the module of a stack that Spack is still to
     # build cannot be loaded here.  The checks load it, and set the site's variables after it.
     ours = stack.spack is None
-    settings = [*_without_modules(stack), *map(list, stack.environment.items())]
+    # ReFrame writes modules and values into the job's script as they are.
     return {
         "name": stack.name,
-        "modules": list(stack.modules) if ours else [],
+        "modules": [shell_word(each) for each in stack.modules] if ours else [],
         "features": ["mpi", stack.family],
-        "env_vars": settings if ours else [],
+        "env_vars": [list(each) for each in _exported(stack).items()] if ours else [],
         "cc": "mpicc",
         "cxx": "mpicxx",
         "ftn": "mpifort",
     }
 
 
-def _without_modules(stack: StackSpec) -> list[list[str]]:
-    """Return what a provisioned stack's module would set, where the machine has no modules."""
+def _exported(stack: StackSpec) -> dict[str, str]:
+    """Return what is exported for ``stack``; for a provisioned one without modules theirs too."""
     if not stack.provisioned or stack.modules:
-        return []
+        return shell_values(stack.environment, {})
     entry = load_catalog().find(stack.installed_as)
     environment = stack_environment(entry, stacks_root() / entry.name)
-    prepended = [
-        [name, f"{folder}${{{name}:+:${name}}}"] for name, folder in environment.prepend.items()
-    ]
-    return [*map(list, environment.settings.items()), *prepended]
+    return shell_values({**environment.settings, **stack.environment}, environment.prepend)
 
 
 def _logging() -> dict[str, Any]:

@@ -8,14 +8,13 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from fabricproof.errors import ConfigError
 from fabricproof.provenance import SHOWN_DIGITS, StackIdentity, digest_of
 from fabricproof.site import Site
 from fabricproof.site.schema import StackSpec
-from fabricproof.spack.built import Built, read_built
+from fabricproof.spack.built import Built, read_built, without_modules
 from fabricproof.spack.layout import Layout, layout_for, module_name, sha256_of
 from fabricproof.stack.catalog import load_catalog, stacks_root
-from fabricproof.stack.environment import family_settings
+from fabricproof.stack.environment import shell_values, shell_word
 from fabricproof.stack.install import read_stamp
 from fabricproof.stack.programs import IMB_HOME
 
@@ -43,20 +42,20 @@ def built_of(site: Site, stack: StackSpec) -> Built | None:
 
 
 def modules_of(site: Site, stack: StackSpec) -> list[str]:
-    """Return the modules to load for a run on ``stack``.
+    """Return the modules to load for a run on ``stack``, as words for a shell.
 
     The module of a Spack-built stack is named after the stack, whatever Spack calls the MPI's.
     """
     if stack.spack is None or site.spec.modules_system == "nomod":
-        return list(stack.modules)
-    return [*stack.modules, module_name(stack.name)]
+        return [shell_word(each) for each in stack.modules]
+    return [shell_word(each) for each in (*stack.modules, module_name(stack.name))]
 
 
 def variables_of(site: Site, stack: StackSpec, built: Built | None) -> dict[str, str]:
-    """Return the variables to set for a run on a Spack-built ``stack``: the site's come last.
+    """Return what stands behind ``export NAME=`` for a run on a Spack-built ``stack``.
 
-    Where there are no modules, PATH leads to the MPI and the loader finds the library that the
-    programs were verified to load.
+    The site's variables win.  Where there are no modules, PATH leads to the MPI and the loader
+    finds the library that the programs were verified to load.
 
     Raises:
         ConfigError: there are no modules, and the MPI's own programs are not found.
@@ -64,31 +63,9 @@ def variables_of(site: Site, stack: StackSpec, built: Built | None) -> dict[str,
     if stack.spack is None:
         return {}
     if site.spec.modules_system != "nomod" or built is None:
-        return dict(stack.environment)
-    programs = _launchers(site, stack, built)
-    first = {"PATH": str(programs), "LD_LIBRARY_PATH": str(Path(built.library).parent)}
-    return {
-        **{name: f"{folder}${{{name}:+:${name}}}" for name, folder in first.items()},
-        **family_settings(stack.family, programs.parent),
-        **stack.environment,
-    }
-
-
-def _launchers(site: Site, stack: StackSpec, built: Built) -> Path:
-    """Return the folder of the MPI's own programs.
-
-    Intel MPI's prefix is the root of oneAPI, its library may lie in ``lib/release``.
-    """
-    roots = [Path(built.mpi.prefix), *Path(built.library).parents[1:3]]
-    for root in roots:
-        if (root / "bin" / "mpiexec").exists() or (root / "bin" / "mpirun").exists():
-            return root / "bin"
-    raise ConfigError(
-        f"stack {stack.name} cannot be used without modules: no mpiexec was found",
-        source=str(site.folder / "site.toml"),
-        expected=f"{roots[0]}/bin/mpiexec",
-        next_step="set modules_system to lmod, which loads what Spack wrote",
-    )
+        return shell_values(stack.environment, {})
+    environment = without_modules(built, stack.family, str(site.folder / "site.toml"))
+    return shell_values({**environment.settings, **stack.environment}, environment.prepend)
 
 
 def identity(site: Site, stack: StackSpec, suite: str) -> StackIdentity:

@@ -23,6 +23,7 @@ from fabricproof.campaign.script import (
 )
 from fabricproof.discover.probe import LOOK
 from fabricproof.site.schema import PartitionSpec, StackSpec
+from fabricproof.stack.environment import option_words, shell_word
 from fabricproof.stack.launch import Layout, layout_options, plan_launch
 
 #: where the scripts of a job lie
@@ -56,7 +57,7 @@ def copy_scripts(folder: Path) -> None:
 
 
 def launch_command(job: Job, stack: StackSpec, name: str, layout: Layout | None) -> list[str]:
-    """Return the launcher's command for the ranks that ``job`` states.
+    """Return the launcher's command for the ranks that ``job`` states, as words for a shell.
 
     Args:
         job: with its number of tasks, in all and on a node.
@@ -67,7 +68,7 @@ def launch_command(job: Job, stack: StackSpec, name: str, layout: Layout | None)
     launcher = getlauncher(name)()
     launcher.options = [
         *plan_launch(stack.family, name).options,
-        *stack.launcher_options,
+        *option_words(stack.launcher_options),
         *(layout_options(stack.family, name, layout) if layout else ()),
     ]
-    return [*launcher.command(job), *launcher.options]
+    return [shell_word(each) for each in (*launcher.command(job), *launcher.options)]

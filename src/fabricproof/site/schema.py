@@ -7,63 +7,23 @@ the site expects beyond physics.  Unknown keys are refused: a typo must not beco
 from __future__ import annotations
 
 from typing import Annotated, Literal
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 from fabricproof.reference import CURVE_TOLERANCE
+from fabricproof.site.texts import (
+    MailServer,
+    Module,
+    Name,
+    Named,
+    OneLine,
+    Options,
+    Rail,
+    Value,
+    Variable,
+)
 from fabricproof.transports import Transport
 
-Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
-
-
-def _as_named(text: str) -> str:
-    """Refuse blanks around a name: no device, program or host is found by such a one."""
-    if text != text.strip() or not text:
-        raise ValueError("a name without blanks around it")
-    return text
-
-
-def _one_line(text: str) -> str:
-    """Refuse newlines and other control characters, and a text without anything."""
-    if not text.strip() or any(ord(mark) < ord(" ") or ord(mark) == 0x7F for mark in text):
-        raise ValueError("one line of text, without control characters")
-    return text
-
-
-def _one_name(text: str) -> str:
-    """Refuse what is no single name: several rails are handed to an MPI as a list with commas."""
-    if any(mark.isspace() or mark in ",/" for mark in text) or not text:
-        raise ValueError("one interface or port by its name, without blanks, commas and slashes")
-    return text
-
-
-def host_and_port(text: str) -> tuple[str, int]:
-    """Return the two of ``HOST`` or ``HOST:PORT`` of a mail server; port 25 where none is named.
-
-    Raises:
-        ValueError: it is neither, or no name that can be looked up.
-    """
-    try:
-        parts = urlsplit(f"//{text}")
-        host, port = parts.hostname or "", parts.port or 25
-        host.encode("idna")
-    except ValueError:
-        host = ""
-    if not host or parts.path:
-        raise ValueError("host or host:port")
-    return host, port
-
-
-def _mail_server(text: str) -> str:
-    host_and_port(text)
-    return text
-
-
-Named = Annotated[str, AfterValidator(_as_named)]
-"""What something else knows by that name: a module, a host, a program, a link."""
-OneLine = Annotated[str, AfterValidator(_one_line)]
-"""Text where a newline would begin something else: another header, another command."""
 Launcher = Literal["srun", "mpirun", "mpiexec"]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
@@ -81,7 +41,7 @@ class RailSpec(_Model):
     kind of link (Gordon's rail 1 sits in a Gen2 riser).
     """
 
-    interface: Annotated[str, AfterValidator(_one_name)]
+    interface: Rail
     link: Named | None = None
     pcie: Named | None = None
     max_payload_bytes: int | None = None
@@ -223,17 +183,18 @@ class StackSpec(_Model):
     name: Name
     family: Literal["openmpi", "mpich", "intelmpi", "mvapich"]
     version: Named
-    modules: list[Named] = Field(default_factory=list)
+    modules: list[Module] = Field(default_factory=list)
     launcher: Launcher | None = None
     """None: the partition's."""
     pmi: Literal["pmi1", "pmi2", "pmix"] | None = None
     """What this MPI speaks to srun, where it is less than its family: ``pmi1`` for an MPICH that
     was built without PMI-2 (``mpichversion``), whose lines are too short for UCX addresses."""
-    launcher_options: list[str] = Field(default_factory=list)
+    launcher_options: list[Options] = Field(default_factory=list)
     transport: Transport | None = None
     """What carries this stack's messages, whatever the fabric says: so one MPI may stand in a site
     several times, over UCX's reliable connections, its datagrams, libfabric."""
-    environment: dict[Named, str] = Field(default_factory=dict)
+    environment: dict[Variable, Value] = Field(default_factory=dict)
+    """Set as they stand: no shell expands anything in them."""
     suites: dict[Named, Named] = Field(default_factory=dict)
     """suite (``osu``, ``osu-mpi4py``, ``imb``) -> folder of its programs, ``PATH`` where they are
     found by name, or ``provisioned`` for the stacks of ``fabricproof stack install``."""
@@ -277,7 +238,7 @@ class PartitionSpec(_Model):
     name: Name
     scheduler: Literal["slurm", "squeue", "local", "pbs", "flux", "lsf"] = "slurm"
     launcher: Launcher = "srun"
-    access: list[str] = Field(default_factory=list)
+    access: list[Options] = Field(default_factory=list)
     fabrics: Annotated[list[Name], Field(min_length=1)]
     stacks: Annotated[list[Name], Field(min_length=1)]
     max_jobs: Annotated[int, Field(ge=1, le=1000)] = 8
@@ -328,7 +289,7 @@ class SiteSpec(_Model):
     tolerance: Annotated[float, Field(ge=0, lt=1)] = 0.10
     path: list[Named] = Field(default_factory=list)
     """Folders in front of PATH for the scheduler's commands; ``$VARIABLES`` are expanded."""
-    environment: dict[Named, str] = Field(default_factory=dict)
+    environment: dict[Variable, Value] = Field(default_factory=dict)
     """Variables that the scheduler's commands need; ``$VARIABLES`` are expanded."""
     start_hint: str = ""
     """What to do when the scheduler does not answer."""
@@ -356,14 +317,7 @@ class NightSpec(_Model):
         Annotated[str, StringConstraints(pattern=r"^[^@\s,]+@[^@\s,]+$|^[a-z_][a-z0-9_-]*$")]
     ] = Field(default_factory=list)
     mail_from: OneLine | None = None
-    smtp: (
-        Annotated[
-            str,
-            StringConstraints(pattern=r"^[A-Za-z0-9.:\[\]-]+$"),
-            AfterValidator(_mail_server),
-        ]
-        | None
-    ) = None
+    smtp: MailServer | None = None
     """``host`` or ``host:port``; the machine's own sendmail or mail command where None."""
     webhook: Annotated[str, StringConstraints(pattern=r"^[A-Z_][A-Z0-9_]*$")] | None = None
     """Name of the environment variable that holds the URL; the URL itself is a secret."""

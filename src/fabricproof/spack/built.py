@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.errors import ConfigError
+from fabricproof.stack.environment import StackEnvironment, family_settings
 
 #: of the file; another number makes the stack count as not built.
 FORMAT = 1
@@ -142,3 +143,35 @@ def read_built(path: Path) -> Built | None:
             got=type(error).__name__,
             next_step="fabricproof stack build writes it again",
         ) from None
+
+
+def without_modules(built: Built, family: str, source: str) -> StackEnvironment:
+    """Return the environment of a built stack on a machine without modules.
+
+    PATH leads to the MPI, the loader finds the library that the programs were verified to load.
+    Intel MPI's prefix is the root of oneAPI, its library may lie in ``lib/release``.
+
+    Args:
+        built: the stack.
+        family: of its MPI.
+        source: the site file, for the message.
+
+    Raises:
+        ConfigError: the MPI's own programs are not found.
+    """
+    roots = [Path(built.mpi.prefix), *Path(built.library).parents[1:3]]
+    for root in roots:
+        if (root / "bin" / "mpiexec").exists() or (root / "bin" / "mpirun").exists():
+            return StackEnvironment(
+                settings=family_settings(family, root),
+                prepend={
+                    "PATH": str(root / "bin"),
+                    "LD_LIBRARY_PATH": str(Path(built.library).parent),
+                },
+            )
+    raise ConfigError(
+        f"stack {built.stack} cannot be used without modules: no mpiexec was found",
+        source=source,
+        expected=f"{roots[0]}/bin/mpiexec",
+        next_step="set modules_system to lmod, which loads what Spack wrote",
+    )

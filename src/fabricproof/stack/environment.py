@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+import shlex
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -44,6 +46,55 @@ _FAMILY_SETTINGS: Mapping[str, Mapping[str, str]] = {
     },
     "intelmpi": {"I_MPI_ROOT": "{prefix}", "FI_PROVIDER_PATH": "{prefix}/lib"},
 }
+
+
+#: what no plain quotes of a shell may hold here: see :func:`shell_word`
+_TO_CODES = re.compile(r"[^ -~]|[$`\\']")
+
+
+def shell_word(text: str) -> str:
+    r"""Return ``text`` as one word of bash that means these bytes and nothing else.
+
+    Whatever a site file says goes through here where a shell reads it.  What a shell would expand
+    is written as codes (``$'\x24(cmd)'``): ReFrame runs ``$(cmd)`` and expands ``$NAME`` in the
+    values of variables itself, on the login node, within quotes too (``osext.expandvars`` of
+    4.10.4, called by ``runtime.loadenv``), and writes a script in whatever coding the locale has.
+    """
+    if not _TO_CODES.search(text):
+        return shlex.quote(text)
+    coded = _TO_CODES.sub(_codes, text)
+    return f"$'{coded}'"
+
+
+def _codes(found: re.Match[str]) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in found[0].encode(errors="surrogateescape"))
+
+
+def shell_line(words: Iterable[str]) -> str:
+    """Return words as a line of bash, each as :func:`shell_word` has it."""
+    return " ".join(map(shell_word, words))
+
+
+def option_words(options: Iterable[str]) -> list[str]:
+    """Return the words of options, of which one entry may hold several (``--map-by 'ppr:1:node'``).
+
+    Raises:
+        ValueError: a quote that is not closed.
+    """
+    return [word for each in options for word in shlex.split(each)]
+
+
+def shell_values(settings: Mapping[str, str], prepend: Mapping[str, str]) -> dict[str, str]:
+    """Return variable -> what stands behind ``export NAME=`` in bash.
+
+    Args:
+        settings: variables and their values.
+        prepend: path variables and the folder that goes in front; a setting of that name wins.
+    """
+    folders = {
+        name: f"{shell_word(folder)}${{{name}:+:${name}}}" for name, folder in prepend.items()
+    }
+    return {**folders, **{name: shell_word(value) for name, value in settings.items()}}
 
 
 def family_settings(family: str, prefix: Path) -> dict[str, str]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 from fabricproof import __version__
 from fabricproof.stack.catalog import Stack, project_root
-from fabricproof.stack.environment import StackEnvironment, stack_environment
+from fabricproof.stack.environment import StackEnvironment, shell_word, stack_environment
 
 #: folder below the stacks' root that ``module use`` takes.
 MODULEFILES = "modulefiles"
@@ -31,7 +30,7 @@ def defines_module(init: str | None = None) -> str:
         init: the file that does; the usual places where None.
     """
     if init:
-        return f"type module >/dev/null 2>&1 || . {shlex.quote(init)}"
+        return f"type module >/dev/null 2>&1 || . {shell_word(init)}"
     return (
         f"for each in {' '.join(MODULE_INITS)}; do "
         'type module >/dev/null 2>&1 && break; [ ! -r "$each" ] || . "$each"; done'

@@ -1,0 +1,235 @@
+"""Values of a site file are data to every shell that reads them: nothing of them is ever run.
+
+A site whose every value is an attack is expanded by ReFrame's dry run, and the job script that
+comes of it is run with a ``module`` and an ``srun`` that only say what they were given.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fabricproof.doctor.script import render_script
+from fabricproof.doctor.subject import make_subject
+from fabricproof.site import load_site
+from fabricproof.stack.environment import shell_values, shell_word
+
+ROOT = Path(__file__).parents[2]
+BAD = "a b;touch MARK \"d\" 'q' $(touch MARK) `touch MARK` \\n $HOME ${X:-y} é * ~ #! & | < > %s {}"
+MODULE = "m1;touch$(MARK)`touch`'x"
+OPTIONS = ["--a --b=c", f"--d={shlex.quote(BAD)}"]
+FABRIC = '[[fabrics]]\nname = "f"\nlink = "10GbE"\nrails = [{{ interface = {rail} }}]\n'
+SITE = """\
+[site]
+name = "hostile"
+modules_init = {bad}
+module_paths = [{bad}]
+
+[[partitions]]
+name = "p"
+access = ["--partition=p", {access}]
+fabrics = ["f"]
+stacks = ["one"]
+
+[[stacks]]
+name = "one"
+family = "openmpi"
+version = "4.1"
+modules = [{module}]
+launcher_options = {options}
+suites = {{ osu = {folder} }}
+
+[stacks.environment]
+BAD = {bad}
+EMPTY = ""
+ORDER = "1:0-1024;2:1025-4096"
+"""
+SRUN = """\
+#!{python}
+import json, os, sys
+with open({said!r}, "a") as file:
+    file.write(json.dumps([sys.argv[1:], dict(os.environ)]) + "\\n")
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    folder: Path
+    script: str
+    launches: list[tuple[list[str], dict[str, str]]]
+    modules: list[list[str]]
+
+
+def _write_site(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    text = SITE.format(
+        bad=json.dumps(BAD),
+        access=json.dumps(f"--comment={shlex.quote('x;touch MARK')} --hint=nomultithread"),
+        module=json.dumps(MODULE),
+        options=json.dumps(OPTIONS),
+        folder=json.dumps(f"/opt/{BAD}"),
+    )
+    (folder / "site.toml").write_text(text)
+    (folder / "fabric.toml").write_text(FABRIC.format(rail=json.dumps(MODULE)))
+
+
+def _environment(tmp_path: Path) -> dict[str, str]:
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("FABRICPROOF", "RFM_"))
+    }
+    return {
+        **kept,
+        "PATH": f"{tmp_path / 'bin'}{os.pathsep}{Path(__file__).parent / 'slurm_bin'}"
+        f"{os.pathsep}{os.environ['PATH']}",
+        "FABRICPROOF_SITES": str(tmp_path / "sites"),
+        "FABRICPROOF_SITE": "hostile",
+        "FABRICPROOF_WORK": str(tmp_path / "work"),
+        "FABRICPROOF_PERFLOGS": str(tmp_path / "perflogs"),
+        # A coding in which the script could not be written as it is.
+        "LC_ALL": "C",
+    }
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory: pytest.TempPathFactory) -> Job:
+    tmp_path = tmp_path_factory.mktemp("hostile")
+    _write_site(tmp_path / "sites" / "hostile")
+    environment = _environment(tmp_path)
+    program = Path(sys.executable).with_name("fabricproof")
+    done = subprocess.run(
+        [program, "reframe", "--dry-run", "-n", "OsuBandwidth%fabric=f$"],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert "[  PASSED  ]" in done.stdout, done.stdout + done.stderr
+    (script,) = (tmp_path / "work").rglob("rfm_job.sh")
+    assert not [*tmp_path.rglob("MARK")], "the dry run ran something"
+    said = tmp_path / "said"
+    (tmp_path / "bin").mkdir()
+    srun = tmp_path / "bin" / "srun"
+    srun.write_text(SRUN.format(python=sys.executable, said=str(said)))
+    srun.chmod(0o755)
+    asked = tmp_path / "modules"
+    module = f'module() {{ printf "%s\\0" "$@" >>{asked}; echo >>{asked}; }}\nexport -f module\n'
+    subprocess.run(
+        ["bash", "-c", f"{module}exec bash rfm_job.sh"],
+        env=environment,
+        cwd=script.parent,
+        stdout=subprocess.DEVNULL,
+        timeout=100,
+        check=True,
+    )
+    return Job(
+        folder=tmp_path,
+        script=script.read_text(),
+        launches=[tuple(json.loads(line)) for line in said.read_text().splitlines()],
+        modules=[line.split("\0")[:-1] for line in asked.read_text().splitlines()],
+    )
+
+
+def test_no_command_of_a_site_file_runs(job: Job) -> None:
+    assert job.launches
+    assert not [*job.folder.rglob("MARK")]
+
+
+def test_variables_arrive_to_the_byte(job: Job) -> None:
+    for _, environment in job.launches:
+        assert environment["BAD"] == BAD
+        assert environment["EMPTY"] == ""
+        assert environment["ORDER"] == "1:0-1024;2:1025-4096"
+    roads = {each.get("OMPI_MCA_btl_tcp_if_include") for _, each in job.launches}
+    assert roads == {MODULE}
+
+
+def test_options_of_several_words_arrive_as_such(job: Job) -> None:
+    for words, _ in job.launches:
+        at = words.index("--a")
+        assert words[at : at + 3] == ["--a", "--b=c", f"--d={BAD}"]
+
+
+def test_programs_arrive_to_the_byte(job: Job) -> None:
+    assert any(f"/opt/{BAD}/osu_bw" in words for words, _ in job.launches)
+
+
+def test_modules_and_their_folders_arrive_to_the_byte(job: Job) -> None:
+    assert ["use", BAD] in job.modules
+    assert job.modules[-1] == ["load", MODULE]
+
+
+def test_access_is_for_sbatch_and_stays_on_its_lines(job: Job) -> None:
+    lines = [line for line in job.script.splitlines() if line.startswith("#SBATCH")]
+    assert "#SBATCH --partition=p" in lines
+    assert "#SBATCH --comment='x;touch MARK' --hint=nomultithread" in lines
+
+
+def test_the_doctor_asks_in_the_environment_of_the_job(job: Job) -> None:
+    site = load_site(str(job.folder / "sites" / "hostile"))
+    subject = make_subject(site, site.stacks[0], site.partitions[0])
+    script = render_script(
+        (),
+        settings=subject.settings,
+        prepend=subject.prepend,
+        modules=subject.modules,
+        module_paths=subject.module_paths,
+        modules_init=subject.modules_init,
+    )
+    exports = [line for line in script.splitlines() if line.startswith("export ")]
+    assert exports
+    assert exports == [line for line in job.script.splitlines() if line.startswith("export ")]
+    # Modules first, as in a job: a site's variable overrules what a module sets.
+    assert script.index("module load") < script.index("export ")
+    assert f"module load {shell_word(MODULE)}" in script
+    assert f"module load {shell_word(MODULE)}" in job.script
+    assert subject.access == ("--partition=p", "--comment=x;touch MARK", "--hint=nomultithread")
+    assert subject.options[-3:] == ("--a", "--b=c", f"--d={BAD}")
+
+
+def test_nothing_else_quotes_for_a_shell_in_the_rooms_that_write_scripts() -> None:
+    """The deliberate bad case would be a second way, which ReFrame's own expansion undoes."""
+    others = re.compile(r"shlex\.(quote|join)|export \{|\bquote\(")
+    rooms = [ROOT / "src" / "fabricproof" / room for room in ("rfm", "campaign", "doctor")]
+    found = [
+        f"{path.name}: {line.strip()}"
+        for room in rooms
+        for path in room.rglob("*.py")
+        for line in path.read_text().splitlines()
+        if others.search(line)
+    ]
+    assert found == [
+        'script.py: lines += [f"export {name}={value}" for name, value in values.items()]'
+    ]
+
+
+@given(st.text(st.characters(exclude_characters="\0")))
+def test_a_shell_word_is_the_text_and_holds_nothing_that_reframe_expands(text: str) -> None:
+    word = shell_word(text)
+    assert "`" not in word
+    assert "$(" not in word
+    assert os.path.expandvars(word) == word
+    assert word.isascii()
+
+
+@pytest.mark.parametrize("text", [BAD, "", "\n\t\x01\x7f", "é", "-n", "a=b", "\udc80", "$'\\x24'"])
+def test_bash_reads_the_bytes_back(text: str) -> None:
+    values = shell_values({"V": text}, {"P": text})
+    script = f"export V={values['V']}\nexport P=old\nexport P={values['P']}\nenv -0"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, check=True, env={})
+    found = dict(each.split(b"=", 1) for each in done.stdout.split(b"\0") if each)
+    assert found[b"V"] == os.fsencode(text)
+    assert found[b"P"] == os.fsencode(text) + b":old"
