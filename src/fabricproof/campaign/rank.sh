@@ -80,7 +80,8 @@ tcp() {
     for ((index = 0; index + 1 < ${#lines[@]}; index += 2)); do
         case ${lines[index]} in
         Tcp:*) set -- OutSegs RetransSegs ;;
-        TcpExt:*) set -- TCPTimeouts ListenDrops ;;
+        TcpExt:*) set -- TCPTimeouts ListenDrops TCPSynRetrans TCPDSACKRecv TCPDSACKOfoRecv \
+            TCPDSACKRecvSegs TCPOFOQueue ;;
         *) continue ;;
         esac
         names="${lines[index]} " numbers=(${lines[index + 1]})

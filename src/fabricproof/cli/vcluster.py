@@ -331,6 +331,17 @@ def revive(name: str, node: str) -> None:
     metavar="BYTES",
     help="A shorter queue on the node's end: bursts are dropped.",
 )
+@click.option(
+    "--loss",
+    type=click.FloatRange(0, 100, min_open=True),
+    metavar="PERCENT",
+    help="Packets that the switch's port loses, seen by no counter of a node.",
+)
+@click.option(
+    "--direction",
+    type=click.Choice(["in", "out"]),
+    help="With --loss: to the node, or from it; both ways where not said.",
+)
 @click.option("--clear", is_flag=True, help="Take the fault out again.")
 def fault(
     name: str,
@@ -340,6 +351,8 @@ def fault(
     mtu: int | None,
     firmware: str | None,
     queue_bytes: int | None,
+    loss: float | None,
+    direction: str | None,
     *,
     cut: bool,
     clear: bool,
@@ -350,14 +363,22 @@ def fault(
     fabricproof vcluster fault vc2 rail1 --rate 100mbit
     fabricproof vcluster fault vc2 rail1 --clear
     """
-    asked = [value is not None for value in (rate, mtu, firmware, queue_bytes)]
+    asked = [value is not None for value in (rate, mtu, firmware, queue_bytes, loss)]
     if [*asked, cut, clear].count(True) != 1:
         raise click.UsageError(
-            "exactly one of --rate, --down, --mtu, --firmware, --queue and --clear is needed"
+            "exactly one of --rate, --down, --mtu, --firmware, --queue, --loss, --clear is needed"
         )
+    if direction and loss is None:
+        raise click.UsageError("--direction goes with --loss")
     rate_bit_s = parse_rate(rate) if rate else None
     wanted = service.Fault(
-        rate_bit_s=rate_bit_s, cut=cut, mtu=mtu, firmware=firmware, queue_bytes=queue_bytes
+        rate_bit_s=rate_bit_s,
+        cut=cut,
+        mtu=mtu,
+        firmware=firmware,
+        queue_bytes=queue_bytes,
+        loss_percent=loss,
+        loss_direction=direction,
     )
     service.fault(name, node, interface, wanted)
     click.echo(f"{node} {interface}: {'healthy again' if clear else 'fault is in place'}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fabricproof.errors import ConfigError, UnavailableError
-from fabricproof.vcluster import cluster, daemons, firmware, guest, guests, node, qmp, state
+from fabricproof.vcluster import cluster, daemons, firmware, guest, guests, loss, node, qmp, state
 from fabricproof.vcluster.cluster import HEAD, SWITCHES, Report
 from fabricproof.vcluster.node import Space
 from fabricproof.vcluster.paths import Paths, project_root
@@ -331,6 +331,8 @@ class Fault:
         mtu: another MTU on the node's end, in bytes.
         firmware: what ``ethtool -i`` on that node says of the rail's firmware.
         queue_bytes: what may wait to be sent on the node's end, in bytes.
+        loss_percent: share of the packets that the switch's port loses, above 0 and up to 100.
+        loss_direction: ``in`` to the node, ``out`` from it; None for both.
     """
 
     rate_bit_s: int | None = None
@@ -338,6 +340,8 @@ class Fault:
     mtu: int | None = None
     firmware: str | None = None
     queue_bytes: int | None = None
+    loss_percent: float | None = None
+    loss_direction: str | None = None
 
     def __str__(self) -> str:
         """Return it in words."""
@@ -346,6 +350,9 @@ class Fault:
         words += [f"MTU {self.mtu}"] if self.mtu else []
         words += [f"firmware {self.firmware}"] if self.firmware else []
         words += [f"queue {self.queue_bytes} B"] if self.queue_bytes else []
+        if self.loss_percent:
+            way = f" {self.loss_direction}" if self.loss_direction else ""
+            words.append(f"loss {self.loss_percent:g} %{way}")
         return ", ".join(words)
 
 
@@ -372,11 +379,12 @@ def fault(name: str, host: str, interface: str, wanted: Fault) -> None:
         firmware.pretend(space, interface, wanted.firmware)
         rate = wanted.rate_bit_s or known.plan.rail_rates_bit_s[rail]
         cluster.shape_rail(known.plan, compute, rail, rate, switches, space, wanted.queue_bytes)
+        port = compute.rail_port(rail)
+        loss.lose(switches, port, wanted.loss_percent or 0.0, wanted.loss_direction)
         space.batch("ip", [f"link set {interface} mtu {wanted.mtu or known.plan.mtu}"])
         if known.plan.kind == RDMA:
             qmp.set_link(guest.monitor(paths, host), interface, up=not wanted.cut)
         else:
-            port = compute.rail_port(rail)
             switches.batch("ip", [f"link set {port} {'down' if wanted.cut else 'up'}"])
         faults = {
             place: text for place, text in known.faults.items() if place != f"{host}/{interface}"
