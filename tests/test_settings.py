@@ -10,6 +10,7 @@ import jsonschema
 import pytest
 import reframe
 
+from fabricproof.campaign.job_end import RECORD_END
 from fabricproof.errors import ConfigError
 from fabricproof.rfm.settings import PERFLOG_COLUMNS, perflog_root, reframe_configuration
 from fabricproof.site import load_site
@@ -87,7 +88,7 @@ def test_a_partition_carries_its_fabrics_and_its_rails_as_features() -> None:
 
 def test_a_site_without_modules_prepares_nothing() -> None:
     (system,) = reframe_configuration(load_site(str(TRAPS)))["systems"]
-    assert system["partitions"][0]["prepare_cmds"] == []
+    assert system["partitions"][0]["prepare_cmds"] == [RECORD_END]
 
 
 def test_the_perflogs_can_be_moved(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from reframe_sessions import HouseRun, StockRun, run_house, run_stock
+from reframe_sessions import HouseRun, StockRun, run_house, run_queue, run_stock
 
 
 @pytest.fixture(scope="session")
@@ -15,6 +15,12 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> HouseRun:
 def house_again(house: HouseRun) -> HouseRun:
     """A second run in the same place, with ReFrame's own retries."""
     return run_house(house.project, ["-t", "retry", "--max-retries=1"], column="two")
+
+
+@pytest.fixture(scope="session")
+def queue(tmp_path_factory: pytest.TempPathFactory) -> HouseRun:
+    """The house on a Slurm without accounting, ReFrame's backend ``squeue``."""
+    return run_queue(tmp_path_factory.mktemp("queue"))
 
 
 @pytest.fixture(scope="session")

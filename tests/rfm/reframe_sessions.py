@@ -93,6 +93,23 @@ def run_house(project: Path, arguments: Sequence[str], *, column: str) -> HouseR
     return _run(project, arguments, due, column=column, site="site", checks="house")
 
 
+def run_queue(project: Path) -> HouseRun:
+    """Run on the pretended site as one of a Slurm that keeps no accounts."""
+    shutil.copytree(HERE / "site", project / "queue_site")
+    path = project / "queue_site" / "site.toml"
+    text = path.read_text(encoding="utf-8").replace('"local"', '"squeue"')
+    folders = f'path = ["{HERE / "slurm_bin"}", '
+    path.write_text(text.replace("path = [", folders), encoding="utf-8")
+    return _run(
+        project,
+        ["-t", "trap"],
+        (),
+        column="",
+        site=str(project / "queue_site"),
+        checks="queue_house",
+    )
+
+
 def run_builds(
     project: Path, arguments: Sequence[str], due: Sequence[dict[str, Any]] = ()
 ) -> HouseRun:

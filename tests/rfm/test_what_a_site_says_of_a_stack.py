@@ -69,7 +69,7 @@ def _defining_line(tmp_path: Path, init: Path | None) -> str:
     if init is not None:
         object.__setattr__(site.spec, "modules_init", str(init))
     (system,) = reframe_configuration(site)["systems"]
-    return str(system["partitions"][0]["prepare_cmds"][0])
+    return str(system["partitions"][0]["prepare_cmds"][1])
 
 
 def test_module_is_defined_by_the_file_that_the_site_names(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from fabricproof.campaign.leg import Leg
-from fabricproof.campaign.outcome import Attempt, Outcome, judge_leg
-from fabricproof.measure import Verdict, worst
+from fabricproof.campaign.outcome import Attempt, Outcome, judge_leg, mended
+from fabricproof.measure import Verdict
 from fabricproof.road import RoadState
 from fabricproof.verdict import Judgement, Report, missing
 
@@ -78,7 +78,6 @@ def _first_reason(report: Report) -> str:
 
 def _doubted(outcome: Outcome, why: str) -> Outcome:
     """Return the outcome with all that was held against the pair UNJUDGED."""
-    doubted: dict[int, Judgement] = {}
     mark = f"from {outcome.leg.channel_leg}"
 
     def doubt(each: Judgement) -> Judgement:
@@ -87,11 +86,4 @@ def _doubted(outcome: Outcome, why: str) -> Outcome:
             return each
         return replace(each, verdict=Verdict.UNJUDGED, reason=why)
 
-    def mend(report: Report) -> Report:
-        # One judgement stands in an attempt's report and in the outcome's: it must stay one.
-        quantities = tuple(doubted.setdefault(id(each), doubt(each)) for each in report.quantities)
-        verdict = worst([each.verdict for each in quantities])
-        return replace(report, verdict=verdict, quantities=quantities)
-
-    attempts = tuple(replace(each, report=mend(each.report)) for each in outcome.attempts)
-    return replace(outcome, attempts=attempts, report=mend(outcome.report))
+    return mended(outcome, doubt)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from fabricproof.campaign.evidence import gather
-from fabricproof.campaign.outcome import Attempt, Outcome
+from fabricproof.campaign.outcome import Outcome, mended
 from fabricproof.campaign.relation import Relation
 from fabricproof.counters import CounterSample, read_rises
 from fabricproof.inventory.facts import Machine
@@ -97,25 +97,8 @@ def with_preflight(outcome: Outcome, result: Preflight) -> Outcome:
     notes = (*warnings, *result.far_ranks(outcome.leg.rails, nodes))
     if not notes:
         return outcome
-    mended: dict[int, Judgement] = {}
-
-    def mend(report: Report) -> Report:
-        # One judgement stands in an attempt's report and in the outcome's: it must stay one.
-        quantities = tuple(
-            mended.setdefault(id(each), _with_warnings(each, warnings))
-            for each in report.quantities
-        )
-        return replace(report, quantities=quantities)
-
-    attempts: tuple[Attempt, ...] = tuple(
-        replace(each, report=mend(each.report)) for each in outcome.attempts
-    )
-    report = mend(outcome.report)
-    return replace(
-        outcome,
-        attempts=attempts,
-        report=replace(report, findings=(*notes, *report.findings)),
-    )
+    told = mended(outcome, lambda each: _with_warnings(each, warnings))
+    return replace(told, report=replace(told.report, findings=(*notes, *told.report.findings)))
 
 
 def _with_warnings(judgement: Judgement, warnings: Sequence[str]) -> Judgement:

@@ -6,7 +6,7 @@ cannot disagree.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -75,6 +75,23 @@ class Outcome:
         return any(judgement is each for each in self.report.quantities)
 
 
+def mended(outcome: Outcome, change: Callable[[Judgement], Judgement]) -> Outcome:
+    """Return the outcome with every judgement as ``change`` makes it.
+
+    One judgement stands in an attempt's report and in the outcome's: it stays one.
+    """
+    made: dict[int, Judgement] = {}
+
+    def mend(report: Report) -> Report:
+        quantities = tuple(made.setdefault(id(each), change(each)) for each in report.quantities)
+        unlike = any(new is not old for new, old in zip(quantities, report.quantities, strict=True))
+        verdict = worst([each.verdict for each in quantities]) if unlike else report.verdict
+        return replace(report, verdict=verdict, quantities=quantities)
+
+    attempts = tuple(replace(each, report=mend(each.report)) for each in outcome.attempts)
+    return replace(outcome, attempts=attempts, report=mend(outcome.report))
+
+
 def judge_leg(folder: Path, leg: Leg, channel_attempt: int = 0) -> Outcome:
     """Judge all attempts of ``leg`` below job folder ``folder``.
 
@@ -102,7 +119,7 @@ def _never_started(folder: Path) -> str:
 
 def _without_second_look(folder: Path, report: Report) -> Report:
     """Say that a leg is red after one look only: the job may have ended before the second."""
-    said = _last_words(folder / SECOND_LOOK_ERRORS)
+    said = last_words(folder / SECOND_LOOK_ERRORS)
     note = "no second look was made" + (f": {said}" if said else "")
     return replace(report, findings=(note, *report.findings))
 
@@ -231,7 +248,7 @@ def _failure(folder: Path, status: int | None, leg: Leg, ranks: Sequence[RankRec
         elif table is not None and leg.suite not in PEER_SUITES:
             ended = len(ranks) == leg.num_ranks and all(each.status == 0 for each in ranks)
             words += f"; {unended(ranks_ended=ended)}"
-    said = _last_words(folder / "stderr") or _last_words(folder / "stdout")
+    said = last_words(folder / "stderr") or last_words(folder / "stdout")
     down = rails_down(leg, ranks)
     why = f"{down}; " if down else ""
     return f"{why}the benchmark failed, {words}" + (f": {said}" if said else "")
@@ -242,7 +259,7 @@ def _told(folder: Path) -> str:
     return next(filter(None, (_text(path).strip() for path in sorted(folder.glob("reason.*")))), "")
 
 
-def _last_words(path: Path) -> str:
+def last_words(path: Path) -> str:
     """Return the last line of a file that says something, rulers left out."""
     lines = [line.strip() for line in _text(path).splitlines()]
     # Of a long line the end says what went wrong, the beginning is paths.

@@ -16,6 +16,9 @@ ASK_FILE, BIND_FILE, EACH_NODE_FILE = "ask.sh", "bind.sh", "each_node.sh"
 SOCKETS_FILE = "sockets.sh"
 INVENTORY_FILE = "inventory.sh"
 
+#: what the job script writes when it ends, beside the script of the legs
+JOB_END_FILE = "job_end"
+
 #: where the nodes leave what they are made of, beside the script: NODE.txt
 INVENTORY_FOLDER = "inventory"
 

@@ -11,7 +11,7 @@ import datetime
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -33,11 +33,17 @@ from fabricproof.baseline.model import Place
 from fabricproof.campaign.across import judge_relations
 from fabricproof.campaign.all_legs import judge_legs
 from fabricproof.campaign.checked import judge_looks, read_looks, with_preflight
+from fabricproof.campaign.job_end import REACHED_END, JobEnd, with_doubt
 from fabricproof.campaign.leg import Leg
 from fabricproof.campaign.outcome import Outcome
 from fabricproof.campaign.planned import Plan, write_plan
 from fabricproof.campaign.relation import Relation, owned_legs
-from fabricproof.campaign.script import INVENTORY_FOLDER, SCRIPT_FILE, render_script
+from fabricproof.campaign.script import (
+    INVENTORY_FOLDER,
+    JOB_END_FILE,
+    SCRIPT_FILE,
+    render_script,
+)
 from fabricproof.inventory.store import FOLDER, inventory_of_job
 from fabricproof.measure import Verdict
 from fabricproof.provenance import AFTERWARDS_KEY, IDENTITY_KEY, StackIdentity
@@ -54,6 +60,7 @@ from fabricproof.rfm.current import (
     technology,
     why_one_rail,
 )
+from fabricproof.rfm.ending import settle
 from fabricproof.rfm.handover import bounds, complaints, handed_over
 from fabricproof.rfm.legs import LegPlanner, quantity_key
 from fabricproof.rfm.programs import choose_suite
@@ -118,6 +125,7 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
     legs: tuple[Leg, ...] = ()
     relations: tuple[Relation, ...] = ()
     outcomes: tuple[Outcome, ...] = ()
+    job_end: JobEnd | None = None
     stack_identity: StackIdentity | None = None
 
     #: identity of the stack with the package of each suite that the legs take their program from
@@ -223,11 +231,13 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         self.max_pending_time = f"{partition.queue_minutes}m"
         self.executable = "bash"
         self.executable_opts = [SCRIPT_FILE]
+        self.postrun_cmds = [REACHED_END]
 
     def _write_plan(self, plan: Plan) -> None:
         folder = Path(self.stagedir)
         # With --dont-restage an old attempt lies here still, and might clear a new one.
         shutil.rmtree(folder / "legs", ignore_errors=True)
+        (folder / JOB_END_FILE).unlink(missing_ok=True)
         self.legs = tuple(self._with_launch(leg, plan) for leg in plan.legs)
         self.relations = plan.relations
         self.suite_identities = self._identities()
@@ -308,8 +318,10 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         if self.is_dry_run():
             return
         folder = Path(self.stagedir)
+        scheduler = current_site().partition(self.current_partition.name).scheduler
+        self.job_end, doubt = settle(self.job, folder, scheduler)
         of_legs = judge_legs(folder, self.legs)
-        self.outcomes = self.judged(of_legs)
+        self.outcomes = with_doubt(self.judged(of_legs), doubt)
         if all(outcome.report.verdict is Verdict.SKIPPED for outcome in self.outcomes):
             self._skip(self.outcomes[0].report.quantities[0].reason)
         self.environment_digest = environment_digest(of_legs)
@@ -397,6 +409,7 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
             "job_state": state,
             "stage_folder": self.stagedir,
             "completed": self.job.completion_time,
+            "job_end": None if self.job_end is None else asdict(self.job_end),
         }
 
     @sanity_function

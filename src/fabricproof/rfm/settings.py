@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from fabricproof.campaign.job_end import RECORD_END
 from fabricproof.errors import ConfigError
 from fabricproof.provisioned import check_provisioned
 from fabricproof.rfm.stacks import layout_of, spack_stacks
@@ -120,10 +121,10 @@ def _partition(site: Site, partition: PartitionSpec) -> dict[str, Any]:
 
 
 def _prepare(site: Site) -> list[str]:
-    """Return the lines that make ``module`` work in a job script that is no login shell."""
+    """Return the first lines of a job script: keep how it ends, and make ``module`` work."""
     if site.spec.modules_system == "nomod":
-        return []
-    lines = [defines_module(site.spec.modules_init)]
+        return [RECORD_END]
+    lines = [RECORD_END, defines_module(site.spec.modules_init)]
     paths = [*site.spec.module_paths, *_provisioned_paths(site)]
     return lines + [f"module use {shell_word(path)}" for path in paths]
 

@@ -1,4 +1,4 @@
-"""What Slurm says of its nodes when a check is planned: where they hang, and which may be used."""
+"""What Slurm says of nodes when a check is planned, and of a job that has ended."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import re
 import subprocess
 from collections.abc import Sequence
 
-from fabricproof.errors import ParseError, UnavailableError
+from fabricproof.campaign.job_end import SchedulerSays
+from fabricproof.errors import FabricproofError, ParseError, UnavailableError
 from fabricproof.site.schema import PartitionSpec
-from fabricproof.topology import Shape, Topology, parse_topology, torus_of
+from fabricproof.topology import Shape, Topology, expand, parse_topology, torus_of
 
 #: a controller that does not answer by then holds up no planning
 ANSWER_SECONDS = 10
@@ -18,6 +19,7 @@ ANSWER_SECONDS = 10
 #: a mark behind them (``idle*``: does not answer) rules a node out
 USABLE = ("idle", "mix", "alloc", "comp")
 
+_FACT = re.compile(r"(?:^|\s)(JobState|ExitCode|NodeList)=(\S+)")
 _PARTITION = re.compile(r"^(?:--partition=|-p ?)(\S+)$")
 
 
@@ -69,6 +71,26 @@ def lost_nodes(nodes: Sequence[str]) -> tuple[str, ...]:
         return ()  # a reason more or less changes no verdict
     states = dict(line.split() for line in said.splitlines() if len(line.split()) == 2)
     return tuple(sorted(node for node, state in states.items() if state.startswith("down")))
+
+
+def ask_job(job_id: str) -> SchedulerSays:
+    """Return what the controller still knows of a job; nothing where it does not answer.
+
+    It forgets a job ``MinJobAge`` after its end (slurm.conf(5); 300 s where nobody says).
+    """
+    try:
+        said = _ask("scontrol", "-o", "show", "job", job_id)
+    except UnavailableError:
+        return SchedulerSays()
+    facts = dict(_FACT.findall(said))
+    status = re.match(r"(\d+):(\d+)$", facts.get("ExitCode", ""))
+    try:
+        nodes = expand(facts.get("NodeList", ""))
+    except FabricproofError:
+        nodes = ()
+    # A signal counts as sacct's exit status does not: 0:9 is no good end.
+    exit_status = (int(status[1]) or int(status[2])) if status else None
+    return SchedulerSays(state=facts.get("JobState"), exit_status=exit_status, nodes=nodes)
 
 
 def _ask(*command: str, errors_are_answers: bool = False) -> str:

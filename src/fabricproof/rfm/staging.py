@@ -16,6 +16,7 @@ from fabricproof.campaign.script import (
     EACH_NODE_FILE,
     INVENTORY_FILE,
     INVENTORY_FOLDER,
+    JOB_END_FILE,
     RANK_FILE,
     SCRIPT_FILE,
     SECOND_LOOK_ERRORS,
@@ -37,7 +38,10 @@ SCRIPTS = (
 
 #: what ReFrame keeps of a job that passed, beside its script and output: the raw outputs of each
 #: leg, how they were made, what the nodes were; small texts all of them
-KEPT_FILES = ("legs", "plan.json", SCRIPT_FILE, INVENTORY_FOLDER, SECOND_LOOK_ERRORS)
+KEPT_FILES = (
+    *("legs", "plan.json", SCRIPT_FILE, INVENTORY_FOLDER, SECOND_LOOK_ERRORS),
+    JOB_END_FILE,
+)
 
 #: A leg that takes this many times its budget, and never less than the second figure, hangs.
 LEG_LIMIT_FACTOR = 10

@@ -1,0 +1,89 @@
+"""How ReFrame's job ended: its own file, what the scheduler says, and what ReFrame is told of both.
+
+ReFrame's backend ``squeue`` takes a job that squeue does not list for COMPLETED, knows no exit
+status, and may know no nodes; where squeue fails, so it takes one that runs.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from reframe.core.exceptions import ReframeError
+from reframe.core.schedulers import Job
+
+from fabricproof.campaign.job_end import (
+    Doubt,
+    JobEnd,
+    SchedulerSays,
+    find_doubt,
+    read_end,
+)
+from fabricproof.campaign.outcome import last_words
+from fabricproof.errors import FabricproofError
+from fabricproof.rfm.slurm_nodes import ask_job
+from fabricproof.topology import expand
+
+#: how long a file of a node may take to be seen here: a shared file system looks into a folder
+#: again after some seconds
+FILE_PATIENCE_SECONDS = 10.0
+_POLL_SECONDS = 0.2
+
+
+def settle(job: Job, folder: Path, scheduler: str) -> tuple[JobEnd | None, Doubt | None]:
+    """Return how ``job`` ended and what is wrong with that; tell ReFrame what it did not know.
+
+    Args:
+        job: ReFrame's, ended as it believes.
+        folder: stage folder.
+        scheduler: of the partition.
+    """
+    says = _says(job, scheduler)
+    end = _await_end(folder, says)
+    if scheduler == "squeue" and end is None:
+        says = _says(job, scheduler)  # it may have ended meanwhile
+    doubt = find_doubt(end, str(job.jobid), says, last_words(folder / str(job.stderr)))
+    if says.unfinished:
+        _cancel(job)
+    if end is not None and job.exitcode is None:
+        job._exitcode = end.status if end.reached or end.status else None
+    if scheduler == "squeue":
+        job._state = says.state or (job.state if doubt is None else "None")
+        nodes = says.nodes or (end.nodes if end is not None else ())
+        job._nodespec = ",".join(nodes) or None
+    return end, doubt
+
+
+def _says(job: Job, scheduler: str) -> SchedulerSays:
+    if scheduler == "squeue":
+        return ask_job(str(job.jobid))
+    if scheduler != "slurm":
+        return SchedulerSays(exit_status=job.exitcode)
+    try:
+        # ReFrame joins the parts of a heterogeneous job with commas; ours have one.
+        nodes = expand(str(job._nodespec or ""))
+    except FabricproofError:
+        nodes = ()
+    return SchedulerSays(state=str(job.state), exit_status=job.exitcode, nodes=nodes)
+
+
+def _await_end(folder: Path, says: SchedulerSays) -> JobEnd | None:
+    """Return what the job left; waited for where the scheduler knows of nothing that went wrong."""
+    deadline = time.monotonic() + FILE_PATIENCE_SECONDS
+    while (end := read_end(folder)) is None:
+        failed = says.exit_status or (
+            says.state not in {None, "COMPLETED", "COMPLETING"} and not says.unfinished
+        )
+        if failed or time.monotonic() > deadline:
+            return None
+        list(folder.iterdir())  # has NFS ask its server what the folder holds
+        time.sleep(_POLL_SECONDS)
+    return end
+
+
+def _cancel(job: Job) -> None:
+    """End a job that ReFrame took for ended: the next one would measure beside it."""
+    try:
+        job.cancel()
+    except ReframeError:
+        return  # the verdict says that it runs
