@@ -314,7 +314,9 @@ def _boot_guest(paths: Paths, known: State, host: str) -> State:
     image, how = guests.prepare(known.plan, lambda _: None)
     compute, switches = known.plan.node(host), known.spaces[SWITCHES]
     for rail, rate in enumerate(known.plan.rail_rates_bit_s):
-        guests.shape_port(known.plan, compute, rail, rate, switches)  # a fault may have slowed it
+        # A fault may have slowed it, or lost its packets.
+        guests.shape_port(known.plan, compute, rail, rate, switches)
+        loss.lose(switches, compute.rail_port(rail), 0.0, None)
     booted = guest.start_guest(known.plan, paths, compute, switches, image, how)
     fresh = _with_space(paths, known, booted)
     guest.wait_until_up(paths, [booted])
