@@ -87,3 +87,15 @@ def test_a_row_that_is_not_there_has_no_fault(size: int | None) -> None:
 
 def test_a_time_lost_in_rounding_binds_nothing() -> None:
     assert _imb("PingPong", PING, (0, 100, 0.0, 0.0)) is None
+
+
+def test_a_time_that_the_message_rate_denies_is_named() -> None:
+    columns = (*PING, "message_rate_per_s")
+    row = (32, 20, 60.38, 0.53, 16562)
+    assert _imb("PingPong", columns, row) is None
+    for time_us in (1e18, 600.0, 0.6e9):
+        fault = _imb("PingPong", columns, (32, 20, time_us, 0.53, 16562))
+        assert fault is not None
+        assert "under way at once" in fault
+    fault = _imb("PingPong", columns, (32, 20, 0.02, 0.53, 16562))
+    assert fault is not None

@@ -23,7 +23,7 @@ from fabricproof.reference import Reference, at_least, at_most
 from fabricproof.rings import describe_rings, judge_rings
 from fabricproof.road import RoadProof, RoadState
 from fabricproof.semantics import Kind, Meaning, reading_of
-from fabricproof.soundness import row_fault
+from fabricproof.soundness import describe_loss, row_fault
 from fabricproof.suspects import explained
 from fabricproof.units import size_label
 from fabricproof.verdict import Judgement, Report, Rules, judge_value, missing
@@ -57,6 +57,7 @@ def judge_table(table: Table, rules: Rules, road: RoadProof | None = None) -> Re
         *early_ends(table, limits, rules.layout),
         *overlaps(table),
         *describe_rings(table, rules.layout),
+        *describe_loss(table),
     ]
     findings += list(road.findings) if road else []
     if road is None and not rules.road_required:

@@ -52,6 +52,7 @@ COLUMNS: Mapping[str, str] = MappingProxyType(
         "latency_p999_us": "us",
         "transactions_per_s": "1/s",
         "cpu_util_percent": "%",
+        "loss_percent": "%",
         "natural_ring_latency_us": "us",
         "random_ring_latency_us": "us",
         "natural_ring_bandwidth_mb_s": "MB/s",

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from recordings import DATA
 
 from fabricproof.errors import ParseError
-from fabricproof.measure import Table
+from fabricproof.fabric import Fabric, find_link
+from fabricproof.judge import judge_table
+from fabricproof.measure import Table, Verdict
 from fabricproof.parsers import parse_text
+from fabricproof.verdict import Rules
 
 REPORT = (DATA / "iperf3/two-streams-report.txt").read_text("utf-8")
 TWO = (DATA / "iperf3/two-streams.txt").read_text("utf-8")
@@ -122,7 +126,7 @@ def test_damage_is_an_error(text: str, problem: str) -> None:
 
 def test_server_log_may_hold_several_runs_and_is_refused() -> None:
     error = refuse((DATA / "iperf/damaged/server.txt").read_text("utf-8"))
-    assert error.line == 2
+    assert (error.line, error.problem) == (14, "several tests in one text")
 
 
 def test_interval_report_cut_before_its_summary() -> None:
@@ -144,3 +148,235 @@ def test_report_survives_json_round_trip() -> None:
 def test_sum_of_the_sender_does_not_stand_in_for_the_receiver() -> None:
     text = (DATA / "iperf3/udp-report.txt").read_text("utf-8")
     assert refuse(text.replace("sum_received", "sum_oops")).problem == "not a whole report"
+
+
+# What a sender says of UDP is no measurement of the road.
+
+#: iperf3 3.1 over UDP, in the form of a fixture of PerfKitBenchmarker; the numbers are ours
+OLD_UDP = """\
+Connecting to host 10.0.0.3, port 5201
+[  4] local 10.0.0.4 port 49526 connected to 10.0.0.3 port 5201
+[ ID] Interval           Transfer     Bandwidth       Total Datagrams
+[  4]   0.00-1.00   sec   118 MBytes   990 Mbits/sec  15104
+[  4]   1.00-2.00   sec   118 MBytes   990 Mbits/sec  15105
+- - - - - - - - - - - - - - - - - - - - - - - - -
+[ ID] Interval           Transfer     Bandwidth       Jitter    Lost/Total Datagrams
+[  4]   0.00-2.00   sec   236 MBytes   990 Mbits/sec  0.072 ms  15104/30209 (50%)
+[  4] Sent 30209 datagrams
+
+iperf Done.
+"""
+
+#: iperf 2.0 with ``-u -P 2``, in the form of a string of nokia/moler; the numbers are ours
+TWO_UDP = """\
+Client connecting to 10.0.0.2, UDP port 5001
+Sending 1470 byte datagrams, IPG target: 11215.21 us (kalman adjust)
+UDP buffer size:  208 KByte (default)
+------------------------------------------------------------
+[  4] local 10.0.0.1 port 37033 connected with 10.0.0.2 port 5001
+[  3] local 10.0.0.1 port 56390 connected with 10.0.0.2 port 5001
+[ ID] Interval       Transfer     Bandwidth
+[  4]  0.0- 5.0 sec   615 KBytes  1008 Kbits/sec
+[  4] Sent 428 datagrams
+[  3]  0.0- 5.0 sec   615 KBytes  1008 Kbits/sec
+[  3] Sent 428 datagrams
+[SUM]  0.0- 5.0 sec  1230 KBytes  2016 Kbits/sec
+[  3] Server Report:
+[  3]  0.0- 5.0 sec   153 KBytes   251 Kbits/sec   0.043 ms  322/  428 (75%)
+[  3]  0.0- 5.0 sec  1 datagrams received out-of-order
+[  4] Server Report:
+[  4]  0.0- 5.0 sec   152 KBytes   249 Kbits/sec   0.040 ms  322/  428 (75%)
+"""
+
+
+def verdict_of(text: str, link: str) -> Verdict:
+    (table,) = parse_text(text)
+    return judge_table(table, Rules(fabric=Fabric(link=find_link(link)))).quantities[-1].verdict
+
+
+@pytest.mark.parametrize("begun", [True, False], ids=["whole", "without its first line"])
+def test_one_summary_of_udp_is_the_senders_less_what_was_lost(begun: bool) -> None:
+    text = OLD_UDP if begun else OLD_UDP[OLD_UDP.index("[  4]") :]
+    (table,) = parse_text(text)
+    assert table.suite == "iperf3"
+    assert table.column("bandwidth_mb_s")[0] == pytest.approx(990 / 8 * 15105 / 30209)
+    assert table.column("loss_percent")[0] == pytest.approx(100 * 15104 / 30209)
+    assert table.attributes["sent_mb_s"] == 123.75
+    assert table.attributes["lost_datagrams"] == 15104
+    assert verdict_of(text, "1GbE") is Verdict.FAIL
+    assert verdict_of(text.replace("15104/30209 (50%)", "0/30209 (0%)"), "1GbE") is Verdict.PASS
+
+
+def test_a_server_of_iperf3_3_1_counts_no_bytes_of_udp() -> None:
+    text = OLD_UDP.replace("236 MBytes   990 Mbits", "0.00 Bytes  0.00 bits").partition("\n")[2]
+    assert refuse(text).problem == "a server that counted no bytes"
+
+
+def test_old_report_of_udp_is_the_senders_less_what_was_lost() -> None:
+    report = json.loads((DATA / "iperf3/udp-report.txt").read_text("utf-8"))
+    end = report["end"]
+    rate = end["sum_sent"]["bits_per_second"]
+    end["sum"] = {**end["sum_sent"], "lost_packets": 191, "packets": 382, "jitter_ms": 0.0}
+    del end["sum_sent"], end["sum_received"]
+    (table,) = parse_text(json.dumps(report))
+    assert table.column("bandwidth_mb_s")[0] == pytest.approx(rate / 16e6)
+    assert table.column("loss_percent") == (50.0,)
+
+
+def test_streams_of_udp_are_what_their_server_reports_say() -> None:
+    (table,) = parse_text(TWO_UDP)
+    assert table.column("bandwidth_mb_s")[0] == pytest.approx((251 + 249) / 8000)
+    assert table.attributes["lost_datagrams"] == 644
+    assert verdict_of(TWO_UDP, "2MbE") is Verdict.FAIL
+    notes = judge_table(table, Rules(fabric=None)).findings
+    assert any(note.startswith("644 of 856 datagrams (75.23%) were lost") for note in notes)
+
+
+def test_udp_without_a_server_report_of_each_stream_is_no_result() -> None:
+    for stream in ("3", "4"):
+        less = without(TWO_UDP, f"[  {stream}]", "0.0- 5.0", "(75%)")
+        assert refuse(less).problem == "what arrived is not shown"
+    assert refuse(without(TWO_UDP, "(75%)")).problem == "what arrived is not shown"
+
+
+def test_both_ends_of_a_lossy_run_tell_the_same() -> None:
+    client, server = (one(f"iperf/{side}udp-two-streams-lossy.txt") for side in ("", "server-"))
+    assert client.rows == server.rows
+    client, server = (one(f"iperf3/{side}udp-lossy.txt") for side in ("", "server-"))
+    assert client.rows == server.rows
+    assert client.attributes["sent_mb_s"] > 2 * client.column("bandwidth_mb_s")[0]
+
+
+# The server's side.
+
+
+@pytest.mark.parametrize(
+    ("name", "rate"),
+    [
+        ("iperf3/server-two-streams.txt", 6670 / 8),
+        ("iperf3/server-verbose.txt", 10200 / 8),
+        ("iperf/server-one-stream.txt", 18800 / 8),
+        ("iperf/server-two-streams.txt", 2560 / 8 * 1.0121 / 1.0170),
+    ],
+)
+def test_a_server_counts_what_arrived(name: str, rate: float) -> None:
+    assert one(name).column("bandwidth_mb_s")[0] == pytest.approx(rate)
+
+
+def test_each_test_of_a_server_of_iperf3_is_a_table_and_waiting_is_none() -> None:
+    served = (DATA / "iperf3/server-two-streams.txt").read_text("utf-8")
+    waits = (
+        "Server listening on 5201 (test #3)\n-----\niperf3: interrupt - the server has terminated\n"
+    )
+    assert len(parse_text(served + served + waits)) == 2
+    assert refuse(waits).problem == "no benchmark table"
+
+
+def test_a_server_of_iperf3_that_broke_off_is_an_error() -> None:
+    served = (DATA / "iperf3/server-two-streams.txt").read_text("utf-8")
+    cut = served[: served.index("- - -")]
+    assert refuse(cut + "iperf3: error - unable to receive results\n").problem == "the test failed"
+    assert refuse(cut).problem == "no result"
+
+
+def test_both_ends_of_iperf3_in_one_text_are_refused() -> None:
+    served = (DATA / "iperf3/server-two-streams.txt").read_text("utf-8")
+    accepted = served.index("Accepted")
+    mixed = served[:accepted] + TWO[:40] + "\n" + served[accepted:] + TWO
+    assert refuse(mixed).problem == "both ends in one text"
+
+
+# Both directions.
+
+#: iperf 2.0 with ``--dualtest``, in the form of a string of nokia/moler; the numbers are ours
+DUAL = """\
+Server listening on TCP port 5001
+TCP window size: 85.3 KByte (default)
+------------------------------------------------------------
+Client connecting to 10.0.0.2, TCP port 5001
+TCP window size: 85.3 KByte (default)
+------------------------------------------------------------
+[  5] local 10.0.0.1 port 40944 connected with 10.0.0.2 port 5001
+[  4] local 10.0.0.1 port 5001 connected with 10.0.0.2 port 33016
+[ ID] Interval       Transfer     Bandwidth
+[  5]  0.0-10.0 sec  1.09 GBytes   936 Mbits/sec
+[  4]  0.0-10.0 sec   558 MBytes   468 Mbits/sec
+"""
+
+
+def test_both_directions_at_once_are_added_up_and_held_to_both() -> None:
+    (table,) = parse_text(DUAL)
+    assert table.attributes["both_ways"] == 1
+    assert table.rows == ((1, pytest.approx((936 + 468) / 8)),)
+    assert verdict_of(DUAL, "1GbE") is Verdict.FAIL
+    assert verdict_of(DUAL.replace("558 MBytes   468", "1.09 GBytes   936"), "1GbE") is Verdict.PASS
+    duplex = one("iperf/full-duplex.txt")
+    assert duplex.attributes["both_ways"] == 1
+    assert duplex.rows == ((1, pytest.approx((6170 * 1.0011 / 1.0086 + 3210) / 8)),)
+
+
+def test_one_direction_after_the_other_is_refused() -> None:
+    late = "[  4] local 10.0.0.1 port 5001 connected with 10.0.0.2 port 33016\n"
+    text = DUAL.replace(late, "").replace("[  4]  0.0", late + "[  4]  0.0")
+    assert refuse(text).problem == "one direction after the other"
+
+
+def test_a_server_that_called_itself_is_refused() -> None:
+    text = (DATA / "iperf/damaged/server-dualtest-both-ends.txt").read_text("utf-8")
+    assert refuse(text).problem == "both ends in one text"
+
+
+def test_a_sum_that_is_not_that_of_its_streams_is_refused() -> None:
+    text = (DATA / "iperf/server-two-streams.txt").read_text("utf-8")
+    assert refuse(text.replace("308 MBytes", "408 MBytes")).problem.startswith("the sum is not")
+
+
+def test_no_time_is_no_result() -> None:
+    text = (DATA / "iperf/one-stream.txt").read_text("utf-8")
+    (line,) = [line for line in text.splitlines() if "bits/sec" in line]
+    assert refuse(
+        text.replace(line, "[  1] 0.0000-0.0000 sec  0.00 Bytes  0.00 bits/sec")
+    ).problem == ("no time passed")
+
+
+# A run that contradicts itself.
+
+
+def edited(**changes: object) -> str:
+    report = json.loads((DATA / "iperf3/one-stream-report.txt").read_text("utf-8"))
+    for path, value in changes.items():
+        side, _, name = path.partition("__")
+        report["end"][side][name] = value
+    return json.dumps(report)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"sum_received__bytes": 1},
+        {"sum_received__bytes": 0, "sum_received__seconds": 0},
+        {"sum_received__seconds": 100.0},
+        {"sum_sent__bits_per_second": 1.0},
+        {"sum_sent__bits_per_second": 0},
+    ],
+    ids=str,
+)
+def test_a_report_that_contradicts_itself_is_invalid(changes: dict[str, object]) -> None:
+    (whole,) = parse_text(edited())
+    good = judge_table(whole, Rules(fabric=None))
+    assert good.verdict is Verdict.UNJUDGED
+    (table,) = parse_text(edited(**changes))
+    report = judge_table(table, Rules(fabric=None))
+    assert report.verdict is Verdict.INVALID
+    assert "contradicts itself" in report.quantities[-1].reason
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for tool in ("iperf", "iperf3") for path in sorted((DATA / tool).glob("*.txt"))],
+    ids=lambda path: f"{path.parent.name}-{path.stem}",
+)
+def test_no_recorded_run_contradicts_itself(path: Path) -> None:
+    (table,) = parse_text(path.read_text("utf-8"))
+    report = judge_table(table, Rules(fabric=None))
+    assert report.verdict is Verdict.UNJUDGED, report.quantities

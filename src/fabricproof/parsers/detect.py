@@ -31,11 +31,11 @@ _START = re.compile(
     r"|Size[ \t]{2,}|Size \[B\]|(?:Avg Latency|Overall)\(us\))"
     r"|(?P<imb>Intel ?\(R\) MPI Benchmark|List of Benchmarks|Benchmarking |bytes[ \t]+#rep)"
     r"|(?P<iperf3>iperf 3\.|Connecting to host |(?<![^\n])\{|\$ iperf3 .*-c "
-    r"|iperf3: (?:error|interrupt))"
+    r"|Server listening on (?:port )?\d|iperf3: (?:error|interrupt))"
     r"|(?P<perftest>(?:Send|RDMA_(?:Write|Read)|Atomic [A-Z_]{1,20})(?: Bidirectional)?"
     r"(?: Post List)? (?:BW|Latency) Test|bytes[ \t]+#iter)"
     r"|(?P<hpcc>This is the DARPA/DOE HPC Challenge Benchmark version|Begin of Summary section)"
-    r"|(?P<iperf>Client connecting to |Server listening on |\$ iperf .*-c )"
+    r"|(?P<iperf>Client connecting to |Server listening on (?:TCP|UDP)|\$ iperf .*-c )"
     r"|(?P<any_iperf>\[ ID\] Interval|\[(?:SUM| *\d+)\] +\d+\.\d+ ?- *\d)"
     r")",
     re.MULTILINE,
@@ -60,7 +60,7 @@ _FULL = {
 }
 
 #: Words that iperf3 alone prints near the head of its tables.
-_IPERF3 = re.compile(r"Retr\b|Bitrate|\bsender\b|\breceiver\b")
+_IPERF3 = re.compile(r"Retr\b|Bitrate|\bsender\b|\breceiver\b|\d {3}sec\b")
 
 
 def parse_text(

@@ -1,7 +1,12 @@
 """Read what iperf3 prints, as text or with ``--json``.
 
 The result is what the receiver counted: the sender's figure includes bytes that were still in
-buffers.  All streams of iperf3 before 3.16 share one thread; since 3.16 each has its own (release
+buffers, and of UDP what was lost.  The server of a test prints it too, and nothing else once its
+client has gone.  iperf3 up to 3.1 prints one summary of UDP, without ``sender`` or ``receiver``:
+the sender's rate beside the receiver's loss (``iperf_print_results`` in src/iperf_api.c of 3.1.3),
+of which the part that arrived is the result.
+
+All streams of iperf3 before 3.16 share one thread; since 3.16 each has its own (release
 notes of 3.16), and with it the meaning of ``-P`` changed.
 """
 
@@ -11,18 +16,25 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from fabricproof.errors import ParseError
 from fabricproof.measure import Table
 from fabricproof.parsers._chatter import death
-from fabricproof.parsers._iperf_lines import Interval, asked_streams, read_intervals
+from fabricproof.parsers._iperf_lines import Interval, asked_streams, loss, read_intervals
 from fabricproof.parsers._text import Section
 
 _VERSION = re.compile(r"[ \t]*iperf (3\.[0-9]{1,3}(?:\.[0-9]{1,3})?\+?)[ \t]*")
 _VERBOSE = re.compile(r"Starting Test: protocol: (\w+), ([0-9]{1,5}) streams")
+_LISTENING = re.compile(r"[ \t]*Server listening on (?:port )?\d")
+_ACCEPTED = "Accepted connection from "
+#: the line of dashes above a summary
+_RULER = re.compile(r"[ \t]*(?:- ){10,40}-?[ \t]*")
 _RETRANSMITS = re.compile(r"[ \t]+([0-9]{1,15})[ \t]+sender[ \t]*")
 
+#: names of the counts of datagrams, before ``packets``
+_COUNTS = ("lost_", "")
 _SIDES = ("sum_sent", "sum_received")
 
 #: 8 bits per byte, 10^6 bytes per MB.
@@ -32,7 +44,7 @@ Attributes = dict[str, str | int | float]
 
 
 def parse(section: Section, _: Sequence[int] | None = None) -> tuple[Table, ...]:
-    """Return the one table, of one row, of a run of iperf3.
+    """Return the one table, of one row, of a run of iperf3; none where a server only waited.
 
     Raises:
         ParseError: the receiver's summary is missing, a stream is missing, a line is damaged, the
@@ -40,17 +52,28 @@ def parse(section: Section, _: Sequence[int] | None = None) -> tuple[Table, ...]
     """
     if section.lines[0].lstrip().startswith("{"):
         return (_read_json(section),)
+    if _is_idle(section):
+        return ()
     return (_read_text(section),)
+
+
+def _is_idle(section: Section) -> bool:
+    """Tell whether a server waited here and nobody came."""
+    served = any(line.lstrip().startswith(_ACCEPTED) for line in section.lines)
+    return _LISTENING.match(section.lines[0]) is not None and not served
 
 
 def _read_text(section: Section) -> Table:
     intervals = read_intervals(section)
+    _check_one_end(section)
     received = _by_stream(intervals, "receiver")
+    sent = _by_stream(intervals, "sender")
+    if not received and not sent:
+        received, sent = _unnamed_summary(section, intervals)
     if received and {line.stream for line in intervals} != set(received):
         raise section.error(
             intervals[-1].index, "a line is missing", expected="the receiver's line per stream"
         )
-    sent = _by_stream(intervals, "sender")
     if not received:
         raise section.error(0, "no result", expected="a summary line of the receiver")
     _check_end(section)
@@ -62,6 +85,10 @@ def _read_text(section: Section) -> Table:
     streams = _num_streams(section, received, asked)
     if verbose:
         attributes["protocol"] = verbose[1]
+    lost_share: float | None = None
+    if result.datagrams is not None:
+        lost_share, facts = loss(section, result.index, result.lost or 0, result.datagrams)
+        attributes |= facts
     total_sent = sent.get("SUM") or sent.get(result.stream)
     if total_sent is not None:
         attributes["sent_mb_s"] = total_sent.rate_mb_s
@@ -75,7 +102,44 @@ def _read_text(section: Section) -> Table:
         streams=streams,
         rate=result.rate_mb_s,
         attributes=attributes,
+        lost_share=lost_share,
     )
+
+
+def _check_one_end(section: Section) -> None:
+    begun = any(line.lstrip().startswith("Connecting to host ") for line in section.lines)
+    for index, line in enumerate(section.lines):
+        if begun and line.lstrip().startswith(_ACCEPTED):
+            raise section.error(index, "both ends in one text", expected="the text of one end")
+
+
+def _unnamed_summary(
+    section: Section, intervals: Sequence[Interval]
+) -> tuple[dict[str, Interval], dict[str, Interval]]:
+    """Return what arrived and what was sent of UDP, by iperf3 up to 3.1; nothing of another test.
+
+    Raises:
+        ParseError: the text is a server's, which counts no bytes there.
+    """
+    rulers = [at for at, line in enumerate(section.lines) if _RULER.fullmatch(line)]
+    sent = {
+        line.stream: line
+        for line in intervals
+        if rulers and line.index > rulers[-1] and line.start == 0 and line.datagrams is not None
+    }
+    received = {}
+    for name, line in sent.items():
+        if not line.moved_bytes and line.datagrams:
+            raise section.error(
+                line.index,
+                "a server that counted no bytes",
+                expected="the client's text: iperf3 up to 3.1 has the bytes of UDP there alone",
+            )
+        arrived = 1 - loss(section, line.index, line.lost or 0, line.datagrams or 0)[0]
+        received[name] = replace(
+            line, rate_mb_s=line.rate_mb_s * arrived, moved_bytes=int(line.moved_bytes * arrived)
+        )
+    return received, sent
 
 
 def _by_stream(intervals: Sequence[Interval], side: str) -> dict[str, Interval]:
@@ -143,13 +207,18 @@ def _check_after(section: Section, start: int) -> None:
 
 def _report_table(section: Section, report: Mapping[str, Any]) -> Table:
     rate = _number(section, report, "end", "sum_received", "bits_per_second", other="sum")
+    lost_share, facts = _lost(section, report)
     streams = int(_number(section, report, "start", "test_start", "num_streams"))
     attributes: Attributes = {
         "duration_s": _number(section, report, "end", "sum_received", "seconds", other="sum")
     }
-    attributes["moved_bytes"] = int(
-        _number(section, report, "end", "sum_received", "bytes", other="sum")
-    )
+    moved = _number(section, report, "end", "sum_received", "bytes", other="sum")
+    if lost_share is not None and "sum_received" not in report["end"]:
+        # Up to 3.1 the sum is the sender's.
+        attributes["sent_mb_s"] = rate / _BITS_PER_MB
+        rate, moved = rate * (1 - lost_share), moved * (1 - lost_share)
+    attributes["moved_bytes"] = int(moved)
+    attributes |= facts
     start = report["start"]
     attributes |= _segments(report)
     protocol = start["test_start"].get("protocol")
@@ -158,7 +227,9 @@ def _report_table(section: Section, report: Mapping[str, Any]) -> Table:
     if start["test_start"].get("reverse") == 1:
         attributes["reverse"] = 1
     sent = report["end"].get("sum_sent")
-    if isinstance(sent, dict):
+    # A server's report has zeros where it does not know what was sent.
+    knows_sent = "accepted_connection" not in start or start["test_start"].get("reverse") == 1
+    if isinstance(sent, dict) and knows_sent:
         attributes["sent_mb_s"] = (
             _number(section, report, "end", "sum_sent", "bits_per_second") / _BITS_PER_MB
         )
@@ -173,7 +244,19 @@ def _report_table(section: Section, report: Mapping[str, Any]) -> Table:
         streams=streams,
         rate=rate / _BITS_PER_MB,
         attributes=attributes,
+        lost_share=lost_share,
     )
+
+
+def _lost(section: Section, report: Mapping[str, Any]) -> tuple[float | None, Attributes]:
+    """Return the fraction of UDP's datagrams that was lost, and what the table says of it."""
+    end = report["end"]
+    counts = end.get("sum_received", end.get("sum"))
+    if not isinstance(counts, dict) or "lost_packets" not in counts:
+        return None, {}
+    side = "sum_received" if "sum_received" in end else "sum"
+    lost, sent = (int(_number(section, report, "end", side, f"{word}packets")) for word in _COUNTS)
+    return loss(section, 0, lost, sent)
 
 
 def _segments(report: Mapping[str, Any]) -> Attributes:
@@ -227,9 +310,12 @@ def _table(
     streams: int | None,
     rate: float,
     attributes: Attributes,
+    lost_share: float | None,
 ) -> Table:
     columns: tuple[str, ...] = ("bandwidth_mb_s",)
     row: tuple[float, ...] = (rate,)
+    if lost_share is not None:
+        columns, row = (*columns, "loss_percent"), (rate, 100 * lost_share)
     if streams is not None:
         columns, row = ("num_streams", *columns), (streams, *row)
         attributes["streams"] = streams
