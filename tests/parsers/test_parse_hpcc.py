@@ -87,6 +87,13 @@ def test_another_number_of_processes_in_the_details() -> None:
         parse_text(TEXT.replace("both directions on 4 processes", "both directions on 8 processes"))
 
 
+def test_rings_that_were_not_run_are_no_damage() -> None:
+    text = re.sub(r"^(\w+(?:Ring|PingPong)\w+)=.*$", r"\1=-1", TEXT, flags=re.MULTILINE)
+    with pytest.raises(ParseError) as caught:
+        parse_text(text)
+    assert caught.value.problem == "the rings were not run"
+
+
 def test_a_run_without_its_end() -> None:
     with pytest.raises(ParseError, match="cut"):
         parse_text(TEXT.replace("End of HPC Challenge tests.\n", ""))

@@ -127,6 +127,8 @@ _DUE = (
     "CommWorldProcs",
     *(name for name, _ in _COLUMNS.values()),
 )
+_RINGS = tuple(name for name, _ in _COLUMNS.values() if "Ring" in name)
+_UNSET_RING = re.compile(rf"[ \t]*(?:{'|'.join(_RINGS)})=-1(?:\.0*)?")
 _MAY_BE_ZERO = frozenset({"Success", *(f"Version{part}" for part in _VERSION_PARTS)})
 _WHOLE = _MAY_BE_ZERO | {"CommWorldProcs"}
 
@@ -168,6 +170,7 @@ def _part(section: Section, name: str) -> tuple[int, int]:
 
 def _summary(section: Section, begin: int, end: int) -> dict[str, float]:
     lines = range(begin + 1, end)
+    _check_run(section, begin, end)
     values = {}
     for name in _DUE:
         number = r"(\d+)" if name in _WHOLE else _NUMBER.removeprefix(r"[ \t]*")
@@ -177,6 +180,22 @@ def _summary(section: Section, begin: int, end: int) -> dict[str, float]:
         if values[name] <= 0 and name not in _MAY_BE_ZERO:
             raise section.error(at, "no measurement", expected=f"{name} above 0")
     return values
+
+
+def _check_run(section: Section, begin: int, end: int) -> None:
+    """Refuse a run without rings: one process, or other tests of the suite alone.
+
+    hpcc sets the numbers of a test to -1 before it runs any (HPCC_Init in src/io.c).
+    """
+    unset = [
+        at for at in range(begin + 1, end) if _UNSET_RING.fullmatch(section.lines[at].rstrip())
+    ]
+    if len(unset) == len(_RINGS):
+        raise section.error(
+            unset[0],
+            "the rings were not run",
+            expected="hpcc on 2 processes or more, with its latency and bandwidth test",
+        )
 
 
 def _value(section: Section, index: int, pattern: re.Pattern[str]) -> float:
