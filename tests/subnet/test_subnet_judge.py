@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fabricproof.fabric import find_link
+from fabricproof.fabric import Link, find_link
 from fabricproof.measure import Verdict
 from fabricproof.subnet import (
     End,
@@ -261,6 +261,27 @@ def test_what_was_not_asked_is_told() -> None:
     notes = " ".join(judge_look(look, Expected(link=EDR)).notes)
     assert "not looked at: error counters" in notes
     assert "not looked at: subnet manager" in notes
+
+
+def test_without_states_what_can_be_checked_is_and_nothing_is_green() -> None:
+    def judged_without(name: str, link: Link | None) -> Result:
+        texts = read_folder(DATA / name)
+        return judge_look(
+            join({file: text for file, text in texts.items() if file != "iblinkinfo.txt"}),
+            Expected(link=link),
+        )
+
+    for link in (None, EDR):
+        result = judged_without("tree", link)
+        assert result.verdict is Verdict.UNJUDGED
+        assert {each.quantity for each in result.findings if each.verdict is Verdict.UNJUDGED} == (
+            {"state"} if link else {"state", "link"}
+        )
+        assert any("iblinkinfo" in note for note in result.notes)
+    # trained down, against what is declared, and cables fewer than the siblings'
+    assert judged_without("tree-faults", EDR).verdict is Verdict.FAIL
+    assert any("declared" in each for each in red(judged_without("tree-narrow", EDR)))
+    assert judged_without("tree-faults", None).verdict is Verdict.FAIL
 
 
 def test_a_shape_that_is_not_there() -> None:

@@ -193,6 +193,17 @@ def test_perfquery_of_one_port() -> None:
     )
 
 
+def test_blank_lines_and_lost_blanks_at_ends_are_no_damage() -> None:
+    text = recorded("tools/perfquery.txt")
+    assert read_perfquery(text + "\n") == read_perfquery(text)
+    errors = recorded("tree/ibqueryerrors.txt")
+    assert "## Thresholds: \n" in errors
+    bare = "\n".join(line.rstrip() for line in errors.split("\n"))
+    assert read_ibqueryerrors(bare) == read_ibqueryerrors(errors)
+    with pytest.raises(ParseError, match="hidden"):
+        read_ibqueryerrors(errors.replace("## Thresholds: ", "## Thresholds:SymbolErrorCounter=10"))
+
+
 def test_perfquery_of_several_ports_and_of_all() -> None:
     ports = read_perfquery(recorded("tools/perfquery-loop.txt"))
     assert [each.port for each in ports] == [1, 2, 3]
@@ -264,11 +275,27 @@ def test_every_cut_answer_of_managers_is_refused() -> None:
             read_managers(text[:end])
 
 
-def test_a_look_needs_both_outputs() -> None:
+def test_a_look_needs_the_cables() -> None:
     texts = read_folder(DATA / "tree")
-    for name in ("ibnetdiscover.txt", "iblinkinfo.txt"):
-        with pytest.raises(InputMissingError, match=name):
-            join({other: text for other, text in texts.items() if other != name})
+    with pytest.raises(InputMissingError, match=r"ibnetdiscover\.txt"):
+        join({name: text for name, text in texts.items() if name != "ibnetdiscover.txt"})
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "SW     1  1 0x0002c90300000001 4x EDR - CA    4  1 0x0002c90300000010 ( 'a' - 'b' )\n",
+            "-p",
+        ),
+        ("# Topology file: generated with tree_maker\n", "simulator"),
+        ("# Faked topology file\n", "simulator"),
+    ],
+)
+def test_what_looks_like_ibnetdiscover_is_told_with_what_to_do(text: str, words: str) -> None:
+    with pytest.raises(ParseError) as caught:
+        read_ibnetdiscover(text)
+    assert words in (caught.value.next_step or "")
 
 
 def test_a_manager_that_nobody_asked_is_told() -> None:

@@ -36,7 +36,7 @@ Examples:
 \b
 What a folder of --from has (--keep writes it; by hand):
   ibnetdiscover > ibnetdiscover.txt          needed
-  iblinkinfo -l > iblinkinfo.txt             needed; plain iblinkinfo does too
+  iblinkinfo -l > iblinkinfo.txt             for PASS; plain iblinkinfo does too
   sminfo > sminfo.txt; saquery -s > issm.txt   and sminfo LID >> sminfo.txt of others there
   ibqueryerrors --threshold-file /dev/null > ibqueryerrors.txt
   perfquery LID PORT >> perfquery.txt        ports of your choice

@@ -103,6 +103,8 @@ def read_perfquery(text: str, source: str = "perfquery") -> tuple[Counted, ...]:
     fields: dict[str, int] = {}
     last = 1
     for number, line in output.lines():
+        if not line.strip():
+            continue
         last = number
         if (next_head := _HEAD.fullmatch(line)) is not None:
             if head is not None:
@@ -169,7 +171,8 @@ _CHECKED = re.compile(
     r"## {10}(?P<ports>\d+) ports checked, (?P<bad>\d+) ports have errors beyond threshold"
 )
 _FAILURES = re.compile(r"## {10}(?P<failed>\d+) PMA query failures")
-_THRESHOLDS = re.compile(r"## Thresholds: (?P<set>.*)")
+#: the tool ends it with a blank, which mail and editors take away
+_THRESHOLDS = re.compile(r"## Thresholds:(?P<set>.*)")
 _SUPPRESSED = re.compile(r"## Suppressed:(?P<names>.*)")
 
 

@@ -11,7 +11,7 @@ from fabricproof.counters import ENDS, CounterSample, read_rises
 from fabricproof.measure import Verdict
 from fabricproof.subnet.finding import Finding, Result, fail, passed
 from fabricproof.subnet.model import Cable, End, Kind, Look, Network, Port, PortCounters
-from fabricproof.subnet.unseen import asked_less, complaints, counted_in_part
+from fabricproof.subnet.unseen import asked_less, complaints, counted_in_part, stateless
 
 Pair = frozenset[End]
 
@@ -33,6 +33,8 @@ def compare_looks(before: Look, after: Look) -> Result:
     findings += more
     notes += said
     findings += [*asked_less(before, after), *complaints(before), *complaints(after)]
+    if not before.has_states:  # else it is among what the second look was not asked
+        findings += stateless(after, is_declared=True)
     same = len(_pairs(old).keys() & _pairs(new).keys())
     if same:
         findings.append(passed("cables", same, f"{same} cables are where they were"))

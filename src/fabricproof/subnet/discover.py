@@ -21,6 +21,9 @@ TOOL = "ibnetdiscover"
 
 _HEAD = re.compile(r"# Topology file: generated on .+")
 _FROM = re.compile(r"# Initiated from node (?P<guid>[0-9a-f]{16}) port [0-9a-f]{16}")
+#: what else looks alike: ``ibnetdiscover -p``, and topologies that were written for a simulator
+_PORTS_ONLY = re.compile(r"(?:SW|CA|RT) +\d+ +\d+ 0x[0-9a-f]{16} .*")
+_MADE_UP = re.compile(r"# *(?:Topology file: generated (?!on )|Faked )")
 _COMMENT = re.compile(
     r"#|# (?:Reported max hops discovered|Total MADs used): \d+"
     r"|# (?:Spine|Line) Nodes|# Chassis (?:Switches|CAs)"
@@ -103,7 +106,13 @@ def read_ibnetdiscover(text: str, source: str = TOOL) -> Network:
 
 def _take(reading: _Reading, number: int, line: str) -> None:
     if not reading.headed and line not in {"", "#"} and not _HEAD.fullmatch(line):
-        raise reading.output.unknown(number, line, "'# Topology file: generated on ...' first")
+        raise reading.output.error(
+            number,
+            "not a line of ibnetdiscover",
+            expected="'# Topology file: generated on ...' first",
+            line=line,
+            next_step=_otherwise(line),
+        )
     if not line:
         reading.current = None
     elif line.startswith("#"):
@@ -120,6 +129,18 @@ def _take(reading: _Reading, number: int, line: str) -> None:
         raise reading.output.unknown(
             number, line, "a node ('Switch', 'Ca', 'Rt'), its '...guid=' or a port '[1] ...'"
         )
+
+
+def _otherwise(line: str) -> str | None:
+    """Return what to do with a text that begins with ``line``, None where nothing is known."""
+    if _PORTS_ONLY.fullmatch(line):
+        return "this is ibnetdiscover -p, which is not read: run ibnetdiscover without -p"
+    if _MADE_UP.match(line):
+        return (
+            "this was written for a simulator and shows no fabric: load it into ibsim, and run "
+            "ibnetdiscover there"
+        )
+    return None
 
 
 def _comment(reading: _Reading, number: int, line: str) -> None:

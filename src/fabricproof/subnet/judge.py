@@ -18,7 +18,7 @@ from fabricproof.subnet.finding import Finding, Result, fail, passed
 from fabricproof.subnet.model import Cable, Kind, Look, Manager, Network, Port
 from fabricproof.subnet.shape import Shape, shape_of, uneven_trunks
 from fabricproof.subnet.slurm import slurm_findings
-from fabricproof.subnet.unseen import complaints, counted_in_part
+from fabricproof.subnet.unseen import complaints, counted_in_part, stateless
 from fabricproof.topology import Topology
 
 
@@ -46,8 +46,9 @@ def judge_look(look: Look, expected: Expected) -> Result:
     if not network.cables:
         return Result(findings=())
     findings = [
-        *_links(network, expected.link),
+        *(_links(network, expected.link) if look.has_states or expected.link else ()),
         *_states(network),
+        *stateless(look, is_declared=expected.link is not None),
         *_lids(network),
         *_trunks(network, shape),
         *_hosts(network, expected.hosts),

@@ -32,7 +32,7 @@ TOOLS: dict[str, tuple[str, ...]] = {
     # The thresholds of the machine (/etc/infiniband-diags/error_thresholds) would hide errors.
     "ibqueryerrors.txt": ("ibqueryerrors", "--threshold-file", "/dev/null"),
 }
-#: without these there is no look
+#: without these a fabric that can be asked gives no look; a folder may lack the second
 NEEDED = ("ibnetdiscover.txt", "iblinkinfo.txt")
 
 #: kept beside: what the tools said on standard error, and counters that somebody asked one by one
@@ -40,6 +40,7 @@ COMPLAINTS = "complaints.txt"
 PERFQUERY = "perfquery.txt"
 
 _MISSES = {
+    "iblinkinfo.txt": "states of the links, and what their ends support (iblinkinfo)",
     "sminfo.txt": "subnet manager (sminfo)",
     "issm.txt": "further subnet managers (saquery -s, sminfo LID)",
     "ibqueryerrors.txt": "error counters (ibqueryerrors)",
@@ -55,20 +56,21 @@ def join(texts: Mapping[str, str], source: str = "") -> Look:
 
     Raises:
         ParseError: one of them is damaged, or they do not belong together.
-        InputMissingError: ``ibnetdiscover`` or ``iblinkinfo`` is not among them.
+        InputMissingError: ``ibnetdiscover`` is not among them.
     """
     prefix = f"{source}/" if source else ""
-    for name in NEEDED:
-        if name not in texts:
-            raise InputMissingError(
-                "not in the look",
-                source=f"{prefix}{name}",
-                expected=f"what {' '.join(TOOLS[name])} printed",
-                next_step=f"{' '.join(TOOLS[name])} > {prefix}{name}",
-            )
-    cables = read_ibnetdiscover(texts[NEEDED[0]], prefix + NEEDED[0])
-    lines = read_iblinkinfo(texts[NEEDED[1]], prefix + NEEDED[1])
-    network = with_states(cables, lines, prefix + NEEDED[1])
+    cables_file, states_file = NEEDED
+    if cables_file not in texts:
+        raise InputMissingError(
+            "not in the look",
+            source=f"{prefix}{cables_file}",
+            expected=f"what {' '.join(TOOLS[cables_file])} printed",
+            next_step=f"{' '.join(TOOLS[cables_file])} > {prefix}{cables_file}",
+        )
+    network = read_ibnetdiscover(texts[cables_file], prefix + cables_file)
+    if states_file in texts:
+        lines = read_iblinkinfo(texts[states_file], prefix + states_file)
+        network = with_states(network, lines, prefix + states_file)
     counted, complaints = _counters(texts, prefix, network)
     counters = None if counted is None else counted.values
     said = [line for line in texts.get(COMPLAINTS, "").splitlines() if line.strip()]
@@ -89,6 +91,7 @@ def join(texts: Mapping[str, str], source: str = "") -> Look:
             for name, words in _MISSES.items()
             if name not in texts and not (name == "ibqueryerrors.txt" and has_counters)
         ),
+        has_states=states_file in texts,
         complaints=(*said, *complaints),
     )
 

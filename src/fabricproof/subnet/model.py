@@ -283,6 +283,7 @@ class Look:
         zero_nodes: GUIDs of the nodes whose error counters stand at zero where ``counters`` has
             none: ``ibqueryerrors`` asked them, and prints no others.
         not_seen: what was not asked, in words.
+        has_states: ``iblinkinfo`` was asked: states of ports, and what both ends of links support.
         complaints: what the tools said beside their output; part of the fabric may be unseen.
     """
 
@@ -293,4 +294,5 @@ class Look:
     counted_nodes: int | None = None
     zero_nodes: frozenset[str] = frozenset()
     not_seen: tuple[str, ...] = ()
+    has_states: bool = True
     complaints: tuple[str, ...] = field(default=())

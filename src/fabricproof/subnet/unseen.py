@@ -38,6 +38,31 @@ def counted_in_part(look: Look, which: str = "") -> Iterator[Finding]:
     )
 
 
+def stateless(look: Look, *, is_declared: bool) -> Iterator[Finding]:
+    """Yield what nobody knows of the links where ``iblinkinfo`` was not asked.
+
+    Args:
+        look: what was seen.
+        is_declared: a link is declared that every cable was held against.
+    """
+    if look.has_states:
+        return
+    if not is_declared:
+        yield Finding(
+            verdict=Verdict.UNJUDGED,
+            quantity="link",
+            where="",
+            sentence="what both ends of the links support was not read (iblinkinfo), and no link "
+            "is declared: width and speed were held against nothing (--link 'EDR 4x')",
+        )
+    yield Finding(
+        verdict=Verdict.UNJUDGED,
+        quantity="state",
+        where="",
+        sentence="whether the links are Active was not read: iblinkinfo -l > iblinkinfo.txt",
+    )
+
+
 def complaints(look: Look) -> Iterator[Finding]:
     """Yield one finding where a tool complained: it may have left part of the fabric out."""
     if look.complaints:
