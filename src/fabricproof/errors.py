@@ -46,6 +46,26 @@ class ExitStatus(IntEnum):
     INTERRUPTED = 130
 
 
+#: of what was found, and of what was expected, so much is shown
+_SHOWN_CHARACTERS = 400
+
+
+def _held(text: str) -> str:
+    """Return what a file said or is called as part of one line: no newline, nothing endless."""
+    text = without_control(text)
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."
+
+
+def without_control(text: str, *, kept: str = "") -> str:
+    """Return ``text`` with what would steer a terminal, or begin a line, as its escape."""
+    if text.isprintable():
+        return text
+    return "".join(
+        each if each.isprintable() or each in kept else each.encode("unicode_escape").decode()
+        for each in text
+    )
+
+
 class FabricproofError(Exception):
     """Base of every error raised on purpose.
 
@@ -79,9 +99,10 @@ class FabricproofError(Exception):
         super().__init__(self._sentence())
 
     def _sentence(self) -> str:
-        place = ":".join(str(part) for part in (self.source, self.line) if part is not None)
+        source = None if self.source is None else _held(self.source)
+        place = ":".join(str(part) for part in (source, self.line) if part is not None)
         facts = [
-            f"{word} {value}"
+            f"{word} {_held(value)}"
             for word, value in (("expected", self.expected), ("got", self.got))
             if value is not None
         ]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import importlib
+import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -104,6 +106,114 @@ def test_a_bug_is_no_verdict(
     err = capsys.readouterr().err
     assert "Traceback" in err
     assert "this is a bug in fabricproof" in err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["report", ""],
+        ["report", " "],
+        ["report", "--before", ""],
+        ["report", "--site", ""],
+        ["report", "--html", ""],
+        ["runs", "--since", ""],
+        ["runs", "label", "20261121T213422Z-1a6c68", ""],
+        ["compare", "", "latest"],
+        ["baseline", "show", ""],
+        ["inventory", "show", ""],
+        ["judge", ""],
+        ["judge", PUT, "--link", ""],
+        ["parse", ""],
+        ["night", "--of", ""],
+        ["night", "-t", ""],
+        ["run", "--site", ""],
+        ["site", "check", ""],
+    ],
+)
+def test_an_empty_argument_never_means_the_default(
+    arguments: list[object], fabricproof: Command
+) -> None:
+    """A variable of a script that holds nothing: the newest run is another one, perhaps green."""
+    ended = fabricproof(*arguments)
+    assert ended.status == 2
+    assert "it is empty" in ended.err
+
+
+def _of_shell(line: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    program = f"{sys.executable} -m fabricproof.cli"
+    return subprocess.run(
+        ["bash", "-c", line.replace("fabricproof", program)],
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [("judge /nonexistent --link HDR", 66), ("judge", 2), ("site check nosuch", 66)],
+)
+def test_a_full_disk_below_standard_error_changes_no_status(arguments: str, status: int) -> None:
+    """Python's own status for it is 1, which says FAIL."""
+    assert _of_shell(f"fabricproof {arguments} 2>/dev/full").returncode == status
+    assert _of_shell(f"fabricproof {arguments} 2>&-").returncode == status
+
+
+@pytest.mark.parametrize("arguments", [f"judge {PUT} --link 1GbE", f"parse {PUT}", "stack list"])
+def test_a_closed_standard_output_is_no_traceback(arguments: str) -> None:
+    ended = _of_shell(f"fabricproof {arguments} >&-")
+    whole = _of_shell(f"fabricproof {arguments}")
+    assert ended.stderr == whole.stderr
+    assert ended.returncode == whole.returncode
+
+
+@pytest.mark.parametrize("columns", ["0", "1", "12"])
+def test_a_terminal_without_columns_is_no_empty_output(columns: str) -> None:
+    ended = _of_shell(f"fabricproof parse {PUT}", COLUMNS=columns)
+    assert ended.returncode == 0
+    assert "osu_put_bw" in ended.stdout
+    assert ended.stdout == _of_shell(f"fabricproof parse {PUT}").stdout
+
+
+def test_a_name_of_a_file_steers_no_terminal(fabricproof: Command, tmp_path: Path) -> None:
+    name = tmp_path / "a\nfabricproof: all is well\x1b]0;x\x07"
+    ended = fabricproof("judge", name, "--link", "HDR")
+    assert ended.status == 66
+    assert len(ended.err.splitlines()) == 1
+    assert ended.err.strip().isprintable()
+    assert "\\nfabricproof: all is well\\x1b]0;x\\x07" in ended.err
+
+
+def test_what_a_file_says_is_shortened(fabricproof: Command, tmp_path: Path) -> None:
+    path = tmp_path / "iperf3.json"
+    path.write_text(json.dumps({"start": {"version": "iperf 3.16"}, "error": "x" * 9000}))
+    ended = fabricproof("parse", path)
+    assert ended.status == 65
+    assert len(ended.err) < 1200
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        OSError(errno.EMFILE, "Too many open files"),
+        OSError(errno.ENOMEM, "Cannot allocate memory"),
+        TimeoutError("timed out"),
+        subprocess.TimeoutExpired(["sinfo"], 5),
+    ],
+)
+def test_what_the_system_refuses_is_no_bug(
+    error: Exception, fabricproof: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(**_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(main_module.group, "main", fail)
+    ended = fabricproof("judge")
+    assert ended.status == 69
+    assert len(ended.err.splitlines()) == 1
 
 
 def test_a_reader_that_goes_away_is_no_traceback() -> None:

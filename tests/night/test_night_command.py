@@ -175,12 +175,12 @@ def test_a_run_is_named_as_for_a_report(pretended, two_runs, words, number):
     assert (record["confirm"], "run" in record) == (two_runs[number], False)
 
 
-@pytest.mark.parametrize("words", ["", "no-such-label", "2026-01-01"])
-def test_words_that_name_no_run_spend_no_night(pretended, two_runs, words):
+@pytest.mark.parametrize(("words", "status"), [("", 2), ("no-such-label", 66), ("2026-01-01", 66)])
+def test_words_that_name_no_run_spend_no_night(pretended, two_runs, words, status):
     """Nor does a dry run promise one, nor is anybody told to leave the option out."""
     for options in ([], ["--dry-run"]):
         ended = pretended("--of", words, *options)
-        assert ended.status == 66
+        assert ended.status == status
         assert "leave it out" not in ended.err
     assert pretended.asked == []
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import importlib
 import os
+import subprocess
 import sys
-from typing import NoReturn
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, NoReturn
 
 import click
 
 from fabricproof import __version__
-from fabricproof.errors import ExitStatus, FabricproofError
+from fabricproof.errors import ExitStatus, FabricproofError, without_control
 
 #: subcommand -> (module, one line of help).  The help stands here so that ``--help`` need not
 #: import every subcommand: start-up time is a feature (see benchmarks/).
@@ -55,6 +60,14 @@ _UNWRITABLE = frozenset(
 )
 
 
+#: what it answers where a file went away, or is of another kind than one that can be read
+_GONE = frozenset({errno.ENOENT, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ESTALE})
+
+
+#: what only a program that mixes its own files up is answered
+_OUR_OWN = frozenset({errno.EBADF, errno.EFAULT, errno.ENOTSOCK})
+
+
 class _NobodyReadsError(Exception):
     """Standard output was closed; no OSError, for which click would leave with 1, a FAIL."""
 
@@ -65,6 +78,35 @@ def _unescape(command: click.Command) -> None:
     if isinstance(command, click.Group):
         for inner in command.commands.values():
             _unescape(inner)
+
+
+def _refuse_nothing(command: click.Command) -> None:
+    """Have every option and argument of a command refuse an empty text.
+
+    ``fabricproof report "$RUN"`` with an empty RUN would report the newest run, and ``--site ""``
+    the site of this host: another one than the script meant, and green perhaps.
+    """
+    for parameter in command.params:
+        if parameter.type is not click.UNPROCESSED:
+            consume = partial(_consumed, parameter.consume_value, parameter)
+            parameter.consume_value = consume  # type: ignore[method-assign]
+    if isinstance(command, click.Group):
+        for inner in command.commands.values():
+            _refuse_nothing(inner)
+
+
+def _consumed(
+    consume: Callable[..., tuple[Any, click.core.ParameterSource]],
+    parameter: click.Parameter,
+    context: click.Context,
+    given: Mapping[str, Any],
+) -> tuple[Any, click.core.ParameterSource]:
+    value, source = consume(context, given)
+    if source is click.core.ParameterSource.COMMANDLINE:
+        texts = value if isinstance(value, list | tuple) else (value,)
+        if any(isinstance(each, str) and not each.strip() for each in texts):
+            raise click.BadParameter("it is empty: say what is meant", context, parameter)
+    return value, source
 
 
 class LazyGroup(click.Group):
@@ -89,6 +131,7 @@ class LazyGroup(click.Group):
         module = importlib.import_module(entry[0])
         command: click.Command = getattr(module, cmd_name, None) or module.command
         _unescape(command)
+        _refuse_nothing(command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
@@ -111,25 +154,50 @@ def group() -> None:
 
 
 def _leave(message: str, status: ExitStatus) -> NoReturn:
-    click.echo(f"fabricproof: {message}", err=True)
+    # Where standard error takes nothing (a full disk below a log), the status still speaks.
+    with contextlib.suppress(OSError, ValueError):
+        click.echo(f"fabricproof: {without_control(message, kept=chr(10))}", err=True)
     sys.exit(int(status))
 
 
 def _leave_with_bug() -> NoReturn:
     import traceback  # noqa: PLC0415 - needed here only
 
-    traceback.print_exc()
+    with contextlib.suppress(OSError, ValueError):
+        traceback.print_exc()
     _leave("this is a bug in fabricproof; the lines above say where", ExitStatus.SOFTWARE)
+
+
+def _leave_with(error: OSError) -> NoReturn:
+    """Leave with what the system refused: a file, a process, memory; a bug is none of them."""
+    if error.errno in _OUR_OWN:
+        _leave_with_bug()
+    said = error.strerror or str(error) or type(error).__name__
+    name = f"{error.filename}: " if error.filename else ""
+    if error.errno in _UNWRITABLE:
+        _leave(f"{error.filename or 'output'}: cannot write: {said}", ExitStatus.IO)
+    if error.errno in _GONE:
+        _leave(f"{name}cannot read: {said}", ExitStatus.NO_INPUT)
+    _leave(f"{name}the system refuses: {said}", ExitStatus.UNAVAILABLE)
+
+
+def _open_what_is_closed() -> None:
+    """Stand in for a stream that the shell closed (``>&-``): Python has None for it."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
 
 
 def main() -> NoReturn:
     """Run the command line; every way out has a documented status."""
+    _open_what_is_closed()
     try:
         status = group.main(prog_name="fabricproof", standalone_mode=False)
     except click.exceptions.Exit as leaving:
         sys.exit(leaving.exit_code)
     except click.ClickException as error:
-        error.show()
+        with contextlib.suppress(OSError, ValueError):
+            error.show()
         sys.exit(error.exit_code)
     except (click.exceptions.Abort, KeyboardInterrupt):
         _leave("interrupted", ExitStatus.INTERRUPTED)
@@ -139,9 +207,11 @@ def main() -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(int(ExitStatus.IO))
     except OSError as error:
-        if error.errno not in _UNWRITABLE:
-            _leave_with_bug()
-        _leave(f"{error.filename or 'output'}: cannot write: {error.strerror}", ExitStatus.IO)
+        _leave_with(error)
+    except MemoryError:
+        _leave("the memory is not enough for this", ExitStatus.UNAVAILABLE)
+    except subprocess.SubprocessError as error:
+        _leave(f"a program that was started failed: {error}", ExitStatus.UNAVAILABLE)
     except Exception:
         # Python's own status for this is 1, which would say FAIL: a bug is no verdict.
         _leave_with_bug()

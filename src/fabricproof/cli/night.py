@@ -131,13 +131,11 @@ def _run_meant(site: Site, place: Workplace, words: str) -> str:
     A run that left nothing is refused: all that is due would be MISSING in it.
     """
     files = record_files(place.perflogs / site.name)
-    if words and (place.report_file(words).exists() or read_run(files, words)[0]):
+    if place.report_file(words).exists() or read_run(files, words)[0]:
         return words
     from fabricproof.report.gather import run_meant  # noqa: PLC0415 - start-up time
 
     next_step = f"ls {place.perflogs / 'reports'}"
-    if not words:
-        raise InputMissingError("no such run", expected="--of RUN", got="''", next_step=next_step)
     try:
         return run_meant(words, site, place).run_id
     except InputMissingError as error:

@@ -8,6 +8,7 @@ nodes passed it.  All else is said as a pair and the command that would tell.  N
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -313,9 +314,11 @@ def _would_tell(red: Seen, data: ReportData) -> str:
     first, second = sorted(red.nodes)
     known = {*data.machines, *(node for leg in data.session.legs for node in leg.nodes)}
     others = sorted(known - red.nodes) or ["ANOTHER_NODE"]
-    command = f"fabricproof run --site {data.site} -n {red.check} -p {red.stack}"
+    command = shlex.join(
+        ["fabricproof", "run", "--site", data.site, "-n", red.check, "-p", red.stack]
+    )
     commands = [
-        f"FABRICPROOF_NODES={node},{other} {command}"
+        f"FABRICPROOF_NODES={shlex.quote(f'{node},{other}')} {command}"
         for node, other in ((first, others[0]), (second, others[-1]))
     ]
     return f"would tell: {' and '.join(commands)}"
