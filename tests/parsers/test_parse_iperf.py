@@ -263,6 +263,15 @@ def test_a_server_counts_what_arrived(name: str, rate: float) -> None:
     assert one(name).column("bandwidth_mb_s")[0] == pytest.approx(rate)
 
 
+def test_times_before_each_line_are_no_part_of_it() -> None:
+    for name in ("timestamps.txt", "server-timestamps.txt"):
+        text = (DATA / "iperf3" / name).read_text("utf-8")
+        bare = "\n".join(line[25:] for line in text.split("\n"))
+        assert [table.rows for table in parse_text(text)] == [
+            table.rows for table in parse_text(bare)
+        ]
+
+
 def test_each_test_of_a_server_of_iperf3_is_a_table_and_waiting_is_none() -> None:
     served = (DATA / "iperf3/server-two-streams.txt").read_text("utf-8")
     waits = (

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from recordings import AS_PRINTED, DAMAGED, GOOD, ROWS, TOOLS, golden_of
+from recordings import AS_PRINTED, DAMAGED, DATA, GOOD, ROWS, TOOLS, golden_of
 
 from fabricproof.errors import ParseError
 from fabricproof.measure import COLUMNS
@@ -67,3 +67,12 @@ def test_every_recording_says_where_it_comes_from(tool: str) -> None:
     provenance = (folder / "PROVENANCE.md").read_text("utf-8")
     for path in [*folder.glob("*.txt"), *folder.glob("damaged/*.txt")]:
         assert f"`{path.relative_to(folder)}`" in provenance
+
+
+@pytest.mark.parametrize(
+    "path", sorted((DATA / "subnet/tree").glob("ib*.txt")), ids=lambda path: path.stem
+)
+def test_what_another_command_reads_is_told_with_its_name(path: Path) -> None:
+    with pytest.raises(ParseError) as caught:
+        parse_text(path.read_text("utf-8"))
+    assert "subnet check" in (caught.value.next_step or "")

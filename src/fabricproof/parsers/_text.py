@@ -22,6 +22,10 @@ _TAG = re.compile(
     r"^(?:\[[^\]\n]{0,80}\])?\[?[\w,.:\-]{0,120}\]?<std(?:out|err|diag)>: ?", re.MULTILINE
 )
 _LABEL = re.compile(r"^ *\d+: ", re.MULTILINE)
+#: ``iperf3 --timestamps``, whose own format is ``%c `` (iperf3.1), as the C locale writes it
+_STAMP = r"^[A-Z][a-z]{2} [A-Z][a-z]{2} [ 1-3]\d \d\d:\d\d:\d\d \d{4} "
+_STAMPED = re.compile(_STAMP, re.MULTILINE)
+_STAMPED_ROW = re.compile(_STAMP + r"\[ *(?:\d+|SUM|ID)\]", re.MULTILINE)
 _RANK = re.compile(r"^\[\d+\] (?! *\d+\.\d+ ?-)", re.MULTILINE)
 
 
@@ -73,6 +77,8 @@ def clean(text: str) -> str:
     # looking at every line for one costs as much as reading them.
     if "0: " in text:
         text = _LABEL.sub("", text)
+    if "bits/sec" in text and _STAMPED_ROW.search(text):
+        text = _STAMPED.sub("", text)
     if "[0] " in text:
         text = _RANK.sub("", text)
     return text

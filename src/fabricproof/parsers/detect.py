@@ -63,6 +63,15 @@ _FULL = {
 _IPERF3 = re.compile(r"Retr\b|Bitrate|\bsender\b|\breceiver\b|\d {3}sec\b")
 
 
+#: what the tools of infiniband-diags print, which another command reads
+_SUBNET = re.compile(
+    r"^(?:# Topology file: |vendid=0x|(?:Switch|CA): 0x[0-9a-f]{16} |## Summary: \d+ nodes checked"
+    r"|# Port (?:extended )?counters: |[^\n]{0,150} ==\( *\d+X )",
+    re.MULTILINE,
+)
+_SUBNET_HINT = "fabricproof subnet check --from FOLDER reads the tools of infiniband-diags"
+
+
 def parse_text(
     text: str, source: str = "<text>", *, expected_sizes: Sequence[int] | None = None
 ) -> tuple[Table, ...]:
@@ -91,6 +100,7 @@ def parse_text(
         line=at + 1,
         expected="the output of OSU, IMB, iperf3, iperf, perftest or hpcc",
         got=repr(shorten(lines[at].strip())) if lines[at].strip() else "nothing of the kind",
+        next_step=_SUBNET_HINT if _SUBNET.search(text) else None,
     )
 
 
