@@ -29,7 +29,9 @@ _OUT_OF_ORDER = re.compile(
 )
 #: what the receiver of UDP knows: ``35148/62949 (56%)``, lost of sent; iperf 2 pads both numbers.
 #: Lost is negative where datagrams came twice.
-_DATAGRAMS = re.compile(r"(?:^|[ \t])(-?[0-9]{1,15})/ *([0-9]{1,15})[ \t]+\([-+0-9.ena]{1,20}%\)")
+_DATAGRAMS = re.compile(
+    r"[ \t]+(?:[0-9.]{1,20} ms[ \t]+)?(-?[0-9]{1,15})/ *([0-9]{1,15})[ \t]+\([-+0-9.ena]{1,20}%\)"
+)
 #: An interval line that something else was printed into, or before.
 _HIDDEN = re.compile(r"[0-9]\.[0-9]+ ?- *[0-9]+\.[0-9]|[KMGT]?bits/sec")
 _COMMAND = re.compile(r"\biperf3? [^\n#]*(?:-P|--parallel) *([0-9]{1,5})\b")
@@ -107,7 +109,7 @@ def _is_damaged(line: str) -> bool:
 
 
 def _interval(match: re.Match[str], index: int) -> Interval:
-    datagrams = _DATAGRAMS.search(match["rest"])
+    datagrams = _DATAGRAMS.match(match["rest"])
     return Interval(
         stream="SUM" if match["id"].startswith("SUM") else match["id"],
         starred=bool(match["star"]),

@@ -31,6 +31,8 @@ _LISTENING = re.compile(r"[ \t]*Server listening on (?:port )?\d")
 _ACCEPTED = "Accepted connection from "
 #: the line of dashes above a summary
 _RULER = re.compile(r"[ \t]*(?:- ){10,40}-?[ \t]*")
+#: what stands behind the rate in a summary of UDP up to 3.1, whose tables say "Bandwidth"
+_OLD_REST = re.compile(r"[ \t]+[0-9.]{1,20} ms[ \t]+-?\d{1,15}/ *\d{1,15} \([^)]{1,20}%\)[ \t]*")
 _RETRANSMITS = re.compile(r"[ \t]+([0-9]{1,15})[ \t]+sender[ \t]*")
 
 #: names of the counts of datagrams, before ``packets``
@@ -86,6 +88,8 @@ def _read_text(section: Section) -> Table:
     if verbose:
         attributes["protocol"] = verbose[1]
     lost_share: float | None = None
+    if result.datagrams is None and _is_udp(section, intervals):
+        raise section.error(result.index, "damaged row", expected="lost and sent datagrams")
     if result.datagrams is not None:
         lost_share, facts = loss(section, result.index, result.lost or 0, result.datagrams)
         attributes |= facts
@@ -106,6 +110,12 @@ def _read_text(section: Section) -> Table:
     )
 
 
+def _is_udp(section: Section, intervals: Sequence[Interval]) -> bool:
+    if any(line.datagrams is not None for line in intervals):
+        return True
+    return any("Total Datagrams" in line[:200] for line in section.lines)
+
+
 def _check_one_end(section: Section) -> None:
     begun = any(line.lstrip().startswith("Connecting to host ") for line in section.lines)
     for index, line in enumerate(section.lines):
@@ -121,11 +131,13 @@ def _unnamed_summary(
     Raises:
         ParseError: the text is a server's, which counts no bytes there.
     """
+    if any("Bitrate" in line[:200] for line in section.lines):
+        return {}, {}  # of a later version, whose summary has the words
     rulers = [at for at, line in enumerate(section.lines) if _RULER.fullmatch(line)]
     sent = {
         line.stream: line
         for line in intervals
-        if rulers and line.index > rulers[-1] and line.start == 0 and line.datagrams is not None
+        if rulers and line.index > rulers[-1] and line.start == 0 and _OLD_REST.fullmatch(line.rest)
     }
     received = {}
     for name, line in sent.items():
