@@ -51,6 +51,19 @@ def test_the_worst_file_decides(fabricproof: Command) -> None:
     assert f"{red}: PingPong: INVALID" in ended.out
 
 
+def test_a_damaged_table_costs_that_table_and_no_green(
+    tmp_path: Path, fabricproof: Command
+) -> None:
+    file = tmp_path / "two.out"
+    file.write_text(PUT.read_text("utf-8") + BW + "1   1.00\n4   4.00\n")
+    ended = fabricproof("judge", file, "--link", "1GbE")
+    assert ended.status == 65
+    assert f"{file}: osu_put_bw: PASS" in ended.out
+    assert f"{file}: damaged table: MISSING" in ended.out
+    assert "a row is missing" in ended.err
+    assert fabricproof("judge", file, "--link", "1GbE", "--json").record["verdict"] == "MISSING"
+
+
 def test_the_order_of_files_does_not_matter(fabricproof: Command) -> None:
     red = REPLAYS / "40gbe_imb_p2p_pingpong.out"
     assert fabricproof("judge", red, PUT, "--link", "1GbE").status == 3

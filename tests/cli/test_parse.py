@@ -94,6 +94,14 @@ def test_input_without_table(text: bytes) -> None:
     assert result.stdout == ""
 
 
+def test_the_whole_tables_of_a_damaged_file_are_shown() -> None:
+    row = "# OSU MPI Bandwidth Test v7.2\n# Size      Bandwidth (MB/s)\n1   1.00\n"
+    result = run("--json", "-", text=row + row + "4   4.00\n" + row)
+    assert result.exit_code == 65
+    assert [table["line"] for table in records(result)] == [2, 9]
+    assert "<stdin>:7: a row is missing" in result.stderr
+
+
 def test_person_sees_program_units_facts_and_every_row() -> None:
     result = run(str(DATA / "osu/osu_mbw_mr-7.2.txt"))
     assert result.exit_code == 0

@@ -108,7 +108,7 @@ DAMAGE = {
     "interrupted": (TWO + "iperf3: interrupt - the client has terminated\n", "the test failed"),
     "cut report": (REPORT[:-40], "broken JSON"),
     "report without result": (REPORT.replace("sum_received", "other"), "not a whole report"),
-    "report of nothing": ("{}\n", "not a whole report"),
+    "report of nothing": ("{}\n", "no benchmark table"),
     "report with error": ('{"error": "unable to connect"}\n', "the test failed"),
     "text for a number": (REPORT.replace("13038285294.211653", '"fast"'), "not a whole report"),
     "endless number": (REPORT.replace("13038285294.211653", "1e999"), "not a whole report"),

@@ -14,12 +14,12 @@ import click
 from fabricproof.cli.fabric_options import fabric_from_options, fabric_options
 from fabricproof.cli.output import STATUSES, curve_summary, format_value, report_record, shown
 from fabricproof.cli.reading import read_output
-from fabricproof.errors import ConfigError, FabricproofError, UnitError
+from fabricproof.errors import ConfigError, ExitStatus, FabricproofError, ParseError, UnitError
 from fabricproof.fabric import Fabric, bound
 from fabricproof.judge import judge_table, unanswered
 from fabricproof.limits import loaded_fabric
 from fabricproof.measure import Table, worst
-from fabricproof.parsers import parse_text
+from fabricproof.parsers import read_tables
 from fabricproof.reference import DEFAULT_TOLERANCE, Reference, from_text
 from fabricproof.semantics import reading_of
 from fabricproof.units import parse_quantity
@@ -34,7 +34,8 @@ Examples:
   fabricproof judge pingpong.out --link 1GbE --mtu 1500 --reference 'latency=60 us'
   fabricproof judge osu_bw.out --site vcluster --partition compute --rail rail0
 
-The exit status is 0 only for PASS; 1 FAIL, 3 INVALID, 4 MISSING, 5 UNJUDGED; 65 damaged output,
+The exit status is 0 only for PASS; 1 FAIL, 3 INVALID, 4 MISSING, 5 UNJUDGED; 65 where a table is
+damaged, whatever the others came to (they are still judged, and the damaged one is MISSING);
 66 no such file, 78 a wrong option or file.
 """
 
@@ -99,16 +100,22 @@ def command(
     given = _given_references(references, tolerance)
     site = _site_choice(site_name, partition_name, fabric_name, rail_names, stack_name)
     outcomes: list[_Outcome] = []
+    damages: list[ParseError] = []
     for name in files:
         if name.endswith(".toml"):
             outcomes.append((name, "published", _judge_published(name, stated, given, tolerance)))
             continue
-        for table in parse_text(read_output(name), name):
+        reading = read_tables(read_output(name), name)
+        damages += reading.damages
+        for table in reading.tables:
             rules = _rules(table, stated, given, tolerance, site)
             notes = site.declined(table) if site is not None else ()
             report = judge_table(table, rules)
             report = replace(report, findings=(*notes, *report.findings))
             outcomes.append((name, table.program, report))
+    if not outcomes and len(damages) == 1:
+        raise damages[0]
+    outcomes += [_damaged(damage) for damage in damages]
     outcomes += _unanswered(given, outcomes)
     verdict = worst([report.verdict for _, _, report in outcomes])
     if as_json:
@@ -116,11 +123,18 @@ def command(
     else:
         for name, program, report in outcomes:
             _print(name, program, report)
-    sys.exit(int(STATUSES[verdict]))
+    for damage in damages:
+        click.echo(f"fabricproof: {damage}", err=True)
+    sys.exit(int(ExitStatus.DATA if damages else STATUSES[verdict]))
 
 
 #: file, program and the report on one table
 _Outcome = tuple[str, str, Report]
+
+
+def _damaged(damage: ParseError) -> _Outcome:
+    """Return a table that cannot be read as one more outcome: what it held is missing."""
+    return (damage.source or "-", "damaged table", missing(["table"], str(damage)))
 
 
 def _unanswered(given: dict[str, Reference], outcomes: list[_Outcome]) -> list[_Outcome]:

@@ -12,7 +12,7 @@ import click
 from fabricproof.cli.reading import read_output
 from fabricproof.errors import ExitStatus, FabricproofError, InputMissingError, ParseError
 from fabricproof.measure import COLUMNS, Table
-from fabricproof.parsers import parse_text
+from fabricproof.parsers import read_tables
 
 
 @click.command(name="parse")
@@ -23,7 +23,7 @@ def command(files: tuple[str, ...], as_json: bool) -> None:
 
     FILE is what an OSU, IMB, iperf3 or iperf run printed, with whatever the launcher and MPI put
     around it; '-' is standard input.  Nothing is judged, and nothing is guessed: a damaged or
-    cut table is an error with its line, and the other files are still shown.
+    cut table is an error with its line, and the other tables and files are still shown.
 
     \b
     fabricproof parse osu_bw.out
@@ -39,10 +39,15 @@ def command(files: tuple[str, ...], as_json: bool) -> None:
     status = ExitStatus.PASS
     for name in files:
         try:
-            tables += parse_text(read_output(name), _source(name))
+            reading = read_tables(read_output(name), _source(name))
         except (ParseError, InputMissingError) as error:
             click.echo(f"fabricproof: {error}", err=True)
             status = _worse(status, error)
+            continue
+        tables += reading.tables
+        for damage in reading.damages:
+            click.echo(f"fabricproof: {damage}", err=True)
+            status = _worse(status, damage)
     if as_json:
         click.echo(json.dumps([table_record(table) for table in tables], indent=1))
     else:

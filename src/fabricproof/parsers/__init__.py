@@ -1,5 +1,5 @@
 """Parsers: the text that a benchmark printed in, frozen tables out."""
 
-from fabricproof.parsers.detect import parse_text
+from fabricproof.parsers.detect import Reading, parse_text, read_tables
 
-__all__ = ["parse_text"]
+__all__ = ["Reading", "parse_text", "read_tables"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from fabricproof.errors import ParseError
 from fabricproof.measure import Table
@@ -12,6 +13,7 @@ from fabricproof.parsers._chatter import first_death
 from fabricproof.parsers._text import Section, clean, shorten
 
 _Parser = Callable[[Section, Sequence[int] | None], tuple[Table, ...]]
+_EachReader = Callable[[Section], Iterator[tuple[Table, ...] | ParseError]]
 
 #: tool -> its parser.
 PARSERS: dict[str, _Parser] = {
@@ -23,6 +25,9 @@ PARSERS: dict[str, _Parser] = {
     "hpcc": hpcc.parse,
 }
 
+#: tool whose section holds several tables -> what reads them one by one.
+_EACH: dict[str, _EachReader] = {"imb": imb.read_each}
+
 #: How a section of each tool begins.  A column header stands here too: where its title was lost
 #: the table must be an error, not a part of the section before.
 _START = re.compile(
@@ -30,7 +35,9 @@ _START = re.compile(
     r"(?P<osu>OSU [A-Z]|MPI [\w -]*Test[ \t]*$|Number of (?:Sender threads|forked processes in s)"
     r"|Size[ \t]{2,}|Size \[B\]|(?:Avg Latency|Overall)\(us\))"
     r"|(?P<imb>Intel ?\(R\) MPI Benchmark|List of Benchmarks|Benchmarking |bytes[ \t]+#rep)"
-    r"|(?P<iperf3>iperf 3\.|Connecting to host |(?<![^\n])\{|\$ iperf3 .*-c "
+    # Of lines that begin with a brace only iperf3's own: schedulers print JSON of theirs.
+    r"|(?P<iperf3>iperf 3\.|Connecting to host |\$ iperf3 .*-c "
+    r"|(?<![^\n])\{(?=\s*\"(?:start|title|extra_data|intervals|end|error|event)\")"
     r"|Server listening on (?:port )?\d|iperf3: (?:error|interrupt))"
     r"|(?P<perftest>(?:Send|RDMA_(?:Write|Read)|Atomic [A-Z_]{1,20})(?: Bidirectional)?"
     r"(?: Post List)? (?:BW|Latency) Test|bytes[ \t]+#iter)"
@@ -71,11 +78,27 @@ _SUBNET = re.compile(
 )
 _SUBNET_HINT = "fabricproof subnet check --from FOLDER reads the tools of infiniband-diags"
 
+#: A row of OSU, IMB or perftest: iperf prints no line of bare numbers.
+_BARE_ROW = re.compile(r"[ \t]*[0-9]+(?:[ \t]+[0-9]+(?:\.[0-9]+)?)+[ \t]*")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """What was read of one text.
+
+    Attributes:
+        tables: the whole tables, in printed order.
+        damages: one error, with its line, for each table or run that is not whole.
+    """
+
+    tables: tuple[Table, ...]
+    damages: tuple[ParseError, ...]
+
 
 def parse_text(
     text: str, source: str = "<text>", *, expected_sizes: Sequence[int] | None = None
 ) -> tuple[Table, ...]:
-    """Return every table in ``text``, in printed order.
+    """Return every table in ``text``, in printed order; one that is damaged refuses them all.
 
     Args:
         text: what one or more benchmark programs printed, with whatever stood around it.
@@ -89,19 +112,89 @@ def parse_text(
     text = clean(text)
     tables: list[Table] = []
     for tool, section in _sections(text, source):
+        _check_own_rows(tool, section)
         tables += PARSERS[tool](section, expected_sizes)
     if tables:
         return tuple(tables)
+    raise _no_table(text, source)
+
+
+def read_tables(text: str, source: str = "<text>") -> Reading:
+    """Return every whole table in ``text``, and what is wrong with each of the others.
+
+    For outputs that somebody already has: one damaged table costs that table.  A run of our own
+    is read by :func:`parse_text`.
+
+    Args:
+        text: what one or more benchmark programs printed, with whatever stood around it.
+        source: file or other origin, for messages and for the tables.
+    """
+    text = clean(text)
+    tables: list[Table] = []
+    damages: list[ParseError] = []
+    for tool, section in _sections(text, source):
+        for found in _read_each(tool, section):
+            if isinstance(found, ParseError):
+                damages.append(found)
+            else:
+                tables += found
+    if not tables and not damages:
+        damages.append(_no_table(text, source))
+    return Reading(tables=tuple(tables), damages=tuple(damages))
+
+
+def _read_each(tool: str, section: Section) -> Iterator[tuple[Table, ...] | ParseError]:
+    try:
+        _check_own_rows(tool, section)
+        if tool in _EACH:
+            yield from _EACH[tool](section)
+        else:
+            yield PARSERS[tool](section, None)
+    except ParseError as error:
+        yield error
+
+
+def _check_own_rows(tool: str, section: Section) -> None:
+    """Refuse rows of another tool's table below a line of iperf that stands inside that table."""
+    if not tool.startswith("iperf") or section.lines[0].startswith("{"):
+        return
+    for index, line in enumerate(section.lines):
+        if _BARE_ROW.fullmatch(line):
+            raise section.error(
+                index,
+                f"a row of another table in the output of {tool}",
+                expected="the title and the column header of its table above",
+            )
+
+
+def _no_table(text: str, source: str) -> ParseError:
     lines = text.split("\n")
     at = first_death(lines) or 0
-    raise ParseError(
+    return ParseError(
         "no benchmark table",
         source=source,
         line=at + 1,
         expected="the output of OSU, IMB, iperf3, iperf, perftest or hpcc",
         got=repr(shorten(lines[at].strip())) if lines[at].strip() else "nothing of the kind",
-        next_step=_SUBNET_HINT if _SUBNET.search(text) else None,
+        next_step=_next_step(text),
     )
+
+
+#: ``nccl-tests`` and ``rccl-tests``: lines of their ``src/common.cu`` above the table.
+_NCCL = re.compile(
+    r"^(?:# )?(?:nccl-tests version|rccl-tests: Version|nThread \d)|^#.* busbw", re.MULTILINE
+)
+_NCCL_HINT = (
+    "this is nccl-tests or rccl-tests, whose tables are not read yet: give osu_xccl_* or MPI "
+    "benchmarks of the same nodes"
+)
+
+
+def _next_step(text: str) -> str | None:
+    """Return what to do with an output that another command reads, or none does yet."""
+    if _SUBNET.search(text):
+        return _SUBNET_HINT
+    return _NCCL_HINT if _NCCL.search(text) else None
 
 
 def _sections(text: str, source: str) -> Iterator[tuple[str, Section]]:

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from fabricproof.errors import ParseError
 from fabricproof.measure import Table
 from fabricproof.parsers._chatter import check_chatter
 from fabricproof.parsers._imb_table import SizeRule, read_table
@@ -75,13 +76,31 @@ def parse(section: Section, expected_sizes: Sequence[int] | None = None) -> tupl
         ParseError: a row is damaged or missing, a column is unknown, a listed benchmark has no
             table, the end marker is missing, or the text says that the job died.
     """
-    run = _survey(section)
-    _check_whole(section, run)
-    bounds = [*run.starts, len(section.lines)]
     tables: list[Table] = []
-    for start, end in pairwise(bounds):
-        tables += _read(section, start, end, run, expected_sizes)
+    for found in read_each(section, expected_sizes):
+        if isinstance(found, ParseError):
+            raise found
+        tables += found
     return tuple(tables)
+
+
+def read_each(
+    section: Section, expected_sizes: Sequence[int] | None = None
+) -> Iterator[tuple[Table, ...] | ParseError]:
+    """Yield the tables under each title of one run, or what is wrong with them.
+
+    What is wrong with the run as a whole comes first; the arguments are those of :func:`parse`.
+    """
+    run = _survey(section)
+    try:
+        _check_whole(section, run)
+    except ParseError as error:
+        yield error
+    for start, end in pairwise([*run.starts, len(section.lines)]):
+        try:
+            yield tuple(_read(section, start, end, run, expected_sizes))
+        except ParseError as error:
+            yield error
 
 
 def _survey(section: Section) -> _Run:
