@@ -6,6 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from reframe.core.backends import getlauncher, getscheduler
+from reframe.core.schedulers import Job
 
 from fabricproof.campaign.evidence import as_one_road
 from fabricproof.campaign.leg import Leg
@@ -25,6 +27,7 @@ from fabricproof.rfm.locality import (
 from fabricproof.rfm.matrix import cell
 from fabricproof.rfm.placement import placement_plan
 from fabricproof.rfm.rails import expected_gain, rails_plan
+from fabricproof.rfm.staging import launch_command
 from fabricproof.road import CounterSample, Evidence, Rank
 from fabricproof.site import load_site
 from fabricproof.site.schema import PartitionSpec, ReferenceSpec, SharingSpec
@@ -204,7 +207,7 @@ def test_a_plan_without_names_takes_any_nodes(planner: LegPlanner) -> None:
 def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder in front of PATH for pretended Slurm commands; answers are not remembered."""
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    slurm_nodes.ask_topology.cache_clear()
+    slurm_nodes._topology.cache_clear()
     slurm_nodes.usable_nodes.cache_clear()
     return tmp_path
 
@@ -244,6 +247,36 @@ def test_a_slurm_that_does_not_answer_is_one_clear_line(slurm: Path) -> None:
     _pretend(slurm, "sinfo", "echo vc1")
     with pytest.raises(ParseError, match="a node and its state"):
         slurm_nodes.usable_nodes("compute")
+
+
+def test_a_slurm_that_is_away_is_asked_once_for_all_checks(slurm: Path) -> None:
+    _pretend(slurm, "scontrol", f"echo asked >> {slurm}/asked; exit 1")
+    for _ in range(3):
+        with pytest.raises(UnavailableError):
+            slurm_nodes.ask_topology()
+    assert (slurm / "asked").read_text().split() == ["asked"]
+
+
+def test_a_launch_through_srun_is_planned_without_starting_it(
+    slurm: Path, planner: LegPlanner
+) -> None:
+    """ReFrame's own object for it runs ``srun --version`` each time that it is made."""
+    _pretend(slurm, "srun", f"touch {slurm}/asked")
+    job = Job.create(getscheduler("local")(), getlauncher("local")(), name="x")
+    line = launch_command(job, planner.stack, "srun", None)
+    assert line[0] == "srun"
+    assert not (slurm / "asked").exists()
+
+
+def test_slurm_is_not_asked_where_its_configuration_is_no_file(
+    slurm: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its commands look for the file for a minute (slurm 22.05: 60 s, then an error)."""
+    _pretend(slurm, "scontrol", f"touch {slurm}/asked")
+    monkeypatch.setenv("SLURM_CONF", str(slurm / "slurm.conf"))
+    with pytest.raises(UnavailableError, match="SLURM_CONF names no file"):
+        slurm_nodes.ask_topology()
+    assert not (slurm / "asked").exists()
 
 
 @pytest.mark.parametrize(

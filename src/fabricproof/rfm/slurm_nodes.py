@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
 import subprocess
 from collections.abc import Sequence
+from pathlib import Path
 
 from fabricproof.campaign.job_end import SchedulerSays
 from fabricproof.errors import FabricproofError, ParseError, UnavailableError
@@ -29,14 +31,29 @@ def slurm_partition(partition: PartitionSpec) -> str:
     return found[-1] if found else partition.name
 
 
-@functools.cache
 def ask_topology() -> Topology:
-    """Return the topology that Slurm tells.
+    """Return the topology that Slurm tells; it is asked once, also where it does not answer.
 
     Raises:
         UnavailableError: Slurm does not answer.
         ParseError: what it says is not understood.
     """
+    found = _topology()
+    if isinstance(found, FabricproofError):
+        raise found
+    return found
+
+
+@functools.cache
+def _topology() -> Topology | UnavailableError | ParseError:
+    # A plan has dozens of checks that ask: each would wait for a controller that is away.
+    try:
+        return _asked_topology()
+    except (UnavailableError, ParseError) as error:
+        return error
+
+
+def _asked_topology() -> Topology:
     # scontrol says on its error output that there is no topology, and ends well or not.
     text = _ask("scontrol", "show", "topology", errors_are_answers=True)
     topology = parse_topology(text)
@@ -94,6 +111,10 @@ def ask_job(job_id: str) -> SchedulerSays:
 
 
 def _ask(*command: str, errors_are_answers: bool = False) -> str:
+    config = os.environ.get("SLURM_CONF")
+    if config and not Path(config).is_file():
+        # Slurm's commands would look for it once a second for a minute.
+        raise UnavailableError(f"{command[0]} cannot answer: SLURM_CONF names no file: {config}")
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=ANSWER_SECONDS, check=False

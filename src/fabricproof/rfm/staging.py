@@ -69,10 +69,17 @@ def launch_command(job: Job, stack: StackSpec, name: str, layout: Layout | None)
         name: of the launcher, as ReFrame knows it.
         layout: where the ranks go; all of the job where None.
     """
-    launcher = getlauncher(name)()
-    launcher.options = [
+    options = [
         *plan_launch(stack.family, name).options,
         *option_words(stack.launcher_options),
         *(layout_options(stack.family, name, layout) if layout else ()),
     ]
-    return [shell_word(each) for each in (*launcher.command(job), *launcher.options)]
+    return [shell_word(each) for each in (*_command(job, name), *options)]
+
+
+def _command(job: Job, name: str) -> list[str]:
+    # ReFrame's object for srun asks "srun --version" when it is made, to know whether cores of a
+    # task must be named.  Our jobs state none, so its command is one word.
+    if name == "srun":
+        return ["srun"]
+    return list(getlauncher(name)().command(job))
