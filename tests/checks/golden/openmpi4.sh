@@ -19,11 +19,23 @@ _onerror()
 
 trap _onerror ERR
 
+fabricproof_end=$PWD/job_end fabricproof_reached=no
+printf -v fabricproof_begin '%(%s)T' -1
+rm -f "$fabricproof_end"
+fabricproof_ends() { # how this job ended, for who judges it
+    local status=$?
+    printf 'job %s\nnodes %s\nbegin %s\nend %(%s)T\nreached %s\nstatus %s\n' \
+        "${SLURM_JOB_ID:-none}" "${SLURM_JOB_NODELIST:-none}" "$fabricproof_begin" -1 \
+        "$fabricproof_reached" "$status" >"$fabricproof_end.part" &&
+        mv -f "$fabricproof_end.part" "$fabricproof_end"
+}
+trap fabricproof_ends EXIT
 for each in /usr/share/lmod/lmod/init/bash /opt/ohpc/admin/lmod/lmod/init/bash /etc/profile.d/lmod.sh /etc/profile.d/modules.sh /usr/share/modules/init/bash /usr/share/Modules/init/bash; do type module >/dev/null 2>&1 && break; [ ! -r "$each" ] || . "$each"; done
 module use {STACKS}/modulefiles
 module load openmpi4
 export OMPI_MCA_btl_tcp_links=2
 bash legs.sh
+fabricproof_reached=yes
 #!/bin/bash
 # Written by fabricproof for this job.  To repeat a leg by hand: allocate the same nodes, load the
 # same modules as the job script does, and run   bash legs.sh LEG
