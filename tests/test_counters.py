@@ -10,7 +10,6 @@ from fabricproof.counters import (
     ERROR_COUNTERS,
     FEW,
     TCP,
-    TCP_LOSS_SHARE,
     CounterSample,
     Rises,
     read_rises,
@@ -98,7 +97,7 @@ def test_a_port_that_waits_longer_than_it_sends_is_noted() -> None:
         (100_000, 0, 0, 0),
         (100_000, 99, 0, 0),
         (100_000, 200, 0, 1),
-        (100_000, 2000, 1, 0),
+        (100_000, 2000, 0, 1),
         (50, 50, 0, 0),
         (0, 0, 0, 0),
     ],
@@ -115,7 +114,7 @@ def test_segments_sent_again_count_by_their_share(
 def test_tcp_says_nothing_of_a_road_over_verbs() -> None:
     tcp = _sample(TCP, {"OutSegs": 0, "RetransSegs": 0}, {"OutSegs": 1000, "RetransSegs": 1000})
     assert read_rises([tcp], ["mlx5_0:1"]) == Rises()
-    assert read_rises([tcp], ["rail0"]).errors
+    assert read_rises([tcp], ["rail0"]).notes
 
 
 @given(st.integers(0, 10**7), st.integers(0, 10**7))
@@ -127,8 +126,6 @@ def test_more_loss_is_never_judged_milder(sent: int, again: int) -> None:
         return 2 * len(rises.errors) + len(rises.notes)
 
     assert weight(again) <= weight(again + FEW)
-    if sent and again >= FEW and again / (sent + again) >= TCP_LOSS_SHARE:
-        assert weight(again) == 2
 
 
 def test_refused_connections_are_noted() -> None:
@@ -136,10 +133,10 @@ def test_refused_connections_are_noted() -> None:
     assert rises.notes == ("ListenDrops of TCP on n1 rose by 4: connections were refused at first",)
 
 
-def test_rdma_that_loses_much_is_an_error_and_little_a_note() -> None:
+def test_rdma_that_loses_is_noted_and_judged_as_a_rate() -> None:
     (note,) = _of_one("mlx5_0:1", "packet_seq_err", 5).notes
     assert "packet_seq_err 5 (0.07% of 7000 packets)" in note
-    assert len(_of_one("mlx5_0:1", "out_of_sequence", 700).errors) == 1
+    assert _of_one("mlx5_0:1", "out_of_sequence", 700).errors == ()
 
 
 # Doubts.

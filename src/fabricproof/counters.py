@@ -87,20 +87,9 @@ RDMA_LOSS_COUNTERS = frozenset(
 _ETHTOOL_ERRORS = re.compile(r"crc.*err|symbol_err|link_down_events")
 _ETHTOOL_DROPS = re.compile(r"discard|out_of_buffer")
 
-#: Share of TCP's segments sent again from which a number is not believed.  At 1 % loss a flow of
-#: 1448-byte segments and 0.2 ms round trip gets no more than 0.7 Gb/s (Mathis, Semke, Mahdavi, Ott:
-#: The Macroscopic Behavior of the TCP Congestion Avoidance Algorithm, CCR 27(3), 1997: MSS / RTT x
-#: 1.22 / sqrt(loss)), so that no network of a cluster should lose so much.
-TCP_LOSS_SHARE = 0.01
-
-#: From this share on it is noted; below, a switch's buffer overflowed once.
+#: Share of TCP's segments sent again from which it is noted, and how many they must be: our choice.
+#: What of it was lost is judged as a rate: :mod:`fabricproof.road.error_rates`.
 TCP_NOTE_SHARE = 0.001
-
-#: The same for RDMA, which sends a whole window again for one lost packet (go-back-N): our choice,
-#: ten times stricter than TCP's.
-RDMA_LOSS_SHARE = 0.001
-
-#: fewer than these are an accident whatever they are a share of
 FEW = 100
 
 #: Corrected errors of the PCIe link within one leg that its specification does not explain.  It
@@ -199,13 +188,13 @@ def read_rises(samples: Iterable[CounterSample], rails: Sequence[str]) -> Rises:
     over_tcp = any(":" not in rail for rail in rails)
     for sample in samples:
         if sample.interface == TCP and over_tcp:
-            _tcp(sample, errors, notes)
+            _tcp(sample, notes)
         if sample.interface not in rails and (sample.node, sample.interface) not in below:
             continue
         errors += _errors(sample)
         doubts += _doubts(sample)
         notes += [*_notes(sample), *_high(sample)]
-        _rdma(sample, errors, notes)
+        _rdma(sample, notes)
     notes += _one_sided(samples, rails)
     return Rises(errors=tuple(errors), doubts=tuple(doubts), notes=tuple(notes))
 
@@ -319,14 +308,12 @@ def _high(sample: CounterSample) -> Iterator[str]:
             )
 
 
-def _tcp(sample: CounterSample, errors: list[str], notes: list[str]) -> None:
+def _tcp(sample: CounterSample, notes: list[str]) -> None:
     sent, again = sample.moved("OutSegs"), sample.moved("RetransSegs")
     if sent > 0 and again > 0:
         share = again / (sent + again)
         said = f"TCP on {sample.node} sent {again} of {sent + again} segments again ({share:.2%})"
-        if again >= FEW and share >= TCP_LOSS_SHARE:
-            errors.append(said)
-        elif again >= FEW and share >= TCP_NOTE_SHARE:
+        if again >= FEW and share >= TCP_NOTE_SHARE:
             notes.append(said)
     if sample.moved("ListenDrops") > 0:
         notes.append(
@@ -334,7 +321,7 @@ def _tcp(sample: CounterSample, errors: list[str], notes: list[str]) -> None:
         )
 
 
-def _rdma(sample: CounterSample, errors: list[str], notes: list[str]) -> None:
+def _rdma(sample: CounterSample, notes: list[str]) -> None:
     lost = {
         counter: sample.moved(counter)
         for counter in sorted(RDMA_LOSS_COUNTERS)
@@ -346,8 +333,7 @@ def _rdma(sample: CounterSample, errors: list[str], notes: list[str]) -> None:
     worst = max(lost, key=lost.__getitem__)
     share = lost[worst] / packets
     named = ", ".join(f"{counter} {rise}" for counter, rise in lost.items())
-    said = (
+    notes.append(
         f"RDMA over {sample.interface} on {sample.node} lost packets or their order: {named} "
         f"({share:.2%} of {packets} packets)"
     )
-    (errors if lost[worst] >= FEW and share >= RDMA_LOSS_SHARE else notes).append(said)

@@ -16,6 +16,10 @@ from fabricproof.road import RoadProof
 PRINT_ROUNDING = 0.005
 
 
+#: unit of a rate of errors
+ERROR_UNIT = "per million packets"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Judgement:
     """The verdict on one quantity, with everything it rests on.
@@ -23,7 +27,7 @@ class Judgement:
     Attributes:
         name: the quantity, ``bandwidth_4MiB`` or ``latency_8B``.
         value: the measured value in ``unit``; None when it is MISSING.
-        unit: ``MB/s`` or ``us``.
+        unit: ``MB/s`` or ``us``; :data:`ERROR_UNIT` of errors.
         message_size: in bytes, None for quantities without one.
         verdict: the verdict.
         reason: why, in one sentence.
@@ -50,6 +54,11 @@ class Judgement:
     upper: float | None = None
     origin: str | None = None
     named: bool = True
+
+
+def is_of_errors(judgement: Judgement) -> bool:
+    """Tell whether it judges what was lost or damaged on the way, not how fast the rest was."""
+    return judgement.unit == ERROR_UNIT
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from fabricproof.campaign.leg import FabricFacts, Leg
+from fabricproof.verdict import Judgement, Report, is_of_errors
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -43,6 +44,11 @@ def make_leg(**changes: object) -> Leg:
     return Leg(**{**facts, **changes})  # type: ignore[arg-type]
 
 
+def speeds(report: Report) -> list[Judgement]:
+    """Return what was judged beside errors."""
+    return [each for each in report.quantities if not is_of_errors(each)]
+
+
 def rank_text(
     rank: int,
     *,
@@ -70,6 +76,8 @@ def rank_text(
             f"rx_packets={10 + rx // 60} tx_errors=0"
             for name, (tx, rx) in rails.items()
         ]
+        lines += ["before node/tcp OutSegs=9 RetransSegs=2 TCPDSACKRecvSegs=2"]
+        lines += [f"after node/tcp OutSegs={9 + sent // 1448} RetransSegs=2 TCPDSACKRecvSegs=2"]
         lines.append(f"status {status}")
     return "\n".join(lines) + "\n"
 

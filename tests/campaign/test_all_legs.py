@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -43,7 +44,13 @@ PAIR = replace(
 def job(tmp_path: Path) -> Path:
     for name in ("rail0_4x1.1", "rail0_pair.1"):
         shutil.copytree(DATA / name, tmp_path / "legs" / name)
+    change(tmp_path, "rank.*", _as_if_all_had_arrived)
     return tmp_path
+
+
+def _as_if_all_had_arrived(text: str) -> str:
+    """The recording is older than our reading of what was sent again in vain."""
+    return re.sub(r"RetransSegs=(\d+)", r"RetransSegs=\1 TCPDSACKRecvSegs=\1", text)
 
 
 def change(job: Path, pattern: str, how: Callable[[str], str], leg: str = "rail0_pair.1") -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from leg_folders import speeds
 
 from fabricproof.campaign.leg import FabricFacts, Leg
 from fabricproof.campaign.outcome import Outcome, judge_leg
@@ -61,7 +62,7 @@ def rewrite(job: Path, pattern: str, change: Callable[[str], str]) -> None:
 
 
 def words(outcome: Outcome) -> dict[str, Verdict]:
-    return {each.name: each.verdict for each in outcome.report.quantities}
+    return {each.name: each.verdict for each in speeds(outcome.report)}
 
 
 def test_the_recorded_job_is_green_by_the_model_of_its_own_pair(job: Path) -> None:
@@ -69,7 +70,7 @@ def test_the_recorded_job_is_green_by_the_model_of_its_own_pair(job: Path) -> No
     assert set(words(outcome).values()) == {Verdict.PASS}
     assert outcome.report.road is not None
     assert outcome.report.road.state is RoadState.PROVEN
-    last = outcome.report.quantities[-1]
+    last = speeds(outcome.report)[-1]
     assert last.name == "latency_64KiB"
     assert last.value == 6663.94
     assert last.ceiling is not None

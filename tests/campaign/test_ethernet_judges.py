@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
-from leg_folders import GIGABIT, leave, make_leg, rank_text
+from leg_folders import GIGABIT, leave, make_leg, rank_text, speeds
 
 from fabricproof.campaign.across import judge_relation
 from fabricproof.campaign.leg import Leg
@@ -73,7 +73,7 @@ AT_LEAST = at_least(1.0, unit="x", tolerance=0.15, origin="document 001")
 
 
 def one(outcome: Outcome) -> Judgement:
-    (judgement,) = outcome.report.quantities
+    (judgement,) = speeds(outcome.report)
     return judgement
 
 

@@ -16,6 +16,7 @@ from leg_folders import (
     make_leg,
     rank_text,
     slower,
+    speeds,
 )
 
 from fabricproof.campaign.leg import Leg
@@ -39,7 +40,7 @@ def test_a_good_table_over_its_road_passes(tmp_path: Path) -> None:
     assert outcome.report.verdict is Verdict.PASS
     assert outcome.report.road is not None
     assert outcome.report.road.state is RoadState.PROVEN
-    assert len(outcome.report.quantities) == len(PUT_BW_SIZES)
+    assert len(speeds(outcome.report)) == len(PUT_BW_SIZES)
     assert not needs_second_look(outcome)
 
 
@@ -226,9 +227,9 @@ def test_red_twice_stays_red_by_the_numbers_of_the_second(tmp_path: Path) -> Non
     assert outcome.report.verdict is Verdict.FAIL
     assert any("red again" in finding for finding in outcome.report.findings)
     assert outcome.counted is outcome.attempts[1]
-    first, second = (each.report.quantities[-1].value for each in outcome.attempts)
+    first, second = (speeds(each.report)[-1].value for each in outcome.attempts)
     assert first != second
-    assert outcome.report.quantities[-1].value == second
+    assert speeds(outcome.report)[-1].value == second
 
 
 def _stalled(text: str, size: int) -> str:
@@ -247,7 +248,7 @@ def test_what_is_red_once_and_green_once_is_cleared_and_both_values_are_kept(
     assert outcome.report.verdict is Verdict.PASS
     assert "red once: bandwidth_64KiB, bandwidth_4MiB" in outcome.report.findings[0]
     taken = {
-        each.number: [j.name for j in each.report.quantities if outcome.takes(j)]
+        each.number: [j.name for j in speeds(each.report) if outcome.takes(j)]
         for each in outcome.attempts
     }
     assert taken[1] == ["bandwidth_4MiB"]

@@ -10,11 +10,13 @@ import pytest
 from leg_folders import PUT_BW, PUT_BW_SENT, leave, make_leg
 from soft_roce import PORT, Moved, make_sys, program, read_rank
 
+from fabricproof.campaign.error_rates import SOFT_ROCE_LIMIT, red_from
 from fabricproof.campaign.evidence import as_one_road, gather, parse_rank
 from fabricproof.campaign.leg import FabricFacts, Leg
 from fabricproof.campaign.outcome import judge_leg, needs_second_look
 from fabricproof.measure import Verdict
 from fabricproof.road import Expectation, RoadProof, RoadState, prove_road
+from fabricproof.road.error_rates import ErrorKind, error_rates
 
 MB = 1_000_000
 DUE = 500 * MB
@@ -169,16 +171,22 @@ def test_a_connection_that_was_given_up_is_an_error(tmp_path: Path, counter: str
     assert f"{counter} of rxe0:1 on vc1 rose by 1: the device gave" in found.reason
 
 
-@pytest.mark.parametrize(("rise", "state"), [(99, RoadState.PROVEN), (240, RoadState.DISTURBED)])
-def test_packets_sent_again_are_noted_and_many_of_them_are_errors(
-    tmp_path: Path, rise: int, state: RoadState
+@pytest.mark.parametrize(("rise", "red"), [(9, False), (240, True)])
+def test_packets_sent_again_are_noted_and_judged_as_a_rate(
+    tmp_path: Path, rise: int, red: bool
 ) -> None:
     """With 1 % loss a guest counted out_of_seq_request 249, rcvd_seq_err 234."""
     lost = {f"{HARDWARE}/{name}": rise for name in ("out_of_seq_request", "rcvd_seq_err")}
     found = proof(tmp_path, ONE, {"rxe0": SENT}, extra=lost)
-    assert found.state is state
+    assert found.state is RoadState.PROVEN
     said = f"lost packets or their order: out_of_seq_request {rise}, rcvd_seq_err {rise}"
-    assert said in " ".join([found.reason, *found.findings])
+    assert said in " ".join(found.findings)
+    read = texts(tmp_path / "again", {"rxe0": SENT}, extra=lost)
+    rates = error_rates(gather(parse_rank(text, "x") for text in read), ["rxe0:1"])
+    worst = max(each.events for each in rates if each.kind is ErrorKind.RETRANSMITTED)
+    packets = max(each.packets for each in rates if each.kind is ErrorKind.RETRANSMITTED)
+    assert worst == rise
+    assert (worst >= red_from(packets, SOFT_ROCE_LIMIT)) is red
 
 
 def test_a_slow_receiver_is_a_note(tmp_path: Path) -> None:

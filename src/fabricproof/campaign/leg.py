@@ -72,6 +72,9 @@ class Leg:
         free_road: the MPI is told no road on purpose, and all that is judged is which interfaces it
             took; what users should set where those are the wrong ones.  Empty for all other legs.
         limit_seconds: it may take this long where that is more than the job gives every leg.
+        error_limits: what the site says may be lost or damaged, in events per million packets, by
+            the names of :data:`fabricproof.campaign.error_rates.NAMES`.
+        error_limits_origin: why, in the site's words.
         baseline: name of the baseline that judges it last; what that says of the leg lies beside
             the plan (:mod:`fabricproof.baseline.stage`).  Empty where there is none.
     """
@@ -107,6 +110,8 @@ class Leg:
     library: str | None = None
     free_road: str = ""
     limit_seconds: int = 0
+    error_limits: dict[str, float] = field(default_factory=dict)
+    error_limits_origin: str = ""
     baseline: str = ""
 
     @property

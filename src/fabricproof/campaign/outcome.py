@@ -12,6 +12,7 @@ from pathlib import Path
 
 from fabricproof.campaign.declared import of_what_was_declared, rails_down
 from fabricproof.campaign.earlier import after_baseline
+from fabricproof.campaign.error_rates import errors_of_all, with_errors
 from fabricproof.campaign.evidence import RankRecord, as_one_road, gather, parse_rank
 from fabricproof.campaign.free_road import judge_free_road
 from fabricproof.campaign.leg import Leg
@@ -22,10 +23,11 @@ from fabricproof.errors import FabricproofError
 from fabricproof.judge import judge_table
 from fabricproof.measure import Table, Verdict, worst
 from fabricproof.parsers import parse_text
-from fabricproof.road import Expectation, RoadProof, RoadState, prove_one_node, prove_road
+from fabricproof.road import Evidence, Expectation, RoadProof, RoadState, prove_one_node, prove_road
+from fabricproof.road.error_rates import ErrorRate, added, error_rates
 from fabricproof.suspects import unended
 from fabricproof.units import size_label
-from fabricproof.verdict import Judgement, Report, missing
+from fabricproof.verdict import Judgement, Report, is_of_errors, missing
 
 #: A first attempt with one of these verdicts gets a second look; a wrong road does not need one.
 DOUBTFUL = frozenset({Verdict.FAIL, Verdict.INVALID, Verdict.MISSING, Verdict.UNJUDGED})
@@ -47,6 +49,8 @@ class Attempt:
     ranks: tuple[RankRecord, ...]
     report: Report
     foreign: str = ""
+    errors: tuple[ErrorRate, ...] = ()
+    """What was lost or damaged on its rails in this attempt alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,17 +102,38 @@ def judge_leg(folder: Path, leg: Leg, channel_attempt: int = 0) -> Outcome:
     What fails twice is red: a quantity that passes in either attempt is cleared, and the report
     says that there were two.  ``channel_attempt``: of its ``channel_leg``; 0 for the latest.
     """
-    attempts = tuple(
-        _judge_attempt(path, leg, number, channel_attempt)
-        for number in (1, 2)
-        if (path := folder / "legs" / f"{shell_name(leg.name)}.{number}").is_dir()
-    )
+    attempts: tuple[Attempt, ...] = ()
+    for number in (1, 2):
+        path = folder / "legs" / f"{shell_name(leg.name)}.{number}"
+        if path.is_dir():
+            found = _judge_attempt(path, leg, number, channel_attempt)
+            attempts += (_with_errors(found, leg, attempts),)
     if not attempts:
         return Outcome(leg=leg, attempts=(), report=missing(leg.required, _never_started(folder)))
-    outcome = Outcome(leg=leg, attempts=attempts, report=_weigh(attempts))
+    report = _weigh(attempts)
+    if len(attempts) > 1:
+        report = errors_of_all(report, attempts[-1].report)
+    outcome = Outcome(leg=leg, attempts=attempts, report=report)
     if needs_second_look(outcome):
         return replace(outcome, report=_without_second_look(folder, outcome.report))
     return outcome
+
+
+def _with_errors(attempt: Attempt, leg: Leg, earlier: Sequence[Attempt]) -> Attempt:
+    """Return the attempt with what was lost in it judged, together with the attempts before it.
+
+    A lossy link that happens to lose nothing at the second look is a lossy link still.
+    """
+    road = attempt.report.road
+    if road is None or road.state is RoadState.WRONG or attempt.foreign:
+        return attempt
+    if leg.same_node or leg.free_road:
+        return attempt
+    evidence = _evidence(leg, attempt.ranks)
+    mine = error_rates(evidence, leg.rails)
+    rates = added([*(rate for each in earlier for rate in each.errors), *mine])
+    report = with_errors(attempt.report, leg, rates, evidence.nodes)
+    return replace(attempt, report=report, errors=mine)
 
 
 def _never_started(folder: Path) -> str:
@@ -147,7 +172,11 @@ def _joined_looks(first: Report, last: Report) -> Report:
     proven = all(look.road and look.road.state is RoadState.PROVEN for look in looks)
     if not proven or any(look.verdict is Verdict.INVALID for look in looks):
         return replace(last, findings=(note, *last.findings))
-    passed = {each.name: each for each in first.quantities if each.verdict is Verdict.PASS}
+    passed = {
+        each.name: each
+        for each in first.quantities
+        if each.verdict is Verdict.PASS and not is_of_errors(each)
+    }
     quantities = tuple(
         passed.get(each.name, each) if each.verdict is not Verdict.PASS else each
         for each in last.quantities
@@ -347,11 +376,8 @@ def _road(leg: Leg, ranks: tuple[RankRecord, ...], table: Table) -> RoadProof:
             state=RoadState.UNKNOWN, reason=f"rank {', '.join(lost)} never came back to be counted"
         )
     sent_bytes, sent_messages = _moved(leg, table)
-    evidence = gather(ranks)
-    if leg.node_rails:
-        evidence = as_one_road(evidence, leg.rails[0], leg.node_rails)
     return prove_road(
-        evidence,
+        _evidence(leg, ranks),
         Expectation(
             rails=leg.rails,
             sent_bytes=sent_bytes,
@@ -365,6 +391,13 @@ def _road(leg: Leg, ranks: tuple[RankRecord, ...], table: Table) -> RoadProof:
             least_packets=leg.least_packets,
         ),
     )
+
+
+def _evidence(leg: Leg, ranks: Sequence[RankRecord]) -> Evidence:
+    evidence = gather(ranks)
+    if leg.node_rails:
+        return as_one_road(evidence, leg.rails[0], leg.node_rails)
+    return evidence
 
 
 def _refusal(folder: Path) -> str:

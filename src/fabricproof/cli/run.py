@@ -258,6 +258,7 @@ def result_record(result: SessionResult) -> dict[str, Any]:
                 "stage_folder": leg.stage_folder,
                 "road_proof": leg.road,
                 "findings": list(leg.findings),
+                "errors": [dict(each) for each in leg.errors],
                 "quantities": [
                     {
                         key.removeprefix("quantity_"): value

@@ -118,6 +118,7 @@ def _leg(leg: LegResult) -> dict[str, Any]:
         "stage_folder": leg.stage_folder,
         "road_proof": leg.road,
         "findings": list(leg.findings),
+        "errors": [dict(each) for each in leg.errors],
         "quantities": [
             {
                 name.removeprefix("quantity_"): _number(value)

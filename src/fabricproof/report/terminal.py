@@ -14,6 +14,7 @@ from fabricproof.measure import BADNESS, Verdict
 from fabricproof.report.red import again, held, told_of_passes
 from fabricproof.report.stacks import slow_stacks
 from fabricproof.session import BUILD_PROGRAM, LegResult, SessionResult
+from fabricproof.verdict import ERROR_UNIT
 
 #: verdict -> rich style; the word itself always stands beside the colour
 STYLES: dict[Verdict, str] = {
@@ -136,6 +137,8 @@ def _limit(quantity: Mapping[str, Any]) -> str:
 
 def _judged_by(quantity: Mapping[str, Any]) -> str:
     reference, value = quantity["quantity_reference"], quantity["quantity_value"]
+    if quantity["quantity_unit"] == ERROR_UNIT and reference is not None:
+        return f"at most {reference:.4g} ({quantity['quantity_origin']})"
     if reference is None or not value:
         return "-"
     origin = str(quantity["quantity_origin"]).split(":", maxsplit=1)[0]
@@ -156,11 +159,12 @@ def _folded(nodes: Sequence[str]) -> str:
 
 def _curve(leg: LegResult, quantity: Mapping[str, Any]) -> str:
     """Return how many more points of the curve stand behind the leg's first named quantity."""
-    named = [each for each in leg.quantities if each["quantity_named"]]
-    points = len(leg.quantities) - len(named)
-    sizes = [each.get("quantity_message_size", 0) for each in leg.quantities]
+    told = [each for each in leg.quantities if each["quantity_unit"] != ERROR_UNIT]
+    named = [each for each in told if each["quantity_named"]]
+    points = len(told) - len(named)
+    sizes = [each.get("quantity_message_size", 0) for each in told]
     what = "more" if set(sizes) == {None} else "sizes"
-    return f" + {points} {what}" if points and quantity is named[0] else ""
+    return f" + {points} {what}" if points and named and quantity is named[0] else ""
 
 
 def _where(leg: LegResult) -> str:

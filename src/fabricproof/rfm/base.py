@@ -62,7 +62,7 @@ from fabricproof.rfm.current import (
 )
 from fabricproof.rfm.ending import settle
 from fabricproof.rfm.handover import bounds, complaints, handed_over
-from fabricproof.rfm.legs import LegPlanner, quantity_key
+from fabricproof.rfm.legs import LegPlanner, quantity_key, with_error_limits
 from fabricproof.rfm.programs import choose_suite
 from fabricproof.rfm.recording import describe_outcome, environment_digest
 from fabricproof.rfm.settings import perflog_root
@@ -248,7 +248,8 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         # With --dont-restage an old attempt lies here still, and might clear a new one.
         shutil.rmtree(folder / "legs", ignore_errors=True)
         (folder / JOB_END_FILE).unlink(missing_ok=True)
-        self.legs = tuple(self._with_launch(leg, plan) for leg in plan.legs)
+        spec = current_site().fabric_spec(self.fabric)
+        self.legs = with_error_limits((self._with_launch(leg, plan) for leg in plan.legs), spec)
         self.relations = plan.relations
         self.suite_identities = self._identities()
         builds = {suite: each.short for suite, each in self.suite_identities.items()}

@@ -14,7 +14,7 @@ from fabricproof.campaign.outcome import Outcome
 from fabricproof.measure import Verdict
 from fabricproof.reference import Reference, reframe_tuple
 from fabricproof.rfm.legs import quantity_key
-from fabricproof.verdict import Judgement
+from fabricproof.verdict import Judgement, is_of_errors
 
 
 def handed_over(outcomes: Iterable[Outcome]) -> Iterator[tuple[Leg, Judgement]]:
@@ -29,6 +29,9 @@ def bounds(judgement: Judgement) -> tuple[object, ...]:
     """Return ReFrame's reference tuple; one without a reference can only fail."""
     if judgement.reference is None:
         return (judgement.value or 0.0, 0.0, 0.0, judgement.unit)
+    if is_of_errors(judgement):
+        # The limit itself may be 0, of which no fraction is a bound.
+        return (judgement.upper or 0.0, None, 0.0, judgement.unit)
     is_time = judgement.unit == "us"
     reference = Reference(
         value=judgement.reference,

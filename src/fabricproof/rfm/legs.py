@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fabricproof.campaign.effort import Effort, plan_ping_pong, plan_windowed
@@ -35,6 +35,14 @@ MEMORY_MB_S = 3000.0
 def quantity_key(leg: Leg, judgement: Judgement) -> str:
     """Return the name of a quantity in ReFrame's perflog: road, then quantity, without colons."""
     return f"{leg.name}.{judgement.name}".replace(":", "_")
+
+
+def with_error_limits(legs: Iterable[Leg], spec: FabricSpec) -> tuple[Leg, ...]:
+    """Return legs over a fabric with what the site says may be lost on it."""
+    if spec.errors is None:
+        return tuple(legs)
+    limits, origin = spec.errors.limits, spec.errors.origin
+    return tuple(replace(leg, error_limits=limits, error_limits_origin=origin) for leg in legs)
 
 
 @dataclass(frozen=True, kw_only=True)

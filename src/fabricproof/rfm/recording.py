@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from fabricproof.campaign.outcome import Attempt, Outcome
+from fabricproof.road.error_rates import added
 from fabricproof.verdict import Judgement, Report
 
 
@@ -75,7 +76,12 @@ def describe_outcome(
             "nodes": sorted({each.node for each in attempt.ranks}),
             "environment_digest": _digest(environment),
         }
-        yield {**run, "kind": "environment", "environment": environment}
+        yield {
+            **run,
+            "kind": "environment",
+            "environment": environment,
+            "errors": [each.record() for each in attempt.errors],
+        }
         for record, judgement in _quantities(run, attempt.report):
             yield {**record, "counts": outcome.takes(judgement)}
     yield {
@@ -86,6 +92,10 @@ def describe_outcome(
         "attempts": len(outcome.attempts),
         "reasons": _reasons(outcome.report),
         "road": _road(outcome.report),
+        "errors": [
+            each.record()
+            for each in added(rate for attempt in outcome.attempts for rate in attempt.errors)
+        ],
     }
     if not outcome.attempts:
         run = {**base, "attempt": 0, "counts": True, "nodes": list(outcome.nodes)}

@@ -51,6 +51,9 @@ class LegResult:
     """The stack whose failed build kept it from running; empty for all others."""
     link: str = ""
     """The link of its road, as the site declared it when it ran; empty where nobody recorded it."""
+    errors: tuple[Mapping[str, Any], ...] = ()
+    """What was lost or damaged, for each rail, node and direction, in all attempts together; empty
+    where nobody counted, and in records before there were any."""
 
     @property
     def device(self) -> str:
@@ -225,6 +228,7 @@ def _leg_result(
         stage_folder=record.get("stage_folder"),
         road=record.get("road"),
         link=str(record.get("link") or ""),
+        errors=tuple(record.get("errors") or ()),
     )
 
 

@@ -137,6 +137,31 @@ class ExpectSpec(_Model):
     """What no driver of these cards says (ENA's rate): then it is a note that nobody saw it."""
 
 
+PerMillion = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False, strict=False)]
+
+
+class ErrorsSpec(_Model):
+    """What may be lost or damaged on a fabric, in events per million packets.
+
+    What is not stated is judged by the defaults of docs/errors.md.
+    """
+
+    retransmitted_per_million_packets: PerMillion | None = None
+    """Lost on the way, and sent again by TCP or by the adapter."""
+    damaged_per_million_packets: PerMillion | None = None
+    """Of wrong checksums and symbols."""
+    dropped_per_million_packets: PerMillion | None = None
+    """Thrown away by a port or interface, for want of a buffer or of credits."""
+    origin: Annotated[str, Field(min_length=1)]
+    """Why so many are right."""
+
+    @property
+    def limits(self) -> dict[str, float]:
+        """The limits that are stated, by name."""
+        stated = self.model_dump(exclude={"origin"}, exclude_none=True)
+        return {name: float(limit) for name, limit in stated.items()}
+
+
 class FabricSpec(_Model):
     """One network under one manager, as the site declares it."""
 
@@ -160,6 +185,7 @@ class FabricSpec(_Model):
     """For the stacks that have a choice and do not state their own."""
     description: str = ""
     expect: ExpectSpec | None = None
+    errors: ErrorsSpec | None = None
 
 
 class FabricFile(_Model):
