@@ -442,3 +442,88 @@ def test_what_left_no_record_has_the_link_that_the_site_declares(tmp_path: Path)
         "": "Soft-RoCE 100 Mb/s",
     }
     assert [leg.road_name for leg in session.legs if not leg.leg] == ["Soft-RoCE"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"quantity_lower": 21.18}, "below its own bound, 21.18"),
+        ({"quantity_upper": 3.5}, "above its own bound, 3.5"),
+    ],
+)
+def test_a_pass_whose_value_lies_outside_its_bounds_is_none(
+    changes: dict[str, Any], why: str
+) -> None:
+    """Records and ReFrame's report both edited to PASS: the numbers still say what was measured."""
+    quantity, leg = make_records()
+    records = [{**quantity, "quantity_value": 11.66, **changes}, leg]
+    result = assemble(RUN, [make_case()], records, [])
+    (found,) = result.legs
+    assert found.verdict is result.verdict is Verdict.UNJUDGED
+    assert why in found.reason
+    assert found.quantities[0]["quantity_verdict"] == "UNJUDGED"
+    unchanged = [{**quantity, "quantity_value": 22.0, "quantity_lower": 21.18}, leg]
+    assert assemble(RUN, [make_case()], unchanged, []).verdict is Verdict.PASS
+
+
+@pytest.mark.parametrize("verdict", ["FAIL", "INVALID"])
+def test_a_leg_is_never_greener_than_what_counted_in_it(verdict: str) -> None:
+    quantity, leg = make_records()
+    records = [{**quantity, "quantity_verdict": verdict}, leg]
+    assert assemble(RUN, [make_case()], records, []).verdict is Verdict(verdict)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"findings": [1.0]},
+        {"findings": "dip"},
+        {"stack": None},
+        {"partition": []},
+        {"job_id": {}},
+        {"kind": 3},
+        {"verdict": "GREEN"},
+        {"verdict": None},
+        {"quantity_value": "11"},
+        {"quantity_value": 10**400},
+        {"quantity_value": float("nan")},
+        {"quantity_verdict": "fine"},
+        {"quantity_reason": 1},
+        {"counts": 1},
+        {"nodes": [1]},
+        {"rails": "rail0"},
+    ],
+)
+def test_a_record_of_wrong_types_is_damaged_and_named(
+    tmp_path: Path, wrong: dict[str, Any]
+) -> None:
+    (name,) = wrong
+    quantity, leg = make_records()
+    is_leg = name in {"findings", "verdict"}
+    bad = {**(leg if is_leg else quantity), **wrong}
+    if wrong == {"stack": None}:
+        del bad["stack"]
+    path = tmp_path / "records.jsonl"
+    append_records(path, [leg, bad])
+    with pytest.raises(ParseError) as caught:
+        read_run([path], RUN)
+    assert (caught.value.source, caught.value.line) == (str(path), 2)
+    assert caught.value.exit_status is ExitStatus.DATA
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 300_000,
+        '{"runs": ' + "[" * 300_000,
+        '{"runs": [{"testcases": [{"result": "pass"}]}]}',
+        '{"runs": [{"testcases": [1]}]}',
+        '{"runs": [{"testcases": [{"result": 1, "partition": "p", "environ": "e"}]}]}',
+        '[{"runs": []}]',
+    ],
+)
+def test_a_report_of_another_shape_is_no_readable_one(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "report.json"
+    path.write_text(text)
+    with pytest.raises(ParseError, match="no readable report"):
+        read_report(path)

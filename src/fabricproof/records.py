@@ -17,6 +17,7 @@ import fcntl
 import gzip
 import json
 import os
+import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -88,11 +89,23 @@ def record_files(site_folder: Path) -> list[Path]:
     """Return the record files of a site: of every partition, those of past months too.
 
     Raises:
-        InputMissingError: a folder cannot be read.
+        InputMissingError: a folder cannot be read, or what is called so is no file.
     """
     return [
         path for path in partition_files(site_folder) if is_named(path, "*.jsonl", "*.jsonl.gz")
     ]
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Return what a JSON text says.
+
+    Raises:
+        ValueError: it is none, or its lists lie within each other too deeply to be read.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
 
 
 def is_named(path: Path, *patterns: str) -> bool:
@@ -106,12 +119,28 @@ def partition_files(site_folder: Path) -> list[Path]:
     Raises:
         InputMissingError: a folder cannot be read.  Path.glob would pass over it.
     """
-    return sorted(
+    found = sorted(
         path
         for folder in _listed(site_folder, only_folders=True)
         if folder.name not in NO_PARTITIONS and not folder.name.startswith(".")
         for path in _listed(folder)
     )
+    for path in found:
+        if is_named(path, "*.jsonl", "*.jsonl.gz", "*.log") and _is_endless(path):
+            raise InputMissingError(
+                "no file: a pipe or a device, which may have no end",
+                source=str(path),
+                next_step="move it away; a history without it would be a shorter one in silence",
+            )
+    return found
+
+
+def _is_endless(path: Path) -> bool:
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def _listed(folder: Path, *, only_folders: bool = False) -> list[Path]:
@@ -134,7 +163,11 @@ def unreadable(path: Path, error: OSError) -> InputMissingError:
 
 
 def read_records(
-    path: Path, on_torn: Callable[[str], object] | None = None, *, holding: str = ""
+    path: Path,
+    on_torn: Callable[[str], object] | None = None,
+    *,
+    holding: str = "",
+    is_sound: Callable[[Mapping[str, Any]], bool] = lambda _: True,
 ) -> Iterator[dict[str, Any]]:
     """Yield the records of a file, oldest first.
 
@@ -144,6 +177,7 @@ def read_records(
             belonged to has quantities MISSING.
         holding: whole lines without this text are passed over unread, which is what makes one
             run out of years of them quick to find; what is torn or no record is still noticed.
+        is_sound: tells whether a record is of the types that its reader takes for granted.
 
     Raises:
         ParseError: a line that is no record and was not torn by a crash: only the last line may
@@ -158,14 +192,18 @@ def read_records(
             text = line.rstrip(b"\n")
             is_torn = text.endswith(TORN) or not line.endswith(b"\n")
             try:
-                record = json.loads(text.removesuffix(TORN))
-            except (ValueError, RecursionError):
+                record = parse_json(text.removesuffix(TORN))
+            except ValueError:
                 if not is_torn:
                     raise _damaged(path, number, line) from None
                 if on_torn is not None:
                     on_torn(f"{path}:{number}: a record torn by a crash was passed over")
                 continue
-            if not isinstance(record, dict) or record.get("format") != FORMAT:
+            if (
+                not isinstance(record, dict)
+                or record.get("format") != FORMAT
+                or not is_sound(record)
+            ):
                 raise _damaged(path, number, line)
             yield record
 

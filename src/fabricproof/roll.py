@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.errors import ConfigError
+from fabricproof.records import parse_json
 from fabricproof.site import Site
 from fabricproof.site.schema import PartitionSpec
 
@@ -95,7 +96,7 @@ def read_roll(folder: Path) -> list[dict[str, Any]]:
     if not path.exists():
         return []
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record = parse_json(path.read_text(encoding="utf-8"))
         if record["version"] != ROLL_VERSION:
             raise ConfigError(
                 "roll of another version",

@@ -238,3 +238,53 @@ def test_a_lock_that_was_taken_over_by_another_is_not_removed(folder):
     with night_lock(folder):
         (folder / LOCK_FILE).write_text(json.dumps(vars(myself()) | {"pid": 1}))
     assert (folder / LOCK_FILE).exists()
+
+
+def test_a_lock_that_another_user_made_first_stops_no_night(folder, monkeypatch):
+    """In /tmp anybody can: with fs.protected_regular=0 the kernel lets us open it."""
+    folder.mkdir()
+    path = local_lock_file(folder)
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        monkeypatch.setattr(lock.os, "geteuid", lambda: os.getuid() + 1)
+        with night_lock(folder) as notes:
+            assert notes == (f"{path}: it is another user's; the shared lock holds",)
+            with pytest.raises(NightRunsError), night_lock(folder):
+                pass
+
+
+def test_a_night_that_is_refused_names_a_lock_that_is_there(folder):
+    folder.mkdir()
+    with local_lock_file(folder).open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(NightRunsError) as refused, night_lock(folder):
+            pass
+    assert refused.value.source == str(local_lock_file(folder))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"host": "h", "boot": null, "pid": 1, "ticks": "", "start": ""}',
+        '{"host": "h", "boot": "", "pid": "\\u0000", "ticks": "", "start": ""}',
+        '{"host": "h", "boot": "", "pid": true, "ticks": "", "start": ""}',
+        '{"host": [], "boot": "", "pid": 1, "ticks": "", "start": ""}',
+        "[" * 300_000,
+        "1",
+        "",
+    ],
+)
+@pytest.mark.parametrize("age", [0, 10_000])
+def test_a_damaged_shared_lock_is_held_until_it_is_old(folder, text, age):
+    folder.mkdir()
+    path = folder / LOCK_FILE
+    path.write_text(text)
+    then = time.time() - age
+    os.utime(path, (then, then))
+    if age:
+        with night_lock(folder) as notes:
+            assert "it says nothing, and is old" in notes[0]
+    else:
+        with pytest.raises(NightRunsError) as refused, night_lock(folder):
+            pass
+        assert refused.value.source == str(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.resources
 import json
+import os
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -174,3 +175,102 @@ def test_damaged_records_are_named_with_their_line(tmp_path: Path, fabricproof: 
     assert ended.status == 65
     assert f"{path}:" in ended.err
     assert "damaged record" in ended.err
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> Path:
+    return tmp_path / "perflogs" / "vcluster" / "compute" / "records.jsonl"
+
+
+def _changed_leg(path: Path, old: str, new: str) -> None:
+    """Change the first record of a leg of the newest run in which ``old`` stands."""
+    lines = path.read_text().splitlines()
+    at = next(
+        number
+        for number, line in enumerate(lines)
+        if NEWEST in line and '"kind": "leg"' in line and old in line
+    )
+    lines[at] = lines[at].replace(old, new, 1)
+    path.write_text("\n".join(lines) + "\n")
+
+
+HISTORY = [
+    ["runs"],
+    ["report"],
+    ["report", "--drain"],
+    ["report", "--json"],
+    ["compare", HEALTHY, NEWEST],
+    ["trend"],
+    ["baseline", "freeze", "b", NEWEST],
+]
+
+
+@pytest.mark.parametrize("command", HISTORY, ids=" ".join)
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "9" * 400], ids=["NaN", "inf", "huge"])
+def test_a_number_that_no_column_holds_is_a_damaged_record(
+    command: list[str], number: str, records: Path, fabricproof: Command
+) -> None:
+    _changed_leg(records, '"verdict": "PASS"', f'"verdict": {number}')
+    ended = fabricproof(*command)
+    assert ended.status == 65
+    assert f"{records}:" in ended.err
+    assert len(ended.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("command", HISTORY, ids=" ".join)
+@pytest.mark.parametrize("number", ["NaN", "9" * 400], ids=["NaN", "huge"])
+def test_a_number_that_nobody_asks_costs_no_traceback(
+    command: list[str], number: str, records: Path, fabricproof: Command
+) -> None:
+    _changed_leg(records, '"attempts": 1', f'"attempts": {number}')
+    ended = fabricproof(*command)
+    assert ended.status != 70
+
+
+@pytest.mark.parametrize("command", HISTORY, ids=" ".join)
+@pytest.mark.parametrize("kind", ["pipe", "device", "link"])
+def test_what_has_no_end_is_refused_and_not_waited_for(
+    command: list[str], kind: str, records: Path, fabricproof: Command
+) -> None:
+    path = records.with_name("records-2026-10.jsonl")
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to("/dev/zero" if kind == "device" else path.name)
+    ended = fabricproof(*command)
+    assert ended.status == 66
+    assert str(path) in ended.err
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"session_info": {', '"session_info": [], "other": {'),
+        ('"runs": [', '"runs": ' + "[" * 3000 + "["),
+        ('"testcases": [', '"testcases": [1, '),
+    ],
+)
+def test_a_report_of_reframe_of_another_shape_is_missing(
+    old: str, new: str, tmp_path: Path, fabricproof: Command
+) -> None:
+    path = tmp_path / "perflogs" / "reports" / f"{NEWEST}.json"
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    ended = fabricproof("report", NEWEST)
+    assert (ended.status, ended.err) == (4, "")
+
+
+def test_an_edited_record_and_an_edited_report_make_no_pass(
+    records: Path, tmp_path: Path, fabricproof: Command
+) -> None:
+    """FAIL to PASS in both: the numbers still say what was measured."""
+    for path in (records, tmp_path / "perflogs" / "reports" / f"{SLOW}.json"):
+        path.write_text(
+            path.read_text()
+            .replace('"FAIL"', '"PASS"')
+            .replace('"result": "fail"', '"result": "pass"')
+        )
+    ended = fabricproof("report", SLOW)
+    assert ended.status == 5
+    assert "it was changed since it was judged" in fabricproof("report", SLOW, "--json").out

@@ -91,3 +91,16 @@ def test_what_can_be_handed_on_stays_as_it_is(
     site = _load(tmp_path, **{table: f"{key} = {shown}"})
     tables = {"stack": site.stacks[0], "partition": site.partitions[0]}
     assert getattr(tables[table], key) == value
+
+
+def test_two_fabrics_of_one_name_are_named_also_where_a_reference_names_them(
+    tmp_path: Path,
+) -> None:
+    _load(tmp_path)
+    fabric = (tmp_path / "fabric.toml").read_text()
+    (tmp_path / "fabric.toml").write_text(fabric + fabric)
+    (tmp_path / "references.toml").write_text(
+        '[[references]]\nquantity = "latency"\nvalue = "9 us"\nfabric = "f"\norigin = "o"\n'
+    )
+    with pytest.raises(ConfigError, match="two fabrics share the name 'f'"):
+        load_site(str(tmp_path))

@@ -268,7 +268,10 @@ def from_text(text: str) -> Baseline:
         ValueError: it is of another format, or a number in it cannot be.
         KeyError: something is missing in it.
     """
-    record = json.loads(text)
+    try:
+        record = json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
     if record["format"] != FORMAT:
         raise ValueError(f"format {record['format']}")
     return Baseline(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from fabricproof.compare.model import FieldChange, Side
+from fabricproof.records import parse_json
 from fabricproof.store import Store
 
 #: digest -> what the leg's environment was, flat
@@ -87,7 +87,7 @@ def _read(files: Iterable[str], wanted: set[str]) -> tuple[dict[str, dict[str, s
 
 def _record(line: bytes) -> dict[str, Any] | None:
     try:
-        record = json.loads(line)
+        record = parse_json(line)
     except ValueError:
         return None
     return record if isinstance(record, dict) else None

@@ -24,6 +24,7 @@ from fabricproof.errors import (
     ParseError,
     UnavailableError,
 )
+from fabricproof.records import parse_json
 
 FORMAT = 1
 
@@ -180,7 +181,7 @@ def read_plan(path: Path) -> Plan:
         ParseError: it is damaged.
     """
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record = parse_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         known = ", ".join(sorted(each.stem for each in path.parent.glob("*.json"))) or "none"
         raise InputMissingError(

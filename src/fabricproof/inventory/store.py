@@ -17,7 +17,7 @@ from pathlib import Path
 from fabricproof.errors import FabricproofError, OutputError, ParseError
 from fabricproof.inventory.facts import Machine
 from fabricproof.inventory.read import read_machine
-from fabricproof.records import append_records, read_records
+from fabricproof.records import append_records, parse_json, read_records
 
 FORMAT = 1
 INDEX_FILE = "index.jsonl"
@@ -125,7 +125,7 @@ def read_kept(folder: Path, node: str, digest: str) -> Machine:
     """
     path = folder / node / f"{digest}.json"
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record = parse_json(path.read_text(encoding="utf-8"))
         if record["format"] != FORMAT:
             raise ValueError(f"format {record['format']}")
         machine = Machine(

@@ -127,9 +127,13 @@ def _local_lock(folder: Path, notes: list[str]) -> Iterator[None]:
         return
     try:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(descriptor).st_uid == os.geteuid():
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            else:  # in /tmp anybody may have made it first, and hold it for ever
+                notes.append(f"{path}: it is another user's; the shared lock holds")
         except BlockingIOError:
-            raise _busy(folder, _read(folder / LOCK_FILE)) from None
+            shared = folder / LOCK_FILE
+            raise _busy(shared if shared.exists() else path, _read(shared)) from None
         except OSError as error:
             if error.errno not in _NO_FLOCK:
                 raise
@@ -151,11 +155,11 @@ def local_lock_file(folder: Path) -> Path:
     return Path(tempfile.gettempdir()) / f"fabricproof-night-{os.getuid()}-{name}.lock"
 
 
-def _busy(folder: Path, held: Mapping[str, Any] | None) -> NightRunsError:
+def _busy(lock: Path, held: Mapping[str, Any] | None) -> NightRunsError:
     holder = _holder(held) if held else None
     return NightRunsError(
         "a night of this site is running",
-        source=str(folder / LOCK_FILE),
+        source=str(lock),
         got=holder.sentence if holder else "its lock is held",
         next_step="wait for it, or end that process; a lock of a dead one goes by itself",
     )
@@ -187,7 +191,7 @@ def _take(path: Path, mine: Holder, notes: list[str]) -> None:
                 if _link(draft, path):
                     return
                 _set_aside_dead(path, draft, notes)
-            raise _busy(path.parent, _read(path))
+            raise _busy(path, _read(path))
         finally:
             draft.unlink(missing_ok=True)
     except NightRunsError:
@@ -223,17 +227,17 @@ def _set_aside_dead(path: Path, draft: Path, notes: list[str]) -> None:
     One at a time: of two that find it dead at once, the slower would remove what the faster took.
     """
     if not why_dead(path, _read(path), draft):
-        raise _busy(path.parent, _read(path))
+        raise _busy(path, _read(path))
     only_me = path.with_name(f"{path.name}.takeover")
     if not _link(draft, only_me):
         if _age(only_me, draft) > STALE_SECONDS:  # of one that died while doing this
             only_me.unlink(missing_ok=True)
-        raise _busy(path.parent, _read(path))
+        raise _busy(path, _read(path))
     try:
         held = _read(path)
         why = why_dead(path, held, draft)
         if not why:
-            raise _busy(path.parent, held)
+            raise _busy(path, held)
         if path.exists():
             path.unlink(missing_ok=True)
             notes.append(f"{path}: a lock that nobody holds any more was taken over: {why}")
@@ -275,16 +279,19 @@ def why_dead(path: Path, held: Mapping[str, Any] | None, draft: Path) -> str:
 def _read(path: Path) -> dict[str, Any] | None:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
 
 
 def _holder(held: Mapping[str, Any] | None) -> Holder | None:
     try:
-        return Holder(**held) if held else None
+        holder = Holder(**held) if held else None
     except TypeError:
         return None
+    texts = () if holder is None else (holder.host, holder.boot, holder.ticks, holder.start)
+    is_sound = holder is not None and type(holder.pid) is int
+    return holder if is_sound and all(isinstance(each, str) for each in texts) else None
 
 
 def _keep_fresh(path: Path, over: threading.Event, beat: float) -> None:

@@ -8,7 +8,6 @@ a run in which something that is still red was first seen, which is evidence.
 from __future__ import annotations
 
 import datetime
-import json
 import os
 import re
 import shutil
@@ -16,6 +15,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from fabricproof.records import parse_json
 from fabricproof.runner import Workplace
 
 #: name of a run's folder, log or report; the first group is its beginning
@@ -104,7 +104,7 @@ def _reports(
 def _system_of(report: Path) -> str | None:
     """Return the site that a report is of; None where it does not say."""
     try:
-        runs = json.loads(report.read_text(encoding="utf-8"))["runs"]
+        runs = parse_json(report.read_text(encoding="utf-8"))["runs"]
         return next((str(case["system"]) for run in runs for case in run["testcases"]), None)
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -9,13 +9,13 @@ from __future__ import annotations
 import contextlib
 import datetime
 import fcntl
-import json
 import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from fabricproof.errors import OutputError
+from fabricproof.records import parse_json
 
 _RUN = re.compile(r"(\d{4})(\d{2})\d{2}T\d{6}Z-")
 
@@ -62,7 +62,7 @@ def _rotate(path: Path, this_month: str) -> Iterator[str]:
 def _month(line: bytes) -> str | None:
     """Return ``2026-10`` of a record; None for what is no whole record of a run."""
     try:
-        run = _RUN.match(str(json.loads(line)["run_id"]))
+        run = _RUN.match(str(parse_json(line)["run_id"]))
     except (ValueError, KeyError, TypeError):
         return None
     return f"{run[1]}-{run[2]}" if run and line.endswith(b"\n") else None

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fabricproof.errors import ParseError
 from fabricproof.plan.case import Key, key_of
-from fabricproof.records import read_records, record_files
+from fabricproof.records import parse_json, read_records, record_files
 
 #: what Slurm and ReFrame's local scheduler say of a job that ended well
 _ENDED_WELL = frozenset({"COMPLETED", "SUCCESS"})
@@ -105,7 +103,7 @@ def _attempts(paths: Iterable[Path], notes: list[str]) -> Mapping[tuple[str, str
                 is_over = record.get("job_state") in _ENDED_WELL
                 if record.get("verdict") == "MISSING" or not is_over:
                     spoiled.add(job)
-        except (ParseError, OSError) as error:
+        except (ValueError, TypeError, OverflowError, OSError) as error:
             notes.append(f"passed over: {error}")
     return {job: each for job, each in found.items() if job not in spoiled and all(each)}
 
@@ -119,7 +117,7 @@ def read_past_run(
         ValueError, KeyError, TypeError, AttributeError: the report is damaged.
         OSError: it cannot be read.
     """
-    report = json.loads(path.read_text(encoding="utf-8"))
+    report = parse_json(path.read_text(encoding="utf-8"))
     cases = [case for run in report["runs"] for case in run["testcases"]]
     ours = [case for case in cases if case["system"] == site and _has_run(case)]
     jobs = tuple(_past_job(path.stem, case, attempts) for case in ours if "fabric" in case)

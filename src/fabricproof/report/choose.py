@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from fabricproof.errors import FabricproofError, InputMissingError
-from fabricproof.records import read_records
+from fabricproof.records import parse_json, read_records
 from fabricproof.store import Run
 from fabricproof.store.read import start_of
 
@@ -135,7 +134,7 @@ def _run(report: Path) -> Run:
 def _is_run_of(path: Path, site: str) -> bool:
     """Tell whether a report is of checks that ran on ``site``, and no rehearsal."""
     try:
-        report = json.loads(path.read_text(encoding="utf-8"))
+        report = parse_json(path.read_text(encoding="utf-8"))
         line = report["session_info"].get("cmdline", "")
         systems = {case["system"] for run in report["runs"] for case in run["testcases"]}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):

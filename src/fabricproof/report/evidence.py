@@ -17,6 +17,7 @@ from fabricproof import __version__
 from fabricproof.fabric import device_word
 from fabricproof.inventory.store import FOLDER
 from fabricproof.provenance import identity_of
+from fabricproof.records import parse_json
 from fabricproof.report.drain import render_drain
 from fabricproof.report.gather import Gathered
 from fabricproof.report.html import render_html
@@ -120,7 +121,7 @@ def hosts_of(report: Path) -> set[str]:
 def _session_fact(report: Path, name: str) -> str:
     """Return what ReFrame's report says of its session; empty where it says nothing."""
     try:
-        session = json.loads(report.read_text(encoding="utf-8"))["session_info"]
+        session = parse_json(report.read_text(encoding="utf-8"))["session_info"]
         return str(session.get(name) or "")
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import datetime
-import json
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,6 +15,7 @@ from fabricproof import records
 from fabricproof.errors import ParseError
 from fabricproof.fabric import find_link
 from fabricproof.measure import Verdict
+from fabricproof.records import parse_json
 from fabricproof.roll import ROLL_FILE, due_entries, read_roll
 from fabricproof.runner import Workplace, refuse_full_disk, unloadable
 from fabricproof.session.join import LegResult, SessionResult, assemble, read_report, read_run
@@ -158,7 +158,8 @@ def _doubts(site: Site, run_id: str, arguments: Sequence[str] | None) -> Iterabl
 
 def _arguments(report: Path, words: Sequence[str]) -> Sequence[str] | None:
     """Return what ReFrame was started with, without its own name; None where nobody knows."""
-    line = json.loads(report.read_text(encoding="utf-8")).get("session_info", {}).get("cmdline")
+    said = parse_json(report.read_text(encoding="utf-8")).get("session_info")
+    line = said.get("cmdline") if isinstance(said, dict) else None
     return _command_in(words) if line is None else _split(str(line))
 
 

@@ -17,7 +17,13 @@ from fabricproof.errors import ParseError
 from fabricproof.fabric import device_word
 from fabricproof.measure import Verdict, worst
 from fabricproof.provenance import rebuilt
-from fabricproof.records import read_records
+from fabricproof.records import parse_json, read_records
+from fabricproof.session.sound import (
+    is_sound_case,
+    is_sound_record,
+    unless_contradicted,
+    unless_out_of_bounds,
+)
 
 #: what stands for a program where a stack could not be built
 BUILD_PROGRAM = "stack build"
@@ -93,8 +99,11 @@ def read_report(path: Path) -> list[dict[str, Any]]:
         ParseError: there is no report or it is damaged; then nothing can be called green.
     """
     try:
-        report = json.loads(path.read_text(encoding="utf-8"))
-        return [case for run in report["runs"] for case in run["testcases"]]
+        report = parse_json(path.read_text(encoding="utf-8"))
+        cases = [case for run in report["runs"] for case in run["testcases"]]
+        if not isinstance(report, dict) or not all(map(is_sound_case, cases)):
+            raise TypeError("a test case without partition, environ or result")
+        return cases
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ParseError(
             "ReFrame left no readable report",
@@ -114,7 +123,9 @@ def read_run(perflogs: Iterable[Path], run_id: str) -> tuple[list[dict[str, Any]
     records = [
         record
         for path in perflogs
-        for record in read_records(path, on_torn=torn.append, holding=run_id)
+        for record in read_records(
+            path, on_torn=torn.append, holding=run_id, is_sound=is_sound_record
+        )
         if record.get("run_id") == run_id
     ]
     once = {json.dumps(record, sort_keys=True): record for record in records}
@@ -183,11 +194,13 @@ def _from_records(records: Sequence[Mapping[str, Any]], case: Mapping[str, Any])
         if record["kind"] != "leg":
             continue
         quantities = tuple(
-            each
+            unless_out_of_bounds(each)
             for each in records
             if each["kind"] == "quantity" and each["leg"] == record["leg"] and each["counts"]
         )
         verdict = Verdict(record["verdict"])
+        if verdict is Verdict.PASS:
+            verdict = unless_contradicted(verdict, quantities)
         if verdict is Verdict.PASS and case["result"] != "pass":
             verdict = _unless_another_leg(records, verdict)
         legs.append(_leg_result(record, quantities, verdict, case))

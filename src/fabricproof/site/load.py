@@ -69,6 +69,9 @@ def load_site(name_or_folder: str) -> Site:
         )
     main, main_lines = _load(folder / "site.toml", SiteFile)
     fabric, fabric_lines = _load(folder / "fabric.toml", FabricFile)
+    check_unique(folder / "site.toml", main_lines, {"partitions": main.partitions})
+    check_unique(folder / "site.toml", main_lines, {"stacks": main.stacks})
+    check_unique(folder / "fabric.toml", fabric_lines, {"fabrics": fabric.fabrics})
     references: list[ReferenceSpec] = []
     if (folder / "references.toml").is_file():
         references = _load_references(folder / "references.toml", fabric, main)
@@ -83,9 +86,6 @@ def load_site(name_or_folder: str) -> Site:
         night=main.night,
         switches=dict(main.switches),
     )
-    check_unique(folder / "site.toml", main_lines, {"partitions": main.partitions})
-    check_unique(folder / "site.toml", main_lines, {"stacks": main.stacks})
-    check_unique(folder / "fabric.toml", fabric_lines, {"fabrics": fabric.fabrics})
     check_names(folder / "site.toml", main, main_lines, fabric.fabrics)
     check_recipes(folder / "site.toml", main.stacks, main_lines)
     check_baseline(folder / "site.toml", main.site.baseline, main_lines)

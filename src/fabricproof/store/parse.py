@@ -286,12 +286,15 @@ def _parse_slowly(data: bytes, file: str, first_line: int) -> Parsed:
         if not is_sound_leg(record):
             raise damaged(file, number, line)
         if record.get("kind") != "quantity":
-            cut.others.append(json.dumps(record).encode())
+            other = json.dumps(record).encode()
+            if not _fits(other, _other_schema()):
+                raise damaged(file, number, line)
+            cut.others.append(other)
             continue
         mine = {name: record.pop(name, None) for name in _own_schema()}
         own.append(_checked(mine, file, number, line))
         shared = json.dumps(record, sort_keys=True).encode()
-        if not is_sound_quantity(record) or not _fits(shared):
+        if not is_sound_quantity(record) or not _fits(shared, _shared_schema()):
             raise damaged(file, number, line)
         cut.take(shared, b"", number)
     rows, repeated = _joined(
@@ -304,12 +307,13 @@ def _parse_slowly(data: bytes, file: str, first_line: int) -> Parsed:
     return Parsed(rows=rows, legs=legs, notes=tuple(notes), repeated=repeated)
 
 
-def _fits(shared: bytes) -> bool:
+def _fits(record: bytes, columns: Mapping[str, Any]) -> bool:
+    """Tell whether polars reads a record: it takes no NaN and no number beyond all columns."""
     import polars as pl  # noqa: PLC0415 - start-up time
 
     try:
-        return _table([shared], _shared_schema()).height == 1
-    except pl.exceptions.PolarsError:
+        return _table([record], columns).height == 1
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, _UnusualError):
         return False
 
 

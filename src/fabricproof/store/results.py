@@ -8,13 +8,13 @@ ReFrame's whole report as JSON, and a test case its ``perfvalues``:
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeVar
 
+from fabricproof.records import parse_json
 from fabricproof.store.copy import Copy
 from fabricproof.store.files import look
 from fabricproof.store.ingest import PERFLOG, RECORDS, RESULTS, Writer, new_source
@@ -98,7 +98,7 @@ def _sessions(base: sqlite3.Connection) -> _Sessions:
 
 def _reports(base: sqlite3.Connection, uuids: list[str]) -> list[Mapping[str, Any]]:
     query = "SELECT json_blob FROM sessions WHERE uuid = ?"
-    return [json.loads(blob) for uuid in uuids for (blob,) in base.execute(query, (uuid,))]
+    return [parse_json(blob) for uuid in uuids for (blob,) in base.execute(query, (uuid,))]
 
 
 def _add(
