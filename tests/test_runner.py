@@ -20,7 +20,9 @@ from fabricproof.runner import (
     new_run_id,
     reframe_command,
     refuse_full_disk,
+    refuse_troubles,
     run_reframe,
+    scheduling_troubles,
     session_environment,
     unloadable,
     wants_run,
@@ -301,3 +303,43 @@ def test_a_full_disk_is_said_in_one_line_and_nothing_counts() -> None:
     with pytest.raises(OutputError, match="the disk is full, and nothing of this run counts"):
         refuse_full_disk(["[       OK ] (1/1) OsuLatency", words])
     refuse_full_disk(["[       OK ] (1/1) OsuLatency"])
+
+
+# What this Slurm will not do.
+
+
+def _slurm(folder: Path, accounting: str, sharing: str, sacct: str) -> dict[str, str]:
+    config, partition = f"AccountingStorageType   = {accounting}", "PartitionName=compute"
+    answer = f'case "$*" in *config) echo "{config}";; *) echo "{partition} {sharing}";; esac'
+    _program(folder, "scontrol", answer)
+    _program(folder, "sacct", sacct)
+    return {"PATH": f"{folder}{os.pathsep}/usr/bin{os.pathsep}/bin"}
+
+
+def test_without_accounts_no_run_begins_and_one_line_says_what_to_do(
+    tmp_path: Path, slurm_site: Site
+) -> None:
+    nobody = "echo Slurm accounting storage is disabled >&2; exit 1"
+    environment = _slurm(tmp_path, "accounting_storage/none", "OverSubscribe=NO", nobody)
+    troubles = scheduling_troubles(slurm_site, environment)
+    with pytest.raises(
+        ConfigError, match=r"keeps no accounts.*next: set scheduler = \"squeue\""
+    ) as e:
+        refuse_troubles(slurm_site, troubles)
+    assert "\n" not in str(e.value)
+
+
+def test_accounts_that_nobody_can_read_stop_a_run_too(tmp_path: Path, slurm_site: Site) -> None:
+    away = "echo sacct: error: Connection refused >&2; exit 1"
+    environment = _slurm(tmp_path, "accounting_storage/slurmdbd", "OverSubscribe=NO", away)
+    with pytest.raises(ConfigError, match="Connection refused"):
+        refuse_troubles(slurm_site, scheduling_troubles(slurm_site, environment))
+
+
+def test_a_slurm_that_does_all_of_it_is_no_trouble(tmp_path: Path, slurm_site: Site) -> None:
+    environment = _slurm(tmp_path, "accounting_storage/slurmdbd", "OverSubscribe=NO", "true")
+    assert scheduling_troubles(slurm_site, environment) == []
+
+
+def test_a_site_without_slurm_has_no_troubles_with_it(tmp_path: Path) -> None:
+    assert scheduling_troubles(load_site(str(LOCAL_SITE)), {"PATH": str(tmp_path)}) == []

@@ -22,6 +22,14 @@ from typing import Any
 from fabricproof.errors import ConfigError, OutputError, UnavailableError
 from fabricproof.provisioned import check_provisioned
 from fabricproof.site import Site
+from fabricproof.site.scheduling import (
+    SlurmTraits,
+    Trouble,
+    asked_partitions,
+    asks_of,
+    find_troubles,
+    read_traits,
+)
 from fabricproof.watch import Watch, patience_seconds
 
 #: how long the scheduler may take to say that it is there
@@ -199,10 +207,67 @@ def check_scheduler(site: Site, environment: Mapping[str, str]) -> None:
 def _asked_partitions(site: Site) -> Iterator[str]:
     """Yield the Slurm partitions that the site's ``access`` options name."""
     for partition in site.partitions:
-        for option in partition.access:
-            match = re.match(r"(?:--partition=|-p\s*)(.+)", option)
-            if match and partition.scheduler in {"slurm", "squeue"}:
-                yield from match[1].split(",")
+        if partition.scheduler in {"slurm", "squeue"}:
+            yield from asked_partitions(partition.access)
+
+
+def ask_traits(site: Site, environment: Mapping[str, str]) -> SlurmTraits:
+    """Ask the Slurm of ``site`` what decides whether its partitions can be measured on.
+
+    What does not answer is unknown: whether Slurm is there at all says :func:`check_scheduler`.
+    """
+    schedulers = {each.scheduler for each in site.partitions}
+    if not schedulers & {"slurm", "squeue"}:
+        return SlurmTraits()
+    config, _ = _answer(["scontrol", "show", "config"], environment)
+    partitions, _ = _answer(["scontrol", "-o", "show", "partition"], environment)
+    # What was asked for is not there, and that is an answer; a database that is away is none.
+    wanted = ["sacct", "-n", "-X", "-j", "1", "-o", "jobid"]
+    fault = _answer(wanted, environment)[1] if "slurm" in schedulers else None
+    return read_traits(config, partitions, fault)
+
+
+def _answer(command: list[str], environment: Mapping[str, str]) -> tuple[str, str | None]:
+    """Return what a command printed, and what it said where it failed."""
+    program = shutil.which(command[0], path=environment["PATH"])
+    if program is None:
+        return "", f"{command[0]} is not on PATH"
+    try:
+        done = subprocess.run(
+            [program, *command[1:]],
+            env=dict(environment),
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=SCHEDULER_PATIENCE_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return "", f"{command[0]} did not answer: {type(error).__name__}"
+    if done.returncode != 0:
+        return "", " ".join(done.stderr.split())[-160:] or f"status {done.returncode}"
+    return done.stdout, None
+
+
+def scheduling_troubles(site: Site, environment: Mapping[str, str]) -> list[Trouble]:
+    """Return what this Slurm will not do for the partitions of ``site``, before any job."""
+    traits = ask_traits(site, environment)
+    return [trouble for each in site.partitions for trouble in find_troubles(asks_of(each), traits)]
+
+
+def refuse_troubles(site: Site, troubles: Sequence[Trouble]) -> None:
+    """Refuse a run of which no number would count.
+
+    Raises:
+        ConfigError: the first trouble that stops, with its remedy.
+    """
+    for trouble in troubles:
+        if trouble.stops:
+            raise ConfigError(
+                trouble.sentence,
+                source=str(site.folder / "site.toml"),
+                next_step=trouble.remedy,
+            )
 
 
 def reframe_command() -> str:

@@ -67,3 +67,16 @@ def test_no_slurm_and_a_silent_slurm_are_none() -> None:
     assert read_slurm("") is None
     assert cluster("one-machine").slurm is None
     assert "Slurm is installed and does not answer" in cluster("one-machine").troubles
+
+
+def test_accounts_and_shared_nodes_are_seen() -> None:
+    text = (DATA / "virtual-cluster" / "slurm.txt").read_text(encoding="utf-8")
+    more = "#== sharing\nPartitionName=compute OverSubscribe=FORCE:4\n#== topology\n"
+    bare = text.replace("#== config\n", "#== config\nAccountingStorageType   = (null)\n")
+    seen = read_slurm(bare.replace("#== topology\n", more))
+    assert seen is not None
+    assert seen.traits.accounting == "(null)"
+    assert dict(seen.traits.oversubscribe) == {"compute": "FORCE:4"}
+    before = read_slurm(text)  # what an earlier version recorded says nothing of either
+    assert before is not None
+    assert (before.traits.accounting, dict(before.traits.oversubscribe)) == ("", {})

@@ -29,6 +29,7 @@ from fabricproof.discover.stacks import Provisioned
 from fabricproof.discover.write import FABRIC, PACKAGES, REFERENCES, SITE, Surroundings, write_site
 from fabricproof.fabric import bound
 from fabricproof.site import Site, load_site
+from fabricproof.site.scheduling import SlurmTraits
 
 
 def written(seen: ClusterSeen, folder: Path, **around: Any) -> tuple[Site, dict[str, str]]:
@@ -316,3 +317,36 @@ def test_whatever_was_seen_the_site_is_valid(tmp_path: Path, seen: ClusterSeen) 
     yaml.safe_load(texts[PACKAGES])
     named = {name for partition in site.partitions for name in partition.fabrics}
     assert named <= {each.name for each in site.fabrics}
+
+
+def _bare(tmp_path: Path, licenses: tuple[str, ...]) -> str:
+    """Return the site.toml of a cluster that keeps no accounts and whose jobs share nodes."""
+    seen = cluster("virtual-cluster")
+    assert seen.slurm is not None
+    traits = SlurmTraits(accounting="(null)", oversubscribe={"compute": "FORCE:4"})
+    slurm = dataclasses.replace(seen.slurm, traits=traits, licenses=licenses)
+    return written(dataclasses.replace(seen, slurm=slurm), tmp_path)[1][SITE]
+
+
+def test_without_accounts_squeue_is_asked(tmp_path: Path) -> None:
+    assert 'scheduler = "slurm"' in written(cluster("virtual-cluster"), tmp_path)[1][SITE]
+    line = line_of(_bare(tmp_path, ()), "scheduler")
+    assert line == 'scheduler = "squeue"  # no accounts: AccountingStorageType = (null)'
+
+
+def test_where_jobs_share_nodes_ours_run_one_at_a_time(tmp_path: Path) -> None:
+    text = _bare(tmp_path, ())
+    assert "max_jobs = 1  # guess: OverSubscribe=FORCE:4" in line_of(text, "max_jobs")
+    assert "does not honour it" in line_of(text, "access")
+    assert "max_jobs" not in _bare(tmp_path, ("fabric",))  # the license keeps ours apart
+
+
+def test_a_wide_allowance_is_a_guess(tmp_path: Path) -> None:
+    text = written(cluster("virtual-cluster"), tmp_path)[1][SITE]
+    assert "# guess: " in line_of(text, "curve_tolerance = 4.0")
+
+
+def test_a_machine_whose_name_is_no_text_is_claimed_by_no_site(tmp_path: Path) -> None:
+    seen = cluster("virtual-cluster")
+    odd = dataclasses.replace(seen, head=dataclasses.replace(seen.head, name="a\x17b"))
+    assert written(odd, tmp_path)[0].spec.hostnames == []

@@ -19,6 +19,7 @@ from fabricproof.doctor.facts import (
 from fabricproof.doctor.findings import Finding, Level, exit_status, worst
 from fabricproof.doctor.present import heading, plain_lines, record, summary, table
 from fabricproof.errors import ExitStatus
+from fabricproof.site.scheduling import Asks, SlurmTraits
 
 
 def only(findings, level, topic):
@@ -388,3 +389,29 @@ def test_what_is_shown_holds_every_error_and_its_mend():
     assert "1 ERROR" in summary(findings)
     assert table(findings).row_count == len(findings)
     assert record(seen, findings)["status"] == 78
+
+
+def _bare(scheduler, max_jobs):
+    """Facts of a Slurm that keeps no accounts and whose jobs share nodes."""
+    asks = Asks(
+        name="compute",
+        scheduler=scheduler,
+        access=("--partition=compute", "--exclusive"),
+        max_jobs=max_jobs,
+    )
+    seen = facts("openmpi5", asks=asks, scheduler=scheduler)
+    traits = SlurmTraits(accounting="(null)", oversubscribe={"compute": "FORCE:4"})
+    return diagnose(replace(seen, slurm=replace(seen.slurm, traits=traits)))
+
+
+def test_a_slurm_that_cannot_be_measured_on_is_told_before_any_job():
+    accounts, shared = at(_bare("slurm", 8), Level.ERROR, "scheduler")
+    assert accounts.mend == 'set scheduler = "squeue" in site.toml'
+    assert "max_jobs = 1" in shared.mend
+    assert "our own jobs" in shared.means
+
+
+def test_what_only_others_can_do_to_us_is_a_warning():
+    findings = _bare("squeue", 1)
+    assert at(findings, Level.ERROR, "scheduler") == []
+    assert "jobs of others" in only(findings, Level.WARNING, "scheduler").means

@@ -22,8 +22,10 @@ from fabricproof.runner import (
     new_run_id,
     prune_stages,
     reframe_command,
+    refuse_troubles,
     run_reframe,
     scheduler_answers,
+    scheduling_troubles,
     session_environment,
     wants_run,
     workplace,
@@ -149,6 +151,7 @@ def perform(
         nodes: to measure on; any where empty.
 
     Raises:
+        ConfigError: this Slurm cannot be measured on as the site says; nothing was started.
         UnavailableError: the scheduler is not there; nothing was started.
         ParseError: ReFrame left no readable report.
         OutputError: the disk is full.
@@ -159,6 +162,7 @@ def perform(
     if nodes:
         environment[NODES_VARIABLE] = ",".join(nodes)
     check_scheduler(site, environment)
+    _warn_of_scheduling(site, environment)
     ended: int | None = None
     status, reason = ExitStatus.INTERRUPTED, "interrupted"
     alive = partial(scheduler_answers, site, environment)
@@ -178,6 +182,18 @@ def perform(
     if ended:
         result = with_unexplained_failure(result, ended)
     return Performed(run_id=run_id, result=result, status=STATUSES[result.verdict], whole=True)
+
+
+def _warn_of_scheduling(site: Site, environment: dict[str, str]) -> None:
+    """Say what this Slurm will not do; refuse where no number would count.
+
+    Raises:
+        ConfigError: nothing that was measured there could be believed.
+    """
+    troubles = scheduling_troubles(site, environment)
+    refuse_troubles(site, troubles)
+    for trouble in troubles:
+        click.echo(f"fabricproof: warning: {trouble}", err=True)
 
 
 def with_unexplained_failure(result: SessionResult, status: int) -> SessionResult:

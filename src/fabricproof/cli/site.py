@@ -13,9 +13,17 @@ from fabricproof.errors import ConfigError, InputMissingError
 from fabricproof.fabric import bound
 from fabricproof.provisioned import check_provisioned
 from fabricproof.roll import ROLL_FILE, make_roll, read_roll, write_roll
-from fabricproof.runner import describe_checks, workplace
+from fabricproof.runner import (
+    describe_checks,
+    refuse_troubles,
+    scheduler_answers,
+    scheduling_troubles,
+    session_environment,
+    workplace,
+)
 from fabricproof.site import Site, load_site, site_folders
 from fabricproof.site.choose import project_root
+from fabricproof.site.scheduling import Trouble
 
 
 @click.group(name="site")
@@ -33,6 +41,8 @@ def check(names: tuple[str, ...], as_json: bool) -> None:
     """Validate sites, by name or folder; without a name, all of them.
 
     A wrong file ends with status 78 and one line: file, line, what was expected, what was found.
+    A site that is named is also held against its Slurm, where that answers: what will not work
+    there is told, and where no number would count the status is 78.
     """
     chosen = names or tuple(str(folder) for folder in site_folders())
     if not chosen:
@@ -42,6 +52,9 @@ def check(names: tuple[str, ...], as_json: bool) -> None:
         check_provisioned(site)
         read_roll(site.folder)
     records = [_record(site) for site in sites]
+    for site, record in zip(sites, records, strict=True):
+        # Of all the sites that there are, this machine's Slurm is one's at most.
+        record["troubles"] = _troubles(site) if names else []
     if as_json:
         click.echo(json.dumps(records, indent=2))
         return
@@ -52,6 +65,22 @@ def check(names: tuple[str, ...], as_json: bool) -> None:
         )
         for fabric in record["fabrics"]:
             click.echo(f"  {fabric['name']}: {fabric['meaning']}")
+        for trouble in record["troubles"]:
+            click.echo(f"  warning: {Trouble(**trouble)}")
+
+
+def _troubles(site: Site) -> list[dict[str, Any]]:
+    """Return what the site's Slurm will not do for it; none where it does not answer here.
+
+    Raises:
+        ConfigError: no number that is measured there could count.
+    """
+    environment = session_environment(site, workplace(project_root()), "check")
+    if not scheduler_answers(site, environment):
+        return []
+    troubles = scheduling_troubles(site, environment)
+    refuse_troubles(site, troubles)
+    return [asdict(each) for each in troubles]
 
 
 @command.command(name="list")

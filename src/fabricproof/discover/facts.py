@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from fabricproof.site.scheduling import SlurmTraits
+
 
 @dataclass(frozen=True, kw_only=True)
 class SlotSeen:
@@ -219,6 +221,7 @@ class SlurmSeen:
         topology: lines of ``scontrol show topology``.
         licenses: names.
         mpi_types: what ``srun --mpi=list`` lists.
+        traits: what decides whether its partitions can be measured on.
     """
 
     version: str = ""
@@ -229,6 +232,7 @@ class SlurmSeen:
     topology: tuple[str, ...] = ()
     licenses: tuple[str, ...] = ()
     mpi_types: tuple[str, ...] = ()
+    traits: SlurmTraits = field(default_factory=SlurmTraits)
 
 
 @dataclass(frozen=True, kw_only=True)

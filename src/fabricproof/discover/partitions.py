@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from fabricproof.discover.draft import Entry, Table, guess, seen
 from fabricproof.discover.facts import ClusterSeen, HostSeen, PartitionSeen
+from fabricproof.site.scheduling import keeps_accounts, shares_nodes
 
 #: the license of a cluster that lets one measurement run at a time (docs/virtual-cluster.md)
 FABRIC_LICENSE = "fabric"
@@ -56,15 +57,41 @@ def partition_table(
     node = cluster.nodes.get(partition.name)
     entries = [
         Entry(key="name", value=site_name_of(partition.name), note=_size(partition)),
-        Entry(key="scheduler", value="slurm"),
+        _scheduler(cluster),
         Entry(key="launcher", value="srun"),
-        Entry(key="access", value=_access(cluster, partition), note=_access_note(cluster)),
+        Entry(
+            key="access", value=_access(cluster, partition), note=_access_note(cluster, partition)
+        ),
         Entry(key="fabrics", value=list(fabrics), note=_fabrics_note(cluster.head, node)),
         Entry(key="stacks", value=list(stacks)),
         *_limits(partition),
+        *_alone(cluster, partition),
         *_oversubscribed(cluster.head, node, partition),
     ]
     return Table(header="[[partitions]]", entries=tuple(entries))
+
+
+def _scheduler(cluster: ClusterSeen) -> Entry:
+    """Return ReFrame's backend: without accounts sacct, which "slurm" asks, always fails."""
+    accounting = cluster.slurm.traits.accounting if cluster.slurm else ""
+    if keeps_accounts(accounting) is False:
+        note = f"no accounts: AccountingStorageType = {accounting}"
+        return Entry(key="scheduler", value="squeue", note=note)
+    return Entry(key="scheduler", value="slurm")
+
+
+def _shares(cluster: ClusterSeen, partition: PartitionSeen) -> str:
+    """Return the partition's OverSubscribe where jobs share nodes; empty where they do not."""
+    how = cluster.slurm.traits.oversubscribe.get(partition.name, "") if cluster.slurm else ""
+    return how if shares_nodes(how) else ""
+
+
+def _alone(cluster: ClusterSeen, partition: PartitionSeen) -> Iterator[Entry]:
+    """Yield what keeps our own jobs apart where Slurm does not."""
+    how = _shares(cluster, partition)
+    if how and not _has_license(cluster):
+        why = f"OverSubscribe={how}: jobs share nodes, --exclusive or not; another partition?"
+        yield Entry(key="max_jobs", value=1, note=guess(why, "scontrol show partition"))
 
 
 def _size(partition: PartitionSeen) -> str:
@@ -81,9 +108,11 @@ def _access(cluster: ClusterSeen, partition: PartitionSeen) -> list[str]:
     return [f"--partition={partition.name}", alone]
 
 
-def _access_note(cluster: ClusterSeen) -> str:
+def _access_note(cluster: ClusterSeen, partition: PartitionSeen) -> str:
     if _has_license(cluster):
         return guess("that license keeps measurements apart; an account?", "scontrol show licenses")
+    if how := _shares(cluster, partition):
+        return guess(f"OverSubscribe={how} does not honour it; a reservation?", "scontrol show res")
     return guess(
         "nobody else's traffic on the nodes; an account?", "sacctmgr show assoc user=$USER"
     )
@@ -111,7 +140,9 @@ def _oversubscribed(
         check = "cat /proc/sys/kernel/random/boot_id on both"
         yield Entry(key="oversubscribed", value=True, note=guess(why, check))
         # A stall of some milliseconds hits some size in every run there (site vcluster).
-        yield Entry(key="curve_tolerance", value=4.0, note="uneven, as nodes that share cores are")
+        wide = "nodes that share cores are uneven, and this is wide; lower it while runs stay green"
+        note = guess(wide, "fabricproof run -t quick")
+        yield Entry(key="curve_tolerance", value=4.0, note=note)
     elif partition.cpus and node.cpus and partition.cpus > node.cpus:
         why = f"Slurm gives away {partition.cpus} CPUs, {node.name} has {node.cpus}"
         yield Entry(key="oversubscribed", value=True, note=guess(why, "nproc; sinfo -o %c"))

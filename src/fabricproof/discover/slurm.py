@@ -6,6 +6,7 @@ import re
 
 from fabricproof.discover.facts import PartitionSeen, SlurmSeen
 from fabricproof.discover.sections import read_pairs, split_sections, whole_number
+from fabricproof.site.scheduling import read_traits
 
 #: states of sinfo's %t in which a node runs jobs, or will; a mark after it (``*`` does not answer,
 #: ``~`` powered down, ``#`` powering up) is cut off (sinfo(1), NODE STATE CODES)
@@ -20,6 +21,8 @@ def read_slurm(text: str) -> SlurmSeen | None:
     if not where.get("sinfo") or "end" not in sections:
         return None
     default = set(sections.get("default", []))
+    config = "\n".join(line.strip() for line in sections.get("config", []))
+    traits = read_traits(config, "\n".join(sections.get("sharing", [])))
     version = re.search(r"\d+\.\d+\.\d+\S*", where.get("version", ""))
     return SlurmSeen(
         version=version[0] if version else "",
@@ -27,6 +30,7 @@ def read_slurm(text: str) -> SlurmSeen | None:
         conf=where.get("conf", ""),
         settings=read_pairs(sections.get("config", [])),
         partitions=_read_partitions(sections.get("partitions", []), default),
+        traits=traits,
         topology=tuple(line for line in sections.get("topology", []) if "=" in line),
         licenses=tuple(
             line.partition("=")[2].split()[0]

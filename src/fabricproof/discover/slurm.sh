@@ -17,7 +17,10 @@ section default
 limited 10 sinfo -h -o '%P' | sed -n 's/\*$//p' | sort -u
 section config
 limited 10 scontrol show config |
-    grep -E '^ *(ClusterName|MpiDefault|SelectType|TaskPlugin|TopologyPlugin) *='
+    grep -E '^ *(AccountingStorageType|ClusterName|MpiDefault|SelectType|TaskPlugin|TopologyPlugin) *='
+section sharing
+limited 10 scontrol -o show partition 2>/dev/null |
+    grep -oE '(PartitionName|OverSubscribe)=[^ ]*' | paste -d ' ' - -
 section topology
 limited 10 scontrol show topology 2>/dev/null | head -n 200
 section licenses

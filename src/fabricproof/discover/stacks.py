@@ -169,8 +169,9 @@ def _from_module(host: HostSeen, slurm: SlurmSeen | None, family: str, module: s
 
 
 def _no_programs(name: str) -> str:
-    why = "no OSU or IMB seen for it: say where with suites, or build them with spack"
-    return guess(why, f"module spider osu; fabricproof stack build {name}")
+    why = "no OSU or IMB seen for it: say where with suites, or take a stack that has them"
+    check = f"module spider osu; fabricproof stack install (wheels) or stack build {name} (Spack)"
+    return guess(why, check)
 
 
 def _newest_matching(modules: Iterable[str], pattern: re.Pattern[str]) -> str | None:
@@ -220,7 +221,10 @@ def _from_path(host: HostSeen, slurm: SlurmSeen | None) -> Iterator[StackDraft]:
 
 def _to_build(taken: set[str]) -> StackDraft:
     name = "openmpi" if "openmpi" not in taken else "openmpi-spack"
-    why = "nothing here has OSU or IMB: fabricproof builds them with an Open MPI"
+    why = (
+        "nothing here has OSU or IMB: Spack builds them with an Open MPI; or, from wheels, "
+        "fabricproof stack install, then site init again"
+    )
     entries = (
         Entry(key="name", value=name),
         Entry(key="family", value="openmpi"),

@@ -159,7 +159,7 @@ def _hostnames(short: str, claimed_by: str | None) -> Entry:
     if claimed_by is not None:
         note = guess(f"{short} is site {claimed_by}'s already", "hostname on each login node")
         return Entry(key="hostnames", value=[], note=note)
-    if not short:
+    if not short or not short.isprintable():
         note = guess("this machine does not say its name", "hostname on each login node")
         return Entry(key="hostnames", value=[], note=note)
     note = guess("this machine; more login nodes?", "hostname on each login node")

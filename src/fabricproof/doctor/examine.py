@@ -146,7 +146,9 @@ def _ask_slurm(facts: Facts, here: Shell) -> Facts:
     reply = here(render_script(probes), _SLURM_SECONDS)
     answers = read_answers(reply.output, _shown(probes))
     nothing = Answer(command="srun", output=reply.output, status=reply.status or 127)
-    slurm = read_slurm(answers.get("mpi_list", nothing), answers.get("config", nothing))
+    slurm = read_slurm(
+        answers.get("mpi_list", nothing), answers.get("config", nothing), answers.get("partitions")
+    )
     return replace(facts, slurm=slurm, commands=_shown(probes))
 
 

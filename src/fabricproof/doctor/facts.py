@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from fabricproof.doctor.subject import Subject
+from fabricproof.site.scheduling import SlurmTraits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,6 +198,7 @@ class SlurmFacts:
         mpi_types: plugins that ``srun --mpi=`` takes.
         pmix_versions: major versions of PMIx that it has plugins for.
         mpi_default: what srun takes where it is told nothing.
+        traits: what decides whether its partitions can be measured on.
         fault: why it did not answer.
     """
 
@@ -204,6 +206,7 @@ class SlurmFacts:
     mpi_types: tuple[str, ...] | None = None
     pmix_versions: tuple[int, ...] = ()
     mpi_default: str | None = None
+    traits: SlurmTraits = field(default_factory=SlurmTraits)
     fault: str = ""
 
 

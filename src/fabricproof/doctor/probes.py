@@ -138,4 +138,5 @@ def slurm_probes() -> list[Probe]:
     return [
         Probe(name="mpi_list", command="srun --mpi=list"),
         Probe(name="config", command="scontrol show config"),
+        Probe(name="partitions", command="scontrol -o show partition"),
     ]

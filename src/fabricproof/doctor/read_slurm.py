@@ -1,10 +1,11 @@
-"""Read what Slurm says of MPIs: ``srun --mpi=list`` and ``scontrol show config``."""
+"""Read what Slurm says of MPIs and partitions: ``srun --mpi=list`` and ``scontrol show``."""
 
 from __future__ import annotations
 
 import re
 
 from fabricproof.doctor.facts import Answer, SlurmFacts
+from fabricproof.site.scheduling import read_traits
 
 #: ``srun: MPI types are...`` before 20.11, ``MPI plugin types are...`` since 21.08.
 _LIST_HEAD = re.compile(r"MPI (?:plugin )?types are")
@@ -13,8 +14,8 @@ _PMIX = re.compile(r"^pmix_v(\d+)$")
 _SETTING = re.compile(r"^(\w+)\s*=\s*(.*)$", re.M)
 
 
-def read_slurm(mpi_list: Answer, config: Answer) -> SlurmFacts:
-    """Return what the two commands say; a silent Slurm is a fault, not "no plugins"."""
+def read_slurm(mpi_list: Answer, config: Answer, partitions: Answer | None = None) -> SlurmFacts:
+    """Return what the commands say; a silent Slurm is a fault, not "no plugins"."""
     listed = mpi_list.output.splitlines()
     if not any(_LIST_HEAD.search(line) for line in listed):
         reason = mpi_list.fault or "srun --mpi=list says something else"
@@ -27,8 +28,13 @@ def read_slurm(mpi_list: Answer, config: Answer) -> SlurmFacts:
         mpi_types=tuple(words),
         pmix_versions=tuple(sorted(versions)),
         mpi_default=settings.get("MpiDefault"),
+        traits=read_traits(_output(config), _output(partitions)),
         fault=config.fault,
     )
+
+
+def _output(answer: Answer | None) -> str:
+    return answer.output if answer is not None and answer.status == 0 else ""
 
 
 def _types(lines: list[str]) -> tuple[list[str], set[int]]:

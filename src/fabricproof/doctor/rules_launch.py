@@ -13,6 +13,7 @@ from fabricproof.doctor.facts import Facts
 from fabricproof.doctor.findings import Finding, Level
 from fabricproof.doctor.read_mpi import family_of
 from fabricproof.doctor.read_slurm import effective_type
+from fabricproof.site.scheduling import find_troubles
 
 #: what Spack's stub for Open MPI 4 ``schedulers=slurm ~legacylaunchers`` prints before ``exit 2``.
 _STUB = re.compile(r"legacylaunchers")
@@ -49,11 +50,28 @@ def judge_launch(facts: Facts) -> Iterator[Finding]:
             f'"mpirun" in the stack {subject.stack} of {subject.source}',
         )
         return
+    yield from _scheduling(facts)
     if subject.uses_slurm and subject.launcher == "srun":
         yield from _slurm(facts)
     elif subject.launcher != "srun":
         yield from _own_launcher(facts)
         yield from _root(facts)
+
+
+def _scheduling(facts: Facts) -> Iterator[Finding]:
+    """Yield what this Slurm will not do for the partition, whatever the stack."""
+    asks = facts.subject.asks
+    if facts.slurm is None or asks is None:
+        return
+    for trouble in find_troubles(asks, facts.slurm.traits):
+        yield Finding(
+            level=Level.ERROR if trouble.stops else Level.WARNING,
+            topic="scheduler",
+            seen=trouble.seen,
+            command=facts.seen_by("config", "partitions"),
+            means=trouble.means,
+            mend=trouble.remedy,
+        )
 
 
 def spoken(facts: Facts) -> tuple[set[str], str] | None:

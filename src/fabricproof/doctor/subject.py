@@ -8,6 +8,7 @@ from pathlib import Path
 
 from fabricproof.errors import FabricproofError
 from fabricproof.site import Site
+from fabricproof.site.scheduling import Asks, asks_of
 from fabricproof.site.schema import FabricSpec, PartitionSpec, StackSpec
 from fabricproof.spack.built import Built, read_built, without_modules
 from fabricproof.spack.layout import Layout, layout_for
@@ -95,6 +96,7 @@ class Subject:
         stale: why what is there is not what the site asks for.
         mend: what puts absent and stale right.
         same_node: both ranks run on one node.
+        asks: what the partition asks of Slurm.
     """
 
     site: str
@@ -124,6 +126,7 @@ class Subject:
     stale: str = ""
     mend: str = ""
     same_node: bool = False
+    asks: Asks | None = None
 
     @property
     def uses_slurm(self) -> bool:
@@ -160,6 +163,7 @@ def make_subject(
         access=tuple(option_words(partition.access)),
         roads=_roads(site, stack, partition, launcher),
         same_node=partition.same_node,
+        asks=asks_of(partition),
         modules_init=site.spec.modules_init,
         **_whereabouts(site, stack, root or stacks_root()),  # type: ignore[arg-type]
     )

@@ -74,9 +74,16 @@ def find_program(
         return replace(found, argv=(*found.argv, *extra)) if found.argv is not None else found
     folder = stack.suites.get(suite)
     if folder is None:
-        return Located(argv=None, reason=f"stack {stack.name} has no suite {suite}")
+        return Located(argv=None, reason=f"stack {stack.name} has no suite {suite}{_bring(suite)}")
     path = name if folder == "PATH" else str(_search(Path(folder), name))
     return Located(argv=(path, *extra))
+
+
+def _bring(suite: str) -> str:
+    """Return how a site comes to a stack that has ``suite``."""
+    if suite not in SPACK_SUITES:
+        return ""
+    return "; stacks that have it: fabricproof stack install (wheels), stack build (Spack)"
 
 
 def _binary(suite: str, program: str) -> str | None:

@@ -1,0 +1,171 @@
+"""What this Slurm will not do for a partition of the site, known before the first job.  Pure.
+
+Facts are the texts of ``scontrol show config`` and ``scontrol -o show partition`` (scontrol(1),
+slurm.conf(5)).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from fabricproof.site.schema import PartitionSpec
+
+#: how ``scontrol show config`` says that nobody keeps accounts: releases up to 22.05, and later
+_NO_ACCOUNTS = frozenset({"accounting_storage/none", "(null)", "none"})
+
+_SETTING = re.compile(r"^(\w+)\s*=\s*(.*?)\s*$", re.M)
+_PARTITION = re.compile(r"^(?:--partition=|-p\s*)(.+)")
+_LICENSE = re.compile(r"^(?:--licenses=|-L)")
+
+
+class TroubleKind(StrEnum):
+    """What will not work."""
+
+    NO_ACCOUNTING = "no accounting"
+    SHARED_NODES = "shared nodes"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trouble:
+    """What will not work on a partition.
+
+    Attributes:
+        kind: what.
+        partition: of the site.
+        seen: what was seen.
+        means: what comes of it.
+        remedy: what mends it.
+        stops: whether no number of a run would count.
+    """
+
+    kind: TroubleKind
+    partition: str
+    seen: str
+    means: str
+    remedy: str
+    stops: bool
+
+    @property
+    def sentence(self) -> str:
+        """All but the remedy."""
+        return f"partition {self.partition}: {self.seen}: {self.means}"
+
+    def __str__(self) -> str:
+        return f"{self.sentence}; {self.remedy}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlurmTraits:
+    """What matters of a Slurm; empty and None where nobody could ask.
+
+    Attributes:
+        accounting: value of AccountingStorageType.
+        sacct_fault: what sacct says where it fails; None where it answers or was not asked.
+        oversubscribe: partition of Slurm -> its OverSubscribe, ``NO``, ``EXCLUSIVE``, ``YES:4``,
+            ``FORCE:4``.
+    """
+
+    accounting: str = ""
+    sacct_fault: str | None = None
+    oversubscribe: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asks:
+    """What a partition of the site asks of Slurm: the keys of site.toml."""
+
+    name: str
+    scheduler: str
+    access: Sequence[str] = ()
+    max_jobs: int = 1
+
+
+def asks_of(partition: PartitionSpec) -> Asks:
+    """Return what ``partition`` asks."""
+    return Asks(
+        name=partition.name,
+        scheduler=partition.scheduler,
+        access=tuple(partition.access),
+        max_jobs=partition.max_jobs,
+    )
+
+
+def read_traits(config: str, partitions: str, sacct_fault: str | None = None) -> SlurmTraits:
+    """Return what matters of the texts of scontrol; one that is damaged or empty says nothing."""
+    lines = [dict(re.findall(r"(\w+)=(\S+)", line)) for line in partitions.splitlines()]
+    return SlurmTraits(
+        accounting=dict(_SETTING.findall(config)).get("AccountingStorageType", ""),
+        sacct_fault=sacct_fault,
+        oversubscribe={
+            line["PartitionName"]: line["OverSubscribe"]
+            for line in lines
+            if "PartitionName" in line and "OverSubscribe" in line
+        },
+    )
+
+
+def keeps_accounts(accounting: str) -> bool | None:
+    """Tell whether sacct can answer, by AccountingStorageType; None where nobody said it."""
+    return None if not accounting else accounting not in _NO_ACCOUNTS
+
+
+def shares_nodes(oversubscribe: str) -> bool:
+    """Tell whether jobs share nodes whatever they ask for.
+
+    ``FORCE`` without a count and with one above 1 does (slurm.conf(5)); ``YES`` only lets jobs ask
+    for it, and honours ``--exclusive`` (tried with Slurm 22.05).
+    """
+    word, _, count = oversubscribe.partition(":")
+    return word == "FORCE" and count != "1"
+
+
+def asked_partitions(access: Sequence[str]) -> list[str]:
+    """Return the partitions of Slurm that ``access`` options name."""
+    found = [match[1] for option in access if (match := _PARTITION.match(option))]
+    return [name for names in found for name in names.split(",")]
+
+
+def find_troubles(asks: Asks, traits: SlurmTraits) -> Iterator[Trouble]:
+    """Yield what will not work, the worst first."""
+    if asks.scheduler == "slurm":
+        yield from _no_accounting(asks, traits)
+    if asks.scheduler in {"slurm", "squeue"}:
+        yield from _shared(asks, traits)
+
+
+def _no_accounting(asks: Asks, traits: SlurmTraits) -> Iterator[Trouble]:
+    if keeps_accounts(traits.accounting) is False:
+        seen = f"this Slurm keeps no accounts (AccountingStorageType = {traits.accounting})"
+    elif traits.sacct_fault is not None:
+        seen = f"sacct fails ({traits.sacct_fault})"
+    else:
+        return
+    yield Trouble(
+        kind=TroubleKind.NO_ACCOUNTING,
+        partition=asks.name,
+        seen=f'scheduler = "slurm" asks sacct how a job ended, and {seen}',
+        means="no check would come to a verdict",
+        remedy='set scheduler = "squeue" in site.toml',
+        stops=True,
+    )
+
+
+def _shared(asks: Asks, traits: SlurmTraits) -> Iterator[Trouble]:
+    for name in asked_partitions(asks.access) or [asks.name]:
+        how = traits.oversubscribe.get(name, "")
+        if not shares_nodes(how):
+            continue
+        apart = asks.max_jobs == 1 or any(map(_LICENSE.match, asks.access))
+        whose = "jobs of others" if apart else "our own jobs, and those of others,"
+        other = "give it a partition with OverSubscribe=EXCLUSIVE or a reservation"
+        yield Trouble(
+            kind=TroubleKind.SHARED_NODES,
+            partition=asks.name,
+            seen=f"Slurm's {name} has OverSubscribe={how}, so --exclusive is not honoured",
+            means=f"{whose} may run on the nodes that are measured",
+            remedy=other if apart else f"set max_jobs = 1 in site.toml; against others, {other}",
+            stops=not apart,
+        )

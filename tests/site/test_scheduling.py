@@ -1,0 +1,123 @@
+"""What a Slurm will not do is known before the first job, with its remedy in the same line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fabricproof.site.scheduling import (
+    Asks,
+    SlurmTraits,
+    TroubleKind,
+    asked_partitions,
+    find_troubles,
+    keeps_accounts,
+    read_traits,
+    shares_nodes,
+)
+
+DATA = Path(__file__).parents[1] / "data"
+BARE = read_traits(
+    (DATA / "slurm" / "config-without-accounts.txt").read_text(),
+    (DATA / "slurm" / "partition-force.txt").read_text(),
+)
+WITH = (DATA / "doctor" / "slurm-22.05.config.txt").read_text()
+
+
+def _asks(scheduler: str = "squeue", *access: str, max_jobs: int = 8) -> Asks:
+    options = ("--partition=compute", *access)
+    return Asks(name="p", scheduler=scheduler, access=options, max_jobs=max_jobs)
+
+
+def test_a_real_slurm_without_accounts_and_with_shared_nodes_is_read() -> None:
+    assert BARE.accounting == "accounting_storage/none"
+    assert dict(BARE.oversubscribe) == {"compute": "FORCE:4"}
+
+
+def test_sacct_is_not_asked_for_what_nobody_keeps() -> None:
+    first, *_ = find_troubles(_asks("slurm"), BARE)
+    assert first.kind is TroubleKind.NO_ACCOUNTING
+    assert first.stops
+    assert 'scheduler = "squeue"' in first.remedy
+    kinds = [each.kind for each in find_troubles(_asks("squeue"), BARE)]
+    assert TroubleKind.NO_ACCOUNTING not in kinds
+
+
+@pytest.mark.parametrize(
+    ("accounting", "keeps"),
+    [
+        ("accounting_storage/slurmdbd", True),
+        ("accounting_storage/none", False),
+        ("(null)", False),
+        ("", None),
+    ],
+)
+def test_accounts_are_kept_by_what_the_configuration_says(
+    accounting: str, keeps: bool | None
+) -> None:
+    assert keeps_accounts(accounting) is keeps
+
+
+def test_a_database_that_is_away_is_told_with_sacct_s_own_words() -> None:
+    traits = read_traits(WITH, "", "Problem talking to the database: Connection refused")
+    (trouble,) = find_troubles(_asks("slurm"), traits)
+    assert "Connection refused" in trouble.seen
+    assert trouble.stops
+    assert list(find_troubles(_asks("slurm"), read_traits(WITH, ""))) == []
+
+
+@pytest.mark.parametrize(
+    ("how", "shares"),
+    [
+        ("NO", False),
+        ("EXCLUSIVE", False),
+        ("YES:4", False),
+        ("FORCE", True),
+        ("FORCE:4", True),
+        ("FORCE:1", False),
+        ("", False),
+    ],
+)
+def test_only_force_takes_a_node_from_who_asked_for_all_of_it(how: str, *, shares: bool) -> None:
+    assert shares_nodes(how) is shares
+
+
+@pytest.mark.parametrize(
+    ("asks", "stops"),
+    [
+        (_asks("squeue", "--exclusive"), True),
+        (_asks("squeue", "--exclusive", max_jobs=1), False),
+        (_asks("squeue", "--licenses=fabric:1"), False),
+        (_asks("squeue", "-L fabric"), False),
+    ],
+)
+def test_our_own_jobs_beside_each_other_are_refused_and_others_are_told(
+    asks: Asks, *, stops: bool
+) -> None:
+    (trouble,) = find_troubles(asks, BARE)
+    assert trouble.kind is TroubleKind.SHARED_NODES
+    assert trouble.stops is stops
+    assert ("max_jobs = 1" in trouble.remedy) is stops
+    assert ("our own jobs" in trouble.means) is stops
+    assert "\n" not in str(trouble)
+
+
+def test_another_partition_of_that_slurm_is_no_trouble() -> None:
+    asks = Asks(name="p", scheduler="squeue", access=("-p other",), max_jobs=8)
+    assert list(find_troubles(asks, BARE)) == []
+
+
+def test_partitions_are_found_however_they_are_asked_for() -> None:
+    assert asked_partitions(["-p a", "--partition=b,c", "-pd", "--exclusive"]) == list("abcd")
+
+
+@given(st.text(), st.text())
+def test_texts_that_say_nothing_trouble_nobody(config: str, partitions: str) -> None:
+    traits = read_traits(config, partitions)
+    assert isinstance(traits, SlurmTraits)
+    if not traits.accounting and not traits.oversubscribe:
+        assert list(find_troubles(_asks("slurm"), traits)) == []
+    assert list(find_troubles(_asks("local"), traits)) == []
