@@ -324,6 +324,15 @@ def test_both_directions_at_once_are_added_up_and_held_to_both() -> None:
     assert duplex.rows == ((1, pytest.approx((6170 * 1.0011 / 1.0086 + 3210) / 8)),)
 
 
+def test_both_directions_without_their_head_are_still_both() -> None:
+    text = (DATA / "iperf/full-duplex.txt").read_text("utf-8")
+    (table,) = parse_text(text[text.index("[ ID]") :])
+    assert table.rows == one("iperf/full-duplex.txt").rows
+    assert table.attributes["both_ways"] == 1
+    other = text[text.index("[ ID]") :].replace("[ *1]", "[ *2]")
+    assert refuse(other).problem == "which way is which is not shown"
+
+
 def test_one_direction_after_the_other_is_refused() -> None:
     late = "[  4] local 10.0.0.1 port 5001 connected with 10.0.0.2 port 33016\n"
     text = DUAL.replace(late, "").replace("[  4]  0.0", late + "[  4]  0.0")

@@ -168,11 +168,15 @@ def _is_both_ways(
         ParseError: one way after the other (``--tradeoff``), or unlike numbers of streams.
     """
     inbound = {each.stream: each.inbound for each in opened}
+    twins = {stream for stream, starred in final if starred and (stream, False) in final}
     ways = [
-        inbound[stream] != (starred and (stream, False) in final)
+        inbound.get(stream, False) != (starred and stream in twins)
         for stream, starred in final
-        if stream in inbound
+        if stream in inbound or stream in twins
     ]
+    unknown = {name for name in final if name[0] not in {"SUM", *inbound, *twins}}
+    if unknown and len({starred for stream, starred in final if stream != "SUM"}) > 1:
+        raise section.error(first, "which way is which is not shown", expected="the whole text")
     duplex = next((each for each in opened if "(full-duplex)" in section.lines[each.index]), None)
     if len(set(ways)) < 2:
         if duplex is not None and ways:
