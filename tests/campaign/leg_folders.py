@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from fabricproof.campaign.leg import FabricFacts, Leg
+from fabricproof.campaign.script import shell_name
 from fabricproof.verdict import Judgement, Report, is_of_errors
 
 DATA = Path(__file__).parents[1] / "data"
@@ -93,7 +94,7 @@ def leave(
     ranks: tuple[str, ...] | None = None,
 ) -> Path:
     """Leave an attempt of ``leg`` below job folder ``folder`` and return the attempt's folder."""
-    path = folder / "legs" / f"{leg.name.replace('+', '_')}.{attempt}"
+    path = folder / "legs" / f"{shell_name(leg.name)}.{attempt}"
     path.mkdir(parents=True)
     (path / "stdout").write_text(stdout)
     (path / "stderr").write_text(stderr)

@@ -38,7 +38,11 @@ def test_a_full_duplex_link_carries_twice(programs: Path) -> None:
     plan = duplex_plan(planner(programs))
     (relation,) = plan.relations
     settings = relation.settings
-    assert [leg.name for leg in plan.legs] == ["rail0.forth", "rail0.both"]
+    assert [leg.name for leg in plan.legs if not leg.in_turn] == ["rail0.forth", "rail0.both"]
+    assert relation.turns == {
+        "rail0.forth": "rail0.forth.turn",
+        "rail0.both": "rail0.both.turn",
+    }
     assert (settings["under"], settings["over"]) == (["rail0.forth"], ["rail0.both"])
     assert settings["scale"] == 1.0
     assert settings["reference"]["value"] == pytest.approx(2.0)

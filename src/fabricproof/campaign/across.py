@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from fabricproof.campaign.frames import judge_frames
 from fabricproof.campaign.hops import judge_hops
 from fabricproof.campaign.outcome import DOUBTFUL, Attempt, Outcome, needs_second_look
 from fabricproof.campaign.own_choice import judge_own_choice, legs_in_question
-from fabricproof.campaign.rails import judge_sharing
-from fabricproof.campaign.ratio import Judge, Looks, judge_ratio
+from fabricproof.campaign.rails import balance_of, judge_sharing
+from fabricproof.campaign.ratio import (
+    Judge,
+    Looks,
+    Rounds,
+    ValuesOf,
+    bounds_of,
+    judge_ratio,
+    ratio_of,
+    rounds_of,
+)
 from fabricproof.campaign.relation import Relation, owned_legs
-from fabricproof.campaign.share import judge_best, judge_share
-from fabricproof.campaign.sockets import judge_locality
+from fabricproof.campaign.share import gains_of, judge_best, judge_share, share_of
+from fabricproof.campaign.sockets import held_ratio_of, judge_locality
+from fabricproof.campaign.turns import rounds_to_add
 from fabricproof.measure import Verdict, worst
 from fabricproof.road import RoadState
 from fabricproof.verdict import Report, missing
@@ -30,6 +41,16 @@ JUDGES: dict[str, Judge] = {
     "hops": judge_hops,
 }
 
+#: the numbers of those that are measured in rounds
+VALUES: dict[str, ValuesOf] = {
+    "ratio": ratio_of,
+    "sharing": balance_of,
+    "share": share_of,
+    "best": gains_of,
+    "locality": held_ratio_of,
+    "hops": ratio_of,
+}
+
 #: which legs a red relation wants again, where not all of them
 AGAIN: dict[str, Callable[[Relation, Looks], frozenset[str]]] = {"own_choice": legs_in_question}
 
@@ -41,15 +62,25 @@ def judge_relation(relation: Relation, outcomes: Sequence[Outcome]) -> Outcome:
         relation: what is to hold.
         outcomes: of all legs of the job.
     """
-    mine = [outcome for outcome in outcomes if outcome.leg.name in relation.legs]
+    mine, in_turn = _legs_of(relation, outcomes)
     nodes = {rank.node for each in mine for attempt in each.attempts for rank in attempt.ranks}
-    report = _judged(relation, _looks(mine, 0))
+    report = _judged(relation, {**_looks(mine, 0), **in_turn})
     if any(len(outcome.attempts) > 1 for outcome in mine):
         # What is decided from the spread of times is decided from all of them.
         both = {outcome.leg.name: outcome for outcome in mine}
-        again = _judged(relation, both if relation.kind in AGAIN else _looks(mine, -1))
+        last = both if relation.kind in AGAIN else _looks(mine, -1)
+        again = _judged(relation, {**last, **in_turn})
         report = _weighed(report, again)
     return Outcome(leg=relation.as_leg(), attempts=(), report=report, nodes=tuple(sorted(nodes)))
+
+
+def _legs_of(relation: Relation, outcomes: Sequence[Outcome]) -> tuple[list[Outcome], Looks]:
+    """Return the relation's legs, and by name those that run in turn for it."""
+    in_turn = {*relation.turns.values()}
+    return (
+        [outcome for outcome in outcomes if outcome.leg.name in relation.legs],
+        {outcome.leg.name: outcome for outcome in outcomes if outcome.leg.name in in_turn},
+    )
 
 
 def _judged(relation: Relation, looks: Looks) -> Report:
@@ -112,18 +143,62 @@ def legs_to_repeat(relations: Sequence[Relation], outcomes: Sequence[Outcome]) -
         if outcome.leg.name not in owned and needs_second_look(outcome)
     }
     for relation in relations:
-        result = judge_relation(relation, outcomes)
-        mine = [outcome for outcome in outcomes if outcome.leg.name in relation.legs]
-        hopeless = any(_on_another_road(outcome) for outcome in mine)
-        unrepeated = all(len(outcome.attempts) == 1 for outcome in mine)
-        has_value = any(each.value is not None for each in result.report.quantities)
-        # What a leg lost at first is not held against what its neighbours did minutes before.
-        in_parts = bool(doubtful & set(relation.legs)) and relation.kind not in AGAIN
-        wanted = result.report.verdict in DOUBTFUL and (has_value or in_parts)
-        if wanted and not hopeless and unrepeated:
-            again = AGAIN.get(relation.kind)
-            doubtful |= again(relation, _looks(mine, 0)) if again else set(relation.legs)
+        doubtful |= _again_for(relation, outcomes, doubtful)
     return frozenset(doubtful)
+
+
+def _again_for(
+    relation: Relation, outcomes: Sequence[Outcome], doubtful: AbstractSet[str]
+) -> frozenset[str]:
+    """Return the legs that one relation wants again; rounds in turn are no second look."""
+    result = judge_relation(relation, outcomes)
+    mine, _ = _legs_of(relation, outcomes)
+    hopeless = any(_on_another_road(outcome) for outcome in mine)
+    unrepeated = all(len(outcome.attempts) == 1 for outcome in mine)
+    if result.report.verdict not in DOUBTFUL or hopeless or not unrepeated:
+        return frozenset()
+    # What a leg lost at first is not held against what its neighbours did minutes before.
+    in_parts = bool(doubtful & set(relation.legs)) and relation.kind not in AGAIN
+    # The first number of a relation with rounds is decided by more rounds, the others are not.
+    open_ones = result.report.quantities[1:] if relation.turns else result.report.quantities
+    has_value = any(each.value is not None and each.verdict in DOUBTFUL for each in open_ones)
+    if relation.turns:
+        in_parts = in_parts and result.report.quantities[0].value is None
+    if not (has_value or in_parts):
+        return frozenset()
+    again = AGAIN.get(relation.kind)
+    return again(relation, _looks(mine, 0)) if again else frozenset(relation.legs)
+
+
+def rounds_due(relations: Sequence[Relation], outcomes: Sequence[Outcome]) -> tuple[str, ...]:
+    """Return the names of legs to run in turn, in that order, until their relations are decided.
+
+    Every other round runs backwards, so that what gets slower with time hits both sides alike.
+    """
+    due: dict[tuple[str, ...], int] = {}
+    for relation in relations:
+        names = tuple(relation.turns.values())
+        if names:
+            due[names] = max(due.get(names, 0), _rounds_of_one(relation, outcomes))
+    return tuple(
+        name
+        for names, number in due.items()
+        for index in range(number)
+        for name in (names if index % 2 else reversed(names))
+    )
+
+
+def _rounds_of_one(relation: Relation, outcomes: Sequence[Outcome]) -> int:
+    bounds = bounds_of(relation.settings)
+    mine, in_turn = _legs_of(relation, outcomes)
+    if bounds is None:
+        return 0
+    for index in {0, -1}:
+        found = rounds_of(relation, {**_looks(mine, index), **in_turn}, VALUES[relation.kind])
+        if isinstance(found, Rounds):
+            lost = len(found.lost)
+            return max(rounds_to_add(each, lost, bounds) for each in found.values.values())
+    return 0
 
 
 def _on_another_road(outcome: Outcome) -> bool:

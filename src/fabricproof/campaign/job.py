@@ -150,11 +150,12 @@ def _imb_job(
         options += ["-npmin", str(num_ranks)] if num_ranks > 2 else []
     if binary == "IMB-RMA":
         options += ["-aggregate_mode", "non_aggregate"]
+    with_zero = binary != "IMB-P2P" and effort.sizes[0] == 1
     edges = (0, *(starts_above if binary == "IMB-MPI1" else ()), effort.sizes[-1])
     parts = [[size for size in effort.sizes if low < size <= high] for low, high in pairwise(edges)]
     return Job(
         commands=tuple((*argv, *_imb_sizes(part), *options) for part in parts if part),
-        sizes=effort.sizes if binary == "IMB-P2P" else (0, *effort.sizes),
+        sizes=(0, *effort.sizes) if with_zero else effort.sizes,
         sent_bytes=None,
         sent_per_message=per_message,
     )

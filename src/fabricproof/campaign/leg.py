@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 from fabricproof.collective import Layout
 from fabricproof.reference import CURVE_TOLERANCE, Reference
@@ -77,6 +78,7 @@ class Leg:
         error_limits_origin: why, in the site's words.
         baseline: name of the baseline that judges it last; what that says of the leg lies beside
             the plan (:mod:`fabricproof.baseline.stage`).  Empty where there is none.
+        in_turn: it runs only where a relation asks for a round, as often as that asks.
     """
 
     name: str
@@ -113,11 +115,17 @@ class Leg:
     error_limits: dict[str, float] = field(default_factory=dict)
     error_limits_origin: str = ""
     baseline: str = ""
+    in_turn: bool = False
 
     @property
     def num_ranks(self) -> int:
         """Ranks to start in all."""
         return self.num_nodes * self.ranks_per_node
+
+    def turn(self, **changes: Any) -> Leg:
+        """Return the leg that measures this one's road again, for a relation and for it alone."""
+        named = replace(self, name=f"{self.name}.turn", in_turn=True)
+        return replace(named, **changes)
 
     def rules(self) -> Rules:
         """Return what this leg's table is judged by."""

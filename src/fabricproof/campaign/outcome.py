@@ -6,8 +6,9 @@ cannot disagree.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 
 from fabricproof.campaign.declared import of_what_was_declared, rails_down
@@ -103,11 +104,9 @@ def judge_leg(folder: Path, leg: Leg, channel_attempt: int = 0) -> Outcome:
     says that there were two.  ``channel_attempt``: of its ``channel_leg``; 0 for the latest.
     """
     attempts: tuple[Attempt, ...] = ()
-    for number in (1, 2):
-        path = folder / "legs" / f"{shell_name(leg.name)}.{number}"
-        if path.is_dir():
-            found = _judge_attempt(path, leg, number, channel_attempt)
-            attempts += (_with_errors(found, leg, attempts),)
+    for number, path in enumerate(_attempt_folders(folder, leg), start=1):
+        found = _judge_attempt(path, leg, number, channel_attempt)
+        attempts += (_with_errors(found, leg, attempts),)
     if not attempts:
         return Outcome(leg=leg, attempts=(), report=missing(leg.required, _never_started(folder)))
     report = _weigh(attempts)
@@ -134,6 +133,15 @@ def _with_errors(attempt: Attempt, leg: Leg, earlier: Sequence[Attempt]) -> Atte
     rates = added([*(rate for each in earlier for rate in each.errors), *mine])
     report = with_errors(attempt.report, leg, rates, evidence.nodes)
     return replace(attempt, report=report, errors=mine)
+
+
+def _attempt_folders(folder: Path, leg: Leg) -> Iterator[Path]:
+    """Yield the folders of the attempts: two at most, or all rounds of a leg that runs in turn."""
+    for number in count(1) if leg.in_turn else (1, 2):
+        path = folder / "legs" / f"{shell_name(leg.name)}.{number}"
+        if not path.is_dir():
+            return
+        yield path
 
 
 def _never_started(folder: Path) -> str:
@@ -195,7 +203,7 @@ def _joined_looks(first: Report, last: Report) -> Report:
 
 def needs_second_look(outcome: Outcome) -> bool:
     """Tell whether a leg that ran once should run again before it is called red."""
-    if len(outcome.attempts) != 1:
+    if len(outcome.attempts) != 1 or outcome.leg.in_turn:
         return False
     if not outcome.leg.required and not outcome.report.quantities:
         return False  # it measures nothing that could be cleared: preflight's looks are taken once

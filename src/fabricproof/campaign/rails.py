@@ -8,7 +8,14 @@ from typing import Any
 
 from fabricproof.campaign.evidence import RankRecord, gather
 from fabricproof.campaign.outcome import Outcome
-from fabricproof.campaign.ratio import Looks, judge_against, not_judged, spoiled_leg
+from fabricproof.campaign.ratio import (
+    Looks,
+    Values,
+    judge_rounds,
+    not_judged,
+    rounds_of,
+    spoiled_leg,
+)
 from fabricproof.campaign.relation import Relation
 from fabricproof.measure import Verdict, worst
 from fabricproof.sharing import (
@@ -18,6 +25,7 @@ from fabricproof.sharing import (
     balance,
     read_policy,
     sentences,
+    shares_of,
 )
 from fabricproof.units import parse_size, size_label
 from fabricproof.verdict import Judgement, Report
@@ -43,17 +51,45 @@ def judge_sharing(relation: Relation, looks: Looks) -> Report:
     """
     wanted = relation.settings
     label = f"balance_{relation.name}"
-    spoiled = spoiled_leg(relation, looks)
-    if spoiled is not None:
-        judgement = not_judged(label, *spoiled)
-        return Report(verdict=judgement.verdict, quantities=(judgement,))
+    rounds = rounds_of(relation, looks, balance_of)
+    findings: tuple[str, ...] = ()
+    if isinstance(rounds, Judgement):
+        if rounds.verdict is not Verdict.UNJUDGED or spoiled_leg(relation, looks) is not None:
+            return Report(verdict=rounds.verdict, quantities=(rounds,))
+        balanced = rounds
+    else:
+        findings = rounds.findings()
+        shares = ", ".join(
+            f"{rail} {share:.1%}" for rail, share in _policy(wanted, looks).large_shares.items()
+        )
+        hint = f"large messages: {shares}; {wanted.get('hint', '')}".rstrip("; ")
+        values = rounds.values[label]
+        balanced = judge_rounds(label, values, rounds, relation, {**wanted, "hint": hint})
     policy = _policy(wanted, looks)
-    judgements = (_balance(label, policy, wanted), *_expectations(policy, wanted, relation.name))
+    judgements = (balanced, *_expectations(policy, wanted, relation.name))
     return Report(
         verdict=worst([each.verdict for each in judgements]),
         quantities=judgements,
-        findings=tuple(sentences(policy)),
+        findings=(*sentences(policy), *findings),
     )
+
+
+def balance_of(relation: Relation, looks: Looks) -> Values:
+    """Return how evenly one look's large messages were shared, or why nobody knows."""
+    label = f"balance_{relation.name}"
+    spoiled = spoiled_leg(relation, looks)
+    if spoiled is not None:
+        return not_judged(label, *spoiled)
+    wanted = relation.settings
+    look = looks[wanted["together"]]
+    # A leg that runs in turn has large messages alone, in one start.
+    part = None if look.leg.in_turn else wanted.get("large_part")
+    shares = shares_of(sent_bytes(look, tuple(wanted["singles"]), part))
+    if not shares:
+        least = size_label(TELLING_BYTES)
+        reason = f"the rails' counters show less than {least} of large messages"
+        return not_judged(label, Verdict.UNJUDGED, reason)
+    return {label: balance(shares, wanted["weights"])}
 
 
 def _policy(wanted: Mapping[str, Any], looks: Looks) -> Policy:
@@ -100,17 +136,6 @@ def sent_bytes(look: Outcome, rails: Sequence[str], part: int | None) -> dict[st
     most = max((sum(moved.values()) for moved in by_node.values()), default=0)
     senders = [moved for moved in by_node.values() if sum(moved.values()) >= SENDER * most]
     return {rail: sum(moved.get(rail, 0) for moved in senders) for rail in rails}
-
-
-def _balance(label: str, policy: Policy, wanted: Mapping[str, Any]) -> Judgement:
-    if not policy.large_shares:
-        least = size_label(TELLING_BYTES)
-        reason = f"the rails' counters show less than {least} of large messages"
-        return not_judged(label, Verdict.UNJUDGED, reason)
-    shares = ", ".join(f"{rail} {share:.1%}" for rail, share in policy.large_shares.items())
-    value = balance(policy.large_shares, wanted["weights"])
-    hint = f"large messages: {shares}; {wanted.get('hint', '')}".rstrip("; ")
-    return judge_against(label, value, {**wanted, "hint": hint})
 
 
 def _expectations(policy: Policy, wanted: Mapping[str, Any], name: str) -> list[Judgement]:

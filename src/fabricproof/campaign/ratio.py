@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
 from fabricproof.campaign.outcome import Outcome
 from fabricproof.campaign.relation import Relation
+from fabricproof.campaign.turns import LEAST, Bounds, Decision, Standing, decide_rounds
 from fabricproof.measure import Verdict
 from fabricproof.reference import Reference
 from fabricproof.road import RoadState
@@ -18,6 +20,9 @@ from fabricproof.verdict import Judgement, Report
 #: legs by name, each with one look at it
 Looks = Mapping[str, Outcome]
 Judge = Callable[[Relation, Looks], Report]
+#: the numbers of one look at a relation by their labels, or why there are none
+Values = Mapping[str, float] | Judgement
+ValuesOf = Callable[[Relation, Looks], Values]
 
 #: how several legs on one side of a ratio become one number
 _COMBINE: Mapping[str, Callable[[Iterable[float]], float]] = {
@@ -42,11 +47,16 @@ def judge_ratio(relation: Relation, looks: Looks) -> Report:
         most: a ratio above this is impossible; absent where there is no such limit.
         hint: what is usually wrong where it is red.
     """
+    return judge_value(relation, looks, ratio_of)
+
+
+def ratio_of(relation: Relation, looks: Looks) -> Values:
+    """Return the ratio of one look at its legs, or why there is none."""
     wanted = relation.settings
     label = f"{wanted['quantity']}_{relation.name}"
     spoiled = spoiled_leg(relation, looks)
     if spoiled is not None:
-        return report_of(not_judged(label, *spoiled))
+        return not_judged(label, *spoiled)
     ratios = [
         _combined(wanted, "over", size, looks) / below
         for size in wanted["sizes"]
@@ -57,9 +67,129 @@ def judge_ratio(relation: Relation, looks: Looks) -> Report:
             "any size" if size is None else size_label(size) for size in wanted["sizes"]
         )
         reason = f"{' and '.join(relation.legs)} do not both have {wanted['quantity']} at {sizes}"
-        return report_of(not_judged(label, Verdict.MISSING, reason))
-    value = median(ratios) * wanted.get("scale", 1.0)
-    return report_of(judge_against(label, value, wanted))
+        return not_judged(label, Verdict.MISSING, reason)
+    return {label: median(ratios) * wanted.get("scale", 1.0)}
+
+
+def judge_value(relation: Relation, looks: Looks, values_of: ValuesOf) -> Report:
+    """Judge one number of a relation by all its rounds, or by its only look where it has none."""
+    rounds = rounds_of(relation, looks, values_of)
+    if isinstance(rounds, Judgement):
+        return report_of(rounds)
+    ((label, values),) = rounds.values.items()
+    judgement = judge_rounds(label, values, rounds, relation)
+    return replace(report_of(judgement), findings=rounds.findings())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rounds:
+    """The numbers of a relation, round by round.
+
+    Attributes:
+        values: label -> its number of each round that has all of them.
+        lost: why the other rounds have none.
+    """
+
+    values: Mapping[str, tuple[float, ...]]
+    lost: tuple[str, ...] = ()
+
+    def findings(self) -> tuple[str, ...]:
+        """Return what is worth reading of several rounds."""
+        shown = tuple(
+            f"{label}, round by round: {', '.join(f'{each:.3g}' for each in values)} x"
+            for label, values in self.values.items()
+            if len(values) > 1
+        )
+        return (*shown, *(f"a round that does not count: {why}" for why in self.lost))
+
+
+def rounds_of(relation: Relation, looks: Looks, values_of: ValuesOf) -> Rounds | Judgement:
+    """Return the numbers of the first look and of all rounds after it.
+
+    A round that took another road, or is impossible, spoils the relation as its first look would.
+
+    Args:
+        relation: what is judged.
+        looks: one look at each of its legs, and all at those that run in turn.
+        values_of: its numbers of one look, the same labels each time.
+    """
+    first = values_of(relation, looks)
+    if isinstance(first, Judgement):
+        return first
+    values = {label: [value] for label, value in first.items()}
+    lost = []
+    in_turn = {leg: looks[name].attempts for leg, name in relation.turns.items() if name in looks}
+    mine = replace(relation, legs=tuple(relation.turns))
+    for index in range(max(map(len, in_turn.values()), default=0)):
+        found = values_of(mine, _round(relation, looks, index))
+        if isinstance(found, Judgement):
+            if found.verdict is Verdict.INVALID:
+                return found
+            lost.append(found.reason)
+            continue
+        for label, value in found.items():
+            values[label].append(value)
+    return Rounds(values={label: tuple(each) for label, each in values.items()}, lost=tuple(lost))
+
+
+def _round(relation: Relation, looks: Looks, index: int) -> Looks:
+    found = {}
+    for leg, name in relation.turns.items():
+        attempts = looks[name].attempts if name in looks else ()
+        if index < len(attempts):
+            attempt = attempts[index]
+            found[leg] = replace(looks[name], attempts=(attempt,), report=attempt.report)
+    return found
+
+
+def judge_rounds(
+    label: str,
+    values: tuple[float, ...],
+    rounds: Rounds,
+    relation: Relation,
+    settings: Mapping[str, Any] | None = None,
+) -> Judgement:
+    """Judge one number by its rounds; one look alone counts where the relation has no turns."""
+    settings = relation.settings if settings is None else settings
+    bounds = bounds_of(settings)
+    if not relation.turns or bounds is None or min(values) <= 0:
+        return judge_against(label, values[0], settings)
+    decision = decide_rounds(values, bounds)
+    judged = judge_against(label, decision.centre, settings)
+    span = f"{decision.low:.3g} to {decision.high:.3g} x in {decision.rounds} rounds"
+    match decision.standing:
+        case Standing.OPEN:
+            reason = f"{_expected(decision.centre, settings)}; {_open(decision, rounds, bounds)}"
+            return replace(judged, verdict=Verdict.UNJUDGED, reason=reason)
+        case _:
+            return replace(judged, reason=f"{judged.reason} ({span})")
+
+
+def _open(decision: Decision, rounds: Rounds, bounds: Bounds) -> str:
+    if decision.rounds < LEAST:
+        why = f": {rounds.lost[0]}" if rounds.lost else ""
+        return f"{decision.rounds} of {LEAST} rounds that it takes have a number{why}"
+    near = [each for each in (bounds.lower, bounds.upper, bounds.most) if each is not None]
+    limits = " and ".join(f"{each:.3g}" for each in near)
+    told = decision.would_tell
+    more = "no reasonable number of rounds" if told is None else f"some {told} rounds like these"
+    return (
+        f"{decision.rounds} rounds leave {decision.low:.3g} to {decision.high:.3g} x open and the "
+        f"bound is {limits}: {more} would tell"
+    )
+
+
+def bounds_of(settings: Mapping[str, Any]) -> Bounds | None:
+    """Return what a number is held against; None where nobody says."""
+    if not settings.get("reference"):
+        return None
+    reference = Reference(**settings["reference"])
+    return Bounds(lower=reference.lower, upper=reference.upper, most=settings.get("most"))
+
+
+def _expected(value: float, settings: Mapping[str, Any]) -> str:
+    reference = Reference(**settings["reference"])
+    return f"{value:.3g} x of {reference.value:.3g} x expected ({reference.origin})"
 
 
 def judge_against(label: str, value: float, settings: Mapping[str, Any]) -> Judgement:

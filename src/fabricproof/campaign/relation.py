@@ -6,8 +6,8 @@ two measurements on the same nodes at the same time, and holds where both number
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fabricproof.campaign.leg import Leg
@@ -27,6 +27,8 @@ class Relation:
         settings: what its kind needs; plain values, they are written to ``plan.json``.
         owns_legs: its legs are measured for it alone: it judges them, and by themselves they are
             neither due nor judged.
+        turns: leg -> the leg that measures in one start what the relation needs of it, which runs
+            in turn with the others until the relation is decided; empty where one look decides.
     """
 
     name: str
@@ -37,6 +39,7 @@ class Relation:
     rails: tuple[str, ...] = ()
     settings: dict[str, Any] = field(default_factory=dict)
     owns_legs: bool = False
+    turns: dict[str, str] = field(default_factory=dict)
 
     def as_leg(self) -> Leg:
         """Return the leg under whose name the relation stands in records and reports."""
@@ -58,6 +61,15 @@ class Relation:
         )
 
 
+def in_turns(relation: Relation, turns: Mapping[str, Leg]) -> Relation:
+    """Return the relation, to be decided by rounds of ``turns``: leg -> the leg in its stead."""
+    return replace(relation, turns={name: leg.name for name, leg in turns.items()})
+
+
 def owned_legs(relations: Iterable[Relation]) -> frozenset[str]:
     """Return the names of the legs that are raw material of a relation."""
-    return frozenset(name for each in relations if each.owns_legs for name in each.legs)
+    return frozenset(
+        name
+        for each in relations
+        for name in (*(each.legs if each.owns_legs else ()), *each.turns.values())
+    )

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from fabricproof.campaign.leg import Leg
+from fabricproof.campaign.turns import MOST
 from fabricproof.stack.environment import shell_line, shell_word
 
 SCRIPT_FILE = "legs.sh"
@@ -33,6 +34,9 @@ ASK_SECONDS = 30
 
 #: what the second look had to say against itself
 SECOND_LOOK_ERRORS = "second_look.err"
+
+#: what is to run next is asked at most so often: one second look, then rounds by ones to threes
+MOST_LOOKS = 1 + MOST
 
 _HEAD = """\
 #!/bin/bash
@@ -77,8 +81,16 @@ fi
 # A job that is started again must not be judged by what its first start left.
 rm -rf legs {errors}
 {look}for leg in {legs}; do attempt "$leg" 1; done
-# A second look, on the same nodes, before anything is called red.
-for leg in $({second_look} 2>{errors}); do attempt "$leg" 2; done
+# A second look, on the same nodes, before anything is called red; then rounds of what is related,
+# in turn, until each relation is decided or has had its share.
+for ((look = 0; look < {looks}; look++)); do
+    again=$({second_look} 2>>{errors})
+    [ -n "$again" ] || break
+    for leg in $again; do
+        for ((number = 1; ; number++)); do [ -d "legs/$leg.$number" ] || break; done
+        attempt "$leg" "$number"
+    done
+done
 exit 0
 """
 
@@ -121,10 +133,16 @@ def render_script(
         )
     if look_seconds is not None:
         parts.append(_inventory(legs[0], launch, look_seconds))
-    names = " ".join(shell_name(leg.name) for leg in legs)
+    names = " ".join(shell_name(leg.name) for leg in legs if not leg.in_turn)
     look = "" if look_seconds is None else "inventory\n"
     parts.append(
-        _TAIL.format(legs=names, look=look, second_look=second_look, errors=SECOND_LOOK_ERRORS)
+        _TAIL.format(
+            legs=names,
+            look=look,
+            looks=MOST_LOOKS,
+            second_look=second_look,
+            errors=SECOND_LOOK_ERRORS,
+        )
     )
     return "\n".join(parts)
 

@@ -1,4 +1,6 @@
-"""Run inside the job after its legs: print the legs that deserve a second attempt.
+"""Run inside the job after its legs: print what is to run next, a second look or more rounds.
+
+It is asked again after each answer; nothing printed ends the job.
 
 ``python -m fabricproof.campaign.second_look FOLDER``
 """
@@ -8,18 +10,25 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from fabricproof.campaign.across import legs_to_repeat
+from fabricproof.campaign.across import legs_to_repeat, rounds_due
 from fabricproof.campaign.all_legs import judge_legs
 from fabricproof.campaign.planned import read_plan
 from fabricproof.campaign.script import shell_name
 
 
 def doubtful_legs(folder: Path) -> list[str]:
-    """Return the shell names of the legs below ``folder`` that a second look might clear."""
+    """Return the shell names of the legs below ``folder`` to run next, in that order.
+
+    First those that a second look might clear, then those that a relation wants in turn.
+    """
     plan = read_plan(folder)
     outcomes = judge_legs(folder, plan.legs)
     again = legs_to_repeat(plan.relations, outcomes)
-    return [shell_name(leg.name) for leg in plan.legs if leg.name in again]
+    in_turn = () if again else rounds_due(plan.relations, outcomes)
+    return [
+        *(shell_name(leg.name) for leg in plan.legs if leg.name in again),
+        *map(shell_name, in_turn),
+    ]
 
 
 if __name__ == "__main__":

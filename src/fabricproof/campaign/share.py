@@ -9,16 +9,19 @@ from typing import Any
 
 from fabricproof.campaign.ratio import (
     Looks,
-    judge_against,
+    Values,
+    judge_rounds,
+    judge_value,
     not_judged,
     report_of,
+    rounds_of,
     spoiled_leg,
     value_at,
 )
 from fabricproof.campaign.relation import Relation
-from fabricproof.measure import Verdict
+from fabricproof.measure import Verdict, worst
 from fabricproof.units import size_label
-from fabricproof.verdict import Report
+from fabricproof.verdict import Judgement, Report
 
 
 def judge_share(relation: Relation, looks: Looks) -> Report:
@@ -28,23 +31,32 @@ def judge_share(relation: Relation, looks: Looks) -> Report:
         over, under: each ``leg``, ``quantity`` and ``size`` (bytes, None where there is none).
         reference, most, hint: as of :func:`fabricproof.campaign.ratio.judge_ratio`.
     """
+    report = judge_value(relation, looks, share_of)
+    found = {side: _number(relation.settings[side], looks) for side in ("over", "under")}
+    if not all(map(math.isfinite, found.values())):
+        return report
+    what = ", ".join(
+        f"{relation.settings[side]['leg']} {number:.5g} MB/s" for side, number in found.items()
+    )
+    return replace(report, findings=(what, *report.findings))
+
+
+def share_of(relation: Relation, looks: Looks) -> Values:
+    """Return the share of one look at the legs, or why there is none."""
     label = relation.name.rpartition(".")[2]
     spoiled = spoiled_leg(relation, looks)
     if spoiled is not None:
-        return report_of(not_judged(label, *spoiled))
+        return not_judged(label, *spoiled)
     over, under = (_number(relation.settings[side], looks) for side in ("over", "under"))
     if not (math.isfinite(over) and math.isfinite(under) and under > 0):
         reason = f"{' and '.join(relation.legs)} do not both have their numbers"
-        return report_of(not_judged(label, Verdict.MISSING, reason))
-    report = report_of(judge_against(label, over / under, relation.settings))
-    what = ", ".join(
-        f"{relation.settings[side]['leg']} {number:.5g} MB/s"
-        for side, number in (("over", over), ("under", under))
-    )
-    return replace(report, findings=(what,))
+        return not_judged(label, Verdict.MISSING, reason)
+    return {label: over / under}
 
 
 def _number(side: Mapping[str, Any], looks: Looks) -> float:
+    if side["leg"] not in looks:
+        return math.nan
     return value_at(looks[side["leg"]], side["quantity"], side["size"])
 
 
@@ -58,22 +70,49 @@ def judge_best(relation: Relation, looks: Looks) -> Report:
         advice: what to do, ``{best}`` stands for the best setting.
         reference: what the best may be over the one in force, in unit ``x``.
     """
+    rounds = rounds_of(relation, looks, gains_of)
+    if isinstance(rounds, Judgement):
+        return report_of(rounds)
+    wanted = relation.settings
+    label = relation.name.rpartition(".")[2]
+    # Every other setting is held against the one in force by itself: the best of many noisy ones
+    # is always a lucky one.
+    judged = {
+        setting: judge_rounds(
+            label,
+            values,
+            rounds,
+            relation,
+            {**wanted, "hint": wanted["advice"].format(best=setting)},
+        )
+        for setting, values in rounds.values.items()
+    }
+    best = max(judged, key=lambda setting: judged[setting].value or 0.0)
+    verdict = worst([each.verdict for each in judged.values()])
+    chosen = best
+    if judged[best].verdict is not verdict:
+        chosen = next(each for each in judged if judged[each].verdict is verdict)
+    shown = ", ".join(
+        f"{setting}: {value_at(looks[leg], wanted['quantity'], wanted['size']):.5g}"
+        for setting, leg in wanted["tried"].items()
+    )
+    at = size_label(wanted["size"])
+    finding = f"{shown} MB/s at {at}; best with {best}"
+    return replace(report_of(judged[chosen]), findings=(finding, *rounds.findings()))
+
+
+def gains_of(relation: Relation, looks: Looks) -> Values:
+    """Return what each setting moves over the one in force, by one look, or why nobody knows."""
     label = relation.name.rpartition(".")[2]
     wanted = relation.settings
     spoiled = spoiled_leg(relation, looks)
     if spoiled is not None:
-        return report_of(not_judged(label, *spoiled))
+        return not_judged(label, *spoiled)
     values = {
         setting: value_at(looks[leg], wanted["quantity"], wanted["size"])
         for setting, leg in wanted["tried"].items()
     }
     if not all(math.isfinite(value) and value > 0 for value in values.values()):
         reason = f"{' and '.join(relation.legs)} do not all have their numbers"
-        return report_of(not_judged(label, Verdict.MISSING, reason))
-    best = max(values, key=values.__getitem__)
-    in_force = values[wanted["in_force"]]
-    hint = wanted["advice"].format(best=best)
-    report = report_of(judge_against(label, values[best] / in_force, {**wanted, "hint": hint}))
-    shown = ", ".join(f"{setting}: {value:.5g}" for setting, value in values.items())
-    at = size_label(wanted["size"])
-    return replace(report, findings=(f"{shown} MB/s at {at}; best with {best}",))
+        return not_judged(label, Verdict.MISSING, reason)
+    return {setting: value / values[wanted["in_force"]] for setting, value in values.items()}

@@ -14,17 +14,17 @@ from typing import Any
 from fabricproof.campaign.outcome import Outcome
 from fabricproof.campaign.ratio import (
     Looks,
-    judge_ratio,
+    Values,
+    judge_value,
     not_judged,
-    report_of,
-    spoiled_leg,
+    ratio_of,
     value_at,
 )
 from fabricproof.campaign.relation import Relation
 from fabricproof.errors import FabricproofError, ParseError
 from fabricproof.locality import Bind, advise, why_not_held
 from fabricproof.measure import Verdict
-from fabricproof.verdict import Report
+from fabricproof.verdict import Judgement, Report
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,16 +79,22 @@ def judge_locality(relation: Relation, looks: Looks) -> Report:
         policies: what each leg is called in the advice -> name of the leg.
         bound: leg -> ``near`` or ``far``, for those that were bound by us.
     """
-    label = f"{relation.settings['quantity']}_{relation.name}"
-    spoiled = spoiled_leg(relation, looks)
-    if spoiled is not None:
-        return report_of(not_judged(label, *spoiled))
+    report = judge_value(relation, looks, held_ratio_of)
+    if any(each.value is None for each in report.quantities):
+        return report
+    return replace(report, findings=(*report.findings, _advice(relation.settings, looks)))
+
+
+def held_ratio_of(relation: Relation, looks: Looks) -> Values:
+    """Return near over far of one look, or why there is none: a binding that did not hold."""
+    ratio = ratio_of(relation, looks)
+    if isinstance(ratio, Judgement):
+        return ratio
     for leg, bind in relation.settings["bound"].items():
         reason = loose(looks[leg], Bind(bind))
         if reason:
-            return report_of(not_judged(label, Verdict.UNJUDGED, f"leg {leg}: {reason}"))
-    report = judge_ratio(relation, looks)
-    return replace(report, findings=(*report.findings, _advice(relation.settings, looks)))
+            return not_judged(next(iter(ratio)), Verdict.UNJUDGED, f"leg {leg}: {reason}")
+    return ratio
 
 
 def loose(look: Outcome, bind: Bind) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.campaign.planned import PLAN_FILE, read_plan
+from fabricproof.campaign.turns import LEAST
 from fabricproof.plan.model import model_seconds
 
 #: what identifies a case from run to run: check, fabric, partition, stack
@@ -21,8 +22,8 @@ class Road:
     Attributes:
         name: the road in a word: ``rail0+rail1``.
         sizes: the message sizes that are measured, in bytes.
-        starts: how often the launcher is started for it.
-        seconds: what the effort model says that measuring takes, without any start.
+        starts: how often the launcher is started for it, rounds of a relation included.
+        seconds: what the effort model says that all of them measure, without any start.
     """
 
     name: str
@@ -136,12 +137,21 @@ def _lost(record: Mapping[str, Any]) -> str:
 
 
 def _roads(folder: Path) -> tuple[Road, ...]:
-    return tuple(
-        Road(
-            name=leg.name,
-            sizes=leg.expected_sizes,
-            starts=len(leg.commands),
-            seconds=model_seconds(leg),
+    """Return the legs, each with the rounds that a relation measures of it at the least."""
+    plan = read_plan(folder)
+    legs = {leg.name: leg for leg in plan.legs}
+    turns = {leg: turn for each in plan.relations for leg, turn in each.turns.items()}
+    roads = []
+    for leg in plan.legs:
+        if leg.in_turn:
+            continue
+        again = [legs[turns[leg.name]]] * (LEAST - 1) if leg.name in turns else []
+        roads.append(
+            Road(
+                name=leg.name,
+                sizes=leg.expected_sizes,
+                starts=sum(len(each.commands) for each in (leg, *again)),
+                seconds=sum(model_seconds(each) for each in (leg, *again)),
+            )
         )
-        for leg in read_plan(folder).legs
-    )
+    return tuple(roads)

@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 
 from fabricproof.campaign.leg import Leg
 from fabricproof.campaign.planned import Plan
-from fabricproof.campaign.relation import Relation
+from fabricproof.campaign.relation import Relation, in_turns
 from fabricproof.fabric import bound
 from fabricproof.reference import at_least
 from fabricproof.rfm.legs import LegPlanner
@@ -37,7 +37,13 @@ def duplex_plan(planner: LegPlanner) -> Plan:
     rails = planner.rails[:1]
     forth = planner.leg(rails, variant="forth")
     together = both.leg(rails, variant="both")
-    return Plan(legs=(forth, together), relations=(duplex(planner, both, forth, together),))
+    large = forth.expected_sizes[-LARGEST_SIZES:]
+    turns = {
+        forth.name: planner.leg(rails, variant="forth", sizes=large).turn(),
+        together.name: both.leg(rails, variant="both", sizes=large).turn(),
+    }
+    relation = in_turns(duplex(planner, both, forth, together), turns)
+    return Plan(legs=(forth, together, *turns.values()), relations=(relation,))
 
 
 def duplex(planner: LegPlanner, both: LegPlanner, forth: Leg, together: Leg) -> Relation:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 
 from fabricproof.campaign.free_road import QUANTITY
 from fabricproof.campaign.leg import Leg
 from fabricproof.campaign.planned import Plan
-from fabricproof.campaign.relation import Relation
+from fabricproof.campaign.relation import Relation, in_turns
 from fabricproof.fabric import bound
 from fabricproof.reference import Reference, around, at_least, at_most
 from fabricproof.rfm.base import FabricBenchmark
@@ -68,13 +69,16 @@ class FlowsBenchmark(PeerBenchmark):
     def plan(self, planner: LegPlanner) -> Plan:
         """Return two legs for each rail, and what the many carry over the one."""
         legs: list[Leg] = []
+        again: list[Leg] = []
         relations: list[Relation] = []
         for rail in planner.rails:
             one = peer_leg(planner, rail, variant="flow1")
             many = peer_leg(planner, rail, variant=f"flows{self.streams}", streams=self.streams)
+            turns = {each.name: each.turn() for each in (one, many)}
             legs += [one, many]
-            relations.append(self._gain(planner, rail, one, many))
-        return Plan(legs=tuple(legs), relations=tuple(relations))
+            again += turns.values()
+            relations.append(in_turns(self._gain(planner, rail, one, many), turns))
+        return Plan(legs=(*legs, *again), relations=tuple(relations))
 
     def _gain(self, planner: LegPlanner, rail: str, one: Leg, many: Leg) -> Relation:
         fabric = with_links(planner, 1).physics((rail,))
@@ -105,23 +109,29 @@ class MpiOverTcp(FabricBenchmark):
             return Plan(reason=reason)
         streams = planner.stack.connections
         legs: list[Leg] = []
+        again: list[Leg] = []
         relations: list[Relation] = []
         for rail in planner.rails:
             mpi = planner.leg((rail,))
             tcp = peer_leg(below, rail, variant="iperf3", streams=streams)
+            largest = mpi.expected_sizes[-1:]
+            turns = {
+                mpi.name: planner.leg((rail,), sizes=largest).turn(),
+                tcp.name: tcp.turn(),
+            }
             legs += [mpi, tcp]
+            again += turns.values()
             hint = "the MPI, not the network below it: copies, a busy core, its buffers and windows"
-            relations.append(
-                _share(
-                    f"{rail}.mpi_share",
-                    mpi,
-                    tcp,
-                    mpi.references.get("mpi_share") or _stated_share(),
-                    hint,
-                    mpi.expected_sizes[-1],
-                )
+            share = _share(
+                f"{rail}.mpi_share",
+                mpi,
+                tcp,
+                mpi.references.get("mpi_share") or _stated_share(),
+                hint,
+                mpi.expected_sizes[-1],
             )
-        return Plan(legs=tuple(legs), relations=tuple(relations))
+            relations.append(in_turns(share, turns))
+        return Plan(legs=(*legs, *again), relations=tuple(relations))
 
 
 def _stated_share() -> Reference:
@@ -146,15 +156,20 @@ class LinksBenchmark(FabricBenchmark):
         if reason:
             return Plan(reason=reason)
         in_force = planner.stack.connections
-        legs = {
-            links: with_links(planner, links).leg(
-                planner.rails[:1],
-                variant=f"links{links}",
-                environment={"OMPI_MCA_btl_tcp_links": str(links)},
-            )
-            for links in sorted({*LINKS, in_force})
-        }
-        return Plan(legs=tuple(legs.values()), relations=(_best_links(legs, in_force),))
+        legs = {links: _linked(planner, links) for links in sorted({*LINKS, in_force})}
+        largest = legs[in_force].expected_sizes[-1:]
+        turns = {leg.name: _linked(planner, n, largest).turn() for n, leg in legs.items()}
+        relation = in_turns(_best_links(legs, in_force), turns)
+        return Plan(legs=(*legs.values(), *turns.values()), relations=(relation,))
+
+
+def _linked(planner: LegPlanner, links: int, sizes: Sequence[int] = ()) -> Leg:
+    return with_links(planner, links).leg(
+        planner.rails[:1],
+        variant=f"links{links}",
+        environment={"OMPI_MCA_btl_tcp_links": str(links)},
+        sizes=sizes,
+    )
 
 
 def _no_links(planner: LegPlanner) -> str:

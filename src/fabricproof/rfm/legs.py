@@ -171,6 +171,7 @@ class LegPlanner:
         layout: Layout | None = None,
         environment: Mapping[str, str] | None = None,
         starts_above: Sequence[int] = (),
+        sizes: Sequence[int] = (),
     ) -> Leg:
         """Return one leg of the planner's program.
 
@@ -182,10 +183,13 @@ class LegPlanner:
             environment: variables beside those that force the road.
             starts_above: message sizes above each of which the program is started anew, so that the
                 counters tell small messages from large.
+            sizes: message sizes of it that are wanted, in bytes, neighbours; all where empty.
         """
         layout = layout or self._pair()
         references = self.references(rails)
         effort = self._effort(self.physics(rails), references, layout)
+        if sizes:
+            effort = replace(effort, sizes=tuple(each for each in effort.sizes if each in sizes))
         found = find_program(self.stack, self.suite, self.program, self.built, assumed=self.assumed)
         assert found.argv is not None, "choose_suite found it before"
         job = make_job(

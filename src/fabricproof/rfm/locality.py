@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 
 from fabricproof.campaign.leg import Leg
 from fabricproof.campaign.planned import Plan
-from fabricproof.campaign.relation import Relation
+from fabricproof.campaign.relation import Relation, in_turns
 from fabricproof.campaign.script import BIND_FILE
 from fabricproof.locality import Bind
 from fabricproof.reference import at_least, at_most
@@ -53,12 +53,19 @@ HINT = "the slot's NUMA node is not what the firmware says, or another load sits
 def locality_plan(planner: LegPlanner) -> Plan:
     """Return three legs for each rail, and near over far."""
     legs: list[Leg] = []
+    again: list[Leg] = []
     relations: list[Relation] = []
     for rail in planner.rails:
         mine = {policy: bound_leg(planner, rail, policy) for policy in policies(planner)}
+        relation = near_over_far(planner, rail, mine)
+        turns = {
+            mine[bind].name: bound_leg(planner, rail, bind, relation.settings["sizes"]).turn()
+            for bind in Bind
+        }
         legs += mine.values()
-        relations.append(near_over_far(planner, rail, mine))
-    return Plan(legs=tuple(legs), relations=tuple(relations))
+        again += turns.values()
+        relations.append(in_turns(relation, turns))
+    return Plan(legs=(*legs, *again), relations=tuple(relations))
 
 
 def policies(planner: LegPlanner) -> tuple[str, ...]:
@@ -78,9 +85,10 @@ def _settings(planner: LegPlanner, rail: str, policy: str) -> Mapping[str, str]:
     return {} if policy == AS_LAUNCHED else {**UNBOUND[planner.stack.family], **UNBOUND_SRUN}
 
 
-def bound_leg(planner: LegPlanner, rail: str, policy: str) -> Leg:
+def bound_leg(planner: LegPlanner, rail: str, policy: str, sizes: Sequence[int] = ()) -> Leg:
     """Return the leg over ``rail`` whose ranks run by one of :func:`policies`."""
-    leg = planner.leg((rail,), variant=policy, environment=_settings(planner, rail, policy))
+    settings = _settings(planner, rail, policy)
+    leg = planner.leg((rail,), variant=policy, environment=settings, sizes=sizes)
     moved = policy if policy in {*Bind} else AS_LAUNCHED
     leg = replace(
         leg,

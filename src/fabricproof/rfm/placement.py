@@ -7,11 +7,12 @@ rank on any other node makes its number INVALID.  The job waits until they are f
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 
 from fabricproof.campaign.leg import Leg
 from fabricproof.campaign.planned import Plan
-from fabricproof.campaign.relation import Relation
+from fabricproof.campaign.relation import Relation, in_turns
 from fabricproof.reference import Reference, at_least, at_most
 from fabricproof.rfm.legs import LegPlanner
 from fabricproof.rfm.programs import printed_name
@@ -39,17 +40,26 @@ HINT = "a slow or misrouted link between the switches, or a topology that is not
 def placement_plan(planner: LegPlanner, pairs: tuple[Pair, ...]) -> Plan:
     """Return the plan for pairs at two distances or more, the nearest first."""
     legs: list[Leg] = []
+    again: list[Leg] = []
     relations: list[Relation] = []
     for rail in planner.rails:
         mine = [_leg(planner, rail, pair) for pair in pairs]
+        relation = _far_over_near(planner, rail, mine, pairs)
+        sizes = relation.settings["sizes"]
+        turns = {
+            leg.name: _leg(planner, rail, pair, sizes).turn()
+            for leg, pair in ((mine[0], pairs[0]), (mine[-1], pairs[-1]))
+        }
         legs += mine
-        relations.append(_far_over_near(planner, rail, mine, pairs))
-    return Plan(legs=tuple(legs), relations=tuple(relations))
+        again += turns.values()
+        relations.append(in_turns(relation, turns))
+    return Plan(legs=(*legs, *again), relations=tuple(relations))
 
 
-def _leg(planner: LegPlanner, rail: str, pair: Pair) -> Leg:
+def _leg(planner: LegPlanner, rail: str, pair: Pair, sizes: Sequence[int] = ()) -> Leg:
     placed = replace(planner, hops=pair.hops)
-    return placed.leg((rail,), variant=f"hops{pair.hops}", layout=Layout(nodes=pair.nodes))
+    layout = Layout(nodes=pair.nodes)
+    return placed.leg((rail,), variant=f"hops{pair.hops}", layout=layout, sizes=sizes)
 
 
 def _far_over_near(

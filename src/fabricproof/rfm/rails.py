@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 
 from fabricproof.campaign.leg import Leg
 from fabricproof.campaign.planned import Plan
-from fabricproof.campaign.relation import Relation
+from fabricproof.campaign.relation import Relation, in_turns
 from fabricproof.fabric import Fabric, bound
 from fabricproof.reference import Reference, at_least
 from fabricproof.rfm.legs import LegPlanner
@@ -45,9 +45,13 @@ def rails_plan(planner: LegPlanner) -> Plan:
     """Return what is measured over the planner's rails, of which there are several."""
     singles = {rail: planner.leg((rail,)) for rail in planner.rails}
     together = planner.leg(planner.rails, starts_above=STARTS_ABOVE)
+    large = together.expected_sizes[-LARGEST_SIZES:]
+    legs = (*singles.values(), together)
+    turns = {leg.name: planner.leg(leg.rails, sizes=large).turn() for leg in legs}
+    relations = (scaling(planner, singles, together), sharing(planner, singles, together))
     return Plan(
-        legs=(*singles.values(), together),
-        relations=(scaling(planner, singles, together), sharing(planner, singles, together)),
+        legs=(*legs, *turns.values()),
+        relations=tuple(in_turns(each, turns) for each in relations),
     )
 
 

@@ -15,7 +15,7 @@ from fabricproof.campaign.hpcc import (
 )
 from fabricproof.campaign.leg import Leg
 from fabricproof.campaign.planned import Plan
-from fabricproof.campaign.relation import Relation
+from fabricproof.campaign.relation import Relation, in_turns
 from fabricproof.collective import Layout as Ranks
 from fabricproof.reference import Reference, at_least
 from fabricproof.rfm.legs import LegPlanner
@@ -57,7 +57,8 @@ def ring_plan(planner: LegPlanner, ranks: int) -> Plan:
         expected_gain(planner), unit="x", tolerance=RAILS_TOLERANCE, origin="the rails' rates"
     )
     relation = _ratio("one_rail", together, legs[0], planner.rails, reference, RAILS_HINT)
-    return Plan(legs=(*legs, together), relations=(relation,))
+    turns = {each.name: each.turn() for each in (legs[0], together)}
+    return Plan(legs=(*legs, together, *turns.values()), relations=(in_turns(relation, turns),))
 
 
 def placed_plan(
@@ -76,7 +77,8 @@ def placed_plan(
     )
     rails = planner.rails[:1]
     relation = _ratio("contiguous", legs[1], legs[0], rails, reference, PLACE_HINT)
-    return Plan(legs=legs, relations=(relation,))
+    turns = {each.name: each.turn() for each in legs}
+    return Plan(legs=(*legs, *turns.values()), relations=(in_turns(relation, turns),))
 
 
 def ring_legs(
