@@ -322,7 +322,8 @@ def test_many_processes_of_an_exchange_are_not_held_against_whole_rails() -> Non
 def test_pairs_count_as_flows() -> None:
     limited = replace(Fabric(link=find_link("100GbE")), flow_limit_gbit_s=10)
     made = bandwidths({4 * MIB: 4500.0}, "osu_mbw_mr", num_pairs=4)
-    assert judge_table(made, against(limited)).verdict is Verdict.PASS
+    shared = replace(limited, num_flows=4)
+    assert judge_table(made, against(shared)).verdict is Verdict.PASS
     assert judge_table(bandwidths({4 * MIB: 4500.0}), against(limited)).verdict is Verdict.INVALID
 
 
@@ -465,3 +466,107 @@ def test_a_tighter_tolerance_never_makes_a_table_green(
 )
 def test_a_fabric_that_follows_the_model_is_never_red(plateau: float, start: float) -> None:
     assert judge_table(hockney(plateau, start), against(FDR)).verdict is Verdict.PASS
+
+
+# --- several pairs, on nobody knows how many nodes
+
+
+@pytest.mark.parametrize(
+    ("value", "pairs", "verdict"),
+    [
+        # 31 pairs of nodes on 100GbE (a vendor's own acceptance document): impossible for one
+        # node, possible for 31
+        (378066.0, 620, Verdict.UNJUDGED),
+        (12000.0, 2, Verdict.UNJUDGED),
+        (20000.0, 2, Verdict.UNJUDGED),
+        (30000.0, 2, Verdict.INVALID),
+        # too slow for one node is too slow for more
+        (6000.0, 2, Verdict.FAIL),
+        (12000.0, 1, Verdict.PASS),
+    ],
+)
+def test_a_sum_over_pairs_is_judged_by_what_is_known(
+    value: float, pairs: int, verdict: Verdict
+) -> None:
+    made = bandwidths({4 * MIB: value}, "osu_mbw_mr", num_pairs=pairs)
+    link = Fabric(link=find_link("100GbE"))
+    assert judge_table(made, against(link)).verdict is verdict
+
+
+def test_a_run_of_our_own_puts_all_pairs_between_two_nodes() -> None:
+    rules = replace(against(Fabric(link=find_link("100GbE"))), road_required=True)
+    made = bandwidths({4 * MIB: 30000.0}, "osu_mbw_mr", num_pairs=4)
+    assert judge_table(made, rules).verdict is Verdict.INVALID
+
+
+# --- IMB up to 4.x prints MiB
+
+
+@pytest.mark.parametrize(
+    ("printed", "verdict", "value"),
+    [(108.36, Verdict.PASS, 113.62), (80.93, Verdict.FAIL, 84.86)],
+)
+def test_mebibytes_are_judged_as_megabytes(printed: float, verdict: Verdict, value: float) -> None:
+    columns = ("message_size", "repetitions", "latency_us", "bandwidth_mib_s")
+    made = table("PingPong", columns, [(4 * MIB, 10, 4.0 / printed * 1e6, printed)])
+    report = judge_table(replace(made, suite="imb"), against(Fabric(link=find_link("1GbE"))))
+    (judged,) = [each for each in report.quantities if each.unit == "MB/s"]
+    assert judged.verdict is verdict
+    assert judged.value == pytest.approx(value, abs=0.01)
+
+
+# --- a protocol switch of an otherwise healthy curve
+
+LATENCIES = {2**power: 1.0 + 2**power / 12000 for power in range(23)}
+
+
+def judged_curve(changes: dict[int, float], *references: str) -> Report:
+    rows = [(size, time * changes.get(size, 1.0)) for size, time in LATENCIES.items()]
+    made = table("osu_latency", ("message_size", "latency_us"), rows)
+    rules = against(Fabric(link=find_link("HDR100")))
+    given = dict(from_text(text, tolerance=None, origin="test") for text in references)
+    return judge_table(made, replace(rules, references=given))
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict"),
+    [
+        ({}, Verdict.PASS),
+        ({32768: 2.4}, Verdict.PASS),
+        ({32768: 2.4, 65536: 1.9}, Verdict.PASS),
+        # a dip over several sizes, two dips, one too deep, one at the end or beyond the switches
+        ({32768: 2.4, 65536: 1.9, 131072: 1.7}, Verdict.FAIL),
+        ({4096: 4.0, 65536: 1.9}, Verdict.FAIL),
+        ({32768: 4.0}, Verdict.FAIL),
+        ({4 * MIB: 1.6}, Verdict.FAIL),
+        ({MIB: 1.6}, Verdict.FAIL),
+    ],
+)
+def test_one_switch_is_a_finding_and_no_more_than_one(
+    changes: dict[int, float], verdict: Verdict
+) -> None:
+    report = judged_curve(changes, "latency=1.2 us")
+    assert report.verdict is verdict
+    told = [text for text in report.findings if text.startswith("protocol switch")]
+    assert len(told) == (len(changes) if verdict is Verdict.PASS else 0)
+
+
+def test_a_reference_that_names_the_size_judges_the_switch() -> None:
+    report = judged_curve({32768: 2.4}, "latency=1.2 us", "latency_32KiB=4 us")
+    assert report.verdict is Verdict.FAIL
+
+
+# --- a latency table that was cut
+
+
+def test_a_cut_latency_table_is_no_pass_by_its_first_row() -> None:
+    rows = [(size, time) for size, time in LATENCIES.items() if size <= 32]
+    made = table("osu_latency", ("message_size", "latency_us"), rows)
+    rules = against(Fabric(link=find_link("HDR100")))
+
+    def verdict(*references: str) -> Verdict:
+        given = dict(from_text(text, tolerance=None, origin="test") for text in references)
+        return judge_table(made, replace(rules, references=given)).verdict
+
+    assert verdict("latency=1.2 us") is Verdict.MISSING
+    assert verdict("latency=1.2 us", "latency_32B=1.2 us") is Verdict.PASS

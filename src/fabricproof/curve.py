@@ -10,12 +10,14 @@ than that is slow for a reason of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from fabricproof.measure import Table
+from fabricproof.measure import Table, Verdict
 from fabricproof.reference import CURVE_TOLERANCE
 from fabricproof.semantics import reading_of
 from fabricproof.units import size_label
+from fabricproof.verdict import Judgement
 
 #: crossings before the last byte of a rendezvous message: request, answer, data.
 RENDEZVOUS_CROSSINGS = 3
@@ -92,6 +94,66 @@ def too_small_for_plateau(
     healthy = max(message_size, 1) / row_limit_us(message_size, start_us, plateau_mb_s)
     shows_plateau = healthy >= plateau_mb_s * (1 - PLATEAU_FRACTION)
     return not shows_plateau and value_mb_s >= healthy / (1 + CURVE_TOLERANCE)
+
+
+#: The law of a protocol switch.  MPI libraries change from eager to rendezvous, and from copying
+#: to registering, somewhere between these sizes (UCX, Open MPI and MPICH: 256 B to 256 KiB by
+#: transport and tuning); at the switch one or two neighbouring sizes may cost up to this many times
+#: what the curve law gives them.
+SWITCH_SIZES_BYTES = (256, 256 * 1024)
+SWITCH_POINTS = 2
+SWITCH_FACTOR = 2.0
+#: rows above the switch that must be healthy: the curve is back on its law, and stays there
+SWITCH_HEALTHY_AFTER = 3
+
+
+def without_switches(judgements: Sequence[Judgement]) -> tuple[list[Judgement], list[str]]:
+    """Return the judgements with a protocol switch as PASS, and a finding that names it.
+
+    A switch is the only red of its curve: one run of at most :data:`SWITCH_POINTS` neighbouring
+    sizes within :data:`SWITCH_SIZES_BYTES`, each off by at most :data:`SWITCH_FACTOR`, with a
+    healthy row below, at least :data:`SWITCH_HEALTHY_AFTER` above, and no named quantity among
+    them: a size that a reference names keeps its FAIL.  Anything wider, deeper, at an end or
+    seen twice stays red: a wrong MTU, or a slot short of credits, costs every size from some on.
+    """
+    judged = list(judgements)
+    findings: list[str] = []
+    for unit in ("MB/s", "us"):
+        places = [index for index, each in enumerate(judged) if each.unit == unit]
+        bad = _switch([judged[index] for index in places])
+        for at in bad:
+            each = judged[places[at]]
+            judged[places[at]] = replace(
+                each, verdict=Verdict.PASS, reason=f"{each.reason}; taken for a protocol switch"
+            )
+            findings.append(
+                f"protocol switch: {each.name} = {each.value:g} {unit} is off the curve law "
+                f"({each.reason}) in an otherwise healthy curve; a --reference that names the "
+                "size judges it"
+            )
+    return judged, findings
+
+
+def _switch(curve: Sequence[Judgement]) -> list[int]:
+    """Return the places of the one protocol switch of ``curve``; none where there is none."""
+    bad = [at for at, each in enumerate(curve) if each.verdict is not Verdict.PASS]
+    # The smallest latency is a quantity of its own: UNJUDGED without a reference.
+    bad = [at for at in bad if at > 0 or curve[at].verdict is not Verdict.UNJUDGED]
+    if not bad or len(bad) > SWITCH_POINTS or bad != list(range(bad[0], bad[-1] + 1)):
+        return []
+    if bad[0] == 0 or len(curve) - 1 - bad[-1] < SWITCH_HEALTHY_AFTER:
+        return []
+    return bad if all(_may_be_switch(curve[at]) for at in bad) else []
+
+
+def _may_be_switch(judgement: Judgement) -> bool:
+    if judgement.verdict is not Verdict.FAIL or judgement.named:
+        return False
+    size, value, due = judgement.message_size, judgement.value, judgement.reference
+    if size is None or not value or not due:
+        return False
+    least, most = SWITCH_SIZES_BYTES
+    return least <= size <= most and max(value / due, due / value) <= SWITCH_FACTOR
 
 
 def describe_shape(table: Table) -> Iterator[str]:

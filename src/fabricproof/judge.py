@@ -16,6 +16,7 @@ from fabricproof.curve import (
     row_limit_us,
     smallest_message_us,
     too_small_for_plateau,
+    without_switches,
 )
 from fabricproof.limits import Limits
 from fabricproof.measure import Table, Verdict, worst
@@ -43,15 +44,18 @@ def judge_table(table: Table, rules: Rules, road: RoadProof | None = None) -> Re
         rules: what to judge by.
         road: the proof of the road; None where no counters were read.
     """
+    table = _in_decimal_megabytes(table)
     reading = reading_of(table)
     limits = Limits.of(table, reading, rules)
     judgements = judge_rings(table, rules) or judge_collective(table, limits, rules.layout)
     judgements = judgements or _bandwidths(table, reading, limits) or _times(table, reading, limits)
     side, findings = _side_times(table, reading, limits)
-    judgements = [*side, *judgements]
+    judgements, switches = without_switches([*side, *judgements])
+    findings += switches
     judgements += _due_sizes(table, rules.references, judgements)
     judgements = [_with_soundness(table, reading, judgement) for judgement in judgements]
     judgements = [_with_road(judgement, road, rules) for judgement in judgements]
+    judgements += _not_in_the_table(table, reading, rules, road)
     findings += [
         *describe_shape(table),
         *early_ends(table, limits, rules.layout),
@@ -68,6 +72,47 @@ def judge_table(table: Table, rules: Rules, road: RoadProof | None = None) -> Re
         findings=tuple(findings),
         road=road,
     )
+
+
+def _in_decimal_megabytes(table: Table) -> Table:
+    """Return ``table`` with MB of 10^6 bytes, also where IMB up to 4.x printed MiB of 2^20."""
+    if "bandwidth_mib_s" not in table.columns:
+        return table
+    at = table.columns.index("bandwidth_mib_s")
+    rows = tuple((*row[:at], row[at] * 1.048576, *row[at + 1 :]) for row in table.rows)
+    columns = (*table.columns[:at], "bandwidth_mb_s", *table.columns[at + 1 :])
+    return replace(table, columns=columns, rows=rows)
+
+
+def _not_in_the_table(
+    table: Table, reading: Meaning, rules: Rules, road: RoadProof | None
+) -> list[Judgement]:
+    """Return what the tool gave up on, and the end that a cut latency table may lack, as MISSING.
+
+    OSU prints no end mark.  A bandwidth table is judged by its last row, which carries its size in
+    its name; a latency table is judged by its first, and would pass on that row alone.
+    """
+    kind = "bandwidth" if reading.kind is Kind.BANDWIDTH else "latency"
+    absent = [
+        each
+        for size, words in table.unmeasured.items()
+        for each in missing([_label(kind, size)], f"the tool gave up on it: {words}").quantities
+    ]
+    sizes = _sizes(table)
+    last = sizes[-1] if sizes else None
+    is_cut = last is not None and table.suite == "osu" and last < OSU_LARGEST_BYTES
+    asked = [name for name in rules.references if name.partition("_")[0] == "latency"]
+    from_file = road is None and not rules.road_required
+    if not (is_cut and from_file and asked and reading.kind is Kind.LATENCY):
+        return absent
+    if _label("latency", last) in asked:
+        return absent
+    reason = (
+        f"the table ends at {size_label(last or 0)}: OSU prints no end mark, and its own largest "
+        f"size is {size_label(OSU_LARGEST_BYTES)}; was it cut? If the run asked for no more, name "
+        f"its last size in a --reference ({_label('latency', last)}=...)"
+    )
+    return [*absent, *missing(["larger sizes"], reason).quantities]
 
 
 def unanswered(references: Iterable[str], judgements: Iterable[Judgement]) -> list[str]:
@@ -102,7 +147,7 @@ def _what_a_file_cannot_show(table: Table, reading: Meaning) -> list[str]:
     found = ["road not shown: no counters were read around this run"]
     sizes = _sizes(table)
     last = sizes[-1] if sizes else None
-    is_osu = reading.kind is Kind.BANDWIDTH and table.suite == "osu"
+    is_osu = reading.kind in {Kind.BANDWIDTH, Kind.LATENCY} and table.suite == "osu"
     if is_osu and last is not None and last < OSU_LARGEST_BYTES:
         found.append(
             f"the table ends at {size_label(last)}: OSU prints no end mark, and its own largest "
@@ -159,6 +204,8 @@ def _bandwidth(
         named=named or given is not None,
     )
     judgement = _silenced(judgement, limits)
+    if judgement.verdict is Verdict.PASS and limits.unknown_nodes and given is None:
+        judgement = replace(judgement, verdict=Verdict.UNJUDGED, reason=limits.unknown_nodes)
     if judgement.verdict is Verdict.FAIL and given is None and named:
         judgement = _unless_too_small(judgement, limits)
     if judgement.verdict is Verdict.FAIL and not judgement.named:

@@ -105,6 +105,8 @@ class Limits:
         num_pairs: pairs that loaded the rails at once.
         start_us: what a message costs before its bytes count, None where it is not known.
         silence: why there is no reference where physics would have one, None otherwise.
+        unknown_nodes: why a number that one node's rails could carry is no PASS: the pairs may have
+            had the rails of several nodes.  None where they are known to share one node's.
         curve_tolerance: how much longer than the model a point of the curve may take.
         uncounted: fraction of the time that may be missing from a row, by message size.
     """
@@ -116,6 +118,7 @@ class Limits:
     num_pairs: int
     start_us: float | None
     silence: str | None = None
+    unknown_nodes: str | None = None
     curve_tolerance: float = CURVE_TOLERANCE
     uncounted: Mapping[int, float] = field(default_factory=dict)
 
@@ -132,6 +135,10 @@ class Limits:
             silence = None
         elif ceiling is not None and silence is None:
             reference = from_ceiling(ceiling, tolerance=rules.tolerance)
+        unknown_nodes = _unknown_nodes(table, reading, rules)
+        if unknown_nodes and ceiling is not None:
+            # At the most each pair has a node of its own, with all its rails.
+            ceiling = replace(ceiling, high_mb_s=ceiling.high_mb_s * num_pairs(table))
         start = start_up_us(table)
         if start is None and fabric is not None:
             start = latency_floor_us(fabric, 0).us / _in_flight(table)
@@ -143,6 +150,7 @@ class Limits:
             num_pairs=num_pairs(table),
             start_us=start,
             silence=silence,
+            unknown_nodes=unknown_nodes if "bandwidth" not in rules.references else None,
             curve_tolerance=rules.curve_tolerance,
             uncounted=_uncounted(table, reading),
         )
@@ -200,6 +208,24 @@ def _uncounted(table: Table, reading: Meaning) -> Mapping[int, float]:
         return {}
     counts = zip(table.column("message_size"), table.column("repetitions"), strict=True)
     return {int(size): 1 / (4 * repetitions) for size, repetitions in counts if repetitions > 0}
+
+
+def _unknown_nodes(table: Table, reading: Meaning, rules: Rules) -> str | None:
+    """Return why the rails of one node do not bind the sum over several pairs, or None.
+
+    A run of our own puts all pairs between two nodes; of a file nobody knows, unless ``--flows``
+    says that the pairs shared the rails.  What is too slow for one node is too slow for more.
+    """
+    pairs = num_pairs(table)
+    is_sum = reading.kind is Kind.BANDWIDTH and reading.pairs_share_rails
+    if rules.road_required or rules.fabric is None or not is_sum or pairs < 2:
+        return None
+    if rules.fabric.num_flows >= pairs:
+        return None
+    return (
+        f"the sum over {pairs} pairs, and on how many nodes they ran is not in the output: give a "
+        f"--reference, or --flows {pairs} if all of them ran between two nodes"
+    )
 
 
 def _shared_rails(table: Table, reading: Meaning) -> str | None:

@@ -119,6 +119,8 @@ class Table:
         attributes: what the output says about the run beside the numbers, for example
             ``num_pairs``, ``window_size``, ``num_processes``, ``binary``, ``datatype``,
             ``window_creation``, ``synchronization``, ``group``, ``mode``.
+        unmeasured: message sizes that the tool itself gave up on, in bytes, each with its words
+            (IMB: out-of-mem, time-out, int-overflow); they have no row.
     """
 
     suite: str
@@ -130,6 +132,7 @@ class Table:
     line: int
     row_lines: tuple[int, ...]
     attributes: Mapping[str, str | int | float] = field(default_factory=dict)
+    unmeasured: Mapping[int, str] = field(default_factory=dict)
 
     def column(self, name: str) -> tuple[float, ...]:
         """Return the numbers of column ``name``, one per row; KeyError where there is none."""

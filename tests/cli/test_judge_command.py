@@ -118,7 +118,7 @@ def test_a_tolerance_is_a_fraction_or_a_percentage(
 
 
 def test_many_red_rows_are_told_in_a_few_lines(fabricproof: Command) -> None:
-    ended = fabricproof("judge", REPLAYS / "c5n_osu_mbw_mr.out", "--link", "100GbE")
+    ended = fabricproof("judge", REPLAYS / "c5n_osu_mbw_mr.out", "--link", "100GbE", "--flows", 72)
     assert len(ended.out.splitlines()) < 8
     assert "INVALID  8 more points of the curve, bandwidth_8KiB to bandwidth_1MiB" in ended.out
 
