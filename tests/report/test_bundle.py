@@ -234,7 +234,7 @@ MASK = Anonymous(nodes=["n1", "n2", "n10", "head"], users=["ada", "root"], seria
 def test_stand_ins_are_the_same_everywhere_and_in_order() -> None:
     assert MASK.text("n10 n2 n1 n1.rate") == "node4 node3 node2 node2.rate"
     assert MASK.text("n[1-2,10]") == "node[2-4]"
-    assert MASK.text("/home/ada/x root MT1234X") == "/home/user1/x root serial1"
+    assert MASK.text("/home/ada/x root MT1234X") == "/other-folder1/x root serial1"
 
 
 @pytest.mark.parametrize(
@@ -310,3 +310,41 @@ def test_records_keep_their_form() -> None:
     assert masked.session.legs[0].reason == "node2 is slow"
     assert masked.session.legs[0].verdict is Verdict.PASS
     assert masked.site == "here"
+
+
+def test_another_checkout_and_another_account_are_hidden(
+    site: Site, place: Workplace, tmp_path: Path
+) -> None:
+    """History that somebody else recorded, elsewhere: neither user nor project nor folder leaks."""
+    before = "/home/jdoe/acme-hpc/fp"
+    stage = re.compile(r'("stage_?(?:folder|dir)": ")[^"]*?(?=/stage/)')
+    for path in place.perflogs.rglob("*.json*"):
+        text = stage.sub(lambda match: f"{match[1]}{before}/work", path.read_text())
+        path.write_text(text.replace('"user": "', '"by": "/gpfs/acme/x/run.sh", "user": "'))
+    found = gather(site, place, SLOW)
+    write_bundle(tmp_path / "b.tar.gz", found, site, place, anonymous=True)
+    files = unpacked(tmp_path / "b.tar.gz")
+    assert any(before in line for line in map(json.dumps, found.records)), "it was to be hidden"
+    for name, text in texts(files):
+        for word in ("jdoe", "acme", "/gpfs"):
+            assert word not in text, (name, word)
+
+
+@pytest.mark.parametrize(
+    ("words", "masked"),
+    [
+        ("vc1_ib and ib_vc1 up", "node1_ib and ib_vc1 up"),
+        ("Uuid: 4c4c4544-0042-3510-8052-b4c04f4d4d32", "Uuid: uuid1"),
+        ("cd /home/jdoe/secret/x.sh", "cd /other-folder1/x.sh"),
+        ("/scratch/proj7/a/osu_bw: not found", "/other-folder1/osu_bw: not found"),
+        ("/users/al/a /users/al/b", "/other-folder1/a /other-folder1/b"),
+        (
+            "/usr/lib/libmpi.so /opt/hpcx/bin /proc/self",
+            "/usr/lib/libmpi.so /opt/hpcx/bin /proc/self",
+        ),
+        ("https://example.org/home/a", "https://example.org/home/a"),
+        ("12 MB/s on 10/work", "12 MB/s on 10/work"),
+    ],
+)
+def test_paths_and_identities_nobody_named_are_hidden_too(words: str, masked: str) -> None:
+    assert Anonymous(nodes=["vc1"]).text(words) == masked

@@ -29,6 +29,18 @@ _IPV6 = re.compile(rf"(?<![\w:.])(?:{_HEX}{{0,4}}:){{2,7}}{_HEX}{{0,4}}(?![\w:])
 #: the end of its domain is a word: ``openmpi@5.0.11`` is a version
 _MAIL = re.compile(r"(?<![\w.+-])[\w.+-]+@(?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,}(?![\w-])")
 
+_UUID = re.compile(rf"(?<![\w-]){_HEX}{{8}}-(?:{_HEX}{{4}}-){{3}}{_HEX}{{12}}(?![\w-])")
+
+#: Where people and projects have their folders: the history may come from any account and any
+#: checkout.  Folders of systems (``/usr``, ``/opt``, ``/proc``) say which software it was.
+_OF_PEOPLE = (
+    "afs beegfs cluster data export fast global gpfs gscratch home homes lustre mnt net nfs "
+    "nobackup p proj project projects root scratch share shared u user users vol work"
+)
+_FOLDER = re.compile(
+    rf"(?<![\w.:/-])/(?:{'|'.join(_OF_PEOPLE.split())})\d*(?:/[\w.@+~-]+)*(?=/|(?![\w.@+~-]))"
+)
+
 #: what Slurm calls a project: ``--account=x``, ``-A x``, ``SLURM_JOB_ACCOUNT=x``, as JSON too
 _ACCOUNT = re.compile(
     r"""((?:--(?:account|wckey|reservation)[= ]"""
@@ -108,7 +120,9 @@ class Anonymous:
             words = self._folded.sub(self._unfold, words)
         if self._known is not None:
             words = self._known.sub(lambda match: self._names[match[0].lower()], words)
+        words = _FOLDER.sub(self._folder, words)
         words = _ACCOUNT.sub(self._account, words)
+        words = _UUID.sub(lambda match: self._numbered("uuid", match[0]), words)
         words = _GUID.sub(lambda match: self._numbered("guid", match[0]), words)
         words = _MAC.sub(lambda match: self._mac(match[0]), words)
         if self._bare is not None:
@@ -140,6 +154,13 @@ class Anonymous:
         except NodeSetException:
             return "node0"
         return str(NodeSet.fromlist([self.nodes.get(node, "node0") for node in nodes]))
+
+    def _folder(self, match: re.Match[str]) -> str:
+        """Return a path with its folder replaced; the last part, a file's name, stays."""
+        folder, _, name = match[0].rpartition("/")
+        if not folder:
+            return match[0]
+        return f"{self._numbered('/other-folder', folder)}/{name}"
 
     def _account(self, match: re.Match[str]) -> str:
         known = match[2] in self._given or match[2] in _NOBODY
@@ -201,11 +222,13 @@ def _pattern(names: Iterable[str]) -> re.Pattern[str] | None:
     ordered = sorted(names, key=len, reverse=True)
     if not ordered:
         return None
-    # A name ends at a dot and at a hyphen too: n17.rate, n17-ib.
-    return re.compile(
-        rf"(?<![A-Za-z0-9_])(?:{'|'.join(map(re.escape, ordered))})(?![A-Za-z0-9_])",
-        re.IGNORECASE,
+    # A name ends at a dot and at a hyphen too: n17.rate, n17-ib; one with a number at its end, as
+    # nodes have it, at an underscore: n17_ib.
+    words = "|".join(
+        re.escape(each) + (r"(?![A-Za-z0-9])" if each[-1:].isdigit() else r"(?![A-Za-z0-9_])")
+        for each in ordered
     )
+    return re.compile(rf"(?<![A-Za-z0-9_])(?:{words})", re.IGNORECASE)
 
 
 def _pattern_of_folded(nodes: Iterable[str]) -> re.Pattern[str] | None:

@@ -157,8 +157,18 @@ def _mask(found: Gathered, site: Site, place: Workplace) -> Anonymous:
         sites=_names_of(site),
         accounts=accounts_in(f"{options}\n{said}"),
         macs=macs_in(said),
-        folders=map(str, (place.project, place.root, place.perflogs, site.folder, Path.home())),
+        folders={
+            *map(str, (place.project, place.root, place.perflogs, site.folder, Path.home())),
+            *_other_checkouts(found),
+        },
     )
+
+
+def _other_checkouts(found: Gathered) -> set[str]:
+    """Return the checkouts that the run was made from, where this is another one."""
+    stages = {str(each.get("stage_folder") or "") for each in found.records}
+    works = {before for each in stages for before, mark, _ in (each.partition("/stage/"),) if mark}
+    return works | {each.removesuffix("/work") for each in works}
 
 
 def _names_of(site: Site) -> list[str]:
