@@ -168,6 +168,14 @@ def _leave_with_bug() -> NoReturn:
     _leave("this is a bug in fabricproof; the lines above say where", ExitStatus.SOFTWARE)
 
 
+def _was_started() -> bool:
+    """Tell whether the error at hand comes from starting a program and not from opening a file."""
+    import traceback  # noqa: PLC0415 - needed here only
+
+    frames = traceback.extract_tb(sys.exc_info()[2])
+    return bool(frames) and Path(frames[-1].filename).name == "subprocess.py"
+
+
 def _leave_with(error: OSError) -> NoReturn:
     """Leave with what the system refused: a file, a process, memory; a bug is none of them."""
     if error.errno in _OUR_OWN:
@@ -176,6 +184,8 @@ def _leave_with(error: OSError) -> NoReturn:
     name = f"{error.filename}: " if error.filename else ""
     if error.errno in _UNWRITABLE:
         _leave(f"{error.filename or 'output'}: cannot write: {said}", ExitStatus.IO)
+    if isinstance(error, FileNotFoundError) and _was_started():
+        _leave(f"{name}no such program, or no interpreter of it", ExitStatus.UNAVAILABLE)
     if error.errno in _GONE:
         _leave(f"{name}cannot read: {said}", ExitStatus.NO_INPUT)
     _leave(f"{name}the system refuses: {said}", ExitStatus.UNAVAILABLE)

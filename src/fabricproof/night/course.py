@@ -138,6 +138,11 @@ def _run(means: Means) -> tuple[Ran, Ended]:
         ran = Ran(result=None, whole=False, reason="interrupted", status=ExitStatus.INTERRUPTED)
     except FabricproofError as error:
         ran = Ran(result=None, whole=False, reason=str(error), status=error.exit_status)
+    except OSError as error:
+        # No process, no memory, no file left: the night ends with a line, and tells of it.
+        refused = int(ExitStatus.UNAVAILABLE)
+        ran = Ran(result=None, whole=False, reason=f"the system refuses: {error}", status=refused)
+        return ran, Ended.FAILED
     return ran, Ended.WHOLE if ran.whole else _early(ran.status)
 
 
