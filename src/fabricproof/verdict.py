@@ -16,8 +16,8 @@ from fabricproof.road import RoadProof
 PRINT_ROUNDING = 0.005
 
 
-#: unit of a rate of errors
-ERROR_UNIT = "per million packets"
+#: unit of a rate of errors: events per million packets
+ERROR_UNIT = "ppm"
 
 
 @dataclass(frozen=True, kw_only=True)

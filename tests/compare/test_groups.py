@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fabricproof.compare.groups import Members, group_rows, group_values
+from fabricproof.compare.joined import Table, error_notes, join
 from fabricproof.compare.model import Compared
 from fabricproof.compare.verdict import group_change, looks_worse
 from fabricproof.stats.shifts import Change, Shift
@@ -36,6 +39,23 @@ def key(**changed: object) -> Key:
         "better": 1,
     }
     return Key(**{**plain, **changed})  # type: ignore[arg-type]
+
+
+def test_a_rate_of_errors_is_told_by_the_runs_that_it_made_red() -> None:
+    """Zero has no ratio: such rows are in no test of speeds, nor missing on a side."""
+    lost = key(quantity="retransmitted_per_million_packets", unit="ppm", better=0)
+    table = Table(
+        keys=(key(), lost),
+        values=np.array([[9.0, 9.0, 9.0], [np.nan, np.nan, 310.0]]),
+        run_ids=("a", "b", "c"),
+        is_second=(False, False, True),
+        words=(("PASS",) * 3, ("PASS", "PASS", "FAIL")),
+    )
+    joined = join(table)
+    assert (list(joined.rows), list(joined.only_second), joined.directionless) == ([0], [], 0)
+    (note,) = error_notes(table)
+    assert "red in 0 of 2 runs of the first side, in 1 of 1 of the second" in note
+    assert error_notes(replace(table, words=(("PASS",) * 3,) * 2)) == []
 
 
 def one_group(count: int) -> list[Members]:

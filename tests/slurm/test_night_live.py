@@ -160,6 +160,27 @@ def test_a_slow_rail_is_confirmed_the_node_blamed_and_told_once(nights, chat, sl
     assert kinds.count("confirmation") == 2
 
 
+@pytest.fixture
+def lossy_vc2():
+    """The second rail of vc2 loses three of a thousand packets that come in."""
+    fault("vc2", "rail1", "--loss", "0.3", "--direction", "in")
+    yield
+    fault("vc2", "rail1", "--clear")
+
+
+def test_a_lossy_rail_is_confirmed_and_its_end_blamed(nights, lossy_vc2):
+    """A ping-pong sends both ways, so that a look sees the loss whichever end is the first."""
+    status, night = nights.call(
+        "-t", "nightly", "-n", "^OsuLatency%fabric=eth0", "-p", "^openmpi5$"
+    )
+    assert (status, night["verdict"]) == (1, "FAIL")
+    (confirmation,) = (each for each in night["confirmations"] if each["leg"] == "rail1")
+    assert confirmation["finding"] == "CONFIRMED"
+    assert "rail1 from vc1 to vc2" in confirmation["first_reason"]
+    assert confirmation["blamed"] == ["vc2"]
+    assert "vc2 on rail1 is red with others too, vc1 is green" in confirmation["sentence"]
+
+
 def test_a_cut_rail_is_red_with_every_partner(nights, cut_vc1):
     status, night = nights.call(*ONE_CHECK)
     assert status in {1, 3, 4}

@@ -88,6 +88,14 @@ def test_an_impossible_number_is_kept_and_never_compared(value: float, tmp_path:
     assert matrix.set_aside == ((0, 0, "PASS: odd"),)
 
 
+def test_a_rate_of_errors_of_zero_is_a_good_one_and_not_set_aside(tmp_path: Path) -> None:
+    lost = quantity(FIRST, 0.0, name="retransmitted_per_million_packets", quantity_unit="ppm")
+    write(tmp_path, [lost])
+    matrix = open_store(tmp_path, SITE).matrix([FIRST])
+    assert matrix.set_aside == ()
+    assert matrix.verdicts == (("PASS",),)
+
+
 def test_an_invalid_number_is_set_aside_and_a_missing_one_is_not(tmp_path: Path) -> None:
     """INVALID was measured; MISSING was not."""
     write(tmp_path, [

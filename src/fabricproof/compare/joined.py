@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 from fabricproof.compare.errors import NothingComparedError, SideError
 from fabricproof.compare.sides import Chosen
+from fabricproof.measure import Verdict
 from fabricproof.store import FIELDS, Key, Matrix, Run, Store
 from fabricproof.units import size_label
+from fabricproof.verdict import ERROR_UNIT
 
 if TYPE_CHECKING:
     import numpy as np
@@ -343,9 +345,31 @@ def join(table: Table) -> Joined:
     split = table.num_first
     here, there = usable[:, :split].any(axis=1), usable[:, split:].any(axis=1)
     directed = np.array([key.better != 0 for key in table.keys], dtype=bool)
+    # Rates of errors, most of them zero, make no ratios: see error_notes.
+    speeds = np.array([key.unit != ERROR_UNIT for key in table.keys], dtype=bool)
     return Joined(
         rows=np.flatnonzero(here & there & directed),
-        only_first=np.flatnonzero(here & ~there),
-        only_second=np.flatnonzero(there & ~here),
-        directionless=int((here & there & ~directed).sum()),
+        only_first=np.flatnonzero(here & ~there & speeds),
+        only_second=np.flatnonzero(there & ~here & speeds),
+        directionless=int((here & there & ~directed & speeds).sum()),
     )
+
+
+def error_notes(table: Table) -> list[str]:
+    """Return a sentence for each rate of errors that is red in more runs of one side.
+
+    The judge has held each run's events against what may be lost; here only runs are counted.
+    """
+    split, found = table.num_first, []
+    for row, key in enumerate(table.keys):
+        if key.unit != ERROR_UNIT or len(table.words) <= row:
+            continue
+        sides = table.words[row][:split], table.words[row][split:]
+        red = [side.count(Verdict.FAIL.value) for side in sides]
+        of = [sum(map(bool, side)) for side in sides]
+        if all(of) and red[0] * of[1] != red[1] * of[0]:
+            found.append(
+                f"{key.quantity} of {key.check} {key.leg} ({key.stack}): red in {red[0]} of "
+                f"{of[0]} runs of the first side, in {red[1]} of {of[1]} of the second"
+            )
+    return found

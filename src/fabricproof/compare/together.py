@@ -12,7 +12,7 @@ from fabricproof.compare.changes import Differing, find_changes, renaming_hints
 from fabricproof.compare.environments import environment_changes
 from fabricproof.compare.errors import NothingComparedError
 from fabricproof.compare.groups import KINDS, Members, group_rows, group_values
-from fabricproof.compare.joined import Filters, Joined, Table, gather, join
+from fabricproof.compare.joined import Filters, Joined, Table, error_notes, gather, join
 from fabricproof.compare.model import Compared, Comparison, Group, Side, Unpaired
 from fabricproof.compare.sides import Chosen, History
 from fabricproof.compare.unpaired import Lost, fields_of, find_lost, grouped, unpaired
@@ -303,6 +303,7 @@ def _warnings(
     sides = chosen[0].side, chosen[1].side
     split = table.num_first
     told = [each for one in chosen for each in one.notes]
+    told += error_notes(table)
     told += differing.warnings
     told += time.few_notes((split, len(table.run_ids) - split), sides)
     told += time.order_notes(*sides)

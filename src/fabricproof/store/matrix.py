@@ -12,6 +12,7 @@ from fabricproof.store.history import History
 from fabricproof.store.model import FIELDS, Key, Matrix, Run
 from fabricproof.store.renaming import rename, require_renaming
 from fabricproof.store.schema import kind_of
+from fabricproof.verdict import ERROR_UNIT
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -103,8 +104,14 @@ def _verdicts(
 def _set_aside(
     history: History, ids: Sequence[str], row_of: Indices, columns: Indices
 ) -> tuple[tuple[int, int, str], ...]:
-    """Return the numbers that were measured and are not used, each with its reason."""
+    """Return the numbers that were measured and are not used, each with its reason.
+
+    A rate of errors of zero is none of them: nothing was lost, and no ratio is made of that.
+    """
     spoiled = pl.col("counts") & ~pl.col("usable") & pl.col("value").is_not_null()
+    units = history.copy.keys()["unit"]
+    of_errors = (units == ERROR_UNIT).arg_true().to_list()
+    spoiled &= ~(pl.col("key").is_in(of_errors) & (pl.col("value") == 0))
     rows = history.rows(ids, ("key", "run", "verdict", "reason"), spoiled)
     return tuple(
         sorted(
