@@ -180,7 +180,7 @@ def meaning(suite: str, program: str) -> Meaning:
 
     A program without an entry is read as a collective: times only, no ceiling and no floor.
     """
-    name = program.lower() if suite == "imb" else program
+    name = program.lower() if suite == "imb" else program.replace("osu_xccl_", "osu_")
     return _BY_SUITE.get(suite, {}).get(name, _UNKNOWN)
 
 

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
+
 import pytest
 from recordings import DATA
 
 from fabricproof.errors import ParseError
+from fabricproof.fabric import Fabric, find_link
+from fabricproof.judge import judge_table
+from fabricproof.measure import Verdict
 from fabricproof.parsers import parse_text, read_tables
+from fabricproof.verdict import Rules
 
 OSU = "# OSU MPI Bandwidth Test v7.2\n# Size      Bandwidth (MB/s)\n1   1.00\n2   2.00\n4   4.00\n"
 #: what flux prints below a job's output: its job specification and its events
@@ -75,3 +82,95 @@ def test_an_output_of_another_kind_is_told_with_what_to_do(text: str, says: str)
         parse_text(text)
     assert caught.value.problem == "no benchmark table"
     assert says in str(caught.value.next_step)
+
+
+MEMORY = (DATA / "imb/damaged/mpi1-mem.txt").read_text("utf-8")
+
+
+def test_sizes_that_imb_gave_up_on_are_named_and_the_others_are_read() -> None:
+    """Finding B1: 258 of 736 files of one public collection hold such a row, and were refused."""
+    text = MEMORY.replace("bytes:   4194304", "bytes:   65536")
+    reading = read_tables(text)
+    ping = reading.tables[0]
+    assert ping.column("message_size")[-1] == 32768
+    assert dict(ping.unmeasured) == {65536: "out-of-mem."}
+    with pytest.raises(ParseError, match="the benchmark gave up"):
+        parse_text(text)
+
+
+def test_a_size_that_was_given_up_is_missing_from_the_verdict() -> None:
+    ping = read_tables(MEMORY.replace("bytes:   4194304", "bytes:   65536")).tables[0]
+    report = judge_table(ping, Rules(fabric=Fabric(link=find_link("NDR"))))
+    (gone,) = [each for each in report.quantities if each.verdict is Verdict.MISSING]
+    assert gone.name == "bandwidth_64KiB"
+    assert "out-of-mem." in gone.reason
+
+
+def test_imb_without_msglog_has_no_hole_after_the_empty_message() -> None:
+    """Finding D8: rows 0 and 4194304 alone were a whole table."""
+    text = (DATA / "imb/mpi1-pingpong.txt").read_text("utf-8").replace("-msglog 0:14 ", "")
+    assert len(parse_text(text)) == 2
+    lines = text.split("\n")
+    (first, _) = parse_text(text)
+    del lines[first.row_lines[1] - 1 : first.row_lines[-1] - 1]
+    with pytest.raises(ParseError, match="a row is missing"):
+        parse_text("\n".join(lines))
+
+
+@pytest.mark.parametrize(
+    ("text", "program", "version"),
+    [
+        (OSU.replace("v7.2", "(Version 2.1)"), "osu_bw", "2.1"),
+        (
+            OSU.replace("Bandwidth Test v7.2", "Bi-Directional Bandwidth Test v3.2").replace(
+                "Bandwidth (MB/s)", "Bi-Bandwidth (MB/s)"
+            ),
+            "osu_bibw",
+            "3.2",
+        ),
+        (
+            "# OSU NCCL-CUDA Allreduce Latency Test v7.5\n# Size   Avg Latency(us)\n4   9.00\n",
+            "osu_xccl_allreduce",
+            "7.5",
+        ),
+    ],
+)
+def test_old_and_new_titles_of_osu(text: str, program: str, version: str) -> None:
+    (table,) = parse_text(text)
+    assert (table.program, table.version) == (program, version)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "0% [Working]\r            ",
+        '4deb78a flags=0x0) failed: Operation not permitted. Please set "ulimit -l"',
+    ],
+)
+def test_noise_of_other_programs_is_no_damaged_row(line: str) -> None:
+    assert len(parse_text(OSU + line + "\n" + OSU)) == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# OSU MPI Latency Test v7.2\n# [ pairs: " + "9" * 5000 + " ] [ window size: 64 ]\n",
+        "This is a test with " + "9" * 5000 + " processes\n",
+        "# OSU MPI Hello World Test v7.2\nThis is a test with " + "9" * 5000 + " processes\n",
+        OSU.replace("# Size", "# Window creation: " + "9" * 5000 + "\n# Size", 1),
+        OSU.replace("# Size", "# Datatype: ².\n# Size", 1),
+    ],
+)
+def test_numbers_without_end_are_no_traceback(text: str) -> None:
+    for found in (lambda: parse_text(text), lambda: read_tables(text)):
+        with contextlib.suppress(ParseError):
+            found()
+
+
+@pytest.mark.parametrize("mark", ["#", "["])
+def test_a_line_of_blanks_takes_linear_time(mark: str) -> None:
+    """Finding D18: 40,000 blanks took 35 s.  Ten times as many may take 100 times less."""
+    text = OSU + " " * 400_000 + mark + "\n" + OSU
+    before = time.process_time()
+    read_tables(text)
+    assert time.process_time() - before < 20

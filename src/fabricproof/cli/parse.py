@@ -31,7 +31,8 @@ def command(files: tuple[str, ...], as_json: bool) -> None:
     fabricproof parse --json *.out | jq '.[] | .program'
 
     The --json array holds one object per table: suite, program, version, columns (their
-    names end in the unit), units, rows (numbers in column order), source, line, attributes.
+    names end in the unit), units, rows (numbers in column order), source, line, attributes, and
+    unmeasured where the tool gave up on sizes (IMB: out-of-mem, time-out).
 
     Exit status: 0, or 65 where a file is damaged, 66 where one cannot be read.
     """
@@ -66,6 +67,7 @@ def _source(name: str) -> str:
 
 def table_record(table: Table) -> dict[str, Any]:
     """Return ``table`` as plain data, the form of ``--json``; whole numbers stay whole."""
+    gone = {str(size): words for size, words in table.unmeasured.items()}
     return {
         "suite": table.suite,
         "program": table.program,
@@ -76,6 +78,7 @@ def table_record(table: Table) -> dict[str, Any]:
         "source": table.source,
         "line": table.line,
         "attributes": dict(table.attributes),
+        **({"unmeasured": gone} if gone else {}),
     }
 
 
@@ -100,7 +103,9 @@ def _show(tables: Iterable[Table]) -> None:
 
 def _caption(table: Table) -> str:
     version = f" {table.version}" if table.version else ""
-    facts = ", ".join(f"{name} {value}" for name, value in table.attributes.items())
+    known = [*table.attributes.items()]
+    known += [(f"{size} B", words) for size, words in table.unmeasured.items()]
+    facts = ", ".join(f"{name} {value}" for name, value in known)
     return f"{table.suite}{version} {table.program}  ({table.source}:{table.line})" + (
         f"\n{facts}" if facts else ""
     )

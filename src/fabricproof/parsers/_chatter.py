@@ -38,8 +38,13 @@ _EXITED = re.compile(
 )
 
 #: Chatter that begins with a digit: dates, clock times, sentences ("1 more process has sent ...").
-#: In a row at least two blanks follow the size, so a cut row is no sentence.
-_DIGIT_CHATTER = re.compile(r"\s*(?:\d+(?:[-/]\d+){2}|\d+:\d\d|\d+(?:\.\d+)*\.? [A-Za-z(\[])")
+#: In a row at least two blanks follow the size, so a cut row is no sentence.  No row holds a
+#: percentage first ("0% [Working]" of apt), or an address followed by a name ("4deb78a flags=0x0)",
+#: the second half of a line of UCX).
+_DIGIT_CHATTER = re.compile(
+    r"\s*(?:\d{1,3}% |(?=[0-9]+[a-f])[0-9a-f]{6,16} [a-z]+=0x|"
+    r"\d+(?:[-/]\d+){2}|\d+:\d\d|\d+(?:\.\d+)*\.? [A-Za-z(\[])"
+)
 
 #: Searching costs the square of a line's length; no row and no news is longer than this.
 _LONG = 2000

@@ -36,15 +36,21 @@ _WHOLE = frozenset({"group", "message_size", "repetitions", "message_rate_per_s"
 _ATTRIBUTES: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
     (re.compile(r"[ \t]*#[ \t]*" + pattern + r"[ \t]*"), names)
     for pattern, names in (
-        (r"#processes = (\d+)(?:; rank order \(rowwise\):)?", ("num_processes",)),
-        (r"#processes = (\d+) \(threads: (\d+)\)", ("num_processes", "num_threads")),
+        (r"#processes = ([0-9]{1,18})(?:; rank order \(rowwise\):)?", ("num_processes",)),
         (
-            r"\( (\d+) groups of (\d+) processes each running simultaneous \)",
+            r"#processes = ([0-9]{1,18}) \(threads: ([0-9]{1,18})\)",
+            ("num_processes", "num_threads"),
+        ),
+        (
+            r"\( ([0-9]{1,18}) groups of ([0-9]{1,18}) processes each running simultaneous \)",
             ("num_groups", "num_processes"),
         ),
-        (r"\( (\d+) additional process(?:es)? waiting in MPI_Barrier\)", ("num_idle_processes",)),
+        (
+            r"\( ([0-9]{1,18}) additional process(?:es)? waiting in MPI_Barrier\)",
+            ("num_idle_processes",),
+        ),
         (r"MODE: (AGGREGATE|NON-AGGREGATE)", ("mode",)),
-        (r"window_size = (\d+)", ("window_size",)),
+        (r"window_size = ([0-9]{1,18})", ("window_size",)),
     )
 )
 #: Words of those lines: one that holds them and is none of them was cut or overwritten.
@@ -52,6 +58,8 @@ _ATTRIBUTES: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
 _FACT = re.compile(
     r"^[ \t]*#[ \t]+#|#process|processes = |processes each|waiting in MPI_Barrier|MODE:"
 )
+#: A size that the tool skips (IMB_output.c IMB_display_times of 2018.0 to 2021.11).
+_GIVEN_UP = re.compile(r"[ \t]*([0-9]{1,18})[ \t]+((?:out-of-mem|int-overflow|time-out)\.)(?:;.*)?")
 _FAILED = re.compile(
     r"out-of-mem|int-overflow|time-out|NO SUCCESSFUL EXECUTIONS|FAILED|unsuccessful"
 )
@@ -69,16 +77,23 @@ class SizeRule:
     Attributes:
         doubling: each size is twice the one before, as the tool chooses them.
         largest: the last size, where the header names it.
+        from_one: the sizes after 0 begin at 1, or at one element of a reduction's type.
+        strict: a size that the tool gave up on is damage.
     """
 
     doubling: bool
     largest: int | None
+    from_one: bool = False
+    strict: bool = True
 
 
 @dataclass(kw_only=True)
 class _Found:
     rows: list[tuple[float, ...]] = field(default_factory=list)
     row_lines: list[int] = field(default_factory=list)
+    given_up: dict[int, str] = field(default_factory=dict)
+    steps: list[tuple[int, int]] = field(default_factory=list)
+    """Every size with its line, also those that the tool gave up on, in printed order."""
 
 
 def read_table(
@@ -107,13 +122,16 @@ def read_table(
     blank = replace(
         blank, attributes=attributes, columns=shape.columns, line=section.first + header
     )
-    groups = _read_rows(section, header + 1, end, shape)
+    groups = _read_rows(section, header + 1, end, shape, strict=sizes.strict)
     if not groups:
         raise section.error(header, "a table without rows", expected=shape.describe())
     tables = tuple(_group_table(blank, group, found) for group, found in groups.items())
     _check_groups(section, header, tables)
-    for table in tables:
-        _check_sizes(section, table, sizes, expected_sizes)
+    for found in groups.values():
+        _give_up_the_rest(found, sizes)
+    tables = tuple(_group_table(blank, group, found) for group, found in groups.items())
+    for table, found in zip(tables, groups.values(), strict=True):
+        _check_sizes(section, table, (sizes, found.steps), expected_sizes)
     return tuple(with_unit(table) for table in tables)
 
 
@@ -157,16 +175,25 @@ def _columns(section: Section, header: int) -> tuple[str, ...]:
                 expected=f"one of {', '.join(HEADER_WORDS)}",
                 got=repr(shorten(word)),
             )
+        if HEADER_WORDS[word] in names:
+            raise section.error(header, "a column stands twice", expected="each column once")
         names.append(HEADER_WORDS[word])
     return tuple(names)
 
 
-def _read_rows(section: Section, start: int, end: int, shape: RowShape) -> dict[int, _Found]:
+def _read_rows(
+    section: Section, start: int, end: int, shape: RowShape, *, strict: bool
+) -> dict[int, _Found]:
     """Collect the rows of each group; without groups all are of group 0."""
     groups: dict[int, _Found] = {}
     grouped = shape.columns[0] == "group"
     for index in range(start, end):
         row = shape.pattern.fullmatch(section.lines[index])
+        gone = None if row or strict or grouped else _GIVEN_UP.fullmatch(section.lines[index])
+        if gone is not None and groups:
+            groups[0].given_up[int(gone[1])] = gone[2]
+            groups[0].steps.append((int(gone[1]), index))
+            continue
         if row is None:
             _check_other(section, index, shape)
             continue
@@ -174,6 +201,7 @@ def _read_rows(section: Section, start: int, end: int, shape: RowShape) -> dict[
         found = groups.setdefault(int(numbers[0]) if grouped else 0, _Found())
         found.rows.append(numbers[1:] if grouped else numbers)
         found.row_lines.append(section.first + index)
+        found.steps.append((int(found.rows[-1][0]), index))
     last = len(section.lines) - 1
     if section.ends_text and shape.ends_whole and end == last + 1 and _is_row(section, last, shape):
         raise section.error(last, "cut row", expected="a newline at its end")
@@ -206,7 +234,20 @@ def _group_table(blank: Table, group: int, found: _Found) -> Table:
         rows=tuple(found.rows),
         row_lines=tuple(found.row_lines),
         attributes=attributes,
+        unmeasured=found.given_up,
     )
+
+
+def _give_up_the_rest(found: _Found, rule: SizeRule) -> None:
+    """After a time-out IMB prints no larger size: they are given up with the same words."""
+    if not found.given_up or rule.largest is None:
+        return
+    last, index = found.steps[-1]
+    words = found.given_up.get(last)
+    while words and 0 < last < rule.largest:
+        last *= 2
+        found.given_up[last] = words
+        found.steps.append((last, index))
 
 
 def _check_groups(section: Section, header: int, tables: Sequence[Table]) -> None:
@@ -220,7 +261,10 @@ def _check_groups(section: Section, header: int, tables: Sequence[Table]) -> Non
 
 
 def _check_sizes(
-    section: Section, table: Table, rule: SizeRule, expected_sizes: Sequence[int] | None
+    section: Section,
+    table: Table,
+    known: tuple[SizeRule, Sequence[tuple[int, int]]],
+    expected_sizes: Sequence[int] | None,
 ) -> None:
     """Check that no size is missing, at the end either where that can be told."""
     lines = table.row_lines
@@ -230,13 +274,28 @@ def _check_sizes(
                 lines[1] - section.first, "a second row", expected="one row, as there are no sizes"
             )
         return
-    sizes = [int(size) for size in table.column("message_size")]
-    for (before, size), line in zip(pairwise(sizes), lines[1:], strict=True):
-        check_next_size(section, line - section.first, before, size, steps=rule.doubling)
-    if rule.largest not in {None, sizes[-1]} and table.program not in _ONE_SIZE:
+    rule, steps = known
+    for (before, _), (size, index) in pairwise(steps):
+        check_next_size(section, index, before, size, steps=rule.doubling)
+        least = _largest_element(table)
+        if rule.from_one and rule.doubling and before == 0 and size > least:
+            raise section.error(index, "a row is missing", expected=f"message size {least} or less")
+    last, index = steps[-1]
+    if rule.largest not in {None, last} and table.program not in _ONE_SIZE:
         raise section.error(
-            lines[-1] - section.first,
+            index,
             "the table is shorter than its header promises",
             expected=f"message size {rule.largest} in the last row",
         )
-    check_expected_sizes(sizes, expected_sizes, source=section.source, line=lines[-1])
+    check_expected_sizes(
+        table.column("message_size"), expected_sizes, source=section.source, line=lines[-1]
+    )
+
+
+def _largest_element(table: Table) -> int:
+    """Return the largest size that may follow 0, in bytes: that of one element of the type.
+
+    IMB-MPI1 moves bytes but for its reductions; the windows of IMB-EXT 4 count in integers.
+    """
+    moves_bytes = table.attributes.get("binary") == "IMB-MPI1"
+    return 1 if moves_bytes and "reduce" not in table.program.lower() else 8

@@ -94,10 +94,14 @@ PORT_PROGRAMS: dict[str, str] = PROGRAMS | {
 }
 
 _TITLE = re.compile(
-    r"[ \t#]*(?P<osu>OSU )?(?P<mpi>MPI[_\w]*)(?:-(?P<accelerator>CUDA MANAGED|CUDA|OPENACC|ROCM"
-    r"|MANAGED|SYCL))? (?P<rest>[-\w/ ]*?Test)(?: Test)?(?: v(?P<version>\d+\.[\d.]*\d(?:-\d+)?))?"
-    r"[ \t]*"
+    r"[ \t#]*(?P<osu>OSU )?(?P<mpi>MPI[_\w]*|[NR]CCL)"
+    r"(?:-(?P<accelerator>CUDA MANAGED|CUDA|OPENACC|ROCM|MANAGED|SYCL))?"
+    r" (?P<rest>[-\w/ ]*?Test)(?: Test)?(?: v(?P<version>\d+\.[\d.]*\d(?:-\d+)?)"
+    r"| \(Version (?P<old>\d+\.\d+)\))?[ \t]*"
 )
+
+#: the programs of OSU 7.x over NCCL or RCCL
+XCCL_PREFIX = "osu_xccl_"
 
 #: Column names as printed -> as named here.  util/osu_util.c print_header,
 #: util/osu_util_mpi.c print_only_header, print_only_header_nbc, print_header_one_sided,
@@ -106,6 +110,8 @@ HEADER_WORDS: dict[str, str] = {
     "Size [B]": "message_size",
     "Size": "message_size",
     "Bandwidth (MB/s)": "bandwidth_mb_s",
+    # osu_bibw 3.0 to 3.3
+    "Bi-Bandwidth (MB/s)": "bandwidth_mb_s",
     "Latency (us)": "latency_us",
     "Latency [us]": "latency_us",
     "MB/s": "bandwidth_mb_s",
@@ -138,14 +144,17 @@ _WORD = re.compile(
     + "|".join(re.escape(word) for word in sorted(HEADER_WORDS, key=len)[::-1])
     + r")(?=[ \t]|$)"
 )
-_HEADER = re.compile(r"[ \t]*#?[ \t]*(?=Size\b|Avg Latency\(us\)|Overall\(us\))")
+_HEADER = re.compile(r"[ \t]*(?:#[ \t]*)?(?=Size\b|Avg Latency\(us\)|Overall\(us\))")
 
 #: Lines that say something about the run -> names of the attributes, one per group.
 _ATTRIBUTES: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
-    (re.compile(r"[ \t]*#?[ \t]*" + pattern + r"[ \t]*"), names)
+    (re.compile(r"[ \t]*(?:#[ \t]*)?" + pattern + r"[ \t]*"), names)
     for pattern, names in (
         # mpi/pt2pt/standard/osu_mbw_mr.c
-        (r"\[ pairs: (\d+) \] \[ window size: (\d+|varied) \]", ("num_pairs", "window_size")),
+        (
+            r"\[ pairs: ([0-9]{1,18}) \] \[ window size: ([0-9]{1,18}|varied) \]",
+            ("num_pairs", "window_size"),
+        ),
         # util/osu_util_mpi.c print_header_one_sided
         (r"Window creation: (\S.*)", ("window_creation",)),
         (r"Synchronization: (\S.*)", ("synchronization",)),
@@ -153,14 +162,16 @@ _ATTRIBUTES: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
         # every program since 7.2
         (r"Datatype: (\w+)\.", ("datatype",)),
         # mpi/pt2pt/standard/osu_latency_mt.c and osu_latency_mp.c, before the title
-        (r"Number of Sender threads: (\d+)", ("num_sender_threads",)),
-        (r"Number of Receiver threads: (\d+)", ("num_receiver_threads",)),
-        (r"Number of forked processes in sender: (\d+)", ("num_sender_processes",)),
-        (r"Number of forked processes in receiver: (\d+)", ("num_receiver_processes",)),
+        (r"Number of Sender threads: ([0-9]{1,18})", ("num_sender_threads",)),
+        (r"Number of Receiver threads: ([0-9]{1,18})", ("num_receiver_threads",)),
+        (r"Number of forked processes in sender: ([0-9]{1,18})", ("num_sender_processes",)),
+        (r"Number of forked processes in receiver: ([0-9]{1,18})", ("num_receiver_processes",)),
         # util/osu_util.c print_header
         (r"Send Buffer on (.*) and Receive Buffer on (.*)", ("send_buffer", "receive_buffer")),
     )
 )
+
+_COUNT = re.compile(r"[0-9]{1,18}")
 
 #: The beginnings of those lines: one that begins so and does not end so was cut or overwritten.
 _ATTRIBUTE_START = re.compile(
@@ -173,10 +184,16 @@ def title_of(line: str) -> tuple[str, str, str | None, str | None] | None:
     match = _TITLE.fullmatch(line)
     if match is None:
         return None
-    title = f"{match['mpi']} {match['rest']}".lower()
+    # osu_xccl_* of 7.x print the titles of the MPI programs with the library's name in front.
+    is_xccl = not match["mpi"].startswith("MPI")
+    title = f"{'MPI' if is_xccl else match['mpi']} {match['rest']}".lower()
     suite, programs = ("osu", PROGRAMS) if match["osu"] else ("osu-mpi4py", PORT_PROGRAMS)
     program = programs.get(title)
-    return None if program is None else (suite, program, match["version"], match["accelerator"])
+    if program is None or (is_xccl and not match["osu"]):
+        return None
+    if is_xccl:
+        program = program.replace("osu_", XCCL_PREFIX)
+    return suite, program, match["version"] or match["old"], match["accelerator"]
 
 
 def is_header(line: str) -> bool:
@@ -198,6 +215,8 @@ def columns_of(section: Section, index: int) -> tuple[str, ...]:
         word = _WORD.match(line, at)
         if word is None:
             raise _unknown_column(section, index, line[at:])
+        if HEADER_WORDS[word[1]] in names:
+            raise _unknown_column(section, index, f"{word[1]} twice")
         names.append(HEADER_WORDS[word[1]])
         at = word.end()
     return tuple(names)
@@ -220,7 +239,7 @@ def attributes_of(line: str) -> Attributes:
         match = pattern.fullmatch(line)
         if match:
             return {
-                name: int(value) if value.isdigit() else value
+                name: int(value) if _COUNT.fullmatch(value) else value
                 for name, value in zip(names, match.groups(), strict=True)
             }
     return {}

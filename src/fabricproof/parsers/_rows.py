@@ -168,4 +168,9 @@ def check_next_size(section: Section, index: int, before: int, size: int, *, ste
     doubles = size == 2 * before if before else size & (size - 1) == 0
     if not doubles:
         wanted = f"{2 * before}" if before else "a power of two"
-        raise section.error(index, "a row is missing", expected=f"message size {wanted}")
+        raise section.error(
+            index,
+            "a row is missing",
+            expected=f"message size {wanted} (the tool doubles its sizes; a table of sizes picked "
+            "by hand cannot be told from one that lost rows)",
+        )

@@ -39,6 +39,9 @@ _LARGEST = re.compile(r"[ \t]*# Maximum message length in bytes: +([0-9]{1,18})[
 #: src_c/IMB_output.c IMB_show_selections; -msglen and -msgsz of IMB-P2P show in its command only.
 _CHOSEN = re.compile(r"[ \t]*# (?:Message lengths were user defined|.*-msg(?:len|sz)\b)")
 
+#: The command, in the header; without these options the sizes are 0, 1, 2, 4 and so on.
+_COMMAND = re.compile(r"[ \t]*# \S*IMB-\w+(?!.*-(?:msglog|data_type)\b)(?:[ \t]|$)")
+
 #: what the header calls the part -> the binary that prints it (src_c/IMB_g_info.c).
 BINARIES = {
     "MPI-1": "IMB-MPI1",
@@ -77,7 +80,7 @@ def parse(section: Section, expected_sizes: Sequence[int] | None = None) -> tupl
             table, the end marker is missing, or the text says that the job died.
     """
     tables: list[Table] = []
-    for found in read_each(section, expected_sizes):
+    for found in read_each(section, expected_sizes, strict=True):
         if isinstance(found, ParseError):
             raise found
         tables += found
@@ -85,13 +88,20 @@ def parse(section: Section, expected_sizes: Sequence[int] | None = None) -> tupl
 
 
 def read_each(
-    section: Section, expected_sizes: Sequence[int] | None = None
+    section: Section, expected_sizes: Sequence[int] | None = None, *, strict: bool = False
 ) -> Iterator[tuple[Table, ...] | ParseError]:
     """Yield the tables under each title of one run, or what is wrong with them.
 
-    What is wrong with the run as a whole comes first; the arguments are those of :func:`parse`.
+    What is wrong with the run as a whole comes first.
+
+    Args:
+        section: as for :func:`parse`.
+        expected_sizes: as for :func:`parse`.
+        strict: a size that the tool itself gave up on (out-of-mem, time-out) is damage; otherwise
+            it stands in the table's ``unmeasured``.
     """
     run = _survey(section)
+    run = replace(run, sizes=replace(run.sizes, strict=strict))
     try:
         _check_whole(section, run)
     except ParseError as error:
@@ -119,7 +129,9 @@ def _survey(section: Section) -> _Run:
         listed=_listed(heads, starts[0] if starts else len(section.lines)),
         invalid=frozenset(match[1].lower() for _, line in heads if (match := _INVALID.match(line))),
         sizes=SizeRule(
-            doubling=doubling, largest=int(largest[1]) if largest and doubling else None
+            doubling=doubling,
+            largest=int(largest[1]) if largest and doubling else None,
+            from_one=_first(_COMMAND, heads) is not None,
         ),
         starts=starts,
         end=ends[-1] if ends else None,

@@ -27,8 +27,11 @@ from fabricproof.parsers._osu_varied import read_varied
 from fabricproof.parsers._rows import check_expected_sizes, row_shape
 from fabricproof.parsers._text import Section
 
-_HELLO = re.compile(r"[ \t]*This is a test with (\d+) processes[ \t]*")
-_INIT = re.compile(r"[ \t]*nprocs: (\d+), min: (\d+) ms, max: (\d+) ms, avg: (\d+) ms[ \t]*")
+_HELLO = re.compile(r"[ \t]*This is a test with ([0-9]{1,18}) processes[ \t]*")
+_INIT = re.compile(
+    r"[ \t]*nprocs: ([0-9]{1,18}), min: ([0-9]{1,18}) ms, max: ([0-9]{1,18}) ms, "
+    r"avg: ([0-9]{1,18}) ms[ \t]*"
+)
 #: mpi/startup/osu_hello.c and osu_init.c: one sentence instead of a table.
 _STARTUP = {
     "osu_hello": (_HELLO, ("num_processes",)),
