@@ -16,11 +16,11 @@ Number = TypeVar("Number", float, Any)
 #: of each block, runs of the first and of the second side
 Sizes = tuple[tuple[int, int], ...]
 
-#: degrees of freedom that the kind of row lends to each
-D0 = 4
+#: more degrees of freedom than these that a kind lends its rows change nothing here
+_MOST_LENT = 200
 
 #: an interval of 90 %, both sides of the ends together, needs so many labellings
-_FOR_AN_INTERVAL = 20
+_LOG_FOR_AN_INTERVAL = math.log(20) - 1e-9
 
 #: nobody runs more than this for one question
 MOST_RUNS = 1000
@@ -44,6 +44,12 @@ def number_of_labellings(sizes: Sequence[tuple[int, int]]) -> int:
     return math.prod(math.comb(first + second, second) for first, second in sizes)
 
 
+@functools.lru_cache(maxsize=65536)
+def _log_ways(sizes: Sizes) -> float:
+    """Return the logarithm of :func:`number_of_labellings`, whose digits nobody needs."""
+    return sum(math.lgamma(n + m + 1) - math.lgamma(n + 1) - math.lgamma(m + 1) for n, m in sizes)
+
+
 def can_be_sure(sizes: Sequence[tuple[int, int]], alpha: float) -> bool:
     """Tell whether there are labellings enough for a p of ``alpha``.
 
@@ -54,7 +60,7 @@ def can_be_sure(sizes: Sequence[tuple[int, int]], alpha: float) -> bool:
         alpha: the p to reach.
     """
     alike = 2 if all(first == second for first, second in sizes) else 1
-    return number_of_labellings(sizes) >= alike * (1.0 - 1e-9) / alpha
+    return _log_ways(tuple(sizes)) >= math.log(alike / alpha) - 1e-9
 
 
 def wallace(freedom: Number) -> Number:
@@ -135,31 +141,35 @@ class Family:
     blocked: bool = False
 
 
-def detectable(sizes: Sizes, noise: float, margin: float, family: Family) -> float | None:
+def detectable(
+    sizes: Sizes, noise: float, margin: float, family: Family, lent: float = 4.0
+) -> float | None:
     """Return the smallest change, as a factor above 1, that would have been found.
 
     Found: t is above its critical value c, and the ratio off by the margin.  The estimate is taken
-    for normal around the truth; the estimated noise scatters too, by f of the D0 + f degrees of
-    freedom, which widens it by 1 + c^2 f / (2 (D0 + f)^2) (Johnson and Welch 1940, for f alone).
+    for normal around the truth; the estimated noise scatters too, by f of the d0 + f degrees of
+    freedom, which widens it by 1 + c^2 f / (2 (d0 + f)^2) (Johnson and Welch 1940, for f alone).
 
     Args:
         sizes: of each block, runs of the first and of the second side.
         noise: standard deviation of the logarithm within the sides.
         margin: smallest change that matters, as the logarithm of a factor.
         family: what all rows share.
+        lent: d0, degrees of freedom that the kind of the row lends it, at least 0.
     """
-    needed = _critical(sizes, family)
+    lent = min(round(lent), _MOST_LENT)
+    needed = _critical(sizes, family, lent)
     if needed is None:
         return None
     error = noise * _per_noise(sizes)
     freedom = _freedom(sizes)
-    widened = math.sqrt(1.0 + needed**2 * freedom / (2.0 * (D0 + freedom) ** 2))
+    widened = math.sqrt(1.0 + needed**2 * freedom / (2.0 * max(lent + freedom, 1.0) ** 2))
     reserve = _NORMAL.inv_cdf(family.power) * error
     return math.exp(max(needed * error + reserve * widened, margin + reserve))
 
 
 def more_runs(
-    sizes: Sizes, noise: float, effect: float, margin: float, family: Family
+    sizes: Sizes, noise: float, effect: float, margin: float, family: Family, lent: float = 4.0
 ) -> int | None:
     """Return how many more runs on each side decide the row, were its ratio what it seems.
 
@@ -173,16 +183,17 @@ def more_runs(
         effect: logarithm of the ratio, as estimated.
         margin: likewise.
         family: what all rows share.
+        lent: as in :func:`detectable`.
     """
     both_ends = _NORMAL.inv_cdf((1.0 + family.power) / 2.0)
 
     def decided(more: int) -> bool:
         grown = _grown(sizes, more, family.blocked)
         error = noise * _per_noise(grown)
-        least = detectable(grown, noise, margin, family)
+        least = detectable(grown, noise, margin, family, lent)
         return (least is not None and abs(effect) >= math.log(least)) or (
             margin - abs(effect) >= _LIKE_MEANS * (_TWO_SIDED + both_ends) * error
-            and number_of_labellings(grown) >= _FOR_AN_INTERVAL
+            and _log_ways(grown) >= _LOG_FOR_AN_INTERVAL
         )
 
     if not decided(MOST_RUNS):
@@ -205,7 +216,7 @@ def _per_noise(sizes: Sizes) -> float:
 
 
 @functools.lru_cache(maxsize=65536)
-def _critical(sizes: Sizes, family: Family) -> float | None:
+def _critical(sizes: Sizes, family: Family, lent: int) -> float | None:
     """Return the t that a row of so many runs must pass; None where no t could.
 
     The smaller of what the relabellings showed (it knows how rows hang together, and holds for
@@ -213,7 +224,7 @@ def _critical(sizes: Sizes, family: Family) -> float | None:
     """
     if not can_be_sure(sizes, family.alpha):
         return None
-    freedom = D0 + _freedom(sizes)
+    freedom = max(lent + _freedom(sizes), 1)
     tail = family.alpha / (2.0 * family.rows)
     seen = family.seen**2 / (freedom * wallace(freedom))
     shown = math.sqrt(freedom * math.expm1(seen)) if seen < 500.0 else math.inf

@@ -139,12 +139,11 @@ def _all_shifts(
     seed: int,
 ) -> list[Shift]:
     """Return what is said of each row, of arguments that fit."""
-    from fabricproof.stats import interval, statistic  # noqa: PLC0415 - start-up time
+    from fabricproof.stats import interval, moderated, statistic  # noqa: PLC0415 - start-up time
     from fabricproof.stats.relabel import labellings  # noqa: PLC0415
 
     rows = statistic.prepare(values, block, classes)
-    found = statistic.step_down(rows, labellings(values, second, block, seed), alpha)
-    noise = statistic.noise_within(rows, second)
+    found = moderated.step_down(rows, labellings(values, second, block, seed), alpha)
     ratios = interval.intervals(values, second, block, level=CONFIDENCE, least=LEAST_CONFIDENCE)
     family = Family(
         rows=len(values),
@@ -155,7 +154,8 @@ def _all_shifts(
     )
     numbers = zip(
         found.p.tolist(),
-        noise.tolist(),
+        found.noise.tolist(),
+        found.lent.tolist(),
         ratios.ratio.tolist(),
         ratios.low.tolist(),
         ratios.high.tolist(),
@@ -174,6 +174,7 @@ def _all_shifts(
 def _shift(
     p: float,
     noise: float,
+    lent: float,
     ratio: float,
     low: float,
     high: float,
@@ -192,7 +193,7 @@ def _shift(
     change = _change(p, ratio, bounds, better, span, family.alpha) if compared else Change.UNDECIDED
     more: int | None = None if change is Change.UNDECIDED else 0
     if compared and change is Change.UNDECIDED:
-        more = more_runs(sizes, noise, math.log(ratio), span, family)
+        more = more_runs(sizes, noise, math.log(ratio), span, family, lent)
     return Shift(
         change=change,
         ratio=ratio if compared else None,
@@ -200,7 +201,7 @@ def _shift(
         high=bounds[1] if bounds else None,
         level=level if bounds else None,
         p=p if compared else 1.0,
-        detectable=detectable(sizes, noise, span, family) if compared else None,
+        detectable=detectable(sizes, noise, span, family, lent) if compared else None,
         more_runs=more,
         num_first=before[0],
         num_second=after[0],

@@ -1,19 +1,11 @@
-"""How far apart two sides of a row are, in units of its noise, for one labelling or thousands.
+"""Rows of numbers made ready to be relabelled, and how much a labelling of them can tell.
 
-Of a row, x = ln(value).  With blocks, the mean of each block is taken off first.  For a labelling g
-with n and m runs on the sides of a block, the difference d is the least-squares one, its
-information is I = sum of n m / (n + m) over blocks, and
-
-    t^2 = d^2 I / v,    v = (D0 s0^2 + SS - d^2 I) / (D0 + N - blocks - 1)
-
-where SS - d^2 I is the scatter within the sides: the t of two samples, whose variance is moderated
-by that of the kind of row (Smyth 2004, "Linear models and empirical Bayes methods", with a fixed
-weight D0).  s0 must not know the labels, else rows that changed would move the yardstick of those
-that did not: it is the median over rows of the kind of Qn (Rousseeuw and Croux 1993, "Alternatives
-to the median absolute deviation"), a quantile of the differences of all pairs of runs.  As long as
-a quarter of all pairs are of one side it stays bounded whatever the change, in whatever order the
-runs came; successive differences in time, which von Neumann (1941) took, break where two settings
-alternate.
+Of a row, x = ln(value) less the median of its block; what is far out is drawn in, and the mean of
+each block is taken off.  How far is far out must not depend on the labels: it goes by Qn (Rousseeuw
+and Croux 1993, "Alternatives to the median absolute deviation"), a quantile of the differences of
+all pairs of runs.  As long as a quarter of all pairs are of one side it stays bounded whatever the
+change, in whatever order the runs came; successive differences in time, which von Neumann (1941)
+took, break where two settings alternate.
 """
 
 from __future__ import annotations
@@ -25,9 +17,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-
-from fabricproof.stats.power import D0, can_be_sure, wallace
-from fabricproof.stats.relabel import Labellings
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -46,9 +35,6 @@ ROUNDING = 1e-9
 
 #: numbers held at a time, of each intermediate result
 _CELLS = 1_000_000
-
-#: likewise where each is looked at several times
-_IN_CACHE = 100_000
 
 #: 1 / (sqrt(2) * the 5/8 quantile of the normal distribution), Rousseeuw and Croux 1993
 _QN_NORMAL = 2.2219
@@ -70,8 +56,9 @@ class Rows:
         here: shape (rows, runs), 1.0 where there is a number.
         blocks: shape (runs,), numbered from 0.
         total: shape (rows,), sum of squares of x.
-        freedom: shape (rows,), degrees of freedom within the sides, D0 not counted.
-        noise: shape (rows,), variance that the kind of the row lends it.
+        freedom: shape (rows,), degrees of freedom within the sides.
+        noise: shape (rows,), usual variance of all numbers of a row of its kind.
+        kind: shape (rows,), number of its kind, from 0.
     """
 
     x: Values
@@ -80,6 +67,7 @@ class Rows:
     total: Values
     freedom: Values
     noise: Values
+    kind: Whole
 
     def take(self, rows: Whole | slice) -> Rows:
         """Return some rows."""
@@ -90,20 +78,13 @@ class Rows:
             total=self.total[rows],
             freedom=self.freedom[rows],
             noise=self.noise[rows],
+            kind=self.kind[rows],
         )
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MaxT:
-    """What the relabellings say.
-
-    Attributes:
-        p: shape (rows,), adjusted.
-        critical: what an undecided row must pass, as a normal deviate.
-    """
-
-    p: Values
-    critical: float
+    @property
+    def is_whole(self) -> bool:
+        """Whether no number is absent."""
+        return bool(self.here.all())
 
 
 def prepare(values: Values, blocks: Whole, classes: Sequence[int]) -> Rows:
@@ -132,6 +113,7 @@ def prepare(values: Values, blocks: Whole, classes: Sequence[int]) -> Rows:
         total=(x * x).sum(axis=1),
         freedom=np.maximum(here.sum(axis=1) - np.sum(filled, axis=0) - 1.0, 0.0),
         noise=noise,
+        kind=np.unique(np.asarray(classes), return_inverse=True)[1].reshape(-1).astype(np.int64),
     )
 
 
@@ -221,32 +203,20 @@ def _small_sample(num: int) -> float:
     return num / (num + (1.4 if num % 2 else 3.8))
 
 
-def squared_t(rows: Rows, second: Values, least: float = 0.0) -> Values:
-    """Return t^2 of each row with each labelling, shape (rows, labellings).
+def information(rows: Rows, second: Values, least: float = 0.0) -> Values:
+    """Return the sum of n m / (n + m) over blocks, infinite where one side has no number.
+
+    One row where no number is absent, one column beside where all labellings share it.
 
     Args:
         rows: the rows.
         second: shape (runs, labellings), 1.0 where the run is of the second side.
-        least: t is 0 where the numbers of a row could be shared out in fewer ways than this, a
-            mirror image not counted: what cannot be sure must not hide what can.
+        least: infinite too where the numbers of a row could be shared out in fewer ways than
+            this, a mirror image not counted: what cannot be sure must not hide what can.
     """
-    between: Values = rows.x @ second
-    between *= between
-    between /= _information(rows, second, least)
-    lent = (D0 * rows.noise)[:, None]
-    within = (lent + rows.total[:, None]) - between
-    np.maximum(within, lent, out=within)
-    between /= within
-    between *= (D0 + rows.freedom)[:, None]
-    return between
-
-
-def _information(rows: Rows, second: Values, least: float = 0.0) -> Values:
-    """Return the sum of n m / (n + m) over blocks, infinite where one side has no number.
-
-    One row where no number is absent, one column beside where all labellings share it.
-    """
-    whole = bool(rows.here.all())
+    whole = rows.is_whole
+    if least and not whole and not rows.blocks.any() and _all_surely(rows.here, second, least):
+        least = 0.0
     here = rows.here[:1] if whole else rows.here
     second = second[:, :1] if whole else second
     found = np.zeros((len(here), second.shape[1]))
@@ -268,6 +238,20 @@ def _information(rows: Rows, second: Values, least: float = 0.0) -> Values:
     return found
 
 
+def _all_surely(here: Values, second: Values, least: float) -> bool:
+    """Tell whether no labelling of one block leaves any row fewer ways than ``least``.
+
+    Of so many numbers there are the fewest ways where one side has as many as it can.
+    """
+    runs, num = len(second), int(second[:, 0].sum())
+    counts = np.unique(here.sum(axis=1)).astype(int).tolist()
+    return all(
+        math.comb(count, max(min(count, side), 0)) >= 2.0 * least
+        for count in counts
+        for side in (num, runs - num)
+    )
+
+
 @functools.lru_cache
 def _log_ways(most: int) -> Values:
     """Return the logarithm of the binomial coefficients up to ``most``."""
@@ -275,90 +259,3 @@ def _log_ways(most: int) -> Values:
     for num in range(most + 1):
         table[num, : num + 1] = [math.log(math.comb(num, each)) for each in range(num + 1)]
     return table
-
-
-def step_down(rows: Rows, labels: Labellings, alpha: float) -> MaxT:
-    """Return the adjusted p of each row: step-down maxT over whole relabelled columns.
-
-    Westfall and Young 1993, algorithm 4.1, in the form of Ge, Dudoit and Speed 2003 ("Resampling-
-    based multiple testing for microarray data analysis", box 4).  Rows are taken from the least
-    sure to the surest in pieces, so memory does not grow with their number.
-
-    Args:
-        rows: the family.
-        labels: the real labelling first.
-        alpha: for the critical value.
-    """
-    least = least_ways(labels, rows.blocks, alpha)
-
-    def statistic(part: Rows, second: Values) -> Values:
-        return _as_normal(squared_t(part, second, least), part, unlike)
-
-    unlike = bool((rows.freedom != rows.freedom[0]).any())
-    observed = statistic(rows, labels.second[:, :1])[:, 0]
-    order = np.argsort(observed, kind="stable")
-    counts = np.zeros(len(order), dtype=np.int64)
-    largest = np.zeros(labels.num)
-    allowed = int(alpha * labels.num + ROUNDING)
-    criticals: list[tuple[int, float]] = []
-    step = max(1, _IN_CACHE // labels.num)
-    for start in range(0, len(order), step):
-        piece = order[start : start + step]
-        squared = statistic(rows.take(piece), labels.second)
-        reached = observed[piece] * (1.0 - ROUNDING)
-        for row in range(len(piece)):
-            np.maximum(largest, squared[row], out=largest)
-            counts[start + row] = np.count_nonzero(largest >= reached[row])
-        nth = labels.num - 1 - min(allowed, labels.num - 1)
-        criticals.append((start, float(np.partition(largest, nth)[nth])))
-    sorted_p = np.maximum.accumulate((counts / labels.num)[::-1])[::-1]
-    p = np.empty(len(order))
-    p[order] = sorted_p
-    critical = np.array([[_critical(criticals, sorted_p, alpha)]])
-    passing = critical if unlike else _as_normal(critical, rows.take(slice(0, 1)), True)
-    return MaxT(p=p, critical=float(passing[0, 0]) ** 0.5)
-
-
-def least_ways(labels: Labellings, blocks: Whole, alpha: float) -> float:
-    """Return in how many ways a row must be shared out to be sure; 0 where no row can be."""
-    real = labels.second[:, 0]
-    sizes = [
-        (int((blocks == each).sum() - real[blocks == each].sum()), int(real[blocks == each].sum()))
-        for each in np.unique(blocks)
-    ]
-    return 1.0 / alpha if can_be_sure(sizes, alpha) else 0.0
-
-
-def _as_normal(squared: Values, rows: Rows, unlike: bool) -> Values:
-    """Return what is as rare of a normal distribution as t^2 is of Student's, squared.
-
-    Rows with few numbers have larger t by chance; without this they alone would set what others
-    have to pass.  Needless where all have as many.
-    """
-    if not unlike:
-        return squared
-    freedom = (D0 + rows.freedom)[:, None]
-    squared /= freedom
-    np.log1p(squared, out=squared)
-    squared *= freedom * wallace(freedom)
-    return squared
-
-
-def _critical(criticals: Sequence[tuple[int, float]], sorted_p: Values, alpha: float) -> float:
-    """Return what the surest of the rows that are left undecided would have to pass."""
-    undecided = int((sorted_p > alpha).sum())
-    within = [value for start, value in criticals if start < max(undecided, 1)]
-    return within[-1] if within else 0.0
-
-
-def noise_within(rows: Rows, second: npt.NDArray[np.bool_]) -> Values:
-    """Return the moderated standard deviation within the sides, of each row.
-
-    Args:
-        rows: the rows.
-        second: shape (runs,), the real labels.
-    """
-    information = _information(rows, second.astype(np.float64)[:, None])[:, 0]
-    between = (rows.x @ second) ** 2 / information
-    variance = (D0 * rows.noise + np.maximum(rows.total - between, 0.0)) / (D0 + rows.freedom)
-    return np.sqrt(variance)
