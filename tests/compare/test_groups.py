@@ -114,6 +114,7 @@ def test_many_nodes_blame_no_single_one() -> None:
     assert "node" not in {each.kind for each in found}
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.floats(0.5, 2), min_size=2, max_size=6),
     st.lists(st.floats(1, 1e4), min_size=1, max_size=8),
@@ -125,7 +126,7 @@ def test_a_change_common_to_all_is_found_exactly(runs: list[float], levels: list
     assert row / row[0] == pytest.approx(np.array(runs) / runs[0])
 
 
-@settings(max_examples=60)
+@settings(deadline=None, max_examples=60)
 @given(st.integers(0, 10**6))
 def test_missing_cells_do_not_move_a_run(seed: int) -> None:
     """A run that lacks the slow quantities is no faster run: level x run with holes is exact."""
@@ -148,6 +149,7 @@ def test_a_run_without_any_is_absent() -> None:
     assert row[2] / row[0] == pytest.approx(2.0)
 
 
+@settings(deadline=None)
 @given(st.permutations(range(6)))
 def test_rows_are_blind_to_the_sides(order: list[int]) -> None:
     """Runs in another order give the same numbers in that order: so they may be relabelled."""
