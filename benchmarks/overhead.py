@@ -2,7 +2,9 @@
 
 Both in one run on the same virtual cluster, so that the ratio means something on a noisy machine:
 
-    .venv/bin/python benchmarks/overhead.py [CLUSTER]
+    .venv/bin/python benchmarks/overhead.py [CLUSTER [OPTION_OF_RUN...]]
+
+for example ``overhead.py vcluster -p openmpi5`` for one stack.
 
 Prints the wall time of ``fabricproof run -t quick -t ethernet``, the summed wall time of the same
 ``srun`` commands started one after the other without wrapper, counters, judge, ReFrame or job
@@ -16,6 +18,7 @@ import os
 import shlex
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -24,7 +27,7 @@ FABRICPROOF = ROOT / "bin" / "fabricproof"
 SRUN_OPTIONS = "-N2 -n2 --ntasks-per-node=1"
 
 
-def run_suite(cluster: str) -> tuple[float, dict]:
+def run_suite(cluster: str, options: list[str]) -> tuple[float, dict]:
     """Return the wall time of the quick suite in seconds, and its result."""
     start = time.perf_counter()
     done = subprocess.run(
@@ -32,6 +35,7 @@ def run_suite(cluster: str) -> tuple[float, dict]:
             FABRICPROOF,
             *("run", "--site", "vcluster", "--json", "-t", "quick", "-t", "ethernet"),
             "--keep-stage-files",
+            *options,
         ],
         env={**os.environ, "FABRICPROOF_VCLUSTER": cluster},
         capture_output=True,
@@ -69,18 +73,29 @@ def run_bare(cluster: str, run_id: str) -> float:
     total = 0.0
     for plan in sorted((ROOT / "work" / "stage" / run_id / "vcluster").glob("*/*/*/plan.json")):
         script = bare_script(plan.parent, plan.parent.parent.name)
-        start = time.perf_counter()
-        subprocess.run(
-            ["bash", "-c", script], env=environment, capture_output=True, check=True, timeout=300
-        )
-        total += time.perf_counter() - start
+        # Legs between two nodes without MPI (iperf3) are a script of ours beside the plan, which
+        # needs a folder for what it tells.
+        with tempfile.TemporaryDirectory(dir=plan.parent) as leg:
+            start = time.perf_counter()
+            done = subprocess.run(
+                ["bash", "-e", "-c", script],
+                cwd=plan.parent,
+                env={**environment, "FABRICPROOF_LEG": leg},
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=300,
+            )
+            total += time.perf_counter() - start
+        if done.returncode != 0:
+            sys.exit(f"{plan.parent}: the bare commands failed\n{script}\n{done.stderr[-2000:]}")
     return total
 
 
 def main() -> None:
     """Measure and print."""
     cluster = sys.argv[1] if len(sys.argv) > 1 else "vcluster"
-    suite_seconds, result = run_suite(cluster)
+    suite_seconds, result = run_suite(cluster, sys.argv[2:])
     bare_seconds = run_bare(cluster, result["run_id"])
     legs = [leg for leg in result["legs"] if leg["verdict"] != "SKIPPED"]
     jobs = {leg["job_id"] for leg in legs}
