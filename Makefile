@@ -3,9 +3,10 @@
 # make check    make lint, then make test
 # make lint     format, lint, types, import contracts, spelling
 # make down     take the virtual cluster down
+# make integration-long  what CI leaves out too: every stack, every fault, some 90 minutes
 # make rdma     real verbs: guests with Soft-RoCE, the quick infiniband suite, faults
 .POSIX:
-.PHONY: accept test check lint install down integration night rdma spack roll bench clean
+.PHONY: accept test check lint install down integration integration-long night rdma spack roll bench bench-short clean
 
 BIN = .venv/bin
 
@@ -33,6 +34,9 @@ lint: install
 integration:
 	@ci/integration.sh
 
+integration-long:
+	@ci/integration.sh long
+
 night:
 	@ci/night.sh
 
@@ -47,7 +51,10 @@ roll: install
 		$(BIN)/fabricproof site roll $$each --write || exit; done
 
 bench: install
-	@for each in benchmarks/*.py; do $(BIN)/python $$each || exit; done
+	@for each in benchmarks/*.py; do $(BIN)/python $$each --full || exit; done
+
+bench-short: install
+	@for each in benchmarks/*.py; do echo "== $$each"; $(BIN)/python $$each || exit; done
 
 down:
 	@$(BIN)/fabricproof vcluster down

@@ -456,7 +456,8 @@ def measure_matrix() -> None:
 def main() -> None:
     """Measure, or be one of those that are measured."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--rows", type=float, nargs="+", default=[1e6, 1e7])
+    parser.add_argument("--rows", type=float, nargs="+", help="instead of 50,000")
+    parser.add_argument("--full", action="store_true", help="a million rows, then ten")
     parser.add_argument("--pandas", default=sys.executable, help="a Python that has pandas")
     parser.add_argument("--matrix", action="store_true")
     parser.add_argument("--contender", nargs=4, help=argparse.SUPPRESS)
@@ -470,7 +471,7 @@ def main() -> None:
     elif asked.matrix:
         measure_matrix()
     else:
-        for rows in asked.rows:
+        for rows in asked.rows or ([1e6, 1e7] if asked.full else [5e4]):
             measure(rows, asked.pandas)
 
 

@@ -2,9 +2,9 @@
 
 Both in one run on the same virtual cluster, so that the ratio means something on a noisy machine:
 
-    .venv/bin/python benchmarks/overhead.py [CLUSTER [OPTION_OF_RUN...]]
+    .venv/bin/python benchmarks/overhead.py [--full | CLUSTER [OPTION_OF_RUN...]]
 
-for example ``overhead.py vcluster -p openmpi5`` for one stack.
+The short form is one stack, as ``overhead.py vcluster -p openmpi5``; ``--full`` is all.
 
 Prints the wall time of ``fabricproof run -t quick -t ethernet``, the summed wall time of the same
 ``srun`` commands started one after the other without wrapper, counters, judge, ReFrame or job
@@ -94,9 +94,11 @@ def run_bare(cluster: str, run_id: str) -> float:
 
 def main() -> None:
     """Measure and print."""
-    cluster = sys.argv[1] if len(sys.argv) > 1 else "vcluster"
-    suite_seconds, result = run_suite(cluster, sys.argv[2:])
-    bare_seconds = run_bare(cluster, result["run_id"])
+    full = sys.argv[1:] == ["--full"]
+    words = sys.argv[1:] if sys.argv[1:] and not full else ["vcluster"]
+    options = words[1:] or ([] if full else ["-p", "openmpi5"])
+    suite_seconds, result = run_suite(words[0], options)
+    bare_seconds = run_bare(words[0], result["run_id"])
     legs = [leg for leg in result["legs"] if leg["verdict"] != "SKIPPED"]
     jobs = {leg["job_id"] for leg in legs}
     verdicts = sum(len(leg["quantities"]) for leg in legs)

@@ -36,7 +36,8 @@ def plain_json(data: ReportData) -> str:
 
 def main() -> None:
     """Measure and print."""
-    nodes, rails, nights = map(int, sys.argv[1:4] or ("100", "4", "30"))
+    sizes = ("100", "4", "30") if sys.argv[1:] == ["--full"] else sys.argv[1:4] or ("20", "4", "10")
+    nodes, rails, nights = map(int, sizes)
     data = made_report(
         num_nodes=nodes, num_rails=rails, nights=nights, all_pairs=False, latency=False
     )

@@ -1,12 +1,18 @@
 #!/bin/bash
 # Real verbs: a virtual cluster of guests with Soft-RoCE, everything tagged infiniband that is quick
 # typed literally, faults made for real, and the readers of an InfiniBand fabric against ibsim.
+#
+#   ci/rdma.sh              every stack, every fault
+#   ci/rdma.sh short        two stacks, and no test marked long, as CI does
+#
 # Exit status 77 with the reason where this machine cannot (no root, no qemu, no tap devices, too
 # little memory); never green for what was not run.
 set -euo pipefail
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 cd "$root"
 name=rdma
+stacks=() marks="rdma or long"
+[ "${1:-}" != short ] || { stacks=(-p '^(openmpi4|intelmpi)$') marks=rdma; }
 
 skip() { echo "rdma: SKIPPED, $*" >&2; exit 77; }
 
@@ -39,9 +45,9 @@ began=$SECONDS
 (
     cd /
     . "$root/env.sh" vcluster-rdma
-    reframe -r -t infiniband -t quick
+    reframe -r -t infiniband -t quick "${stacks[@]}"
 ) | grep --line-buffered -vE '^\[ +(RUN|SKIP) '
 echo "rdma: the quick infiniband suite took $((SECONDS - began)) s"
 began=$SECONDS
-live --durations=8 -m rdma tests/rdma
+live --durations=8 -m "$marks" tests/rdma
 echo "rdma: faults took $((SECONDS - began)) s"

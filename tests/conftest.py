@@ -29,6 +29,7 @@ OF_THE_CALLER = (
 
 #: marks of tests that submit jobs or bring clusters up, and how those who want that ask for it
 OPT_IN = {
+    "long": "make integration-long, make check-long",
     "rdma": "pytest -m rdma",
     "slurm": "pytest -m slurm",
     "vcluster": "pytest -m vcluster (as root)",

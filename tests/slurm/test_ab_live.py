@@ -64,6 +64,7 @@ def call(tmp_path: Path) -> Any:
     subprocess.run(fault("rail1", "--clear"), shell=True, check=False, timeout=60)
 
 
+@pytest.mark.long
 def test_a_halved_rail_is_worse_and_the_other_is_not(call: Any) -> None:
     """Six rounds: WORSE, by about half, on rail 1; the shaping is the one thing that differs."""
     call("ab", "plan", "halved", "--rounds", "6", "--seed", "1")

@@ -85,6 +85,7 @@ def known_good(session: Session) -> list[str]:
     pytest.skip(f"of 8 runs on a whole cluster {len(found)} were green: too noisy to learn from")
 
 
+@pytest.mark.long
 def test_a_rail_at_95_percent_passes_physics_and_fails_the_baseline(apart, sites):
     call(apart, "baseline", "freeze", "known-good", *known_good(apart), "--site", "vcluster")
 

@@ -109,6 +109,7 @@ def plateau(answer: dict[str, Any], rail: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.long
 def test_a_firmware_that_changes_nothing_is_neither_better_nor_worse(bench: Bench) -> None:
     """The swap is named, the plateau is the same, and nothing is said to have changed."""
     with changed({"vc2": "rail1"}, "--firmware", "28.41.1000"):
@@ -129,8 +130,14 @@ def test_a_firmware_that_changes_nothing_is_neither_better_nor_worse(bench: Benc
     ("places", "change", "rail", "most"),
     [
         ({"vc2": "rail1"}, ("--rate", "170mbit"), "rail1", 0.9),
-        ({"vc1": "rail0", "vc2": "rail0"}, ("--mtu", "576"), "rail0", 0.95),
-        ({"vc1": "rail1", "vc2": "rail1"}, ("--queue", "20000"), "rail1", 0.9),
+        pytest.param(
+            *({"vc1": "rail0", "vc2": "rail0"}, ("--mtu", "576"), "rail0", 0.95),
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            *({"vc1": "rail1", "vc2": "rail1"}, ("--queue", "20000"), "rail1", 0.9),
+            marks=pytest.mark.long,
+        ),
     ],
     ids=["rate", "mtu", "queue"],
 )
@@ -150,6 +157,7 @@ def test_a_change_of_one_rail_is_worse_there_and_nowhere_else(
     assert "SAME" in long_words(answer, other)
 
 
+@pytest.mark.long
 def test_ten_nights_with_a_change_on_the_sixth(bench: Bench) -> None:
     """``trend`` names the night and the rail, and what was changed then."""
     with changed({"vc2": "rail1"}, "--rate", "150mbit"):

@@ -181,6 +181,7 @@ def test_a_lossy_rail_is_confirmed_and_its_end_blamed(nights, lossy_vc2):
     assert "vc2 on rail1 is red with others too, vc1 is green" in confirmation["sentence"]
 
 
+@pytest.mark.long
 def test_a_cut_rail_is_red_with_every_partner(nights, cut_vc1):
     status, night = nights.call(*ONE_CHECK)
     assert status in {1, 3, 4}

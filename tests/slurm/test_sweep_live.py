@@ -75,7 +75,7 @@ def sweep(folder: Path, stack: str, *options: str) -> dict[str, Any]:
     return leg  # type: ignore[no-any-return]
 
 
-@pytest.mark.parametrize("stack", ["openmpi4", "openmpi5"])
+@pytest.mark.parametrize("stack", [pytest.param("openmpi4", marks=pytest.mark.long), "openmpi5"])
 def test_a_planted_algorithm_is_found_and_its_tuning_mends_it(planted: Path, stack: str) -> None:
     found = sweep(planted, stack)
     assert found["verdict"] == "FAIL", found

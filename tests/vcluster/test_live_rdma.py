@@ -285,7 +285,9 @@ def _broken(folder: Path, line: str) -> list[str]:
     ("line", "words"),
     [
         ("echo a last word; echo o >/proc/sysrq-trigger; sleep 60", "a last word"),
-        ("echo the reason; exit 3", r"the reason.*Kernel panic"),
+        pytest.param(
+            *("echo the reason; exit 3", r"the reason.*Kernel panic"), marks=pytest.mark.long
+        ),
         ('set -- vc9 "$2"', r"said: .*/etc/vc9\.guest cannot be read"),
     ],
 )
@@ -303,7 +305,9 @@ def test_a_guest_that_does_not_come_up_is_told_with_the_end_of_its_console(
     assert kept.is_file(), shlex.quote(told)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)]
+)
 def test_an_interrupt_while_guests_come_up_leaves_nothing(
     nothing: dict[str, set[str]], number: signal.Signals
 ) -> None:
@@ -335,6 +339,7 @@ def test_up_after_a_killed_up_builds_again(nothing: object) -> None:
     assert _vcluster("down").returncode == 0
 
 
+@pytest.mark.long
 def test_five_times_up_and_down_leave_nothing(nothing: dict[str, set[str]]) -> None:
     for _ in range(5):
         done = _vcluster(*_UP)
@@ -345,6 +350,7 @@ def test_five_times_up_and_down_leave_nothing(nothing: dict[str, set[str]]) -> N
         assert not {net for pid in all_pids() if (net := namespace(pid, "net")) in networks}
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("up")
 def test_two_clusters_of_guests_run_beside_each_other_or_memory_is_told() -> None:
     done = _vcluster(*_UP, name=_OTHER)
