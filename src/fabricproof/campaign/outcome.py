@@ -18,6 +18,7 @@ from fabricproof.campaign.evidence import RankRecord, as_one_road, gather, parse
 from fabricproof.campaign.free_road import judge_free_road
 from fabricproof.campaign.leg import Leg
 from fabricproof.campaign.modelled import rules_of
+from fabricproof.campaign.neighbours import with_neighbours
 from fabricproof.campaign.peer import PEER_SUITES
 from fabricproof.campaign.script import SECOND_LOOK_ERRORS, shell_name
 from fabricproof.errors import FabricproofError
@@ -241,6 +242,7 @@ def _judge_attempt(folder: Path, leg: Leg, number: int, channel_attempt: int) ->
         rules = rules_of(leg, folder.parents[1], channel_attempt)
         report = _with_required(leg, judge_table(table, rules, _road(leg, ranks, table)))
         report = after_baseline(report, leg, ranks, table, folder.parents[1])
+        report = with_neighbours(report, folder, {each.node for each in ranks})
         report, foreign = of_what_was_declared(leg, ranks, report)
     return Attempt(
         number=number,
