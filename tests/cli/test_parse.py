@@ -128,3 +128,10 @@ def test_command_line_leaves_no_traceback() -> None:
     assert found.returncode == 65
     assert "Traceback" not in found.stderr
     assert found.stderr.count("\n") == 1
+
+
+def test_an_input_without_end_is_refused() -> None:
+    """Finding D19: /dev/zero ended in a MemoryError."""
+    result = run("/dev/zero")
+    assert result.exit_code == 65
+    assert "larger than what is read: expected at most 32 MiB" in result.stderr

@@ -6,7 +6,10 @@ import codecs
 import sys
 from pathlib import Path
 
-from fabricproof.errors import InputMissingError
+from fabricproof.errors import InputMissingError, ParseError
+
+#: A larger output is refused: reading rows takes some 50 times their bytes of memory.
+MOST_BYTES = 32 * 1024 * 1024
 
 
 def read_output(name: str) -> str:
@@ -17,8 +20,16 @@ def read_output(name: str) -> str:
 
     Raises:
         InputMissingError: it cannot be read.
+        ParseError: it is larger than :data:`MOST_BYTES`, or has no end.
     """
     data = _stdin() if name == "-" else _file(name)
+    if len(data) > MOST_BYTES:
+        raise ParseError(
+            "larger than what is read",
+            source="<stdin>" if name == "-" else name,
+            expected=f"at most {MOST_BYTES // 1024**2} MiB",
+            next_step="cut the log to what the benchmarks printed",
+        )
     is_utf_16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     return data.decode("utf-16" if is_utf_16 else "utf-8", errors="replace")
 
@@ -29,12 +40,13 @@ def _stdin() -> bytes:
         raise InputMissingError(
             "cannot read: it is closed", source="<stdin>", expected="a benchmark output"
         )
-    return sys.stdin.buffer.read()
+    return sys.stdin.buffer.read(MOST_BYTES + 1)
 
 
 def _file(name: str) -> bytes:
     try:
-        return Path(name).read_bytes()
+        with Path(name).open("rb") as file:
+            return file.read(MOST_BYTES + 1)
     except OSError as error:
         raise InputMissingError(
             f"cannot read: {error.strerror}", source=name, expected="a benchmark output"

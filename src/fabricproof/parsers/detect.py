@@ -10,7 +10,7 @@ from fabricproof.errors import ParseError
 from fabricproof.measure import Table
 from fabricproof.parsers import hpcc, imb, iperf, iperf3, osu, perftest
 from fabricproof.parsers._chatter import first_death
-from fabricproof.parsers._text import Section, clean, shorten
+from fabricproof.parsers._text import Section, by_label, clean, shorten
 
 _Parser = Callable[[Section, Sequence[int] | None], tuple[Table, ...]]
 _EachReader = Callable[[Section], Iterator[tuple[Table, ...] | ParseError]]
@@ -111,7 +111,7 @@ def parse_text(
     """
     text = clean(text)
     tables: list[Table] = []
-    for tool, section in _sections(text, source):
+    for tool, section in _all_sections(text, source):
         _check_own_rows(tool, section)
         tables += PARSERS[tool](section, expected_sizes)
     if tables:
@@ -132,12 +132,15 @@ def read_tables(text: str, source: str = "<text>") -> Reading:
     text = clean(text)
     tables: list[Table] = []
     damages: list[ParseError] = []
-    for tool, section in _sections(text, source):
-        for found in _read_each(tool, section):
-            if isinstance(found, ParseError):
-                damages.append(found)
-            else:
-                tables += found
+    try:
+        for tool, section in _all_sections(text, source):
+            for found in _read_each(tool, section):
+                if isinstance(found, ParseError):
+                    damages.append(found)
+                else:
+                    tables += found
+    except ParseError as error:
+        damages.append(error)
     if not tables and not damages:
         damages.append(_no_table(text, source))
     return Reading(tables=tuple(tables), damages=tuple(damages))
@@ -195,6 +198,12 @@ def _next_step(text: str) -> str | None:
     if _SUBNET.search(text):
         return _SUBNET_HINT
     return _NCCL_HINT if _NCCL.search(text) else None
+
+
+def _all_sections(text: str, source: str) -> Iterator[tuple[str, Section]]:
+    """Yield the sections of each node or rank whose label stands before its lines."""
+    for part in by_label(text, source):
+        yield from _sections(part, source)
 
 
 def _sections(text: str, source: str) -> Iterator[tuple[str, Section]]:
