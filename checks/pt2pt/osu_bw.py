@@ -13,3 +13,4 @@ class OsuBandwidth(PairBenchmark):
     program = "osu_bw"
     family_tags = ["pt2pt", "quick", "nightly", "full"]
     roads = "each"
+    one_way = True

@@ -78,6 +78,7 @@ class Leg:
         error_limits_origin: why, in the site's words.
         baseline: name of the baseline that judges it last; what that says of the leg lies beside
             the plan (:mod:`fabricproof.baseline.stage`).  Empty where there is none.
+        backward: it sends the other way: from the node that receives in the legs beside it.
         in_turn: it runs only where a relation asks for a round, as often as that asks.
     """
 
@@ -115,6 +116,7 @@ class Leg:
     error_limits: dict[str, float] = field(default_factory=dict)
     error_limits_origin: str = ""
     baseline: str = ""
+    backward: bool = False
     in_turn: bool = False
 
     @property

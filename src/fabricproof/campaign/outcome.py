@@ -368,7 +368,8 @@ def _moved(leg: Leg, table: Table) -> tuple[tuple[int, int], tuple[int, int] | N
     if leg.sent_bytes is not None:
         return leg.sent_bytes, leg.sent_messages
     if "moved_bytes" in table.attributes:
-        return (int(table.attributes["moved_bytes"]), 0), None
+        moved = int(table.attributes["moved_bytes"])
+        return ((0, moved) if leg.backward else (moved, 0)), None
     forth, back = leg.sent_per_message or (0, 0)
     counts, sizes = table.column("repetitions"), table.column("message_size")
     payload = sum(int(count * size) for count, size in zip(counts, sizes, strict=True))

@@ -1,7 +1,7 @@
 #!/bin/bash
 # A measurement between two nodes without MPI:  rank.sh peer.sh SECONDS RAIL TOOL [ARG...]
 # Rank 1 serves on its RAIL and says so in the leg's folder, which both nodes share; rank 0 measures
-# from its own RAIL and prints what TOOL prints.  TOOL is iperf3, iperf, or ib_* of perftest.
+# from its own RAIL and prints what TOOL prints; with FABRICPROOF_BACKWARD they change places.  TOOL is iperf3, iperf, or ib_* of perftest.
 # No server outlives its leg: it ends with its client, and after SECONDS at the latest.
 # What goes wrong is said in one line, on stderr and in the file reason.PART.
 # With FABRICPROOF_FRAME=BYTES frames of that size are tried first, by pings that may not be cut.
@@ -12,6 +12,7 @@ limit=$1 rail=$2 tool=$3
 shift 3
 sys=${FABRICPROOF_SYS:-/sys}
 rank=${PMIX_RANK:-${PMI_RANK:-${OMPI_COMM_WORLD_RANK:-${SLURM_PROCID:-0}}}}
+[ -z "${FABRICPROOF_BACKWARD:-}" ] || rank=$((1 - rank)) # the other end measures and sends
 node=${SLURMD_NODENAME:-${HOSTNAME%%.*}}
 patience=${FABRICPROOF_PEER_SECONDS:-12} # the other rank's start, on a busy node
 part=${FABRICPROOF_PART:-0}

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from fabricproof.campaign.leg import Leg
+from fabricproof.campaign.peer import PEER_SUITES
 from fabricproof.campaign.turns import MOST
 from fabricproof.stack.environment import shell_line, shell_word
 
@@ -34,6 +35,9 @@ ASK_SECONDS = 30
 
 #: what the second look had to say against itself
 SECOND_LOOK_ERRORS = "second_look.err"
+
+#: the job's nodes, the last first
+_BACKWARDS = "backwards.hosts"
 
 #: what is to run next is asked at most so often: one second look, then rounds by ones to threes
 MOST_LOOKS = 1 + MOST
@@ -136,7 +140,7 @@ def render_script(
     """
     parts = [_HEAD]
     for leg in legs:
-        settings = _settings(leg)
+        settings = f"{_hostfile(leg)}{_settings(leg)}"
         starts = " &&\n".join(
             f"    env FABRICPROOF_PART={number} \\\n{settings}"
             f"    timeout -k 5 {max(leg_seconds_limit, leg.limit_seconds)} \\\n"
@@ -145,7 +149,7 @@ def render_script(
         )
         parts.append(
             f"leg_{shell_name(leg.name)}() {{ # {leg.program} over {'+'.join(leg.rails)}\n"
-            f"{_question(leg, launch)}{starts}\n}}\n"
+            f"{_turned(leg)}{_question(leg, launch)}{starts}\n}}\n"
         )
     if look_seconds is not None:
         parts.append(_inventory(legs[0], launch, look_seconds))
@@ -172,6 +176,22 @@ def _question(leg: Leg, launch: str) -> str:
         f'    {" ".join(leg.launch) or launch} "$here/{ASK_FILE}" {shell_line(leg.ask)} || return\n'
         "    if means_nothing; then return 0; fi\n"
     )
+
+
+def _turns_ranks(leg: Leg) -> bool:
+    """Tell whether the ranks change places; without MPI the two programs do (``peer.sh``)."""
+    return leg.backward and leg.suite not in PEER_SUITES
+
+
+def _turned(leg: Leg) -> str:
+    """Return what writes the nodes backwards, for srun's arbitrary distribution."""
+    if not _turns_ranks(leg):
+        return ""
+    return f'    scontrol show hostnames "$SLURM_JOB_NODELIST" | tac >{_BACKWARDS} || return\n'
+
+
+def _hostfile(leg: Leg) -> str:
+    return f'    SLURM_HOSTFILE="$here/{_BACKWARDS}" \\\n' if _turns_ranks(leg) else ""
 
 
 def _settings(leg: Leg) -> str:

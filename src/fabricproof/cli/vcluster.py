@@ -340,7 +340,8 @@ def revive(name: str, node: str) -> None:
 @click.option(
     "--direction",
     type=click.Choice(["in", "out"]),
-    help="With --loss: to the node, or from it; both ways where not said.",
+    help="With --loss: to the node, or from it; with --rate: 'in', at the switch's port alone. "
+    "Both ways where not said.",
 )
 @click.option("--clear", is_flag=True, help="Take the fault out again.")
 def fault(
@@ -368,8 +369,8 @@ def fault(
         raise click.UsageError(
             "exactly one of --rate, --down, --mtu, --firmware, --queue, --loss, --clear is needed"
         )
-    if direction and loss is None:
-        raise click.UsageError("--direction goes with --loss")
+    if direction and loss is None and not (rate and direction == "in"):
+        raise click.UsageError("--direction goes with --loss, and 'in' with --rate")
     rate_bit_s = parse_rate(rate) if rate else None
     wanted = service.Fault(
         rate_bit_s=rate_bit_s,
@@ -378,7 +379,8 @@ def fault(
         firmware=firmware,
         queue_bytes=queue_bytes,
         loss_percent=loss,
-        loss_direction=direction,
+        loss_direction=direction if loss else None,
+        rate_in=bool(rate and direction),
     )
     service.fault(name, node, interface, wanted)
     click.echo(f"{node} {interface}: {'healthy again' if clear else 'fault is in place'}")

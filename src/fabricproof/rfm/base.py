@@ -33,9 +33,11 @@ from fabricproof.baseline.model import Place
 from fabricproof.campaign.across import judge_relations
 from fabricproof.campaign.all_legs import judge_legs
 from fabricproof.campaign.checked import judge_looks, read_looks, with_preflight
+from fabricproof.campaign.directions import with_directions
 from fabricproof.campaign.job_end import REACHED_END, JobEnd, with_doubt
 from fabricproof.campaign.leg import Leg
 from fabricproof.campaign.outcome import Outcome
+from fabricproof.campaign.peer import PEER_SUITES
 from fabricproof.campaign.planned import Plan, write_plan
 from fabricproof.campaign.relation import Relation, owned_legs
 from fabricproof.campaign.script import (
@@ -271,6 +273,8 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
 
     def _with_launch(self, leg: Leg, plan: Plan) -> Leg:
         """Return ``leg`` with its own launcher line where its layout is not the whole job's."""
+        if leg.backward and leg.suite not in PEER_SUITES:
+            return replace(leg, launch=(*self._launch(), "--distribution=arbitrary"))
         layout = Layout(num_nodes=leg.num_nodes, ranks_per_node=leg.ranks_per_node, nodes=leg.nodes)
         if leg.launch or layout == Layout(
             num_nodes=plan.num_nodes, ranks_per_node=plan.ranks_per_node
@@ -361,6 +365,7 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         by_themselves = tuple(each for each in of_legs if each.leg.name not in owned)
         looks = read_looks(Path(self.stagedir) / INVENTORY_FOLDER, of_legs)
         result = judge_looks(current_site().fabric_spec(self.fabric), looks)
+        by_themselves = with_directions(by_themselves)
         outcomes = (*by_themselves, *judge_relations(self.relations, of_legs))
         return tuple(with_preflight(each, result) for each in outcomes)
 
@@ -471,10 +476,16 @@ class PairBenchmark(FabricBenchmark):
     #: ``each``: every rail by itself; ``all``: the first rail, then all rails together
     roads = variable(str, value="each")
 
+    #: its program sends one way: each rail is measured the other way as well
+    one_way = variable(bool, value=False)
+
     def why_not(self) -> str:
         """Tell where several rails are asked for and there is one."""
         return why_one_rail(self.fabric) if self.roads == "all" else ""
 
     def plan(self, planner: LegPlanner) -> Plan:
         """Return one leg for each road."""
-        return planner.plan(self.roads)
+        plan = planner.plan(self.roads)
+        if not plan.legs or not self.one_way:
+            return plan
+        return replace(plan, legs=(*plan.legs, *planner.backwards()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from fabricproof.campaign.directions import BACK, LARGEST_SIZES, backward
 from fabricproof.campaign.effort import Effort, plan_ping_pong, plan_windowed
 from fabricproof.campaign.job import make_job
 from fabricproof.campaign.leg import FabricFacts, Leg
@@ -94,6 +95,18 @@ class LegPlanner:
         if refusal is not None:
             return Plan(reason=refusal)
         return Plan(legs=(self.leg(self.rails[:1]), self.leg(self.rails)))
+
+    def backwards(self) -> tuple[Leg, ...]:
+        """Return a short leg over each rail that sends the other way; none where ranks cannot.
+
+        srun alone puts ranks on nodes in any order (srun(1), ``--distribution=arbitrary``).
+        """
+        if self.partition.same_node or self.launcher != "srun":
+            return ()
+        if self.partition.scheduler not in {"slurm", "squeue"} or self.spec.link is None:
+            return ()
+        sizes = self.leg(self.rails[:1]).expected_sizes[-LARGEST_SIZES:]
+        return tuple(backward(self.leg((rail,), variant=BACK, sizes=sizes)) for rail in self.rails)
 
     def told(self, plan: Callable[[LegPlanner], Plan]) -> Plan:
         """Return ``plan`` of this planner, or why the stack cannot be told the fabric."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from reframe.core.builtins import variable
 
+from fabricproof.campaign.directions import BACK, backward
 from fabricproof.campaign.planned import Plan
 from fabricproof.rfm.base import FabricBenchmark
 from fabricproof.rfm.current import current_site
 from fabricproof.rfm.legs import LegPlanner
 from fabricproof.rfm.peer_legs import peer_leg
 from fabricproof.roll import stack_of_looks
+from fabricproof.semantics import Kind, meaning
 
 #: what a road that is verbs speaks
 VERBS = frozenset({"ib", "rocev2"})
@@ -50,7 +52,12 @@ class PeerBenchmark(FabricBenchmark):
         return only_first_stack(self, self.program)
 
     def plan(self, planner: LegPlanner) -> Plan:
-        """Return one leg for each rail."""
-        return Plan(
-            legs=tuple(peer_leg(planner, rail, streams=self.streams) for rail in planner.rails)
-        )
+        """Return one leg for each rail, and one the other way where its program sends one way."""
+        forth = [peer_leg(planner, rail, streams=self.streams) for rail in planner.rails]
+        if meaning(self.suite, self.program).kind is not Kind.BANDWIDTH:
+            return Plan(legs=tuple(forth))
+        back = [
+            backward(peer_leg(planner, rail, variant=BACK, streams=self.streams))
+            for rail in planner.rails
+        ]
+        return Plan(legs=(*forth, *back))

@@ -7,7 +7,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fabricproof.errors import ConfigError, UnavailableError
-from fabricproof.vcluster import cluster, daemons, firmware, guest, guests, loss, node, qmp, state
+from fabricproof.vcluster import (
+    cluster,
+    daemons,
+    firmware,
+    guest,
+    guests,
+    loss,
+    node,
+    qmp,
+    shaping,
+    state,
+)
 from fabricproof.vcluster.cluster import HEAD, SWITCHES, Report
 from fabricproof.vcluster.node import Space
 from fabricproof.vcluster.paths import Paths, project_root
@@ -335,6 +346,7 @@ class Fault:
         queue_bytes: what may wait to be sent on the node's end, in bytes.
         loss_percent: share of the packets that the switch's port loses, above 0 and up to 100.
         loss_direction: ``in`` to the node, ``out`` from it; None for both.
+        rate_in: the rate holds for what the switch's port sends to the node, and for nothing else.
     """
 
     rate_bit_s: int | None = None
@@ -344,11 +356,13 @@ class Fault:
     queue_bytes: int | None = None
     loss_percent: float | None = None
     loss_direction: str | None = None
+    rate_in: bool = False
 
     def __str__(self) -> str:
         """Return it in words."""
         words = ["no carrier"] if self.cut else []
-        words += [f"rate {rate_label(self.rate_bit_s)}"] if self.rate_bit_s else []
+        way = " in" if self.rate_in else ""
+        words += [f"rate {rate_label(self.rate_bit_s)}{way}"] if self.rate_bit_s else []
         words += [f"MTU {self.mtu}"] if self.mtu else []
         words += [f"firmware {self.firmware}"] if self.firmware else []
         words += [f"queue {self.queue_bytes} B"] if self.queue_bytes else []
@@ -380,8 +394,13 @@ def fault(name: str, host: str, interface: str, wanted: Fault) -> None:
         # First what may be refused, so that a refusal leaves the rail as it was.
         firmware.pretend(space, interface, wanted.firmware)
         rate = wanted.rate_bit_s or known.plan.rail_rates_bit_s[rail]
-        cluster.shape_rail(known.plan, compute, rail, rate, switches, space, wanted.queue_bytes)
+        both_ways = known.plan.rail_rates_bit_s[rail] if wanted.rate_in else rate
+        cluster.shape_rail(
+            known.plan, compute, rail, both_ways, switches, space, wanted.queue_bytes
+        )
         port = compute.rail_port(rail)
+        if wanted.rate_in:
+            switches.batch("tc", shaping.switch_commands(port, rate, known.plan.mtu))
         loss.lose(switches, port, wanted.loss_percent or 0.0, wanted.loss_direction)
         space.batch("ip", [f"link set {interface} mtu {wanted.mtu or known.plan.mtu}"])
         if known.plan.kind == RDMA:
