@@ -1,12 +1,13 @@
 # make accept   bring up a virtual cluster and run the quick Ethernet acceptance on it
 # make test     unit, law, guard and contract tests
 # make check    make lint, then make test
+# make check-long  searches that take minutes: 100,000 mutated outputs through every parser
 # make lint     format, lint, types, import contracts, spelling
 # make down     take the virtual cluster down
 # make integration-long  what CI leaves out too: every stack, every fault, some 90 minutes
 # make rdma     real verbs: guests with Soft-RoCE, the quick infiniband suite, faults
 .POSIX:
-.PHONY: accept test check lint install down integration integration-long night rdma spack roll bench bench-short clean
+.PHONY: accept test check check-long lint install down integration integration-long night rdma spack roll bench bench-short clean
 
 BIN = .venv/bin
 
@@ -21,6 +22,9 @@ test: install
 
 check: lint
 	@$(BIN)/pytest -n auto --dist loadfile
+
+check-long: install
+	@$(BIN)/pytest -s -m long --timeout 3600 tests/parsers/test_fuzz.py
 
 lint: install
 	@$(BIN)/ruff format --check .
