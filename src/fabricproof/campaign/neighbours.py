@@ -101,6 +101,9 @@ def beside(report: Report, found: tuple[Neighbour, ...] | None) -> Report:
 
 
 def _excused(judgement: Judgement, why: str) -> Judgement:
+    told = replace(judgement, reason=f"{why}; {judgement.reason}")
+    if judgement.verdict in {Verdict.MISSING, Verdict.UNJUDGED}:
+        return told
     if judgement.verdict is not Verdict.FAIL or judgement.unit not in _DISTURBED_UNITS:
         return judgement
-    return replace(judgement, verdict=Verdict.UNJUDGED, reason=f"{why}; {judgement.reason}")
+    return replace(told, verdict=Verdict.UNJUDGED)

@@ -235,6 +235,7 @@ def _judge_attempt(folder: Path, leg: Leg, number: int, channel_attempt: int) ->
         report = _skipped(leg, refusal)
     elif table is None or trouble is not None:
         report = missing(leg.required, trouble or "no table")
+        report = with_neighbours(report, folder, {each.node for each in ranks})
     elif leg.free_road:
         report = judge_free_road(leg, ranks, _moved(leg, table)[0])
         report, foreign = of_what_was_declared(leg, ranks, report)
