@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fabricproof.learn.bounds import FLOORS, Samples, learn, prior
+from fabricproof.learn.bounds import FLOORS, Samples, learn, print_step, prior
 
 NUMBERS = st.lists(st.floats(50, 150), min_size=3, max_size=12)
 
@@ -49,6 +49,8 @@ def test_the_order_of_the_runs_means_nothing(values: list[float], seed: int) -> 
 @settings(deadline=None)
 @given(values=NUMBERS, factor=st.floats(0.01, 100))
 def test_the_unit_means_nothing(values: list[float], factor: float) -> None:
+    """Of numbers without a step of the print, which a unit would move."""
+    values = [each * math.pi for each in values]
     one = learn({0: samples_of(values)})[0]
     other = learn({0: samples_of([each * factor for each in values])})[0]
     assert other.low / other.median == pytest.approx(one.low / one.median, rel=3e-4)
@@ -146,3 +148,22 @@ def test_the_rate_of_false_alarms_is_kept(runs: int) -> None:
             now = night()
             red += any(now[number] < found[number].low for number in range(60))
     assert red <= 9
+
+
+def test_the_step_of_the_print_is_part_of_the_bound() -> None:
+    """Ten runs printed 0.02: 0.01 and 0.03 may be the same rate, and 0.5 % below 20.00 may not."""
+    small = learn({0: samples_of([0.02] * 10)})[0]
+    assert small.low <= 0.01
+    assert small.high >= 0.03
+    large = learn({0: samples_of([20.0, 20.01, 19.99] * 4)})[0]
+    assert large.low > 19.6
+
+
+@pytest.mark.parametrize(
+    ("values", "step"),
+    [([0.02, 0.15], 0.01), ([7.0, 3.0], 0.01), ([1.125, 2.0], 0.001), ([0.0209715], 0.0),
+     ([1e-7], 0.0)],
+)  # fmt: skip
+def test_the_step_of_the_print_is_seen_by_the_decimals(values: list[float], step: float) -> None:
+    """What was calculated, as from MiB, has none."""
+    assert print_step(values) == pytest.approx(step)

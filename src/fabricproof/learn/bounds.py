@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -55,6 +55,13 @@ LEAST_EXCESSES = 10
 LEAST_DEVIATION = 0.001
 
 _DIGITS = 6
+
+#: OSU and IMB print two decimals; fewer are zeros that a float does not keep, more than four a
+#: number that was calculated and has no step
+_LEAST_DECIMALS, _MOST_DECIMALS = 2, 4
+
+#: a bound that the step would take to zero or below stays above it
+_LEAST_LOW = 1e-3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,8 +210,11 @@ def _bounds(
     median = math.exp(statistics.median(kept))
     # Beyond a factor of e^7 a bound says nothing any more, and a float stays a float.
     below, above = (min(factor * spread, 7.0) for factor in factors)
+    # A median and the next number are each printed up to half a step away from what they are.
+    step = print_step(each.values.values())
     low = median * min(1 - floor, math.exp(-below))
-    high = median * max(1 + floor, math.exp(above))
+    low = max(low - step, low * _LEAST_LOW)
+    high = median * max(1 + floor, math.exp(above)) + step
     return Bounds(
         median=median,
         spread=spread,
@@ -212,6 +222,23 @@ def _bounds(
         high=_rounded(max(high, math.exp(max(kept))), up=True),
         aside=aside,
     )
+
+
+def print_step(values: Iterable[float]) -> float:
+    """Return by how much two prints of a quantity differ at least, 0 where there is no such step.
+
+    By the decimals of the numbers: 0.02 and 0.15 are printed in steps of 0.01.
+
+    Args:
+        values: in the unit in which they were printed.
+    """
+    decimals = 0
+    for each in values:
+        whole, _, rest = repr(each).partition(".")
+        if "e" in rest or "e" in whole:
+            return 0.0
+        decimals = max(decimals, len(rest.rstrip("0")))
+    return 10.0 ** -max(decimals, _LEAST_DECIMALS) if decimals <= _MOST_DECIMALS else 0.0
 
 
 def _rounded(bound: float, *, up: bool) -> float:
