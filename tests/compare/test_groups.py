@@ -122,7 +122,7 @@ def test_many_nodes_blame_no_single_one() -> None:
 def test_a_change_common_to_all_is_found_exactly(runs: list[float], levels: list[float]) -> None:
     """Where every quantity is level x run, the row is the run's factor, up to one constant."""
     values = np.outer(levels, runs)
-    row = group_values(values, one_group(len(levels)))[0]
+    row = group_values(values, one_group(len(levels)), [0] * len(levels))[0]
     assert row / row[0] == pytest.approx(np.array(runs) / runs[0])
 
 
@@ -137,16 +137,26 @@ def test_missing_cells_do_not_move_a_run(seed: int) -> None:
     holes[:, 0] = False
     holes[0] = False
     values[holes] = np.nan
-    row = group_values(values, one_group(12))[0]
+    row = group_values(values, one_group(12), [0] * 12)[0]
     assert row / row[0] == pytest.approx(runs / runs[0], rel=0.02)
 
 
 def test_a_run_without_any_is_absent() -> None:
     """A run that has nothing of a group is NaN in its row, not 1."""
     values = np.array([[1.0, np.nan, 2.0], [3.0, np.nan, 6.0]])
-    row = group_values(values, one_group(2))[0]
+    row = group_values(values, one_group(2), [0] * 2)[0]
     assert np.isnan(row[1])
     assert row[2] / row[0] == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("half", [2, 5, 12])
+def test_what_changed_weighs_as_much_as_what_did_not(half: int) -> None:
+    """Half of 40 quantities lost 10 %: the whole reads some -5 %, not -2 %."""
+    values = np.exp(np.random.default_rng(half).normal(0, 0.005, (40, 2 * half)))
+    values[:20, half:] *= 0.9
+    row = group_values(values, one_group(40), [0] * 40)[0]
+    change = np.median(row[half:]) / np.median(row[:half]) - 1
+    assert change == pytest.approx(0.9**0.5 - 1, abs=0.003)
 
 
 @settings(deadline=None)
@@ -154,8 +164,10 @@ def test_a_run_without_any_is_absent() -> None:
 def test_rows_are_blind_to_the_sides(order: list[int]) -> None:
     """Runs in another order give the same numbers in that order: so they may be relabelled."""
     values = np.random.default_rng(3).uniform(1, 2, (5, 6))
-    plain = group_values(values, one_group(5))[0]
-    assert group_values(values[:, order], one_group(5))[0] == pytest.approx(plain[list(order)])
+    plain = group_values(values, one_group(5), [0] * 5)[0]
+    assert group_values(values[:, order], one_group(5), [0] * 5)[0] == pytest.approx(
+        plain[list(order)]
+    )
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from fabricproof.compare.lines import lines, next_step
 from fabricproof.compare.model import Comparison, Group
 from fabricproof.compare.quantities import parse_margins
 from fabricproof.compare.record import comparison_record
+from fabricproof.compare.time import unreachable_notes
 from fabricproof.stats.shifts import Change
 from fabricproof.store.quantities import MARGINS
 
@@ -315,3 +316,26 @@ def test_the_next_step_asks_as_this_one_did(tmp_path: Path) -> None:
     options = "--across build --renamed n3=n9 --margin message-rate=10%"
     assert f"compare {BEFORE} {AFTER} {options} --site made" in next_step(found)
     assert parse_margins(["message-rate=10%"])["message rate"] == 0.1
+
+
+@pytest.mark.parametrize(
+    ("counts", "blocks", "told"),
+    [
+        ((2, 2), None, "nor SAME, however far apart they are: that takes 2 more"),
+        ((3, 3), None, "cannot be BETTER or WORSE, however far apart they are: that takes 1 more"),
+        ((4, 4), None, ""),
+        ((2, 5), None, ""),
+        ((19, 1), None, ""),
+        ((18, 1), None, "nor SAME, however far apart they are: that takes 1 more"),
+        ((5, 5), [0, 1, 2, 3, 4] * 2, "takes 1 more on each side"),
+        ((6, 6), [0, 1, 2, 3, 4, 5] * 2, ""),
+        ((0, 4), None, ""),
+    ],
+)
+def test_words_out_of_reach_are_said(
+    counts: tuple[int, int], blocks: list[int] | None, told: str
+) -> None:
+    """Nobody looks for a WORSE that so few runs cannot give."""
+    found = list(unreachable_notes(counts, blocks, 0.05))
+    assert bool(found) is bool(told)
+    assert all(told in each for each in found)

@@ -2,10 +2,12 @@
 
 Of a run, a group's number is ``exp(mean(ln(value / level)))`` over its quantities, where ``level``
 is the quantity's own over all runs of both sides, blind to which side a run is on: so rows of
-groups may be relabelled together with those of quantities.  The mean is weighted by how well each
-quantity repeats itself (inverse variance, also blind to the sides): what scatters by a third tells
-nothing of one percent.  Short, medium and long messages are groups of their own, so that the
-steadiness of long ones does not speak for short ones.
+groups may be relabelled together with those of quantities.  The mean is weighted by how well
+quantities of that kind repeat themselves (inverse of the median variance of the kind, also blind
+to the sides): what scatters by a third tells nothing of one percent.  Not by each quantity's own
+scatter: that spans both sides, so what changed would weigh less than what did not, and half the
+quantities at -10 % would read -2 % for the whole.  Short, medium and long messages are groups of
+their own, so that the steadiness of long ones does not speak for short ones.
 
 A run that lacks some of the quantities would pull the mean to the others; rows and runs are
 therefore told apart first by an additive fit of the logarithms (row effect and run effect, two-way
@@ -132,12 +134,13 @@ def _homes(key: Key) -> Iterator[tuple[str, str]]:
         yield "program", key.program
 
 
-def group_values(values: Values, groups: Iterable[Members]) -> Values:
+def group_values(values: Values, groups: Iterable[Members], kinds: Sequence[int]) -> Values:
     """Return one row for each group: its typical quantity in each run, NaN where a run has none.
 
     Args:
         values: shape (quantities, runs), positive, NaN where absent.
         groups: of :func:`group_rows`.
+        kinds: of each quantity, the number of those whose scatter is alike.
     """
     import numpy as np  # noqa: PLC0415 - start-up time
 
@@ -145,7 +148,7 @@ def group_values(values: Values, groups: Iterable[Members]) -> Values:
     here = np.isfinite(logs)
     levels = np.nanmedian(logs, axis=1, keepdims=True)
     filled = np.where(here, logs - levels, 0.0)
-    weights = _weights(logs)
+    weights = _weights(logs, kinds)
     rows = [_typical(filled[at], here[at], weights[at]) for at in (each.rows for each in groups)]
     return np.exp(np.array(rows)).reshape(len(rows), values.shape[1])
 
@@ -175,18 +178,21 @@ def _typical(filled: Values, here: npt.NDArray[np.bool_], weights: Values) -> Va
     return np.where(used, runs, np.nan)
 
 
-def _weights(logs: Values) -> Values:
-    """Return the weight of each row, shape (rows, 1): its inverse variance, blind to the sides.
+def _weights(logs: Values, kinds: Sequence[int]) -> Values:
+    """Return the weight of each row, shape (rows, 1): inverse variance of its kind.
 
-    A row of one number has the usual one.
+    A kind of which no row has two numbers has the usual one.
     """
     import numpy as np  # noqa: PLC0415 - start-up time
 
     scatter = qn(logs)
-    known = scatter[np.isfinite(scatter)]
-    usual = float(np.median(known)) if known.size else 1.0
-    whole = np.where(np.isfinite(scatter), scatter, usual)
-    weights: Values = 1.0 / (whole**2 + _LEAST_SCATTER**2)
+    known = np.isfinite(scatter)
+    usual = float(np.median(scatter[known])) if known.any() else 1.0
+    numbers = np.asarray(kinds)
+    of_kind = np.full(len(logs), usual)
+    for kind in np.unique(numbers[known]):
+        of_kind[numbers == kind] = np.median(scatter[known & (numbers == kind)])
+    weights: Values = 1.0 / (of_kind**2 + _LEAST_SCATTER**2)
     return weights[:, None]
 
 

@@ -341,7 +341,8 @@ def _to_decide(comparison: Comparison, site: str) -> str:
     if times:
         return (
             f"for i in $(seq {times}); do fabricproof run -t quick{site}; done"
-            f"   ({_runs(times)} on each side decide what is open)"
+            f"   ({_runs(times)} on each side decide what is open; to look again with"
+            f" --alpha {comparison.alpha * 50:g}%: the rate is of each look)"
         )
     return f"fabricproof run -t quick{site}   (what gave no number must be measured first)"
 

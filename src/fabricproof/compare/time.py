@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from fabricproof.compare.errors import SideError
 from fabricproof.compare.model import Side
+from fabricproof.stats.power import can_be_sure, number_of_labellings
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,6 +18,12 @@ if TYPE_CHECKING:
 
 #: a drift is told where fewer than this share of runs without any would show it anywhere
 _ALPHA = 0.05
+
+#: an interval, without which nothing is SAME, needs so many ways to share the runs out
+_FOR_SAME = 20
+
+#: nobody is told to measure more often than this
+_MOST_MORE = 1000
 
 
 def refuse_overlap(first: Side, second: Side) -> None:
@@ -60,10 +67,39 @@ def few_notes(counts: tuple[int, int], sides: tuple[Side, Side]) -> Iterator[str
     for name, count, side in zip(("first", "second"), counts, sides, strict=True):
         if count == 1:
             yield (
-                f"one run only on the {name} side ({side.words}): how much runs differ without any "
-                "change cannot be known from it, so nothing is BETTER, WORSE or SAME on its word "
-                "alone"
+                f"one run only on the {name} side ({side.words}): how much runs of that side "
+                "differ without any change cannot be known from it; BETTER or WORSE says that this "
+                "run is apart from the others, not that the next one will be"
             )
+
+
+def unreachable_notes(
+    counts: tuple[int, int], blocks: Sequence[int] | None, alpha: float
+) -> Iterator[str]:
+    """Yield which words so few runs cannot reach, however far apart they are.
+
+    Args:
+        counts: runs of the sides.
+        blocks: of each run, where runs are exchanged within pairs only.
+        alpha: the rate of false words.
+    """
+    paired = blocks is not None
+    pairs = min(counts)
+    sizes = ((1, 1),) * pairs if paired else (counts,)
+    if not pairs or can_be_sure(sizes, alpha):
+        return
+    more = next(n for n in range(1, _MOST_MORE) if can_be_sure(_grown(counts, n, paired), alpha))
+    same = "" if number_of_labellings(sizes) >= _FOR_SAME else ", nor SAME"
+    yield (
+        f"{counts[0]} runs against {counts[1]} cannot be BETTER or WORSE{same}, however far apart "
+        f"they are: that takes {more} more on each side"
+    )
+
+
+def _grown(counts: tuple[int, int], more: int, paired: bool) -> tuple[tuple[int, int], ...]:
+    if paired:
+        return ((1, 1),) * (min(counts) + more)
+    return ((counts[0] + more, counts[1] + more),)
 
 
 def drift_notes(

@@ -119,8 +119,9 @@ def _family(table: Table, joined: Joined, asked: Asked, sides: tuple[Side, Side]
     keys = tuple(table.keys[row] for row in joined.rows.tolist())
     values = table.values[joined.rows]
     groups = group_rows(keys)
-    of_groups = group_values(values, groups)
-    kinds = [*map(class_of, keys), *(("group", each.metric, each.band) for each in groups)]
+    of_quantities = list(map(class_of, keys))
+    of_groups = group_values(values, groups, numbered(of_quantities))
+    kinds = [*of_quantities, *(("group", each.metric, each.band) for each in groups)]
     metrics = [*map(metric_of, keys), *(each.metric for each in groups)]
     shifts = compare_rows(
         np.concatenate([values, of_groups]),
@@ -305,7 +306,9 @@ def _warnings(
     told = [each for one in chosen for each in one.notes]
     told += error_notes(table)
     told += differing.warnings
-    told += time.few_notes((split, len(table.run_ids) - split), sides)
+    counts = split, len(table.run_ids) - split
+    told += time.few_notes(counts, sides)
+    told += time.unreachable_notes(counts, _blocks(table, asked, sides), asked.alpha)
     told += time.order_notes(*sides)
     told += _drifts(table, family, asked)
     told += _failures(lost)

@@ -122,7 +122,7 @@ def _percent_small(ratio: float) -> str:
 def _rest(trend: Trend) -> Iterator[str]:
     yield (
         f"{trend.num_quantities} quantities looked at; of histories without any change at most one "
-        f"in {1 / trend.alpha:.0f} tells anything"
+        f"in {1 / trend.alpha:.0f} tells anything at one look, more if looked at night by night"
     )
     if trend.num_short:
         yield f"{trend.num_short} quantities have fewer than 6 runs: nothing can be said of them"
