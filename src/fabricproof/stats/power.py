@@ -157,15 +157,23 @@ def detectable(
         family: what all rows share.
         lent: d0, degrees of freedom that the kind of the row lends it, at least 0.
     """
-    lent = min(round(lent), _MOST_LENT)
+    reach = _reach(sizes, family, min(round(lent), _MOST_LENT))
+    if reach is None:
+        return None
+    return math.exp(max(noise * reach[0], margin + noise * reach[1]))
+
+
+@functools.lru_cache(maxsize=65536)
+def _reach(sizes: Sizes, family: Family, lent: int) -> tuple[float, float] | None:
+    """Return what :func:`detectable` takes beyond 0 and beyond the margin, in noises."""
     needed = _critical(sizes, family, lent)
     if needed is None:
         return None
-    error = noise * _per_noise(sizes)
     freedom = _freedom(sizes)
     widened = math.sqrt(1.0 + needed**2 * freedom / (2.0 * max(lent + freedom, 1.0) ** 2))
-    reserve = _NORMAL.inv_cdf(family.power) * error
-    return math.exp(max(needed * error + reserve * widened, margin + reserve))
+    reserve = _NORMAL.inv_cdf(family.power)
+    error = _per_noise(sizes)
+    return (needed + reserve * widened) * error, reserve * error
 
 
 def more_runs(
