@@ -82,6 +82,18 @@ _SUBNET_HINT = "fabricproof subnet check --from FOLDER reads the tools of infini
 _BARE_ROW = re.compile(r"[ \t]*[0-9]+(?:[ \t]+[0-9]+(?:\.[0-9]+)?)+[ \t]*")
 
 
+#: what stands above the first title or header, where it is rows of a table that lost its own
+_HEADLESS = "headless"
+
+#: Two rows of such a table, the second of a larger size.  One line of numbers says nothing: what
+#: people print about their nodes above the first table looks like it.
+_HEADLESS_ROWS = re.compile(
+    r"^[ \t]*([0-9]{1,18})(?:[ \t]+[0-9]+(?:\.[0-9]+)?)*[ \t]+[0-9]+\.[0-9]{2}[ \t]*\n"
+    r"(?=[ \t]*([0-9]{1,18})(?:[ \t]+[0-9]+(?:\.[0-9]+)?)*[ \t]+[0-9]+\.[0-9]{2}[ \t]*$)",
+    re.MULTILINE,
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Reading:
     """What was read of one text.
@@ -158,7 +170,11 @@ def _read_each(tool: str, section: Section) -> Iterator[tuple[Table, ...] | Pars
 
 
 def _check_own_rows(tool: str, section: Section) -> None:
-    """Refuse rows of another tool's table below a line of iperf that stands inside that table."""
+    """Refuse rows of a table whose head is lost, also below a line of iperf inside that table."""
+    if tool == _HEADLESS:
+        raise section.error(
+            0, "rows of a table without its head", expected="its title and its column header above"
+        )
     if not tool.startswith("iperf") or section.lines[0].startswith("{"):
         return
     for index, line in enumerate(section.lines):
@@ -209,6 +225,10 @@ def _all_sections(text: str, source: str) -> Iterator[tuple[str, Section]]:
 def _sections(text: str, source: str) -> Iterator[tuple[str, Section]]:
     """Yield each tool's name with the lines that it printed."""
     starts = list(_starts(text))
+    rows = _HEADLESS_ROWS.finditer(text, 0, starts[0][1] if starts else 0)
+    lost = next((each.start() for each in rows if int(each[1]) < int(each[2])), None)
+    if lost is not None:
+        starts.insert(0, (_HEADLESS, lost))
     bounds = [*(start for _, start in starts[1:]), len(text)] if starts else []
     number = 1
     at = 0
