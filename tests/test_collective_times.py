@@ -12,6 +12,7 @@ from fabricproof.judge import judge_table
 from fabricproof.measure import Table, Verdict
 from fabricproof.parsers import parse_text
 from fabricproof.reference import at_most
+from fabricproof.units import size_label
 from fabricproof.verdict import Rules
 from tables import GBE, table
 
@@ -173,3 +174,13 @@ def test_a_time_in_which_the_roots_bytes_cannot_travel_is_told(time_us: float, t
     report = judge_table(made, rules)
     assert report.quantities[0].verdict is Verdict.PASS
     assert any("is no delivery" in finding for finding in report.findings) is told
+
+
+def test_a_dip_of_a_collective_is_no_protocol_switch() -> None:
+    """Its sizes have references or nothing: no law of a curve says what is due between them."""
+    rows = [(2**power, 20.0 if power != 12 else 35.0) for power in range(20)]
+    made = table("osu_bcast", ("message_size", "latency_avg_us"), rows)
+    wanted = {f"latency_{size_label(size)}": at_most(22.0, origin="test") for size, _ in rows}
+    report = judge_table(made, Rules(fabric=GBE, references=wanted))
+    assert report.verdict is Verdict.FAIL
+    assert not [each for each in report.findings if each.startswith("protocol switch")]

@@ -47,11 +47,13 @@ def judge_table(table: Table, rules: Rules, road: RoadProof | None = None) -> Re
     table = _in_decimal_megabytes(table)
     reading = reading_of(table)
     limits = Limits.of(table, reading, rules)
-    judgements = judge_rings(table, rules) or judge_collective(table, limits, rules.layout)
-    judgements = judgements or _bandwidths(table, reading, limits) or _times(table, reading, limits)
+    many = judge_rings(table, rules) or judge_collective(table, limits, rules.layout)
+    judgements = many or _bandwidths(table, reading, limits) or _times(table, reading, limits)
     side, findings = _side_times(table, reading, limits)
-    judgements, switches = without_switches([*side, *judgements])
-    findings += switches
+    judgements = [*side, *judgements]
+    if not many:  # the law of a switch is one of point-to-point curves
+        judgements, switches = without_switches(judgements)
+        findings += switches
     judgements += _due_sizes(table, rules.references, judgements)
     judgements = [_with_soundness(table, reading, judgement) for judgement in judgements]
     judgements = [_with_road(judgement, road, rules) for judgement in judgements]

@@ -24,7 +24,7 @@ _ONCE = "no second look was made"
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 #: how findings begin that are told of a green leg too
-TOLD_OF_A_PASS = ("preflight", "second look", "the site's reference")
+TOLD_OF_A_PASS = ("preflight", "second look", "the site's reference", "protocol switch")
 
 
 @dataclass(frozen=True, kw_only=True)
