@@ -131,6 +131,34 @@ def test_a_lossy_second_look_is_red_though_the_first_passed(tmp_path: Path) -> N
     assert judge_leg(tmp_path, LEG).report.verdict is Verdict.FAIL
 
 
+def test_a_round_that_never_ended_does_not_wash_a_lossy_one(tmp_path: Path) -> None:
+    leg = make_leg(in_turn=True)
+    lossy(tmp_path, 0, leg=leg)
+    lossy(tmp_path, 1300, attempt=2, leg=leg)
+    leave(tmp_path, leg, attempt=3, status=None)
+    outcome = judge_leg(tmp_path, leg)
+    assert outcome.report.verdict is Verdict.FAIL
+    assert judgement(outcome).verdict is Verdict.FAIL
+
+
+def test_a_counter_that_went_back_leaves_no_green(tmp_path: Path) -> None:
+    """Reset while it ran, it may have counted any number of losses before."""
+    reset = node_tcp(0, segments=SEGMENTS, again=0)
+    reset = reset.replace(
+        "after node/tcp OutSegs=4449007 RetransSegs=7",
+        "after node/tcp OutSegs=4449007 RetransSegs=3",
+    )
+    assert "RetransSegs=3" in reset
+    other = node_tcp(1, segments=SEGMENTS // 3, again=0)
+    leave(tmp_path, LEG, ranks=(reset, other))
+    outcome = judge_leg(tmp_path, LEG)
+    assert outcome.report.verdict is Verdict.UNJUDGED
+    assert "RetransSegs of n1 went back" in judgement(outcome).reason
+    assert needs_second_look(outcome)
+    lossy(tmp_path, 0, attempt=2)
+    assert judge_leg(tmp_path, LEG).report.verdict is Verdict.PASS
+
+
 def test_few_losses_at_the_first_look_are_cleared_by_many_packets_without(tmp_path: Path) -> None:
     first = red_from(SEGMENTS, 10.0)
     lossy(tmp_path, first)
@@ -306,6 +334,12 @@ def test_tcp_counts_segments_of_the_rails_alone() -> None:
     lost = of(error_rates(seen, ["rail0"]), ErrorKind.RETRANSMITTED, "n1")
     assert (lost.events, lost.packets, lost.beside) == (12, 10_520, 500)
     assert lost.way == "rail0 from n1 to the others"
+
+
+def test_a_port_counter_that_went_back_is_named() -> None:
+    wrapped = replace(port("n1", "p:1", packet_seq_err=0), before={"packet_seq_err": 4_000_000_000})
+    (lost,) = error_rates(evidence(wrapped, port("n2", "p:1")), ["p:1"])
+    assert (lost.events, lost.set_back) == (0, ("packet_seq_err",))
 
 
 def test_two_attempts_add_up() -> None:

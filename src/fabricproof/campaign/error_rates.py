@@ -239,13 +239,22 @@ def _of_kind(leg: Leg, kind: ErrorKind, rates: Iterable[ErrorRate]) -> Judgement
         named=False,
     )
     if worst_one.events < critical:
-        return judged
+        return _unless_set_back(judged, mine)
     doubt = _doubt(worst_one)
     if doubt:
         why = f"{judged.reason}; {doubt}"
         return replace(judged, verdict=Verdict.UNJUDGED, reason=why, named=True)
     reason = judged.reason + _both_ends(worst_one, rates)
     return replace(judged, verdict=Verdict.FAIL, reason=reason, named=True)
+
+
+def _unless_set_back(quiet: Judgement, rates: Iterable[ErrorRate]) -> Judgement:
+    """Return a PASS as UNJUDGED where a counter went back: what it counted before is gone."""
+    names = [f"{name} of {each.node}" for each in rates for name in each.set_back]
+    if not names:
+        return quiet
+    why = f"{quiet.reason}; but {', '.join(names)} went back while it ran: wrapped or reset"
+    return replace(quiet, verdict=Verdict.UNJUDGED, reason=why, named=True)
 
 
 def _doubt(rate: ErrorRate) -> str:

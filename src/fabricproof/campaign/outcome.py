@@ -112,7 +112,11 @@ def judge_leg(folder: Path, leg: Leg, channel_attempt: int = 0) -> Outcome:
         return Outcome(leg=leg, attempts=(), report=missing(leg.required, _never_started(folder)))
     report = _weigh(attempts)
     if len(attempts) > 1:
-        report = errors_of_all(report, attempts[-1].report)
+        # The latest that was counted: one that never ended has none, and clears no other.
+        counted = [
+            each.report for each in attempts if any(map(is_of_errors, each.report.quantities))
+        ]
+        report = errors_of_all(report, (counted or [attempts[-1].report])[-1])
     outcome = Outcome(leg=leg, attempts=attempts, report=report)
     if needs_second_look(outcome):
         return replace(outcome, report=_without_second_look(folder, outcome.report))

@@ -102,6 +102,8 @@ class ErrorRate:
     in_vain_unknown: bool = False
     """Whether nobody counted what was sent again in vain: then the events are the most they can
     be."""
+    set_back: tuple[str, ...] = ()
+    """Counters that wrapped or were reset meanwhile: then the events are the least they can be."""
     counters: Mapping[str, int]
 
     @property
@@ -168,6 +170,8 @@ def added(rates: Iterable[ErrorRate]) -> tuple[ErrorRate, ...]:
             packets=known.packets + each.packets,
             bytes=known.bytes + each.bytes,
             beside=known.beside + each.beside,
+            in_vain_unknown=known.in_vain_unknown or each.in_vain_unknown,
+            set_back=each.set_back,  # a later attempt that was counted takes the doubt back
             counters={
                 name: known.counters.get(name, 0) + each.counters.get(name, 0)
                 for name in sorted(names)
@@ -196,7 +200,7 @@ def _of_tcp(
     others = [each for each in mine if each.interface not in (*rails, _LOOPBACK)]
     rail, found = "+".join(rails), []
     if tcp.has("RetransSegs") and tcp.has("OutSegs"):
-        again = max(0, tcp.moved("RetransSegs") - tcp.moved("TCPSynRetrans"))
+        again = max(0, tcp.moved("RetransSegs") - max(0, tcp.moved("TCPSynRetrans")))
         events = max(0, again - _in_vain(tcp))
         segments = tcp.moved("OutSegs") + tcp.moved("RetransSegs")
         beside = sum(each.moved("tx_packets") for each in others)
@@ -212,6 +216,7 @@ def _of_tcp(
                 packets=max(segments - local - beside, min(segments, _sent(ours))),
                 bytes=sum(each.moved("tx_bytes") for each in ours),
                 beside=beside,
+                set_back=_set_back(tcp, ("OutSegs", "RetransSegs", "TCPSynRetrans")),
                 in_vain_unknown=not (tcp.has("TCPDSACKRecvSegs") or tcp.has("TCPDSACKRecv")),
                 counters=_risen(
                     tcp,
@@ -272,10 +277,15 @@ def _of_port(sample: CounterSample, peer: str) -> list[ErrorRate]:
                 events=max(0, *(sample.moved(name) for name in there)),
                 packets=max(0, sample.moved(f"{way}_packets")),
                 bytes=max(0, sample.moved(f"{way}_bytes")),
+                set_back=_set_back(sample, there),
                 counters=_risen(sample, there),
             )
         )
     return found
+
+
+def _set_back(sample: CounterSample, names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(name for name in names if sample.ran_backwards(name))
 
 
 def _risen(sample: CounterSample, names: Iterable[str]) -> dict[str, int]:
