@@ -551,6 +551,25 @@ def test_one_switch_is_a_finding_and_no_more_than_one(
     assert len(told) == (len(changes) if verdict is Verdict.PASS else 0)
 
 
+def test_a_switch_is_within_the_bounds_that_history_and_perflog_hold_it_to() -> None:
+    """A PASS outside its own bounds is taken for an edited record, and red for ReFrame."""
+    rows = [
+        (size, size / (time * changed))
+        for size, time in LATENCIES.items()
+        for changed in [2.2 if size == 65536 else 1.0]
+    ]
+    rates = bandwidths(dict(rows), "osu_bw")
+    slow = judged_curve({32768: 2.4, 65536: 1.9}, "latency=1.2 us")
+    fast = judge_table(rates, against(Fabric(link=find_link("HDR100"))))
+    for report in (slow, fast):
+        switched = [each for each in report.quantities if "taken for" in each.reason]
+        assert switched
+        for each in switched:
+            assert each.value is not None
+            assert each.lower is None or each.value >= each.lower
+            assert each.upper is None or each.value <= each.upper
+
+
 def test_a_reference_that_names_the_size_judges_the_switch() -> None:
     report = judged_curve({32768: 2.4}, "latency=1.2 us", "latency_32KiB=4 us")
     assert report.verdict is Verdict.FAIL

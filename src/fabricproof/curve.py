@@ -123,15 +123,25 @@ def without_switches(judgements: Sequence[Judgement]) -> tuple[list[Judgement], 
         bad = _switch([judged[index] for index in places])
         for at in bad:
             each = judged[places[at]]
-            judged[places[at]] = replace(
-                each, verdict=Verdict.PASS, reason=f"{each.reason}; taken for a protocol switch"
-            )
+            judged[places[at]] = _as_switch(each)
             findings.append(
                 f"protocol switch: {each.name} = {each.value:g} {unit} is off the curve law "
                 f"({each.reason}) in an otherwise healthy curve; a --reference that names the "
                 "size judges it"
             )
     return judged, findings
+
+
+def _as_switch(judgement: Judgement) -> Judgement:
+    """Return the judgement as PASS within the bounds of a switch: no PASS is outside its own."""
+    due, value = judgement.reference or 0.0, judgement.value or 0.0
+    lower, upper = judgement.lower, judgement.upper
+    if lower is not None:
+        lower = min(due / SWITCH_FACTOR, value)  # the rounding of a division moves no verdict
+    if judgement.unit == "us" and upper is not None:
+        upper = max(due * SWITCH_FACTOR, value)
+    reason = f"{judgement.reason}; taken for a protocol switch"
+    return replace(judgement, verdict=Verdict.PASS, lower=lower, upper=upper, reason=reason)
 
 
 def _switch(curve: Sequence[Judgement]) -> list[int]:
