@@ -170,7 +170,7 @@ def _slurm_surroundings(sinfo: str, conf: str) -> Iterator[Entry]:
     folder = str(PurePosixPath(sinfo).parent)
     if folder not in _USUAL_FOLDERS:
         yield Entry(key="path", value=[folder], note="where sinfo is")
-    if conf:
+    if conf and conf.isprintable():
         yield Entry(key="environment", value={"SLURM_CONF": conf}, note="set in this shell")
 
 
