@@ -39,6 +39,8 @@ class Judgement:
         upper: largest accepted value.
         origin: where the reference comes from.
         named: whether it is one of the quantities a summary names, or a point of the curve.
+        disturbance: where others explain why it is out of bounds, the kind of it
+            (:class:`fabricproof.road.disturbance.DisturbanceKind`); None elsewhere.
     """
 
     name: str
@@ -54,6 +56,7 @@ class Judgement:
     upper: float | None = None
     origin: str | None = None
     named: bool = True
+    disturbance: str | None = None
 
 
 def is_of_errors(judgement: Judgement) -> bool:

@@ -224,7 +224,7 @@ def test_the_wrapper_reads_before_and_after_and_passes_the_status_on(tmp_path: P
     assert (ended.returncode, ended.stdout, ended.stderr) == (7, "out\n", "err\n")
     record = parse_rank((tmp_path / "rank.3.0").read_text(), "rank.3")
     assert (record.rank, record.status) == (3, 7)
-    assert set(record.before) == set(record.after) == {*record.facts, "node/tcp"}
+    assert set(record.before) == set(record.after) == {*record.facts, "node/tcp", "node/cores"}
     assert set(record.before["node/tcp"]) >= {"OutSegs", "RetransSegs", "ListenDrops"}
     assert set(record.before["lo"]) >= {"tx_bytes", "rx_bytes", "tx_packets", "tx_errors"}
     assert record.cpus != "unknown"

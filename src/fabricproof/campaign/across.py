@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
+from fabricproof.campaign.disturbed import Surroundings, excused
 from fabricproof.campaign.frames import judge_frames
 from fabricproof.campaign.hops import judge_hops
 from fabricproof.campaign.outcome import DOUBTFUL, Attempt, Outcome, needs_second_look
@@ -88,9 +89,18 @@ def _judged(relation: Relation, looks: Looks) -> Report:
     if judge is None:
         return missing([relation.name], f"nobody judges relations of kind {relation.kind!r}")
     try:
-        return judge(relation, looks)
+        return excused(judge(relation, looks), _near(looks))
     except Exception as error:  # the records of the legs are worth more
         return missing([relation.name], f"its judge itself failed: {error!r}")
+
+
+def _near(looks: Looks) -> Surroundings:
+    """Return what others did around any of the legs: a relation is disturbed where one was."""
+    near = [attempt.near for look in looks.values() for attempt in look.attempts]
+    return Surroundings(
+        found=tuple(found for each in near for found in each.found),
+        unknown=tuple(dict.fromkeys(word for each in near for word in each.unknown)),
+    )
 
 
 def _weighed(first: Report, last: Report) -> Report:

@@ -2,8 +2,10 @@
 
 Format, one fact a line: ``rank N``, ``node NAME``, ``cpus LIST``, ``kernel RELEASE``,
 ``library PATH`` (several joined by `` and ``, ``none``, or ``unknown`` where nobody could look),
+``machine ID`` (the kernel's boot id: nodes that share it are one machine),
 ``fact INTERFACE key=value ...``, ``before|after INTERFACE counter=value ...``, ``status N``.
-The TCP of a node stands there as an interface ``node/tcp``, by the first of its ranks.
+The TCP of a node stands there as an interface ``node/tcp``, by the first of its ranks; what its
+CPUs did as ``node/cores``, by each rank for those that it may run on.
 A line of another form is damage, never skipped.
 """
 
@@ -22,7 +24,10 @@ from fabricproof.road import Evidence, Rank
 IB_WORD_BYTES = 4
 
 #: facts that stand once in a rank's file; twice means that two ranks wrote into one
-_SINGLE = frozenset({"rank", "node", "cpus", "kernel", "library", "status"})
+_SINGLE = frozenset({"rank", "node", "cpus", "kernel", "library", "machine", "status"})
+
+#: the CPUs that one rank may run on stand among the counters as an interface of this name
+CORES = "node/cores"
 
 _IB_NAMES = {
     "port_xmit_data": ("tx_bytes", IB_WORD_BYTES),
@@ -51,7 +56,7 @@ class RankRecord:
     ``before`` and ``after`` hold counters by interface; ``facts`` what the interface is;
     ``library`` is the MPI library that the loader gives the program in the job, ``none`` where it
     links none; ``status`` is the program's exit status, None where the rank did not come back;
-    ``part`` is which start of its leg it was, from 0.
+    ``part`` is which start of its leg it was, from 0; ``machine`` tells nodes of one kernel.
     """
 
     rank: int
@@ -60,6 +65,7 @@ class RankRecord:
     cpus: str = "unknown"
     kernel: str = "unknown"
     library: str = "unknown"
+    machine: str = ""
     status: int | None = None
     before: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     after: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
@@ -97,6 +103,7 @@ def parse_rank(text: str, source: str) -> RankRecord:
         cpus=single.get("cpus", "unknown"),
         kernel=single.get("kernel", "unknown"),
         library=single.get("library", "unknown"),
+        machine=single.get("machine", single["node"]),
         status=_whole(single["status"], source) if "status" in single else None,
         before=_counters(tables["before"], source),
         after=_counters(tables["after"], source),
@@ -156,6 +163,8 @@ def gather(records: Iterable[RankRecord]) -> Evidence:
     samples: dict[tuple[str, str], CounterSample] = {}
     for record in records:
         for interface, before in record.before.items():
+            if interface == CORES:
+                continue  # each rank's own
             key = (record.node, interface)
             after = record.after.get(interface, {})
             facts = record.facts.get(interface, {})
@@ -190,6 +199,8 @@ def _backwards(record: RankRecord) -> dict[str, tuple[dict[str, int], dict[str, 
     """Return interface -> what its counters that ran backwards were before and after."""
     found = {}
     for interface, before in record.before.items():
+        if interface == CORES:
+            continue
         after = record.after.get(interface, {})
         names = [name for name in before if name in after and after[name] < before[name]]
         if names:
@@ -223,6 +234,8 @@ def _readings(
 ) -> Iterator[tuple[str, str, str, int]]:
     for record in records:
         for interface, counters in (record.before if when == "before" else record.after).items():
+            if interface == CORES:
+                continue
             for name, value in counters.items():
                 yield record.node, interface, name, value
 

@@ -12,6 +12,7 @@ from itertools import count
 from pathlib import Path
 
 from fabricproof.campaign.declared import of_what_was_declared, rails_down
+from fabricproof.campaign.disturbed import NOBODY, Surroundings, around, excused
 from fabricproof.campaign.earlier import after_baseline
 from fabricproof.campaign.error_rates import errors_of_all, with_errors
 from fabricproof.campaign.evidence import RankRecord, as_one_road, gather, parse_rank
@@ -41,7 +42,8 @@ class Attempt:
 
     ``table`` is None where the output could not be read; ``ranks`` is empty where no rank wrote
     its record; ``status`` is the launcher's exit status, None where the leg never ended;
-    ``foreign`` says why its numbers are not known to be those of the leg's device or MPI library.
+    ``foreign`` says why its numbers are not known to be those of the leg's device or MPI library;
+    ``near`` is what others did on its rails and CPUs meanwhile.
     """
 
     number: int
@@ -53,6 +55,7 @@ class Attempt:
     foreign: str = ""
     errors: tuple[ErrorRate, ...] = ()
     """What was lost or damaged on its rails in this attempt alone."""
+    near: Surroundings = NOBODY
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -234,7 +237,7 @@ def _judge_attempt(folder: Path, leg: Leg, number: int, channel_attempt: int) ->
         trouble = _failed_rank(ranks) and (_told(folder) or _failed_rank(ranks))
     if trouble is None:
         table, trouble = _table(folder, leg)
-    foreign = ""
+    foreign, near = "", NOBODY
     if status == 0 and (refusal := _refusal(folder)):
         report = _skipped(leg, refusal)
     elif table is None or trouble is not None:
@@ -247,6 +250,8 @@ def _judge_attempt(folder: Path, leg: Leg, number: int, channel_attempt: int) ->
         rules = rules_of(leg, folder.parents[1], channel_attempt)
         report = _with_required(leg, judge_table(table, rules, _road(leg, ranks, table)))
         report = after_baseline(report, leg, ranks, table, folder.parents[1])
+        near = around(leg, ranks, *_meant(leg, ranks, table))
+        report = excused(report, near, leg.num_ranks)
         report = with_neighbours(report, folder, {each.node for each in ranks})
         report, foreign = of_what_was_declared(leg, ranks, report)
     return Attempt(
@@ -257,6 +262,7 @@ def _judge_attempt(folder: Path, leg: Leg, number: int, channel_attempt: int) ->
         ranks=ranks,
         report=report,
         foreign=foreign,
+        near=near,
     )
 
 
@@ -391,21 +397,23 @@ def _road(leg: Leg, ranks: tuple[RankRecord, ...], table: Table) -> RoadProof:
         return RoadProof(
             state=RoadState.UNKNOWN, reason=f"rank {', '.join(lost)} never came back to be counted"
         )
+    return prove_road(*_meant(leg, ranks, table))
+
+
+def _meant(leg: Leg, ranks: tuple[RankRecord, ...], table: Table) -> tuple[Evidence, Expectation]:
+    """Return what was seen, under the names of the leg's rails, and what the leg was to move."""
     sent_bytes, sent_messages = _moved(leg, table)
-    return prove_road(
-        _evidence(leg, ranks),
-        Expectation(
-            rails=leg.rails,
-            sent_bytes=sent_bytes,
-            num_ranks=leg.num_ranks,
-            ranks_per_node=leg.ranks_per_node,
-            nodes=leg.nodes,
-            spread=leg.spread,
-            exact=leg.sent_bytes is not None and leg.least_bytes is None,
-            sent_messages=sent_messages,
-            least_bytes=leg.least_bytes,
-            least_packets=leg.least_packets,
-        ),
+    return _evidence(leg, ranks), Expectation(
+        rails=leg.rails,
+        sent_bytes=sent_bytes,
+        num_ranks=leg.num_ranks,
+        ranks_per_node=leg.ranks_per_node,
+        nodes=leg.nodes,
+        spread=leg.spread,
+        exact=leg.sent_bytes is not None and leg.least_bytes is None,
+        sent_messages=sent_messages,
+        least_bytes=leg.least_bytes,
+        least_packets=leg.least_packets,
     )
 
 

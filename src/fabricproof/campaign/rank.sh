@@ -151,6 +151,29 @@ snapshot() { # before|after
     fi
 }
 
+# What the CPUs that this rank may run on did, and what this rank's processes that ended took of
+# them, in ticks; how long anything waited for a CPU of this node, where the kernel keeps it.
+cores() { # before|after
+    local name user nice system idle iowait irq softirq steal rest text own
+    local busy=0 rested=0 stolen=0 line=""
+    while read -r name user nice system idle iowait irq softirq steal rest; do
+        case $name in
+        cpu) continue ;;
+        cpu*) [[ $mine == *" ${name#cpu} "* ]] || continue ;;
+        *) break ;;
+        esac
+        # Interrupts are nobody's: the network's own work is there.
+        ((busy += user + nice + system, rested += idle + iowait, stolen += ${steal:-0}))
+    done </proc/stat
+    read -r text </proc/self/stat
+    own=(${text##*) }) # from the state on: fields 14 to 17 are utime, stime, cutime, cstime
+    { read -r text </proc/pressure/cpu; } 2>/dev/null &&
+        [[ $text =~ total=([0-9]+) ]] && line=" waited_us=${BASH_REMATCH[1]}"
+    # bash 5 and later has this clock; without it there are no figures.
+    [ -z "${EPOCHREALTIME:-}" ] || line+=" clock_us=${EPOCHREALTIME//[!0-9]/}"
+    echo "$1 node/cores busy_ticks=$busy idle_ticks=$rested steal_ticks=$stolen own_ticks=$((own[11] + own[12] + own[13] + own[14]))$line"
+}
+
 facts() {
     local folder port name value line key
     for folder in "$sys"/class/net/*; do
@@ -197,19 +220,28 @@ while read -r key value; do
     [ "$key" = Cpus_allowed_list: ] && cpus=$value
 done </proc/self/status
 read -r kernel </proc/sys/kernel/osrelease
+read -r machine </proc/sys/kernel/random/boot_id || machine=$node
+mine=" "
+IFS=, read -ra spans <<<"$cpus"
+for span in "${spans[@]}"; do
+    for ((cpu = ${span%-*}; cpu <= ${span#*-}; cpu++)); do mine+="$cpu "; done
+done
 
 {
     echo "rank $rank"
     echo "node $node"
     echo "cpus $cpus"
     echo "kernel $kernel"
+    echo "machine $machine"
     libraries "${FABRICPROOF_PROGRAM:-$1}" # a script is no program
     facts
     snapshot before
+    cores before
 } >"$out" || exit 74
 "$@"
 status=$?
 {
+    cores after
     snapshot after
     echo "status $status"
 } >>"$out" || exit 74
