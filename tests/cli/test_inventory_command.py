@@ -35,7 +35,8 @@ def perflogs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             (looks / f"{node}.txt").write_bytes((DATA / f"{name}.txt").read_bytes())
         keep_looks(folder / "inventory", looks, [*nodes, "n3"], run_id=run_id, time=time)
     rank = {"rank": 0, "node": "n1", "cpus": "40-41"}
-    record = {"run_id": FIRST, "kind": "environment", "environment": {"ranks": [rank]}}
+    of = dict.fromkeys(("unique_name", "partition", "stack", "job_id"), "1")
+    record = {"run_id": FIRST, "kind": "environment", "environment": {"ranks": [rank]}, **of}
     append_records(folder / "compute" / "records.jsonl", [record])
     return folder
 

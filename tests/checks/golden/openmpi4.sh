@@ -48,10 +48,24 @@ attempt() { # LEG ATTEMPT: run once, keep everything
     export FABRICPROOF_LEG="$here/legs/$1.$2"
     mkdir -p "$FABRICPROOF_LEG" || exit 74
     echo "== $1, attempt $2"
+    local begin
+    printf -v begin '%(%s)T' -1
     "leg_$1" >"$FABRICPROOF_LEG/stdout" 2>"$FABRICPROOF_LEG/stderr"
     echo $? >"$FABRICPROOF_LEG/status"
+    neighbours "$begin"
     cat "$FABRICPROOF_LEG/stdout"
     cat "$FABRICPROOF_LEG/stderr" >&2
+}
+
+neighbours() { # BEGIN: the jobs on our nodes since then, ours too; squeue knows the ended ones
+    [ -n "${SLURM_JOB_ID:-}" ] || return 0
+    local now
+    printf -v now '%(%s)T' -1
+    {
+        echo "$SLURM_JOB_ID $1 $now"
+        env -u SQUEUE_USERS -u SQUEUE_PARTITION -u SQUEUE_ACCOUNT -u SQUEUE_QOS -u SQUEUE_NAMES             SLURM_TIME_FORMAT=%s timeout -k 1 5             squeue -h -t all -w "$SLURM_JOB_NODELIST" -o '%A|%u|%S|%e|%N' && echo answered
+    } >"$FABRICPROOF_LEG/jobs" 2>/dev/null </dev/null
+    return 0
 }
 
 means_nothing() { # whether a node said, or all of them together show, that the leg means nothing
@@ -119,6 +133,45 @@ leg_rail0_rail1() { # osu_bw over rail0+rail1
     srun --mpi=pmix "$here/rank.sh" {STACKS}/openmpi4/venv/bin/python -EsP {FABRICPROOF}/stack/portrunner.py {STACKS}/openmpi4/share/osu-mpi4py/osu_bw.py 16384,32768,65536,131072,262144,524288,1048576:6:2:4
 }
 
+leg_rail0_turn() { # osu_bw over rail0
+    env FABRICPROOF_PART=0 \
+    OMPI_MCA_btl=self,tcp \
+    OMPI_MCA_btl_tcp_if_include=rail0 \
+    OMPI_MCA_hwloc_base_binding_policy=none \
+    OMPI_MCA_mpi_yield_when_idle=1 \
+    OMPI_MCA_osc=pt2pt \
+    OMPI_MCA_pml=ob1 \
+    PRTE_MCA_hwloc_default_binding_policy=none \
+    timeout -k 5 30 \
+    srun --mpi=pmix "$here/rank.sh" {STACKS}/openmpi4/venv/bin/python -EsP {FABRICPROOF}/stack/portrunner.py {STACKS}/openmpi4/share/osu-mpi4py/osu_bw.py 262144,524288,1048576:3:2:4
+}
+
+leg_rail1_turn() { # osu_bw over rail1
+    env FABRICPROOF_PART=0 \
+    OMPI_MCA_btl=self,tcp \
+    OMPI_MCA_btl_tcp_if_include=rail1 \
+    OMPI_MCA_hwloc_base_binding_policy=none \
+    OMPI_MCA_mpi_yield_when_idle=1 \
+    OMPI_MCA_osc=pt2pt \
+    OMPI_MCA_pml=ob1 \
+    PRTE_MCA_hwloc_default_binding_policy=none \
+    timeout -k 5 30 \
+    srun --mpi=pmix "$here/rank.sh" {STACKS}/openmpi4/venv/bin/python -EsP {FABRICPROOF}/stack/portrunner.py {STACKS}/openmpi4/share/osu-mpi4py/osu_bw.py 262144,524288,1048576:3:2:4
+}
+
+leg_rail0_rail1_turn() { # osu_bw over rail0+rail1
+    env FABRICPROOF_PART=0 \
+    OMPI_MCA_btl=self,tcp \
+    OMPI_MCA_btl_tcp_if_include=rail0,rail1 \
+    OMPI_MCA_hwloc_base_binding_policy=none \
+    OMPI_MCA_mpi_yield_when_idle=1 \
+    OMPI_MCA_osc=pt2pt \
+    OMPI_MCA_pml=ob1 \
+    PRTE_MCA_hwloc_default_binding_policy=none \
+    timeout -k 5 30 \
+    srun --mpi=pmix "$here/rank.sh" {STACKS}/openmpi4/venv/bin/python -EsP {FABRICPROOF}/stack/portrunner.py {STACKS}/openmpi4/share/osu-mpi4py/osu_bw.py 262144,524288,1048576:6:2:4
+}
+
 inventory() { # what each node is made of, to inventory/NODE.txt; no measurement depends on it
     rm -rf inventory && mkdir inventory || return
     env \
@@ -141,6 +194,14 @@ fi
 rm -rf legs second_look.err
 inventory
 for leg in rail0 rail1 rail0_rail1; do attempt "$leg" 1; done
-# A second look, on the same nodes, before anything is called red.
-for leg in $({PYTHON} -E -m fabricproof.campaign.second_look "$here" 2>second_look.err); do attempt "$leg" 2; done
+# A second look, on the same nodes, before anything is called red; then rounds of what is related,
+# in turn, until each relation is decided or has had its share.
+for ((look = 0; look < 13; look++)); do
+    again=$({PYTHON} -E -m fabricproof.campaign.second_look "$here" 2>>second_look.err)
+    [ -n "$again" ] || break
+    for leg in $again; do
+        for ((number = 1; ; number++)); do [ -d "legs/$leg.$number" ] || break; done
+        attempt "$leg" "$number"
+    done
+done
 exit 0
