@@ -3,8 +3,8 @@
     .venv/bin/python benchmarks/steps.py [--full] [TABLE ...]
 
 Tables: ``null``, ``lag``, ``power``, ``drift``, ``place``, ``speed``; all without a name.  Seeded:
-the same figures each time, but for the times.  The short form is a twentieth of the histories.  Rates
-have 95 % intervals (Wilson 1927).  Beside ours stands the rule that a night is told where any
+the same figures each time, but for the times.  The short form is a twentieth of the histories.
+Rates have 95 % intervals (Wilson 1927).  Beside ours stands the rule that a night is told where any
 quantity is 5 % off the median of the nights before.
 """
 

@@ -225,8 +225,8 @@ def test_any_text_is_written_as_toml(text: str) -> None:
 
 words = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1, max_size=12)
 #: what a host or device may be called: the kernel has no interface with a blank, "/" or ":" in its
-#: name (net/core/dev.c, dev_valid_name), a comma ends a name where an MPI is told its devices, and no
-#: site file holds control characters
+#: name (net/core/dev.c, dev_valid_name), a comma ends a name where an MPI is told its devices, and
+#: no site file holds control characters
 names = st.text(
     st.characters(codec="utf-8", exclude_categories=["Cc"], exclude_characters="/:,").filter(
         lambda mark: not mark.isspace()

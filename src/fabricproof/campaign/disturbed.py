@@ -40,6 +40,9 @@ class Surroundings:
     unknown: tuple[str, ...] = ()
 
 
+#: of a leg that passed a smaller share is not worth a line: our choice
+NOTED = 0.1
+
 #: nothing was read of anybody
 NOBODY = Surroundings()
 
@@ -78,7 +81,9 @@ def excused(report: Report, near: Surroundings, num_ranks: int = 2) -> Report:
     quantities = tuple(_excused(each, near.found, num_ranks) for each in report.quantities)
     changed = any(new is not old for new, old in zip(quantities, report.quantities, strict=True))
     verdict = worst([each.verdict for each in quantities]) if changed else report.verdict
-    notes = [f"disturbed: {each.reason}" for each in heavy]
+    red = any(each.verdict is not Verdict.PASS for each in report.quantities)
+    worth = [each for each in heavy if red or each.share is None or each.share >= NOTED]
+    notes = [f"disturbed: {each.reason}" for each in worth]
     known = report.road is not None or near.found  # a relation speaks for its legs
     if known and any(each.verdict is Verdict.FAIL for each in quantities):
         notes.append(_ruled_out(near))
@@ -97,7 +102,7 @@ def _excused(judgement: Judgement, found: Sequence[Disturbance], num_ranks: int)
     return replace(
         judgement,
         verdict=Verdict.UNJUDGED,
-        reason=f"disturbed: {most.reason}; {judgement.reason}",
+        reason=f"disturbed: {'; '.join(each.reason for each in heavy)}; {judgement.reason}",
         disturbance=most.kind.value,
     )
 

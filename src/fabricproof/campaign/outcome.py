@@ -221,7 +221,9 @@ def needs_second_look(outcome: Outcome) -> bool:
     if outcome.report.verdict is Verdict.UNJUDGED and road is not None:
         # Nobody says what it should be: no other number would be judged either.
         open_ones = [each for each in outcome.report.quantities if each.verdict is not Verdict.PASS]
-        return road.state is not RoadState.PROVEN or any(each.reference for each in open_ones)
+        return road.state is not RoadState.PROVEN or any(
+            each.reference is not None for each in open_ones
+        )
     return outcome.report.verdict in DOUBTFUL
 
 
