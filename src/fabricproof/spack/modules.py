@@ -34,6 +34,12 @@ def write_core_compilers(environment: Environment, layout: Layout, lock: Lock) -
     (environment.folder / "own" / "modules.yaml").write_text(text, encoding="utf-8")
 
 
+def remove_modules(layout: Layout, stack: str) -> None:
+    """Remove the modules of a stack, the one in front first: nobody loads what is not proven."""
+    shutil.rmtree(layout.modulefiles / module_name(stack), ignore_errors=True)
+    shutil.rmtree(layout.modules / stack, ignore_errors=True)
+
+
 def write_modules(
     environment: Environment,
     layout: Layout,

@@ -112,16 +112,14 @@ def _is_complete(manifest: Mapping[str, Any]) -> bool:
 
 
 def _check_whole(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """Refuse a mirror that lost something on its way; Spack checks the sources by itself."""
+    """Refuse a mirror that lost or changed something on its way, before minutes are spent on it."""
     for name, fact in manifest["files"].items():
         path = folder / name
         if not path.is_file():
             raise ConfigError(
                 "the mirror is not whole", source=str(path), expected="a file", got="nothing there"
             )
-        if path.stat().st_size != fact["size_bytes"] or (
-            name.startswith(OURS) and sha256_of(path) != fact["sha256"]
-        ):
+        if path.stat().st_size != fact["size_bytes"] or sha256_of(path) != fact["sha256"]:
             raise ConfigError(
                 "a file of the mirror is not what it was",
                 source=str(path),

@@ -11,7 +11,8 @@ from fabricproof.errors import ConfigError
 from fabricproof.site.schema import StackSpec
 from fabricproof.spack.build import Listen, building
 from fabricproof.spack.diagnose import diagnose
-from fabricproof.spack.layout import Layout, module_name
+from fabricproof.spack.layout import Layout
+from fabricproof.spack.modules import remove_modules
 from fabricproof.spack.tool import Spack
 
 
@@ -35,8 +36,7 @@ def remove(
         # Before anything goes: without a Spack the packages would stay, and nobody know of them.
         spack = open_tool() if lock.exists() else None
         manifest.unlink(missing_ok=True)
-        shutil.rmtree(layout.modulefiles / module_name(stack.name), ignore_errors=True)
-        shutil.rmtree(layout.modules / stack.name, ignore_errors=True)
+        remove_modules(layout, stack.name)
         if spack is not None:
             _uninstall(environment, _only_here(lock, layout), spack, listen)
         shutil.rmtree(environment, ignore_errors=True)
