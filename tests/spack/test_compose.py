@@ -17,6 +17,7 @@ from fabricproof.spack.environment import PACKAGE_OF, compose
 from fabricproof.spack.externals import check_externals
 from fabricproof.spack.layout import Layout
 from fabricproof.spack.offline import Mirror
+from fabricproof.stack.catalog import stacks_root
 from pretended_spack import PACKAGES, RECIPES, Lab
 
 ROOT = RECIPES.parent
@@ -242,6 +243,38 @@ def test_a_wrong_packages_file_is_one_message_with_its_line(lab: Lab, what: str)
     with pytest.raises(ConfigError, match=words) as caught:
         lab.compose()
     assert (caught.value.source, caught.value.line) == (str(lab.packages), line)
+
+
+def test_the_mpi_of_another_stack_may_be_away(lab: Lab):
+    away = "{externals: [{spec: x@1, prefix: /none/x}]}"
+    lab.packages.write_text(f"packages: {{intel-oneapi-mpi: {away}, mpich: {away}}}")
+    lab.compose()
+    lab.packages.write_text(f"packages: {{openmpi: {away}}}")
+    with pytest.raises(ConfigError, match="is not where the site says"):
+        lab.compose()
+
+
+@pytest.mark.parametrize(
+    ("prefix", "buildable", "said"),
+    [
+        ("/none/x", "true", "remove the entry to have Spack build it"),
+        ("/none/x", "false", "Spack may not build it"),
+        ("${FABRICPROOF_STAKCS}/x", "false", "set FABRICPROOF_STAKCS"),
+        ("STACKS/intelmpi/oneapi", "false", "fabricproof stack install intelmpi"),
+    ],
+)
+def test_what_is_advised_for_an_external_that_is_away(
+    tmp_path: Path, prefix: str, buildable: str, said: str
+):
+    where = prefix.replace("STACKS", str(stacks_root()))
+    where = where if Path(where).name != "oneapi" else f"{where}/none"
+    text = (
+        f"packages: {{intel-oneapi-mpi: {{buildable: {buildable}, "
+        f"externals: [{{spec: x@1, prefix: '{where}'}}]}}}}"
+    )
+    with pytest.raises(ConfigError) as caught:
+        check_externals(text, tmp_path / "packages.yaml")
+    assert said in (caught.value.next_step or "")
 
 
 def test_an_external_of_modules_needs_no_prefix(tmp_path: Path):

