@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from reframe_sessions import HouseRun
 
-from fabricproof.campaign.job_end import SchedulerSays
+from fabricproof.campaign.job_end import JobDoubt, SchedulerSays
 from fabricproof.records import read_records
 from fabricproof.rfm import ending
 from fabricproof.rfm.slurm_nodes import ask_job
@@ -116,3 +116,17 @@ def _scontrol(folder: Path, body: str, monkeypatch: pytest.MonkeyPatch) -> None:
     program.write_text(f"#!/bin/sh\n{body}\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+
+
+def test_an_end_that_somebody_left_by_hand_is_not_the_jobs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A script that is run in the stage folder outside Slurm writes an end without a job."""
+    (tmp_path / "job_end").write_text(
+        "job none\nnodes none\nbegin 1\nend 2\nreached yes\nstatus 0\n"
+    )
+    monkeypatch.setattr(ending, "ask_job", lambda _: SchedulerSays(state="COMPLETED"))
+    end, doubt = ending.settle(_Job(), tmp_path, "squeue")  # type: ignore[arg-type]
+    assert end is None
+    assert doubt is not None
+    assert doubt.kind is JobDoubt.NOT_ENDED

@@ -40,6 +40,8 @@ def settle(job: Job, folder: Path, scheduler: str) -> tuple[JobEnd | None, Doubt
     """
     says = _says(job, scheduler)
     end = _await_end(folder, says)
+    if scheduler in {"slurm", "squeue"} and end is not None and end.job_id is None:
+        end = None  # the script was started by hand in this folder: that was not this job
     if scheduler == "squeue" and end is None:
         says = _says(job, scheduler)  # it may have ended meanwhile
     doubt = find_doubt(end, str(job.jobid), says, last_words(folder / str(job.stderr)))
