@@ -83,6 +83,7 @@ def test_beside_a_job_nothing_is_red_and_nothing_becomes_green(
     after = beside(before, (_OTHER,) * jobs)
     for old, new in zip(before.quantities, after.quantities, strict=True):
         expected = Verdict.UNJUDGED if old.verdict is Verdict.FAIL else old.verdict
+        assert new.disturbance == ("other_job" if new.verdict is not old.verdict else None)
         assert new.verdict is expected
         if old.verdict in {Verdict.FAIL, Verdict.MISSING, Verdict.UNJUDGED}:
             assert new.reason.startswith("disturbed: job 9 of bob was on vc2")

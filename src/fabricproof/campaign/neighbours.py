@@ -14,6 +14,7 @@ from pathlib import Path
 
 from fabricproof.errors import FabricproofError
 from fabricproof.measure import Verdict, worst
+from fabricproof.road.disturbance import DisturbanceKind
 from fabricproof.topology import expand
 from fabricproof.verdict import Judgement, Report
 
@@ -106,4 +107,5 @@ def _excused(judgement: Judgement, why: str) -> Judgement:
         return told
     if judgement.verdict is not Verdict.FAIL or judgement.unit not in _DISTURBED_UNITS:
         return judgement
-    return replace(told, verdict=Verdict.UNJUDGED)
+    kind = DisturbanceKind.OTHER_JOB.value
+    return replace(told, verdict=Verdict.UNJUDGED, disturbance=kind)
