@@ -341,8 +341,8 @@ def _to_decide(comparison: Comparison, site: str) -> str:
     if times:
         return (
             f"for i in $(seq {times}); do fabricproof run -t quick{site}; done"
-            f"   ({_runs(times)} on each side decide what is open; to look again with"
-            f" --alpha {comparison.alpha * 50:g}%: the rate is of each look)"
+            f"   ({_runs(times)} on each side decide what is open; another look has its own"
+            f" {100 * comparison.alpha:g} % of false words: docs/compare.md, where looks share one)"
         )
     return f"fabricproof run -t quick{site}   (what gave no number must be measured first)"
 
