@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -261,7 +262,9 @@ for _ in $(seq 200); do sleep 0.1; done
 """
 
 
-def _interrupt(folder: Path, write: str) -> subprocess.CompletedProcess[str]:
+def _interrupt(
+    folder: Path, write: str, end: Callable[[int], None] = lambda pid: os.killpg(pid, signal.SIGINT)
+) -> subprocess.CompletedProcess[str]:
     _program(folder / "bin", "reframe", _CANCELS.format(folder=folder, write=write))
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith("FABRICPROOF")
@@ -278,7 +281,7 @@ def _interrupt(folder: Path, write: str) -> subprocess.CompletedProcess[str]:
             assert process.poll() is None, process.communicate()
             time.sleep(0.02)
         time.sleep(0.3)  # the child may be up before its parent is back from starting it
-        os.killpg(process.pid, signal.SIGINT)
+        end(process.pid)
         out, err = process.communicate(timeout=60)
     return subprocess.CompletedProcess([], process.returncode, out, err)
 
@@ -289,6 +292,14 @@ def test_ctrl_c_waits_for_reframe_and_ends_with_130(tmp_path: Path) -> None:
     assert ended.returncode == ExitStatus.INTERRUPTED
     assert ended.stderr == "fabricproof: interrupted; what had finished is kept\n"
     assert ended.stdout == ""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_who_ends_us_alone_ends_reframe_too(tmp_path: Path, number: signal.Signals) -> None:
+    """``timeout`` and ``kill`` know one process: ReFrame's jobs would go on without anybody."""
+    ended = _interrupt(tmp_path, "true", lambda pid: os.kill(pid, number))
+    assert (tmp_path / "done").exists()
+    assert ended.returncode == ExitStatus.INTERRUPTED
 
 
 def test_ctrl_c_shows_what_had_finished(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from fabricproof.site.scheduling import (
     find_troubles,
     read_traits,
 )
-from fabricproof.watch import Watch, patience_seconds
+from fabricproof.watch import Watch, ends_as_interrupt, patience_seconds
 
 #: how long the scheduler may take to say that it is there
 SCHEDULER_PATIENCE_SECONDS = 20
@@ -302,6 +302,7 @@ def run_reframe(
     """Run ReFrame and hand every line of its output to ``on_line``; return its exit status.
 
     Ctrl-C reaches ReFrame too, which cancels its jobs; this waits for it to finish doing so.
+    Another signal that would end us is handed to it as one.
 
     Args:
         arguments: ReFrame's.
@@ -324,7 +325,7 @@ def run_reframe(
     )
     assert process.stdout is not None
     patience = patience_seconds()
-    with Watch(process, alive, patience=patience) as watch:
+    with ends_as_interrupt(), Watch(process, alive, patience=patience) as watch:
         try:
             for line in process.stdout:
                 on_line(line.rstrip("\n"))

@@ -1,4 +1,4 @@
-"""Watch over the scheduler while ReFrame waits for its jobs.
+"""Watch over the scheduler while ReFrame waits for its jobs; end with us what we started.
 
 With accounting up and the controller dead, ``sacct`` goes on saying RUNNING, and ReFrame would wait
 for ever.  A controller that restarts is back within minutes; one that is not is a dead daemon.
@@ -6,14 +6,16 @@ for ever.  A controller that restarts is back within minutes; one that is not is
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable
-from types import TracebackType
-from typing import Self
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any, Self
 
 #: how long the scheduler may be silent during a run, in seconds; the variable overrides it
 PATIENCE_SECONDS = 180.0
@@ -89,3 +91,39 @@ class Watch:
             self._process.wait(self._farewell)
         except subprocess.TimeoutExpired:
             self._process.kill()
+
+
+@contextlib.contextmanager
+def ends_as_interrupt() -> Iterator[None]:
+    """Take SIGTERM and SIGHUP as Ctrl-C: what runs is told too, and what had finished is kept.
+
+    A timer, ``timeout`` or ``kill`` ends the main process only: ReFrame and its jobs would go on.
+    Threads cannot take signals (Python's signal module): in one this does nothing.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupted(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+        for child in _children():
+            with contextlib.suppress(OSError):
+                os.kill(child, signal.SIGINT)
+        raise KeyboardInterrupt
+
+    before: dict[int, Callable[..., Any] | int | None] = {
+        number: signal.signal(number, interrupted) for number in (signal.SIGTERM, signal.SIGHUP)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _children() -> list[int]:
+    """Return the processes that this one started and that still run."""
+    found = []
+    for task in Path("/proc/self/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            found += [int(word) for word in task.read_text(encoding="ascii").split()]
+    return found

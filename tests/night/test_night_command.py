@@ -14,12 +14,12 @@ from fabricproof.errors import ExitStatus, UnavailableError
 from fabricproof.night import lock
 from fabricproof.night.lock import night_lock
 from fabricproof.night.reports import write_reports
-from fabricproof.night.signals import ends_as_interrupt
 from fabricproof.night.slurm import read_nodes
 from fabricproof.rfm.current import asked_nodes
 from fabricproof.runner import NODES_VARIABLE
 from fabricproof.site import load_site
 from fabricproof.store.labels import set_label
+from fabricproof.watch import ends_as_interrupt
 
 FOUR = ("vc1", "vc2", "vc3", "vc4")
 

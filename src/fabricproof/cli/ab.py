@@ -216,10 +216,10 @@ def _with_arguments(plan: Plan, arguments: tuple[str, ...]) -> Plan:
 def _alone(site: Site) -> Iterator[None]:
     """Keep nights and other plans of the site away, and take SIGTERM as Ctrl-C."""
     from fabricproof.night.lock import night_lock  # noqa: PLC0415 - start-up time
-    from fabricproof.night.signals import ends_as_interrupt  # noqa: PLC0415 - start-up time
     from fabricproof.night.state import state_file  # noqa: PLC0415 - start-up time
     from fabricproof.runner import workplace  # noqa: PLC0415 - start-up time
     from fabricproof.site.choose import project_root  # noqa: PLC0415 - start-up time
+    from fabricproof.watch import ends_as_interrupt  # noqa: PLC0415 - start-up time
 
     folder = state_file(workplace(project_root()).perflogs, site.name).parent
     with ends_as_interrupt(), night_lock(folder) as notes:

@@ -119,7 +119,7 @@ def command(
     if dry_run:
         _show_plan(site, place, wishes)
         return
-    from fabricproof.night.signals import ends_as_interrupt  # noqa: PLC0415 - start-up time
+    from fabricproof.watch import ends_as_interrupt  # noqa: PLC0415 - start-up time
 
     with ends_as_interrupt():
         sys.exit(_night(site, place, wishes))

@@ -203,9 +203,9 @@ def _road(via: str | None, device: str | None, port: int | None, timeout_seconds
 
 def _look(folder: str | None, keep: str | None, road: Any) -> Look:
     """Return the look that ``folder`` keeps, else a new one, kept before it is judged."""
-    from fabricproof.night.signals import ends_as_interrupt  # noqa: PLC0415 - start-up time
     from fabricproof.subnet import join, read_folder, write_folder  # noqa: PLC0415
     from fabricproof.subnet.live import ask  # noqa: PLC0415 - start-up time
+    from fabricproof.watch import ends_as_interrupt  # noqa: PLC0415 - start-up time
 
     if folder is not None:
         return join(read_folder(Path(folder)), folder)
