@@ -130,3 +130,33 @@ def test_an_end_that_somebody_left_by_hand_is_not_the_jobs(
     assert end is None
     assert doubt is not None
     assert doubt.kind is JobDoubt.NOT_ENDED
+
+
+@pytest.mark.parametrize(
+    ("accounted", "controller", "doubted"),
+    [
+        ("vc1", ("vc1", "vc2"), False),
+        ("vc1", (), False),
+        ("vc[1-2]", (), False),
+        ("vc1", ("vc1",), True),
+        ("vc[1-3]", (), True),
+        ("vc3", ("vc1", "vc2"), False),
+        ("vc3", (), True),
+    ],
+)
+def test_accounting_that_lags_behind_contradicts_nothing(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    accounted: str,
+    controller: tuple[str, ...],
+    doubted: bool,
+) -> None:
+    """Seen on Slurm 22.05: for seconds sacct lists the batch step's node as all of the job's."""
+    (tmp_path / "job_end").write_text(
+        "job 7\nnodes vc[1-2]\nbegin 1\nend 2\nreached yes\nstatus 0\n"
+    )
+    monkeypatch.setattr(ending, "ask_job", lambda _: SchedulerSays(nodes=controller))
+    job = _Job()
+    job.exitcode, job._nodespec = 0, accounted
+    _, doubt = ending.settle(job, tmp_path, "slurm")  # type: ignore[arg-type]
+    assert (doubt is not None) == doubted

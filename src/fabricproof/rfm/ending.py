@@ -7,6 +7,7 @@ status, and may know no nodes; where squeue fails, so it takes one that runs.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from reframe.core.exceptions import ReframeError
@@ -44,6 +45,8 @@ def settle(job: Job, folder: Path, scheduler: str) -> tuple[JobEnd | None, Doubt
         end = None  # the script was started by hand in this folder: that was not this job
     if scheduler == "squeue" and end is None:
         says = _says(job, scheduler)  # it may have ended meanwhile
+    if scheduler == "slurm" and end is not None and set(says.nodes) != set(end.nodes):
+        says = replace(says, nodes=_nodes_by_controller(str(job.jobid), says.nodes, end.nodes))
     doubt = find_doubt(end, str(job.jobid), says, last_words(folder / str(job.stderr)))
     if says.unfinished:
         _cancel(job)
@@ -67,6 +70,19 @@ def _says(job: Job, scheduler: str) -> SchedulerSays:
     except FabricproofError:
         nodes = ()
     return SchedulerSays(state=str(job.state), exit_status=job.exitcode, nodes=nodes)
+
+
+def _nodes_by_controller(
+    job_id: str, accounted: tuple[str, ...], own: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Return a job's nodes as the controller has them, where accounting says others than the job.
+
+    Accounting lags: of a short job sacct lists for a while the batch step's node alone (slurmdbd
+    22.05: ``COMPLETED|0:0|...|vc1`` of ``vc[1-4]``, and all four seconds later).  So a part of the
+    job's own nodes contradicts nothing where the controller has forgotten the job.
+    """
+    known = ask_job(job_id).nodes
+    return known or (() if set(accounted) < set(own) else accounted)
 
 
 def _await_end(folder: Path, says: SchedulerSays) -> JobEnd | None:
