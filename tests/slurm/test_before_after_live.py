@@ -104,7 +104,7 @@ def plateau(answer: dict[str, Any], rail: str) -> dict[str, Any]:
     (found,) = (
         each["shift"]
         for each in answer["quantities"]
-        if each["key"]["rails"] == rail and each["key"]["quantity"] == "bandwidth_1MiB"
+        if each["key"]["leg"] == rail and each["key"]["quantity"] == "bandwidth_1MiB"
     )
     return found
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import http.server
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -25,6 +26,9 @@ CLUSTER = os.environ.get("FABRICPROOF_VCLUSTER", "vcluster")
 BIN = Path("/run/fabricproof/vcluster") / CLUSTER / "bin"
 ONE_CHECK = ("-t", "nightly", "-n", "^OsuBandwidth%fabric=eth0", "-p", "^openmpi5$")
 KEY = "compute/eth0/openmpi5/OsuBandwidth/rail1"
+
+#: the rail is measured one way and the other: both legs are red
+TURNED_RED = r"(1 leg|2 legs) turned RED \(vc2 rail1"
 
 pytestmark = [
     pytest.mark.slurm,
@@ -129,11 +133,18 @@ def cut_vc1():
     fault("vc1", "rail1", "--clear")
 
 
+def of_rail1(night):
+    """Return what the night confirmed of the leg over the second rail, there and not back."""
+    (found,) = (each for each in night["confirmations"] if each["leg"] == "rail1")
+    return found
+
+
+@pytest.mark.long
 def test_a_slow_rail_is_confirmed_the_node_blamed_and_told_once(nights, chat, slow_vc2):
     """Three nights: red, still red, mended.  Told after the first and the third only."""
     status, first = nights.call(*ONE_CHECK)
     assert (status, first["verdict"]) == (1, "FAIL")
-    (confirmation,) = first["confirmations"]
+    confirmation = of_rail1(first)
     assert confirmation["finding"] == "CONFIRMED"
     assert confirmation["blamed"] == ["vc2"]
     assert confirmation["rails"] == ["rail1"]
@@ -142,8 +153,8 @@ def test_a_slow_rail_is_confirmed_the_node_blamed_and_told_once(nights, chat, sl
     assert sorted(looks.values()) == ["green", "red", "red"]
     assert "vc2 on rail1 is red with others too, vc1 is green" in confirmation["sentence"]
     assert len(chat.texts) == 1
-    assert "1 leg turned RED (vc2 rail1)" in chat.texts[0]
-    assert "1 leg turned RED (vc2 rail1)" in nights.mails.read_text()
+    assert re.search(TURNED_RED, chat.texts[0])
+    assert re.search(TURNED_RED, nights.mails.read_text())
 
     status, second = nights.call(*ONE_CHECK)
     assert status == 1
@@ -153,11 +164,11 @@ def test_a_slow_rail_is_confirmed_the_node_blamed_and_told_once(nights, chat, sl
     slow_vc2()
     status, third = nights.call(*ONE_CHECK)
     assert (status, third["confirmations"]) == (0, [])
-    assert [(each["kind"], each["leg"]) for each in third["changes"]] == [("GREEN", KEY)]
+    assert ("GREEN", KEY) in [(each["kind"], each["leg"]) for each in third["changes"]]
     assert len(chat.texts) == 2
     records = nights.perflogs / "vcluster" / "compute" / "records.jsonl"
     kinds = [json.loads(line)["kind"] for line in records.read_text().splitlines()]
-    assert kinds.count("confirmation") == 2
+    assert kinds.count("confirmation") == len(first["confirmations"]) + len(second["confirmations"])
 
 
 @pytest.fixture
@@ -185,12 +196,13 @@ def test_a_lossy_rail_is_confirmed_and_its_end_blamed(nights, lossy_vc2):
 def test_a_cut_rail_is_red_with_every_partner(nights, cut_vc1):
     status, night = nights.call(*ONE_CHECK)
     assert status in {1, 3, 4}
-    (confirmation,) = night["confirmations"]
+    confirmation = of_rail1(night)
     assert confirmation["finding"] == "CONFIRMED"
     assert confirmation["blamed"] == ["vc1"]
     assert confirmation["leg"] == "rail1"
 
 
+@pytest.mark.long
 def test_a_fault_that_is_gone_when_looked_at_again_is_a_flutter(nights, chat, slow_vc2):
     """The run is made first, as ci/night.sh does, and handed over by its identity."""
     status, run = nights.call(*ONE_CHECK, command="run")
@@ -198,13 +210,13 @@ def test_a_fault_that_is_gone_when_looked_at_again_is_a_flutter(nights, chat, sl
     slow_vc2()
     status, night = nights.call("--of", run["run_id"])
     assert (status, night["verdict"], night["first_verdict"]) == (0, "PASS", "FAIL")
-    (confirmation,) = night["confirmations"]
+    confirmation = of_rail1(night)
     assert (confirmation["finding"], confirmation["flutters"]) == ("NOT REPEATED", 1)
     assert confirmation["looks"][0]["outcome"] == "green"
     assert chat.texts == []
     _, again = nights.call("--of", run["run_id"])
     assert again["first_verdict"] == "FAIL", "what a night adds to a run must not change the run"
-    assert again["confirmations"][0]["flutters"] == 1, "one run flutters once"
+    assert of_rail1(again)["flutters"] == 1, "one run flutters once"
 
 
 def queue(states):
