@@ -59,7 +59,6 @@ def fault(node: str, interface: str, *what: str) -> Iterator[None]:
         _fault(node, interface, "--clear")
 
 
-@pytest.mark.long
 def test_two_rails_give_what_two_links_allow_and_say_how_they_share() -> None:
     _, legs = run("OsuMultiRailBandwidth")
     assert set(legs) == {"rail0", "rail1", "rail0+rail1", "scaling", "sharing"}
