@@ -16,8 +16,8 @@ import pytest
 from fabricproof.site.schema import StackSpec
 from fabricproof.spack.build import Wishes, build
 from fabricproof.spack.built import Built
-from fabricproof.spack.environment import SCOPES_VARIABLE, Environment, compose
-from fabricproof.spack.layout import Layout
+from fabricproof.spack.environment import Environment, compose
+from fabricproof.spack.layout import SCOPES_VARIABLE, Layout
 from fabricproof.spack.tool import Spack, open_spack
 
 TESTS = Path(__file__).parent
@@ -71,6 +71,7 @@ class Lab:
 
     folder: Path
     stack: StackSpec
+    scopes: tuple[Path, ...] = ()
     heard: list[tuple[str, str]] = field(default_factory=list)
 
     @property
@@ -80,6 +81,7 @@ class Lab:
             site="lab",
             recipes=self.folder / "spack-envs",
             site_folder=self.site,
+            scopes=self.scopes,
         )
 
     @property

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -104,6 +105,24 @@ def test_lock_solves_installs_nothing_and_then_still_holds(fabricproof: Call, la
     assert again[0]["kept"]
     assert again[0]["lock"] == str(lab.layout.locks / "openmpi.lock")
     assert json.loads(fabricproof(*command, "--force", "--json").out)[0]["kept"] is False
+
+
+def test_a_lock_says_whose_it_is_and_a_trials_leaves_the_sites(fabricproof: Call, lab: Lab):
+    command = ("stack", "lock", "openmpi", "--site", "lab", "--spack", lab.folder / "tool")
+    sites = lab.layout.locks / "openmpi.lock"
+    assert f"{sites} (the site's: commit it)" in fabricproof(*command).out
+    before = sites.read_bytes()
+    further = lab.folder / "further"
+    further.mkdir()
+    (further / "concretizer.yaml").write_text("concretizer: {reuse: true}")
+    tried = fabricproof(*command, "--scope", further)
+    assert "solved in" in tried.out
+    assert "a trial's, with further scopes; the site's own lock is as it was" in tried.out
+    facts = json.loads(fabricproof(*command, "--scope", further, "--json").out)[0]
+    assert facts["trial"]
+    assert facts["kept"]
+    assert not Path(facts["lock"]).is_relative_to(lab.site)
+    assert sites.read_bytes() == before
 
 
 def test_mirror_then_build_from_it(fabricproof: Call, lab: Lab, monkeypatch: pytest.MonkeyPatch):

@@ -2,6 +2,7 @@
 
 import hashlib
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -10,9 +11,12 @@ from fabricproof.doctor.probes import node_probes
 from fabricproof.doctor.subject import make_subject
 from fabricproof.site import load_site
 from fabricproof.site.schema import StackSpec
-from fabricproof.spack.built import Built, Package, write_built
+from fabricproof.spack.built import Built, Package, read_built, write_built
 from fabricproof.spack.layout import layout_for
+from fabricproof.spack.lock import digest_of_lock
 from fabricproof.stack.launch import Launch
+
+DATA = Path(__file__).resolve().parents[1] / "data" / "spack"
 
 
 def package(name, prefix, *, external=False):
@@ -100,6 +104,16 @@ def test_modules_are_found_and_loaded_as_in_a_job(site, spack_stack, tmp_path):
     assert subject.module_paths == ("/site/modules", "/modules")
     defined = "type module >/dev/null 2>&1 || . '/opt/its own/init'"
     assert defined in render_job(replace(subject, launch=Launch(launcher="srun")))
+
+
+def test_a_stack_of_the_lock_that_the_site_keeps_is_not_stale(site, spack_stack, tmp_path):
+    """The record has the digest of what decides the binaries, not that of the file."""
+    build(site, tmp_path, lock=(DATA / "openmpi.lock").read_bytes())
+    layout = layout_for(site.name, site.folder, tmp_path / "stacks")
+    path = layout.built("mpich")
+    digest = digest_of_lock(layout.locks / "mpich.lock")
+    write_built(path, replace(read_built(path), lock_digest=digest))
+    assert subject_of(site, spack_stack, tmp_path).stale == ""
 
 
 def test_a_changed_lock_makes_a_stack_stale(site, spack_stack, tmp_path):

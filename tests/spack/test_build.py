@@ -386,8 +386,8 @@ def test_asking_whether_a_stack_stands_writes_nothing(lab: Lab):
     other = lab.folder / "scope"
     other.mkdir()
     (other / "packages.yaml").write_text("packages: {all: {target: [zen4]}}")
-    environment = lab.compose(scopes=[other])
-    assert why_not_whole(lab.layout, environment) is not None
+    lab.scopes = (other,)
+    assert why_not_whole(lab.layout, lab.compose()) is not None
     assert {path: path.stat().st_mtime_ns for path in lab.layout.root.rglob("*")} == files
 
 

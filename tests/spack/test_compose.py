@@ -15,7 +15,7 @@ from fabricproof.errors import ConfigError, InputMissingError
 from fabricproof.site import load_site
 from fabricproof.spack.environment import PACKAGE_OF, compose
 from fabricproof.spack.externals import check_externals
-from fabricproof.spack.layout import Layout
+from fabricproof.spack.layout import Layout, layout_for
 from fabricproof.spack.offline import Mirror
 from fabricproof.stack.catalog import stacks_root
 from pretended_spack import PACKAGES, RECIPES, Lab
@@ -39,8 +39,9 @@ def scope(lab: Lab, name: str, packages: str) -> Path:
 def test_our_own_settings_win_then_scopes_the_site_options_and_what_is_common(lab: Lab):
     lab.stack = lab.stack.model_copy(update={"options": ["tools"]})
     first = scope(lab, "first", "packages: {all: {target: [zen4]}}")
+    lab.scopes = (first,)
     folder = lab.layout.environments / "openmpi"
-    assert written(lab, scopes=[first])["spack"]["include"] == [
+    assert written(lab)["spack"]["include"] == [
         str(folder / "own"),
         str(folder / "scopes" / "0"),
         str(folder / "scopes" / "1"),
@@ -57,15 +58,18 @@ def test_scopes_of_the_caller_come_after_those_of_the_command(
 ):
     one, two = scope(lab, "one", "packages: {}"), scope(lab, "two", "packages: {all: {}}")
     monkeypatch.setenv("FABRICPROOF_SPACK_SCOPES", f"{two}{os.pathsep}")
-    texts = lab.compose(scopes=[one]).texts
-    folder = lab.layout.environments / "openmpi" / "scopes"
+    layout = layout_for("lab", lab.site, scopes=[one])
+    lab.scopes = layout.scopes
+    texts = compose(lab.stack, layout).texts
+    folder = layout.environments / "openmpi" / "scopes"
     assert texts[folder / "0"]["packages.yaml"] == "packages: {}"
     assert texts[folder / "1"]["packages.yaml"] == "packages: {all: {}}"
 
 
 def test_a_scope_that_is_not_there_is_named(lab: Lab):
+    lab.scopes = (lab.folder / "nowhere",)
     with pytest.raises(InputMissingError, match="no such Spack scope"):
-        lab.compose(scopes=[lab.folder / "nowhere"])
+        lab.compose()
 
 
 def test_where_things_go_is_the_layouts_matter(lab: Lab):
@@ -126,8 +130,15 @@ MOVES = {
     "a toolchain": lambda lab: (lab.packages.parent / "toolchains.yaml").write_text(
         "toolchains: {}"
     ),
-    "what is common": lambda lab: append(lab.layout.recipes / "common" / "packages.yaml"),
-    "the recipes": lambda lab: append(lab.layout.recipes / "common" / "repos.yaml"),
+    "what is common": lambda lab: replace_in(
+        lab.layout.recipes / "common" / "packages.yaml", "x86_64_v3", "x86_64_v4"
+    ),
+    "the recipes": lambda lab: replace_in(
+        lab.layout.recipes / "common" / "repos.yaml", "commit: d4f7", "commit: e4f7"
+    ),
+    "an external of what the MPI may need": lambda lab: lab.packages.write_text(
+        f"{PACKAGES}  ucx: {{buildable: false, externals: [{{spec: ucx@1.20, prefix: /}}]}}\n"
+    ),
     "the recipe": lambda lab: replace_in(
         lab.layout.recipes / "openmpi" / "spack.yaml", "specs:", "specs:\n  - hwloc"
     ),
@@ -141,6 +152,13 @@ STAYS = {
     ),
     "modules of the site": lambda lab: (lab.packages.parent / "modules.yaml").write_text(
         "modules: {}"
+    ),
+    "a comment of the site": lambda lab: append(lab.packages),
+    "an external of another MPI": lambda lab: lab.packages.write_text(
+        f"{PACKAGES}  mpich: {{buildable: false, externals: [{{spec: mpich@4.2, prefix: /m}}]}}\n"
+    ),
+    "a wish for another MPI": lambda lab: lab.packages.write_text(
+        f"{PACKAGES}  'mpich:': {{require: ['@4.2']}}\n"
     ),
     "a comment of the recipe": lambda lab: append(lab.layout.recipes / "openmpi" / "spack.yaml"),
     "common modules": lambda lab: append(lab.layout.recipes / "common" / "modules.yaml"),
@@ -187,7 +205,18 @@ def test_jobs_leave_the_digest(lab: Lab):
 def test_the_order_of_scopes_moves_the_digest(lab: Lab):
     one = scope(lab, "one", "packages: {all: {target: [zen3]}}")
     two = scope(lab, "two", "packages: {all: {target: [zen4]}}")
-    assert lab.compose(scopes=[one, two]).digest != lab.compose(scopes=[two, one]).digest
+    digests = []
+    for lab.scopes in ((one, two), (two, one)):
+        digests.append(lab.compose().digest)
+    assert digests[0] != digests[1]
+
+
+def test_recipes_of_a_trial_move_its_digest(lab: Lab):
+    """Those of the site do not: they may be a copy of Spack's."""
+    lab.scopes = (scope(lab, "one", "packages: {}"),)
+    before = lab.compose().digest
+    (lab.scopes[0] / "repos.yaml").write_text("repos: {mine: /recipes}")
+    assert lab.compose().digest != before
 
 
 def test_an_external_that_is_not_there_has_file_and_line(lab: Lab):

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from fabricproof.errors import ConfigError, OutputError, UnavailableError
+from fabricproof.spack.build import why_not_whole
 from fabricproof.spack.compilers import find_compilers, prove_compilers
-from fabricproof.spack.layout import sha256_of
+from fabricproof.spack.environment import compose
+from fabricproof.spack.layout import layout_for, sha256_of
 from fabricproof.spack.lock import Lock, adopt_lock, digest_of_lock, kept_lock, lock, why_stale
 from fabricproof.spack.offline import Mirror
 from fabricproof.spack.yaml_files import load_yaml
@@ -122,7 +126,7 @@ def test_a_damaged_lock_whose_note_fits_is_one_message(lab: Lab):
 
 def test_a_site_folder_that_takes_no_lock_is_one_message(lab: Lab):
     (lab.site / "spack" / "locks").touch()
-    with pytest.raises(OutputError, match="cannot keep the lock with the site"):
+    with pytest.raises(OutputError, match="cannot keep the lock: "):
         locked(lab)
 
 
@@ -134,6 +138,70 @@ def test_a_failed_solve_keeps_the_old_lock_and_leaves_none_for_spack(lab: Lab):
         locked(lab, force=True)
     assert sha256_of(kept(lab)) == before
     assert not lab.compose().lock.exists()
+
+
+def a_trial(lab: Lab, text: str) -> None:
+    """Go on with a further scope."""
+    further = lab.folder / "further"
+    further.mkdir()
+    (further / "packages.yaml").write_text(text)
+    lab.scopes = (further,)
+
+
+def test_what_is_tried_with_a_further_scope_leaves_the_sites_lock_and_stack(lab: Lab):
+    lab.build()
+    sites, before = kept(lab), sha256_of(kept(lab))
+    a_trial(lab, "packages: {all: {target: [zen3]}}")
+    assert stale(lab) == "there is none yet"
+    tried, _ = lab.build()
+    assert kept(lab).is_relative_to(lab.layout.root)
+    assert lab.manifest.is_relative_to(lab.layout.mine)
+    assert str(lab.layout.mine) in tried.module_path
+    lab.scopes = ()
+    assert sha256_of(sites) == before
+    assert why_not_whole(lab.layout, lab.compose()) is None
+
+
+def test_what_is_tried_with_another_root_leaves_the_sites_lock(lab: Lab, tmp_path: Path):
+    locked(lab)
+    before = sha256_of(kept(lab))
+    (lab.site / "spack" / "concretizer.yaml").write_text("concretizer: {reuse: true}")
+    layout = replace(lab.layout, root=lab.folder / "other" / "spack", is_sites_root=False)
+    shutil.copytree(lab.layout.root / "python", layout.root / "python")
+    (layout.root.parent / "openmpi5").symlink_to(lab.folder / "openmpi5")
+    solved = lock(compose(lab.stack, layout), layout, lab.open())
+    assert not solved.kept
+    assert solved.path == layout.root / "sites" / "lab" / "locks" / "openmpi.lock"
+    assert sha256_of(kept(lab)) == before
+
+
+def test_a_trial_that_decides_nothing_else_goes_by_the_sites_lock(lab: Lab):
+    solved = locked(lab)
+    a_trial(lab, "packages: {}")
+    (lab.scopes[0] / "packages.yaml").rename(lab.scopes[0] / "modules.yaml")
+    lab.forget()
+    again = locked(lab)
+    assert (again.kept, again.digest) == (True, solved.digest)
+    assert again.path != solved.path
+    assert "concretize" not in lab.commands
+
+
+@pytest.mark.parametrize("root", [None, "same", "other"])
+def test_the_sites_root_is_the_one_that_its_runs_look_into(lab: Lab, root: str | None):
+    folders = {"same": lab.folder / "link", "other": lab.folder / "other"}
+    folders["same"].symlink_to(lab.folder)
+    layout = layout_for("lab", lab.site, folders.get(root or ""))
+    assert layout.is_trial == (root == "other")
+
+
+def test_a_lock_that_an_earlier_version_kept_still_holds(lab: Lab):
+    locked(lab)
+    path = kept(lab).with_suffix(".json")
+    note = json.loads(path.read_text())
+    path.write_text(json.dumps({**note, "inputs": lab.compose().earlier_digest}))
+    assert stale(lab) is None
+    lab.packages.write_text(f"{lab.packages.read_text()}# more\n")
+    assert stale(lab) == "the recipe or the site's Spack configuration changed"
 
 
 def mirror_of(lab: Lab, locks: Path | None) -> Mirror:

@@ -37,12 +37,16 @@ class Place:
 
     def run(self, *arguments: object, without_network: bool = False) -> str:
         """Call ``fabricproof stack``; return what it prints on its standard output."""
-        words = [*map(str, arguments), "--site", str(self.site), "--root", str(self.root)]
+        words = [*map(str, arguments), "--site", str(self.site)]
         command = [sys.executable, "-m", "fabricproof.cli", "stack", *words]
         done = subprocess.run(
             [*NO_NETWORK, *command] if without_network else command,
             check=False,
-            env={**os.environ, "FABRICPROOF_SPACK_SCOPES": SCOPES},
+            env={
+                **os.environ,
+                "FABRICPROOF_SPACK_SCOPES": SCOPES,
+                "FABRICPROOF_STACKS": str(self.root),
+            },
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -105,7 +109,10 @@ def test_the_second_time_takes_no_time(places: list[Place], built: dict):
 
 
 def test_the_site_has_the_lock_and_spack_was_not_written_to(places: list[Place], built: dict):
-    assert (places[0].site / "spack" / "locks" / "openmpi.lock").is_file()
+    sites = places[0].site / "spack" / "locks" / "openmpi.lock"
+    assert Path(built["lock"]).is_file()
+    assert built["trial"] == bool(SCOPES)
+    assert (built["lock"] == str(sites)) == sites.is_file() == (not SCOPES)
     begin = (places[0].site / "site.toml").stat().st_ctime
     settings = (Path(TESTED) / "etc" / "spack").rglob("*.yaml")
     assert [path for path in settings if path.stat().st_mtime > begin] == []
@@ -113,7 +120,7 @@ def test_the_site_has_the_lock_and_spack_was_not_written_to(places: list[Place],
 
 def test_the_modules_are_there_for_lmod(places: list[Place], built: dict):
     text = (Path(built["module_path"]) / f"{built['module']}.lua").read_text()
-    core = places[0].root / "spack" / "sites" / "vcluster-spack" / "modules" / "openmpi" / "Core"
+    core = Path(built["module_path"]).parent / "modules" / "openmpi" / "Core"
     assert str(core) in text
     assert (core / "openmpi" / "5.0.11.lua").is_file()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,14 +74,16 @@ def spack_options(command: _Command) -> _Command:
     return command
 
 
-def site_and_layout(site_name: str | None, root: Path | None) -> tuple[Site, Layout]:
+def site_and_layout(
+    site_name: str | None, root: Path | None, scopes: Sequence[Path] = ()
+) -> tuple[Site, Layout]:
     """Return the site that is meant and the layout of its stacks."""
     from fabricproof.site import load_site  # noqa: PLC0415 - keeps the start-up short
     from fabricproof.site.choose import choose_site  # noqa: PLC0415
     from fabricproof.spack.layout import layout_for  # noqa: PLC0415
 
     site = load_site(site_name) if site_name else choose_site()
-    return site, layout_for(site.name, site.folder, root.absolute() if root else None)
+    return site, layout_for(site.name, site.folder, root.absolute() if root else None, scopes)
 
 
 def chosen_stacks(site: Site, names: tuple[str, ...]) -> list[StackSpec]:
@@ -135,10 +137,29 @@ def _report(text: str) -> None:
     click.echo(text, err=True)
 
 
-def _record(built: Built, *, stood: bool, seconds: float) -> dict[str, Any]:
+def _record(built: Built, layout: Layout, *, stood: bool, seconds: float) -> dict[str, Any]:
     from dataclasses import asdict  # noqa: PLC0415
 
-    return {**asdict(built), "stood": stood, "wall_seconds": round(seconds, 2)}
+    return {
+        **asdict(built),
+        "stood": stood,
+        "wall_seconds": round(seconds, 2),
+        **_lock_of(built.stack, layout),
+    }
+
+
+def _lock_of(stack: str, layout: Layout) -> dict[str, Any]:
+    from fabricproof.spack.lock import kept_lock  # noqa: PLC0415
+
+    return {"lock": str(kept_lock(layout, stack)), "trial": layout.is_trial}
+
+
+def _whose(layout: Layout) -> str:
+    """Return what to do with a lock, in brackets after its path."""
+    if not layout.is_trial:
+        return " (the site's: commit it)"
+    why = "further scopes" if layout.scopes else "another root"
+    return f" (a trial's, with {why}; the site's own lock is as it was)"
 
 
 @click.command("build")
@@ -175,9 +196,9 @@ def build_command(
     from fabricproof.spack.build import Wishes, build  # noqa: PLC0415
     from fabricproof.spack.diagnose import BuildError  # noqa: PLC0415
 
-    site, layout = site_and_layout(site_name, root)
+    site, layout = site_and_layout(site_name, root, scopes)
     open_tool, offline = tool_and_mirror(layout, spack_path, mirror)
-    wishes = Wishes(mirror=offline, scopes=scopes, jobs=jobs, force=force, smoke=not no_smoke)
+    wishes = Wishes(mirror=offline, jobs=jobs, force=force, smoke=not no_smoke)
     records = []
     for stack in chosen_stacks(site, names):
         begin = time.monotonic()
@@ -188,9 +209,9 @@ def build_command(
                 _echo_log(error)
                 raise
         seconds = time.monotonic() - begin
-        records.append(_record(built, stood=stood, seconds=seconds))
+        records.append(_record(built, layout, stood=stood, seconds=seconds))
         if not as_json:
-            _echo(built, stood=stood, seconds=seconds)
+            _echo(built, layout, stood=stood, seconds=seconds)
     if as_json:
         click.echo(json.dumps(records, indent=2))
 
@@ -201,8 +222,9 @@ def _echo_log(error: BuildError) -> None:
         click.echo(f"  | {line}", err=True)
 
 
-def _echo(built: Built, *, stood: bool, seconds: float) -> None:
+def _echo(built: Built, layout: Layout, *, stood: bool, seconds: float) -> None:
     from fabricproof.spack.build import explain  # noqa: PLC0415
+    from fabricproof.spack.lock import kept_lock  # noqa: PLC0415
 
     if stood:
         click.echo(f"{built.stack}: stands as locked, nothing to do ({seconds:.1f} s)")
@@ -216,6 +238,7 @@ def _echo(built: Built, *, stood: bool, seconds: float) -> None:
     click.echo(f"  MPI       {built.mpi.telling}{' (the site has it)' * built.mpi.external}")
     click.echo(f"  library   {built.library}")
     click.echo(f"  built for {built.target} with {built.compiler}, lock {built.lock_digest[:12]}")
+    click.echo(f"  lock      {kept_lock(layout, built.stack)}{_whose(layout)}")
     click.echo(f"  use       module use {built.module_path}; module load {built.module}")
 
 
@@ -238,14 +261,15 @@ def lock_command(
     """Solve the stacks NAMES and keep their spack.lock with the site; nothing is installed.
 
     A lock that still fits recipe and site configuration is kept as it is.  It lies in
-    site-configs/SITE/spack/locks: commit it, it says exactly what will run.
+    site-configs/SITE/spack/locks: commit it, it says exactly what will run.  With --scope or
+    another --root it is a trial's, lies below the root, and the site's stays as it is.
     """
     from fabricproof.spack.build import Wishes, building, compose_for  # noqa: PLC0415
     from fabricproof.spack.lock import lock  # noqa: PLC0415
 
-    site, layout = site_and_layout(site_name, root)
+    site, layout = site_and_layout(site_name, root, scopes)
     open_tool, offline = tool_and_mirror(layout, spack_path, mirror)
-    wishes = Wishes(mirror=offline, scopes=scopes)
+    wishes = Wishes(mirror=offline)
     records = []
     for stack in chosen_stacks(site, names):
         with Display(stack.name) as display, building(layout, stack.name, display.listen):
@@ -255,7 +279,7 @@ def lock_command(
         records.append(
             {
                 "stack": stack.name,
-                "lock": str(kept.path),
+                **_lock_of(stack.name, layout),
                 "digest": kept.digest,
                 "kept": kept.kept,
                 "seconds": round(kept.seconds, 2),
@@ -264,7 +288,7 @@ def lock_command(
         )
         if not as_json:
             how = "still holds" if kept.kept else f"solved in {kept.seconds:.0f} s"
-            click.echo(f"{stack.name}: {how}: {kept.path} ({kept.digest[:12]})")
+            click.echo(f"{stack.name}: {how}, {kept.digest[:12]}: {kept.path}{_whose(layout)}")
             click.echo(f"  {', '.join(names_of)}")
     if as_json:
         click.echo(json.dumps(records, indent=2))
@@ -299,9 +323,9 @@ def mirror_command(
     from fabricproof.spack.lock import lock  # noqa: PLC0415
     from fabricproof.spack.mirror import make_mirror  # noqa: PLC0415
 
-    site, layout = site_and_layout(site_name, root)
+    site, layout = site_and_layout(site_name, root, scopes)
     open_tool, offline = tool_and_mirror(layout, spack_path, mirror)
-    wishes = Wishes(mirror=offline, scopes=scopes)
+    wishes = Wishes(mirror=offline)
     with Display("mirror") as display, building(layout, "mirror", display.listen):
         spack = open_tool()
         environments = [compose_for(stack, layout, wishes) for stack in chosen_stacks(site, names)]

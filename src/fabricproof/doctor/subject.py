@@ -275,17 +275,15 @@ def _declared(stack: StackSpec, layout: Layout) -> dict[str, object]:
 
 def _staleness(stack: StackSpec, built: Built, layout: Layout) -> str:
     """Return why what was built is not what the site asks for now."""
-    import hashlib  # noqa: PLC0415 - needed here only
+    from fabricproof.spack.lock import is_of_lock, kept_lock  # noqa: PLC0415 - needed here only
 
     if built.environment != stack.spack:
         return f"it was built from {built.environment}, the site says {stack.spack}"
-    lock = layout.locks / f"{stack.name}.lock"
+    lock = kept_lock(layout, stack.name)
     if not lock.is_file():
         return f"the site keeps no lock of it ({lock})"
-    digest = hashlib.sha256(lock.read_bytes()).hexdigest()
-    return (
-        "" if digest == built.lock_digest else "the site's lock is another than it was built from"
-    )
+    same = is_of_lock(built.lock_digest, lock)
+    return "" if same else "the site's lock is another than it was built from"
 
 
 def _find_programs(folders: list[Path]) -> tuple[str, ...]:

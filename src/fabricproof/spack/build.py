@@ -7,7 +7,7 @@ import errno
 import fcntl
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from fabricproof.spack.environment import SUITES, Environment, compose
 from fabricproof.spack.installed import Contents, read_contents
 from fabricproof.spack.layout import Layout, sha256_of
 from fabricproof.spack.linkage import prove_linkage
-from fabricproof.spack.lock import Lock, adopt_lock, digest_of_lock, kept_lock, lock, why_stale
+from fabricproof.spack.lock import Lock, adopt_lock, is_of_lock, kept_lock, lock, why_stale
 from fabricproof.spack.modules import remove_modules, write_core_compilers, write_modules
 from fabricproof.spack.offline import Mirror
 from fabricproof.spack.progress import Reader
@@ -41,14 +41,12 @@ class Wishes:
 
     Attributes:
         mirror: of ``fabricproof stack mirror``; nothing else is downloaded from.
-        scopes: further Spack scopes.
         jobs: compile jobs; Spack's default where None.
         force: solve and verify again although everything seems to be there.
         smoke: run two ranks at the end.
     """
 
     mirror: Mirror | None = None
-    scopes: Sequence[Path] = ()
     jobs: int | None = None
     force: bool = False
     smoke: bool = True
@@ -80,11 +78,10 @@ def why_not_whole(layout: Layout, environment: Environment) -> str | None:
         return error.problem
     if built is None:
         return "it was never built to the end"
-    # Records of earlier versions hold the digest of the file.
     path = kept_lock(layout, name)
-    if built.lock_digest not in {digest_of_lock(path), sha256_of(path)}:
+    if not is_of_lock(built.lock_digest, path):
         return "it was built from another lock"
-    locked = kept_lock(layout, name).read_text(encoding="utf-8")
+    locked = path.read_text(encoding="utf-8")
     if any(package.digest not in locked for package in (built.mpi, *built.programs.values())):
         return "the record of the build names packages that the lock does not have"
     return _why_not_there(layout, built)
@@ -204,7 +201,7 @@ def build(
 
 def compose_for(stack: StackSpec, layout: Layout, wishes: Wishes) -> Environment:
     """Return the environment of ``stack`` as ``wishes`` has it."""
-    return compose(stack, layout, mirror=wishes.mirror, scopes=wishes.scopes, jobs=wishes.jobs)
+    return compose(stack, layout, mirror=wishes.mirror, jobs=wishes.jobs)
 
 
 def _stood(environment: Environment, layout: Layout, wishes: Wishes) -> Built | None:

@@ -22,11 +22,8 @@ from fabricproof.site.schema import StackSpec
 from fabricproof.spack.externals import check_externals
 from fabricproof.spack.layout import Layout
 from fabricproof.spack.offline import Mirror
-from fabricproof.spack.yaml_files import load_yaml
+from fabricproof.spack.yaml_files import load_yaml, parse_yaml
 from fabricproof.stack.catalog import project_root
-
-#: Spack scopes for this person or this machine alone, before the site's; like PATH.
-SCOPES_VARIABLE = "FABRICPROOF_SPACK_SCOPES"
 
 #: the families by Spack's names.
 PACKAGE_OF = {
@@ -51,6 +48,8 @@ class Environment:
         stack: the stack as the site declares it.
         folder: what ``spack -e`` takes.
         digest: SHA-256 over all that decides its lock, hexadecimal.
+        earlier_digest: the same as versions of before took it, over whole files; empty where
+            they did not look at all that decides.
         mpi: Spack's name of the MPI.
         tools: further packages by name, which the options asked for.
         scopes: configuration that people wrote, highest precedence first.
@@ -62,6 +61,7 @@ class Environment:
     stack: StackSpec
     folder: Path
     digest: str
+    earlier_digest: str
     mpi: str
     scopes: tuple[Path, ...]
     includes: tuple[Path, ...]
@@ -114,19 +114,18 @@ def compose(
     layout: Layout,
     *,
     mirror: Mirror | None = None,
-    scopes: Sequence[Path] = (),
     jobs: int | None = None,
 ) -> Environment:
     """Return the environment of ``stack``; nothing is written, Spack is not run.
 
-    Precedence, highest first: our own settings (where things go), ``scopes``, the site's ``spack``
-    folder, the stack's options, ``spack-envs/common``, and last the recipe's ``prefer``.
+    Precedence, highest first: our own settings (where things go), the layout's further scopes, the
+    site's ``spack`` folder, the stack's options, ``spack-envs/common``, and last the recipe's
+    ``prefer``.
 
     Args:
         stack: of the site.
         layout: of the site.
         mirror: of ``fabricproof stack mirror``; then nothing else is downloaded from.
-        scopes: further Spack scopes.
         jobs: compile jobs; Spack's default where None.
 
     Raises:
@@ -136,7 +135,7 @@ def compose(
     options = [_option(name, layout) for name in stack.options]
     tools = [spec for option in options for spec in option.pop("specs", [])]
     folder = layout.environments / stack.name
-    inner = _expanded_scopes(layout, folder / "scopes", [*scopes, *_scopes_of_caller()], mpi)
+    inner = _expanded_scopes(layout, folder / "scopes", mpi)
     own, options_scope, common = folder / "own", folder / "options", layout.recipes / "common"
     texts = {
         **inner,
@@ -146,11 +145,12 @@ def compose(
     compilers = layout.mine / "compilers"
     include = (own, *inner, options_scope, common, compilers)
     text = _text_of(recipe, stack, layout, include, tools)
-    digest = _digest(text, [texts[scope] for scope in (*inner, options_scope)], common)
+    deciding = [texts[scope] for scope in (*inner, options_scope)]
     return Environment(
         stack=stack,
         folder=folder,
-        digest=digest,
+        digest=_digest(text, deciding, len(layout.scopes), common, mpi),
+        earlier_digest="" if layout.scopes else _digest_of_files(text, deciding, common),
         mpi=mpi,
         scopes=tuple(inner),
         includes=include,
@@ -270,14 +270,8 @@ def _sync(folder: Path, texts: Mapping[str, str]) -> None:
             path.unlink(missing_ok=True)
 
 
-def _scopes_of_caller() -> list[Path]:
-    return [Path(each) for each in os.environ.get(SCOPES_VARIABLE, "").split(os.pathsep) if each]
-
-
-def _expanded_scopes(
-    layout: Layout, target: Path, scopes: Sequence[Path], mpi: str
-) -> dict[Path, dict[str, str]]:
-    """Return copies of ``scopes`` and the site's own with their variables expanded, checked.
+def _expanded_scopes(layout: Layout, target: Path, mpi: str) -> dict[Path, dict[str, str]]:
+    """Return copies of the layout's scopes and the site's own, variables expanded, checked.
 
     What the site says of other MPIs than ``mpi`` is not looked at: no stack waits for another's.
 
@@ -285,12 +279,14 @@ def _expanded_scopes(
     """
     own = layout.site_folder / "spack"
     places = {}
-    for number, scope in enumerate([*scopes, *([own] if own.is_dir() else [])]):
+    for number, scope in enumerate([*layout.scopes, *([own] if own.is_dir() else [])]):
         if not scope.is_dir():
             raise InputMissingError(
                 "no such Spack scope", source=str(scope), expected="a folder with Spack's YAML"
             )
         texts = {path.name: _expanded(path, layout) for path in sorted(scope.glob("*.yaml"))}
+        for name, text in texts.items():
+            parse_yaml(text, scope / name)
         if "packages.yaml" in texts:
             check_externals(
                 texts["packages.yaml"],
@@ -317,11 +313,50 @@ def _variables(layout: Layout) -> dict[str, str]:
     }
 
 
-def _digest(text: str, scopes: Iterable[Mapping[str, str]], common: Path) -> str:
+def _digest(
+    text: str, scopes: Sequence[Mapping[str, str]], further: int, common: Path, mpi: str
+) -> str:
     """Digest what decides a lock: the recipe, the packages and the solver's settings.
 
-    Not where things lie or are downloaded from: a mirror must not make a lock stale.
+    Not where things lie or are downloaded from: a mirror must not make a lock stale.  Nor what
+    is said of other MPIs than ``mpi``: the stack is required to have this one.
+
+    Args:
+        text: the ``spack.yaml``.
+        scopes: files by name, of each scope.
+        further: how many of them, the first ones, are no scopes of the site or the stack; recipes
+            that one of these names are others than the site's.
+        common: of ``spack-envs``.
+        mpi: Spack's name of it.
     """
+    body = yaml.safe_load(text)["spack"]
+    body.pop("include")
+    decides: list[Any] = [body]
+    for number, texts in enumerate(scopes):
+        names = _DECIDES | ({"repos.yaml"} if number < further else set())
+        files = {name: yaml.safe_load(texts[name]) for name in sorted(names & texts.keys())}
+        if files:
+            decides.append({name: _of_one_mpi(file, mpi) for name, file in files.items()})
+    shared = {each: common / each for each in sorted({*_DECIDES, "repos.yaml"})}
+    decides.append({name: load_yaml(path) for name, path in shared.items() if path.is_file()})
+    return hashlib.sha256(yaml.safe_dump(decides, sort_keys=True).encode()).hexdigest()
+
+
+def _of_one_mpi(file: Any, mpi: str) -> Any:
+    """Return the content of a Spack file without what it says of other MPIs than ``mpi``."""
+    if not isinstance(file, dict):
+        return file
+    others = set(PACKAGE_OF.values()) - {mpi}
+    return {
+        key: {name: each for name, each in section.items() if str(name).rstrip(":") not in others}
+        if str(key).rstrip(":") == "packages" and isinstance(section, dict)
+        else section
+        for key, section in file.items()
+    }
+
+
+def _digest_of_files(text: str, scopes: Iterable[Mapping[str, str]], common: Path) -> str:
+    """Return the digest that versions of before wrote beside a lock: it still holds."""
     body = yaml.safe_load(text)["spack"]
     body.pop("include")
     digest = hashlib.sha256(yaml.safe_dump(body).encode())

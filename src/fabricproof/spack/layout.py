@@ -3,15 +3,23 @@
 Below the root of all stacks (``.stacks``, which every node must see) there is one folder,
 ``spack``.  The install tree and the downloads in it are shared by all sites of the machine: Spack
 addresses builds by their hash, so a second site pays only for what differs.
+
+A *trial* is a call with further scopes or with a root that is not the site's.  It has a folder of
+its own, locks included: what somebody tries never changes what the site keeps and commits.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from fabricproof.stack.catalog import project_root, stacks_root
+
+#: Spack scopes for this person or this machine alone, before the site's; like PATH.
+SCOPES_VARIABLE = "FABRICPROOF_SPACK_SCOPES"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,12 +31,21 @@ class Layout:
         site: the site's name.
         recipes: ``spack-envs`` of the project.
         site_folder: the site's own folder, with ``spack`` in it.
+        scopes: further Spack scopes, highest precedence first.
+        is_sites_root: the root is the one that the site's runs look into.
     """
 
     root: Path
     site: str
     recipes: Path
     site_folder: Path
+    scopes: tuple[Path, ...] = ()
+    is_sites_root: bool = True
+
+    @property
+    def is_trial(self) -> bool:
+        """Whether this is something tried beside the site's own stacks."""
+        return bool(self.scopes) or not self.is_sites_root
 
     @property
     def spack_home(self) -> Path:
@@ -47,8 +64,12 @@ class Layout:
 
     @property
     def mine(self) -> Path:
-        """What only this site has."""
-        return self.root / "sites" / self.site
+        """What only this site has; for other scopes another folder."""
+        if not self.scopes:
+            return self.root / "sites" / self.site
+        # No site has a plus sign in its name.
+        key = hashlib.sha256("\n".join(map(str, self.scopes)).encode()).hexdigest()[:8]
+        return self.root / "sites" / f"{self.site}+{key}"
 
     @property
     def environments(self) -> Path:
@@ -72,7 +93,12 @@ class Layout:
 
     @property
     def locks(self) -> Path:
-        """The locks, kept with the site."""
+        """The locks: kept with the site, those of a trial with the trial."""
+        return self.mine / "locks" if self.is_trial else self.sites_locks
+
+    @property
+    def sites_locks(self) -> Path:
+        """The locks that belong to the site and are committed with it."""
         return self.site_folder / "spack" / "locks"
 
     def built(self, stack: str) -> Path:
@@ -88,10 +114,22 @@ def module_name(stack: str) -> str:
     return f"stack-{stack}"
 
 
-def layout_for(site: str, site_folder: Path, root: Path | None = None) -> Layout:
-    """Return the layout of ``site``; ``root`` is the root of all stacks, found where None."""
+def layout_for(
+    site: str, site_folder: Path, root: Path | None = None, scopes: Sequence[Path] = ()
+) -> Layout:
+    """Return the layout of ``site``.
+
+    Args:
+        site: its name.
+        site_folder: its folder.
+        root: of all stacks, found where None.
+        scopes: further Spack scopes; those of :data:`SCOPES_VARIABLE` come after them.
+    """
+    named = [Path(each) for each in os.environ.get(SCOPES_VARIABLE, "").split(os.pathsep) if each]
     return Layout(
         root=(root or stacks_root()) / "spack",
+        scopes=tuple(each.absolute() for each in [*scopes, *named]),
+        is_sites_root=root is None or root.resolve() == stacks_root().resolve(),
         site=site,
         recipes=project_root() / "spack-envs",
         site_folder=site_folder,

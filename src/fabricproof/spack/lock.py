@@ -52,7 +52,7 @@ class Lock:
 
 
 def kept_lock(layout: Layout, stack: str) -> Path:
-    """Return where the lock of ``stack`` is kept with the site."""
+    """Return where the lock of ``stack`` is kept: with the site, that of a trial with the trial."""
     return layout.locks / f"{stack}.lock"
 
 
@@ -74,6 +74,17 @@ def digest_of_lock(path: Path) -> str:
     return hashlib.sha256("\n".join(words).encode()).hexdigest()
 
 
+def is_of_lock(digest: str, path: Path) -> bool:
+    """Tell whether ``digest``, of a record, is of the lock in ``path``; a damaged lock is no one's.
+
+    Records of earlier versions hold the digest of the file.
+    """
+    try:
+        return digest == sha256_of(path) or digest == digest_of_lock(path)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
 def adopt_lock(layout: Layout, stack: str, mirror: Mirror | None) -> None:
     """Take the lock that came with ``mirror`` where the site has none of its own."""
     kept = kept_lock(layout, stack)
@@ -85,9 +96,23 @@ def adopt_lock(layout: Layout, stack: str, mirror: Mirror | None) -> None:
             shutil.copyfile(path, kept.parent / path.name)
 
 
+def _adopt_the_sites(environment: Environment, layout: Layout) -> None:
+    """Let a trial that changes nothing of what decides go by the lock that the site has."""
+    name = environment.stack.name
+    kept, own = kept_lock(layout, name), layout.sites_locks / f"{name}.lock"
+    if kept == own or not why_stale(environment, layout) or _why_stale(environment, own):
+        return
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    for suffix in (".lock", ".json"):
+        shutil.copyfile(own.with_suffix(suffix), kept.with_suffix(suffix))
+
+
 def why_stale(environment: Environment, layout: Layout) -> str | None:
     """Return why the kept lock does not hold for ``environment``; None where it does."""
-    path = kept_lock(layout, environment.stack.name)
+    return _why_stale(environment, kept_lock(layout, environment.stack.name))
+
+
+def _why_stale(environment: Environment, path: Path) -> str | None:
     if not path.is_file():
         return "there is none yet"
     try:
@@ -97,7 +122,7 @@ def why_stale(environment: Environment, layout: Layout) -> str | None:
         return "nothing says what it was solved from"
     if digest != sha256_of(path):
         return "it was changed by hand"
-    if inputs != environment.digest:
+    if inputs not in {environment.digest, environment.earlier_digest}:
         return "the recipe or the site's Spack configuration changed"
     return None
 
@@ -113,6 +138,8 @@ def lock(
 ) -> Lock:
     """Return the lock of ``environment``: the kept one, else a new one, which is then kept.
 
+    A trial's lock stays with the trial (:attr:`Layout.is_trial`); the site's is not written then.
+
     The environment is written down for Spack; the caller holds the layout's lock.
 
     Raises:
@@ -122,6 +149,8 @@ def lock(
     begin = time.monotonic()
     environment.write()
     kept = kept_lock(layout, environment.stack.name)
+    if not force:
+        _adopt_the_sites(environment, layout)
     stale = "asked to" if force else why_stale(environment, layout)
     if stale is not None:
         on_line(f"solving {environment.stack.name}: {stale}")
@@ -154,9 +183,7 @@ def _keep(environment: Environment, kept: Path, spack: Spack) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             partial.unlink(missing_ok=True)
-        raise OutputError(
-            f"cannot keep the lock with the site: {error.strerror}", source=str(kept)
-        ) from None
+        raise OutputError(f"cannot keep the lock: {error.strerror}", source=str(kept)) from None
 
 
 def _read(path: Path, *, kept: bool, seconds: float) -> Lock:
