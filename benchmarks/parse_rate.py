@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from fabricproof.parsers import parse_text
 
-RUNS = 5
+RUNS = 9
 
 
 def osu_text(megabytes: float) -> str:
@@ -32,24 +32,30 @@ def osu_text(megabytes: float) -> str:
     return both * max(1, int(megabytes * 1e6 / len(both)))
 
 
-def best_time(call: Callable[[], object]) -> float:
-    """Return the shortest of a few runs, in s."""
-    times = []
+def best_times(*calls: Callable[[], object]) -> list[float]:
+    """Return the least CPU time of each call, in s, out of a few runs in turn.
+
+    In turn, so that what else runs on the machine disturbs all of them alike.
+    """
+    times: list[list[float]] = [[] for _ in calls]
     for _ in range(RUNS):
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return min(times)
+        for call, taken in zip(calls, times, strict=True):
+            start = time.process_time()
+            call()
+            taken.append(time.process_time() - start)
+    return [min(taken) for taken in times]
 
 
 def main() -> None:
     """Measure and print."""
     text = osu_text(float(sys.argv[1]) if sys.argv[1:] not in ([], ["--full"]) else 4.0)
     megabytes = len(text) / 1e6
-    parsing = best_time(lambda: parse_text(text))
-    splitting = best_time(lambda: [line.split() for line in text.split("\n")])
     small = osu_text(megabytes / 4)
-    quarter = best_time(lambda: parse_text(small))
+    parsing, splitting, quarter = best_times(
+        lambda: parse_text(text),
+        lambda: [line.split() for line in text.split("\n")],
+        lambda: parse_text(small),
+    )
     print(f"parsed {megabytes:.1f} MB of OSU output at {megabytes / parsing:.1f} MB/s")
     ratio = parsing / splitting
     print(f"str.split of the same lines: {megabytes / splitting:.1f} MB/s, ratio {ratio:.1f}")

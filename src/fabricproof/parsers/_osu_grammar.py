@@ -8,11 +8,15 @@ latencies, and from ``demo/osu_*.py`` of mpi4py 4.1.2.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache, wraps
+from typing import TypeVar
 
 from fabricproof.errors import ParseError
 from fabricproof.parsers._text import Section, shorten
 
 Attributes = dict[str, str | int | float]
+_Answer = TypeVar("_Answer")
 
 #: Title (``#define BENCHMARK`` of each program, without ``OSU`` and the accelerator, lower case)
 #: -> program.  ``osu_neighbor_alltoallw`` 7.2 prints the title of ``osu_alltoallw`` and can't be
@@ -173,12 +177,27 @@ _ATTRIBUTES: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
 
 _COUNT = re.compile(r"[0-9]{1,18}")
 
+#: no line that says something about a run is longer, in characters
+_LONGEST_KEPT = 200
+
 #: The beginnings of those lines: one that begins so and does not end so was cut or overwritten.
 _ATTRIBUTE_START = re.compile(
     r"[ \t]*#[ \t]*(?:\[ pairs|Window creation|Synchronization|Datatype|Number of (?:Send|Rec|for))"
 )
 
 
+def _remembered(read: Callable[[str], _Answer]) -> Callable[[str], _Answer]:
+    """Let ``read`` answer once for each line: many runs print the same few above their tables."""
+    kept = lru_cache(maxsize=64)(read)
+
+    @wraps(read)
+    def answer(line: str) -> _Answer:
+        return kept(line) if len(line) <= _LONGEST_KEPT else read(line)
+
+    return answer
+
+
+@_remembered
 def title_of(line: str) -> tuple[str, str, str | None, str | None] | None:
     """Return (suite, program, version, accelerator) of a title, None where ``line`` is none."""
     match = _TITLE.fullmatch(line)
@@ -231,7 +250,8 @@ def _unknown_column(section: Section, index: int, rest: str) -> ParseError:
     )
 
 
-def attributes_of(line: str) -> Attributes:
+@_remembered
+def attributes_of(line: str) -> Mapping[str, str | int | float]:
     """Return what ``line`` says about the run; empty where it says nothing known."""
     if "#" not in line and "[" not in line:
         return {}

@@ -34,6 +34,11 @@ _FIRST_WORDS = (
     r"[ \t#]*(?:OSU [A-Z]|MPI [\w -]*Test|Intel ?\(R\) MPI Bench|Benchmarking |Connecting to host "
     r"|Client connecting|Server listening|iperf 3\.)"
 )
+#: One of these stands in every line that :data:`_FIRST_WORDS` matches.
+_WORDS = (
+    *("OSU ", "MPI ", "Benchmarking ", "Connecting to host ", "Client connecting"),
+    *("Server listening", "iperf 3."),
+)
 _CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
 #: What is put before every line of an output: the quote mark of a mail, and the time as ts(1),
 #: ``date``, ISO 8601, a clock or a count of seconds, in brackets or without.
@@ -103,7 +108,7 @@ def clean(text: str) -> str:
         text = _TAG.sub("", text)
     # The tables are printed by the first rank: without its label there is none to take off, and
     # looking at every line for one costs as much as reading them.
-    if "0: " in text and len({match[1] for match in _LABELLED.finditer(text)}) < 2:
+    if "0: " in text and len(_labels(text)) < 2:
         text = _LABEL.sub("", text)
     if "bits/sec" in text and _STAMPED_ROW.search(text):
         text = _STAMPED.sub("", text)
@@ -117,12 +122,37 @@ def _without_marks(text: str) -> str:
 
     A kind goes only where it stands before the first words of a tool, and then from every line.
     """
-    before = {match[1] for match in _BEFORE_WORDS.finditer(text)}
+    before = _before_words(text, _BEFORE_WORDS)
     for kind in _KINDS:
         if any(kind.match(words) for words in before):
             text = kind.sub("", text)
             before = {kind.sub("", words) for words in before}
     return text
+
+
+def _labels(text: str) -> set[str]:
+    """Return the labels of nodes or ranks that stand before the first words of a tool."""
+    return _before_words(text, _LABELLED)
+
+
+def _before_words(text: str, pattern: re.Pattern[str]) -> set[str]:
+    """Return what ``pattern`` finds before the first words of the tools.
+
+    Only lines that hold such words are looked at: to try a pattern at every line costs more than
+    to read the rows of all tables.
+    """
+    found: set[str] = set()
+    for word in _WORDS:
+        at = text.find(word)
+        while at >= 0:
+            start = text.rfind("\n", 0, at) + 1
+            # Neither a mark nor a label consists of these: a plain title is no line to look at.
+            if text[start:at].strip(" \t#OSU"):
+                match = pattern.match(text, start)
+                found.update(match.groups() if match else ())
+            end = text.find("\n", at)
+            at = text.find(word, end) if end >= 0 else -1
+    return found
 
 
 def by_label(text: str, source: str) -> list[str]:
@@ -134,7 +164,7 @@ def by_label(text: str, source: str) -> list[str]:
     Raises:
         ParseError: more than :data:`MOST_LABELS` labels stand before tables.
     """
-    labels = sorted({match[1] for match in _LABELLED.finditer(text)})
+    labels = sorted(_labels(text))
     if not labels:
         return [text]
     if len(labels) > MOST_LABELS:
