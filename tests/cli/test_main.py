@@ -56,6 +56,33 @@ def test_every_subcommand_has_help_that_teaches(name: str, fabricproof: Command)
     assert "\\b" not in ended.out
 
 
+@pytest.mark.parametrize("module", ["click", "fabricproof.errors", "fabricproof.cli.main"])
+def test_ctrl_c_while_the_command_is_loaded_is_an_interrupt_without_a_traceback(
+    module: str,
+) -> None:
+    """A third of a second on a busy machine, as long as a person needs to think better of it."""
+    program = (
+        "import builtins, sys\n"
+        "real = builtins.__import__\n"
+        "def load(name, *rest, **named):\n"
+        f"    if name == {module!r}:\n"
+        "        raise KeyboardInterrupt\n"
+        "    return real(name, *rest, **named)\n"
+        "builtins.__import__ = load\n"
+        "from fabricproof.cli import main\n"
+        "main()\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program, "--version"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout) == (130, "")
+    assert ended.stderr == "fabricproof: interrupted\n"
+
+
 @pytest.mark.parametrize(
     ("error", "status", "words"),
     [

@@ -54,6 +54,22 @@ def slurm(program, *arguments):
     return done.stdout
 
 
+def long_jobs(*options):
+    """Return the numbers of the jobs of ``RunsForLong``; another test may have left one behind."""
+    lines = slurm("squeue", "-h", "-o", "%i %40j", *options).splitlines()
+    return {line.split()[0] for line in lines if "rfm_RunsForL" in line}
+
+
+def wait_for_job(others, *options):
+    """Return the number of the job that comes beside ``others``."""
+    deadline = time.monotonic() + 60
+    while not (found := long_jobs(*options) - others):
+        assert time.monotonic() < deadline, "the job never came"
+        time.sleep(0.2)
+    (job,) = found
+    return job
+
+
 def test_traffic_over_the_management_network_is_invalid_and_the_detour_is_named():
     status, leg = verdict_of("OpenMpiOverManagement", "openmpi5")
     assert (status, leg["verdict"]) == (3, "INVALID")
@@ -93,12 +109,10 @@ def test_a_crash_is_missing_even_if_the_text_looks_right():
 
 
 def test_a_node_that_dies_during_the_run_leaves_missing_quantities():
+    others = long_jobs()
     process = start("RunsForLong", "openmpi5")
     try:
-        deadline = time.monotonic() + 60
-        while "rfm_RunsForL" not in slurm("squeue", "-h", "-t", "R", "-o", "%40j"):
-            assert time.monotonic() < deadline, "the job never started"
-            time.sleep(0.5)
+        wait_for_job(others, "-t", "R")
         time.sleep(2)
         subprocess.run(
             [str(FABRICPROOF), "vcluster", "kill", "--name", CLUSTER, "vc1"], check=True, timeout=60
@@ -136,31 +150,27 @@ def test_a_job_that_slurm_never_starts_is_missing_with_the_reason():
 
 
 def test_ctrl_c_keeps_what_finished_and_cancels_the_job():
+    others = long_jobs()
     process = start("RunsForLong", "openmpi5")
-    deadline = time.monotonic() + 60
-    while "rfm_RunsForL" not in slurm("squeue", "-h", "-o", "%40j"):
-        assert time.monotonic() < deadline, "the job never came"
-        time.sleep(0.5)
+    job = wait_for_job(others)
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     for pid in (str(process.pid), *children):  # what a terminal does: the whole foreground group
         os.kill(int(pid), 2)
     _, err = process.communicate(timeout=120)
-    assert process.returncode == 130
+    assert process.returncode == 130, err
     assert "Traceback" not in err
     deadline = time.monotonic() + 60
-    while "rfm_RunsForL" in slurm("squeue", "-h", "-o", "%40j"):
+    while job in long_jobs():
         assert time.monotonic() < deadline, "the job was left running"
         time.sleep(0.5)
 
 
 def test_a_controller_that_dies_during_the_run_ends_it_with_one_clear_message(monkeypatch):
     monkeypatch.setenv("FABRICPROOF_SCHEDULER_PATIENCE", "6")
+    others = long_jobs()
     process = start("RunsForLong", "openmpi5")
     try:
-        deadline = time.monotonic() + 60
-        while "rfm_RunsForL" not in slurm("squeue", "-h", "-t", "R", "-o", "%40j"):
-            assert time.monotonic() < deadline, "the job never started"
-            time.sleep(0.5)
+        wait_for_job(others, "-t", "R")
         status = subprocess.run(
             [
                 *(str(FABRICPROOF), "vcluster", "exec", "--name", CLUSTER, "head"),
@@ -176,6 +186,9 @@ def test_a_controller_that_dies_during_the_run_ends_it_with_one_clear_message(mo
         subprocess.run(
             [str(FABRICPROOF), "vcluster", "up", "--name", CLUSTER], check=True, timeout=120
         )
+        # Nobody could cancel it without a controller; the license it holds is the next test's.
+        for job in long_jobs() - others:
+            slurm("scancel", "--quiet", job)
     assert process.returncode == 69
     assert "the scheduler stopped answering during the run, for 6 s" in err
     assert "Traceback" not in err

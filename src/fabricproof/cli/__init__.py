@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
-from fabricproof.cli.main import main
+import sys
+
+try:
+    from fabricproof.cli.main import main
+except KeyboardInterrupt:
+    # Ctrl-C while the command is still being loaded, a third of a second on a busy machine: Python
+    # would print a traceback.  The status is ExitStatus.INTERRUPTED, which may not be loaded yet.
+    sys.stderr.write("fabricproof: interrupted\n")
+    sys.exit(130)
 
 __all__ = ["main"]
