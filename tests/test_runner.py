@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -256,21 +256,24 @@ cancel() {{
     touch "{folder}/done"
     exit 1
 }}
-trap cancel INT
+trap cancel INT TERM
 echo started; touch "{folder}/started"
 for _ in $(seq 200); do sleep 0.1; done
 """
 
 
 def _interrupt(
-    folder: Path, write: str, end: Callable[[int], None] = lambda pid: os.killpg(pid, signal.SIGINT)
+    folder: Path,
+    write: str,
+    end: Callable[[int], None] = lambda pid: os.killpg(pid, signal.SIGINT),
+    shell: Sequence[str] = (),
 ) -> subprocess.CompletedProcess[str]:
     _program(folder / "bin", "reframe", _CANCELS.format(folder=folder, write=write))
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith("FABRICPROOF")
     }
     with subprocess.Popen(
-        [sys.executable, "-c", _INTERRUPTED, str(folder), str(LOCAL_SITE)],
+        [*shell, sys.executable, "-c", _INTERRUPTED, str(folder), str(LOCAL_SITE)],
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -298,6 +301,14 @@ def test_ctrl_c_waits_for_reframe_and_ends_with_130(tmp_path: Path) -> None:
 def test_who_ends_us_alone_ends_reframe_too(tmp_path: Path, number: signal.Signals) -> None:
     """``timeout`` and ``kill`` know one process: ReFrame's jobs would go on without anybody."""
     ended = _interrupt(tmp_path, "true", lambda pid: os.kill(pid, number))
+    assert (tmp_path / "done").exists()
+    assert ended.returncode == ExitStatus.INTERRUPTED
+
+
+def test_who_was_started_with_ctrl_c_ignored_is_ended_too(tmp_path: Path) -> None:
+    """As ``fabricproof run &`` in a script is: SIGINT means nothing to ReFrame either."""
+    ignoring = ("sh", "-c", 'trap "" INT; exec "$@"', "sh")
+    ended = _interrupt(tmp_path, "true", lambda pid: os.kill(pid, signal.SIGTERM), ignoring)
     assert (tmp_path / "done").exists()
     assert ended.returncode == ExitStatus.INTERRUPTED
 

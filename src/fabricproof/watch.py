@@ -86,7 +86,7 @@ class Watch:
 
     def _give_up(self) -> None:
         self.gave_up = True
-        self._process.send_signal(signal.SIGINT)
+        self._process.send_signal(_ending_signal())
         try:
             self._process.wait(self._farewell)
         except subprocess.TimeoutExpired:
@@ -107,7 +107,7 @@ def ends_as_interrupt() -> Iterator[None]:
     def interrupted(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
         for child in _children():
             with contextlib.suppress(OSError):
-                os.kill(child, signal.SIGINT)
+                os.kill(child, _ending_signal())
         raise KeyboardInterrupt
 
     before: dict[int, Callable[..., Any] | int | None] = {
@@ -118,6 +118,16 @@ def ends_as_interrupt() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _ending_signal() -> signal.Signals:
+    """Return what a child of ours listens to: it ignores SIGINT where we were started so.
+
+    A shell without job control starts ``fabricproof run &`` with SIGINT ignored, and every child
+    inherits that.  SIGTERM then has ReFrame cancel its jobs likewise.
+    """
+    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    return signal.SIGTERM if ignored else signal.SIGINT
 
 
 def _children() -> list[int]:
