@@ -107,6 +107,17 @@ def test_lock_solves_installs_nothing_and_then_still_holds(fabricproof: Call, la
     assert json.loads(fabricproof(*command, "--force", "--json").out)[0]["kept"] is False
 
 
+def test_a_lock_that_fails_says_where_spacks_own_words_are(fabricproof: Call, lab: Lab):
+    said = "==> Error: something nobody has seen\n"
+    lab.order(concretize={"status": 1, "output": said})
+    ended = fabricproof("stack", "lock", "openmpi", "--site", "lab", "--spack", lab.folder / "tool")
+    assert ended.status == ExitStatus.UNAVAILABLE
+    log = next(lab.layout.logs.glob("openmpi-*.log"))
+    assert said in log.read_text()
+    assert f"openmpi: all that Spack printed is in {log}" in ended.err
+    assert ended.err.splitlines()[-1].startswith("fabricproof: ")
+
+
 def test_a_lock_says_whose_it_is_and_a_trials_leaves_the_sites(fabricproof: Call, lab: Lab):
     command = ("stack", "lock", "openmpi", "--site", "lab", "--spack", lab.folder / "tool")
     sites = lab.layout.locks / "openmpi.lock"

@@ -285,6 +285,29 @@ def test_no_compiler_or_half_a_one_is_one_message(lab: Lab, finds: dict[str, str
     assert not (environment.compilers / "packages.yaml").exists()
 
 
+@pytest.mark.parametrize("name", ["compiler-find-offline", "compiler-find-half-clone"])
+def test_recipes_out_of_reach_are_not_told_as_a_missing_compiler(lab: Lab, name: str):
+    """Spack only warns, finds no compiler and ends well."""
+    said = (DATA / f"{name}.out").read_text()
+    lab.order(compiler={"output": said}, finds={})
+    log = lab.folder / "logs" / "lock.log"
+    with pytest.raises(UnavailableError, match="recipes could not be fetched") as caught:
+        locked(lab, log=log)
+    warning = next(line for line in said.splitlines() if "Warning" in line)
+    assert warning.partition("': ")[2][:60] in str(caught.value)
+    assert "--mirror DIR" in str(caught.value)
+    assert log.read_text().startswith(said)
+
+
+def test_half_a_clone_of_the_recipes_is_removed_before_spack_takes_it_for_the_whole(lab: Lab):
+    half, whole = (lab.layout.cache / "package_repos" / each for each in ("half", "whole"))
+    for folder in (half, whole):
+        (folder / ".git").mkdir(parents=True)
+    (whole / "spack-repo-index.yaml").touch()
+    locked(lab)
+    assert (half.exists(), whole.exists()) == (False, True)
+
+
 def test_a_compiler_that_spack_knows_already_is_enough(lab: Lab):
     lab.order(finds={}, knows=["==> Available compilers", "[e]  gcc@12.2.0"])
     environment = lab.compose()

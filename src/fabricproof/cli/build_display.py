@@ -5,9 +5,12 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Self
 
 import click
+
+from fabricproof.errors import FabricproofError
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -42,6 +45,7 @@ class Display:
         self._begin = time.monotonic()
         self._status: Status | None = None
         self._reader: Reader | None = None
+        self._log: Path | None = None
 
     def __enter__(self) -> Self:
         # They must end Spack too, not leave it building; but nohup is to be heeded.
@@ -58,11 +62,13 @@ class Display:
             self._status.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, _kind: object, error: object, _trace: object) -> None:
         for sign, before in self._before.items():
             signal.signal(sign, before)
         if self._status is not None:
             self._status.stop()
+        if isinstance(error, FabricproofError) and self._log is not None and self._log.is_file():
+            self.say(f"all that Spack printed is in {self._log}")
 
     def say(self, text: str) -> None:
         """Show ``text`` once, whatever moves."""
@@ -73,7 +79,10 @@ class Display:
         return lambda line: self.listen(step, line)
 
     def listen(self, step: str, line: str) -> None:
-        """Take a line of ``step``."""
+        """Take a line of ``step``; of step ``log`` it is the file that Spack's words go to."""
+        if step == "log":
+            self._log = Path(line)
+            return
         if step != self._step:
             self._step = step
             if self._status is None or step == "wait":

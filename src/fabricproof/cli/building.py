@@ -273,8 +273,10 @@ def lock_command(
     records = []
     for stack in chosen_stacks(site, names):
         with Display(stack.name) as display, building(layout, stack.name, display.listen):
-            environment = compose_for(stack, layout, wishes)
-            kept = lock(environment, layout, open_tool(), force=force, on_line=display.on("lock"))
+            environment, log = compose_for(stack, layout, wishes), layout.new_log(stack.name)
+            display.listen("log", str(log))
+            hear = display.on("lock")
+            kept = lock(environment, layout, open_tool(), force=force, on_line=hear, log=log)
         names_of = sorted(f"{each['name']}@{each['version']}" for each in kept.specs.values())
         records.append(
             {

@@ -215,7 +215,8 @@ def _build(
     environment: Environment, layout: Layout, spack: Spack, listen: Listen, wishes: Wishes
 ) -> Built:
     name = environment.stack.name
-    log = layout.logs / f"{name}-{time.strftime('%Y%m%dT%H%M%S')}.log"
+    log = layout.new_log(name)
+    listen("log", str(log))
     clock = _Clock()
     with clock.step("lock"):
         adopt_lock(layout, name, wishes.mirror)

@@ -18,6 +18,8 @@ import yaml
 from fabricproof.errors import ConfigError, UnavailableError
 from fabricproof.spack.diagnose import diagnose
 from fabricproof.spack.environment import Environment
+from fabricproof.spack.reasons.case import Case
+from fabricproof.spack.reasons.site import repository
 from fabricproof.spack.tool import Spack
 from fabricproof.spack.yaml_files import load_yaml
 
@@ -57,11 +59,19 @@ def declared(scopes: Iterable[Path]) -> bool:
     return False
 
 
-def find_compilers(environment: Environment, spack: Spack) -> bool:
+def find_compilers(environment: Environment, spack: Spack, log: Path | None = None) -> bool:
     """Have Spack look for compilers where nobody declares one; True where it had to.
 
+    Without its recipes Spack knows no compiler either; it only warns, and ends well.
+
+    Args:
+        environment: written down.
+        spack: the tool.
+        log: takes what Spack prints.
+
     Raises:
-        UnavailableError: there is none.
+        UnavailableError: there is none, or Spack has no recipes to know one by.
+        ConfigError: the recipes are not where the site says.
     """
     target = environment.compilers / "packages.yaml"
     if target.is_file() or declared(environment.scopes):
@@ -72,14 +82,17 @@ def find_compilers(environment: Environment, spack: Spack) -> bool:
     asked = {"include": [str(path) for path in environment.includes], "view": False, "specs": []}
     (scratch / "spack.yaml").write_text(yaml.safe_dump({"spack": asked}), encoding="utf-8")
     answer = spack.call(
-        ["-e", str(scratch), "compiler", "find", "--scope", f"env:{scratch}"],
+        ["-e", str(scratch), "compiler", "find", "--scope", f"env:{scratch}"], log=log
     )
+    case = Case(step="compiler find", output=answer.output, status=answer.status)
     if answer.status:
-        raise diagnose("compiler find", answer.output, exit_status=answer.status)
+        raise diagnose(case.step, answer.output, exit_status=answer.status)
     found = load_yaml(scratch / "spack.yaml")["spack"].get("packages") or {}
     externals = [each for settings in found.values() for each in settings.get("externals", ())]
     if not externals and _lists_one(scratch, spack):
         return False  # declared in Spack's own installation
+    if not externals and (broken := repository(case)):
+        raise broken
     if not any({"c", "cxx"} <= set(each["extra_attributes"]["compilers"]) for each in externals):
         raise UnavailableError(
             "there is no compiler for C and C++",

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,6 +101,10 @@ class Layout:
     def sites_locks(self) -> Path:
         """The locks that belong to the site and are committed with it."""
         return self.site_folder / "spack" / "locks"
+
+    def new_log(self, stack: str) -> Path:
+        """Return a file for what Spack prints from now on."""
+        return self.logs / f"{stack}-{time.strftime('%Y%m%dT%H%M%S')}.log"
 
     def built(self, stack: str) -> Path:
         """Return the file that says what was built for ``stack``; see :mod:`.built`."""

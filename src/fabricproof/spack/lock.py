@@ -154,7 +154,8 @@ def lock(
     stale = "asked to" if force else why_stale(environment, layout)
     if stale is not None:
         on_line(f"solving {environment.stack.name}: {stale}")
-        find_compilers(environment, spack)
+        _drop_half_clones(layout)
+        find_compilers(environment, spack, log)
         environment.lock.unlink(missing_ok=True)
         answer = spack.call(
             ["-e", str(environment.folder), "concretize", "--force"], on_line=on_line, log=log
@@ -165,6 +166,13 @@ def lock(
     elif not environment.lock.is_file() or sha256_of(environment.lock) != sha256_of(kept):
         shutil.copyfile(kept, environment.lock)
     return _read(kept, kept=stale is None, seconds=time.monotonic() - begin)
+
+
+def _drop_half_clones(layout: Layout) -> None:
+    """Remove recipes whose download failed: Spack would take what is left for the whole."""
+    for folder in layout.cache.glob("package_repos/*"):
+        if folder.is_dir() and [each.name for each in folder.iterdir()] == [".git"]:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _keep(environment: Environment, kept: Path, spack: Spack) -> None:

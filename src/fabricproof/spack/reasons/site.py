@@ -10,23 +10,24 @@ from fabricproof.spack.reasons.case import Case, short
 _REPOSITORY = re.compile(
     r"^==> Warning: Error constructing repository '(?P<place>[^']+)': (?P<why>.+)$", re.MULTILINE
 )
+#: what Spack misses where it has no recipes
+_MISSED = r"no compiler configured|does not exist|not found|(?i:unknown) namespace|not supported"
 _INTERNAL = "Spack concretizer internal error"
 
 
 def repository(case: Case) -> FabricproofError | None:
     """The recipes are not there: Spack only warns, and then misses compilers or packages."""
     found = _REPOSITORY.search(case.text)
-    if found is None or not case.complaint(
-        r"no compiler configured|does not exist|not found|(?i:unknown) namespace|not supported"
-    ):
+    if found is None or not (case.step == "compiler find" or case.complaint(_MISSED)):
         return None
     why = found["why"]
-    if "clone" in why or "fetch" in why:
+    # A clone that failed leaves its folder, and Spack takes it for the clone ever after.
+    if "clone" in why or "fetch" in why or "/package_repos/" in found["place"]:
         fatal = re.search(r"^(?:fatal|error): .*$", case.text, re.MULTILINE)
         return UnavailableError(
             "Spack's package recipes could not be fetched",
             source=found["place"],
-            got=short(fatal[0] if fatal else why),
+            got=short(f"{fatal[0]}; {why}" if fatal else why),
             next_step="name a folder that has them in repos.yaml, or use --mirror DIR",
         )
     if "not supported by this version of Spack" in why:
