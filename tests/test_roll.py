@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 from fabricproof.errors import ConfigError
-from fabricproof.roll import due_entries, make_roll, read_roll, write_roll
+from fabricproof.roll import (
+    due_entries,
+    make_roll,
+    read_roll,
+    unfitting_names,
+    with_whole_stacks,
+    write_roll,
+)
 from fabricproof.site import load_site
 
 SITE = Path(__file__).parent / "rfm" / "site"
@@ -66,6 +73,42 @@ def test_a_tag_is_searched_for_as_reframe_does() -> None:
     assert _due("-t", "rail") == ["OsuMultiRailBandwidth"]
     assert _due("-t", "^rail") == []
     assert _due("-t", "quick|full", "-t", "ethernet") == ["OsuLatency", "OsuGetLatency"]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (["-r", "-p", "openmpi"], ["-r", "-p", "^openmpi$"]),
+        (["-popenmpi", "-t", "quick"], ["-p", "^openmpi$", "-t", "quick"]),
+        (["--prgenv=openmpi5"], ["-p", "^openmpi5$"]),
+        (["--prg", "openmpi"], ["-p", "^openmpi$"]),
+        (["-rp", "openmpi"], ["-r", "-p", "^openmpi$"]),
+        (["-p", "openmpi.*"], ["-p", "openmpi.*"]),
+        (["-p", "open"], ["-p", "open"]),
+        (["-n", "openmpi", "-t", "openmpi"], ["-n", "openmpi", "-t", "openmpi"]),
+        (["-p"], ["-p"]),
+    ],
+)
+def test_the_name_of_a_stack_selects_that_stack_alone(
+    given: list[str], expected: list[str]
+) -> None:
+    assert with_whole_stacks(given, ["openmpi", "openmpi5"]) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "unfitting"),
+    [
+        (["-n", "OsuLatency"], []),
+        (["-nOsuLatency%fabric=eth0", "--name=^Osu"], []),
+        (["-n", "OsuLatncy", "-n", "OsuLatency"], ["OsuLatncy"]),
+        (["-n", "OsuLatency$"], ["OsuLatency$"]),
+        (["-rn", "Nothing"], ["Nothing"]),
+        (["-n", "/a1b2c3", "-n", "Other@2"], []),
+        (["-t", "quick", "-p", "Nothing"], []),
+    ],
+)
+def test_a_name_that_fits_no_check_is_found(given: list[str], unfitting: list[str]) -> None:
+    assert unfitting_names(given, ["OsuLatency %fabric=eth0"]) == unfitting
 
 
 def test_an_unknown_tag_makes_nothing_due() -> None:

@@ -6,9 +6,10 @@ partition fits in silence.  The roll is the list it is compared with.
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,9 @@ _NARROWING_LONG = (
     "--setvar",
     "--parameterize",
 )
+
+#: the selecting options whose values are followed
+_FOLLOWED = {"-t": "--tag", "-n": "--name", "-p": "--prgenv"}
 
 #: flags without a value, which may stand together with the option after them: ``-rt quick``
 _BUNDLE = re.compile(r"-[vqrR]+(?=[^vqrR-])")
@@ -134,19 +138,66 @@ def due_entries(
     (``have_tag`` in reframe/frontend/filters.py searches).  With any other narrowing option
     nothing is due, because the person chose.
     """
-    tags: list[str] = []
-    rest = iter(arguments)
-    for argument in rest:
-        option, mark, value = _spelled_out(argument)
-        if option == "--tag":
-            tags.append(value if mark else next(rest, ""))
-        elif option in _NARROWING_LONG or _NARROWING_SHORT.match(option):
-            return []
+    chosen = [option for option, _ in _options(arguments)]
+    if any(each in _NARROWING_LONG or _NARROWING_SHORT.match(each) for each in chosen):
+        return []
+    tags = [value for option, value in _options(arguments) if option == "--tag"]
     return [
         entry
         for entry in roll
         if all(any(re.search(tag, each) for each in entry["tags"]) for tag in tags)
     ]
+
+
+def unfitting_names(arguments: Sequence[str], ran: Iterable[str]) -> list[str]:
+    """Return the values of ``-n`` that fit none of the checks that ran or were skipped.
+
+    As ReFrame does (``have_any_name`` in reframe/frontend/filters.py), a value is searched for in
+    the name without blanks.  Those by hash (``/...``) and variant (``NAME@2``) are not followed.
+
+    Args:
+        arguments: ReFrame's.
+        ran: names as its report has them, ``OsuBandwidth %fabric=eth0``.
+    """
+    names = [name.replace(" ", "") for name in ran]
+    asked = [value for option, value in _options(arguments) if option == "--name"]
+    followed = [each for each in asked if "@" not in each and not each.startswith("/")]
+    return [each for each in followed if not any(re.search(each, name) for name in names)]
+
+
+def with_whole_stacks(arguments: Sequence[str], stacks: Collection[str]) -> list[str]:
+    """Return ReFrame's ``arguments`` where ``-p STACK`` means this stack and no other.
+
+    ReFrame takes any environment whose name begins with something that the value fits: ``-p
+    openmpi`` would select ``openmpi5`` too.  A value that is no stack's name stays a pattern.
+
+    Args:
+        arguments: ReFrame's.
+        stacks: names of the site's stacks; letters, digits, ``_`` and ``-``.
+    """
+    found: list[str] = []
+    rest = iter(arguments)
+    for argument in rest:
+        option, mark, value = _spelled_out(argument)
+        if option != "--prgenv":
+            found.append(argument)
+            continue
+        bundle = _BUNDLE.match(argument)
+        found += [bundle[0]] if bundle else []
+        values = [value] if mark else list(itertools.islice(rest, 1))
+        found += ["-p", *(f"^{each}$" if each in stacks else each for each in values)]
+    return found
+
+
+def _options(arguments: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the options of a ReFrame command line, the values of those that are followed."""
+    found = []
+    rest = iter(arguments)
+    for argument in rest:
+        option, mark, value = _spelled_out(argument)
+        follows = option in _FOLLOWED.values() and not mark
+        found.append((option, next(rest, "") if follows else value))
+    return found
 
 
 def _spelled_out(argument: str) -> tuple[str, str, str]:
@@ -156,8 +207,8 @@ def _spelled_out(argument: str) -> tuple[str, str, str]:
     A beginning that fits several options is an error of ReFrame's and runs nothing.
     """
     argument = _BUNDLE.sub("-", argument) if not argument.startswith("--") else argument
-    if argument.startswith("-t"):
-        return "--tag", "=" if len(argument) > 2 else "", argument[2:]
+    if argument[:2] in _FOLLOWED:
+        return _FOLLOWED[argument[:2]], "=" if len(argument) > 2 else "", argument[2:]
     option, mark, value = argument.partition("=")
     if len(option) > len("--"):
         known = ("--tag", *_NARROWING_LONG)

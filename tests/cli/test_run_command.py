@@ -173,7 +173,7 @@ def test_json_leaves_no_other_word_on_standard_output(
 
 def test_tags_and_options_reach_reframe(fabricproof: Command, project: Pretended) -> None:
     fabricproof("run", "--site", project.site, "-t", "quick", "-t", "roce", "-p", "fake", "--vv")
-    assert project.arguments == ["-r", "-t", "quick", "-t", "roce", "-p", "fake", "--vv"]
+    assert project.arguments == ["-r", "-t", "quick", "-t", "roce", "-p", "^fake$", "--vv"]
 
 
 # Nothing judged.
@@ -191,7 +191,27 @@ def test_no_check_selected_is_nothing_judged(fabricproof: Command, project: Pret
     project.lines = ["[==========] Running 0 check(s)"]
     ended = fabricproof("run", "--site", project.site, "-n", "Nothing")
     assert ended.status == 6
-    assert "no check was selected" in ended.out
+    assert "no check was selected by -n Nothing; stacks: " in ended.out
+
+
+def test_a_name_that_no_check_fits_is_missing_beside_what_ran(
+    fabricproof: Command, project: Pretended
+) -> None:
+    project.leg("PASS")
+    run = ("run", "--site", project.site, "-n", "OsuBandwidth")
+    assert fabricproof(*run).status == 0
+    ended = fabricproof(*run, "-n", "OsuLatncy")
+    assert ended.status == 4
+    assert "-n OsuLatncy" in ended.out
+    assert "no check that the other options leave has such a name" in ended.out
+
+
+def test_the_name_of_a_stack_reaches_reframe_as_that_stack_alone(
+    fabricproof: Command, project: Pretended
+) -> None:
+    project.leg("PASS")
+    fabricproof("run", "--site", project.site, "-p", "fake")
+    assert project.arguments == ["-r", "-p", "^fake$"]
 
 
 def test_no_check_selected_although_some_are_due_is_missing(

@@ -39,7 +39,11 @@ def _pattern(
 )
 @click.option("--site", "site_name", metavar="S", help="Site (default: the one of this host).")
 @click.option(
-    "-p", "--stacks", metavar="PATTERN", callback=_pattern, help="Only stacks whose name fits."
+    "-p",
+    "--stacks",
+    metavar="PATTERN",
+    callback=_pattern,
+    help="Only this stack, or those whose name fits.",
 )
 @click.option("--against", "run_id", metavar="RUN_ID", help="Compare with what this run took.")
 @click.option(

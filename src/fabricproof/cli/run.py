@@ -16,6 +16,7 @@ import click
 from fabricproof.cli.output import STATUSES
 from fabricproof.errors import ExitStatus, FabricproofError, UnavailableError
 from fabricproof.measure import Verdict
+from fabricproof.roll import with_whole_stacks
 from fabricproof.runner import (
     NODES_VARIABLE,
     check_scheduler,
@@ -58,12 +59,14 @@ def command(
 
     \b
     fabricproof run -t quick                 the nightly minimum
-    fabricproof run -t ethernet -p openmpi5  one stack (any option of ReFrame)
+    fabricproof run -t ethernet -p openmpi5  one stack, or all that fit a pattern
+    fabricproof run -n OsuBandwidth          one check (any option of ReFrame)
     fabricproof run -t infiniband --json     for machines
     fabricproof run -t full --label before-swap   a name that a comparison can use
 
     The exit status is 0 only if something was judged and nothing is FAIL (1), INVALID (3),
-    MISSING (4) or UNJUDGED (5); 6: nothing was judged; 69: no Slurm; 130: interrupted.
+    MISSING (4) or UNJUDGED (5); 6: nothing was judged; 69: no Slurm; 130: interrupted.  A -n that
+    no check fits is MISSING.
     """
     selection = [part for tag in tags for part in ("-t", tag)]
     site = load_site(site_name) if site_name else choose_site()
@@ -84,7 +87,8 @@ def reframe(arguments: tuple[str, ...]) -> None:
     Path(environment["FABRICPROOF_REFRAME_LOG"]).parent.mkdir(parents=True, exist_ok=True)
     Path(environment["RFM_SQLITE_DB_FILE"]).parent.mkdir(parents=True, exist_ok=True)
     program = reframe_command()
-    os.execve(program, [program, *arguments], environment)  # noqa: S606 - it replaces us
+    words = with_whole_stacks(arguments, [stack.name for stack in site.stacks])
+    os.execve(program, [program, *words], environment)  # noqa: S606 - it replaces us
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,6 +162,7 @@ def perform(
     """
     place = workplace(project_root())
     run_id = run_id or new_run_id()
+    arguments = with_whole_stacks(arguments, [stack.name for stack in site.stacks])
     environment = session_environment(site, place, run_id)
     if nodes:
         environment[NODES_VARIABLE] = ",".join(nodes)

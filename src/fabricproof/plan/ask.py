@@ -8,6 +8,7 @@ from pathlib import Path
 
 from fabricproof.errors import ConfigError, UnavailableError
 from fabricproof.plan.case import Case, read_cases
+from fabricproof.roll import with_whole_stacks
 from fabricproof.runner import (
     Workplace,
     new_run_id,
@@ -25,7 +26,7 @@ def ask_reframe(site: Site, project: Path, stacks: str | None = None) -> list[Ca
     Args:
         site: the site.
         project: the folder that holds ``checks``.
-        stacks: pattern of stack names as ReFrame's ``-p`` takes it; None for all.
+        stacks: name of a stack, or a pattern as ReFrame's ``-p`` takes it; None for all.
 
     Raises:
         ConfigError: a check file cannot be loaded; a plan of the others would be too cheap.
@@ -37,7 +38,8 @@ def ask_reframe(site: Site, project: Path, stacks: str | None = None) -> list[Ca
         place = Workplace(project=project, root=root, perflogs=root / "perflogs")
         run_id = new_run_id()
         environment = session_environment(site, place, run_id)
-        arguments = ["--dry-run", "--keep-stage-files", *(["-p", stacks] if stacks else [])]
+        chosen = with_whole_stacks(["-p", stacks] if stacks else [], [s.name for s in site.stacks])
+        arguments = ["--dry-run", "--keep-stage-files", *chosen]
         lines: list[str] = []
         status = run_reframe(arguments, environment, lines.append)
         return _answer(site, place, run_id, lines, status)

@@ -16,7 +16,7 @@ from fabricproof.errors import ParseError
 from fabricproof.fabric import find_link
 from fabricproof.measure import Verdict
 from fabricproof.records import parse_json
-from fabricproof.roll import ROLL_FILE, due_entries, read_roll
+from fabricproof.roll import ROLL_FILE, due_entries, read_roll, unfitting_names
 from fabricproof.runner import Workplace, refuse_full_disk, unloadable
 from fabricproof.session.join import LegResult, SessionResult, assemble, read_report, read_run
 from fabricproof.site import Site
@@ -43,8 +43,9 @@ def collect(
         *torn,
     )
     if nothing_ran:
-        notes = ("no check was selected", *torn)
-    legs = (*_with_links(site, result.legs), *_unloaded(lines))
+        notes = (_nothing_selected(site, arguments), *torn)
+    names = () if nothing_ran else _unfitting(arguments, cases)
+    legs = (*_with_links(site, result.legs), *_unloaded(lines), *names)
     return SessionResult(run_id=run_id, legs=legs, notes=(*notes, *_without_roll(site)))
 
 
@@ -61,9 +62,11 @@ def collect_again(
     notes = [*torn]
     words = _words(place.log_file(run_id))
     arguments: Sequence[str] | None
+    names: tuple[LegResult, ...] = ()
     try:
         cases = read_report(place.report_file(run_id))
         arguments = _arguments(place.report_file(run_id), words)
+        names = _unfitting(arguments or (), cases)
     except ParseError as error:
         arguments = _command_in(words)
         cases = cases_of(kept)
@@ -75,7 +78,7 @@ def collect_again(
     notes += _doubts(site, run_id, arguments)
     due = due_entries(read_roll(site.folder), arguments or ())
     result = assemble(run_id, cases, kept, due)
-    legs = (*_with_links(site, result.legs), *_unloaded(words))
+    legs = (*_with_links(site, result.legs), *_unloaded(words), *names)
     return SessionResult(run_id=run_id, legs=legs, notes=tuple(notes)), kept
 
 
@@ -132,6 +135,24 @@ def _unloaded(lines: Sequence[str]) -> tuple[LegResult, ...]:
     return tuple(
         not_a_leg(Verdict.MISSING, "check file", complaint) for complaint in unloadable(lines)
     )
+
+
+def _unfitting(
+    arguments: Sequence[str], cases: Iterable[Mapping[str, Any]]
+) -> tuple[LegResult, ...]:
+    """Return what was asked for by name and is not there: a typo leaves out a measurement."""
+    ran = [str(case.get("name", "")) for case in cases]
+    reason = "no check that the other options leave has such a name: fabricproof reframe -l"
+    return tuple(
+        not_a_leg(Verdict.MISSING, f"-n {name}", reason) for name in unfitting_names(arguments, ran)
+    )
+
+
+def _nothing_selected(site: Site, arguments: Sequence[str]) -> str:
+    chosen = [each for each in arguments if each != "-r"]
+    said = f"no check was selected by {shlex.join(chosen)}" if chosen else "no check was selected"
+    stacks = ", ".join(stack.name for stack in site.stacks)
+    return f"{said}; stacks: {stacks}; checks: fabricproof reframe -l"
 
 
 def _without_roll(site: Site) -> tuple[str, ...]:
