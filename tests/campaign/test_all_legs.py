@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -123,3 +125,9 @@ def test_a_leg_whose_judge_fails_is_missing_and_the_others_are_judged(
     assert bad.report.verdict is Verdict.MISSING
     assert "KeyError('repetitions')" in bad.report.quantities[0].reason
     assert good.report.verdict is Verdict.PASS
+
+
+def test_the_judge_in_a_job_starts_without_the_schema_of_site_files() -> None:
+    """It starts once after the legs and once for each round, while the nodes wait."""
+    code = "import sys, fabricproof.campaign.second_look; sys.exit('pydantic' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0

@@ -62,7 +62,7 @@ from fabricproof.rfm.current import (
     technology,
     why_one_rail,
 )
-from fabricproof.rfm.ending import settle
+from fabricproof.rfm.ending import ask_nodes_once, settle
 from fabricproof.rfm.handover import bounds, complaints, handed_over
 from fabricproof.rfm.legs import LegPlanner, quantity_key, with_error_limits
 from fabricproof.rfm.programs import choose_suite
@@ -73,6 +73,8 @@ from fabricproof.rfm.stacks import built_of, identity, modules_of, spack_stacks,
 from fabricproof.rfm.staging import KEPT_FILES, copy_scripts, launch_command, leg_limit_seconds
 from fabricproof.site.schema import PartitionSpec
 from fabricproof.stack.launch import Layout
+
+ask_nodes_once()
 
 
 class FabricBenchmark(rfm.RunOnlyRegressionTest):

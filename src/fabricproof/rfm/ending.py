@@ -12,6 +12,7 @@ from pathlib import Path
 
 from reframe.core.exceptions import ReframeError
 from reframe.core.schedulers import Job
+from reframe.core.schedulers.slurm import _SlurmJob
 
 from fabricproof.campaign.job_end import (
     Doubt,
@@ -29,6 +30,28 @@ from fabricproof.topology import expand
 #: again after some seconds
 FILE_PATIENCE_SECONDS = 10.0
 _POLL_SECONDS = 0.2
+
+
+def ask_nodes_once() -> None:
+    """Have ReFrame ask Slurm once for the nodes of a job that has ended.
+
+    It starts ``scontrol show hostname`` whenever the list is read (4.10,
+    ``core/schedulers/slurm.py``), and reads it for each line of its log and of its perflog: 315
+    processes for a job of a hundred quantities, beside the measurement of the next.
+    """
+    ask = _SlurmJob.nodelist.fget
+    if ask.__name__ == "nodelist_once":
+        return
+
+    def nodelist_once(job: _SlurmJob) -> list[str]:
+        known = getattr(job, "_fabricproof_nodes", None)
+        if known is None or known[0] != job._nodespec:
+            known = (job._nodespec, ask(job))
+            # Empty: it runs yet, or Slurm did not answer.
+            job._fabricproof_nodes = known if known[1] else None
+        return list(known[1])
+
+    _SlurmJob.nodelist = property(nodelist_once)
 
 
 def settle(job: Job, folder: Path, scheduler: str) -> tuple[JobEnd | None, Doubt | None]:

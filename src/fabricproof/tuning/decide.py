@@ -229,28 +229,43 @@ def student_t(tail: float, freedom: int) -> float:
 
     Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.1 (density), integrated by
     Simpson's rule over the angle ``t = sqrt(freedom) tan(angle)``, in which it is a power of the
-    cosine; then bisection.
+    cosine; then Newton's steps, halving the bracket where one would leave it.
 
     Args:
         tail: above 0, at most one half.
         freedom: degrees of freedom, at least 1.
     """
     low, high = 0.0, math.pi / 2
+    angle = middle = math.atan(2 / math.sqrt(freedom))
     for _ in range(60):
-        middle = (low + high) / 2
-        if _tail_beyond(middle, freedom) > tail:
-            low = middle
-        else:
-            high = middle
-    return math.sqrt(freedom) * math.tan(low)
+        angle = middle
+        beyond = _tail_beyond(angle, freedom) - tail
+        low, high = (angle, high) if beyond > 0 else (low, angle)
+        density = _scale(freedom) * math.cos(angle) ** (freedom - 1)
+        middle = angle + beyond / density if density > 0 else low
+        if not low < middle < high:
+            middle = (low + high) / 2
+        if abs(middle - angle) < _ANGLE_ERROR:
+            break
+    return math.sqrt(freedom) * math.tan(angle)
+
+
+#: what is left of an angle to be found is less than this, in radians
+_ANGLE_ERROR = 1e-14
+
+
+@functools.cache
+def _scale(freedom: int) -> float:
+    """Return the density at the middle, per radian."""
+    logarithm = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)
+    return math.exp(logarithm) / math.sqrt(math.pi)
 
 
 def _tail_beyond(angle: float, freedom: int, steps: int = 200) -> float:
-    scale = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)
     width = (math.pi / 2 - angle) / steps
     weights = (1, *((4, 2) * (steps // 2 - 1)), 4, 1)
     total = sum(
         weight * max(math.cos(angle + index * width), 0.0) ** (freedom - 1)
         for index, weight in enumerate(weights)
     )
-    return math.exp(scale) / math.sqrt(math.pi) * total * width / 3
+    return _scale(freedom) * total * width / 3
