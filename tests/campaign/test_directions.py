@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from leg_folders import PUT_BW, PUT_BW_SENT, leave, make_leg, rank_text, slower
 
 from fabricproof.campaign.all_legs import judge_legs
 from fabricproof.campaign.directions import backward, with_directions
 from fabricproof.campaign.leg import Leg
-from fabricproof.campaign.outcome import Outcome
+from fabricproof.campaign.outcome import Outcome, mended
 from fabricproof.campaign.script import render_script
 from fabricproof.measure import Verdict
+from fabricproof.rfm.staging import CAMPAIGN
+from fabricproof.stack.launch import TURN_FILE, turned_command
+from fabricproof.verdict import Judgement
 
 FORTH = make_leg(name="rail0")
 BACK = backward(make_leg(name="rail0.back"))
@@ -59,6 +65,24 @@ def test_the_same_direction_twice_is_invalid(tmp_path: Path) -> None:
     assert "the other way was not measured" in report.quantities[-1].reason
 
 
+def test_a_slow_direction_that_others_disturbed_says_both_and_blames_no_end(tmp_path: Path) -> None:
+    leave(tmp_path, FORTH)
+    leave(tmp_path, BACK, slower(PUT_BW, 2.0), ranks=TURNED)
+    forth, back = judge_legs(tmp_path, [FORTH, BACK])
+    back = mended(back, _disturbed)
+    (_, found) = with_directions([forth, back])
+    (red,) = [each for each in found.report.quantities if each.name == "bandwidth_4MiB"]
+    assert red.verdict is Verdict.UNJUDGED
+    assert red.reason.startswith("n2 -> n1 of rail0: ")
+    assert "too little" not in red.reason
+
+
+def _disturbed(judgement: Judgement) -> Judgement:
+    if judgement.verdict is not Verdict.FAIL:
+        return judgement
+    return replace(judgement, verdict=Verdict.UNJUDGED, disturbance="starved_cores")
+
+
 def test_two_good_directions_are_left_as_they_are(tmp_path: Path) -> None:
     leave(tmp_path, FORTH)
     leave(tmp_path, BACK, ranks=TURNED)
@@ -74,11 +98,49 @@ def test_a_program_without_mpi_changes_roles_and_not_ranks() -> None:
     assert backward(replace(leg, sent_bytes=(7, 1))).sent_bytes == (1, 7)
 
 
-def test_ranks_change_places_by_a_host_file_written_backwards() -> None:
-    script = render_script(
-        [FORTH, BACK], launch="srun -n 2", second_look="true", leg_seconds_limit=9
-    )
-    forth, back = script.split("leg_rail0_back()")
+def test_who_ran_where_is_known_or_the_other_way_is_no_pass(tmp_path: Path) -> None:
+    leave(tmp_path, BACK, ranks=TURNED)  # the leg beside it left nothing: no ends to compare
+    report = _judged(tmp_path, FORTH, BACK)["rail0.back"].report
+    assert report.verdict is Verdict.UNJUDGED
+    assert "nobody knows which way it sent" in report.quantities[-1].reason
+
+
+@pytest.mark.parametrize(
+    ("family", "launcher", "line"),
+    [
+        (
+            "mpich",
+            "srun",
+            'env SLURM_HOSTFILE="$here/backwards.hosts" LAUNCH --distribution=arbitrary',
+        ),
+        ("openmpi", "mpirun", 'LAUNCH --hostfile "$here/backwards.hosts" --map-by seq'),
+        (
+            "intelmpi",
+            "mpirun",
+            'env SLURM_JOB_NODELIST=NODES SLURM_NODELIST=NODES SLURM_TASK_PROLOG="TURN" LAUNCH',
+        ),
+    ],
+)
+def test_every_launcher_is_told_the_nodes_backwards(family: str, launcher: str, line: str) -> None:
+    back = replace(BACK, launch=turned_command(family, launcher, ("LAUNCH",)))
+    script = render_script([FORTH, back], launch="LAUNCH", second_look="true", leg_seconds_limit=9)
+    forth, turned = script.split("leg_rail0_back()")
     assert "backwards.hosts" not in forth
-    assert 'scontrol show hostnames "$SLURM_JOB_NODELIST" | tac >backwards.hosts' in back
-    assert 'SLURM_HOSTFILE="$here/backwards.hosts"' in back
+    assert 'scontrol show hostnames "$SLURM_JOB_NODELIST" | tac >backwards.hosts' in turned
+    line = line.replace("NODES", '"$(paste -sd, "$here/backwards.hosts")"')
+    line = line.replace("TURN", "$here/turn.sh")
+    assert f'    {line} "$here/rank.sh"' in turned
+
+
+def test_hydras_proxies_take_their_places_from_the_last_node() -> None:
+    told = [
+        subprocess.run(
+            [CAMPAIGN / TURN_FILE],
+            env={"PATH": os.environ["PATH"], "SLURM_NNODES": "2", "SLURM_NODEID": each},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for each in "01"
+    ]
+    assert told == ["export SLURM_NODEID=1\n", "export SLURM_NODEID=0\n"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,6 +15,7 @@ from fabricproof.rfm.legs import LegPlanner
 from fabricproof.rfm.programs import find_program
 from fabricproof.rfm.settings import reframe_configuration
 from fabricproof.rfm.stacks import identity
+from fabricproof.rfm.staging import launch_command
 from fabricproof.site import Site, load_site
 from fabricproof.stack.catalog import ROOT_VARIABLE
 from fabricproof.stack.environment import ports_folder
@@ -187,6 +189,23 @@ def test_a_stacks_own_launcher_starts_the_wrapper_of_every_rank(
     (started,) = (each for each in text.splitlines() if '"$here/rank.sh"' in each)
     assert started.split()[: len(line)] == list(line)
     assert not any(word in text for word in ("rail0", "mgmt0", "oob_tcp"))
+
+
+def test_mpis_own_launchers_measure_each_rail_the_other_way_too(site: Site) -> None:
+    for stack in ("openmpi4", "intelmpi"):
+        planner = replace(_planner(site, stack), program="osu_bw", own_launcher=True)
+        legs = planner.backwards()
+        assert [leg.name for leg in legs] == ["rxe0:1.back", "rxe1:1.back"]
+        assert all(leg.backward for leg in legs)
+
+
+def test_intel_mpis_launcher_does_not_hand_on_the_name_of_the_scripts_own_node(site: Site) -> None:
+    """It would: then both ranks call themselves the first node's (seen with 2021.18)."""
+    job = SimpleNamespace(num_tasks=2)
+    intel, open_mpi = site.stack("intelmpi"), site.stack("openmpi4")
+    started = launch_command(job, intel, "mpirun", None)
+    assert started[:6] == ["env", "-u", "SLURMD_NODENAME", "-u", "HOSTNAME", "mpirun"]
+    assert launch_command(job, open_mpi, "mpirun", None)[0] == "mpirun"
 
 
 def test_every_check_that_tells_a_road_asks_first_whether_it_can(site: Site) -> None:

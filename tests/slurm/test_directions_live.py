@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,8 +41,24 @@ def half_of_what_vc1_receives() -> Iterator[None]:
 @pytest.mark.usefixtures("half_of_what_vc1_receives")
 @pytest.mark.parametrize("check", ["OsuBandwidth", "TcpSingleFlow"])
 def test_half_a_rail_one_way_is_red_with_direction_and_end(check: str) -> None:
+    _half_is_red(check, "openmpi5", "vcluster")
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("half_of_what_vc1_receives")
+@pytest.mark.parametrize("stack", ["openmpi4", "openmpi5", "mpich5", "intelmpi"])
+def test_so_it_is_where_the_mpis_own_launcher_starts_the_ranks(stack: str, tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    shutil.copytree(ROOT / "site-configs" / "vcluster", site)
+    text = (site / "site.toml").read_text()
+    assert 'launcher = "srun"' in text
+    (site / "site.toml").write_text(text.replace('launcher = "srun"', 'launcher = "mpirun"'))
+    _half_is_red("OsuBandwidth", stack, str(site))
+
+
+def _half_is_red(check: str, stack: str, site: str) -> None:
     done = subprocess.run(
-        [str(FABRICPROOF), "run", "--site", "vcluster", "--json", "-n", check, "-p", "openmpi5"],
+        [str(FABRICPROOF), "run", "--site", site, "--json", "-n", check, "-p", stack],
         env={**os.environ, "FABRICPROOF_VCLUSTER": CLUSTER},
         capture_output=True,
         text=True,

@@ -54,7 +54,10 @@ def with_directions(outcomes: Sequence[Outcome]) -> tuple[Outcome, ...]:
 def _beside(mine: Outcome, other: Outcome) -> Outcome:
     ends, theirs = _ends(mine), _ends(other)
     if ends is None or theirs is None:
-        return mine
+        if not mine.leg.backward:
+            return mine
+        reason = f"nobody knows which way it sent: {other.leg.name} or it did not say where it ran"
+        return _mended(mine, lambda each: _unless_green(each, reason))
     if ends != theirs[::-1]:
         if not mine.leg.backward:
             return mine
@@ -63,9 +66,9 @@ def _beside(mine: Outcome, other: Outcome) -> Outcome:
     sender, receiver = ends
     said = f"{_arrow(ends)} of {'+'.join(mine.leg.rails)}: {_part(mine)}"
     said = f"{said}, {_arrow(theirs)}: {_part(other)}"
-    if other.report.verdict is Verdict.PASS:
-        said = f"{said}: {receiver} receives or {sender} sends too little"
-    return _mended(mine, lambda each: _explained(each, said))
+    blame = f": {receiver} receives or {sender} sends too little"
+    blame = blame if other.report.verdict is Verdict.PASS else ""
+    return _mended(mine, lambda each: _explained(each, said, blame))
 
 
 def _ends(outcome: Outcome) -> tuple[str, str] | None:
@@ -98,10 +101,19 @@ def _part(outcome: Outcome) -> str:
     return f"{known.value / known.reference:.0%}"
 
 
-def _explained(judgement: Judgement, said: str) -> Judgement:
+def _explained(judgement: Judgement, said: str, blame: str) -> Judgement:
+    """Return what is red with both directions said; what others disturbed blames no end."""
+    if judgement.disturbance:
+        return replace(judgement, reason=f"{said}; {judgement.reason}")
     if judgement.verdict is not Verdict.FAIL:
         return judgement
-    return replace(judgement, reason=f"{said}; {judgement.reason}")
+    return replace(judgement, reason=f"{said}{blame}; {judgement.reason}")
+
+
+def _unless_green(judgement: Judgement, reason: str) -> Judgement:
+    if judgement.verdict is not Verdict.PASS:
+        return judgement
+    return replace(judgement, verdict=Verdict.UNJUDGED, reason=reason)
 
 
 def _spoiled(judgement: Judgement, reason: str) -> Judgement:

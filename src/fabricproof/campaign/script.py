@@ -9,6 +9,7 @@ from fabricproof.campaign.leg import Leg
 from fabricproof.campaign.peer import PEER_SUITES
 from fabricproof.campaign.turns import MOST
 from fabricproof.stack.environment import shell_line, shell_word
+from fabricproof.stack.launch import BACKWARDS_FILE
 
 SCRIPT_FILE = "legs.sh"
 RANK_FILE = "rank.sh"
@@ -35,9 +36,6 @@ ASK_SECONDS = 30
 
 #: what the second look had to say against itself
 SECOND_LOOK_ERRORS = "second_look.err"
-
-#: the job's nodes, the last first
-_BACKWARDS = "backwards.hosts"
 
 #: what is to run next is asked at most so often: one second look, then rounds by ones to threes
 MOST_LOOKS = 1 + MOST
@@ -140,7 +138,7 @@ def render_script(
     """
     parts = [_HEAD]
     for leg in legs:
-        settings = f"{_hostfile(leg)}{_settings(leg)}"
+        settings = _settings(leg)
         starts = " &&\n".join(
             f"    env FABRICPROOF_PART={number} \\\n{settings}"
             f"    timeout -k 5 {max(leg_seconds_limit, leg.limit_seconds)} \\\n"
@@ -178,20 +176,14 @@ def _question(leg: Leg, launch: str) -> str:
     )
 
 
-def _turns_ranks(leg: Leg) -> bool:
-    """Tell whether the ranks change places; without MPI the two programs do (``peer.sh``)."""
-    return leg.backward and leg.suite not in PEER_SUITES
-
-
 def _turned(leg: Leg) -> str:
-    """Return what writes the nodes backwards, for srun's arbitrary distribution."""
-    if not _turns_ranks(leg):
+    """Return what writes the nodes backwards, where the leg's launcher puts its ranks so.
+
+    Without MPI the two programs change roles (``peer.sh``).
+    """
+    if not leg.backward or leg.suite in PEER_SUITES:
         return ""
-    return f'    scontrol show hostnames "$SLURM_JOB_NODELIST" | tac >{_BACKWARDS} || return\n'
-
-
-def _hostfile(leg: Leg) -> str:
-    return f'    SLURM_HOSTFILE="$here/{_BACKWARDS}" \\\n' if _turns_ranks(leg) else ""
+    return f'    scontrol show hostnames "$SLURM_JOB_NODELIST" | tac >{BACKWARDS_FILE} || return\n'
 
 
 def _settings(leg: Leg) -> str:

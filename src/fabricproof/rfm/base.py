@@ -72,7 +72,7 @@ from fabricproof.rfm.slurm_nodes import lost_nodes
 from fabricproof.rfm.stacks import built_of, identity, modules_of, spack_stacks, variables_of
 from fabricproof.rfm.staging import KEPT_FILES, copy_scripts, launch_command, leg_limit_seconds
 from fabricproof.site.schema import PartitionSpec
-from fabricproof.stack.launch import Layout
+from fabricproof.stack.launch import Layout, turned_command
 
 ask_nodes_once()
 
@@ -276,7 +276,9 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
     def _with_launch(self, leg: Leg, plan: Plan) -> Leg:
         """Return ``leg`` with its own launcher line where its layout is not the whole job's."""
         if leg.backward and leg.suite not in PEER_SUITES:
-            return replace(leg, launch=(*self._launch(), "--distribution=arbitrary"))
+            planner = self._planner()
+            turned = turned_command(planner.stack.family, planner.launcher, self._launch())
+            return replace(leg, launch=turned)
         layout = Layout(num_nodes=leg.num_nodes, ranks_per_node=leg.ranks_per_node, nodes=leg.nodes)
         if leg.launch or layout == Layout(
             num_nodes=plan.num_nodes, ranks_per_node=plan.ranks_per_node

@@ -97,11 +97,11 @@ class LegPlanner:
         return Plan(legs=(self.leg(self.rails[:1]), self.leg(self.rails)))
 
     def backwards(self) -> tuple[Leg, ...]:
-        """Return a short leg over each rail that sends the other way; none where ranks cannot.
+        """Return a short leg over each rail that sends the other way; none outside Slurm.
 
-        srun alone puts ranks on nodes in any order (srun(1), ``--distribution=arbitrary``).
+        How each launcher puts ranks so: :func:`fabricproof.stack.launch.turned_command`.
         """
-        if self.partition.same_node or self.launcher != "srun":
+        if self.partition.same_node:
             return ()
         if self.partition.scheduler not in {"slurm", "squeue"} or self.spec.link is None:
             return ()

@@ -25,7 +25,7 @@ from fabricproof.campaign.script import (
 from fabricproof.discover.probe import LOOK
 from fabricproof.site.schema import PartitionSpec, StackSpec
 from fabricproof.stack.environment import option_words, shell_word
-from fabricproof.stack.launch import Layout, layout_options, plan_launch
+from fabricproof.stack.launch import TURN_FILE, Layout, layout_options, plan_launch
 
 #: where the scripts of a job lie
 CAMPAIGN = Path(__file__).parents[1] / "campaign"
@@ -33,7 +33,7 @@ CAMPAIGN = Path(__file__).parents[1] / "campaign"
 #: what of it a job may start
 SCRIPTS = (
     *(ASK_FILE, BIND_FILE, SOCKETS_FILE, EACH_NODE_FILE),
-    *(RANK_FILE, PEER_FILE, HPCC_FILE, INVENTORY_FILE),
+    *(RANK_FILE, PEER_FILE, HPCC_FILE, INVENTORY_FILE, TURN_FILE),
 )
 
 #: what ReFrame keeps of a job that passed, beside its script and output: the raw outputs of each
@@ -69,12 +69,15 @@ def launch_command(job: Job, stack: StackSpec, name: str, layout: Layout | None)
         name: of the launcher, as ReFrame knows it.
         layout: where the ranks go; all of the job where None.
     """
+    launch = plan_launch(stack.family, name)
+    without = [word for each in launch.hidden for word in ("-u", each)]
     options = [
-        *plan_launch(stack.family, name).options,
+        *launch.options,
         *option_words(stack.launcher_options),
         *(layout_options(stack.family, name, layout) if layout else ()),
     ]
-    return [shell_word(each) for each in (*_command(job, name), *options)]
+    command = [shell_word(each) for each in (*_command(job, name), *options)]
+    return ["env", *without, *command] if without else command
 
 
 def _command(job: Job, name: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -34,6 +34,16 @@ OWN_LAUNCHER: Mapping[str, str] = {
     "intelmpi": "mpirun",
 }
 
+#: what tells a rank its node's name.  Intel MPI's mpirun hands the script's own to every node (seen
+#: with 2021.18: both ranks call themselves vc1); without them Slurm and bash set each node's.
+NAMES_OF_A_NODE = ("SLURMD_NODENAME", "HOSTNAME")
+
+#: in a job's folder: its nodes, the last first
+BACKWARDS_FILE = "backwards.hosts"
+
+#: has the tasks of a job step count its nodes from the last one
+TURN_FILE = "turn.sh"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Launch:
@@ -43,11 +53,13 @@ class Launch:
         launcher: as ReFrame names it: ``srun``, ``mpirun``, ``mpiexec``.
         options: between the launcher and the program.
         environment: variables that belong to this way of starting.
+        hidden: variables of the job script that the launcher must not see.
     """
 
     launcher: str
     options: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    hidden: tuple[str, ...] = ()
 
 
 def find_pmi2_library(candidates: Iterable[str] = PMI2_LIBRARIES) -> str:
@@ -81,7 +93,8 @@ def plan_launch(family: str, launcher: str = "srun", *, pmi2_library: str | None
     if family not in SRUN_OPTIONS:
         raise ConfigError("unknown MPI family", expected=", ".join(SRUN_OPTIONS), got=repr(family))
     if launcher in {"mpirun", "mpiexec"}:
-        return Launch(launcher=OWN_LAUNCHER[family])
+        hidden = NAMES_OF_A_NODE if family == "intelmpi" else ()
+        return Launch(launcher=OWN_LAUNCHER[family], hidden=hidden)
     if launcher != "srun":
         raise ConfigError("unknown launcher", expected="srun, mpirun or mpiexec", got=launcher)
     environment: dict[str, str] = {}
@@ -134,4 +147,29 @@ def layout_options(family: str, launcher: str, layout: Layout) -> tuple[str, ...
         *(("-hosts", ",".join(layout.nodes)) if layout.nodes else ()),
         "-ppn",
         str(per_node),
+    )
+
+
+def turned_command(family: str, launcher: str, command: Sequence[str]) -> tuple[str, ...]:
+    """Return ``command``, in words for a shell, with rank 0 on the last node of the job.
+
+    ``$here`` is the job's folder, which holds :data:`BACKWARDS_FILE` and :data:`TURN_FILE`.
+    srun lays ranks out as a host file says (srun(1), ``--distribution=arbitrary``), and so does
+    Open MPI's sequential mapper (mpirun(1) of 4.1 and 5.0); its ``--host`` and a host file alone
+    choose nodes and do not order them (4.1).  Hydra (MPICH, Intel MPI) ignores the order of
+    ``-hosts``: srun starts its proxies, and each takes the place of its SLURM_NODEID.  So the
+    list and that number are turned.  Tried with Slurm 22.05, Open MPI 4.1 and 5.0, MPICH 5.0 and
+    Intel MPI 2021.18.
+    """
+    hosts = f'"$here/{BACKWARDS_FILE}"'
+    if launcher == "srun":
+        return ("env", f"SLURM_HOSTFILE={hosts}", *command, "--distribution=arbitrary")
+    if family == "openmpi":
+        return (*command, "--hostfile", hosts, "--map-by", "seq")
+    nodes = f'"$(paste -sd, {hosts})"'
+    return (
+        "env",
+        *(f"{name}={nodes}" for name in ("SLURM_JOB_NODELIST", "SLURM_NODELIST")),
+        f'SLURM_TASK_PROLOG="$here/{TURN_FILE}"',
+        *command,
     )

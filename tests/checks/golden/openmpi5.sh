@@ -101,7 +101,6 @@ leg_rail1() { # osu_bw over rail1
 leg_rail0_back() { # osu_bw over rail0
     scontrol show hostnames "$SLURM_JOB_NODELIST" | tac >backwards.hosts || return
     env FABRICPROOF_PART=0 \
-    SLURM_HOSTFILE="$here/backwards.hosts" \
     OMPI_MCA_btl=self,tcp \
     OMPI_MCA_btl_tcp_if_include=rail0 \
     OMPI_MCA_hwloc_base_binding_policy=none \
@@ -109,13 +108,12 @@ leg_rail0_back() { # osu_bw over rail0
     OMPI_MCA_pml=ob1 \
     PRTE_MCA_hwloc_default_binding_policy=none \
     timeout -k 5 30 \
-    srun --mpi=pmix --distribution=arbitrary "$here/rank.sh" {STACKS}/openmpi5/venv/bin/python -EsP {FABRICPROOF}/stack/portrunner.py {STACKS}/openmpi5/share/osu-mpi4py/osu_bw.py 262144,524288,1048576:3:2:4
+    env SLURM_HOSTFILE="$here/backwards.hosts" srun --mpi=pmix --distribution=arbitrary "$here/rank.sh" {STACKS}/openmpi5/venv/bin/python -EsP {FABRICPROOF}/stack/portrunner.py {STACKS}/openmpi5/share/osu-mpi4py/osu_bw.py 262144,524288,1048576:3:2:4
 }
 
 leg_rail1_back() { # osu_bw over rail1
     scontrol show hostnames "$SLURM_JOB_NODELIST" | tac >backwards.hosts || return
     env FABRICPROOF_PART=0 \
-    SLURM_HOSTFILE="$here/backwards.hosts" \
     OMPI_MCA_btl=self,tcp \
     OMPI_MCA_btl_tcp_if_include=rail1 \
     OMPI_MCA_hwloc_base_binding_policy=none \
@@ -123,7 +121,7 @@ leg_rail1_back() { # osu_bw over rail1
     OMPI_MCA_pml=ob1 \
     PRTE_MCA_hwloc_default_binding_policy=none \
     timeout -k 5 30 \
-    srun --mpi=pmix --distribution=arbitrary "$here/rank.sh" {STACKS}/openmpi5/venv/bin/python -EsP {FABRICPROOF}/stack/portrunner.py {STACKS}/openmpi5/share/osu-mpi4py/osu_bw.py 262144,524288,1048576:3:2:4
+    env SLURM_HOSTFILE="$here/backwards.hosts" srun --mpi=pmix --distribution=arbitrary "$here/rank.sh" {STACKS}/openmpi5/venv/bin/python -EsP {FABRICPROOF}/stack/portrunner.py {STACKS}/openmpi5/share/osu-mpi4py/osu_bw.py 262144,524288,1048576:3:2:4
 }
 
 inventory() { # what each node is made of, to inventory/NODE.txt; no measurement depends on it
