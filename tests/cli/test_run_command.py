@@ -128,7 +128,7 @@ def test_the_status_is_the_worst_verdict(
     project.leg(verdict)
     ended = fabricproof("run", "--site", project.site)
     assert ended.status == status
-    assert f"{verdict}: 1 {verdict} (run " in ended.out
+    assert f"{verdict}: 1 {verdict} of 1 leg (run " in ended.out
 
 
 def test_json_is_one_object_with_everything_a_machine_needs(

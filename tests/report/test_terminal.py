@@ -70,8 +70,15 @@ def test_a_pass_shows_its_value_ceiling_and_what_it_was_judged_by() -> None:
 
 def test_the_summary_counts_and_names_the_run() -> None:
     text = _shown(LEG, replace(LEG, leg="rail1"))
-    assert "PASS: 2 PASS (run run-1)" in text
+    assert "PASS: 2 PASS of 2 legs (run run-1)" in text
     assert "next:" not in text
+
+
+def test_the_summary_counts_legs_where_one_has_several_rows() -> None:
+    two = (_quantity("PASS"), {**_quantity("PASS"), "quantity_name": "message_rate"})
+    text = _shown(replace(LEG, quantities=two))
+    assert text.count("PASS  ") == 2
+    assert "PASS: 1 PASS of 1 leg (run run-1)" in text
 
 
 @pytest.mark.parametrize("verdict", ["FAIL", "INVALID", "MISSING", "UNJUDGED"])
@@ -84,7 +91,7 @@ def test_red_is_told_in_a_sentence_with_job_reason_and_next_step(verdict: str) -
     )
     text = _shown(LEG, red)
     assert "(job 42): bandwidth_4MiB: 45% of 48.5 MB/s" in text
-    assert f"{verdict}: 1 PASS, 1 {verdict} (run run-1)" in text
+    assert f"{verdict}: 1 PASS, 1 {verdict} of 2 legs (run run-1)" in text
     assert "next: " in text
 
 

@@ -145,7 +145,7 @@ def _show(facts: Facts, findings: Sequence[Finding], *, everything: bool) -> Non
         HonestConsole(highlight=False).print(table(shown))
     else:
         click.echo("\n".join(plain_lines(shown)))
-    click.echo(summary(findings))
+    click.echo(summary(findings, hidden=len(findings) - len(shown)))
 
 
 def _without_noise(findings: Sequence[Finding]) -> list[Finding]:

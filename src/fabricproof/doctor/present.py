@@ -36,11 +36,17 @@ def heading(facts: Facts) -> str:
     )
 
 
-def summary(findings: Sequence[Finding]) -> str:
-    """Return how many findings there are of each level, worst first."""
+def summary(findings: Sequence[Finding], *, hidden: int = 0) -> str:
+    """Return how many findings there are of each level, worst first.
+
+    Args:
+        findings: all of them.
+        hidden: how many of them were not shown.
+    """
     counts = {level: sum(each.level is level for each in findings) for level in reversed(Level)}
     told = ", ".join(f"{count} {level}" for level, count in counts.items() if count)
-    return f"{told or 'nothing was examined'}; status {int(exit_status(findings))}"
+    left_out = f" ({hidden} of them not shown, --all shows them)" if hidden else ""
+    return f"{told or 'nothing was examined'}{left_out}; status {int(exit_status(findings))}"
 
 
 def _details(finding: Finding) -> Iterable[tuple[str, str]]:

@@ -233,6 +233,9 @@ def _summary(result: SessionResult) -> Text:
     parts = [f"{counts[verdict]} {verdict}" for verdict in reversed(BADNESS) if verdict in counts]
     verdict = result.verdict
     line = _text(f"{verdict.value}: ", style=STYLES[verdict])
-    line.append(f"{', '.join(parts) or 'nothing ran'} (run {result.run_id})", style="default")
+    # A leg has a row for each of its numbers: the table may have more green rows than legs.
+    of = f" of {count} leg{'s' * (count > 1)}" if (count := len(result.legs)) else ""
+    told = f"{', '.join(parts) or 'nothing ran'}{of}"
+    line.append(f"{told} (run {result.run_id})", style="default")
     step = _NEXT_STEPS.get(verdict)
     return line.append(f"\nnext: {step}", style="default") if step else line
