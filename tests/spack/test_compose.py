@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from fabricproof.errors import ConfigError, InputMissingError
 from fabricproof.site import load_site
 from fabricproof.spack.environment import PACKAGE_OF, compose
-from fabricproof.spack.externals import check_externals
+from fabricproof.spack.externals import check_externals, what_is_missing
 from fabricproof.spack.layout import Layout, layout_for
 from fabricproof.spack.offline import Mirror
 from fabricproof.stack.catalog import stacks_root
@@ -409,6 +409,35 @@ SPACK_STACKS = [
 ]
 
 
+@pytest.mark.parametrize("gone", ["include", "bin/mpicc"])
+def test_an_mpi_that_nothing_can_be_built_with_is_refused_at_once(lab: Lab, gone: str):
+    """A runtime package without its development part; Spack says so after it has solved."""
+    path = lab.folder / "openmpi5" / gone
+    path.rename(path.with_name("away"))
+    missing = {"include": "headers", "bin/mpicc": "mpicc"}[gone]
+    with pytest.raises(ConfigError, match=f"'openmpi@5.*it has no {missing}") as caught:
+        lab.compose()
+    assert caught.value.line == 7
+    assert caught.value.source == str(lab.packages)
+    # Another of the same name will do.
+    whole = lab.folder / "whole"
+    for name in ("include/mpi.h", "bin/mpicc"):
+        (whole / name).parent.mkdir(parents=True)
+        (whole / name).touch()
+    text = f"{lab.packages.read_text()}    - {{spec: openmpi@4.1, prefix: {whole}}}\n"
+    lab.packages.write_text(text)
+    assert lab.compose().mpi == "openmpi"
+
+
+def test_oneapi_has_its_mpi_below_its_root(tmp_path: Path):
+    assert what_is_missing(tmp_path) == "headers"
+    mpi = tmp_path / "mpi" / "2021.14"
+    for name in ("include/mpi.h", "bin/mpicc"):
+        (mpi / name).parent.mkdir(parents=True)
+        (mpi / name).touch()
+    assert what_is_missing(tmp_path) is None
+
+
 @pytest.mark.parametrize(
     ("folder", "name"), SPACK_STACKS, ids=[f"{folder.name}-{name}" for folder, name in SPACK_STACKS]
 )
@@ -417,6 +446,7 @@ def test_every_stack_of_every_site_composes(
 ):
     monkeypatch.delenv("FABRICPROOF_SPACK_SCOPES", raising=False)
     monkeypatch.setattr("fabricproof.spack.environment.Path.is_dir", _is_dir_or_of_a_site)
+    monkeypatch.setattr("fabricproof.spack.externals.what_is_missing", lambda prefix: None)
     site = load_site(str(folder))
     layout = Layout(
         root=tmp_path / "spack", site=site.name, recipes=RECIPES, site_folder=site.folder

@@ -292,6 +292,7 @@ def _expanded_scopes(layout: Layout, target: Path, mpi: str) -> dict[Path, dict[
                 texts["packages.yaml"],
                 scope / "packages.yaml",
                 unused=set(PACKAGE_OF.values()) - {mpi},
+                mpi=mpi,
             )
         places[target / str(number)] = texts
     return places

