@@ -163,7 +163,7 @@ def lock(
         if answer.status or not environment.lock.is_file():
             raise diagnose("concretize", answer.output, exit_status=answer.status)
         _keep(environment, kept, spack)
-    elif not environment.lock.is_file() or sha256_of(environment.lock) != sha256_of(kept):
+    if not environment.lock.is_file() or sha256_of(environment.lock) != sha256_of(kept):
         shutil.copyfile(kept, environment.lock)
     return _read(kept, kept=stale is None, seconds=time.monotonic() - begin)
 
@@ -176,22 +176,39 @@ def _drop_half_clones(layout: Layout) -> None:
 
 
 def _keep(environment: Environment, kept: Path, spack: Spack) -> None:
+    text = _ordered(environment.lock)
     note = {
         "inputs": environment.digest,
-        "lock_digest": sha256_of(environment.lock),
+        "lock_digest": hashlib.sha256(text.encode()).hexdigest(),
         "spack": spack.label,
         "made": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     }
     partial = kept.with_suffix(f".{os.getpid()}")
     try:
         kept.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(environment.lock, partial)
+        partial.write_text(text, encoding="utf-8")
         partial.replace(kept)
         kept.with_suffix(".json").write_text(json.dumps(note, indent=1) + "\n", encoding="utf-8")
     except OSError as error:
         with contextlib.suppress(OSError):
             partial.unlink(missing_ok=True)
         raise OutputError(f"cannot keep the lock: {error.strerror}", source=str(kept)) from None
+
+
+def _ordered(path: Path) -> str:
+    """Return a lock with its roots and specs in order, a line for each fact.
+
+    Spack 1.1 writes the roots in another order in every solve, all in one line: the file that is
+    committed would change though nothing did.
+    """
+    text = path.read_text(encoding="utf-8")
+    try:
+        data = json.loads(text)
+        data["roots"] = sorted(data["roots"], key=lambda root: (root["hash"], root["spec"]))
+        data["concrete_specs"] = dict(sorted(data["concrete_specs"].items()))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return text  # no lock: whoever reads it says so
+    return json.dumps(data, indent=1) + "\n"
 
 
 def _read(path: Path, *, kept: bool, seconds: float) -> Lock:
