@@ -236,25 +236,40 @@ with building(layout, "openmpi", lambda *_: None):
 """
 
 
-def test_the_lock_of_a_killed_builder_is_free_when_its_spack_has_ended(tmp_path: Path):
-    from fabricproof.spack.build import building  # noqa: PLC0415
-    from fabricproof.spack.layout import Layout  # noqa: PLC0415
-
-    lines = ("#!/bin/sh", "cd $(dirname $0)", "touch on", "sleep 1", "touch done", "")
-    executable(tmp_path / "spack", "\n".join(lines))
+def killed_builder(folder: Path, *script: str) -> tuple[int, int]:
+    """Kill a builder while its Spack runs ``script``; return the process ids of the two."""
+    lines = ("#!/bin/sh", f"cd {folder}", "echo $$ >pid", "mv pid on", *script, "")
+    executable(folder / "spack", "\n".join(lines))
     code = BUILDER.format(tests=str(Path(__file__).parents[1]))
-    killed = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)])
-    while not (tmp_path / "on").exists():
+    killed = subprocess.Popen([sys.executable, "-c", code, str(folder)])
+    while not (folder / "on").exists():
         assert killed.poll() is None
         time.sleep(0.01)
     killed.kill()
     killed.wait()
+    return killed.pid, int((folder / "on").read_text())
+
+
+def test_the_lock_of_a_killed_builder_is_free_when_its_spack_has_ended(tmp_path: Path):
+    from fabricproof.spack.build import building  # noqa: PLC0415
+    from fabricproof.spack.layout import Layout  # noqa: PLC0415
+
+    # One that does not care for Ctrl-C.
+    killed, spack = killed_builder(tmp_path, "trap '' INT", "sleep 1", "touch done")
     layout = Layout(root=tmp_path, site="lab", recipes=tmp_path, site_folder=tmp_path)
     heard: list[str] = []
     with building(layout, "next", lambda step, line: heard.append(line)):
         assert (tmp_path / "done").exists()
     assert heard == [heard[0]]
-    assert f"openmpi, pid {killed.pid}" in heard[0]
+    assert "a build that was killed (openmpi, since " in heard[0]
+    assert f"left its Spack running (pid {spack}" in heard[0]
+    assert str(killed) not in heard[0]
+
+
+def test_a_builder_that_is_killed_takes_its_spack_along(tmp_path: Path):
+    _, spack = killed_builder(tmp_path, "sleep 600", "touch done")
+    assert is_gone(spack)
+    assert not (tmp_path / "done").exists()
 
 
 def test_a_python_with_the_solver_is_used_as_it_is(lab: Lab):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -143,12 +144,11 @@ def building(layout: Layout, name: str, listen: Listen) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             file.seek(0)
-            whose = file.read().strip() or "just begun"
-            listen("wait", f"another build is under way ({whose}); waiting for it")
+            listen("wait", _whom_we_wait_for(file.read(), path))
             fcntl.flock(file, fcntl.LOCK_EX)
         file.seek(0)
         file.truncate()
-        file.write(f"{name}, pid {os.getpid()}, since {time.strftime('%H:%M:%S')}")
+        file.write(json.dumps(_builder(name)))
         file.flush()
         held = HELD.set((file.fileno(),))
         try:
@@ -164,6 +164,43 @@ def building(layout: Layout, name: str, listen: Listen) -> Iterator[None]:
         finally:
             HELD.reset(held)
             file.truncate(0)
+
+
+def _builder(name: str) -> dict[str, object]:
+    """Return who builds: what another one that has to wait is told."""
+    host, since = os.uname().nodename, time.strftime("%H:%M:%S")
+    return {"stack": name, "pid": os.getpid(), "host": host, "since": since}
+
+
+def _whom_we_wait_for(text: str, path: Path) -> str:
+    """Return a sentence about the builder whose lock is ``path``."""
+    try:
+        builder = json.loads(text)
+        stack, pid, host, since = (builder[key] for key in ("stack", "pid", "host", "since"))
+    except (ValueError, KeyError, TypeError):
+        return "another build is under way; waiting for it"
+    left = _holders(path)
+    if left and pid not in left and host == os.uname().nodename:
+        spacks = ", ".join(map(str, left))
+        return (
+            f"a build that was killed ({stack}, since {since}) left its Spack running (pid "
+            f"{spacks}); waiting for it to end"
+        )
+    return (
+        f"another build is under way ({stack}, pid {pid} on {host}, since {since}); waiting for it"
+    )
+
+
+def _holders(path: Path) -> list[int]:
+    """Return the processes of this machine that hold the lock of ``path``, as far as we may see."""
+    found = set()
+    for entry in Path("/proc").glob("[0-9]*/fd/*"):
+        process = entry.parents[1]
+        with contextlib.suppress(OSError):
+            if entry.readlink() == path.resolve():
+                held = (process / "fdinfo" / entry.name).read_text(encoding="utf-8")
+                found |= {int(process.name)} if "FLOCK" in held else set()
+    return sorted(found)
 
 
 def build(

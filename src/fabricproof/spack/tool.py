@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,6 +52,15 @@ HELD: ContextVar[tuple[int, ...]] = ContextVar("HELD", default=())
 #: seconds that Spack has to end by itself.
 PATIENCE_S = 20.0
 
+#: waits for a line; without one, ends group $1, asked first and after $2 seconds not asked any more
+_GUARD = """\
+read -r word && exit 0
+kill -INT -"$1"
+left=$2
+while [ "$left" -gt 0 ] && kill -0 -"$1"; do sleep 1; left=$((left - 1)); done
+kill -KILL -"$1"
+"""
+
 Report = Callable[[str], None]
 
 
@@ -92,8 +101,9 @@ class Spack:
     ) -> Answer:
         """Run ``spack ARGUMENTS``; every line goes to ``on_line`` and to ``log`` as it comes.
 
-        Spack gets a session of its own, and all of it ends when this ends: killed alone, its main
-        process leaves the build running, without a lock, in the way of the next one.
+        Spack gets a session of its own, and all of it ends when this ends, however: killed alone,
+        its main process leaves the build running, without a lock, in the way of the next one; and
+        where we are killed, it would go on for as long as a compiler takes.
         """
         lines: list[str] = []
         process = subprocess.Popen(
@@ -108,7 +118,7 @@ class Spack:
             pass_fds=HELD.get(),
         )
         assert process.stdout is not None
-        with process.stdout:
+        with process.stdout, _ended_with_us(process):
             try:
                 with _opened(log) as file:
                     for line in process.stdout:
@@ -126,6 +136,28 @@ class Spack:
             finally:
                 end_group(process)
         return Answer(status=status, output="".join(lines))
+
+
+@contextlib.contextmanager
+def _ended_with_us(process: subprocess.Popen[str]) -> Iterator[None]:
+    """Have ``process``, which leads a group, ended with its group where we are killed meanwhile.
+
+    A shell waits for a word of ours, and acts where our end of its input is closed without one.
+    """
+    guard = subprocess.Popen(
+        ["/bin/sh", "-c", _GUARD, "guard", str(process.pid), f"{PATIENCE_S:.0f}"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    assert guard.stdin is not None
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError), guard.stdin:
+            guard.stdin.write(b"over\n")
+        guard.wait()
 
 
 def end_group(process: subprocess.Popen[str], sign: int = signal.SIGINT) -> None:
