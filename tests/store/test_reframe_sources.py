@@ -5,13 +5,18 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
+import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from made_records import COLUMNS, SITE, perflog, perflog_row, quantity, results, run_id, write
 
 from fabricproof.errors import InputMissingError
 from fabricproof.store import open_store
 from fabricproof.store import results as results_module
 from fabricproof.store.copy import FOLDER
+from fabricproof.store.model import FIELDS
+from fabricproof.store.schema import schema, told_apart_by
 
 FIRST, SECOND = run_id(1), run_id(2)
 
@@ -111,6 +116,46 @@ def test_somebody_elses_perflog_in_reframes_own_form_is_read(tmp_path: Path) -> 
     samples = store.samples([run.run_id])
     told = [tuple(each) for each in samples.select("check", "quantity", "value", "verdict").rows()]
     assert told == [("Stream", "copy_bw", 90.0, "FAIL"), ("Stream", "add_bw", 101.0, "UNJUDGED")]
+
+
+def test_a_perflog_of_nothing_but_its_heading_is_no_history(tmp_path: Path) -> None:
+    path = perflog(tmp_path, [perflog_row(FIRST)])
+    path.write_text("|".join(COLUMNS) + "\n")
+    with pytest.raises(InputMissingError, match="nothing was measured"):
+        open_store(tmp_path, SITE)
+    perflog(tmp_path, [perflog_row(SECOND, environ=name) for name in ("gnu", "null", "intel")])
+    store = open_store(tmp_path, SITE)
+    assert store.samples([SECOND])["stack"].to_list() == ["gnu", "", "intel"]
+
+
+ROWS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "site": st.just("s"),
+            "stack": st.sampled_from(["gnu", "intel"]),
+            "leg": st.sampled_from(["rail0", "rail1"]),
+            "message_size": st.sampled_from([None, 1, 2]),
+            "better": st.sampled_from([0, 1]),
+        }
+    ),
+    max_size=6,
+)
+
+
+@given(ROWS, ROWS)
+def test_keys_are_found_by_the_fields_that_differ_as_by_all(
+    rows: list[dict[str, object]], known: list[dict[str, object]]
+) -> None:
+    kinds = schema(FIELDS)
+    seen = pl.DataFrame([{**dict.fromkeys(FIELDS), **each} for each in rows], schema=kinds)
+    keys = pl.DataFrame([{**dict.fromkeys(FIELDS), **each} for each in known], schema=kinds)
+    keys = keys.unique(maintain_order=True).with_row_index("key")
+    fields, alike = told_apart_by(seen, keys)
+    by_all = seen.join(keys, on=FIELDS, how="left", nulls_equal=True, maintain_order="left")
+    by_few = seen.join(
+        alike.select("key", *fields), on=fields, how="left", nulls_equal=True, maintain_order="left"
+    )
+    assert by_few["key"].to_list() == by_all["key"].to_list()
 
 
 @pytest.mark.parametrize(

@@ -117,7 +117,7 @@ class Copy:
 
     def _write(self, name: str, table: pl.DataFrame) -> dict[str, Any]:
         packed = BytesIO()
-        table.write_parquet(packed, compression="zstd", row_group_size=65536)
+        table.write_parquet(packed, compression="zstd", compression_level=1, row_group_size=65536)
         data = packed.getbuffer()
         state = _write_whole(self.folder / name, data)
         return {

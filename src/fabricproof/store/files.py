@@ -76,6 +76,13 @@ class Piece:
         return zlib.crc32(b"\n" if self.is_whole else b"", zlib.crc32(self.data, before))
 
 
+def count_bytes(data: bytes, wanted: bytes) -> int:
+    """Return how often one byte stands in ``data``; ``bytes.count`` is slow where it does often."""
+    import numpy as np  # noqa: PLC0415 - start-up time
+
+    return int(np.count_nonzero(np.frombuffer(data, dtype=np.uint8) == ord(wanted)))
+
+
 def log_files(site_folder: Path) -> list[Path]:
     """Return ReFrame's perflogs of a site; ``.h0`` is what it calls one of other columns.
 
@@ -230,7 +237,7 @@ def _cut(
         data = rest + data
         rest = after
         offset += len(data) + 1
-        first, lines = lines + 1, lines + data.count(b"\n") + 1
+        first, lines = lines + 1, lines + count_bytes(data, b"\n") + 1
         yield Piece(data=data, first_line=first, end=offset, lines=lines)
     if rest.strip():
         end = offset + len(rest)

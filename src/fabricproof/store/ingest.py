@@ -23,7 +23,7 @@ from fabricproof.store.files import (
 from fabricproof.store.model import FIELDS
 from fabricproof.store.parse import Parsed, parse_records, torn
 from fabricproof.store.perflog import parse_log
-from fabricproof.store.schema import KEPT, SAME, usable_rows
+from fabricproof.store.schema import KEPT, SAME, told_apart_by, usable_rows
 
 if TYPE_CHECKING:
     import polars as pl
@@ -244,10 +244,11 @@ class Writer:
         import polars as pl  # noqa: PLC0415 - start-up time
 
         known = self.copy.keys() if self._keys is None else self._keys
+        fields, alike = told_apart_by(rows, known)
         new = (
             rows.select(FIELDS)
-            .unique(maintain_order=True)
-            .join(known, on=FIELDS, how="anti", nulls_equal=True, maintain_order="left")
+            .unique(fields, maintain_order=True)
+            .join(alike, on=fields, how="anti", nulls_equal=True, maintain_order="left")
         )
         if new.height:
             first = known.height
@@ -255,8 +256,15 @@ class Writer:
             new = new.select(numbers.alias("key"), *FIELDS)
             self.copy.manifest["keys"].append(self.copy.put("keys", new))
             known = pl.concat([known, new])
+            alike = pl.concat([alike, new])
         self._keys = known
-        return rows.join(known, on=FIELDS, how="left", nulls_equal=True, maintain_order="left")
+        return rows.join(
+            alike.select("key", *fields),
+            on=fields,
+            how="left",
+            nulls_equal=True,
+            maintain_order="left",
+        )
 
     def _without_repetitions(
         self, name: str, source: dict[str, Any], rows: pl.DataFrame

@@ -12,6 +12,7 @@ import re
 from io import BytesIO
 from typing import TYPE_CHECKING
 
+from fabricproof.store.files import count_bytes
 from fabricproof.store.model import FIELDS
 from fabricproof.store.parse import Parsed
 from fabricproof.store.schema import FACTS, better_rows, kind_of
@@ -63,7 +64,7 @@ def parse_log(
             tables += _table(block, header, file, number, notes)
         elif block.strip():
             notes.append(f"{file}:{number}: no line of column names stands before these")
-        number += block.count(b"\n") + 1
+        number += count_bytes(block, b"\n") + 1
     raw = pl.concat(tables, how="diagonal") if tables else pl.DataFrame(schema={"line": pl.Int64})
     return Parsed(rows=rows_of(raw), notes=tuple(notes)), header
 
@@ -93,10 +94,10 @@ def _table(
 
     try:
         table = _read(block, header)
-        whole_lines = block.count(b"\n") + (not block.endswith(b"\n"))
+        whole_lines = count_bytes(block, b"\n") + (not block.endswith(b"\n"))
         # A line that is too long is refused there, one that is too short is filled up.
         bars = table.height * (len(header) - 1)
-        if table.height == whole_lines and _bars(block) == bars:
+        if table.height == whole_lines and count_bytes(block, b"|") == bars:
             lines = pl.int_range(first_line, first_line + table.height, dtype=pl.Int64, eager=True)
             return [_long(table.with_columns(lines.alias("line")))]
     except pl.exceptions.PolarsError:
@@ -114,13 +115,6 @@ def _table(
     if not whole:
         return []
     return [_long(_read(b"\n".join(whole), header).with_columns(pl.Series("line", numbers)))]
-
-
-def _bars(block: bytes) -> int:
-    """Return how many bars there are; ``bytes.count`` is slow where there are many."""
-    import numpy as np  # noqa: PLC0415 - start-up time
-
-    return int(np.count_nonzero(np.frombuffer(block, dtype=np.uint8) == ord("|")))
 
 
 def _read(block: bytes, header: tuple[str, ...]) -> pl.DataFrame:
@@ -210,18 +204,17 @@ def rows_of(raw: pl.DataFrame) -> pl.DataFrame:
 def _named(raw: pl.DataFrame) -> pl.DataFrame:
     import polars as pl  # noqa: PLC0415 - start-up time
 
-    day = pl.from_epoch(pl.col("completed").cast(pl.Int64)).dt.strftime("%Y%m%dT000000Z-perflog")
     columns: dict[str, pl.Expr | pl.Series] = {
         "site": pl.col("system"),
         "stack": pl.col("environ"),
         "build": pl.col("stack_digest").str.slice(0, 12),
-        "check": pl.col("unique_name").str.replace(r"_\d+$", ""),
+        "check": _checks(raw),
         "nodes": _sorted_nodes(raw),
         "job_id": pl.col("jobid"),
         "named": pl.lit(True),
         "counts": pl.lit(True),
         "attempt": pl.lit(0, dtype=pl.Int64),
-        "run_id": pl.coalesce(pl.col("run_id"), day, pl.lit("unknown-perflog")),
+        "run_id": _runs(raw),
     }
     rows = raw.with_columns(**columns)
     texts = {*FIELDS, "inventory"}
@@ -230,6 +223,25 @@ def _named(raw: pl.DataFrame) -> pl.DataFrame:
         for name in (*FIELDS, *FACTS)
         if name != "file"
     )
+
+
+def _runs(raw: pl.DataFrame) -> pl.Expr:
+    """Return the runs; of a perflog of somebody else's the days stand for them."""
+    import polars as pl  # noqa: PLC0415 - start-up time
+
+    if not raw["run_id"].null_count():
+        return pl.col("run_id")
+    day = pl.from_epoch(pl.col("completed").cast(pl.Int64)).dt.strftime("%Y%m%dT000000Z-perflog")
+    return pl.coalesce(pl.col("run_id"), day, pl.lit("unknown-perflog"))
+
+
+def _checks(raw: pl.DataFrame) -> pl.Series:
+    """Return the checks' names without the numbers that ReFrame gives to parameters."""
+    import polars as pl  # noqa: PLC0415 - start-up time
+
+    names = raw["unique_name"]
+    known = {name: name and re.sub(r"_\d+\Z", "", name) for name in names.unique()}
+    return names.replace_strict(known, return_dtype=pl.String).alias("check")
 
 
 def _cast(name: str, *, is_there: bool, never_null: bool) -> pl.Expr:
