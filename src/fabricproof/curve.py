@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from fabricproof.measure import Table, Verdict
+from fabricproof.measure import Finding, FindingKind, Table, Verdict
 from fabricproof.reference import CURVE_TOLERANCE
 from fabricproof.semantics import reading_of
 from fabricproof.units import size_label
@@ -124,11 +124,12 @@ def without_switches(judgements: Sequence[Judgement]) -> tuple[list[Judgement], 
         for at in bad:
             each = judged[places[at]]
             judged[places[at]] = _as_switch(each)
-            findings.append(
+            words = (
                 f"protocol switch: {each.name} = {each.value:g} {unit} is off the curve law "
                 f"({each.reason}) in an otherwise healthy curve; a --reference that names the "
                 "size judges it"
             )
+            findings.append(Finding(words, FindingKind.PROTOCOL_SWITCH))
     return judged, findings
 
 

@@ -7,7 +7,8 @@ are only ever appended, so that a torn last line is the worst that a crash can d
 Format history: 1, the first.  Later keys that old records lack, read as unknown: ``stack_identity``
 (:mod:`fabricproof.provenance`), ``inventory`` (node to the digest of what it is made of, null where
 nobody saw it: :mod:`fabricproof.inventory.store`), ``link`` (what the site declares the road to be:
-``Soft-RoCE 100 Mb/s``; empty where it declares none).
+``Soft-RoCE 100 Mb/s``; empty where it declares none), ``finding_kinds`` (beside the
+texts of a leg's ``findings``, as many: see :func:`findings_of`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import fcntl
 import gzip
 import json
 import os
+import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
@@ -24,11 +26,24 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.errors import InputMissingError, OutputError, ParseError
+from fabricproof.measure import Finding, FindingKind
 
 FORMAT = 1
 
 #: folders of a site that hold no records: inventory.store, night.state, tuning
 NO_PARTITIONS = frozenset({"inventory", "night", "tuning"})
+
+#: how findings began before they had kinds, the longer beginnings first
+_OLD_KINDS = (
+    ("second look: red again on the same nodes", FindingKind.SECOND_LOOK_RED),
+    ("second look", FindingKind.SECOND_LOOK_PASSED),
+    ("no second look was made", FindingKind.NO_SECOND_LOOK),
+    ("preflight", FindingKind.PREFLIGHT),
+    ("the site's reference", FindingKind.OTHER_BUILD),
+    ("protocol switch", FindingKind.PROTOCOL_SWITCH),
+)
+#: how a benchmark then said what is wrong with a link that it used
+_OLD_LINK = re.compile(r"preflight: (?P<rail>\S+) on (?P<node>[\w.-]+) (?P<what>.+)")
 
 #: what the next writer puts behind a line that a crash left without its end
 TORN = b" #torn"
@@ -206,6 +221,40 @@ def read_records(
             ):
                 raise _damaged(path, number, line)
             yield record
+
+
+def findings_of(record: Mapping[str, Any]) -> tuple[Finding, ...]:
+    """Return the findings of a leg's record, each with its kind.
+
+    Records that have texts alone are older: there :func:`kind_of_old` tells it.
+    """
+    texts = [str(each) for each in record.get("findings") or ()]
+    kinds = record.get("finding_kinds")
+    if not isinstance(kinds, list) or len(kinds) != len(texts):
+        return tuple(map(kind_of_old, texts))
+    return tuple(_finding(text, facts) for text, facts in zip(texts, kinds, strict=True))
+
+
+def _finding(text: str, facts: object) -> Finding:
+    told = facts if isinstance(facts, dict) else {}
+    kind, places = told.get("kind"), ("rail", "node", "fact")
+    # What a later version may know of it, this one shows.
+    known = FindingKind(kind) if kind in set(FindingKind) else FindingKind.NOTE
+    return Finding(text, known, **{name: str(told.get(name) or "") for name in places})
+
+
+def kind_of_old(text: str) -> Finding:
+    """Return a finding of a record that has no kinds, by the words of the version that wrote it.
+
+    The only place where a finding's words say what it is; records that are written today say it
+    beside them, so that no new wording belongs here.
+    """
+    if found := _OLD_LINK.match(text):
+        return Finding(
+            text, FindingKind.PREFLIGHT, rail=found["rail"], node=found["node"], fact=found["what"]
+        )
+    kind = next((kind for mark, kind in _OLD_KINDS if text.startswith(mark)), FindingKind.NOTE)
+    return Finding(text, kind)
 
 
 def _damaged(path: Path, number: int, line: bytes) -> ParseError:

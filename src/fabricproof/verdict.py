@@ -69,7 +69,8 @@ class Report:
     """The verdict on one table: the worst of its quantities, with findings beside it.
 
     ``findings`` are facts worth reading that are no verdict: dips, steps, drops, what was not
-    judged because nobody said by what.
+    judged because nobody said by what.  What is decided by one is its kind
+    (:class:`fabricproof.measure.Finding`), never its words; a plain text is a note.
     """
 
     verdict: Verdict

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from fabricproof.measure import Verdict
+from fabricproof.measure import Finding, Verdict
+from fabricproof.records import kind_of_old
 from fabricproof.report.model import ReportData
 from fabricproof.runner import Workplace
 from fabricproof.session import LegResult, SessionResult
@@ -59,6 +60,11 @@ def quantity(verdict: str = "PASS", **changes: Any) -> dict[str, Any]:
     }
     rails = facts.pop("rails", ["rail1"])
     return {"rails": rails, **{f"quantity_{name}": value for name, value in facts.items()}}
+
+
+def old(*texts: str) -> tuple[Finding, ...]:
+    """Return findings as they are read from records that have no kinds."""
+    return tuple(map(kind_of_old, texts))
 
 
 def leg(verdict: Verdict = Verdict.PASS, **changes: Any) -> LegResult:

@@ -9,7 +9,14 @@ from dataclasses import replace
 from fabricproof.campaign.disturbed import Surroundings, excused
 from fabricproof.campaign.frames import judge_frames
 from fabricproof.campaign.hops import judge_hops
-from fabricproof.campaign.outcome import DOUBTFUL, Attempt, Outcome, needs_second_look
+from fabricproof.campaign.outcome import (
+    DOUBTFUL,
+    Attempt,
+    LooksPolicy,
+    Outcome,
+    needs_second_look,
+    weighed,
+)
 from fabricproof.campaign.own_choice import judge_own_choice, legs_in_question
 from fabricproof.campaign.rails import balance_of, judge_sharing
 from fabricproof.campaign.ratio import (
@@ -26,7 +33,6 @@ from fabricproof.campaign.relation import Relation, owned_legs
 from fabricproof.campaign.share import gains_of, judge_best, judge_share, share_of
 from fabricproof.campaign.sockets import held_ratio_of, judge_locality
 from fabricproof.campaign.turns import rounds_to_add
-from fabricproof.measure import Verdict, worst
 from fabricproof.road import RoadState
 from fabricproof.verdict import Report, missing
 
@@ -52,6 +58,9 @@ VALUES: dict[str, ValuesOf] = {
     "hops": ratio_of,
 }
 
+#: two looks at a relation: its judge takes no number of an unproven road
+OF_RELATIONS = LooksPolicy(needs_proven_road=False)
+
 #: which legs a red relation wants again, where not all of them
 AGAIN: dict[str, Callable[[Relation, Looks], frozenset[str]]] = {"own_choice": legs_in_question}
 
@@ -71,7 +80,7 @@ def judge_relation(relation: Relation, outcomes: Sequence[Outcome]) -> Outcome:
         both = {outcome.leg.name: outcome for outcome in mine}
         last = both if relation.kind in AGAIN else _looks(mine, -1)
         again = _judged(relation, {**last, **in_turn})
-        report = _weighed(report, again)
+        report = weighed(report, again, OF_RELATIONS)
     return Outcome(leg=relation.as_leg(), attempts=(), report=report, nodes=tuple(sorted(nodes)))
 
 
@@ -101,25 +110,6 @@ def _near(looks: Looks) -> Surroundings:
         found=tuple(found for each in near for found in each.found),
         unknown=tuple(dict.fromkeys(word for each in near for word in each.unknown)),
     )
-
-
-def _weighed(first: Report, last: Report) -> Report:
-    if first.verdict is Verdict.PASS:
-        return first
-    if last.verdict is Verdict.PASS:
-        why = next(each for each in first.quantities if each.verdict is first.verdict)
-        note = f"second look: passed; the first said {first.verdict}: {why.reason}"
-        return replace(last, findings=(note, *last.findings))
-    cleared = {each.name: each for each in first.quantities if each.verdict is Verdict.PASS}
-    quantities = tuple(
-        each if each.verdict in {Verdict.PASS, Verdict.INVALID} else cleared.get(each.name, each)
-        for each in last.quantities
-    )
-    verdict = worst([each.verdict for each in quantities])
-    note = f"second look: red again on the same nodes; the first said {first.verdict}"
-    if verdict is Verdict.PASS:
-        note = f"second look: nothing was red twice; the first said {first.verdict}"
-    return replace(last, verdict=verdict, quantities=quantities, findings=(note, *last.findings))
 
 
 def _looks(outcomes: Sequence[Outcome], index: int) -> Looks:

@@ -24,7 +24,7 @@ from fabricproof.campaign.peer import PEER_SUITES
 from fabricproof.campaign.script import SECOND_LOOK_ERRORS, shell_name
 from fabricproof.errors import FabricproofError
 from fabricproof.judge import judge_table
-from fabricproof.measure import Table, Verdict, worst
+from fabricproof.measure import Finding, FindingKind, Table, Verdict, worst
 from fabricproof.parsers import parse_text
 from fabricproof.road import Evidence, Expectation, RoadProof, RoadState, prove_one_node, prove_road
 from fabricproof.road.error_rates import ErrorRate, added, error_rates
@@ -162,32 +162,61 @@ def _without_second_look(folder: Path, report: Report) -> Report:
     """Say that a leg is red after one look only: the job may have ended before the second."""
     said = last_words(folder / SECOND_LOOK_ERRORS)
     note = "no second look was made" + (f": {said}" if said else "")
-    return replace(report, findings=(note, *report.findings))
+    finding = Finding(note, FindingKind.NO_SECOND_LOOK)
+    return replace(report, findings=(finding, *report.findings))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LooksPolicy:
+    """How two looks at one thing are weighed.
+
+    Attributes:
+        needs_proven_road: only what was measured on a proven road clears what was red.  A relation
+            has no road of its own; its judge asks for those of its legs.
+    """
+
+    needs_proven_road: bool = True
+
+
+#: of the legs
+OF_LEGS = LooksPolicy()
 
 
 def _weigh(attempts: Sequence[Attempt]) -> Report:
-    first, last = attempts[0].report, attempts[-1].report
-    # A leg that passed may have run again for a relation that did not.
-    if len(attempts) == 1 or first.verdict is Verdict.PASS:
+    return weighed(attempts[0].report, attempts[-1].report, OF_LEGS)
+
+
+def weighed(first: Report, last: Report, policy: LooksPolicy) -> Report:
+    """Return the report of two looks: what is red in both is red.
+
+    Args:
+        first: of the first look; it counts where it passed, for then the second was not for it.
+        last: of the second look; the first itself where there was one only.
+        policy: what may clear a red quantity.
+    """
+    if last is first or first.verdict is Verdict.PASS:
         return first
     if last.verdict is Verdict.PASS:
         why = next(each for each in first.quantities if each.verdict is first.verdict)
         note = f"second look: passed; the first said {first.verdict} ({why.name}: {why.reason})"
-        return replace(last, findings=(note, *last.findings))
-    return _joined_looks(first, last)
+        finding = Finding(note, FindingKind.SECOND_LOOK_PASSED)
+        return replace(last, findings=(finding, *last.findings))
+    return _joined_looks(first, last, policy)
 
 
-def _joined_looks(first: Report, last: Report) -> Report:
+def _joined_looks(first: Report, last: Report, policy: LooksPolicy) -> Report:
     """Return the second of two red reports, cleared of what passed at the first look.
 
-    Only what was measured on a proven road can clear anything, and nothing is cleared where
-    either look holds an impossible number: a stall makes numbers worse, never impossible.
+    Nothing is cleared where either look holds an impossible number: a stall makes numbers worse,
+    never impossible.
     """
     note = f"second look: red again on the same nodes; the first said {first.verdict}"
+    finding = Finding(note, FindingKind.SECOND_LOOK_RED)
     looks = (first, last)
     proven = all(look.road and look.road.state is RoadState.PROVEN for look in looks)
-    if not proven or any(look.verdict is Verdict.INVALID for look in looks):
-        return replace(last, findings=(note, *last.findings))
+    can_clear = proven or not policy.needs_proven_road
+    if not can_clear or any(look.verdict is Verdict.INVALID for look in looks):
+        return replace(last, findings=(finding, *last.findings))
     passed = {
         each.name: each
         for each in first.quantities
@@ -206,7 +235,8 @@ def _joined_looks(first: Report, last: Report) -> Report:
             if each.verdict is not Verdict.PASS
         ]
         note = f"second look: no quantity was red twice; red once: {', '.join(once)}"
-    return replace(last, verdict=verdict, quantities=quantities, findings=(note, *last.findings))
+        finding = Finding(note, FindingKind.SECOND_LOOK_PASSED)
+    return replace(last, verdict=verdict, quantities=quantities, findings=(finding, *last.findings))
 
 
 def needs_second_look(outcome: Outcome) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from fabricproof.measure import Verdict
+from fabricproof import measure
+from fabricproof.measure import FindingKind, Verdict
 from fabricproof.night.confirm import Confirmation, Finding, LegKey
 from fabricproof.night.looks import key_of
 from fabricproof.session import LegResult, SessionResult
@@ -57,8 +58,10 @@ def _settled(leg: LegResult, found: Mapping[LegKey, Confirmation]) -> LegResult:
     mine = found.get(key_of(leg))
     if mine is None or leg.verdict is not mine.red.verdict:
         return leg
-    findings = (f"confirmation: {mine.finding.value}: {mine.sentence}", *leg.findings)
+    told = measure.Finding(f"confirmation: {mine.finding.value}: {mine.sentence}")
+    findings = (told, *leg.findings)
     if mine.stays_red:
         return replace(leg, findings=findings)
-    said = f"second look: it was {leg.verdict.value}: {leg.reason}"
+    words = f"second look: it was {leg.verdict.value}: {leg.reason}"
+    said = measure.Finding(words, FindingKind.SECOND_LOOK_PASSED)
     return replace(leg, verdict=Verdict.PASS, reason="", findings=(*findings, said))

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from fabricproof.measure import Verdict, worst
+from fabricproof import measure
+from fabricproof.measure import FindingKind, Verdict, worst
 from fabricproof.verdict import Judgement
+
+#: quantities that are about several cards, even where one node has them: they blame no card
+_OF_SEVERAL = frozenset({"fleet", "wire"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +35,20 @@ class Finding:
     def verdict(self) -> Verdict:
         """Its verdict."""
         return self.judgement.verdict
+
+    def warning(self) -> measure.Finding:
+        """Return what a benchmark over the rail says of it.
+
+        It names a node where it is about that node's card alone.
+        """
+        one = self.nodes if self.quantity not in _OF_SEVERAL else ()
+        return measure.Finding(
+            f"preflight: {self.brief}",
+            FindingKind.PREFLIGHT,
+            rail=self.rail,
+            node=one[0] if len(one) == 1 else "",
+            fact=self.quantity,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +104,7 @@ class Preflight:
             if each.is_far and each.rail in chosen and each.node in there
         )
 
-    def warnings(self, rails: Iterable[str], nodes: Iterable[str]) -> tuple[str, ...]:
+    def warnings(self, rails: Iterable[str], nodes: Iterable[str]) -> tuple[measure.Finding, ...]:
         """Return what a benchmark over ``rails`` between ``nodes`` must say of its links.
 
         Only what FAILED: evidence that is missing says nothing about the link.  What is wrong with
@@ -99,7 +117,7 @@ class Preflight:
         chosen, there = set(rails), set(nodes) or set(self.nodes)
         return tuple(
             dict.fromkeys(
-                f"preflight: {each.brief}"
+                each.warning()
                 for each in self.findings
                 if each.verdict is Verdict.FAIL and each.rail in chosen and there & set(each.nodes)
             )

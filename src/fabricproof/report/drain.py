@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from fabricproof.measure import Verdict
+from fabricproof.measure import FindingKind, Verdict
 from fabricproof.report.model import ReportData
 from fabricproof.report.red import RED, rails_of
 from fabricproof.session import LegResult
@@ -32,8 +32,8 @@ _UNSAFE = re.compile(r"[^\w .,:;%()+/<>=@-]|[^\x20-\x7e]")
 
 _PREFLIGHT = "preflight"
 
-#: how a benchmark says what is wrong with a link that it used (campaign/checked.py)
-_FINDING = re.compile(r"preflight: (?P<sentence>(?P<rail>\S+) on (?P<node>[\w.-]+) (?P<what>.+))")
+#: what ends the word before a benchmark's sentence on a link, which is not shown again
+_MARK = ": "
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -257,11 +257,11 @@ def _of_preflight(leg: LegResult) -> Iterable[tuple[str, str, str, str]]:
             if dot and verdict in {"PASS", "FAIL"}:
                 yield leg.leg, fact, node, str(each["quantity_reason"]) * (verdict == "FAIL")
         return
-    told = [match for each in leg.findings if (match := _FINDING.match(each))]
-    for match in told:
-        yield match["rail"], match["what"], match["node"], match["sentence"]
-        for node in set(leg.nodes) - {each["node"] for each in told}:
-            yield match["rail"], match["what"], node, ""
+    told = [each for each in leg.findings if each.kind is FindingKind.PREFLIGHT and each.node]
+    for finding in told:
+        yield finding.rail, finding.fact, finding.node, finding.partition(_MARK)[2]
+        for node in set(leg.nodes) - {each.node for each in told}:
+            yield finding.rail, finding.fact, node, ""
 
 
 def _merged(all_: Sequence[Blamed]) -> Blamed:

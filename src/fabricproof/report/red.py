@@ -10,21 +10,25 @@ from typing import Any
 
 from ClusterShell.NodeSet import NodeSet
 
-from fabricproof.measure import BADNESS, Verdict
+from fabricproof.measure import BADNESS, Finding, FindingKind, Verdict
 from fabricproof.session import BUILD_PROGRAM, LegResult, SessionResult
 
 #: verdicts that are told one by one; PASS and SKIPPED are counted
 RED = frozenset({Verdict.FAIL, Verdict.INVALID, Verdict.MISSING, Verdict.UNJUDGED})
 
-#: how the findings of the second look begin (campaign/outcome.py, campaign/across.py)
-_TWICE = "second look: red again on the same nodes"
-_ONCE = "no second look was made"
-
 #: control characters of C0, DEL and C1, but for tab and line feed
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
-#: how findings begin that are told of a green leg too
-TOLD_OF_A_PASS = ("preflight", "second look", "the site's reference", "protocol switch")
+#: findings that are told of a green leg too
+TOLD_OF_A_PASS = frozenset(
+    {
+        FindingKind.PREFLIGHT,
+        FindingKind.SECOND_LOOK_RED,
+        FindingKind.SECOND_LOOK_PASSED,
+        FindingKind.OTHER_BUILD,
+        FindingKind.PROTOCOL_SWITCH,
+    }
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,13 +148,17 @@ def _sure(legs: Iterable[LegResult]) -> str:
     legs = list(legs)
     if legs[0].verdict is Verdict.MISSING and not any(leg.quantities for leg in legs):
         return ""
-    twice = sum(any(each.startswith(_TWICE) for each in leg.findings) for leg in legs)
-    without = sum(any(each.startswith(_ONCE) for each in leg.findings) for leg in legs)
+    twice = sum(_has(leg, FindingKind.SECOND_LOOK_RED) for leg in legs)
+    without = sum(_has(leg, FindingKind.NO_SECOND_LOOK) for leg in legs)
     if twice == len(legs):
         return "red twice on the same nodes"
     words = [f"{twice} of {len(legs)} red twice on the same nodes"] * bool(twice)
     words += [f"{without} without a second look"] * bool(without)
     return ", ".join(words) or "seen once"
+
+
+def _has(leg: LegResult, kind: FindingKind) -> bool:
+    return any(each.kind is kind for each in leg.findings)
 
 
 def _confirmed(
@@ -173,14 +181,14 @@ def told_of_passes(legs: Iterable[LegResult]) -> list[str]:
     A link that is not as declared passes a benchmark that does not need it; that link is still
     wrong.
     """
-    found: dict[str, list[LegResult]] = {}
+    found: dict[Finding, list[LegResult]] = {}
     for leg in legs:
         if leg.verdict is Verdict.PASS:
             for finding in dict.fromkeys(leg.findings):
-                if finding.startswith(TOLD_OF_A_PASS):
+                if finding.kind in TOLD_OF_A_PASS:
                     found.setdefault(finding, []).append(leg)
-    # "preflight" first: it names a link, which one leg after the other goes over.
-    order = sorted(found, key=lambda each: not each.startswith(TOLD_OF_A_PASS[0]))
+    # Preflight first: it names a link, which one leg after the other goes over.
+    order = sorted(found, key=lambda each: each.kind is not FindingKind.PREFLIGHT)
     return [f"{each} ({_legs(found[each])})" for each in order]
 
 

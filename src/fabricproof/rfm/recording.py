@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from fabricproof.campaign.outcome import Attempt, Outcome
+from fabricproof.measure import as_finding
 from fabricproof.road.error_rates import added
 from fabricproof.verdict import Judgement, Report
 
@@ -85,11 +86,13 @@ def describe_outcome(
         }
         for record, judgement in _quantities(run, attempt.report):
             yield {**record, "counts": outcome.takes(judgement)}
+    findings = [*notes, *outcome.report.findings]
     yield {
         **base,
         "kind": "leg",
         "verdict": outcome.report.verdict.value,
-        "findings": [*notes, *outcome.report.findings],
+        "findings": findings,
+        "finding_kinds": [as_finding(each).record() for each in findings],
         "attempts": len(outcome.attempts),
         "reasons": _reasons(outcome.report),
         "road": _road(outcome.report),

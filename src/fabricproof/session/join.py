@@ -15,9 +15,9 @@ from typing import Any
 
 from fabricproof.errors import ParseError
 from fabricproof.fabric import device_word
-from fabricproof.measure import Verdict, worst
+from fabricproof.measure import Finding, Verdict, as_finding, worst
 from fabricproof.provenance import rebuilt
-from fabricproof.records import parse_json, read_records
+from fabricproof.records import findings_of, parse_json, read_records
 from fabricproof.session.sound import (
     is_sound_case,
     is_sound_record,
@@ -47,7 +47,7 @@ class LegResult:
     leg: str
     nodes: tuple[str, ...] = ()
     quantities: tuple[Mapping[str, Any], ...] = ()
-    findings: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     reason: str = ""
     job_id: str | None = None
     stage_folder: str | None = None
@@ -60,6 +60,10 @@ class LegResult:
     errors: tuple[Mapping[str, Any], ...] = ()
     """What was lost or damaged, for each rail, node and direction, in all attempts together; empty
     where nobody counted, and in records before there were any."""
+
+    def __post_init__(self) -> None:
+        """Take plain texts among the findings as notes."""
+        object.__setattr__(self, "findings", tuple(map(as_finding, self.findings)))
 
     @property
     def device(self) -> str:
@@ -235,7 +239,7 @@ def _leg_result(
         leg=str(record["leg"]),
         nodes=tuple(str(node) for node in nodes),
         quantities=quantities,
-        findings=tuple(record.get("findings", ())),
+        findings=findings_of(record),
         reason=reason,
         job_id=str(record["job_id"]),
         stage_folder=record.get("stage_folder"),
@@ -296,7 +300,7 @@ def _build_result(case: Mapping[str, Any]) -> LegResult:
         program=BUILD_PROGRAM,
         fabric="",
         leg="",
-        findings=tuple(str(line) for line in case.get("build_log") or ()),
+        findings=tuple(Finding(str(line)) for line in case.get("build_log") or ()),
         reason=_build_reason(case),
         stage_folder=case.get("stagedir"),
     )
@@ -322,7 +326,8 @@ def _of_one_build(leg: LegResult, unlike: Mapping[str, str]) -> LegResult:
     """Return a leg without its verdict where its stack was not one build throughout the run."""
     if leg.stack not in unlike or leg.verdict in {Verdict.SKIPPED, Verdict.MISSING}:
         return leg
-    said = (f"it was {leg.verdict.value} before: {leg.reason}",) if leg.reason else ()
+    before = f"it was {leg.verdict.value} before: {leg.reason}"
+    said = (Finding(before),) if leg.reason else ()
     reason = f"stack {leg.stack} was {unlike[leg.stack]}"
     return replace(leg, verdict=Verdict.INVALID, reason=reason, findings=(*said, *leg.findings))
 

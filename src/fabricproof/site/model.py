@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from fabricproof.collective import collective_of
 from fabricproof.errors import ConfigError
 from fabricproof.fabric import Fabric
+from fabricproof.measure import Finding, FindingKind
 from fabricproof.provenance import SHOWN_DIGITS, is_build
 from fabricproof.reference import Reference, from_text
 from fabricproof.site.physics import build_fabric
@@ -123,8 +124,11 @@ class Site:
         }
         this = f"this is {stack_digest[:SHOWN_DIGITS]}" if stack_digest else "this is not known"
         return tuple(
-            f"the site's reference {spec.quantity} = {spec.value} was measured with build "
-            f"{spec.stack_digest[:SHOWN_DIGITS]}, {this}: it does not apply"
+            Finding(
+                f"the site's reference {spec.quantity} = {spec.value} was measured with build "
+                f"{spec.stack_digest[:SHOWN_DIGITS]}, {this}: it does not apply",
+                FindingKind.OTHER_BUILD,
+            )
             for spec in self._references_to(fabric, asked)
             if spec.stack_digest is not None and not is_build(spec.stack_digest, stack_digest)
         )

@@ -15,7 +15,7 @@ import numpy as np
 
 from fabricproof.compare.model import Compared, Comparison, FieldChange, Group, Side, Unpaired
 from fabricproof.measure import Verdict
-from fabricproof.records import read_records
+from fabricproof.records import findings_of, read_records
 from fabricproof.report.model import Band, Bounds, RawNumber, ReportData
 from fabricproof.session import LegResult, SessionResult
 from fabricproof.stats.shifts import Change, Shift
@@ -108,7 +108,7 @@ def _legs(records: list[dict[str, Any]]) -> Iterable[LegResult]:
             **{name: leg[name] for name in facts},
             nodes=tuple(mine[0]["nodes"]) if mine else (),
             quantities=mine,
-            findings=tuple(leg["findings"]),
+            findings=findings_of(leg),
             reason="" if leg["verdict"] == "PASS" else said,
             stage_folder=leg["stage_folder"],
             road=leg["road"],
