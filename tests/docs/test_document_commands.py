@@ -215,9 +215,33 @@ def narrowed(line: str) -> str:
     return line + ("" if " -p " in line else " -p openmpi5")
 
 
+#: run in CI: those that somebody new types first, and the one that has nothing to measure.  Of the
+#: others CI asks what they would run; their checks are those of tests/slurm and of the acceptance.
+TYPED_FIRST = [each for each in ON_A_CLUSTER if each.document == "README.md"]
+TYPED_FIRST += [each for each in ON_A_CLUSTER if "infiniband" in each.line]
+TYPED_LATER = [each for each in ON_A_CLUSTER if each not in TYPED_FIRST]
+
+
+@pytest.mark.slurm
+@pytest.mark.parametrize("command", TYPED_LATER, ids=ids(TYPED_LATER))
+def test_a_command_for_a_cluster_selects_checks_and_stacks(command: Command) -> None:
+    """ReFrame's own list of what the command would run: it names tags, checks and stacks."""
+    if not BIN.is_dir():
+        pytest.skip(f"no virtual cluster {CLUSTER!r} is up")
+    _, _, options = command.line.replace(" --site NAME", "").partition(" run")
+    on = {"FABRICPROOF_VCLUSTER": CLUSTER, "FABRICPROOF_SITE": "vcluster"}
+    status, out = in_a_shell(f"fabricproof reframe -l {options}", on, 60)
+    assert status == 0, out
+    assert re.search(r"^Found [1-9]\d* check", out, flags=re.MULTILINE), out
+
+
 @pytest.mark.slurm
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("command", ON_A_CLUSTER, ids=ids(ON_A_CLUSTER))
+@pytest.mark.parametrize(
+    "command",
+    [*TYPED_FIRST, *(pytest.param(each, marks=pytest.mark.long) for each in TYPED_LATER)],
+    ids=ids([*TYPED_FIRST, *TYPED_LATER]),
+)
 def test_a_command_for_a_cluster_ends_with_a_verdict(
     command: Command, request: pytest.FixtureRequest
 ) -> None:

@@ -25,7 +25,10 @@ def legs_of(check, stack):
     return status, legs
 
 
-@pytest.mark.parametrize("check", ["AllgatherOverManagement", "BarrierOverManagement"])
+@pytest.mark.parametrize(
+    "check",
+    ["AllgatherOverManagement", pytest.param("BarrierOverManagement", marks=pytest.mark.long)],
+)
 def test_a_collective_over_the_management_network_is_invalid(check):
     status, legs = legs_of(check, "openmpi5")
     assert status == 3

@@ -39,7 +39,9 @@ def half_of_what_vc1_receives() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("half_of_what_vc1_receives")
-@pytest.mark.parametrize("check", ["OsuBandwidth", "TcpSingleFlow"])
+@pytest.mark.parametrize(
+    "check", ["OsuBandwidth", pytest.param("TcpSingleFlow", marks=pytest.mark.long)]
+)
 def test_half_a_rail_one_way_is_red_with_direction_and_end(check: str) -> None:
     _half_is_red(check, "openmpi5", "vcluster")
 

@@ -139,11 +139,11 @@ def of_rail1(night):
     return found
 
 
-def test_a_slow_rail_is_confirmed_the_node_blamed_and_told_once(nights, chat, slow_vc2):
-    """Three nights: red, still red, mended.  Told after the first and the third only."""
-    status, first = nights.call(*ONE_CHECK)
-    assert (status, first["verdict"]) == (1, "FAIL")
-    confirmation = of_rail1(first)
+def confirmed_and_told(nights, chat):
+    """A night on a slow rail; return what it says once it was checked."""
+    status, night = nights.call(*ONE_CHECK)
+    assert (status, night["verdict"]) == (1, "FAIL")
+    confirmation = of_rail1(night)
     assert confirmation["finding"] == "CONFIRMED"
     assert confirmation["blamed"] == ["vc2"]
     assert confirmation["rails"] == ["rail1"]
@@ -154,7 +154,17 @@ def test_a_slow_rail_is_confirmed_the_node_blamed_and_told_once(nights, chat, sl
     assert len(chat.texts) == 1
     assert re.search(TURNED_RED, chat.texts[0])
     assert re.search(TURNED_RED, nights.mails.read_text())
+    return night
 
+
+def test_a_slow_rail_is_confirmed_and_the_node_blamed_and_told(nights, chat, slow_vc2):
+    confirmed_and_told(nights, chat)
+
+
+@pytest.mark.long
+def test_what_stays_red_is_told_once_and_what_is_mended_is_told(nights, chat, slow_vc2):
+    """Three nights: red, still red, mended.  Told after the first and the third only."""
+    first = confirmed_and_told(nights, chat)
     status, second = nights.call(*ONE_CHECK)
     assert status == 1
     assert second["changes"] == []
@@ -178,6 +188,7 @@ def lossy_vc2():
     fault("vc2", "rail1", "--clear")
 
 
+@pytest.mark.long
 def test_a_lossy_rail_is_confirmed_and_its_end_blamed(nights, lossy_vc2):
     """A ping-pong sends both ways, so that a look sees the loss whichever end is the first."""
     status, night = nights.call(
