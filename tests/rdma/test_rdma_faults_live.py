@@ -54,6 +54,7 @@ def test_a_rail_that_is_down_is_named_by_all_and_the_other_still_passes(session:
     assert "rxe1:1 on vc2 was DOWN when it began" in mpi["reason"]
 
 
+@pytest.mark.long
 def test_a_slowed_rail_and_a_smaller_mtu_are_each_named_on_their_node_alone(
     session: Session,
 ) -> None:
@@ -82,6 +83,7 @@ def test_a_slowed_rail_and_a_smaller_mtu_are_each_named_on_their_node_alone(
     assert "vc1 has MTU" not in mtu
 
 
+@pytest.mark.long
 def test_a_guest_that_dies_in_the_middle_of_a_leg_is_missing_and_named(session: Session) -> None:
     with contextlib.ExitStack() as afterwards:
         afterwards.callback(session.vcluster, "revive", "vc2")

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
-from slurm_session import Session
+from slurm_session import Session, bandwidth
 
 from fabricproof.errors import FabricproofError
 from fabricproof.runner import check_scheduler, session_environment, workplace
@@ -38,3 +39,9 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
             "FABRICPROOF_PERFLOGS": str(folder),
         }
     )
+
+
+@pytest.fixture(scope="session")
+def clean(session: Session) -> dict[str, dict[str, Any]]:
+    """Give the legs of one bandwidth check on a whole cluster, by road."""
+    return bandwidth(session)

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+ROOT = Path(__file__).parents[2]
+
 #: a job waits for the two cores of this machine, and for the jobs of others before it
 PATIENCE_SECONDS = 540
 
@@ -36,3 +38,33 @@ class Session:
         )
         assert ended.stdout, ended.stderr
         return ended.returncode, json.loads(ended.stdout)
+
+
+def bandwidth(session: Session) -> dict[str, dict[str, Any]]:
+    """Run ``OsuBandwidth`` on Open MPI; return its legs by road."""
+    check = str(ROOT / "checks" / "pt2pt" / "osu_bw.py")
+    _, result = session.run("-c", check, "-n", "OsuBandwidth", "-p", "openmpi5")
+    return {leg["road"]: leg for leg in result["legs"] if leg["verdict"] != "SKIPPED"}
+
+
+def is_starved(leg: dict[str, Any]) -> bool:
+    """Tell whether a leg is UNJUDGED and each bad number of it says that others took the cores."""
+    bad = [each for each in leg["quantities"] if each["verdict"] not in {None, "", "PASS"}]
+    causes = {each["disturbance"] for each in bad}
+    return bool(leg["verdict"] == "UNJUDGED" and causes == {"starved_cores"})
+
+
+def is_green(leg: dict[str, Any]) -> bool:
+    """Tell whether a leg is PASS, or what a busy machine makes of it; never FAIL."""
+    return leg["verdict"] == "PASS" or is_starved(leg)
+
+
+def is_red(leg: dict[str, Any]) -> bool:
+    """Tell whether a leg is FAIL, or what a busy machine makes of it; never PASS."""
+    return leg["verdict"] == "FAIL" or is_starved(leg)
+
+
+def quantity(leg: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return one quantity of a leg."""
+    (found,) = (each for each in leg["quantities"] if each["name"] == name)
+    return dict(found)

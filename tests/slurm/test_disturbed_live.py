@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from slurm_session import Session
+from slurm_session import Session, bandwidth
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(600)]
 
@@ -51,11 +51,6 @@ def address_of(node: str, rail: str) -> str:
         timeout=30,
     ).stdout.split()
     return said[said.index("inet") + 1].partition("/")[0]
-
-
-def bandwidth(session: Session) -> dict[str, dict[str, Any]]:
-    _, result = session.run("-n", "OsuBandwidth", "-p", "openmpi5")
-    return {leg["road"]: leg for leg in result["legs"] if leg["road"]}
 
 
 def out_of_bounds(leg: dict[str, Any]) -> list[dict[str, Any]]:
