@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from leg_folders import PUT_BW, leave, make_leg, slower
 
 from fabricproof.campaign.across import judge_relation, rounds_due
 from fabricproof.campaign.all_legs import judge_legs
+from fabricproof.campaign.disturbed import Surroundings
+from fabricproof.campaign.outcome import Attempt, Outcome
 from fabricproof.campaign.planned import read_plan, write_plan
 from fabricproof.campaign.relation import Relation, in_turns
 from fabricproof.campaign.second_look import doubtful_legs
@@ -29,6 +32,7 @@ from fabricproof.campaign.turns import (
 )
 from fabricproof.measure import Verdict
 from fabricproof.reference import at_least
+from fabricproof.road.disturbance import Disturbance, DisturbanceKind
 
 #: a far pair's latency over a near one's across two switches more (rfm.placement)
 FAR = Bounds(upper=1.4 * 1.25)
@@ -207,6 +211,55 @@ def test_a_round_that_was_lost_does_not_count_and_is_said(tmp_path: Path) -> Non
     report = judge_relation(RELATION, judge_legs(tmp_path, LEGS)).report
     assert report.verdict is Verdict.UNJUDGED
     assert any("does not count" in each for each in report.findings)
+
+
+def _disturbed(outcomes: Sequence[Outcome], rounds: Collection[int]) -> list[Outcome]:
+    """Return outcomes with ``other`` starved of its core in these rounds, 0 the first look."""
+    share = Disturbance(kind=DisturbanceKind.STARVED_CORES, share=0.4, reason="others ran 2 s")
+    near = Surroundings(found=(share,))
+
+    def number(outcome: Outcome, attempt: Attempt) -> int:
+        return attempt.number if outcome.leg.in_turn else 0
+
+    return [
+        replace(
+            each,
+            attempts=tuple(
+                replace(one, near=near)
+                if each.leg.name.startswith("other") and number(each, one) in rounds
+                else one
+                for one in each.attempts
+            ),
+        )
+        for each in outcomes
+    ]
+
+
+def test_disturbed_rounds_count_neither_for_green_nor_for_red(tmp_path: Path) -> None:
+    quiet, slow = [1.0, 1.001, 0.999], 1.5
+    outcomes = judge_legs(_job(tmp_path, [slow, *quiet, slow, slow]), LEGS)
+    report = judge_relation(RELATION, _disturbed(outcomes, {0, 4, 5})).report
+    assert report.verdict is Verdict.PASS
+    assert "in 3 rounds" in report.quantities[0].reason
+    assert sum("does not count: disturbed" in each for each in report.findings) == 3
+    assert judge_relation(RELATION, outcomes).report.verdict is not Verdict.PASS
+
+
+def test_red_in_quiet_rounds_is_red_whoever_disturbed_the_others(tmp_path: Path) -> None:
+    outcomes = judge_legs(_job(tmp_path, [1.1, 1.1, 1.11, 1.1, 1.09, 1.1, 1.3]), LEGS)
+    assert judge_relation(RELATION, _disturbed(outcomes, {6})).report.verdict is Verdict.FAIL
+
+
+@pytest.mark.parametrize(("disturbed", "left"), [({2}, 2), ({0, 1, 2}, 0)])
+def test_too_few_quiet_rounds_are_unjudged_with_the_cause(
+    tmp_path: Path, disturbed: set[int], left: int
+) -> None:
+    outcomes = _disturbed(judge_legs(_job(tmp_path, [1.0, 1.0, 1.0]), LEGS), disturbed)
+    (judgement,) = judge_relation(RELATION, outcomes).report.quantities
+    assert (judgement.verdict, judgement.disturbance) == (Verdict.UNJUDGED, "starved_cores")
+    assert f"{left} of 3 rounds" in judgement.reason
+    assert f"{3 - left} more are missing: disturbed: others ran 2 s" in judgement.reason
+    assert len(rounds_due([RELATION], outcomes)) == 2 * (3 - left)
 
 
 def test_legs_that_run_in_turn_are_neither_repeated_nor_judged_by_themselves(

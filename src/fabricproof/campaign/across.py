@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
-from fabricproof.campaign.disturbed import Surroundings, excused
+from fabricproof.campaign.disturbed import Surroundings, excused, spoiling
 from fabricproof.campaign.frames import judge_frames
 from fabricproof.campaign.hops import judge_hops
 from fabricproof.campaign.outcome import (
@@ -98,14 +98,18 @@ def _judged(relation: Relation, looks: Looks) -> Report:
     if judge is None:
         return missing([relation.name], f"nobody judges relations of kind {relation.kind!r}")
     try:
-        return excused(judge(relation, looks), _near(looks))
+        return excused(judge(relation, looks), _near(relation, looks))
     except Exception as error:  # the records of the legs are worth more
         return missing([relation.name], f"its judge itself failed: {error!r}")
 
 
-def _near(looks: Looks) -> Surroundings:
-    """Return what others did around any of the legs: a relation is disturbed where one was."""
+def _near(relation: Relation, looks: Looks) -> Surroundings:
+    """Return what others did around any of the legs: a relation is disturbed where one was.
+
+    Rounds that were disturbed do not count, and so explain nothing.
+    """
     near = [attempt.near for look in looks.values() for attempt in look.attempts]
+    near = [each for each in near if not relation.turns or spoiling(each) is None]
     return Surroundings(
         found=tuple(found for each in near for found in each.found),
         unknown=tuple(dict.fromkeys(word for each in near for word in each.unknown)),

@@ -132,6 +132,15 @@ def _is_outside(judgement: Judgement, value: float) -> bool:
     return below or (judgement.upper is not None and value > judgement.upper)
 
 
+def spoiling(near: Surroundings) -> Disturbance | None:
+    """Return the largest of what disturbed a round so much that it does not count; None: it does.
+
+    From :data:`NOTED` on.  Less than that is scatter, which the rounds show themselves.
+    """
+    worth = [e for e in near.found if e.counts and (e.share is None or e.share >= NOTED)]
+    return max(worth, key=lambda each: 1.0 if each.share is None else each.share, default=None)
+
+
 def share_taken(found: Iterable[Disturbance]) -> float:
     """Return what share of the leg's time others cost at most.
 

@@ -8,12 +8,14 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
+from fabricproof.campaign.disturbed import spoiling
 from fabricproof.campaign.outcome import Outcome
 from fabricproof.campaign.relation import Relation
 from fabricproof.campaign.turns import LEAST, Bounds, Decision, Standing, decide_rounds
 from fabricproof.measure import Verdict
 from fabricproof.reference import Reference
 from fabricproof.road import RoadState
+from fabricproof.road.disturbance import Disturbance
 from fabricproof.units import size_label
 from fabricproof.verdict import Judgement, Report
 
@@ -86,12 +88,14 @@ class Rounds:
     """The numbers of a relation, round by round.
 
     Attributes:
-        values: label -> its number of each round that has all of them.
-        lost: why the other rounds have none.
+        values: label -> its number of each round that has all of them and that nobody disturbed.
+        lost: why the other rounds do not count.
+        disturbed: what others took of those that they disturbed.
     """
 
     values: Mapping[str, tuple[float, ...]]
     lost: tuple[str, ...] = ()
+    disturbed: tuple[Disturbance, ...] = ()
 
     def findings(self) -> tuple[str, ...]:
         """Return what is worth reading of several rounds."""
@@ -116,20 +120,40 @@ def rounds_of(relation: Relation, looks: Looks, values_of: ValuesOf) -> Rounds |
     first = values_of(relation, looks)
     if isinstance(first, Judgement):
         return first
-    values = {label: [value] for label, value in first.items()}
-    lost = []
+    values: dict[str, list[float]] = {label: [] for label in first}
+    lost, disturbed = [], []
     in_turn = {leg: looks[name].attempts for leg, name in relation.turns.items() if name in looks}
     mine = replace(relation, legs=tuple(relation.turns))
-    for index in range(max(map(len, in_turn.values()), default=0)):
-        found = values_of(mine, _round(relation, looks, index))
+    for index in range(-1, max(map(len, in_turn.values()), default=0)):
+        looked = _round(relation, looks, index) if index >= 0 else _first_round(relation, looks)
+        found = values_of(mine, looked) if index >= 0 else first
         if isinstance(found, Judgement):
             if found.verdict is Verdict.INVALID:
                 return found
             lost.append(found.reason)
             continue
+        disturbance = _disturbance(looked) if relation.turns else None
+        if disturbance is not None:
+            disturbed.append(disturbance)
+            lost.append(f"disturbed: {disturbance.reason}")
+            continue
         for label, value in found.items():
             values[label].append(value)
-    return Rounds(values={label: tuple(each) for label, each in values.items()}, lost=tuple(lost))
+    return Rounds(
+        values={label: tuple(each) for label, each in values.items()},
+        lost=tuple(lost),
+        disturbed=tuple(disturbed),
+    )
+
+
+def _first_round(relation: Relation, looks: Looks) -> Looks:
+    return {name: looks[name] for name in relation.legs if name in looks}
+
+
+def _disturbance(looks: Looks) -> Disturbance | None:
+    """Return what disturbed any leg of one round; None where nothing did."""
+    found = (spoiling(each.near) for look in looks.values() for each in look.attempts)
+    return next((each for each in found if each is not None), None)
 
 
 def _round(relation: Relation, looks: Looks, index: int) -> Looks:
@@ -152,6 +176,8 @@ def judge_rounds(
     """Judge one number by its rounds; one look alone counts where the relation has no turns."""
     settings = relation.settings if settings is None else settings
     bounds = bounds_of(settings)
+    if not values:
+        return _with_cause(not_judged(label, Verdict.UNJUDGED, _too_few(0, rounds)), rounds)
     if not relation.turns or bounds is None or min(values) <= 0:
         return judge_against(label, values[0], settings)
     decision = decide_rounds(values, bounds)
@@ -160,23 +186,41 @@ def judge_rounds(
     match decision.standing:
         case Standing.OPEN:
             reason = f"{_expected(decision.centre, settings)}; {_open(decision, rounds, bounds)}"
-            return replace(judged, verdict=Verdict.UNJUDGED, reason=reason)
+            open_one = replace(judged, verdict=Verdict.UNJUDGED, reason=reason)
+            return _with_cause(open_one, rounds)
         case _:
             return replace(judged, reason=f"{judged.reason} ({span})")
 
 
 def _open(decision: Decision, rounds: Rounds, bounds: Bounds) -> str:
     if decision.rounds < LEAST:
-        why = f": {rounds.lost[0]}" if rounds.lost else ""
-        return f"{decision.rounds} of {LEAST} rounds that it takes have a number{why}"
+        return _too_few(decision.rounds, rounds)
     near = [each for each in (bounds.lower, bounds.upper, bounds.most) if each is not None]
     limits = " and ".join(f"{each:.3g}" for each in near)
     told = decision.would_tell
     more = "no reasonable number of rounds" if told is None else f"some {told} rounds like these"
+    without = ""
+    if rounds.disturbed:
+        without = f"; {len(rounds.disturbed)} do not count, disturbed: {rounds.disturbed[0].reason}"
     return (
         f"{decision.rounds} rounds leave {decision.low:.3g} to {decision.high:.3g} x open and the "
-        f"bound is {limits}: {more} would tell"
+        f"bound is {limits}: {more} would tell{without}"
     )
+
+
+def _too_few(count: int, rounds: Rounds) -> str:
+    why = f": {rounds.lost[0]}" if rounds.lost else ""
+    return (
+        f"{count} of {LEAST} rounds that it takes have a number that counts, {LEAST - count} more "
+        f"are missing{why}"
+    )
+
+
+def _with_cause(judgement: Judgement, rounds: Rounds) -> Judgement:
+    """Return what is open, with who disturbed its rounds."""
+    if not rounds.disturbed:
+        return judgement
+    return replace(judgement, disturbance=rounds.disturbed[0].kind.value)
 
 
 def bounds_of(settings: Mapping[str, Any]) -> Bounds | None:

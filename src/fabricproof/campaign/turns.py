@@ -115,11 +115,13 @@ def rounds_to_add(ratios: Sequence[float], num_lost: int, bounds: Bounds) -> int
     """Return how many rounds a job should add now: 0 where it is decided, or hopeless.
 
     Args:
-        ratios: of the rounds so far.
-        num_lost: rounds that were made and gave no ratio.
+        ratios: of the rounds so far that count; none where all of them are lost.
+        num_lost: rounds that were made and gave no ratio, or were disturbed.
         bounds: what the ratio is held against.
     """
     made = len(ratios) + num_lost
+    if not ratios:
+        return min(LEAST, max(0, MOST - made))
     decision = decide_rounds(ratios, bounds)
     if decision.standing is not Standing.OPEN or made >= MOST:
         return 0
