@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fabricproof.campaign.collective_job import (
@@ -95,6 +95,7 @@ def test_imb_is_not_asked_for_its_own_warm_ups() -> None:
     assert made.least_bytes[0][0] == repetitions * (2**17 - 4)
 
 
+@settings(deadline=None)
 @given(
     st.sampled_from(["osu_bcast", "osu_allreduce", "osu_alltoall", "osu_barrier", "osu_ibcast"]),
     st.integers(2, 64),
