@@ -19,6 +19,7 @@ from fabricproof.records import parse_json
 from fabricproof.roll import ROLL_FILE, due_entries, read_roll, unfitting_names
 from fabricproof.runner import Workplace, refuse_full_disk, unloadable
 from fabricproof.session.join import LegResult, SessionResult, assemble, read_report, read_run
+from fabricproof.session.pooled import pooled_errors
 from fabricproof.site import Site
 
 #: how ReFrame's log repeats its command line (reframe/frontend/cli.py, "[ReFrame Setup]")
@@ -45,7 +46,8 @@ def collect(
     if nothing_ran:
         notes = (_nothing_selected(site, arguments), *torn)
     names = () if nothing_ran else _unfitting(arguments, cases)
-    legs = (*_with_links(site, result.legs), *_unloaded(lines), *names)
+    measured = _with_links(site, result.legs)
+    legs = (*measured, *pooled_errors(measured), *_unloaded(lines), *names)
     return SessionResult(run_id=run_id, legs=legs, notes=(*notes, *_without_roll(site)))
 
 
@@ -78,7 +80,8 @@ def collect_again(
     notes += _doubts(site, run_id, arguments)
     due = due_entries(read_roll(site.folder), arguments or ())
     result = assemble(run_id, cases, kept, due)
-    legs = (*_with_links(site, result.legs), *_unloaded(words), *names)
+    measured = _with_links(site, result.legs)
+    legs = (*measured, *pooled_errors(measured), *_unloaded(words), *names)
     return SessionResult(run_id=run_id, legs=legs, notes=tuple(notes)), kept
 
 
