@@ -3,8 +3,8 @@
     .venv/bin/python benchmarks/false_alarms.py [--full] [TABLE ...]
 
 Tables: ``null``, ``sizes``, ``same``, ``coverage``, ``power``, ``scatter``, ``order``,
-``node``; all without a name.  Seeded: the same figures each time.  The short form is a twentieth
-of the comparisons, ``--full`` those of ``docs/statistics.md``; ``--num=200`` so many.
+``node``, ``looks``; all without a name.  Seeded: the same figures each time.  The short form is a
+twentieth of the comparisons, ``--full`` those of ``docs/statistics.md``; ``--num=200`` so many.
 Rates have 95 % intervals (Wilson 1927).  Beside ours stand the rules that are in use elsewhere.
 """
 
@@ -350,6 +350,7 @@ class Planted:
     rows: int
     noise: Noise
     effect: float
+    sizes: tuple[int, int] = (5, 5)
 
 
 def rough(random: np.random.Generator, rows: int, runs: int) -> Values:
@@ -368,6 +369,10 @@ PLANTED = (
     Planted(name="a quarter, right tail, -5 %", changed=100, rows=400, noise=right_tail,
             effect=0.05),
     Planted(name="a quarter, outliers, -5 %", changed=100, rows=400, noise=outliers, effect=0.05),
+    Planted(name="a quarter, -5 %, 7 v 3", changed=100, rows=400, noise=rough, effect=0.05,
+            sizes=(7, 3)),
+    Planted(name="100 of unlike rows, -3 %, 7 v 3", changed=100, rows=400, noise=unlike_rows,
+            effect=0.03, sizes=(7, 3)),
 )  # fmt: skip
 
 #: what is held against ours in the table of power
@@ -390,7 +395,7 @@ def adjusted(values: Values, num_first: int, kinds: Sequence[int]) -> list[Value
 
 
 def table_power(num: int) -> None:
-    """Share of changed rows that are sure, and how often one that did not change is; 5 v 5.
+    """Share of changed rows that are sure, and how often one that did not is; 5 v 5 runs.
 
     The test alone, without margin and interval.  Those by limma at the level at which they are
     wrong in one of twenty comparisons of that noise in which nothing changed, as measured in four
@@ -402,7 +407,7 @@ def table_power(num: int) -> None:
         random = random_for("power", planted.name)
         num_here = num // 10 + 1
         null = [
-            [rule(rivals.moderated_p(planted.noise(random, planted.rows, 10), 5)).min()
+            [rule(rivals.moderated_p(noise_of(planted, random), planted.sizes[0])).min()
              for rule in (rivals.holm, rivals.benjamini_hochberg)]
             for _ in range(4 * num_here)
         ]  # fmt: skip
@@ -416,11 +421,18 @@ def table_power(num: int) -> None:
         line(planted.name, *cells)
 
 
+def noise_of(planted: Planted, random: np.random.Generator) -> Values:
+    """Return its rows before anything was changed."""
+    return planted.noise(random, planted.rows, sum(planted.sizes))
+
+
 def _planted(planted: Planted, random: np.random.Generator) -> list[Values]:
     """Return p of each row by rule, the rows that changed first."""
-    values = planted.noise(random, planted.rows, 10)
-    values[: planted.changed, 5:] *= 1 - planted.effect
-    return adjusted(values, 5, [row * 2 // planted.rows for row in range(planted.rows)])
+    values = noise_of(planted, random)
+    values[: planted.changed, planted.sizes[0] :] *= 1 - planted.effect
+    return adjusted(
+        values, planted.sizes[0], [row * 2 // planted.rows for row in range(planted.rows)]
+    )
 
 
 #: the second side scatters twice as much
@@ -514,6 +526,26 @@ def table_node(num: int) -> None:
              *(Rate(hits=int(each), num=len(counts)) for each in told[1:]))  # fmt: skip
 
 
+def table_looks(num: int) -> None:
+    """Two runs more on each side and another look, 4 v 4 to 12 v 12; nothing changed, 20 rows."""
+    head("look", "said by then, 5 % each", "said by then, 2.5 %, 1.25 % ...")
+    random = random_for("looks")
+    first = {"each": [math.inf] * (num // 20 + 1), "shared": [math.inf] * (num // 20 + 1)}
+    for index in range(num // 20 + 1):
+        values = lognormal(random, 20, 24)
+        for look, half in enumerate((4, 6, 8, 10, 12)):
+            both = np.hstack([values[:, :half], values[:, 12 : 12 + half]])
+            p = adjusted(both, half, [0] * 20)[0].min()
+            for name, level in (("each", 0.05), ("shared", 0.05 / 2 ** (look + 1))):
+                if p <= level:
+                    first[name][index] = min(first[name][index], look)
+    for look, half in enumerate((4, 6, 8, 10, 12)):
+        rates = (
+            Rate(hits=sum(at <= look for at in each), num=len(each)) for each in first.values()
+        )
+        line(f"{half} v {half}", *rates)
+
+
 TABLES = {
     "null": table_null,
     "sizes": table_sizes,
@@ -523,6 +555,7 @@ TABLES = {
     "scatter": table_scatter,
     "order": table_order,
     "node": table_node,
+    "looks": table_looks,
 }
 
 

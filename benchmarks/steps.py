@@ -2,8 +2,9 @@
 
     .venv/bin/python benchmarks/steps.py [--full] [TABLE ...]
 
-Tables: ``null``, ``lag``, ``power``, ``drift``, ``place``, ``speed``; all without a name.  Seeded:
-the same figures each time, but for the times.  The short form is a twentieth of the histories.
+Tables: ``null``, ``lag``, ``power``, ``drift``, ``place``, ``looks``,
+``speed``; all without a name.  Seeded: the same figures each time, but for the times.  The short
+form is a twentieth of the histories.
 Rates have 95 % intervals (Wilson 1927).  Beside ours stands the rule that a night is told where any
 quantity is 5 % off the median of the nights before.
 """
@@ -233,6 +234,21 @@ def drift(count: int) -> None:
           f"{wrong / (10 * count):.1%} as drift")  # fmt: skip
 
 
+def looks(count: int) -> None:
+    """Print how often something is told at least once, looked at every night; nothing changed."""
+    print(
+        f"\nLooked at each night from the 10th to the 36th, {count} histories: ever told anything"
+    )
+    random, told, first = np.random.default_rng(36), 0, 0
+    for seed in range(count):
+        values = lognormal(random, ROWS, 36)
+        seen = [bool(found.steps or found.drifts) for found in
+                (ours(values[:, :runs], seed) for runs in range(10, 37))]  # fmt: skip
+        told += any(seen)
+        first += seen[-1]
+    print(f"on any of the 27 nights {wilson(told, count)}, on the last {wilson(first, count)}")
+
+
 def place(count: int) -> None:
     """Print how often the interval of moments holds the true one, and how long it is."""
     print(f"\nWhere a step is: intervals that hold the true night (stated 95 %), {count} histories")
@@ -280,6 +296,7 @@ TABLES: dict[str, tuple[Callable[[int], None], int]] = {
     "power": (power, 100),
     "drift": (drift, 100),
     "place": (place, 100),
+    "looks": (looks, 200),
     "speed": (speed, 1000),
 }
 

@@ -339,3 +339,32 @@ def test_words_out_of_reach_are_said(
     found = list(unreachable_notes(counts, blocks, 0.05))
     assert bool(found) is bool(told)
     assert all(told in each for each in found)
+
+
+@pytest.mark.parametrize(("noises", "word"), [((0.004, 0.02), "more"), ((0.02, 0.004), "less")])
+def test_a_side_that_only_scatters_more_is_told_so(
+    tmp_path: Path, noises: tuple[float, float], word: str
+) -> None:
+    """Five times the scatter, level unchanged: said with its word, never BETTER or WORSE."""
+    made = Made(tmp_path, noise=noises[0])
+    nights(made, range(1, 7))
+    made.noise = noises[1]
+    nights(made, range(11, 17))
+    found = made.compare(BEFORE, AFTER)
+    assert found.overall not in {Change.WORSE, Change.BETTER}
+    told = [each for each in found.warnings if f"scatter {word} on the second side" in each]
+    assert len(told) == 1
+    noisy = [each for each in found.quantities if each.shift.scatter is not None]
+    assert noisy
+    assert all((each.shift.scatter or 0) > 1 for each in noisy) is (word == "more")
+    assert f"scatters {word}" in "\n".join(lines(found, whole=True))
+    assert f"scatters {word}" in noisy[0].note
+    quantities = comparison_record(found)["quantities"]
+    assert any(each["shift"]["scatter"] for each in quantities)
+
+
+def test_sides_that_scatter_alike_are_not_told_apart(tmp_path: Path) -> None:
+    """Nothing changed: no word about scatter."""
+    found = made_sides(tmp_path).compare(BEFORE, AFTER)
+    assert not [each for each in found.warnings if "on the second side, by the rows" in each]
+    assert all(each.shift.scatter is None for each in found.quantities)

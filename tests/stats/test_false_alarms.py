@@ -51,7 +51,7 @@ def test_rows_that_changed_do_not_make_their_neighbours_wrong() -> None:
     assert np.mean(found) > 0.9
 
 
-@pytest.mark.parametrize("planted", BENCHMARK["PLANTED"], ids=lambda each: each.name)
+@pytest.mark.parametrize("planted", BENCHMARK["PLANTED"][:8], ids=lambda each: each.name)
 def test_as_much_is_found_as_by_limma_with_holm(planted: Any) -> None:
     """Both at their level: not 15 points less, over 5 comparisons of 5 v 5, 400 rows."""
     random = BENCHMARK["random_for"]("test", planted.name)
@@ -63,12 +63,12 @@ def test_as_much_is_found_as_by_limma_with_holm(planted: Any) -> None:
     assert ours >= holm - 0.15
 
 
-@pytest.mark.parametrize("name", BENCHMARK["UNEQUAL"][:3])
+@pytest.mark.parametrize("name", BENCHMARK["UNEQUAL"])
 def test_a_side_that_scatters_more_is_not_taken_for_another_level(name: str) -> None:
-    """7 v 3, the three twice as wild: fewer than one in five of 40; pooled scatter says two."""
+    """7 v 3, the three twice as wild: six of 40 at most, where one in twenty is two."""
     random = BENCHMARK["random_for"]("test", name)
     said = [
         BENCHMARK["adjusted"](BENCHMARK["unequal"](name, random, 7, 3), 7, [0] * 200)[0].min()
         for _ in range(40)
     ]
-    assert np.mean(np.array(said) <= 0.05) < 0.2
+    assert np.mean(np.array(said) <= 0.05) <= 0.15

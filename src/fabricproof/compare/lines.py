@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from fabricproof.compare.model import Compared, Comparison, Group, Side
 from fabricproof.compare.unpaired import fields_of, grouped
-from fabricproof.compare.verdict import LEAST_RUNS
+from fabricproof.compare.verdict import LEAST_RUNS, scatter_word
 from fabricproof.stats.shifts import Change, Shift
 from fabricproof.store.quantities import metric_of
 
@@ -266,7 +266,8 @@ def _quantity(each: Compared) -> tuple[str, ...]:
         _numbers(shift)[1],
         f"{_value(shift.median_first)} -> {_value(shift.median_second)} {unit}",
         each.key.label,
-        f"{shift.num_first} and {shift.num_second} runs",
+        f"{shift.num_first} and {shift.num_second} runs"
+        + f", {scatter_word(shift)}" * (shift.scatter is not None),
     )
 
 

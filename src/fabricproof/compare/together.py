@@ -208,14 +208,13 @@ def _quantities(table: Table, joined: Joined, family: _Family) -> list[Compared]
         strict=False,
     ):  # fmt: skip
         columns = np.flatnonzero(there).tolist()
-        aside = table.set_aside.get(row, ())
         found.append(
             Compared(
                 key=key,
                 shift=shift,
                 first={table.run_ids[at]: numbers[at] for at in columns if at < split},
                 second={table.run_ids[at]: numbers[at] for at in columns if at >= split},
-                note=f"{len(aside)} numbers set aside: {aside[0][1]}" if aside else "",
+                note=verdict.note(shift, table.set_aside.get(row, [])),
             )
         )
     return found
@@ -312,6 +311,7 @@ def _warnings(
     told += time.order_notes(*sides)
     told += _drifts(table, family, asked)
     told += _failures(lost)
+    told += verdict.scatter_notes(family.keys, family.shifts[: len(family.keys)])
     aside = [why for several in table.set_aside.values() for _, why in several]
     if aside:
         told.append(f"{len(aside)} numbers set aside as no measurements, first: {aside[0]}")

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fabricproof.stats import prior
+from fabricproof.stats import prior, unequal
 from fabricproof.stats.power import can_be_sure, wallace
 from fabricproof.stats.prior import Prior
 from fabricproof.stats.relabel import Labellings
@@ -55,12 +55,15 @@ class MaxT:
         noise: shape (rows,), moderated standard deviation within the sides, such that the error of
             the difference is noise * sqrt(1/n + 1/m).
         lent: shape (rows,), degrees of freedom that the kind of the row lends it.
+        scatter: shape (rows,), how many times the second side of its kind scatters as much as the
+            first, NaN where no rate of errors lets it be said.
     """
 
     p: Values
     critical: float
     noise: Values
     lent: Values
+    scatter: Values
 
 
 def fit(rows: Rows, second: Values) -> Prior:
@@ -112,7 +115,7 @@ def _fit_kind(rows: Rows, second: Values, uneven: bool, found: Values) -> None:
     usual = float(rows.noise[0])
     freedom = rows.freedom
     if uneven:
-        within, free = sums_within(rows, second)
+        within, free = unequal.within_of(rows, second)
         lifted = tuple(
             prior.floored(w / np.maximum(f, 1.0), usual) * np.maximum(f, 1.0)
             for w, f in zip(within, free, strict=True)
@@ -124,31 +127,6 @@ def _fit_kind(rows: Rows, second: Values, uneven: bool, found: Values) -> None:
     scatter = prior.floored(total / freedom[:, None], usual)
     found[1], found[2] = prior.scale_of_kind(scatter, freedom)
     found[3] = prior.wild_from(float(np.median(freedom)), found[2])
-
-
-def sums_within(rows: Rows, second: Values) -> tuple[tuple[Values, Values], tuple[Values, Values]]:
-    """Return sums of squares around the mean of each side, and their degrees of freedom.
-
-    Of one block, whose numbers sum to 0.
-    """
-    num, others = _counts(rows, second)
-    summed = (rows.x @ second) ** 2
-    squares = (rows.x * rows.x) @ second
-    first = rows.total[:, None] - squares - summed / np.maximum(others, 1.0)
-    last = squares - summed / np.maximum(num, 1.0)
-    within = np.maximum(first, 0.0), np.maximum(last, 0.0)
-    return within, (np.maximum(others - 1.0, 0.0), np.maximum(num - 1.0, 0.0))
-
-
-def _counts(rows: Rows, second: Values) -> tuple[Values, Values]:
-    """Return how many numbers a row has on the second and on the first side.
-
-    One row and one column where no number is absent.
-    """
-    whole = rows.is_whole
-    here = rows.here[:1] if whole else rows.here
-    num = here @ (second[:, :1] if whole else second)
-    return num, here.sum(axis=1)[:, None] - num
 
 
 def squared_normal(rows: Rows, second: Values, known: Prior, least: float = 0.0) -> Values:
@@ -188,7 +166,7 @@ def _apart(rows: Rows, second: Values, known: Prior, least: float) -> tuple[Valu
         between = summed / told
         return between, np.maximum(rows.total[:, None] - between, 0.0)
     ratio = known.ratio[rows.kind]
-    num, others = _counts(rows, second)
+    num, others = unequal.counts(rows, second)
     first, last = 1.0 / np.maximum(others, 1.0), 1.0 / np.maximum(num, 1.0)
     within = (rows.x * rows.x) @ second
     within *= 1.0 / ratio - ratio
@@ -232,8 +210,9 @@ def step_down(rows: Rows, labels: Labellings, alpha: float) -> MaxT:
     based multiple testing for microarray data analysis", box 4), twice: with the numbers as they
     are, which is exact if nothing changed in any row, and with what is left of them without the
     rows' own differences, in which rows that changed do not move the yardstick of those that did
-    not.  The larger p counts.  Rows are taken from the least sure to the surest in pieces, so
-    memory does not grow with their number.
+    not, on sides of one scatter.  The larger p counts.  A row counts as no further apart than with
+    the scatter of each side by itself (:mod:`fabricproof.stats.unequal`).  Rows are taken from the
+    least sure to the surest in pieces, so memory does not grow with their number.
 
     Args:
         rows: the family.
@@ -245,12 +224,19 @@ def step_down(rows: Rows, labels: Labellings, alpha: float) -> MaxT:
     known = fit(rows, labels.second)
     first = known.of_first()
     observed = squared_normal(rows, real, first, ways)[:, 0]
+    left = left_over(rows, real[:, 0])
+    sides = unequal.sides_of(rows, labels.second)
+    scatter = np.full(len(observed), np.nan)
+    if sides is not None:
+        observed = np.minimum(observed, unequal.at_most(rows, real, first, sides))
+        left = unequal.levelled(left, rows, real, sides)
+        scatter = unequal.told(sides, alpha)[rows.kind]
     order = np.argsort(observed, kind="stable")
     reached = observed[order] * (1.0 - ROUNDING)
     allowed = min(int(alpha * labels.num + ROUNDING), labels.num - 1)
     p = np.zeros(len(order))
     critical = 0.0
-    for part in (rows, left_over(rows, real[:, 0])):
+    for part in (rows, left):
         if p.min() > _HOPELESS:
             break
         lent_by = known if part is rows else fit(part, labels.second)
@@ -260,7 +246,7 @@ def step_down(rows: Rows, labels: Labellings, alpha: float) -> MaxT:
         undecided = max(int((sorted_p > alpha).sum()), 1)
         critical = max(critical, [value for start, value in criticals if start < undecided][-1])
     noise, lent = _noise_within(rows, real, first)
-    return MaxT(p=p, critical=critical**0.5, noise=noise, lent=lent)
+    return MaxT(p=p, critical=critical**0.5, noise=noise, lent=lent, scatter=scatter)
 
 
 def _count(

@@ -36,7 +36,7 @@ _USUAL_RATIO = 0.5
 
 #: a scatter below this share of the usual variance is taken for it, in these estimates only: a row
 #: that prints one number ten times has none
-_LEAST_SHARE = 1e-3
+LEAST_SHARE = 1e-3
 
 #: d0 is kept within these
 _LEAST_LENT, _MOST_LENT = 0.5, 1e4
@@ -175,5 +175,5 @@ def wild_from(freedom: float, lent: Values) -> Values:
 
 def floored(scatter: Values, usual: float) -> Values:
     """Return variances none of which is next to nothing."""
-    floor: Values = np.maximum(scatter, _LEAST_SHARE * usual)
+    floor: Values = np.maximum(scatter, LEAST_SHARE * usual)
     return floor

@@ -68,6 +68,8 @@ class Shift:
         num_second: likewise.
         median_first: median over those runs, in the unit of the quantity; None where none.
         median_second: likewise.
+        scatter: how many times the second side scatters as much as the first, of all rows of its
+            kind together, where sure (a rate of its own, ``alpha`` over all kinds); else None.
     """
 
     change: Change
@@ -82,6 +84,7 @@ class Shift:
     num_second: int
     median_first: float | None
     median_second: float | None
+    scatter: float | None = None
 
 
 def compare_rows(
@@ -96,6 +99,8 @@ def compare_rows(
     seed: int = 20261121,
 ) -> list[Shift]:
     """Compare two groups of columns row by row, with one error rate over all rows.
+
+    A side that scatters more is told as that (:attr:`Shift.scatter`), not as BETTER or WORSE.
 
     WORSE and BETTER: the adjusted p is at most ``alpha``, the ratio is off by at least the
     margin, and the interval, where there is one, does not hold 1.  SAME: the interval lies within
@@ -165,6 +170,7 @@ def _all_shifts(
         margins,
         _medians(values[:, ~second]),
         _medians(values[:, second]),
+        found.scatter.tolist(),
         itertools.repeat(family, len(values)),
         strict=True,
     )
@@ -184,6 +190,7 @@ def _shift(
     margin: float,
     before: tuple[int, float | None],
     after: tuple[int, float | None],
+    scatter: float,
     family: Family,
 ) -> Shift:
     """Return what is said of one row."""
@@ -207,6 +214,7 @@ def _shift(
         num_second=after[0],
         median_first=before[1],
         median_second=after[1],
+        scatter=None if math.isnan(scatter) else scatter,
     )
 
 

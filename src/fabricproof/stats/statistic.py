@@ -98,7 +98,7 @@ def prepare(values: Values, blocks: Whole, classes: Sequence[int]) -> Rows:
     _, numbered = np.unique(blocks, return_inverse=True)
     logs = np.log(values)
     here = np.isfinite(logs)
-    _less(logs, numbered, _median)
+    _less(logs, numbered, row_medians)
     scale = qn(logs)
     noise = _noise_of_kinds(scale, np.asarray(classes))
     x = _tamed(np.where(here, logs, 0.0), np.fmax(scale, np.sqrt(noise)))
@@ -130,7 +130,8 @@ def _mean(x: Values) -> Values:
     return mean
 
 
-def _median(x: Values) -> Values:
+def row_medians(x: Values) -> Values:
+    """Return the median of each row, NaN where absent and where there is none."""
     count = np.isfinite(x).sum(axis=1)
     ordered = np.sort(x, axis=1)
     rows = np.arange(len(x))
