@@ -36,8 +36,8 @@ def ask_nodes_once() -> None:
     """Have ReFrame ask Slurm once for the nodes of a job that has ended.
 
     It starts ``scontrol show hostname`` whenever the list is read (4.10,
-    ``core/schedulers/slurm.py``), and reads it for each line of its log and of its perflog: 315
-    processes for a job of a hundred quantities, beside the measurement of the next.
+    ``core/schedulers/slurm.py``), and reads it for each line of its log and of its perflog: 63
+    times for one job of four legs, beside the measurement of the next.
     """
     ask = _SlurmJob.nodelist.fget
     if ask.__name__ == "nodelist_once":
