@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from leg_folders import make_leg
+from leg_folders import make_leg, rank_text
 
+from fabricproof.campaign.evidence import parse_rank
 from fabricproof.campaign.job_end import (
     REACHED_END,
     RECORD_END,
@@ -19,6 +20,7 @@ from fabricproof.campaign.job_end import (
     JobEnd,
     SchedulerSays,
     find_doubt,
+    find_strangers,
     read_end,
     with_doubt,
 )
@@ -174,3 +176,37 @@ def test_a_leg_that_ended_stands_where_another_tells_that_the_job_was_cut() -> N
     after = with_doubt([_outcome(Verdict.PASS), _outcome(Verdict.FAIL)], _NOT_ENDED)
     assert [each.report.verdict for each in after] == [Verdict.MISSING, Verdict.FAIL]
     assert after[0].report.quantities[0].value is None
+
+
+@pytest.mark.parametrize(
+    ("nodes", "strange"),
+    [
+        (("vc1", "vc2"), ""),
+        (("vc1.example", "vc2"), ""),
+        (("vc2", "vc2"), ""),
+        (("vc1", "vc9"), "vc9"),
+    ],
+)
+def test_ranks_on_nodes_that_the_job_did_not_have_are_no_pass(
+    nodes: tuple[str, str], strange: str
+) -> None:
+    ranks = tuple(
+        parse_rank(rank_text(number, sent=1, received=1, node=node), f"rank.{number}")
+        for number, node in enumerate(nodes)
+    )
+    before = _outcome(Verdict.PASS, Verdict.FAIL)
+    (attempt,) = before.attempts
+    before = replace(before, attempts=(replace(attempt, ranks=ranks),))
+    doubt = find_strangers(_WELL, [before])
+    assert find_strangers(None, [before]) is None
+    assert find_strangers(replace(_WELL, nodes=()), [before]) is None
+    assert (doubt is None) == (not strange)
+    if doubt is not None:
+        assert (
+            doubt.sentence == f"the job had vc1, vc2, and its ranks say that they ran on {strange}"
+        )
+        (after,) = with_doubt([before], doubt)
+        assert [each.verdict for each in after.report.quantities] == [
+            Verdict.UNJUDGED,
+            Verdict.FAIL,
+        ]

@@ -85,6 +85,7 @@ class JobDoubt(StrEnum):
 
     NOT_ENDED = "not ended"
     CONTRADICTED = "contradicted by the scheduler"
+    ELSEWHERE = "contradicted by its ranks"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,12 +166,34 @@ def _contradiction(end: JobEnd, says: SchedulerSays) -> str:
     return ""
 
 
+def find_strangers(end: JobEnd | None, outcomes: Sequence[Outcome]) -> Doubt | None:
+    """Return a doubt where ranks of a job ran on nodes that it did not have; None where none did.
+
+    A leg may leave nodes of its job idle.  Outside Slurm a job has no list of nodes.  A domain
+    behind a node's name is no other node.
+
+    Args:
+        end: what the job left.
+        outcomes: of its legs, whose ranks say themselves where they ran.
+    """
+    if end is None or not end.nodes:
+        return None
+    ranks = [rank for each in outcomes for attempt in each.attempts for rank in attempt.ranks]
+    own = {node.partition(".")[0] for node in end.nodes}
+    strange = sorted({each.node for each in ranks if each.node.partition(".")[0] not in own})
+    if not strange:
+        return None
+    there = ", ".join(end.nodes)
+    sentence = f"the job had {there}, and its ranks say that they ran on {', '.join(strange)}"
+    return Doubt(kind=JobDoubt.ELSEWHERE, sentence=sentence)
+
+
 def with_doubt(outcomes: Sequence[Outcome], doubt: Doubt | None) -> tuple[Outcome, ...]:
     """Return what the legs of a job came to, none of them PASS by a job that cannot be believed.
 
     A leg that came to its own end before the job was cut off stays what it is where another leg is
-    MISSING and so tells of it; where none is, every PASS is MISSING.  Where scheduler and job
-    contradict each other, every PASS is UNJUDGED.
+    MISSING and so tells of it; where none is, every PASS is MISSING.  Where scheduler, job
+    and ranks contradict each other, every PASS is UNJUDGED.
     """
     if doubt is None:
         return tuple(outcomes)

@@ -34,7 +34,7 @@ from fabricproof.campaign.across import judge_relations
 from fabricproof.campaign.all_legs import judge_legs
 from fabricproof.campaign.checked import judge_looks, read_looks, with_preflight
 from fabricproof.campaign.directions import with_directions
-from fabricproof.campaign.job_end import REACHED_END, JobEnd, with_doubt
+from fabricproof.campaign.job_end import REACHED_END, JobEnd, find_strangers, with_doubt
 from fabricproof.campaign.leg import Leg
 from fabricproof.campaign.outcome import Outcome
 from fabricproof.campaign.peer import PEER_SUITES
@@ -340,6 +340,7 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         scheduler = current_site().partition(self.current_partition.name).scheduler
         self.job_end, doubt = settle(self.job, folder, scheduler)
         of_legs = judge_legs(folder, self.legs)
+        doubt = doubt or find_strangers(self.job_end, of_legs)
         self.outcomes = with_doubt(self.judged(of_legs), doubt)
         if all(outcome.report.verdict is Verdict.SKIPPED for outcome in self.outcomes):
             self._skip(self.outcomes[0].report.quantities[0].reason)
