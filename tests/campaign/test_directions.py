@@ -18,7 +18,7 @@ from fabricproof.campaign.script import render_script
 from fabricproof.measure import Verdict
 from fabricproof.rfm.staging import CAMPAIGN
 from fabricproof.stack.launch import TURN_FILE, turned_command
-from fabricproof.verdict import Judgement
+from fabricproof.verdict import ERROR_UNIT, Judgement
 
 FORTH = make_leg(name="rail0")
 BACK = backward(make_leg(name="rail0.back"))
@@ -75,6 +75,15 @@ def test_a_slow_direction_that_others_disturbed_says_both_and_blames_no_end(tmp_
     assert red.verdict is Verdict.UNJUDGED
     assert red.reason.startswith("n2 -> n1 of rail0: ")
     assert "too little" not in red.reason
+
+
+def test_errors_name_their_own_ends(tmp_path: Path) -> None:
+    leave(tmp_path, FORTH)
+    leave(tmp_path, BACK, slower(PUT_BW, 2.0), ranks=TURNED)
+    forth, back = judge_legs(tmp_path, [FORTH, BACK])
+    back = mended(back, lambda each: replace(each, unit=ERROR_UNIT, reason="12 of 381796 packets"))
+    (_, found) = with_directions([forth, back])
+    assert {each.reason for each in found.report.quantities} == {"12 of 381796 packets"}
 
 
 def _disturbed(judgement: Judgement) -> Judgement:

@@ -14,7 +14,7 @@ from fabricproof.campaign.leg import Leg
 from fabricproof.campaign.outcome import Outcome
 from fabricproof.campaign.peer import PEER_SUITES
 from fabricproof.measure import Verdict, worst
-from fabricproof.verdict import Judgement, Report
+from fabricproof.verdict import Judgement, Report, is_of_errors
 
 #: the largest sizes that a leg the other way has
 LARGEST_SIZES = 3
@@ -103,6 +103,8 @@ def _part(outcome: Outcome) -> str:
 
 def _explained(judgement: Judgement, said: str, blame: str) -> Judgement:
     """Return what is red with both directions said; what others disturbed blames no end."""
+    if is_of_errors(judgement):
+        return judgement  # it names its own two ends
     if judgement.disturbance:
         return replace(judgement, reason=f"{said}; {judgement.reason}")
     if judgement.verdict is not Verdict.FAIL:
