@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from fabricproof.errors import ConfigError
 from fabricproof.fabric import Ceiling
@@ -31,6 +32,16 @@ CURVE_TOLERANCE = 3 / 7
 SHARE = "mpi_share"
 
 
+class Source(StrEnum):
+    """Where a reference comes from, where anything is decided by it."""
+
+    PAIR = "pair"
+    """The model of a collective, from the pair's leg of the same job."""
+    BASELINE = "baseline"
+    """A baseline alone."""
+    OTHER = "other"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Reference:
     """What one quantity is judged by.
@@ -42,6 +53,7 @@ class Reference:
         unit: ``MB/s`` or ``us``.
         tolerance: the fraction that made the bounds, 0 or more and below 1 for bandwidth.
         origin: where the value comes from, in words for a person.
+        source: the same for a program.
     """
 
     value: float
@@ -50,6 +62,7 @@ class Reference:
     unit: str
     tolerance: float
     origin: str
+    source: Source = Source.OTHER
 
 
 def _checked_tolerance(tolerance: float, *, below_one: bool) -> float:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from fabricproof.collective import Layout
 from fabricproof.fabric import Ceiling, Fabric, Floor
 from fabricproof.measure import Verdict
-from fabricproof.reference import CURVE_TOLERANCE, DEFAULT_TOLERANCE, Reference
+from fabricproof.reference import CURVE_TOLERANCE, DEFAULT_TOLERANCE, Reference, Source
 from fabricproof.road import RoadProof
 
 #: A printed number has two decimals; half a last digit is not "above the ceiling".
@@ -37,7 +37,8 @@ class Judgement:
         reference: the value it was judged by, None where there is none.
         lower: smallest accepted value.
         upper: largest accepted value.
-        origin: where the reference comes from.
+        origin: where the reference comes from, in words.
+        source: the same for a program; of a baseline that is stricter, what it is stricter than.
         named: whether it is one of the quantities a summary names, or a point of the curve.
         disturbance: where others explain why it is out of bounds, the kind of it
             (:class:`fabricproof.road.disturbance.DisturbanceKind`); None elsewhere.
@@ -55,6 +56,7 @@ class Judgement:
     lower: float | None = None
     upper: float | None = None
     origin: str | None = None
+    source: Source | None = None
     named: bool = True
     disturbance: str | None = None
 
@@ -149,6 +151,7 @@ def judge_value(
         lower=reference.lower,
         upper=_tightest(reference.upper, limit if ceiling else None),
         origin=reference.origin,
+        source=reference.source,
     )
     if reference.unit != unit:
         reason = f"reference in {reference.unit}, value in {unit}"

@@ -115,7 +115,12 @@ def test_what_reframe_judged_was_measured_though_no_record_is_left() -> None:
     reason = (
         "performance: performance error: failed to meet reference(s): bandwidth_1MiB=19.71 MB/s"
     )
-    text = screen(report(leg(Verdict.MISSING, quantities=(), nodes=(), reason=reason)), whole=True)
+    text = screen(
+        report(
+            leg(Verdict.MISSING, quantities=(), nodes=(), fail_phase="performance", reason=reason)
+        ),
+        whole=True,
+    )
     assert "  measured, but left no record: 1 x OsuBandwidth (openmpi5): performance" in text
     assert "not measured" not in text
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from fabricproof.baseline.holds import why_not
 from fabricproof.baseline.model import Facts, Limit, Node, Place
 from fabricproof.measure import Verdict, worst
+from fabricproof.reference import Source
 from fabricproof.road import RoadState
 from fabricproof.verdict import Judgement, Report
 
@@ -199,7 +200,7 @@ def held(judgement: Judgement, row: Limit, leg: LegBaseline, *, may_clear: bool)
     if not _stricter(judgement, lower, upper):
         return judgement
     also = f"{origin}, and {judgement.origin}"
-    return _bounded(judgement, row, lower, upper, also)
+    return replace(_bounded(judgement, row, lower, upper, also), source=judgement.source)
 
 
 def _stricter(judgement: Judgement, lower: float | None, upper: float | None) -> bool:
@@ -220,7 +221,9 @@ def _bounded(
     # ReFrame takes bounds as fractions of the reference, which has to lie between them.
     value = min(row.median, high) if high is not None else row.median
     value = max(value, low) if low is not None else value
-    return replace(judgement, reference=value, lower=low, upper=high, origin=origin)
+    return replace(
+        judgement, reference=value, lower=low, upper=high, origin=origin, source=Source.BASELINE
+    )
 
 
 def better_than(judgement: Judgement, row: Limit, leg: LegBaseline) -> str:

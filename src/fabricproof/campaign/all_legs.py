@@ -13,6 +13,7 @@ from pathlib import Path
 from fabricproof.campaign.leg import Leg
 from fabricproof.campaign.outcome import Attempt, Outcome, judge_leg, mended
 from fabricproof.measure import Verdict
+from fabricproof.reference import Source
 from fabricproof.road import RoadState
 from fabricproof.verdict import Judgement, Report, missing
 
@@ -78,11 +79,10 @@ def _first_reason(report: Report) -> str:
 
 def _doubted(outcome: Outcome, why: str) -> Outcome:
     """Return the outcome with all that was held against the pair UNJUDGED."""
-    mark = f"from {outcome.leg.channel_leg}"
 
     def doubt(each: Judgement) -> Judgement:
         stood = each.verdict in {Verdict.PASS, Verdict.FAIL}
-        if not (stood and (each.origin or "").endswith(mark)):
+        if not stood or each.source != Source.PAIR:
             return each
         return replace(each, verdict=Verdict.UNJUDGED, reason=why)
 

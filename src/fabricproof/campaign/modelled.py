@@ -16,7 +16,7 @@ from fabricproof.collective import Channel, best_model, collective_of
 from fabricproof.errors import FabricproofError
 from fabricproof.measure import Table
 from fabricproof.parsers import parse_text
-from fabricproof.reference import Reference, at_most
+from fabricproof.reference import Reference, Source, at_most
 from fabricproof.units import size_label
 from fabricproof.verdict import Rules
 
@@ -82,11 +82,13 @@ def modelled(leg: Leg, channel: Channel) -> Mapping[str, Reference]:
     for size in leg.expected_sizes if program.has_size else (0,):
         # Where the printed size may be one rank's share, the larger reading is the slower one.
         moved = size * layout.num_ranks if program.share_sized else size
-        name, time = best_model(program.operation, moved, layout, channel)
-        found[f"latency_{size_label(size)}" if program.has_size else "latency"] = at_most(
+        algorithm, time = best_model(program.operation, moved, layout, channel)
+        reference = at_most(
             time,
             tolerance=leg.model_factor - 1,
-            origin=f"{name} model: {channel.alpha_us:.4g} us a message and "
+            origin=f"{algorithm} model: {channel.alpha_us:.4g} us a message and "
             f"{1 / max(channel.beta_us_per_byte, 1e-9):.4g} MB/s, from {leg.channel_leg}",
         )
+        name = f"latency_{size_label(size)}" if program.has_size else "latency"
+        found[name] = replace(reference, source=Source.PAIR)
     return found

@@ -15,7 +15,7 @@ from fabricproof.campaign.leg import FabricFacts, Leg
 from fabricproof.campaign.relation import Relation
 from fabricproof.campaign.script import shell_name
 from fabricproof.errors import ConfigError, ParseError
-from fabricproof.reference import Reference
+from fabricproof.reference import Reference, Source
 
 PLAN_FILE = "plan.json"
 #: 2: layouts and relations
@@ -127,7 +127,10 @@ def _leg(record: dict[str, Any]) -> Leg:
             },
             "required": tuple(record["required"]),
             "fabric": FabricFacts(**record["fabric"]) if record["fabric"] else None,
-            "references": {name: Reference(**each) for name, each in record["references"].items()},
+            "references": {
+                name: Reference(**{**each, "source": Source(each.get("source", Source.OTHER))})
+                for name, each in record["references"].items()
+            },
         }
     )
 

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from fabricproof.plan.against import Comparison, off_by
-from fabricproof.plan.estimate import Cost, Estimate, LeftOut, refusals
+from fabricproof.plan.estimate import Cost, Estimate, LeftOut, licence_of, refusals
 from fabricproof.plan.history import History, PastRun
 from fabricproof.plan.learn import DEFAULT_SESSION_SECONDS, DEFAULT_START_SECONDS, Lessons
 from fabricproof.plan.outlook import NIGHT_SECONDS, Level, Outlook
@@ -127,7 +127,7 @@ def _condition_lines(
     for partition in site.partitions:
         reason = outlook.one_at_a_time.get(partition.name)
         if reason:
-            assumed = ", taken as one job's worth" if reason.startswith("licence") else ""
+            assumed = ", taken as one job's worth" if licence_of(partition) else ""
             yield f"at once: one job in {partition.name} ({reason}{assumed})"
         else:
             yield (

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from fabricproof.compare.model import Compared, Comparison, Group, Side
-from fabricproof.compare.unpaired import fields_of, grouped
+from fabricproof.compare.unpaired import grouped
 from fabricproof.compare.verdict import LEAST_RUNS, scatter_word
 from fabricproof.stats.shifts import Change, Shift
 from fabricproof.store.quantities import metric_of
@@ -284,12 +284,12 @@ def _not_compared(comparison: Comparison, *, whole: bool) -> Iterator[str]:
     yield f"Not compared: {len(comparison.unpaired)} quantities of one side only"
     reasons = grouped(comparison.unpaired)
     most = len(reasons) if whole else _REASONS
-    for side, reason, count in reasons[:most]:
+    for side, reason, unlike, count in reasons[:most]:
         of = f"{'first' if side == 1 else 'second'} side"
-        across = "".join(f" --across {name}" for name in fields_of(reason)[:3])
+        across = "".join(f" --across {name}" for name in unlike[:3])
         hint = f"  (if that is the question:{across})" if across else ""
         yield f"  {count} of the {of}: {reason}{hint}"
-    left = sum(count for _, _, count in reasons[most:])
+    left = sum(count for *_, count in reasons[most:])
     yield from _rest(left, "quantities")
 
 

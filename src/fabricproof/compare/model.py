@@ -122,11 +122,14 @@ class Unpaired:
         key: the quantity.
         side: 1 or 2, the side that has it.
         reason: ``not measured on the other side``, ``build 51af.. against 8ed9..`` ...
+        unlike: fields of the key in which its nearest like differs; none where the reason is
+            another.
     """
 
     key: Key
     side: int
     reason: str
+    unlike: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -34,7 +34,7 @@ def comparison_record(comparison: Comparison) -> dict[str, Any]:
         "directionless": comparison.directionless,
         "not_compared": [
             {"side": side, "reason": reason, "quantities": count}
-            for side, reason, count in grouped(comparison.unpaired)
+            for side, reason, _, count in grouped(comparison.unpaired)
         ],
         "unpaired": [
             {"key": asdict(each.key), "side": each.side, "reason": each.reason}

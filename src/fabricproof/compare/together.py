@@ -15,7 +15,7 @@ from fabricproof.compare.groups import KINDS, Members, group_rows, group_values
 from fabricproof.compare.joined import Filters, Joined, Table, error_notes, gather, join
 from fabricproof.compare.model import Compared, Comparison, Group, Side, Unpaired
 from fabricproof.compare.sides import Chosen, History
-from fabricproof.compare.unpaired import Lost, fields_of, find_lost, grouped, unpaired
+from fabricproof.compare.unpaired import Lost, find_lost, grouped, unpaired
 from fabricproof.stats.shifts import ALPHA, Change, Shift, compare_rows
 from fabricproof.store import Key, Store
 from fabricproof.store.quantities import MARGINS, class_of, metric_of, numbered
@@ -370,7 +370,7 @@ def _nothing_in_common(
         )
     reasons = grouped(apart)
     hints = renaming_hints(*sides, history.machines)
-    fields = Counter(name for side, reason, count in reasons for name in fields_of(reason))
+    fields = Counter(name for _, _, unlike, _ in reasons for name in unlike)
     if hints and "nodes" in fields:
         step = " ".join(f"--renamed {old}={new}" for old, new, _ in hints)
         why = "; ".join(f"{old} and {new} have {reason}" for old, new, reason in hints[:3])
@@ -390,7 +390,7 @@ def _nothing_in_common(
 
 def with_renaming_hints(comparison: Comparison, history: History) -> Comparison:
     """Return the comparison with a warning for nodes that seem to have been renamed."""
-    if not any("nodes " in each.reason for each in comparison.unpaired):
+    if not any("nodes" in each.unlike for each in comparison.unpaired):
         return comparison
     hints = renaming_hints(comparison.first, comparison.second, history.machines)
     told = tuple(

@@ -121,15 +121,16 @@ def unpaired(table: Table, joined: Joined, lost: Lost) -> tuple[Unpaired, ...]:
             key=table.keys[row],
             side=side,
             reason=lost.rows[row] if side == 1 and row in lost.rows else reason,
+            unlike=() if side == 1 and row in lost.rows else fields,
         )
         for side, rows, others in sides
-        for row, reason in _reasons(table.keys, rows.tolist(), others.tolist(), side)
+        for row, reason, fields in _reasons(table.keys, rows.tolist(), others.tolist(), side)
     )
 
 
 def _reasons(
     keys: Sequence[Key], rows: Iterable[int], others: Iterable[int], side: int
-) -> Iterator[tuple[int, str]]:
+) -> Iterator[tuple[int, str, tuple[str, ...]]]:
     indices: list[dict[tuple[object, ...], int]] = [{} for _ in _NEAREST]
     for other in others:
         for names, index in zip(_NEAREST, indices, strict=True):
@@ -143,8 +144,11 @@ def _reasons(
             ),
             None,
         )
-        reason = "" if near is None else unlike(keys[row], keys[near], side)
-        yield row, reason if 0 < len(fields_of(reason)) <= _MOST_UNLIKE else NOT_MEASURED
+        fields = () if near is None else unlike_fields(keys[row], keys[near])
+        if near is None or not 0 < len(fields) <= _MOST_UNLIKE:
+            yield row, NOT_MEASURED, ()
+        else:
+            yield row, unlike(keys[row], keys[near], side), fields
 
 
 def _values(key: Key, names: Iterable[str]) -> tuple[object, ...]:
@@ -156,23 +160,20 @@ def unlike(key: Key, other: Key, side: int = 1) -> str:
     first, second = (key, other) if side == 1 else (other, key)
     return ", ".join(
         f"{name} {_shown(getattr(first, name))} against {_shown(getattr(second, name))}"
-        for name in _TELLING
-        if getattr(first, name) != getattr(second, name)
+        for name in unlike_fields(first, second)
     )
+
+
+def unlike_fields(key: Key, other: Key) -> tuple[str, ...]:
+    """Return the fields in which two quantities are unlike."""
+    return tuple(name for name in _TELLING if getattr(key, name) != getattr(other, name))
 
 
 def _shown(value: object) -> str:
     return repr(value) if value in {"", None} else str(value)
 
 
-def grouped(several: Iterable[Unpaired]) -> list[tuple[int, str, int]]:
-    """Return (side, reason, how many), the most first, reasons of one kind together."""
-    counts = Counter((each.side, each.reason) for each in several)
-    return [(side, reason, count) for (side, reason), count in counts.most_common()]
-
-
-def fields_of(reason: str) -> tuple[str, ...]:
-    """Return the fields that a reason of :func:`unlike` names."""
-    return tuple(
-        part.split(" ", 1)[0] for part in reason.split(", ") if part.split(" ", 1)[0] in FIELDS
-    )
+def grouped(several: Iterable[Unpaired]) -> list[tuple[int, str, tuple[str, ...], int]]:
+    """Return (side, reason, fields that are unlike, how many), the most first."""
+    counts = Counter((each.side, each.reason, each.unlike) for each in several)
+    return [(*group, count) for group, count in counts.most_common()]

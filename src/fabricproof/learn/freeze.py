@@ -76,8 +76,8 @@ class _Aside:
 
     told: dict[tuple[str, str, str], list[Number]] = field(default_factory=dict)
 
-    def put(self, number: Number, reason: str) -> None:
-        kind = reason.partition(":")[0]
+    def put(self, number: Number, reason: str, kind: str) -> None:
+        """Keep a number with the reason, which stands once for all of its kind."""
         self.told.setdefault((number.run_id, number.place.label, kind), []).append(
             replace(number, reason=reason)
         )
@@ -131,12 +131,12 @@ def freeze(store: Store, run_ids: Iterable[str], machines: Machines, ask: Ask) -
     silent = _not_judged(every, baseline, left_out)
     return Frozen(
         baseline=replace(baseline, not_judged=silent),
-        left_out=tuple(sorted({*left_out, *silent})),
+        left_out=tuple(sorted({*left_out.values(), *silent})),
     )
 
 
 def _not_judged(
-    every: Iterable[Number], baseline: Baseline, left_out: Sequence[str]
+    every: Iterable[Number], baseline: Baseline, left_out: Mapping[str, str]
 ) -> tuple[str, ...]:
     """Return the legs that were measured and of which the baseline says nothing, with the reason.
 
@@ -147,16 +147,15 @@ def _not_judged(
         if not number.relation:
             runs.setdefault(number.place.label, set()).add(number.run_id)
     learnt = {place.label for place, _ in baseline.rows()}
-    few = {label: each for label in runs for each in left_out if each.startswith(f"{label}: ")}
     return tuple(
-        few.get(label, f"{label}: no good number in any of {len(runs[label])} runs")
+        left_out.get(label, f"{label}: no good number in any of {len(runs[label])} runs")
         for label in sorted(runs.keys() - learnt)
     )
 
 
-def _most(left_out: Sequence[str], aside: _Aside) -> str:
+def _most(left_out: Mapping[str, str], aside: _Aside) -> str:
     told = aside.sentences()
-    return left_out[0] if left_out else told[0] if told else "no number at all"
+    return next(iter(left_out.values())) if left_out else told[0] if told else "no number at all"
 
 
 def _good(several: Iterable[Number], aside: _Aside) -> list[Number]:
@@ -173,9 +172,10 @@ def _good(several: Iterable[Number], aside: _Aside) -> list[Number]:
     for number, reason in zip(all_, reasons, strict=True):
         other = sick.get((number.run_id, number.place))
         if reason:
-            aside.put(number, reason)
+            aside.put(number, reason, number.verdict)
         elif other is not None:
-            aside.put(number, f"beside a {other.verdict}: {other.quantity} of the same leg")
+            beside = f"beside a {other.verdict}"
+            aside.put(number, f"{beside}: {other.quantity} of the same leg", beside)
         else:
             found.append(number)
     return found
@@ -213,7 +213,7 @@ def _of_one(name: str, good: list[Number], aside: _Aside, *, newest_only: bool) 
             found.append(number)
         else:
             words = f"{name.replace('_', ' ')} {value_of(number) or UNKNOWN}"
-            aside.put(number, f"{words}: it is {value_of(last) or UNKNOWN} since")
+            aside.put(number, f"{words}: it is {value_of(last) or UNKNOWN} since", words)
     return found
 
 
@@ -235,7 +235,7 @@ def _of_one_inventory(
     for number in good:
         reason = _not_the_same(number, machines, last)
         if reason:
-            aside.put(number, reason)
+            aside.put(number, reason, "inventory")
             continue
         found.append(number)
         for node in number.nodes:
@@ -271,8 +271,8 @@ def _not_the_same(number: Number, machines: Machines, last: Mapping[str, tuple[s
 
 def _samples(
     good: Iterable[Number], at_least: int
-) -> tuple[dict[_Name, dict[str, Number]], list[str]]:
-    """Return the numbers by quantity and run, and what there was too little of."""
+) -> tuple[dict[_Name, dict[str, Number]], dict[str, str]]:
+    """Return the numbers by quantity and run, and by place what there was too little of."""
     found: dict[_Name, dict[str, list[Number]]] = {}
     for number in good:
         name = (number.place, number.quantity, number.unit, number.message_size, number.better)
@@ -284,11 +284,11 @@ def _samples(
             enough[name] = {run: _one_of(several) for run, several in sorted(runs.items())}
         else:
             few.setdefault(name[0].label, []).append((name[1], len(runs)))
-    left_out = [
-        f"{label}: {len(several)} quantities were measured in fewer than {at_least} good runs "
-        f"({several[0][0]} in {several[0][1]})"
+    left_out = {
+        label: f"{label}: {len(several)} quantities were measured in fewer than {at_least} good "
+        f"runs ({several[0][0]} in {several[0][1]})"
         for label, several in few.items()
-    ]
+    }
     return enough, left_out
 
 

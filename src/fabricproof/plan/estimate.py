@@ -113,10 +113,16 @@ def serialised_by(partition: PartitionSpec) -> str:
     """
     if partition.max_jobs == 1:
         return "max_jobs = 1"
-    for option in partition.access:
+    licence = licence_of(partition)
+    return f"licence {licence}" if licence else ""
+
+
+def licence_of(partition: PartitionSpec) -> str:
+    """Return the licence that lets one job run at a time; empty where ``max_jobs`` or none does."""
+    for option in partition.access if partition.max_jobs != 1 else ():
         name, _, value = option.replace("-L ", "--licenses=").partition("=")
         if name == "--licenses":
-            return f"licence {value}"
+            return value
     return ""
 
 

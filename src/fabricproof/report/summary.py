@@ -40,8 +40,8 @@ STYLES: Mapping[str, str] = {
     "UNDECIDED": "yellow",
 }
 
-#: how a reason begins where ReFrame itself judged numbers (session/join.py: its phase)
-_JUDGED_BY_REFRAME = "performance: "
+#: the phase of ReFrame in which it judges numbers itself
+_JUDGED_BY_REFRAME = "performance"
 _LEFT_NOTHING = "measured, but left no record"
 
 
@@ -171,12 +171,12 @@ def _coverage(legs: Sequence[LegResult]) -> Iterable[str]:
         yield "nothing was due, nothing was measured"
         return
     yield f"{len(due) - len(lost)} of {len(due)} due legs were measured"
-    never: dict[str, list[str]] = {}
+    never: dict[tuple[str, str], list[str]] = {}
     for leg in lost:
         if not leg.quantities:
-            never.setdefault(leg.reason, []).append(_missed(leg))
-    for reason, names in never.items():
-        said = _LEFT_NOTHING if reason.startswith(_JUDGED_BY_REFRAME) else "not measured"
+            never.setdefault((leg.reason, leg.fail_phase), []).append(_missed(leg))
+    for (reason, phase), names in never.items():
+        said = _LEFT_NOTHING if phase == _JUDGED_BY_REFRAME else "not measured"
         yield f"{said}: {len(names)} x {', '.join(dict.fromkeys(names))}: {reason}"
     reasons: dict[str, int] = {}
     for leg in legs:

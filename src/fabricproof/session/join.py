@@ -55,6 +55,8 @@ class LegResult:
     """The proof of the road: its state, the reason and the bytes moved; None where none was."""
     for_want_of: str = ""
     """The stack whose failed build kept it from running; empty for all others."""
+    fail_phase: str = ""
+    """Where it left no record: the phase of ReFrame that failed its test case; empty elsewhere."""
     link: str = ""
     """The link of its road, as the site declared it when it ran; empty where nobody recorded it."""
     errors: tuple[Mapping[str, Any], ...] = ()
@@ -350,6 +352,7 @@ def _without_records(case: Mapping[str, Any], lost: Mapping[_Build, str]) -> Leg
         reason=reason or "skipped without a reason",
         job_id=str(case["jobid"]) if case.get("jobid") else None,
         for_want_of=str(case["environ"]) if unbuilt is not None else "",
+        fail_phase="" if skipped or unbuilt is not None else str(case.get("fail_phase") or ""),
     )
 
 
