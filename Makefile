@@ -24,7 +24,7 @@ check: lint
 	@$(BIN)/pytest -n auto --dist loadfile
 
 check-long: install
-	@$(BIN)/pytest -s -m long --timeout 3600 tests/parsers/test_fuzz.py
+	@$(BIN)/pytest -s -m long --timeout 3600 tests/benchmarks/parsers/test_fuzz.py
 
 lint: install
 	@$(BIN)/ruff format --check .

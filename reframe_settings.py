@@ -2,7 +2,7 @@
 
 import sys
 
-from fabricproof.errors import FabricproofError
+from fabricproof.core.errors import FabricproofError
 from fabricproof.rfm.settings import reframe_configuration
 from fabricproof.site.choose import choose_site
 

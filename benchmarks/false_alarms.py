@@ -21,13 +21,13 @@ import numpy as np
 import numpy.typing as npt
 import rivals
 
-from fabricproof.stats.interval import null_distribution
-from fabricproof.stats.moderated import step_down
-from fabricproof.stats.order import order_matters
-from fabricproof.stats.power import student_quantile
-from fabricproof.stats.relabel import labellings
-from fabricproof.stats.shifts import Change, Shift, compare_rows
-from fabricproof.stats.statistic import prepare
+from fabricproof.history.stats.interval import null_distribution
+from fabricproof.history.stats.moderated import step_down
+from fabricproof.history.stats.order import order_matters
+from fabricproof.history.stats.power import student_quantile
+from fabricproof.history.stats.relabel import labellings
+from fabricproof.history.stats.shifts import Change, Shift, compare_rows
+from fabricproof.history.stats.statistic import prepare
 
 Values = npt.NDArray[np.float64]
 Noise = Callable[[np.random.Generator, int, int], Values]

@@ -255,7 +255,7 @@ def ours(folder: Path, question: str, nights: int) -> tuple[float, int, float]:
     sys.path.insert(0, str(ROOT / "src"))
     import numpy as np  # noqa: PLC0415 - a contender's own time
 
-    from fabricproof.store import open_store  # noqa: PLC0415
+    from fabricproof.history.store import open_store  # noqa: PLC0415
 
     store = open_store(folder, SITE)
     if question == "all":

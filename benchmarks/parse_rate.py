@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from fabricproof.parsers import parse_text
+from fabricproof.benchmarks.parsers import parse_text
 
 RUNS = 9
 

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from fabricproof.stats.steps import Changes, find_changes
+from fabricproof.history.stats.steps import Changes, find_changes
 
 Values = npt.NDArray[np.float64]
 Noise = Callable[[np.random.Generator, int, int], Values]

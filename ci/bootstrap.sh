@@ -6,7 +6,7 @@
 #   ci/bootstrap.sh python     .venv only (no root needed)
 #   ci/bootstrap.sh all        both
 #
-# Idempotent, and instant when everything is there.  Exit status as in fabricproof.errors:
+# Idempotent, and instant when everything is there.  Exit status as in fabricproof.core.errors:
 # 2 usage, 69 something needed is not to be had, 77 root is needed.
 set -eu
 

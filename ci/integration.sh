@@ -50,4 +50,4 @@ say "stacks built by Spack"
 ci/spack.sh || { status=$?; [ $status -eq 77 ] || exit $status; }
 .venv/bin/fabricproof vcluster down
 say "MPI stacks and clusters that come and go"
-live --durations=12 -m "mpi or vcluster$or_long" tests/stack tests/vcluster tests/tuning
+live --durations=12 -m "mpi or vcluster$or_long" tests/stacks tests/vcluster tests/tuning

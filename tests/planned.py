@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fabricproof.campaign.leg import FabricFacts, Leg
-from fabricproof.plan.case import Case, Road
-from fabricproof.plan.history import PastJob, PastRun
-from fabricproof.records import append_records
+from fabricproof.core.records import append_records
+from fabricproof.history.cost.case import Case, Road
+from fabricproof.history.cost.history import PastJob, PastRun
+from fabricproof.job.plan.leg import FabricFacts, Leg
 from fabricproof.site.schema import PartitionSpec
 
 GIGABIT = FabricFacts(link="1GbE", protocol="tcp", mtu=1500)

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from fabricproof.site.schema import StackSpec
-from fabricproof.spack.build import Wishes, build
-from fabricproof.spack.built import Built
-from fabricproof.spack.environment import Environment, compose
-from fabricproof.spack.layout import SCOPES_VARIABLE, Layout
-from fabricproof.spack.tool import Spack, open_spack
+from fabricproof.stacks.spack.build import Wishes, build
+from fabricproof.stacks.spack.built import Built
+from fabricproof.stacks.spack.environment import Environment, compose
+from fabricproof.stacks.spack.layout import SCOPES_VARIABLE, Layout
+from fabricproof.stacks.spack.tool import Spack, open_spack
 
 TESTS = Path(__file__).parent
 RECIPES = TESTS.parent / "spack-envs"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fabricproof.fabric import Fabric, find_link, find_slot
-from fabricproof.measure import Table
-from fabricproof.verdict import Rules
+from fabricproof.core.measure import Table
+from fabricproof.physics import Fabric, find_link, find_slot
+from fabricproof.verdict.value import Rules
 
 MIB = 1024 * 1024
 

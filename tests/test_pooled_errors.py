@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from fabricproof.campaign.error_rates import red_from
-from fabricproof.measure import Verdict
-from fabricproof.session import LegResult
-from fabricproof.session.pooled import pooled_errors
+from fabricproof.core.measure import Verdict
+from fabricproof.job.evidence.error_rates import red_from
+from fabricproof.job.run import LegResult
+from fabricproof.job.run.pooled import pooled_errors
 
 PACKETS = 45_000
 

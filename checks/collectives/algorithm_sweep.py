@@ -2,7 +2,7 @@
 
 import reframe as rfm
 
-from fabricproof.rfm.sweep import AlgorithmSweepBenchmark
+from fabricproof.rfm.checks.sweep import AlgorithmSweepBenchmark
 
 
 @rfm.simple_test

@@ -2,7 +2,7 @@
 
 import reframe as rfm
 
-from fabricproof.rfm.collectives import CollectiveBenchmark
+from fabricproof.rfm.checks.collectives import CollectiveBenchmark
 
 
 @rfm.simple_test

@@ -2,7 +2,7 @@
 
 import reframe as rfm
 
-from fabricproof.rfm.ethernet import FreeRoadBenchmark
+from fabricproof.rfm.checks.ethernet import FreeRoadBenchmark
 
 
 @rfm.simple_test

@@ -2,7 +2,7 @@
 
 import reframe as rfm
 
-from fabricproof.rfm.ethernet import PairsBenchmark
+from fabricproof.rfm.checks.ethernet import PairsBenchmark
 
 
 @rfm.simple_test

@@ -2,7 +2,7 @@
 
 import reframe as rfm
 
-from fabricproof.rfm.ethernet import MpiOverTcp
+from fabricproof.rfm.checks.ethernet import MpiOverTcp
 
 
 @rfm.simple_test

@@ -2,7 +2,7 @@
 
 import reframe as rfm
 
-from fabricproof.rfm.ethernet import FramesBenchmark
+from fabricproof.rfm.checks.ethernet import FramesBenchmark
 
 
 @rfm.simple_test

@@ -2,7 +2,7 @@
 
 import reframe as rfm
 
-from fabricproof.rfm.ethernet import LinksBenchmark
+from fabricproof.rfm.checks.ethernet import LinksBenchmark
 
 
 @rfm.simple_test

@@ -2,7 +2,7 @@
 
 import reframe as rfm
 
-from fabricproof.rfm.ethernet import FlowsBenchmark
+from fabricproof.rfm.checks.ethernet import FlowsBenchmark
 
 
 @rfm.simple_test

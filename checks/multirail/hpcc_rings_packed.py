@@ -2,7 +2,7 @@
 
 import reframe as rfm
 
-from fabricproof.rfm.ring_checks import RingBenchmark
+from fabricproof.rfm.checks.rings import RingBenchmark
 
 
 @rfm.simple_test

@@ -2,7 +2,7 @@
 
 import reframe as rfm
 
-from fabricproof.rfm.ring_checks import RingPlacement
+from fabricproof.rfm.checks.rings import RingPlacement
 
 
 @rfm.simple_test

@@ -2,7 +2,7 @@
 
 import reframe as rfm
 
-from fabricproof.rfm.multirail import RailsBenchmark
+from fabricproof.rfm.checks.multirail import RailsBenchmark
 
 
 @rfm.simple_test

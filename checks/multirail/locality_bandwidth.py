@@ -2,7 +2,7 @@
 
 import reframe as rfm
 
-from fabricproof.rfm.multirail import LocalityBenchmark
+from fabricproof.rfm.checks.multirail import LocalityBenchmark
 
 
 @rfm.simple_test

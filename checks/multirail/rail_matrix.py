@@ -2,7 +2,7 @@
 
 import reframe as rfm
 
-from fabricproof.rfm.multirail import RailMatrix
+from fabricproof.rfm.checks.multirail import RailMatrix
 
 
 @rfm.simple_test

@@ -2,7 +2,7 @@
 
 import reframe as rfm
 
-from fabricproof.rfm.base import PairBenchmark
+from fabricproof.rfm.checks.base import PairBenchmark
 
 
 @rfm.simple_test

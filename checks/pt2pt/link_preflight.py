@@ -4,7 +4,7 @@ from typing import ClassVar
 
 import reframe as rfm
 
-from fabricproof.rfm.preflight import PreflightBenchmark
+from fabricproof.rfm.checks.preflight import PreflightBenchmark
 
 
 @rfm.simple_test

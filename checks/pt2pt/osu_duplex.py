@@ -2,8 +2,8 @@
 
 import reframe as rfm
 
-from fabricproof.rfm.base import FabricBenchmark
-from fabricproof.rfm.duplex import duplex_plan
+from fabricproof.rfm.checks.base import FabricBenchmark
+from fabricproof.rfm.legs.duplex import duplex_plan
 
 
 @rfm.simple_test

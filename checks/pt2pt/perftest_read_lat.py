@@ -2,7 +2,7 @@
 
 import reframe as rfm
 
-from fabricproof.rfm.peers import PeerBenchmark
+from fabricproof.rfm.checks.peers import PeerBenchmark
 
 
 @rfm.simple_test

@@ -2,7 +2,7 @@
 
 import reframe as rfm
 
-from fabricproof.rfm.multirail import PlacementBenchmark
+from fabricproof.rfm.checks.multirail import PlacementBenchmark
 
 
 @rfm.simple_test

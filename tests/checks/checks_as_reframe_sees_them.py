@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from fabricproof.runner import (
+from fabricproof.job.run.start import (
     Workplace,
     describe_checks,
     reframe_command,

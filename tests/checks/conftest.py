@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from fabricproof.stack.catalog import ROOT_VARIABLE, load_catalog
-from fabricproof.stack.environment import ports_folder
-from fabricproof.stack.programs import IMB_HOME, PORTS
-from fabricproof.stack.workload import IMB_BINARIES
+from fabricproof.stacks.catalog import ROOT_VARIABLE, load_catalog
+from fabricproof.stacks.environment import ports_folder
+from fabricproof.stacks.programs import IMB_HOME, PORTS
+from fabricproof.stacks.workload import IMB_BINARIES
 
 
 def pretend_stacks(root: Path, patch: pytest.MonkeyPatch) -> Path:

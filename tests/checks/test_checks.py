@@ -16,13 +16,13 @@ import pytest
 from checks_as_reframe_sees_them import CHECKS, SITES, described, dry_run, reframe
 
 import fabricproof
-from fabricproof.collective import collective_of
-from fabricproof.roll import make_roll, read_roll
-from fabricproof.semantics import Kind, meaning
+from fabricproof.benchmarks.semantics import Kind, meaning
+from fabricproof.physics.collective import collective_of
 from fabricproof.site import load_site
-from fabricproof.stack.launch import PMI2_LIBRARIES
-from fabricproof.stack.volume import expected_bytes
-from fabricproof.stack.workload import Segment
+from fabricproof.site.roll import make_roll, read_roll
+from fabricproof.stacks.launch import PMI2_LIBRARIES
+from fabricproof.stacks.volume import expected_bytes
+from fabricproof.stacks.workload import Segment
 
 FILES = sorted(CHECKS.glob("**/*.py"))
 SHIPPED_SITES = sorted(path.parent.name for path in SITES.glob("*/site.toml"))
@@ -86,9 +86,9 @@ def test_every_check_measures_what_the_judge_and_the_road_know() -> None:
         if suite == "preflight":
             continue  # it only looks
         if collective_of(suite, program) is not None:
-            continue  # its bytes are bounds: tests/collective
+            continue  # its bytes are bounds: tests/physics/collective
         if suite == "hpcc":
-            continue  # its least bytes come from its rings: tests/test_rings.py
+            continue  # its least bytes come from its rings: tests/verdict/test_rings.py
         if suite in {"iperf3", "iperf"}:
             continue  # their output says how many bytes they moved
         assert expected_bytes(suite, program, one) is not None, program

@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from fabricproof.cli.baseline import command
-from fabricproof.errors import ConfigError, InputMissingError
-from fabricproof.learn.errors import NotKnownGoodError
+from fabricproof.core.errors import ConfigError, InputMissingError
+from fabricproof.history.baseline.errors import NotKnownGoodError
 from fabricproof.site import load_site
 
 ROOT = Path(__file__).parents[2]
@@ -112,9 +112,9 @@ def test_a_baseline_that_no_longer_holds_is_5(site: Path, tmp_path: Path) -> Non
     """After a change of the node show says which field, and ends with UNJUDGED's status."""
     call("freeze", "autumn", "last:8")
     looks = tmp_path / "perflogs" / "vcluster" / "inventory"
-    from fabricproof.inventory.facts import Machine  # noqa: PLC0415 - this test only
-    from fabricproof.inventory.store import read_index, read_kept, write_machine  # noqa: PLC0415
-    from fabricproof.records import append_records  # noqa: PLC0415
+    from fabricproof.core.records import append_records  # noqa: PLC0415
+    from fabricproof.nodes.inventory.facts import Machine  # noqa: PLC0415 - this test only
+    from fabricproof.nodes.inventory.store import read_index, read_kept, write_machine  # noqa: PLC0415
 
     last = [each for each in read_index(looks) if each.node == "vc2"][-1]
     facts = {**read_kept(looks, "vc2", str(last.digest)).facts}

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 
 from fabricproof.cli.ceiling import command
 from fabricproof.cli.fabric_options import fabric_from_options, fabric_options
-from fabricproof.errors import ConfigError, UnknownLinkError
-from fabricproof.fabric import Fabric, bound, find_link, find_slot
+from fabricproof.core.errors import ConfigError, UnknownLinkError
+from fabricproof.physics import Fabric, bound, find_link, find_slot
 
 
 def run(*arguments: str) -> str:

@@ -22,7 +22,7 @@ from typing import Any
 
 import pytest
 
-from fabricproof.errors import ExitStatus
+from fabricproof.core.errors import ExitStatus
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
 from report_data import HEALTHY, NEWEST, SLOW, recorded
@@ -237,7 +237,7 @@ def test_a_night_without_a_process_left_ends_with_its_line(
         raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
 
     monkeypatch.setattr(subprocess, "Popen", refuse)
-    monkeypatch.setattr("fabricproof.runner.shutil.which", lambda *_, **__: "/usr/bin/sinfo")
+    monkeypatch.setattr("fabricproof.job.run.start.shutil.which", lambda *_, **__: "/usr/bin/sinfo")
     ended = fabricproof("night", "--no-notify")
     assert ended.status == 69
     state = (place / "perflogs" / "vcluster" / "night" / "state.jsonl").read_text()

@@ -16,7 +16,7 @@ import click
 import pytest
 
 from fabricproof import __version__
-from fabricproof.errors import ConfigError, UnavailableError
+from fabricproof.core.errors import ConfigError, UnavailableError
 
 PUT = Path(__file__).resolve().parents[1] / "replays" / "gbe_osu_put_bw.out"
 
@@ -56,7 +56,7 @@ def test_every_subcommand_has_help_that_teaches(name: str, fabricproof: Command)
     assert "\\b" not in ended.out
 
 
-@pytest.mark.parametrize("module", ["click", "fabricproof.errors", "fabricproof.cli.main"])
+@pytest.mark.parametrize("module", ["click", "fabricproof.core.errors", "fabricproof.cli.main"])
 def test_ctrl_c_while_the_command_is_loaded_is_an_interrupt_without_a_traceback(
     module: str,
 ) -> None:

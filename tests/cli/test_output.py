@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from fabricproof.cli.output import (
-    STATUSES,
-    curve_summary,
-    format_value,
-    report_record,
-    shown,
-)
-from fabricproof.measure import Verdict
+from fabricproof.cli.output import STATUSES, curve_summary, format_value, report_record, shown
+from fabricproof.core.measure import Verdict
 from fabricproof.report.terminal import STYLES
-from fabricproof.road import RoadProof, RoadState
-from fabricproof.verdict import Judgement, Report
+from fabricproof.traffic import RoadProof, RoadState
+from fabricproof.verdict.value import Judgement, Report
 
 
 def point(size: int, verdict: Verdict, value: float = 50.0, *, named: bool = False) -> Judgement:

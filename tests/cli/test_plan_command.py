@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fabricproof.cli import plan as plan_module
-from fabricproof.plan.case import Case, Road
+from fabricproof.history.cost.case import Case, Road
 from planned import reported_case, write_leg, write_report
 
 Command = Callable[..., Any]

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from fabricproof.inventory.store import keep_looks
-from fabricproof.records import append_records
+from fabricproof.core.records import append_records
+from fabricproof.nodes.inventory.store import keep_looks
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "inventory"
 FIRST, SECOND = "20261116T080000Z-a1b2c3", "20261118T080000Z-d4e5f6"

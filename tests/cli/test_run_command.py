@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from fabricproof import runner
 from fabricproof.cli import run as run_module
-from fabricproof.errors import ExitStatus, UnavailableError
-from fabricproof.records import append_records
-from fabricproof.roll import write_roll
+from fabricproof.core.errors import ExitStatus, UnavailableError
+from fabricproof.core.records import append_records
+from fabricproof.job.run import start as runner
+from fabricproof.site.roll import write_roll
 
 Command = Callable[..., Any]
 
@@ -94,7 +94,7 @@ class Pretended:
         *,
         alive: Callable[[], bool] = lambda: True,
     ) -> int:
-        """Stand in for :func:`fabricproof.runner.run_reframe`."""
+        """Stand in for :func:`fabricproof.job.run.start.run_reframe`."""
         self.arguments = list(arguments)
         for line in self.lines:
             on_line(line)

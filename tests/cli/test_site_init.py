@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fabricproof.cli import site_init
-from fabricproof.discover import probe
+from fabricproof.nodes.discover import probe
 
 Command = Callable[..., Any]
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fabricproof.cli import site as site_module
-from fabricproof.roll import read_roll
+from fabricproof.site.roll import read_roll
 
 Command = Callable[..., Any]
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fabricproof.errors import ExitStatus
+from fabricproof.core.errors import ExitStatus
 
 
 def test_list_as_json_has_one_object_per_stack(fabricproof: Callable[..., Any], tmp_path: Path):

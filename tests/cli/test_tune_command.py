@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from fabricproof.errors import ExitStatus
-from fabricproof.records import append_records
+from fabricproof.core.errors import ExitStatus
+from fabricproof.core.records import append_records
 from fabricproof.tuning.trial import read_trial
 from made_sweeps import alike, planted, sweep_record
 
@@ -130,7 +130,7 @@ def test_where_nothing_can_be_written_it_is_said(
 
 
 def test_a_tuning_that_is_none_is_refused(tmp_path: Path) -> None:
-    from fabricproof.errors import ParseError  # noqa: PLC0415
+    from fabricproof.core.errors import ParseError  # noqa: PLC0415
 
     (tmp_path / "tuning.json").write_text('{"format": 1, "stack": "x"}')
     with pytest.raises(ParseError, match="no tuning that can be read"):

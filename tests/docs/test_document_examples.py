@@ -14,12 +14,12 @@ import pytest
 import yaml
 from documents import ROOT, examples
 
-from fabricproof.errors import ConfigError
+from fabricproof.core.errors import ConfigError
 from fabricproof.site.schema import StackSpec
-from fabricproof.spack.environment import compose
-from fabricproof.spack.externals import check_externals
-from fabricproof.spack.layout import layout_for
-from fabricproof.stack import catalog
+from fabricproof.stacks import catalog
+from fabricproof.stacks.spack.environment import compose
+from fabricproof.stacks.spack.externals import check_externals
+from fabricproof.stacks.spack.layout import layout_for
 
 
 def titled(document: str) -> dict[str, str]:
@@ -151,7 +151,7 @@ def messages() -> list[str]:
 @pytest.mark.parametrize("message", messages())
 def test_a_message_of_the_table_is_one_that_the_code_says(message: str) -> None:
     """Each piece between what varies stands in the source, where a name may be put in."""
-    sources = [*(ROOT / "src" / "fabricproof" / "spack").glob("**/*.py")]
+    sources = [*(ROOT / "src" / "fabricproof" / "stacks" / "spack").glob("**/*.py")]
     code = "\n".join(path.read_text(encoding="utf-8") for path in sources)
     code = re.sub(r'"\s+f?"', "", code)
     code = re.sub(r"\{[^{}\n]+\}", "...", code)

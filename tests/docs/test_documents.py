@@ -9,8 +9,8 @@ import pytest
 from documents import DOCUMENTS, ROOT, name_of
 
 from fabricproof.cli.main import SUBCOMMANDS
-from fabricproof.errors import ExitStatus
-from fabricproof.measure import COLUMNS, Verdict
+from fabricproof.core.errors import ExitStatus
+from fabricproof.core.measure import COLUMNS, Verdict
 
 TEXTS = {path: path.read_text(encoding="utf-8") for path in DOCUMENTS}
 

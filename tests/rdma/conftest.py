@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from rdma_session import ROOT, SITE, Session, unavailable
 
-from fabricproof.errors import FabricproofError
-from fabricproof.runner import check_scheduler, session_environment, workplace
+from fabricproof.core.errors import FabricproofError
+from fabricproof.job.run.start import check_scheduler, session_environment, workplace
 from fabricproof.site import load_site
 from fabricproof.vcluster import state
 from fabricproof.vcluster.paths import Paths

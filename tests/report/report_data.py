@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from fabricproof.measure import Finding, Verdict
-from fabricproof.records import kind_of_old
+from fabricproof.core.measure import Finding, Verdict
+from fabricproof.core.records import kind_of_old
+from fabricproof.history.store import Matrix, Run
+from fabricproof.job.run import LegResult, SessionResult
+from fabricproof.job.run.start import Workplace
 from fabricproof.report.model import ReportData
-from fabricproof.runner import Workplace
-from fabricproof.session import LegResult, SessionResult
-from fabricproof.store import Matrix, Run
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "history" / "report"
 

@@ -19,12 +19,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_data import DOWN, SLOW, leg, recorded, report
 
-from fabricproof.errors import OutputError
-from fabricproof.measure import Verdict
+from fabricproof.core.errors import OutputError
+from fabricproof.core.measure import Verdict
+from fabricproof.job.run.start import Workplace
 from fabricproof.report.anonymous import Anonymous
 from fabricproof.report.bundle import write_bundle
 from fabricproof.report.gather import Gathered, gather
-from fabricproof.runner import Workplace
 from fabricproof.site import Site, load_site
 
 

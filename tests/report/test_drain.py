@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_data import RUN, leg, old, quantity, reds, report
 
-from fabricproof.measure import Verdict
+from fabricproof.core.measure import Verdict
 from fabricproof.report.drain import REASON_LENGTH, Blamed, advise, render_drain, safe
 
 

@@ -11,13 +11,13 @@ from typing import Any
 from report_data import report
 from rich.console import Console
 
-from fabricproof.baseline.file import read_baseline
-from fabricproof.measure import FindingKind
-from fabricproof.records import findings_of
+from fabricproof.core.measure import FindingKind
+from fabricproof.core.records import findings_of
+from fabricproof.job.run import SessionResult, assemble, read_report, read_run
 from fabricproof.report.drain import advise
 from fabricproof.report.red import red_groups, told_of_passes
 from fabricproof.report.terminal import render
-from fabricproof.session import SessionResult, assemble, read_report, read_run
+from fabricproof.verdict.baseline.file import read_baseline
 
 EARLIER = Path(__file__).parents[1] / "data" / "earlier"
 RECORDS = EARLIER / "compute" / "records.jsonl.gz"

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from report_data import DOWN, HEALTHY, LINKS, NEWEST, SLOW, recorded
 
-from fabricproof.errors import InputMissingError, ParseError
-from fabricproof.measure import Verdict
-from fabricproof.records import append_records, read_records
+from fabricproof.core.errors import InputMissingError, ParseError
+from fabricproof.core.measure import Verdict
+from fabricproof.core.records import append_records, read_records
+from fabricproof.history.store import set_label
+from fabricproof.job.run.start import Workplace
 from fabricproof.report.gather import Gathered, gather
-from fabricproof.runner import Workplace
 from fabricproof.site import Site, load_site
-from fabricproof.store import set_label
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_data import leg, report
 
-from fabricproof.measure import Verdict
+from fabricproof.core.measure import Verdict
 from fabricproof.report.junit import render_junit, text
 
 _COUNTS = ("tests", "failures", "errors", "skipped")

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_data import RUN, leg, quantity, report
 
-from fabricproof.errors import OutputError
-from fabricproof.measure import Verdict
+from fabricproof.core.errors import OutputError
+from fabricproof.core.measure import Verdict
 from fabricproof.report.prometheus import render_prometheus
 from fabricproof.report.write import write_text
 

@@ -13,9 +13,12 @@ from report_data import RUN, leg, report
 from rich.console import Console
 
 from fabricproof.cli.run import result_record
-from fabricproof.compare.model import Group
-from fabricproof.fabric import device_word, find_link, known_links
-from fabricproof.measure import Verdict
+from fabricproof.core.measure import Verdict
+from fabricproof.history.compare.model import Group
+from fabricproof.history.stats.shifts import Change
+from fabricproof.history.store import Key, Matrix
+from fabricproof.job.run import LegResult
+from fabricproof.physics import device_word, find_link, known_links
 from fabricproof.report.devices import devices_of, for_people, with_devices
 from fabricproof.report.drain import render_drain
 from fabricproof.report.html import render_html
@@ -27,10 +30,7 @@ from fabricproof.report.prometheus import render_prometheus
 from fabricproof.report.record import report_record
 from fabricproof.report.summary import summary
 from fabricproof.report.terminal import render
-from fabricproof.session import LegResult
 from fabricproof.site import load_site
-from fabricproof.stats.shifts import Change
-from fabricproof.store import Key, Matrix
 
 WORD = "Soft-RoCE"
 

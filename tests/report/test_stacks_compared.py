@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from fabricproof.measure import Verdict
+from fabricproof.core.measure import Verdict
+from fabricproof.job.run import LegResult
 from fabricproof.report.stacks import LINES, compare_stacks, slow_stacks
-from fabricproof.session import LegResult
 
 
 def leg(stack: str, time_us: float, **changes: Any) -> LegResult:

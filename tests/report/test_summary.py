@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_data import RUN, leg, old, quantity, report
 
-from fabricproof.compare.model import Comparison, FieldChange, Side
-from fabricproof.measure import Verdict
+from fabricproof.core.measure import Verdict
+from fabricproof.history.compare.model import Comparison, FieldChange, Side
+from fabricproof.history.stats.shifts import Change
+from fabricproof.job.run import BUILD_PROGRAM
 from fabricproof.report.red import folded
 from fabricproof.report.summary import LINES, WIDTH, summary
-from fabricproof.session import BUILD_PROGRAM
-from fabricproof.stats.shifts import Change
 
 
 def screen(*arguments: Any, **options: Any) -> str:

@@ -11,9 +11,9 @@ import pytest
 from report_data import old
 from rich.console import Console
 
-from fabricproof.measure import Verdict
+from fabricproof.core.measure import Verdict
+from fabricproof.job.run import BUILD_PROGRAM, LegResult, SessionResult
 from fabricproof.report.terminal import render
-from fabricproof.session import BUILD_PROGRAM, LegResult, SessionResult
 
 
 def _quantity(verdict: str = "PASS", **changes: Any) -> dict[str, Any]:

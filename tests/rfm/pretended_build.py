@@ -9,9 +9,9 @@ import shutil
 import sys
 from pathlib import Path
 
-from fabricproof.spack.built import Built, Package, write_built
-from fabricproof.spack.layout import layout_for
-from fabricproof.stack.catalog import stacks_root
+from fabricproof.stacks.catalog import stacks_root
+from fabricproof.stacks.spack.built import Built, Package, write_built
+from fabricproof.stacks.spack.layout import layout_for
 
 HERE = Path(__file__).parent
 

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from fabricproof.cli.run import accept
-from fabricproof.roll import write_roll
 from fabricproof.site import load_site
+from fabricproof.site.roll import write_roll
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

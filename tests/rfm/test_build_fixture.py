@@ -13,13 +13,13 @@ from pretended_build import make_built
 from reframe_sessions import HouseRun, run_builds
 
 from fabricproof.cli.run import Progress
-from fabricproof.errors import ParseError
-from fabricproof.provenance import differences, identity_of, require_alike
-from fabricproof.records import read_records
+from fabricproof.core.errors import ParseError
+from fabricproof.core.provenance import differences, identity_of, require_alike
+from fabricproof.core.records import read_records
 from fabricproof.rfm import build
 from fabricproof.site import load_site
-from fabricproof.spack.built import write_built
-from fabricproof.spack.layout import layout_for
+from fabricproof.stacks.spack.built import write_built
+from fabricproof.stacks.spack.layout import layout_for
 
 STACKS = ("good", "bad", "passed_over", "moving", "plain")
 DUE = [

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from fabricproof.campaign.planned import Plan
-from fabricproof.rfm.collective_legs import layouts_of, node_counts, plan_collective
-from fabricproof.rfm.legs import LegPlanner
+from fabricproof.job.plan.plan_file import Plan
+from fabricproof.rfm.legs.collective import layouts_of, node_counts, plan_collective
+from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.site import Site, load_site
-from fabricproof.stack.catalog import ROOT_VARIABLE
-from fabricproof.stack.environment import ports_folder
+from fabricproof.stacks.catalog import ROOT_VARIABLE
+from fabricproof.stacks.environment import ports_folder
 
 SITES = Path(__file__).parents[2] / "site-configs"
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fabricproof.rfm.duplex import duplex_plan
-from fabricproof.rfm.legs import LegPlanner
+from fabricproof.rfm.legs.duplex import duplex_plan
+from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.site import load_site
 
 SITES = Path(__file__).parents[2] / "site-configs"

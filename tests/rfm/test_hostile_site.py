@@ -19,10 +19,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabricproof.doctor.script import render_script
-from fabricproof.doctor.subject import make_subject
+from fabricproof.nodes.doctor.script import render_script
+from fabricproof.nodes.doctor.subject import make_subject
 from fabricproof.site import load_site
-from fabricproof.stack.environment import shell_values, shell_word
+from fabricproof.stacks.environment import shell_values, shell_word
 
 ROOT = Path(__file__).parents[2]
 BAD = "a b;touch MARK \"d\" 'q' $(touch MARK) `touch MARK` \\n $HOME ${X:-y} é * ~ #! & | < > %s {}"
@@ -211,7 +211,8 @@ def test_the_doctor_asks_in_the_environment_of_the_job(job: Job) -> None:
 def test_nothing_else_quotes_for_a_shell_in_the_rooms_that_write_scripts() -> None:
     """The deliberate bad case would be a second way, which ReFrame's own expansion undoes."""
     others = re.compile(r"shlex\.(quote|join)|export \{|\bquote\(")
-    rooms = [ROOT / "src" / "fabricproof" / room for room in ("rfm", "campaign", "doctor")]
+    written = ("rfm", "job/plan", "job/evidence", "job/relations", "nodes/doctor")
+    rooms = [ROOT / "src" / "fabricproof" / room for room in written]
     found = [
         f"{path.name}: {line.strip()}"
         for room in rooms

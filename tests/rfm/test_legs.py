@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 from pretended_build import make_built
 
-from fabricproof.campaign.leg import Leg
-from fabricproof.errors import ConfigError, UnavailableError
-from fabricproof.measure import Verdict
-from fabricproof.rfm.legs import LegPlanner, quantity_key
-from fabricproof.rfm.programs import choose_suite, find_program, launcher_of, printed_name
+from fabricproof.core.errors import ConfigError, UnavailableError
+from fabricproof.core.measure import Verdict
+from fabricproof.job.plan.leg import Leg
+from fabricproof.rfm.legs.leg import LegPlanner, quantity_key
+from fabricproof.rfm.legs.programs import choose_suite, find_program, launcher_of, printed_name
 from fabricproof.rfm.stacks import identity, modules_of, variables_of
 from fabricproof.site import Site, load_site
-from fabricproof.stack.catalog import ROOT_VARIABLE
-from fabricproof.stack.environment import ports_folder
-from fabricproof.verdict import Judgement
+from fabricproof.stacks.catalog import ROOT_VARIABLE
+from fabricproof.stacks.environment import ports_folder
+from fabricproof.verdict.value import Judgement
 
 SITES = Path(__file__).parents[2] / "site-configs"
 

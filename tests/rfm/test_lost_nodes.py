@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from reframe.core.schedulers.slurm import _SlurmJob
 
+from fabricproof.job.run.join import _ended
 from fabricproof.rfm.ending import ask_nodes_once
 from fabricproof.rfm.slurm_nodes import lost_nodes
-from fabricproof.session.join import _ended
 
 
 def _sinfo(folder: Path, body: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from fabricproof.reference import Reference, at_most
-from fabricproof.rfm.legs import LegPlanner
-from fabricproof.rfm.peer_legs import peer_leg, with_links
+from fabricproof.rfm.legs.leg import LegPlanner
+from fabricproof.rfm.legs.peer import peer_leg, with_links
 from fabricproof.site import Site, load_site
+from fabricproof.verdict.reference import Reference, at_most
 
 SITES = Path(__file__).parents[2] / "site-configs"
 

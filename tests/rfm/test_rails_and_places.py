@@ -9,31 +9,31 @@ import pytest
 from reframe.core.backends import getlauncher, getscheduler
 from reframe.core.schedulers import Job
 
-from fabricproof.campaign.evidence import as_one_road
-from fabricproof.campaign.leg import Leg
-from fabricproof.campaign.planned import Plan, read_plan, write_plan
-from fabricproof.campaign.script import render_script
-from fabricproof.errors import ParseError, UnavailableError
-from fabricproof.locality import Bind
+from fabricproof.core.errors import ParseError, UnavailableError
+from fabricproof.job.evidence.ranks import as_one_road
+from fabricproof.job.plan.leg import Leg
+from fabricproof.job.plan.plan_file import Plan, read_plan, write_plan
+from fabricproof.job.plan.script import render_script
+from fabricproof.nodes.topology import Pair, Shape
 from fabricproof.rfm import slurm_nodes
-from fabricproof.rfm.legs import LegPlanner
-from fabricproof.rfm.locality import (
+from fabricproof.rfm.legs.leg import LegPlanner
+from fabricproof.rfm.legs.locality import (
     AS_LAUNCHED,
     MAP_BY_DIST,
     bound_leg,
     near_over_far,
     policies,
 )
-from fabricproof.rfm.matrix import cell
-from fabricproof.rfm.placement import placement_plan
-from fabricproof.rfm.rails import expected_gain, rails_plan
+from fabricproof.rfm.legs.matrix import cell
+from fabricproof.rfm.legs.placement import placement_plan
+from fabricproof.rfm.legs.rails import expected_gain, rails_plan
 from fabricproof.rfm.staging import launch_command
-from fabricproof.road import CounterSample, Evidence, Rank
 from fabricproof.site import load_site
 from fabricproof.site.schema import PartitionSpec, ReferenceSpec, SharingSpec
-from fabricproof.stack.catalog import ROOT_VARIABLE
-from fabricproof.stack.environment import ports_folder
-from fabricproof.topology import Pair, Shape
+from fabricproof.stacks.catalog import ROOT_VARIABLE
+from fabricproof.stacks.environment import ports_folder
+from fabricproof.traffic import CounterSample, Evidence, Rank
+from fabricproof.verdict.locality import Bind
 
 SITES = Path(__file__).parents[2] / "site-configs"
 DATA = Path(__file__).parents[1] / "data" / "slurm"

@@ -14,12 +14,12 @@ import pytest
 from reframe.frontend.filters import have_tag
 from reframe_sessions import HouseRun, StockRun
 
-from fabricproof.errors import ConfigError, UnitError
-from fabricproof.inventory.store import read_kept
-from fabricproof.records import read_records
-from fabricproof.reference import Reference, at_least, reframe_tuple
-from fabricproof.roll import due_entries
+from fabricproof.core.errors import ConfigError, UnitError
+from fabricproof.core.records import read_records
+from fabricproof.nodes.inventory.store import read_kept
 from fabricproof.site import load_site
+from fabricproof.site.roll import due_entries
+from fabricproof.verdict.reference import Reference, at_least, reframe_tuple
 
 SITE = Path(__file__).parent / "site"
 

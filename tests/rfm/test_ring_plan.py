@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from fabricproof.campaign.planned import read_plan, write_plan
-from fabricproof.campaign.ratio import judge_against
-from fabricproof.campaign.script import render_script
-from fabricproof.measure import Verdict
-from fabricproof.rfm.legs import LegPlanner
-from fabricproof.rfm.rings import placed_plan, ranks_on_a_node, ring_plan
+from fabricproof.core.measure import Verdict
+from fabricproof.job.plan.plan_file import read_plan, write_plan
+from fabricproof.job.plan.script import render_script
+from fabricproof.job.relations.ratio import judge_against
+from fabricproof.rfm.legs.leg import LegPlanner
+from fabricproof.rfm.legs.rings import placed_plan, ranks_on_a_node, ring_plan
 from fabricproof.site import load_site
-from fabricproof.stack.catalog import ROOT_VARIABLE
-from fabricproof.stack.environment import ports_folder
+from fabricproof.stacks.catalog import ROOT_VARIABLE
+from fabricproof.stacks.environment import ports_folder
 
 SITES = Path(__file__).parents[2] / "site-configs"
 

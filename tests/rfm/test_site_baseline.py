@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from fabricproof.baseline.file import path_of, write_baseline
-from fabricproof.baseline.model import Baseline, Group, Node, Place, Row
-from fabricproof.baseline.stage import STAGE_FILE, read_stage
-from fabricproof.campaign.leg import Leg
-from fabricproof.errors import ConfigError, ParseError
+from fabricproof.core.errors import ConfigError, ParseError
+from fabricproof.job.plan.leg import Leg
 from fabricproof.rfm.baselines import with_baseline
 from fabricproof.site import Site, load_site
+from fabricproof.verdict.baseline.file import path_of, write_baseline
+from fabricproof.verdict.baseline.model import Baseline, Group, Node, Place, Row
+from fabricproof.verdict.baseline.stage import STAGE_FILE, read_stage
 
 ROOT = Path(__file__).parents[2]
 LEG = Leg(

@@ -8,18 +8,18 @@ from types import SimpleNamespace
 
 import pytest
 
-from fabricproof.campaign.planned import Plan
-from fabricproof.campaign.script import render_script
-from fabricproof.errors import ConfigError
-from fabricproof.rfm.legs import LegPlanner
-from fabricproof.rfm.programs import find_program
+from fabricproof.core.errors import ConfigError
+from fabricproof.job.plan.plan_file import Plan
+from fabricproof.job.plan.script import render_script
+from fabricproof.rfm.legs.leg import LegPlanner
+from fabricproof.rfm.legs.programs import find_program
 from fabricproof.rfm.settings import reframe_configuration
 from fabricproof.rfm.stacks import identity
 from fabricproof.rfm.staging import launch_command
 from fabricproof.site import Site, load_site
-from fabricproof.stack.catalog import ROOT_VARIABLE
-from fabricproof.stack.environment import ports_folder
-from fabricproof.stack.launch import Layout, layout_options, plan_launch
+from fabricproof.stacks.catalog import ROOT_VARIABLE
+from fabricproof.stacks.environment import ports_folder
+from fabricproof.stacks.launch import Layout, layout_options, plan_launch
 
 SITE = """\
 [site]

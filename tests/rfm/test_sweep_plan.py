@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from fabricproof.campaign.planned import Plan
-from fabricproof.campaign.relation import owned_legs
-from fabricproof.rfm.legs import LegPlanner
-from fabricproof.rfm.sweep_legs import FILES_VARIABLE, plan_sweep, why_no_comparison
+from fabricproof.job.plan.plan_file import Plan
+from fabricproof.job.relations.relation import owned_legs
+from fabricproof.rfm.legs.leg import LegPlanner
+from fabricproof.rfm.legs.sweep import FILES_VARIABLE, plan_sweep, why_no_comparison
 from fabricproof.site import Site, load_site
-from fabricproof.stack.catalog import ROOT_VARIABLE
-from fabricproof.stack.environment import ports_folder
+from fabricproof.stacks.catalog import ROOT_VARIABLE
+from fabricproof.stacks.environment import ports_folder
 from fabricproof.tuning.trial import Trial
 
 SITES = Path(__file__).parents[2] / "site-configs"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fabricproof.fabric import bound
-from fabricproof.rfm.programs import choose_suite
+from fabricproof.physics import bound
+from fabricproof.rfm.legs.programs import choose_suite
 from fabricproof.rfm.settings import reframe_configuration
 from fabricproof.site import load_site
 from fabricproof.site.schema import StackSpec

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from fabricproof.fabric import bound
+from fabricproof.physics import bound
 from fabricproof.site import Site, load_site
 from fabricproof.site.model import to_reference
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from fabricproof.errors import ConfigError, ExitStatus
-from fabricproof.provisioned import check_provisioned
+from fabricproof.core.errors import ConfigError, ExitStatus
+from fabricproof.job.run.start import session_environment, workplace
 from fabricproof.rfm.settings import reframe_configuration
-from fabricproof.runner import session_environment, workplace
 from fabricproof.site import Site, load_site
-from fabricproof.stack.catalog import load_catalog
+from fabricproof.stacks.catalog import load_catalog
+from fabricproof.stacks.provisioned import check_provisioned
 
 SITE = """\
 [site]

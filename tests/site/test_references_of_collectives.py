@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fabricproof.errors import ConfigError
+from fabricproof.core.errors import ConfigError
 from fabricproof.site import load_site
 
 SITES = Path(__file__).parents[2] / "site-configs"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from fabricproof.errors import ConfigError, ExitStatus, FabricproofError, InputMissingError
-from fabricproof.fabric import bound
+from fabricproof.core.errors import ConfigError, ExitStatus, FabricproofError, InputMissingError
+from fabricproof.physics import bound
 from fabricproof.site import load_site, site_folders
 from fabricproof.site.physics import build_fabric
 from fabricproof.site.schema import FabricSpec, RailSpec

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fabricproof.errors import ConfigError
+from fabricproof.core.errors import ConfigError
 from fabricproof.site import Site, load_site
 
 SITE = """\

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from slurm_session import Session, bandwidth
 
-from fabricproof.errors import FabricproofError
-from fabricproof.runner import check_scheduler, session_environment, workplace
+from fabricproof.core.errors import FabricproofError
+from fabricproof.job.run.start import check_scheduler, session_environment, workplace
 from fabricproof.site import load_site
 
 ROOT = Path(__file__).parents[2]

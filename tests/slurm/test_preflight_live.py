@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from slurm_session import Session, bandwidth, is_red
 
-from fabricproof.measure import Verdict
+from fabricproof.core.measure import Verdict
 
 ROOT = Path(__file__).parents[2]
 FABRICPROOF = ROOT / "bin" / "fabricproof"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fabricproof.measure import Verdict
+from fabricproof.core.measure import Verdict
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(600)]
 

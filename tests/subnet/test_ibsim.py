@@ -9,18 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from fabricproof.measure import Verdict
-from fabricproof.subnet import (
-    Expected,
-    Hops,
-    Look,
-    compare_looks,
-    join,
-    judge_look,
-    read_perfquery,
-)
+from fabricproof.core.measure import Verdict
+from fabricproof.nodes.topology import parse_topology
+from fabricproof.subnet import Expected, Hops, Look, compare_looks, join, judge_look, read_perfquery
 from fabricproof.subnet.live import Road, ask
-from fabricproof.topology import parse_topology
 from simulated_fabric import PATIENCE, SimulatedFabric, needs_ibsim
 
 pytestmark = [pytest.mark.ibsim, needs_ibsim, pytest.mark.timeout(180)]
@@ -80,7 +72,7 @@ def look() -> Look:
 
 
 def sentences(look: Look, *, link: str = "EDR 4x", **expected: object) -> list[str]:
-    from fabricproof.fabric import find_link  # noqa: PLC0415 - only here
+    from fabricproof.physics import find_link  # noqa: PLC0415 - only here
 
     result = judge_look(
         look,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fabricproof.measure import Verdict
+from fabricproof.core.measure import Verdict
 from fabricproof.subnet import End, Look, Network, Result, compare_looks, join, read_folder
 from made_fabrics import changed, looked, tree, without
 

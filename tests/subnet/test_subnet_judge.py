@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fabricproof.fabric import Link, find_link
-from fabricproof.measure import Verdict
+from fabricproof.core.measure import Verdict
+from fabricproof.physics import Link, find_link
 from fabricproof.subnet import (
     End,
     Expected,

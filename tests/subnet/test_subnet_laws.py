@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fabricproof.errors import ParseError
+from fabricproof.core.errors import ParseError
 from fabricproof.subnet import (
     Expected,
     Network,

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
+from fabricproof.nodes.topology import expand
 from fabricproof.subnet import live
-from fabricproof.topology import expand
 from made_fabrics import make, show_discover, show_linkinfo
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "subnet"

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fabricproof.counters import ENDS
-from fabricproof.errors import InputMissingError, ParseError
+from fabricproof.core.errors import InputMissingError, ParseError
 from fabricproof.subnet import (
     Kind,
     Look,
@@ -23,6 +22,7 @@ from fabricproof.subnet import (
     with_states,
 )
 from fabricproof.subnet.look import PERFQUERY, TOOLS
+from fabricproof.traffic.counters import ENDS
 from made_fabrics import changed, make, show_discover, show_linkinfo, tree
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "subnet"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from fabricproof.nodes.topology import parse_topology, torus_of
 from fabricproof.subnet import Hops, Network, shape_of
 from fabricproof.subnet.slurm import slurm_findings
-from fabricproof.topology import parse_topology, torus_of
 from made_fabrics import changed, grid, make, tree, without
 
 

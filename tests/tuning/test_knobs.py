@@ -4,15 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from fabricproof.errors import ConfigError
-from fabricproof.tuning.knobs import (
-    COLLECTIVES,
-    DATA,
-    Knobs,
-    Need,
-    find_knobs,
-    load_family,
-)
+from fabricproof.core.errors import ConfigError
+from fabricproof.tuning.knobs import COLLECTIVES, DATA, Knobs, Need, find_knobs, load_family
 
 KNOWN = [("openmpi", "4.1"), ("openmpi", "5.0.11"), ("mpich", "5.0.2"), ("intelmpi", "2021.18.1")]
 

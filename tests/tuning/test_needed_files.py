@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-import fabricproof.campaign
+import fabricproof.job
 
-SCRIPT = Path(fabricproof.campaign.__file__).with_name("rank.sh")
+SCRIPT = Path(fabricproof.job.__file__).with_name("rank.sh")
 
 
 @pytest.mark.parametrize(

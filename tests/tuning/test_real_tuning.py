@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from test_tuning_files import knobs_of, mending
 
-from fabricproof.stack.catalog import load_catalog, stacks_root
-from fabricproof.stack.environment import stack_environment, stack_python
-from fabricproof.stack.family import road_environment
-from fabricproof.stack.install import State, observe
-from fabricproof.stack.launch import plan_launch
+from fabricproof.stacks.catalog import load_catalog, stacks_root
+from fabricproof.stacks.environment import stack_environment, stack_python
+from fabricproof.stacks.family import road_environment
+from fabricproof.stacks.install import State, observe
+from fabricproof.stacks.launch import plan_launch
 from fabricproof.tuning.selection import table_in
 from fabricproof.tuning.write import Written, write
 

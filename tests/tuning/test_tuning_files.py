@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabricproof.errors import ConfigError, ParseError
+from fabricproof.core.errors import ConfigError, ParseError
 from fabricproof.tuning.knobs import Knobs, find_knobs
 from fabricproof.tuning.propose import propose, toml_line
 from fabricproof.tuning.rules import Rule, rules_of

@@ -18,7 +18,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fabricproof.errors import UnavailableError
+from fabricproof.core.errors import UnavailableError
 from fabricproof.vcluster import guest_kernel, image
 from fabricproof.vcluster.debian import Release, host_release
 from fabricproof.vcluster.processes import start_time

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from fabricproof.errors import UnavailableError
+from fabricproof.core.errors import UnavailableError
 from fabricproof.vcluster import accel, aftermath, guests, status
 from fabricproof.vcluster.guest import Guest
 from fabricproof.vcluster.image import Image

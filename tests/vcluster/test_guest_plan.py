@@ -6,16 +6,8 @@ from typing import Any
 
 import pytest
 
-from fabricproof.errors import ConfigError
-from fabricproof.vcluster.plan import (
-    NAMESPACES,
-    RDMA,
-    Plan,
-    Wishes,
-    inherit,
-    make_plan,
-    unmet,
-)
+from fabricproof.core.errors import ConfigError
+from fabricproof.vcluster.plan import NAMESPACES, RDMA, Plan, Wishes, inherit, make_plan, unmet
 
 
 def _guests(**wishes: Any) -> Plan:

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from fabricproof.errors import ExitStatus
-from fabricproof.stack.catalog import stacks_root
+from fabricproof.core.errors import ExitStatus
+from fabricproof.stacks.catalog import stacks_root
 from fabricproof.vcluster.paths import Paths, project_root
 
 pytestmark = [pytest.mark.vcluster, pytest.mark.timeout(560)]

@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from fabricproof.errors import FabricproofError
+from fabricproof.core.errors import FabricproofError
 from fabricproof.vcluster import guests
 from fabricproof.vcluster.paths import Paths, failure_logs
 from fabricproof.vcluster.plan import RDMA, Wishes, make_plan

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fabricproof.errors import ConfigError
+from fabricproof.core.errors import ConfigError
 from fabricproof.vcluster import firmware
 from fabricproof.vcluster.node import Space
 from fabricproof.vcluster.processes import Process

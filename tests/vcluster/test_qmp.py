@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fabricproof.errors import UnavailableError
+from fabricproof.core.errors import UnavailableError
 from fabricproof.vcluster import qmp
 
 #: as QEMU 7.2 greets

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fabricproof.errors import ConfigError, NeedsPrivilegeError, UnavailableError
+from fabricproof.core.errors import ConfigError, NeedsPrivilegeError, UnavailableError
 from fabricproof.vcluster import cluster, processes, run, service, state
 from fabricproof.vcluster.node import Space, last_lines
 from fabricproof.vcluster.paths import Paths, project_root

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from fabricproof.compare.interleaved import Means, Measured, Plan
-    from fabricproof.compare.model import Comparison
+    from fabricproof.history.compare.interleaving import Means, Measured, Plan
+    from fabricproof.history.compare.model import Comparison
     from fabricproof.site import Site
     from fabricproof.site.schema import SwitchSpec
 
@@ -63,8 +63,8 @@ def plan_command(
     Exit status: 0; 78 where site.toml has no such switch; 2 where a plan of that name is there.
     """
     from fabricproof.cli.compare import site_of  # noqa: PLC0415 - start-up time
-    from fabricproof.compare.errors import SideError  # noqa: PLC0415 - start-up time
-    from fabricproof.compare.interleaved import (  # noqa: PLC0415 - start-up time
+    from fabricproof.history.compare.errors import SideError  # noqa: PLC0415 - start-up time
+    from fabricproof.history.compare.interleaving import (  # noqa: PLC0415 - start-up time
         fewest_rounds,
         make_plan,
         read_plan,
@@ -98,7 +98,7 @@ def plan_command(
 def show(name: str, site_name: str | None, as_json: bool) -> None:
     """Show plan NAME and how far it is; 66 where there is none."""
     from fabricproof.cli.compare import site_of  # noqa: PLC0415 - start-up time
-    from fabricproof.compare.interleaved import read_plan  # noqa: PLC0415 - start-up time
+    from fabricproof.history.compare.interleaving import read_plan  # noqa: PLC0415 - start-up time
 
     site = site_of(site_name)
     _show(read_plan(_place(site, name)), _switch(site, name), as_json=as_json)
@@ -110,7 +110,7 @@ def show(name: str, site_name: str | None, as_json: bool) -> None:
 def back(name: str, site_name: str | None) -> None:
     """Switch back what a killed `ab run` left switched; 69 where that fails."""
     from fabricproof.cli.compare import site_of  # noqa: PLC0415 - start-up time
-    from fabricproof.compare.interleaved import read_plan, switch_back  # noqa: PLC0415
+    from fabricproof.history.compare.interleaving import read_plan, switch_back  # noqa: PLC0415
 
     site = site_of(site_name)
     spec, path = _switch(site, name), _place(site, name)
@@ -136,9 +136,9 @@ def run(name: str, site_name: str | None, as_json: bool, arguments: tuple[str, .
     of the site runs; 130: interrupted.
     """
     from fabricproof.cli.compare import site_of, status_of  # noqa: PLC0415 - start-up time
-    from fabricproof.compare.interleaved import conduct, read_plan  # noqa: PLC0415
-    from fabricproof.compare.lines import lines  # noqa: PLC0415 - start-up time
-    from fabricproof.compare.record import comparison_record  # noqa: PLC0415 - start-up time
+    from fabricproof.history.compare.interleaving import conduct, read_plan  # noqa: PLC0415
+    from fabricproof.history.compare.lines import lines  # noqa: PLC0415 - start-up time
+    from fabricproof.history.compare.record import comparison_record  # noqa: PLC0415 - start-up time
 
     site = site_of(site_name)
     spec, path = _switch(site, name), _place(site, name)
@@ -155,13 +155,13 @@ def run(name: str, site_name: str | None, as_json: bool, arguments: tuple[str, .
 
 def _compared(site: Site, name: str) -> Comparison:
     from fabricproof.cli.compare import compared  # noqa: PLC0415 - start-up time
-    from fabricproof.compare.together import Asked  # noqa: PLC0415 - start-up time
+    from fabricproof.history.compare.whole import Asked  # noqa: PLC0415 - start-up time
 
     return compared(site, f"label:{name}-a", f"label:{name}-b", Asked())
 
 
 def _switch(site: Site, name: str) -> SwitchSpec:
-    from fabricproof.errors import ConfigError  # noqa: PLC0415 - start-up time
+    from fabricproof.core.errors import ConfigError  # noqa: PLC0415 - start-up time
 
     if name not in site.switches:
         known = ", ".join(site.switches) or "none"
@@ -176,8 +176,8 @@ def _switch(site: Site, name: str) -> SwitchSpec:
 
 
 def _place(site: Site, name: str) -> Path:
-    from fabricproof.compare.interleaved import state_file  # noqa: PLC0415 - start-up time
-    from fabricproof.runner import workplace  # noqa: PLC0415 - start-up time
+    from fabricproof.history.compare.interleaving import state_file  # noqa: PLC0415 - start-up time
+    from fabricproof.job.run.start import workplace  # noqa: PLC0415 - start-up time
     from fabricproof.site.choose import project_root  # noqa: PLC0415 - start-up time
 
     return state_file(workplace(project_root()).perflogs, site.name, name)
@@ -186,7 +186,7 @@ def _place(site: Site, name: str) -> Path:
 def _show(plan: Plan, spec: SwitchSpec, *, as_json: bool) -> None:
     from dataclasses import asdict  # noqa: PLC0415 - start-up time
 
-    from fabricproof.compare.interleaved import plan_lines  # noqa: PLC0415 - start-up time
+    from fabricproof.history.compare.interleaving import plan_lines  # noqa: PLC0415 - start-up time
 
     commands = {"a": spec.a, "b": spec.b, "back": spec.back or spec.a}
     if as_json:
@@ -200,7 +200,7 @@ def _with_arguments(plan: Plan, arguments: tuple[str, ...]) -> Plan:
     """Return the plan with what is run in each step; it may not change on the way."""
     from dataclasses import replace  # noqa: PLC0415 - start-up time
 
-    from fabricproof.compare.errors import SideError  # noqa: PLC0415 - start-up time
+    from fabricproof.history.compare.errors import SideError  # noqa: PLC0415 - start-up time
 
     if plan.arguments is not None and arguments not in {(), plan.arguments}:
         raise SideError(
@@ -215,11 +215,11 @@ def _with_arguments(plan: Plan, arguments: tuple[str, ...]) -> Plan:
 @contextlib.contextmanager
 def _alone(site: Site) -> Iterator[None]:
     """Keep nights and other plans of the site away, and take SIGTERM as Ctrl-C."""
-    from fabricproof.night.lock import night_lock  # noqa: PLC0415 - start-up time
-    from fabricproof.night.state import state_file  # noqa: PLC0415 - start-up time
-    from fabricproof.runner import workplace  # noqa: PLC0415 - start-up time
+    from fabricproof.job.run.start import workplace  # noqa: PLC0415 - start-up time
+    from fabricproof.job.run.watch import ends_as_interrupt  # noqa: PLC0415 - start-up time
+    from fabricproof.nightly.lock import night_lock  # noqa: PLC0415 - start-up time
+    from fabricproof.nightly.state import state_file  # noqa: PLC0415 - start-up time
     from fabricproof.site.choose import project_root  # noqa: PLC0415 - start-up time
-    from fabricproof.watch import ends_as_interrupt  # noqa: PLC0415 - start-up time
 
     folder = state_file(workplace(project_root()).perflogs, site.name).parent
     with ends_as_interrupt(), night_lock(folder) as notes:
@@ -229,10 +229,10 @@ def _alone(site: Site) -> Iterator[None]:
 
 
 def _means(site: Site, name: str, spec: SwitchSpec, path: Path, *, quiet: bool = False) -> Means:
-    from fabricproof.compare.interleaved import Means, write_plan  # noqa: PLC0415
-    from fabricproof.runner import workplace  # noqa: PLC0415 - start-up time
+    from fabricproof.history.compare.interleaving import Means, write_plan  # noqa: PLC0415
+    from fabricproof.history.store.labels import set_label  # noqa: PLC0415 - start-up time
+    from fabricproof.job.run.start import workplace  # noqa: PLC0415 - start-up time
     from fabricproof.site.choose import project_root  # noqa: PLC0415 - start-up time
-    from fabricproof.store.labels import set_label  # noqa: PLC0415 - start-up time
 
     perflogs = workplace(project_root()).perflogs
 
@@ -257,7 +257,7 @@ def _ignore(_: object) -> None:
 
 def _measure(site: Site, arguments: tuple[str, ...], *, quiet: bool) -> Measured:
     from fabricproof.cli.run import Progress, perform, show  # noqa: PLC0415 - start-up time
-    from fabricproof.compare.interleaved import Measured  # noqa: PLC0415 - start-up time
+    from fabricproof.history.compare.interleaving import Measured  # noqa: PLC0415 - start-up time
 
     done = perform(site, ["-r", *arguments], progress=Progress(quiet=quiet))
     if done.reason == "interrupted":
@@ -275,7 +275,7 @@ def switch_site(name: str, spec: SwitchSpec, side: str) -> None:
     Raises:
         SwitchedError: the command failed or took too long.
     """
-    from fabricproof.compare.interleaved import SwitchedError  # noqa: PLC0415 - start-up time
+    from fabricproof.history.compare.interleaving import SwitchedError  # noqa: PLC0415 - start-up time
 
     command = {"a": spec.a, "b": spec.b, "back": spec.back or spec.a}[side]
     with _undisturbed() if side == "back" else contextlib.nullcontext():

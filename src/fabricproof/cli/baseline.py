@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from fabricproof.baseline.model import Baseline
-    from fabricproof.learn.freeze import Frozen
-    from fabricproof.learn.machines import Machines
-    from fabricproof.learn.standing import Standing, Unlike
+    from fabricproof.history.baseline.freeze import Frozen
+    from fabricproof.history.baseline.machines import Machines
+    from fabricproof.history.baseline.standing import Standing, Unlike
+    from fabricproof.history.store import Store
     from fabricproof.site import Site
-    from fabricproof.store import Store
+    from fabricproof.verdict.baseline.model import Baseline
 
 _SITE = click.option("--site", "site_name", metavar="S", help="Site (default: of this host).")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -78,7 +78,7 @@ def freeze(
     Exit status: 0 written; 65 too few good runs, unlike runs, or an impossible number; 66 no
     records; 74 cannot write; 78 the name is taken.
     """
-    from fabricproof.baseline.file import path_of, write_baseline  # noqa: PLC0415 - start-up time
+    from fabricproof.verdict.baseline.file import path_of, write_baseline  # noqa: PLC0415 - start-up time
 
     if not (runs or more):
         raise click.UsageError("say which runs are known to be good, as last:10")
@@ -103,8 +103,8 @@ def list_(site_name: str | None, as_json: bool) -> None:
 
     Exit status: 0, also where there is none.
     """
-    from fabricproof.baseline.file import names_in  # noqa: PLC0415 - start-up time
     from fabricproof.cli.baseline_display import list_lines  # noqa: PLC0415
+    from fabricproof.verdict.baseline.file import names_in  # noqa: PLC0415 - start-up time
 
     site, store, machines = _history(site_name, needed=False)
     records = []
@@ -166,9 +166,9 @@ def diff(first: str, second: str, whole: bool, site_name: str | None, as_json: b
 
     Exit status: 0 nothing is beyond the bounds of A, 1 something is, 6 nothing is in both.
     """
-    from fabricproof.baseline.file import names_in  # noqa: PLC0415 - start-up time
     from fabricproof.cli.baseline_display import diff_lines, unlike_record  # noqa: PLC0415
-    from fabricproof.learn.standing import against_run, differences  # noqa: PLC0415
+    from fabricproof.history.baseline.standing import against_run, differences  # noqa: PLC0415
+    from fabricproof.verdict.baseline.file import names_in  # noqa: PLC0415 - start-up time
 
     site, store, _ = _history(site_name, needed=False)
     one = _read(site, first)
@@ -219,9 +219,9 @@ def propose(
     Exit status: 0 proposed; 65 too few good runs since the last change; 74 cannot write; 78 the
     name is taken.
     """
-    from fabricproof.baseline.file import path_of, write_baseline  # noqa: PLC0415 - start-up time
     from fabricproof.cli.baseline_display import propose_lines, replay_record  # noqa: PLC0415
-    from fabricproof.learn.replay import replay  # noqa: PLC0415
+    from fabricproof.history.baseline.replay import replay  # noqa: PLC0415
+    from fabricproof.verdict.baseline.file import path_of, write_baseline  # noqa: PLC0415 - start-up time
 
     site, store, machines = _history(site_name)
     path = path_of(site.folder, write) if write else None
@@ -250,7 +250,7 @@ def propose(
 
 def _refuse_taken(path: Path, *, replace: bool) -> None:
     """Refuse a name that is taken before a minute is spent on learning."""
-    from fabricproof.errors import ConfigError  # noqa: PLC0415 - start-up time
+    from fabricproof.core.errors import ConfigError  # noqa: PLC0415 - start-up time
 
     if path.exists() and not replace:
         raise ConfigError(
@@ -263,9 +263,9 @@ def _refuse_taken(path: Path, *, replace: bool) -> None:
 
 def _history(site_name: str | None, *, needed: bool = True) -> tuple[Site, Any, Machines]:
     """Return the site, its runs (None where there are none and they are not needed), its nodes."""
-    from fabricproof.errors import InputMissingError  # noqa: PLC0415 - start-up time
-    from fabricproof.learn.machines import Machines  # noqa: PLC0415
-    from fabricproof.runner import workplace  # noqa: PLC0415
+    from fabricproof.core.errors import InputMissingError  # noqa: PLC0415 - start-up time
+    from fabricproof.history.baseline.machines import Machines  # noqa: PLC0415
+    from fabricproof.job.run.start import workplace  # noqa: PLC0415
     from fabricproof.site import load_site  # noqa: PLC0415
     from fabricproof.site.choose import choose_site, project_root  # noqa: PLC0415
 
@@ -281,9 +281,9 @@ def _history(site_name: str | None, *, needed: bool = True) -> tuple[Site, Any, 
 
 
 def _needed_store(site: Site) -> Store:
-    from fabricproof.runner import workplace  # noqa: PLC0415 - start-up time
+    from fabricproof.history.store import open_store  # noqa: PLC0415
+    from fabricproof.job.run.start import workplace  # noqa: PLC0415 - start-up time
     from fabricproof.site.choose import project_root  # noqa: PLC0415
-    from fabricproof.store import open_store  # noqa: PLC0415
 
     store = open_store(workplace(project_root()).perflogs, site.name)
     for note in store.notes:
@@ -294,7 +294,7 @@ def _needed_store(site: Site) -> Store:
 def _chosen(words: Sequence[str], site: Site) -> list[str]:
     """Return the run ids that are meant, as compare understands them."""
     from fabricproof.cli.compare import history_of  # noqa: PLC0415 - start-up time
-    from fabricproof.compare.sides import choose_side  # noqa: PLC0415
+    from fabricproof.history.compare.sides import choose_side  # noqa: PLC0415
 
     _, history = history_of(site)
     chosen = choose_side(",".join(words), history)
@@ -324,7 +324,7 @@ def _frozen(
 ) -> Frozen:
     import datetime  # noqa: PLC0415 - start-up time
 
-    from fabricproof.learn.freeze import Ask, freeze  # noqa: PLC0415
+    from fabricproof.history.baseline.freeze import Ask, freeze  # noqa: PLC0415
 
     now = datetime.datetime.now(tz=datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     typed = shlex.join(["fabricproof", *sys.argv[1:]])
@@ -333,13 +333,13 @@ def _frozen(
 
 
 def _read(site: Site, name: str) -> Baseline:
-    from fabricproof.baseline.file import path_of, read_baseline  # noqa: PLC0415 - start-up time
+    from fabricproof.verdict.baseline.file import path_of, read_baseline  # noqa: PLC0415 - start-up time
 
     return read_baseline(path_of(site.folder, name))
 
 
 def _standing(baseline: Baseline, machines: Machines, store: Store | None) -> Standing:
-    from fabricproof.learn.standing import standing  # noqa: PLC0415 - start-up time
+    from fabricproof.history.baseline.standing import standing  # noqa: PLC0415 - start-up time
 
     return standing(baseline, machines, store)
 
@@ -375,13 +375,13 @@ def _tell(frozen: Frozen, path: Path, *, as_json: bool, active: bool) -> None:
 
 
 def _status(*, holds: bool) -> int:
-    from fabricproof.errors import ExitStatus  # noqa: PLC0415 - start-up time
+    from fabricproof.core.errors import ExitStatus  # noqa: PLC0415 - start-up time
 
     return int(ExitStatus.PASS if holds else ExitStatus.UNJUDGED)
 
 
 def _diff_status(found: Sequence[Unlike]) -> int:
-    from fabricproof.errors import ExitStatus  # noqa: PLC0415 - start-up time
+    from fabricproof.core.errors import ExitStatus  # noqa: PLC0415 - start-up time
 
     if all(each.ratio is None for each in found):
         return int(ExitStatus.NOTHING_JUDGED)

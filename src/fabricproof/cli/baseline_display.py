@@ -11,10 +11,10 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from fabricproof.baseline.model import Baseline, Place, Row
-from fabricproof.learn.freeze import Frozen
-from fabricproof.learn.replay import Replay, Turned
-from fabricproof.learn.standing import Unlike
+from fabricproof.history.baseline.freeze import Frozen
+from fabricproof.history.baseline.replay import Replay, Turned
+from fabricproof.history.baseline.standing import Unlike
+from fabricproof.verdict.baseline.model import Baseline, Place, Row
 
 #: lines of a list that are shown without ``--all``
 _SHOWN = 12

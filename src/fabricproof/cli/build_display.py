@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, NoReturn, Self
 
 import click
 
-from fabricproof.errors import FabricproofError
+from fabricproof.core.errors import FabricproofError
 
 if TYPE_CHECKING:
     from rich.status import Status
 
-    from fabricproof.spack.progress import Reader
+    from fabricproof.stacks.spack.progress import Reader
 
 #: what each step is, for people.
 _STEPS = {
@@ -93,7 +93,7 @@ class Display:
         """Return what to show for ``line``, None for nothing new."""
         if step != "install":
             return _STEPS.get(step, line)
-        from fabricproof.spack.progress import Fetching, Phase, Reader, Started  # noqa: PLC0415
+        from fabricproof.stacks.spack.progress import Fetching, Phase, Reader, Started  # noqa: PLC0415
 
         if self._reader is None:
             self._reader = Reader()

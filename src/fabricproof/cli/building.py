@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fabricproof.cli.build_display import Display
-from fabricproof.errors import ConfigError
+from fabricproof.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from fabricproof.site import Site
     from fabricproof.site.schema import StackSpec
-    from fabricproof.spack.built import Built
-    from fabricproof.spack.diagnose import BuildError
-    from fabricproof.spack.layout import Layout
-    from fabricproof.spack.offline import Mirror
-    from fabricproof.spack.tool import Spack
+    from fabricproof.stacks.spack.built import Built
+    from fabricproof.stacks.spack.diagnose import BuildError
+    from fabricproof.stacks.spack.layout import Layout
+    from fabricproof.stacks.spack.offline import Mirror
+    from fabricproof.stacks.spack.tool import Spack
 
 _Command = Callable[..., Any]
 
@@ -80,7 +80,7 @@ def site_and_layout(
     """Return the site that is meant and the layout of its stacks."""
     from fabricproof.site import load_site  # noqa: PLC0415 - keeps the start-up short
     from fabricproof.site.choose import choose_site  # noqa: PLC0415
-    from fabricproof.spack.layout import layout_for  # noqa: PLC0415
+    from fabricproof.stacks.spack.layout import layout_for  # noqa: PLC0415
 
     site = load_site(site_name) if site_name else choose_site()
     return site, layout_for(site.name, site.folder, root.absolute() if root else None, scopes)
@@ -118,8 +118,8 @@ def tool_and_mirror(
 
     With a mirror its own Spack is used, unless another is named: the two are known to fit.
     """
-    from fabricproof.spack.offline import open_mirror  # noqa: PLC0415
-    from fabricproof.spack.tool import fetch_spack, find_spack, open_spack  # noqa: PLC0415
+    from fabricproof.stacks.spack.offline import open_mirror  # noqa: PLC0415
+    from fabricproof.stacks.spack.tool import fetch_spack, find_spack, open_spack  # noqa: PLC0415
 
     if folder is not None:
         mirror = open_mirror(folder, layout, _report)
@@ -149,7 +149,7 @@ def _record(built: Built, layout: Layout, *, stood: bool, seconds: float) -> dic
 
 
 def _lock_of(stack: str, layout: Layout) -> dict[str, Any]:
-    from fabricproof.spack.lock import kept_lock  # noqa: PLC0415
+    from fabricproof.stacks.spack.lock import kept_lock  # noqa: PLC0415
 
     return {"lock": str(kept_lock(layout, stack)), "trial": layout.is_trial}
 
@@ -193,8 +193,8 @@ def build_command(
       fabricproof stack build openmpi             one stack of this site
       fabricproof stack build --mirror /media/m   without a network, from `stack mirror`
     """
-    from fabricproof.spack.build import Wishes, build  # noqa: PLC0415
-    from fabricproof.spack.diagnose import BuildError  # noqa: PLC0415
+    from fabricproof.stacks.spack.build import Wishes, build  # noqa: PLC0415
+    from fabricproof.stacks.spack.diagnose import BuildError  # noqa: PLC0415
 
     site, layout = site_and_layout(site_name, root, scopes)
     open_tool, offline = tool_and_mirror(layout, spack_path, mirror)
@@ -223,8 +223,8 @@ def _echo_log(error: BuildError) -> None:
 
 
 def _echo(built: Built, layout: Layout, *, stood: bool, seconds: float) -> None:
-    from fabricproof.spack.build import explain  # noqa: PLC0415
-    from fabricproof.spack.lock import kept_lock  # noqa: PLC0415
+    from fabricproof.stacks.spack.build import explain  # noqa: PLC0415
+    from fabricproof.stacks.spack.lock import kept_lock  # noqa: PLC0415
 
     if stood:
         click.echo(f"{built.stack}: stands as locked, nothing to do ({seconds:.1f} s)")
@@ -264,8 +264,8 @@ def lock_command(
     site-configs/SITE/spack/locks: commit it, it says exactly what will run.  With --scope or
     another --root it is a trial's, lies below the root, and the site's stays as it is.
     """
-    from fabricproof.spack.build import Wishes, building, compose_for  # noqa: PLC0415
-    from fabricproof.spack.lock import lock  # noqa: PLC0415
+    from fabricproof.stacks.spack.build import Wishes, building, compose_for  # noqa: PLC0415
+    from fabricproof.stacks.spack.lock import lock  # noqa: PLC0415
 
     site, layout = site_and_layout(site_name, root, scopes)
     open_tool, offline = tool_and_mirror(layout, spack_path, mirror)
@@ -321,9 +321,9 @@ def mirror_command(
     """
     from dataclasses import asdict  # noqa: PLC0415
 
-    from fabricproof.spack.build import Wishes, building, compose_for  # noqa: PLC0415
-    from fabricproof.spack.lock import lock  # noqa: PLC0415
-    from fabricproof.spack.mirror import make_mirror  # noqa: PLC0415
+    from fabricproof.stacks.spack.build import Wishes, building, compose_for  # noqa: PLC0415
+    from fabricproof.stacks.spack.lock import lock  # noqa: PLC0415
+    from fabricproof.stacks.spack.mirror import make_mirror  # noqa: PLC0415
 
     site, layout = site_and_layout(site_name, root, scopes)
     open_tool, offline = tool_and_mirror(layout, spack_path, mirror)

@@ -8,15 +8,7 @@ from typing import Any
 import click
 
 from fabricproof.cli.fabric_options import fabric_from_options, fabric_options
-from fabricproof.fabric import (
-    Ceiling,
-    Fabric,
-    Floor,
-    binding,
-    bound,
-    ceilings,
-    latency_floor_us,
-)
+from fabricproof.physics import Ceiling, Fabric, Floor, binding, bound, ceilings, latency_floor_us
 
 _REASONS = {
     "link": "The link binds: its line rate is the lowest ceiling",

@@ -13,12 +13,12 @@ import click
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fabricproof.compare.interleaved import Plan
-    from fabricproof.compare.model import Comparison
-    from fabricproof.compare.sides import History, Samples
-    from fabricproof.compare.together import Asked
+    from fabricproof.history.compare.interleaving import Plan
+    from fabricproof.history.compare.model import Comparison
+    from fabricproof.history.compare.sides import History, Samples
+    from fabricproof.history.compare.whole import Asked
+    from fabricproof.history.store import Store
     from fabricproof.site import Site
-    from fabricproof.store import Store
 
 _FILTERS = {
     "check": "Only this check.",
@@ -106,8 +106,8 @@ def command(
     be compared; 2: A or B means nothing, or more than one thing; 66: no records, or no baseline of
     that name.
     """
-    from fabricproof.compare.lines import lines  # noqa: PLC0415 - start-up time
-    from fabricproof.compare.record import comparison_record  # noqa: PLC0415 - start-up time
+    from fabricproof.history.compare.lines import lines  # noqa: PLC0415 - start-up time
+    from fabricproof.history.compare.record import comparison_record  # noqa: PLC0415 - start-up time
     from fabricproof.report.devices import devices_of, with_devices  # noqa: PLC0415 - start-up time
 
     asked = _asked(across, renamed, margins, alpha, filters)
@@ -123,8 +123,8 @@ def command(
 
 def status_of(comparison: Comparison) -> int:
     """Return the exit status of a comparison's last word."""
-    from fabricproof.errors import ExitStatus  # noqa: PLC0415 - start-up time
-    from fabricproof.stats.shifts import Change  # noqa: PLC0415 - start-up time
+    from fabricproof.core.errors import ExitStatus  # noqa: PLC0415 - start-up time
+    from fabricproof.history.stats.shifts import Change  # noqa: PLC0415 - start-up time
 
     statuses = {
         Change.BETTER: ExitStatus.PASS,
@@ -145,8 +145,8 @@ def site_of(site_name: str | None) -> Site:
 
 def compared(site: Site, first: str, second: str, asked: Asked) -> Comparison:
     """Return the comparison of two sides as they are called on the command line."""
-    from fabricproof.compare.sides import choose_side  # noqa: PLC0415 - start-up time
-    from fabricproof.compare.together import compare_sides  # noqa: PLC0415 - start-up time
+    from fabricproof.history.compare.sides import choose_side  # noqa: PLC0415 - start-up time
+    from fabricproof.history.compare.whole import compare_sides  # noqa: PLC0415 - start-up time
 
     store, history = history_of(site)
     plan = _plan_of(site, first, second)
@@ -175,8 +175,8 @@ def _agreed(
 
 def _plan_of(site: Site, first: str, second: str) -> Plan | None:
     """Return the interleaved plan whose two sides are meant: its rounds are blocks."""
-    from fabricproof.compare.interleaved import read_plan, state_file  # noqa: PLC0415
-    from fabricproof.runner import workplace  # noqa: PLC0415 - start-up time
+    from fabricproof.history.compare.interleaving import read_plan, state_file  # noqa: PLC0415
+    from fabricproof.job.run.start import workplace  # noqa: PLC0415 - start-up time
     from fabricproof.site.choose import project_root  # noqa: PLC0415 - start-up time
 
     words = sorted(each.removeprefix("label:") for each in (first, second))
@@ -189,13 +189,13 @@ def _plan_of(site: Site, first: str, second: str) -> Plan | None:
 
 def history_of(site: Site) -> tuple[Store, History]:
     """Return the runs of a site and all that sides are chosen by."""
-    from fabricproof.compare.facts import Machines  # noqa: PLC0415 - start-up time
-    from fabricproof.compare.sides import History  # noqa: PLC0415 - start-up time
-    from fabricproof.inventory.store import FOLDER  # noqa: PLC0415 - start-up time
-    from fabricproof.runner import workplace  # noqa: PLC0415 - start-up time
+    from fabricproof.history.compare.facts import Machines  # noqa: PLC0415 - start-up time
+    from fabricproof.history.compare.sides import History  # noqa: PLC0415 - start-up time
+    from fabricproof.history.store import open_store  # noqa: PLC0415 - start-up time
+    from fabricproof.history.store.labels import labels  # noqa: PLC0415 - start-up time
+    from fabricproof.job.run.start import workplace  # noqa: PLC0415 - start-up time
+    from fabricproof.nodes.inventory.store import FOLDER  # noqa: PLC0415 - start-up time
     from fabricproof.site.choose import project_root  # noqa: PLC0415 - start-up time
-    from fabricproof.store import open_store  # noqa: PLC0415 - start-up time
-    from fabricproof.store.labels import labels  # noqa: PLC0415 - start-up time
 
     perflogs = workplace(project_root()).perflogs
     store = open_store(perflogs, site.name)
@@ -213,7 +213,7 @@ def history_of(site: Site) -> tuple[Store, History]:
 
 def _samples(folder: Path, name: str) -> Samples:
     """Return run -> value for each quantity of a baseline."""
-    from fabricproof.learn import samples_of  # noqa: PLC0415
+    from fabricproof.history.baseline import samples_of  # noqa: PLC0415
 
     found: Samples = samples_of(folder, name)
     return found
@@ -226,10 +226,10 @@ def _asked(
     alpha: float,
     filters: dict[str, tuple[str, ...]],
 ) -> Asked:
-    from fabricproof.compare.joined import Filters  # noqa: PLC0415 - start-up time
-    from fabricproof.compare.quantities import parse_margins  # noqa: PLC0415 - start-up time
-    from fabricproof.compare.together import Asked  # noqa: PLC0415 - start-up time
-    from fabricproof.units import parse_size  # noqa: PLC0415 - start-up time
+    from fabricproof.core.units import parse_size  # noqa: PLC0415 - start-up time
+    from fabricproof.history.compare.join import Filters  # noqa: PLC0415 - start-up time
+    from fabricproof.history.compare.quantities import parse_margins  # noqa: PLC0415 - start-up time
+    from fabricproof.history.compare.whole import Asked  # noqa: PLC0415 - start-up time
 
     chosen = {name.removeprefix("only_"): values for name, values in filters.items()}
     sizes = tuple(parse_size(each) for each in chosen.pop("size", ()))
@@ -243,7 +243,7 @@ def _asked(
 
 
 def _renamed(texts: tuple[str, ...]) -> dict[str, str]:
-    from fabricproof.compare.errors import SideError  # noqa: PLC0415 - start-up time
+    from fabricproof.history.compare.errors import SideError  # noqa: PLC0415 - start-up time
 
     found: dict[str, str] = {}
     for text in texts:

@@ -12,9 +12,9 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fabricproof.doctor.facts import Facts
-    from fabricproof.doctor.findings import Finding
-    from fabricproof.doctor.subject import Subject
+    from fabricproof.nodes.doctor.facts import Facts
+    from fabricproof.nodes.doctor.findings import Finding
+    from fabricproof.nodes.doctor.subject import Subject
 
 
 @click.command(
@@ -59,9 +59,9 @@ def command(
     fabricproof stack doctor openmpi5 --on-node
     fabricproof stack doctor intelmpi --site mysite --partition gpu --on-node --run --json
     """
-    from fabricproof.doctor.diagnose import diagnose  # noqa: PLC0415 - start-up time
-    from fabricproof.doctor.findings import exit_status  # noqa: PLC0415 - start-up time
-    from fabricproof.doctor.present import record  # noqa: PLC0415 - start-up time
+    from fabricproof.nodes.doctor.diagnose import diagnose  # noqa: PLC0415 - start-up time
+    from fabricproof.nodes.doctor.findings import exit_status  # noqa: PLC0415 - start-up time
+    from fabricproof.nodes.doctor.present import record  # noqa: PLC0415 - start-up time
 
     subject, environment = _prepare(name, site_name, partition_name)
     facts = _examine(subject, environment, on_node=on_node, live=live, wait_seconds=wait_seconds)
@@ -77,9 +77,9 @@ def _prepare(
     name: str, site_name: str | None, partition_name: str | None
 ) -> tuple[Subject, dict[str, str]]:
     """Return what is examined, and the environment of the site's commands."""
-    from fabricproof.doctor.subject import make_subject  # noqa: PLC0415 - start-up time
-    from fabricproof.errors import ConfigError  # noqa: PLC0415 - start-up time
-    from fabricproof.runner import session_environment, workplace  # noqa: PLC0415 - start-up time
+    from fabricproof.core.errors import ConfigError  # noqa: PLC0415 - start-up time
+    from fabricproof.job.run.start import session_environment, workplace  # noqa: PLC0415 - start-up time
+    from fabricproof.nodes.doctor.subject import make_subject  # noqa: PLC0415 - start-up time
     from fabricproof.site import load_site  # noqa: PLC0415 - start-up time
     from fabricproof.site.choose import choose_site, project_root  # noqa: PLC0415 - start-up time
 
@@ -108,13 +108,9 @@ def _examine(
     live: bool,
     wait_seconds: int,
 ) -> Facts:
-    from fabricproof.doctor.examine import (  # noqa: PLC0415 - start-up time
-        examine,
-        make_shell,
-        node_launcher,
-    )
-    from fabricproof.doctor.live import start_world  # noqa: PLC0415 - start-up time
-    from fabricproof.runner import workplace  # noqa: PLC0415 - start-up time
+    from fabricproof.job.run.start import workplace  # noqa: PLC0415 - start-up time
+    from fabricproof.nodes.doctor.examine import examine, make_shell, node_launcher  # noqa: PLC0415 - start-up time
+    from fabricproof.nodes.doctor.live import start_world  # noqa: PLC0415 - start-up time
     from fabricproof.site.choose import project_root  # noqa: PLC0415 - start-up time
 
     here = make_shell(environment)
@@ -130,12 +126,7 @@ def _examine(
 
 
 def _show(facts: Facts, findings: Sequence[Finding], *, everything: bool) -> None:
-    from fabricproof.doctor.present import (  # noqa: PLC0415 - start-up time
-        heading,
-        plain_lines,
-        summary,
-        table,
-    )
+    from fabricproof.nodes.doctor.present import heading, plain_lines, summary, table  # noqa: PLC0415 - start-up time
 
     shown = findings if everything else _without_noise(findings)
     click.echo(heading(facts))
@@ -150,7 +141,7 @@ def _show(facts: Facts, findings: Sequence[Finding], *, everything: bool) -> Non
 
 def _without_noise(findings: Sequence[Finding]) -> list[Finding]:
     """Return the findings without what only --all shows: build options and forced variables."""
-    from fabricproof.doctor.findings import Level  # noqa: PLC0415 - start-up time
+    from fabricproof.nodes.doctor.findings import Level  # noqa: PLC0415 - start-up time
 
     noisy = (" is forced by ", "configured with ")
     return [

@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 import click
 
-from fabricproof.errors import ConfigError, UnitError
-from fabricproof.fabric import Fabric, find_link, find_slot
-from fabricproof.units import parse_quantity
+from fabricproof.core.errors import ConfigError, UnitError
+from fabricproof.core.units import parse_quantity
+from fabricproof.physics import Fabric, find_link, find_slot
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 

@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import click
 
+from fabricproof.benchmarks.parsers import read_tables
+from fabricproof.benchmarks.semantics import reading_of
 from fabricproof.cli.fabric_options import fabric_from_options, fabric_options
 from fabricproof.cli.output import STATUSES, curve_summary, format_value, report_record, shown
 from fabricproof.cli.reading import read_output
-from fabricproof.errors import ConfigError, ExitStatus, FabricproofError, ParseError, UnitError
-from fabricproof.fabric import Fabric, bound
-from fabricproof.judge import judge_table, unanswered
-from fabricproof.limits import loaded_fabric
-from fabricproof.measure import Table, worst
-from fabricproof.parsers import read_tables
-from fabricproof.reference import DEFAULT_TOLERANCE, Reference, from_text
-from fabricproof.semantics import reading_of
-from fabricproof.units import parse_quantity
-from fabricproof.verdict import Report, Rules, missing
+from fabricproof.core.errors import ConfigError, ExitStatus, FabricproofError, ParseError, UnitError
+from fabricproof.core.measure import Table, worst
+from fabricproof.core.units import parse_quantity
+from fabricproof.physics import Fabric, bound
+from fabricproof.verdict.judge import judge_table, unanswered
+from fabricproof.verdict.limits import loaded_fabric
+from fabricproof.verdict.reference import DEFAULT_TOLERANCE, Reference, from_text
+from fabricproof.verdict.value import Report, Rules, missing
 
 if TYPE_CHECKING:
     from fabricproof.site import Site
@@ -296,10 +296,7 @@ def _site_choice(
 def _judge_published(
     name: str, stated: Fabric | None, given: dict[str, Reference], tolerance: float | None
 ) -> Report:
-    from fabricproof.published import (  # noqa: PLC0415 - slow to import, needed here only
-        judge_published,
-        load_published,
-    )
+    from fabricproof.verdict.published import judge_published, load_published  # noqa: PLC0415 - slow to import, needed here only
 
     published = load_published(Path(name))
     try:

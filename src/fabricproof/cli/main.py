@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import click
 
 from fabricproof import __version__
-from fabricproof.errors import ExitStatus, FabricproofError, without_control
+from fabricproof.core.errors import ExitStatus, FabricproofError, without_control
 
 #: subcommand -> (module, one line of help).  The help stands here so that ``--help`` need not
 #: import every subcommand: start-up time is a feature (see benchmarks/).

@@ -15,9 +15,11 @@ import click
 
 from fabricproof.cli.output import STATUSES
 from fabricproof.cli.run import Progress, perform, result_record, show
-from fabricproof.errors import ExitStatus, FabricproofError, InputMissingError
-from fabricproof.records import record_files
-from fabricproof.runner import (
+from fabricproof.core.errors import ExitStatus, FabricproofError, InputMissingError
+from fabricproof.core.records import record_files
+from fabricproof.job.run import read_report, read_run
+from fabricproof.job.run.collect import collect_again
+from fabricproof.job.run.start import (
     KEPT_STAGES,
     NODES_VARIABLE,
     Workplace,
@@ -26,14 +28,12 @@ from fabricproof.runner import (
     session_environment,
     workplace,
 )
-from fabricproof.session import read_report, read_run
-from fabricproof.session.collect import collect_again
 from fabricproof.site import Site, load_site
 from fabricproof.site.choose import choose_site, project_root
 
 if TYPE_CHECKING:
-    from fabricproof.night.conduct import Ran
-    from fabricproof.night.course import Outcome
+    from fabricproof.nightly.conduct import Ran
+    from fabricproof.nightly.course import Outcome
 
 _PASSED_ON = {"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]}
 
@@ -119,7 +119,7 @@ def command(
     if dry_run:
         _show_plan(site, place, wishes)
         return
-    from fabricproof.watch import ends_as_interrupt  # noqa: PLC0415 - start-up time
+    from fabricproof.job.run.watch import ends_as_interrupt  # noqa: PLC0415 - start-up time
 
     with ends_as_interrupt():
         sys.exit(_night(site, place, wishes))
@@ -150,8 +150,8 @@ def _run_meant(site: Site, place: Workplace, words: str) -> str:
 
 
 def _night(site: Site, place: Workplace, wishes: _Wishes) -> int:
-    from fabricproof.night.lock import night_lock  # noqa: PLC0415 - start-up time
-    from fabricproof.night.state import state_file  # noqa: PLC0415
+    from fabricproof.nightly.lock import night_lock  # noqa: PLC0415 - start-up time
+    from fabricproof.nightly.state import state_file  # noqa: PLC0415
 
     if os.environ.pop(NODES_VARIABLE, ""):
         click.echo(
@@ -165,9 +165,9 @@ def _night(site: Site, place: Workplace, wishes: _Wishes) -> int:
 
 def _spend(site: Site, place: Workplace, wishes: _Wishes) -> int:
     """Spend the night, print it, clean up after it; return the exit status."""
-    from fabricproof.night.course import Means, spend  # noqa: PLC0415 - start-up time
-    from fabricproof.night.reports import write_reports  # noqa: PLC0415
-    from fabricproof.night.slurm import usable_nodes  # noqa: PLC0415
+    from fabricproof.nightly.course import Means, spend  # noqa: PLC0415 - start-up time
+    from fabricproof.nightly.reports import write_reports  # noqa: PLC0415
+    from fabricproof.nightly.slurm import usable_nodes  # noqa: PLC0415
 
     night = new_run_id()
     arguments = _arguments(site, wishes) if wishes.of is None else []
@@ -201,7 +201,7 @@ def _arguments(site: Site, wishes: _Wishes) -> list[str]:
 
 def _first(site: Site, place: Workplace, wishes: _Wishes, arguments: list[str], night: str) -> Ran:
     """Return the run of the night, or the one that was made before."""
-    from fabricproof.night.conduct import Ran  # noqa: PLC0415 - start-up time
+    from fabricproof.nightly.conduct import Ran  # noqa: PLC0415 - start-up time
 
     if wishes.of is None:
         return _ran(site, place, wishes, arguments, run_id=night)
@@ -219,7 +219,7 @@ def _ran(
     nodes: tuple[str, ...] = (),
 ) -> Ran:
     """Start ReFrame and return what came of it, in the words of the night."""
-    from fabricproof.night.conduct import Ran  # noqa: PLC0415 - start-up time
+    from fabricproof.nightly.conduct import Ran  # noqa: PLC0415 - start-up time
 
     done = perform(
         site,
@@ -259,8 +259,8 @@ def _status(outcome: Outcome) -> int:
 
 def _clean(site: Site, place: Workplace, wishes: _Wishes, outcome: Outcome) -> Iterator[str]:
     """Remove what is older than asked, put past months aside; say what was done."""
-    from fabricproof.night.retention import what_was_removed  # noqa: PLC0415 - start-up time
-    from fabricproof.night.rotate import rotate  # noqa: PLC0415
+    from fabricproof.nightly.retention import what_was_removed  # noqa: PLC0415 - start-up time
+    from fabricproof.nightly.rotate import rotate  # noqa: PLC0415
 
     if wishes.keep_days is not None:
         removed = _prune(site, place, wishes, outcome.red)
@@ -273,8 +273,8 @@ def _clean(site: Site, place: Workplace, wishes: _Wishes, outcome: Outcome) -> I
 
 
 def _prune(site: Site, place: Workplace, wishes: _Wishes, red: Mapping[str, Any]) -> Any:
-    from fabricproof.night.retention import prune  # noqa: PLC0415 - start-up time
-    from fabricproof.night.state import now, read_history, state_file  # noqa: PLC0415
+    from fabricproof.nightly.retention import prune  # noqa: PLC0415 - start-up time
+    from fabricproof.nightly.state import now, read_history, state_file  # noqa: PLC0415
 
     history = read_history(state_file(place.perflogs, site.name))
     return prune(
@@ -292,7 +292,7 @@ def _show(outcome: Outcome, notes: list[str], status: int, *, as_json: bool) -> 
         click.echo(json.dumps(_record(outcome, notes, status), indent=2, allow_nan=False))
         return
     from fabricproof.cli.console import HonestConsole  # noqa: PLC0415 - slow, needed at the end
-    from fabricproof.night.display import render_night  # noqa: PLC0415
+    from fabricproof.nightly.display import render_night  # noqa: PLC0415
 
     if outcome.result is not None:
         show(outcome.result, as_json=False)
@@ -305,7 +305,7 @@ def _show(outcome: Outcome, notes: list[str], status: int, *, as_json: bool) -> 
 
 def _record(outcome: Outcome, notes: list[str], status: int) -> dict[str, Any]:
     """Return the night as plain data, the form of ``--json``."""
-    from fabricproof.night.confirm import record  # noqa: PLC0415 - start-up time
+    from fabricproof.nightly.confirm import record  # noqa: PLC0415 - start-up time
 
     night = outcome.night
     return {
@@ -336,8 +336,8 @@ def _record(outcome: Outcome, notes: list[str], status: int) -> dict[str, Any]:
 
 
 def _alive(site: Site, place: Workplace, wishes: _Wishes) -> ExitStatus:
-    from fabricproof.night.course import alive  # noqa: PLC0415 - start-up time
-    from fabricproof.night.notify import what_was_sent  # noqa: PLC0415
+    from fabricproof.nightly.course import alive  # noqa: PLC0415 - start-up time
+    from fabricproof.nightly.notify import what_was_sent  # noqa: PLC0415
 
     why, deliveries = alive(site, place.perflogs, notify=wishes.notify)
     if wishes.as_json:
@@ -351,10 +351,10 @@ def _alive(site: Site, place: Workplace, wishes: _Wishes) -> ExitStatus:
 
 def _show_plan(site: Site, place: Workplace, wishes: _Wishes) -> None:
     """Say what a night would run, tell and remove; do nothing."""
-    from fabricproof.night.changes import red_of  # noqa: PLC0415 - start-up time
-    from fabricproof.night.notify import channels  # noqa: PLC0415
-    from fabricproof.night.retention import what_was_removed  # noqa: PLC0415
-    from fabricproof.night.state import read_history, state_file  # noqa: PLC0415
+    from fabricproof.nightly.changes import red_of  # noqa: PLC0415 - start-up time
+    from fabricproof.nightly.notify import channels  # noqa: PLC0415
+    from fabricproof.nightly.retention import what_was_removed  # noqa: PLC0415
+    from fabricproof.nightly.state import read_history, state_file  # noqa: PLC0415
 
     history = read_history(state_file(place.perflogs, site.name))
     removed = ()

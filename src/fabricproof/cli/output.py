@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from fabricproof.errors import ExitStatus
-from fabricproof.measure import Verdict
-from fabricproof.verdict import Judgement, Report
+from fabricproof.core.errors import ExitStatus
+from fabricproof.core.measure import Verdict
+from fabricproof.verdict.value import Judgement, Report
 
 #: verdict -> exit status of a command whose worst verdict it is
 STATUSES: dict[Verdict, ExitStatus] = {

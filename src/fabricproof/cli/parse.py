@@ -9,10 +9,10 @@ from typing import Any
 
 import click
 
+from fabricproof.benchmarks.parsers import read_tables
 from fabricproof.cli.reading import read_output
-from fabricproof.errors import ExitStatus, FabricproofError, InputMissingError, ParseError
-from fabricproof.measure import COLUMNS, Table
-from fabricproof.parsers import read_tables
+from fabricproof.core.errors import ExitStatus, FabricproofError, InputMissingError, ParseError
+from fabricproof.core.measure import COLUMNS, Table
 
 
 @click.command(name="parse")

@@ -8,15 +8,15 @@ import sys
 
 import click
 
-from fabricproof.errors import ExitStatus, InputMissingError
-from fabricproof.plan.against import Comparison, compare
-from fabricproof.plan.ask import ask_reframe
-from fabricproof.plan.case import Case
-from fabricproof.plan.estimate import estimate, serialised_by
-from fabricproof.plan.history import History, PastRun, read_history
-from fabricproof.plan.learn import Lessons, learn
-from fabricproof.plan.outlook import look_ahead
-from fabricproof.runner import workplace
+from fabricproof.core.errors import ExitStatus, InputMissingError
+from fabricproof.history.cost.against import Comparison, compare
+from fabricproof.history.cost.ask import ask_reframe
+from fabricproof.history.cost.case import Case
+from fabricproof.history.cost.estimate import estimate, serialised_by
+from fabricproof.history.cost.history import History, PastRun, read_history
+from fabricproof.history.cost.learn import Lessons, learn
+from fabricproof.history.cost.outlook import look_ahead
+from fabricproof.job.run.start import workplace
 from fabricproof.site import Site, load_site
 from fabricproof.site.choose import choose_site, project_root
 

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from fabricproof.plan.against import Comparison, off_by
-from fabricproof.plan.estimate import Cost, Estimate, LeftOut, licence_of, refusals
-from fabricproof.plan.history import History, PastRun
-from fabricproof.plan.learn import DEFAULT_SESSION_SECONDS, DEFAULT_START_SECONDS, Lessons
-from fabricproof.plan.outlook import NIGHT_SECONDS, Level, Outlook
+from fabricproof.core.units import size_label
+from fabricproof.history.cost.against import Comparison, off_by
+from fabricproof.history.cost.estimate import Cost, Estimate, LeftOut, licence_of, refusals
+from fabricproof.history.cost.history import History, PastRun
+from fabricproof.history.cost.learn import DEFAULT_SESSION_SECONDS, DEFAULT_START_SECONDS, Lessons
+from fabricproof.history.cost.outlook import NIGHT_SECONDS, Level, Outlook
 from fabricproof.site import Site
-from fabricproof.units import size_label
 
 #: a build that took less only found everything built
 _REAL_BUILD_SECONDS = 10

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from fabricproof.inventory.store import Seen
-    from fabricproof.measure import Verdict
-    from fabricproof.preflight.finding import Preflight
+    from fabricproof.core.measure import Verdict
+    from fabricproof.nodes.inventory.store import Seen
+    from fabricproof.nodes.preflight.finding import Preflight
     from fabricproof.site import Site
 
 _EPILOG = """\b
@@ -55,8 +55,8 @@ def command(
     output says how old the look is.
     """
     from fabricproof.cli.output import STATUSES  # noqa: PLC0415 - start-up time
-    from fabricproof.inventory.select import choose  # noqa: PLC0415 - start-up time
-    from fabricproof.measure import worst  # noqa: PLC0415 - start-up time
+    from fabricproof.core.measure import worst  # noqa: PLC0415 - start-up time
+    from fabricproof.nodes.inventory.select import choose  # noqa: PLC0415 - start-up time
     from fabricproof.site import load_site  # noqa: PLC0415 - start-up time
 
     name, folder = place(site_name)
@@ -90,7 +90,7 @@ class _Looks:
 
     def results(self, fabric_name: str | None) -> Iterator[Preflight]:
         """Yield the judgement of each fabric that has a link."""
-        from fabricproof.preflight.judge import preflight  # noqa: PLC0415 - start-up time
+        from fabricproof.nodes.preflight.judge import preflight  # noqa: PLC0415 - start-up time
 
         machines = {node: machine_of(self.folder, each) for node, each in self.seen.items()}
         reasons = {node: each.reason for node, each in self.seen.items() if each.reason}
@@ -108,7 +108,7 @@ class _Looks:
 
     def _members(self) -> dict[str, set[str]]:
         """Return node -> the fabrics that were measured on it, as the records of runs say."""
-        from fabricproof.records import read_records, record_files  # noqa: PLC0415 - start-up time
+        from fabricproof.core.records import read_records, record_files  # noqa: PLC0415 - start-up time
 
         found: dict[str, set[str]] = {}
         for path in record_files(self.folder.parent):
@@ -123,7 +123,7 @@ class _Looks:
 def _told(
     results: Iterable[Preflight], seen: Mapping[str, Seen], verdict: Verdict
 ) -> Iterator[str]:
-    from fabricproof.measure import Verdict  # noqa: PLC0415 - start-up time
+    from fabricproof.core.measure import Verdict  # noqa: PLC0415 - start-up time
 
     for result in results:
         soft = f"{result.device}: " if result.device else ""

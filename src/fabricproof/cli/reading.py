@@ -6,7 +6,7 @@ import codecs
 import sys
 from pathlib import Path
 
-from fabricproof.errors import InputMissingError, ParseError
+from fabricproof.core.errors import InputMissingError, ParseError
 
 #: A larger output is refused: reading rows takes some 50 times their bytes of memory.
 MOST_BYTES = 32 * 1024 * 1024

@@ -120,7 +120,7 @@ def _write_all(*writers: Callable[[], None] | None) -> None:
     Raises:
         OutputError: of the first that could not; of others it is told here.
     """
-    from fabricproof.errors import OutputError  # noqa: PLC0415 - start-up time
+    from fabricproof.core.errors import OutputError  # noqa: PLC0415 - start-up time
 
     failed: list[OutputError] = []
     for write in writers:
@@ -136,8 +136,8 @@ def _write_all(*writers: Callable[[], None] | None) -> None:
 
 
 def _gathered(site_name: str | None, words: str, against: str, last: int) -> Gathered:
+    from fabricproof.job.run.start import workplace  # noqa: PLC0415
     from fabricproof.report.gather import gather  # noqa: PLC0415 - start-up time
-    from fabricproof.runner import workplace  # noqa: PLC0415
     from fabricproof.site import load_site  # noqa: PLC0415
     from fabricproof.site.choose import choose_site, project_root  # noqa: PLC0415
 
@@ -197,8 +197,8 @@ def _write_prometheus(path: Path, found: Gathered) -> None:
 
 
 def _write_bundle(path: Path, found: Gathered, site_name: str | None, *, anonymous: bool) -> None:
+    from fabricproof.job.run.start import workplace  # noqa: PLC0415
     from fabricproof.report.bundle import write_bundle  # noqa: PLC0415 - start-up time
-    from fabricproof.runner import workplace  # noqa: PLC0415
     from fabricproof.site import load_site  # noqa: PLC0415
     from fabricproof.site.choose import choose_site, project_root  # noqa: PLC0415
 

@@ -14,10 +14,11 @@ from typing import Any
 import click
 
 from fabricproof.cli.output import STATUSES
-from fabricproof.errors import ExitStatus, FabricproofError, UnavailableError
-from fabricproof.measure import Verdict
-from fabricproof.roll import with_whole_stacks
-from fabricproof.runner import (
+from fabricproof.core.errors import ExitStatus, FabricproofError, UnavailableError
+from fabricproof.core.measure import Verdict
+from fabricproof.job.run import SessionResult
+from fabricproof.job.run.collect import collect, not_a_leg
+from fabricproof.job.run.start import (
     NODES_VARIABLE,
     check_scheduler,
     new_run_id,
@@ -31,10 +32,9 @@ from fabricproof.runner import (
     wants_run,
     workplace,
 )
-from fabricproof.session import SessionResult
-from fabricproof.session.collect import collect, not_a_leg
 from fabricproof.site import Site, load_site
 from fabricproof.site.choose import choose_site, project_root
+from fabricproof.site.roll import with_whole_stacks
 
 #: names the run that ``reframe -r`` starts, as ``--label`` does
 LABEL_VARIABLE = "FABRICPROOF_LABEL"
@@ -114,7 +114,7 @@ def accept(
     site: Site, arguments: Sequence[str], *, as_json: bool, label: str | None = None
 ) -> ExitStatus:
     """Run ReFrame with ``arguments`` on ``site``, print the verdict, return the exit status."""
-    from fabricproof.store.labels import require_label  # noqa: PLC0415 - start-up time
+    from fabricproof.history.store.labels import require_label  # noqa: PLC0415 - start-up time
 
     if label:
         require_label(label)
@@ -129,7 +129,7 @@ def accept(
 
 def _give(label: str, site: Site, run_id: str) -> None:
     """Give the run its name; that it cannot be kept changes no verdict."""
-    from fabricproof.store.labels import set_label  # noqa: PLC0415 - start-up time
+    from fabricproof.history.store.labels import set_label  # noqa: PLC0415 - start-up time
 
     try:
         set_label(workplace(project_root()).perflogs, site.name, [run_id], label)

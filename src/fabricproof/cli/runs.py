@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from fabricproof.store import Run, Store
+    from fabricproof.history.store import Run, Store
 
 _SITE = click.option("--site", "site_name", metavar="S", help="Site (default: of this host).")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -84,7 +84,7 @@ def label(words: tuple[str, ...], remove: bool, site_name: str | None) -> None:
 
     Exit status: 0; 65 a name that could be read as a date or a run; 66 no such run; 74 not written.
     """
-    from fabricproof.store.labels import require_label, set_label  # noqa: PLC0415 - start-up time
+    from fabricproof.history.store.labels import require_label, set_label  # noqa: PLC0415 - start-up time
 
     *asked, name = words
     if not asked:
@@ -104,10 +104,10 @@ def label(words: tuple[str, ...], remove: bool, site_name: str | None) -> None:
 
 def _store(site_name: str | None) -> tuple[Store, Path]:
     """Return the history of a site and its folder."""
-    from fabricproof.runner import workplace  # noqa: PLC0415 - start-up time
+    from fabricproof.history.store import open_store  # noqa: PLC0415 - start-up time
+    from fabricproof.job.run.start import workplace  # noqa: PLC0415 - start-up time
     from fabricproof.site import load_site  # noqa: PLC0415 - start-up time
     from fabricproof.site.choose import choose_site, project_root  # noqa: PLC0415 - start-up time
-    from fabricproof.store import open_store  # noqa: PLC0415 - start-up time
 
     site = load_site(site_name) if site_name else choose_site()
     perflogs = workplace(project_root()).perflogs
@@ -136,7 +136,7 @@ def _moment(text: str | None, option: str, *, is_end: bool = False) -> datetime.
 
 def _find(words: str, store: Store) -> str:
     """Return the run that somebody means."""
-    from fabricproof.errors import InputMissingError  # noqa: PLC0415 - start-up time
+    from fabricproof.core.errors import InputMissingError  # noqa: PLC0415 - start-up time
 
     if words == "latest":
         return store.runs[-1].run_id
@@ -153,7 +153,7 @@ def _find(words: str, store: Store) -> str:
 
 def _changes(runs: Sequence[Run], folder: Path) -> dict[str, list[dict[str, Any]]]:
     """Return run -> what is not as it last was before: fields of nodes, builds of stacks."""
-    from fabricproof.inventory.store import FOLDER  # noqa: PLC0415 - start-up time
+    from fabricproof.nodes.inventory.store import FOLDER  # noqa: PLC0415 - start-up time
 
     compare = _comparer(folder / FOLDER)
     nodes: dict[str, str] = {}
@@ -183,10 +183,10 @@ def _comparer(folder: Path) -> Callable[[str, str, str], tuple[str, ...]]:
     """Return what names the fields in which two states of a node differ."""
     from functools import cache  # noqa: PLC0415 - start-up time
 
-    from fabricproof.errors import FabricproofError  # noqa: PLC0415 - start-up time
-    from fabricproof.inventory.compare import compare  # noqa: PLC0415 - start-up time
-    from fabricproof.inventory.store import read_kept  # noqa: PLC0415 - start-up time
-    from fabricproof.inventory.words import name_of  # noqa: PLC0415 - start-up time
+    from fabricproof.core.errors import FabricproofError  # noqa: PLC0415 - start-up time
+    from fabricproof.nodes.inventory.compare import compare  # noqa: PLC0415 - start-up time
+    from fabricproof.nodes.inventory.store import read_kept  # noqa: PLC0415 - start-up time
+    from fabricproof.nodes.inventory.words import name_of  # noqa: PLC0415 - start-up time
 
     @cache
     def names(node: str, before: str, now: str) -> tuple[str, ...]:
@@ -200,8 +200,8 @@ def _comparer(folder: Path) -> Callable[[str, str, str], tuple[str, ...]]:
 
 
 def _record(run: Run, store: Store, changed: list[dict[str, Any]]) -> dict[str, Any]:
-    from fabricproof.measure import BADNESS  # noqa: PLC0415 - start-up time
-    from fabricproof.store.labels import labels_of  # noqa: PLC0415 - start-up time
+    from fabricproof.core.measure import BADNESS  # noqa: PLC0415 - start-up time
+    from fabricproof.history.store.labels import labels_of  # noqa: PLC0415 - start-up time
 
     words = [verdict.value for verdict in BADNESS]
     legs = {word: run.legs[word] for word in words if word in run.legs}

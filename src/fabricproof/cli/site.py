@@ -9,11 +9,8 @@ from typing import Any
 import click
 
 from fabricproof.cli.site_init import init
-from fabricproof.errors import ConfigError, InputMissingError
-from fabricproof.fabric import bound
-from fabricproof.provisioned import check_provisioned
-from fabricproof.roll import ROLL_FILE, make_roll, read_roll, write_roll
-from fabricproof.runner import (
+from fabricproof.core.errors import ConfigError, InputMissingError
+from fabricproof.job.run.start import (
     describe_checks,
     refuse_troubles,
     scheduler_answers,
@@ -21,9 +18,12 @@ from fabricproof.runner import (
     session_environment,
     workplace,
 )
+from fabricproof.physics import bound
 from fabricproof.site import Site, load_site, site_folders
 from fabricproof.site.choose import project_root
+from fabricproof.site.roll import ROLL_FILE, make_roll, read_roll, write_roll
 from fabricproof.site.scheduling import Trouble
+from fabricproof.stacks.provisioned import check_provisioned
 
 
 @click.group(name="site")

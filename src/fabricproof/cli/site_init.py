@@ -13,17 +13,17 @@ from typing import Any
 
 import click
 
-from fabricproof.discover import probe
-from fabricproof.discover.draft import Guess, find_guesses
-from fabricproof.discover.facts import ClusterSeen
-from fabricproof.discover.partitions import used_partitions
-from fabricproof.discover.stacks import Provisioned
-from fabricproof.discover.write import Surroundings, write_site
-from fabricproof.errors import ConfigError, FabricproofError, OutputError
+from fabricproof.core.errors import ConfigError, FabricproofError, OutputError
+from fabricproof.nodes.discover import probe
+from fabricproof.nodes.discover.draft import Guess, find_guesses
+from fabricproof.nodes.discover.facts import ClusterSeen
+from fabricproof.nodes.discover.partitions import used_partitions
+from fabricproof.nodes.discover.stacks import Provisioned
+from fabricproof.nodes.discover.write import Surroundings, write_site
 from fabricproof.site import Site, load_site, site_folders
 from fabricproof.site.load import sites_root
-from fabricproof.stack import catalog as stack_catalog
-from fabricproof.stack import install as stack_install
+from fabricproof.stacks import catalog as stack_catalog
+from fabricproof.stacks import install as stack_install
 
 #: as the schema's Name
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")

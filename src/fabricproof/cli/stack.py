@@ -17,8 +17,8 @@ from fabricproof.cli.building import (
 )
 from fabricproof.cli.doctor import command as doctor_command
 from fabricproof.cli.standing import remove_built, spack_records
-from fabricproof.stack import catalog as stack_catalog
-from fabricproof.stack import install as stack_install
+from fabricproof.stacks import catalog as stack_catalog
+from fabricproof.stacks import install as stack_install
 
 _root_option = click.option(
     "--root",

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from fabricproof.errors import ConfigError, ExitStatus, InputMissingError, UnavailableError
+from fabricproof.core.errors import ConfigError, ExitStatus, InputMissingError, UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fabricproof.fabric import Link
+    from fabricproof.nodes.topology import Topology
+    from fabricproof.physics import Link
     from fabricproof.subnet import Expected, Look, Network, Result
-    from fabricproof.topology import Topology
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -203,9 +203,9 @@ def _road(via: str | None, device: str | None, port: int | None, timeout_seconds
 
 def _look(folder: str | None, keep: str | None, road: Any) -> Look:
     """Return the look that ``folder`` keeps, else a new one, kept before it is judged."""
+    from fabricproof.job.run.watch import ends_as_interrupt  # noqa: PLC0415 - start-up time
     from fabricproof.subnet import join, read_folder, write_folder  # noqa: PLC0415
     from fabricproof.subnet.live import ask  # noqa: PLC0415 - start-up time
-    from fabricproof.watch import ends_as_interrupt  # noqa: PLC0415 - start-up time
 
     if folder is not None:
         return join(read_folder(Path(folder)), folder)
@@ -236,7 +236,7 @@ def _expected(
 
 def _names(hosts: str) -> tuple[str, ...]:
     """Return the hosts of ``--hosts``, at least one: an empty variable is no "nothing expected"."""
-    from fabricproof.topology import expand  # noqa: PLC0415 - start-up time
+    from fabricproof.nodes.topology import expand  # noqa: PLC0415 - start-up time
 
     found = expand(hosts.strip())
     if not found:
@@ -246,7 +246,7 @@ def _names(hosts: str) -> tuple[str, ...]:
 
 def _link(link_name: str | None, site_name: str | None, fabric_name: str | None) -> Link | None:
     """Return what every link is to be at least, None where nobody declares it."""
-    from fabricproof.fabric import find_link  # noqa: PLC0415 - start-up time
+    from fabricproof.physics import find_link  # noqa: PLC0415 - start-up time
     from fabricproof.site import load_site  # noqa: PLC0415 - start-up time
 
     if link_name is not None:
@@ -278,7 +278,7 @@ def _infiniband(link: Link) -> Link:
 
 def _topology(name: str) -> Topology:
     from fabricproof.cli.reading import read_output  # noqa: PLC0415 - start-up time
-    from fabricproof.topology import parse_topology  # noqa: PLC0415 - start-up time
+    from fabricproof.nodes.topology import parse_topology  # noqa: PLC0415 - start-up time
 
     if not name.strip():
         raise click.UsageError("--slurm names no file; without it Slurm's topology is not judged")
@@ -346,7 +346,7 @@ def _record(result: Result, head: dict[str, Any]) -> dict[str, Any]:
 
 
 def _lines(result: Result, head: dict[str, Any]) -> Iterator[str]:
-    from fabricproof.measure import BADNESS, Verdict  # noqa: PLC0415 - start-up time
+    from fabricproof.core.measure import BADNESS, Verdict  # noqa: PLC0415 - start-up time
 
     links = ", ".join(f"{number} x {words}" for words, number in head["links"].items())
     seen = f", seen from {head['seen_from']}" if head["seen_from"] else ""

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fabricproof.errors import ExitStatus, FabricproofError
+from fabricproof.core.errors import ExitStatus, FabricproofError
 
 if TYPE_CHECKING:
-    from fabricproof.trend.find import Question
+    from fabricproof.history.trend.find import Question
 
 _FILTERS = ("check", "stack", "program", "quantity", "rail", "node")
 
@@ -20,7 +20,7 @@ _FILTERS = ("check", "stack", "program", "quantity", "rail", "node")
 def _margins(
     _context: click.Context, _option: click.Parameter, texts: tuple[str, ...]
 ) -> dict[str, float]:
-    from fabricproof.store.quantities import parse_margins  # noqa: PLC0415 - start-up time
+    from fabricproof.history.store.quantities import parse_margins  # noqa: PLC0415 - start-up time
 
     try:
         return parse_margins(texts)
@@ -97,7 +97,7 @@ def command(
     grew worse and still is; 6 too few runs for a step; 65 damaged records; 66 no runs, or nothing
     fits.
     """
-    from fabricproof.trend.find import Question  # noqa: PLC0415 - start-up time
+    from fabricproof.history.trend.find import Question  # noqa: PLC0415 - start-up time
 
     ask = Question(
         last=last,
@@ -114,7 +114,7 @@ def command(
 def _chosen(site_name: str | None, words: str) -> list[str]:
     """Return the identities of the runs that are meant."""
     from fabricproof.cli.compare import history_of, site_of  # noqa: PLC0415 - start-up time
-    from fabricproof.compare.sides import choose_side  # noqa: PLC0415
+    from fabricproof.history.compare.sides import choose_side  # noqa: PLC0415
 
     _, history = history_of(site_of(site_name))
     return [run.run_id for run in choose_side(words, history).side.runs]
@@ -125,12 +125,12 @@ def _show(site_name: str | None, ask: Question, *, verbose: bool, as_json: bool)
 
     from fabricproof.cli.compare import site_of  # noqa: PLC0415
     from fabricproof.cli.inventory import place  # noqa: PLC0415
-    from fabricproof.inventory.store import read_kept  # noqa: PLC0415
+    from fabricproof.history.store import open_store  # noqa: PLC0415
+    from fabricproof.history.trend.find import find_trend  # noqa: PLC0415
+    from fabricproof.history.trend.lines import trend_lines  # noqa: PLC0415
+    from fabricproof.history.trend.record import trend_record  # noqa: PLC0415
+    from fabricproof.nodes.inventory.store import read_kept  # noqa: PLC0415
     from fabricproof.report.devices import devices_of, with_devices  # noqa: PLC0415
-    from fabricproof.store import open_store  # noqa: PLC0415
-    from fabricproof.trend.find import find_trend  # noqa: PLC0415
-    from fabricproof.trend.lines import trend_lines  # noqa: PLC0415
-    from fabricproof.trend.record import trend_record  # noqa: PLC0415
 
     name, inventories = place(site_name)
     store = open_store(inventories.parent.parent, name)

@@ -98,7 +98,7 @@ def _site(site_name: str | None) -> Site:
 
 
 def _perflogs(site: Site) -> Path:
-    from fabricproof.runner import workplace  # noqa: PLC0415 - start-up time
+    from fabricproof.job.run.start import workplace  # noqa: PLC0415 - start-up time
     from fabricproof.site.choose import project_root  # noqa: PLC0415 - start-up time
 
     return workplace(project_root()).perflogs / site.name
@@ -106,8 +106,8 @@ def _perflogs(site: Site) -> Path:
 
 def _sweeps(site: Site, run_id: str | None, stacks: tuple[str, ...]) -> list[Sweep]:
     """Return the sweeps of a run, of the newest that has any where none is named."""
-    from fabricproof.errors import InputMissingError  # noqa: PLC0415 - start-up time
-    from fabricproof.records import read_records, record_files  # noqa: PLC0415 - start-up time
+    from fabricproof.core.errors import InputMissingError  # noqa: PLC0415 - start-up time
+    from fabricproof.core.records import read_records, record_files  # noqa: PLC0415 - start-up time
     from fabricproof.tuning.sweeps import sweeps_of  # noqa: PLC0415 - start-up time
 
     folder = _perflogs(site)
@@ -172,7 +172,7 @@ def _sweep_record(sweep: Sweep) -> dict[str, Any]:
 
 
 def _shown(sweep: Sweep) -> Iterator[str]:
-    from fabricproof.units import size_label  # noqa: PLC0415 - start-up time
+    from fabricproof.core.units import size_label  # noqa: PLC0415 - start-up time
 
     yield (
         f"{sweep.knobs.collective} with {sweep.stack} ({sweep.stack_version}), {sweep.program} of "
@@ -222,7 +222,7 @@ def _library_table(site: Site, sweep: Sweep) -> str | None:
     """Return MPICH's own selection table, None for other MPIs and where no library is known."""
     if sweep.knobs.family != "mpich":
         return None
-    from fabricproof.stack.catalog import load_catalog, stacks_root  # noqa: PLC0415 - start-up time
+    from fabricproof.stacks.catalog import load_catalog, stacks_root  # noqa: PLC0415 - start-up time
     from fabricproof.tuning.selection import table_in  # noqa: PLC0415 - start-up time
 
     stack = site.stack(sweep.stack)
@@ -231,8 +231,8 @@ def _library_table(site: Site, sweep: Sweep) -> str | None:
         name = stack.installed_as
         library = stacks_root() / name / load_catalog().find(name).library
     elif stack.spack is not None:
-        from fabricproof.spack.built import read_built  # noqa: PLC0415 - start-up time
-        from fabricproof.spack.layout import layout_for  # noqa: PLC0415 - start-up time
+        from fabricproof.stacks.spack.built import read_built  # noqa: PLC0415 - start-up time
+        from fabricproof.stacks.spack.layout import layout_for  # noqa: PLC0415 - start-up time
 
         built = read_built(layout_for(site.name, site.folder).built(stack.name))
         library = Path(built.library) if built is not None else None
@@ -243,7 +243,7 @@ def _library_table(site: Site, sweep: Sweep) -> str | None:
 
 
 def _put(folder: Path, files: dict[str, str]) -> None:
-    from fabricproof.errors import OutputError  # noqa: PLC0415 - start-up time
+    from fabricproof.core.errors import OutputError  # noqa: PLC0415 - start-up time
 
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import click
 
-from fabricproof.errors import ExitStatus
+from fabricproof.core.errors import ExitStatus
 from fabricproof.vcluster import cluster, outside, service, status
 from fabricproof.vcluster.paths import Paths
 from fabricproof.vcluster.plan import KINDS, RDMA, Wishes, parse_rate, rate_label

@@ -15,7 +15,7 @@ from typing import Any
 
 from ClusterShell.NodeSet import NodeSet, NodeSetException
 
-from fabricproof.measure import Finding
+from fabricproof.core.measure import Finding
 
 #: accounts that tell nobody's name
 _NOBODY = frozenset({"", "root", "nobody", "slurm"})

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import IO
 
 from fabricproof import __version__
-from fabricproof.errors import OutputError
+from fabricproof.core.errors import OutputError
+from fabricproof.job.run.start import Workplace
 from fabricproof.report.anonymous import Anonymous, accounts_in, macs_in
 from fabricproof.report.evidence import (
     Absent,
@@ -27,7 +28,6 @@ from fabricproof.report.evidence import (
     users_of,
 )
 from fabricproof.report.gather import Gathered
-from fabricproof.runner import Workplace
 from fabricproof.site import Site
 
 #: rises where the layout of the archive changes

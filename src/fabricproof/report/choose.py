@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from fabricproof.errors import FabricproofError, InputMissingError
-from fabricproof.records import parse_json, read_records
-from fabricproof.store import Run
-from fabricproof.store.read import start_of
+from fabricproof.core.errors import FabricproofError, InputMissingError
+from fabricproof.core.records import parse_json, read_records
+from fabricproof.history.store import Run
+from fabricproof.history.store.read import start_of
 
-#: beside the records of a site: what became of each night (fabricproof.night.state writes it)
+#: beside the records of a site: what became of each night (fabricproof.nightly.state writes it)
 NIGHTS = Path("night") / "state.jsonl"
 
 #: words that mean the run of the last night, or the newest one

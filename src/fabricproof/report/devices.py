@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 
-from fabricproof.compare.model import Group
-from fabricproof.fabric import device_word, find_link
+from fabricproof.history.compare.model import Group
+from fabricproof.history.store import Key
+from fabricproof.physics import device_word, find_link
 from fabricproof.report.model import ReportData
 from fabricproof.site import Site
-from fabricproof.store import Key
 
 _Thing = TypeVar("_Thing")
 

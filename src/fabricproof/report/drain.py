@@ -13,10 +13,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from fabricproof.measure import FindingKind, Verdict
+from fabricproof.core.measure import FindingKind, Verdict
+from fabricproof.job.run import LegResult
 from fabricproof.report.model import ReportData
 from fabricproof.report.red import RED, rails_of
-from fabricproof.session import LegResult
 
 #: a node's reason in Slurm is a short remark
 REASON_LENGTH = 180

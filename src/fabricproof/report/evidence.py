@@ -14,17 +14,17 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof import __version__
-from fabricproof.fabric import device_word
-from fabricproof.inventory.store import FOLDER
-from fabricproof.provenance import identity_of
-from fabricproof.records import parse_json
+from fabricproof.core.provenance import identity_of
+from fabricproof.core.records import parse_json
+from fabricproof.job.run.start import Workplace
+from fabricproof.nodes.inventory.store import FOLDER
+from fabricproof.physics import device_word
 from fabricproof.report.drain import render_drain
 from fabricproof.report.gather import Gathered
 from fabricproof.report.html import render_html
 from fabricproof.report.model import ReportData
 from fabricproof.report.record import report_record
 from fabricproof.report.summary import summary
-from fabricproof.runner import Workplace
 from fabricproof.site import Site
 
 #: a raw output that is longer says the same again and again; it is named, not sent

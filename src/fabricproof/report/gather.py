@@ -7,7 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from fabricproof.errors import InputMissingError
+from fabricproof.core.errors import InputMissingError
+from fabricproof.history.store import Run, Store, labels, open_store
+from fabricproof.job.run.collect import collect_again, record_files
+from fabricproof.job.run.start import Workplace
 from fabricproof.report.choose import (
     before,
     choose_run,
@@ -21,13 +24,10 @@ from fabricproof.report.history import bounds_of, matrix_of, raw_of, runs_alike
 from fabricproof.report.machines import inventory_changes, machines_of
 from fabricproof.report.model import ReportData
 from fabricproof.report.rooms import SAME_INVENTORY, bands_of, comparison_of, newest_of, trend_of
-from fabricproof.runner import Workplace
-from fabricproof.session.collect import collect_again, record_files
 from fabricproof.site import Site
-from fabricproof.store import Run, Store, labels, open_store
 
 if TYPE_CHECKING:
-    from fabricproof.trend.model import Trend
+    from fabricproof.history.trend.model import Trend
 
 #: runs that a report looks back on
 LAST_RUNS = 30

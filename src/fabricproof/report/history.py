@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from fabricproof.history.store import FIELDS, Key, Matrix, Run, Store
 from fabricproof.report.model import Bounds, RawNumber
-from fabricproof.store import FIELDS, Key, Matrix, Run, Store
 
 if TYPE_CHECKING:
     import polars as pl

@@ -14,10 +14,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from fabricproof.measure import Verdict
+from fabricproof.core.measure import Verdict
+from fabricproof.job.run import LegResult
 from fabricproof.report.model import ReportData
 from fabricproof.report.red import folded
-from fabricproof.session import LegResult
 
 _ERRORS = frozenset({Verdict.INVALID, Verdict.MISSING, Verdict.UNJUDGED})
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from fabricproof.compare.model import FieldChange
-from fabricproof.errors import FabricproofError
-from fabricproof.inventory.compare import Difference, compare
-from fabricproof.inventory.store import FOLDER, read_index, read_kept
+from fabricproof.core.errors import FabricproofError
+from fabricproof.history.compare.model import FieldChange
+from fabricproof.history.store import Run
+from fabricproof.nodes.inventory.compare import Difference, compare
+from fabricproof.nodes.inventory.store import FOLDER, read_index, read_kept
 from fabricproof.report.red import folded
-from fabricproof.store import Run
 
 Facts = Mapping[str, Mapping[str, str | int]]
 

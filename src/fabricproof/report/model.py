@@ -6,10 +6,10 @@ import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from fabricproof.compare.model import Comparison, FieldChange
-from fabricproof.session import SessionResult
-from fabricproof.store import Key, Matrix, Run
-from fabricproof.trend.model import Trend
+from fabricproof.history.compare.model import Comparison, FieldChange
+from fabricproof.history.store import Key, Matrix, Run
+from fabricproof.history.trend.model import Trend
+from fabricproof.job.run import SessionResult
 
 
 @dataclass(frozen=True, kw_only=True)

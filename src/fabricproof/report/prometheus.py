@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from fabricproof.measure import Verdict
+from fabricproof.core.measure import Verdict
+from fabricproof.core.units import size_label
+from fabricproof.job.run import LegResult
 from fabricproof.report.model import ReportData
 from fabricproof.report.red import RED, folded, rails_of
-from fabricproof.session import LegResult
-from fabricproof.units import size_label
 
 #: series of legs and quantities in one file; a Prometheus server has millions, a site hundreds
 SERIES_LIMIT = 10_000

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
-from fabricproof.compare.model import FieldChange
-from fabricproof.compare.record import comparison_record
+from fabricproof.history.compare.model import FieldChange
+from fabricproof.history.compare.record import comparison_record
+from fabricproof.history.store import Key, Run
+from fabricproof.history.trend.record import trend_record
+from fabricproof.job.run import LegResult
 from fabricproof.report.drain import DrainAdvice, advise
 from fabricproof.report.model import ReportData
 from fabricproof.report.red import red_groups, what_next
-from fabricproof.session import LegResult
-from fabricproof.store import Key, Run
-from fabricproof.trend.record import trend_record
 
 #: rises where a field changes its meaning or goes; new fields do not raise it
 FORMAT = 1

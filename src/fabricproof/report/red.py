@@ -10,8 +10,8 @@ from typing import Any
 
 from ClusterShell.NodeSet import NodeSet
 
-from fabricproof.measure import BADNESS, Finding, FindingKind, Verdict
-from fabricproof.session import BUILD_PROGRAM, LegResult, SessionResult
+from fabricproof.core.measure import BADNESS, Finding, FindingKind, Verdict
+from fabricproof.job.run import BUILD_PROGRAM, LegResult, SessionResult
 
 #: verdicts that are told one by one; PASS and SKIPPED are counted
 RED = frozenset({Verdict.FAIL, Verdict.INVALID, Verdict.MISSING, Verdict.UNJUDGED})

@@ -6,17 +6,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fabricproof.errors import FabricproofError, InputMissingError
-from fabricproof.inventory.store import FOLDER, read_kept
+from fabricproof.core.errors import FabricproofError, InputMissingError
+from fabricproof.history.store import Key, Run, Store, labels
+from fabricproof.history.trend.model import Trend
+from fabricproof.job.run.start import Workplace
+from fabricproof.nodes.inventory.store import FOLDER, read_kept
 from fabricproof.report.model import Band
-from fabricproof.runner import Workplace
 from fabricproof.site import Site
-from fabricproof.store import Key, Run, Store, labels
-from fabricproof.trend.model import Trend
 
 if TYPE_CHECKING:
-    from fabricproof.compare.model import Comparison
-    from fabricproof.compare.sides import Chosen, History
+    from fabricproof.history.compare.model import Comparison
+    from fabricproof.history.compare.sides import Chosen, History
 
 #: what ``--before`` takes beside the words of ``fabricproof compare``
 SAME_INVENTORY = "same-inventory"
@@ -26,10 +26,10 @@ def bands_of(
     site: Site, place: Workplace, store: Store, keys: Iterable[Key]
 ) -> tuple[Mapping[Key, Band], list[str]]:
     """Return the bands of the active baseline, and why there are none, or some do not hold."""
-    from fabricproof.baseline.file import path_of, read_baseline  # noqa: PLC0415 - start-up time
-    from fabricproof.learn import keyed  # noqa: PLC0415
-    from fabricproof.learn.machines import Machines  # noqa: PLC0415
-    from fabricproof.learn.standing import standing  # noqa: PLC0415
+    from fabricproof.history.baseline import keyed  # noqa: PLC0415
+    from fabricproof.history.baseline.machines import Machines  # noqa: PLC0415
+    from fabricproof.history.baseline.standing import standing  # noqa: PLC0415
+    from fabricproof.verdict.baseline.file import path_of, read_baseline  # noqa: PLC0415 - start-up time
 
     name = site.spec.baseline
     if name is None:
@@ -58,7 +58,7 @@ def trend_of(
     site: Site, place: Workplace, store: Store, runs: tuple[Run, ...]
 ) -> tuple[Trend | None, list[str]]:
     """Return what these runs show, None where it cannot be told, and why not."""
-    from fabricproof.trend.find import Question, find_trend  # noqa: PLC0415 - start-up time
+    from fabricproof.history.trend.find import Question, find_trend  # noqa: PLC0415 - start-up time
 
     folder = place.perflogs / site.name / FOLDER
     looked_at = replace(store, runs=runs, notes=())
@@ -89,8 +89,8 @@ def comparison_of(
     Raises:
         FabricproofError: a side is empty or means nothing, or both have nothing in common.
     """
-    from fabricproof.compare.sides import choose_side  # noqa: PLC0415 - start-up time
-    from fabricproof.compare.together import Asked, compare_sides  # noqa: PLC0415
+    from fabricproof.history.compare.sides import choose_side  # noqa: PLC0415 - start-up time
+    from fabricproof.history.compare.whole import Asked, compare_sides  # noqa: PLC0415
 
     history = history_of(site, place, store)
     second = choose_side(words, history)
@@ -108,16 +108,16 @@ def newest_of(words: str, site: Site, place: Workplace, store: Store) -> Run:
     Raises:
         FabricproofError: they mean nothing, or no run.
     """
-    from fabricproof.compare.sides import choose_side  # noqa: PLC0415 - start-up time
+    from fabricproof.history.compare.sides import choose_side  # noqa: PLC0415 - start-up time
 
     return choose_side(words, history_of(site, place, store)).side.runs[-1]
 
 
 def history_of(site: Site, place: Workplace, store: Store) -> History:
     """Return what sides are chosen from."""
-    from fabricproof.compare.facts import Machines  # noqa: PLC0415 - start-up time
-    from fabricproof.compare.sides import History  # noqa: PLC0415
-    from fabricproof.learn import samples_of  # noqa: PLC0415
+    from fabricproof.history.baseline import samples_of  # noqa: PLC0415
+    from fabricproof.history.compare.facts import Machines  # noqa: PLC0415 - start-up time
+    from fabricproof.history.compare.sides import History  # noqa: PLC0415
 
     return History(
         site=site.name,
@@ -130,8 +130,8 @@ def history_of(site: Site, place: Workplace, store: Store) -> History:
 
 def _same_inventory(run: Run, runs: Iterable[Run]) -> Chosen:
     """Return the runs before ``run`` that saw each of its nodes, where they did, as it is now."""
-    from fabricproof.compare.model import Side  # noqa: PLC0415 - start-up time
-    from fabricproof.compare.sides import Chosen  # noqa: PLC0415
+    from fabricproof.history.compare.model import Side  # noqa: PLC0415 - start-up time
+    from fabricproof.history.compare.sides import Chosen  # noqa: PLC0415
 
     found = []
     for each in runs:

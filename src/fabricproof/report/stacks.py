@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from fabricproof.collective import Statistic, collective_of
-from fabricproof.measure import Verdict
-from fabricproof.session import LegResult
+from fabricproof.core.measure import Verdict
+from fabricproof.job.run import LegResult
+from fabricproof.physics.collective import Statistic, collective_of
 
 #: A stack that takes this many times the best one's time is worth a line.
 WORTH_TELLING = 3.0

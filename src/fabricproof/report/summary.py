@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fabricproof.compare.model import Comparison
-from fabricproof.measure import BADNESS, Verdict
+from fabricproof.core.measure import BADNESS, Verdict
+from fabricproof.history.compare.model import Comparison
+from fabricproof.history.stats.shifts import Change
+from fabricproof.job.run import LegResult
 from fabricproof.report.devices import for_people
 from fabricproof.report.drain import advise
 from fabricproof.report.model import ReportData
 from fabricproof.report.red import RedGroup, folded, held, red_groups, told_of_passes, what_next
-from fabricproof.session import LegResult
-from fabricproof.stats.shifts import Change
 
 #: one screen of a terminal as administrators have them
 WIDTH = 100

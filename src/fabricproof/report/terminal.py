@@ -10,11 +10,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from fabricproof.measure import BADNESS, Verdict
+from fabricproof.core.measure import BADNESS, Verdict
+from fabricproof.job.run import BUILD_PROGRAM, LegResult, SessionResult
 from fabricproof.report.red import again, held, told_of_passes
 from fabricproof.report.stacks import slow_stacks
-from fabricproof.session import BUILD_PROGRAM, LegResult, SessionResult
-from fabricproof.verdict import ERROR_UNIT
+from fabricproof.verdict.value import ERROR_UNIT
 
 #: verdict -> rich style; the word itself always stands beside the colour
 STYLES: dict[Verdict, str] = {

@@ -6,7 +6,7 @@ import contextlib
 import os
 from pathlib import Path
 
-from fabricproof.errors import OutputError
+from fabricproof.core.errors import OutputError
 
 
 def write_text(path: Path, text: str) -> None:

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from fabricproof.baseline.file import path_of, read_baseline
-from fabricproof.baseline.model import Baseline, Place
-from fabricproof.baseline.stage import of_leg, write_stage
-from fabricproof.campaign.leg import Leg
-from fabricproof.errors import ConfigError
+from fabricproof.core.errors import ConfigError
+from fabricproof.job.plan.leg import Leg
 from fabricproof.site import Site
+from fabricproof.verdict.baseline.file import path_of, read_baseline
+from fabricproof.verdict.baseline.model import Baseline, Place
+from fabricproof.verdict.baseline.stage import of_leg, write_stage
 
 
 @functools.lru_cache(maxsize=2)

@@ -16,10 +16,10 @@ import reframe.utility.sanity as sn
 from reframe.core.builtins import deferrable, run_after, run_before, sanity_function, variable
 from reframe.core.logging import getlogger
 
-from fabricproof.errors import FabricproofError
+from fabricproof.core.errors import FabricproofError
 from fabricproof.rfm.current import current_site
 from fabricproof.rfm.stacks import built_of
-from fabricproof.stack.environment import shell_line
+from fabricproof.stacks.environment import shell_line
 
 #: the build, and what it said, in the stage folder
 SCRIPT_FILE = "build.sh"

@@ -14,17 +14,11 @@ from reframe.core.exceptions import ReframeError
 from reframe.core.schedulers import Job
 from reframe.core.schedulers.slurm import _SlurmJob
 
-from fabricproof.campaign.job_end import (
-    Doubt,
-    JobEnd,
-    SchedulerSays,
-    find_doubt,
-    read_end,
-)
-from fabricproof.campaign.outcome import last_words
-from fabricproof.errors import FabricproofError
+from fabricproof.core.errors import FabricproofError
+from fabricproof.job.evidence.job_end import Doubt, JobEnd, SchedulerSays, find_doubt, read_end
+from fabricproof.job.outcome import last_words
+from fabricproof.nodes.topology import expand
 from fabricproof.rfm.slurm_nodes import ask_job
-from fabricproof.topology import expand
 
 #: how long a file of a node may take to be seen here: a shared file system looks into a folder
 #: again after some seconds

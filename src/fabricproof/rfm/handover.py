@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from fabricproof.campaign.leg import Leg
-from fabricproof.campaign.outcome import Outcome
-from fabricproof.measure import Verdict
-from fabricproof.reference import Reference, reframe_tuple
-from fabricproof.rfm.legs import quantity_key
-from fabricproof.verdict import Judgement, is_of_errors
+from fabricproof.core.measure import Verdict
+from fabricproof.job.outcome import Outcome
+from fabricproof.job.plan.leg import Leg
+from fabricproof.rfm.legs.leg import quantity_key
+from fabricproof.verdict.reference import Reference, reframe_tuple
+from fabricproof.verdict.value import Judgement, is_of_errors
 
 
 def handed_over(outcomes: Iterable[Outcome]) -> Iterator[tuple[Leg, Judgement]]:

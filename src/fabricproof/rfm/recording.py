@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from fabricproof.campaign.outcome import Attempt, Outcome
-from fabricproof.measure import as_finding
-from fabricproof.road.error_rates import added
-from fabricproof.verdict import Judgement, Report
+from fabricproof.core.measure import as_finding
+from fabricproof.job.outcome import Attempt, Outcome
+from fabricproof.traffic.error_rates import added
+from fabricproof.verdict.value import Judgement, Report
 
 
 def _environment(attempt: Attempt, leg_environment: Mapping[str, str]) -> dict[str, Any]:

@@ -9,10 +9,10 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from fabricproof.campaign.job_end import SchedulerSays
-from fabricproof.errors import FabricproofError, ParseError, UnavailableError
+from fabricproof.core.errors import FabricproofError, ParseError, UnavailableError
+from fabricproof.job.evidence.job_end import SchedulerSays
+from fabricproof.nodes.topology import Shape, Topology, expand, parse_topology, torus_of
 from fabricproof.site.schema import PartitionSpec
-from fabricproof.topology import Shape, Topology, expand, parse_topology, torus_of
 
 #: a controller that does not answer by then holds up no planning
 ANSWER_SECONDS = 10

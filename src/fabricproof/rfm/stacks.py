@@ -8,15 +8,15 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from fabricproof.provenance import SHOWN_DIGITS, StackIdentity, digest_of
+from fabricproof.core.provenance import SHOWN_DIGITS, StackIdentity, digest_of
 from fabricproof.site import Site
 from fabricproof.site.schema import StackSpec
-from fabricproof.spack.built import Built, read_built, without_modules
-from fabricproof.spack.layout import Layout, layout_for, module_name, sha256_of
-from fabricproof.stack.catalog import load_catalog, stacks_root
-from fabricproof.stack.environment import shell_values, shell_word
-from fabricproof.stack.install import read_stamp
-from fabricproof.stack.programs import IMB_HOME
+from fabricproof.stacks.catalog import load_catalog, stacks_root
+from fabricproof.stacks.environment import shell_values, shell_word
+from fabricproof.stacks.install import read_stamp
+from fabricproof.stacks.programs import IMB_HOME
+from fabricproof.stacks.spack.built import Built, read_built, without_modules
+from fabricproof.stacks.spack.layout import Layout, layout_for, module_name, sha256_of
 
 #: what nobody says of a stack that is not ours
 UNSAID = "not declared"

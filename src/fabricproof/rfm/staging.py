@@ -8,9 +8,9 @@ from pathlib import Path
 from reframe.core.backends import getlauncher
 from reframe.core.schedulers import Job
 
-from fabricproof.campaign.hpcc import HPCC_FILE
-from fabricproof.campaign.peer import PEER_FILE
-from fabricproof.campaign.script import (
+from fabricproof.job.plan.hpcc import HPCC_FILE
+from fabricproof.job.plan.peer import PEER_FILE
+from fabricproof.job.plan.script import (
     ASK_FILE,
     BIND_FILE,
     EACH_NODE_FILE,
@@ -22,13 +22,13 @@ from fabricproof.campaign.script import (
     SECOND_LOOK_ERRORS,
     SOCKETS_FILE,
 )
-from fabricproof.discover.probe import LOOK
+from fabricproof.nodes.discover.probe import LOOK
 from fabricproof.site.schema import PartitionSpec, StackSpec
-from fabricproof.stack.environment import option_words, shell_word
-from fabricproof.stack.launch import TURN_FILE, Layout, layout_options, plan_launch
+from fabricproof.stacks.environment import option_words, shell_word
+from fabricproof.stacks.launch import TURN_FILE, Layout, layout_options, plan_launch
 
 #: where the scripts of a job lie
-CAMPAIGN = Path(__file__).parents[1] / "campaign"
+CAMPAIGN = Path(__file__).parents[1] / "job"
 
 #: what of it a job may start
 SCRIPTS = (

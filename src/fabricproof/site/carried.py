@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from fabricproof.errors import ConfigError
+from fabricproof.core.errors import ConfigError
 from fabricproof.site.complaint import Lines
 from fabricproof.site.locate import line_of
 from fabricproof.site.schema import PartitionSpec, StackSpec
-from fabricproof.transports import transport_refusal, transports_of, transports_over
+from fabricproof.traffic.transports import transport_refusal, transports_of, transports_over
 
 
 def check_transports(

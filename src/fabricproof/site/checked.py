@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from fabricproof.errors import ConfigError, FabricproofError
-from fabricproof.provenance import same_build
+from fabricproof.core.errors import ConfigError, FabricproofError
+from fabricproof.core.provenance import same_build
 from fabricproof.site.complaint import Lines
 from fabricproof.site.locate import line_of
 from fabricproof.site.physics import build_fabric
 from fabricproof.site.schema import FabricFile, FabricSpec, ReferenceSpec, SiteFile, StackSpec
-from fabricproof.transports import VERBS
+from fabricproof.traffic.transports import VERBS
 
 #: a port of an RDMA device as UCX, perftest's checks and the counters name it; ports begin with 1
 _PORT = re.compile(r"[^:]+:[1-9][0-9]{0,2}")
@@ -125,7 +125,7 @@ def check_rails(
     """Refuse a rail of a verbs fabric that is no port: no byte of it could ever be counted.
 
     UCX finds no device by the name of an interface or without a port, and a road without a colon
-    is taken for sockets (``detour.is_verbs``).
+    is taken for sockets (``traffic.wrong_path.is_verbs``).
 
     Args:
         path: of ``fabric.toml``.

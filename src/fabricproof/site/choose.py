@@ -6,7 +6,7 @@ import os
 import socket
 from pathlib import Path
 
-from fabricproof.errors import InputMissingError
+from fabricproof.core.errors import InputMissingError
 from fabricproof.site.load import load_site, site_folders
 from fabricproof.site.model import Site
 

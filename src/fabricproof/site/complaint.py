@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from fabricproof.errors import ConfigError
+from fabricproof.core.errors import ConfigError
 from fabricproof.site.locate import line_of
 
 #: path of a key -> its line

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from fabricproof.errors import ConfigError
+from fabricproof.core.errors import ConfigError
 from fabricproof.site.complaint import Lines
 from fabricproof.site.locate import line_of
 from fabricproof.site.schema import FabricSpec, PartitionSpec, ReferenceSpec

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from fabricproof.errors import ConfigError, FabricproofError, InputMissingError
+from fabricproof.core.errors import ConfigError, FabricproofError, InputMissingError
 from fabricproof.site.carried import check_transports
 from fabricproof.site.checked import (
     check_baseline,

@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from fabricproof.collective import collective_of
-from fabricproof.errors import ConfigError
-from fabricproof.fabric import Fabric
-from fabricproof.measure import Finding, FindingKind
-from fabricproof.provenance import SHOWN_DIGITS, is_build
-from fabricproof.reference import Reference, from_text
+from fabricproof.core.errors import ConfigError
+from fabricproof.core.measure import Finding, FindingKind
+from fabricproof.core.provenance import SHOWN_DIGITS, is_build
+from fabricproof.physics import Fabric
+from fabricproof.physics.collective import collective_of
 from fabricproof.site.physics import build_fabric
 from fabricproof.site.schema import (
     FabricSpec,
@@ -23,6 +22,7 @@ from fabricproof.site.schema import (
     StackSpec,
     SwitchSpec,
 )
+from fabricproof.verdict.reference import Reference, from_text
 
 _Item = TypeVar("_Item", PartitionSpec, StackSpec, FabricSpec)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fabricproof.errors import ConfigError
-from fabricproof.fabric import Fabric, Shaper, bound, find_link, find_slot
+from fabricproof.core.errors import ConfigError
+from fabricproof.physics import Fabric, Shaper, bound, find_link, find_slot
 from fabricproof.site.schema import FabricSpec, RailSpec
 
 

@@ -10,7 +10,6 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
-from fabricproof.reference import CURVE_TOLERANCE
 from fabricproof.site.texts import (
     MailServer,
     Module,
@@ -22,7 +21,8 @@ from fabricproof.site.texts import (
     Value,
     Variable,
 )
-from fabricproof.transports import Transport
+from fabricproof.traffic.transports import Transport
+from fabricproof.verdict.reference import CURVE_TOLERANCE
 
 Launcher = Literal["srun", "mpirun", "mpiexec"]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from fabricproof.errors import ParseError
+from fabricproof.core.errors import ParseError
 
 
 @dataclass(frozen=True, kw_only=True)

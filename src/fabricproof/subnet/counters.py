@@ -15,9 +15,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fabricproof.counters import ENDS
 from fabricproof.subnet._lines import Output
 from fabricproof.subnet.model import End, Network, PortCounters
+from fabricproof.traffic.counters import ENDS
 
 #: field -> the kernel's name (Linux drivers/infiniband/core/sysfs.c, PORT_PMA_ATTR) and a factor
 _NAMES: dict[str, tuple[str, int]] = {

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from fabricproof.counters import ENDS, CounterSample, read_rises
-from fabricproof.measure import Verdict
+from fabricproof.core.measure import Verdict
 from fabricproof.subnet.finding import Finding, Result, fail, passed
 from fabricproof.subnet.model import Cable, End, Kind, Look, Network, Port, PortCounters
 from fabricproof.subnet.unseen import asked_less, complaints, counted_in_part, stateless
+from fabricproof.traffic.counters import ENDS, CounterSample, read_rises
 
 Pair = frozenset[End]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fabricproof.measure import Verdict, worst
+from fabricproof.core.measure import Verdict, worst
 
 
 @dataclass(frozen=True, kw_only=True)

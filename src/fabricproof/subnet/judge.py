@@ -11,15 +11,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from fabricproof.counters import ENDS, ERROR_COUNTERS, HIGH
-from fabricproof.fabric import Link
-from fabricproof.measure import Verdict
+from fabricproof.core.measure import Verdict
+from fabricproof.nodes.topology import Topology
+from fabricproof.physics import Link
 from fabricproof.subnet.finding import Finding, Result, fail, passed
 from fabricproof.subnet.model import Cable, Kind, Look, Manager, Network, Port
 from fabricproof.subnet.shape import Shape, shape_of, uneven_trunks
 from fabricproof.subnet.slurm import slurm_findings
 from fabricproof.subnet.unseen import complaints, counted_in_part, stateless
-from fabricproof.topology import Topology
+from fabricproof.traffic.counters import ENDS, ERROR_COUNTERS, HIGH
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fabricproof.errors import NeedsPrivilegeError, UnavailableError
+from fabricproof.core.errors import NeedsPrivilegeError, UnavailableError
 from fabricproof.subnet.look import COMPLAINTS, NEEDED, TOOLS
 from fabricproof.subnet.managers import read_issm, read_managers
 

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from fabricproof.counters import ENDS
-from fabricproof.errors import InputMissingError, OutputError, ParseError
+from fabricproof.core.errors import InputMissingError, OutputError, ParseError
 from fabricproof.subnet.counters import (
     Errors,
     by_end,
@@ -22,6 +21,7 @@ from fabricproof.subnet.discover import read_ibnetdiscover
 from fabricproof.subnet.linkinfo import read_iblinkinfo, with_states
 from fabricproof.subnet.managers import read_issm, read_managers
 from fabricproof.subnet.model import End, Look, Manager, Network, PortCounters
+from fabricproof.traffic.counters import ENDS
 
 #: file that keeps an output -> the command that prints it
 TOOLS: dict[str, tuple[str, ...]] = {

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import re
 
-from fabricproof.errors import ParseError
-from fabricproof.inventory.subnet import read_sminfo
+from fabricproof.core.errors import ParseError
+from fabricproof.nodes.inventory.subnet import read_sminfo
 from fabricproof.subnet._lines import Output
 from fabricproof.subnet.model import Manager
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
-from fabricproof.errors import UnknownLinkError
-from fabricproof.fabric import Link, find_link
+from fabricproof.core.errors import UnknownLinkError
+from fabricproof.physics import Link, find_link
 
 
 class Kind(StrEnum):

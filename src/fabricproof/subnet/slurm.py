@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 
-from fabricproof.measure import Verdict
+from fabricproof.core.measure import Verdict
+from fabricproof.nodes.topology import Shape, Topology
 from fabricproof.subnet.finding import Finding, fail, passed
 from fabricproof.subnet.model import Network
 from fabricproof.subnet.shape import Hops
-from fabricproof.topology import Shape, Topology
 
 _Switches = frozenset[str]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fabricproof.measure import Verdict
+from fabricproof.core.measure import Verdict
 from fabricproof.subnet.finding import Finding
 from fabricproof.subnet.model import Look
 

@@ -15,7 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from fabricproof.errors import ConfigError
+from fabricproof.core.errors import ConfigError
 
 DATA = Path(__file__).parent / "data"
 
@@ -184,7 +184,7 @@ def find_knobs(family: str, version: str, collective: str) -> tuple[Knobs | None
     """Return what can be said to an MPI about a collective, or None and why nothing can.
 
     Args:
-        family: as in :data:`fabricproof.stack.family.FAMILIES`.
+        family: as in :data:`fabricproof.stacks.family.FAMILIES`.
         version: of the MPI, ``4.1``, ``5.0.11``.
         collective: one of :data:`COLLECTIVES`.
     """

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fabricproof.core.units import size_label
 from fabricproof.tuning.rules import Rule, one_for_all, rules_of
 from fabricproof.tuning.sweeps import Sweep
 from fabricproof.tuning.trial import FORMAT
 from fabricproof.tuning.write import Mending, Written, write
-from fabricproof.units import size_label
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from fabricproof.errors import ConfigError
+from fabricproof.core.errors import ConfigError
 from fabricproof.tuning.decide import Choice
 from fabricproof.tuning.knobs import Algorithm
 from fabricproof.tuning.sweeps import AUTO, Sweep

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from fabricproof.errors import ConfigError, ParseError
+from fabricproof.core.errors import ConfigError, ParseError
 from fabricproof.tuning.knobs import Knobs, SizeUnit
 from fabricproof.tuning.rules import Rule
 

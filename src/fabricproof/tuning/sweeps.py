@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fabricproof.errors import ParseError
+from fabricproof.core.errors import ParseError
 from fabricproof.tuning.decide import Bar, Choice, Times, decide
 from fabricproof.tuning.knobs import Knobs, find_knobs
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from fabricproof.errors import ParseError
+from fabricproof.core.errors import ParseError
 
 #: what a program reads of a proposal
 TRIAL_FILE = "tuning.json"

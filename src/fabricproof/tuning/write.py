@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from fabricproof.errors import ConfigError
+from fabricproof.core.errors import ConfigError
 from fabricproof.tuning.knobs import Knobs, SizeUnit
 from fabricproof.tuning.rules import Rule
 from fabricproof.tuning.selection import selection_file

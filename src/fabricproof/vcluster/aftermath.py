@@ -8,7 +8,7 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
-from fabricproof.errors import UnavailableError
+from fabricproof.core.errors import UnavailableError
 from fabricproof.vcluster.paths import Paths, failure_logs
 
 

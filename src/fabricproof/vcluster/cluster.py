@@ -9,7 +9,7 @@ import shutil
 import time
 from collections.abc import Callable
 
-from fabricproof.errors import NeedsPrivilegeError, UnavailableError
+from fabricproof.core.errors import NeedsPrivilegeError, UnavailableError
 from fabricproof.vcluster import (
     aftermath,
     daemons,

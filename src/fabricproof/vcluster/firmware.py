@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from fabricproof.errors import ConfigError
+from fabricproof.core.errors import ConfigError
 from fabricproof.vcluster.node import Space
 from fabricproof.vcluster.run import run
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fabricproof.errors import UnavailableError
+from fabricproof.core.errors import UnavailableError
 from fabricproof.vcluster.accel import Acceleration
 from fabricproof.vcluster.image import Image
 from fabricproof.vcluster.network import management_mac, rail_mac

@@ -12,7 +12,7 @@ import re
 import shutil
 from pathlib import Path
 
-from fabricproof.errors import UnavailableError
+from fabricproof.core.errors import UnavailableError
 from fabricproof.vcluster.debian import Release
 from fabricproof.vcluster.run import clean_environment, run
 

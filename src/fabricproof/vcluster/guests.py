@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from fabricproof.errors import UnavailableError
+from fabricproof.core.errors import UnavailableError
 from fabricproof.vcluster import network, shaping
 from fabricproof.vcluster.accel import Acceleration, choose
 from fabricproof.vcluster.image import Image, ensure_image

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fabricproof.errors import UnavailableError
+from fabricproof.core.errors import UnavailableError
 from fabricproof.vcluster import guest_kernel
 from fabricproof.vcluster.debian import Release, host_release
 from fabricproof.vcluster.paths import project_root

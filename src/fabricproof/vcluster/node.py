@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fabricproof.errors import UnavailableError
+from fabricproof.core.errors import UnavailableError
 from fabricproof.vcluster.paths import Paths
 from fabricproof.vcluster.processes import Process, in_namespaces, name_of, namespace, process
 from fabricproof.vcluster.run import clean_environment, run

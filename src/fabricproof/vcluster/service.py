@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from fabricproof.errors import ConfigError, UnavailableError
+from fabricproof.core.errors import ConfigError, UnavailableError
 from fabricproof.vcluster import (
     cluster,
     daemons,

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TextIO
 
-from fabricproof.errors import UnavailableError
+from fabricproof.core.errors import UnavailableError
 from fabricproof.vcluster.guest import space_from_json
 from fabricproof.vcluster.node import Space
 from fabricproof.vcluster.paths import BASE, Paths, project_root

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from fabricproof.errors import UnavailableError
+from fabricproof.core.errors import UnavailableError
 from fabricproof.vcluster import cluster, service
 from fabricproof.vcluster.cluster import HEAD
 from fabricproof.vcluster.node import Space

@@ -83,7 +83,7 @@ leg_rail0() { # osu_latency over rail0
     I_MPI_PMI_LIBRARY={LIBPMI2} \
     I_MPI_THREAD_YIELD=3 \
     timeout -k 5 30 \
-    srun --mpi=pmi2 "$here/rank.sh" {STACKS}/intelmpi/venv/bin/python -EsP {FABRICPROOF}/stack/portrunner.py {STACKS}/intelmpi/share/osu-mpi4py/osu_latency.py 1,2,4,8,16,32,64,128,256,512,1024,2048,4096,8192:398:39:1 16384,32768,65536,131072,262144,524288,1048576:3:2:1
+    srun --mpi=pmi2 "$here/rank.sh" {STACKS}/intelmpi/venv/bin/python -EsP {FABRICPROOF}/stacks/portrunner.py {STACKS}/intelmpi/share/osu-mpi4py/osu_latency.py 1,2,4,8,16,32,64,128,256,512,1024,2048,4096,8192:398:39:1 16384,32768,65536,131072,262144,524288,1048576:3:2:1
 }
 
 leg_rail1() { # osu_latency over rail1
@@ -96,7 +96,7 @@ leg_rail1() { # osu_latency over rail1
     I_MPI_PMI_LIBRARY={LIBPMI2} \
     I_MPI_THREAD_YIELD=3 \
     timeout -k 5 30 \
-    srun --mpi=pmi2 "$here/rank.sh" {STACKS}/intelmpi/venv/bin/python -EsP {FABRICPROOF}/stack/portrunner.py {STACKS}/intelmpi/share/osu-mpi4py/osu_latency.py 1,2,4,8,16,32,64,128,256,512,1024,2048,4096,8192:398:39:1 16384,32768,65536,131072,262144,524288,1048576:3:2:1
+    srun --mpi=pmi2 "$here/rank.sh" {STACKS}/intelmpi/venv/bin/python -EsP {FABRICPROOF}/stacks/portrunner.py {STACKS}/intelmpi/share/osu-mpi4py/osu_latency.py 1,2,4,8,16,32,64,128,256,512,1024,2048,4096,8192:398:39:1 16384,32768,65536,131072,262144,524288,1048576:3:2:1
 }
 
 inventory() { # what each node is made of, to inventory/NODE.txt; no measurement depends on it
@@ -124,7 +124,7 @@ for leg in rail0 rail1; do attempt "$leg" 1; done
 # A second look, on the same nodes, before anything is called red; then rounds of what is related,
 # in turn, until each relation is decided or has had its share.
 for ((look = 0; look < 13; look++)); do
-    again=$({PYTHON} -E -m fabricproof.campaign.second_look "$here" 2>>second_look.err)
+    again=$({PYTHON} -E -m fabricproof.job.second_look "$here" 2>>second_look.err)
     [ -n "$again" ] || break
     for leg in $again; do
         for ((number = 1; ; number++)); do [ -d "legs/$leg.$number" ] || break; done

@@ -84,7 +84,7 @@ leg_rail0() { # osu_bw over rail0
     OMPI_MCA_pml=ob1 \
     PRTE_MCA_hwloc_default_binding_policy=none \
     timeout -k 5 30 \
-    srun --mpi=pmix "$here/rank.sh" {STACKS}/openmpi4/venv/bin/python -EsP {FABRICPROOF}/stack/portrunner.py {STACKS}/openmpi4/share/osu-mpi4py/osu_bw.py 1,2,4,8,16,32,64,128,256,512,1024,2048,4096,8192:10:2:64 16384,32768,65536,131072,262144,524288,1048576:3:2:4
+    srun --mpi=pmix "$here/rank.sh" {STACKS}/openmpi4/venv/bin/python -EsP {FABRICPROOF}/stacks/portrunner.py {STACKS}/openmpi4/share/osu-mpi4py/osu_bw.py 1,2,4,8,16,32,64,128,256,512,1024,2048,4096,8192:10:2:64 16384,32768,65536,131072,262144,524288,1048576:3:2:4
 }
 
 leg_rail1() { # osu_bw over rail1
@@ -97,7 +97,7 @@ leg_rail1() { # osu_bw over rail1
     OMPI_MCA_pml=ob1 \
     PRTE_MCA_hwloc_default_binding_policy=none \
     timeout -k 5 30 \
-    srun --mpi=pmix "$here/rank.sh" {STACKS}/openmpi4/venv/bin/python -EsP {FABRICPROOF}/stack/portrunner.py {STACKS}/openmpi4/share/osu-mpi4py/osu_bw.py 1,2,4,8,16,32,64,128,256,512,1024,2048,4096,8192:10:2:64 16384,32768,65536,131072,262144,524288,1048576:3:2:4
+    srun --mpi=pmix "$here/rank.sh" {STACKS}/openmpi4/venv/bin/python -EsP {FABRICPROOF}/stacks/portrunner.py {STACKS}/openmpi4/share/osu-mpi4py/osu_bw.py 1,2,4,8,16,32,64,128,256,512,1024,2048,4096,8192:10:2:64 16384,32768,65536,131072,262144,524288,1048576:3:2:4
 }
 
 leg_rail0_rail1() { # osu_bw over rail0+rail1
@@ -110,7 +110,7 @@ leg_rail0_rail1() { # osu_bw over rail0+rail1
     OMPI_MCA_pml=ob1 \
     PRTE_MCA_hwloc_default_binding_policy=none \
     timeout -k 5 30 \
-    srun --mpi=pmix "$here/rank.sh" {STACKS}/openmpi4/venv/bin/python -EsP {FABRICPROOF}/stack/portrunner.py {STACKS}/openmpi4/share/osu-mpi4py/osu_bw.py 1,2,4,8,16,32,64,128,256,512,1024:19:2:64 &&
+    srun --mpi=pmix "$here/rank.sh" {STACKS}/openmpi4/venv/bin/python -EsP {FABRICPROOF}/stacks/portrunner.py {STACKS}/openmpi4/share/osu-mpi4py/osu_bw.py 1,2,4,8,16,32,64,128,256,512,1024:19:2:64 &&
     env FABRICPROOF_PART=1 \
     OMPI_MCA_btl=self,tcp \
     OMPI_MCA_btl_tcp_if_include=rail0,rail1 \
@@ -120,7 +120,7 @@ leg_rail0_rail1() { # osu_bw over rail0+rail1
     OMPI_MCA_pml=ob1 \
     PRTE_MCA_hwloc_default_binding_policy=none \
     timeout -k 5 30 \
-    srun --mpi=pmix "$here/rank.sh" {STACKS}/openmpi4/venv/bin/python -EsP {FABRICPROOF}/stack/portrunner.py {STACKS}/openmpi4/share/osu-mpi4py/osu_bw.py 2048,4096,8192:19:2:64 &&
+    srun --mpi=pmix "$here/rank.sh" {STACKS}/openmpi4/venv/bin/python -EsP {FABRICPROOF}/stacks/portrunner.py {STACKS}/openmpi4/share/osu-mpi4py/osu_bw.py 2048,4096,8192:19:2:64 &&
     env FABRICPROOF_PART=2 \
     OMPI_MCA_btl=self,tcp \
     OMPI_MCA_btl_tcp_if_include=rail0,rail1 \
@@ -130,7 +130,7 @@ leg_rail0_rail1() { # osu_bw over rail0+rail1
     OMPI_MCA_pml=ob1 \
     PRTE_MCA_hwloc_default_binding_policy=none \
     timeout -k 5 30 \
-    srun --mpi=pmix "$here/rank.sh" {STACKS}/openmpi4/venv/bin/python -EsP {FABRICPROOF}/stack/portrunner.py {STACKS}/openmpi4/share/osu-mpi4py/osu_bw.py 16384,32768,65536,131072,262144,524288,1048576:6:2:4
+    srun --mpi=pmix "$here/rank.sh" {STACKS}/openmpi4/venv/bin/python -EsP {FABRICPROOF}/stacks/portrunner.py {STACKS}/openmpi4/share/osu-mpi4py/osu_bw.py 16384,32768,65536,131072,262144,524288,1048576:6:2:4
 }
 
 leg_rail0_turn() { # osu_bw over rail0
@@ -143,7 +143,7 @@ leg_rail0_turn() { # osu_bw over rail0
     OMPI_MCA_pml=ob1 \
     PRTE_MCA_hwloc_default_binding_policy=none \
     timeout -k 5 30 \
-    srun --mpi=pmix "$here/rank.sh" {STACKS}/openmpi4/venv/bin/python -EsP {FABRICPROOF}/stack/portrunner.py {STACKS}/openmpi4/share/osu-mpi4py/osu_bw.py 262144,524288,1048576:3:2:4
+    srun --mpi=pmix "$here/rank.sh" {STACKS}/openmpi4/venv/bin/python -EsP {FABRICPROOF}/stacks/portrunner.py {STACKS}/openmpi4/share/osu-mpi4py/osu_bw.py 262144,524288,1048576:3:2:4
 }
 
 leg_rail1_turn() { # osu_bw over rail1
@@ -156,7 +156,7 @@ leg_rail1_turn() { # osu_bw over rail1
     OMPI_MCA_pml=ob1 \
     PRTE_MCA_hwloc_default_binding_policy=none \
     timeout -k 5 30 \
-    srun --mpi=pmix "$here/rank.sh" {STACKS}/openmpi4/venv/bin/python -EsP {FABRICPROOF}/stack/portrunner.py {STACKS}/openmpi4/share/osu-mpi4py/osu_bw.py 262144,524288,1048576:3:2:4
+    srun --mpi=pmix "$here/rank.sh" {STACKS}/openmpi4/venv/bin/python -EsP {FABRICPROOF}/stacks/portrunner.py {STACKS}/openmpi4/share/osu-mpi4py/osu_bw.py 262144,524288,1048576:3:2:4
 }
 
 leg_rail0_rail1_turn() { # osu_bw over rail0+rail1
@@ -169,7 +169,7 @@ leg_rail0_rail1_turn() { # osu_bw over rail0+rail1
     OMPI_MCA_pml=ob1 \
     PRTE_MCA_hwloc_default_binding_policy=none \
     timeout -k 5 30 \
-    srun --mpi=pmix "$here/rank.sh" {STACKS}/openmpi4/venv/bin/python -EsP {FABRICPROOF}/stack/portrunner.py {STACKS}/openmpi4/share/osu-mpi4py/osu_bw.py 262144,524288,1048576:6:2:4
+    srun --mpi=pmix "$here/rank.sh" {STACKS}/openmpi4/venv/bin/python -EsP {FABRICPROOF}/stacks/portrunner.py {STACKS}/openmpi4/share/osu-mpi4py/osu_bw.py 262144,524288,1048576:6:2:4
 }
 
 inventory() { # what each node is made of, to inventory/NODE.txt; no measurement depends on it
@@ -197,7 +197,7 @@ for leg in rail0 rail1 rail0_rail1; do attempt "$leg" 1; done
 # A second look, on the same nodes, before anything is called red; then rounds of what is related,
 # in turn, until each relation is decided or has had its share.
 for ((look = 0; look < 13; look++)); do
-    again=$({PYTHON} -E -m fabricproof.campaign.second_look "$here" 2>>second_look.err)
+    again=$({PYTHON} -E -m fabricproof.job.second_look "$here" 2>>second_look.err)
     [ -n "$again" ] || break
     for leg in $again; do
         for ((number = 1; ; number++)); do [ -d "legs/$leg.$number" ] || break; done

@@ -83,7 +83,7 @@ leg_rail0() { # osu_bw over rail0
     OMPI_MCA_pml=ob1 \
     PRTE_MCA_hwloc_default_binding_policy=none \
     timeout -k 5 30 \
-    srun --mpi=pmix "$here/rank.sh" {STACKS}/openmpi5/venv/bin/python -EsP {FABRICPROOF}/stack/portrunner.py {STACKS}/openmpi5/share/osu-mpi4py/osu_bw.py 1,2,4,8,16,32,64,128,256,512,1024,2048,4096,8192:10:2:64 16384,32768,65536,131072,262144,524288,1048576:3:2:4
+    srun --mpi=pmix "$here/rank.sh" {STACKS}/openmpi5/venv/bin/python -EsP {FABRICPROOF}/stacks/portrunner.py {STACKS}/openmpi5/share/osu-mpi4py/osu_bw.py 1,2,4,8,16,32,64,128,256,512,1024,2048,4096,8192:10:2:64 16384,32768,65536,131072,262144,524288,1048576:3:2:4
 }
 
 leg_rail1() { # osu_bw over rail1
@@ -95,7 +95,7 @@ leg_rail1() { # osu_bw over rail1
     OMPI_MCA_pml=ob1 \
     PRTE_MCA_hwloc_default_binding_policy=none \
     timeout -k 5 30 \
-    srun --mpi=pmix "$here/rank.sh" {STACKS}/openmpi5/venv/bin/python -EsP {FABRICPROOF}/stack/portrunner.py {STACKS}/openmpi5/share/osu-mpi4py/osu_bw.py 1,2,4,8,16,32,64,128,256,512,1024,2048,4096,8192:10:2:64 16384,32768,65536,131072,262144,524288,1048576:3:2:4
+    srun --mpi=pmix "$here/rank.sh" {STACKS}/openmpi5/venv/bin/python -EsP {FABRICPROOF}/stacks/portrunner.py {STACKS}/openmpi5/share/osu-mpi4py/osu_bw.py 1,2,4,8,16,32,64,128,256,512,1024,2048,4096,8192:10:2:64 16384,32768,65536,131072,262144,524288,1048576:3:2:4
 }
 
 leg_rail0_back() { # osu_bw over rail0
@@ -108,7 +108,7 @@ leg_rail0_back() { # osu_bw over rail0
     OMPI_MCA_pml=ob1 \
     PRTE_MCA_hwloc_default_binding_policy=none \
     timeout -k 5 30 \
-    env SLURM_HOSTFILE="$here/backwards.hosts" srun --mpi=pmix --distribution=arbitrary "$here/rank.sh" {STACKS}/openmpi5/venv/bin/python -EsP {FABRICPROOF}/stack/portrunner.py {STACKS}/openmpi5/share/osu-mpi4py/osu_bw.py 262144,524288,1048576:3:2:4
+    env SLURM_HOSTFILE="$here/backwards.hosts" srun --mpi=pmix --distribution=arbitrary "$here/rank.sh" {STACKS}/openmpi5/venv/bin/python -EsP {FABRICPROOF}/stacks/portrunner.py {STACKS}/openmpi5/share/osu-mpi4py/osu_bw.py 262144,524288,1048576:3:2:4
 }
 
 leg_rail1_back() { # osu_bw over rail1
@@ -121,7 +121,7 @@ leg_rail1_back() { # osu_bw over rail1
     OMPI_MCA_pml=ob1 \
     PRTE_MCA_hwloc_default_binding_policy=none \
     timeout -k 5 30 \
-    env SLURM_HOSTFILE="$here/backwards.hosts" srun --mpi=pmix --distribution=arbitrary "$here/rank.sh" {STACKS}/openmpi5/venv/bin/python -EsP {FABRICPROOF}/stack/portrunner.py {STACKS}/openmpi5/share/osu-mpi4py/osu_bw.py 262144,524288,1048576:3:2:4
+    env SLURM_HOSTFILE="$here/backwards.hosts" srun --mpi=pmix --distribution=arbitrary "$here/rank.sh" {STACKS}/openmpi5/venv/bin/python -EsP {FABRICPROOF}/stacks/portrunner.py {STACKS}/openmpi5/share/osu-mpi4py/osu_bw.py 262144,524288,1048576:3:2:4
 }
 
 inventory() { # what each node is made of, to inventory/NODE.txt; no measurement depends on it
@@ -148,7 +148,7 @@ for leg in rail0 rail1 rail0_back rail1_back; do attempt "$leg" 1; done
 # A second look, on the same nodes, before anything is called red; then rounds of what is related,
 # in turn, until each relation is decided or has had its share.
 for ((look = 0; look < 13; look++)); do
-    again=$({PYTHON} -E -m fabricproof.campaign.second_look "$here" 2>>second_look.err)
+    again=$({PYTHON} -E -m fabricproof.job.second_look "$here" 2>>second_look.err)
     [ -n "$again" ] || break
     for leg in $again; do
         for ((number = 1; ; number++)); do [ -d "legs/$leg.$number" ] || break; done

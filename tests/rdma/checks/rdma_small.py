@@ -10,10 +10,10 @@ from typing import ClassVar
 
 import reframe as rfm
 
-from fabricproof.campaign.planned import Plan
-from fabricproof.rfm.base import FabricBenchmark
-from fabricproof.rfm.peer_legs import peer_leg
-from fabricproof.rfm.peers import PeerBenchmark
+from fabricproof.job.plan.plan_file import Plan
+from fabricproof.rfm.checks.base import FabricBenchmark
+from fabricproof.rfm.checks.peers import PeerBenchmark
+from fabricproof.rfm.legs.peer import peer_leg
 
 #: one leg moves some 10 MB at 80 Mb/s
 BUDGET = {"leg_seconds": 1.0, "max_message_size": "64KiB"}

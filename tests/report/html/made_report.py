@@ -13,16 +13,23 @@ from typing import Any
 
 import numpy as np
 
-from fabricproof.compare.model import Compared, Comparison, FieldChange, Group, Side, Unpaired
-from fabricproof.measure import Verdict
-from fabricproof.records import findings_of, read_records
+from fabricproof.core.measure import Verdict
+from fabricproof.core.records import findings_of, read_records
+from fabricproof.core.units import size_label
+from fabricproof.history.compare.model import (
+    Compared,
+    Comparison,
+    FieldChange,
+    Group,
+    Side,
+    Unpaired,
+)
+from fabricproof.history.stats.shifts import Change, Shift
+from fabricproof.history.stats.steps import Drift, Step
+from fabricproof.history.store import Key, Matrix, Run, open_store
+from fabricproof.history.trend.model import Event, FoundDrift, FoundStep, Trend
+from fabricproof.job.run import LegResult, SessionResult
 from fabricproof.report.model import Band, Bounds, RawNumber, ReportData
-from fabricproof.session import LegResult, SessionResult
-from fabricproof.stats.shifts import Change, Shift
-from fabricproof.stats.steps import Drift, Step
-from fabricproof.store import Key, Matrix, Run, open_store
-from fabricproof.trend.model import Event, FoundDrift, FoundStep, Trend
-from fabricproof.units import size_label
 
 RECORDED = Path(__file__).with_name("recorded") / "records.jsonl.gz"
 MADE = datetime.datetime(2026, 11, 21, 23, tzinfo=datetime.UTC)

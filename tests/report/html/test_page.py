@@ -18,14 +18,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_report import HOSTILE, made_report, recorded_report
 
-from fabricproof.measure import Verdict
-from fabricproof.records import kind_of_old
+from fabricproof.core.measure import Verdict
+from fabricproof.core.records import kind_of_old
+from fabricproof.history.store.model import FIELDS
+from fabricproof.job.run import SessionResult
 from fabricproof.report.html import markup, render_html
 from fabricproof.report.html.markup import Markup, escaped, folded, number, tag
 from fabricproof.report.html.payload import AS_RAW, Sentences, all_keys, collect, packed, rounded
 from fabricproof.report.model import ReportData
-from fabricproof.session import SessionResult
-from fabricproof.store.model import FIELDS
 
 SECTIONS = (
     "verdict", "change", "curves", "matrix", "trend", "inventory", "legs", "raw", "notes",

@@ -3,7 +3,7 @@
 import no_such_module_anywhere
 import reframe as rfm
 
-from fabricproof.rfm.base import PairBenchmark
+from fabricproof.rfm.checks.base import PairBenchmark
 
 
 @rfm.simple_test

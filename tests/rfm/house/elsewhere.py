@@ -5,7 +5,7 @@
 import reframe as rfm
 from reframe.core.builtins import run_after
 
-from fabricproof.rfm.base import PairBenchmark
+from fabricproof.rfm.checks.base import PairBenchmark
 
 
 @rfm.simple_test

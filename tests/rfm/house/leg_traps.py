@@ -9,7 +9,7 @@ import reframe as rfm
 import reframe.utility.sanity as sn
 from reframe.core.builtins import performance_function, run_before
 
-from fabricproof.rfm.base import PairBenchmark
+from fabricproof.rfm.checks.base import PairBenchmark
 
 
 class _Pretended(PairBenchmark):

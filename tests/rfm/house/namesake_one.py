@@ -4,7 +4,7 @@
 
 import reframe as rfm
 
-from fabricproof.rfm.base import PairBenchmark
+from fabricproof.rfm.checks.base import PairBenchmark
 
 
 @rfm.simple_test

@@ -5,7 +5,7 @@
 import reframe as rfm
 from reframe.core.builtins import run_before
 
-from fabricproof.rfm.base import PairBenchmark
+from fabricproof.rfm.checks.base import PairBenchmark
 
 
 class _Queued(PairBenchmark):

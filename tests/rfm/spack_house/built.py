@@ -11,7 +11,7 @@ from reframe.core.builtins import run_after, run_before
 from reframe.core.exceptions import SkipTestError
 
 from fabricproof.rfm import build
-from fabricproof.rfm.base import PairBenchmark
+from fabricproof.rfm.checks.base import PairBenchmark
 
 PRETENDED = Path(os.environ["FABRICPROOF_TESTS_BUILD"])
 

@@ -5,9 +5,9 @@ from typing import ClassVar
 
 import reframe as rfm
 
-from fabricproof.campaign.planned import Plan
-from fabricproof.rfm.collectives import CollectiveBenchmark
-from fabricproof.stack.launch import Layout, layout_options, plan_launch
+from fabricproof.job.plan.plan_file import Plan
+from fabricproof.rfm.checks.collectives import CollectiveBenchmark
+from fabricproof.stacks.launch import Layout, layout_options, plan_launch
 
 
 class FaultyCollective(CollectiveBenchmark):

@@ -7,8 +7,8 @@ from typing import ClassVar
 import reframe as rfm
 from reframe.core.builtins import run_after, run_before
 
-from fabricproof.campaign.planned import write_plan
-from fabricproof.rfm.base import PairBenchmark
+from fabricproof.job.plan.plan_file import write_plan
+from fabricproof.rfm.checks.base import PairBenchmark
 
 
 class FaultyBenchmark(PairBenchmark):

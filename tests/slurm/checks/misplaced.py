@@ -7,8 +7,8 @@ from typing import ClassVar
 import reframe as rfm
 from reframe.core.builtins import run_after
 
-from fabricproof.campaign.planned import write_plan
-from fabricproof.rfm.multirail import PlacementBenchmark
+from fabricproof.job.plan.plan_file import write_plan
+from fabricproof.rfm.checks.multirail import PlacementBenchmark
 
 
 @rfm.simple_test

@@ -7,8 +7,8 @@ from typing import ClassVar
 import reframe as rfm
 from reframe.core.builtins import run_after
 
-from fabricproof.campaign.planned import write_plan
-from fabricproof.rfm.peers import PeerBenchmark
+from fabricproof.job.plan.plan_file import write_plan
+from fabricproof.rfm.checks.peers import PeerBenchmark
 
 
 class SpoiledPeer(PeerBenchmark):

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import reframe as rfm
 
-from fabricproof.campaign.planned import Plan
-from fabricproof.rfm.base import FabricBenchmark
+from fabricproof.job.plan.plan_file import Plan
+from fabricproof.rfm.checks.base import FabricBenchmark
 
 #: some 5 MB of the largest messages at 200 Mb/s; what needs the exact plateau takes OsuBandwidth
 LEG_SECONDS = 0.5

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from fabricproof.compare.model import Comparison, Group
+from fabricproof.history.compare.model import Comparison, Group
+from fabricproof.history.stats.shifts import Shift
 from fabricproof.report.html.markup import (
     Markup,
     counted,
@@ -20,7 +21,6 @@ from fabricproof.report.html.markup import (
     word,
 )
 from fabricproof.report.model import ReportData
-from fabricproof.stats.shifts import Shift
 
 #: groups of one kind shown at once; the rest opens on a click
 SHOWN = 12

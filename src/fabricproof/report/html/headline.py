@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fabricproof.measure import BADNESS, Verdict
+from fabricproof.core.measure import BADNESS, Verdict
+from fabricproof.history.store import Key
+from fabricproof.job.run import LegResult
 from fabricproof.report.html.markup import (
     Markup,
     counted,
@@ -20,8 +22,6 @@ from fabricproof.report.html.markup import (
 from fabricproof.report.html.places import Place, place_of
 from fabricproof.report.model import RawNumber, ReportData
 from fabricproof.report.red import again, told_of_passes
-from fabricproof.session import LegResult
-from fabricproof.store import Key
 
 #: legs in the first table; all others are in the section of every leg
 SHOWN = 50

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 
+from fabricproof.history.trend.model import Event, Trend
 from fabricproof.report.html.markup import (
     Markup,
     details,
@@ -16,7 +17,6 @@ from fabricproof.report.html.markup import (
     tag,
 )
 from fabricproof.report.model import ReportData
-from fabricproof.trend.model import Event, Trend
 
 #: steps told of one event; the chart has all
 STEPS = 3

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fabricproof.measure import BADNESS
+from fabricproof.core.measure import BADNESS
+from fabricproof.job.run import LegResult
 from fabricproof.report.html.headline import measured, rails_of
 from fabricproof.report.html.markup import (
     Markup,
@@ -24,7 +25,6 @@ from fabricproof.report.html.payload import Words, red_raw
 from fabricproof.report.html.places import Place, place_of
 from fabricproof.report.model import ReportData
 from fabricproof.report.red import again
-from fabricproof.session import LegResult
 
 #: raw numbers of red quantities that stand in the page itself, for paper
 ON_PAPER = 120

@@ -15,10 +15,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from fabricproof.history.store import Key, Run
+from fabricproof.history.store.model import FIELDS
 from fabricproof.report.html.markup import folded
 from fabricproof.report.model import RawNumber, ReportData
-from fabricproof.store import Key, Run
-from fabricproof.store.model import FIELDS
 
 #: below this many bytes the data stays readable JSON: nothing is won by packing it
 PLAIN_BYTES = 32 * 1024

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fabricproof.history.store import Key
+from fabricproof.job.run import LegResult
 from fabricproof.report.model import ReportData
-from fabricproof.session import LegResult
-from fabricproof.store import Key
 
 Place = tuple[str, ...]
 

@@ -1,0 +1,306 @@
+"""Read one table of the Intel MPI Benchmarks, from "# Benchmarking" to the next one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+from fabricproof.benchmarks.parsers._chatter import check_chatter
+from fabricproof.benchmarks.parsers._imb_unit import with_unit
+from fabricproof.benchmarks.parsers._rows import (
+    RowShape,
+    check_expected_sizes,
+    check_next_size,
+    row_shape,
+)
+from fabricproof.benchmarks.parsers._text import Section, shorten
+from fabricproof.core.measure import Table
+
+#: Column names as printed -> as named here.  src_c/IMB_output.c IMB_print_header (2021.11);
+#: ``Msg/sec``: also src_c/P2P/imb_p2p_*.c; ``defects``: builds with -DCHECK.
+HEADER_WORDS: dict[str, str] = {
+    "Group": "group",
+    "#bytes": "message_size",
+    "#repetitions": "repetitions",
+    "t[usec]": "latency_us",
+    "t_min[usec]": "latency_min_us",
+    "t_max[usec]": "latency_max_us",
+    "t_avg[usec]": "latency_avg_us",
+    "t_ovrl[usec]": "overall_us",
+    "t_pure[usec]": "pure_communication_us",
+    "t_CPU[usec]": "compute_us",
+    "overlap[%]": "overlap_percent",
+    "Mbytes/sec": "bandwidth_mb_s",
+    "Msg/sec": "message_rate_per_s",
+    "defects": "defects",
+}
+_WHOLE = frozenset({"group", "message_size", "repetitions", "message_rate_per_s"})
+
+_ATTRIBUTES: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
+    (re.compile(r"[ \t]*#[ \t]*" + pattern + r"[ \t]*"), names)
+    for pattern, names in (
+        (r"#processes = ([0-9]{1,18})(?:; rank order \(rowwise\):)?", ("num_processes",)),
+        (
+            r"#processes = ([0-9]{1,18}) \(threads: ([0-9]{1,18})\)",
+            ("num_processes", "num_threads"),
+        ),
+        (
+            r"\( ([0-9]{1,18}) groups of ([0-9]{1,18}) processes each running simultaneous \)",
+            ("num_groups", "num_processes"),
+        ),
+        (
+            r"\( ([0-9]{1,18}) additional process(?:es)? waiting in MPI_Barrier\)",
+            ("num_idle_processes",),
+        ),
+        (r"MODE: (AGGREGATE|NON-AGGREGATE)", ("mode",)),
+        (r"window_size = ([0-9]{1,18})", ("window_size",)),
+    )
+)
+#: Words of those lines: one that holds them and is none of them was cut or overwritten.
+#: "# #" begins one of them, whatever another program wrote into the rest.
+_FACT = re.compile(
+    r"^[ \t]*#[ \t]+#|#process|processes = |processes each|waiting in MPI_Barrier|MODE:"
+)
+#: A size that the tool skips (IMB_output.c IMB_display_times of 2018.0 to 2021.11).
+_GIVEN_UP = re.compile(r"[ \t]*([0-9]{1,18})[ \t]+((?:out-of-mem|int-overflow|time-out)\.)(?:;.*)?")
+_FAILED = re.compile(
+    r"out-of-mem|int-overflow|time-out|NO SUCCESSFUL EXECUTIONS|FAILED|unsuccessful"
+)
+_COLUMNS = re.compile(r"[ \t]*(?:Group[ \t]+)?#(?:bytes|repetitions)\b")
+
+
+#: Programs that move one element of one size (src_c/IMB_rma_atomic.c).
+_ONE_SIZE = frozenset({"Fetch_and_op", "Compare_and_swap"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class SizeRule:
+    """What the header says about the message sizes of every table.
+
+    Attributes:
+        doubling: each size is twice the one before, as the tool chooses them.
+        largest: the last size, where the header names it.
+        from_one: the sizes after 0 begin at 1, or at one element of a reduction's type.
+        strict: a size that the tool gave up on is damage.
+    """
+
+    doubling: bool
+    largest: int | None
+    from_one: bool = False
+    strict: bool = True
+
+
+@dataclass(kw_only=True)
+class _Found:
+    rows: list[tuple[float, ...]] = field(default_factory=list)
+    row_lines: list[int] = field(default_factory=list)
+    given_up: dict[int, str] = field(default_factory=dict)
+    steps: list[tuple[int, int]] = field(default_factory=list)
+    """Every size with its line, also those that the tool gave up on, in printed order."""
+
+
+def read_table(
+    section: Section,
+    bounds: tuple[int, int],
+    blank: Table,
+    sizes: SizeRule,
+    expected_sizes: Sequence[int] | None,
+) -> tuple[Table, ...]:
+    """Return the table between ``bounds``; one per group where groups are listed.
+
+    Args:
+        section: the lines of the run.
+        bounds: index of the "# Benchmarking" line, and index after the last line that may belong
+            to its table.
+        blank: the table without columns and rows.
+        sizes: what the header says about the sizes.
+        expected_sizes: the message sizes that the run asked for, where they are known.
+
+    Raises:
+        ParseError: see :func:`fabricproof.benchmarks.parsers.imb.parse`.
+    """
+    start, end = bounds
+    attributes, header = _find_header(section, start + 1, end, blank)
+    shape = row_shape(_columns(section, header), _WHOLE)
+    blank = replace(
+        blank, attributes=attributes, columns=shape.columns, line=section.first + header
+    )
+    groups = _read_rows(section, header + 1, end, shape, strict=sizes.strict)
+    if not groups:
+        raise section.error(header, "a table without rows", expected=shape.describe())
+    tables = tuple(_group_table(blank, group, found) for group, found in groups.items())
+    _check_groups(section, header, tables)
+    for found in groups.values():
+        _give_up_the_rest(found, sizes)
+    tables = tuple(_group_table(blank, group, found) for group, found in groups.items())
+    for table, found in zip(tables, groups.values(), strict=True):
+        _check_sizes(section, table, (sizes, found.steps), expected_sizes)
+    return tuple(with_unit(table) for table in tables)
+
+
+def _find_header(
+    section: Section, start: int, end: int, blank: Table
+) -> tuple[dict[str, str | int | float], int]:
+    attributes = dict(blank.attributes)
+    for index in range(start, end):
+        line = section.lines[index]
+        if _COLUMNS.match(line):
+            return attributes, index
+        found = _attributes_of(line)
+        attributes.update(found)
+        if not found and _FACT.search(line):
+            raise section.error(index, "damaged line", expected="'# #processes = N' or its kin")
+        if not found and not line.lstrip().startswith("#"):
+            check_chatter(section, index, "the column header")
+    raise section.error(
+        start - 1, "a table without column header", expected="'#bytes #repetitions ...'"
+    )
+
+
+def _attributes_of(line: str) -> dict[str, str | int | float]:
+    for pattern, names in _ATTRIBUTES:
+        match = pattern.fullmatch(line)
+        if match:
+            return {
+                name: int(value) if value.isdigit() else value
+                for name, value in zip(names, match.groups(), strict=True)
+            }
+    return {}
+
+
+def _columns(section: Section, header: int) -> tuple[str, ...]:
+    names: list[str] = []
+    for word in section.lines[header].split():
+        if word not in HEADER_WORDS:
+            raise section.error(
+                header,
+                "unknown column",
+                expected=f"one of {', '.join(HEADER_WORDS)}",
+                got=repr(shorten(word)),
+            )
+        if HEADER_WORDS[word] in names:
+            raise section.error(header, "a column stands twice", expected="each column once")
+        names.append(HEADER_WORDS[word])
+    return tuple(names)
+
+
+def _read_rows(
+    section: Section, start: int, end: int, shape: RowShape, *, strict: bool
+) -> dict[int, _Found]:
+    """Collect the rows of each group; without groups all are of group 0."""
+    groups: dict[int, _Found] = {}
+    grouped = shape.columns[0] == "group"
+    for index in range(start, end):
+        row = shape.pattern.fullmatch(section.lines[index])
+        gone = None if row or strict or grouped else _GIVEN_UP.fullmatch(section.lines[index])
+        if gone is not None and groups:
+            groups[0].given_up[int(gone[1])] = gone[2]
+            groups[0].steps.append((int(gone[1]), index))
+            continue
+        if row is None:
+            _check_other(section, index, shape)
+            continue
+        numbers = shape.read(row)
+        found = groups.setdefault(int(numbers[0]) if grouped else 0, _Found())
+        found.rows.append(numbers[1:] if grouped else numbers)
+        found.row_lines.append(section.first + index)
+        found.steps.append((int(found.rows[-1][0]), index))
+    last = len(section.lines) - 1
+    if section.ends_text and shape.ends_whole and end == last + 1 and _is_row(section, last, shape):
+        raise section.error(last, "cut row", expected="a newline at its end")
+    return groups
+
+
+def _is_row(section: Section, index: int, shape: RowShape) -> bool:
+    return shape.pattern.fullmatch(section.lines[index]) is not None
+
+
+def _check_other(section: Section, index: int, shape: RowShape) -> None:
+    line = section.lines[index]
+    if _FAILED.search(line):
+        raise section.error(index, "the benchmark gave up", expected=shape.describe())
+    if _COLUMNS.match(line):
+        raise section.error(index, "a table without title", expected="'# Benchmarking ...' above")
+    if not line.lstrip().startswith("#"):
+        check_chatter(section, index, shape.describe())
+
+
+def _group_table(blank: Table, group: int, found: _Found) -> Table:
+    attributes = dict(blank.attributes)
+    columns = blank.columns
+    if columns[0] == "group":
+        columns = columns[1:]
+        attributes["group"] = group
+    return replace(
+        blank,
+        columns=columns,
+        rows=tuple(found.rows),
+        row_lines=tuple(found.row_lines),
+        attributes=attributes,
+        unmeasured=found.given_up,
+    )
+
+
+def _give_up_the_rest(found: _Found, rule: SizeRule) -> None:
+    """After a time-out IMB prints no larger size: they are given up with the same words."""
+    if not found.given_up or rule.largest is None:
+        return
+    last, index = found.steps[-1]
+    words = found.given_up.get(last)
+    while words and 0 < last < rule.largest:
+        last *= 2
+        found.given_up[last] = words
+        found.steps.append((last, index))
+
+
+def _check_groups(section: Section, header: int, tables: Sequence[Table]) -> None:
+    """Check that every group printed as many rows as the others, and that none is missing."""
+    if "group" not in tables[0].attributes:
+        return
+    due = tables[0].attributes.get("num_groups", 1)
+    counts = {len(table.rows) for table in tables}
+    if len(tables) != due or len(counts) != 1:
+        raise section.error(header, "a row of a group is missing", expected=f"{due} groups alike")
+
+
+def _check_sizes(
+    section: Section,
+    table: Table,
+    known: tuple[SizeRule, Sequence[tuple[int, int]]],
+    expected_sizes: Sequence[int] | None,
+) -> None:
+    """Check that no size is missing, at the end either where that can be told."""
+    lines = table.row_lines
+    if table.columns[0] != "message_size":
+        if len(lines) > 1:
+            raise section.error(
+                lines[1] - section.first, "a second row", expected="one row, as there are no sizes"
+            )
+        return
+    rule, steps = known
+    for (before, _), (size, index) in pairwise(steps):
+        check_next_size(section, index, before, size, steps=rule.doubling)
+        least = _largest_element(table)
+        if rule.from_one and rule.doubling and before == 0 and size > least:
+            raise section.error(index, "a row is missing", expected=f"message size {least} or less")
+    last, index = steps[-1]
+    if rule.largest not in {None, last} and table.program not in _ONE_SIZE:
+        raise section.error(
+            index,
+            "the table is shorter than its header promises",
+            expected=f"message size {rule.largest} in the last row",
+        )
+    check_expected_sizes(
+        table.column("message_size"), expected_sizes, source=section.source, line=lines[-1]
+    )
+
+
+def _largest_element(table: Table) -> int:
+    """Return the largest size that may follow 0, in bytes: that of one element of the type.
+
+    IMB-MPI1 moves bytes but for its reductions; the windows of IMB-EXT 4 count in integers.
+    """
+    moves_bytes = table.attributes.get("binary") == "IMB-MPI1"
+    return 1 if moves_bytes and "reduce" not in table.program.lower() else 8

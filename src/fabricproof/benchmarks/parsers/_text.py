@@ -1,0 +1,187 @@
+"""Turn what a job printed into plain numbered lines: the ground that every parser stands on.
+
+Launchers put a prefix before each line, terminals colour them and Windows editors end them with
+a carriage return.  None of that is data, so it goes before any table is looked for.  Line numbers
+stay those of the original text.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from fabricproof.core.errors import ParseError
+
+#: ECMA-48 control sequences (colours, cursor movement) and the two-byte escapes.
+_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
+
+#: Prefixes of launchers: Open MPI ``--tag-output`` (``[1,0]<stdout>:``; 5.x adds a blank and may
+#: add host and process before it), ``srun --label`` (``0: ``), Hydra ``-prepend-rank``
+#: (``[0] ``).  The last must not eat iperf3's ``[100]   0.00-1.00``.
+_TAG = re.compile(
+    r"^(?:\[[^\]\n]{0,80}\])?\[?[\w,.:\-]{0,120}\]?<std(?:out|err|diag)>: ?", re.MULTILINE
+)
+_LABEL = re.compile(r"^ *\d+: ", re.MULTILINE)
+#: ``iperf3 --timestamps``, whose own format is ``%c `` (iperf3.1), as the C locale writes it
+_STAMP = r"^[A-Z][a-z]{2} [A-Z][a-z]{2} [ 1-3]\d \d\d:\d\d:\d\d \d{4} "
+_STAMPED = re.compile(_STAMP, re.MULTILINE)
+_STAMPED_ROW = re.compile(_STAMP + r"\[ *(?:\d+|SUM|ID)\]", re.MULTILINE)
+_RANK = re.compile(r"^\[\d+\] (?! *\d+\.\d+ ?-)", re.MULTILINE)
+
+
+#: The first words of what the tools print, which show that something stands before them.
+_FIRST_WORDS = (
+    r"[ \t#]*(?:OSU [A-Z]|MPI [\w -]*Test|Intel ?\(R\) MPI Bench|Benchmarking |Connecting to host "
+    r"|Client connecting|Server listening|iperf 3\.)"
+)
+#: One of these stands in every line that :data:`_FIRST_WORDS` matches.
+_WORDS = (
+    *("OSU ", "MPI ", "Benchmarking ", "Connecting to host ", "Client connecting"),
+    *("Server listening", "iperf 3."),
+)
+_CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
+#: What is put before every line of an output: the quote mark of a mail, and the time as ts(1),
+#: ``date``, ISO 8601, a clock or a count of seconds, in brackets or without.
+_KINDS = tuple(
+    re.compile(rf"^{kind}(?: |$)", re.MULTILINE)
+    for kind in (
+        r"(?:> ?){0,7}>",
+        rf"\[?\d{{4}}-\d\d-\d\d[T ]{_CLOCK}(?:Z|[+-]\d\d:?\d\d)?\]?",
+        (
+            rf"\[?(?:[A-Z][a-z]{{2}} )?[A-Z][a-z]{{2}} [ \d]?\d {_CLOCK}(?: [A-Z]{{3,4}})?"
+            r"(?: \d{4})?\]?"
+        ),
+        rf"\[?{_CLOCK}\]?",
+        r"\[?\d{10}\.\d{1,9}\]?",
+    )
+)
+_BEFORE_WORDS = re.compile(rf"^([^\n]{{1,80}}? ){_FIRST_WORDS}", re.MULTILINE)
+#: ``clush`` and ``pdsh`` put the node before each line, ``srun --label`` the rank.
+_LABELLED = re.compile(rf"^ *([A-Za-z0-9][\w.-]{{0,63}}): (?={_FIRST_WORDS})", re.MULTILINE)
+#: so many nodes with tables of their own are told apart in one text
+MOST_LABELS = 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """Consecutive lines of one text that one tool printed.
+
+    Attributes:
+        lines: the lines without their ends and without launcher prefixes.
+        first: number of the first line in the source, from 1.
+        source: file or other origin.
+        ends_text: the text stops within this section, without a newline.
+    """
+
+    lines: list[str]
+    first: int
+    source: str
+    ends_text: bool = False
+
+    def error(
+        self, index: int, problem: str, *, expected: str, got: str | None = None
+    ) -> ParseError:
+        """Return the error for the line at ``index`` of :attr:`lines`; ``got`` is that line."""
+        if got is None:
+            got = repr(shorten(self.lines[index].strip()))
+        return ParseError(
+            problem, source=self.source, line=self.first + index, expected=expected, got=got
+        )
+
+
+def shorten(text: str, limit: int = 80) -> str:
+    """Return ``text``, cut at ``limit`` characters with a visible ellipsis."""
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def clean(text: str) -> str:
+    """Return ``text`` without byte order mark, escapes, carriage returns and launcher prefixes.
+
+    The number of newlines stays what it was.
+    """
+    text = text.removeprefix("\ufeff")
+    if "\x1b" in text:
+        text = _ANSI.sub("", text)
+    if "\r\n" in text:
+        text = text.replace("\r\n", "\n")
+    if "<std" in text:
+        text = _TAG.sub("", text)
+    # The tables are printed by the first rank: without its label there is none to take off, and
+    # looking at every line for one costs as much as reading them.
+    if "0: " in text and len(_labels(text)) < 2:
+        text = _LABEL.sub("", text)
+    if "bits/sec" in text and _STAMPED_ROW.search(text):
+        text = _STAMPED.sub("", text)
+    if "[0] " in text:
+        text = _RANK.sub("", text)
+    return _without_marks(text)
+
+
+def _without_marks(text: str) -> str:
+    """Return ``text`` without the times and quote marks before its lines.
+
+    A kind goes only where it stands before the first words of a tool, and then from every line.
+    """
+    before = _before_words(text, _BEFORE_WORDS)
+    for kind in _KINDS:
+        if any(kind.match(words) for words in before):
+            text = kind.sub("", text)
+            before = {kind.sub("", words) for words in before}
+    return text
+
+
+def _labels(text: str) -> set[str]:
+    """Return the labels of nodes or ranks that stand before the first words of a tool."""
+    return _before_words(text, _LABELLED)
+
+
+def _before_words(text: str, pattern: re.Pattern[str]) -> set[str]:
+    """Return what ``pattern`` finds before the first words of the tools.
+
+    Only lines that hold such words are looked at: to try a pattern at every line costs more than
+    to read the rows of all tables.
+    """
+    found: set[str] = set()
+    for word in _WORDS:
+        at = text.find(word)
+        while at >= 0:
+            start = text.rfind("\n", 0, at) + 1
+            # Neither a mark nor a label consists of these: a plain title is no line to look at.
+            if text[start:at].strip(" \t#OSU"):
+                match = pattern.match(text, start)
+                found.update(match.groups() if match else ())
+            end = text.find("\n", at)
+            at = text.find(word, end) if end >= 0 else -1
+    return found
+
+
+def by_label(text: str, source: str) -> list[str]:
+    """Return ``text`` without the labels of ranks or nodes, one text for each that ran a tool.
+
+    Each keeps the number of its lines; those of other such labels are blank, and those without a
+    label, which may hold news of any, stand in all.
+
+    Raises:
+        ParseError: more than :data:`MOST_LABELS` labels stand before tables.
+    """
+    labels = sorted(_labels(text))
+    if not labels:
+        return [text]
+    if len(labels) > MOST_LABELS:
+        raise ParseError(
+            "the lines of too many nodes are mixed",
+            source=source,
+            expected=f"at most {MOST_LABELS} labels",
+            got=f"{len(labels)}, {labels[0]} to {labels[-1]}",
+            next_step="write the output of each node to a file of its own",
+        )
+    if all(label.isdigit() for label in labels) and len(labels) == 1:
+        return [_LABEL.sub("", text)]
+    parts = []
+    for label in labels:
+        others = "|".join(re.escape(each) for each in labels if each != label)
+        part = re.sub(rf"^ *{re.escape(label)}:(?: |$)", "", text, flags=re.MULTILINE)
+        if others:
+            part = re.sub(rf"^ *(?:{others}):(?: .*)?$", "", part, flags=re.MULTILINE)
+        parts.append(part)
+    return parts

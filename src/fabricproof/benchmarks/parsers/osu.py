@@ -1,0 +1,224 @@
+"""Read the output of the OSU Micro-Benchmarks (C, versions 5 to 7) and of their mpi4py ports.
+
+A section begins at a title and ends before the next one.  The title names the program, the
+column header is checked against the known names, every row must be whole, and sizes must double:
+a gap is a lost row.  OSU prints no end marker, so a table that was cut between two rows can only
+be told by the sizes that the run asked for, or by the news of the job's death.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from fabricproof.benchmarks.parsers._chatter import check_chatter
+from fabricproof.benchmarks.parsers._osu_grammar import (
+    Attributes,
+    attributes_of,
+    columns_of,
+    is_header,
+    measures_bandwidth,
+    title_of,
+)
+from fabricproof.benchmarks.parsers._osu_rows import check_other, read_rows
+from fabricproof.benchmarks.parsers._osu_varied import read_varied
+from fabricproof.benchmarks.parsers._rows import check_expected_sizes, row_shape
+from fabricproof.benchmarks.parsers._text import Section
+from fabricproof.core.measure import Table
+
+_HELLO = re.compile(r"[ \t]*This is a test with ([0-9]{1,18}) processes[ \t]*")
+_INIT = re.compile(
+    r"[ \t]*nprocs: ([0-9]{1,18}), min: ([0-9]{1,18}) ms, max: ([0-9]{1,18}) ms, "
+    r"avg: ([0-9]{1,18}) ms[ \t]*"
+)
+#: mpi/startup/osu_hello.c and osu_init.c: one sentence instead of a table.
+_STARTUP = {
+    "osu_hello": (_HELLO, ("num_processes",)),
+    "osu_init": (_INIT, ("num_processes", "startup_min_ms", "startup_max_ms", "startup_avg_ms")),
+}
+
+
+def parse(section: Section, expected_sizes: Sequence[int] | None = None) -> tuple[Table, ...]:
+    """Return the tables of one run of one OSU program.
+
+    Args:
+        section: lines from the program's title to the next title or the end of the text.
+        expected_sizes: the message sizes that the run asked for, where they are known.
+
+    Raises:
+        ParseError: the title or a column is unknown, a row is damaged or missing, there is no
+            row, or the text says that the job died.
+    """
+    blank, at = _read_title(section)
+    if blank.program in _STARTUP:
+        return (_read_startup(section, at, blank),)
+    tables: list[Table] = []
+    while True:
+        attributes, at = _find_header(section, at, blank, later=bool(tables))
+        blank = replace(blank, attributes=attributes) if not tables else blank
+        if attributes.get("window_size") == "varied":
+            return read_varied(section, at, replace(blank, attributes=attributes), expected_sizes)
+        columns = _columns(section, at, blank, tables)
+        table, at = _read_table(section, at, (blank, attributes, columns), expected_sizes)
+        tables.append(table)
+        if at == len(section.lines):
+            return tuple(tables)
+
+
+def _read_title(section: Section) -> tuple[Table, int]:
+    """Return an empty table that knows its program, and the index after the title."""
+    attributes: Attributes = {}
+    for index, line in enumerate(section.lines):
+        title = title_of(line)
+        if title is not None:
+            suite, program, version, accelerator = title
+            if accelerator:
+                attributes["accelerator"] = accelerator
+            table = Table(
+                suite=suite,
+                program=program,
+                version=version,
+                columns=(),
+                rows=(),
+                source=section.source,
+                line=section.first + index,
+                row_lines=(),
+                attributes=attributes,
+            )
+            return table, index + 1
+        found = attributes_of(line)
+        if "OSU" in line or is_header(line):
+            break
+        if not found:
+            check_chatter(section, index, "the title of a benchmark")
+        attributes.update(found)
+    else:
+        index = 0
+    raise section.error(
+        index, "not the title of a known OSU program", expected="'# OSU MPI ... Test v...'"
+    )
+
+
+def _read_startup(section: Section, at: int, blank: Table) -> Table:
+    pattern, columns = _STARTUP[blank.program]
+    found: Table | None = None
+    for index in range(at, len(section.lines)):
+        match = pattern.fullmatch(section.lines[index])
+        if match and found is not None:
+            raise section.error(index, "a second result", expected="one sentence with numbers")
+        if match:
+            number = section.first + index
+            row = tuple(int(group) for group in match.groups())
+            found = replace(blank, columns=columns, rows=(row,), line=number, row_lines=(number,))
+        elif not attributes_of(section.lines[index]):
+            check_chatter(section, index, "one sentence with numbers")
+    if found is None:
+        raise section.error(0, "a run without result", expected="one sentence with numbers")
+    return found
+
+
+def _find_header(section: Section, at: int, blank: Table, *, later: bool) -> tuple[Attributes, int]:
+    """Return the attributes of ``blank`` and those found on the way, and the header's index.
+
+    A later table of the same run is of another data type, which must be named.
+    """
+    attributes = {
+        name: value for name, value in blank.attributes.items() if not later or name != "datatype"
+    }
+    for index in range(at, len(section.lines)):
+        line = section.lines[index]
+        if is_header(line):
+            _check_facts(section, index, blank.program, attributes, later=later)
+            return attributes, index
+        found = attributes_of(line)
+        attributes.update(found)
+        if found.get("window_size") == "varied":
+            return attributes, index + 1
+        title = title_of(line)
+        # osu_mbw_mr 7.2 prints its title twice (HEADER, then print_header).
+        if title is not None and title[1] != blank.program:
+            raise section.error(index, f"no table of {blank.program}", expected="a column header")
+        if not found and title is None:
+            check_other(section, index, "a column header")
+    raise section.error(
+        blank.line - section.first,
+        "a table without column header",
+        expected=f"the column header of {blank.program}",
+    )
+
+
+def _check_facts(
+    section: Section, header: int, program: str, attributes: Mapping[str, object], *, later: bool
+) -> None:
+    if later and "datatype" not in attributes:
+        raise section.error(header, "a second column header", expected="a row, or a new title")
+    if program == "osu_mbw_mr" and "num_pairs" not in attributes:
+        raise section.error(
+            header, "a line is missing", expected="'[ pairs: N ] [ window size: W ]' above"
+        )
+
+
+def _columns(section: Section, header: int, blank: Table, before: list[Table]) -> tuple[str, ...]:
+    """Return the columns under the header at index ``header``.
+
+    The header of the bandwidth ports says "Latency [us]", copied from the latency port, while
+    the numbers under it are MB/s (mpi4py 4.1.2, demo/osu_bw.py and osu_bibw.py): there the title
+    decides.  Of several data types in one run, OSU 7.2 prints "Avg Latency(us)" above every table
+    but the first, whatever the program measures (osu_bw.c calls print_only_header of the
+    collectives): there the first header holds.
+    """
+    columns = columns_of(section, header)
+    if before:
+        return before[0].columns + (("validation",) if "validation" in columns else ())
+    bandwidth = measures_bandwidth(blank.program)
+    if blank.suite == "osu-mpi4py" and bandwidth:
+        return tuple("bandwidth_mb_s" if name == "latency_us" else name for name in columns)
+    if bandwidth != ("bandwidth_mb_s" in columns):
+        raise section.error(
+            header,
+            f"not the columns of {blank.program}",
+            expected="MB/s" if bandwidth else "a latency in us",
+        )
+    return columns
+
+
+def _read_table(
+    section: Section,
+    header: int,
+    known: tuple[Table, Attributes, tuple[str, ...]],
+    expected_sizes: Sequence[int] | None,
+) -> tuple[Table, int]:
+    """Return the table under the header, and the index where it ends."""
+    blank, attributes, printed = known
+    shape = row_shape(printed)
+    found = read_rows(section, header + 1, shape, attributes)
+    if not found.rows:
+        raise section.error(header, "a table without rows", expected=shape.describe())
+    table = Table(
+        suite=blank.suite,
+        program=blank.program,
+        version=blank.version,
+        columns=shape.columns,
+        rows=tuple(found.rows),
+        source=section.source,
+        line=section.first + header,
+        row_lines=tuple(found.row_lines),
+        attributes={**attributes, **found.attributes},
+    )
+    if expected_sizes and "message_size" in shape.columns and not found.failed:
+        check_expected_sizes(
+            table.column("message_size"),
+            _due_sizes(table, expected_sizes),
+            source=section.source,
+            line=table.row_lines[-1],
+        )
+    return table, found.end
+
+
+def _due_sizes(table: Table, expected_sizes: Sequence[int]) -> Sequence[int]:
+    """Return the sizes that are due: those that hold whole elements of the data type."""
+    if table.attributes.get("datatype", "MPI_CHAR") == "MPI_CHAR":
+        return expected_sizes
+    # MPI_INT and MPI_FLOAT, the other types of -T, have four bytes.
+    return [size for size in expected_sizes if size >= 4]

@@ -1,0 +1,1 @@
+"""What every room needs: errors and exit statuses, units, measurements, records, which build."""

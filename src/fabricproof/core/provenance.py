@@ -1,0 +1,212 @@
+"""What a number was measured with: the identity of a stack, and whether two are one and the same.
+
+Two builds of one stack may differ in anything that makes messages fast.  Their numbers stand
+beside each other only where somebody asked for that; they are never pooled, and a reference that
+one build was measured with does not judge another.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from hashlib import sha256
+from json import dumps
+from typing import Any
+
+from fabricproof.core.errors import UnlikeError
+
+#: hexadecimal digits of a digest that are shown; 48 bits, no two builds of a site share them.
+SHOWN_DIGITS = 12
+
+#: characters of a value that are shown where two differ
+SHOWN_TEXT = 100
+
+#: what is shown of an empty value
+NOTHING = "nothing"
+
+#: the parts of a Spack spec: name, @version, +variant, ~variant, key=value; words of other texts
+_SPEC_PART = re.compile(r"[@+~]?[^\s@+~]+")
+
+#: key of a record that holds the identity, and of one that holds what it was after the run.
+IDENTITY_KEY = "stack_identity"
+AFTERWARDS_KEY = "stack_identity_afterwards"
+
+#: what a record says that was written before records had identities.
+UNRECORDED = "not recorded"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StackIdentity:
+    """What a program and its MPI were, exactly enough to tell two builds apart.
+
+    Attributes:
+        origin: who put the stack there: ``spack``, ``wheels`` (``fabricproof stack install``) or
+            ``declared`` (the site's own, of which only the site file speaks).
+        digest: SHA-256 in hexadecimal: of ``spack.lock``, of the wheels' pins, or of what the
+            site file says.
+        mpi: one line: name, version, variants.
+        program: likewise, of the package that the measuring program belongs to.
+        compiler: ``gcc@12.2.0``.
+        target: ``x86_64_v3``.
+        library: the beginning of the SHA-256 of the MPI library's file, where one was proven: it
+            may be another while name, version and lock stay.
+    """
+
+    origin: str
+    digest: str
+    mpi: str
+    program: str
+    compiler: str
+    target: str
+    library: str = ""
+
+    @property
+    def short(self) -> str:
+        """The digest as it is shown."""
+        return self.digest[:SHOWN_DIGITS]
+
+    def record(self) -> dict[str, str]:
+        """Return the identity as it stands in ``records.jsonl``."""
+        return asdict(self)
+
+
+def identity_of(record: Mapping[str, Any], key: str = IDENTITY_KEY) -> StackIdentity | None:
+    """Return the identity that a record carries; None for records from before there was one."""
+    stated = record.get(key)
+    if not isinstance(stated, Mapping):
+        return None
+    names = [field.name for field in fields(StackIdentity)]
+    return StackIdentity(**{name: str(stated.get(name, UNRECORDED)) for name in names})
+
+
+def digest_of(facts: object) -> str:
+    """Return the SHA-256 of plain data, the same whatever the order of its keys."""
+    return sha256(dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+def is_build(stated: str, digest: str) -> bool:
+    """Tell whether ``stated``, the beginning of a digest, names the build with ``digest``."""
+    return bool(stated) and digest.lower().startswith(stated.lower())
+
+
+def same_build(first: str | None, second: str | None) -> bool:
+    """Tell whether two stated digests name one build; None names none in particular."""
+    if first is None or second is None:
+        return first is second
+    return is_build(first, second) or is_build(second, first)
+
+
+def differences(first: StackIdentity | None, second: StackIdentity | None) -> tuple[str, ...]:
+    """Return what tells two identities apart, one sentence for each field, none where alike.
+
+    A record without identity is like another without, and unlike every one that has it: nobody
+    can say that the two were the same.
+    """
+    if first == second:
+        return ()
+    if first is None or second is None:
+        known = first or second
+        assert known is not None
+        sides = ("not recorded", f"build {known.short}")
+        return ("build: {} against {}".format(*(sides if first is None else reversed(sides))),)
+    return tuple(
+        f"{field.name}: {' against '.join(_shown(field.name, *values))}"
+        for field in fields(StackIdentity)
+        if len(set(values := (getattr(first, field.name), getattr(second, field.name)))) > 1
+    )
+
+
+def _shown(name: str, first: str, second: str) -> tuple[str, str]:
+    """Return two values of a field as a person can compare them.
+
+    Of two specs of one package only the variants in which they differ are worth reading.
+    """
+    if name == "digest":
+        return first[:SHOWN_DIGITS] or NOTHING, second[:SHOWN_DIGITS] or NOTHING
+    here, there = (_SPEC_PART.findall(text) for text in (first, second))
+    if here[:1] != there[:1]:
+        return _head(here), _head(there)
+    return (
+        _cut(" ".join(part for part in here if part not in there)),
+        _cut(" ".join(part for part in there if part not in here)),
+    )
+
+
+def _head(parts: list[str]) -> str:
+    """Return the name and version that a spec begins with, or all of what is no spec."""
+    if not any(part[0] in "@+~" for part in parts):
+        return _cut(" ".join(parts))
+    return _cut("".join(part for part in parts if part == parts[0] or part[0] == "@"))
+
+
+def _cut(text: str) -> str:
+    return (text if len(text) <= SHOWN_TEXT else f"{text[:SHOWN_TEXT]}...") or NOTHING
+
+
+def rebuilt(records: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the stacks that were not one and the same throughout one run, each with the reason.
+
+    Args:
+        records: of one run.
+    """
+    seen: dict[tuple[str, str], StackIdentity | None] = {}
+    found: dict[str, str] = {}
+    for record in records:
+        if record.get("kind") == "confirmation":
+            continue  # what a night says of the run afterwards was not measured with any build
+        stack, suite = str(record.get("stack")), str(record.get("suite"))
+        for key in (IDENTITY_KEY, AFTERWARDS_KEY):
+            if key == AFTERWARDS_KEY and key not in record:
+                continue
+            identity = identity_of(record, key)
+            # The package of the program differs from suite to suite, all else does not.
+            common = replace(identity, program="") if identity else None
+            unlike = differences(seen.setdefault((stack, ""), common), common) or differences(
+                seen.setdefault((stack, suite), identity), identity
+            )
+            if unlike:
+                found.setdefault(stack, f"not one build throughout the run: {'; '.join(unlike)}")
+    return found
+
+
+def require_alike(
+    first: Iterable[Mapping[str, Any]], second: Iterable[Mapping[str, Any]]
+) -> tuple[tuple[str, str], ...]:
+    """Return the (stack, suite) pairs that both sets of records have, each with one identity.
+
+    Raises:
+        UnlikeError: a pair was measured with two builds, in one set or between the two; the
+            message names the stack and the fields that differ.
+    """
+    here, there = _identities(first), _identities(second)
+    common = tuple(place for place in here if place in there)
+    for place in common:
+        _refuse(place, here[place], there[place])
+    return common
+
+
+def _identities(
+    records: Iterable[Mapping[str, Any]],
+) -> dict[tuple[str, str], StackIdentity | None]:
+    found: dict[tuple[str, str], StackIdentity | None] = {}
+    for record in records:
+        place = (str(record.get("stack")), str(record.get("suite")))
+        identity = identity_of(record)
+        _refuse(place, found.setdefault(place, identity), identity)
+        if AFTERWARDS_KEY in record:
+            _refuse(place, identity, identity_of(record, AFTERWARDS_KEY))
+    return found
+
+
+def _refuse(
+    place: tuple[str, str], first: StackIdentity | None, second: StackIdentity | None
+) -> None:
+    unlike = differences(first, second)
+    if unlike:
+        raise UnlikeError(
+            f"unlike stacks are not compared as one: {place[0]}, suite {place[1]}",
+            expected="one build on both sides",
+            got="; ".join(unlike),
+            next_step="measure both with one build, or give the builds names of their own",
+        )

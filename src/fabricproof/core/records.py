@@ -1,0 +1,267 @@
+"""Our own perflog: one JSON line per quantity, message size and attempt, complete in itself.
+
+ReFrame's perflog beside it is for grepping; this one is what verdicts are repeated from.  Lines
+are only ever appended, so that a torn last line is the worst that a crash can do, and
+:func:`read_records` names it instead of stumbling; a full disk leaves none at all.
+
+Format history: 1, the first.  Later keys that old records lack, read as unknown: ``stack_identity``
+(``core.provenance``), ``inventory`` (node to the digest of what it is made of, null where
+nobody saw it: ``nodes.inventory.store``), ``link`` (what the site declares the road to be:
+``Soft-RoCE 100 Mb/s``; empty where it declares none), ``finding_kinds`` (beside the
+texts of a leg's ``findings``, as many: see :func:`findings_of`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import gzip
+import json
+import os
+import re
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from fabricproof.core.errors import InputMissingError, OutputError, ParseError
+from fabricproof.core.measure import Finding, FindingKind
+
+FORMAT = 1
+
+#: folders of a site that hold no records: inventory.store, night.state, tuning
+NO_PARTITIONS = frozenset({"inventory", "night", "tuning"})
+
+#: how findings began before they had kinds, the longer beginnings first
+_OLD_KINDS = (
+    ("second look: red again on the same nodes", FindingKind.SECOND_LOOK_RED),
+    ("second look", FindingKind.SECOND_LOOK_PASSED),
+    ("no second look was made", FindingKind.NO_SECOND_LOOK),
+    ("preflight", FindingKind.PREFLIGHT),
+    ("the site's reference", FindingKind.OTHER_BUILD),
+    ("protocol switch", FindingKind.PROTOCOL_SWITCH),
+)
+#: how a benchmark then said what is wrong with a link that it used
+_OLD_LINK = re.compile(r"preflight: (?P<rail>\S+) on (?P<node>[\w.-]+) (?P<what>.+)")
+
+#: what the next writer puts behind a line that a crash left without its end
+TORN = b" #torn"
+
+
+def append_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
+    """Append records to ``path``, all or none of them, and make them last.
+
+    A torn last line that an earlier crash left is marked and closed first, so that it spoils
+    nothing new.
+
+    Raises:
+        OutputError: they could not be written (disk full, read-only); nothing before is lost.
+    """
+    data = b"".join(
+        json.dumps({"format": FORMAT, **record}, sort_keys=True).encode() + b"\n"
+        for record in records
+    )
+    if not data:
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            _append(file.fileno(), data, torn=_is_torn(path))
+    except OSError as error:
+        raise OutputError(
+            f"cannot keep the records: {error.strerror}",
+            source=str(path),
+            next_step="make room; the job's own output is still in the stage folder",
+        ) from None
+
+
+def _is_torn(path: Path) -> bool:
+    with path.open("rb") as file:
+        if file.seek(0, os.SEEK_END) == 0:
+            return False
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) != b"\n"
+
+
+def _append(descriptor: int, data: bytes, *, torn: bool) -> None:
+    start = os.lseek(descriptor, 0, os.SEEK_END)
+    whole = TORN + b"\n" + data if torn else data
+    try:
+        written = 0
+        while written < len(whole):
+            written += os.write(descriptor, whole[written:])
+        os.fsync(descriptor)
+    except OSError:
+        # Where even this fails, the next writer finds a torn line and marks it.
+        with contextlib.suppress(OSError):
+            os.ftruncate(descriptor, start)
+        raise
+
+
+def record_files(site_folder: Path) -> list[Path]:
+    """Return the record files of a site: of every partition, those of past months too.
+
+    Raises:
+        InputMissingError: a folder cannot be read, or what is called so is no file.
+    """
+    return [
+        path for path in partition_files(site_folder) if is_named(path, "*.jsonl", "*.jsonl.gz")
+    ]
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Return what a JSON text says.
+
+    Raises:
+        ValueError: it is none, or its lists lie within each other too deeply to be read.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def is_named(path: Path, *patterns: str) -> bool:
+    """Tell whether the name of a file is as one of some patterns of the shell."""
+    return any(fnmatchcase(path.name, each) for each in patterns)
+
+
+def partition_files(site_folder: Path) -> list[Path]:
+    """Return what lies in the partitions of a site, sorted; nothing of a site without a folder.
+
+    Raises:
+        InputMissingError: a folder cannot be read.  Path.glob would pass over it.
+    """
+    found = sorted(
+        path
+        for folder in _listed(site_folder, only_folders=True)
+        if folder.name not in NO_PARTITIONS and not folder.name.startswith(".")
+        for path in _listed(folder)
+    )
+    for path in found:
+        if is_named(path, "*.jsonl", "*.jsonl.gz", "*.log") and _is_endless(path):
+            raise InputMissingError(
+                "no file: a pipe or a device, which may have no end",
+                source=str(path),
+                next_step="move it away; a history without it would be a shorter one in silence",
+            )
+    return found
+
+
+def _is_endless(path: Path) -> bool:
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def _listed(folder: Path, *, only_folders: bool = False) -> list[Path]:
+    try:
+        with os.scandir(folder) as entries:
+            return [Path(each.path) for each in entries if not only_folders or each.is_dir()]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise unreadable(folder, error) from None
+
+
+def unreadable(path: Path, error: OSError) -> InputMissingError:
+    """Return the error of a file or folder of the history that cannot be read."""
+    return InputMissingError(
+        f"cannot be read: {error.strerror or error}",
+        source=str(path),
+        next_step="make it readable; a history without it would be a shorter one in silence",
+    )
+
+
+def read_records(
+    path: Path,
+    on_torn: Callable[[str], object] | None = None,
+    *,
+    holding: str = "",
+    is_sound: Callable[[Mapping[str, Any]], bool] = lambda _: True,
+) -> Iterator[dict[str, Any]]:
+    """Yield the records of a file, oldest first.
+
+    Args:
+        path: the file.
+        on_torn: takes a note for each line that a crash tore, which is passed over; the run it
+            belonged to has quantities MISSING.
+        holding: whole lines without this text are passed over unread, which is what makes one
+            run out of years of them quick to find; what is torn or no record is still noticed.
+        is_sound: tells whether a record is of the types that its reader takes for granted.
+
+    Raises:
+        ParseError: a line that is no record and was not torn by a crash: only the last line may
+            end without a newline, and one that :func:`append_records` found so carries its mark.
+    """
+    wanted = holding.encode()
+    with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            is_another = wanted not in line and line.startswith(b"{") and line.endswith(b"}\n")
+            if is_another or not line.strip():
+                continue
+            text = line.rstrip(b"\n")
+            is_torn = text.endswith(TORN) or not line.endswith(b"\n")
+            try:
+                record = parse_json(text.removesuffix(TORN))
+            except ValueError:
+                if not is_torn:
+                    raise _damaged(path, number, line) from None
+                if on_torn is not None:
+                    on_torn(f"{path}:{number}: a record torn by a crash was passed over")
+                continue
+            if (
+                not isinstance(record, dict)
+                or record.get("format") != FORMAT
+                or not is_sound(record)
+            ):
+                raise _damaged(path, number, line)
+            yield record
+
+
+def findings_of(record: Mapping[str, Any]) -> tuple[Finding, ...]:
+    """Return the findings of a leg's record, each with its kind.
+
+    Records that have texts alone are older: there :func:`kind_of_old` tells it.
+    """
+    texts = [str(each) for each in record.get("findings") or ()]
+    kinds = record.get("finding_kinds")
+    if not isinstance(kinds, list) or len(kinds) != len(texts):
+        return tuple(map(kind_of_old, texts))
+    return tuple(_finding(text, facts) for text, facts in zip(texts, kinds, strict=True))
+
+
+def _finding(text: str, facts: object) -> Finding:
+    told = facts if isinstance(facts, dict) else {}
+    kind, places = told.get("kind"), ("rail", "node", "fact")
+    # What a later version may know of it, this one shows.
+    known = FindingKind(kind) if kind in set(FindingKind) else FindingKind.NOTE
+    return Finding(text, known, **{name: str(told.get(name) or "") for name in places})
+
+
+def kind_of_old(text: str) -> Finding:
+    """Return a finding of a record that has no kinds, by the words of the version that wrote it.
+
+    The only place where a finding's words say what it is; records that are written today say it
+    beside them, so that no new wording belongs here.
+    """
+    if found := _OLD_LINK.match(text):
+        return Finding(
+            text, FindingKind.PREFLIGHT, rail=found["rail"], node=found["node"], fact=found["what"]
+        )
+    kind = next((kind for mark, kind in _OLD_KINDS if text.startswith(mark)), FindingKind.NOTE)
+    return Finding(text, kind)
+
+
+def _damaged(path: Path, number: int, line: bytes) -> ParseError:
+    return ParseError(
+        "damaged record",
+        source=str(path),
+        line=number,
+        expected=f"a JSON object of format {FORMAT}",
+        got=repr(line[:60].decode("utf-8", errors="replace")),
+    )

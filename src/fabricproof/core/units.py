@@ -1,0 +1,169 @@
+"""Exact conversion between the few units that benchmarks, links and people write.
+
+Each unit belongs to one dimension and has an exact factor to that dimension's base unit:
+bytes for sizes, MB/s (10^6 bytes per second) for bandwidth, microseconds for time, 1/s for
+message rate.  Converting across dimensions is a :class:`UnitError`, never a guess.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from fractions import Fraction
+
+from fabricproof.core.errors import UnitError
+
+_KIB = 1024
+
+#: unit -> (dimension, factor to the base unit).  Decimal prefixes are powers of 1000 and binary
+#: ones of 1024 (IEC 80000-13); b is a bit, B a byte.
+UNITS: dict[str, tuple[str, Fraction]] = {
+    "B": ("size", Fraction(1)),
+    "KiB": ("size", Fraction(_KIB)),
+    "MiB": ("size", Fraction(_KIB**2)),
+    "GiB": ("size", Fraction(_KIB**3)),
+    "B/s": ("bandwidth", Fraction(1, 10**6)),
+    "kB/s": ("bandwidth", Fraction(1, 10**3)),
+    "MB/s": ("bandwidth", Fraction(1)),
+    "GB/s": ("bandwidth", Fraction(10**3)),
+    "TB/s": ("bandwidth", Fraction(10**6)),
+    "KiB/s": ("bandwidth", Fraction(_KIB, 10**6)),
+    "MiB/s": ("bandwidth", Fraction(_KIB**2, 10**6)),
+    "GiB/s": ("bandwidth", Fraction(_KIB**3, 10**6)),
+    "bit/s": ("bandwidth", Fraction(1, 8 * 10**6)),
+    "kb/s": ("bandwidth", Fraction(1, 8 * 10**3)),
+    "Mb/s": ("bandwidth", Fraction(1, 8)),
+    "Gb/s": ("bandwidth", Fraction(10**3, 8)),
+    "Tb/s": ("bandwidth", Fraction(10**6, 8)),
+    "ns": ("time", Fraction(1, 10**3)),
+    "us": ("time", Fraction(1)),
+    "ms": ("time", Fraction(10**3)),
+    "s": ("time", Fraction(10**6)),
+    "1/s": ("rate", Fraction(1)),
+    "%": ("fraction", Fraction(1, 100)),
+    "1": ("fraction", Fraction(1)),
+    "x": ("fraction", Fraction(1)),
+}
+
+#: other spellings that documents and tools use for the units above.
+ALIASES: dict[str, str] = {
+    "µs": "us",
+    "μs": "us",
+    "usec": "us",
+    "Mbytes/sec": "MB/s",
+    "MBytes/sec": "MB/s",
+    "MB/sec": "MB/s",
+    "MByte/s": "MB/s",
+    "MBytes/s": "MB/s",
+    "MBps": "MB/s",
+    "GB/sec": "GB/s",
+    "GByte/s": "GB/s",
+    "GBytes/s": "GB/s",
+    "GBytes/sec": "GB/s",
+    "GBps": "GB/s",
+    "Gb/sec": "Gb/s",
+    "Mb/sec": "Mb/s",
+    "Gbit/s": "Gb/s",
+    "Gbits/sec": "Gb/s",
+    "Gbps": "Gb/s",
+    "Mbit/s": "Mb/s",
+    "Mbits/sec": "Mb/s",
+    "Mbps": "Mb/s",
+    "kbit/s": "kb/s",
+    "Kbits/sec": "kb/s",
+    "bits/sec": "bit/s",
+    "Msg/sec": "1/s",
+    "Messages/s": "1/s",
+    "msg/s": "1/s",
+}
+
+#: A comma may only part thousands: '3,4 GB/s' is refused, since it means 3.4 to half of Europe.
+_QUANTITY = re.compile(
+    r"\s*([-+]?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)?(?:\.[0-9]+)?(?:(?<=[0-9])[eE][-+]?[0-9]+)?)"
+    r"\s*([^\s0-9.,].*?)\s*\Z"
+)
+
+
+def canonical_unit(unit: str) -> str:
+    """Return the one spelling this project uses for ``unit``.
+
+    Raises:
+        UnitError: the unit is unknown; the message lists the known ones.
+    """
+    name = ALIASES.get(unit, unit)
+    if name not in UNITS:
+        raise UnitError("unknown unit", expected=f"one of {', '.join(UNITS)}", got=repr(unit))
+    return name
+
+
+def convert(value: float, unit: str, to: str) -> float:
+    """Convert ``value`` from ``unit`` to unit ``to``.
+
+    Args:
+        value: any finite number.
+        unit: its unit, in any known spelling.
+        to: the wanted unit, of the same dimension.
+
+    Raises:
+        UnitError: a unit is unknown, or the two measure different things.
+    """
+    source, target = canonical_unit(unit), canonical_unit(to)
+    dimension, factor = UNITS[source]
+    wanted, wanted_factor = UNITS[target]
+    if dimension != wanted:
+        raise UnitError(
+            f"cannot convert {dimension} to {wanted}", expected=f"a unit of {wanted}", got=source
+        )
+    return float(value * float(factor / wanted_factor))
+
+
+def split_quantity(text: str) -> tuple[float, str]:
+    """Read ``'3.4 GB/s'`` into (3.4, 'GB/s').
+
+    A bare number is refused: a number without its unit is how wrong references are born.
+
+    Raises:
+        UnitError: no number, no unit or an unknown unit.
+    """
+    match = _QUANTITY.match(text)
+    if match is None or not any(letter.isdecimal() for letter in match[1]):
+        raise UnitError(
+            "not a quantity", expected="a number and a unit, as '3.4 GB/s'", got=repr(text)
+        )
+    value = float(match[1].replace(",", ""))
+    if not math.isfinite(value):
+        raise UnitError("not a finite number", expected="a number below 1e308", got=repr(text))
+    return value, canonical_unit(match[2])
+
+
+def dimension(unit: str) -> str:
+    """Return what ``unit`` measures: size, bandwidth, time, rate or fraction."""
+    return UNITS[canonical_unit(unit)][0]
+
+
+def parse_quantity(text: str, to: str) -> float:
+    """Read ``'3.4 GB/s'`` and return it in unit ``to``.
+
+    Raises:
+        UnitError: no number, no unit, an unknown unit or one of another dimension.
+    """
+    value, unit = split_quantity(text)
+    return convert(value, unit, to)
+
+
+def size_label(size_bytes: int) -> str:
+    """Return the label of a message size: ``8B``, ``64KiB``, ``4MiB`` (powers of 1024)."""
+    for label, factor in (("GiB", _KIB**3), ("MiB", _KIB**2), ("KiB", _KIB)):
+        if size_bytes >= factor and size_bytes % factor == 0:
+            return f"{size_bytes // factor}{label}"
+    return f"{size_bytes}B"
+
+
+def parse_size(text: str) -> int:
+    """Read a message size label (``8``, ``8B``, ``64KiB``, ``4MiB``) into bytes."""
+    if text.strip().isascii() and text.strip().isdecimal():
+        return int(text)
+    size = parse_quantity(text, "B")
+    if size != int(size) or size < 0:
+        raise UnitError("not a whole number of bytes", got=repr(text))
+    return int(size)

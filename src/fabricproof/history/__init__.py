@@ -1,0 +1,1 @@
+"""What earlier runs measured: store, comparison, trend, baselines, cost, statistics."""

@@ -1,0 +1,319 @@
+"""From the numbers of a few good runs to bounds that a night of many quantities may be held to.
+
+Per quantity, on the logarithm: outliers are set aside, the median is the centre, and the variance
+from run to run is moderated by that of like quantities (Smyth 2004, *Linear models and empirical
+Bayes methods*, Stat. Appl. Genet. Mol. Biol. 3:3, section 6).  The bound is a prediction bound for
+one more run, its tail the false alarm rate of a whole night divided among the quantities: half of
+it among the few that carry a verdict, half among the many points of curves, so that the many do
+not blunt the few (weighted Bonferroni; Rosenthal and Rubin 1983, Psychol. Bull. 94, 540).  Where
+the residuals of like quantities have a longer tail than Student's t on that side, an exponential
+tail through their largest (Pickands 1975, Ann. Stat. 3, 119, with shape 0) replaces it.  It is
+never tighter than a floor.  docs/baselines.md has the formulas and what simulations made of them.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from fabricproof.history.baseline.student import digamma, inverse_trigamma, quantile, trigamma
+from fabricproof.history.stats.robust import summarise
+
+_Name = TypeVar("_Name")
+
+#: share of nights without any change in which even one number is below (above) its bound
+FALSE_ALARMS = 0.01
+
+#: unit to the tightest bound, as a fraction of the median.  Below the first, rates of one fabric
+#: differ with temperature, firmware of the far end and neighbours; times are noisier.
+FLOORS: Mapping[str, float] = {"MB/s": 0.015, "MiB/s": 0.015, "us": 0.05, "ms": 0.05}
+
+#: for all other units
+OTHER_FLOOR = 0.05
+
+#: what stands apart from its own median (``history.stats.robust``) is an outlier where it is
+#: also this many deviations of its kind away: five numbers alone may lie close together by chance
+OUTLIER_DEVIATIONS = 6.0
+
+#: more than this share away from the rest is no outlier, but a second state of the machine
+MOST_OUTLIERS = 0.25
+
+#: variance of the median of normal samples, over that of their mean, for many of them
+MEDIAN_PRICE = math.pi / 2
+
+#: the tail of the residuals begins at this quantile
+TAIL_BEGINS = 0.9
+
+#: fewer residuals beyond it say nothing of a tail
+LEAST_EXCESSES = 10
+
+#: no run-to-run deviation is believed to be smaller: printed numbers repeat by chance
+LEAST_DEVIATION = 0.001
+
+_DIGITS = 6
+
+#: OSU and IMB print two decimals; fewer are zeros that a float does not keep, more than four a
+#: number that was calculated and has no step
+_LEAST_DECIMALS, _MOST_DECIMALS = 2, 4
+
+#: a bound that the step would take to zero or below stays above it
+_LEAST_LOW = 1e-3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Samples:
+    """The numbers of one quantity.
+
+    Attributes:
+        values: run to value, positive.
+        better: 1 or -1.
+        unit: of the values.
+        kind: quantities of one kind have noise of one scale, more or less, and lend each other
+            their scatter.
+        family: families share the false alarm rate evenly, quantities that of their family; one
+            with an empty name is never judged and takes no part.
+    """
+
+    values: Mapping[str, float]
+    better: int
+    unit: str
+    kind: tuple[object, ...]
+    family: str = "all"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bounds:
+    """What was learnt of one quantity.
+
+    Attributes:
+        median: of the kept values.
+        spread: relative standard deviation from run to run, moderated.
+        low: lower bound.
+        high: upper bound.
+        aside: runs whose numbers are outliers, with the reason.
+    """
+
+    median: float
+    spread: float
+    low: float
+    high: float
+    aside: Mapping[str, str]
+
+
+def learn(
+    samples: Mapping[_Name, Samples], *, false_alarms: float = FALSE_ALARMS
+) -> dict[_Name, Bounds]:
+    """Return the bounds of every quantity.
+
+    Args:
+        samples: by quantity; at least three values each.
+        false_alarms: share of nights in which one of them may be beyond its bound by noise alone.
+    """
+    scales = _scales(samples)
+    aside = {name: _outliers(each, scales[each.kind]) for name, each in samples.items()}
+    kept = {
+        name: [math.log(value) for run, value in each.values.items() if run not in aside[name]]
+        for name, each in samples.items()
+    }
+    variances = {name: max(statistics.variance(v), LEAST_DEVIATION**2) for name, v in kept.items()}
+    priors = _priors(samples, variances, kept)
+    spreads = {}
+    for name, each in samples.items():
+        freedom, variance = priors[each.kind]
+        spreads[name] = _moderated(variances[name], len(kept[name]) - 1, variance, freedom)
+    tails = _tails(samples, kept, spreads)
+    rates = _rates(samples, false_alarms)
+    found = {}
+    student: dict[tuple[float, float], float] = {}
+    for name, each in samples.items():
+        (moderated, freedom), tail = spreads[name], rates[each.family]
+        if (tail, freedom) not in student:
+            student[tail, freedom] = quantile(tail, freedom)
+        price = math.sqrt(1 + MEDIAN_PRICE / len(kept[name]))
+        low, high = (
+            price * max(student[tail, freedom], side.reaches(tail)) for side in tails[each.kind]
+        )
+        found[name] = _bounds(each, kept[name], math.sqrt(moderated), (low, high), aside[name])
+    return found
+
+
+def _rates(samples: Mapping[_Name, Samples], false_alarms: float) -> dict[str, float]:
+    """Return family to the false alarm rate of each of its quantities."""
+    counts = Counter(each.family for each in samples.values())
+    judged = max(1, len([family for family in counts if family]))
+    return {
+        family: false_alarms / count / (judged if family else 1) for family, count in counts.items()
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tail:
+    """How far the residuals of one kind reach on one side, in moderated deviations.
+
+    Attributes:
+        begins: where the tail begins.
+        share: of the residuals, beyond it; 0 where they are too few to say anything.
+        decays: mean excess beyond it.
+    """
+
+    begins: float = 0.0
+    share: float = 0.0
+    decays: float = 0.0
+
+    def reaches(self, tail: float) -> float:
+        """Return what is exceeded with probability ``tail``; 0 where nobody knows."""
+        if self.share <= tail:
+            return 0.0
+        return self.begins + self.decays * math.log(self.share / tail)
+
+
+def _tails(
+    samples: Mapping[_Name, Samples],
+    kept: Mapping[_Name, Sequence[float]],
+    spreads: Mapping[_Name, tuple[float, float]],
+) -> dict[tuple[object, ...], tuple[Tail, Tail]]:
+    """Return kind -> the tails below and above the medians."""
+    residuals: dict[tuple[object, ...], list[float]] = {}
+    for name, each in samples.items():
+        logs, spread = kept[name], math.sqrt(spreads[name][0])
+        centre = statistics.median(logs)
+        # A median lies nearer to its own samples than to the next one.
+        scale = spread * math.sqrt(1 - 1 / len(logs))
+        residuals.setdefault(each.kind, []).extend((log - centre) / scale for log in logs)
+    return {
+        kind: (_tail([-each for each in several]), _tail(several))
+        for kind, several in residuals.items()
+    }
+
+
+def _tail(residuals: Sequence[float]) -> Tail:
+    ranked = sorted(residuals)
+    begins = ranked[int(TAIL_BEGINS * (len(ranked) - 1))]
+    excesses = [each - begins for each in ranked if each > begins]
+    if len(excesses) < LEAST_EXCESSES or begins <= 0:
+        return Tail()
+    return Tail(begins=begins, share=len(excesses) / len(ranked), decays=statistics.fmean(excesses))
+
+
+def _bounds(
+    each: Samples,
+    kept: Sequence[float],
+    spread: float,
+    factors: tuple[float, float],
+    aside: Mapping[str, str],
+) -> Bounds:
+    floor = FLOORS.get(each.unit, OTHER_FLOOR)
+    median = math.exp(statistics.median(kept))
+    # Beyond a factor of e^7 a bound says nothing any more, and a float stays a float.
+    below, above = (min(factor * spread, 7.0) for factor in factors)
+    # A median and the next number are each printed up to half a step away from what they are.
+    step = print_step(each.values.values())
+    low = median * min(1 - floor, math.exp(-below))
+    low = max(low - step, low * _LEAST_LOW)
+    high = median * max(1 + floor, math.exp(above)) + step
+    return Bounds(
+        median=median,
+        spread=spread,
+        low=_rounded(min(low, math.exp(min(kept))), up=False),
+        high=_rounded(max(high, math.exp(max(kept))), up=True),
+        aside=aside,
+    )
+
+
+def print_step(values: Iterable[float]) -> float:
+    """Return by how much two prints of a quantity differ at least, 0 where there is no such step.
+
+    By the decimals of the numbers: 0.02 and 0.15 are printed in steps of 0.01.
+
+    Args:
+        values: in the unit in which they were printed.
+    """
+    decimals = 0
+    for each in values:
+        whole, _, rest = repr(each).partition(".")
+        if "e" in rest or "e" in whole:
+            return 0.0
+        decimals = max(decimals, len(rest.rstrip("0")))
+    return 10.0 ** -max(decimals, _LEAST_DECIMALS) if decimals <= _MOST_DECIMALS else 0.0
+
+
+def _rounded(bound: float, *, up: bool) -> float:
+    """Return the bound in few digits, a hair away from the median: no sample is cut off by it."""
+    step = 10.0 ** (math.floor(math.log10(bound)) - _DIGITS + 2)
+    whole = bound / step
+    moved = (math.ceil(whole) + 1 if up else math.floor(whole) - 1) * step
+    return float(f"{moved:.{_DIGITS}g}")
+
+
+def _scales(samples: Mapping[_Name, Samples]) -> dict[tuple[object, ...], float]:
+    """Return the typical robust deviation of each kind."""
+    found: dict[tuple[object, ...], list[float]] = {}
+    for each in samples.values():
+        found.setdefault(each.kind, []).append(summarise([*each.values.values()]).spread)
+    return {kind: statistics.median(several) for kind, several in found.items()}
+
+
+def _outliers(each: Samples, scale: float) -> dict[str, str]:
+    """Return the runs that stand far off, with the reason; none where they are too many."""
+    runs = sorted(each.values)
+    summary = summarise([each.values[run] for run in runs])
+    width = max(OUTLIER_DEVIATIONS * scale, FLOORS.get(each.unit, OTHER_FLOOR))
+    found = {
+        run: f"{each.values[run] / summary.median:.1%} of the median {summary.median:.5g} "
+        f"{each.unit} of {summary.num} runs, which lie within {max(summary.spread, scale):.1%} "
+        "of it as a rule"
+        for run, apart in zip(runs, summary.outliers, strict=True)
+        if apart and abs(math.log(each.values[run] / summary.median)) > width
+    }
+    few = len(found) <= MOST_OUTLIERS * len(runs)
+    return found if few and len(runs) - len(found) >= 3 else {}
+
+
+def _priors(
+    samples: Mapping[_Name, Samples],
+    variances: Mapping[_Name, float],
+    kept: Mapping[_Name, Sequence[float]],
+) -> dict[tuple[object, ...], tuple[float, float]]:
+    """Return kind -> (degrees of freedom, variance) of what like quantities lend each other."""
+    members: dict[tuple[object, ...], list[_Name]] = {}
+    for name, each in samples.items():
+        members.setdefault(each.kind, []).append(name)
+    return {
+        kind: prior([(variances[name], len(kept[name]) - 1) for name in names])
+        for kind, names in members.items()
+    }
+
+
+def prior(variances: Sequence[tuple[float, int]]) -> tuple[float, float]:
+    """Return the degrees of freedom and the variance of Smyth's prior.
+
+    No freedom where the quantities are too few or too unlike to lend each other anything; an
+    infinite one where all have the same noise.
+
+    Args:
+        variances: of each quantity, with its own degrees of freedom.
+    """
+    if len(variances) < 3:
+        return 0.0, 1.0
+    e = [math.log(each) - digamma(d / 2) + math.log(d / 2) for each, d in variances]
+    mean, count = statistics.fmean(e), len(e)
+    excess = statistics.fmean(
+        (each - mean) ** 2 * count / (count - 1) - trigamma(d / 2)
+        for each, (_, d) in zip(e, variances, strict=True)
+    )
+    if excess <= 0:
+        return math.inf, math.exp(mean)
+    half = inverse_trigamma(excess)
+    return 2 * half, math.exp(mean + digamma(half) - math.log(half))
+
+
+def _moderated(own: float, freedom: int, lent: float, lent_freedom: float) -> tuple[float, float]:
+    """Return the moderated variance and its degrees of freedom."""
+    if math.isinf(lent_freedom):
+        return lent, math.inf
+    total = freedom + lent_freedom
+    return (freedom * own + lent_freedom * lent) / total, total

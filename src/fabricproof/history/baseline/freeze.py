@@ -1,0 +1,375 @@
+"""Make a baseline of known-good runs.
+
+Nothing is pooled that is unlike (builds, versions of the tool, nodes of which something was
+changed), and nothing is left out in silence.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from fabricproof import __version__
+from fabricproof.core.errors import UnlikeError
+from fabricproof.history.baseline.bounds import FALSE_ALARMS, FLOORS, Bounds, Samples, learn
+from fabricproof.history.baseline.errors import NotKnownGoodError
+from fabricproof.history.baseline.good import Number, numbers, why_not_good
+from fabricproof.history.baseline.machines import Machines
+from fabricproof.history.store.direction import SETTINGS
+from fabricproof.verdict.baseline.holds import UNKNOWN, changes
+from fabricproof.verdict.baseline.model import Baseline, Facts, Group, Node, Outlier, Place, Row
+
+if TYPE_CHECKING:
+    from fabricproof.history.store import Store
+
+#: runs that a quantity needs
+AT_LEAST = 5
+
+#: fewer have no scatter worth the name, whoever asks for it
+FEWEST = 3
+
+#: messages below this are dominated by what it costs to send one at all
+SMALL_BYTES = 16 * 1024
+
+#: place, quantity, unit, size, direction
+_Name = tuple[Place, str, str, int | None, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ask:
+    """What is to be frozen.
+
+    Attributes:
+        name: of the baseline.
+        frozen: now, UTC, ``2026-11-21T21:54:14Z``.
+        command: what was typed.
+        at_least: runs that each quantity must have.
+        newest_only: take of unlike numbers the newest kind and set the others aside, where
+            otherwise they are refused.
+    """
+
+    name: str
+    frozen: str
+    command: str
+    at_least: int = AT_LEAST
+    newest_only: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Frozen:
+    """A baseline that was made, and what it was not made of.
+
+    Attributes:
+        baseline: with what was set aside.
+        left_out: quantities with too few good runs, or none, one sentence for each place.
+    """
+
+    baseline: Baseline
+    left_out: tuple[str, ...]
+
+
+@dataclass(kw_only=True)
+class _Aside:
+    """Collects why numbers were not learnt from: one sentence for each run, place and reason."""
+
+    told: dict[tuple[str, str, str], list[Number]] = field(default_factory=dict)
+
+    def put(self, number: Number, reason: str, kind: str) -> None:
+        """Keep a number with the reason, which stands once for all of its kind."""
+        self.told.setdefault((number.run_id, number.place.label, kind), []).append(
+            replace(number, reason=reason)
+        )
+
+    def sentences(self) -> tuple[str, ...]:
+        return tuple(
+            f"{run}: {label}: {several[0].quantity} = {several[0].value:.5g} {several[0].unit}"
+            + (f" and {len(several) - 1} more" if len(several) > 1 else "")
+            + f": {several[0].reason}"
+            for (run, label, _), several in sorted(self.told.items())
+        )
+
+
+def freeze(store: Store, run_ids: Iterable[str], machines: Machines, ask: Ask) -> Frozen:
+    """Return the baseline of these runs.
+
+    Args:
+        store: the site's history.
+        run_ids: the runs that are known to be good; their order means nothing.
+        machines: what the nodes were made of.
+        ask: what it is called, and how many runs it takes.
+
+    Raises:
+        NotKnownGoodError: too few runs, or too few good numbers in them; or an impossible one.
+        UnlikeError: two builds, two versions of a tool, or a node of which something changed.
+    """
+    ids = sorted(set(run_ids))
+    at_least = max(ask.at_least, FEWEST)
+    if len(ids) < at_least:
+        raise NotKnownGoodError(
+            "too few runs for a baseline",
+            expected=f"at least {at_least}",
+            got=str(len(ids)),
+            next_step="more runs, or --at-least "
+            f"{FEWEST} where so few must do: the bounds are then wide",
+        )
+    aside = _Aside()
+    every = list(numbers(store, ids))
+    good = _good(every, aside)
+    good = _of_one_build(good, aside, newest_only=ask.newest_only)
+    good, nodes = _of_one_inventory(good, machines, aside, newest_only=ask.newest_only)
+    samples, left_out = _samples(good, at_least)
+    if not samples:
+        raise NotKnownGoodError(
+            "nothing was measured often enough to be frozen",
+            expected=f"a quantity with a good number in {at_least} of {len(ids)} runs",
+            got=_most(left_out, aside),
+            next_step="name runs of the same checks, or --at-least",
+        )
+    baseline = _baseline(store, samples, nodes, aside, ask)
+    silent = _not_judged(every, baseline, left_out)
+    return Frozen(
+        baseline=replace(baseline, not_judged=silent),
+        left_out=tuple(sorted({*left_out.values(), *silent})),
+    )
+
+
+def _not_judged(
+    every: Iterable[Number], baseline: Baseline, left_out: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Return the legs that were measured and of which the baseline says nothing, with the reason.
+
+    Relations between legs are none: no baseline judges them.
+    """
+    runs: dict[str, set[str]] = {}
+    for number in every:
+        if not number.relation:
+            runs.setdefault(number.place.label, set()).add(number.run_id)
+    learnt = {place.label for place, _ in baseline.rows()}
+    return tuple(
+        left_out.get(label, f"{label}: no good number in any of {len(runs[label])} runs")
+        for label in sorted(runs.keys() - learnt)
+    )
+
+
+def _most(left_out: Mapping[str, str], aside: _Aside) -> str:
+    told = aside.sentences()
+    return next(iter(left_out.values())) if left_out else told[0] if told else "no number at all"
+
+
+def _good(several: Iterable[Number], aside: _Aside) -> list[Number]:
+    """Return the numbers of legs of which every number is known to be good.
+
+    A leg that failed at its largest message is no measure of its smaller ones.
+    """
+    all_, sick = list(several), dict[tuple[str, Place], Number]()
+    reasons = [why_not_good(number) for number in all_]
+    for number, reason in zip(all_, reasons, strict=True):
+        if reason and number.verdict != "UNJUDGED":
+            sick.setdefault((number.run_id, number.place), number)
+    found = []
+    for number, reason in zip(all_, reasons, strict=True):
+        other = sick.get((number.run_id, number.place))
+        if reason:
+            aside.put(number, reason, number.verdict)
+        elif other is not None:
+            beside = f"beside a {other.verdict}"
+            aside.put(number, f"{beside}: {other.quantity} of the same leg", beside)
+        else:
+            found.append(number)
+    return found
+
+
+def _of_one_build(good: list[Number], aside: _Aside, *, newest_only: bool) -> list[Number]:
+    """Return the numbers of one build and one version of the tool, for each place."""
+    for name in ("build", "tool_version"):
+        good = _of_one(name, good, aside, newest_only=newest_only)
+    return good
+
+
+def _of_one(name: str, good: list[Number], aside: _Aside, *, newest_only: bool) -> list[Number]:
+    def value_of(number: Number) -> str:
+        return str(getattr(number.place, name))
+
+    newest: dict[Place, Number] = {}
+    for number in sorted(good, key=lambda each: each.run_id):
+        place = replace(number.place, **{name: ""})
+        before = newest.get(place)
+        if before is not None and value_of(before) != value_of(number) and not newest_only:
+            words = name.replace("_", " ")
+            raise UnlikeError(
+                f"unlike numbers are not pooled: {place.label}, {words}",
+                expected=f"one {words} in all runs",
+                got=f"{value_of(before) or UNKNOWN} in {before.run_id}, "
+                f"{value_of(number) or UNKNOWN} in {number.run_id}",
+                next_step="freeze the runs of one, or fabricproof baseline propose",
+            )
+        newest[place] = number
+    found = []
+    for number in good:
+        last = newest[replace(number.place, **{name: ""})]
+        if value_of(number) == value_of(last):
+            found.append(number)
+        else:
+            words = f"{name.replace('_', ' ')} {value_of(number) or UNKNOWN}"
+            aside.put(number, f"{words}: it is {value_of(last) or UNKNOWN} since", words)
+    return found
+
+
+def _of_one_inventory(
+    good: list[Number], machines: Machines, aside: _Aside, *, newest_only: bool
+) -> tuple[list[Number], dict[str, Node]]:
+    """Return the numbers of nodes of which nothing changed, and what these are."""
+    last: dict[str, tuple[str, Facts]] = {}
+    for number in sorted(good, key=lambda each: each.run_id):
+        for node in number.nodes:
+            facts = machines.facts(node, number.inventory.get(node))
+            if facts is None:
+                continue
+            before = last.get(node)
+            if before is not None and before[1] != facts and not newest_only:
+                raise _unlike_node(node, before, (number.run_id, facts))
+            last[node] = (number.run_id, facts)
+    found, digests = [], dict[str, set[str]]()
+    for number in good:
+        reason = _not_the_same(number, machines, last)
+        if reason:
+            aside.put(number, reason, "inventory")
+            continue
+        found.append(number)
+        for node in number.nodes:
+            digests.setdefault(node, set()).add(str(number.inventory[node]))
+    nodes = {
+        node: Node(digests=tuple(sorted(several)), facts=last[node][1])
+        for node, several in digests.items()
+    }
+    return found, nodes
+
+
+def _unlike_node(node: str, first: tuple[str, Facts], second: tuple[str, Facts]) -> UnlikeError:
+    said = ", ".join(each.words for each in changes(first[1], second[1])[:4])
+    return UnlikeError(
+        f"{node} is not the same in all runs",
+        expected="runs between which nothing was changed",
+        got=f"{said}, between {first[0]} and {second[0]}",
+        next_step=f"freeze the runs since {second[0]}, or fabricproof baseline propose",
+    )
+
+
+def _not_the_same(number: Number, machines: Machines, last: Mapping[str, tuple[str, Facts]]) -> str:
+    """Return why the nodes of a number are not what they are in the newest run; empty if so."""
+    for node in number.nodes:
+        facts = machines.facts(node, number.inventory.get(node))
+        if facts is None:
+            return f"inventory: nobody saw what {node} was made of"
+        if facts != last[node][1]:
+            said = ", ".join(each.words for each in changes(facts, last[node][1])[:3])
+            return f"inventory: {node} was another: {said}"
+    return ""
+
+
+def _samples(
+    good: Iterable[Number], at_least: int
+) -> tuple[dict[_Name, dict[str, Number]], dict[str, str]]:
+    """Return the numbers by quantity and run, and by place what there was too little of."""
+    found: dict[_Name, dict[str, list[Number]]] = {}
+    for number in good:
+        name = (number.place, number.quantity, number.unit, number.message_size, number.better)
+        found.setdefault(name, {}).setdefault(number.run_id, []).append(number)
+    enough: dict[_Name, dict[str, Number]] = {}
+    few: dict[str, list[tuple[str, int]]] = {}
+    for name, runs in found.items():
+        if len(runs) >= at_least:
+            enough[name] = {run: _one_of(several) for run, several in sorted(runs.items())}
+        else:
+            few.setdefault(name[0].label, []).append((name[1], len(runs)))
+    left_out = {
+        label: f"{label}: {len(several)} quantities were measured in fewer than {at_least} good "
+        f"runs ({several[0][0]} in {several[0][1]})"
+        for label, several in few.items()
+    }
+    return enough, left_out
+
+
+def _one_of(several: Sequence[Number]) -> Number:
+    return replace(several[0], value=statistics.median(each.value for each in several))
+
+
+def kind_of(unit: str, message_size: int | None, *, named: bool) -> tuple[object, ...]:
+    """Return which quantities have noise of about one scale and lend each other their scatter."""
+    return (unit, message_size is not None and message_size < SMALL_BYTES, named)
+
+
+def _baseline(
+    store: Store,
+    samples: Mapping[_Name, Mapping[str, Number]],
+    nodes: Mapping[str, Node],
+    aside: _Aside,
+    ask: Ask,
+) -> Baseline:
+    asked = {}
+    for name, runs in samples.items():
+        last = runs[max(runs)]
+        asked[name] = Samples(
+            values={run: number.value for run, number in runs.items()},
+            better=name[4],
+            unit=name[2],
+            kind=kind_of(name[2], name[3], named=last.named),
+            family="" if last.relation else "named" if last.named else "curve",
+        )
+    learnt = learn(asked)
+    groups: dict[Place, list[Row]] = {}
+    for name, runs in samples.items():
+        groups.setdefault(name[0], []).append(_row(name, runs, learnt[name]))
+    used = {run for runs in samples.values() for run in runs}
+    starts = {each.run_id: each.start.strftime("%Y-%m-%dT%H:%M:%SZ") for each in store.runs}
+    there = {node for place in groups for node in place.nodes.split(",")}
+    return Baseline(
+        name=ask.name,
+        site=store.site,
+        frozen=ask.frozen,
+        command=ask.command,
+        version=__version__,
+        runs={run: starts[run] for run in sorted(used)},
+        builds=_builds(groups),
+        nodes={name: node for name, node in sorted(nodes.items()) if name in there},
+        groups=tuple(
+            Group(place=place, rows=tuple(sorted(groups[place], key=_order)))
+            for place in sorted(groups, key=lambda each: tuple(vars(each).values()))
+        ),
+        settings=SETTINGS,
+        set_aside=aside.sentences(),
+        false_alarms=FALSE_ALARMS,
+        floors=dict(FLOORS),
+    )
+
+
+def _builds(groups: Iterable[Place]) -> dict[str, str]:
+    found: dict[str, set[str]] = {}
+    for place in groups:
+        found.setdefault(place.stack, set()).add(place.build)
+    return {stack: ", ".join(sorted(builds)) for stack, builds in sorted(found.items())}
+
+
+def _order(row: Row) -> tuple[object, ...]:
+    return row.unit, row.message_size or 0, row.quantity
+
+
+def _row(name: _Name, runs: Mapping[str, Number], learnt: Bounds) -> Row:
+    return Row(
+        quantity=name[1],
+        unit=name[2],
+        message_size=name[3],
+        better=name[4],
+        named=runs[max(runs)].named,
+        median=learnt.median,
+        spread=learnt.spread,
+        low=learnt.low,
+        high=learnt.high,
+        samples={run: each.value for run, each in runs.items() if run not in learnt.aside},
+        outliers=tuple(
+            Outlier(run_id=run, value=runs[run].value, reason=reason)
+            for run, reason in sorted(learnt.aside.items())
+        ),
+    )

@@ -1,0 +1,175 @@
+"""What the nodes of a run were made of, and whether a run has a value of the inventory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fabricproof.core.errors import ParseError
+from fabricproof.history.store import Run
+from fabricproof.nodes.inventory.facts import Machine, Value
+from fabricproof.nodes.inventory.store import read_kept
+from fabricproof.nodes.inventory.words import name_of, shown
+
+#: ``[NODE:][PART.]FACT=VALUE``; an interface or a port stands for its part
+_ASKED = re.compile(
+    r"(?:(?P<node>[^:=]+):)?(?:(?P<part>[^=]+)\.)?(?P<fact>[A-Za-z]\w*)=(?P<value>.+)"
+)
+
+#: units that the names of facts end with; ``speed`` asks for ``speed_mbit_s``
+_UNITS = ("_mbit_s", "_gbit_s", "_bytes")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskedFact:
+    """A value of the inventory that a run is chosen by.
+
+    Attributes:
+        node: only there; empty: on every node that took part.
+        part: ``rail1``, ``node``, ``mlx5_0:1``; empty: on any part of the node.
+        fact: name in the record, or in words, with or without its unit.
+        value: as a person writes it; ``28.39`` also stands for ``28.39.1002``.
+    """
+
+    node: str
+    part: str
+    fact: str
+    value: str
+
+    @classmethod
+    def of(cls, text: str) -> AskedFact | None:
+        """Return what ``rail1.speed=100`` or ``vc2:mtu=1400`` asks for; None for other text."""
+        match = _ASKED.fullmatch(text)
+        if match is None:
+            return None
+        return cls(**{name: value or "" for name, value in match.groupdict().items()})
+
+    def values(self, machine: Machine) -> set[str]:
+        """Return the values that the node has of this fact, as they are shown."""
+        return {
+            str(value)
+            for part, facts in machine.facts.items()
+            if self._is_part(part)
+            for fact, value in facts.items()
+            if is_fact(self.fact, fact)
+        }
+
+    def _is_part(self, part: str) -> bool:
+        return not self.part or self.part == part or self.part == part.partition(" ")[2]
+
+
+def is_fact(asked: str, fact: str) -> bool:
+    """Tell whether ``asked`` is a name of ``fact``: its own, without its unit, or in words."""
+    plain = fact
+    for unit in _UNITS:
+        plain = plain.removesuffix(unit)
+    words = name_of(fact).casefold().replace(" ", "_")
+    return asked.casefold() in {fact, plain, words}
+
+
+def is_value(asked: str, value: Value | str) -> bool:
+    """Tell whether a value is the one asked for, or begins with it at a point of its version."""
+    text, asked = str(value).casefold(), asked.casefold()
+    if text == asked or re.match(re.escape(asked) + r"[. ,(-]", text):
+        return True
+    try:
+        return text.isdecimal() and int(text) == float(asked)
+    except ValueError:
+        return False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machines:
+    """Inventories by node and digest, each read once.
+
+    Attributes:
+        folder: of the site's inventories.
+        notes: of those that could not be read.
+    """
+
+    folder: Path
+    notes: list[str] = field(default_factory=list)
+    _kept: dict[tuple[str, str], Machine | None] = field(default_factory=dict)
+
+    def get(self, node: str, digest: str | None) -> Machine | None:
+        """Return the machine; None where nobody saw it or its file cannot be read."""
+        if not digest:
+            return None
+        if (node, digest) not in self._kept:
+            try:
+                self._kept[node, digest] = read_kept(self.folder, node, digest)
+            except ParseError as error:
+                self.notes.append(str(error))
+                self._kept[node, digest] = None
+        return self._kept[node, digest]
+
+    def of(self, run: Run) -> dict[str, Machine | None]:
+        """Return node -> what it was in this run; None where that is not known."""
+        return {node: self.get(node, digest) for node, digest in run.inventory.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Having:
+    """Which runs have a value of the inventory.
+
+    Attributes:
+        runs: every node that took part has it, oldest first.
+        mixed: some nodes have it and others another value, or do not say; run to why.
+        unseen: runs that nobody looked at the nodes of.
+        known: the values that there are, with a node that has each.
+    """
+
+    runs: tuple[Run, ...]
+    mixed: Mapping[str, str]
+    unseen: tuple[str, ...]
+    known: Mapping[str, str]
+
+
+def runs_having(asked: AskedFact, runs: Iterable[Run], machines: Machines) -> Having:
+    """Return the runs whose nodes have the value that is asked for.
+
+    A run in which only some nodes have it is on no side: its numbers are of both kinds.
+    """
+    having: list[Run] = []
+    mixed: dict[str, str] = {}
+    unseen: list[str] = []
+    known: dict[str, str] = {}
+    for run in runs:
+        told = dict(_values(asked, machines.of(run)))
+        for node, values in told.items():
+            for value in values or ():
+                known.setdefault(value, node)
+        has = {node: _has(asked, values) for node, values in told.items() if values is not None}
+        if not told or not has:
+            unseen.append(run.run_id)
+        elif all(has.values()) and len(has) == len(told):
+            having.append(run)
+        elif any(has.values()):
+            mixed[run.run_id] = _mixture(told)
+    return Having(runs=tuple(having), mixed=mixed, unseen=tuple(unseen), known=known)
+
+
+def _values(
+    asked: AskedFact, machines: Mapping[str, Machine | None]
+) -> Iterator[tuple[str, set[str] | None]]:
+    for node, machine in machines.items():
+        if not asked.node or asked.node == node:
+            yield node, None if machine is None else asked.values(machine) or None
+
+
+def _has(asked: AskedFact, values: set[str]) -> bool:
+    return any(is_value(asked.value, each) for each in values)
+
+
+def _mixture(told: Mapping[str, set[str] | None]) -> str:
+    return "; ".join(
+        f"{node} {' and '.join(sorted(values)) if values else 'not known'}"
+        for node, values in sorted(told.items())
+    )
+
+
+def value_shown(fact: str, values: Iterable[Value]) -> str:
+    """Return values as a person reads them, joined by commas; empty where there is none."""
+    return ", ".join(sorted(shown(fact, each) for each in values))

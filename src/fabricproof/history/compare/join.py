@@ -1,0 +1,375 @@
+"""The numbers of both sides in one table, like joined with like, and what has no like."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING
+
+from fabricproof.core.measure import Verdict
+from fabricproof.core.units import size_label
+from fabricproof.history.compare.errors import NothingComparedError, SideError
+from fabricproof.history.compare.sides import Chosen
+from fabricproof.history.store import FIELDS, Key, Matrix, Run, Store
+from fabricproof.verdict.value import ERROR_UNIT
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Values = npt.NDArray[np.float64]
+    Rows = npt.NDArray[np.intp]
+
+#: fields of a key that ``--across`` may let differ; the others say what is measured
+MAY_DIFFER = frozenset(FIELDS) - {"site", "quantity", "unit", "message_size", "better", "named"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filters:
+    """Which quantities are compared; an empty field means all.
+
+    Attributes:
+        check: names of checks.
+        stack: names of stacks.
+        rail: a rail that the leg went over.
+        pair: ``vc1,vc3``: exactly these nodes; one name: every set with it.
+        program: ``osu_bw``.
+        size: message sizes in bytes.
+    """
+
+    check: tuple[str, ...] = ()
+    stack: tuple[str, ...] = ()
+    rail: tuple[str, ...] = ()
+    pair: tuple[str, ...] = ()
+    program: tuple[str, ...] = ()
+    size: tuple[int, ...] = ()
+
+    def takes(self, key: Key) -> bool:
+        """Tell whether a quantity is to be compared."""
+        return (
+            (not self.check or key.check in self.check)
+            and (not self.stack or key.stack in self.stack)
+            and (not self.rail or not set(self.rail).isdisjoint(key.rails.split(",")))
+            and (not self.pair or any(_is_pair(each, key.nodes) for each in self.pair))
+            and (not self.program or key.program in self.program)
+            and (not self.size or key.message_size in self.size)
+        )
+
+    @property
+    def is_all(self) -> bool:
+        """Whether nothing is filtered."""
+        return not any(getattr(self, each.name) for each in fields(self))
+
+    @property
+    def asked(self) -> Mapping[str, tuple[str, ...]]:
+        """Option to its values as they are typed; what is not filtered by is not there."""
+        of_name = {each.name: getattr(self, each.name) for each in fields(self)}
+        of_name["size"] = tuple(map(size_label, self.size))
+        return {name: values for name, values in of_name.items() if values}
+
+
+def _is_pair(asked: str, nodes: str) -> bool:
+    wanted, there = set(asked.split(",")), set(nodes.split(","))
+    return wanted == there if len(wanted) > 1 else wanted <= there
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """Every quantity that either side has.
+
+    Attributes:
+        keys: one for each row.
+        values: shape (keys, columns), NaN where there is no usable number; columns of the first
+            side, then of the second, each oldest first.
+        run_ids: of each column.
+        is_second: for each column.
+        words: verdict words of each row; of a baseline none.
+        set_aside: row -> (column, reason) of numbers that were measured and are not used.
+    """
+
+    keys: tuple[Key, ...]
+    values: Values
+    run_ids: tuple[str, ...]
+    is_second: tuple[bool, ...]
+    words: tuple[tuple[str, ...], ...]
+    set_aside: Mapping[int, list[tuple[int, str]]] = field(default_factory=dict)
+
+    @property
+    def num_first(self) -> int:
+        """How many columns are of the first side."""
+        return self.is_second.count(False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Half:
+    """What one side has; columns in the order of its runs."""
+
+    keys: tuple[Key, ...]
+    values: Values
+    words: tuple[tuple[str, ...], ...]
+    run_ids: tuple[str, ...]
+    set_aside: tuple[tuple[int, int, str], ...] = ()
+
+
+def gather(
+    store: Store,
+    first: Chosen,
+    second: Chosen,
+    *,
+    across: Iterable[str] = (),
+    renamed: Mapping[str, str] | None = None,
+    filters: Filters | None = None,
+) -> Table:
+    """Return the numbers of both sides.
+
+    Args:
+        store: the history.
+        first: the side before.
+        second: the side after.
+        across: fields of the key in which numbers may differ.
+        renamed: old name of a node to its name of today.
+        filters: which quantities count.
+
+    Raises:
+        SideError: a field of ``across`` that says what is measured, or that there is not.
+        NothingComparedError: a filter leaves nothing.
+    """
+    across = tuple(across)
+    _refuse_across(across)
+    if _is_plain(first) and _is_plain(second):
+        table = _one_table(store, first.side.runs, second.side.runs, across, renamed or {})
+    else:
+        halves = [_half(store, each, across, renamed or {}) for each in (first, second)]
+        table = _two_halves(*halves)
+    return table if filters is None or filters.is_all else _filtered(table, filters)
+
+
+def _refuse_across(across: Sequence[str]) -> None:
+    for name in across:
+        if name not in MAY_DIFFER:
+            raise SideError(
+                f"--across {name}: numbers that differ in it are never alike"
+                if name in FIELDS
+                else f"--across {name}: no field of a quantity",
+                expected=f"one of {', '.join(sorted(MAY_DIFFER))}",
+            )
+
+
+def _is_plain(chosen: Chosen) -> bool:
+    return chosen.samples is None and not chosen.side.stack
+
+
+def _one_table(
+    store: Store,
+    first: Sequence[Run],
+    second: Sequence[Run],
+    across: Sequence[str],
+    renamed: Mapping[str, str],
+) -> Table:
+    import numpy as np  # noqa: PLC0415 - start-up time
+
+    of_second = {each.run_id for each in second}
+    matrix = store.matrix(
+        [each.run_id for each in (*first, *second)], across=across, renamed=renamed
+    )
+    is_second = np.array([each.run_id in of_second for each in matrix.runs], dtype=bool)
+    order = np.argsort(is_second, kind="stable")
+    at = {int(old): new for new, old in enumerate(order)}
+    aside: dict[int, list[tuple[int, str]]] = {}
+    for row, column, reason in matrix.set_aside:
+        aside.setdefault(row, []).append((at[column], reason))
+    is_sorted = bool((order == np.arange(len(order))).all())
+    columns = order.tolist()
+    return Table(
+        keys=matrix.keys,
+        values=matrix.values[:, order],
+        run_ids=tuple(matrix.runs[each].run_id for each in columns),
+        is_second=tuple(bool(is_second[each]) for each in columns),
+        words=matrix.verdicts
+        if is_sorted
+        else tuple(tuple(row[each] for each in columns) for row in matrix.verdicts),
+        set_aside=aside,
+    )
+
+
+def _half(store: Store, chosen: Chosen, across: Sequence[str], renamed: Mapping[str, str]) -> _Half:
+    """Return one side by itself: a baseline, or the runs with one stack only."""
+    if chosen.samples is not None:
+        return _of_baseline(chosen.samples, across, renamed)
+    side = chosen.side
+    # What the side is chosen by must be seen before it is allowed to differ.
+    asked = {name: word for name, word in (("stack", side.stack), ("build", side.build)) if word}
+    matrix = store.matrix(
+        [each.run_id for each in side.runs],
+        across=[each for each in across if each not in asked],
+        renamed=renamed,
+    )
+    rows = [
+        row
+        for row, key in enumerate(matrix.keys)
+        if side.stack in {"", key.stack} and key.build.startswith(side.build)
+    ]
+    return _rows_of(matrix, rows, stars=[name for name in across if name in asked])
+
+
+def _rows_of(matrix: Matrix, rows: Sequence[int], *, stars: Sequence[str]) -> _Half:
+    place = {row: new for new, row in enumerate(rows)}
+    keys = (matrix.keys[row] for row in rows)
+    return _Half(
+        keys=tuple(_with_names(key, stars, {}) for key in keys),
+        values=matrix.values[list(rows)],
+        words=tuple(matrix.verdicts[row] for row in rows),
+        run_ids=tuple(each.run_id for each in matrix.runs),
+        set_aside=tuple(
+            (place[row], column, why) for row, column, why in matrix.set_aside if row in place
+        ),
+    )
+
+
+def _of_baseline(
+    samples: Mapping[Key, Mapping[str, float]], across: Sequence[str], renamed: Mapping[str, str]
+) -> _Half:
+    import numpy as np  # noqa: PLC0415 - start-up time
+
+    run_ids = tuple(sorted({run_id for each in samples.values() for run_id in each}))
+    column = {run_id: index for index, run_id in enumerate(run_ids)}
+    found: dict[Key, list[Mapping[str, float]]] = {}
+    for key, values in samples.items():
+        found.setdefault(_with_names(key, across, renamed), []).append(values)
+    table = np.full((len(found), len(run_ids)), np.nan)
+    for row, several in enumerate(found.values()):
+        for run_id in {each for values in several for each in values}:
+            numbers = [values[run_id] for values in several if run_id in values]
+            table[row, column[run_id]] = np.median(numbers)
+    return _Half(keys=tuple(found), values=table, words=((),) * len(found), run_ids=run_ids)
+
+
+def _with_names(key: Key, across: Sequence[str], renamed: Mapping[str, str]) -> Key:
+    if renamed:
+        nodes = sorted(renamed.get(node, node) for node in key.nodes.split(","))
+        key = replace(key, nodes=",".join(nodes))
+    return replace(key, **dict.fromkeys(across, "*")) if across else key  # type: ignore[arg-type]
+
+
+def _two_halves(first: _Half, second: _Half) -> Table:
+    import numpy as np  # noqa: PLC0415 - start-up time
+
+    place = {key: row for row, key in enumerate(first.keys)}
+    for key in second.keys:
+        place.setdefault(key, len(place))
+    split = len(first.run_ids)
+    values = np.full((len(place), split + len(second.run_ids)), np.nan)
+    values[: len(first.keys), :split] = first.values
+    rows = [place[key] for key in second.keys]
+    values[rows, split:] = second.values
+    words = list(first.words) + [()] * (len(place) - len(first.keys))
+    for row, more in zip(rows, second.words, strict=True):
+        words[row] = (*(words[row] or ("",) * split), *more)
+    aside: dict[int, list[tuple[int, str]]] = {}
+    for row, column, reason in first.set_aside:
+        aside.setdefault(row, []).append((column, reason))
+    for row, column, reason in second.set_aside:
+        aside.setdefault(rows[row], []).append((column + split, reason))
+    return Table(
+        keys=tuple(place),
+        values=values,
+        run_ids=(*first.run_ids, *second.run_ids),
+        is_second=(False,) * split + (True,) * len(second.run_ids),
+        words=tuple(words),
+        set_aside=aside,
+    )
+
+
+def _filtered(table: Table, filters: Filters) -> Table:
+    rows = [row for row, key in enumerate(table.keys) if filters.takes(key)]
+    if not rows:
+        raise _nothing_left(table.keys, filters)
+    return Table(
+        keys=tuple(table.keys[row] for row in rows),
+        values=table.values[rows],
+        run_ids=table.run_ids,
+        is_second=table.is_second,
+        words=tuple(table.words[row] for row in rows),
+        set_aside={
+            new: table.set_aside[row] for new, row in enumerate(rows) if row in table.set_aside
+        },
+    )
+
+
+def _nothing_left(keys: Sequence[Key], filters: Filters) -> NothingComparedError:
+    """Name the filter that nothing passes, and what it could have been."""
+    known = {
+        "check": {key.check for key in keys},
+        "stack": {key.stack for key in keys},
+        "rail": {rail for key in keys for rail in key.rails.split(",") if rail},
+        "pair": {key.nodes for key in keys if key.nodes},
+        "program": {key.program for key in keys},
+    }
+    for name, values in known.items():
+        asked = Filters(**{name: getattr(filters, name)})
+        if not asked.is_all and not any(asked.takes(key) for key in keys):
+            return NothingComparedError(
+                f"nothing was measured with --{name} {' '.join(getattr(filters, name))}",
+                expected=f"one of: {', '.join(sorted(values)[:12])}",
+            )
+    sizes = sorted({key.message_size for key in keys if key.message_size is not None})
+    return NothingComparedError(
+        "nothing was measured that passes all the filters together",
+        expected=f"sizes such as {', '.join(map(size_label, sizes[:12]))}" if sizes else None,
+        next_step="leave one of --check, --stack, --rail, --pair, --program, --size out",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Joined:
+    """The rows that both sides have, and the rest.
+
+    Attributes:
+        rows: of the table, both sides have a number and more or less of it is better.
+        only_first: rows that have a usable number on the first side only.
+        only_second: likewise.
+        directionless: how many rows both have of which nobody can say what is better.
+    """
+
+    rows: Rows
+    only_first: Rows
+    only_second: Rows
+    directionless: int
+
+
+def join(table: Table) -> Joined:
+    """Return which rows both sides have."""
+    import numpy as np  # noqa: PLC0415 - start-up time
+
+    usable = np.isfinite(table.values)
+    split = table.num_first
+    here, there = usable[:, :split].any(axis=1), usable[:, split:].any(axis=1)
+    directed = np.array([key.better != 0 for key in table.keys], dtype=bool)
+    # Rates of errors, most of them zero, make no ratios: see error_notes.
+    speeds = np.array([key.unit != ERROR_UNIT for key in table.keys], dtype=bool)
+    return Joined(
+        rows=np.flatnonzero(here & there & directed),
+        only_first=np.flatnonzero(here & ~there & speeds),
+        only_second=np.flatnonzero(there & ~here & speeds),
+        directionless=int((here & there & ~directed & speeds).sum()),
+    )
+
+
+def error_notes(table: Table) -> list[str]:
+    """Return a sentence for each rate of errors that is red in more runs of one side.
+
+    The judge has held each run's events against what may be lost; here only runs are counted.
+    """
+    split, found = table.num_first, []
+    for row, key in enumerate(table.keys):
+        if key.unit != ERROR_UNIT or len(table.words) <= row:
+            continue
+        sides = table.words[row][:split], table.words[row][split:]
+        red = [side.count(Verdict.FAIL.value) for side in sides]
+        of = [sum(map(bool, side)) for side in sides]
+        if all(of) and red[0] * of[1] != red[1] * of[0]:
+            found.append(
+                f"{key.quantity} of {key.check} {key.leg} ({key.stack}): red in {red[0]} of "
+                f"{of[0]} runs of the first side, in {red[1]} of {of[1]} of the second"
+            )
+    return found

@@ -1,0 +1,400 @@
+"""A comparison from its two sides to its last word."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from fabricproof.history.compare import time, verdict
+from fabricproof.history.compare.changes import Differing, find_changes, renaming_hints
+from fabricproof.history.compare.environments import environment_changes
+from fabricproof.history.compare.errors import NothingComparedError
+from fabricproof.history.compare.groups import KINDS, Members, group_rows, group_values
+from fabricproof.history.compare.join import Filters, Joined, Table, error_notes, gather, join
+from fabricproof.history.compare.model import Compared, Comparison, Group, Side, Unpaired
+from fabricproof.history.compare.sides import Chosen, History
+from fabricproof.history.compare.unpaired import Lost, find_lost, grouped, unpaired
+from fabricproof.history.stats.shifts import ALPHA, Change, Shift, compare_rows
+from fabricproof.history.store import Key, Store
+from fabricproof.history.store.quantities import MARGINS, class_of, metric_of, numbered
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Values = npt.NDArray[np.float64]
+
+#: of which nothing may vanish between the sides unsaid; a program or check may not have been asked
+_PLACES = frozenset({"rail", "pair", "node", "stack"})
+
+_SURENESS = {Change.WORSE: 0, Change.BETTER: 1, Change.UNDECIDED: 2, Change.SAME: 3}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """How two sides are to be compared.
+
+    Attributes:
+        across: fields of the key in which numbers may differ.
+        renamed: old name of a node to its name of today.
+        filters: which quantities count.
+        margins: metric to the smallest change that matters, as a fraction.
+        alpha: the rate of comparisons without any change in which one word would be wrong.
+        blocks: run to the block that it was randomised in, of an interleaved plan.
+    """
+
+    across: tuple[str, ...] = ()
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    filters: Filters = field(default_factory=Filters)
+    margins: Mapping[str, float] = field(default_factory=lambda: dict(MARGINS))
+    alpha: float = ALPHA
+    blocks: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """As they are typed, filters and defaults left out."""
+        renamed = (f"{old}={new}" for old, new in self.renamed.items())
+        margins = (
+            f"{metric.replace(' ', '-')}={margin * 100:g}%"
+            for metric, margin in self.margins.items()
+            if margin != MARGINS.get(metric)
+        )
+        typed = {"--across": self.across, "--renamed": renamed, "--margin": margins}
+        told = [
+            word for name, several in typed.items() for each in several for word in (name, each)
+        ]
+        return (*told, *(["--alpha", f"{self.alpha:g}"] if self.alpha != ALPHA else []))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Family:
+    """All rows that share one error rate: quantities, then groups."""
+
+    keys: tuple[Key, ...]
+    values: Values
+    groups: list[Members]
+    group_values: Values
+    shifts: list[Shift]
+
+
+def compare_sides(
+    store: Store, history: History, first: Chosen, second: Chosen, asked: Asked
+) -> Comparison:
+    """Return everything that can be said of two sides.
+
+    Raises:
+        SideError: the sides share runs, or ``across`` names no field.
+        NothingComparedError: a side is empty, or the sides have nothing in common.
+    """
+    sides = first.side, second.side
+    time.refuse_overlap(*sides)
+    table = gather(
+        store,
+        first,
+        second,
+        across=asked.across,
+        renamed=asked.renamed,
+        filters=asked.filters,
+    )
+    joined, lost = join(table), find_lost(table)
+    apart = unpaired(table, joined, lost)
+    if not len(joined.rows):
+        raise _nothing_in_common(apart, joined, sides, history)
+    family = _family(table, joined, asked, sides)
+    changes, notes = environment_changes(store, *sides)
+    differing = find_changes(*sides, history.machines, renamed=asked.renamed, environments=changes)
+    warnings = _warnings(table, joined, lost, family, asked, (first, second), differing)
+    return _told(
+        table, joined, lost, family, asked, sides, apart, differing,
+        (*warnings, *notes, *dict.fromkeys(history.machines.notes), *store.notes),
+    )  # fmt: skip
+
+
+def _family(table: Table, joined: Joined, asked: Asked, sides: tuple[Side, Side]) -> _Family:
+    """Return all rows with what became of them, from one call: one error rate over all."""
+    import numpy as np  # noqa: PLC0415 - start-up time
+
+    keys = tuple(table.keys[row] for row in joined.rows.tolist())
+    values = table.values[joined.rows]
+    groups = group_rows(keys)
+    of_quantities = list(map(class_of, keys))
+    of_groups = group_values(values, groups, numbered(of_quantities))
+    kinds = [*of_quantities, *(("group", each.metric, each.band) for each in groups)]
+    metrics = [*map(metric_of, keys), *(each.metric for each in groups)]
+    shifts = compare_rows(
+        np.concatenate([values, of_groups]),
+        table.is_second,
+        better=[*(key.better for key in keys), *(each.better for each in groups)],
+        margins=[asked.margins[each] for each in metrics],
+        classes=numbered(kinds),
+        blocks=_blocks(table, asked, sides),
+        alpha=asked.alpha,
+    )
+    return _Family(keys=keys, values=values, groups=groups, group_values=of_groups, shifts=shifts)
+
+
+def _blocks(table: Table, asked: Asked, sides: tuple[Side, Side]) -> list[int] | None:
+    """Return the block of each column: a round of a plan, or the run that two stacks share."""
+    if asked.blocks and set(table.run_ids) <= asked.blocks.keys():
+        return [asked.blocks[each] for each in table.run_ids]
+    here, there = ({each.run_id for each in side.runs} for side in sides)
+    if here == there:
+        return numbered(table.run_ids)
+    return None
+
+
+def _told(
+    table: Table,
+    joined: Joined,
+    lost: Lost,
+    family: _Family,
+    asked: Asked,
+    sides: tuple[Side, Side],
+    apart: tuple[Unpaired, ...],
+    differing: Differing,
+    warnings: tuple[str, ...],
+) -> Comparison:
+    """Return the records: quantities, groups, words."""
+    quantities = _quantities(table, joined, family)
+    suspect = {
+        row
+        for row, each in enumerate(quantities)
+        if verdict.looks_worse(each, asked.margins[metric_of(each.key)])
+    }
+    groups = _groups(table, lost, family, suspect)
+    ranked = sorted(quantities, key=_rank)
+    suspects = sorted(
+        (quantities[row] for row in suspect), key=lambda each: (not each.key.named, each.shift.p)
+    )
+    word = verdict.overall(
+        quantities,
+        groups,
+        suspects=suspects,
+        lost=len(lost.rows),
+        often=len(lost.often),
+        absent=_absent(table, joined, family),
+    )
+    return Comparison(
+        site=family.keys[0].site,
+        first=sides[0],
+        second=sides[1],
+        overall=word.change,
+        reason=word.reason,
+        quantities=tuple(ranked),
+        groups=groups,
+        changes=differing.changes,
+        warnings=warnings,
+        unpaired=apart,
+        alpha=asked.alpha,
+        margins=dict(asked.margins),
+        directionless=joined.directionless,
+        suspects=tuple(suspects),
+        more_runs=verdict.more_runs(groups, suspects),
+        filters=asked.filters.asked,
+        options=asked.options,
+    )
+
+
+def _quantities(table: Table, joined: Joined, family: _Family) -> list[Compared]:
+    import numpy as np  # noqa: PLC0415 - start-up time
+
+    split = table.num_first
+    usable = np.isfinite(family.values)
+    found: list[Compared] = []
+    for row, key, numbers, there, shift in zip(
+        joined.rows.tolist(), family.keys, family.values.tolist(), usable, family.shifts,
+        strict=False,
+    ):  # fmt: skip
+        columns = np.flatnonzero(there).tolist()
+        found.append(
+            Compared(
+                key=key,
+                shift=shift,
+                first={table.run_ids[at]: numbers[at] for at in columns if at < split},
+                second={table.run_ids[at]: numbers[at] for at in columns if at >= split},
+                note=verdict.note(shift, table.set_aside.get(row, [])),
+            )
+        )
+    return found
+
+
+def _rank(each: Compared) -> tuple[object, ...]:
+    """The surest worsening first; named quantities before points of a curve."""
+    shift = each.shift
+    off = 0.0 if shift.ratio is None else (shift.ratio - 1) * each.key.better
+    return (_SURENESS[shift.change], not each.key.named, off if off < 0 else shift.p, off)
+
+
+def _groups(table: Table, lost: Lost, family: _Family, suspect: set[int]) -> tuple[Group, ...]:
+    gone = _lost_homes(table, lost)
+    words = [each.change for each in family.shifts[: len(family.keys)]]
+    found: list[Group] = []
+    for members, row in zip(family.groups, family.shifts[len(family.keys) :], strict=True):
+        rows = members.rows.tolist()
+        counts = Counter(words[at] for at in rows)
+        suspects = sum(at in suspect for at in rows)
+        missing = max((len(gone[each].rows) for each in members.places if each in gone), default=0)
+        change = verdict.group_change(row.change, counts, suspects=suspects, lost=missing)
+        found.append(
+            Group(
+                kind=members.kind,
+                name=members.name,
+                metric=members.metric,
+                change=change,
+                shift=row,
+                counts={word: counts.get(word, 0) for word in Change},
+                sentence=verdict.group_sentence(change, row, counts, suspects, missing),
+                better=members.better,
+                band=members.band,
+                also=members.also,
+            )
+        )
+    there = {place for each in family.groups for place in each.places}
+    found += [_wholly_lost(each) for place, each in gone.items() if place not in there]
+    return tuple(sorted(found, key=lambda each: KINDS.index(each.kind)))
+
+
+def _absent(table: Table, joined: Joined, family: _Family) -> tuple[str, ...]:
+    """Return the rails, pairs, nodes and stacks of which a metric was measured before only."""
+    keys = [table.keys[row] for row in joined.only_first.tolist() if table.keys[row].better]
+    there = {(*place[:3],) for each in family.groups for place in each.places}
+    gone = {
+        (each.kind, each.name, each.metric): None
+        for each in group_rows(keys, merged=False)
+        if each.kind in _PLACES and (each.kind, each.name, each.metric) not in there
+    }
+    return tuple(f"{metric} of {kind} {name}" for kind, name, metric in gone)
+
+
+def _wholly_lost(members: Members) -> Group:
+    """Return a group of which nothing is left to compare; its row says so."""
+    return Group(
+        kind=members.kind,
+        name=members.name,
+        metric=members.metric,
+        change=Change.UNDECIDED,
+        shift=None,
+        counts=dict.fromkeys(Change, 0),
+        sentence=f"all {len(members.rows)} gave no number on the second side",
+        better=members.better,
+        band=members.band,
+        also=members.also,
+    )
+
+
+def _lost_homes(table: Table, lost: Lost) -> dict[tuple[str, str, str, str], Members]:
+    """Return where quantities were lost: each place by itself, for one may be in the table."""
+    keys = [table.keys[row] for row in (*lost.rows, *lost.often)]
+    return {each.places[0]: each for each in group_rows(keys, merged=False)}
+
+
+def _warnings(
+    table: Table,
+    joined: Joined,
+    lost: Lost,
+    family: _Family,
+    asked: Asked,
+    chosen: tuple[Chosen, Chosen],
+    differing: Differing,
+) -> tuple[str, ...]:
+    """Return what a reader must know, the most telling first."""
+    sides = chosen[0].side, chosen[1].side
+    split = table.num_first
+    told = [each for one in chosen for each in one.notes]
+    told += error_notes(table)
+    told += differing.warnings
+    counts = split, len(table.run_ids) - split
+    told += time.few_notes(counts, sides)
+    told += time.unreachable_notes(counts, _blocks(table, asked, sides), asked.alpha)
+    told += time.order_notes(*sides)
+    told += _drifts(table, family, asked)
+    told += _failures(lost)
+    told += verdict.scatter_notes(family.keys, family.shifts[: len(family.keys)])
+    aside = [why for several in table.set_aside.values() for _, why in several]
+    if aside:
+        told.append(f"{len(aside)} numbers set aside as no measurements, first: {aside[0]}")
+    if joined.directionless:
+        told.append(
+            f"{joined.directionless} quantities on both sides have no better or worse (states, "
+            "rates of links): not tested, the inventory compares them"
+        )
+    if asked.across:
+        told.append(f"numbers of unlike {', '.join(asked.across)} stand against each other")
+    return tuple(dict.fromkeys(told))
+
+
+def _drifts(table: Table, family: _Family, asked: Asked) -> list[str]:
+    """Return what moves within a side; asked of the few steady rows, the whole and the rails."""
+    rows = [at for at, each in enumerate(family.groups) if each.kind in {"overall", "rail"}]
+    names = [f"{family.groups[at].name} {family.groups[at].metric}" for at in rows]
+    margins = [asked.margins[family.groups[at].metric] for at in rows]
+    split = table.num_first
+    return [
+        note
+        for side, part in (("first", slice(0, split)), ("second", slice(split, None)))
+        for note in time.drift_notes(family.group_values[rows][:, part], names, margins, side)
+    ]
+
+
+def _failures(lost: Lost) -> list[str]:
+    told = []
+    if lost.often:
+        told.append(
+            f"{len(lost.often)} quantities: {next(iter(lost.often.values()))}: what is left of "
+            "them is no fair sample"
+        )
+    if lost.some:
+        told.append(f"{len(lost.some)} quantities: {next(iter(lost.some.values()))}")
+    return told
+
+
+def _nothing_in_common(
+    apart: Sequence[Unpaired],
+    joined: Joined,
+    sides: tuple[Side, Side],
+    history: History,
+) -> NothingComparedError:
+    """Say why no quantity is on both sides, and what would help."""
+    here, there = len(joined.only_first), len(joined.only_second)
+    if not here or not there:
+        empty = sides[1] if here else sides[0]
+        return NothingComparedError(
+            f"no usable number on the side {empty.words!r}",
+            expected="a run that measured something",
+            got=f"{joined.directionless} quantities without better or worse"
+            * bool(joined.directionless)
+            or None,
+            next_step="fabricproof runs",
+        )
+    reasons = grouped(apart)
+    hints = renaming_hints(*sides, history.machines)
+    fields = Counter(name for _, _, unlike, _ in reasons for name in unlike)
+    if hints and "nodes" in fields:
+        step = " ".join(f"--renamed {old}={new}" for old, new, _ in hints)
+        why = "; ".join(f"{old} and {new} have {reason}" for old, new, reason in hints[:3])
+        step = f"if these are the same nodes ({why}): {step}"
+    elif fields:
+        step = " ".join(f"--across {name}" for name, _ in fields.most_common(3))
+        step = f"if that difference is what you ask about: {step}"
+    else:
+        step = "choose runs of the same checks: fabricproof runs"
+    return NothingComparedError(
+        "the sides have no quantity in common",
+        expected="the same check, stack, build, nodes and settings on both",
+        got=f"{here} quantities against {there}; {reasons[0][1]}",
+        next_step=step,
+    )
+
+
+def with_renaming_hints(comparison: Comparison, history: History) -> Comparison:
+    """Return the comparison with a warning for nodes that seem to have been renamed."""
+    if not any("nodes" in each.unlike for each in comparison.unpaired):
+        return comparison
+    hints = renaming_hints(comparison.first, comparison.second, history.machines)
+    told = tuple(
+        f"{old} and {new} have {why}: if it is the same node, --renamed {old}={new}"
+        for old, new, why in hints
+    )
+    return replace(comparison, warnings=(*told, *comparison.warnings))

@@ -1,0 +1,157 @@
+"""What is due, as the checks themselves plan it: one case is one check on one stack and fabric."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fabricproof.history.cost.model import model_seconds
+from fabricproof.job.plan.plan_file import PLAN_FILE, read_plan
+from fabricproof.job.relations.rounds import LEAST
+
+#: what identifies a case from run to run: check, fabric, partition, stack
+Key = tuple[str, str, str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Road:
+    """One leg of a case.
+
+    Attributes:
+        name: the road in a word: ``rail0+rail1``.
+        sizes: the message sizes that are measured, in bytes.
+        starts: how often the launcher is started for it, rounds of a relation included.
+        seconds: what the effort model says that all of them measure, without any start.
+    """
+
+    name: str
+    sizes: tuple[int, ...]
+    starts: int
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One job that ReFrame would submit, or why it would not.
+
+    Attributes:
+        check: name of the class.
+        fabric: of the site, or ``no-<technology>``.
+        partition: of the site.
+        stack: of the site.
+        suite: the suite that would run.
+        tags: all tags of the check.
+        nodes: nodes that the job takes.
+        limit_seconds: the job's time limit.
+        roads: its legs, in their order.
+        skipped: why it would be SKIPPED; empty where it is due.
+        lost: why it would be MISSING although it is due; empty where it can run.
+    """
+
+    check: str
+    fabric: str
+    partition: str
+    stack: str
+    suite: str
+    tags: tuple[str, ...]
+    nodes: int
+    limit_seconds: float
+    roads: tuple[Road, ...] = ()
+    skipped: str = ""
+    lost: str = ""
+
+    @property
+    def key(self) -> Key:
+        """What this case is called in every run."""
+        return self.check, self.fabric, self.partition, self.stack
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a job would be submitted."""
+        return not self.skipped and not self.lost
+
+    @property
+    def technology(self) -> str:
+        """The tag of the fabric's technology; ``other`` where the check has none."""
+        known = ("infiniband", "ethernet", "memory")
+        return next((name for name in known if name in self.tags), "other")
+
+
+def key_of(record: Mapping[str, Any]) -> Key:
+    """Return the key of a test case of ReFrame's report."""
+    check = str(record["name"]).split(" ", maxsplit=1)[0]
+    return (
+        check,
+        str(record.get("fabric", "")),
+        str(record["partition"]),
+        str(record["environ"]),
+    )
+
+
+def read_cases(records: Sequence[Mapping[str, Any]], one_node: Collection[str] = ()) -> list[Case]:
+    """Return the cases of a dry run's report; builds and other fixtures are none.
+
+    Args:
+        records: the test cases.
+        one_node: partitions where all ranks run on one node.
+
+    Raises:
+        ParseError: a plan that a check left is damaged.
+    """
+    ours = [record for record in records if "fabric" in record and not record["fixture"]]
+    return [_case(record, one_node) for record in ours]
+
+
+def _case(record: Mapping[str, Any], one_node: Collection[str]) -> Case:
+    check, fabric, partition, stack = key_of(record)
+    folder = Path(record["stagedir"] or "")
+    is_whole = record["result"] == "pass" and (folder / PLAN_FILE).is_file()
+    tasks, per_node = int(record["num_tasks"] or 1), int(record["num_tasks_per_node"] or 1)
+    return Case(
+        check=check,
+        fabric=fabric,
+        partition=partition,
+        stack=stack,
+        suite=str(record["suite"]),
+        tags=tuple(sorted(record["tags"])),
+        nodes=1 if partition in one_node else -(-tasks // per_node),
+        limit_seconds=float(record["time_limit"] or 0),
+        roads=_roads(folder) if is_whole else (),
+        skipped=_skipped(record),
+        lost="" if is_whole or record["result"] == "skip" else _lost(record),
+    )
+
+
+def _skipped(record: Mapping[str, Any]) -> str:
+    if record["result"] != "skip":
+        return ""
+    return str(record.get("skip_reason") or record.get("fail_reason") or "the check says no more")
+
+
+def _lost(record: Mapping[str, Any]) -> str:
+    # After its first line ReFrame shows where in the source the error was raised.
+    words, _, _ = str(record.get("fail_reason") or "").strip().partition("\n")
+    return words.rstrip(": ") or "its legs were not planned"
+
+
+def _roads(folder: Path) -> tuple[Road, ...]:
+    """Return the legs, each with the rounds that a relation measures of it at the least."""
+    plan = read_plan(folder)
+    legs = {leg.name: leg for leg in plan.legs}
+    turns = {leg: turn for each in plan.relations for leg, turn in each.turns.items()}
+    roads = []
+    for leg in plan.legs:
+        if leg.in_turn:
+            continue
+        again = [legs[turns[leg.name]]] * (LEAST - 1) if leg.name in turns else []
+        roads.append(
+            Road(
+                name=leg.name,
+                sizes=leg.expected_sizes,
+                starts=sum(len(each.commands) for each in (leg, *again)),
+                seconds=sum(model_seconds(each) for each in (leg, *again)),
+            )
+        )
+    return tuple(roads)

@@ -1,0 +1,181 @@
+"""What past runs of a site really took, from ReFrame's reports and our records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from fabricproof.core.records import parse_json, read_records, record_files
+from fabricproof.history.cost.case import Key, key_of
+
+#: what Slurm and ReFrame's local scheduler say of a job that ended well
+_ENDED_WELL = frozenset({"COMPLETED", "SUCCESS"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class PastJob:
+    """One job of a past run.
+
+    Attributes:
+        run_id: the run, whose beginning is its start in UTC.
+        key: check, fabric, partition, stack.
+        suite: the suite that ran.
+        job_id: the scheduler's.
+        submitted: when it was submitted, seconds since the epoch.
+        ended: when it was over.
+        nodes: how many it had.
+        attempts: of each leg; empty where the records do not say, or where the job did not end
+            well.
+        seconds: what it took: see :func:`without_waiting`.
+    """
+
+    run_id: str
+    key: Key
+    suite: str
+    job_id: str
+    submitted: float
+    ended: float
+    nodes: int
+    attempts: tuple[int, ...] = ()
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class PastRun:
+    """One past run: how long ReFrame ran, its builds' seconds by stack, its jobs."""
+
+    run_id: str
+    seconds: float
+    builds: Mapping[str, float]
+    jobs: tuple[PastJob, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class History:
+    """The past runs of a site, oldest first, and what could not be read of them."""
+
+    runs: tuple[PastRun, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def before(self, run_id: str) -> History:
+        """Return the runs that had begun before ``run_id``."""
+        return replace(self, runs=tuple(each for each in self.runs if each.run_id < run_id))
+
+
+def read_history(perflogs: Path, site: str, serial: Callable[[str], bool]) -> History:
+    """Return what is kept below ``perflogs`` of the runs of ``site``; damage becomes a note.
+
+    Args:
+        perflogs: the folder that holds ``reports`` and a folder for each site.
+        site: its name.
+        serial: tells whether the jobs of a partition run one after the other.
+    """
+    notes: list[str] = []
+    attempts = _attempts(record_files(perflogs / site), notes)
+    runs = []
+    for path in sorted((perflogs / "reports").glob("*.json")):
+        try:
+            run = read_past_run(path, site, attempts)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            notes.append(f"{path}: no readable report, passed over")
+            continue
+        if run is not None:
+            runs.append(run)
+    return History(runs=without_waiting(runs, serial), notes=tuple(notes))
+
+
+def _attempts(paths: Iterable[Path], notes: list[str]) -> Mapping[tuple[str, str], tuple[int, ...]]:
+    """Return the attempts of each leg by run and job; nothing of jobs that did not end well."""
+    found: dict[tuple[str, str], tuple[int, ...]] = {}
+    spoiled = set()
+    for path in paths:
+        try:
+            for record in read_records(path, on_torn=notes.append):
+                if record.get("kind") != "leg":
+                    continue
+                job = (str(record.get("run_id")), str(record.get("job_id")))
+                attempts = int(record.get("attempts") or 0)
+                if not attempts and record.get("verdict") != "MISSING":
+                    continue  # what is judged across legs runs nothing of its own
+                found[job] = (*found.get(job, ()), attempts)
+                is_over = record.get("job_state") in _ENDED_WELL
+                if record.get("verdict") == "MISSING" or not is_over:
+                    spoiled.add(job)
+        except (ValueError, TypeError, OverflowError, OSError) as error:
+            notes.append(f"passed over: {error}")
+    return {job: each for job, each in found.items() if job not in spoiled and all(each)}
+
+
+def read_past_run(
+    path: Path, site: str, attempts: Mapping[tuple[str, str], tuple[int, ...]]
+) -> PastRun | None:
+    """Return the run of a report, None where it is another site's or submitted nothing.
+
+    Raises:
+        ValueError, KeyError, TypeError, AttributeError: the report is damaged.
+        OSError: it cannot be read.
+    """
+    report = parse_json(path.read_text(encoding="utf-8"))
+    cases = [case for run in report["runs"] for case in run["testcases"]]
+    ours = [case for case in cases if case["system"] == site and _has_run(case)]
+    jobs = tuple(_past_job(path.stem, case, attempts) for case in ours if "fabric" in case)
+    if not jobs:
+        return None
+    builds = {
+        str(case["environ"]): float(case["job_completion_time_unix"] - case["job_submit_time"])
+        for case in ours
+        if case.get("fixture")
+    }
+    seconds = float(report["session_info"]["time_elapsed"])
+    return PastRun(run_id=path.stem, seconds=seconds, builds=builds, jobs=jobs)
+
+
+def _has_run(case: Mapping[str, Any]) -> bool:
+    """Tell whether a test case of a report had a job that ended."""
+    return bool(case.get("job_submit_time") and case.get("job_completion_time_unix"))
+
+
+def _past_job(
+    run_id: str, case: Mapping[str, Any], attempts: Mapping[tuple[str, str], tuple[int, ...]]
+) -> PastJob:
+    job_id = str(case["jobid"])
+    submitted, ended = float(case["job_submit_time"]), float(case["job_completion_time_unix"])
+    return PastJob(
+        run_id=run_id,
+        key=key_of(case),
+        suite=str(case["suite"]),
+        job_id=job_id,
+        submitted=submitted,
+        ended=ended,
+        nodes=len(case.get("job_nodelist") or []) or 1,
+        attempts=attempts.get((run_id, job_id), ()),
+        seconds=max(0.0, ended - submitted),
+    )
+
+
+def without_waiting(runs: Sequence[PastRun], serial: Callable[[str], bool]) -> tuple[PastRun, ...]:
+    """Return the runs with the queue taken out of their jobs' seconds, where that is possible.
+
+    Neither ReFrame nor our records say when a job started.  Where jobs run one after the other, a
+    job cannot have started before the one ahead of it ended, over all runs of the site; what is
+    left of the scheduler's own pause stays in, because the next run will have it too.
+    """
+    ahead: dict[str, float] = {}
+    seconds: dict[tuple[str, str], float] = {}
+    everything = (job for run in runs for job in run.jobs)
+    for job in sorted(everything, key=lambda each: each.ended):
+        partition = job.key[2]
+        start = (
+            max(job.submitted, ahead.get(partition, 0.0)) if serial(partition) else job.submitted
+        )
+        seconds[job.run_id, job.job_id] = max(0.0, job.ended - start)
+        ahead[partition] = job.ended
+    return tuple(
+        replace(
+            run,
+            jobs=tuple(replace(job, seconds=seconds[run.run_id, job.job_id]) for job in run.jobs),
+        )
+        for run in runs
+    )

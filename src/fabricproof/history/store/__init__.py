@@ -1,0 +1,23 @@
+"""What every run of a site measured, read back from the plain files below ``perflogs``.
+
+The records (``core.records``) and ReFrame's own perflogs and result store are the truth;
+whatever else lies beside them is a copy that can be thrown away and made again.
+"""
+
+from __future__ import annotations
+
+from fabricproof.history.store.labels import labels, labels_of, set_label
+from fabricproof.history.store.model import FIELDS, Key, Matrix, Run
+from fabricproof.history.store.read import Store, open_store
+
+__all__ = [
+    "FIELDS",
+    "Key",
+    "Matrix",
+    "Run",
+    "Store",
+    "labels",
+    "labels_of",
+    "open_store",
+    "set_label",
+]

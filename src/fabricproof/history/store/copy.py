@@ -1,0 +1,242 @@
+"""A columnar copy of the history: fast to ask, safe to throw away, never the truth.
+
+``perflogs/<site>/.index/`` holds segments (Parquet, some hundred thousand rows each), tables of
+the keys that the rows name by number, and one manifest that says which of these files belong
+together.  Files are written under new names and never changed; the manifest is replaced in one
+step, so that a reader has all of one state or all of another.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import time
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fabricproof.history.store.model import FIELDS
+from fabricproof.history.store.schema import KEPT, schema
+
+if TYPE_CHECKING:
+    import polars as pl
+
+#: below the perflogs of a site
+FOLDER = ".index"
+_MANIFEST = "manifest.json"
+#: of the manifest and of the columns; a copy of another is made again
+FORMAT = 4
+
+#: how long to wait for another that is writing the copy, seconds; then it is made twice
+_PATIENCE = 60.0
+#: files that no manifest names are kept this long, for those that still read them, seconds
+_KEPT_SECONDS = 3600.0
+
+
+def empty_manifest() -> dict[str, Any]:
+    """Return the manifest of a copy of nothing."""
+    return {
+        "format": FORMAT,
+        "runs": [],
+        "inventories": [],
+        "keys": [],
+        "sources": {},
+        "checked": {},
+        "several": {},
+    }
+
+
+@dataclass(kw_only=True)
+class Copy:
+    """The files of the copy, on disk or, where nothing can be written, in memory.
+
+    Attributes:
+        folder: of the copy.
+        manifest: what belongs to it.
+        writable: False once something could not be written; all further is kept in memory.
+        notes: what a person should know of it.
+    """
+
+    folder: Path
+    manifest: dict[str, Any] = field(default_factory=empty_manifest)
+    writable: bool = True
+    notes: list[str] = field(default_factory=list)
+    _memory: dict[str, pl.DataFrame] = field(default_factory=dict)
+    _number: int = 0
+
+    def load(self) -> None:
+        """Read the manifest; begin anew where there is none or the copy is damaged."""
+        self.manifest = empty_manifest()
+        try:
+            text = (self.folder / _MANIFEST).read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as error:
+            self._give_up(error)
+            return
+        try:
+            manifest = json.loads(text)
+            is_ours = manifest["format"] == FORMAT
+            sound = (
+                is_ours and _is_whole(manifest) and all(map(self._is_sound, _files_of(manifest)))
+            )
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            is_ours, sound = True, False
+        if sound:
+            self.manifest = manifest
+            return
+        if is_ours:
+            self.notes.append(f"{self.folder}: the copy was damaged and is made again")
+
+    def _is_sound(self, stated: dict[str, Any]) -> bool:
+        path = self.folder / stated["name"]
+        state = path.stat()
+        if state.st_size != stated["size"]:
+            return False
+        # Same size and same time: nobody wrote to it.  A copied folder has other times.
+        return bool(state.st_mtime_ns == stated["time"]) or (
+            zlib.crc32(path.read_bytes()) == stated["sum"]
+        )
+
+    def put(self, prefix: str, table: pl.DataFrame) -> dict[str, Any]:
+        """Keep a table under a new name; return how the manifest names it."""
+        self._number += 1
+        name = f"{prefix}-{time.time_ns():x}-{os.getpid()}-{self._number}.parquet"
+        if self.writable:
+            with self._unless_unwritable():
+                # Of a site that only the result store knows there is no folder yet.
+                self.folder.mkdir(parents=True, exist_ok=True)
+                return self._write(name, table)
+        self._memory[name] = table
+        return {"name": name, "rows": table.height}
+
+    def _write(self, name: str, table: pl.DataFrame) -> dict[str, Any]:
+        packed = BytesIO()
+        table.write_parquet(packed, compression="zstd", compression_level=1, row_group_size=65536)
+        data = packed.getbuffer()
+        state = _write_whole(self.folder / name, data)
+        return {
+            "name": name,
+            "rows": table.height,
+            "size": state.st_size,
+            "time": state.st_mtime_ns,
+            "sum": zlib.crc32(data),
+        }
+
+    @contextlib.contextmanager
+    def _unless_unwritable(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            self._give_up(error)
+
+    def _give_up(self, error: OSError) -> None:
+        self.writable = False
+        self.notes.append(
+            f"{self.folder}: the copy that makes history fast cannot be kept "
+            f"({error.strerror}); nothing is lost, it is read from the plain files each time"
+        )
+
+    def scan(self, names: list[str]) -> pl.LazyFrame:
+        """Return the rows of some segments."""
+        import polars as pl  # noqa: PLC0415 - start-up time
+
+        stored = [self.folder / name for name in names if name not in self._memory]
+        frames = [self._memory[name].lazy() for name in names if name in self._memory]
+        if stored:
+            frames.insert(0, pl.scan_parquet(stored, schema=schema(KEPT), glob=False))
+        return pl.concat(frames) if frames else pl.LazyFrame(schema=schema(KEPT))
+
+    def keys(self) -> pl.DataFrame:
+        """Return the table of keys: ``key`` and FIELDS, in the order in which they were met."""
+        import polars as pl  # noqa: PLC0415 - start-up time
+
+        tables = [
+            self._memory[each["name"]]
+            if each["name"] in self._memory
+            else pl.read_parquet(self.folder / each["name"])
+            for each in self.manifest["keys"]
+        ]
+        return pl.concat(tables) if tables else pl.DataFrame(schema=schema(("key", *FIELDS)))
+
+    def save(self) -> None:
+        """Make what was put the copy that the next one reads; remove what no one can still read."""
+        if not self.writable or self._memory:
+            return
+        if not _files_of(self.manifest) and not self.folder.is_dir():
+            return
+        with self._unless_unwritable():
+            text = json.dumps(self.manifest).encode()
+            new = self.folder / f".{_MANIFEST}.{os.getpid()}"
+            _write_whole(new, text)
+            new.replace(self.folder / _MANIFEST)
+            self._sweep()
+
+    def _sweep(self) -> None:
+        named = {each["name"] for each in _files_of(self.manifest)}
+        for path in self.folder.glob("*.parquet"):
+            with contextlib.suppress(OSError):
+                if path.name not in named and time.time() - path.stat().st_mtime > _KEPT_SECONDS:
+                    path.unlink()
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the copy's lock, so that two who start at once do the work once.
+
+        Where it is not to be had (no locks on this file system, another takes long) the work is
+        done all the same: names are never used twice and the manifest is replaced in one step.
+        """
+        descriptor = -1
+        if self.writable:
+            with self._unless_unwritable():
+                self.folder.mkdir(exist_ok=True)
+                descriptor = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            if descriptor >= 0:
+                _wait_for(descriptor)
+            yield
+        finally:
+            if descriptor >= 0:
+                os.close(descriptor)
+
+
+def _wait_for(descriptor: int) -> None:
+    until = time.monotonic() + _PATIENCE
+    while time.monotonic() < until:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.05)
+        except OSError:
+            return
+        else:
+            return
+
+
+def _write_whole(path: Path, data: bytes | memoryview) -> os.stat_result:
+    """Write a file, whole or not at all."""
+    try:
+        with path.open("wb") as file:
+            file.write(data)
+            file.flush()
+            return os.fstat(file.fileno())
+    except OSError:
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
+        raise
+
+
+def _is_whole(manifest: dict[str, Any]) -> bool:
+    """Tell whether a manifest has all that one of this format has."""
+    return all(isinstance(manifest[name], type(each)) for name, each in empty_manifest().items())
+
+
+def _files_of(manifest: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return what a manifest says of each file of the copy."""
+    segments = [part for each in manifest["sources"].values() for part in each["segments"]]
+    return [*manifest["keys"], *segments]

@@ -1,0 +1,244 @@
+"""Files that only grow: which there are, whether one is still the same, what is new in it."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import IO, Any
+
+from fabricproof.core.errors import InputMissingError, ParseError
+from fabricproof.core.records import is_named, partition_files, unreadable
+
+#: bytes that are parsed at a time; bounds the memory
+PIECE_BYTES = 16 << 20
+
+#: bytes at the beginning, and before the place read up to, that must still be the same
+_PROOF_BYTES = 4096
+#: bytes that the checksum takes at a time
+_SUM_BYTES = 1 << 20
+
+#: names of record files; rotated ones too
+_RECORDS = ("*.jsonl", "*.jsonl.gz")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    """How far a file was read, and by what it is known again.
+
+    Attributes:
+        size: when it was last looked at, bytes.
+        changed_ns: its modification time, then.
+        inode: its inode, then.
+        touched_ns: time of its last change of any kind, then; nobody can set that one.
+        offset: read up to here, bytes; always behind a whole line.
+        lines: how many line ends lie before that.
+        head: digest of its first bytes, up to ``offset``.
+        tail: digest of the bytes before ``offset``.
+        checksum: CRC-32 of all bytes before ``offset``; of a compressed file of all it has.
+    """
+
+    size: int
+    changed_ns: int
+    inode: int
+    touched_ns: int
+    offset: int
+    lines: int
+    head: str
+    tail: str
+    checksum: int
+
+    def plain(self) -> dict[str, Any]:
+        """Return the standing as plain data."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Piece:
+    """Some whole lines of a file.
+
+    ``end`` is the offset behind them, ``lines`` how many line ends lie before that; ``is_whole``
+    is False for the last line of a file where it has no end.
+    """
+
+    data: bytes
+    first_line: int
+    end: int
+    lines: int
+    is_whole: bool = True
+
+    def checksum(self, before: int) -> int:
+        """Return the CRC-32 of the file up to ``end``, from that of what lies before the piece."""
+        return zlib.crc32(b"\n" if self.is_whole else b"", zlib.crc32(self.data, before))
+
+
+def count_bytes(data: bytes, wanted: bytes) -> int:
+    """Return how often one byte stands in ``data``; ``bytes.count`` is slow where it does often."""
+    import numpy as np  # noqa: PLC0415 - start-up time
+
+    return int(np.count_nonzero(np.frombuffer(data, dtype=np.uint8) == ord(wanted)))
+
+
+def log_files(site_folder: Path) -> list[Path]:
+    """Return ReFrame's perflogs of a site; ``.h0`` is what it calls one of other columns.
+
+    Raises:
+        InputMissingError: a folder cannot be read.
+    """
+    return [
+        path for path in partition_files(site_folder) if is_named(path, "*.log", "*.log.h[0-9]*")
+    ]
+
+
+def passed_over(site_folder: Path) -> tuple[str, ...]:
+    """Return a note on each file that looks like records and is not read for its name."""
+    return tuple(
+        f"{path}: not read, its name is not *.jsonl or *.jsonl.gz; "
+        "records.jsonl.1 is read as records-1.jsonl"
+        for path in partition_files(site_folder)
+        if is_named(path, "records*", "*.jsonl.*") and not is_named(path, *_RECORDS)
+    )
+
+
+def is_packed(path: Path) -> bool:
+    """Tell whether a file is compressed; such a one is read whole or not at all."""
+    return path.suffix == ".gz"
+
+
+def look(path: Path, offset: int, lines: int, checksum: int | None = None) -> Standing:
+    """Return the standing of a file that was read up to ``offset``.
+
+    Args:
+        path: the file.
+        offset: read up to here, bytes.
+        lines: line ends before that.
+        checksum: of what lies before that, where it is known; else the file is read for it.
+
+    Raises:
+        InputMissingError: it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            state = os.fstat(file.fileno())
+            proven = state.st_size if is_packed(path) else offset
+            head, tail = _proofs(file, proven)
+            if checksum is None or is_packed(path):
+                checksum = _checksum(file, proven)
+    except OSError as error:
+        raise unreadable(path, error) from None
+    return Standing(
+        size=state.st_size, changed_ns=state.st_mtime_ns, inode=state.st_ino,
+        touched_ns=state.st_ctime_ns, offset=offset, lines=lines, head=head, tail=tail,
+        checksum=checksum,
+    )  # fmt: skip
+
+
+def is_current(path: Path, standing: Standing) -> bool:
+    """Tell whether nothing has happened to a file since ``standing``.
+
+    Raises:
+        InputMissingError: it cannot be looked at.
+    """
+    try:
+        state = path.stat()
+    except OSError as error:
+        raise unreadable(path, error) from None
+    return (state.st_size, state.st_mtime_ns, state.st_ino, state.st_ctime_ns) == (
+        standing.size,
+        standing.changed_ns,
+        standing.inode,
+        standing.touched_ns,
+    )
+
+
+def has_only_grown(path: Path, standing: Standing) -> bool:
+    """Tell whether what was read of a file is still its beginning, to the last byte.
+
+    A file of the same size and a later time was written over, not appended to; one of another
+    inode was put in its place.  A line that was edited in the middle leaves size, ends and inode
+    as they were: only the checksum of all that was read sees it.
+    """
+    try:
+        # What costs nothing first: all of the file is read only where all else agrees.
+        now = look(path, standing.offset, standing.lines, standing.checksum)
+        untouched = now.size > standing.size or now.changed_ns == standing.changed_ns
+        is_same_file = now.inode == standing.inode and untouched and now.size >= standing.offset
+        if is_packed(path) and now.size != standing.size:
+            return False
+        if not is_same_file or (now.head, now.tail) != (standing.head, standing.tail):
+            return False
+        if is_current(path, standing):
+            return True
+        return look(path, standing.offset, standing.lines).checksum == standing.checksum
+    except InputMissingError:
+        return False
+
+
+def _checksum(file: IO[bytes], length: int) -> int:
+    file.seek(0)
+    found = 0
+    while length > 0 and (data := file.read(min(length, _SUM_BYTES))):
+        found = zlib.crc32(data, found)
+        length -= len(data)
+    return found
+
+
+def _proofs(file: IO[bytes], offset: int) -> tuple[str, str]:
+    length = min(offset, _PROOF_BYTES)
+    head = file.read(length)
+    file.seek(offset - length)
+    return _digest(head), _digest(file.read(length))
+
+
+def _digest(data: bytes) -> str:
+    return blake2b(data, digest_size=12).hexdigest()
+
+
+def pieces(path: Path, offset: int, lines: int, piece_bytes: int = PIECE_BYTES) -> Iterator[Piece]:
+    """Yield a file from ``offset`` on in pieces of whole lines; last what has no line end yet.
+
+    Raises:
+        InputMissingError: it cannot be read.
+        ParseError: a compressed file that is damaged.
+    """
+    try:
+        with _opened(path) as file:
+            file.seek(offset)
+            yield from _cut(file, offset, lines, piece_bytes)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise ParseError(
+            "damaged compressed records",
+            source=str(path),
+            expected="a whole gzip file",
+            got=str(error),
+            next_step="compress the plain file again, or take this one away",
+        ) from None
+    except OSError as error:
+        raise unreadable(path, error) from None
+
+
+def _opened(path: Path) -> gzip.GzipFile | IO[bytes]:
+    return gzip.open(path, "rb") if is_packed(path) else path.open("rb")
+
+
+def _cut(
+    file: gzip.GzipFile | IO[bytes], offset: int, lines: int, piece_bytes: int
+) -> Iterator[Piece]:
+    rest = b""
+    while more := file.read(piece_bytes):
+        data, newline, after = more.rpartition(b"\n")
+        if not newline:
+            rest += more
+            continue
+        data = rest + data
+        rest = after
+        offset += len(data) + 1
+        first, lines = lines + 1, lines + count_bytes(data, b"\n") + 1
+        yield Piece(data=data, first_line=first, end=offset, lines=lines)
+    if rest.strip():
+        end = offset + len(rest)
+        yield Piece(data=rest, first_line=lines + 1, end=end, lines=lines, is_whole=False)

@@ -1,0 +1,196 @@
+"""What the copy knows of runs and rows, and which source speaks for which run."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fabricproof.core.errors import ParseError
+from fabricproof.history.store.copy import Copy
+from fabricproof.history.store.ingest import PERFLOG, RECORDS, RESULTS
+from fabricproof.history.store.model import FIELDS, Run
+from fabricproof.history.store.schema import FACTS, KEPT, schema
+
+if TYPE_CHECKING:
+    import polars as pl
+
+#: which source speaks for a run that several know: the first that does
+_ORDER = (RECORDS, PERFLOG, RESULTS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class History:
+    """The rows of a site, asked by run.
+
+    Attributes:
+        copy: where they are.
+        site_folder: below the perflogs.
+        speaks: run -> the kind of source that speaks for it.
+        numbers: identity of a run -> its number.
+    """
+
+    copy: Copy
+    site_folder: Path
+    speaks: Mapping[int, str]
+    numbers: Mapping[str, int]
+
+    def rows(
+        self, run_ids: Iterable[str], columns: Iterable[str], predicate: pl.Expr | None = None
+    ) -> pl.DataFrame:
+        """Return some columns of the rows of some runs: those of KEPT, and ``file``.
+
+        Only segments that hold one of the runs are opened, and of them only these columns.
+        """
+        import polars as pl  # noqa: PLC0415 - start-up time
+
+        columns = tuple(columns)
+        wanted = {self.numbers[each] for each in run_ids if each in self.numbers}
+        parts = []
+        for name, names, runs in self._segments(wanted):
+            frame = self.copy.scan(names).filter(pl.col("run").is_in(runs))
+            if predicate is not None:
+                frame = frame.filter(predicate)
+            path = str(self.site_folder / name)
+            kept = frame.select(each for each in columns if each != "file")
+            parts.append(kept.with_columns(file=pl.lit(path)) if "file" in columns else kept)
+        if not parts:
+            return pl.DataFrame(schema=schema(columns))
+        try:
+            return pl.concat(parts).select(columns).collect(engine="streaming")
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise ParseError(
+                "the copy of the history cannot be read",
+                source=str(self.copy.folder),
+                got=str(error).splitlines()[0][:80],
+                next_step=f"rm -r {self.copy.folder}; it is made again from the plain files",
+            ) from None
+
+    def _segments(self, wanted: set[int]) -> Iterator[tuple[str, list[str], list[int]]]:
+        """Yield (source, segments, runs) of which some rows are wanted."""
+        for name, source in self.copy.manifest["sources"].items():
+            runs = {each for each in wanted if self.speaks.get(each) == source["kind"]}
+            names = [each["name"] for each in source["segments"] if runs.intersection(each["runs"])]
+            if names:
+                yield name, names, sorted(runs)
+
+    def samples(self, run_ids: Iterable[str]) -> pl.DataFrame:
+        """Return whole rows: columns FIELDS and FACTS."""
+        import polars as pl  # noqa: PLC0415 - start-up time
+
+        rows = self.rows(run_ids, (*(name for name in KEPT if name != "usable"), "file"))
+        ids = pl.Series(self.copy.manifest["runs"], dtype=pl.String)
+        rows = rows.with_columns(run_id=ids.gather(rows["run"]))
+        rows = rows.join(self.copy.keys(), on="key", how="left", maintain_order="left")
+        return rows.select(*FIELDS, *FACTS)
+
+
+def history_of(copy: Copy, site_folder: Path) -> History:
+    """Return the history that a copy holds."""
+    speaks: dict[int, str] = {}
+    for kind in _ORDER:
+        for source in copy.manifest["sources"].values():
+            if source["kind"] == kind:
+                for number in source["runs"]:
+                    speaks.setdefault(int(number), kind)
+    numbers = {run: index for index, run in enumerate(copy.manifest["runs"]) if index in speaks}
+    return History(copy=copy, site_folder=site_folder, speaks=speaks, numbers=numbers)
+
+
+@dataclass(kw_only=True)
+class _Told:
+    """What all sources that speak for a run say of it."""
+
+    rows: int = 0
+    first: float | None = None
+    last: float | None = None
+    builds: dict[str, str] = field(default_factory=dict)
+    seen: dict[str, str | None] = field(default_factory=dict)
+    legs: dict[str, int] = field(default_factory=dict)
+
+    def add(self, told: Mapping[str, Any], inventory: Mapping[str, str | None]) -> None:
+        """Add what one source says."""
+        self.rows += told["rows"]
+        times = [each for each in (self.first, told["first"]) if each is not None]
+        self.first = min(times, default=None)
+        times = [each for each in (self.last, told["last"]) if each is not None]
+        self.last = max(times, default=None)
+        self.builds |= told["builds"]
+        for node, digest in inventory.items():
+            self.seen[node] = digest if self.seen.get(node, digest) == digest else None
+        for word, count in told["legs"].items():
+            self.legs[word] = self.legs.get(word, 0) + count
+
+
+def runs_of(history: History) -> tuple[tuple[Run, ...], tuple[str, ...]]:
+    """Return the runs, oldest first, and a note where clocks jumped."""
+    manifest = history.copy.manifest
+    told: dict[int, _Told] = {}
+    sequences: list[list[int]] = []
+    for source in manifest["sources"].values():
+        mine = [int(each) for each in source["runs"] if history.speaks[int(each)] == source["kind"]]
+        sequences.append(mine)
+        for number in mine:
+            each = source["runs"][str(number)]
+            index = each["inventory"]
+            seen = manifest["inventories"][index] if index is not None else {}
+            told.setdefault(number, _Told()).add(each, seen)
+    starts = {each: start_of(manifest["runs"][each], told[each].first) for each in told}
+    places, jumped = _places(sequences, starts, told)
+    runs = tuple(
+        Run(
+            run_id=manifest["runs"][number],
+            start=starts[number],
+            inventory=told[number].seen,
+            builds=told[number].builds,
+            rows=told[number].rows,
+            legs=told[number].legs,
+        )
+        for number in sorted(told, key=lambda each: (places[each], starts[each], each))
+    )
+    return runs, _jumps(history, jumped)
+
+
+def _places(
+    sequences: Iterable[list[int]],
+    starts: Mapping[int, datetime.datetime],
+    told: Mapping[int, _Told],
+) -> tuple[dict[int, tuple[datetime.datetime, int]], list[int]]:
+    """Return where each run stands in time, and those whose clock cannot be right.
+
+    A file is only appended to.  A run that, by its own clock, was over before a run began whose
+    records stand before its own in the file, was measured with a clock that had jumped: it stands
+    behind that run.  Runs that overlap are ordered by their beginning, as they were written.
+    """
+    places = {each: (start, 0) for each, start in starts.items()}
+    jumped: list[int] = []
+    for sequence in sequences:
+        latest: tuple[datetime.datetime, int] | None = None
+        for number in sequence:
+            over = told[number].last
+            late = latest is not None and over is not None and over < latest[0].timestamp()
+            if latest is not None and late and starts[number] < latest[0]:
+                places[number] = (latest[0], latest[1] + 1)
+                jumped.append(number)
+            latest = max(latest or places[number], places[number])
+    return places, jumped
+
+
+def _jumps(history: History, jumped: list[int]) -> tuple[str, ...]:
+    if not jumped:
+        return ()
+    first = history.copy.manifest["runs"][jumped[0]]
+    more = f" (and {len(jumped) - 1} more)" if len(jumped) > 1 else ""
+    what = f"run {first}{more} is dated before runs that were written earlier: a clock jumped"
+    return (f"{what}; runs stand in the order in which they were written",)
+
+
+def start_of(run_id: str, completed: float | None) -> datetime.datetime:
+    """Return when a run began: its identity says so; else when its first job was over."""
+    try:
+        stamp = datetime.datetime.strptime(run_id.partition("-")[0], "%Y%m%dT%H%M%SZ")
+        return stamp.replace(tzinfo=datetime.UTC)
+    except ValueError:
+        return datetime.datetime.fromtimestamp(completed or 0.0, tz=datetime.UTC)

@@ -1,0 +1,338 @@
+"""From the history of a site to what changed in it, when, and what else changed then."""
+
+from __future__ import annotations
+
+import datetime
+import fnmatch
+import itertools
+import math
+import operator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from fabricproof.core.errors import ExitStatus, FabricproofError, InputMissingError
+from fabricproof.history.stats.steps import Changes, Step, find_changes
+from fabricproof.history.store import Key, Matrix, Store
+from fabricproof.history.store.labels import LOOK_LABEL
+from fabricproof.history.store.quantities import MARGINS, class_of, metric_of, numbered
+from fabricproof.history.trend.coincide import ReadMachine
+from fabricproof.history.trend.events import Tested, events_of
+from fabricproof.history.trend.model import FoundDrift, FoundStep, Trend
+
+#: runs, and numbers of a quantity, below which nothing can be told (stats.step_scale.LEAST_RUNS)
+LEAST_RUNS = 6
+
+#: the chance of even one false step or drift
+ALPHA = 0.05
+
+#: with fewer, two orders in thirty-five are as telling as a step in the middle
+_LEAST_FOR_STEPS = 8
+
+#: runs of its check without a number, after which a quantity counts as silent
+_SILENT_RUNS = 2
+
+
+class TooFewRunsError(FabricproofError):
+    """There is history, but too little of it."""
+
+    exit_status = ExitStatus.NOTHING_JUDGED
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What is asked.
+
+    Attributes:
+        last: how many runs, the newest.
+        since: runs before this date are left out; None: none.
+        runs: only these runs; empty for all but those in which a night looked again.
+        where: field of the key (``check``, ``stack``, ``program``, ``quantity``, ``fabric``) or
+            ``rail`` or ``node``, to patterns as in a shell, of which one must fit.
+        all_sizes: whether points of a curve count, or only quantities that carry a verdict.
+        margins: metric to the smallest change that is told, as a fraction.
+        renamed: node as an old record calls it, to its name of today.
+        alpha: chance of even one false event.
+    """
+
+    last: int = 60
+    since: datetime.date | None = None
+    runs: Sequence[str] = ()
+    where: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    all_sizes: bool = False
+    margins: Mapping[str, float] = field(default_factory=lambda: dict(MARGINS))
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    alpha: float = ALPHA
+
+
+def find_trend(store: Store, ask: Question, read: ReadMachine) -> Trend:
+    """Return what the history shows.
+
+    Args:
+        store: the history of a site.
+        ask: what is asked.
+        read: where inventories are kept.
+
+    Raises:
+        InputMissingError: nothing of what was asked for was ever measured.
+        TooFewRunsError: fewer than six runs, or no quantity in six of them.
+    """
+    matrix, num_facts, silent = _asked(store, ask)
+    counts = _counts(matrix)
+    long = [row for row, count in enumerate(counts) if count >= LEAST_RUNS]
+    if not long:
+        raise _too_few(store, matrix, max(counts, default=0))
+    keys = [matrix.keys[row] for row in long]
+    values = matrix.values[long]
+    margins = [ask.margins[metric_of(key)] for key in keys]
+    changes = find_changes(
+        values,
+        classes=numbered([class_of(each) for each in keys]),
+        margins=margins,
+        alpha=ask.alpha,
+    )
+    tested = Tested(
+        keys=tuple(keys),
+        runs=matrix.runs,
+        histories=tuple(_plain(row) for row in values.tolist()),
+        margins=tuple(margins),
+    )
+    return Trend(
+        site=store.site,
+        runs=matrix.runs,
+        num_quantities=len(long),
+        num_short=len(counts) - len(long),
+        events=events_of(tested, _steps(tested, changes), read),
+        drifts=_drifts(tested, changes),
+        warnings=(*silent, *store.notes, *_warnings(matrix, changes)),
+        silent=silent,
+        alpha=ask.alpha,
+        num_facts=num_facts,
+        lag=changes.lag,
+        too_few_for_steps=max(counts) < _LEAST_FOR_STEPS,
+    )
+
+
+def _plain(row: Sequence[float]) -> tuple[float | None, ...]:
+    return tuple(None if math.isnan(value) else value for value in row)
+
+
+def _counts(matrix: Matrix) -> list[int]:
+    import numpy as np  # noqa: PLC0415 - start-up time
+
+    return [int(count) for count in np.isfinite(matrix.values).sum(axis=1)]
+
+
+def _asked(store: Store, ask: Question) -> tuple[Matrix, int, tuple[str, ...]]:
+    """Return quantities and runs asked for, how many facts were left out, and what is silent."""
+    import numpy as np  # noqa: PLC0415 - start-up time
+
+    looks = set(store.labels.get(LOOK_LABEL, ()))
+    ids = [
+        run.run_id
+        for run in store.runs
+        if (run.run_id in ask.runs if ask.runs else run.run_id not in looks)
+        and (not ask.since or run.start.date() >= ask.since)
+    ]
+    if not ids:
+        raise InputMissingError(
+            f"no run of {store.site} since {ask.since}",
+            expected=f"a date up to {store.runs[-1].night[:10]}, the newest run"
+            if store.runs
+            else "a run",
+            next_step="leave --since out",
+        )
+    whole = store.matrix(ids, across=("build", "tool_version"), renamed=ask.renamed)
+    fitting = [row for row, key in enumerate(whole.keys) if _fits(key, ask)]
+    if not fitting:
+        raise _nothing_fits(store, whole, ask)
+    rows = [row for row in fitting if whole.keys[row].better]
+    columns = np.flatnonzero(np.isfinite(whole.values[rows]).any(axis=0))[-ask.last :].tolist()
+    silent = tuple(_without_numbers(whole, rows))
+    return _part(whole, rows, columns), len(fitting) - len(rows), silent
+
+
+def _without_numbers(matrix: Matrix, rows: Sequence[int]) -> Iterator[str]:
+    """Yield a sentence for each check and leg whose newest runs were tried and gave no number.
+
+    Runs without a number are no columns of what is tested: they would be a green for what was not
+    measured.
+    """
+    of_leg: dict[tuple[str, str, str], list[int]] = {}
+    for row in rows:
+        key = matrix.keys[row]
+        of_leg.setdefault((key.check, key.stack, key.leg), []).append(row)
+    for (check, stack, leg), mine in of_leg.items():
+        tried, measured = _tried_and_measured(matrix, mine)
+        newest = [column for column in tried if not measured or column > measured[-1]]
+        if len(newest) >= _SILENT_RUNS and len(measured) >= _SILENT_RUNS:
+            since = matrix.runs[newest[0]].night
+            yield (
+                f"WORSE: {check} {leg} ({stack}) gave no usable number in the newest "
+                f"{len(newest)} runs that tried, since {since}"
+            )
+
+
+def _tried_and_measured(matrix: Matrix, rows: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Return the columns in which any of the rows has a word, and those with a usable number."""
+    import numpy as np  # noqa: PLC0415 - start-up time
+
+    measured = np.flatnonzero(np.isfinite(matrix.values[list(rows)]).any(axis=0)).tolist()
+    words = [matrix.verdicts[row] for row in rows] if matrix.verdicts else []
+    columns = range(len(matrix.runs))
+    tried = [at for at in columns if any(each[at] not in {"", "SKIPPED"} for each in words)]
+    return tried, measured
+
+
+def _part(matrix: Matrix, rows: Sequence[int], columns: Sequence[int]) -> Matrix:
+    import numpy as np  # noqa: PLC0415 - start-up time
+
+    row_of = {row: index for index, row in enumerate(rows)}
+    column_of = {column: index for index, column in enumerate(columns)}
+    return replace(
+        matrix,
+        keys=tuple(matrix.keys[row] for row in rows),
+        runs=tuple(matrix.runs[column] for column in columns),
+        values=matrix.values[np.ix_(rows, columns)],
+        verdicts=(),
+        set_aside=tuple(
+            (row_of[row], column_of[column], reason)
+            for row, column, reason in matrix.set_aside
+            if row in row_of and column in column_of
+        ),
+    )
+
+
+def _fits(key: Key, ask: Question) -> bool:
+    if not (key.named or ask.all_sizes):
+        return False
+    return all(
+        any(fnmatch.fnmatchcase(word, pattern) for word in _words(key, name) for pattern in wanted)
+        for name, wanted in ask.where.items()
+        if wanted
+    )
+
+
+def _words(key: Key, name: str) -> list[str]:
+    if name in {"rail", "node"}:
+        return str(getattr(key, f"{name}s")).split(",")
+    return [str(getattr(key, name))]
+
+
+def _nothing_fits(store: Store, matrix: Matrix, ask: Question) -> InputMissingError:
+    asked = ", ".join(f"{name} {' or '.join(words)}" for name, words in ask.where.items() if words)
+    name = next((name for name, words in ask.where.items() if words), "check")
+    known = sorted({word for key in matrix.keys for word in _words(key, name) if word})
+    return InputMissingError(
+        f"nothing was measured on {store.site} with {asked or 'a verdict'}",
+        expected=f"a {name} of: {', '.join(known[:20])}" + " ..." * (len(known) > 20),
+        next_step="patterns are those of a shell: --check 'Osu*'; --all adds points of curves",
+    )
+
+
+def _too_few(store: Store, matrix: Matrix, most: int) -> TooFewRunsError:
+    return TooFewRunsError(
+        f"too few runs of {store.site} to tell a trend",
+        expected=f"a quantity measured in at least {LEAST_RUNS} runs",
+        got=f"{len(matrix.keys)} quantities in {len(matrix.runs)} runs, none in more than {most}",
+        next_step=f"fabricproof run --site {store.site} -t nightly, each night",
+    )
+
+
+def _steps(tested: Tested, changes: Changes) -> list[FoundStep]:
+    of_row: dict[int, list[Step]] = {}
+    for step in changes.steps:
+        of_row.setdefault(step.row, []).append(step)
+    return [
+        FoundStep(
+            key=tested.keys[row],
+            step=step,
+            worse=(step.ratio < 1) == (tested.keys[row].better > 0),
+            run=tested.runs[step.at],
+            coincides=(),
+            lasts=lasts,
+            history=tested.histories[row],
+        )
+        for row, steps in of_row.items()
+        for step, lasts in zip(steps, _lasting(steps, tested.margins[row]), strict=True)
+    ]
+
+
+def _lasting(steps: Sequence[Step], margin: float) -> list[bool]:
+    """Tell of each step of a row whether the newest level is still off because of it.
+
+    It is not where later steps took it back, though the newest level be off again: that is of the
+    later step that lasts.
+    """
+    lasts = [False] * len(steps)
+    for number in reversed(range(len(steps))):
+        nets = list(itertools.accumulate((each.ratio for each in steps[number:]), operator.mul))
+        is_off = [(net < 1) == (nets[0] < 1) and abs(net - 1) >= margin for net in nets]
+        back = next((at for at, off in enumerate(is_off) if not off), None)
+        again = back is not None and any(
+            lasts[later] and (steps[later].ratio < 1) == (nets[0] < 1)
+            for later in range(number + back + 1, len(steps))
+        )
+        lasts[number] = is_off[-1] and not again
+    return lasts
+
+
+def _drifts(tested: Tested, changes: Changes) -> tuple[FoundDrift, ...]:
+    found = [
+        FoundDrift(
+            key=tested.keys[each.row],
+            drift=each,
+            worse=(each.per_run < 1) == (tested.keys[each.row].better > 0),
+            run=tested.runs[each.first],
+            history=tested.histories[each.row],
+        )
+        for each in changes.drifts
+    ]
+    return tuple(sorted(found, key=lambda each: -abs(math.log(each.drift.total))))
+
+
+def _warnings(matrix: Matrix, changes: Changes) -> Iterator[str]:
+    most = max(_counts(matrix))
+    if most < _LEAST_FOR_STEPS:
+        yield (
+            f"no quantity has more than {most} runs: with fewer than {_LEAST_FOR_STEPS} only a "
+            "last run that is far off can be told"
+        )
+    if matrix.set_aside:
+        row, column, reason = matrix.set_aside[-1]
+        yield (
+            f"{len(matrix.set_aside)} numbers were measured and are not used; the last: "
+            f"{matrix.keys[row].label} in {matrix.runs[column].run_id}: {reason}"
+        )
+    if changes.lag > 0:
+        yield (
+            f"one run hangs together with the next (correlation {changes.lag:.2f}): all was judged "
+            f"as if there were only {(1 - changes.lag) / (1 + changes.lag):.0%} as many runs"
+        )
+    yield from _silent(matrix)
+
+
+def _silent(matrix: Matrix) -> Iterator[str]:
+    """Yield a sentence where quantities have stopped while others of their check go on."""
+    import numpy as np  # noqa: PLC0415 - start-up time
+
+    present = np.isfinite(matrix.values)
+    of_check: dict[tuple[str, str], list[int]] = {}
+    for row, key in enumerate(matrix.keys):
+        of_check.setdefault((key.check, key.stack), []).append(row)
+    stopped: list[int] = []
+    for rows in of_check.values():
+        ran = np.flatnonzero(present[rows].any(axis=0))
+        newest, older = ran[-_SILENT_RUNS:], ran[:-_SILENT_RUNS][-LEAST_RUNS:]
+        if len(older) == LEAST_RUNS:
+            stopped += [
+                row
+                for row in rows
+                if not present[row, newest].any() and present[row, older].sum() > LEAST_RUNS // 2
+            ]
+    if stopped:
+        last = matrix.runs[int(np.flatnonzero(present[stopped[0]])[-1])]
+        yield (
+            f"{len(stopped)} quantities have no number any more while their check goes on, for "
+            f"example {matrix.keys[stopped[0]].label} since {last.night}; a node that was "
+            "renamed: --renamed OLD=NEW"
+        )

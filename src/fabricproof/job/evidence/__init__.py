@@ -1,0 +1,1 @@
+"""What one job left as evidence: ranks, devices, errors, others on the road, its end."""

@@ -1,0 +1,130 @@
+"""Hold device and MPI library that the ranks saw against what the leg declares.
+
+A Soft-RoCE device speaks verbs like an HCA, and its rate says nothing: a number of it judged as EDR
+would be a lie, and so would an adapter's number that only Soft-RoCE's ceiling lets pass.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+
+from fabricproof.core.measure import Verdict, worst
+from fabricproof.job.evidence.ranks import RankRecord
+from fabricproof.job.plan.leg import Leg
+from fabricproof.physics import SOFT_ROCE_NAME, find_link, why_not_the_device
+from fabricproof.verdict.value import Report
+
+
+def of_what_was_declared(
+    leg: Leg, ranks: Sequence[RankRecord], report: Report
+) -> tuple[Report, str]:
+    """Return the report after device and MPI library had their say, and what is wrong with them."""
+    fault = _device_fault(leg, ranks)
+    if fault:
+        return _spoiled(report, Verdict.INVALID, fault), fault
+    blind = _device_unseen(leg, ranks)
+    if blind:
+        report = _spoiled(report, Verdict.UNJUDGED, blind)
+        report, fault = _with_library(leg, ranks, report)
+        return report, fault or blind
+    return _with_library(leg, ranks, report)
+
+
+def rails_down(leg: Leg, ranks: Sequence[RankRecord]) -> str:
+    """Return which of the leg's rails were down when its ranks began; empty where none was.
+
+    An MPI that finds no device says so somewhere above its last words, and of one node alone.
+    """
+    down: dict[str, None] = {}
+    order = list(dict.fromkeys(each.node for each in sorted(ranks, key=lambda each: each.rank)))
+    for record in ranks:
+        # In a leg between unlike rails each node has its own.
+        own = leg.node_rails[order.index(record.node) :][:1] if leg.node_rails else leg.rails
+        for rail in own:
+            facts = record.facts.get(rail, {})
+            # "1:_DOWN" of a port (rank.sh joins its words), "down" of an interface.
+            state = facts.get("state" if ":" in rail else "operstate", "").rpartition("_")[2]
+            if state.upper() not in {"", "ACTIVE", "UP", "UNKNOWN"}:
+                down[f"{rail} on {record.node} was {state} when it began"] = None
+    return ", ".join(down)
+
+
+def _with_library(leg: Leg, ranks: Sequence[RankRecord], report: Report) -> tuple[Report, str]:
+    """Return the report after the MPI library had its say, and what is wrong with that.
+
+    Numbers of another library than the leg's are INVALID; where nobody could look nothing is
+    green, and nothing else changes.
+    """
+    if leg.library is None:
+        return report, ""
+    for each in ranks:
+        if each.library != "unknown" and not _is_file(each.library, leg.library):
+            loads = "no MPI library" if each.library == "none" else f"MPI library {each.library}"
+            reason = (
+                f"rank {each.rank} on {each.node} loads {loads}, the stack was built with "
+                f"{leg.library}"
+            )
+            return _spoiled(report, Verdict.INVALID, reason), reason
+    blind = [str(each.rank) for each in ranks if each.library == "unknown"]
+    if not blind:
+        return report, ""
+    reason = f"nobody saw which MPI library rank {', '.join(blind)} loads: no ldd on the node"
+    return _spoiled(report, Verdict.UNJUDGED, reason), reason
+
+
+def _is_file(path: str, other: str) -> bool:
+    """Tell whether two paths are one file, by their names or by where links lead."""
+    return path == other or os.path.realpath(path) == os.path.realpath(other)
+
+
+def _spoiled(report: Report, verdict: Verdict, reason: str) -> Report:
+    """Return ``report`` with every number that was measured INVALID, or every PASS UNJUDGED."""
+    quantities = tuple(
+        replace(each, verdict=verdict, reason=reason)
+        if each.verdict is Verdict.PASS
+        or (verdict is Verdict.INVALID and each.verdict is not Verdict.MISSING)
+        else each
+        for each in report.quantities
+    )
+    total = worst([each.verdict for each in quantities])
+    return replace(report, verdict=total, quantities=quantities)
+
+
+def _device_fault(leg: Leg, ranks: Sequence[RankRecord]) -> str:
+    """Return why the leg's rails are not of the declared kind; empty where they are.
+
+    A rail that no rank saw says nothing here: then its counters are missing too; see
+    :func:`_device_unseen` for one that was counted and not described.
+    """
+    if leg.fabric is None or leg.same_node:
+        return ""
+    link = find_link(leg.fabric.link)
+    for record in ranks:
+        for rail in dict.fromkeys(leg.node_rails or leg.rails):
+            facts = record.facts.get(rail)
+            if facts is None:
+                continue
+            parent = facts.get("parent")
+            why = why_not_the_device(link, f"{rail} on {record.node}", parent)
+            if why:
+                kind = SOFT_ROCE_NAME if parent is not None else "an adapter"
+                return f"measured on {kind}, judged as {link.name}: {why}"
+    return ""
+
+
+def _device_unseen(leg: Leg, ranks: Sequence[RankRecord]) -> str:
+    """Return which rail was counted by a rank that does not say what it is; empty where none was.
+
+    ``rank.sh`` writes a line of facts for all that it counts: without it the evidence is cut, and
+    nobody knows whether the device is the declared one.
+    """
+    if leg.fabric is None or leg.same_node:
+        return ""
+    for record in ranks:
+        for rail in dict.fromkeys(leg.node_rails or leg.rails):
+            if rail in record.before and rail not in record.facts:
+                who = f"rank {record.rank} on {record.node}"
+                return f"{who} counted {rail} and does not say what it is"
+    return ""

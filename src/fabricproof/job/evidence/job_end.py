@@ -1,0 +1,218 @@
+"""How a job ended, by what it leaves itself, held against what the scheduler says.
+
+A scheduler without accounting forgets how a job ended, and one that does not answer looks the same
+as one that no longer knows the job.  So the job script writes a last file of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+
+from fabricproof.core.errors import FabricproofError
+from fabricproof.core.measure import Verdict
+from fabricproof.job.outcome import Outcome, mended
+from fabricproof.job.plan.script import JOB_END_FILE
+from fabricproof.nodes.topology import expand
+from fabricproof.verdict.value import Judgement
+
+#: First of all in the job script, before any module is loaded: whatever ends it writes the file.
+#: Bash runs a trap on EXIT after a fatal signal too, then with any status: so the last command of
+#: the script must have said that it was reached.  The name is absolute, as a module may change the
+#: folder; the file appears whole or not at all.
+RECORD_END = f"""\
+fabricproof_end=$PWD/{JOB_END_FILE} fabricproof_reached=no
+printf -v fabricproof_begin '%(%s)T' -1
+rm -f "$fabricproof_end"
+fabricproof_ends() {{ # how this job ended, for who judges it
+    local status=$?
+    printf 'job %s\\nnodes %s\\nbegin %s\\nend %(%s)T\\nreached %s\\nstatus %s\\n' \\
+        "${{SLURM_JOB_ID:-none}}" "${{SLURM_JOB_NODELIST:-none}}" "$fabricproof_begin" -1 \\
+        "$fabricproof_reached" "$status" >"$fabricproof_end.part" &&
+        mv -f "$fabricproof_end.part" "$fabricproof_end"
+}}
+trap fabricproof_ends EXIT"""
+
+#: the last command of the job script
+REACHED_END = "fabricproof_reached=yes"
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobEnd:
+    """What the job script left at its end.
+
+    Attributes:
+        job_id: the scheduler's; None outside Slurm.
+        nodes: that the job had; empty outside Slurm.
+        begin_s: when it began, by its own node's clock, in seconds since 1970.
+        end_s: when it ended, likewise.
+        reached: whether it came to its last command.
+        status: its exit status; of one that a signal ended it says nothing.
+    """
+
+    job_id: str | None
+    nodes: tuple[str, ...]
+    begin_s: int
+    end_s: int
+    reached: bool
+    status: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class SchedulerSays:
+    """What the scheduler knows of a job that has ended; None and empty where it does not know.
+
+    Attributes:
+        state: in Slurm's words, ``COMPLETED``.
+        exit_status: of the job script.
+        nodes: that the job had.
+    """
+
+    state: str | None = None
+    exit_status: int | None = None
+    nodes: tuple[str, ...] = ()
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether it says that the job has not ended."""
+        return self.state in {"PENDING", "CONFIGURING", "RUNNING", "SUSPENDED", "STOPPED"}
+
+
+class JobDoubt(StrEnum):
+    """Why what a job measured does not stand by itself."""
+
+    NOT_ENDED = "not ended"
+    CONTRADICTED = "contradicted by the scheduler"
+    ELSEWHERE = "contradicted by its ranks"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Doubt:
+    """What is wrong with a job's end, and a sentence for people."""
+
+    kind: JobDoubt
+    sentence: str
+
+
+def read_end(folder: Path) -> JobEnd | None:
+    """Return what the job in ``folder`` left at its end; None where it left nothing whole."""
+    try:
+        text = (folder / JOB_END_FILE).read_text(encoding="utf-8")
+        facts = dict(line.split(" ", 1) for line in text.splitlines())
+        if not text.endswith("\n"):
+            return None
+        return JobEnd(
+            job_id=None if facts["job"] == "none" else facts["job"],
+            nodes=() if facts["nodes"] == "none" else expand(facts["nodes"]),
+            begin_s=int(facts["begin"]),
+            end_s=int(facts["end"]),
+            reached=facts["reached"] == "yes",
+            status=int(facts["status"]),
+        )
+    except (OSError, ValueError, KeyError, FabricproofError):
+        return None
+
+
+def find_doubt(
+    end: JobEnd | None, job_id: str, says: SchedulerSays, last_words: str = ""
+) -> Doubt | None:
+    """Return what is wrong with the end of a job; None where all that is known agrees.
+
+    Args:
+        end: what the job left.
+        job_id: the scheduler's.
+        says: what the scheduler knows.
+        last_words: of the job script on its error output.
+    """
+    if end is None or (end.job_id is not None and end.job_id != job_id):
+        return Doubt(kind=JobDoubt.NOT_ENDED, sentence=_no_end(end, says))
+    if not end.reached or end.status != 0:
+        where = "" if end.reached else " before its last command"
+        words = f": {last_words}" if last_words else ""
+        return Doubt(
+            kind=JobDoubt.NOT_ENDED,
+            sentence=f"the job ended{where}, with exit status {end.status}{_said(says)}{words}",
+        )
+    contradiction = _contradiction(end, says)
+    return Doubt(kind=JobDoubt.CONTRADICTED, sentence=contradiction) if contradiction else None
+
+
+def _no_end(end: JobEnd | None, says: SchedulerSays) -> str:
+    if says.unfinished:
+        return f"the job has not ended: the scheduler says {says.state}"
+    if end is not None:
+        return f"the file of the job's end is that of another job, {end.job_id}"
+    return f"the job did not come to its end: it left no {JOB_END_FILE}{_said(says)}"
+
+
+def _said(says: SchedulerSays) -> str:
+    words = [says.state] if says.state else []
+    words += [f"exit status {says.exit_status}"] if says.exit_status else []
+    return f"; the scheduler says {', '.join(words)}" if words else ""
+
+
+def _contradiction(end: JobEnd, says: SchedulerSays) -> str:
+    own = "the job says that it came to its end with exit status 0"
+    # COMPLETING: the script has ended, its nodes are being tidied up.
+    if says.state is not None and says.state not in {"COMPLETED", "COMPLETING"}:
+        return f"{own}, the scheduler says {says.state}"
+    if says.exit_status:
+        return f"{own}, the scheduler says {says.exit_status}"
+    if says.nodes and end.nodes and set(says.nodes) != set(end.nodes):
+        there = ", ".join(sorted(says.nodes))
+        return f"the job ran on {', '.join(end.nodes)}, the scheduler says {there}"
+    return ""
+
+
+def find_strangers(end: JobEnd | None, outcomes: Sequence[Outcome]) -> Doubt | None:
+    """Return a doubt where ranks of a job ran on nodes that it did not have; None where none did.
+
+    A leg may leave nodes of its job idle.  Outside Slurm a job has no list of nodes.  A domain
+    behind a node's name is no other node.
+
+    Args:
+        end: what the job left.
+        outcomes: of its legs, whose ranks say themselves where they ran.
+    """
+    if end is None or not end.nodes:
+        return None
+    ranks = [rank for each in outcomes for attempt in each.attempts for rank in attempt.ranks]
+    own = {node.partition(".")[0] for node in end.nodes}
+    strange = sorted({each.node for each in ranks if each.node.partition(".")[0] not in own})
+    if not strange:
+        return None
+    there = ", ".join(end.nodes)
+    sentence = f"the job had {there}, and its ranks say that they ran on {', '.join(strange)}"
+    return Doubt(kind=JobDoubt.ELSEWHERE, sentence=sentence)
+
+
+def with_doubt(outcomes: Sequence[Outcome], doubt: Doubt | None) -> tuple[Outcome, ...]:
+    """Return what the legs of a job came to, none of them PASS by a job that cannot be believed.
+
+    A leg that came to its own end before the job was cut off stays what it is where another leg is
+    MISSING and so tells of it; where none is, every PASS is MISSING.  Where scheduler, job
+    and ranks contradict each other, every PASS is UNJUDGED.
+    """
+    if doubt is None:
+        return tuple(outcomes)
+    told = any(each.report.verdict is Verdict.MISSING for each in outcomes)
+    kept = doubt.kind is JobDoubt.NOT_ENDED and told
+    return tuple(_doubted(each, doubt, kept=kept) for each in outcomes)
+
+
+def _doubted(outcome: Outcome, doubt: Doubt, *, kept: bool) -> Outcome:
+    instead = Verdict.MISSING if doubt.kind is JobDoubt.NOT_ENDED else Verdict.UNJUDGED
+
+    def change(each: Judgement) -> Judgement:
+        if each.verdict is Verdict.MISSING and outcome.leg.commands and not outcome.attempts:
+            return replace(each, reason=f"the leg was never started: {doubt.sentence}")
+        if kept or each.verdict is not Verdict.PASS:
+            return each
+        value = None if instead is Verdict.MISSING else each.value
+        return replace(each, verdict=instead, value=value, reason=doubt.sentence)
+
+    changed = mended(outcome, change)
+    report = replace(changed.report, findings=(doubt.sentence, *changed.report.findings))
+    return replace(changed, report=report)

@@ -1,0 +1,94 @@
+"""What a collective should take, from the point-to-point leg that ran before it in the same job.
+
+The cheapest well-known algorithm's modelled time, times a factor that the site allows.  Without
+numbers of the point-to-point leg nothing is made up: the collective stays UNJUDGED.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from fabricproof.benchmarks.parsers import parse_text
+from fabricproof.core.errors import FabricproofError
+from fabricproof.core.measure import Table
+from fabricproof.core.units import size_label
+from fabricproof.job.plan.leg import Leg
+from fabricproof.job.plan.script import shell_name
+from fabricproof.physics.collective import Channel, best_model, collective_of
+from fabricproof.verdict.reference import Reference, Source, at_most
+from fabricproof.verdict.value import Rules
+
+
+def rules_of(leg: Leg, job_folder: Path, channel_attempt: int = 0) -> Rules:
+    """Return what ``leg`` is judged by, with what its point-to-point leg says it should take.
+
+    A number that the site gives stands before a modelled one.  ``channel_attempt`` is the attempt
+    of that leg that counts; 0 for its latest.
+    """
+    rules = leg.rules()
+    if not leg.channel_leg:
+        return rules
+    channel = measured_channel(job_folder, leg.channel_leg, channel_attempt)
+    if channel is None:
+        return rules
+    alpha = max(channel.alpha_us, leg.stated_alpha_us)
+    references = modelled(leg, replace(channel, alpha_us=alpha))
+    return replace(rules, references={**references, **leg.references})
+
+
+def measured_channel(job_folder: Path, name: str, attempt: int = 0) -> Channel | None:
+    """Return what a message costs by leg ``name``, None where nothing says so.
+
+    By its latest whole attempt where ``attempt`` is 0.
+    """
+    for number in (attempt,) if attempt else (2, 1):
+        folder = job_folder / "legs" / f"{shell_name(name)}.{number}"
+        try:
+            if int((folder / "status").read_text()) == 0:
+                text = (folder / "stdout").read_text(encoding="utf-8", errors="replace")
+                return channel_of(parse_text(text, str(folder)))
+        except (OSError, ValueError, FabricproofError):
+            continue
+    return None
+
+
+def channel_of(tables: tuple[Table, ...]) -> Channel | None:
+    """Return alpha and beta of Hockney's model from the ends of a latency curve.
+
+    Alpha is the time of the smallest message, beta what each byte of the largest adds to it.
+    """
+    rows = [
+        (size, time)
+        for table in tables
+        if {"message_size", "latency_us"} <= set(table.columns)
+        for size, time in zip(table.column("message_size"), table.column("latency_us"), strict=True)
+        if size > 0 and time > 0
+    ]
+    if len({size for size, _ in rows}) < 2:
+        return None
+    (first, alpha), (last, time) = min(rows), max(rows)
+    return Channel(alpha_us=alpha, beta_us_per_byte=max(0.0, time - alpha) / (last - first))
+
+
+def modelled(leg: Leg, channel: Channel) -> Mapping[str, Reference]:
+    """Return the reference of each message size of a collective leg, by quantity."""
+    program = collective_of(leg.suite, leg.program)
+    layout = leg.rules().layout
+    if program is None or layout is None:
+        return {}
+    found = {}
+    for size in leg.expected_sizes if program.has_size else (0,):
+        # Where the printed size may be one rank's share, the larger reading is the slower one.
+        moved = size * layout.num_ranks if program.share_sized else size
+        algorithm, time = best_model(program.operation, moved, layout, channel)
+        reference = at_most(
+            time,
+            tolerance=leg.model_factor - 1,
+            origin=f"{algorithm} model: {channel.alpha_us:.4g} us a message and "
+            f"{1 / max(channel.beta_us_per_byte, 1e-9):.4g} MB/s, from {leg.channel_leg}",
+        )
+        name = f"latency_{size_label(size)}" if program.has_size else "latency"
+        found[name] = replace(reference, source=Source.PAIR)
+    return found

@@ -1,0 +1,275 @@
+"""Read what ``rank.sh`` wrote: text in, :class:`~fabricproof.traffic.Evidence` out.
+
+Format, one fact a line: ``rank N``, ``node NAME``, ``cpus LIST``, ``kernel RELEASE``,
+``library PATH`` (several joined by `` and ``, ``none``, or ``unknown`` where nobody could look),
+``machine ID`` (the kernel's boot id: nodes that share it are one machine),
+``fact INTERFACE key=value ...``, ``before|after INTERFACE counter=value ...``, ``status N``.
+The TCP of a node stands there as an interface ``node/tcp``, by the first of its ranks; what its
+CPUs did as ``node/cores``, by each rank for those that it may run on.
+A line of another form is damage, never skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from fabricproof.core.errors import ParseError
+from fabricproof.traffic import Evidence, Rank
+from fabricproof.traffic.counters import CounterSample
+
+#: InfiniBand counts octets divided by 4 (IBA specification vol. 1, 16.1.3.5 PortCounters:
+#: PortXmitData "total number of data octets, divided by 4").
+IB_WORD_BYTES = 4
+
+#: facts that stand once in a rank's file; twice means that two ranks wrote into one
+_SINGLE = frozenset({"rank", "node", "cpus", "kernel", "library", "machine", "status"})
+
+#: the CPUs that one rank may run on stand among the counters as an interface of this name
+CORES = "node/cores"
+
+_IB_NAMES = {
+    "port_xmit_data": ("tx_bytes", IB_WORD_BYTES),
+    "port_rcv_data": ("rx_bytes", IB_WORD_BYTES),
+    "port_xmit_packets": ("tx_packets", 1),
+    "port_rcv_packets": ("rx_packets", 1),
+    "tx_pkts": ("tx_packets", 1),
+    "rx_pkts": ("rx_packets", 1),
+    # Soft-RoCE's own, where the kernel gives it no counters/ (rxe_hw_counters.c).
+    "sent_bytes": ("tx_bytes", 1),
+    "rcvd_bytes": ("rx_bytes", 1),
+    "sent_pkts": ("tx_packets", 1),
+    "rcvd_pkts": ("rx_packets", 1),
+}
+
+_EFA_BYTES = {
+    "tx_bytes": ("send_bytes", "rdma_write_bytes", "rdma_read_resp_bytes"),
+    "rx_bytes": ("recv_bytes", "rdma_write_recv_bytes", "rdma_read_bytes"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankRecord:
+    """What one rank's file says.
+
+    ``before`` and ``after`` hold counters by interface; ``facts`` what the interface is;
+    ``library`` is the MPI library that the loader gives the program in the job, ``none`` where it
+    links none; ``status`` is the program's exit status, None where the rank did not come back;
+    ``part`` is which start of its leg it was, from 0; ``machine`` tells nodes of one kernel.
+    """
+
+    rank: int
+    node: str
+    part: int = 0
+    cpus: str = "unknown"
+    kernel: str = "unknown"
+    library: str = "unknown"
+    machine: str = ""
+    status: int | None = None
+    before: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    after: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    facts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+
+def parse_rank(text: str, source: str) -> RankRecord:
+    """Read one rank's file.
+
+    Raises:
+        ParseError: a line of unknown form or one that repeats a fact, a counter that is no
+            number, a cut last line, no rank or no node.
+    """
+    single: dict[str, str] = {}
+    tables: dict[str, dict[str, dict[str, str]]] = {"before": {}, "after": {}, "fact": {}}
+    for number, line in enumerate(text.splitlines(), start=1):
+        word, _, rest = line.partition(" ")
+        interface, *pairs = rest.split() or [""]
+        if word in tables and interface and interface not in tables[word]:
+            tables[word][interface] = dict(_pair(each, source, number) for each in pairs)
+        elif word in _SINGLE and interface and word not in single:
+            single[word] = rest.strip()
+        else:
+            raise ParseError(
+                "damaged evidence", source=source, line=number, expected="a fact", got=repr(line)
+            )
+    if not text.endswith("\n"):
+        raise ParseError("cut evidence", source=source, expected="a newline at its end")
+    for due in ("rank", "node"):
+        if due not in single:
+            raise ParseError("damaged evidence", source=source, expected=f"a {due} line")
+    return RankRecord(
+        rank=_whole(single["rank"], source),
+        node=single["node"],
+        cpus=single.get("cpus", "unknown"),
+        kernel=single.get("kernel", "unknown"),
+        library=single.get("library", "unknown"),
+        machine=single.get("machine", single["node"]),
+        status=_whole(single["status"], source) if "status" in single else None,
+        before=_counters(tables["before"], source),
+        after=_counters(tables["after"], source),
+        facts=tables["fact"],
+    )
+
+
+def _pair(text: str, source: str, line: int) -> tuple[str, str]:
+    key, mark, value = text.partition("=")
+    if not mark:
+        raise ParseError(
+            "damaged evidence", source=source, line=line, expected="key=value", got=repr(text)
+        )
+    return key, value
+
+
+def _whole(text: str, source: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ParseError(
+            "damaged evidence", source=source, expected="a whole number", got=repr(text)
+        ) from None
+
+
+def _counters(tables: dict[str, dict[str, str]], source: str) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {}
+    for interface, pairs in tables.items():
+        counters = {}
+        for key, value in pairs.items():
+            name, factor = _IB_NAMES.get(key, (key, 1))
+            counters[name] = _whole(value, source) * factor
+        found[interface] = {**counters, **_efa_bytes(counters)}
+    return found
+
+
+def _efa_bytes(counters: Mapping[str, int]) -> dict[str, int]:
+    """Return an EFA port's bytes in each direction, of all that it counts; nothing for others.
+
+    It counts what sends and RDMA operations carry, each by itself (Linux
+    drivers/infiniband/hw/efa/efa_verbs.c, efa_port_stats_descs).
+    """
+    if not {"send_bytes", "recv_bytes", "rdma_read_resp_bytes"} <= counters.keys():
+        return {}
+    return {way: sum(counters.get(name, 0) for name in names) for way, names in _EFA_BYTES.items()}
+
+
+def gather(records: Iterable[RankRecord]) -> Evidence:
+    """Join the ranks' records into the evidence of one leg.
+
+    Several ranks of one node see the same counters, and a leg may start several times; the
+    earliest before and the latest after count, so that nothing any of them moved is missed.  A
+    counter that ran backwards for one of them did so for all: another that began after the reset
+    must not hide it.  Nor must one that was reset between two starts look as if it had moved.
+    """
+    records = tuple(records)
+    samples: dict[tuple[str, str], CounterSample] = {}
+    for record in records:
+        for interface, before in record.before.items():
+            if interface == CORES:
+                continue  # each rank's own
+            key = (record.node, interface)
+            after = record.after.get(interface, {})
+            facts = record.facts.get(interface, {})
+            known = samples.get(key)
+            samples[key] = CounterSample(
+                node=record.node,
+                interface=interface,
+                before=_merge(known.before if known else {}, before, min),
+                after=_merge(known.after if known else {}, after, max),
+                # A rank that does not say it unsays no other's word.
+                address=facts.get("address", known.address if known else None),
+                parent=facts.get("parent", known.parent if known else None),
+            )
+    for place, names in _set_back(records).items():
+        samples[place] = replace(samples[place], set_back=names)
+    for record in records:
+        for interface, (before, after) in _backwards(record).items():
+            sample = samples[record.node, interface]
+            samples[record.node, interface] = replace(
+                sample, before={**sample.before, **before}, after={**sample.after, **after}
+            )
+    places = {(each.rank, each.node): each.cpus for each in records}
+    return Evidence(
+        ranks=tuple(
+            Rank(rank=rank, node=node, cpus=cpus) for (rank, node), cpus in sorted(places.items())
+        ),
+        samples=tuple(samples.values()),
+    )
+
+
+def _backwards(record: RankRecord) -> dict[str, tuple[dict[str, int], dict[str, int]]]:
+    """Return interface -> what its counters that ran backwards were before and after."""
+    found = {}
+    for interface, before in record.before.items():
+        if interface == CORES:
+            continue
+        after = record.after.get(interface, {})
+        names = [name for name in before if name in after and after[name] < before[name]]
+        if names:
+            found[interface] = (
+                {name: before[name] for name in names},
+                {name: after[name] for name in names},
+            )
+    return found
+
+
+def _set_back(records: Sequence[RankRecord]) -> dict[tuple[str, str], frozenset[str]]:
+    """Return node and interface -> counters that a later start found lower than one left them.
+
+    The starts of a leg come one after the other, its ranks of one start at the same time.
+    """
+    left: dict[tuple[str, str, str], int] = {}
+    found: dict[tuple[str, str], set[str]] = {}
+    for part in sorted({each.part for each in records}):
+        now = [each for each in records if each.part == part]
+        for node, interface, name, value in _readings(now, "before"):
+            if value < left.get((node, interface, name), value):
+                found.setdefault((node, interface), set()).add(name)
+        for node, interface, name, value in _readings(now, "after"):
+            key = (node, interface, name)
+            left[key] = max(value, left.get(key, value))
+    return {place: frozenset(names) for place, names in found.items()}
+
+
+def _readings(
+    records: Iterable[RankRecord], when: Literal["before", "after"]
+) -> Iterator[tuple[str, str, str, int]]:
+    for record in records:
+        for interface, counters in (record.before if when == "before" else record.after).items():
+            if interface == CORES:
+                continue
+            for name, value in counters.items():
+                yield record.node, interface, name, value
+
+
+def as_one_road(evidence: Evidence, road: str, interfaces: Sequence[str]) -> Evidence:
+    """Return ``evidence`` with each node's own interface under the one name of their road.
+
+    Args:
+        evidence: of one leg.
+        road: the name, which no interface has.
+        interfaces: of each node, in the order of their lowest ranks; one too few for the nodes that
+            ran leaves a node without the road, which then is not proven.
+    """
+    ranks = sorted(evidence.ranks, key=lambda rank: rank.rank)
+    nodes = dict.fromkeys(rank.node for rank in ranks)
+    mine = dict(zip(nodes, interfaces, strict=False))
+    return replace(
+        evidence,
+        samples=tuple(
+            replace(
+                sample,
+                interface=road if own == sample.interface else sample.interface,
+                # A device over it stays over it, and its verbs are told from sockets.
+                parent=road if own and own == sample.parent else sample.parent,
+            )
+            for sample in evidence.samples
+            for own in (mine.get(sample.node),)
+        ),
+    )
+
+
+def _merge(first: Mapping[str, int], second: Mapping[str, int], choose: object) -> dict[str, int]:
+    pick = min if choose is min else max
+    return {
+        key: pick(mapping[key] for mapping in (first, second) if key in mapping)
+        for key in {*first, *second}
+    }

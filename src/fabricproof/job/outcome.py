@@ -1,0 +1,486 @@
+"""Judge what a job's legs left behind: folders in, reports out.
+
+The same reading serves the second look inside the job and the judgement after it, so that the two
+cannot disagree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path
+
+from fabricproof.benchmarks.parsers import parse_text
+from fabricproof.core.errors import FabricproofError
+from fabricproof.core.measure import Finding, FindingKind, Table, Verdict, worst
+from fabricproof.core.units import size_label
+from fabricproof.job.evidence.baseline import after_baseline
+from fabricproof.job.evidence.devices import of_what_was_declared, rails_down
+from fabricproof.job.evidence.disturbance import NOBODY, Surroundings, around, excused
+from fabricproof.job.evidence.error_rates import errors_of_all, with_errors
+from fabricproof.job.evidence.free_path import judge_free_road
+from fabricproof.job.evidence.message_cost import rules_of
+from fabricproof.job.evidence.neighbours import with_neighbours
+from fabricproof.job.evidence.ranks import RankRecord, as_one_road, gather, parse_rank
+from fabricproof.job.plan.leg import Leg
+from fabricproof.job.plan.peer import PEER_SUITES
+from fabricproof.job.plan.script import SECOND_LOOK_ERRORS, shell_name
+from fabricproof.traffic import (
+    Evidence,
+    Expectation,
+    RoadProof,
+    RoadState,
+    prove_one_node,
+    prove_road,
+)
+from fabricproof.traffic.error_rates import ErrorRate, added, error_rates
+from fabricproof.verdict.judge import judge_table
+from fabricproof.verdict.suspects import unended
+from fabricproof.verdict.value import Judgement, Report, is_of_errors, missing
+
+#: A first attempt with one of these verdicts gets a second look; a wrong road does not need one.
+DOUBTFUL = frozenset({Verdict.FAIL, Verdict.INVALID, Verdict.MISSING, Verdict.UNJUDGED})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attempt:
+    """One run of one leg.
+
+    ``table`` is None where the output could not be read; ``ranks`` is empty where no rank wrote
+    its record; ``status`` is the launcher's exit status, None where the leg never ended;
+    ``foreign`` says why its numbers are not known to be those of the leg's device or MPI library;
+    ``near`` is what others did on its rails and CPUs meanwhile.
+    """
+
+    number: int
+    folder: Path
+    status: int | None
+    table: Table | None
+    ranks: tuple[RankRecord, ...]
+    report: Report
+    foreign: str = ""
+    errors: tuple[ErrorRate, ...] = ()
+    """What was lost or damaged on its rails in this attempt alone."""
+    near: Surroundings = NOBODY
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """A leg with all its attempts, oldest first, and the report that counts.
+
+    A relation between legs has no attempts of its own; ``nodes`` says where its legs ran.
+    """
+
+    leg: Leg
+    attempts: tuple[Attempt, ...]
+    report: Report
+    nodes: tuple[str, ...] = ()
+
+    @property
+    def counted(self) -> Attempt | None:
+        """The latest attempt that has numbers in the report; None where there is none."""
+        return next((each for each in reversed(self.attempts) if self.counts(each)), None)
+
+    def counts(self, attempt: Attempt) -> bool:
+        """Tell whether any number of ``attempt`` stands in the report."""
+        return any(self.takes(each) for each in attempt.report.quantities)
+
+    def takes(self, judgement: Judgement) -> bool:
+        """Tell whether the report holds this very judgement, not its twin of another attempt."""
+        return any(judgement is each for each in self.report.quantities)
+
+
+def mended(outcome: Outcome, change: Callable[[Judgement], Judgement]) -> Outcome:
+    """Return the outcome with every judgement as ``change`` makes it.
+
+    One judgement stands in an attempt's report and in the outcome's: it stays one.
+    """
+    made: dict[int, Judgement] = {}
+
+    def mend(report: Report) -> Report:
+        quantities = tuple(made.setdefault(id(each), change(each)) for each in report.quantities)
+        unlike = any(new is not old for new, old in zip(quantities, report.quantities, strict=True))
+        verdict = worst([each.verdict for each in quantities]) if unlike else report.verdict
+        return replace(report, verdict=verdict, quantities=quantities)
+
+    attempts = tuple(replace(each, report=mend(each.report)) for each in outcome.attempts)
+    return replace(outcome, attempts=attempts, report=mend(outcome.report))
+
+
+def judge_leg(folder: Path, leg: Leg, channel_attempt: int = 0) -> Outcome:
+    """Judge all attempts of ``leg`` below job folder ``folder``.
+
+    What fails twice is red: a quantity that passes in either attempt is cleared, and the report
+    says that there were two.  ``channel_attempt``: of its ``channel_leg``; 0 for the latest.
+    """
+    attempts: tuple[Attempt, ...] = ()
+    for number, path in enumerate(_attempt_folders(folder, leg), start=1):
+        found = _judge_attempt(path, leg, number, channel_attempt)
+        attempts += (_with_errors(found, leg, attempts),)
+    if not attempts:
+        return Outcome(leg=leg, attempts=(), report=missing(leg.required, _never_started(folder)))
+    report = _weigh(attempts)
+    if len(attempts) > 1:
+        # The latest that was counted: one that never ended has none, and clears no other.
+        counted = [
+            each.report for each in attempts if any(map(is_of_errors, each.report.quantities))
+        ]
+        report = errors_of_all(report, (counted or [attempts[-1].report])[-1])
+    outcome = Outcome(leg=leg, attempts=attempts, report=report)
+    if needs_second_look(outcome):
+        return replace(outcome, report=_without_second_look(folder, outcome.report))
+    return outcome
+
+
+def _with_errors(attempt: Attempt, leg: Leg, earlier: Sequence[Attempt]) -> Attempt:
+    """Return the attempt with what was lost in it judged, together with the attempts before it.
+
+    A lossy link that happens to lose nothing at the second look is a lossy link still.
+    """
+    road = attempt.report.road
+    if road is None or road.state is RoadState.WRONG or attempt.foreign:
+        return attempt
+    if leg.same_node or leg.free_road:
+        return attempt
+    evidence = _evidence(leg, attempt.ranks)
+    mine = error_rates(evidence, leg.rails)
+    rates = added([*(rate for each in earlier for rate in each.errors), *mine])
+    report = with_errors(attempt.report, leg, rates, evidence.nodes)
+    return replace(attempt, report=report, errors=mine)
+
+
+def _attempt_folders(folder: Path, leg: Leg) -> Iterator[Path]:
+    """Yield the folders of the attempts: two at most, or all rounds of a leg that runs in turn."""
+    for number in count(1) if leg.in_turn else (1, 2):
+        path = folder / "legs" / f"{shell_name(leg.name)}.{number}"
+        if not path.is_dir():
+            return
+        yield path
+
+
+def _never_started(folder: Path) -> str:
+    if (folder / "legs").is_dir():
+        return "the leg was never started: the job ended before it"
+    return f"the leg was never started: the job left nothing in {folder}; do the nodes share it?"
+
+
+def _without_second_look(folder: Path, report: Report) -> Report:
+    """Say that a leg is red after one look only: the job may have ended before the second."""
+    said = last_words(folder / SECOND_LOOK_ERRORS)
+    note = "no second look was made" + (f": {said}" if said else "")
+    finding = Finding(note, FindingKind.NO_SECOND_LOOK)
+    return replace(report, findings=(finding, *report.findings))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LooksPolicy:
+    """How two looks at one thing are weighed.
+
+    Attributes:
+        needs_proven_road: only what was measured on a proven road clears what was red.  A relation
+            has no road of its own; its judge asks for those of its legs.
+    """
+
+    needs_proven_road: bool = True
+
+
+#: of the legs
+OF_LEGS = LooksPolicy()
+
+
+def _weigh(attempts: Sequence[Attempt]) -> Report:
+    return weighed(attempts[0].report, attempts[-1].report, OF_LEGS)
+
+
+def weighed(first: Report, last: Report, policy: LooksPolicy) -> Report:
+    """Return the report of two looks: what is red in both is red.
+
+    Args:
+        first: of the first look; it counts where it passed, for then the second was not for it.
+        last: of the second look; the first itself where there was one only.
+        policy: what may clear a red quantity.
+    """
+    if last is first or first.verdict is Verdict.PASS:
+        return first
+    if last.verdict is Verdict.PASS:
+        why = next(each for each in first.quantities if each.verdict is first.verdict)
+        note = f"second look: passed; the first said {first.verdict} ({why.name}: {why.reason})"
+        finding = Finding(note, FindingKind.SECOND_LOOK_PASSED)
+        return replace(last, findings=(finding, *last.findings))
+    return _joined_looks(first, last, policy)
+
+
+def _joined_looks(first: Report, last: Report, policy: LooksPolicy) -> Report:
+    """Return the second of two red reports, cleared of what passed at the first look.
+
+    Nothing is cleared where either look holds an impossible number: a stall makes numbers worse,
+    never impossible.
+    """
+    note = f"second look: red again on the same nodes; the first said {first.verdict}"
+    finding = Finding(note, FindingKind.SECOND_LOOK_RED)
+    looks = (first, last)
+    proven = all(look.road and look.road.state is RoadState.PROVEN for look in looks)
+    can_clear = proven or not policy.needs_proven_road
+    if not can_clear or any(look.verdict is Verdict.INVALID for look in looks):
+        return replace(last, findings=(finding, *last.findings))
+    passed = {
+        each.name: each
+        for each in first.quantities
+        if each.verdict is Verdict.PASS and not is_of_errors(each)
+    }
+    quantities = tuple(
+        passed.get(each.name, each) if each.verdict is not Verdict.PASS else each
+        for each in last.quantities
+    )
+    verdict = worst([each.verdict for each in quantities])
+    if verdict is Verdict.PASS:
+        once = [
+            each.name
+            for look in looks
+            for each in look.quantities
+            if each.verdict is not Verdict.PASS
+        ]
+        note = f"second look: no quantity was red twice; red once: {', '.join(once)}"
+        finding = Finding(note, FindingKind.SECOND_LOOK_PASSED)
+    return replace(last, verdict=verdict, quantities=quantities, findings=(finding, *last.findings))
+
+
+def needs_second_look(outcome: Outcome) -> bool:
+    """Tell whether a leg that ran once should run again before it is called red."""
+    if len(outcome.attempts) != 1 or outcome.leg.in_turn:
+        return False
+    if not outcome.leg.required and not outcome.report.quantities:
+        return False  # it measures nothing that could be cleared: preflight's looks are taken once
+    road = outcome.report.road
+    if (road is not None and road.state is RoadState.WRONG) or outcome.attempts[0].foreign:
+        return False
+    if outcome.report.verdict is Verdict.UNJUDGED and road is not None:
+        # Nobody says what it should be: no other number would be judged either.
+        open_ones = [each for each in outcome.report.quantities if each.verdict is not Verdict.PASS]
+        return road.state is not RoadState.PROVEN or any(
+            each.reference is not None for each in open_ones
+        )
+    return outcome.report.verdict in DOUBTFUL
+
+
+def _judge_attempt(folder: Path, leg: Leg, number: int, channel_attempt: int) -> Attempt:
+    status = _status(folder)
+    ranks, trouble = _ranks(folder)
+    table: Table | None = None
+    if trouble is None and status is None:
+        trouble = "the leg was cut off: it never ended"
+    if trouble is None and status != 0:
+        trouble = _failure(folder, status, leg, ranks)
+    if trouble is None:
+        trouble = _failed_rank(ranks) and (_told(folder) or _failed_rank(ranks))
+    if trouble is None:
+        table, trouble = _table(folder, leg)
+    foreign, near = "", NOBODY
+    if status == 0 and (refusal := _refusal(folder)):
+        report = _skipped(leg, refusal)
+    elif table is None or trouble is not None:
+        report = missing(leg.required, trouble or "no table")
+        report = with_neighbours(report, folder, {each.node for each in ranks})
+    elif leg.free_road:
+        report = judge_free_road(leg, ranks, _moved(leg, table)[0])
+        report, foreign = of_what_was_declared(leg, ranks, report)
+    else:
+        rules = rules_of(leg, folder.parents[1], channel_attempt)
+        report = _with_required(leg, judge_table(table, rules, _road(leg, ranks, table)))
+        report = after_baseline(report, leg, ranks, table, folder.parents[1])
+        near = around(leg, ranks, *_meant(leg, ranks, table))
+        report = excused(report, near, leg.num_ranks)
+        report = with_neighbours(report, folder, {each.node for each in ranks})
+        report, foreign = of_what_was_declared(leg, ranks, report)
+    return Attempt(
+        number=number,
+        folder=folder,
+        status=status,
+        table=table,
+        ranks=ranks,
+        report=report,
+        foreign=foreign,
+        near=near,
+    )
+
+
+def _status(folder: Path) -> int | None:
+    try:
+        return int((folder / "status").read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def _failed_rank(ranks: Sequence[RankRecord]) -> str | None:
+    """Return what a rank's own status says against a launcher that said 0."""
+    for each in ranks:
+        if each.status not in {0, None}:
+            return f"rank {each.rank} on {each.node} ended with exit status {each.status}"
+    return None
+
+
+def _failure(folder: Path, status: int | None, leg: Leg, ranks: Sequence[RankRecord]) -> str:
+    """Return why a start that did not end with 0 says nothing; a whole table says no more.
+
+    Without its end nobody counted the road to the end.
+    """
+    told = _told(folder)
+    if told:
+        return told
+    words = f"exit status {status}"
+    if status in {124, 137}:  # timeout(1): ended, or killed because it would not end
+        words = "it was ended at its time limit"
+        table, cut = _table(folder, leg)
+        if cut is not None:
+            words += f"; {cut}"
+        elif table is not None and leg.suite not in PEER_SUITES:
+            ended = len(ranks) == leg.num_ranks and all(each.status == 0 for each in ranks)
+            words += f"; {unended(ranks_ended=ended)}"
+    said = last_words(folder / "stderr") or last_words(folder / "stdout")
+    down = rails_down(leg, ranks)
+    why = f"{down}; " if down else ""
+    return f"{why}the benchmark failed, {words}" + (f": {said}" if said else "")
+
+
+def _told(folder: Path) -> str:
+    """Return the reason that a script of ours left: the launcher may have stderr's last line."""
+    return next(filter(None, (_text(path).strip() for path in sorted(folder.glob("reason.*")))), "")
+
+
+def last_words(path: Path) -> str:
+    """Return the last line of a file that says something, rulers left out."""
+    lines = [line.strip() for line in _text(path).splitlines()]
+    # Of a long line the end says what went wrong, the beginning is paths.
+    return next((line[-160:] for line in reversed(lines) if any(map(str.isalnum, line))), "")
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _ranks(folder: Path) -> tuple[tuple[RankRecord, ...], str | None]:
+    records = []
+    for path in sorted(folder.glob("rank.*")):
+        try:
+            part = path.suffix.removeprefix(".")
+            record = parse_rank(_text(path), str(path))
+            records.append(replace(record, part=int(part) if part.isdecimal() else 0))
+        except FabricproofError as error:
+            return tuple(records), str(error)
+    return tuple(records), None
+
+
+def _table(folder: Path, leg: Leg) -> tuple[Table | None, str | None]:
+    source = folder / "stdout"
+    try:
+        tables = parse_text(_text(source), str(source))
+    except FabricproofError as error:
+        return None, str(error)
+    wanted = [table for table in tables if table.program == leg.program]
+    if len(wanted) != len(leg.commands):
+        due = len(leg.commands)
+        return None, f"{len(wanted)} tables of {leg.program} in the output, expected {due}"
+    if any(table.columns != wanted[0].columns for table in wanted):
+        return None, f"the {len(wanted)} tables of {leg.program} have unlike columns"
+    whole = _joined(wanted, leg)
+    if not leg.expected_sizes:
+        return whole, None
+    sizes = tuple(int(size) for size in whole.column("message_size"))
+    if sizes != leg.expected_sizes:
+        return None, f"message sizes {_span(leg.expected_sizes)} were asked for, got {_span(sizes)}"
+    return whole, None
+
+
+def _joined(tables: Sequence[Table], leg: Leg) -> Table:
+    """Return the parts of one leg as the one table they are."""
+    # OSU's multi-pair programs do not always print how many pairs ran.
+    pairs = {"num_pairs": max(1, leg.num_ranks // 2)}
+    return replace(
+        tables[0],
+        attributes={**pairs, **tables[0].attributes},
+        rows=tuple(row for table in tables for row in table.rows),
+        row_lines=tuple(line for table in tables for line in table.row_lines),
+    )
+
+
+def _span(sizes: Sequence[int]) -> str:
+    return f"{size_label(sizes[0])} to {size_label(sizes[-1])} ({len(sizes)})" if sizes else "none"
+
+
+def _moved(leg: Leg, table: Table) -> tuple[tuple[int, int], tuple[int, int] | None]:
+    """Return the bytes, and the messages one by one, that each half of the ranks says it sent."""
+    if leg.least_bytes is not None:
+        return (0, 0), None
+    if leg.sent_bytes is not None:
+        return leg.sent_bytes, leg.sent_messages
+    if "moved_bytes" in table.attributes:
+        moved = int(table.attributes["moved_bytes"])
+        return ((0, moved) if leg.backward else (moved, 0)), None
+    forth, back = leg.sent_per_message or (0, 0)
+    counts, sizes = table.column("repetitions"), table.column("message_size")
+    payload = sum(int(count * size) for count, size in zip(counts, sizes, strict=True))
+    in_turn = int(sum(counts)) if forth == back == 1 else None
+    messages = (in_turn, in_turn) if in_turn is not None and len(leg.rails) == 1 else None
+    return (forth * payload, back * payload), messages
+
+
+def _road(leg: Leg, ranks: tuple[RankRecord, ...], table: Table) -> RoadProof:
+    if leg.same_node:
+        return prove_one_node(gather(ranks))
+    lost = [str(each.rank) for each in ranks if each.status is None]
+    if lost:
+        return RoadProof(
+            state=RoadState.UNKNOWN, reason=f"rank {', '.join(lost)} never came back to be counted"
+        )
+    return prove_road(*_meant(leg, ranks, table))
+
+
+def _meant(leg: Leg, ranks: tuple[RankRecord, ...], table: Table) -> tuple[Evidence, Expectation]:
+    """Return what was seen, under the names of the leg's rails, and what the leg was to move."""
+    sent_bytes, sent_messages = _moved(leg, table)
+    return _evidence(leg, ranks), Expectation(
+        rails=leg.rails,
+        sent_bytes=sent_bytes,
+        num_ranks=leg.num_ranks,
+        ranks_per_node=leg.ranks_per_node,
+        nodes=leg.nodes,
+        spread=leg.spread,
+        exact=leg.sent_bytes is not None and leg.least_bytes is None,
+        sent_messages=sent_messages,
+        least_bytes=leg.least_bytes,
+        least_packets=leg.least_packets,
+    )
+
+
+def _evidence(leg: Leg, ranks: Sequence[RankRecord]) -> Evidence:
+    evidence = gather(ranks)
+    if leg.node_rails:
+        return as_one_road(evidence, leg.rails[0], leg.node_rails)
+    return evidence
+
+
+def _refusal(folder: Path) -> str:
+    """Return why the nodes said that this leg means nothing; empty where they did not."""
+    reasons = dict.fromkeys(_text(path).strip() for path in sorted(folder.glob("no.*")))
+    return "; ".join(reason for reason in reasons if reason)
+
+
+def _skipped(leg: Leg, reason: str) -> Report:
+    lost = missing(leg.required, reason)
+    quantities = tuple(replace(each, verdict=Verdict.SKIPPED) for each in lost.quantities)
+    return replace(lost, verdict=Verdict.SKIPPED, quantities=quantities)
+
+
+def _with_required(leg: Leg, report: Report) -> Report:
+    """Return the report with every due quantity in it: what is absent is MISSING, not passed."""
+    there = {judgement.name for judgement in report.quantities}
+    absent = [name for name in leg.required if name not in there]
+    if not absent:
+        return report
+    lost: tuple[Judgement, ...] = missing(absent, "due, but not in the output").quantities
+    verdict = worst([report.verdict, Verdict.MISSING])
+    return replace(report, verdict=verdict, quantities=(*report.quantities, *lost))

@@ -1,0 +1,1 @@
+"""What one job is told: its legs, how hard to measure, commands and script."""

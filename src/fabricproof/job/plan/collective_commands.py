@@ -1,0 +1,164 @@
+"""What a collective program is told to do, and the least that must be seen of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fabricproof.core.errors import ConfigError
+from fabricproof.job.plan.effort import LARGE_MESSAGE_BYTES
+from fabricproof.physics.collective import (
+    Channel,
+    CollectiveProgram,
+    Layout,
+    NodeBytes,
+    Operation,
+    best_model,
+    collective_of,
+    everyone_waits,
+    least_bytes,
+)
+from fabricproof.physics.collective.floor import LEAST_REPETITIONS
+from fabricproof.stacks.workload import Segment, collective_lines
+
+#: Messages start here: the smallest that reductions have (a float), so that programs compare.
+SMALLEST_BYTES = 4
+
+#: Repetitions beyond this make no mean truer.
+MOST_REPETITIONS = 2000
+
+#: Of the time that the model gives, real operations take about this many times as much.
+MODEL_SLACK = 2.0
+
+#: What one process may hold of all ranks' blocks: half of OSU's own limit (MAX_MEM_LIMIT 512 MiB,
+#: util/osu_util.h) and a quarter of IMB's (``-mem`` 1 GiB for both buffers), above which both
+#: measure less than they were asked to.
+BUFFER_BYTES = 256 * 1024 * 1024
+
+_HOLDS_ALL_BLOCKS = frozenset(
+    {
+        Operation.ALLGATHER,
+        Operation.ALLTOALL,
+        Operation.GATHER,
+        Operation.SCATTER,
+        Operation.REDUCE_SCATTER,
+    }
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CollectiveJob:
+    """What is run for one leg of a collective, and what is known of it beforehand.
+
+    Attributes:
+        commands: argument lists, each prints one table.
+        sizes: message sizes that the tables hold together; empty for a barrier.
+        least_bytes: payload (sent, received) that each node must show, in the order of the nodes.
+        least_packets: packets that each node must send: one for each operation in which every rank
+            waits for all others, since then nobody begins the next one before all have spoken in
+            this, and no two share a packet; None where there is none.
+    """
+
+    commands: tuple[tuple[str, ...], ...]
+    sizes: tuple[int, ...]
+    least_bytes: tuple[tuple[int, int], ...]
+    least_packets: tuple[int, ...] | None
+
+
+def collective_sizes(operation: Operation, layout: Layout, max_size: int) -> tuple[int, ...]:
+    """Return the message sizes to measure: doubling from 4 B, as far as buffers allow."""
+    if operation is Operation.BARRIER:
+        return ()
+    most = BUFFER_BYTES // layout.num_ranks if operation in _HOLDS_ALL_BLOCKS else max_size
+    last = max(SMALLEST_BYTES, min(max_size, most))
+    count = (last // SMALLEST_BYTES).bit_length()
+    return tuple(SMALLEST_BYTES << step for step in range(count))
+
+
+def make_collective_job(
+    suite: str,
+    program: str,
+    argv: Sequence[str],
+    layout: Layout,
+    *,
+    max_size: int,
+    channel: Channel,
+    seconds: float,
+) -> CollectiveJob:
+    """Return the job that measures ``program`` on ``layout`` in about ``seconds``.
+
+    Args:
+        suite: ``osu``, ``osu-mpi4py`` or ``imb``.
+        program: a collective of it.
+        argv: how it is called.
+        layout: the ranks.
+        max_size: largest message in bytes.
+        channel: what a message is thought to cost; it only sizes the effort.
+        seconds: budget of the leg, without its start.
+
+    Raises:
+        ConfigError: the program is no collective that is known.
+    """
+    known = collective_of(suite, program)
+    if known is None:
+        raise ConfigError(
+            "not a known collective", expected="osu_allreduce, Bcast ...", got=program
+        )
+    sizes = collective_sizes(known.operation, layout, max_size)
+    segments = _segments(suite, known, sizes, layout, channel, seconds)
+    total = _least(suite, known, segments, layout)
+    operations = sum(
+        each.iterations
+        for each in segments
+        for size in each.sizes
+        if everyone_waits(known.operation, size, layout)
+    )
+    return CollectiveJob(
+        commands=collective_lines(suite, program, argv, segments, num_ranks=layout.num_ranks),
+        sizes=sizes,
+        least_bytes=tuple((each.sent, each.received) for each in total),
+        least_packets=(operations,) * layout.num_nodes if operations else None,
+    )
+
+
+def _segments(
+    suite: str,
+    known: CollectiveProgram,
+    sizes: tuple[int, ...],
+    layout: Layout,
+    channel: Channel,
+    seconds: float,
+) -> tuple[Segment, ...]:
+    """Return the sizes with their repetitions: small and large ones apart, where it may be."""
+    in_one = suite == "imb" or not sizes
+    small = tuple(size for size in sizes if size <= LARGE_MESSAGE_BYTES)
+    large = tuple(size for size in sizes if size > LARGE_MESSAGE_BYTES)
+    parts = [sizes or (0,)] if in_one else [part for part in (small, large) if part]
+    return tuple(_segment(known, part, layout, channel, seconds / len(parts)) for part in parts)
+
+
+def _segment(
+    known: CollectiveProgram,
+    sizes: tuple[int, ...],
+    layout: Layout,
+    channel: Channel,
+    seconds: float,
+) -> Segment:
+    shares = layout.num_ranks if known.share_sized else 1
+    once_us = sum(best_model(known.operation, size * shares, layout, channel)[1] for size in sizes)
+    fitting = int(seconds * 1e6 / (MODEL_SLACK * once_us))
+    iterations = max(LEAST_REPETITIONS, min(MOST_REPETITIONS, fitting))
+    return Segment(sizes=sizes, iterations=iterations, warmups=max(2, iterations // 10))
+
+
+def _least(
+    suite: str, known: CollectiveProgram, segments: Sequence[Segment], layout: Layout
+) -> tuple[NodeBytes, ...]:
+    """Return the least bytes of the whole leg; IMB's own warm-ups are not counted."""
+    total = [NodeBytes(sent=0, received=0)] * layout.num_nodes
+    for segment in segments:
+        rounds = segment.iterations + (0 if suite == "imb" else segment.warmups)
+        for size in segment.sizes:
+            once = least_bytes(known.operation, size, layout)
+            total = [sum_ + each.times(rounds) for sum_, each in zip(total, once, strict=True)]
+    return tuple(total)

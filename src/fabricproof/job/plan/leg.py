@@ -1,0 +1,154 @@
+"""A leg: one program over one road between the nodes of one job, and all it is judged by."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from fabricproof.physics.collective import Layout
+from fabricproof.verdict.reference import CURVE_TOLERANCE, Reference
+from fabricproof.verdict.value import Rules
+
+
+@dataclass(frozen=True, kw_only=True)
+class FabricFacts:
+    """What :class:`fabricproof.physics.Fabric` is made of, as names and numbers."""
+
+    link: str
+    protocol: str | None = None
+    mtu: int | None = None
+    slot: str | None = None
+    max_payload_bytes: int | None = None
+    num_rails: int = 1
+    num_flows: int = 1
+    rails_share_slot: bool = False
+    flow_limit_gbit_s: float | None = None
+    capability_mb_s: float | None = None
+    shaper: dict[str, float] | None = None
+    unlike_rails_high_mb_s: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leg:
+    """One measurement to be made and judged.
+
+    Attributes:
+        name: the road in a word, with what else tells it from its neighbours: ``rail0``,
+            ``rail0+rail1``, ``rail0.links4``; unique within a job.
+        rails: the interfaces or ports of that road.
+        suite: ``osu``, ``osu-mpi4py``, ``imb``.
+        program: ``osu_bw``, ``PingPong``.
+        environment: variables that make the MPI take this road.
+        commands: the program with its arguments, once for each table it is to print.
+        num_nodes: nodes that take part.
+        ranks_per_node: ranks to start on each of them; ranks follow each other on a node (block).
+        nodes: their names; empty where any nodes of the job will do.
+        launch: launcher and options that start this layout; empty: as the whole job's.
+        expected_sizes: message sizes the table must hold, in bytes.
+        sent_bytes: payload bytes the first and the second half of the ranks must have sent; None
+            where the output says how often each size ran.
+        sent_per_message: with such an output, messages of each half per repetition.
+        sent_messages: messages each half sends one by one, None where they may share packets.
+        least_bytes: for a program whose exact bytes nobody can foretell, the payload that each
+            node, in the order of its lowest rank, must send and receive whatever the algorithm;
+            then it stands for ``sent_bytes``.
+        least_packets: likewise the packets that each node must send, for messages without payload.
+        spread: every rail of several must carry a share.
+        required: quantities that are due: ``bandwidth_1MiB``, ``latency_8B``.
+        references: the site's references that apply, by quantity.
+        tolerance: allowed fraction below the physical reference.
+        curve_tolerance: how much longer than the model a point inside the curve may take.
+        fabric: the fabric of this road, None where the site declares none.
+        same_node: both ranks run on one machine on purpose; no road is proven.
+        channel_leg: name of the point-to-point leg of the same job whose times, put into a cost
+            model, say what this collective should take; empty for all others.
+        stated_alpha_us: what the site says that a message may cost; the model takes no less.
+        model_factor: how many times the best algorithm's modelled time it may take.
+        ask: a question of ``ask.sh`` with its arguments, which every node answers before the leg;
+            where one says no, the leg is SKIPPED with its reason.
+        node_rails: where each node takes another interface, theirs, in the order of their lowest
+            ranks; ``rails`` then holds one name for the road between them.
+        library: the MPI library that the program was proven to load when it was built, absolute;
+            None where nobody proved one.
+        free_road: the MPI is told no road on purpose, and all that is judged is which interfaces it
+            took; what users should set where those are the wrong ones.  Empty for all other legs.
+        limit_seconds: it may take this long where that is more than the job gives every leg.
+        error_limits: what the site says may be lost or damaged, in events per million packets, by
+            the names of :data:`fabricproof.job.evidence.error_rates.NAMES`.
+        error_limits_origin: why, in the site's words.
+        baseline: name of the baseline that judges it last; what that says of the leg lies beside
+            the plan (:mod:`fabricproof.verdict.baseline.stage`).  Empty where there is none.
+        backward: it sends the other way: from the node that receives in the legs beside it.
+        in_turn: it runs only where a relation asks for a round, as often as that asks.
+    """
+
+    name: str
+    rails: tuple[str, ...]
+    suite: str
+    program: str
+    environment: dict[str, str]
+    commands: tuple[tuple[str, ...], ...]
+    expected_sizes: tuple[int, ...]
+    sent_bytes: tuple[int, int] | None
+    sent_per_message: tuple[int, int] | None
+    sent_messages: tuple[int, int] | None
+    spread: bool
+    num_nodes: int = 2
+    ranks_per_node: int = 1
+    nodes: tuple[str, ...] = ()
+    launch: tuple[str, ...] = ()
+    least_bytes: tuple[tuple[int, int], ...] | None = None
+    least_packets: tuple[int, ...] | None = None
+    required: tuple[str, ...]
+    fabric: FabricFacts | None
+    references: dict[str, Reference] = field(default_factory=dict)
+    tolerance: float
+    curve_tolerance: float = CURVE_TOLERANCE
+    same_node: bool = False
+    ask: tuple[str, ...] = ()
+    node_rails: tuple[str, ...] = ()
+    channel_leg: str = ""
+    stated_alpha_us: float = 0.0
+    model_factor: float = 1.0
+    library: str | None = None
+    free_road: str = ""
+    limit_seconds: int = 0
+    error_limits: dict[str, float] = field(default_factory=dict)
+    error_limits_origin: str = ""
+    baseline: str = ""
+    backward: bool = False
+    in_turn: bool = False
+
+    @property
+    def num_ranks(self) -> int:
+        """Ranks to start in all."""
+        return self.num_nodes * self.ranks_per_node
+
+    def turn(self, **changes: Any) -> Leg:
+        """Return the leg that measures this one's road again, for a relation and for it alone."""
+        named = replace(self, name=f"{self.name}.turn", in_turn=True)
+        return replace(named, **changes)
+
+    def rules(self) -> Rules:
+        """Return what this leg's table is judged by."""
+        from fabricproof.physics import Fabric, Shaper, find_link, find_slot  # noqa: PLC0415 - one caller
+
+        layout = None
+        if self.num_ranks > 1:
+            layout = Layout(num_ranks=self.num_ranks, ranks_per_node=self.ranks_per_node)
+        if self.fabric is None:
+            return Rules(fabric=None, references=self.references, road_required=True, layout=layout)
+        facts = asdict(self.fabric)
+        slot, shaper = facts.pop("slot"), facts.pop("shaper")
+        return Rules(
+            fabric=Fabric(
+                **{**facts, "link": find_link(self.fabric.link)},
+                slot=find_slot(slot) if slot else None,
+                shaper=Shaper(**shaper) if shaper else None,
+            ),
+            references=self.references,
+            tolerance=self.tolerance,
+            curve_tolerance=self.curve_tolerance,
+            road_required=True,
+            layout=layout,
+        )

@@ -1,0 +1,204 @@
+"""Write the shell script that runs a job's legs: plain, readable, repeatable by hand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from fabricproof.job.plan.leg import Leg
+from fabricproof.job.plan.peer import PEER_SUITES
+from fabricproof.job.relations.rounds import MOST
+from fabricproof.stacks.environment import shell_line, shell_word
+from fabricproof.stacks.launch import BACKWARDS_FILE
+
+SCRIPT_FILE = "legs.sh"
+RANK_FILE = "rank.sh"
+#: asks every node before a leg; binds a rank; gives each node variables of its own
+ASK_FILE, BIND_FILE, EACH_NODE_FILE = "ask.sh", "bind.sh", "each_node.sh"
+#: what the first two read of a node's sockets
+SOCKETS_FILE = "sockets.sh"
+INVENTORY_FILE = "inventory.sh"
+
+#: what the job script writes when it ends, beside the script of the legs
+JOB_END_FILE = "job_end"
+
+#: where the nodes leave what they are made of, beside the script: NODE.txt
+INVENTORY_FOLDER = "inventory"
+
+#: what a node gets for a look unless the site says otherwise, in seconds
+LOOK_SECONDS = 5.0
+#: a launcher that has not started the look on every node this long after the look's own time is
+#: given up
+_LAUNCH_SECONDS = 7
+
+#: one short script on every node; a launcher that needs longer is given up
+ASK_SECONDS = 30
+
+#: what the second look had to say against itself
+SECOND_LOOK_ERRORS = "second_look.err"
+
+#: what is to run next is asked at most so often: one second look, then rounds by ones to threes
+MOST_LOOKS = 1 + MOST
+
+_HEAD = """\
+#!/bin/bash
+# Written by fabricproof for this job.  To repeat a leg by hand: allocate the same nodes, load the
+# same modules as the job script does, and run   bash legs.sh LEG
+# Every leg leaves legs/LEG.ATTEMPT/: stdout, stderr, status, and rank.N.PART with where each rank
+# ran and all interface counters before and after it (a leg may need several starts, its parts).
+cd "$(dirname "${BASH_SOURCE[0]}")" || exit 74
+here=$PWD
+
+attempt() { # LEG ATTEMPT: run once, keep everything
+    export FABRICPROOF_LEG="$here/legs/$1.$2"
+    mkdir -p "$FABRICPROOF_LEG" || exit 74
+    echo "== $1, attempt $2"
+    local begin
+    printf -v begin '%(%s)T' -1
+    "leg_$1" >"$FABRICPROOF_LEG/stdout" 2>"$FABRICPROOF_LEG/stderr"
+    echo $? >"$FABRICPROOF_LEG/status"
+    neighbours "$begin"
+    cat "$FABRICPROOF_LEG/stdout"
+    cat "$FABRICPROOF_LEG/stderr" >&2
+}
+
+neighbours() { # BEGIN: the jobs on our nodes since then, ours too; squeue knows the ended ones
+    [ -n "${SLURM_JOB_ID:-}" ] || return 0
+    local now
+    printf -v now '%(%s)T' -1
+    {
+        echo "$SLURM_JOB_ID $1 $now"
+        env -u SQUEUE_USERS -u SQUEUE_PARTITION -u SQUEUE_ACCOUNT -u SQUEUE_QOS -u SQUEUE_NAMES \
+            SLURM_TIME_FORMAT=%s timeout -k 1 5 \
+            squeue -h -t all -w "$SLURM_JOB_NODELIST" -o '%A|%u|%S|%e|%N' && echo answered
+    } >"$FABRICPROOF_LEG/jobs" 2>/dev/null </dev/null
+    return 0
+}
+
+means_nothing() { # whether a node said, or all of them together show, that the leg means nothing
+    bash "$here/ask.sh" settle
+    for each in "$FABRICPROOF_LEG"/no.*; do [ ! -e "$each" ] || return 0; done
+    return 1
+}
+"""
+
+_INVENTORY = """\
+inventory() {{ # what each node is made of, to {folder}/NODE.txt; no measurement depends on it
+    rm -rf {folder} && mkdir {folder} || return
+{settings}
+    timeout -k 1 {seconds} \\
+    {launch} "$here/{script}" "$here/{folder}" {look} >{folder}/stdout 2>{folder}/stderr </dev/null
+}}
+"""
+
+_TAIL = """\
+if [ $# -gt 0 ]; then
+    for leg in "$@"; do attempt "$leg" "hand.$$"; done
+    exit
+fi
+# A job that is started again must not be judged by what its first start left.
+rm -rf legs {errors}
+{look}for leg in {legs}; do attempt "$leg" 1; done
+# A second look, on the same nodes, before anything is called red; then rounds of what is related,
+# in turn, until each relation is decided or has had its share.
+for ((look = 0; look < {looks}; look++)); do
+    again=$({second_look} 2>>{errors})
+    [ -n "$again" ] || break
+    for leg in $again; do
+        for ((number = 1; ; number++)); do [ -d "legs/$leg.$number" ] || break; done
+        attempt "$leg" "$number"
+    done
+done
+exit 0
+"""
+
+
+def shell_name(leg_name: str) -> str:
+    """Return the leg's name as a shell function may be called: other characters become ``_``."""
+    return "".join(char if char.isalnum() else "_" for char in leg_name)
+
+
+def render_script(
+    legs: Sequence[Leg],
+    *,
+    launch: str,
+    second_look: str,
+    leg_seconds_limit: int,
+    look_seconds: float | None = LOOK_SECONDS,
+) -> str:
+    """Return the script that runs ``legs`` one after the other.
+
+    Args:
+        legs: what to run.
+        launch: the launcher with its options for all ranks of the job, as ReFrame would write it
+            (``srun -n 2``); legs of another layout bring their own.
+        second_look: command that prints the legs which deserve a second attempt.
+        leg_seconds_limit: a leg that takes longer is ended, so that a hang costs no other leg.
+        look_seconds: what each node gets for saying what it is made of; None: it is not asked.
+    """
+    parts = [_HEAD]
+    for leg in legs:
+        settings = _settings(leg)
+        starts = " &&\n".join(
+            f"    env FABRICPROOF_PART={number} \\\n{settings}"
+            f"    timeout -k 5 {max(leg_seconds_limit, leg.limit_seconds)} \\\n"
+            f'    {" ".join(leg.launch) or launch} "$here/{RANK_FILE}" {shell_line(argv)}'
+            for number, argv in enumerate(leg.commands)
+        )
+        parts.append(
+            f"leg_{shell_name(leg.name)}() {{ # {leg.program} over {'+'.join(leg.rails)}\n"
+            f"{_turned(leg)}{_question(leg, launch)}{starts}\n}}\n"
+        )
+    if look_seconds is not None:
+        parts.append(_inventory(legs[0], launch, look_seconds))
+    names = " ".join(shell_name(leg.name) for leg in legs if not leg.in_turn)
+    look = "" if look_seconds is None else "inventory\n"
+    parts.append(
+        _TAIL.format(
+            legs=names,
+            look=look,
+            looks=MOST_LOOKS,
+            second_look=second_look,
+            errors=SECOND_LOOK_ERRORS,
+        )
+    )
+    return "\n".join(parts)
+
+
+def _question(leg: Leg, launch: str) -> str:
+    """Return what asks the nodes whether the leg means anything there; nothing for most legs."""
+    if not leg.ask:
+        return ""
+    return (
+        f"    env \\\n{_settings(leg)}    timeout -k 5 {ASK_SECONDS} \\\n"
+        f'    {" ".join(leg.launch) or launch} "$here/{ASK_FILE}" {shell_line(leg.ask)} || return\n'
+        "    if means_nothing; then return 0; fi\n"
+    )
+
+
+def _turned(leg: Leg) -> str:
+    """Return what writes the nodes backwards, where the leg's launcher puts its ranks so.
+
+    Without MPI the two programs change roles (``peer.sh``).
+    """
+    if not leg.backward or leg.suite in PEER_SUITES:
+        return ""
+    return f'    scontrol show hostnames "$SLURM_JOB_NODELIST" | tac >{BACKWARDS_FILE} || return\n'
+
+
+def _settings(leg: Leg) -> str:
+    return "".join(
+        f"    {name}={shell_word(value)} \\\n" for name, value in sorted(leg.environment.items())
+    )
+
+
+def _inventory(leg: Leg, launch: str, look_seconds: float) -> str:
+    """Return the function that looks at the nodes, started as ``leg`` is: so the launcher works."""
+    return _INVENTORY.format(
+        folder=INVENTORY_FOLDER,
+        settings=f"    env \\\n{_settings(leg)}".rstrip("\n"),
+        seconds=math.ceil(look_seconds) + _LAUNCH_SECONDS,
+        look=f"{look_seconds:g}",
+        launch=launch,
+        script=INVENTORY_FILE,
+    )

@@ -1,0 +1,210 @@
+"""Judge what is to hold between the legs of a job: outcomes in, outcomes out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+
+from fabricproof.job.evidence.disturbance import Surroundings, excused, spoiling
+from fabricproof.job.outcome import (
+    DOUBTFUL,
+    Attempt,
+    LooksPolicy,
+    Outcome,
+    needs_second_look,
+    weighed,
+)
+from fabricproof.job.relations.hops import judge_hops
+from fabricproof.job.relations.mtu import judge_frames
+from fabricproof.job.relations.own_choice import judge_own_choice, legs_in_question
+from fabricproof.job.relations.rails import balance_of, judge_sharing
+from fabricproof.job.relations.ratio import (
+    Judge,
+    Looks,
+    Rounds,
+    ValuesOf,
+    bounds_of,
+    judge_ratio,
+    ratio_of,
+    rounds_of,
+)
+from fabricproof.job.relations.relation import Relation, owned_legs
+from fabricproof.job.relations.rounds import rounds_to_add
+from fabricproof.job.relations.share import gains_of, judge_best, judge_share, share_of
+from fabricproof.job.relations.sockets import held_ratio_of, judge_locality
+from fabricproof.traffic import RoadState
+from fabricproof.verdict.value import Report, missing
+
+#: how each kind of relation is judged
+JUDGES: dict[str, Judge] = {
+    "ratio": judge_ratio,
+    "sharing": judge_sharing,
+    "share": judge_share,
+    "best": judge_best,
+    "frames": judge_frames,
+    "own_choice": judge_own_choice,
+    "locality": judge_locality,
+    "hops": judge_hops,
+}
+
+#: the numbers of those that are measured in rounds
+VALUES: dict[str, ValuesOf] = {
+    "ratio": ratio_of,
+    "sharing": balance_of,
+    "share": share_of,
+    "best": gains_of,
+    "locality": held_ratio_of,
+    "hops": ratio_of,
+}
+
+#: two looks at a relation: its judge takes no number of an unproven road
+OF_RELATIONS = LooksPolicy(needs_proven_road=False)
+
+#: which legs a red relation wants again, where not all of them
+AGAIN: dict[str, Callable[[Relation, Looks], frozenset[str]]] = {"own_choice": legs_in_question}
+
+
+def judge_relation(relation: Relation, outcomes: Sequence[Outcome]) -> Outcome:
+    """Judge ``relation`` on the first and on the latest look at its legs; one PASS clears it.
+
+    Args:
+        relation: what is to hold.
+        outcomes: of all legs of the job.
+    """
+    mine, in_turn = _legs_of(relation, outcomes)
+    nodes = {rank.node for each in mine for attempt in each.attempts for rank in attempt.ranks}
+    report = _judged(relation, {**_looks(mine, 0), **in_turn})
+    if any(len(outcome.attempts) > 1 for outcome in mine):
+        # What is decided from the spread of times is decided from all of them.
+        both = {outcome.leg.name: outcome for outcome in mine}
+        last = both if relation.kind in AGAIN else _looks(mine, -1)
+        again = _judged(relation, {**last, **in_turn})
+        report = weighed(report, again, OF_RELATIONS)
+    return Outcome(leg=relation.as_leg(), attempts=(), report=report, nodes=tuple(sorted(nodes)))
+
+
+def _legs_of(relation: Relation, outcomes: Sequence[Outcome]) -> tuple[list[Outcome], Looks]:
+    """Return the relation's legs, and by name those that run in turn for it."""
+    in_turn = {*relation.turns.values()}
+    return (
+        [outcome for outcome in outcomes if outcome.leg.name in relation.legs],
+        {outcome.leg.name: outcome for outcome in outcomes if outcome.leg.name in in_turn},
+    )
+
+
+def _judged(relation: Relation, looks: Looks) -> Report:
+    judge = JUDGES.get(relation.kind)
+    if judge is None:
+        return missing([relation.name], f"nobody judges relations of kind {relation.kind!r}")
+    try:
+        return excused(judge(relation, looks), _near(relation, looks))
+    except Exception as error:  # the records of the legs are worth more
+        return missing([relation.name], f"its judge itself failed: {error!r}")
+
+
+def _near(relation: Relation, looks: Looks) -> Surroundings:
+    """Return what others did around any of the legs: a relation is disturbed where one was.
+
+    Rounds that were disturbed do not count, and so explain nothing.
+    """
+    near = [attempt.near for look in looks.values() for attempt in look.attempts]
+    near = [each for each in near if not relation.turns or spoiling(each) is None]
+    return Surroundings(
+        found=tuple(found for each in near for found in each.found),
+        unknown=tuple(dict.fromkeys(word for each in near for word in each.unknown)),
+    )
+
+
+def _looks(outcomes: Sequence[Outcome], index: int) -> Looks:
+    return {
+        outcome.leg.name: _look(outcome, outcome.attempts[index]) if outcome.attempts else outcome
+        for outcome in outcomes
+    }
+
+
+def _look(outcome: Outcome, attempt: Attempt) -> Outcome:
+    return replace(outcome, attempts=(attempt,), report=attempt.report)
+
+
+def judge_relations(
+    relations: Sequence[Relation], outcomes: Sequence[Outcome]
+) -> tuple[Outcome, ...]:
+    """Judge every relation of a job."""
+    return tuple(judge_relation(relation, outcomes) for relation in relations)
+
+
+def legs_to_repeat(relations: Sequence[Relation], outcomes: Sequence[Outcome]) -> frozenset[str]:
+    """Return the names of the legs that deserve a second attempt before anything is called red.
+
+    A leg that is doubtful by itself does, and so do all legs of a relation that is: unless one of
+    them took another road, for then no other number would help.
+    """
+    owned = owned_legs(relations)
+    doubtful = {
+        outcome.leg.name
+        for outcome in outcomes
+        if outcome.leg.name not in owned and needs_second_look(outcome)
+    }
+    for relation in relations:
+        doubtful |= _again_for(relation, outcomes, doubtful)
+    return frozenset(doubtful)
+
+
+def _again_for(
+    relation: Relation, outcomes: Sequence[Outcome], doubtful: AbstractSet[str]
+) -> frozenset[str]:
+    """Return the legs that one relation wants again; rounds in turn are no second look."""
+    result = judge_relation(relation, outcomes)
+    mine, _ = _legs_of(relation, outcomes)
+    hopeless = any(_on_another_road(outcome) for outcome in mine)
+    unrepeated = all(len(outcome.attempts) == 1 for outcome in mine)
+    if result.report.verdict not in DOUBTFUL or hopeless or not unrepeated:
+        return frozenset()
+    # What a leg lost at first is not held against what its neighbours did minutes before.
+    in_parts = bool(doubtful & set(relation.legs)) and relation.kind not in AGAIN
+    # The first number of a relation with rounds is decided by more rounds, the others are not.
+    open_ones = result.report.quantities[1:] if relation.turns else result.report.quantities
+    has_value = any(each.value is not None and each.verdict in DOUBTFUL for each in open_ones)
+    if relation.turns:
+        in_parts = in_parts and result.report.quantities[0].value is None
+    if not (has_value or in_parts):
+        return frozenset()
+    again = AGAIN.get(relation.kind)
+    return again(relation, _looks(mine, 0)) if again else frozenset(relation.legs)
+
+
+def rounds_due(relations: Sequence[Relation], outcomes: Sequence[Outcome]) -> tuple[str, ...]:
+    """Return the names of legs to run in turn, in that order, until their relations are decided.
+
+    Every other round runs backwards, so that what gets slower with time hits both sides alike.
+    """
+    due: dict[tuple[str, ...], int] = {}
+    for relation in relations:
+        names = tuple(relation.turns.values())
+        if names:
+            due[names] = max(due.get(names, 0), _rounds_of_one(relation, outcomes))
+    return tuple(
+        name
+        for names, number in due.items()
+        for index in range(number)
+        for name in (names if index % 2 else reversed(names))
+    )
+
+
+def _rounds_of_one(relation: Relation, outcomes: Sequence[Outcome]) -> int:
+    bounds = bounds_of(relation.settings)
+    mine, in_turn = _legs_of(relation, outcomes)
+    if bounds is None:
+        return 0
+    for index in {0, -1}:
+        found = rounds_of(relation, {**_looks(mine, index), **in_turn}, VALUES[relation.kind])
+        if isinstance(found, Rounds):
+            lost = len(found.lost)
+            return max(rounds_to_add(each, lost, bounds) for each in found.values.values())
+    return 0
+
+
+def _on_another_road(outcome: Outcome) -> bool:
+    road = outcome.report.road
+    return road is not None and road.state is RoadState.WRONG

@@ -1,0 +1,323 @@
+"""Judge a stack's own choice of a collective's algorithm against all others, in turns in one job.
+
+The legs are raw material: by themselves they are neither due nor judged, since a bad algorithm has
+a right to be slow, and one that the library cannot use here ends with an error on purpose.  What
+they took, on which road, and whether it is possible, counts as for any other leg.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from fabricproof.core.measure import Verdict, worst
+from fabricproof.core.units import size_label
+from fabricproof.job.outcome import Outcome
+from fabricproof.job.relations.ratio import Looks, not_judged
+from fabricproof.job.relations.relation import Relation
+from fabricproof.traffic import RoadState
+from fabricproof.tuning.decide import Bar, Choice, Standing, Times, decide
+from fabricproof.verdict.value import Judgement, Report
+
+#: series that are no algorithm: the choice that is judged, and the one before a tuning
+OWN, UNTUNED = "own", "untuned"
+
+#: what the own choice may differ by between the first and the last turn before it is said
+DRIFT = 1.1
+
+_VERDICTS = {
+    Standing.AS_GOOD: Verdict.PASS,
+    Standing.LOSES: Verdict.PASS,
+    Standing.LOSES_BADLY: Verdict.FAIL,
+    Standing.UNCERTAIN: Verdict.UNJUDGED,
+}
+
+
+def judge_own_choice(relation: Relation, looks: Looks) -> Report:
+    """Judge every message size of a sweep; every attempt of a leg is a time of its own.
+
+    Settings:
+        series: name of a series (``own``, ``untuned``, or an algorithm's id) -> its legs, in turn.
+        labels: algorithm id -> what a table calls it.
+        sizes: message sizes in bytes, None for an operation without messages.
+        left_out: sentences on algorithms that were not tried.
+        bar: the fields of :class:`~fabricproof.tuning.decide.Bar`.
+    """
+    spoiled = _spoiled(relation.settings["series"][OWN], looks)
+    if spoiled is not None:
+        verdict, reason = spoiled
+        return Report(verdict=verdict, quantities=(not_judged(_label(None), verdict, reason),))
+    others, lost = usable_series(relation, looks)
+    bar = Bar(**relation.settings["bar"])
+    tables = [_times(relation, others, size, looks) for size in relation.settings["sizes"]]
+    choices = iter(decide([table for table in tables if table is not None], bar))
+    quantities = tuple(
+        _unmeasured(relation, size, looks)
+        if table is None
+        else _judgement(relation, next(choices), bar, len(others))
+        for size, table in zip(relation.settings["sizes"], tables, strict=True)
+    )
+    findings = [*_beside(relation, tables, bar), *_gains(relation, looks), *lost]
+    return Report(
+        verdict=worst([each.verdict for each in quantities]),
+        quantities=quantities,
+        findings=(*findings, *relation.settings["left_out"]),
+        road=looks[relation.settings["series"][OWN][0]].report.road,
+    )
+
+
+def legs_in_question(relation: Relation, looks: Looks) -> frozenset[str]:
+    """Return the legs to run again: of the own choice, and of the best where it is not as good."""
+    series = relation.settings["series"]
+    again = set(series[OWN])
+    others, _ = usable_series(relation, looks)
+    tables = [_times(relation, others, size, looks) for size in relation.settings["sizes"]]
+    for choice in decide([each for each in tables if each], Bar(**relation.settings["bar"])):
+        if choice.standing is not Standing.AS_GOOD and choice.best is not None:
+            again |= set(series[choice.best])
+    return frozenset(again)
+
+
+def usable_series(relation: Relation, looks: Looks) -> tuple[dict[str, list[str]], list[str]]:
+    """Return the algorithms whose every leg has numbers, and a sentence on each that has none."""
+    usable: dict[str, list[str]] = {}
+    lost: dict[str, list[str]] = {}
+    for name, legs in relation.settings["series"].items():
+        if name in {OWN, UNTUNED}:
+            continue
+        spoiled = _spoiled(legs, looks)
+        if spoiled is None:
+            usable[name] = legs
+        else:
+            lost.setdefault(spoiled[1].partition(": ")[2], []).append(_named(relation, name))
+    return usable, [f"not comparable: {', '.join(who)}: {why}" for why, who in lost.items()]
+
+
+def _named(relation: Relation, algorithm: str) -> str:
+    return str(relation.settings["labels"].get(algorithm, algorithm))
+
+
+def _label(size: int | None) -> str:
+    return "own_choice" if size is None else f"own_choice_{size_label(size)}"
+
+
+def _spoiled(legs: Iterable[str], looks: Looks) -> tuple[Verdict, str] | None:
+    """Return why some of ``legs`` cannot be compared, None where all can."""
+    for name in legs:
+        if name not in looks:
+            return Verdict.MISSING, f"leg {name}: it was never planned"
+        if not looks[name].attempts:
+            return Verdict.MISSING, f"leg {name}: {_first_reason(looks[name].report)}"
+        for attempt in looks[name].attempts:
+            trouble = _trouble(attempt.report)
+            if trouble is None and attempt.foreign:
+                trouble = Verdict.UNJUDGED, attempt.foreign
+            if trouble is not None:
+                return trouble[0], f"leg {name}: {trouble[1]}"
+    return None
+
+
+def _trouble(report: Report) -> tuple[Verdict, str] | None:
+    if report.verdict in {Verdict.MISSING, Verdict.SKIPPED}:
+        return report.verdict, _first_reason(report)
+    if report.road is None:
+        return Verdict.UNJUDGED, "no road was shown"
+    if report.road.state is RoadState.WRONG:
+        return Verdict.INVALID, report.road.reason
+    if report.road.state is RoadState.UNKNOWN:
+        return Verdict.UNJUDGED, report.road.reason
+    return None
+
+
+def _first_reason(report: Report) -> str:
+    return report.quantities[0].reason if report.quantities else "it left nothing"
+
+
+def _quantities(look: Outcome, size: int | None) -> list[Judgement | None]:
+    """Return what each attempt measured for one size."""
+    name = "latency" if size is None else f"latency_{size_label(size)}"
+    return [
+        next((each for each in attempt.report.quantities if each.name == name), None)
+        for attempt in look.attempts
+    ]
+
+
+def times_of(legs: Iterable[str], size: int | None, looks: Looks) -> tuple[float, ...]:
+    """Return the possible times of ``legs`` for one size, in us; impossible ones are no times."""
+    found = (each for name in legs for each in _quantities(looks[name], size))
+    return tuple(
+        each.value
+        for each in found
+        if each is not None
+        and each.value is not None
+        and each.verdict is not Verdict.INVALID
+        and math.isfinite(each.value)
+        and each.value > 0
+    )
+
+
+def _times(
+    relation: Relation, others: Mapping[str, list[str]], size: int | None, looks: Looks
+) -> Times | None:
+    """Return the times to compare for one size, None where one of the own choice is missing.
+
+    An algorithm with an impossible time of that size is not compared there.
+    """
+    mine = relation.settings["series"][OWN]
+    own_us = times_of(mine, size, looks)
+    if len(own_us) != _runs(mine, looks):
+        return None
+    found = {name: times_of(legs, size, looks) for name, legs in others.items()}
+    whole = {name: each for name, each in found.items() if len(each) == _runs(others[name], looks)}
+    return Times(size=size, own_us=own_us, others_us=whole)
+
+
+def _runs(legs: Iterable[str], looks: Looks) -> int:
+    return sum(len(looks[name].attempts) for name in legs)
+
+
+def _unmeasured(relation: Relation, size: int | None, looks: Looks) -> Judgement:
+    """Return the judgement of a size for which the own choice has no possible time."""
+    for name in relation.settings["series"][OWN]:
+        for found in _quantities(looks[name], size):
+            if found is None:
+                reason = f"leg {name} has no time of it"
+                return not_judged(_label(size), Verdict.MISSING, reason)
+            if found.verdict is Verdict.INVALID:
+                reason = f"leg {name}: {found.reason}"
+                return not_judged(_label(size), Verdict.INVALID, reason)
+    reason = "the own choice has no time above zero"
+    return not_judged(_label(size), Verdict.INVALID, reason)
+
+
+def _judgement(relation: Relation, choice: Choice, bar: Bar, num_others: int) -> Judgement:
+    if choice.best is None:
+        reason = "no other algorithm could be measured: nothing to hold the own choice against"
+        return not_judged(_label(choice.size), Verdict.UNJUDGED, reason)
+    return Judgement(
+        name=_label(choice.size),
+        value=choice.gain,
+        unit="x",
+        message_size=choice.size,
+        verdict=_VERDICTS[choice.standing],
+        reason=_reason(relation, choice, bar),
+        reference=1.0,
+        upper=bar.loss_limit,
+        origin=f"the best of {num_others} algorithms in the same job",
+    )
+
+
+def _reason(relation: Relation, choice: Choice, bar: Bar) -> str:
+    said = (
+        f"own choice {choice.own_us:.4g} us, {_named(relation, str(choice.best))} "
+        f"{choice.best_us:.4g} us: {choice.gain:.3g} x"
+    )
+    noise = f"noise {choice.noise:.1%}"
+    match choice.standing:
+        case Standing.AS_GOOD:
+            return f"{said}, at most {choice.at_most:.3g} x: as good as any ({noise})"
+        case Standing.LOSES:
+            return f"{said}, surely {choice.at_least:.3g} x: not above {bar.loss_limit:g} x"
+        case Standing.LOSES_BADLY:
+            return (
+                f"{said}, surely {choice.at_least:.3g} x ({noise}), above {bar.loss_limit:g} x; "
+                "'fabricproof tune write' has the mending"
+            )
+        case Standing.UNCERTAIN:
+            return (
+                f"{said}, but the noise of {choice.noise:.0%} leaves up to {choice.at_most:.3g} x "
+                f"open, and {bar.loss_limit:g} x is the limit"
+            )
+
+
+def _beside(relation: Relation, tables: Iterable[Times | None], bar: Bar) -> list[str]:
+    """Return what is worth saying of sizes that pass, and of a drift."""
+    choices = decide([table for table in tables if table is not None], bar)
+    said = [
+        f"{_label(each.size)}: {_reason(relation, each, bar)}"
+        for each in choices
+        if each.standing is Standing.LOSES
+    ]
+    drift = math.exp(sum(math.log(each.drift) for each in choices) / max(len(choices), 1))
+    if max(drift, 1 / drift) > DRIFT:
+        said.append(f"the own choice took {drift:.2f} times as long at the end as at the beginning")
+    return said
+
+
+def _gains(relation: Relation, looks: Looks) -> list[str]:
+    """Return what a tuning that is on trial gains, where the job measured without it as well."""
+    untuned = relation.settings["series"].get(UNTUNED, [])
+    if not untuned or _spoiled(untuned, looks) is not None:
+        return []
+    said = []
+    for size in relation.settings["sizes"]:
+        before = times_of(untuned, size, looks)
+        after = times_of(relation.settings["series"][OWN], size, looks)
+        if before and after:
+            gain = _middle(before) / _middle(after)
+            where = "" if size is None else f" at {size_label(size)}"
+            said.append(
+                f"with the tuning{where}: {_middle(after):.4g} us, {_middle(before):.4g} us "
+                f"without: {gain:.3g} x"
+            )
+    return said
+
+
+def _middle(times: Iterable[float]) -> float:
+    ordered = sorted(times)
+    return ordered[len(ordered) // 2]
+
+
+def describe_sweep(relation: Relation, outcomes: Iterable[Outcome]) -> dict[str, Any]:
+    """Return the sweep as one record: every time that was taken, so that it can be decided anew.
+
+    Args:
+        relation: of this kind.
+        outcomes: of all legs of the job; every attempt counts as a time of its own.
+    """
+    by_name = {outcome.leg.name: outcome for outcome in outcomes}
+    labels = relation.settings["labels"]
+    return {
+        "kind": "sweep",
+        "leg": relation.name,
+        "rails": list(relation.rails),
+        "suite": relation.suite,
+        "program": relation.program,
+        **relation.settings["facts"],
+        "bar": relation.settings["bar"],
+        "nodes": sorted(
+            {
+                rank.node
+                for outcome in by_name.values()
+                for attempt in outcome.attempts
+                for rank in attempt.ranks
+            }
+        ),
+        "left_out": relation.settings["left_out"],
+        "series": [
+            {
+                "algorithm": name,
+                "label": labels.get(name, name),
+                **_series(relation, [by_name[leg] for leg in legs if leg in by_name]),
+            }
+            for name, legs in relation.settings["series"].items()
+        ],
+    }
+
+
+def _series(relation: Relation, legs: list[Outcome]) -> dict[str, Any]:
+    looks = [
+        {outcome.leg.name: replace(outcome, attempts=(attempt,), report=attempt.report)}
+        for outcome in legs
+        for attempt in outcome.attempts
+    ]
+    kept = [look for look in looks if _spoiled(look, look) is None]
+    return {
+        "environment": legs[0].leg.environment if legs else {},
+        "times_us": [
+            {"size": size, "us": [time for look in kept for time in times_of(look, size, look)]}
+            for size in relation.settings["sizes"]
+        ],
+    }

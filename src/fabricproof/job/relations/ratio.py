@@ -1,0 +1,323 @@
+"""Judge a ratio of what some legs measured to what others did; and what every relation needs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import Any
+
+from fabricproof.core.measure import Verdict
+from fabricproof.core.units import size_label
+from fabricproof.job.evidence.disturbance import spoiling
+from fabricproof.job.outcome import Outcome
+from fabricproof.job.relations.relation import Relation
+from fabricproof.job.relations.rounds import LEAST, Bounds, Decision, Standing, decide_rounds
+from fabricproof.traffic import RoadState
+from fabricproof.traffic.disturbance import Disturbance
+from fabricproof.verdict.reference import Reference
+from fabricproof.verdict.value import Judgement, Report
+
+#: legs by name, each with one look at it
+Looks = Mapping[str, Outcome]
+Judge = Callable[[Relation, Looks], Report]
+#: the numbers of one look at a relation by their labels, or why there are none
+Values = Mapping[str, float] | Judgement
+ValuesOf = Callable[[Relation, Looks], Values]
+
+#: how several legs on one side of a ratio become one number
+_COMBINE: Mapping[str, Callable[[Iterable[float]], float]] = {
+    "sum": sum,
+    "max": max,
+    "min": min,
+    "median": median,
+}
+
+
+def judge_ratio(relation: Relation, looks: Looks) -> Report:
+    """Judge one column of some legs over that of others.
+
+    Settings:
+        quantity: ``bandwidth`` or ``latency``.
+        sizes: message sizes in bytes; the median of the ratios of all of them counts.
+        over, under: names of legs above and below the line.
+        combine: what becomes of several legs on one side: sum, max, min or median.
+        scale: what every ratio is multiplied by, for a program that prints a part of what it moves;
+            1 where absent.
+        reference: a :class:`~fabricproof.verdict.reference.Reference` in unit ``x``, as its fields.
+        most: a ratio above this is impossible; absent where there is no such limit.
+        hint: what is usually wrong where it is red.
+    """
+    return judge_value(relation, looks, ratio_of)
+
+
+def ratio_of(relation: Relation, looks: Looks) -> Values:
+    """Return the ratio of one look at its legs, or why there is none."""
+    wanted = relation.settings
+    label = f"{wanted['quantity']}_{relation.name}"
+    spoiled = spoiled_leg(relation, looks)
+    if spoiled is not None:
+        return not_judged(label, *spoiled)
+    ratios = [
+        _combined(wanted, "over", size, looks) / below
+        for size in wanted["sizes"]
+        if (below := _combined(wanted, "under", size, looks)) > 0
+    ]
+    if len(ratios) != len(wanted["sizes"]) or not all(map(math.isfinite, ratios)):
+        sizes = ", ".join(
+            "any size" if size is None else size_label(size) for size in wanted["sizes"]
+        )
+        reason = f"{' and '.join(relation.legs)} do not both have {wanted['quantity']} at {sizes}"
+        return not_judged(label, Verdict.MISSING, reason)
+    return {label: median(ratios) * wanted.get("scale", 1.0)}
+
+
+def judge_value(relation: Relation, looks: Looks, values_of: ValuesOf) -> Report:
+    """Judge one number of a relation by all its rounds, or by its only look where it has none."""
+    rounds = rounds_of(relation, looks, values_of)
+    if isinstance(rounds, Judgement):
+        return report_of(rounds)
+    ((label, values),) = rounds.values.items()
+    judgement = judge_rounds(label, values, rounds, relation)
+    return replace(report_of(judgement), findings=rounds.findings())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rounds:
+    """The numbers of a relation, round by round.
+
+    Attributes:
+        values: label -> its number of each round that has all of them and that nobody disturbed.
+        lost: why the other rounds do not count.
+        disturbed: what others took of those that they disturbed.
+    """
+
+    values: Mapping[str, tuple[float, ...]]
+    lost: tuple[str, ...] = ()
+    disturbed: tuple[Disturbance, ...] = ()
+
+    def findings(self) -> tuple[str, ...]:
+        """Return what is worth reading of several rounds."""
+        shown = tuple(
+            f"{label}, round by round: {', '.join(f'{each:.3g}' for each in values)} x"
+            for label, values in self.values.items()
+            if len(values) > 1
+        )
+        return (*shown, *(f"a round that does not count: {why}" for why in self.lost))
+
+
+def rounds_of(relation: Relation, looks: Looks, values_of: ValuesOf) -> Rounds | Judgement:
+    """Return the numbers of the first look and of all rounds after it.
+
+    A round that took another road, or is impossible, spoils the relation as its first look would.
+
+    Args:
+        relation: what is judged.
+        looks: one look at each of its legs, and all at those that run in turn.
+        values_of: its numbers of one look, the same labels each time.
+    """
+    first = values_of(relation, looks)
+    if isinstance(first, Judgement):
+        return first
+    values: dict[str, list[float]] = {label: [] for label in first}
+    lost, disturbed = [], []
+    in_turn = {leg: looks[name].attempts for leg, name in relation.turns.items() if name in looks}
+    mine = replace(relation, legs=tuple(relation.turns))
+    for index in range(-1, max(map(len, in_turn.values()), default=0)):
+        looked = _round(relation, looks, index) if index >= 0 else _first_round(relation, looks)
+        found = values_of(mine, looked) if index >= 0 else first
+        if isinstance(found, Judgement):
+            if found.verdict is Verdict.INVALID:
+                return found
+            lost.append(found.reason)
+            continue
+        disturbance = _disturbance(looked) if relation.turns else None
+        if disturbance is not None:
+            disturbed.append(disturbance)
+            lost.append(f"disturbed: {disturbance.reason}")
+            continue
+        for label, value in found.items():
+            values[label].append(value)
+    return Rounds(
+        values={label: tuple(each) for label, each in values.items()},
+        lost=tuple(lost),
+        disturbed=tuple(disturbed),
+    )
+
+
+def _first_round(relation: Relation, looks: Looks) -> Looks:
+    return {name: looks[name] for name in relation.legs if name in looks}
+
+
+def _disturbance(looks: Looks) -> Disturbance | None:
+    """Return what disturbed any leg of one round; None where nothing did."""
+    found = (spoiling(each.near) for look in looks.values() for each in look.attempts)
+    return next((each for each in found if each is not None), None)
+
+
+def _round(relation: Relation, looks: Looks, index: int) -> Looks:
+    found = {}
+    for leg, name in relation.turns.items():
+        attempts = looks[name].attempts if name in looks else ()
+        if index < len(attempts):
+            attempt = attempts[index]
+            found[leg] = replace(looks[name], attempts=(attempt,), report=attempt.report)
+    return found
+
+
+def judge_rounds(
+    label: str,
+    values: tuple[float, ...],
+    rounds: Rounds,
+    relation: Relation,
+    settings: Mapping[str, Any] | None = None,
+) -> Judgement:
+    """Judge one number by its rounds; one look alone counts where the relation has no turns."""
+    settings = relation.settings if settings is None else settings
+    bounds = bounds_of(settings)
+    if not values:
+        return _with_cause(not_judged(label, Verdict.UNJUDGED, _too_few(0, rounds)), rounds)
+    if not relation.turns or bounds is None or min(values) <= 0:
+        return judge_against(label, values[0], settings)
+    decision = decide_rounds(values, bounds)
+    judged = judge_against(label, decision.centre, settings)
+    span = f"{decision.low:.3g} to {decision.high:.3g} x in {decision.rounds} rounds"
+    match decision.standing:
+        case Standing.OPEN:
+            reason = f"{_expected(decision.centre, settings)}; {_open(decision, rounds, bounds)}"
+            open_one = replace(judged, verdict=Verdict.UNJUDGED, reason=reason)
+            return _with_cause(open_one, rounds)
+        case _:
+            return replace(judged, reason=f"{judged.reason} ({span})")
+
+
+def _open(decision: Decision, rounds: Rounds, bounds: Bounds) -> str:
+    if decision.rounds < LEAST:
+        return _too_few(decision.rounds, rounds)
+    near = [each for each in (bounds.lower, bounds.upper, bounds.most) if each is not None]
+    limits = " and ".join(f"{each:.3g}" for each in near)
+    told = decision.would_tell
+    more = "no reasonable number of rounds" if told is None else f"some {told} rounds like these"
+    without = ""
+    if rounds.disturbed:
+        without = f"; {len(rounds.disturbed)} do not count, disturbed: {rounds.disturbed[0].reason}"
+    return (
+        f"{decision.rounds} rounds leave {decision.low:.3g} to {decision.high:.3g} x open and the "
+        f"bound is {limits}: {more} would tell{without}"
+    )
+
+
+def _too_few(count: int, rounds: Rounds) -> str:
+    why = f": {rounds.lost[0]}" if rounds.lost else ""
+    return (
+        f"{count} of {LEAST} rounds that it takes have a number that counts, {LEAST - count} more "
+        f"are missing{why}"
+    )
+
+
+def _with_cause(judgement: Judgement, rounds: Rounds) -> Judgement:
+    """Return what is open, with who disturbed its rounds."""
+    if not rounds.disturbed:
+        return judgement
+    return replace(judgement, disturbance=rounds.disturbed[0].kind.value)
+
+
+def bounds_of(settings: Mapping[str, Any]) -> Bounds | None:
+    """Return what a number is held against; None where nobody says."""
+    if not settings.get("reference"):
+        return None
+    reference = Reference(**settings["reference"])
+    return Bounds(lower=reference.lower, upper=reference.upper, most=settings.get("most"))
+
+
+def _expected(value: float, settings: Mapping[str, Any]) -> str:
+    reference = Reference(**settings["reference"])
+    return f"{value:.3g} x of {reference.value:.3g} x expected ({reference.origin})"
+
+
+def judge_against(label: str, value: float, settings: Mapping[str, Any]) -> Judgement:
+    """Judge a ratio against the ``reference``, ``most`` and ``hint`` of ``settings``."""
+    reference = Reference(**settings["reference"]) if settings.get("reference") else None
+    most = settings.get("most")
+    verdict, reason = _verdict(value, reference, most, str(settings.get("hint", "")))
+    return Judgement(
+        name=label,
+        value=value,
+        unit="x",
+        message_size=None,
+        verdict=verdict,
+        reason=reason,
+        ceiling=most,
+        ceiling_name="what the links and slots allow" if most is not None else None,
+        reference=reference.value if reference else None,
+        lower=reference.lower if reference else None,
+        upper=reference.upper if reference else None,
+        origin=reference.origin if reference else None,
+    )
+
+
+def _verdict(
+    value: float, reference: Reference | None, most: float | None, hint: str
+) -> tuple[Verdict, str]:
+    if most is not None and value > most:
+        reason = f"{value:.3g} x is above {most:.3g} x: more than links and slots allow"
+        return Verdict.INVALID, reason
+    if reference is None:
+        return Verdict.UNJUDGED, f"{value:.3g} x: nobody says what it should be"
+    advice = f"; {hint}" if hint else ""
+    said = f"{value:.3g} x of {reference.value:.3g} x expected ({reference.origin})"
+    if reference.lower is not None and value < reference.lower:
+        return Verdict.FAIL, f"{said}, below the lower bound {reference.lower:.3g}{advice}"
+    if reference.upper is not None and value > reference.upper:
+        return Verdict.FAIL, f"{said}, above the upper bound {reference.upper:.3g}{advice}"
+    return Verdict.PASS, said
+
+
+def _combined(wanted: Mapping[str, Any], side: str, size: int, looks: Looks) -> float:
+    values = [value_at(looks[name], wanted["quantity"], size) for name in wanted[side]]
+    return _COMBINE[wanted.get("combine", "sum")](values)
+
+
+def value_at(look: Outcome, quantity: str, size: int | None) -> float:
+    """Return what a leg measured for one message size, NaN where it did not."""
+    name = quantity if size is None else f"{quantity}_{size_label(size)}"
+    found = (each.value for each in look.report.quantities if each.name == name)
+    value = next(found, None)
+    return math.nan if value is None else value
+
+
+def spoiled_leg(relation: Relation, looks: Looks) -> tuple[Verdict, str] | None:
+    """Return what keeps the relation from being judged: a leg without numbers that count.
+
+    A leg that is only too slow has numbers, and so has one that nobody has a reference for.
+    """
+    for name in relation.legs:
+        if name not in looks:
+            return Verdict.MISSING, f"leg {name} was never planned"
+        report = looks[name].report
+        if report.verdict is Verdict.SKIPPED:
+            return Verdict.SKIPPED, report.quantities[0].reason
+        if report.verdict in {Verdict.INVALID, Verdict.MISSING}:
+            reason = next(e.reason for e in report.quantities if e.verdict is report.verdict)
+            return report.verdict, f"leg {name} is {report.verdict}: {reason}"
+        foreign = next((each.foreign for each in looks[name].attempts if each.foreign), "")
+        if foreign:
+            return Verdict.UNJUDGED, f"leg {name}: {foreign}"
+        road = report.road
+        if road is None or road.state in {RoadState.UNKNOWN, RoadState.WRONG}:
+            reason = road.reason if road else "no road was shown"
+            return Verdict.UNJUDGED, f"leg {name}: {reason}"
+    return None
+
+
+def not_judged(label: str, verdict: Verdict, reason: str) -> Judgement:
+    """Return the judgement of a relation that has no number."""
+    return Judgement(
+        name=label, value=None, unit="x", message_size=None, verdict=verdict, reason=reason
+    )
+
+
+def report_of(judgement: Judgement) -> Report:
+    """Return the report that holds one judgement."""
+    return Report(verdict=judgement.verdict, quantities=(judgement,))

@@ -1,0 +1,214 @@
+"""Find what a verdict is made of: ReFrame's report and words, the records, the roll."""
+
+from __future__ import annotations
+
+import ast
+import datetime
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from fabricproof.core import records
+from fabricproof.core.errors import ParseError
+from fabricproof.core.measure import Verdict
+from fabricproof.core.records import parse_json
+from fabricproof.job.run.join import LegResult, SessionResult, assemble, read_report, read_run
+from fabricproof.job.run.pooled import pooled_errors
+from fabricproof.job.run.start import Workplace, refuse_full_disk, unloadable
+from fabricproof.physics import find_link
+from fabricproof.site import Site
+from fabricproof.site.roll import ROLL_FILE, due_entries, read_roll, unfitting_names
+
+#: how ReFrame's log repeats its command line (reframe/frontend/cli.py, "[ReFrame Setup]")
+_COMMAND = re.compile(r"^\[[^]]*\] info: reframe:\s+command:\s+(?P<quoted>['\"].*)$")
+
+
+def collect(
+    site: Site, place: Workplace, run_id: str, arguments: Sequence[str], lines: Sequence[str]
+) -> SessionResult:
+    """Return the result of a finished run from report, records, roll and ReFrame's own words."""
+    report = place.report_file(run_id)
+    refuse_full_disk(lines)
+    # ReFrame writes no report of a run without checks; the roll may know better than that.
+    nothing_ran = not report.exists() and "[==========] Running 0 check(s)" in lines
+    cases = [] if nothing_ran else read_report(report)
+    kept, torn = read_run(record_files(site, place), run_id)
+    result = assemble(run_id, cases, kept, due_entries(read_roll(site.folder), arguments))
+    notes: tuple[str, ...] = (
+        f"perflogs: {place.perflogs / site.name}",
+        f"ReFrame's report: {report}",
+        f"stage folders of what failed: {place.root / 'stage'}",
+        *torn,
+    )
+    if nothing_ran:
+        notes = (_nothing_selected(site, arguments), *torn)
+    names = () if nothing_ran else _unfitting(arguments, cases)
+    measured = _with_links(site, result.legs)
+    legs = (*measured, *pooled_errors(measured), *_unloaded(lines), *names)
+    return SessionResult(run_id=run_id, legs=legs, notes=(*notes, *_without_roll(site)))
+
+
+def collect_again(
+    site: Site, place: Workplace, run_id: str
+) -> tuple[SessionResult, list[dict[str, Any]]]:
+    """Return the result of a run of the past, and its records, from what it left.
+
+    Where ReFrame's report is gone or damaged, the records alone speak, with a note: then nobody
+    knows what failed before it left a record, and all of the roll that has no record is MISSING,
+    unless ReFrame's log still says what was selected.
+    """
+    kept, torn = read_run(record_files(site, place), run_id)
+    notes = [*torn]
+    words = _words(place.log_file(run_id))
+    arguments: Sequence[str] | None
+    names: tuple[LegResult, ...] = ()
+    try:
+        cases = read_report(place.report_file(run_id))
+        arguments = _arguments(place.report_file(run_id), words)
+        names = _unfitting(arguments or (), cases)
+    except ParseError as error:
+        arguments = _command_in(words)
+        cases = cases_of(kept)
+        lost = (
+            "no readable report of ReFrame (or the run is not over yet): what failed without "
+            "leaving a record is not known"
+        )
+        notes.append(f"{error.source}: {lost}")
+    notes += _doubts(site, run_id, arguments)
+    due = due_entries(read_roll(site.folder), arguments or ())
+    result = assemble(run_id, cases, kept, due)
+    measured = _with_links(site, result.legs)
+    legs = (*measured, *pooled_errors(measured), *_unloaded(words), *names)
+    return SessionResult(run_id=run_id, legs=legs, notes=tuple(notes)), kept
+
+
+def cases_of(kept: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the test cases that left these records, as ReFrame's report would name them."""
+    cases = {
+        (each["unique_name"], each["partition"], each["stack"], each["job_id"]): each["check"]
+        for each in kept
+        if each["kind"] == "leg"
+    }
+    fabrics = {(each["unique_name"], each["stack"]): each.get("fabric") for each in kept}
+    return [
+        {
+            "name": check,
+            "unique_name": name,
+            "partition": partition,
+            "environ": stack,
+            "jobid": job,
+            "fabric": fabrics[name, stack],
+            "result": "pass",
+        }
+        for (name, partition, stack, job), check in cases.items()
+    ]
+
+
+def not_a_leg(verdict: Verdict, check: str, reason: str) -> LegResult:
+    """Return a verdict on something that came to no leg at all."""
+    return LegResult(
+        verdict=verdict,
+        check=check,
+        partition="",
+        stack="",
+        suite="",
+        program="",
+        fabric="",
+        leg="",
+        reason=reason,
+    )
+
+
+def _with_links(site: Site, legs: Iterable[LegResult]) -> tuple[LegResult, ...]:
+    """Return the legs, those that left no record with the link that the site declares.
+
+    What left one and does not name its link is older than the field: the site may have been
+    another then.
+    """
+    links = {spec.name: find_link(spec.link).name for spec in site.fabrics if spec.link is not None}
+    return tuple(
+        leg if leg.link or leg.leg else replace(leg, link=links.get(leg.fabric, "")) for leg in legs
+    )
+
+
+def _unloaded(lines: Sequence[str]) -> tuple[LegResult, ...]:
+    return tuple(
+        not_a_leg(Verdict.MISSING, "check file", complaint) for complaint in unloadable(lines)
+    )
+
+
+def _unfitting(
+    arguments: Sequence[str], cases: Iterable[Mapping[str, Any]]
+) -> tuple[LegResult, ...]:
+    """Return what was asked for by name and is not there: a typo leaves out a measurement."""
+    ran = [str(case.get("name", "")) for case in cases]
+    reason = "no check that the other options leave has such a name: fabricproof reframe -l"
+    return tuple(
+        not_a_leg(Verdict.MISSING, f"-n {name}", reason) for name in unfitting_names(arguments, ran)
+    )
+
+
+def _nothing_selected(site: Site, arguments: Sequence[str]) -> str:
+    chosen = [each for each in arguments if each != "-r"]
+    said = f"no check was selected by {shlex.join(chosen)}" if chosen else "no check was selected"
+    stacks = ", ".join(stack.name for stack in site.stacks)
+    return f"{said}; stacks: {stacks}; checks: fabricproof reframe -l"
+
+
+def _without_roll(site: Site) -> tuple[str, ...]:
+    if (site.folder / ROLL_FILE).exists():
+        return ()
+    return (f"no roll, an absent check is not noticed: fabricproof site roll {site.name}",)
+
+
+def record_files(site: Site, place: Workplace) -> list[Path]:
+    """Return the record files of a site."""
+    return records.record_files(place.perflogs / site.name)
+
+
+def _doubts(site: Site, run_id: str, arguments: Sequence[str] | None) -> Iterable[str]:
+    yield from _without_roll(site)
+    if arguments is None:
+        yield "nobody knows what was selected, so all of the roll counts as due"
+    roll = site.folder / ROLL_FILE
+    if roll.exists():
+        changed = datetime.datetime.fromtimestamp(roll.stat().st_mtime, tz=datetime.UTC)
+        if changed.strftime("%Y%m%dT%H%M%SZ") > run_id:
+            yield "the roll was changed after this run: what is due is what it says today"
+
+
+def _arguments(report: Path, words: Sequence[str]) -> Sequence[str] | None:
+    """Return what ReFrame was started with, without its own name; None where nobody knows."""
+    said = parse_json(report.read_text(encoding="utf-8")).get("session_info")
+    line = said.get("cmdline") if isinstance(said, dict) else None
+    return _command_in(words) if line is None else _split(str(line))
+
+
+def _command_in(words: Sequence[str]) -> Sequence[str] | None:
+    for line in words:
+        match = _COMMAND.match(line)
+        if match:
+            try:
+                return _split(str(ast.literal_eval(match["quoted"])))
+            except (ValueError, SyntaxError):
+                return None
+    return None
+
+
+def _split(line: str) -> Sequence[str] | None:
+    try:
+        return shlex.split(line)[1:]
+    except ValueError:
+        return None
+
+
+def _words(log: Path) -> list[str]:
+    """Return those lines of ReFrame's log that we ask, none where it is gone."""
+    try:
+        with log.open(encoding="utf-8", errors="replace") as file:
+            return [line.rstrip("\n") for line in file if "WARNING" in line or "command:" in line]
+    except OSError:
+        return []

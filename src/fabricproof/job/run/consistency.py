@@ -1,0 +1,120 @@
+"""What records and ReFrame's test cases must be before anything is read out of them.
+
+Whoever can write the files can write anything; what contradicts itself is at least never green.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fabricproof.core.measure import Verdict, worst
+from fabricproof.verdict.value import PRINT_ROUNDING
+
+#: keys by which a record is joined with a test case
+_OF_ALL = ("unique_name", "partition", "stack", "job_id")
+
+#: what the two kinds have that a verdict is read from
+_TEXTS = {
+    "leg": ("verdict",),
+    "quantity": ("quantity_name", "quantity_unit", "quantity_verdict", "quantity_reason"),
+}
+_THERE = {
+    "leg": ("check", "suite", "program", "fabric", "leg"),
+    "quantity": ("leg", "quantity_named"),
+}
+
+#: a leg is as bad as a quantity of it that is so
+_NEVER_GREEN = frozenset({Verdict.FAIL, Verdict.INVALID})
+
+_LISTS = ("rails", "nodes", "findings", "lost_nodes")
+_NUMBERS = tuple(f"quantity_{each}" for each in ("value", "ceiling", "reference", "lower", "upper"))
+
+
+def is_sound_record(record: Mapping[str, Any]) -> bool:
+    """Tell whether a record has what a result is made of, each of its type."""
+    kind = record.get("kind")
+    return (
+        isinstance(kind, str)
+        and all(isinstance(record.get(name, ()), str | int | None) for name in _OF_ALL)
+        and all(isinstance(record.get(name), str) for name in _TEXTS.get(kind, ()))
+        and all(name in record for name in _THERE.get(kind, ()))
+        and all(_is_list(record.get(name)) for name in _LISTS)
+        and all(_is_number(record.get(name)) for name in _NUMBERS)
+        and _has_verdict(record)
+    )
+
+
+def _has_verdict(record: Mapping[str, Any]) -> bool:
+    words = set(Verdict)
+    if record["kind"] == "leg":
+        return record["verdict"] in words
+    if record["kind"] == "quantity":
+        return record["quantity_verdict"] in words and isinstance(record.get("counts"), bool)
+    return True
+
+
+def _is_list(value: object) -> bool:
+    return value is None or (
+        isinstance(value, list) and all(isinstance(each, str) for each in value)
+    )
+
+
+def _is_number(value: object) -> bool:
+    if value is None:
+        return True
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    try:
+        return not math.isnan(float(value))
+    except OverflowError:
+        return False
+
+
+def is_sound_case(case: object) -> bool:
+    """Tell whether a test case of ReFrame's report says where it ran and what became of it."""
+    return (
+        isinstance(case, dict)
+        and isinstance(case.get("result"), str)
+        and all(isinstance(case.get(name, ()), str | None) for name in ("partition", "environ"))
+    )
+
+
+def unless_out_of_bounds(quantity: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a quantity's record; a PASS that its own value and bounds refuse as UNJUDGED.
+
+    The judge writes both; a record in which they disagree was changed since.
+    """
+    if quantity["quantity_verdict"] != Verdict.PASS or not (why := _why_not(quantity)):
+        return quantity
+    return {**quantity, "quantity_verdict": Verdict.UNJUDGED.value, "quantity_reason": why}
+
+
+def unless_contradicted(verdict: Verdict, quantities: Sequence[Mapping[str, Any]]) -> Verdict:
+    """Return the verdict of a leg, or that of a quantity in it that cannot be green.
+
+    Args:
+        verdict: of the leg's own record.
+        quantities: that counted for it, as :func:`unless_out_of_bounds` has them.
+    """
+    found = {Verdict(each["quantity_verdict"]) for each in quantities if _why_not(each)}
+    red = {Verdict(each["quantity_verdict"]) for each in quantities} & _NEVER_GREEN
+    return worst([verdict, *found, *red])
+
+
+def _why_not(quantity: Mapping[str, Any]) -> str:
+    value, unit = quantity.get("quantity_value"), quantity["quantity_unit"]
+    if value is None:
+        return ""
+    lower, upper = quantity.get("quantity_lower"), quantity.get("quantity_upper")
+    if lower is not None and value < lower - PRINT_ROUNDING:
+        bound = f"below its own bound, {lower:g}"
+    elif upper is not None and value > upper + PRINT_ROUNDING:
+        bound = f"above its own bound, {upper:g}"
+    else:
+        return ""
+    return (
+        f"the record says PASS, and its value {value:g} {unit} is {bound}: it was changed since it "
+        "was judged"
+    )

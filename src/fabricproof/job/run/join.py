@@ -1,0 +1,378 @@
+"""Join what was due, what ReFrame did and what the records say; pure but for reading.
+
+The verdict of a run is made here, never from ReFrame's exit status alone: a test case without a
+record is MISSING, a check of the roll that ReFrame did not load is MISSING, and a run in which
+nothing was judged is no PASS.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from fabricproof.core.errors import ParseError
+from fabricproof.core.measure import Finding, Verdict, as_finding, worst
+from fabricproof.core.provenance import rebuilt
+from fabricproof.core.records import findings_of, parse_json, read_records
+from fabricproof.job.run.consistency import (
+    is_sound_case,
+    is_sound_record,
+    unless_contradicted,
+    unless_out_of_bounds,
+)
+from fabricproof.physics import device_word
+
+#: what stands for a program where a stack could not be built
+BUILD_PROGRAM = "stack build"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LegResult:
+    """What one leg of one test case came to.
+
+    ``quantities`` are the quantity records of the attempt that counts; ``reason`` says why the
+    verdict is what it is, empty for a plain PASS.
+    """
+
+    verdict: Verdict
+    check: str
+    partition: str
+    stack: str
+    suite: str
+    program: str
+    fabric: str
+    leg: str
+    nodes: tuple[str, ...] = ()
+    quantities: tuple[Mapping[str, Any], ...] = ()
+    findings: tuple[Finding, ...] = ()
+    reason: str = ""
+    job_id: str | None = None
+    stage_folder: str | None = None
+    road: Mapping[str, Any] | None = None
+    """The proof of the road: its state, the reason and the bytes moved; None where none was."""
+    for_want_of: str = ""
+    """The stack whose failed build kept it from running; empty for all others."""
+    fail_phase: str = ""
+    """Where it left no record: the phase of ReFrame that failed its test case; empty elsewhere."""
+    link: str = ""
+    """The link of its road, as the site declared it when it ran; empty where nobody recorded it."""
+    errors: tuple[Mapping[str, Any], ...] = ()
+    """What was lost or damaged, for each rail, node and direction, in all attempts together; empty
+    where nobody counted, and in records before there were any."""
+
+    def __post_init__(self) -> None:
+        """Take plain texts among the findings as notes."""
+        object.__setattr__(self, "findings", tuple(map(as_finding, self.findings)))
+
+    @property
+    def device(self) -> str:
+        """``Soft-RoCE`` where software stood for the HCA; empty for all else."""
+        return device_word(self.link)
+
+    @property
+    def road_name(self) -> str:
+        """The road as every line for people shows it: ``rxe0:1 Soft-RoCE``, ``rail0``."""
+        return " ".join(filter(None, (self.leg, self.device)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionResult:
+    """A whole run: its legs, and its verdict over everything that was due."""
+
+    run_id: str
+    legs: tuple[LegResult, ...]
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst verdict; SKIPPED where nothing was judged at all."""
+        verdicts = [leg.verdict for leg in self.legs]
+        return worst(verdicts) if verdicts else Verdict.SKIPPED
+
+    def counts(self) -> dict[Verdict, int]:
+        """Return how many legs have each verdict, worst first, zeros left out."""
+        found = {verdict: sum(leg.verdict is verdict for leg in self.legs) for verdict in Verdict}
+        return {verdict: count for verdict, count in found.items() if count}
+
+
+def read_report(path: Path) -> list[dict[str, Any]]:
+    """Return the test cases of ReFrame's JSON report.
+
+    Raises:
+        ParseError: there is no report or it is damaged; then nothing can be called green.
+    """
+    try:
+        report = parse_json(path.read_text(encoding="utf-8"))
+        cases = [case for run in report["runs"] for case in run["testcases"]]
+        if not isinstance(report, dict) or not all(map(is_sound_case, cases)):
+            raise TypeError("a test case without partition, environ or result")
+        return cases
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ParseError(
+            "ReFrame left no readable report",
+            source=str(path),
+            expected="its JSON report",
+            got=type(error).__name__,
+            next_step="read its log; nothing of this run counts",
+        ) from None
+
+
+def read_run(perflogs: Iterable[Path], run_id: str) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return the records of run ``run_id`` from the record files, and a note on each torn line.
+
+    A record that stands twice counts once: a crash while past months are put aside leaves such.
+    """
+    torn: list[str] = []
+    records = [
+        record
+        for path in perflogs
+        for record in read_records(
+            path, on_torn=torn.append, holding=run_id, is_sound=is_sound_record
+        )
+        if record.get("run_id") == run_id
+    ]
+    once = {json.dumps(record, sort_keys=True): record for record in records}
+    return list(once.values()), torn
+
+
+def assemble(
+    run_id: str,
+    cases: Sequence[Mapping[str, Any]],
+    records: Sequence[Mapping[str, Any]],
+    due: Sequence[Mapping[str, str]],
+) -> SessionResult:
+    """Join what ReFrame ran with what was recorded and with what was due.
+
+    Args:
+        run_id: identity of the run.
+        cases: test cases of ReFrame's report.
+        records: records of this run.
+        due: entries of the roll that this selection should have run: check, partition, stack.
+    """
+    lost = _not_built(cases)
+    of_job: dict[tuple[object, ...], list[Mapping[str, Any]]] = {}
+    for record in records:
+        of_job.setdefault(_job(record), []).append(record)
+    legs: list[LegResult] = []
+    for case in cases:
+        if case.get("fixture"):
+            legs += [_build_result(case)] if case["result"] != "pass" else []
+            continue
+        mine = of_job.get(_job_of_case(case), [])
+        legs += _from_records(mine, case) or [_without_records(case, lost)]
+    unlike = rebuilt(records)
+    legs = [_of_one_build(leg, unlike) for leg in legs]
+    # The fabric belongs to the key: a case that is skipped because this site has no such fabric
+    # must not answer for the one that is due.
+    there = {
+        (_check_name(case), case.get("fabric"), case["partition"], case["environ"])
+        for case in cases
+        if not case.get("fixture")
+    }
+    legs += [
+        _never_ran(entry)
+        for entry in due
+        if (entry["check"], entry["fabric"], entry["partition"], entry["stack"]) not in there
+    ]
+    return SessionResult(run_id=run_id, legs=tuple(legs))
+
+
+def _check_name(case: Mapping[str, Any]) -> str:
+    return str(case.get("name", "")).split(" ", maxsplit=1)[0]
+
+
+def _job(record: Mapping[str, Any]) -> tuple[object, ...]:
+    """Return what tells the very job that left ``record``: a retry of the same check is another."""
+    return record["unique_name"], record["partition"], record["stack"], record["job_id"]
+
+
+def _job_of_case(case: Mapping[str, Any]) -> tuple[object, ...]:
+    job_id = str(case.get("jobid"))
+    return case.get("unique_name"), case["partition"], case["environ"], job_id
+
+
+def _from_records(records: Sequence[Mapping[str, Any]], case: Mapping[str, Any]) -> list[LegResult]:
+    legs = []
+    for record in records:
+        if record["kind"] != "leg":
+            continue
+        quantities = tuple(
+            unless_out_of_bounds(each)
+            for each in records
+            if each["kind"] == "quantity" and each["leg"] == record["leg"] and each["counts"]
+        )
+        verdict = Verdict(record["verdict"])
+        if verdict is Verdict.PASS:
+            verdict = unless_contradicted(verdict, quantities)
+        if verdict is Verdict.PASS and case["result"] != "pass":
+            verdict = _unless_another_leg(records, verdict)
+        legs.append(_leg_result(record, quantities, verdict, case))
+    return legs
+
+
+def _unless_another_leg(records: Sequence[Mapping[str, Any]], verdict: Verdict) -> Verdict:
+    """Keep a leg's PASS in a failed test case only where another leg explains the failure."""
+    others = [Verdict(each["verdict"]) for each in records if each["kind"] == "leg"]
+    return verdict if worst(others) is not Verdict.PASS else Verdict.UNJUDGED
+
+
+def _leg_result(
+    record: Mapping[str, Any],
+    quantities: tuple[Mapping[str, Any], ...],
+    verdict: Verdict,
+    case: Mapping[str, Any],
+) -> LegResult:
+    guilty = [each for each in quantities if each["quantity_verdict"] == verdict.value]
+    reason = "" if verdict is Verdict.PASS or not guilty else _complaint(guilty)
+    if verdict is Verdict.UNJUDGED and not guilty:
+        reason = f"ReFrame failed the check: {_said(case)}"
+    nodes = quantities[0].get("nodes", []) if quantities else []
+    return LegResult(
+        verdict=verdict,
+        check=str(record["check"]),
+        partition=str(record["partition"]),
+        stack=str(record["stack"]),
+        suite=str(record["suite"]),
+        program=str(record["program"]),
+        fabric=str(record["fabric"]),
+        leg=str(record["leg"]),
+        nodes=tuple(str(node) for node in nodes),
+        quantities=quantities,
+        findings=findings_of(record),
+        reason=reason,
+        job_id=str(record["job_id"]),
+        stage_folder=record.get("stage_folder"),
+        road=record.get("road"),
+        link=str(record.get("link") or ""),
+        errors=tuple(record.get("errors") or ()),
+    )
+
+
+def _complaint(guilty: Sequence[Mapping[str, Any]]) -> str:
+    """Return what is wrong in one sentence: the named quantity first, how many more after it."""
+    first = next((each for each in guilty if each["quantity_named"]), guilty[0])
+    more = f" (and {len(guilty) - 1} more sizes)" if len(guilty) > 1 else ""
+    return f"{first['quantity_name']}: {first['quantity_reason']}{more}{_ended(first)}"
+
+
+def _ended(record: Mapping[str, Any]) -> str:
+    """Return what the scheduler says of a job that did not end by itself."""
+    state = str(record.get("job_state", "COMPLETED"))
+    if state in {"COMPLETED", "None", "SUCCESS", "FAILED"}:
+        return ""
+    lost = record.get("lost_nodes") or ()
+    return f"; the job ended {state}" + (f": Slurm lost {', '.join(lost)}" if lost else "")
+
+
+#: a build in ReFrame's report: run, unique name, partition, environment
+_Build = tuple[int, str, str, str]
+
+
+def _not_built(cases: Iterable[Mapping[str, Any]]) -> dict[_Build, str]:
+    """Return the builds that did not pass, each with its reason."""
+    return {
+        (
+            case.get("run_index", 0),
+            str(case.get("unique_name")),
+            case["partition"],
+            case["environ"],
+        ): _build_reason(case)
+        for case in cases
+        if case.get("fixture") and case["result"] != "pass"
+    }
+
+
+def _build_reason(case: Mapping[str, Any]) -> str:
+    if case["result"] == "skip":
+        return "its build was skipped"
+    return " ".join(str(case.get("build_reason") or _said(case)).split())
+
+
+def _build_result(case: Mapping[str, Any]) -> LegResult:
+    """Return the line of a build that failed; one that passed has measured nothing."""
+    return LegResult(
+        verdict=Verdict.MISSING,
+        check=_check_name(case),
+        partition=str(case["partition"]),
+        stack=str(case["environ"]),
+        suite="",
+        program=BUILD_PROGRAM,
+        fabric="",
+        leg="",
+        findings=tuple(Finding(str(line)) for line in case.get("build_log") or ()),
+        reason=_build_reason(case),
+        stage_folder=case.get("stagedir"),
+    )
+
+
+def _without_its_stack(case: Mapping[str, Any], lost: Mapping[_Build, str]) -> str | None:
+    """Return why ``case`` could not run for want of its stack; None where that is not why.
+
+    ReFrame skips what depends on a failed or skipped fixture, with no reason of ours; such a case
+    was due and is no skip.
+    """
+    if case["result"] == "pass" or case.get("skip_reason"):
+        return None
+    for name, partition, environ in case.get("dependencies_actual", ()):
+        # The report has the system in front of the partition here, and not in its cases.
+        build = (case.get("run_index", 0), name, str(partition).rpartition(":")[2], environ)
+        if build in lost:
+            return f"stack {case['environ']} was not built: {lost[build]}"
+    return None
+
+
+def _of_one_build(leg: LegResult, unlike: Mapping[str, str]) -> LegResult:
+    """Return a leg without its verdict where its stack was not one build throughout the run."""
+    if leg.stack not in unlike or leg.verdict in {Verdict.SKIPPED, Verdict.MISSING}:
+        return leg
+    before = f"it was {leg.verdict.value} before: {leg.reason}"
+    said = (Finding(before),) if leg.reason else ()
+    reason = f"stack {leg.stack} was {unlike[leg.stack]}"
+    return replace(leg, verdict=Verdict.INVALID, reason=reason, findings=(*said, *leg.findings))
+
+
+def _without_records(case: Mapping[str, Any], lost: Mapping[_Build, str]) -> LegResult:
+    skipped = case["result"] == "skip"
+    reason = str(case.get("skip_reason") or "") if skipped else _said(case)
+    unbuilt = _without_its_stack(case, lost)
+    if unbuilt is not None:
+        skipped, reason = False, unbuilt
+    return LegResult(
+        verdict=Verdict.SKIPPED if skipped and reason else Verdict.MISSING,
+        check=_check_name(case),
+        partition=str(case["partition"]),
+        stack=str(case["environ"]),
+        suite=str(case.get("suite", "")),
+        program=str(case.get("program", "")),
+        fabric=str(case.get("fabric", "")),
+        leg="",
+        reason=reason or "skipped without a reason",
+        job_id=str(case["jobid"]) if case.get("jobid") else None,
+        for_want_of=str(case["environ"]) if unbuilt is not None else "",
+        fail_phase="" if skipped or unbuilt is not None else str(case.get("fail_phase") or ""),
+    )
+
+
+def _said(case: Mapping[str, Any]) -> str:
+    reason = str(case.get("fail_reason") or "ended without a record").strip()
+    phase = case.get("fail_phase")
+    text = " ".join(reason.split())
+    return f"{phase}: {text}" if phase else text
+
+
+def _never_ran(entry: Mapping[str, str]) -> LegResult:
+    return LegResult(
+        verdict=Verdict.MISSING,
+        check=entry["check"],
+        partition=entry["partition"],
+        stack=entry["stack"],
+        suite="",
+        program="",
+        fabric=entry.get("fabric", ""),
+        leg="",
+        reason="on the roll, but ReFrame never ran it: its file may not load, see the log; "
+        "or the roll is older than the site: fabricproof site roll",
+    )

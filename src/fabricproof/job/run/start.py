@@ -1,0 +1,404 @@
+"""Start ReFrame for a site: environment, command line, progress, and what is checked before.
+
+ReFrame runs as a program of its own, exactly as an administrator would start it; this module
+never imports it.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fabricproof.core.errors import ConfigError, OutputError, UnavailableError
+from fabricproof.job.run.watch import Watch, ends_as_interrupt, patience_seconds
+from fabricproof.site import Site
+from fabricproof.site.scheduling import (
+    SlurmTraits,
+    Trouble,
+    asked_partitions,
+    asks_of,
+    find_troubles,
+    read_traits,
+)
+from fabricproof.stacks.provisioned import check_provisioned
+
+#: how long the scheduler may take to say that it is there
+SCHEDULER_PATIENCE_SECONDS = 20
+
+#: -r by itself, after flags without a value (-vr), before more of them (-rv) or a tag (-rtquick)
+#: stage folders of this many runs are kept
+KEPT_STAGES = 20
+
+#: nodes that the checks of a session are to measure on, joined by commas
+NODES_VARIABLE = "FABRICPROOF_NODES"
+
+_RUN_FLAG = re.compile(r"^(-[vqR]*r|--run$)")
+#: what load_from_file and _validate_check of reframe/frontend/loader.py say
+_CANNOT_LOAD = re.compile(r"WARNING: (skipping test .*|.* is not copyable; .*)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workplace:
+    """Where a session keeps its things, all below one folder that the nodes share.
+
+    ``root`` holds stage and output folders; ``perflogs`` the perflogs and ReFrame's store.
+    """
+
+    project: Path
+    root: Path
+    perflogs: Path
+
+    def report_file(self, run_id: str) -> Path:
+        """Return where ReFrame's JSON report of ``run_id`` goes."""
+        return self.perflogs / "reports" / f"{run_id}.json"
+
+    def stage_folder(self, run_id: str) -> Path:
+        """Return where the jobs of ``run_id`` run; its own, so that no other run touches it."""
+        return self.root / "stage" / run_id
+
+    def output_folder(self, run_id: str) -> Path:
+        """Return where ReFrame keeps what the jobs of ``run_id`` that passed printed."""
+        return self.root / "output" / run_id
+
+    def log_file(self, run_id: str) -> Path:
+        """Return where ReFrame's debug log of ``run_id`` goes."""
+        return self.root / "logs" / f"{run_id}.log"
+
+
+def workplace(project: Path) -> Workplace:
+    """Return the workplace of ``project``; FABRICPROOF_WORK and FABRICPROOF_PERFLOGS move it."""
+    return Workplace(
+        project=project,
+        root=Path(os.environ.get("FABRICPROOF_WORK", project / "work")),
+        perflogs=Path(os.environ.get("FABRICPROOF_PERFLOGS", project / "perflogs")),
+    )
+
+
+def prune_stages(place: Workplace, keep: int = KEPT_STAGES) -> None:
+    """Remove the stage and output folders of all but the ``keep`` newest runs, and empty stages.
+
+    ReFrame removes the stage folders of what passed, and keeps their texts in the output folder;
+    what is left is evidence of what did not.  An empty output folder may be of a run that is on.
+    """
+    stages, outputs = (
+        sorted(path for path in (place.root / kind).glob("*Z-*") if path.is_dir())
+        for kind in ("stage", "output")
+    )
+    old = [*stages[: max(0, len(stages) - keep)], *outputs[: max(0, len(outputs) - keep)]]
+    hollow = [folder for folder in stages if not any(p.is_file() for p in folder.rglob("*"))]
+    for folder in {*old, *hollow}:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def new_run_id() -> str:
+    """Return an identity for a run: its start in UTC and six random digits."""
+    stamp = datetime.datetime.now(tz=datetime.UTC).strftime("%Y%m%dT%H%M%SZ")
+    return f"{stamp}-{uuid.uuid4().hex[:6]}"
+
+
+def session_environment(site: Site, place: Workplace, run_id: str) -> dict[str, str]:
+    """Return the environment in which plain ``reframe`` finds site, checks and folders.
+
+    Raises:
+        ConfigError: a stack is to be one of the catalogue's and is none: no session could measure.
+    """
+    check_provisioned(site)
+    environment = dict(os.environ)
+    environment["FABRICPROOF_VCLUSTER"] = environment.get("FABRICPROOF_VCLUSTER") or "vcluster"
+    lmod = Path("/usr/share/lmod/lmod/libexec/lmod")
+    if lmod.exists():
+        environment.setdefault("LMOD_CMD", str(lmod))
+    folders = [_expand(folder, environment) for folder in site.spec.path]
+    environment["PATH"] = os.pathsep.join(
+        [*folders, str(Path(sys.executable).parent), environment.get("PATH", os.defpath)]
+    )
+    for name, value in site.spec.environment.items():
+        environment[name] = _expand(value, environment)
+    environment |= {
+        "FABRICPROOF_SITE": str(site.folder),
+        "FABRICPROOF_RUN_ID": run_id,
+        "FABRICPROOF_PERFLOGS": str(place.perflogs),
+        "FABRICPROOF_REFRAME_LOG": str(place.log_file(run_id)),
+        "RFM_CONFIG_FILES": str(place.project / "reframe_settings.py"),
+        "RFM_SYSTEM": site.name,
+        "RFM_CHECK_SEARCH_PATH": str(place.project / "checks"),
+        "RFM_CHECK_SEARCH_RECURSIVE": "yes",
+        "RFM_STAGE_DIR": str(place.stage_folder(run_id)),
+        "RFM_OUTPUT_DIR": str(place.output_folder(run_id)),
+        "RFM_PERFLOG_DIR": str(place.perflogs),
+        "RFM_REPORT_FILE": str(place.report_file(run_id)),
+        "RFM_SQLITE_DB_FILE": str(place.perflogs / "results.db"),
+        "RFM_COLORIZE": "no",
+        # Guards: the caller's environment may not switch them off.
+        "RFM_TRAP_JOB_ERRORS": "yes",
+        "RFM_CLEAN_STAGEDIR": "yes",
+        "RFM_GENERATE_FILE_REPORTS": "yes",
+    }
+    return environment
+
+
+def _expand(text: str, environment: Mapping[str, str]) -> str:
+    return re.sub(r"\$\{(\w+)\}", lambda match: environment.get(match[1], ""), text)
+
+
+def wants_run(arguments: Sequence[str]) -> bool:
+    """Tell whether ReFrame's ``arguments`` ask it to run checks (``-r``)."""
+    return any(_RUN_FLAG.match(argument) for argument in arguments)
+
+
+def check_scheduler(site: Site, environment: Mapping[str, str]) -> None:
+    """Say at once when the scheduler is not there, instead of failing in every check.
+
+    Raises:
+        UnavailableError: its command is missing, does not answer, or knows no such partition.
+    """
+    if not any(each.scheduler in {"slurm", "squeue"} for each in site.partitions):
+        return
+    hint = site.spec.start_hint or "start Slurm, or choose another site with --site"
+    program = shutil.which("sinfo", path=environment["PATH"])
+    if program is None:
+        raise UnavailableError(
+            "Slurm is not here", expected="sinfo on PATH", next_step=hint, source=str(site.folder)
+        )
+    try:
+        answer = subprocess.run(
+            [program, "-h", "-o", "%P %T %D"],
+            env=dict(environment),
+            capture_output=True,
+            text=True,
+            timeout=SCHEDULER_PATIENCE_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise UnavailableError(
+            f"Slurm did not answer within {SCHEDULER_PATIENCE_SECONDS} s",
+            expected="a list of partitions from sinfo",
+            next_step=hint,
+        ) from None
+    if answer.returncode != 0:
+        raise UnavailableError(
+            "Slurm does not answer",
+            expected="a list of partitions from sinfo",
+            got=" ".join(answer.stderr.split())[-200:],
+            next_step=hint,
+        )
+    known = {line.split()[0].rstrip("*") for line in answer.stdout.splitlines() if line.strip()}
+    for name in _asked_partitions(site):
+        if name not in known:
+            raise UnavailableError(
+                "Slurm has no such partition",
+                source=str(site.folder / "site.toml"),
+                expected=f"one of: {', '.join(sorted(known)) or 'none at all'}",
+                got=repr(name),
+                next_step=f"correct access of the partition, or: {hint}",
+            )
+
+
+def _asked_partitions(site: Site) -> Iterator[str]:
+    """Yield the Slurm partitions that the site's ``access`` options name."""
+    for partition in site.partitions:
+        if partition.scheduler in {"slurm", "squeue"}:
+            yield from asked_partitions(partition.access)
+
+
+def ask_traits(site: Site, environment: Mapping[str, str]) -> SlurmTraits:
+    """Ask the Slurm of ``site`` what decides whether its partitions can be measured on.
+
+    What does not answer is unknown: whether Slurm is there at all says :func:`check_scheduler`.
+    """
+    schedulers = {each.scheduler for each in site.partitions}
+    if not schedulers & {"slurm", "squeue"}:
+        return SlurmTraits()
+    config, _ = _answer(["scontrol", "show", "config"], environment)
+    partitions, _ = _answer(["scontrol", "-o", "show", "partition"], environment)
+    # What was asked for is not there, and that is an answer; a database that is away is none.
+    wanted = ["sacct", "-n", "-X", "-j", "1", "-o", "jobid"]
+    fault = _answer(wanted, environment)[1] if "slurm" in schedulers else None
+    return read_traits(config, partitions, fault)
+
+
+def _answer(command: list[str], environment: Mapping[str, str]) -> tuple[str, str | None]:
+    """Return what a command printed, and what it said where it failed."""
+    program = shutil.which(command[0], path=environment["PATH"])
+    if program is None:
+        return "", f"{command[0]} is not on PATH"
+    try:
+        done = subprocess.run(
+            [program, *command[1:]],
+            env=dict(environment),
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=SCHEDULER_PATIENCE_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return "", f"{command[0]} did not answer: {type(error).__name__}"
+    if done.returncode != 0:
+        return "", " ".join(done.stderr.split())[-160:] or f"status {done.returncode}"
+    return done.stdout, None
+
+
+def scheduling_troubles(site: Site, environment: Mapping[str, str]) -> list[Trouble]:
+    """Return what this Slurm will not do for the partitions of ``site``, before any job."""
+    traits = ask_traits(site, environment)
+    return [trouble for each in site.partitions for trouble in find_troubles(asks_of(each), traits)]
+
+
+def refuse_troubles(site: Site, troubles: Sequence[Trouble]) -> None:
+    """Refuse a run of which no number would count.
+
+    Raises:
+        ConfigError: the first trouble that stops, with its remedy.
+    """
+    for trouble in troubles:
+        if trouble.stops:
+            raise ConfigError(
+                trouble.sentence,
+                source=str(site.folder / "site.toml"),
+                next_step=trouble.remedy,
+            )
+
+
+def reframe_command() -> str:
+    """Return ReFrame's own program, the one installed beside this library."""
+    beside = Path(sys.executable).parent / "reframe"
+    if beside.exists():
+        return str(beside)
+    found = shutil.which("reframe")
+    if found is None:
+        raise UnavailableError(
+            "ReFrame is not installed", expected="its reframe command", next_step="make install"
+        )
+    return found
+
+
+def scheduler_answers(site: Site, environment: Mapping[str, str]) -> bool:
+    """Tell whether the scheduler of ``site`` is there and knows its partitions."""
+    try:
+        check_scheduler(site, environment)
+    except UnavailableError:
+        return False
+    return True
+
+
+def run_reframe(
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    on_line: Callable[[str], None],
+    *,
+    alive: Callable[[], bool] = lambda: True,
+) -> int:
+    """Run ReFrame and hand every line of its output to ``on_line``; return its exit status.
+
+    Ctrl-C reaches ReFrame too, which cancels its jobs; this waits for it to finish doing so.
+    Another signal that would end us is handed to it as one.
+
+    Args:
+        arguments: ReFrame's.
+        environment: of :func:`session_environment`.
+        on_line: takes each line.
+        alive: tells whether the scheduler answers; asked now and then while ReFrame runs.
+
+    Raises:
+        UnavailableError: the scheduler stopped answering; ReFrame was ended.
+    """
+    for key in ("RFM_REPORT_FILE", "FABRICPROOF_REFRAME_LOG"):
+        Path(environment[key]).parent.mkdir(parents=True, exist_ok=True)
+    process = subprocess.Popen(
+        [reframe_command(), *arguments, *_stored_with(arguments, environment)],
+        env=dict(environment),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
+    assert process.stdout is not None
+    patience = patience_seconds()
+    with ends_as_interrupt(), Watch(process, alive, patience=patience) as watch:
+        try:
+            for line in process.stdout:
+                on_line(line.rstrip("\n"))
+        except KeyboardInterrupt:
+            for line in process.stdout:
+                on_line(line.rstrip("\n"))
+            process.wait()
+            raise
+        finally:
+            process.stdout.close()
+        status = process.wait()
+    if watch.gave_up:
+        raise UnavailableError(
+            f"the scheduler stopped answering during the run, for {patience:.0f} s",
+            expected="an answer from sinfo",
+            next_step="look at slurmctld; what had finished is kept",
+        )
+    return status
+
+
+def _stored_with(arguments: Sequence[str], environment: Mapping[str, str]) -> list[str]:
+    """Return what makes ReFrame's result store call the session by the identity of our run.
+
+    ``reframe --performance-compare '?run_id=="A"/?run_id=="B"/median:'`` then asks for our runs.
+    """
+    if not wants_run(arguments) or "FABRICPROOF_RUN_ID" not in environment:
+        return []
+    return ["--session-extras", f"run_id={environment['FABRICPROOF_RUN_ID']}"]
+
+
+def describe_checks(site: Site, place: Workplace) -> list[dict[str, Any]]:
+    """Return what ``reframe --describe`` says of all checks for ``site``; needs no scheduler.
+
+    Raises:
+        ConfigError: a check file cannot be loaded; what is left would be no complete list.
+        UnavailableError: ReFrame could not describe its checks.
+    """
+    environment = session_environment(site, place, new_run_id())
+    lines: list[str] = []
+    status = run_reframe(["--describe"], environment, lines.append)
+    broken = list(unloadable(lines))
+    if broken:
+        raise ConfigError(broken[0], source=str(place.project / "checks"), next_step="mend it")
+    start = lines.index("[") if "[" in lines else len(lines)
+    try:
+        described: list[dict[str, Any]] = json.loads("\n".join(lines[start:]))
+    except ValueError:
+        raise UnavailableError(
+            f"ReFrame could not describe its checks, it ended with status {status}",
+            expected="a JSON array",
+            got=" ".join(lines[-1:])[:200] or "nothing",
+        ) from None
+    return described
+
+
+def refuse_full_disk(lines: Sequence[str]) -> None:
+    """Say that the disk is full where ReFrame could not write what it found.
+
+    Raises:
+        OutputError: its report or its store was not written; nothing of the run can count.
+    """
+    for line in lines:
+        if "No space left on device" in line or "disk is full" in line:
+            raise OutputError(
+                "the disk is full, and nothing of this run counts",
+                source=" ".join(line.split())[:200],
+                next_step="make room and run again; what the jobs printed is in the stage folder",
+            )
+
+
+def unloadable(lines: Sequence[str]) -> Iterator[str]:
+    """Yield what ReFrame says of check files that it could not load."""
+    for line in lines:
+        match = _CANNOT_LOAD.search(line)
+        if match:
+            yield match[1]

@@ -1,0 +1,35 @@
+"""Run inside the job after its legs: print what is to run next, a second look or more rounds.
+
+It is asked again after each answer; nothing printed ends the job.
+
+``python -m fabricproof.job.second_look FOLDER``
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from fabricproof.job.all_outcomes import judge_legs
+from fabricproof.job.plan.plan_file import read_plan
+from fabricproof.job.plan.script import shell_name
+from fabricproof.job.relations.judge import legs_to_repeat, rounds_due
+
+
+def doubtful_legs(folder: Path) -> list[str]:
+    """Return the shell names of the legs below ``folder`` to run next, in that order.
+
+    First those that a second look might clear, then those that a relation wants in turn.
+    """
+    plan = read_plan(folder)
+    outcomes = judge_legs(folder, plan.legs)
+    again = legs_to_repeat(plan.relations, outcomes)
+    in_turn = () if again else rounds_due(plan.relations, outcomes)
+    return [
+        *(shell_name(leg.name) for leg in plan.legs if leg.name in again),
+        *map(shell_name, in_turn),
+    ]
+
+
+if __name__ == "__main__":
+    sys.stdout.write("\n".join(doubtful_legs(Path(sys.argv[1]))) + "\n")

@@ -1,5 +1,0 @@
-"""Learn baselines from known-good runs, and say what they would have said of the past."""
-
-from fabricproof.learn.keys import keyed, samples_in, samples_of
-
-__all__ = ["keyed", "samples_in", "samples_of"]

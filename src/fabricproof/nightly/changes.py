@@ -1,0 +1,168 @@
+"""What is worth telling somebody after a night: changes of state, and nothing else; pure."""
+
+from __future__ import annotations
+
+import datetime
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from fabricproof.nightly.confirm import LegKey
+from fabricproof.nightly.state import Colour, Ended, History, LegState, Night
+
+#: legs named in a notice; the rest are counted
+LEGS_TOLD = 20
+
+
+class Kind(StrEnum):
+    """What changed."""
+
+    RED = "RED"
+    GREEN = "GREEN"
+    BLAME = "OTHER NODES"
+    UNJUDGED = "UNJUDGED"
+    NIGHT = "NIGHT"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """One change of state; ``key`` is None for the night itself."""
+
+    kind: Kind
+    sentence: str
+    key: LegKey | None = None
+    blamed: tuple[str, ...] = ()
+    road: str = ""
+
+
+def changes(history: History, tonight: Night, *, max_gap_hours: float) -> tuple[Change, ...]:
+    """Return what ``tonight`` changed against the nights before it."""
+    before = history.legs()
+    found = list(_night_changes(history, tonight, max_gap_hours))
+    for key, state in sorted(history.counting(tonight).items()):
+        change = _leg_change(key, before.get(key), state)
+        if change is not None:
+            found.append(change)
+    return tuple(sorted(found, key=lambda each: _ORDER[each.kind]))
+
+
+_ORDER = {
+    Kind.RED: 0,
+    Kind.BLAME: 1,
+    Kind.NIGHT: 2,
+    Kind.UNJUDGED: 3,
+    Kind.GREEN: 4,
+}
+
+
+def _leg_change(key: LegKey, before: LegState | None, now: LegState) -> Change | None:
+    was = before.colour if before else None
+    change = Change(kind=Kind.RED, sentence=now.sentence, key=key, blamed=now.blamed, road=now.road)
+    if now.colour is Colour.RED:
+        if before is None or was is not Colour.RED:
+            return change
+        if now.blamed and set(now.blamed) != set(before.blamed):
+            said = f"{now.sentence} (before: {','.join(before.blamed) or 'not told apart'})"
+            return Change(kind=Kind.BLAME, sentence=said, key=key, blamed=now.blamed, road=now.road)
+        return None
+    if now.colour is Colour.UNJUDGED:
+        judged = was in {Colour.GREEN, Colour.RED}
+        return Change(kind=Kind.UNJUDGED, sentence=now.sentence, key=key) if judged else None
+    if was is not Colour.RED:
+        return None
+    assert before is not None, "it was red"
+    how = "no longer in the run" if now.colour is Colour.GONE else "green again"
+    flutter = ", though red at first tonight" if now.flutter else ""
+    return Change(kind=Kind.GREEN, sentence=f"{how}{flutter}", key=key, blamed=before.blamed)
+
+
+def _night_changes(history: History, tonight: Night, max_gap_hours: float) -> Iterator[Change]:
+    """Yield what changed between nights; a run handed over is none, and hides no silence."""
+    if not tonight.is_own:
+        return
+    own = [each for each in history.nights if each.is_own]
+    last = own[-1] if own else None
+    if last is not None and last.ended is Ended.LOST:
+        yield Change(kind=Kind.NIGHT, sentence=f"the night before was lost: {last.reason}")
+    if last is not None:
+        gap = tonight.time - last.time
+        if gap > datetime.timedelta(hours=max_gap_hours):
+            yield Change(kind=Kind.NIGHT, sentence=_gap(last, gap))
+    was = last.ended if last is not None else Ended.WHOLE
+    if tonight.ended is was:
+        return
+    if tonight.ended is not Ended.WHOLE:
+        yield Change(kind=Kind.NIGHT, sentence=f"{tonight.ended.value}: {tonight.reason}")
+    elif was is not Ended.LOST:
+        yield Change(kind=Kind.NIGHT, sentence=f"whole again (before: {was.value})")
+
+
+def _gap(last: Night, gap: datetime.timedelta) -> str:
+    hours = gap.total_seconds() / 3600
+    return f"no night ran for {hours:.0f} hours, since {last.time:%Y-%m-%d %H:%M} UTC"
+
+
+def subject(site: str, told: Sequence[Change], red: int) -> str:
+    """Return one line: what changed, how much is red now, which nodes."""
+    counts = {kind: count for kind in Kind if (count := sum(each.kind is kind for each in told))}
+    words = ", ".join(_counted(kind, count) for kind, count in counts.items())
+    guilty = sorted(
+        {_culprit(each) for each in told if each.blamed and each.kind is not Kind.GREEN}
+    )
+    nodes = f" ({', '.join(guilty[:4])}{' ...' if len(guilty) > 4 else ''})" if guilty else ""
+    return f"fabricproof {site}: {words or 'nothing changed'}{nodes}; {red} red now"
+
+
+def _counted(kind: Kind, count: int) -> str:
+    match kind:
+        case Kind.RED:
+            return f"{count} leg{'s' * (count > 1)} turned RED"
+        case Kind.GREEN:
+            return f"{count} green again"
+        case Kind.BLAME:
+            return f"{count} red on other nodes"
+        case Kind.UNJUDGED:
+            return f"{count} no longer judged"
+        case Kind.NIGHT:
+            return "the night itself"
+
+
+def _culprit(change: Change) -> str:
+    return " ".join(filter(None, (",".join(change.blamed), change.road)))
+
+
+def body(site: str, told: Sequence[Change], red: Mapping[str, LegState], tonight: Night) -> str:
+    """Return the text of a notice: the changes, what is red now, what to run next."""
+    lines = [_line(each) for each in told[:LEGS_TOLD]]
+    if len(told) > LEGS_TOLD:
+        lines.append(f"and {len(told) - LEGS_TOLD} more changes")
+    lines.append("")
+    lines += ["Red now:"] if red else ["Nothing is red now."]
+    shown = sorted(red.items())[:LEGS_TOLD]
+    lines += [f"  {LegKey.of(key).label}: {_red(state)}" for key, state in shown]
+    if len(red) > LEGS_TOLD:
+        lines.append(f"  and {len(red) - LEGS_TOLD} more")
+    flutters = sum(state.flutter for state in tonight.legs.values())
+    if flutters:
+        lines.append(f"{flutters} red at first and green when looked at again (flutters).")
+    lines += ["", f"night {tonight.night}, {tonight.ended.value}; run {tonight.run_id or '-'}"]
+    if tonight.run_id:
+        lines.append(f"next: fabricproof report {tonight.run_id} --site {shlex.quote(site)}")
+    return "\n".join(lines)
+
+
+def _line(change: Change) -> str:
+    where = f"{change.key.label}: " if change.key else ""
+    return f"{change.kind.value:<12}{where}{change.sentence}"
+
+
+def _red(state: LegState) -> str:
+    blamed = f"{','.join(state.blamed)} {state.road}: " if state.blamed else ""
+    return f"{blamed}{state.verdict} {state.sentence}".rstrip()
+
+
+def red_of(history: History) -> dict[str, LegState]:
+    """Return what is red after the last night, by the text of its key."""
+    states = sorted(history.legs().items())
+    return {str(key): state for key, state in states if state.colour is Colour.RED}

@@ -1,0 +1,250 @@
+"""Conduct a night: run, look again at what was red, keep both outcomes, say what changed.
+
+How ReFrame is started, and how Slurm is asked for its nodes, is handed in: this decides only what
+is asked when, so that it can be tried without a cluster.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from fabricproof.core.errors import FabricproofError
+from fabricproof.core.records import append_records
+from fabricproof.job.run import SessionResult
+from fabricproof.nightly.confirm import Colour, Confirmation, Look, Red, Role, decide, record
+from fabricproof.nightly.looks import (
+    Batch,
+    batches_of,
+    first_looks,
+    look_at,
+    partners,
+    reds_of,
+    swaps,
+    unseen,
+    why_no_look,
+)
+
+#: looks at one red leg: the same nodes, and each of its two sides with another partner
+LOOKS_OF_A_RED = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ran:
+    """A run of checks.
+
+    Attributes:
+        result: what it came to; None where there is none.
+        job_nodes: job to the nodes that it had.
+        whole: it came to its end.
+        reason: why not.
+        status: exit status of what ended it early.
+    """
+
+    result: SessionResult | None
+    job_nodes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    whole: bool = True
+    reason: str = ""
+    status: int = 0
+
+
+class Runner(Protocol):
+    """Starts ReFrame with ``arguments``, on ``nodes`` where they are named."""
+
+    def __call__(self, arguments: Sequence[str], nodes: tuple[str, ...]) -> Ran:
+        """Return what the run came to."""
+
+
+@dataclass(kw_only=True)
+class Budget:
+    """How much looking again a night may do.
+
+    Attributes:
+        checks: that may still be run again.
+        until: when no further look begins, of ``clock``, in s.
+        clock: tells the time, in s.
+    """
+
+    checks: int
+    until: float
+    clock: Callable[[], float] = time.monotonic
+
+    def take(self, batch: Batch, most: int) -> tuple[Batch | None, str]:
+        """Take what is to be had of ``batch``; return it, and why the rest is not.
+
+        Args:
+            batch: what is wanted.
+            most: its fair share of what is left, in checks.
+        """
+        if self.clock() >= self.until:
+            return None, "the time for confirming was over (confirm_minutes of [night])"
+        count = min(len(batch.checks), self.checks, most)
+        self.checks -= count
+        refusal = "enough checks were run again tonight (confirm_checks of [night])"
+        return (replace(batch, checks=batch.checks[:count]) if count else None), refusal
+
+
+@dataclass(frozen=True, kw_only=True)
+class Confirmed:
+    """What looking again came to.
+
+    Attributes:
+        confirmations: one for each red leg, in the order of the run.
+        whole: nothing ended it early.
+        reason: what did.
+        status: exit status of that.
+    """
+
+    confirmations: tuple[Confirmation, ...]
+    whole: bool = True
+    reason: str = ""
+    status: int = 0
+
+
+class Confirmer:
+    """Looks again at the red legs of one run."""
+
+    def __init__(
+        self,
+        site: str,
+        run: Runner,
+        usable: Callable[[str], tuple[str, ...]],
+        budget: Budget,
+        say: Callable[[str], object],
+    ) -> None:
+        self.site = site
+        self.run = run
+        self.usable = usable
+        self.budget = budget
+        self.say = say
+        self.looks: dict[int, list[Look]] = {}
+        self.ended: Ran | None = None
+
+    def confirm(self, result: SessionResult, job_nodes: Mapping[str, tuple[str, ...]]) -> Confirmed:
+        """Look at every red leg of ``result`` again, on the same nodes and with others."""
+        reds = reds_of(result, job_nodes)
+        self.looks = {index: [] for index in range(len(reds))}
+        for index, red in enumerate(reds):
+            if why := why_no_look(red):
+                self.looks[index].append(unseen(red, Role.SAME, red.nodes, why))
+        first = [(index, red, Role.SAME) for index, red in enumerate(reds)]
+        # To know whose fault one leg is takes two looks more, and is worth more than another leg.
+        allowance = -(-self.budget.checks // LOOKS_OF_A_RED)
+        batches = first_looks(reds)
+        for number, batch in enumerate(batches):
+            share = _share(allowance, len(batches) - number)
+            allowance -= self._look(batch, first, share)
+        again = [(i, red) for i, red in enumerate(reds) if self._is_red_again(i)]
+        if again:
+            self._with_others(again, reds, result)
+        found = tuple(decide(red, self.looks[index]) for index, red in enumerate(reds))
+        if self.ended is None:
+            return Confirmed(confirmations=found)
+        return Confirmed(
+            confirmations=found,
+            whole=False,
+            reason=f"while confirming: {self.ended.reason}",
+            status=self.ended.status,
+        )
+
+    def _is_red_again(self, index: int) -> bool:
+        return any(
+            look.role is Role.SAME and look.colour is Colour.RED for look in self.looks[index]
+        )
+
+    def _with_others(
+        self, again: Sequence[tuple[int, Red]], reds: Sequence[Red], result: SessionResult
+    ) -> None:
+        usable: dict[str, tuple[str, ...]] = {}
+        for partition in sorted({red.key.partition for _, red in again}):
+            try:
+                usable[partition] = self.usable(partition)
+            except FabricproofError as error:
+                self.say(f"no partners in {partition}: {error}")
+        free = partners(reds, result, usable)
+        tried = swaps([red for _, red in again], free)
+        index_of = {id(red): index for index, red in again}
+        for swap in tried:
+            if swap.why_not:
+                index = index_of[id(swap.red)]
+                self.looks[index].append(unseen(swap.red, swap.role, (), swap.why_not))
+        wanted = {(index_of[id(each.red)], each.nodes, each.role): each for each in tried}
+        batches = batches_of(tried)
+        for number, batch in enumerate(batches):
+            mine = [
+                (index, each.red, role)
+                for (index, nodes, role), each in wanted.items()
+                if nodes == batch.nodes
+            ]
+            self._look(batch, mine, _share(self.budget.checks, len(batches) - number))
+
+    def _look(self, batch: Batch, reds: Sequence[tuple[int, Red, Role]], most: int) -> int:
+        """Run what is to be had of a batch, keep what it says; return how many checks that was."""
+        mine = [
+            (index, red, role)
+            for index, red, role in reds
+            if (red.key.partition, red.key.stack) == (batch.partition, batch.stack)
+            and (red.key.check, red.key.fabric) in batch.checks
+            and (role is not Role.SAME or red.nodes == batch.nodes)
+        ]
+        taken, refusal = (None, self.ended.reason) if self.ended else self.budget.take(batch, most)
+        ran = self._started(taken) if taken else Ran(result=None)
+        for index, red, role in mine:
+            if taken is None or (red.key.check, red.key.fabric) not in taken.checks:
+                seen = unseen(red, role, batch.nodes, refusal)
+            elif ran.result is None:
+                seen = unseen(red, role, batch.nodes, ran.reason or "the run left no report")
+            else:
+                seen = look_at(red, role, batch.nodes, ran.result, ran.job_nodes)
+            self.looks[index].append(seen)
+        return len(taken.checks) if taken else 0
+
+    def _started(self, batch: Batch) -> Ran:
+        names = ", ".join(check for check, _ in batch.checks)
+        self.say(f"looking again: {names} with {batch.stack} on {','.join(batch.nodes)}")
+        try:
+            ran = self.run(batch.arguments(self.site), batch.nodes)
+        except FabricproofError as error:
+            ran = Ran(result=None, whole=False, reason=str(error), status=int(error.exit_status))
+        except KeyboardInterrupt:
+            ran = Ran(result=None, whole=False, reason="interrupted", status=130)
+        if not ran.whole:
+            self.ended = ran
+            # What a look had not come to is not red: only a look that ended counts.
+            return Ran(result=None, whole=False, reason=ran.reason, status=ran.status)
+        return ran
+
+
+def _share(left: int, batches: int) -> int:
+    """Return how many of ``left`` checks one of ``batches`` may take: a fair share.
+
+    The batches of both sides of a pair have their checks in one order, so that they are cut alike.
+    """
+    return max(1, left // batches) if left > 0 else 0
+
+
+def keep(perflogs: Path, site: str, confirmations: Sequence[Confirmation], night: str) -> None:
+    """Append the confirmations to the records of their partitions, both outcomes of each.
+
+    Raises:
+        OutputError: they could not be written.
+    """
+    by_partition: dict[str, list[dict[str, Any]]] = {}
+    for each in confirmations:
+        line = {
+            "kind": "confirmation",
+            "night": night,
+            "site": site,
+            "run_id": each.red.run_id,
+            # Every record says whose it is; a confirmation belongs to no job of the run.
+            "unique_name": "",
+            "job_id": "",
+            **record(each),
+        }
+        by_partition.setdefault(each.red.key.partition, []).append(line)
+    for partition, lines in by_partition.items():
+        if partition:  # what ran nowhere has no perflog; the state file has it
+            append_records(perflogs / site / partition / "records.jsonl", lines)

@@ -1,0 +1,332 @@
+"""Whether a red leg is red when it is looked at again, and whose fault it is; pure.
+
+A red pair is looked at again on the same two nodes; where that is red too, each of its nodes with
+another partner.  What is red with every partner is to blame; what is red only together is the pair.
+The rule with its reasons: docs/decisions/0025-confirmation.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from fabricproof.core.measure import Verdict
+
+#: verdicts that are red: judged and bad, impossible, or due and not there
+RED: frozenset[Verdict] = frozenset({Verdict.FAIL, Verdict.INVALID, Verdict.MISSING})
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class LegKey:
+    """What makes a leg of one night the leg of another; the nodes are not part of it.
+
+    Slurm chooses other nodes every night.  ``leg`` is empty for a check that left no leg at all.
+    """
+
+    partition: str
+    fabric: str
+    stack: str
+    check: str
+    leg: str
+
+    def __str__(self) -> str:
+        """``compute/eth0/openmpi5/OsuBandwidth/rail1``: the form of the state file."""
+        return "/".join((self.partition, self.fabric, self.stack, self.check, self.leg))
+
+    @classmethod
+    def of(cls, text: str) -> LegKey:
+        """Return the key that :meth:`__str__` wrote; ValueError for any other text."""
+        partition, fabric, stack, check, leg = text.split("/", 4)
+        return cls(partition=partition, fabric=fabric, stack=stack, check=check, leg=leg)
+
+    @property
+    def label(self) -> str:
+        """``openmpi5 OsuBandwidth rail1``, for a person."""
+        return " ".join(filter(None, (self.stack, self.check, self.leg))) or "the run"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Red:
+    """A leg that was red in the run of the night.
+
+    Attributes:
+        key: which leg.
+        verdict: FAIL, INVALID or MISSING.
+        reason: why, as the run says.
+        nodes: of its job, sorted; empty where it ran nowhere.
+        rails: interfaces of its road; empty where nobody said.
+        device: what software stood for an adapter there (``Soft-RoCE``); empty where none did.
+        run_id: the run in which it was red.
+    """
+
+    key: LegKey
+    verdict: Verdict
+    reason: str
+    nodes: tuple[str, ...]
+    run_id: str
+    rails: tuple[str, ...] = ()
+    device: str = ""
+
+    @property
+    def halves(self) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+        """The two sides that partners tell apart: the two nodes of a pair, the halves of more.
+
+        None where there are no two equal sides: then only the same nodes can be looked at.
+        """
+        if len(self.nodes) < 2 or len(self.nodes) % 2:
+            return None
+        middle = len(self.nodes) // 2
+        return self.nodes[:middle], self.nodes[middle:]
+
+    @property
+    def road(self) -> str:
+        """``rail1`` or ``rxe0:1 Soft-RoCE``; the leg's name where nobody said the rails."""
+        return " ".join(filter(None, ("+".join(self.rails) or self.key.leg or "-", self.device)))
+
+
+class Role(StrEnum):
+    """Which question a look answers."""
+
+    SAME = "same nodes"
+    FIRST = "first side with others"
+    SECOND = "second side with others"
+
+
+class Colour(StrEnum):
+    """What a look saw.  ``NONE``: nothing, or somewhere else; it neither clears nor confirms."""
+
+    RED = "red"
+    GREEN = "green"
+    NONE = "not seen"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """One run of a red leg's check, to see it again.
+
+    Attributes:
+        role: what it is for.
+        nodes: that it was asked to run on.
+        colour: what it saw.
+        run_id: its run; empty where none was started.
+        verdict: of the leg in that run; None where it is not in it.
+        reason: the verdict's, or why nothing was seen.
+    """
+
+    role: Role
+    nodes: tuple[str, ...]
+    colour: Colour
+    run_id: str = ""
+    verdict: Verdict | None = None
+    reason: str = ""
+
+
+class Finding(StrEnum):
+    """What became of a red leg."""
+
+    CONFIRMED = "CONFIRMED"
+    """Red again on the same nodes: red."""
+    NOT_REPEATED = "NOT REPEATED"
+    """Green when looked at again on the same nodes: a flutter, kept and counted."""
+    NEVER_CLEARED = "NOT CLEARED"
+    """INVALID, and green when looked at again: stays red, a wrong road is no bad luck."""
+    UNCONFIRMED = "NOT LOOKED AT"
+    """No look came about: stays red."""
+    FLUTTERS = "FLUTTERS"
+    """Green when looked at again, as in too many nights before: red."""
+
+
+#: findings of a leg that was green when it was looked at again
+FLUTTERED: frozenset[Finding] = frozenset({Finding.NOT_REPEATED, Finding.FLUTTERS})
+
+
+class Blame(StrEnum):
+    """Who is to blame for a confirmed red."""
+
+    FIRST = "first side"
+    SECOND = "second side"
+    BOTH = "both sides"
+    PAIR = "only together"
+    UNKNOWN = "not told apart"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Confirmation:
+    """What the looks say of a red leg.
+
+    Attributes:
+        red: the leg.
+        looks: all of them, both outcomes kept.
+        finding: what became of it.
+        blame: who; UNKNOWN unless it is CONFIRMED (or INVALID and red again).
+        blamed: the nodes to look at, sorted; empty where nobody can be told apart.
+        sentence: all of this for a person.
+    """
+
+    red: Red
+    looks: tuple[Look, ...]
+    finding: Finding
+    blame: Blame
+    blamed: tuple[str, ...]
+    sentence: str
+    flutters: int = 0
+    """Nights, this one included, in which the leg was red once and green when looked at again."""
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def stays_red(self) -> bool:
+        """Whether the leg counts as red today."""
+        return self.finding is not Finding.NOT_REPEATED
+
+
+def decide(red: Red, looks: Sequence[Look]) -> Confirmation:
+    """Return what ``looks`` say of ``red``.
+
+    Nothing is cleared by less than a green look on the same nodes, and INVALID by none at all.
+    Of several looks with one role the worst counts.
+    """
+    same = _worst(looks, Role.SAME)
+    if same is Colour.NONE:
+        return _confirmation(red, looks, Finding.UNCONFIRMED, Blame.UNKNOWN)
+    if same is Colour.GREEN:
+        invalid = red.verdict is Verdict.INVALID
+        finding = Finding.NEVER_CLEARED if invalid else Finding.NOT_REPEATED
+        return _confirmation(red, looks, finding, Blame.UNKNOWN)
+    blame = _BLAME[_worst(looks, Role.FIRST), _worst(looks, Role.SECOND)]
+    return _confirmation(red, looks, Finding.CONFIRMED, blame)
+
+
+#: (first side with others, second side with others) -> blame.  One side that is red with others is
+#: to blame even where the other was not seen: it is red without it.  One that is green clears
+#: itself only: without a look at the other, that and the pair are not told apart.
+_BLAME: Mapping[tuple[Colour, Colour], Blame] = {
+    (Colour.RED, Colour.RED): Blame.BOTH,
+    (Colour.RED, Colour.GREEN): Blame.FIRST,
+    (Colour.RED, Colour.NONE): Blame.FIRST,
+    (Colour.GREEN, Colour.RED): Blame.SECOND,
+    (Colour.NONE, Colour.RED): Blame.SECOND,
+    (Colour.GREEN, Colour.GREEN): Blame.PAIR,
+    (Colour.GREEN, Colour.NONE): Blame.UNKNOWN,
+    (Colour.NONE, Colour.GREEN): Blame.UNKNOWN,
+    (Colour.NONE, Colour.NONE): Blame.UNKNOWN,
+}
+
+
+def _worst(looks: Iterable[Look], role: Role) -> Colour:
+    seen = {look.colour for look in looks if look.role is role}
+    return next((each for each in (Colour.RED, Colour.GREEN) if each in seen), Colour.NONE)
+
+
+def _confirmation(red: Red, looks: Sequence[Look], finding: Finding, blame: Blame) -> Confirmation:
+    return Confirmation(
+        red=red,
+        looks=tuple(looks),
+        finding=finding,
+        blame=blame,
+        blamed=_blamed(red, blame),
+        sentence=_sentence(red, looks, finding, blame),
+    )
+
+
+def _blamed(red: Red, blame: Blame) -> tuple[str, ...]:
+    first, second = red.halves or ((), ())
+    sides = {
+        Blame.FIRST: first,
+        Blame.SECOND: second,
+        Blame.BOTH: (*first, *second),
+        Blame.PAIR: (*first, *second),
+        Blame.UNKNOWN: (),
+    }
+    return tuple(sorted(sides[blame]))
+
+
+def _sentence(red: Red, looks: Sequence[Look], finding: Finding, blame: Blame) -> str:
+    where = " and ".join(",".join(half) for half in red.halves or ()) or ",".join(red.nodes)
+    match finding:
+        case Finding.UNCONFIRMED:
+            return f"red once and stays red: {_why_unseen(looks)}"
+        case Finding.NEVER_CLEARED:
+            return f"INVALID once, green when looked at again on {where}: no repeating clears that"
+        case Finding.NOT_REPEATED | Finding.FLUTTERS:
+            return f"green when looked at again on {where}: kept as a flutter"
+        case Finding.CONFIRMED:
+            return f"red again on {where}; {_who(red, looks, blame)}"
+
+
+def _why_unseen(looks: Sequence[Look]) -> str:
+    same = [look for look in looks if look.role is Role.SAME]
+    return same[0].reason if same and same[0].reason else "no look at the same nodes came about"
+
+
+def _who(red: Red, looks: Sequence[Look], blame: Blame) -> str:
+    if red.halves is None:
+        return "nodes not told apart: they have no two sides to try with others"
+    first, second = (",".join(half) for half in red.halves)
+    on = f" on {red.road}"
+    match blame:
+        case Blame.FIRST:
+            return (
+                f"{first}{on} is red with others too{_green_or_unseen(looks, Role.SECOND, second)}"
+            )
+        case Blame.SECOND:
+            return (
+                f"{second}{on} is red with others too{_green_or_unseen(looks, Role.FIRST, first)}"
+            )
+        case Blame.BOTH:
+            return f"{first} and {second}{on} are both red with others: each, or what all share"
+        case Blame.PAIR:
+            return f"both are green with others: only the way between {first} and {second}{on}"
+        case Blame.UNKNOWN:
+            return _not_told_apart(looks, first, second)
+
+
+def _green_or_unseen(looks: Sequence[Look], role: Role, side: str) -> str:
+    if _worst(looks, role) is Colour.GREEN:
+        return f", {side} is green"
+    return f"; {side} was not seen with others"
+
+
+def _not_told_apart(looks: Sequence[Look], first: str, second: str) -> str:
+    if _worst(looks, Role.FIRST) is Colour.GREEN:
+        return f"{first} is green with others: {second}, or the way between"
+    if _worst(looks, Role.SECOND) is Colour.GREEN:
+        return f"{second} is green with others: {first}, or the way between"
+    said = [look.reason for look in looks if look.role is not Role.SAME and look.reason]
+    return f"nodes not told apart: {said[0] if said else 'neither was seen with others'}"
+
+
+def record(confirmation: Confirmation) -> dict[str, Any]:
+    """Return a confirmation as plain data, the form of ``--json`` and of the perflog."""
+    red = confirmation.red
+    return {
+        "leg": red.key.leg,
+        "check": red.key.check,
+        "partition": red.key.partition,
+        "stack": red.key.stack,
+        "fabric": red.key.fabric,
+        "rails": list(red.rails),
+        "nodes": list(red.nodes),
+        "first_verdict": red.verdict.value,
+        "first_reason": red.reason,
+        "first_run_id": red.run_id,
+        "finding": confirmation.finding.value,
+        "stays_red": confirmation.stays_red,
+        "blame": confirmation.blame.value,
+        "blamed": list(confirmation.blamed),
+        "sentence": confirmation.sentence,
+        "flutters": confirmation.flutters,
+        "looks": [
+            {
+                "role": look.role.value,
+                "nodes": list(look.nodes),
+                "outcome": look.colour.value,
+                "run_id": look.run_id,
+                "verdict": look.verdict.value if look.verdict else None,
+                "reason": look.reason,
+            }
+            for look in confirmation.looks
+        ],
+        "notes": list(confirmation.notes),
+    }

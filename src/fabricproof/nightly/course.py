@@ -1,0 +1,331 @@
+"""The course of one night from its beginning to its line in the state file.
+
+Whatever happens, the night says how it ended, keeps what it has, and tells of it: a scheduler that
+is down, a full disk, an interrupt are states of the night, never of the network.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from fabricproof.core.errors import ExitStatus, FabricproofError, OutputError
+from fabricproof.core.records import append_records
+from fabricproof.history.store.labels import LOOK_LABEL, set_label
+from fabricproof.job.run import SessionResult
+from fabricproof.nightly.changes import Change, body, changes, subject
+from fabricproof.nightly.conduct import Budget, Confirmed, Confirmer, Ran, Runner, keep
+from fabricproof.nightly.confirm import Confirmation
+from fabricproof.nightly.notify import Delivery, Notice, deliver, pending, unsent
+from fabricproof.nightly.settle import settled, with_flutters
+from fabricproof.nightly.state import (
+    Colour,
+    Ended,
+    History,
+    LegState,
+    Night,
+    append_began,
+    append_night,
+    gone,
+    now,
+    read_history,
+    state_file,
+    states_of,
+)
+from fabricproof.nightly.weekly import digest
+from fabricproof.site import Site
+
+#: label that the runs of nights get
+LABEL = "night"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Means:
+    """What a night is conducted with.
+
+    Attributes:
+        site: where.
+        perflogs: folder of all sites.
+        night: identity of the night.
+        arguments: ReFrame's, of the run; none where it was made before: nobody knows then what
+            is no longer in it.
+        run: starts ReFrame.
+        first: the run of the night itself, or what was made before.
+        usable: nodes of a partition that may run a job now.
+        say: takes a line of progress.
+        confirm: look again at what is red.
+        notify: tell people.
+    """
+
+    site: Site
+    perflogs: Path
+    night: str
+    arguments: tuple[str, ...]
+    run: Runner
+    first: Callable[[], Ran]
+    usable: Callable[[str], tuple[str, ...]]
+    say: Callable[[str], object]
+    confirm: bool = True
+    notify: bool = True
+
+    @property
+    def state_path(self) -> Path:
+        """The site's state file."""
+        return state_file(self.perflogs, self.site.name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What a night came to.
+
+    Attributes:
+        night: its line of the state file.
+        first: the run as it was; None where there is none.
+        result: the same once confirmed.
+        confirmations: one for each leg that was red.
+        changes: what is different from the nights before.
+        red: everything that is red now, of this night and of earlier ones.
+        deliveries: what was told.
+        status: exit status where it is no verdict's; None where the verdict's.
+        notes: what else there is to say.
+    """
+
+    night: Night
+    first: SessionResult | None = None
+    result: SessionResult | None = None
+    confirmations: tuple[Confirmation, ...] = ()
+    changes: tuple[Change, ...] = ()
+    red: dict[str, LegState] = field(default_factory=dict)
+    deliveries: tuple[Delivery, ...] = ()
+    status: int | None = None
+    notes: tuple[str, ...] = ()
+
+
+def spend(means: Means) -> Outcome:
+    """Spend a night: run, confirm, keep, compare with before, tell.
+
+    The caller holds the lock.
+
+    Raises:
+        ParseError: the state file is damaged.
+        OutputError: the beginning cannot be written; nothing was started.
+    """
+    notes: list[str] = []
+    history = read_history(means.state_path, on_torn=notes.append)
+    append_began(means.state_path, means.night, host=socket.gethostname(), pid=os.getpid())
+    ran, ended = _run(means)
+    confirmed = (
+        _confirm(means, ran, history) if ended is Ended.WHOLE else Confirmed(confirmations=())
+    )
+    if not confirmed.whole:
+        ended = _early(confirmed.status)
+        ran = replace(ran, reason=confirmed.reason, status=confirmed.status)
+    outcome = _outcome(means, ran, ended, confirmed, history, notes)
+    notice = _notice(means, outcome, history) if means.notify else None
+    outcome = _kept(means, outcome, notice)
+    return _told(means, outcome, history, notice)
+
+
+def _run(means: Means) -> tuple[Ran, Ended]:
+    """Make the run of the night; return it and how it ended."""
+    try:
+        ran = means.first()
+    except KeyboardInterrupt:
+        ran = Ran(result=None, whole=False, reason="interrupted", status=ExitStatus.INTERRUPTED)
+    except FabricproofError as error:
+        ran = Ran(result=None, whole=False, reason=str(error), status=error.exit_status)
+    except OSError as error:
+        # No process, no memory, no file left: the night ends with a line, and tells of it.
+        refused = int(ExitStatus.UNAVAILABLE)
+        ran = Ran(result=None, whole=False, reason=f"the system refuses: {error}", status=refused)
+        return ran, Ended.FAILED
+    return ran, Ended.WHOLE if ran.whole else _early(ran.status)
+
+
+def _early(status: int) -> Ended:
+    ends = {
+        int(ExitStatus.UNAVAILABLE): Ended.NO_SCHEDULER,
+        int(ExitStatus.INTERRUPTED): Ended.EARLY,
+    }
+    return ends.get(int(status), Ended.FAILED)
+
+
+def _confirm(means: Means, ran: Ran, history: History) -> Confirmed:
+    if ran.result is None or not means.confirm:
+        return Confirmed(confirmations=())
+    spec = means.site.night
+    budget = Budget(checks=spec.confirm_checks, until=0.0)
+    budget.until = budget.clock() + 60 * spec.confirm_minutes
+    confirmer = Confirmer(means.site.name, means.run, means.usable, budget, means.say)
+    try:
+        found = confirmer.confirm(ran.result, ran.job_nodes)
+    except KeyboardInterrupt:
+        early = int(ExitStatus.INTERRUPTED)
+        return Confirmed(confirmations=(), whole=False, reason="interrupted", status=early)
+    before = history.flutters(spec.flutter_nights, ran.result.run_id)
+    counted = with_flutters(found.confirmations, before, spec.flutter_nights)
+    return replace(found, confirmations=counted)
+
+
+def _outcome(
+    means: Means,
+    ran: Ran,
+    ended: Ended,
+    confirmed: Confirmed,
+    history: History,
+    notes: Sequence[str],
+) -> Outcome:
+    result = settled(ran.result, confirmed.confirmations) if ran.result else None
+    legs = {}
+    if result is not None:
+        # A run that came to its end is whole, even where confirming it did not.
+        legs = states_of(result, confirmed.confirmations, whole=ran.whole)
+        if ran.whole and means.arguments:
+            legs |= gone(history, means.arguments, legs)
+    night = Night(
+        night=means.night,
+        time=now(),
+        ended=ended,
+        reason=ran.reason,
+        run_id=result.run_id if result else "",
+        arguments=means.arguments,
+        legs=legs,
+    )
+    return Outcome(
+        night=night,
+        first=ran.result,
+        result=result,
+        confirmations=confirmed.confirmations,
+        changes=changes(history, night, max_gap_hours=means.site.night.max_gap_hours),
+        red=_red_now(history, night),
+        status=None if ended is Ended.WHOLE else int(ran.status or ExitStatus.SOFTWARE),
+        notes=(*notes, *_kept_from_newer(history, night)),
+    )
+
+
+def _kept_from_newer(history: History, night: Night) -> Iterator[str]:
+    """Say where the run was too old to change a state."""
+    count = len(night.legs) - len(history.counting(night))
+    if count:
+        yield (
+            f"run {night.run_id} is older than what is known of {count} of its "
+            f"{len(night.legs)} legs: they keep their state"
+        )
+
+
+def _red_now(history: History, night: Night) -> dict[str, LegState]:
+    states = {**history.legs(), **history.counting(night)}
+    return {str(key): state for key, state in sorted(states.items()) if state.colour is Colour.RED}
+
+
+def _kept(means: Means, outcome: Outcome, notice: Notice | None) -> Outcome:
+    """Write confirmations, label and state; what cannot be written is said, and the status.
+
+    With the state, and before it, goes what is to be told: a state that is known is no change to
+    the next night, which would tell nobody.
+    """
+    told = pending(means.site.night, notice)
+    steps: list[Callable[[], object]] = [
+        lambda: keep(means.perflogs, means.site.name, outcome.confirmations, means.night),
+        lambda: append_night(means.state_path, outcome.night, before=told),
+        lambda: _label(means, [outcome.night.run_id], LABEL),
+        lambda: _label(means, _looks_of(outcome), LOOK_LABEL),
+    ]
+    troubles = list(_troubles(steps))
+    if not troubles:
+        return outcome
+    notes = (*outcome.notes, *(str(each) for each in troubles))
+    return replace(outcome, notes=notes, status=outcome.status or int(ExitStatus.IO))
+
+
+def _looks_of(outcome: Outcome) -> list[str]:
+    looks = (look.run_id for each in outcome.confirmations for look in each.looks)
+    return list(dict.fromkeys(looks))
+
+
+def _label(means: Means, run_ids: Sequence[str], label: str) -> None:
+    named = [each for each in run_ids if each]
+    if named:
+        set_label(means.perflogs, means.site.name, named, label)
+
+
+def _troubles(steps: Sequence[Callable[[], object]]) -> Iterator[FabricproofError]:
+    for step in steps:
+        try:
+            step()
+        except FabricproofError as error:
+            yield error
+
+
+def _told(means: Means, outcome: Outcome, history: History, notice: Notice | None) -> Outcome:
+    """Tell what changed and what could not be told before; keep what became of it."""
+    if not means.notify:
+        return outcome
+    deliveries = deliver(means.site.night, notice, unsent(history.notices))
+    return replace(outcome, deliveries=deliveries, notes=(*outcome.notes, *_log(means, deliveries)))
+
+
+def _notice(means: Means, outcome: Outcome, history: History) -> Notice | None:
+    """Return what is to be told: changes, or the digest of a week; None where nothing is."""
+    site = means.site.name
+    if not outcome.changes:
+        weekly = means.site.night.digest == "weekly"
+        return digest(site, history, outcome.night, outcome.red) if weekly else None
+    return Notice(
+        name=means.night,
+        subject=subject(site, outcome.changes, len(outcome.red)),
+        text=body(site, outcome.changes, outcome.red, outcome.night),
+    )
+
+
+def _log(means: Means, deliveries: Sequence[Delivery]) -> Iterator[str]:
+    lines = [each.record() for each in deliveries]
+    try:
+        append_records(means.state_path, lines)
+    except OutputError as error:
+        yield f"what was told is not kept, it may be told again: {error}"
+
+
+def alive(site: Site, perflogs: Path, *, notify: bool) -> tuple[str, tuple[Delivery, ...]]:
+    """Return why the nights of ``site`` are not well, empty where they are; tell it once.
+
+    For a second timer, best on another machine: a timer that is dead cannot say so itself.
+
+    Raises:
+        ParseError: the state file is damaged.
+    """
+    path = state_file(perflogs, site.name)
+    history = read_history(path)
+    why, since = _why_not_alive(history, site.night.max_gap_hours)
+    name = f"silent-{since}"
+    told = any(line["notice"] == name and line["sent"] for line in history.notices)
+    if not why or not notify or told:
+        return why, ()
+    notice = Notice(
+        name=name,
+        subject=f"fabricproof {site.name}: no night was whole",
+        text=f"{why}\nnext: look at the timer, then: fabricproof night --site {site.name}",
+    )
+    deliveries = deliver(site.night, notice, ())
+    with contextlib.suppress(OutputError):
+        append_records(path, [each.record() for each in deliveries])
+    return why, deliveries
+
+
+def _why_not_alive(history: History, max_gap_hours: float) -> tuple[str, str]:
+    """Return why, and the night since which; only a whole night that made its own run is a life."""
+    own = [each for each in history.nights if each.is_own]
+    whole = [each for each in own if each.ended is Ended.WHOLE]
+    last = f"; the last night: {own[-1].ended.value}: {own[-1].reason}" if own else ""
+    if not whole:
+        return f"no night was ever whole here{last}", "ever"
+    hours = (now() - whole[-1].time).total_seconds() / 3600
+    if hours <= max_gap_hours:
+        return "", whole[-1].night
+    said = f"the last whole night ended {whole[-1].time:%Y-%m-%d %H:%M} UTC, {hours:.0f} hours ago"
+    since = last if own[-1] is not whole[-1] else ""
+    return f"{said}; {max_gap_hours:g} are allowed{since}", whole[-1].night

@@ -1,0 +1,126 @@
+"""What a night came to, on the terminal: what is red, whose fault, how sure, what to run next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from fabricproof.nightly.changes import Change, Kind
+from fabricproof.nightly.confirm import RED, Blame, Colour, Confirmation, Finding, Look, Role
+from fabricproof.nightly.course import Outcome
+from fabricproof.nightly.notify import what_was_sent
+from fabricproof.nightly.state import Ended
+
+_STYLES = {
+    Finding.CONFIRMED: "bold red",
+    Finding.FLUTTERS: "bold red",
+    Finding.NEVER_CLEARED: "bold magenta",
+    Finding.UNCONFIRMED: "bold yellow",
+    Finding.NOT_REPEATED: "yellow",
+}
+_CHANGE_STYLES = {
+    Kind.RED: "bold red",
+    Kind.BLAME: "bold red",
+    Kind.GREEN: "green",
+    Kind.UNJUDGED: "yellow",
+    Kind.NIGHT: "bold yellow",
+}
+
+#: how the colour of a look is shown
+_WORDS = {Colour.RED: "red", Colour.GREEN: "green", Colour.NONE: "-"}
+
+
+def render_night(outcome: Outcome, console: Console) -> None:
+    """Print the confirmations, the changes, what was told, and one line that sums up."""
+    if outcome.confirmations:
+        console.print()
+        console.print(_table(outcome.confirmations))
+        for each in outcome.confirmations:
+            text = Text(f"{each.finding.value:<14}", style=_STYLES[each.finding])
+            console.print(text.append(f"{each.red.key.label}: {each.sentence}", style="default"))
+    for change in outcome.changes:
+        console.print(_change(change))
+    for line in (*what_was_sent(outcome.deliveries), *outcome.notes):
+        console.print(Text(f"note          {line}", style="dim"))
+    console.print(_summary(outcome))
+
+
+def _table(confirmations: Iterable[Confirmation]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", title_justify="left")
+    for name in ("looked at again", "road", "nodes", "first", "same nodes", "with others"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("blamed", overflow="fold")
+    for each in confirmations:
+        cells = [
+            each.red.key.label,
+            each.red.road,
+            ",".join(each.red.nodes) or "-",
+            each.red.verdict.value,
+            _looks(each.looks, {Role.SAME}, with_nodes=False),
+            _looks(each.looks, {Role.FIRST, Role.SECOND}, with_nodes=True),
+            _blamed(each),
+        ]
+        table.add_row(*map(Text, cells))
+    return table
+
+
+def _looks(looks: Sequence[Look], roles: set[Role], *, with_nodes: bool) -> str:
+    mine = [look for look in looks if look.role in roles and (look.run_id or not with_nodes)]
+    words = (
+        f"{','.join(look.nodes)} {_WORDS[look.colour]}" if with_nodes else _WORDS[look.colour]
+        for look in mine
+    )
+    return "; ".join(words) or "-"
+
+
+def _blamed(each: Confirmation) -> str:
+    if each.blame is Blame.UNKNOWN:
+        return "-"
+    nodes = ",".join(each.blamed)
+    return f"only between {nodes}" if each.blame is Blame.PAIR else nodes
+
+
+def _change(change: Change) -> Text:
+    where = f"{change.key.label}: " if change.key else ""
+    text = Text(f"{change.kind.value:<14}", style=_CHANGE_STYLES[change.kind])
+    return text.append(f"{where}{change.sentence}", style="default")
+
+
+def _summary(outcome: Outcome) -> Text:
+    night = outcome.night
+    line = Text(f"night {night.night}: {night.ended.value}")
+    if night.ended is not Ended.WHOLE:
+        line.append(f" ({night.reason})", style="bold yellow")
+    nothing = "nothing was red" if outcome.result is not None else "no run"
+    counts = ", ".join(_counts(outcome)) or nothing
+    line.append(f"; {counts}; {len(outcome.changes) or 'no'} change(s) of state")
+    step = _next_step(outcome)
+    return line.append(f"\nnext: {step}") if step else line
+
+
+def _counts(outcome: Outcome) -> Iterator[str]:
+    for finding in Finding:
+        count = sum(each.finding is finding for each in outcome.confirmations)
+        if count:
+            yield f"{count} {finding.value}"
+    legs = outcome.result.legs if outcome.result is not None else ()
+    alone = sum(leg.verdict in RED for leg in legs) if not outcome.confirmations else 0
+    if alone:
+        yield f"{alone} red, not looked at again"
+
+
+def _next_step(outcome: Outcome) -> str:
+    if outcome.night.ended is Ended.NO_SCHEDULER:
+        return "look at slurmctld; this says nothing of the network"
+    blamed = sorted({node for each in outcome.confirmations for node in each.blamed})
+    run_id = outcome.night.run_id
+    if blamed:
+        return (
+            f"look at {', '.join(blamed)}: fabricproof inventory show, fabricproof report {run_id}"
+        )
+    if any(each.stays_red for each in outcome.confirmations):
+        return f"read the reasons above; fabricproof report {run_id}"
+    return ""

@@ -1,0 +1,243 @@
+"""Which looks a night takes at what was red: the same nodes first, then other partners; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from fabricproof.core.measure import Verdict
+from fabricproof.job.run import LegResult, SessionResult
+from fabricproof.nightly.confirm import RED, Colour, LegKey, Look, Red, Role
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch:
+    """Checks to run again together: one start of ReFrame.
+
+    Attributes:
+        partition: of the site.
+        stack: of the site.
+        nodes: to run on, sorted.
+        checks: (check, fabric) of each, in the order of the reds.
+    """
+
+    partition: str
+    stack: str
+    nodes: tuple[str, ...]
+    checks: tuple[tuple[str, str], ...]
+
+    def arguments(self, site: str) -> list[str]:
+        """Return ReFrame's options that select this and nothing else."""
+        # ReFrame searches the expression in "OsuBandwidth%fabric=eth0", blanks taken out.
+        names = [f"^{check}%fabric={fabric}($|[%~])" for check, fabric in self.checks]
+        named = [part for name in names for part in ("-n", name)]
+        return ["-r", f"--system={site}:{self.partition}", "-p", f"^{self.stack}$", *named]
+
+
+def reds_of(result: SessionResult, job_nodes: Mapping[str, tuple[str, ...]]) -> tuple[Red, ...]:
+    """Return what was red in a run.
+
+    Args:
+        result: of the run.
+        job_nodes: job to the nodes that it had; a leg of two may belong to a job of four.
+    """
+    return tuple(
+        Red(
+            key=key_of(leg),
+            verdict=leg.verdict,
+            reason=leg.reason,
+            nodes=_nodes_of(leg, job_nodes),
+            run_id=result.run_id,
+            rails=_rails(leg),
+            device=leg.device,
+        )
+        for leg in result.legs
+        if leg.verdict in RED
+    )
+
+
+def key_of(leg: LegResult) -> LegKey:
+    """Return the key of a leg."""
+    return LegKey(
+        partition=leg.partition,
+        fabric=leg.fabric,
+        stack=leg.stack,
+        check=leg.check,
+        leg=leg.leg,
+    )
+
+
+def _nodes_of(leg: LegResult, job_nodes: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    return tuple(sorted(job_nodes.get(leg.job_id or "") or leg.nodes))
+
+
+def _rails(leg: LegResult) -> tuple[str, ...]:
+    return tuple(str(rail) for each in leg.quantities[:1] for rail in each.get("rails") or ())
+
+
+def first_looks(reds: Iterable[Red]) -> tuple[Batch, ...]:
+    """Return the looks at the same nodes; each set of nodes comes once before any comes twice."""
+    groups: dict[tuple[str, str, tuple[str, ...]], dict[tuple[str, str], None]] = {}
+    for red in reds:
+        if why_no_look(red):
+            continue
+        group = groups.setdefault((red.key.partition, red.key.stack, red.nodes), {})
+        group[red.key.check, red.key.fabric] = None
+    batches = [
+        Batch(partition=partition, stack=stack, nodes=nodes, checks=tuple(checks))
+        for (partition, stack, nodes), checks in groups.items()
+    ]
+    return tuple(_each_nodes_first(batches))
+
+
+def _each_nodes_first(batches: Sequence[Batch]) -> Iterator[Batch]:
+    seen: set[tuple[str, ...]] = set()
+    later = []
+    for batch in batches:
+        if batch.nodes in seen:
+            later.append(batch)
+        else:
+            seen.add(batch.nodes)
+            yield batch
+    yield from later
+
+
+def why_no_look(red: Red) -> str:
+    """Return why a red leg cannot be looked at again; empty where it can."""
+    if not red.key.leg and not red.nodes:
+        return "it ran nowhere, so there are no nodes to look at again"
+    if not red.nodes:
+        return "nobody saw on which nodes it was red"
+    return ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Partners:
+    """Nodes that may stand in for the other side of a red pair.
+
+    Attributes:
+        usable: nodes of each partition that may run a job now, by partition.
+        suspects: nodes of jobs that were red on two nodes, by partition.
+        red: nodes of any red job, by partition.
+        passed: nodes of legs that passed this night.
+    """
+
+    usable: Mapping[str, tuple[str, ...]]
+    suspects: frozenset[tuple[str, str]]
+    red: frozenset[tuple[str, str]]
+    passed: frozenset[str]
+
+    def of(self, red: Red) -> tuple[str, ...]:
+        """Return partners for ``red``, those that passed this night first.
+
+        A job of many nodes is red whenever one of them is; only what was red as a pair is under
+        suspicion when a pair looks for partners.
+        """
+        partition = red.key.partition
+        doubted = self.suspects if len(red.nodes) == 2 else self.red
+        free = [
+            node
+            for node in self.usable.get(partition, ())
+            if node not in red.nodes and (partition, node) not in doubted
+        ]
+        return tuple(sorted(free, key=lambda node: (node not in self.passed, node)))
+
+
+def partners(
+    reds: Iterable[Red], result: SessionResult, usable: Mapping[str, tuple[str, ...]]
+) -> Partners:
+    """Return who may be a partner after the run ``result``."""
+    reds = tuple(reds)
+    return Partners(
+        usable=usable,
+        suspects=frozenset(
+            (red.key.partition, node) for red in reds if len(red.nodes) <= 2 for node in red.nodes
+        ),
+        red=frozenset((red.key.partition, node) for red in reds for node in red.nodes),
+        passed=frozenset(
+            node for leg in result.legs if leg.verdict is Verdict.PASS for node in leg.nodes
+        ),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Swap:
+    """A side of a red leg beside other nodes."""
+
+    red: Red
+    role: Role
+    nodes: tuple[str, ...]
+    why_not: str = ""
+    """Why it cannot be tried; empty where it can."""
+
+
+def swaps(reds: Iterable[Red], free: Partners) -> tuple[Swap, ...]:
+    """Return both sides of each red leg beside partners, unlike ones where there are enough."""
+    found: list[Swap] = []
+    for red in reds:
+        if red.halves is None:
+            continue
+        others, count = free.of(red), len(red.halves[0])
+        chosen = (others[:count], others[count : 2 * count])
+        if len(chosen[1]) < count:
+            chosen = (chosen[0], chosen[0])
+        why = "" if len(chosen[0]) == count else _too_few(red, len(others))
+        for role, side, with_whom in zip(
+            (Role.FIRST, Role.SECOND), red.halves, chosen, strict=True
+        ):
+            nodes = tuple(sorted((*side, *with_whom))) if not why else ()
+            found.append(Swap(red=red, role=role, nodes=nodes, why_not=why))
+    return tuple(found)
+
+
+def _too_few(red: Red, count: int) -> str:
+    need = len(red.nodes) // 2
+    what = "no node" if not count else f"{count} of the {need} nodes"
+    return f"{what} of {red.key.partition} that could be a partner is usable and not red itself"
+
+
+def batches_of(swapped: Iterable[Swap]) -> tuple[Batch, ...]:
+    """Return the looks that answer ``swapped``, one for each stack and set of nodes."""
+    return first_looks(replace(each.red, nodes=each.nodes) for each in swapped if not each.why_not)
+
+
+def look_at(
+    red: Red,
+    role: Role,
+    asked: tuple[str, ...],
+    result: SessionResult,
+    job_nodes: Mapping[str, tuple[str, ...]],
+) -> Look:
+    """Return what the run ``result`` saw of ``red`` on the nodes ``asked``.
+
+    Another verdict than PASS or a red one, and any verdict from other nodes, is nothing seen.
+    """
+    base = Look(role=role, nodes=asked, colour=Colour.NONE, run_id=result.run_id)
+    mine = [leg for leg in result.legs if _is(red.key, key_of(leg))]
+    if not mine:
+        return replace(base, reason="it was not run when looked at again")
+    leg = min(mine, key=lambda each: (each.verdict not in RED, each.verdict is Verdict.PASS))
+    there = _nodes_of(leg, job_nodes)
+    seen = replace(base, verdict=leg.verdict, reason=leg.reason)
+    if there != asked:
+        # No verdict is kept beside nodes that it is not of: others read looks as evidence.
+        ran = f"it ran on {','.join(there)}" if there else "it ran nowhere"
+        said = f"asked for {','.join(asked)}, {ran}: {leg.verdict.value}"
+        return replace(base, reason=f"{said} {leg.reason}".rstrip())
+    if leg.verdict in RED:
+        return replace(seen, colour=Colour.RED)
+    if leg.verdict is Verdict.PASS:
+        return replace(seen, colour=Colour.GREEN)
+    return replace(seen, reason=f"{leg.verdict.value}: {leg.reason}")
+
+
+def _is(red: LegKey, seen: LegKey) -> bool:
+    """Tell whether a leg answers for a red one; a check that left no leg answers for all of its."""
+    return red == seen or ("" in {red.leg, seen.leg} and replace(red, leg=seen.leg) == seen)
+
+
+def unseen(red: Red, role: Role, nodes: tuple[str, ...], reason: str, run_id: str = "") -> Look:
+    """Return a look that came to nothing."""
+    return Look(
+        role=role, nodes=nodes or red.nodes, colour=Colour.NONE, reason=reason, run_id=run_id
+    )

@@ -1,0 +1,67 @@
+"""What a night comes to once its reds were looked at again, and the flutter rule; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from fabricproof.core import measure
+from fabricproof.core.measure import FindingKind, Verdict
+from fabricproof.job.run import LegResult, SessionResult
+from fabricproof.nightly.confirm import Confirmation, Finding, LegKey
+from fabricproof.nightly.looks import key_of
+
+#: So many flutters of one leg within the nights that count are red.  A leg that stalls by chance in
+#: one night of a hundred does so three times in ten nights with a chance of 1.1e-4 (binomial); a
+#: loose connector does so within weeks.
+FLUTTERS_RED = 3
+
+
+def with_flutters(
+    confirmations: Sequence[Confirmation], before: Mapping[LegKey, int], nights: int
+) -> tuple[Confirmation, ...]:
+    """Return the confirmations with their flutters counted; too many make one red again.
+
+    Args:
+        confirmations: of this night.
+        before: leg to the earlier nights, within the last ``nights``, in which it fluttered.
+        nights: over how many nights is counted, this one included.
+    """
+    return tuple(_counted(each, before.get(each.red.key, 0), nights) for each in confirmations)
+
+
+def _counted(confirmation: Confirmation, before: int, nights: int) -> Confirmation:
+    if confirmation.finding is not Finding.NOT_REPEATED:
+        return replace(confirmation, flutters=before)
+    count = before + 1
+    said = f"{confirmation.sentence}, {count} in the last {nights} nights"
+    if count < FLUTTERS_RED:
+        return replace(confirmation, flutters=count, sentence=said)
+    return replace(
+        confirmation,
+        flutters=count,
+        finding=Finding.FLUTTERS,
+        sentence=f"{said}: {FLUTTERS_RED} are red",
+    )
+
+
+def settled(result: SessionResult, confirmations: Sequence[Confirmation]) -> SessionResult:
+    """Return the run's result with what was not repeated as the PASS that the look saw.
+
+    Everything else keeps its verdict; each leg that was looked at says what became of it.
+    """
+    found = {each.red.key: each for each in confirmations}
+    return replace(result, legs=tuple(_settled(leg, found) for leg in result.legs))
+
+
+def _settled(leg: LegResult, found: Mapping[LegKey, Confirmation]) -> LegResult:
+    mine = found.get(key_of(leg))
+    if mine is None or leg.verdict is not mine.red.verdict:
+        return leg
+    told = measure.Finding(f"confirmation: {mine.finding.value}: {mine.sentence}")
+    findings = (told, *leg.findings)
+    if mine.stays_red:
+        return replace(leg, findings=findings)
+    words = f"second look: it was {leg.verdict.value}: {leg.reason}"
+    said = measure.Finding(words, FindingKind.SECOND_LOOK_PASSED)
+    return replace(leg, verdict=Verdict.PASS, reason="", findings=(*findings, said))

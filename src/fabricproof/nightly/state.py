@@ -1,0 +1,349 @@
+"""What each leg was after each night: ``night/state.jsonl`` of a site, only ever appended to.
+
+Three kinds of line.  ``began`` and ``night`` are the two ends of a night: a beginning without its
+end is a night that was lost.  ``notice`` says what was told to whom, and whether it arrived.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from fabricproof.core.errors import ParseError
+from fabricproof.core.measure import Verdict
+from fabricproof.core.records import append_records, read_records
+from fabricproof.job.run import SessionResult
+from fabricproof.nightly.confirm import FLUTTERED, RED, Confirmation, LegKey
+from fabricproof.nightly.looks import key_of
+
+FOLDER = "night"
+STATE_FILE = "state.jsonl"
+_TIME = "%Y-%m-%dT%H:%M:%SZ"
+
+#: the beginning of a run's identity: when it began
+_BEGUN = re.compile(r"\d{8}T\d{6}Z")
+
+
+class Ended(StrEnum):
+    """How a night ended."""
+
+    WHOLE = "whole"
+    EARLY = "ended early"
+    NO_SCHEDULER = "no scheduler"
+    FAILED = "failed"
+    LOST = "lost"
+    """It began, and nothing says how it ended: killed, power cut."""
+
+
+class Colour(StrEnum):
+    """State of a leg."""
+
+    RED = "red"
+    GREEN = "green"
+    UNJUDGED = "unjudged"
+    GONE = "gone"
+    """Of the same selection, but no longer there."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LegState:
+    """A leg after a night.
+
+    Attributes:
+        colour: red, green, unjudged or gone.
+        verdict: of the leg; the one that the run gave it where it fluttered.
+        blamed: nodes, sorted.
+        road: rails, for a person.
+        sentence: why; empty for a plain green.
+        flutter: it was red once and green when looked at again.
+    """
+
+    colour: Colour
+    verdict: str = ""
+    blamed: tuple[str, ...] = ()
+    road: str = ""
+    sentence: str = ""
+    flutter: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Night:
+    """One night, as the state file has it."""
+
+    night: str
+    time: datetime.datetime
+    ended: Ended
+    reason: str = ""
+    run_id: str = ""
+    arguments: tuple[str, ...] = ()
+    legs: Mapping[LegKey, LegState] = field(default_factory=dict)
+
+    @property
+    def is_own(self) -> bool:
+        """It made a run of its own, or tried to: none that was made before was handed to it."""
+        return bool(self.arguments) or self.ended is Ended.LOST
+
+    def looks_back(self, run_id: str) -> bool:
+        """Tell whether it was handed a run that is older than ``run_id``.
+
+        A night's own run is never older, whatever the clock said when the other one began.
+        """
+        if self.is_own:
+            return False
+        mine, other = _BEGUN.match(self.run_id), _BEGUN.match(run_id)
+        return mine is not None and other is not None and mine[0] < other[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class History:
+    """All nights of a site, oldest first, and what was told of them."""
+
+    nights: tuple[Night, ...]
+    notices: tuple[Mapping[str, Any], ...]
+
+    def legs(self) -> dict[LegKey, LegState]:
+        """Return the state of each leg after the last night that saw it.
+
+        A run older than the one that a state rests on, handed over by its identity, changes none.
+        """
+        return {key: state for key, (_, state) in self._resting().items()}
+
+    def counting(self, tonight: Night) -> dict[LegKey, LegState]:
+        """Return the legs of a night that is not in the history whose state it tells anew."""
+        resting = self._resting()
+        return {
+            key: state
+            for key, state in tonight.legs.items()
+            if key not in resting or not tonight.looks_back(resting[key][0])
+        }
+
+    def _resting(self) -> dict[LegKey, tuple[str, LegState]]:
+        """Return the state of each leg and the run that it rests on."""
+        found: dict[LegKey, tuple[str, LegState]] = {}
+        for night in self.nights:
+            for key, state in night.legs.items():
+                if key not in found or not night.looks_back(found[key][0]):
+                    found[key] = (night.run_id, state)
+        return found
+
+    def evidence(self, red: Iterable[str]) -> frozenset[str]:
+        """Return the runs in which one of the legs ``red``, still red now, was red."""
+        wanted = set(red)
+        return frozenset(
+            night.run_id
+            for night in self.nights
+            for key, state in night.legs.items()
+            if state.colour is Colour.RED and str(key) in wanted
+        )
+
+    def flutters(self, nights: int, run_id: str) -> dict[LegKey, int]:
+        """Return in how many of the last nights before this one each leg fluttered.
+
+        Args:
+            nights: how many count, this one included.
+            run_id: the run of this night, which does not count twice where it is looked at twice.
+        """
+        counted = [each for each in self.nights if each.legs and each.run_id != run_id]
+        found: dict[LegKey, set[str]] = {}
+        for night in counted[max(0, len(counted) - (nights - 1)) :]:
+            for key, state in night.legs.items():
+                if state.flutter:
+                    found.setdefault(key, set()).add(night.run_id)
+        return {key: len(runs) for key, runs in found.items()}
+
+
+def now() -> datetime.datetime:
+    """Return the time, in UTC and whole seconds."""
+    return datetime.datetime.now(tz=datetime.UTC).replace(microsecond=0)
+
+
+def state_file(perflogs: Path, site: str) -> Path:
+    """Return where the state of ``site`` is kept."""
+    return perflogs / site / FOLDER / STATE_FILE
+
+
+def read_history(path: Path, on_torn: Callable[[str], object] | None = None) -> History:
+    """Return what the state file says; nothing where there is none.
+
+    Raises:
+        ParseError: a damaged line that no crash explains.
+    """
+    if not path.exists():
+        return History(nights=(), notices=())
+    begun: dict[str, Night] = {}
+    notices = []
+    for number, line in enumerate(read_records(path, on_torn=on_torn), start=1):
+        try:
+            if line["kind"] == "notice":
+                notices.append(_sound_notice(line))
+            else:
+                night = _read_night(line)
+                begun[night.night] = night
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ParseError(
+                f"damaged state of the nights: {error!r}",
+                source=str(path),
+                line=number,
+                expected="a line that fabricproof night wrote",
+                next_step="move the file away: the next night begins a new one",
+            ) from None
+    return History(nights=tuple(begun.values()), notices=tuple(notices))
+
+
+#: what a line on a notice must hold, each of which kind
+_NOTICE = {
+    "notice": str,
+    "subject": str,
+    "text": str,
+    "tries": int,
+    "channel": str,
+    "sent": bool,
+}
+
+
+def _sound_notice(line: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the line; raise KeyError or TypeError where it is not as ``Delivery`` writes it."""
+    for name, kind in _NOTICE.items():
+        if type(line[name]) is not kind:
+            raise TypeError(f"{name} is no {kind.__name__}")
+    return line
+
+
+def _read_night(line: Mapping[str, Any]) -> Night:
+    time = datetime.datetime.strptime(line["time"], _TIME).replace(tzinfo=datetime.UTC)
+    if line["kind"] == "began":
+        reason = f"it began {line['time']} on {line['host']} and nothing says how it ended"
+        return Night(night=line["night"], time=time, ended=Ended.LOST, reason=reason)
+    return Night(
+        night=line["night"],
+        time=time,
+        ended=Ended(line["ended"]),
+        reason=line["reason"],
+        run_id=line["run_id"],
+        arguments=tuple(line["arguments"]),
+        legs={LegKey.of(key): _read_state(each) for key, each in line["legs"].items()},
+    )
+
+
+def _read_state(line: Mapping[str, Any]) -> LegState:
+    return LegState(
+        colour=Colour(line["state"]),
+        verdict=line["verdict"],
+        blamed=tuple(line["blamed"]),
+        road=line["road"],
+        sentence=line["sentence"],
+        flutter=bool(line["flutter"]),
+    )
+
+
+def append_began(path: Path, night: str, *, host: str, pid: int) -> None:
+    """Write that a night begins.
+
+    Raises:
+        OutputError: it could not be written.
+    """
+    time = now().strftime(_TIME)
+    began = {"kind": "began", "night": night, "time": time, "host": host, "pid": pid}
+    append_records(path, [began])
+
+
+def append_night(path: Path, night: Night, *, before: Sequence[Mapping[str, Any]] = ()) -> None:
+    """Write how a night ended.
+
+    Args:
+        path: the state file.
+        night: the night.
+        before: lines that must be there where the night's is: what is to be told of it.
+
+    Raises:
+        OutputError: nothing of it could be written.
+    """
+    append_records(
+        path,
+        [
+            *before,
+            {
+                "kind": "night",
+                "night": night.night,
+                "time": night.time.strftime(_TIME),
+                "ended": night.ended.value,
+                "reason": night.reason,
+                "run_id": night.run_id,
+                "arguments": list(night.arguments),
+                "legs": {str(key): _state_line(each) for key, each in night.legs.items()},
+            },
+        ],
+    )
+
+
+def _state_line(state: LegState) -> dict[str, Any]:
+    return {
+        "state": state.colour.value,
+        "verdict": state.verdict,
+        "blamed": list(state.blamed),
+        "road": state.road,
+        "sentence": state.sentence,
+        "flutter": state.flutter,
+    }
+
+
+def states_of(
+    result: SessionResult, confirmations: Sequence[Confirmation], *, whole: bool
+) -> dict[LegKey, LegState]:
+    """Return the state of each leg of a run that was confirmed and settled.
+
+    Of a run that did not come to its end, what is MISSING says nothing: it was not come to.
+    """
+    found = {each.red.key: each for each in confirmations}
+    states: dict[LegKey, LegState] = {}
+    for leg in result.legs:
+        colour = _colour(leg.verdict)
+        if colour is None or (not whole and leg.verdict is Verdict.MISSING):
+            continue
+        key = key_of(leg)
+        mine = found.get(key)
+        state = LegState(
+            colour=colour,
+            verdict=(mine.red.verdict if mine else leg.verdict).value,
+            blamed=mine.blamed if mine else (),
+            road=mine.red.road if mine else "",
+            sentence=mine.sentence if mine else leg.reason,
+            flutter=mine is not None and mine.finding in FLUTTERED,
+        )
+        if key not in states or state.colour is Colour.RED:
+            states[key] = state
+    return states
+
+
+def _colour(verdict: Verdict) -> Colour | None:
+    if verdict in RED:
+        return Colour.RED
+    return {Verdict.PASS: Colour.GREEN, Verdict.UNJUDGED: Colour.UNJUDGED}.get(verdict)
+
+
+def gone(
+    history: History, arguments: Sequence[str], seen: Iterable[LegKey]
+) -> dict[LegKey, LegState]:
+    """Return the red legs of the same selection that a whole night did not have any more.
+
+    A check that left no leg is named without one; once it has legs again it is green or red by
+    them.  What was taken from the roll, or built again, is not red for ever.
+    """
+    seen = set(seen)
+    same = {
+        key
+        for night in history.nights
+        if night.arguments == tuple(arguments)
+        for key, state in night.legs.items()
+        if state.colour is Colour.RED
+    }
+    return {
+        key: LegState(colour=Colour.GONE, sentence="no longer in the run")
+        for key, state in history.legs().items()
+        if state.colour is Colour.RED and key in same and key not in seen
+    }

@@ -1,0 +1,288 @@
+"""A first site folder: facts in, the text of its files out, every guess marked.  Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from fabricproof.nodes.discover.draft import Entry, Rows, Table, guess, render, seen
+from fabricproof.nodes.discover.externals import packages_yaml
+from fabricproof.nodes.discover.fabrics import FabricDraft, RailDraft, find_fabrics, name_fabrics
+from fabricproof.nodes.discover.facts import ClusterSeen, HostSeen, PartitionSeen
+from fabricproof.nodes.discover.partitions import local_table, partition_table, used_partitions
+from fabricproof.nodes.discover.stacks import Provisioned, StackDraft, find_stacks
+
+#: the file names of a site folder, in the order in which a person should read them
+SITE, FABRIC, REFERENCES, PACKAGES = (
+    "site.toml",
+    "fabric.toml",
+    "references.toml",
+    "spack/packages.yaml",
+)
+
+#: where a distribution puts sinfo; elsewhere the site file must say so
+_USUAL_FOLDERS = frozenset({"/usr/bin", "/bin", "/usr/local/bin"})
+
+#: stands in for the fabrics of a machine without a scheduler, as in site-configs/local
+MEMORY = "memory"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Surroundings:
+    """What fabricproof itself knows of the place.
+
+    Attributes:
+        provisioned: stacks of ``fabricproof stack install`` that are installed.
+        claims: host name -> the site that is chosen there by itself already.
+    """
+
+    provisioned: Sequence[Provisioned] = ()
+    claims: Mapping[str, str] = field(default_factory=dict)
+
+
+def write_site(name: str, cluster: ClusterSeen, around: Surroundings) -> dict[str, str]:
+    """Return the texts of a site folder, by file name.
+
+    Args:
+        name: of the site.
+        cluster: what was seen.
+        around: what is known besides.
+    """
+    chosen, left_out = used_partitions(cluster)
+    by_host: dict[str, tuple[list[FabricDraft], list[str]]] = {}
+    for host in _hosts(cluster, chosen):
+        by_host[host.name] = find_fabrics(host)
+    named = name_fabrics(draft for drafts, _ in by_host.values() for draft in drafts)
+    node = next(iter(_hosts(cluster, chosen)))
+    stacks, passed_over = find_stacks(node, cluster.slurm, around.provisioned)
+    fabrics_of = {
+        host: [_name_of(named, draft) for draft in drafts] for host, (drafts, _) in by_host.items()
+    }
+    tables = [
+        _site_table(name, cluster, around),
+        *_partition_tables(cluster, chosen, fabrics_of, stacks),
+        *(Table(header="[[stacks]]", entries=stack.entries) for stack in stacks),
+    ]
+    notes = [*cluster.troubles, *left_out, *passed_over]
+    needs_memory = not chosen or any(not names for names in fabrics_of.values())
+    return {
+        SITE: render(_site_opening(name, cluster, notes), tables),
+        FABRIC: render(_fabric_opening(by_host), _fabric_tables(named, needs_memory=needs_memory)),
+        REFERENCES: _references(named),
+        PACKAGES: packages_yaml(cluster.head),
+    }
+
+
+def _name_of(named: Mapping[str, FabricDraft], draft: FabricDraft) -> str:
+    return next(name for name, each in named.items() if each == draft)
+
+
+def _hosts(cluster: ClusterSeen, chosen: Sequence[PartitionSeen]) -> Iterator[HostSeen]:
+    """Yield one host for each partition, or the head where no node of it was seen."""
+    yielded = False
+    for partition in chosen:
+        yield cluster.nodes.get(partition.name, cluster.head)
+        yielded = True
+    if not yielded:
+        yield cluster.head
+
+
+def _partition_tables(
+    cluster: ClusterSeen,
+    chosen: Sequence[PartitionSeen],
+    fabrics_of: Mapping[str, list[str]],
+    stacks: Sequence[StackDraft],
+) -> Iterator[Table]:
+    names = [stack.name for stack in stacks]
+    for partition in chosen:
+        host = cluster.nodes.get(partition.name, cluster.head)
+        yield partition_table(cluster, partition, fabrics_of[host.name] or [MEMORY], names)
+    if not chosen:
+        yield local_table(cluster.head, MEMORY, names)
+
+
+def _site_opening(name: str, cluster: ClusterSeen, notes: Sequence[str]) -> Iterator[str]:
+    yield f"Site {name}: a first draft by `fabricproof site init`.  Nothing in it was measured."
+    yield "Lines marked `guess:` are for you to settle, each with the command that does; the rest"
+    yield "was seen on the host that is named.  Then: fabricproof site check " + name
+    yield ""
+    yield f"Head node: {cluster.head.name} ({cluster.head.system})"
+    for partition, node in cluster.nodes.items():
+        numa = f", {len(node.numa_cpus)} NUMA nodes" if len(node.numa_cpus) > 1 else ""
+        yield f"Partition {partition}: {node.name}, {node.cpus} CPUs{numa} ({node.system})"
+    if cluster.slurm is not None:
+        yield from _slurm_lines(cluster)
+    for host in {cluster.head.name: cluster.head, **_by_name(cluster)}.values():
+        if host.missing:
+            yield f"Not installed on {host.name}, would have said more: {', '.join(host.missing)}"
+    for note in notes:
+        yield f"Left out: {note}"
+
+
+def _by_name(cluster: ClusterSeen) -> dict[str, HostSeen]:
+    return {host.name: host for host in cluster.nodes.values()}
+
+
+def _slurm_lines(cluster: ClusterSeen) -> Iterator[str]:
+    assert cluster.slurm is not None
+    slurm = cluster.slurm
+    default = slurm.settings.get("MpiDefault", "not said")
+    types = ", ".join(slurm.mpi_types) or "not said"
+    yield f"Slurm {slurm.version}: default PMI {default}, of {types}"
+    topology = slurm.settings.get("TopologyPlugin")
+    if topology:
+        switches = [line for line in slurm.topology if line.startswith("SwitchName=")]
+        yield f"Topology: {topology}" + (f", {len(switches)} switches" if switches else "")
+
+
+def _site_table(name: str, cluster: ClusterSeen, around: Surroundings) -> Table:
+    head, slurm = cluster.head, cluster.slurm
+    short = head.name.partition(".")[0].strip()
+    told = slurm.settings.get("ClusterName") if slurm else None
+    entries = [
+        Entry(key="name", value=name),
+        Entry(
+            key="description",
+            value=f"Cluster {told}" if told else f"Machine {short}",
+            note="Slurm's ClusterName" if told else seen(head.name),
+        ),
+        _hostnames(short, around.claims.get(head.name) or around.claims.get(short)),
+        Entry(key="modules_system", value=head.modules_system, note=seen(head.name)),
+    ]
+    if slurm is not None:
+        entries += _slurm_surroundings(slurm.sinfo, slurm.conf)
+    return Table(header="[site]", entries=tuple(entries))
+
+
+def _hostnames(short: str, claimed_by: str | None) -> Entry:
+    if claimed_by is not None:
+        note = guess(f"{short} is site {claimed_by}'s already", "hostname on each login node")
+        return Entry(key="hostnames", value=[], note=note)
+    if not short or not short.isprintable():
+        note = guess("this machine does not say its name", "hostname on each login node")
+        return Entry(key="hostnames", value=[], note=note)
+    note = guess("this machine; more login nodes?", "hostname on each login node")
+    return Entry(key="hostnames", value=[short], note=note)
+
+
+def _slurm_surroundings(sinfo: str, conf: str) -> Iterator[Entry]:
+    folder = str(PurePosixPath(sinfo).parent)
+    if folder not in _USUAL_FOLDERS:
+        yield Entry(key="path", value=[folder], note="where sinfo is")
+    if conf and conf.isprintable():
+        yield Entry(key="environment", value={"SLURM_CONF": conf}, note="set in this shell")
+
+
+def _fabric_opening(
+    by_host: Mapping[str, tuple[list[FabricDraft], list[str]]],
+) -> Iterator[str]:
+    yield "What the network is declared to be: what every verdict rests on.  Compare each line with"
+    yield "the data sheets: a link that trained low looks like a slower link that is fine."
+    yield "A rail must have one name on all nodes; one node of each partition was looked at."
+    for host, (_, left_out) in by_host.items():
+        for sentence in left_out:
+            yield f"Left out on {host}: {sentence}"
+
+
+def _fabric_tables(named: Mapping[str, FabricDraft], *, needs_memory: bool) -> Iterator[Table]:
+    for name, draft in named.items():
+        yield _fabric_table(name, draft)
+    if needs_memory:
+        yield Table(
+            header="[[fabrics]]",
+            remarks=("No link: the memory of one machine; nothing is judged by it.",),
+            entries=(
+                Entry(key="name", value=MEMORY),
+                Entry(key="rails", value=[{"interface": "lo"}]),
+            ),
+        )
+
+
+def _fabric_table(name: str, draft: FabricDraft) -> Table:
+    shared = _shared_slot(draft.rails)
+    entries = [Entry(key="name", value=name)]
+    if draft.link is not None:
+        entries.append(Entry(key="link", value=draft.link, note=draft.link_note))
+    if draft.protocol is not None:
+        entries.append(Entry(key="protocol", value=draft.protocol))
+    if draft.mtu is not None:
+        entries.append(Entry(key="mtu", value=draft.mtu, note=draft.mtu_note))
+    if shared is not None:
+        entries += _slot_entries(draft, shared)
+    if draft.shaper:
+        note = guess("tc-tbf's bucket and a tenth", "tc qdisc show")
+        entries.append(Entry(key="shaper", value=dict(draft.shaper), note=note))
+    if draft.transport is not None:
+        note = guess("what fits this kind of port", "fabricproof stack doctor STACK")
+        entries.append(Entry(key="transport", value=draft.transport, note=note))
+    if draft.description:
+        entries.append(Entry(key="description", value=draft.description))
+    entries.append(Entry(key="rails", value=_rails(draft, shared), note=_rails_note(draft)))
+    return Table(header="[[fabrics]]", entries=tuple(entries), remarks=tuple(_remarks(draft)))
+
+
+def _shared_slot(rails: Sequence[RailDraft]) -> RailDraft | None:
+    """Return a rail whose slot is that of all rails, None where they differ or are unknown."""
+    kinds = {(rail.pcie, rail.max_payload_bytes) for rail in rails}
+    return rails[0] if len(kinds) == 1 and rails[0].pcie else None
+
+
+def _slot_entries(draft: FabricDraft, rail: RailDraft) -> Iterator[Entry]:
+    yield Entry(key="pcie", value=rail.pcie, note="what the link trained to, see the rails")
+    if rail.max_payload_bytes is not None:
+        yield Entry(
+            key="max_payload_bytes", value=rail.max_payload_bytes, note="DevCtl in lspci -vv"
+        )
+    if draft.shares_slot:
+        yield Entry(key="rails_share_slot", value=True, note="ports of one card")
+
+
+def _rails(draft: FabricDraft, shared: RailDraft | None) -> Rows:
+    rows = []
+    for rail in draft.rails:
+        keys: dict[str, object] = {"interface": rail.interface}
+        if shared is None and rail.pcie is not None:
+            keys["pcie"] = rail.pcie
+            if rail.max_payload_bytes is not None:
+                keys["max_payload_bytes"] = rail.max_payload_bytes
+        rows.append((keys, rail.note))
+    return Rows(rows=tuple(rows))
+
+
+def _rails_note(draft: FabricDraft) -> str:
+    check = (
+        "ip -br link on two nodes" if draft.kind in {"eth", "hsn"} else "ibv_devinfo on two nodes"
+    )
+    if len(draft.rails) > 1:
+        return guess("of one rate, so rails of one fabric, by these names on all nodes", check)
+    return guess("by this name on all nodes", check)
+
+
+def _remarks(draft: FabricDraft) -> Iterator[str]:
+    if draft.link is None:
+        yield draft.link_note
+    if draft.kind == "ib" and draft.mtu is None:
+        yield "mtu left out, the bounds are wide: ibv_devinfo says it as active_mtu"
+    if any(rail.pcie and rail.max_payload_bytes is None for rail in draft.rails):
+        yield "max_payload_bytes left out, the bounds are wide: lspci -vv tells root, in DevCtl"
+    if draft.shares_some_slot:
+        yield "some rails are ports of one card and some are not: this file cannot say that"
+
+
+def _references(named: Mapping[str, FabricDraft]) -> str:
+    """Return references.toml: empty on purpose, with the lines to fill in as comments."""
+    fabric = next(iter(named), MEMORY)
+    opening = (
+        "None yet, and none is invented.  Bandwidth is judged by physics.  Latency has no upper",
+        "limit in physics and is UNJUDGED, which is not green, until this file says what to",
+        "expect: measure some 20 pairs in a quiet week, take the median, say where it is from.",
+        "",
+        "[[references]]",
+        'quantity = "latency"',
+        'value = "... us"',
+        "tolerance = 0.3",
+        f'fabric = "{fabric}"',
+        'origin = "median of 20 pairs, this cluster, when, by whom"',
+    )
+    return render(opening, ())

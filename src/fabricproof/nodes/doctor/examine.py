@@ -1,0 +1,193 @@
+"""Ask everything, once here for Slurm and once on the node, and turn the answers into facts."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from fabricproof.core.errors import UnavailableError
+from fabricproof.nodes.doctor.facts import Answer, Facts, LibraryFacts
+from fabricproof.nodes.doctor.probes import fallback_probes, node_probes, slurm_probes
+from fabricproof.nodes.doctor.read_library import (
+    read_asker,
+    read_fi_info,
+    read_ldd,
+    read_ucx_devices,
+    read_ucx_version,
+)
+from fabricproof.nodes.doctor.read_mpi import read_mpi, read_wrapper
+from fabricproof.nodes.doctor.read_node import read_node
+from fabricproof.nodes.doctor.read_slurm import read_slurm
+from fabricproof.nodes.doctor.script import MODULE, Probe, read_answers, render_script
+from fabricproof.nodes.doctor.subject import Subject
+from fabricproof.stacks.environment import shell_line, shell_word
+
+#: a script for bash, and the seconds it may take, to what it printed.
+Shell = Callable[[str, float], Answer]
+
+#: for all probes of a node together, after it was got.
+_NODE_SECONDS = 120.0
+_SLURM_SECONDS = 50.0
+
+
+def make_shell(
+    environment: Mapping[str, str], before: Sequence[str] = (), arguments: Sequence[str] = ()
+) -> Shell:
+    """Return a shell that runs scripts in ``environment``.
+
+    Args:
+        environment: complete.
+        before: a launcher and its options, to run it elsewhere.
+        arguments: bash's own.
+    """
+
+    def run(script: str, seconds: float) -> Answer:
+        return run_command([*before, "bash", *arguments, "-s"], environment, seconds, script)
+
+    return run
+
+
+def run_command(
+    command: Sequence[str], environment: Mapping[str, str], seconds: float, text: str = ""
+) -> Answer:
+    """Run a command with ``text`` as its input; after ``seconds`` it and its children are ended."""
+    program = shutil.which(command[0], path=environment.get("PATH"))
+    if program is None:
+        return Answer(command=" ".join(command), output="", status=127)
+    process = subprocess.Popen(
+        [program, *command[1:]],
+        env=dict(environment),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    try:
+        output, _ = process.communicate(text, timeout=seconds)
+        status = process.returncode
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        output, status = process.communicate()[0], 124
+    except BaseException:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        raise
+    return Answer(command=" ".join(command), output=output, status=status)
+
+
+def node_launcher(subject: Subject, wait_seconds: int) -> list[str]:
+    """Return the srun that gives one node of the partition, or gives up after ``wait_seconds``."""
+    return ["srun", *subject.access, "-N1", "-n1", "-t2", f"--immediate={wait_seconds}", "-Q"]
+
+
+def examine(
+    subject: Subject, here: Shell, node: Shell | None = None, *, wait_seconds: int = 60
+) -> Facts:
+    """Ask everything about ``subject``.
+
+    Args:
+        subject: what is examined.
+        here: runs on this machine, with the site's environment.
+        node: runs on a node; None to ask this machine.
+        wait_seconds: for a node.
+
+    Raises:
+        UnavailableError: no node answered.
+    """
+    facts = Facts(subject=subject)
+    if subject.uses_slurm:
+        facts = _ask_slurm(facts, here)
+    probes = [*node_probes(subject), *fallback_probes()]
+    script = render_script(
+        probes,
+        settings=subject.settings,
+        prepend=subject.prepend,
+        modules=subject.modules,
+        module_paths=subject.module_paths,
+        modules_init=subject.modules_init,
+    )
+    reply = (node or here)(script, _NODE_SECONDS + (wait_seconds if node else 0))
+    answers = read_answers(reply.output, _shown(probes) | {MODULE: _module_line(subject)})
+    if "host" not in answers:
+        raise _silent(reply, node is not None)
+    is_node = node is not None or not subject.uses_slurm
+    return replace(
+        gather(facts, answers, is_node=is_node),
+        commands={**facts.commands, **{name: each.command for name, each in answers.items()}},
+    )
+
+
+def _module_line(subject: Subject) -> str:
+    uses = [f"module use {shell_word(path)}" for path in subject.module_paths]
+    return "; ".join([*uses, f"module load {shell_line(subject.modules)}"])
+
+
+def _shown(probes: Sequence[Probe]) -> dict[str, str]:
+    return {probe.name: probe.shown or probe.command for probe in probes}
+
+
+def _silent(reply: Answer, on_node: bool) -> UnavailableError:
+    where = "no node answered" if on_node else "this machine's bash did not answer"
+    return UnavailableError(
+        f"{where}: {reply.fault or 'it printed nothing'}",
+        expected=f"what {reply.command} prints",
+        next_step="ask this machine instead, without --on-node" if on_node else "install bash",
+    )
+
+
+def _ask_slurm(facts: Facts, here: Shell) -> Facts:
+    probes = slurm_probes()
+    reply = here(render_script(probes), _SLURM_SECONDS)
+    answers = read_answers(reply.output, _shown(probes))
+    nothing = Answer(command="srun", output=reply.output, status=reply.status or 127)
+    slurm = read_slurm(
+        answers.get("mpi_list", nothing), answers.get("config", nothing), answers.get("partitions")
+    )
+    return replace(facts, slurm=slurm, commands=_shown(probes))
+
+
+def gather(facts: Facts, answers: Mapping[str, Answer], *, is_node: bool) -> Facts:
+    """Return ``facts`` with what a node answered in them."""
+    return replace(
+        facts,
+        library=_library(answers),
+        mpi=read_mpi(*(answers.get(name) for name in ("ompi_info", "pmix_info", "mpichversion"))),
+        wrapper=read_wrapper(answers.get("wrapper")),
+        programs=tuple(
+            read_ldd(name.removeprefix("ldd:"), answer)
+            for name, answer in answers.items()
+            if name.startswith("ldd:")
+        ),
+        node=read_node(answers, is_node=is_node),
+        module=answers.get(MODULE),
+        launcher=answers.get("launcher"),
+    )
+
+
+def _library(answers: Mapping[str, Answer]) -> LibraryFacts:
+    """Return what the library said; the transports' tools fill in what it did not."""
+    asker = answers.get("asker")
+    facts = read_asker(asker) if asker else LibraryFacts(fault="it was not asked")
+    ucx, listed = answers.get("ucx_info"), answers.get("fi_list")
+    if facts.transports is None and ucx is not None and facts.loaded("libucp"):
+        version = answers.get("ucx_version")
+        facts = replace(
+            facts,
+            transports=read_ucx_devices(ucx),
+            ucx=read_ucx_version(version) if version else None,
+        )
+    if facts.providers is None and listed is not None and facts.loaded("libfabric"):
+        names = read_fi_info(listed)
+        offers = answers.get("fi_info")
+        facts = replace(
+            facts,
+            providers=None if names is None else tuple(name for name, _ in names),
+            domains=read_fi_info(offers) if offers else None,
+        )
+    return facts

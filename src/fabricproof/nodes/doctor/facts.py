@@ -1,0 +1,264 @@
+"""What was seen of a stack, its node and its scheduler, before anything runs.
+
+None always means that the question was not answered; an empty tuple that the answer was "none".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from fabricproof.nodes.doctor.subject import Subject
+from fabricproof.site.scheduling import SlurmTraits
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """One command and what it said.
+
+    Attributes:
+        command: as a person would type it.
+        output: standard output and standard error.
+        status: exit status; 124 where its time ran out, 127 where there is no such command.
+    """
+
+    command: str
+    output: str
+    status: int
+
+    @property
+    def fault(self) -> str:
+        """Why it answered nothing, in words; empty where it ended well."""
+        if self.status == 0:
+            return ""
+        words = {127: "no such command", 124: "did not answer in time"}
+        lines = self.output.strip().splitlines()
+        return words.get(self.status) or f"status {self.status}: {lines[-1] if lines else 'silent'}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LibraryFacts:
+    """What the MPI library says of itself, asked by :mod:`.asker`.
+
+    Attributes:
+        path: the file that was loaded.
+        version: its version string (``MPI_Get_library_version``), line by line.
+        loads: telling libraries in the process, by their paths.
+        libfabric: its version.
+        providers: libfabric's, whether or not they have a device here.
+        domains: (provider, device) pairs that libfabric offers here.
+        pmix: version of the PMIx client library.
+        ucx: its version.
+        ucx_modules: loadable transports: ``ib``, ``cma``, ``rdmacm``.
+        transports: (transport, device) pairs that UCX offers here.
+        verbs_in: libraries (``ucx``, ``libfabric``) that were built with verbs.
+        fault: why it could not be loaded.
+    """
+
+    path: str | None = None
+    verbs_in: tuple[str, ...] = ()
+    version: tuple[str, ...] | None = None
+    loads: tuple[str, ...] = ()
+    libfabric: str | None = None
+    providers: tuple[str, ...] | None = None
+    domains: tuple[tuple[str, str], ...] | None = None
+    pmix: str | None = None
+    ucx: str | None = None
+    ucx_modules: tuple[str, ...] = ()
+    transports: tuple[tuple[str, str], ...] | None = None
+    fault: str = ""
+
+    def loaded(self, begins: str) -> str | None:
+        """Return the path of the loaded library whose name begins so, None where none does."""
+        return next(
+            (path for path in self.loads if PurePosixPath(path).name.startswith(begins)), None
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MpiFacts:
+    """What the MPI's own tools say of how it was built.
+
+    Attributes:
+        components: Open MPI's, as ``pml:ucx``; None for other families, or where not answered.
+        configure: the line it was configured with.
+        pmix: version of the PMIx that Open MPI brings or was built against.
+    """
+
+    components: frozenset[str] | None = None
+    configure: str | None = None
+    pmix: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class WrapperFacts:
+    """The compiler wrapper that comes first.
+
+    Attributes:
+        path: of ``mpicc``.
+        real: the same with every link followed.
+        alternatives: a link of the distribution's alternatives system is on the way.
+        family: MPI family that it builds for, by its own ``-show``; None where it does not tell.
+    """
+
+    path: str
+    real: str
+    alternatives: bool = False
+    family: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProgramFacts:
+    """What one program of the stack loads.
+
+    Attributes:
+        path: the program.
+        mpi: the MPI library that the loader finds, None where it needs none.
+        missing: libraries that the loader does not find.
+        fault: why the loader could not be asked.
+    """
+
+    path: str
+    mpi: str | None = None
+    missing: tuple[str, ...] = ()
+    fault: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interface:
+    """One network interface: name, ``up`` or ``down``, speed in Mb/s and MTU in bytes."""
+
+    name: str
+    state: str
+    speed_mbit_s: int | None = None
+    mtu: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class HcaPort:
+    """One port of a host channel adapter.
+
+    Attributes:
+        device: ``mlx5_0``.
+        port: 1 ...
+        state: ``ACTIVE``, ``INIT``, ``DOWN``.
+        rate: as sysfs states it: ``200 Gb/sec (4X HDR)``.
+        link_layer: ``InfiniBand`` or ``Ethernet``.
+        netdevs: interfaces of the same device.
+        parent: the interface below a software device (Soft-RoCE), empty where it does not say
+            which; None for an adapter.
+    """
+
+    device: str
+    port: int
+    state: str
+    rate: str = ""
+    link_layer: str = ""
+    netdevs: tuple[str, ...] = ()
+    parent: str | None = None
+
+    @property
+    def name(self) -> str:
+        """As in fabric.toml and in UCX: ``mlx5_0:1``."""
+        return f"{self.device}:{self.port}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeFacts:
+    """The machine on which everything was seen.
+
+    Attributes:
+        host: its name.
+        is_node: it is one on which jobs run, not only a login node.
+        uid: 0 is root.
+        memlock_kib: locked memory that a process may have; -1 is unlimited.
+        interfaces: network interfaces.
+        hcas: ports of host channel adapters.
+        pmi_libraries: Slurm's and others' PMI libraries, by path.
+        environment: variables of MPIs and transports that are set before the stack's own.
+    """
+
+    host: str = "?"
+    is_node: bool = False
+    uid: int | None = None
+    memlock_kib: int | None = None
+    interfaces: tuple[Interface, ...] | None = None
+    hcas: tuple[HcaPort, ...] | None = None
+    pmi_libraries: tuple[str, ...] | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlurmFacts:
+    """Slurm, as far as it matters to an MPI.
+
+    Attributes:
+        version: ``22.05.8``.
+        mpi_types: plugins that ``srun --mpi=`` takes.
+        pmix_versions: major versions of PMIx that it has plugins for.
+        mpi_default: what srun takes where it is told nothing.
+        traits: what decides whether its partitions can be measured on.
+        fault: why it did not answer.
+    """
+
+    version: str | None = None
+    mpi_types: tuple[str, ...] | None = None
+    pmix_versions: tuple[int, ...] = ()
+    mpi_default: str | None = None
+    traits: SlurmTraits = field(default_factory=SlurmTraits)
+    fault: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    """What a real launch of two ranks gave.
+
+    Attributes:
+        command: the launch.
+        num_ranks: ranks asked for.
+        sizes: the sizes of MPI_COMM_WORLD that the ranks saw, one for each answer.
+        fault: what is wrong with it; None where it is the launch that was asked for.
+        output: its end.
+    """
+
+    command: str
+    num_ranks: int
+    sizes: tuple[int, ...]
+    fault: str | None
+    output: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """Everything that the rules judge.
+
+    Attributes:
+        subject: what was asked after.
+        library: of the MPI.
+        mpi: of its tools.
+        wrapper: the compiler wrapper, None where there is none.
+        programs: benchmark programs.
+        node: where this was seen.
+        slurm: None on a site without it.
+        module: answer of ``module load``, None where no module is needed.
+        launcher: answer of ``mpirun --version``.
+        world: of ``--run``, None where it was not asked for.
+        commands: probe -> the command that answered it.
+    """
+
+    subject: Subject
+    library: LibraryFacts = LibraryFacts()
+    mpi: MpiFacts = MpiFacts()
+    wrapper: WrapperFacts | None = None
+    programs: tuple[ProgramFacts, ...] = ()
+    node: NodeFacts = NodeFacts()
+    slurm: SlurmFacts | None = None
+    module: Answer | None = None
+    launcher: Answer | None = None
+    world: World | None = None
+    commands: Mapping[str, str] = field(default_factory=dict)
+
+    def seen_by(self, *probes: str) -> str:
+        """Return the commands that answered these probes, for people."""
+        return "; ".join(self.commands[name] for name in probes if name in self.commands)

@@ -1,0 +1,236 @@
+"""Rules about the stack itself: is it there, is it the MPI that was meant, does it load."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from fabricproof.nodes.doctor.facts import Facts, ProgramFacts
+from fabricproof.nodes.doctor.findings import Finding, Level
+from fabricproof.nodes.doctor.read_mpi import family_of, version_of
+from fabricproof.stacks.spack.linkage import is_below
+
+
+def judge_stack(facts: Facts) -> Iterator[Finding]:
+    """Yield what is to be said of the stack, its MPI library, its programs and its wrapper."""
+    yield from _presence(facts)
+    yield from _module(facts)
+    if not facts.subject.absent:
+        yield _identity(facts)
+        yield from (_program(facts, each) for each in facts.programs)
+    yield from _build(facts)
+    yield from _wrapper(facts)
+
+
+def _presence(facts: Facts) -> Iterator[Finding]:
+    subject = facts.subject
+    if subject.absent:
+        yield Finding(
+            level=Level.ERROR,
+            topic="stack",
+            seen=f"{subject.stack}: {subject.absent}",
+            means="none of its programs can run; every check on it would be MISSING",
+            mend=subject.mend,
+            missing=True,
+        )
+    elif subject.stale:
+        yield Finding(
+            level=Level.WARNING,
+            topic="stack",
+            seen=f"{subject.stack} is stale: {subject.stale}",
+            means="what runs is not what the site's files say",
+            mend=subject.mend,
+        )
+
+
+def _module(facts: Facts) -> Iterator[Finding]:
+    answer = facts.module
+    if answer is None:
+        return
+    # Environment Modules before 5.0 ends with 0 all the same.
+    failed = answer.status != 0 or "ERROR" in answer.output
+    lines = [line.strip() for line in answer.output.splitlines() if line.strip()]
+    yield Finding(
+        level=Level.ERROR if failed else Level.OK,
+        topic="module",
+        seen=(lines[0] if lines else answer.fault) if failed else answer.command,
+        command=answer.command,
+        means="the stack's MPI is not in the environment; the system's, or none, would answer"
+        if failed
+        else "",
+        mend="module avail; then correct modules = [...] of the stack, or module_paths of the "
+        f"site, in {facts.subject.source}"
+        if failed
+        else "",
+        missing=failed,
+    )
+
+
+def _identity(facts: Facts) -> Finding:
+    subject, library = facts.subject, facts.library
+    command = facts.seen_by("asker")
+    if library.version is None:
+        lost = bool(library.fault) and not library.fault.startswith("no such command")
+        return Finding(
+            level=Level.ERROR if lost else Level.UNKNOWN,
+            topic="MPI",
+            seen=f"the MPI library does not load: {library.fault}" if lost else "not asked",
+            command=command,
+            means="no program of this stack starts here" if lost else "",
+            mend=subject.mend or f"check modules and suites of {subject.stack} in {subject.source}"
+            if lost
+            else "",
+            missing=lost,
+        )
+    text = "\n".join(library.version)
+    family, version = family_of(text), version_of(text)
+    seen = f"{_short(library.version)} ({library.path or 'path unknown'})"
+    if family != subject.family:
+        return Finding(
+            level=Level.ERROR,
+            topic="MPI",
+            seen=f"{seen} answers, declared is {subject.family} {subject.version}",
+            command=command,
+            means=f"PMI, launcher and roads would be chosen for {subject.family} and not fit",
+            mend=f"set family and version of {subject.stack} in {subject.source}, or load the "
+            "right module",
+        )
+    return _version_finding(facts, seen, version)
+
+
+def _version_finding(facts: Facts, seen: str, version: str | None) -> Finding:
+    subject, command = facts.subject, facts.seen_by("asker")
+    if version is None:
+        return Finding(
+            level=Level.UNKNOWN,
+            topic="MPI",
+            seen=f"{seen}: its version is unknown",
+            command=command,
+        )
+    same = _begins_alike(version, subject.version)
+    return Finding(
+        level=Level.OK if same else Level.WARNING,
+        topic="MPI",
+        seen=seen if same else f"{seen}, declared is version {subject.version}",
+        command=command,
+        means="" if same else "results would be kept under a version that did not run",
+        mend=""
+        if same
+        else f'version = "{version}" in the stack {subject.stack} of {subject.source}',
+    )
+
+
+def _begins_alike(seen: str, declared: str) -> bool:
+    """Tell whether one version is the beginning of the other: 2021.18.1 and 2021.18."""
+    pairs = zip(seen.split("."), declared.split("."), strict=False)
+    return all(left == right for left, right in pairs)
+
+
+def _short(version: tuple[str, ...]) -> str:
+    """Return the telling part of a version string: MPICH's spreads over lines."""
+    line = " ".join(version[0].split())
+    return line.partition(", package")[0].replace("MPICH Version: ", "MPICH ")
+
+
+def _program(facts: Facts, program: ProgramFacts) -> Finding:
+    command = facts.seen_by(f"ldd:{program.path}")
+    name = program.path.rpartition("/")[2]
+    if program.fault:
+        return Finding(
+            level=Level.UNKNOWN,
+            topic="program",
+            seen=f"{program.path}: {program.fault}",
+            command=command,
+        )
+    if program.missing:
+        return Finding(
+            level=Level.ERROR,
+            topic="program",
+            seen=f"{name} finds no {', '.join(program.missing)}",
+            command=command,
+            means='it ends before main with "cannot open shared object file"',
+            mend=facts.subject.mend or "load the module that brings the library",
+        )
+    return _loaded(facts, program, name, command)
+
+
+def _loaded(facts: Facts, program: ProgramFacts, name: str, command: str) -> Finding:
+    prefix = facts.subject.prefix
+    if program.mpi is None:
+        return Finding(
+            level=Level.UNKNOWN,
+            topic="program",
+            seen=f"{name} names no MPI library",
+            command=command,
+        )
+    if prefix and prefix != "/usr" and not is_below(Path(program.mpi), Path(prefix)):
+        return Finding(
+            level=Level.ERROR,
+            topic="program",
+            seen=f"{name} loads {program.mpi}, which is not below {prefix}",
+            command=command,
+            means="another MPI than the stack's would be measured under its name",
+            mend=facts.subject.mend or "unset LD_LIBRARY_PATH",
+        )
+    return Finding(
+        level=Level.OK, topic="program", seen=f"{name} loads {program.mpi}", command=command
+    )
+
+
+def _build(facts: Facts) -> Iterator[Finding]:
+    if facts.mpi.configure:
+        yield Finding(
+            level=Level.NOTE,
+            topic="build",
+            seen=f"configured with {facts.mpi.configure[:300]}",
+            command=facts.seen_by("ompi_info" if facts.mpi.components else "mpichversion"),
+        )
+
+
+def _wrapper(facts: Facts) -> Iterator[Finding]:
+    subject, wrapper = facts.subject, facts.wrapper
+    if wrapper is None:
+        return
+    command = facts.seen_by("wrapper")
+    told = wrapper.path if wrapper.path == wrapper.real else f"{wrapper.path} -> {wrapper.real}"
+    if wrapper.family is None:
+        yield Finding(
+            level=Level.UNKNOWN, topic="mpicc", seen=f"{told}: its MPI is unknown", command=command
+        )
+    elif wrapper.family == subject.family:
+        yield Finding(level=Level.OK, topic="mpicc", seen=told, command=command)
+    else:
+        yield _wrong_wrapper(facts, told, command)
+
+
+def _wrong_wrapper(facts: Facts, told: str, command: str) -> Finding:
+    subject, wrapper = facts.subject, facts.wrapper
+    assert wrapper is not None
+    why = ", a link of the alternatives system" if wrapper.alternatives else ""
+    if subject.kind == "provisioned":
+        # Its programs are not compiled here: nothing that runs depends on mpicc.
+        return Finding(
+            level=Level.NOTE,
+            topic="mpicc",
+            seen=f"{told}{why} belongs to {wrapper.family}; this stack has no wrapper of its own",
+            command=command,
+        )
+    return Finding(
+        level=Level.ERROR,
+        topic="mpicc",
+        seen=f"two MPIs: mpicc is {told}{why}, and builds for {wrapper.family}, not "
+        f"{subject.family}",
+        command=command,
+        means=f"what is built as {subject.stack} would be linked with {wrapper.family}",
+        mend=_wrapper_mend(facts),
+    )
+
+
+def _wrapper_mend(facts: Facts) -> str:
+    wrapper = facts.wrapper
+    if wrapper is not None and wrapper.alternatives:
+        return (
+            "let Spack build this MPI (remove its external), or point the link: "
+            f"update-alternatives --config mpi (to mpicc.{facts.subject.family})"
+        )
+    return f"load the modules of {facts.subject.stack} after every other MPI's"

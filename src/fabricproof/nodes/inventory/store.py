@@ -1,0 +1,185 @@
+"""Where inventories are kept: one file per node and change, and an index of who saw it when.
+
+``perflogs/<site>/inventory/<node>/<digest>.json`` is written once and never changed.
+``perflogs/<site>/inventory/index.jsonl`` gets one line per node and run, and is only appended to.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from fabricproof.core.errors import FabricproofError, OutputError, ParseError
+from fabricproof.core.records import append_records, parse_json, read_records
+from fabricproof.nodes.inventory.facts import Machine
+from fabricproof.nodes.inventory.read import read_machine
+
+FORMAT = 1
+INDEX_FILE = "index.jsonl"
+
+#: below the perflogs of a site
+FOLDER = "inventory"
+
+#: a node's name becomes a folder's; anything else is no name that a scheduler gives
+_NODE = re.compile(r"\w[\w.-]*")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """A line of the index: what a node was found to be in a run.
+
+    Attributes:
+        time: UTC, ``2026-11-20T21:54:14Z``.
+        node: as the scheduler calls it.
+        run_id: the run whose job looked.
+        digest: names the file; None where nothing was seen.
+        reason: why nothing was.
+    """
+
+    time: str
+    node: str
+    run_id: str
+    digest: str | None
+    reason: str = ""
+
+
+def keep_looks(
+    folder: Path, looks: Path, nodes: Iterable[str], *, run_id: str, time: str
+) -> dict[str, str | None]:
+    """Keep what a job's nodes left of themselves, and return node -> digest.
+
+    Never raises for what is in ``looks``: a node that left nothing has None, and the index says
+    why.
+
+    Args:
+        folder: of the site's inventories.
+        looks: where ``inventory.sh`` left ``NODE.txt``.
+        nodes: those that took part in the measurement; those that left a look are added.
+        run_id: of the run.
+        time: now, UTC.
+
+    Raises:
+        OutputError: what was seen could not be kept.
+    """
+    left = {path.stem: path for path in looks.glob("*.txt")}
+    names = sorted({*nodes, *left})
+    seen = [_keep(folder, node, left.get(node), run_id, time) for node in names]
+    told = {(each.node, each.run_id, each.digest) for each in read_index(folder)}
+    append_records(
+        folder / INDEX_FILE,
+        [vars(each) for each in seen if (each.node, each.run_id, each.digest) not in told],
+    )
+    return {each.node: each.digest for each in seen}
+
+
+def _keep(folder: Path, node: str, path: Path | None, run_id: str, time: str) -> Seen:
+    digest, reason = None, ""
+    if not _NODE.fullmatch(node):
+        reason = "its name is none that a folder can have"
+    elif path is None:
+        reason = "the look at it left nothing"
+    else:
+        machine = read_machine(path.read_text(encoding="utf-8", errors="replace"), node)
+        if machine.facts:
+            write_machine(folder, machine)
+            digest = machine.digest
+        else:
+            reason = "; ".join(machine.unknown) or "the look at it left nothing that can be read"
+    return Seen(time=time, node=node, run_id=run_id, digest=digest, reason=reason)
+
+
+def write_machine(folder: Path, machine: Machine) -> Path:
+    """Write a machine unless it is there already; return its file.
+
+    Raises:
+        OutputError: it could not be written; no half of it is left.
+    """
+    path = folder / machine.node / f"{machine.digest}.json"
+    if path.exists():
+        return path
+    record = {"format": FORMAT, "digest": machine.digest, **vars(machine)}
+    new = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        new.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        new.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            new.unlink(missing_ok=True)
+        raise OutputError(
+            f"cannot keep the inventory: {error.strerror}", source=str(path), next_step="make room"
+        ) from None
+    return path
+
+
+def read_kept(folder: Path, node: str, digest: str) -> Machine:
+    """Read what :func:`write_machine` wrote.
+
+    Raises:
+        ParseError: it is gone, damaged, or not what its name says.
+    """
+    path = folder / node / f"{digest}.json"
+    try:
+        record = parse_json(path.read_text(encoding="utf-8"))
+        if record["format"] != FORMAT:
+            raise ValueError(f"format {record['format']}")
+        machine = Machine(
+            node=record["node"], facts=record["facts"], unknown=tuple(record["unknown"])
+        )
+        if machine.digest != digest:
+            raise ValueError("what it holds has another digest")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ParseError(
+            "no readable inventory",
+            source=str(path),
+            expected=f"a file of format {FORMAT} that was never changed",
+            got=str(error) or type(error).__name__,
+        ) from None
+    return machine
+
+
+def read_index(folder: Path, on_torn: Callable[[str], object] | None = None) -> list[Seen]:
+    """Return the index, oldest first; empty where nothing was kept yet.
+
+    Raises:
+        ParseError: a damaged line that no crash explains.
+    """
+    path = folder / INDEX_FILE
+    if not path.exists():
+        return []
+    return [_seen(each, path) for each in read_records(path, on_torn=on_torn)]
+
+
+def _seen(record: Mapping[str, object], path: Path) -> Seen:
+    try:
+        digest = record["digest"]
+        return Seen(
+            time=str(record["time"]),
+            node=str(record["node"]),
+            run_id=str(record["run_id"]),
+            digest=None if digest is None else str(digest),
+            reason=str(record["reason"]),
+        )
+    except KeyError as error:
+        raise ParseError(
+            "damaged index", source=str(path), expected=f"a line with {error}", got=str(record)[:60]
+        ) from None
+
+
+def inventory_of_job(
+    folder: Path, looks: Path, nodes: Iterable[str], *, run_id: str, time: str
+) -> tuple[dict[str, str | None], str]:
+    """Return node -> digest for the records of a job, and what went wrong; keep the files.
+
+    The measurement is worth more than its inventory: whatever goes wrong here is a sentence.
+    """
+    nodes = sorted(set(nodes))
+    try:
+        return keep_looks(folder, looks, nodes, run_id=run_id, time=time), ""
+    except (FabricproofError, OSError) as error:
+        return dict.fromkeys(nodes), f"inventory not kept: {error}"

@@ -1,0 +1,235 @@
+"""Is it the card that the site means, in the slot that it means, tuned as it means?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from fabricproof.core.errors import FabricproofError
+from fabricproof.nodes.inventory.facts import Value
+from fabricproof.nodes.inventory.notes import distances
+from fabricproof.nodes.inventory.words import name_of, shown
+from fabricproof.nodes.preflight.expect import Facts, Sight, about
+from fabricproof.nodes.preflight.finding import PLAIN, Finding, Note, seen, unseen
+from fabricproof.physics import Fabric, Slot, bound, find_slot
+from fabricproof.site.schema import Stated
+
+#: MaxPayload that a slot is left at where firmware negotiated nothing (PCI Express Base
+#: Specification, Device Control: the default of Max_Payload_Size is 128 bytes)
+DEFAULT_PAYLOAD_BYTES = 128
+
+#: where a stated fact is found in an inventory, the rail's own part aside
+_PARTS = ("tuning", "node")
+
+
+def card(sight: Sight) -> Iterator[Finding]:
+    """Yield a finding for each thing that the site states of the card and its slot."""
+    assert sight.facts is not None
+    yield from (each for each in (_slot(sight), _payload(sight)) if each is not None)
+    expect = sight.wanted.expect
+    for quantity in ("model", "psid", "firmware", "driver", "driver_version", "fec"):
+        stated = getattr(expect, quantity)
+        if stated is not None:
+            yield _stated(sight, quantity, stated)
+    if expect.numa_node is not None:
+        yield _stated(sight, "numa_node", str(expect.numa_node))
+    for name, value in expect.tuning.items():
+        yield _tuned(sight, name, str(value))
+
+
+def _find(value: Value | None) -> Slot | None:
+    try:
+        return find_slot(str(value)) if value else None
+    except FabricproofError:
+        return None
+
+
+def _slot(sight: Sight) -> Finding | None:
+    wanted = sight.wanted.slot
+    if wanted is None or sight.facts is None:
+        return None
+    observed = _find(sight.facts.get("pcie"))
+    if observed is None:
+        reason = f"{sight.where}: its PCIe link is not known, expected {wanted.name}"
+        return about(sight, "pcie", unseen(sight.name("pcie"), reason))
+    words = f"{sight.where} sits at {observed.name}"
+    if observed.name != wanted.name:
+        words += f" instead of {wanted.name}: {_what_follows(sight, slot=observed)}"
+    judgement = seen(
+        sight.name("pcie"),
+        value=observed.raw_mb_s,
+        expected=wanted.raw_mb_s,
+        unit="MB/s",
+        reason=words,
+        origin=f"site: {wanted.name}",
+    )
+    return about(sight, "pcie", judgement)
+
+
+def _what_follows(sight: Sight, *, slot: Slot) -> str:
+    """Return what a slot other than the declared one means, in MB/s of payload."""
+    declared = sight.wanted.physics
+    if slot.raw_mb_s > (declared.slot or slot).raw_mb_s:
+        return "more than the site declares: its file is behind the machine"
+    why = _why_less(sight.facts or {}, slot)
+    return f"{_ceiling(declared, replace(declared, slot=slot))}; {why}"
+
+
+def _ceiling(declared: Fabric, actual: Fabric) -> str:
+    """Return what can pass now, and what should; both as the most generous reading."""
+    now, due = bound(actual).high_mb_s, bound(declared).high_mb_s
+    if now >= due:
+        return f"the link still binds at {due:.0f} MB/s"
+    return f"no more than {now:.0f} of {due:.0f} MB/s can pass"
+
+
+def _why_less(facts: Facts, slot: Slot) -> str:
+    above = _find(facts.get("pcie_best_of_slot"))
+    able = _find(facts.get("pcie_best"))
+    if able is not None and able.raw_mb_s <= slot.raw_mb_s:
+        return f"the card is able to no more ({able.name})"
+    if above is not None and above.raw_mb_s <= slot.raw_mb_s:
+        return f"the slot or riser is able to no more ({above.name}): another slot, or the BIOS"
+    return "card and slot are able to more: reseat the card, look at riser and BIOS"
+
+
+def _payload(sight: Sight) -> Finding | None:
+    declared = sight.wanted.physics
+    wanted, facts = declared.max_payload_bytes, sight.facts or {}
+    if wanted is None:
+        return None
+    name, observed = sight.name("max_payload"), facts.get("max_payload_bytes")
+    if not isinstance(observed, int):
+        why = next((each for each in sight.machine.unknown if "MaxPayload" in each), "")
+        reason = f"{sight.where}: its MaxPayload is not known, expected {wanted} bytes" + (
+            f": {why}" if why else ""
+        )
+        return about(sight, "max_payload", unseen(name, reason))
+    words = f"{sight.where} has PCIe MaxPayload {observed}"
+    if observed != wanted:
+        words += f" instead of {wanted}: {_payload_means(sight, observed, wanted)}"
+    judgement = seen(
+        name,
+        value=observed,
+        expected=wanted,
+        unit="B",
+        reason=words,
+        origin=f"site: MaxPayload {wanted}",
+    )
+    return about(sight, "max_payload", judgement)
+
+
+def _payload_means(sight: Sight, observed: int, wanted: int) -> str:
+    if observed > wanted:
+        return "more than the site declares: its file is behind the machine"
+    declared = sight.wanted.physics
+    able = (sight.facts or {}).get("max_payload_best_bytes")
+    card_can = f"; the card is able to {able}: BIOS setting" if able else ""
+    try:
+        actual = replace(declared, max_payload_bytes=observed)
+    except FabricproofError:
+        return f"no such size in the specification{card_can}"
+    return f"{_ceiling(declared, actual)}{card_can}"
+
+
+def _stated(sight: Sight, quantity: str, stated: Stated) -> Finding:
+    """Judge a fact that the site's ``expect`` table states: one of several texts."""
+    wanted = [stated] if isinstance(stated, str) else list(stated)
+    words = " or ".join(wanted)
+    observed = _observed(sight.facts or {}, quantity)
+    name, called = sight.name(quantity), name_of(quantity)
+    if not observed:
+        reason = f"{sight.where}: its {called} is not known, expected {words}"
+        return about(sight, quantity, unseen(name, reason))
+    fits = any(_fits(each, value) for each in wanted for value in observed)
+    reason = f"{sight.where} has {called} {observed[0]}" + ("" if fits else f" instead of {words}")
+    judgement = seen(
+        name, value=float(fits), expected=1.0, unit=PLAIN, reason=reason, origin="site: expect"
+    )
+    return about(sight, quantity, judgement)
+
+
+def _observed(facts: Facts, quantity: str) -> list[str]:
+    """Return what a card says of itself, in the spellings that a site may use."""
+    keys = {"model": ("model", "type"), "psid": ("psid", "board")}.get(quantity, (quantity,))
+    found = [str(facts[key]) for key in keys if facts.get(key) is not None]
+    if quantity == "model":
+        # what lspci has in brackets is the name that people use
+        found += [name for each in found for name in re.findall(r"\[([^]]+)\]", each)]
+    if quantity == "firmware":
+        # of ethtool's words the first is the version, the PSID or a package follows
+        found += [re.split(r"[ /]", each)[0] for each in found]
+    return found
+
+
+def _fits(wanted: str, observed: str) -> bool:
+    return wanted.casefold() == observed.casefold()
+
+
+def _tuned(sight: Sight, fact: str, wanted: str) -> Finding:
+    """Judge a fact of ``expect.tuning``; of a list each item must be there."""
+    facts = sight.machine.facts
+    parts: list[Facts] = [sight.facts or {}, *(facts.get(part, {}) for part in _PARTS)]
+    value = next((part[fact] for part in parts if fact in part), None)
+    name, called = sight.name(fact), name_of(fact)
+    if value is None:
+        reason = f"{sight.where}: {called} are not known, expected {wanted}"
+        return about(sight, fact, unseen(name, reason))
+    items = [each.strip() for each in str(value).split(",")]
+    lost = [
+        each.strip()
+        for each in wanted.split(",")
+        if not any(_is_item(each.strip(), item) for item in items)
+    ]
+    words = f"{sight.where}: {called} {shown(fact, value)}"
+    reason = words if not lost else f"{words}, expected {', '.join(lost)}"
+    judgement = seen(
+        name, value=float(not lost), expected=1.0, unit=PLAIN, reason=reason, origin="site: expect"
+    )
+    return about(sight, fact, judgement, brief=reason)
+
+
+def _is_item(wanted: str, item: str) -> bool:
+    """Tell whether an item is the wanted one: ``RX 1024`` is in ``RX 1024 of 8192``."""
+    return _fits(wanted, item) or _fits(wanted, item.partition(" of ")[0])
+
+
+def card_notes(sight: Sight) -> Iterator[Note]:
+    """Yield what is worth knowing of a card of which the site states nothing."""
+    facts = sight.facts or {}
+    now, able = _find(facts.get("pcie")), _find(facts.get("pcie_best"))
+    if sight.wanted.slot is None and now and able and now.raw_mb_s < able.raw_mb_s:
+        yield _note(
+            sight, f"sits at {now.name}, the card is able to {able.name}: {_why_less(facts, now)}"
+        )
+    payload, best = facts.get("max_payload_bytes"), facts.get("max_payload_best_bytes")
+    if (
+        sight.wanted.physics.max_payload_bytes is None
+        and isinstance(best, int)
+        and payload == DEFAULT_PAYLOAD_BYTES < best
+    ):
+        yield _note(
+            sight,
+            f"has PCIe MaxPayload {payload}, the card is able to {best}: each packet of 128 bytes "
+            "carries some 20 bytes of headers",
+        )
+
+
+def _note(sight: Sight, words: str) -> Note:
+    return Note(rail=sight.wanted.rail, node=sight.machine.node, sentence=f"{sight.where} {words}")
+
+
+def far_ranks(sight: Sight, bound_cpus: Iterable[str]) -> Iterator[Note]:
+    """Yield a note for each set of CPUs that lies on another NUMA node than the rail's card.
+
+    Args:
+        sight: the rail on the node.
+        bound_cpus: CPUs of the node's ranks, as the kernel lists them.
+    """
+    for cpus in dict.fromkeys(bound_cpus):
+        for sentence in distances(sight.machine, cpus):
+            part, _, rest = sentence.partition(" on ")
+            if part == sight.wanted.part and re.search(r"\bfar\b", rest):
+                words = f"is on {rest} from CPUs {cpus}, which its ranks are bound to"
+                yield replace(_note(sight, words), is_far=True)

@@ -1,0 +1,171 @@
+"""What preflight says: one finding for each thing that was expected of a rail on a node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from fabricproof.core import measure
+from fabricproof.core.measure import FindingKind, Verdict, worst
+from fabricproof.verdict.value import Judgement
+
+#: quantities that are about several cards, even where one node has them: they blame no card
+_OF_SEVERAL = frozenset({"fleet", "wire"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One thing that was expected of a rail, and what was seen.
+
+    Attributes:
+        rail: interface or port, as the site names it.
+        nodes: the nodes it speaks of; one, or the minority of a mixed fleet.
+        quantity: ``state``, ``rate``, ``mtu``, ``pcie``, ``firmware`` ...
+        judgement: value, reference and verdict; its reason is the whole sentence.
+        brief: the same in a few words, for the reports of benchmarks that use the rail.
+    """
+
+    rail: str
+    nodes: tuple[str, ...]
+    quantity: str
+    judgement: Judgement
+    brief: str
+
+    @property
+    def verdict(self) -> Verdict:
+        """Its verdict."""
+        return self.judgement.verdict
+
+    def warning(self) -> measure.Finding:
+        """Return what a benchmark over the rail says of it.
+
+        It names a node where it is about that node's card alone.
+        """
+        one = self.nodes if self.quantity not in _OF_SEVERAL else ()
+        return measure.Finding(
+            f"preflight: {self.brief}",
+            FindingKind.PREFLIGHT,
+            rail=self.rail,
+            node=one[0] if len(one) == 1 else "",
+            fact=self.quantity,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Note:
+    """Something worth knowing that is no verdict.
+
+    Attributes:
+        rail: the rail, empty where it is about the node.
+        node: the node.
+        sentence: for a person.
+        is_far: it says that ranks are far from the card, which matters to their benchmark.
+    """
+
+    rail: str
+    node: str
+    sentence: str
+    is_far: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preflight:
+    """What the nodes of a job are, judged against what one fabric is declared to be.
+
+    Attributes:
+        fabric: the fabric's name.
+        nodes: all nodes that were due.
+        findings: rail by rail, node by node.
+        notes: facts beside them.
+        device: ``Soft-RoCE`` where the site declares software for the HCA; empty for all else.
+    """
+
+    fabric: str
+    nodes: tuple[str, ...]
+    findings: tuple[Finding, ...] = ()
+    notes: tuple[Note, ...] = ()
+    device: str = ""
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst of the findings; UNJUDGED where there are none."""
+        return worst([each.verdict for each in self.findings])
+
+    def of_rail(self, rail: str) -> tuple[Finding, ...]:
+        """Return the findings of one rail."""
+        return tuple(each for each in self.findings if each.rail == rail)
+
+    def far_ranks(self, rails: Iterable[str], nodes: Iterable[str]) -> tuple[str, ...]:
+        """Return what a benchmark must say of ranks that are far from the cards they use."""
+        chosen, there = set(rails), set(nodes)
+        return tuple(
+            each.sentence
+            for each in self.notes
+            if each.is_far and each.rail in chosen and each.node in there
+        )
+
+    def warnings(self, rails: Iterable[str], nodes: Iterable[str]) -> tuple[measure.Finding, ...]:
+        """Return what a benchmark over ``rails`` between ``nodes`` must say of its links.
+
+        Only what FAILED: evidence that is missing says nothing about the link.  What is wrong with
+        a link of another node is said where it makes the fleet mixed, not otherwise.
+
+        Args:
+            rails: the road of the benchmark.
+            nodes: those that ran its ranks; none where nobody knows, then all count.
+        """
+        chosen, there = set(rails), set(nodes) or set(self.nodes)
+        return tuple(
+            dict.fromkeys(
+                each.warning()
+                for each in self.findings
+                if each.verdict is Verdict.FAIL and each.rail in chosen and there & set(each.nodes)
+            )
+        )
+
+
+#: of counts, and of facts that are as stated (1) or not (0)
+PLAIN = "1"
+
+
+def seen(
+    name: str,
+    *,
+    value: float,
+    expected: float,
+    unit: str,
+    reason: str,
+    origin: str,
+    tolerance: float = 0.0,
+) -> Judgement:
+    """Return PASS where the value is the expected one, FAIL where it is less or more.
+
+    Args:
+        name: the quantity, ``vc1.rate``.
+        value: what was seen, in ``unit``.
+        expected: what should be there, positive.
+        unit: of both; ``1`` for counts, and for facts that are as stated (1) or not (0).
+        reason: in one sentence.
+        origin: who said what it should be.
+        tolerance: allowed fraction on either side, 0 to 1.
+    """
+    lower, upper = expected * (1 - tolerance), expected * (1 + tolerance)
+    return Judgement(
+        name=name,
+        value=float(value),
+        unit=unit,
+        message_size=None,
+        verdict=Verdict.PASS if lower <= value <= upper else Verdict.FAIL,
+        reason=reason,
+        reference=float(expected),
+        lower=lower,
+        upper=upper,
+        origin=origin,
+    )
+
+
+def unseen(name: str, reason: str, verdict: Verdict = Verdict.UNJUDGED) -> Judgement:
+    """Return what was expected and not seen: UNJUDGED, or MISSING where nobody looked."""
+    return Judgement(
+        name=name, value=None, unit="", message_size=None, verdict=verdict, reason=reason
+    )

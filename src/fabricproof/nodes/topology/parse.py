@@ -1,0 +1,194 @@
+"""Read ``scontrol show topology``: text in, :class:`~fabricproof.nodes.topology.Topology` out.
+
+Forms (Slurm's source: ``_print_topo_record`` of topology/tree and topology/block, the former in
+``src/api/topo_info.c`` before 23.11; recorded from 22.05)::
+
+    SwitchName=leaf1 Level=0 LinkSpeed=1 Nodes=vc[1-2]
+    SwitchName=spine Level=1 LinkSpeed=1 Nodes=vc[1-4] Switches=leaf[1-2]
+    BlockName=b1 BlockIndex=0 Nodes=node[01-08] BlockSize=8
+
+    AggregatedBlock=b[1-2] BlockIndex=2 Nodes=node[01-16] BlockSize=16
+
+Of topology/3d_torus (Slurm up to 23.02) nothing is printed: a node's place is in its name, three
+digits of base 36 at its end (Slurm's guide for Sun Constellation, ``sun_const.html``).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
+
+from fabricproof.core.errors import ConfigError, ParseError
+from fabricproof.nodes.topology.model import Group, Shape, Topology
+
+#: what Slurm says where it has no topology (scontrol, ``slurm_print_topo_info_msg``)
+NO_TOPOLOGY = "No topology information available"
+
+_PLACE = re.compile(r"^(.*?)([0-9A-Za-z])([0-9A-Za-z])([0-9A-Za-z])$")
+
+#: names that one hostlist may stand for: ten times the nodes of the largest machines, and still
+#: memory that a login node has (about 200 bytes for each name)
+MAX_NAMES = 1_000_000
+
+_RANGES = re.compile(r"\[([^\[\]]*)\]")
+_RANGE = re.compile(r"(-?\d+)-(-?\d+)(?:/(\d+))?")
+
+#: of a number in a hostlist; Python itself refuses more than 4300
+_MAX_DIGITS = 100
+
+_KEYS = {
+    "SwitchName": frozenset({"Level", "LinkSpeed", "Nodes", "Switches"}),
+    "BlockName": frozenset({"BlockIndex", "Nodes", "BlockSize"}),
+    "AggregatedBlock": frozenset({"BlockIndex", "Nodes", "BlockSize"}),
+}
+
+
+def parse_topology(text: str, source: str = "scontrol show topology") -> Topology:
+    """Read what ``scontrol show topology`` printed.
+
+    Nothing, or Slurm's own sentence that there is none, is a flat topology.
+
+    Raises:
+        ParseError: a line of another form, a name twice, trees and blocks in one text, a switch
+            below another that is not there, or a cut last line.
+        ConfigError: a hostlist in it stands for more than :data:`MAX_NAMES` names.
+    """
+    groups: list[Group] = []
+    heads: set[str] = set()
+    lines = text.splitlines()
+    for number, line in enumerate(lines, start=1):
+        if not line.strip() or NO_TOPOLOGY in line:
+            continue
+        facts = _facts(line, source, number)
+        head = next(iter(facts))
+        heads.add("SwitchName" if head == "SwitchName" else "BlockName")
+        groups.append(_group(head, facts, source, number))
+        if groups[-1].name in {group.name for group in groups[:-1]}:
+            raise _damage("a name that was not there yet", line, source, number)
+    if groups and not text.endswith("\n"):
+        raise _damage("a newline at its end", lines[-1], source, len(lines))
+    if len(heads) > 1:
+        raise _damage("a tree or blocks, not both", lines[0], source, 1)
+    _check_children(groups, source)
+    if not groups:
+        return Topology(shape=Shape.FLAT)
+    return Topology(
+        shape=Shape.TREE if heads == {"SwitchName"} else Shape.BLOCK, groups=tuple(groups)
+    )
+
+
+def _facts(line: str, source: str, number: int) -> dict[str, str]:
+    pairs = [word.partition("=") for word in line.split()]
+    facts = {key: value for key, _, value in pairs}
+    head = pairs[0][0]
+    known = _KEYS.get(head)
+    if known is None or len(facts) != len(pairs) or not all(mark for _, mark, _ in pairs):
+        raise _damage("SwitchName=... or BlockName=... with key=value", line, source, number)
+    if not facts.keys() - {head} <= known or not facts[head]:
+        raise _damage(f"{head}=NAME with {', '.join(sorted(known))}", line, source, number)
+    return facts
+
+
+def _group(head: str, facts: dict[str, str], source: str, number: int) -> Group:
+    level = facts.get("Level", "1" if head == "AggregatedBlock" else "0")
+    if not level.isdecimal():
+        raise _damage("a whole number as Level", level, source, number)
+    return Group(
+        name=facts[head],
+        level=int(level),
+        nodes=_expanded(facts.get("Nodes", ""), source, number),
+        children=_expanded(facts.get("Switches", ""), source, number),
+    )
+
+
+def expand(text: str) -> tuple[str, ...]:
+    """Return the names in a hostlist: ``vc[1-2,4]`` is vc1, vc2 and vc4; none for ``""``.
+
+    Raises:
+        ParseError: it is no hostlist.
+        ConfigError: it stands for more than :data:`MAX_NAMES` names.
+    """
+    return _expanded(text, "hostlist", 1)
+
+
+def _expanded(text: str, source: str, number: int) -> tuple[str, ...]:
+    if text in {"", "(null)"}:
+        return ()
+    if (most := _most_names(text)) > MAX_NAMES:
+        raise ConfigError(
+            "a hostlist of too many names",
+            source=source,
+            line=number,
+            expected=f"{MAX_NAMES} at most",
+            got=f"{most} in {text[:80]!r}",
+        )
+    try:
+        return tuple(NodeSet(text, resolver=RESOLVER_NOGROUP))
+    # ClusterShell lets those of some wrong ranges through: n[1-2-3-4-5], n[--1]
+    except (NodeSetException, ValueError, AssertionError) as error:
+        raise _damage(f"a hostlist ({error})", text, source, number) from None
+
+
+def _most_names(text: str) -> int:
+    """Return how many names ``text`` stands for at most, without expanding it.
+
+    Names that are given twice count twice, and those that ``!``, ``&`` and ``^`` take out count:
+    all are made before.  What is no range counts as one; the expansion says what is wrong.
+    """
+    pieces = re.split(r"[,!&^\s]", _RANGES.sub(lambda found: f"[{_size(found[1])}]", text))
+    return sum(math.prod(map(int, re.findall(r"\[(\d+)\]", piece))) for piece in pieces)
+
+
+def _size(ranges: str) -> int:
+    """Return how many numbers ``1-8,12,20-30/2`` holds, at least 1."""
+    size = 0
+    for each in ranges.split(","):
+        found = _RANGE.fullmatch("".join(each.split()))
+        if found is None:
+            size += 1
+        elif max(map(len, found.groups(""))) > _MAX_DIGITS:
+            size += MAX_NAMES + 1
+        else:
+            first, last, step = (int(digits or "1") for digits in found.groups())
+            size += max(0, (last - first) // max(step, 1) + 1)
+    return max(size, 1)
+
+
+def _check_children(groups: list[Group], source: str) -> None:
+    names = {group.name for group in groups}
+    for group in groups:
+        lost = [child for child in group.children if child not in names]
+        if lost:
+            raise ParseError(
+                f"switch {group.name} has switches below it that are not listed",
+                source=source,
+                expected="a line for each",
+                got=", ".join(lost),
+            )
+
+
+def _damage(expected: str, line: str, source: str, number: int) -> ParseError:
+    return ParseError(
+        "damaged topology", source=source, line=number, expected=expected, got=repr(line[:80])
+    )
+
+
+def torus_of(nodes: Iterable[str]) -> Topology:
+    """Return the torus that the names of ``nodes`` tell: give all nodes, they are its extent.
+
+    Raises:
+        ParseError: a name does not end with three digits of base 36, or two share a place.
+    """
+    places: dict[str, tuple[int, int, int]] = {}
+    for node in nodes:
+        found = _PLACE.match(node)
+        if found is None:
+            raise _damage("a name that ends with its place, as bgl01z", node, "node names", 1)
+        x, y, z = (int(digit, 36) for digit in found.groups()[1:])
+        if (x, y, z) in places.values():
+            raise _damage("one node at each place", node, "node names", 1)
+        places[node] = (x, y, z)
+    return Topology(shape=Shape.TORUS, coordinates=places)

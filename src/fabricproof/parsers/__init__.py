@@ -1,5 +1,0 @@
-"""Parsers: the text that a benchmark printed in, frozen tables out."""
-
-from fabricproof.parsers.detect import Reading, parse_text, read_tables
-
-__all__ = ["Reading", "parse_text", "read_tables"]

@@ -1,0 +1,67 @@
+"""What the network should be able to do: links, protocols, slots, ceilings and floors."""
+
+from __future__ import annotations
+
+from fabricproof.physics.ceilings import (
+    CLOCK_TOLERANCE,
+    Ceiling,
+    binding,
+    bound,
+    ceilings,
+    expected_rail_gain,
+)
+from fabricproof.physics.latency import Floor, latency_floor_us
+from fabricproof.physics.link_state import Issue, PortState, compare_link_state
+from fabricproof.physics.links import (
+    SOFT_ROCE,
+    SOFT_ROCE_NAME,
+    Link,
+    ethernet_link,
+    find_link,
+    known_links,
+    soft_roce_link,
+)
+from fabricproof.physics.model import Fabric
+from fabricproof.physics.protocols import (
+    Protocol,
+    Reading,
+    default_protocol,
+    find_protocol,
+    known_protocols,
+)
+from fabricproof.physics.shaper import Shaper
+from fabricproof.physics.slots import Slot, find_slot
+from fabricproof.physics.soft import device_word, soft_path_mtu, why_not_the_device
+
+__all__ = [
+    "CLOCK_TOLERANCE",
+    "SOFT_ROCE",
+    "SOFT_ROCE_NAME",
+    "Ceiling",
+    "Fabric",
+    "Floor",
+    "Issue",
+    "Link",
+    "PortState",
+    "Protocol",
+    "Reading",
+    "Shaper",
+    "Slot",
+    "binding",
+    "bound",
+    "ceilings",
+    "compare_link_state",
+    "default_protocol",
+    "device_word",
+    "ethernet_link",
+    "expected_rail_gain",
+    "find_link",
+    "find_protocol",
+    "find_slot",
+    "known_links",
+    "known_protocols",
+    "latency_floor_us",
+    "soft_path_mtu",
+    "soft_roce_link",
+    "why_not_the_device",
+]

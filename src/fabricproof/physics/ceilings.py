@@ -1,0 +1,276 @@
+"""What a fabric can carry: each ceiling as an interval, and the one that binds.
+
+Physics gives an interval and not one number.  ``high`` is the most generous reading of what is
+stated: a value above it is impossible.  ``low`` is the most conservative one: every healthy
+system comes near it, so references are derived from it.  ``docs/physics.md`` explains every
+formula; the constants and their sources are in ``data/``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from fabricproof.physics._data import READINGS, load_data
+from fabricproof.physics.model import Fabric
+from fabricproof.physics.protocols import Reading, ReadingName
+from fabricproof.physics.slots import Slot
+
+#: How far a measured rate may stand above ``high`` and still be possible.  Ethernet and
+#: InfiniBand allow each transmitter's clock 100 ppm, PCIe 300 ppm, and the host's clock that
+#: timed the run errs likewise; the largest of them is granted.
+CLOCK_TOLERANCE = 300e-6
+
+#: which part of the machine a ceiling belongs to
+_RESOURCES = {
+    "link": "link",
+    "protocol": "link",
+    "slot": "slot",
+    "slot_packet": "slot",
+    "flow": "flow limit",
+    "capability": "host",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ceiling:
+    """One limit on the payload bandwidth, in MB/s (10^6 bytes per second).
+
+    Attributes:
+        name: ``link``, ``protocol``, ``slot``, ``slot_packet``, ``flow`` or ``capability``.
+        low_mb_s: every healthy system comes near this.
+        nominal_mb_s: the usual reading; low <= nominal <= high.
+        high_mb_s: nothing above this is possible.
+        formula: how ``nominal_mb_s`` comes about, in numbers.
+        source: the documents.
+    """
+
+    name: str
+    low_mb_s: float
+    nominal_mb_s: float
+    high_mb_s: float
+    formula: str
+    source: str
+
+    @property
+    def resource(self) -> str:
+        """Return what binds in words: ``link``, ``slot``, ``flow limit`` or ``host``."""
+        return _RESOURCES[self.name]
+
+    def excludes(self, value_mb_s: float) -> bool:
+        """Return whether ``value_mb_s`` is impossible: above ``high`` by more than clocks err."""
+        return value_mb_s > self.high_mb_s * (1 + CLOCK_TOLERANCE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Interval:
+    low: float
+    nominal: float
+    high: float
+
+    def times(self, factor: float) -> _Interval:
+        return _Interval(
+            low=self.low * factor, nominal=self.nominal * factor, high=self.high * factor
+        )
+
+
+def _interval(values: dict[str, float]) -> _Interval:
+    return _Interval(low=values["low"], nominal=values["nominal"], high=values["high"])
+
+
+def _ceiling(name: str, values: _Interval, formula: str, source: str) -> Ceiling:
+    return Ceiling(
+        name=name,
+        low_mb_s=values.low,
+        nominal_mb_s=values.nominal,
+        high_mb_s=values.high,
+        formula=formula,
+        source=source,
+    )
+
+
+def _factors(*, directions: int, rails: int) -> str:
+    parts = [f" x {rails} rails"] if rails > 1 else []
+    return "".join(parts + ([" x 2 directions"] if directions == 2 else []))
+
+
+def _directions(fabric: Fabric) -> int:
+    return 2 if fabric.bidirectional else 1
+
+
+def _acknowledgement(fabric: Fabric, name: ReadingName) -> int:
+    """Return the bytes per packet that acknowledgements take; only ``low`` counts them."""
+    if fabric.bidirectional and name == "low":
+        return fabric.framing.acknowledgement_bytes
+    return 0
+
+
+def _payload_shares(fabric: Fabric) -> _Interval:
+    """Return payload bytes per link byte, 0 to 1, for each reading of the protocol."""
+    return _interval(
+        {
+            name: fabric.framing.reading(name).payload_share(
+                fabric.mtu, _acknowledgement(fabric, name)
+            )
+            for name in READINGS
+        }
+    )
+
+
+def _link(fabric: Fabric) -> Ceiling:
+    directions = _directions(fabric)
+    rate = fabric.link.data_rate_mb_s * fabric.num_rails * directions
+    return _ceiling(
+        "link",
+        _Interval(low=rate, nominal=rate, high=rate),
+        fabric.link.formula + _factors(directions=directions, rails=fabric.num_rails),
+        fabric.link.source,
+    )
+
+
+def _protocol(fabric: Fabric, link: Ceiling) -> Ceiling:
+    shares = _payload_shares(fabric)
+    formula = f"{link.nominal_mb_s:.6g} x {fabric.framing.nominal.formula(fabric.mtu)}"
+    return _ceiling(
+        "protocol",
+        shares.times(link.nominal_mb_s),
+        formula,
+        f"{fabric.framing.parts} ({fabric.framing.source})",
+    )
+
+
+def _slots_in_use(fabric: Fabric) -> int:
+    return 1 if fabric.rails_share_slot else fabric.num_rails
+
+
+def _slot(fabric: Fabric, slot: Slot) -> Ceiling:
+    directions, slots = _directions(fabric), _slots_in_use(fabric)
+    rate = slot.raw_mb_s * slots * directions
+    return _ceiling(
+        "slot",
+        _Interval(low=rate, nominal=rate, high=rate),
+        slot.formula + _factors(directions=directions, rails=slots),
+        slot.source,
+    )
+
+
+def _return_bytes(framing: dict[str, Any], payload: int) -> float:
+    """Return bytes per TLP that the opposite direction's transfer adds to this direction.
+
+    Full duplex moves data as writes one way and as reads the other way; the read requests and
+    the acknowledgements of both travel beside the data.
+    """
+    request: int = framing["read_request_tlp_bytes"]
+    read_size: int = load_data("pcie")["read_request_bytes"]["value"]
+    return float(framing["return_bytes_per_tlp"] + request * payload / max(read_size, payload))
+
+
+def _tlp_share(fabric: Fabric, framing: dict[str, Any], name: str) -> float:
+    payload = fabric.max_payload_bytes or load_data("pcie")["unstated_max_payload_bytes"][name]
+    overhead = framing["overhead_bytes"][name]
+    if fabric.bidirectional and name == "low":
+        overhead += _return_bytes(framing, payload)
+    flit = framing["tlp_share"]
+    return float(flit["data"] / flit["line"] * payload / (payload + overhead))
+
+
+def _slot_packet(fabric: Fabric, slot: Ceiling, framing: dict[str, Any]) -> Ceiling:
+    shares = _interval({name: _tlp_share(fabric, framing, name) for name in READINGS})
+    payload = fabric.max_payload_bytes or load_data("pcie")["unstated_max_payload_bytes"]["nominal"]
+    flit = framing["tlp_share"]
+    flits = f" x {flit['data']}/{flit['line']}" if flit["data"] != flit["line"] else ""
+    overhead = framing["overhead_bytes"]["nominal"]
+    return _ceiling(
+        "slot_packet",
+        shares.times(slot.nominal_mb_s),
+        f"{slot.nominal_mb_s:.6g}{flits} x {payload}/{payload + overhead}",
+        f"per TLP, nominal: {framing['parts']['nominal']} ({framing['source']})",
+    )
+
+
+def _packet_share(reading: Reading, mtu: int | None) -> float:
+    """Return payload per byte of the packet itself, without what only the wire sees."""
+    size = mtu or reading.mtu
+    return 1.0 if size is None else (size - reading.inside) / size
+
+
+def _flow(fabric: Fabric, limit_gbit_s: float) -> Ceiling:
+    flows = fabric.num_flows * fabric.num_rails
+    rate = limit_gbit_s * 1000 / 8 * flows * _directions(fabric)
+    shares = _payload_shares(fabric)
+    # A limiter that counts packets and not the wire lets more payload through.
+    packet_share = _packet_share(fabric.framing.high, fabric.mtu)
+    shares = replace(shares, high=max(shares.high, packet_share))
+    return _ceiling(
+        "flow",
+        shares.times(rate),
+        f"{flows} x {limit_gbit_s:g} Gb/s / 8 x {fabric.framing.nominal.formula(fabric.mtu)}"
+        + _factors(directions=_directions(fabric), rails=1),
+        "the stated limit of one flow, for example Amazon EC2 instance network bandwidth: "
+        "5 Gb/s, 10 Gb/s within a cluster placement group",
+    )
+
+
+def _capability(declared_mb_s: float, physics: Iterable[Ceiling]) -> Ceiling:
+    return _ceiling(
+        "capability",
+        _Interval(
+            low=declared_mb_s,
+            nominal=declared_mb_s,
+            high=max(declared_mb_s, *(ceiling.high_mb_s for ceiling in physics)),
+        ),
+        f"{declared_mb_s:g} MB/s as declared",
+        "declared for these hosts; not physics, so a higher value is not impossible",
+    )
+
+
+def ceilings(fabric: Fabric) -> tuple[Ceiling, ...]:
+    """Return every ceiling that what is stated allows to compute, from the wire inwards.
+
+    ``slot`` and ``slot_packet`` are there only where the slot is stated, ``flow`` and
+    ``capability`` only where they are.
+    """
+    link = _link(fabric)
+    found = [link, _protocol(fabric, link)]
+    if fabric.slot is not None:
+        slot = _slot(fabric, fabric.slot)
+        framing = load_data("pcie")["framings"][fabric.slot.framing]
+        found += [slot, _slot_packet(fabric, slot, framing)]
+    if fabric.flow_limit_gbit_s is not None:
+        found.append(_flow(fabric, fabric.flow_limit_gbit_s))
+    if fabric.capability_mb_s is not None:
+        found.append(_capability(fabric.capability_mb_s, found))
+    return tuple(found)
+
+
+def binding(limits: Iterable[Ceiling]) -> Ceiling:
+    """Return the ceiling that binds: the lowest nominal one, the first among equals."""
+    return min(limits, key=lambda ceiling: ceiling.nominal_mb_s)
+
+
+def bound(fabric: Fabric) -> Ceiling:
+    """Return what all ceilings of ``fabric`` allow together, under the name of the binding one.
+
+    Each of low, nominal and high is the least of its kind; over unlike rails high is their sum.
+    """
+    limits = ceilings(fabric)
+    binds = binding(limits)
+    unlike = (fabric.unlike_rails_high_mb_s or 0.0) * _directions(fabric)
+    return Ceiling(
+        name=binds.name,
+        low_mb_s=min(ceiling.low_mb_s for ceiling in limits),
+        nominal_mb_s=binds.nominal_mb_s,
+        high_mb_s=max(unlike, min(ceiling.high_mb_s for ceiling in limits)),
+        formula=binds.formula,
+        source=binds.source,
+    )
+
+
+def expected_rail_gain(fabric_one: Fabric, fabric_many: Fabric) -> float:
+    """Return how many times ``fabric_one``'s bandwidth ``fabric_many`` should reach (nominal).
+
+    Two rails in slots of their own give 2.0; where a shared slot binds already with one rail,
+    1.0, and no gain is to be expected.
+    """
+    return bound(fabric_many).nominal_mb_s / bound(fabric_one).nominal_mb_s

@@ -1,0 +1,491 @@
+"""Base classes of every check that measures a fabric, with the guards of ReFrame's traps.
+
+A check names a suite, a program and its tags, and plans its legs.  The base class asks the site for
+fabric and stack, writes the legs, lets the launcher run them, and hands what they leave to the
+judge.  It decides nothing by itself.
+"""
+
+from __future__ import annotations
+
+import datetime
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from types import MappingProxyType
+
+import reframe as rfm
+import reframe.utility.sanity as sn
+from reframe.core.backends import getlauncher
+from reframe.core.builtins import (
+    deferrable,
+    fixture,
+    parameter,
+    run_after,
+    run_before,
+    sanity_function,
+    variable,
+)
+from reframe.core.exceptions import PerformanceError
+
+from fabricproof.core.measure import Verdict
+from fabricproof.core.provenance import AFTERWARDS_KEY, IDENTITY_KEY, StackIdentity
+from fabricproof.core.records import append_records
+from fabricproof.job.all_outcomes import judge_legs
+from fabricproof.job.evidence.directions import with_directions
+from fabricproof.job.evidence.job_end import REACHED_END, JobEnd, find_strangers, with_doubt
+from fabricproof.job.evidence.nodes import judge_looks, read_looks, with_preflight
+from fabricproof.job.outcome import Outcome
+from fabricproof.job.plan.leg import Leg
+from fabricproof.job.plan.peer import PEER_SUITES
+from fabricproof.job.plan.plan_file import Plan, write_plan
+from fabricproof.job.plan.script import INVENTORY_FOLDER, JOB_END_FILE, SCRIPT_FILE, render_script
+from fabricproof.job.relations.judge import judge_relations
+from fabricproof.job.relations.relation import Relation, owned_legs
+from fabricproof.nodes.inventory.store import FOLDER, inventory_of_job
+from fabricproof.rfm.baselines import with_baseline
+from fabricproof.rfm.build import StackBuild
+from fabricproof.rfm.current import (
+    asked_nodes,
+    current_site,
+    fabric_choices,
+    is_roce,
+    link_name,
+    run_id,
+    technology,
+    why_one_rail,
+)
+from fabricproof.rfm.ending import ask_nodes_once, settle
+from fabricproof.rfm.handover import bounds, complaints, handed_over
+from fabricproof.rfm.legs.leg import LegPlanner, quantity_key, with_error_limits
+from fabricproof.rfm.legs.programs import choose_suite
+from fabricproof.rfm.recording import describe_outcome, environment_digest
+from fabricproof.rfm.settings import perflog_root
+from fabricproof.rfm.slurm_nodes import lost_nodes
+from fabricproof.rfm.stacks import built_of, identity, modules_of, spack_stacks, variables_of
+from fabricproof.rfm.staging import KEPT_FILES, copy_scripts, launch_command, leg_limit_seconds
+from fabricproof.site.schema import PartitionSpec
+from fabricproof.stacks.launch import Layout, turned_command
+from fabricproof.verdict.baseline.model import Place
+
+ask_nodes_once()
+
+
+class FabricBenchmark(rfm.RunOnlyRegressionTest):
+    """Legs over the roads between some nodes, and what is to hold between them.
+
+    Subclasses must set before setup: :attr:`suite`, :attr:`program`, :attr:`family_tags`; and say
+    in :meth:`plan` what is measured.
+    """
+
+    #: fabric of the site that is measured, or ``no-<technology>``
+    fabric = parameter(fabric_choices(), loggable=True)
+
+    #: the suite asked for (``osu``, ``imb``); after setup the one that runs (``osu-mpi4py``)
+    suite = variable(str, loggable=True)
+
+    #: program of the suite (``osu_bw``, ``PingPong``)
+    program = variable(str, loggable=True)
+
+    #: folder and level tags, for example ``{'pt2pt', 'quick'}``
+    family_tags = variable(list, value=[])
+
+    #: why the check was skipped, for the report
+    skip_reason = variable(str, value="", loggable=True)
+
+    #: identity of the session, version of the stack, digest of what the run happened in
+    run_id = variable(str, value="", loggable=True)
+    stack_version = variable(str, value="", loggable=True)
+    environment_digest = variable(str, value="", loggable=True)
+
+    #: identity of the stack and of the suite's package, taken when the legs are planned
+    stack_digest = variable(str, value="", loggable=True)
+    stack_mpi = variable(str, value="", loggable=True)
+    stack_program = variable(str, value="", loggable=True)
+    stack_compiler = variable(str, value="", loggable=True)
+    stack_target = variable(str, value="", loggable=True)
+
+    if spack_stacks(current_site()):
+        #: what builds the stack first; sites without a stack of Spack have no such fixture
+        stack_build = fixture(StackBuild, scope="environment", action="join")
+
+    num_tasks = 2
+    num_tasks_per_node = 1
+    require_reference = True
+    sourcesdir = None
+
+    #: the MPI is told its road; False where there is none or nobody tells it
+    tells_the_road: bool = True
+
+    #: the MPI's own launcher starts the ranks, where the partition's could not do what is asked
+    own_launcher: bool = False
+
+    legs: tuple[Leg, ...] = ()
+    relations: tuple[Relation, ...] = ()
+    outcomes: tuple[Outcome, ...] = ()
+    job_end: JobEnd | None = None
+    stack_identity: StackIdentity | None = None
+
+    #: identity of the stack with the package of each suite that the legs take their program from
+    suite_identities: Mapping[str, StackIdentity] = MappingProxyType({})
+
+    @classmethod
+    def loggable_attrs(cls) -> list[tuple[str, str | None]]:
+        """Return what ReFrame puts into each log line, less the deprecated name of ``env_vars``.
+
+        Each read of that name walks the whole stack for a warning that nobody sees: two thirds of a
+        dry run's time (ReFrame 4.10.4, ``user_deprecation_warning``).
+        """
+        found = type(rfm.RunOnlyRegressionTest).loggable_attrs(cls)
+        return [each for each in found if each[0] != "variables"]
+
+    def plan(self, planner: LegPlanner) -> Plan:
+        """Return what this check measures: legs and relations, or the reason for none.
+
+        Args:
+            planner: for the check's own suite and program; ``planner.of`` gives others.
+        """
+        raise NotImplementedError(f"{type(self).__name__} plans nothing")
+
+    def why_not(self) -> str:
+        """Return why this fabric has nothing for the check; empty where it has."""
+        return ""
+
+    @run_after("init")
+    def choose_where(self) -> None:
+        """Bind the check to the partitions that have its fabric; name its tags."""
+        self.run_id = run_id()
+        self.valid_prog_environs = ["+mpi"]
+        if self.fabric.startswith("no-"):
+            self.tags = {*self.family_tags, self.fabric.removeprefix("no-")}
+            self.valid_systems = ["*"]
+            return
+        spec = current_site().fabric_spec(self.fabric)
+        self.tags = {*self.family_tags, technology(spec)}
+        if is_roce(spec):
+            self.tags |= {"roce"}
+        self.valid_systems = [f"+fabric-{self.fabric}"]
+
+    def depends_on(self, target: str, how: object = None, *args: object) -> None:
+        """Depend on a fixture, unless there is nothing to measure: that needs no stack built."""
+        if not self.fabric.startswith("no-"):
+            super().depends_on(target, how, *args)
+
+    @run_before("setup")
+    def skip_what_this_site_does_not_have(self) -> None:
+        """Skip, with a reason, a technology that this site does not have."""
+        if self.fabric.startswith("no-"):
+            self._skip(f"this site has no {self.fabric.removeprefix('no-')} fabric")
+
+    @run_after("setup")
+    def skip_what_is_not_there(self) -> None:
+        """Skip, with a reason, what the fabric does not have or this stack was not given."""
+        if reason := self.why_not():
+            self._skip(reason)
+        self.suite = self.choose_suite()
+        self._identify()
+
+    def choose_suite(self) -> str:
+        """Return the suite that has the program; skip, with a reason, where there is none."""
+        site = current_site()
+        stack = site.stack(self.current_environ.name)
+        suite, reason = choose_suite(
+            stack, self.suite, self.program, built_of(site, stack), assumed=self.is_dry_run()
+        )
+        if suite is None:
+            self._skip(reason)
+        return str(suite)
+
+    def _identify(self) -> None:
+        """Take down what the stack is; it must be the same when the legs have been run."""
+        site = current_site()
+        stack = site.stack(self.current_environ.name)
+        built = built_of(site, stack)
+        self.stack_identity = identity(site, stack, self.suite)
+        self.stack_version = f"{stack.family} {built.mpi.version if built else stack.version}"
+        self.stack_digest = self.stack_identity.short
+        for name in ("mpi", "program", "compiler", "target"):
+            # A bar ends a column of the perflog.
+            setattr(self, f"stack_{name}", getattr(self.stack_identity, name).replace("|", "/"))
+        if stack.spack is not None:
+            self.modules = modules_of(site, stack)
+            self.env_vars.update(variables_of(site, stack, built))
+
+    def _identities(self) -> Mapping[str, StackIdentity]:
+        """Return what the stack is now, for every suite of the legs and relations."""
+        site = current_site()
+        stack = site.stack(self.current_environ.name)
+        suites = {self.suite, *(leg.suite for leg in self.legs)}
+        suites |= {relation.suite for relation in self.relations}
+        return {suite: identity(site, stack, suite) for suite in sorted(suites)}
+
+    def _skip(self, reason: str) -> None:
+        self.skip_reason = reason
+        self.skip(reason)
+
+    @run_after("setup")
+    def plan_legs(self) -> None:
+        """Write ``plan.json``, ``legs.sh`` and ``rank.sh`` into the stage folder."""
+        site = current_site()
+        partition = site.partition(self.current_partition.name)
+        planner = self._planner()
+        plan = planner.told(self.plan) if self.tells_the_road else self.plan(planner)
+        if not plan.legs:
+            self._skip(plan.reason)
+        self.num_tasks = plan.num_nodes * plan.ranks_per_node
+        self.num_tasks_per_node = plan.ranks_per_node
+        self._write_plan(plan)
+        self.time_limit = f"{partition.job_minutes}m"
+        self.max_pending_time = f"{partition.queue_minutes}m"
+        self.executable = "bash"
+        self.executable_opts = [SCRIPT_FILE]
+        self.postrun_cmds = [REACHED_END]
+
+    def _write_plan(self, plan: Plan) -> None:
+        folder = Path(self.stagedir)
+        # With --dont-restage an old attempt lies here still, and might clear a new one.
+        shutil.rmtree(folder / "legs", ignore_errors=True)
+        (folder / JOB_END_FILE).unlink(missing_ok=True)
+        spec = current_site().fabric_spec(self.fabric)
+        self.legs = with_error_limits((self._with_launch(leg, plan) for leg in plan.legs), spec)
+        self.relations = plan.relations
+        self.suite_identities = self._identities()
+        builds = {suite: each.short for suite, each in self.suite_identities.items()}
+        self.legs = with_baseline(self.legs, folder, current_site(), self._place(), builds)
+        write_plan(folder, self.legs, self.relations)
+        copy_scripts(folder)
+        self.keep_files = list(KEPT_FILES)
+
+    def _place(self) -> Place:
+        """Return what all legs have in common, for the baseline."""
+        return Place(
+            partition=self.current_partition.name,
+            fabric=self.fabric,
+            stack=self.current_environ.name,
+            check=type(self).__name__,
+            **dict.fromkeys(("build", "suite", "program", "tool_version", "leg"), ""),
+            **dict.fromkeys(("rails", "nodes", "settings"), ""),
+        )
+
+    def _with_launch(self, leg: Leg, plan: Plan) -> Leg:
+        """Return ``leg`` with its own launcher line where its layout is not the whole job's."""
+        if leg.backward and leg.suite not in PEER_SUITES:
+            planner = self._planner()
+            turned = turned_command(planner.stack.family, planner.launcher, self._launch())
+            return replace(leg, launch=turned)
+        layout = Layout(num_nodes=leg.num_nodes, ranks_per_node=leg.ranks_per_node, nodes=leg.nodes)
+        if leg.launch or layout == Layout(
+            num_nodes=plan.num_nodes, ranks_per_node=plan.ranks_per_node
+        ):
+            return leg
+        return replace(leg, launch=tuple(self._launch(layout)))
+
+    def _launch(self, layout: Layout | None = None) -> list[str]:
+        """Return the launcher's command for ``layout``, or for all ranks of the job."""
+        site = current_site()
+        stack = site.stack(self.current_environ.name)
+        # ReFrame tells the job only later; mpirun and mpiexec write the number on their line.
+        self.job.num_tasks = layout.num_ranks if layout else self.num_tasks
+        self.job.num_tasks_per_node = layout.ranks_per_node if layout else self.num_tasks_per_node
+        return launch_command(self.job, stack, self._planner().launcher, layout)
+
+    def _planner(self) -> LegPlanner:
+        site = current_site()
+        stack = site.stack(self.current_environ.name)
+        assert self.stack_identity is not None, "taken before the legs are planned"
+        return LegPlanner(
+            site=site,
+            partition=site.partition(self.current_partition.name),
+            stack=stack,
+            fabric=self.fabric,
+            suite=self.suite,
+            program=self.program,
+            built=built_of(site, stack),
+            stack_digest=self.stack_identity.digest,
+            assumed=self.is_dry_run(),
+            own_launcher=self.own_launcher,
+        )
+
+    @run_before("run")
+    def write_script(self) -> None:
+        """Put the launcher inside the script: one launch for each leg, not one for the job."""
+        partition = current_site().partition(self.current_partition.name)
+        script = render_script(
+            self.legs,
+            launch=" ".join(self._launch()),
+            second_look=f'{sys.executable} -E -m fabricproof.job.second_look "$here"',
+            leg_seconds_limit=leg_limit_seconds(partition),
+            look_seconds=partition.look_seconds if self.looks(partition) else None,
+        )
+        (Path(self.stagedir) / SCRIPT_FILE).write_text(script, encoding="utf-8")
+        self.job.launcher = getlauncher("local")()
+        if partition.scheduler in {"slurm", "squeue"}:
+            # After a node's death Slurm would run the job again, behind the verdict's back.
+            self.job.options.append("--no-requeue")
+            pinned = Plan(legs=self.legs).nodes or asked_nodes()
+            self.job.options += [f"--nodelist={','.join(pinned)}"] if pinned else []
+
+    @run_before("sanity")
+    def judge_and_keep(self) -> None:
+        """Judge every leg and keep the records before anything can fail this check."""
+        if self.is_dry_run():
+            return
+        folder = Path(self.stagedir)
+        scheduler = current_site().partition(self.current_partition.name).scheduler
+        self.job_end, doubt = settle(self.job, folder, scheduler)
+        of_legs = judge_legs(folder, self.legs)
+        doubt = doubt or find_strangers(self.job_end, of_legs)
+        self.outcomes = with_doubt(self.judged(of_legs), doubt)
+        if all(outcome.report.verdict is Verdict.SKIPPED for outcome in self.outcomes):
+            self._skip(self.outcomes[0].report.quantities[0].reason)
+        self.environment_digest = environment_digest(of_legs)
+        perflogs = perflog_root() / current_site().name
+        planner = self._planner()
+        job = {**self._job_identity(), **self._inventory(perflogs / FOLDER, of_legs)}
+        stacks = self._stack_identities()
+        records = [
+            record
+            for outcome in self.outcomes
+            for record in describe_outcome(
+                outcome,
+                {**stacks[outcome.leg.suite], **job},
+                planner.declined(outcome.leg.rails),
+            )
+        ]
+        path = perflogs / self.current_partition.name / "records.jsonl"
+        append_records(path, records)
+        # After what was measured is safe: what a check makes of it may go wrong.
+        more = [{**stacks[self.suite], **job, **each} for each in self.more_records(of_legs)]
+        append_records(path, more)
+
+    def judged(self, of_legs: Sequence[Outcome]) -> tuple[Outcome, ...]:
+        """Return what counts: legs by themselves and relations, each with what its links are."""
+        owned = owned_legs(self.relations)
+        by_themselves = tuple(each for each in of_legs if each.leg.name not in owned)
+        looks = read_looks(Path(self.stagedir) / INVENTORY_FOLDER, of_legs)
+        result = judge_looks(current_site().fabric_spec(self.fabric), looks)
+        by_themselves = with_directions(by_themselves)
+        outcomes = (*by_themselves, *judge_relations(self.relations, of_legs))
+        return tuple(with_preflight(each, result) for each in outcomes)
+
+    def looks(self, partition: PartitionSpec) -> bool:
+        """Tell whether the nodes are asked what they are made of; preflight always does."""
+        return partition.look_each_job
+
+    def more_records(self, of_legs: Sequence[Outcome]) -> Sequence[Mapping[str, object]]:  # noqa: ARG002
+        """Return what a check keeps beside the records of its legs and relations, of own kinds."""
+        return ()
+
+    def _inventory(self, folder: Path, of_legs: Sequence[Outcome]) -> Mapping[str, object]:
+        """Keep what the nodes are made of, and return what the records say of it."""
+        if not self.looks(current_site().partition(self.current_partition.name)):
+            return {}
+        nodes = {
+            rank.node
+            for outcome in of_legs
+            for attempt in outcome.attempts
+            for rank in attempt.ranks
+        }
+        digests, trouble = inventory_of_job(
+            folder,
+            Path(self.stagedir) / INVENTORY_FOLDER,
+            nodes,
+            run_id=self.run_id,
+            time=datetime.datetime.now(tz=datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        )
+        return {"inventory": digests, **({"inventory_trouble": trouble} if trouble else {})}
+
+    def _stack_identities(self) -> Mapping[str, Mapping[str, object]]:
+        """Return what records say of the stack, by suite: before the legs, and after if unlike."""
+        now = self._identities()
+        return {
+            suite: {
+                IDENTITY_KEY: before.record(),
+                **({} if now[suite] == before else {AFTERWARDS_KEY: now[suite].record()}),
+            }
+            for suite, before in self.suite_identities.items()
+        }
+
+    def _job_identity(self) -> Mapping[str, object]:
+        state = str(self.job.state)
+        lost = lost_nodes(self.job.nodelist or ()) if "NODE_FAIL" in state else ()
+        return {
+            **({"lost_nodes": list(lost)} if lost else {}),
+            "run_id": self.run_id,
+            "check": type(self).__name__,
+            "unique_name": self.unique_name,
+            "site": current_site().name,
+            "partition": self.current_partition.name,
+            "stack": self.current_environ.name,
+            "stack_version": self.stack_version,
+            "fabric": self.fabric,
+            "link": link_name(current_site().fabric_spec(self.fabric)),
+            "job_id": str(self.job.jobid),
+            "job_state": state,
+            "stage_folder": self.stagedir,
+            "completed": self.job.completion_time,
+            "job_end": None if self.job_end is None else asdict(self.job_end),
+        }
+
+    @sanity_function
+    @deferrable
+    def every_leg_left_a_table(self) -> bool:
+        """Fail where a leg left no readable table: nothing was measured there."""
+        for outcome in self.outcomes:
+            for judgement in outcome.report.quantities:
+                if judgement.verdict is Verdict.MISSING:
+                    sn.evaluate(
+                        sn.assert_true(
+                            False,
+                            msg=f"MISSING {outcome.leg.name} {judgement.name}: {judgement.reason}",
+                        )
+                    )
+        return bool(sn.evaluate(sn.assert_true(self.outcomes, msg="MISSING: no leg was judged")))
+
+    @run_before("performance")
+    def hand_quantities_to_reframe(self) -> None:
+        """Give ReFrame every quantity with its value and the bounds the judge used."""
+        if self.is_dry_run():
+            return
+        references: dict[str, tuple[object, ...]] = {}
+        for leg, judgement in handed_over(self.outcomes):
+            key = quantity_key(leg, judgement)
+            self.perf_variables[key] = sn.make_performance_function(
+                sn.defer(judgement.value), judgement.unit
+            )
+            references[key] = bounds(judgement)
+        self.reference = {"*": references}
+
+    @run_after("performance")
+    def everything_declared_was_judged(self) -> None:
+        """Fail unless every quantity of every leg was measured, is finite and has a PASS."""
+        if self.is_dry_run():
+            return
+        measured = {key.split(":")[-1]: value[0] for key, value in self.perfvalues.items()}
+        bad = complaints(self.outcomes, self.perf_variables, measured)
+        if bad:
+            raise PerformanceError(
+                "; ".join(bad[:3]) + (f" and {len(bad) - 3} more" * (len(bad) > 3))
+            )
+
+
+class PairBenchmark(FabricBenchmark):
+    """Two nodes, one program, one leg for each road between them."""
+
+    #: ``each``: every rail by itself; ``all``: the first rail, then all rails together
+    roads = variable(str, value="each")
+
+    #: its program sends one way: each rail is measured the other way as well
+    one_way = variable(bool, value=False)
+
+    def why_not(self) -> str:
+        """Tell where several rails are asked for and there is one."""
+        return why_one_rail(self.fabric) if self.roads == "all" else ""
+
+    def plan(self, planner: LegPlanner) -> Plan:
+        """Return one leg for each road."""
+        plan = planner.plan(self.roads)
+        if not plan.legs or not self.one_way:
+            return plan
+        return replace(plan, legs=(*plan.legs, *planner.backwards()))

@@ -1,0 +1,317 @@
+"""Plan the Ethernet checks that compare: flows, MPI over TCP, connections, frames, no road told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+
+from fabricproof.job.evidence.free_path import QUANTITY
+from fabricproof.job.plan.leg import Leg
+from fabricproof.job.plan.plan_file import Plan
+from fabricproof.job.relations.relation import Relation, in_turns
+from fabricproof.physics import bound
+from fabricproof.rfm.checks.base import FabricBenchmark
+from fabricproof.rfm.checks.peers import PeerBenchmark
+from fabricproof.rfm.current import current_site
+from fabricproof.rfm.legs.leg import LegPlanner
+from fabricproof.rfm.legs.peer import peer_leg, with_links
+from fabricproof.stacks.family import NATIVE, crowd_environment, default_transport
+from fabricproof.stacks.launch import Layout, plan_launch
+from fabricproof.verdict.reference import Reference, around, at_least, at_most
+
+#: connections that the checks of several flows open: fewer than the 36 of source document 001,
+#: enough for its limit of 9.5 of 25 Gb/s in one flow
+MANY_FLOWS = 8
+
+#: Document 001: osu_bw 1181.7 MB/s beside iperf3's 1182.5 on the same two nodes.
+MPI_SHARE, MPI_SHARE_TOLERANCE = 1.0, 0.15
+
+#: values of btl_tcp_links that are tried
+LINKS = (1, 2, 4)
+
+#: what two runs of the same thing may differ by
+BEST_TOLERANCE = 0.10
+FLOWS_TOLERANCE = 0.20
+
+
+def _side(leg: Leg, size: int | None = None) -> dict[str, object]:
+    return {"leg": leg.name, "quantity": "bandwidth", "size": size}
+
+
+def _share(
+    name: str, over: Leg, under: Leg, reference: Reference, hint: str, size: int | None = None
+) -> Relation:
+    return Relation(
+        name=name,
+        kind="share",
+        legs=(over.name, under.name),
+        suite=over.suite,
+        program=over.program,
+        rails=over.rails,
+        settings={
+            "over": _side(over, size),
+            "under": _side(under),
+            "reference": asdict(reference),
+            "hint": hint,
+        },
+    )
+
+
+class FlowsBenchmark(PeerBenchmark):
+    """One connection beside several over each rail: what the fabric says of its flows holds."""
+
+    streams = MANY_FLOWS
+
+    def plan(self, planner: LegPlanner) -> Plan:
+        """Return two legs for each rail, and what the many carry over the one."""
+        legs: list[Leg] = []
+        again: list[Leg] = []
+        relations: list[Relation] = []
+        for rail in planner.rails:
+            one = peer_leg(planner, rail, variant="flow1")
+            many = peer_leg(planner, rail, variant=f"flows{self.streams}", streams=self.streams)
+            turns = {each.name: each.turn() for each in (one, many)}
+            legs += [one, many]
+            again += turns.values()
+            relations.append(in_turns(self._gain(planner, rail, one, many), turns))
+        return Plan(legs=(*legs, *again), relations=tuple(relations))
+
+    def _gain(self, planner: LegPlanner, rail: str, one: Leg, many: Leg) -> Relation:
+        fabric = with_links(planner, 1).physics((rail,))
+        assert fabric is not None, "why_not leaves out a fabric without link"
+        expected = bound(replace(fabric, num_flows=self.streams)).low_mb_s / bound(fabric).low_mb_s
+        limit = "a limit per flow" if fabric.flow_limit_gbit_s else "no limit per flow"
+        reference = around(
+            expected, unit="x", tolerance=FLOWS_TOLERANCE, origin=f"fabric.toml declares {limit}"
+        )
+        hint = (
+            "more: one flow does not fill the rail (flow_limit_gbit_s, or capability_gbit_s of one "
+            "core); less: flows are in each other's way"
+        )
+        return _share(f"{rail}.flows_gain", many, one, reference, hint)
+
+
+class MpiOverTcp(FabricBenchmark):
+    """MPI beside iperf3 over the same rails in one job: its share of what TCP carries."""
+
+    def why_not(self) -> str:
+        """Tell where there is no TCP below this MPI, or where iperf3 is not there."""
+        return tcp_refusal(self)
+
+    def plan(self, planner: LegPlanner) -> Plan:
+        """Return an MPI leg and an iperf3 leg for each rail, and the share."""
+        below, reason = planner.of("iperf3", "iperf3")
+        if below is None:
+            return Plan(reason=reason)
+        streams = planner.stack.connections
+        legs: list[Leg] = []
+        again: list[Leg] = []
+        relations: list[Relation] = []
+        for rail in planner.rails:
+            mpi = planner.leg((rail,))
+            tcp = peer_leg(below, rail, variant="iperf3", streams=streams)
+            largest = mpi.expected_sizes[-1:]
+            turns = {
+                mpi.name: planner.leg((rail,), sizes=largest).turn(),
+                tcp.name: tcp.turn(),
+            }
+            legs += [mpi, tcp]
+            again += turns.values()
+            hint = "the MPI, not the network below it: copies, a busy core, its buffers and windows"
+            share = _share(
+                f"{rail}.mpi_share",
+                mpi,
+                tcp,
+                mpi.references.get("mpi_share") or _stated_share(),
+                hint,
+                mpi.expected_sizes[-1],
+            )
+            relations.append(in_turns(share, turns))
+        return Plan(legs=(*legs, *again), relations=tuple(relations))
+
+
+def _stated_share() -> Reference:
+    return at_least(
+        MPI_SHARE,
+        unit="x",
+        tolerance=MPI_SHARE_TOLERANCE,
+        origin="osu_bw beside iperf3 on the same nodes, 1181.7 of 1182.5 MB/s (document 001)",
+    )
+
+
+class LinksBenchmark(FabricBenchmark):
+    """Open MPI with several TCP connections of a pair: is the number in force the best?"""
+
+    def why_not(self) -> str:
+        """Tell where there is no TCP below this MPI."""
+        return tcp_refusal(self)
+
+    def plan(self, planner: LegPlanner) -> Plan:
+        """Return one leg over the first rail for each number, and which does best."""
+        reason = _no_links(planner)
+        if reason:
+            return Plan(reason=reason)
+        in_force = planner.stack.connections
+        legs = {links: _linked(planner, links) for links in sorted({*LINKS, in_force})}
+        largest = legs[in_force].expected_sizes[-1:]
+        turns = {leg.name: _linked(planner, n, largest).turn() for n, leg in legs.items()}
+        relation = in_turns(_best_links(legs, in_force), turns)
+        return Plan(legs=(*legs.values(), *turns.values()), relations=(relation,))
+
+
+def _linked(planner: LegPlanner, links: int, sizes: Sequence[int] = ()) -> Leg:
+    return with_links(planner, links).leg(
+        planner.rails[:1],
+        variant=f"links{links}",
+        environment={"OMPI_MCA_btl_tcp_links": str(links)},
+        sizes=sizes,
+    )
+
+
+def _no_links(planner: LegPlanner) -> str:
+    family = planner.stack.family
+    if family != "openmpi":
+        return "only Open MPI's own TCP opens several connections (btl_tcp_links)"
+    chosen = planner.transport or default_transport(family, "tcp", launcher=planner.launcher)
+    return "" if chosen == NATIVE else f"this fabric goes over {chosen}, not Open MPI's own TCP"
+
+
+def _best_links(legs: dict[int, Leg], in_force: int) -> Relation:
+    first = next(iter(legs.values()))
+    origin = f"the stack's own setting, btl_tcp_links={in_force}"
+    reference = at_most(1.0, unit="x", tolerance=BEST_TOLERANCE, origin=origin)
+    return Relation(
+        name=f"{first.rails[0]}.best_links",
+        kind="best",
+        legs=tuple(leg.name for leg in legs.values()),
+        suite=first.suite,
+        program=first.program,
+        rails=first.rails,
+        settings={
+            "quantity": "bandwidth",
+            "size": first.expected_sizes[-1],
+            "tried": {str(links): leg.name for links, leg in legs.items()},
+            "in_force": str(in_force),
+            "advice": "set OMPI_MCA_btl_tcp_links={best} in the stack's environment or module",
+            "reference": asdict(reference),
+        },
+    )
+
+
+class PairsBenchmark(FabricBenchmark):
+    """Several pairs between two nodes over each rail: all together against the rail."""
+
+    def why_not(self) -> str:
+        """Tell where there are no two nodes."""
+        return tcp_refusal(self)
+
+    def plan(self, planner: LegPlanner) -> Plan:
+        """Return one leg for each rail."""
+        pairs = max(2, *planner.partition.ranks_per_node)
+        layout = Layout(num_nodes=2, ranks_per_node=pairs)
+        return Plan(
+            legs=tuple(
+                planner.leg((rail,), variant=f"pairs{pairs}", layout=layout)
+                for rail in planner.rails
+            )
+        )
+
+
+class FramesBenchmark(PeerBenchmark):
+    """Whether each rail carries frames of the declared MTU from one node to another."""
+
+    def plan(self, planner: LegPlanner) -> Plan:
+        """Return one leg for each rail, and the size of its frames."""
+        mtu = planner.spec.mtu
+        if mtu is None:
+            return Plan(reason=f"fabric.toml declares no mtu for {planner.fabric}")
+        legs = tuple(
+            peer_leg(planner, rail, variant="mtu", environment={"FABRICPROOF_FRAME": str(mtu)})
+            for rail in planner.rails
+        )
+        relations = tuple(
+            Relation(
+                name=f"{leg.rails[0]}.frames",
+                kind="frames",
+                legs=(leg.name,),
+                suite=leg.suite,
+                program=leg.program,
+                rails=leg.rails,
+                settings={"mtu": mtu},
+            )
+            for leg in legs
+        )
+        return Plan(legs=legs, relations=relations)
+
+
+class FreeRoadBenchmark(FabricBenchmark):
+    """An MPI that nobody tells its road: which interfaces does it take?"""
+
+    def why_not(self) -> str:
+        """Tell where there are no two nodes, and where another fabric is the one to take."""
+        return one_node(self) or self._slower()
+
+    def _slower(self) -> str:
+        site = current_site()
+        declared = site.partition(self.current_partition.name).fabrics
+        rates = {
+            name: bound(site.fabric(name)).low_mb_s
+            for name in declared
+            if site.fabric_spec(name).link is not None
+        }
+        fastest = max(rates, key=rates.__getitem__)
+        if rates[self.fabric] >= rates[fastest]:
+            return ""
+        return f"left alone an MPI should take {fastest}, the fastest fabric of this partition"
+
+    def plan(self, planner: LegPlanner) -> Plan:
+        """Return one leg without any road, over what the site declares."""
+        leg = planner.leg(planner.rails[:1], variant="untold")
+        told = leg.environment
+        launch = plan_launch(planner.stack.family, planner.launcher).environment
+        untold = replace(
+            leg,
+            name="untold",
+            rails=planner.rails,
+            environment={**launch, **manners(planner)},
+            required=(QUANTITY,),
+            spread=False,
+            free_road=_advice(planner, told),
+        )
+        return Plan(legs=(untold,))
+
+
+def manners(planner: LegPlanner) -> dict[str, str]:
+    """Return what lets ranks share cores, where the partition says that they must."""
+    return crowd_environment(planner.stack.family) if planner.partition.oversubscribed else {}
+
+
+#: what a leg sets to see the network alone, and users do not want: no shared memory on a node
+_FOR_LEGS_ONLY = frozenset({"OMPI_MCA_btl", "OMPI_MCA_osc", "MPIR_CVAR_NOLOCAL", "I_MPI_FABRICS"})
+
+
+def _advice(planner: LegPlanner, told: dict[str, str]) -> str:
+    """Return the variables that users have to set, as they stand on a command line."""
+    others = {*manners(planner), *plan_launch(planner.stack.family, planner.launcher).environment}
+    road = {name: value for name, value in told.items() if name not in others | _FOR_LEGS_ONLY}
+    return " ".join(f"{name}={value}" for name, value in sorted(road.items()))
+
+
+def one_node(check: FabricBenchmark) -> str:
+    """Return why ``check`` has no two nodes to measure between; empty where it has."""
+    site = current_site()
+    partition = site.partition(check.current_partition.name)
+    if partition.same_node or site.fabric_spec(check.fabric).link is None:
+        return f"{check.program} measures between two nodes, and this partition has one"
+    return ""
+
+
+def tcp_refusal(check: FabricBenchmark) -> str:
+    """Return why ``check`` has no TCP to measure on this fabric; empty where it has."""
+    reason = one_node(check)
+    if reason:
+        return reason
+    framing = current_site().fabric(check.fabric).framing.name
+    if framing in {"tcp", "ipoib"}:
+        return ""
+    return f"fabric {check.fabric} speaks {framing} to the MPI, not TCP"

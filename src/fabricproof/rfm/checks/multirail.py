@@ -1,0 +1,84 @@
+"""The checks over several rails, by socket and by distance; what they plan is in rooms beside."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fabricproof.core.errors import FabricproofError
+from fabricproof.job.plan.plan_file import Plan
+from fabricproof.nodes.topology import Shape, Topology, pairs_by_hops
+from fabricproof.rfm.checks.base import FabricBenchmark
+from fabricproof.rfm.current import why_one_rail
+from fabricproof.rfm.legs.leg import LegPlanner
+from fabricproof.rfm.legs.locality import locality_plan
+from fabricproof.rfm.legs.matrix import matrix_plan
+from fabricproof.rfm.legs.placement import placement_plan
+from fabricproof.rfm.legs.rails import rails_plan
+from fabricproof.rfm.slurm_nodes import ask_topology, slurm_partition, usable_nodes
+
+
+class RailsBenchmark(FabricBenchmark):
+    """Each rail by itself and all rails together, on the same two nodes in one job."""
+
+    def why_not(self) -> str:
+        """Tell where there is one rail only."""
+        return why_one_rail(self.fabric)
+
+    def plan(self, planner: LegPlanner) -> Plan:
+        """Return the legs over each rail and over all, with their scaling and sharing."""
+        refusal = planner.refusal(planner.rails)
+        if refusal is not None and not planner.own_launcher:
+            # srun may be what cannot start it: MPICH's wheel speaks PMI-1 to srun alone.
+            own = replace(planner, own_launcher=True)
+            if own.refusal(own.rails) is None:
+                self.own_launcher = True
+                return rails_plan(own)
+        return Plan(reason=refusal) if refusal is not None else rails_plan(planner)
+
+
+class RailMatrix(FabricBenchmark):
+    """Each rail of one node against each rail of another, one leg for each pair of rails."""
+
+    def why_not(self) -> str:
+        """Tell where there is one rail only."""
+        return why_one_rail(self.fabric)
+
+    def plan(self, planner: LegPlanner) -> Plan:
+        """Return a leg for each pair of rails."""
+        return matrix_plan(planner)
+
+
+class LocalityBenchmark(FabricBenchmark):
+    """Over each rail: ranks beside its slot, across from it, and as the launcher puts them."""
+
+    def plan(self, planner: LegPlanner) -> Plan:
+        """Return three legs for each rail, and near over far."""
+        return locality_plan(planner)
+
+
+class PlacementBenchmark(FabricBenchmark):
+    """Pairs of nodes at every distance, each over each rail, in one job."""
+
+    def plan(self, planner: LegPlanner) -> Plan:
+        """Return a leg for each rail and distance, and the relation of far to near."""
+        if planner.partition.num_nodes < 3:
+            name = planner.partition.name
+            return Plan(reason=f"num_nodes of partition {name} is below 3: near, far and a hub")
+        try:
+            topology, nodes = self._nodes(planner)
+        except FabricproofError as error:
+            if self.is_dry_run():
+                return Plan(reason=f"only Slurm knows the distances: {error}")
+            raise
+        if topology is None or topology.shape is Shape.FLAT:
+            return Plan(reason="Slurm knows no topology here: no node is nearer than another")
+        pairs = pairs_by_hops(topology, nodes, max_nodes=planner.partition.num_nodes)
+        if len(pairs) < 2:
+            count = len(nodes)
+            return Plan(reason=f"the {count} usable nodes are all equally far from each other")
+        return placement_plan(planner, pairs)
+
+    def _nodes(self, planner: LegPlanner) -> tuple[Topology | None, tuple[str, ...]]:
+        if planner.partition.scheduler not in {"slurm", "squeue"}:
+            return None, ()
+        return ask_topology(), usable_nodes(slurm_partition(planner.partition))

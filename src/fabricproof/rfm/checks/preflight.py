@@ -1,0 +1,95 @@
+"""The check that only looks: are the nodes and their links what the site declares?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from reframe.core.builtins import run_after, variable
+
+from fabricproof.job.evidence.nodes import PROGRAM, SUITE, judge_looks, links_of, read_looks
+from fabricproof.job.outcome import Outcome
+from fabricproof.job.plan.leg import Leg
+from fabricproof.job.plan.plan_file import Plan
+from fabricproof.job.plan.script import INVENTORY_FOLDER
+from fabricproof.rfm.checks.base import FabricBenchmark
+from fabricproof.rfm.current import current_site
+from fabricproof.rfm.legs.leg import LegPlanner
+from fabricproof.site.roll import stack_of_looks
+from fabricproof.site.schema import PartitionSpec
+from fabricproof.stacks.launch import plan_launch
+
+
+class PreflightBenchmark(FabricBenchmark):
+    """All nodes of a job, looked at once per partition and fabric, with whatever stack starts it.
+
+    Nothing is measured, so no stack is: the first one of the partition only starts the look.
+    """
+
+    suite = SUITE
+
+    tells_the_road = False
+    program = PROGRAM
+
+    #: for the roll: due with one stack of each partition, not with each
+    once = variable(bool, value=True)
+
+    @run_after("init")
+    def look_once(self) -> None:
+        """Leave out all stacks but those that look."""
+        site = current_site()
+        chosen = [each for each in site.partitions if self.fabric in each.fabrics]
+        lookers = {stack_of_looks(site, each) for each in chosen or site.partitions}
+        self.valid_prog_environs = sorted(lookers)
+
+    def why_not(self) -> str:
+        """Tell where there is no link, or where another stack looks."""
+        site = current_site()
+        partition = site.partition(self.current_partition.name)
+        if site.fabric_spec(self.fabric).link is None or partition.same_node:
+            return f"{self.fabric} has no link: nothing to look at"
+        looker = stack_of_looks(site, partition)
+        if self.current_environ.name != looker:
+            return f"the links of {partition.name} are looked at once, with stack {looker}"
+        return ""
+
+    def choose_suite(self) -> str:
+        """Need no program of the stack's."""
+        return SUITE
+
+    def plan(self, planner: LegPlanner) -> Plan:
+        """Return one leg that does nothing on every node, so that each says that it took part."""
+        return Plan(legs=(_nothing(planner),))
+
+    def looks(self, partition: PartitionSpec) -> bool:  # noqa: ARG002
+        """Tell that the nodes are asked, whatever other jobs do: that is what is judged."""
+        return True
+
+    def judged(self, of_legs: Sequence[Outcome]) -> tuple[Outcome, ...]:
+        """Judge what the nodes left of themselves; one outcome for each rail."""
+        due = [str(node) for node in self.job.nodelist or ()]
+        looks = read_looks(Path(self.stagedir) / INVENTORY_FOLDER, of_legs, due)
+        spec = current_site().fabric_spec(self.fabric)
+        rails = [rail.interface for rail in spec.rails]
+        return links_of(rails, judge_looks(spec, looks), looks, self.legs[0].num_nodes)
+
+
+def _nothing(planner: LegPlanner) -> Leg:
+    launch = plan_launch(planner.stack.family, planner.launcher)
+    return Leg(
+        name="look",
+        rails=planner.rails,
+        suite=SUITE,
+        program=PROGRAM,
+        environment=dict(launch.environment),
+        commands=(("true",),),
+        expected_sizes=(),
+        sent_bytes=None,
+        sent_per_message=None,
+        sent_messages=None,
+        spread=False,
+        num_nodes=planner.partition.num_nodes,
+        required=(),
+        fabric=None,
+        tolerance=0.0,
+    )

@@ -1,0 +1,1 @@
+"""Which legs each check plans."""

@@ -1,0 +1,323 @@
+"""Plan the legs of one check: which road, which program, how hard, and what is due from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from fabricproof.benchmarks.semantics import Kind, meaning
+from fabricproof.core.units import parse_size, size_label
+from fabricproof.job.evidence.directions import BACK, LARGEST_SIZES, backward
+from fabricproof.job.plan.commands import make_job
+from fabricproof.job.plan.effort import Effort, plan_ping_pong, plan_windowed
+from fabricproof.job.plan.leg import FabricFacts, Leg
+from fabricproof.job.plan.plan_file import Plan
+from fabricproof.physics import Fabric, bound, latency_floor_us
+from fabricproof.rfm.legs.programs import choose_suite, find_program, launcher_of, printed_name
+from fabricproof.site import Site
+from fabricproof.site.physics import protocol_of
+from fabricproof.site.schema import FabricSpec, PartitionSpec, StackSpec
+from fabricproof.stacks.family import rails_refusal, road_environment, stated_transport
+from fabricproof.stacks.launch import OWN_LAUNCHER, Layout, plan_launch
+from fabricproof.stacks.spack.built import Built
+from fabricproof.stacks.workload import IMB_WINDOWED
+from fabricproof.traffic.transports import transport_refusal
+from fabricproof.verdict.reference import Reference
+from fabricproof.verdict.value import Judgement
+
+#: Where a site gives no latency, a small message is guessed to cost this many times the physical
+#: floor; the guess only sizes the effort.
+LATENCY_GUESS_FACTOR = 20
+
+#: the memory of one machine, in MB/s, only to size the effort where there is no fabric
+MEMORY_MB_S = 3000.0
+
+
+def quantity_key(leg: Leg, judgement: Judgement) -> str:
+    """Return the name of a quantity in ReFrame's perflog: road, then quantity, without colons."""
+    return f"{leg.name}.{judgement.name}".replace(":", "_")
+
+
+def with_error_limits(legs: Iterable[Leg], spec: FabricSpec) -> tuple[Leg, ...]:
+    """Return legs over a fabric with what the site says may be lost on it."""
+    if spec.errors is None:
+        return tuple(legs)
+    limits, origin = spec.errors.limits, spec.errors.origin
+    return tuple(replace(leg, error_limits=limits, error_limits_origin=origin) for leg in legs)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LegPlanner:
+    """Everything that decides how one program is run between two nodes of a partition."""
+
+    site: Site
+    partition: PartitionSpec
+    stack: StackSpec
+    fabric: str
+    suite: str
+    program: str
+    built: Built | None = None
+    """What Spack built for the stack; None for all others."""
+    stack_digest: str = ""
+    """The build that is measured, which a reference may ask for."""
+    assumed: bool = False
+    """A dry run: a stack of Spack that is not built counts as built."""
+    hops: int | None = None
+    """Switches between the pair that is measured, which a reference may ask for."""
+    own_launcher: bool = False
+    """Start the ranks with the MPI's own launcher, whatever the partition has."""
+
+    @property
+    def launcher(self) -> str:
+        """What starts the ranks."""
+        if self.own_launcher:
+            return OWN_LAUNCHER[self.stack.family]
+        return launcher_of(self.stack, self.partition)
+
+    @property
+    def spec(self) -> FabricSpec:
+        """The declared fabric."""
+        return self.site.fabric_spec(self.fabric)
+
+    @property
+    def rails(self) -> tuple[str, ...]:
+        """The interfaces or ports of the fabric's rails."""
+        return tuple(rail.interface for rail in self.spec.rails)
+
+    def plan(self, roads: str) -> Plan:
+        """Return the legs for ``roads`` (``each`` or ``all``), or none and the reason."""
+        refusal = self.refusal(self.rails[:1])
+        if refusal is not None:
+            return Plan(reason=refusal)
+        if roads == "each":
+            return Plan(legs=tuple(self.leg((name,)) for name in self.rails))
+        refusal = self.refusal(self.rails)
+        if refusal is not None:
+            return Plan(reason=refusal)
+        return Plan(legs=(self.leg(self.rails[:1]), self.leg(self.rails)))
+
+    def backwards(self) -> tuple[Leg, ...]:
+        """Return a short leg over each rail that sends the other way; none outside Slurm.
+
+        How each launcher puts ranks so: :func:`fabricproof.stacks.launch.turned_command`.
+        """
+        if self.partition.same_node:
+            return ()
+        if self.partition.scheduler not in {"slurm", "squeue"} or self.spec.link is None:
+            return ()
+        sizes = self.leg(self.rails[:1]).expected_sizes[-LARGEST_SIZES:]
+        return tuple(backward(self.leg((rail,), variant=BACK, sizes=sizes)) for rail in self.rails)
+
+    def told(self, plan: Callable[[LegPlanner], Plan]) -> Plan:
+        """Return ``plan`` of this planner, or why the stack cannot be told the fabric."""
+        refusal = transport_refusal(self.stack.family, self.protocol, self.transport)
+        return plan(self) if refusal is None else Plan(reason=refusal)
+
+    def refusal(self, rails: tuple[str, ...]) -> str | None:
+        """Return why this stack cannot be told to use ``rails``, None where it can."""
+        if len(rails) > 1 and self.stack.one_rail:
+            return f"left out by the site: {self.stack.one_rail}"
+        return rails_refusal(
+            self.stack.family,
+            self.protocol,
+            len(rails),
+            transport=self.transport,
+            launcher=self.launcher,
+            pmi1=self.stack.speaks_pmi1,
+        )
+
+    def of(self, suite: str, program: str) -> tuple[LegPlanner | None, str]:
+        """Return the planner of another program of this stack, or None and why it has none.
+
+        Raises:
+            UnavailableError: the stack should have it, and it is gone.
+        """
+        found, reason = choose_suite(self.stack, suite, program, self.built, assumed=self.assumed)
+        if found is None:
+            return None, reason
+        return replace(self, suite=found, program=program), ""
+
+    @property
+    def protocol(self) -> str:
+        """The protocol of the fabric, as in the fabric data."""
+        return protocol_of(self.spec)
+
+    @property
+    def transport(self) -> str | None:
+        """What the site says shall carry the messages; None for the family's default."""
+        return stated_transport(self.stack.family, self.stack.transport, self.spec.transport)
+
+    def physics(self, rails: tuple[str, ...]) -> Fabric | None:
+        """Return the physics of a road, None where the site declares no link."""
+        if self.spec.link is None:
+            return None
+        return self.site.fabric(self.fabric, rails, num_flows=self.stack.connections)
+
+    def references(self, rails: tuple[str, ...]) -> dict[str, Reference]:
+        """Return the site's own expectations of the planner's program over ``rails``."""
+        return self.site.references_for(
+            fabric=self.fabric,
+            suite=self.suite,
+            program=printed_name(self.program),
+            stack=self.stack.name,
+            num_rails=len(rails),
+            hops=self.hops,
+            stack_digest=self.stack_digest,
+        )
+
+    def declined(self, rails: tuple[str, ...]) -> tuple[str, ...]:
+        """Return what is said of the references that another build was measured with."""
+        return self.site.references_of_other_builds(
+            fabric=self.fabric,
+            suite=self.suite,
+            program=printed_name(self.program),
+            stack=self.stack.name,
+            num_rails=len(rails),
+            stack_digest=self.stack_digest,
+        )
+
+    def leg(
+        self,
+        rails: tuple[str, ...],
+        *,
+        variant: str = "",
+        layout: Layout | None = None,
+        environment: Mapping[str, str] | None = None,
+        starts_above: Sequence[int] = (),
+        sizes: Sequence[int] = (),
+    ) -> Leg:
+        """Return one leg of the planner's program.
+
+        Args:
+            rails: the interfaces or ports of its road.
+            variant: what tells it from another leg over the same road: ``links4``.
+            layout: nodes and ranks; a pair on two nodes where None, on one where the partition has
+                one only.
+            environment: variables beside those that force the road.
+            starts_above: message sizes above each of which the program is started anew, so that the
+                counters tell small messages from large.
+            sizes: message sizes of it that are wanted, in bytes, neighbours; all where empty.
+        """
+        layout = layout or self._pair()
+        references = self.references(rails)
+        effort = self._effort(self.physics(rails), references, layout)
+        if sizes:
+            effort = replace(effort, sizes=tuple(each for each in effort.sizes if each in sizes))
+        found = find_program(self.stack, self.suite, self.program, self.built, assumed=self.assumed)
+        assert found.argv is not None, "choose_suite found it before"
+        job = make_job(
+            self.suite,
+            self.program,
+            found.argv,
+            effort,
+            num_ranks=layout.num_ranks,
+            starts_above=starts_above,
+        )
+        launch = plan_launch(self.stack.family, self.launcher)
+        reading = meaning(self.suite, printed_name(self.program))
+        windowed = reading.kind is Kind.BANDWIDTH and effort.window_size > 1
+        return Leg(
+            name="+".join(rails) + (f".{variant}" if variant else ""),
+            rails=rails,
+            suite=self.suite,
+            program=printed_name(self.program),
+            environment={
+                **launch.environment,
+                **road_environment(
+                    self.stack.family,
+                    self.protocol,
+                    rails,
+                    version=self.built.mpi.version if self.built else self.stack.version,
+                    transport=self.transport,
+                    launcher=self.launcher,
+                    oversubscribed=self.partition.oversubscribed,
+                ),
+                **(environment or {}),
+            },
+            commands=job.commands,
+            num_nodes=layout.num_nodes,
+            ranks_per_node=layout.ranks_per_node,
+            nodes=layout.nodes,
+            expected_sizes=job.sizes,
+            sent_bytes=job.sent_bytes,
+            sent_per_message=job.sent_per_message,
+            sent_messages=None if len(rails) > 1 or windowed else job.sent_messages,
+            spread=len(rails) > 1 and reading.kind is Kind.BANDWIDTH,
+            required=self._required(job.sizes, references),
+            references=references,
+            tolerance=self.site.spec.tolerance,
+            curve_tolerance=self.partition.curve_tolerance,
+            fabric=self.facts(rails),
+            same_node=self.partition.same_node,
+            library=self._library(),
+        )
+
+    def _pair(self) -> Layout:
+        return Layout(num_nodes=1, ranks_per_node=2) if self.partition.same_node else Layout()
+
+    def _library(self) -> str | None:
+        """Return the MPI library that the program has to load; None where nobody proved one.
+
+        A suite that the site declares beside the build is the site's own.
+        """
+        declared = self.suite in self.stack.suites
+        return self.built.library if self.built is not None and not declared else None
+
+    def latency_guess_us(self, fabric: Fabric) -> float:
+        """Return what a small message may take, to size the effort: as stated, else by physics."""
+        stated = self.site.fabric_spec(self.fabric).typical_latency_us
+        return stated or LATENCY_GUESS_FACTOR * latency_floor_us(fabric, 0).us
+
+    def _effort(
+        self, fabric: Fabric | None, references: dict[str, Reference], layout: Layout
+    ) -> Effort:
+        rate = MEMORY_MB_S if fabric is None else bound(fabric).low_mb_s
+        # Pairs share the rails: each moves its messages at its part of the rate.
+        rate /= max(1, layout.num_ranks // 2)
+        guess = 10.0 if fabric is None else self.latency_guess_us(fabric)
+        if "latency" in references:
+            guess = min(guess, references["latency"].value)
+        reading = meaning(self.suite, printed_name(self.program))
+        has_window = self.suite != "imb" or self.program in IMB_WINDOWED
+        windowed = has_window and reading.kind is Kind.BANDWIDTH
+        plan = plan_windowed if windowed else plan_ping_pong
+        return plan(
+            max_size=parse_size(self.partition.max_message_size),
+            rate_mb_s=rate,
+            latency_us=guess,
+            seconds=self.partition.leg_seconds,
+        )
+
+    def _required(
+        self, sizes: tuple[int, ...], references: dict[str, Reference]
+    ) -> tuple[str, ...]:
+        reading = meaning(self.suite, printed_name(self.program))
+        if reading.kind is Kind.BANDWIDTH:
+            due = [f"bandwidth_{size_label(sizes[-1])}"]
+            times = self.suite == "imb" and not reading.pairs_share_rails  # Uniband prints none
+            if times and "latency" in references:
+                smallest = next(size for size in sizes if size or reading.empty_crosses)
+                due.append(f"latency_{size_label(smallest)}")
+            return tuple(due)
+        return (f"latency_{size_label(sizes[0])}",)
+
+    def facts(self, rails: tuple[str, ...]) -> FabricFacts | None:
+        """Return the physics of a road as it is written to the plan."""
+        spec = self.spec
+        fabric = self.physics(rails)
+        if fabric is None:
+            return None
+        facts = FabricFacts(
+            link=fabric.link.name,
+            protocol=fabric.framing.name,
+            mtu=fabric.mtu,
+            max_payload_bytes=fabric.max_payload_bytes,
+            num_rails=fabric.num_rails,
+            num_flows=fabric.num_flows,
+            rails_share_slot=fabric.rails_share_slot,
+            flow_limit_gbit_s=fabric.flow_limit_gbit_s,
+            capability_mb_s=fabric.capability_mb_s,
+            shaper=spec.shaper.model_dump() if spec.shaper else None,
+            unlike_rails_high_mb_s=fabric.unlike_rails_high_mb_s,
+        )
+        return replace(facts, slot=fabric.slot.name) if fabric.slot is not None else facts

@@ -1,0 +1,134 @@
+"""What is planned by socket: ranks beside the adapter, across from it, or as they are launched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+
+from fabricproof.benchmarks.semantics import Kind, meaning
+from fabricproof.job.plan.leg import Leg
+from fabricproof.job.plan.plan_file import Plan
+from fabricproof.job.plan.script import BIND_FILE
+from fabricproof.job.relations.relation import Relation, in_turns
+from fabricproof.rfm.legs.leg import LegPlanner
+from fabricproof.rfm.legs.programs import printed_name
+from fabricproof.verdict.locality import Bind
+from fabricproof.verdict.reference import at_least, at_most
+
+#: Near may be this much worse than far before it is red: two runs differ by as much.
+TOLERANCE = 0.05
+
+#: The far leg is there to be compared.  It is asked to be possible and on its road, not to be
+#: good: document 000 has 18 % less from the far socket.
+WITNESS_TOLERANCE = 0.9
+
+#: sizes whose median counts: the largest for bandwidth, the smallest for latency
+LARGE_SIZES, SMALL_SIZES = 3, 11
+
+AS_LAUNCHED = "as_launched"
+
+#: Open MPI's own way to the near socket, by the distance that hwloc tells (mpirun(1) of 4.1,
+#: ``--map-by dist``; document 000 of the sources used it). Open MPI 5 has it no more.
+MAP_BY_DIST = "map_by_dist"
+
+#: what keeps each family from binding its ranks by itself (Open MPI 4.1 and 5.0 documentation,
+#: hwloc_base_binding_policy; Intel MPI developer reference, I_MPI_PIN; MVAPICH user guide,
+#: MVP_ENABLE_AFFINITY).  MPICH's hydra binds nothing unless told to.
+UNBOUND: Mapping[str, Mapping[str, str]] = {
+    "openmpi": {
+        "OMPI_MCA_hwloc_base_binding_policy": "none",
+        "PRTE_MCA_hwloc_default_binding_policy": "none",
+    },
+    "mpich": {},
+    "mvapich": {"MVP_ENABLE_AFFINITY": "0", "MV2_ENABLE_AFFINITY": "0"},
+    "intelmpi": {"I_MPI_PIN": "off"},
+}
+
+#: srun binds by its own rules unless told not to (srun(1): SLURM_CPU_BIND)
+UNBOUND_SRUN = {"SLURM_CPU_BIND": "none"}
+
+HINT = "the slot's NUMA node is not what the firmware says, or another load sits beside the adapter"
+
+
+def locality_plan(planner: LegPlanner) -> Plan:
+    """Return three legs for each rail, and near over far."""
+    legs: list[Leg] = []
+    again: list[Leg] = []
+    relations: list[Relation] = []
+    for rail in planner.rails:
+        mine = {policy: bound_leg(planner, rail, policy) for policy in policies(planner)}
+        relation = near_over_far(planner, rail, mine)
+        turns = {
+            mine[bind].name: bound_leg(planner, rail, bind, relation.settings["sizes"]).turn()
+            for bind in Bind
+        }
+        legs += mine.values()
+        again += turns.values()
+        relations.append(in_turns(relation, turns))
+    return Plan(legs=(*legs, *again), relations=tuple(relations))
+
+
+def policies(planner: LegPlanner) -> tuple[str, ...]:
+    """Return the policies to compare: near, far, as launched, and what the launcher has beside."""
+    by_dist = planner.launcher == "mpirun" and planner.stack.family == "openmpi"
+    has_it = by_dist and planner.stack.version.startswith("4.")
+    return (*Bind, AS_LAUNCHED, *((MAP_BY_DIST,) if has_it else ()))
+
+
+def _settings(planner: LegPlanner, rail: str, policy: str) -> Mapping[str, str]:
+    if policy == MAP_BY_DIST:
+        return {
+            "OMPI_MCA_rmaps_base_mapping_policy": "dist:span",
+            "OMPI_MCA_rmaps_dist_device": rail.partition(":")[0],
+            "OMPI_MCA_hwloc_base_binding_policy": "core",
+        }
+    return {} if policy == AS_LAUNCHED else {**UNBOUND[planner.stack.family], **UNBOUND_SRUN}
+
+
+def bound_leg(planner: LegPlanner, rail: str, policy: str, sizes: Sequence[int] = ()) -> Leg:
+    """Return the leg over ``rail`` whose ranks run by one of :func:`policies`."""
+    settings = _settings(planner, rail, policy)
+    leg = planner.leg((rail,), variant=policy, environment=settings, sizes=sizes)
+    moved = policy if policy in {*Bind} else AS_LAUNCHED
+    leg = replace(
+        leg,
+        ask=("two_sockets", rail),
+        commands=tuple(("bash", BIND_FILE, moved, rail, *argv) for argv in leg.commands),
+        environment={**leg.environment, "FABRICPROOF_PROGRAM": leg.commands[0][0]},
+    )
+    if policy == Bind.NEAR or _kind(planner) is not Kind.BANDWIDTH:
+        return leg
+    return replace(leg, tolerance=WITNESS_TOLERANCE, curve_tolerance=100.0, references={})
+
+
+def _kind(planner: LegPlanner) -> Kind:
+    return meaning(planner.suite, printed_name(planner.program)).kind
+
+
+def near_over_far(planner: LegPlanner, rail: str, legs: Mapping[str, Leg]) -> Relation:
+    """Return the relation between the legs of one rail."""
+    near, far = legs[Bind.NEAR], legs[Bind.FAR]
+    is_bandwidth = _kind(planner) is Kind.BANDWIDTH
+    make = at_least if is_bandwidth else at_most
+    reference = make(
+        1.0, unit="x", tolerance=TOLERANCE, origin="a slot is nearest to its own socket"
+    )
+    sizes = near.expected_sizes
+    return Relation(
+        name=f"{rail}.near_over_far",
+        kind="locality",
+        legs=tuple(leg.name for leg in legs.values()),
+        suite=near.suite,
+        program=near.program,
+        rails=(rail,),
+        settings={
+            "quantity": "bandwidth" if is_bandwidth else "latency",
+            "sizes": list(sizes[-LARGE_SIZES:] if is_bandwidth else sizes[:SMALL_SIZES]),
+            "over": [near.name],
+            "under": [far.name],
+            "reference": asdict(reference),
+            "policies": {policy.replace("_", " "): leg.name for policy, leg in legs.items()},
+            "bound": {legs[bind].name: bind.value for bind in Bind},
+            "hint": HINT,
+        },
+    )

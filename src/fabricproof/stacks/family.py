@@ -1,0 +1,375 @@
+"""How each MPI family is told which road its messages take: data and pure functions.
+
+A road is a protocol and the interfaces (or HCA ports) that carry it.  What is set here is always
+exclusive: every other transport, shared memory included, is switched off, so that a road that
+does not work is an error of the MPI and never a number from elsewhere.
+
+Sources: for TCP, runs on a cluster with counters on every interface (``docs/stacks.md``).  For
+InfiniBand, RoCE and the others, the families' own documents: Open MPI 5.0 docs ("Networking
+support"), UCX FAQ (docs/source/faq.md: UCX_NET_DEVICES, UCX_TLS, multi-rail), libfabric manual
+pages fi_tcp(7), fi_verbs(7), fi_psm3(7), fi_cxi(7), fi_efa(7), Intel MPI developer guide ("OFI
+Providers Support"), MPICH's control variables (mpivars).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from fabricproof.core.errors import ConfigError
+from fabricproof.traffic.transports import (
+    FAMILIES,
+    LIBFABRIC,
+    NATIVE,
+    UCX,
+    UCX_RC,
+    UCX_UD,
+    VERBS,
+    known_transport,
+    library_of,
+    stated_transport,
+    transport_refusal,
+    transports_of,
+    wire,
+)
+
+__all__ = [
+    "FAMILIES",
+    "LIBFABRIC",
+    "NATIVE",
+    "UCX",
+    "UCX_RC",
+    "UCX_UD",
+    "can_use_rails",
+    "crowd_environment",
+    "default_transport",
+    "known_transport",
+    "rails_refusal",
+    "road_environment",
+    "stated_transport",
+    "transport_refusal",
+]
+
+#: libfabric's provider for each protocol (fi_provider(7)), and the variable that picks the
+#: device, None where the provider has none.
+_PROVIDERS: Mapping[str, tuple[str, str | None]] = {
+    "tcp": ("tcp", "FI_TCP_IFACE"),
+    "ib": ("verbs;ofi_rxm", "FI_VERBS_DEVICE_NAME"),
+    "rocev2": ("verbs;ofi_rxm", "FI_VERBS_DEVICE_NAME"),
+    "opa": ("psm3", "PSM3_NIC"),
+    "slingshot": ("cxi", "FI_CXI_DEVICE_NAME"),
+    "efa": ("efa", None),
+}
+
+#: UCX's transports by what the site names and by protocol.  None has ``tcp`` beside verbs: UCX_TLS
+#: is exclusive, and UCX with tcp in it goes there without a word where a device fails.  ``ud``
+#: beside ``rc``: connections are made over it, and ``rc_verbs`` alone fails with "no auxiliary
+#: transport" (measured over Soft-RoCE).  The alias ``rc`` brings ``ud_verbs:aux`` with it, for
+#: connections alone (src/ucp/core/ucp_context.c, ucp_tl_aliases); ``ud`` beside it lets UCX move
+#: data over ud too where it expects many peers (openucx/ucx issue 4941).
+_UCX_TRANSPORTS: Mapping[tuple[str, str], str] = {
+    (UCX, "tcp"): "tcp,self",
+    **{(UCX, verbs): "rc,ud,self" for verbs in sorted(VERBS)},
+    **{(UCX_RC, verbs): "rc,self" for verbs in sorted(VERBS)},
+    **{(UCX_UD, verbs): "ud,self" for verbs in sorted(VERBS)},
+}
+
+#: device variables that take a list of devices.
+_LISTS = frozenset({"FI_CXI_DEVICE_NAME"})
+
+
+def default_transport(family: str, protocol: str, *, launcher: str = "srun", rails: int = 1) -> str:
+    """Return the library that ``family`` uses for ``protocol`` unless a site says otherwise.
+
+    Open MPI's own TCP stripes; UCX is what it recommends for InfiniBand and RoCE.  Intel MPI has
+    libfabric only.  MPICH has either; under srun's PMI-1 its UCX addresses do not fit (see
+    :func:`rails_refusal`), so one TCP rail goes through libfabric there.
+
+    Raises:
+        ConfigError: unknown family.
+    """
+    _check_family(family)
+    spoken = wire(protocol)
+    if family == "openmpi":
+        return NATIVE if spoken == "tcp" else UCX if spoken in VERBS else LIBFABRIC
+    if family == "intelmpi" or (UCX, spoken) not in _UCX_TRANSPORTS:
+        return LIBFABRIC
+    return LIBFABRIC if spoken == "tcp" and launcher == "srun" and rails == 1 else UCX
+
+
+def _check_family(family: str) -> None:
+    if family not in FAMILIES:
+        raise ConfigError("unknown MPI family", expected=", ".join(FAMILIES), got=repr(family))
+
+
+def rails_refusal(
+    family: str,
+    protocol: str,
+    rails: int,
+    *,
+    transport: str | None = None,
+    launcher: str = "srun",
+    pmi1: bool = False,
+) -> str | None:
+    """Return why ``family`` cannot use ``rails`` rails of ``protocol`` at once; None if it can.
+
+    Args:
+        family: one of :data:`FAMILIES`.
+        protocol: as in the fabric data.
+        rails: number of rails, at least 1.
+        transport: one of ``traffic.transports.TRANSPORTS``; None for the family's default.
+        launcher: ``srun`` or ``mpirun``; only matters where the two speak different PMIs.
+        pmi1: the MPI speaks PMI-1 alone, as the wheel of ``fabricproof stack install`` does.
+    """
+    refusal = transport_refusal(family, protocol, transport)
+    if refusal is not None:
+        return refusal
+    chosen = transport or default_transport(family, protocol, launcher=launcher, rails=rails)
+    if family == "mpich" and pmi1 and launcher == "srun" and library_of(chosen) == UCX:
+        return (
+            "this MPICH speaks PMI-1 to srun, whose lines of 1024 bytes are too short for "
+            "UCX addresses: start it with its own mpiexec"
+        )
+    if rails == 1 or chosen == NATIVE or library_of(chosen) == UCX:
+        return None
+    return _one_device(family, protocol)
+
+
+def _one_device(family: str, protocol: str) -> str | None:
+    """Return why libfabric gives a process of ``family`` no second device; None where it does."""
+    if wire(protocol) == "tcp":
+        return (
+            "libfabric's tcp provider offers each interface by itself and the MPI takes one of "
+            "them: measured, all bytes on one rail"
+        )
+    if family == "openmpi":
+        return "Open MPI's mtl/ofi gives a process one device; several are for several processes"
+    if _PROVIDERS[protocol][1] == "FI_VERBS_DEVICE_NAME" and not _is_mlx(family, protocol):
+        # vrb_getinfo of libfabric's prov/verbs/src/verbs_info.c compares with one name.
+        return (
+            "FI_VERBS_DEVICE_NAME names one device to libfabric's verbs provider; nobody has seen "
+            "an MPI share its messages among several there"
+        )
+    return None
+
+
+def _is_mlx(family: str, protocol: str) -> bool:
+    """Tell whether libfabric's provider is ``mlx``, which is UCX and takes its variables."""
+    return family == "intelmpi" and protocol == "ib"
+
+
+def can_use_rails(family: str, protocol: str, rails: int, **options: object) -> bool:
+    """Return whether :func:`rails_refusal` has nothing against it."""
+    return rails_refusal(family, protocol, rails, **options) is None  # type: ignore[arg-type]
+
+
+def road_environment(
+    family: str,
+    protocol: str,
+    interfaces: Sequence[str],
+    *,
+    version: str = "",
+    transport: str | None = None,
+    launcher: str = "srun",
+    oversubscribed: bool = False,
+) -> dict[str, str]:
+    """Return the variables that make an MPI of ``family`` use these interfaces and no other.
+
+    Args:
+        family: one of :data:`FAMILIES`.
+        protocol: as in the fabric data: ``tcp``, ``ib``, ``rocev2`` ...
+        interfaces: netdevs (``eth0``) for TCP, HCA ports (``mlx5_0:1``) or devices otherwise.
+        version: of the MPI; matters for Open MPI 4.
+        transport: one of ``traffic.transports.TRANSPORTS``; None for the family's default.
+        launcher: ``srun`` or ``mpirun``.
+        oversubscribed: more spinning ranks than cores, or several nodes on one machine: let
+            ranks yield and bind them to no core.  Never on a real cluster: it costs latency.
+
+    Raises:
+        ConfigError: unknown family or protocol, no interface, or a transport the family lacks.
+    """
+    if not interfaces:
+        raise ConfigError("a road needs an interface", got="none")
+    spoken = wire(protocol)
+    chosen = transport or _transport(family, protocol, launcher, interfaces)
+    make = _ROADS.get((family, library_of(chosen)))
+    if make is None:
+        raise ConfigError(
+            f"{family} has no transport {chosen!r}",
+            expected=" or ".join(transports_of(family)),
+            got=chosen,
+        )
+    environment = make(spoken, tuple(interfaces))
+    if library_of(chosen) == UCX:
+        environment["UCX_TLS"] = _ucx_transports(chosen, spoken)
+    if family == "openmpi" and version.startswith("4.") and library_of(chosen) != UCX:
+        # osc/rdma over btl/tcp aborts MPI_Win_allocate with MPI_ERR_WIN in 4.1; 5 lacks pt2pt.
+        environment["OMPI_MCA_osc"] = "pt2pt"
+    if oversubscribed:
+        environment |= _OVERSUBSCRIBED[family]
+    return environment
+
+
+def _transport(family: str, protocol: str, launcher: str, interfaces: Sequence[str]) -> str:
+    chosen = default_transport(family, protocol, launcher=launcher, rails=len(interfaces))
+    # UCX's tcp makes no connection over the loopback interface ("no route to ...").
+    on_loopback = chosen == UCX and list(interfaces) == ["lo"]
+    return LIBFABRIC if on_loopback else chosen
+
+
+def _ucx_transports(transport: str, spoken: str) -> str:
+    if (transport, spoken) not in _UCX_TRANSPORTS:
+        known = sorted(protocol for name, protocol in _UCX_TRANSPORTS if name == transport)
+        raise ConfigError(
+            f"{'UCX' if transport == UCX else transport} does not speak this protocol",
+            expected=", ".join(known),
+            got=spoken,
+        )
+    return _UCX_TRANSPORTS[transport, spoken]
+
+
+def _ucx(spoken: str, interfaces: tuple[str, ...]) -> dict[str, str]:
+    rails = str(len(interfaces))
+    return {
+        "UCX_TLS": _ucx_transports(UCX, spoken),
+        "UCX_NET_DEVICES": ",".join(interfaces),
+        "UCX_MAX_RNDV_RAILS": rails,
+        "UCX_MAX_EAGER_RAILS": rails,
+    }
+
+
+def _libfabric(spoken: str, interfaces: tuple[str, ...]) -> dict[str, str]:
+    if spoken not in _PROVIDERS:
+        raise ConfigError(
+            "no libfabric provider for this protocol", expected=", ".join(_PROVIDERS), got=spoken
+        )
+    provider, variable = _PROVIDERS[spoken]
+    environment = {"FI_PROVIDER": provider}
+    if variable == "FI_VERBS_DEVICE_NAME":
+        # The provider names devices without their port.
+        environment[variable] = interfaces[0].partition(":")[0]
+    elif variable is not None:
+        environment[variable] = ",".join(interfaces) if variable in _LISTS else interfaces[0]
+    return environment
+
+
+def _openmpi_native(spoken: str, interfaces: tuple[str, ...]) -> dict[str, str]:
+    if spoken != "tcp":
+        raise ConfigError("Open MPI's own transport is TCP", expected="tcp", got=spoken)
+    # No sm or vader: two ranks on one node must fail to meet, not measure memory.
+    return {
+        "OMPI_MCA_pml": "ob1",
+        "OMPI_MCA_btl": "self,tcp",
+        "OMPI_MCA_btl_tcp_if_include": ",".join(interfaces),
+    }
+
+
+#: Collectives that go by the messages of the pml, and so take the road: coll/hcoll and coll/ucc of
+#: HPC-X choose devices by variables of their own (HCOLL_MAIN_IB, UCC_TLS).
+_OWN_COLLECTIVES: Mapping[str, str] = {
+    "OMPI_MCA_coll_hcoll_enable": "0",
+    "OMPI_MCA_coll_ucc_enable": "0",
+}
+
+
+def _openmpi_ucx(spoken: str, interfaces: tuple[str, ...]) -> dict[str, str]:
+    # pml/ucx declines networks that are not InfiniBand unless told otherwise
+    # (opal_common_ucx_devices, opal_common_ucx_tls; Open MPI 5.0 docs).
+    return {
+        **_OWN_COLLECTIVES,
+        "OMPI_MCA_pml": "ucx",
+        "OMPI_MCA_osc": "ucx",
+        "OMPI_MCA_btl": "self",
+        "OMPI_MCA_opal_common_ucx_tls": "any",
+        "OMPI_MCA_opal_common_ucx_devices": "any",
+        **_ucx(spoken, interfaces),
+    }
+
+
+def _openmpi_libfabric(spoken: str, interfaces: tuple[str, ...]) -> dict[str, str]:
+    environment = _libfabric(spoken, interfaces)
+    return {
+        **_OWN_COLLECTIVES,
+        "OMPI_MCA_pml": "cm",
+        "OMPI_MCA_mtl": "ofi",
+        "OMPI_MCA_btl": "self",
+        "OMPI_MCA_mtl_ofi_provider_include": environment["FI_PROVIDER"],
+        **environment,
+    }
+
+
+def _ch4_ucx(spoken: str, interfaces: tuple[str, ...]) -> dict[str, str]:
+    # NOLOCAL: no shared memory between ranks of one node.
+    return {
+        "MPIR_CVAR_CH4_NETMOD": "ucx",
+        "MPIR_CVAR_NOLOCAL": "1",
+        **_ucx(spoken, interfaces),
+    }
+
+
+def _ch4_libfabric(spoken: str, interfaces: tuple[str, ...]) -> dict[str, str]:
+    environment = {
+        "MPIR_CVAR_CH4_NETMOD": "ofi",
+        "MPIR_CVAR_NOLOCAL": "1",
+        **_libfabric(spoken, interfaces),
+    }
+    if len(interfaces) > 1:
+        environment["MPIR_CVAR_CH4_OFI_MAX_NICS"] = str(len(interfaces))
+        environment["MPIR_CVAR_CH4_OFI_ENABLE_STRIPING"] = "1"
+    return environment
+
+
+def _intel_libfabric(spoken: str, interfaces: tuple[str, ...]) -> dict[str, str]:
+    """Intel MPI: ``ofi`` alone (without ``shm``), the provider named twice on purpose.
+
+    FI_PROVIDER is libfabric's filter, I_MPI_OFI_PROVIDER is Intel MPI's choice among what is
+    left; either alone lets another provider in.  InfiniBand goes through ``mlx``, which is UCX.
+    """
+    if spoken == "ib":
+        transport = _ucx(spoken, interfaces)
+        return {"I_MPI_FABRICS": "ofi", **_both_providers("mlx"), **transport}
+    environment = _libfabric(spoken, interfaces)
+    environment |= _both_providers(environment["FI_PROVIDER"].partition(";")[0])
+    if len(interfaces) > 1:
+        environment["I_MPI_MULTIRAIL"] = "1"
+    return {"I_MPI_FABRICS": "ofi", **environment}
+
+
+def _both_providers(provider: str) -> dict[str, str]:
+    return {"FI_PROVIDER": provider, "I_MPI_OFI_PROVIDER": provider}
+
+
+_ROADS = {
+    ("openmpi", NATIVE): _openmpi_native,
+    ("openmpi", UCX): _openmpi_ucx,
+    ("openmpi", LIBFABRIC): _openmpi_libfabric,
+    ("mpich", UCX): _ch4_ucx,
+    ("mpich", LIBFABRIC): _ch4_libfabric,
+    # MVAPICH 3 and 4 are built on MPICH's ch4 and take its variables (MVAPICH user guide).
+    ("mvapich", UCX): _ch4_ucx,
+    ("mvapich", LIBFABRIC): _ch4_libfabric,
+    ("intelmpi", LIBFABRIC): _intel_libfabric,
+}
+
+#: what lets ranks that share a core live with each other.  mpirun binds rank 0 of every node to
+#: core 0; where the nodes are namespaces of one machine that is the same core, two ranks spin on
+#: it in turns of a scheduler tick, and a message takes 4 ms instead of 8 us (measured).
+#: Open MPI's own "oversubscribe" mapping is deliberately absent: with it mpirun puts both ranks
+#: of a two-node job on the first node.
+_OVERSUBSCRIBED: Mapping[str, Mapping[str, str]] = {
+    "openmpi": {
+        "OMPI_MCA_mpi_yield_when_idle": "1",
+        "OMPI_MCA_hwloc_base_binding_policy": "none",
+        "PRTE_MCA_hwloc_default_binding_policy": "none",
+    },
+    # hydra binds nothing unless it is told to; throttled, an idle rank sleeps for a microsecond.
+    "mpich": {"MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1"},
+    "mvapich": {"MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1"},
+    # 3: an idle rank sleeps. 1 and 2 yield only, and one-sided transfers fell to a quarter.
+    "intelmpi": {"I_MPI_PIN": "off", "I_MPI_THREAD_YIELD": "3"},
+}
+
+
+def crowd_environment(family: str) -> dict[str, str]:
+    """Return what lets more ranks than cores of ``family`` live with each other."""
+    _check_family(family)
+    return dict(_OVERSUBSCRIBED[family])

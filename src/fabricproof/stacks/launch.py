@@ -1,0 +1,175 @@
+"""How the ranks of each MPI family are started inside a Slurm allocation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fabricproof.core.errors import ConfigError, UnavailableError
+
+#: where distributions put Slurm's PMI-2 client library (Debian, then RPM systems, then /opt).
+PMI2_LIBRARIES = (
+    "/usr/lib/x86_64-linux-gnu/libpmi2.so.0",
+    "/usr/lib/aarch64-linux-gnu/libpmi2.so.0",
+    "/usr/lib64/libpmi2.so.0",
+    "/usr/lib64/libpmi2.so",
+    "/opt/slurm/lib/libpmi2.so.0",
+)
+
+#: what to tell srun, by family.  Open MPI speaks PMIx alone; Intel MPI and MPICH's wheel do not.
+#: With a PMI that does not fit, every rank becomes a world of its own (or refuses to start).
+SRUN_OPTIONS: Mapping[str, tuple[str, ...]] = {
+    "openmpi": ("--mpi=pmix",),
+    "mpich": ("--mpi=pmi2",),
+    "mvapich": ("--mpi=pmi2",),
+    "intelmpi": ("--mpi=pmi2",),
+}
+
+#: the family's own launcher, which finds the nodes of a Slurm allocation by itself.
+OWN_LAUNCHER: Mapping[str, str] = {
+    "openmpi": "mpirun",
+    "mpich": "mpiexec",
+    "mvapich": "mpiexec",
+    "intelmpi": "mpirun",
+}
+
+#: what tells a rank its node's name.  Intel MPI's mpirun hands the script's own to every node (seen
+#: with 2021.18: both ranks call themselves vc1); without them Slurm and bash set each node's.
+NAMES_OF_A_NODE = ("SLURMD_NODENAME", "HOSTNAME")
+
+#: in a job's folder: its nodes, the last first
+BACKWARDS_FILE = "backwards.hosts"
+
+#: has the tasks of a job step count its nodes from the last one
+TURN_FILE = "turn.sh"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Launch:
+    """A launcher with what it needs.
+
+    Attributes:
+        launcher: as ReFrame names it: ``srun``, ``mpirun``, ``mpiexec``.
+        options: between the launcher and the program.
+        environment: variables that belong to this way of starting.
+        hidden: variables of the job script that the launcher must not see.
+    """
+
+    launcher: str
+    options: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    hidden: tuple[str, ...] = ()
+
+
+def find_pmi2_library(candidates: Iterable[str] = PMI2_LIBRARIES) -> str:
+    """Return the path of Slurm's PMI-2 library.
+
+    Raises:
+        UnavailableError: there is none; the message names the package.
+    """
+    for path in candidates:
+        if Path(path).exists():
+            return path
+    raise UnavailableError(
+        "Slurm's PMI-2 library is not installed",
+        expected="libpmi2.so.0",
+        next_step="apt-get install libpmi2-0 (RPM systems: slurm-libpmi), or start with mpirun",
+    )
+
+
+def plan_launch(family: str, launcher: str = "srun", *, pmi2_library: str | None = None) -> Launch:
+    """Return how ``family`` is started by ``launcher``.
+
+    Args:
+        family: one of :data:`fabricproof.stacks.family.FAMILIES`.
+        launcher: ``srun``, or ``mpirun``/``mpiexec`` for the family's own.
+        pmi2_library: for Intel MPI under srun; found where None.
+
+    Raises:
+        ConfigError: unknown family or launcher.
+        UnavailableError: Intel MPI under srun without libpmi2.
+    """
+    if family not in SRUN_OPTIONS:
+        raise ConfigError("unknown MPI family", expected=", ".join(SRUN_OPTIONS), got=repr(family))
+    if launcher in {"mpirun", "mpiexec"}:
+        hidden = NAMES_OF_A_NODE if family == "intelmpi" else ()
+        return Launch(launcher=OWN_LAUNCHER[family], hidden=hidden)
+    if launcher != "srun":
+        raise ConfigError("unknown launcher", expected="srun, mpirun or mpiexec", got=launcher)
+    environment: dict[str, str] = {}
+    if family == "intelmpi":
+        environment["I_MPI_PMI_LIBRARY"] = pmi2_library or find_pmi2_library()
+    return Launch(launcher="srun", options=SRUN_OPTIONS[family], environment=environment)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """How the ranks of a leg lie on nodes: block by block.
+
+    Attributes:
+        num_nodes: nodes that take part, 1 or more.
+        ranks_per_node: ranks on each, 1 or more.
+        nodes: their names; empty where any nodes of the job will do.  srun fills them in its own
+            order (srun(1), --nodelist), the others in this.
+    """
+
+    num_nodes: int = 2
+    ranks_per_node: int = 1
+    nodes: tuple[str, ...] = ()
+
+    @property
+    def num_ranks(self) -> int:
+        """Ranks in all."""
+        return self.num_nodes * self.ranks_per_node
+
+
+def layout_options(family: str, launcher: str, layout: Layout) -> tuple[str, ...]:
+    """Return what makes ``launcher`` start ``layout`` on some nodes of a larger job.
+
+    The number of ranks is for the launcher's own option (``-n``, ``-np``) and not among them.
+    Sources: srun(1) of Slurm 22.05; mpirun(1) of Open MPI 4.1 and 5.0 (``ppr:N:node``); Hydra's
+    ``mpiexec -help`` of MPICH 5.0 and Intel MPI 2021.18 (``-ppn``, ``-hosts``).
+    """
+    per_node = layout.ranks_per_node
+    if launcher == "srun":
+        return (
+            f"--nodes={layout.num_nodes}",
+            f"--ntasks={layout.num_ranks}",
+            f"--ntasks-per-node={per_node}",
+            *((f"--nodelist={','.join(layout.nodes)}",) if layout.nodes else ()),
+            "--distribution=block",
+        )
+    if family == "openmpi":
+        hosts = ",".join(f"{node}:{per_node}" for node in layout.nodes)
+        return (*(("--host", hosts) if hosts else ()), "--map-by", f"ppr:{per_node}:node")
+    return (
+        *(("-hosts", ",".join(layout.nodes)) if layout.nodes else ()),
+        "-ppn",
+        str(per_node),
+    )
+
+
+def turned_command(family: str, launcher: str, command: Sequence[str]) -> tuple[str, ...]:
+    """Return ``command``, in words for a shell, with rank 0 on the last node of the job.
+
+    ``$here`` is the job's folder, which holds :data:`BACKWARDS_FILE` and :data:`TURN_FILE`.
+    srun lays ranks out as a host file says (srun(1), ``--distribution=arbitrary``), and so does
+    Open MPI's sequential mapper (mpirun(1) of 4.1 and 5.0); its ``--host`` and a host file alone
+    choose nodes and do not order them (4.1).  Hydra (MPICH, Intel MPI) ignores the order of
+    ``-hosts``: srun starts its proxies, and each takes the place of its SLURM_NODEID.  So the
+    list and that number are turned.  Tried with Slurm 22.05, Open MPI 4.1 and 5.0, MPICH 5.0 and
+    Intel MPI 2021.18.
+    """
+    hosts = f'"$here/{BACKWARDS_FILE}"'
+    if launcher == "srun":
+        return ("env", f"SLURM_HOSTFILE={hosts}", *command, "--distribution=arbitrary")
+    if family == "openmpi":
+        return (*command, "--hostfile", hosts, "--map-by", "seq")
+    nodes = f'"$(paste -sd, {hosts})"'
+    return (
+        "env",
+        *(f"{name}={nodes}" for name in ("SLURM_JOB_NODELIST", "SLURM_NODELIST")),
+        f'SLURM_TASK_PROLOG="$here/{TURN_FILE}"',
+        *command,
+    )

@@ -1,0 +1,377 @@
+"""Build a stack: lock, install, prove, write modules, try it; and then write it down."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from fabricproof.core.errors import ConfigError, FabricproofError, OutputError
+from fabricproof.site.schema import StackSpec
+from fabricproof.stacks.spack.built import Built, read_built, write_built
+from fabricproof.stacks.spack.compilers import prove_compilers
+from fabricproof.stacks.spack.complaints import read_log_tail
+from fabricproof.stacks.spack.diagnose import diagnose
+from fabricproof.stacks.spack.environment import SUITES, Environment, compose
+from fabricproof.stacks.spack.installed import Contents, read_contents
+from fabricproof.stacks.spack.layout import Layout, sha256_of
+from fabricproof.stacks.spack.linkage import prove_linkage
+from fabricproof.stacks.spack.lock import Lock, adopt_lock, is_of_lock, kept_lock, lock, why_stale
+from fabricproof.stacks.spack.modules import remove_modules, write_core_compilers, write_modules
+from fabricproof.stacks.spack.offline import Mirror
+from fabricproof.stacks.spack.progress import Reader
+from fabricproof.stacks.spack.smoke import smoke_test
+from fabricproof.stacks.spack.tool import HELD, Spack
+
+#: what a full disk, a quota and a read-only file system say.
+_UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
+
+Listen = Callable[[str, str], None]
+"""Takes the step (``lock``, ``install`` ...) and a line of it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wishes:
+    """How a build is to be done.
+
+    Attributes:
+        mirror: of ``fabricproof stack mirror``; nothing else is downloaded from.
+        jobs: compile jobs; Spack's default where None.
+        force: solve and verify again although everything seems to be there.
+        smoke: run two ranks at the end.
+    """
+
+    mirror: Mirror | None = None
+    jobs: int | None = None
+    force: bool = False
+    smoke: bool = True
+
+
+@dataclass(kw_only=True)
+class _Clock:
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextlib.contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        begin = time.monotonic()
+        yield
+        self.seconds[name] = round(time.monotonic() - begin, 2)
+
+
+def why_not_whole(layout: Layout, environment: Environment) -> str | None:
+    """Return why the stack has to be built; None where it stands, as locked, with its programs.
+
+    Runs nothing: this is what a check asks every night.
+    """
+    name = environment.stack.name
+    stale = why_stale(environment, layout)
+    if stale is not None:
+        return f"lock: {stale}"
+    try:
+        built = read_built(layout.built(name))
+    except ConfigError as error:
+        return error.problem
+    if built is None:
+        return "it was never built to the end"
+    path = kept_lock(layout, name)
+    if not is_of_lock(built.lock_digest, path):
+        return "it was built from another lock"
+    locked = path.read_text(encoding="utf-8")
+    if any(package.digest not in locked for package in (built.mpi, *built.programs.values())):
+        return "the record of the build names packages that the lock does not have"
+    return _why_not_there(layout, built)
+
+
+def _why_not_there(layout: Layout, built: Built) -> str | None:
+    """Return which piece of ``built`` is not what it was, None where all are."""
+    if not SUITES.keys() <= built.programs.keys():
+        return "the record of the build names no benchmarks"
+    needed = [*programs_of(built).values(), Path(built.library), Path(built.mpi.prefix)]
+    needed += [Path(package.prefix) for package in built.programs.values()]
+    modules = layout.modules / built.stack / "Core"
+    needed += [layout.modulefiles / f"{built.module}.lua", modules]
+    gone = [path for path in needed if not path.exists()]
+    if gone:
+        return f"{gone[0]} is gone"
+    if built.library_digest != sha256_of(Path(built.library)):
+        return f"{built.library} is not the library that was proven"
+    return None
+
+
+def programs_of(built: Built) -> dict[str, Path]:
+    """Return one program of each suite that stands for all of it."""
+    osu, imb = built.suite_folder("osu"), built.suite_folder("imb")
+    assert osu is not None
+    assert imb is not None
+    return {"osu": osu / "mpi" / "pt2pt" / "osu_latency", "imb": imb / "IMB-MPI1"}
+
+
+@contextlib.contextmanager
+def building(layout: Layout, name: str, listen: Listen) -> Iterator[None]:
+    """Let one builder at a time work below the layout's root; a second one waits and says so.
+
+    It waits for the Spack of a builder that was killed, too.
+
+    Raises:
+        ConfigError: no compiler wrapper and no script of Spack's could name the root.
+        OutputError: the root cannot be written.
+    """
+    path = layout.root / ".lock"
+    if any(map(str.isspace, str(path))):
+        raise ConfigError(
+            "Spack cannot build below a folder with a blank in its path",
+            source=str(layout.root),
+            expected="a path without blanks",
+            next_step="set FABRICPROOF_STACKS, or --root, to such a folder",
+        )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("a+", encoding="utf-8")
+    except OSError as error:
+        raise OutputError(
+            f"stacks cannot be built here: {error.strerror}",
+            source=str(layout.root),
+            next_step="set FABRICPROOF_STACKS to a folder that all nodes see and you can write",
+        ) from None
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            listen("wait", _whom_we_wait_for(file.read(), path))
+            fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        file.truncate()
+        file.write(json.dumps(_builder(name)))
+        file.flush()
+        held = HELD.set((file.fileno(),))
+        try:
+            yield
+        except OSError as error:
+            if error.errno not in _UNWRITABLE or isinstance(error, FabricproofError):
+                raise
+            raise OutputError(
+                f"cannot write: {error.strerror}",
+                source=str(error.filename or layout.root),
+                next_step="make room, then run the same command again: what is finished stays",
+            ) from None
+        finally:
+            HELD.reset(held)
+            file.truncate(0)
+
+
+def _builder(name: str) -> dict[str, object]:
+    """Return who builds: what another one that has to wait is told."""
+    host, since = os.uname().nodename, time.strftime("%H:%M:%S")
+    return {"stack": name, "pid": os.getpid(), "host": host, "since": since}
+
+
+def _whom_we_wait_for(text: str, path: Path) -> str:
+    """Return a sentence about the builder whose lock is ``path``."""
+    try:
+        builder = json.loads(text)
+        stack, pid, host, since = (builder[key] for key in ("stack", "pid", "host", "since"))
+    except (ValueError, KeyError, TypeError):
+        return "another build is under way; waiting for it"
+    left = _holders(path)
+    if left and pid not in left and host == os.uname().nodename:
+        spacks = ", ".join(map(str, left))
+        return (
+            f"a build that was killed ({stack}, since {since}) left its Spack running (pid "
+            f"{spacks}); waiting for it to end"
+        )
+    return (
+        f"another build is under way ({stack}, pid {pid} on {host}, since {since}); waiting for it"
+    )
+
+
+def _holders(path: Path) -> list[int]:
+    """Return the processes of this machine that hold the lock of ``path``, as far as we may see."""
+    found = set()
+    for entry in Path("/proc").glob("[0-9]*/fd/*"):
+        process = entry.parents[1]
+        with contextlib.suppress(OSError):
+            if entry.readlink() == path.resolve():
+                held = (process / "fdinfo" / entry.name).read_text(encoding="utf-8")
+                found |= {int(process.name)} if "FLOCK" in held else set()
+    return sorted(found)
+
+
+def build(
+    stack: StackSpec, layout: Layout, open_tool: Callable[[], Spack], listen: Listen, wishes: Wishes
+) -> tuple[Built, bool]:
+    """Bring ``stack`` into place; return what stands and whether it stood before.
+
+    Interrupted, it goes on where it ended: Spack keeps each package that it finished, and the
+    stack counts as built only once the manifest is written, last.
+
+    Args:
+        stack: of the site.
+        layout: of the site.
+        open_tool: gives Spack; not called where there is nothing to do.
+        listen: takes progress.
+        wishes: how.
+
+    Raises:
+        FabricproofError: one clear message; what was built before stays.
+    """
+    if stood := _stood(compose_for(stack, layout, wishes), layout, wishes):
+        return stood, True
+    with building(layout, stack.name, listen):
+        # Whoever held the lock may have built just this.
+        environment = compose_for(stack, layout, wishes)
+        if stood := _stood(environment, layout, wishes):
+            return stood, True
+        spack = open_tool()
+        layout.built(stack.name).unlink(missing_ok=True)
+        # A module of an earlier build would be loaded though this one is refused.
+        remove_modules(layout, stack.name)
+        built = _build(environment, layout, spack, listen, wishes)
+    return built, False
+
+
+def compose_for(stack: StackSpec, layout: Layout, wishes: Wishes) -> Environment:
+    """Return the environment of ``stack`` as ``wishes`` has it."""
+    return compose(stack, layout, mirror=wishes.mirror, jobs=wishes.jobs)
+
+
+def _stood(environment: Environment, layout: Layout, wishes: Wishes) -> Built | None:
+    """Return what stands and need not be touched."""
+    if wishes.force or why_not_whole(layout, environment) is not None:
+        return None
+    return read_built(layout.built(environment.stack.name))
+
+
+def _build(
+    environment: Environment, layout: Layout, spack: Spack, listen: Listen, wishes: Wishes
+) -> Built:
+    name = environment.stack.name
+    log = layout.new_log(name)
+    listen("log", str(log))
+    clock = _Clock()
+    with clock.step("lock"):
+        adopt_lock(layout, name, wishes.mirror)
+        locked = lock(
+            environment,
+            layout,
+            spack,
+            force=wishes.force,
+            on_line=lambda line: listen("lock", line),
+            log=log,
+        )
+        write_core_compilers(environment, layout, locked)
+        prove_compilers(locked)
+    with clock.step("install"):
+        before = _installed(environment, locked, spack)
+        cached = _install(environment, spack, listen, wishes, log)
+        contents = read_contents(environment, locked, spack)
+    built = _described(environment, layout, spack, locked, contents)
+    with clock.step("linkage"):
+        listen("linkage", "which MPI the programs load")
+        library = prove_linkage(
+            programs_of(built).values(),
+            contents.mpi,
+            spack.environment,
+            Path(spack.environment["SPACK_PYTHON"]),
+        )
+    smoke = "not asked for"
+    if wishes.smoke:
+        with clock.step("smoke"):
+            listen("smoke", "two ranks on this machine")
+            smoke = smoke_test(environment, contents, spack, programs_of(built))
+    # After the proofs: a stack that is refused has no module that anybody could load.
+    with clock.step("modules"):
+        module = write_modules(
+            environment,
+            layout,
+            spack,
+            contents,
+            on_line=lambda line: listen("modules", line),
+            log=log,
+        )
+    ours = {key for key, spec in locked.specs.items() if not spec.get("external")}
+    fresh = _names(locked, ours - before)
+    built = replace(
+        built,
+        module=module,
+        library=library,
+        library_digest=sha256_of(Path(library)),
+        smoke=smoke,
+        seconds=clock.seconds,
+        reused=_names(locked, before & ours),
+        compiled=tuple(each for each in fresh if each.partition("@")[0] not in cached),
+        unpacked=tuple(each for each in fresh if each.partition("@")[0] in cached),
+    )
+    write_built(layout.built(name), built)
+    return built
+
+
+def _names(locked: Lock, hashes: set[str]) -> tuple[str, ...]:
+    return tuple(
+        sorted(f"{locked.specs[each]['name']}@{locked.specs[each]['version']}" for each in hashes)
+    )
+
+
+def _described(
+    environment: Environment,
+    layout: Layout,
+    spack: Spack,
+    locked: Lock,
+    contents: Contents,
+) -> Built:
+    assert environment.stack.spack is not None
+    return Built(
+        stack=environment.stack.name,
+        environment=environment.stack.spack,
+        mpi=contents.mpi,
+        programs=contents.programs,
+        module="",
+        module_path=str(layout.modulefiles),
+        lock_digest=locked.digest,
+        compiler=contents.compiler,
+        target=contents.target,
+        spack=spack.label,
+        library="",
+        seconds={},
+    )
+
+
+def _installed(environment: Environment, locked: Lock, spack: Spack) -> set[str]:
+    """Return the hashes of the lock that are installed already."""
+    answer = spack.call(["-e", str(environment.folder), "find", "--format", "{hash}"])
+    return {line.strip() for line in answer.output.splitlines()} & set(locked.specs)
+
+
+def _install(
+    environment: Environment, spack: Spack, listen: Listen, wishes: Wishes, log: Path
+) -> tuple[str, ...]:
+    """Install, and return the names of the packages that came out of a build cache."""
+    options = ["--no-check-signature"] if wishes.mirror is not None else []
+    answer = spack.call(
+        ["-e", str(environment.folder), "install", *options],
+        on_line=lambda line: listen("install", line),
+        log=log,
+    )
+    if answer.status:
+        raise diagnose(
+            "install",
+            answer.output,
+            exit_status=answer.status,
+            log_tail=read_log_tail(answer.output),
+        )
+    reader = Reader()
+    for line in answer.output.splitlines():
+        reader.feed(line)
+    return reader.state.from_cache
+
+
+def explain(seconds: Mapping[str, float]) -> str:
+    """Return the wall time of the steps in one line."""
+    steps = ", ".join(f"{name} {value:.0f} s" for name, value in seconds.items() if value >= 0.5)
+    return steps or "under a second"

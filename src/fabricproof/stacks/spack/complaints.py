@@ -1,0 +1,192 @@
+"""What Spack complained of: its error messages, and the build that failed with its log.
+
+Spack 1.1 prints every error as ``==> Error: `` with its details on the lines below
+(``lib/spack/spack/error.py``); a failed build adds an excerpt of its log and where the log lies
+(``ChildError`` of ``build_environment.py``, ``make_log_context`` of ``util/log_parse.py``).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from fabricproof.stacks.spack.progress import Failed, Reader, plain
+
+_BEGIN = re.compile(r"==> Error: (?P<text>.*)")
+_END = re.compile(r"==> |\[\+\] ")
+_KIND = re.compile(
+    r"(?:Failed to install \S+ due to )?(?:\S+-[a-z0-9]{32}: )?"
+    r"(?:(?P<kind>[A-Z]\w+): )?(?P<text>.*)",
+    re.DOTALL,
+)
+#: said at the end about what was said before, or about the command line after a broken file.
+_ECHO = re.compile(
+    r"\S+: Package was not installed$|Installation request failed\.|argument '--\w+' requires an"
+)
+
+#: a line of the excerpt: ``  >> 12    text``, ``>>`` where Spack takes it for the error.
+_EXCERPT = re.compile(r"(?P<mark>  >> |     )(?P<line>\d+)\s{4,}(?P<text>.*)")
+
+#: of compilers, linkers, configure scripts and make, best first.
+_TELLING = (
+    re.compile(r"fatal error: |configure: error: (?!in )|(?<!configure: )\berror: "),
+    re.compile(r"undefined reference|cannot find -l|No space left|command not found"),
+    re.compile(r"\*\*\* "),
+)
+#: ends a log that is read at all: enough for a parallel make's last words.
+_TAIL_BYTES = 256 * 1024
+
+
+@dataclass(frozen=True, kw_only=True)
+class Complaint:
+    """One error message.
+
+    Attributes:
+        kind: the Python class it names: ``FetchError``; empty where it names none.
+        text: the first line, without package and kind.
+        details: the lines below it.
+    """
+
+    kind: str
+    text: str
+    details: tuple[str, ...] = ()
+
+    @property
+    def whole(self) -> str:
+        """First line and details."""
+        return "\n".join((self.text, *self.details))
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildFailure:
+    """A package that could not be built.
+
+    Attributes:
+        package: its name.
+        log: its build log, which stays until the next try; None where it came not that far.
+        line: of the first error in ``log``, from 1; None where only the end is known.
+        first_error: what the compiler, linker or script said first; None where nothing tells.
+        last_lines: the end of the log, or Spack's excerpt of it.
+    """
+
+    package: str
+    log: str | None
+    line: int | None
+    first_error: str | None
+    last_lines: tuple[str, ...]
+
+
+def complaints(output: str) -> tuple[Complaint, ...]:
+    """Return the errors in ``output``, first to last, without repetitions and closing words."""
+    found: list[Complaint] = []
+    lines = iter(plain(line) for line in output.splitlines())
+    for block in _blocks(lines):
+        first = _BEGIN.match(block[0])
+        if first is None or _ECHO.match(first["text"]):
+            continue
+        parts = _KIND.fullmatch(first["text"])
+        assert parts is not None
+        text, kind = parts["text"].strip(), parts["kind"] or ""
+        if all(text != each.text for each in found):
+            details = tuple(line for line in block[1:] if line.strip())
+            found.append(Complaint(kind=kind, text=text, details=details))
+    return tuple(found)
+
+
+def _blocks(lines: Iterable[str]) -> Iterator[list[str]]:
+    """Yield the lines from one message up to the next."""
+    block: list[str] = [""]
+    for line in lines:
+        if _END.match(line):
+            yield block
+            block = [line]
+        else:
+            block.append(line)
+    yield block
+
+
+def failures(output: str) -> tuple[Failed, ...]:
+    """Return the packages that failed, in order."""
+    reader = Reader()
+    events = [event for line in output.splitlines() for event in reader.feed(line)]
+    return tuple(each for each in (*events, *reader.close()) if isinstance(each, Failed))
+
+
+def package_in_hand(output: str) -> str | None:
+    """Return the package that was worked on when the output ended."""
+    reader = Reader()
+    for line in output.splitlines():
+        reader.feed(line)
+    return reader.state.package
+
+
+def build_failure(output: str, log_tail: str = "", *, count: int = 20) -> BuildFailure | None:
+    """Return the first package that failed while it was built, None where none did.
+
+    Args:
+        output: what ``spack install`` printed.
+        log_tail: the end of its build log (:func:`read_log_tail`), where it could be read.
+        count: lines of :attr:`BuildFailure.last_lines` at most.
+    """
+    failed = next((each for each in failures(output) if each.log), None)
+    if failed is None:
+        return None
+    excerpt = _excerpt(output, failed)
+    tail = [plain(line) for line in log_tail.splitlines() if line.strip()]
+    numbered = [(number, text) for number, text, _ in excerpt]
+    marked = [(number, text) for number, text, mark in excerpt if mark]
+    told = _telling([(None, text) for text in tail])
+    line, first_error = next(iter([*_telling(numbered), *marked, *told]), (None, None))
+    return BuildFailure(
+        package=failed.package,
+        log=failed.log,
+        line=line,
+        first_error=first_error.strip() if first_error else None,
+        last_lines=tuple((tail or [text for _, text, _ in excerpt])[-count:]),
+    )
+
+
+def _telling(lines: Iterable[tuple[int | None, str]]) -> list[tuple[int | None, str]]:
+    """Return the lines that say why, the best kind only."""
+    known = list(lines)
+    for pattern in _TELLING:
+        if found := [each for each in known if pattern.search(each[1])]:
+            return found
+    return []
+
+
+def _excerpt(output: str, failed: Failed) -> list[tuple[int | None, str, bool]]:
+    """Return Spack's excerpt of the log: line number, text, marked; what it wrapped is joined."""
+    found: list[tuple[int | None, str, bool]] = []
+    indent = ""
+    for line in _before_log(output, failed):
+        if start := _EXCERPT.match(line):
+            indent = " " * start.start("text")
+            found.append((int(start["line"]), start["text"], start["mark"].strip() == ">>"))
+        elif found and indent and line.startswith(indent):
+            number, text, marked = found[-1]
+            found[-1] = (number, text + line[len(indent) :], marked)
+    return found
+
+
+def _before_log(output: str, failed: Failed) -> list[str]:
+    lines = [plain(line) for line in output.splitlines()]
+    end = lines.index(f"  {failed.log}") if f"  {failed.log}" in lines else len(lines)
+    begin = max((number for number in range(end) if _BEGIN.match(lines[number])), default=0)
+    return lines[begin:end]
+
+
+def read_log_tail(output: str) -> str:
+    """Return the end of the build log that ``output`` names; empty where none can be read."""
+    log = next((each.log for each in failures(output) if each.log), None)
+    if log is None:
+        return ""
+    try:
+        with Path(log).open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
+            return file.read().decode(errors="replace")
+    except OSError:
+        return ""

@@ -1,0 +1,147 @@
+"""Where everything of the Spack-built stacks of one site lies.
+
+Below the root of all stacks (``.stacks``, which every node must see) there is one folder,
+``spack``.  The install tree and the downloads in it are shared by all sites of the machine: Spack
+addresses builds by their hash, so a second site pays only for what differs.
+
+A *trial* is a call with further scopes or with a root that is not the site's.  It has a folder of
+its own, locks included: what somebody tries never changes what the site keeps and commits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fabricproof.stacks.catalog import project_root, stacks_root
+
+#: Spack scopes for this person or this machine alone, before the site's; like PATH.
+SCOPES_VARIABLE = "FABRICPROOF_SPACK_SCOPES"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """The folders of one site.
+
+    Attributes:
+        root: what all sites share.
+        site: the site's name.
+        recipes: ``spack-envs`` of the project.
+        site_folder: the site's own folder, with ``spack`` in it.
+        scopes: further Spack scopes, highest precedence first.
+        is_sites_root: the root is the one that the site's runs look into.
+    """
+
+    root: Path
+    site: str
+    recipes: Path
+    site_folder: Path
+    scopes: tuple[Path, ...] = ()
+    is_sites_root: bool = True
+
+    @property
+    def is_trial(self) -> bool:
+        """Whether this is something tried beside the site's own stacks."""
+        return bool(self.scopes) or not self.is_sites_root
+
+    @property
+    def spack_home(self) -> Path:
+        """The Spack that fabricproof fetched, where the site has none of its own."""
+        return self.root / "home"
+
+    @property
+    def install_tree(self) -> Path:
+        """What Spack has installed, for all sites."""
+        return self.root / "install"
+
+    @property
+    def cache(self) -> Path:
+        """Spack's own cache, its downloads and its lock files."""
+        return self.root / "cache"
+
+    @property
+    def mine(self) -> Path:
+        """What only this site has; for other scopes another folder."""
+        if not self.scopes:
+            return self.root / "sites" / self.site
+        # No site has a plus sign in its name.
+        key = hashlib.sha256("\n".join(map(str, self.scopes)).encode()).hexdigest()[:8]
+        return self.root / "sites" / f"{self.site}+{key}"
+
+    @property
+    def environments(self) -> Path:
+        """The copy of the recipes that Spack works in."""
+        return self.mine / "environments"
+
+    @property
+    def modules(self) -> Path:
+        """Lmod trees, one folder for each stack."""
+        return self.mine / "modules"
+
+    @property
+    def modulefiles(self) -> Path:
+        """One module for each stack, which loads the stack's own out of :attr:`modules`."""
+        return self.mine / "modulefiles"
+
+    @property
+    def logs(self) -> Path:
+        """What Spack printed, one file for each build."""
+        return self.mine / "logs"
+
+    @property
+    def locks(self) -> Path:
+        """The locks: kept with the site, those of a trial with the trial."""
+        return self.mine / "locks" if self.is_trial else self.sites_locks
+
+    @property
+    def sites_locks(self) -> Path:
+        """The locks that belong to the site and are committed with it."""
+        return self.site_folder / "spack" / "locks"
+
+    def new_log(self, stack: str) -> Path:
+        """Return a file for what Spack prints from now on."""
+        return self.logs / f"{stack}-{time.strftime('%Y%m%dT%H%M%S')}.log"
+
+    def built(self, stack: str) -> Path:
+        """Return the file that says what was built for ``stack``; see :mod:`.built`."""
+        return self.mine / "built" / f"{stack}.json"
+
+
+def module_name(stack: str) -> str:
+    """Return the module that loads all of a stack, the same whatever Spack calls its MPI.
+
+    Not the stack's bare name: it may be the MPI's own, and a module cannot load its namesake.
+    """
+    return f"stack-{stack}"
+
+
+def layout_for(
+    site: str, site_folder: Path, root: Path | None = None, scopes: Sequence[Path] = ()
+) -> Layout:
+    """Return the layout of ``site``.
+
+    Args:
+        site: its name.
+        site_folder: its folder.
+        root: of all stacks, found where None.
+        scopes: further Spack scopes; those of :data:`SCOPES_VARIABLE` come after them.
+    """
+    named = [Path(each) for each in os.environ.get(SCOPES_VARIABLE, "").split(os.pathsep) if each]
+    return Layout(
+        root=(root or stacks_root()) / "spack",
+        scopes=tuple(each.absolute() for each in [*scopes, *named]),
+        is_sites_root=root is None or root.resolve() == stacks_root().resolve(),
+        site=site,
+        recipes=project_root() / "spack-envs",
+        site_folder=site_folder,
+    )
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file, hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,232 @@
+"""Solve an environment once and keep the answer with the site, until what it was solved from moves.
+
+A solve takes half a minute and a gigabyte; the kept ``spack.lock`` takes neither and says exactly
+what ran.  It fits one site only: it holds operating system, target, compiler and external paths.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fabricproof.core.errors import ConfigError, OutputError
+from fabricproof.stacks.spack.compilers import find_compilers
+from fabricproof.stacks.spack.diagnose import diagnose
+from fabricproof.stacks.spack.environment import Environment
+from fabricproof.stacks.spack.layout import Layout, sha256_of
+from fabricproof.stacks.spack.offline import Mirror
+from fabricproof.stacks.spack.tool import Spack, unheard
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lock:
+    """A solved environment.
+
+    Attributes:
+        path: the lock that is kept with the site.
+        digest: of what decides the binaries, see :func:`digest_of_lock`.
+        specs: its concrete specs by hash, as Spack writes them.
+        roots: hashes of what was asked for.
+        kept: it was there and still holds.
+        seconds: what it took.
+    """
+
+    path: Path
+    digest: str
+    specs: dict[str, dict[str, Any]]
+    roots: tuple[str, ...]
+    kept: bool
+    seconds: float
+
+    def find(self, name: str) -> tuple[str, dict[str, Any]] | None:
+        """Return hash and spec of package ``name``, None where the lock has none."""
+        return next(((key, spec) for key, spec in self.specs.items() if spec["name"] == name), None)
+
+
+def kept_lock(layout: Layout, stack: str) -> Path:
+    """Return where the lock of ``stack`` is kept: with the site, that of a trial with the trial."""
+    return layout.locks / f"{stack}.lock"
+
+
+def digest_of_lock(path: Path) -> str:
+    """Return the identity of a solution, hexadecimal: the same from two solves of the same input.
+
+    It is the SHA-256 of the hashes of all concrete specs and of which of them were asked for, both
+    in order.  A spec's hash covers its versions, variants, compiler, target and all below it
+    (Spack's ``dag_hash``); the file itself has specs and roots in the order of the solver's answer,
+    and which Spack wrote it.
+
+    Raises:
+        ValueError, KeyError, TypeError: it is no lock.
+        OSError: it cannot be read.
+    """
+    data = json.loads(path.read_text(encoding="utf-8"))
+    roots = sorted({str(root["hash"]) for root in data["roots"]})
+    words = [*sorted(data["concrete_specs"]), "roots", *roots]
+    return hashlib.sha256("\n".join(words).encode()).hexdigest()
+
+
+def is_of_lock(digest: str, path: Path) -> bool:
+    """Tell whether ``digest``, of a record, is of the lock in ``path``; a damaged lock is no one's.
+
+    Records of earlier versions hold the digest of the file.
+    """
+    try:
+        return digest == sha256_of(path) or digest == digest_of_lock(path)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def adopt_lock(layout: Layout, stack: str, mirror: Mirror | None) -> None:
+    """Take the lock that came with ``mirror`` where the site has none of its own."""
+    kept = kept_lock(layout, stack)
+    if mirror is None or mirror.locks is None or kept.exists():
+        return
+    for path in (mirror.locks / kept.name, mirror.locks / kept.with_suffix(".json").name):
+        if path.is_file():
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, kept.parent / path.name)
+
+
+def _adopt_the_sites(environment: Environment, layout: Layout) -> None:
+    """Let a trial that changes nothing of what decides go by the lock that the site has."""
+    name = environment.stack.name
+    kept, own = kept_lock(layout, name), layout.sites_locks / f"{name}.lock"
+    if kept == own or not why_stale(environment, layout) or _why_stale(environment, own):
+        return
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    for suffix in (".lock", ".json"):
+        shutil.copyfile(own.with_suffix(suffix), kept.with_suffix(suffix))
+
+
+def why_stale(environment: Environment, layout: Layout) -> str | None:
+    """Return why the kept lock does not hold for ``environment``; None where it does."""
+    return _why_stale(environment, kept_lock(layout, environment.stack.name))
+
+
+def _why_stale(environment: Environment, path: Path) -> str | None:
+    if not path.is_file():
+        return "there is none yet"
+    try:
+        note = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+        inputs, digest = note["inputs"], note["lock_digest"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return "nothing says what it was solved from"
+    if digest != sha256_of(path):
+        return "it was changed by hand"
+    if inputs not in {environment.digest, environment.earlier_digest}:
+        return "the recipe or the site's Spack configuration changed"
+    return None
+
+
+def lock(
+    environment: Environment,
+    layout: Layout,
+    spack: Spack,
+    *,
+    force: bool = False,
+    on_line: Callable[[str], None] = unheard,
+    log: Path | None = None,
+) -> Lock:
+    """Return the lock of ``environment``: the kept one, else a new one, which is then kept.
+
+    A trial's lock stays with the trial (:attr:`Layout.is_trial`); the site's is not written then.
+
+    The environment is written down for Spack; the caller holds the layout's lock.
+
+    Raises:
+        ConfigError: Spack finds no solution, or the kept lock is damaged.
+        OutputError: the site folder cannot be written.
+    """
+    begin = time.monotonic()
+    environment.write()
+    kept = kept_lock(layout, environment.stack.name)
+    if not force:
+        _adopt_the_sites(environment, layout)
+    stale = "asked to" if force else why_stale(environment, layout)
+    if stale is not None:
+        on_line(f"solving {environment.stack.name}: {stale}")
+        _drop_half_clones(layout)
+        find_compilers(environment, spack, log)
+        environment.lock.unlink(missing_ok=True)
+        answer = spack.call(
+            ["-e", str(environment.folder), "concretize", "--force"], on_line=on_line, log=log
+        )
+        if answer.status or not environment.lock.is_file():
+            raise diagnose("concretize", answer.output, exit_status=answer.status)
+        _keep(environment, kept, spack)
+    if not environment.lock.is_file() or sha256_of(environment.lock) != sha256_of(kept):
+        shutil.copyfile(kept, environment.lock)
+    return _read(kept, kept=stale is None, seconds=time.monotonic() - begin)
+
+
+def _drop_half_clones(layout: Layout) -> None:
+    """Remove recipes whose download failed: Spack would take what is left for the whole."""
+    for folder in layout.cache.glob("package_repos/*"):
+        if folder.is_dir() and [each.name for each in folder.iterdir()] == [".git"]:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _keep(environment: Environment, kept: Path, spack: Spack) -> None:
+    text = _ordered(environment.lock)
+    note = {
+        "inputs": environment.digest,
+        "lock_digest": hashlib.sha256(text.encode()).hexdigest(),
+        "spack": spack.label,
+        "made": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
+    partial = kept.with_suffix(f".{os.getpid()}")
+    try:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(kept)
+        kept.with_suffix(".json").write_text(json.dumps(note, indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            partial.unlink(missing_ok=True)
+        raise OutputError(f"cannot keep the lock: {error.strerror}", source=str(kept)) from None
+
+
+def _ordered(path: Path) -> str:
+    """Return a lock with its roots and specs in order, a line for each fact.
+
+    Spack 1.1 writes the roots in another order in every solve, all in one line: the file that is
+    committed would change though nothing did.
+    """
+    text = path.read_text(encoding="utf-8")
+    try:
+        data = json.loads(text)
+        data["roots"] = sorted(data["roots"], key=lambda root: (root["hash"], root["spec"]))
+        data["concrete_specs"] = dict(sorted(data["concrete_specs"].items()))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return text  # no lock: whoever reads it says so
+    return json.dumps(data, indent=1) + "\n"
+
+
+def _read(path: Path, *, kept: bool, seconds: float) -> Lock:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        return Lock(
+            path=path,
+            digest=digest_of_lock(path),
+            specs=data["concrete_specs"],
+            roots=tuple(root["hash"] for root in data["roots"]),
+            kept=kept,
+            seconds=seconds,
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConfigError(
+            "damaged lock",
+            source=str(path),
+            expected="a spack.lock",
+            got=type(error).__name__,
+            next_step="fabricproof stack lock --force makes it again",
+        ) from None

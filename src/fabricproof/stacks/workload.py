@@ -1,0 +1,267 @@
+"""What a benchmark is told to do, and the options that tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fabricproof.core.errors import ConfigError
+
+#: runs one of mpi4py's ports with sizes, repetitions and windows of our choice.
+PORT_RUNNER = Path(__file__).parent / "portrunner.py"
+
+#: OSU programs that take a window (``-W``).
+OSU_WINDOWED = frozenset(
+    {
+        "osu_bw",
+        "osu_bibw",
+        "osu_mbw_mr",
+        "osu_put_bw",
+        "osu_get_bw",
+        "osu_put_bibw",
+        "osu_bw_persistent",
+        "osu_bibw_persistent",
+    }
+)
+
+#: IMB benchmarks that keep a window of messages in flight (IMB-MPI1's ``-window_size``).
+IMB_WINDOWED = frozenset({"Uniband", "Biband"})
+
+#: IMB benchmarks of each binary that move messages between pairs (``IMB-* -list``, 2021.11).
+IMB_BINARIES = {
+    "IMB-MPI1": frozenset(
+        {
+            "PingPong",
+            "PingPongSpecificSource",
+            "PingPongAnySource",
+            "PingPing",
+            "PingPingSpecificSource",
+            "PingPingAnySource",
+            "Sendrecv",
+            "Exchange",
+            "Uniband",
+            "Biband",
+        }
+    ),
+    "IMB-P2P": frozenset(
+        {
+            "P2P/PingPong",
+            "P2P/PingPing",
+            "Unirandom",
+            "Birandom",
+            "Corandom",
+            "SendRecv_Replace",
+        }
+    ),
+    "IMB-RMA": frozenset(
+        {
+            "Unidir_put",
+            "Unidir_get",
+            "Bidir_put",
+            "Bidir_get",
+            "Exchange_put",
+            "Exchange_get",
+            "Accumulate",
+        }
+    ),
+}
+
+#: IMB's collectives (``IMB-MPI1 -list``, ``IMB-NBC -list``, 2021.11).
+_BLOCKING = (
+    "Bcast Reduce Allreduce Reduce_scatter Allgather Allgatherv Alltoall Alltoallv Gather Gatherv "
+    "Scatter Scatterv Barrier"
+)
+IMB_COLLECTIVES = {
+    "IMB-MPI1": frozenset(_BLOCKING.split()),
+    "IMB-NBC": frozenset(
+        f"I{name.lower()}{pure}" for name in _BLOCKING.split() for pure in ("", "_pure")
+    ),
+}
+
+#: IMB's limit on the bytes of one size, in MB: so high that the repetitions always hold.
+_IMB_VOLUME_MB = "1000000"
+
+#: numerator of IMB-P2P's rule ``iterations = min(max, numerator MiB / size)``: so large that the
+#: maximum always holds.
+_P2P_NUMERATOR = 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Segment:
+    """Message sizes that are measured with the same repetitions.
+
+    Attributes:
+        sizes: in bytes, ascending; powers of two (and 0) for the C programs.
+        iterations: measured rounds of each size.
+        warmups: unmeasured rounds before them; IMB chooses its own (see :mod:`.volume`).
+        window_size: messages in flight, for programs that have a window.
+    """
+
+    sizes: tuple[int, ...]
+    iterations: int
+    warmups: int
+    window_size: int = 64
+
+    def __post_init__(self) -> None:
+        if not self.sizes or list(self.sizes) != sorted(set(self.sizes)) or self.sizes[0] < 0:
+            raise ConfigError("message sizes must ascend from 0 or more", got=str(self.sizes))
+        if self.iterations < 1 or self.warmups < 0 or self.window_size < 1:
+            raise ConfigError(
+                "a segment needs at least one iteration and a window of one message",
+                got=f"iterations {self.iterations}, warmups {self.warmups}, "
+                f"window {self.window_size}",
+            )
+
+
+def split_sizes(
+    sizes: Sequence[int], *, small: Segment, large: Segment, large_above: int = 8192
+) -> tuple[Segment, ...]:
+    """Return one segment for the sizes up to ``large_above`` bytes and one for those above.
+
+    ``small`` and ``large`` give the repetitions; their own sizes do not matter.  The division is
+    OSU's (LARGE_MESSAGE_SIZE 8192, util/osu_util.h).
+    """
+    parts = []
+    for model, chosen in (
+        (small, tuple(size for size in sizes if size <= large_above)),
+        (large, tuple(size for size in sizes if size > large_above)),
+    ):
+        if chosen:
+            parts.append(
+                Segment(
+                    sizes=chosen,
+                    iterations=model.iterations,
+                    warmups=model.warmups,
+                    window_size=model.window_size,
+                )
+            )
+    return tuple(parts)
+
+
+def imb_binary(program: str) -> str | None:
+    """Return the IMB binary that has ``program``, None where none has."""
+    known = (*IMB_BINARIES.items(), *IMB_COLLECTIVES.items())
+    return next((name for name, programs in known if program in programs), None)
+
+
+def command_lines(
+    suite: str, program: str, argv: Sequence[str], segments: Sequence[Segment]
+) -> tuple[tuple[str, ...], ...]:
+    """Return the commands that measure ``segments``, to be started one after the other.
+
+    The mpi4py ports measure any number of segments in one run; the C programs know one number of
+    repetitions a run, so each segment is a run and a table of its own.
+
+    Args:
+        suite: ``osu``, ``osu-mpi4py`` or ``imb``.
+        program: of the suite.
+        argv: the program as :func:`fabricproof.stacks.programs.locate` found it.
+        segments: what to measure.
+
+    Raises:
+        ConfigError: unknown suite, or sizes that the program cannot be told.
+    """
+    if suite == "osu-mpi4py":
+        return ((*argv, *(_port_option(segment) for segment in segments)),)
+    if suite == "osu":
+        return tuple((*argv, *_osu_options(program, segment)) for segment in segments)
+    if suite == "imb":
+        return tuple((*argv, *_imb_options(program, segment)) for segment in segments)
+    raise ConfigError("unknown suite", expected="osu, osu-mpi4py or imb", got=repr(suite))
+
+
+def _port_option(segment: Segment) -> str:
+    sizes = ",".join(map(str, segment.sizes))
+    return f"{sizes}:{segment.iterations}:{segment.warmups}:{segment.window_size}"
+
+
+def _power_range(segment: Segment, *, zero: bool) -> tuple[int, int]:
+    """Return the first and last size of a run of powers of two; 0 may come before 1."""
+    sizes = segment.sizes
+    due = [sizes[0]]
+    while due[-1] < sizes[-1]:
+        due.append(due[-1] * 2 or 1)
+    power = sizes[0] & (sizes[0] - 1) == 0
+    if tuple(due) != sizes or not power or (sizes[0] == 0 and not zero):
+        raise ConfigError(
+            "this program measures consecutive powers of two",
+            expected=f"{due[0]}, {due[0] * 2 or 1} ... {sizes[-1]}",
+            got=", ".join(map(str, sizes)),
+        )
+    return sizes[0], sizes[-1]
+
+
+def _osu_options(program: str, segment: Segment) -> tuple[str, ...]:
+    """Options of the C programs, the same from 5.6 to 7.5 (util/osu_util_options.h).
+
+    ``-i`` and ``-x`` set the repetitions of small and large messages alike, therefore one run
+    for each segment.
+    """
+    low, high = _power_range(segment, zero=program not in OSU_WINDOWED)
+    options = ["-m", f"{low}:{high}", "-i", str(segment.iterations), "-x", str(segment.warmups)]
+    if program in OSU_WINDOWED:
+        options += ["-W", str(segment.window_size)]
+    return tuple(options)
+
+
+def _imb_options(program: str, segment: Segment) -> tuple[str, ...]:
+    low, high = _power_range(segment, zero=False)
+    log = ["-msglog", f"{low.bit_length() - 1}:{high.bit_length() - 1}"]
+    binary = imb_binary(program)
+    if binary == "IMB-P2P":
+        return (*log, "-iter", f"{segment.iterations},{_P2P_NUMERATOR}")
+    # Without "off" IMB shortens the repetitions by its own estimate of the time.
+    options = [*log, "-iter", str(segment.iterations), "-iter_policy", "off", "-warm_up", "off"]
+    if binary == "IMB-RMA":
+        return (*options, "-aggregate_mode", "non_aggregate")
+    options += ["-zero_size", "off"]
+    if program in IMB_WINDOWED:
+        options += ["-window_size", str(segment.window_size)]
+    return tuple(options)
+
+
+def collective_lines(
+    suite: str,
+    program: str,
+    argv: Sequence[str],
+    segments: Sequence[Segment],
+    *,
+    num_ranks: int,
+) -> tuple[tuple[str, ...], ...]:
+    """Return the commands that measure a collective.
+
+    Args:
+        suite: ``osu``, ``osu-mpi4py`` or ``imb``; IMB measures one segment.
+        program: a collective of it.
+        argv: as :func:`fabricproof.stacks.programs.locate` found it.
+        segments: what to measure; a barrier has the size 0.
+        num_ranks: ranks in all.
+
+    Raises:
+        ConfigError: sizes that the program cannot be told.
+    """
+    if suite == "osu-mpi4py":
+        return command_lines(suite, program, argv, segments)
+    if suite == "imb":
+        return tuple((*argv, *_imb_collective(segment, num_ranks)) for segment in segments)
+    return tuple((*argv, *_osu_collective(segment)) for segment in segments)
+
+
+def _osu_collective(segment: Segment) -> tuple[str, ...]:
+    """Options of OSU's collectives, 6.0 and later; ``-f`` prints least and most beside the mean.
+
+    Reductions of 5.x count ``-m``'s least size in floats: their tables begin later than asked, and
+    are MISSING.
+    """
+    low, high = segment.sizes[0], segment.sizes[-1]
+    sizes = ["-m", f"{low}:{high}"] if high else []
+    return ("-f", *sizes, "-i", str(segment.iterations), "-x", str(segment.warmups))
+
+
+def _imb_collective(segment: Segment, num_ranks: int) -> tuple[str, ...]:
+    """Options of IMB's collectives: all ranks alone (``-npmin``), repetitions that hold."""
+    low, high = segment.sizes[0], segment.sizes[-1]
+    log = [] if high == 0 else ["-msglog", f"{low.bit_length() - 1}:{high.bit_length() - 1}"]
+    repetitions = ["-iter", f"{segment.iterations},{_IMB_VOLUME_MB}", "-iter_policy", "off"]
+    return ("-npmin", str(num_ranks), *log, *repetitions, "-zero_size", "off")

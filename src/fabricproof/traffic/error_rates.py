@@ -1,0 +1,292 @@
+"""Errors as a quantity: events per packet and per gigabyte, for each rail, node and direction.
+
+What a wire loses shows at whoever must send it again, what it damages at whoever receives it.  TCP
+counts for the node as a whole: over several rails nobody can say which of them lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from fabricproof.traffic.counters import TCP, CounterSample
+from fabricproof.traffic.expected import Evidence
+
+#: interfaces that no wire carries
+_LOOPBACK = "lo"
+
+
+class ErrorKind(StrEnum):
+    """What happened to packets."""
+
+    RETRANSMITTED = "retransmitted"
+    """Lost on the way, and sent again."""
+    DAMAGED = "damaged"
+    """Received with a wrong checksum or symbol, or not sent for an error of the port."""
+    DROPPED = "dropped"
+    """Thrown away whole, for want of a buffer or of credits."""
+    GAP = "gap"
+    """Seen by the receiver: packets that came before others which were due."""
+
+
+class Direction(StrEnum):
+    """Which way the packets went, as the node sees it."""
+
+    OUT = "out"
+    IN = "in"
+
+
+#: Kind and direction -> counters of a port or interface.  Several may count one event from another
+#: side: the largest of them counts, their sum would count twice.  Meanings: see
+#: :mod:`fabricproof.traffic.counters`.
+PORT_COUNTERS: Mapping[tuple[ErrorKind, Direction], frozenset[str]] = {
+    (ErrorKind.RETRANSMITTED, Direction.OUT): frozenset(
+        {
+            "packet_seq_err",
+            "local_ack_timeout_err",
+            "roce_adp_retrans",
+            "retrans_pkts",
+            "completer_retry_err",
+            "rcvd_seq_err",
+            "send_err",
+        }
+    ),
+    (ErrorKind.GAP, Direction.IN): frozenset(
+        {"out_of_sequence", "out_of_seq_request", "duplicate_request"}
+    ),
+    (ErrorKind.DAMAGED, Direction.IN): frozenset(
+        {
+            "rx_errors",
+            "rx_crc_errors",
+            "symbol_error",
+            "port_rcv_errors",
+            "local_link_integrity_errors",
+            "excessive_buffer_overrun_errors",
+            "rx_icrc_encapsulated",
+        }
+    ),
+    (ErrorKind.DAMAGED, Direction.OUT): frozenset({"tx_errors"}),
+    (ErrorKind.DROPPED, Direction.IN): frozenset({"rx_dropped", "rx_missed_errors", "rx_drops"}),
+    (ErrorKind.DROPPED, Direction.OUT): frozenset({"tx_dropped", "port_xmit_discards"}),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErrorRate:
+    """What happened to the packets of one direction of one rail of one node.
+
+    Attributes:
+        kind: what happened.
+        rail: interface or port; several joined by ``+`` where nobody can tell them apart.
+        node: whose counters say so.
+        direction: of the packets, as that node sees it.
+        peer: the other end where there is one only; empty where there are several.
+        events: packets that it happened to.
+        packets: that went this way in all.
+        bytes: likewise.
+        beside: packets of other interfaces that the same counter may speak of.
+        counters: what each counter advanced by, zeros left out.
+    """
+
+    kind: ErrorKind
+    rail: str
+    node: str
+    direction: Direction
+    peer: str
+    events: int
+    packets: int
+    bytes: int
+    beside: int = 0
+    in_vain_unknown: bool = False
+    """Whether nobody counted what was sent again in vain: then the events are the most they can
+    be."""
+    set_back: tuple[str, ...] = ()
+    """Counters that wrapped or were reset meanwhile: then the events are the least they can be."""
+    counters: Mapping[str, int]
+
+    @property
+    def per_million_packets(self) -> float:
+        """Events per million packets; 0 where none flowed and nothing happened."""
+        return self.events / max(self.packets, self.events, 1) * 1e6
+
+    @property
+    def per_gigabyte(self) -> float:
+        """Events per 10^9 bytes on the wire."""
+        return self.events / max(self.bytes, 1) * 1e9 if self.events else 0.0
+
+    @property
+    def way(self) -> str:
+        """``rail0 from vc1 to vc2``, for a person."""
+        other = self.peer or "the others"
+        ends = (self.node, other) if self.direction is Direction.OUT else (other, self.node)
+        return f"{self.rail} from {ends[0]} to {ends[1]}"
+
+    def record(self) -> dict[str, Any]:
+        """Return it as plain data, rates included."""
+        return {
+            **asdict(self),
+            "kind": self.kind.value,
+            "direction": self.direction.value,
+            "counters": dict(self.counters),
+            "per_million_packets": round(self.per_million_packets, 4),
+            "per_gigabyte": round(self.per_gigabyte, 4),
+        }
+
+
+def error_rates(evidence: Evidence, rails: Sequence[str]) -> tuple[ErrorRate, ...]:
+    """Return what happened on the rails of a run, zeros included, where somebody counted.
+
+    Args:
+        evidence: of one attempt of a leg.
+        rails: that it was over.
+    """
+    found: list[ErrorRate] = []
+    below = {(each.node, each.parent) for each in evidence.samples if each.interface in rails}
+    for sample in evidence.samples:
+        peer = _peer(evidence, sample.node)
+        if sample.interface == TCP and not any(":" in rail for rail in rails):
+            found += _of_tcp(evidence, sample, rails, peer)
+        elif sample.interface in rails or (sample.node, sample.interface) in below:
+            found += _of_port(sample, peer)
+    return tuple(found)
+
+
+def added(rates: Iterable[ErrorRate]) -> tuple[ErrorRate, ...]:
+    """Return the rates of several attempts together: one that was quiet clears no other."""
+    together: dict[tuple[object, ...], ErrorRate] = {}
+    for each in rates:
+        key = (each.kind, each.rail, each.node, each.direction)
+        known = together.get(key)
+        if known is None:
+            together[key] = each
+            continue
+        names = {*known.counters, *each.counters}
+        together[key] = replace(
+            known,
+            peer=known.peer if known.peer == each.peer else "",
+            events=known.events + each.events,
+            packets=known.packets + each.packets,
+            bytes=known.bytes + each.bytes,
+            beside=known.beside + each.beside,
+            in_vain_unknown=known.in_vain_unknown or each.in_vain_unknown,
+            set_back=each.set_back,  # a later attempt that was counted takes the doubt back
+            counters={
+                name: known.counters.get(name, 0) + each.counters.get(name, 0)
+                for name in sorted(names)
+            },
+        )
+    return tuple(together.values())
+
+
+def _peer(evidence: Evidence, node: str) -> str:
+    others = [each for each in evidence.nodes if each != node]
+    return others[0] if len(others) == 1 else ""
+
+
+def _of_tcp(
+    evidence: Evidence, tcp: CounterSample, rails: Sequence[str], peer: str
+) -> list[ErrorRate]:
+    """Return what the TCP of a node lost on the way out, and the gaps in what came in.
+
+    Not every segment that is sent again was lost.  Where the first one arrived too, the other end
+    names the duplicate (DSACK, RFC 2883), and what is named so was sent again in vain: a probe of
+    the tail, a late acknowledgement of a busy node (RFC 3708 counts so).  The first segment of a
+    connection is left out: one that no listener takes is sent again likewise.
+    """
+    mine = [each for each in evidence.samples if each.node == tcp.node and each.interface != TCP]
+    ours = [each for each in mine if each.interface in rails]
+    others = [each for each in mine if each.interface not in (*rails, _LOOPBACK)]
+    rail, found = "+".join(rails), []
+    if tcp.has("RetransSegs") and tcp.has("OutSegs"):
+        again = max(0, tcp.moved("RetransSegs") - max(0, tcp.moved("TCPSynRetrans")))
+        events = max(0, again - _in_vain(tcp))
+        segments = tcp.moved("OutSegs") + tcp.moved("RetransSegs")
+        beside = sum(each.moved("tx_packets") for each in others)
+        local = sum(each.moved("tx_packets") for each in mine if each.interface == _LOOPBACK)
+        found.append(
+            ErrorRate(
+                kind=ErrorKind.RETRANSMITTED,
+                rail=rail,
+                node=tcp.node,
+                direction=Direction.OUT,
+                peer=peer,
+                events=events,
+                packets=max(segments - local - beside, min(segments, _sent(ours))),
+                bytes=sum(each.moved("tx_bytes") for each in ours),
+                beside=beside,
+                set_back=_set_back(tcp, ("OutSegs", "RetransSegs", "TCPSynRetrans")),
+                in_vain_unknown=not (tcp.has("TCPDSACKRecvSegs") or tcp.has("TCPDSACKRecv")),
+                counters=_risen(
+                    tcp,
+                    ("RetransSegs", "TCPSynRetrans", "TCPDSACKRecvSegs", "TCPDSACKRecv"),
+                ),
+            )
+        )
+    if tcp.has("TCPOFOQueue"):
+        found.append(
+            ErrorRate(
+                kind=ErrorKind.GAP,
+                rail=rail,
+                node=tcp.node,
+                direction=Direction.IN,
+                peer=peer,
+                events=max(0, tcp.moved("TCPOFOQueue")),
+                packets=sum(each.moved("rx_packets") for each in ours),
+                bytes=sum(each.moved("rx_bytes") for each in ours),
+                counters=_risen(tcp, ("TCPOFOQueue",)),
+            )
+        )
+    return found
+
+
+def _sent(ours: Iterable[CounterSample]) -> int:
+    """Return the packets that the rails say they sent.
+
+    Fewer than TCP's segments where an interface cuts them itself, more where others use the rails.
+    """
+    return sum(each.moved("tx_packets") for each in ours)
+
+
+def _in_vain(tcp: CounterSample) -> int:
+    """Return the segments that the other ends got twice.
+
+    ``TCPDSACKRecvSegs`` counts segments (Linux 5.5 and newer, net/ipv4/tcp_input.c tcp_dsack_seen);
+    the two older counters count the blocks that name them.
+    """
+    if tcp.has("TCPDSACKRecvSegs"):
+        return max(0, tcp.moved("TCPDSACKRecvSegs"))
+    return max(0, tcp.moved("TCPDSACKRecv")) + max(0, tcp.moved("TCPDSACKOfoRecv"))
+
+
+def _of_port(sample: CounterSample, peer: str) -> list[ErrorRate]:
+    found = []
+    for (kind, direction), names in PORT_COUNTERS.items():
+        there = [name for name in sorted(names) if sample.has(name)]
+        if not there:
+            continue
+        way = "tx" if direction is Direction.OUT else "rx"
+        found.append(
+            ErrorRate(
+                kind=kind,
+                rail=sample.interface,
+                node=sample.node,
+                direction=direction,
+                peer=peer,
+                events=max(0, *(sample.moved(name) for name in there)),
+                packets=max(0, sample.moved(f"{way}_packets")),
+                bytes=max(0, sample.moved(f"{way}_bytes")),
+                set_back=_set_back(sample, there),
+                counters=_risen(sample, there),
+            )
+        )
+    return found
+
+
+def _set_back(sample: CounterSample, names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(name for name in names if sample.ran_backwards(name))
+
+
+def _risen(sample: CounterSample, names: Iterable[str]) -> dict[str, int]:
+    return {name: rise for name in names if (rise := sample.moved(name)) > 0}

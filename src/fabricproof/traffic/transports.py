@@ -1,0 +1,107 @@
+"""Which libraries carry an MPI's messages, which families have them, and what they speak.
+
+Data and pure functions that both sides need: the site's loader, which refuses a transport that a
+family lacks, and ``stacks.family``, which knows the variables.  Sources: as there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, get_args
+
+FAMILIES = ("openmpi", "mpich", "intelmpi", "mvapich")
+
+#: libraries that carry the messages below the MPI.
+UCX, LIBFABRIC, NATIVE = "ucx", "libfabric", "native"
+
+#: UCX held to one kind of queue pair: reliable connections, unreliable datagrams.
+UCX_RC, UCX_UD = "ucx-rc", "ucx-ud"
+
+Transport = Literal["ucx", "ucx-rc", "ucx-ud", "libfabric", "native"]
+"""What a site may name."""
+
+TRANSPORTS: tuple[str, ...] = get_args(Transport)
+
+#: protocols (names as in the fabric data) that are sockets to the MPI.
+SOCKETS = frozenset({"tcp", "ipoib", "tcp-bypass"})
+#: protocols that are verbs to the MPI.
+VERBS = frozenset({"ib", "rocev2"})
+
+_LIBRARIES: Mapping[str, tuple[str, ...]] = {
+    "openmpi": (NATIVE, UCX, LIBFABRIC),
+    "mpich": (UCX, LIBFABRIC),
+    "mvapich": (UCX, LIBFABRIC),
+    "intelmpi": (LIBFABRIC,),
+}
+
+#: Protocols that each transport speaks.  UCX's queue pairs exist on verbs alone (UCX FAQ,
+#: UCX_TLS); libfabric's are those that have a provider here (fi_provider(7)); Open MPI's own
+#: network transport is btl/tcp.
+_SPOKEN: Mapping[str, frozenset[str]] = {
+    UCX: frozenset({"tcp"}) | VERBS,
+    UCX_RC: VERBS,
+    UCX_UD: VERBS,
+    LIBFABRIC: frozenset({"tcp", "opa", "slingshot", "efa"}) | VERBS,
+    NATIVE: frozenset({"tcp"}),
+}
+
+
+def wire(protocol: str) -> str:
+    """Return the protocol as the transport libraries see it."""
+    return "tcp" if protocol in SOCKETS else protocol
+
+
+def library_of(transport: str) -> str:
+    """Return the library of a transport: ``ucx`` of ``ucx-ud``."""
+    return transport.partition("-")[0]
+
+
+def transports_of(family: str) -> tuple[str, ...]:
+    """Return the transports that ``family`` can be told to use; none of an unknown family."""
+    libraries = _LIBRARIES.get(family, ())
+    return tuple(each for each in TRANSPORTS if library_of(each) in libraries)
+
+
+def transports_over(family: str, protocol: str) -> tuple[str, ...]:
+    """Return the transports of ``family`` that speak ``protocol``."""
+    return tuple(each for each in transports_of(family) if wire(protocol) in _SPOKEN[each])
+
+
+def known_transport(family: str, wanted: str | None) -> str | None:
+    """Return ``wanted`` where ``family`` has it, else None: its own default.
+
+    A site names the transport of a fabric for the stacks that have a choice; Intel MPI on a fabric
+    of UCX goes over libfabric all the same.
+    """
+    return wanted if wanted in transports_of(family) else None
+
+
+def stated_transport(family: str, of_stack: str | None, of_fabric: str | None) -> str | None:
+    """Return the transport that a site states: its stack's, else its fabric's; None for neither.
+
+    What is said of the stack stands, whether it can be or not: see :func:`transport_refusal`.
+    """
+    return of_stack or known_transport(family, of_fabric)
+
+
+def transport_refusal(family: str, protocol: str, transport: str | None) -> str | None:
+    """Return why ``family`` cannot take ``transport`` over ``protocol``; None if it can.
+
+    Args:
+        family: one of :data:`FAMILIES`.
+        protocol: as in the fabric data.
+        transport: one of :data:`TRANSPORTS`; None, the family's default, is never refused.
+    """
+    if transport is None:
+        return None
+    if transport not in transports_of(family):
+        return f"{family} has no transport {transport!r}, it has {_among(transports_of(family))}"
+    fitting = transports_over(family, protocol)
+    if transport in fitting:
+        return None
+    other = f": there {family} has {_among(fitting)}" if fitting else ""
+    return f"{transport} does not speak {protocol}{other}"
+
+
+def _among(names: tuple[str, ...]) -> str:
+    return " or ".join(names) or "none"

@@ -1,0 +1,1 @@
+"""The judge: pure, no files, no clock; tables, curves, references, likely causes."""

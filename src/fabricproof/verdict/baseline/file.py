@@ -1,0 +1,337 @@
+"""``site-configs/<site>/baselines/NAME.json``: written for people who review it in a diff.
+
+One quantity a line, sorted, so that a change of one number is a change of one line.  What nodes
+have in common stands once.  The file is written beside its place and moved there in one step: a
+full disk leaves what was there before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from fabricproof.core.errors import ConfigError, InputMissingError, OutputError, ParseError
+from fabricproof.verdict.baseline.model import (
+    PLACE,
+    Baseline,
+    Facts,
+    Group,
+    Node,
+    Outlier,
+    Place,
+    Row,
+)
+
+FORMAT = 1
+
+#: below the site's folder
+FOLDER = "baselines"
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+#: significant digits of a number that was computed, not measured
+_DIGITS = 6
+
+
+def path_of(site_folder: Path, name: str) -> Path:
+    """Return the file of baseline ``name``.
+
+    Raises:
+        ConfigError: it is no name of a file.
+    """
+    if not _NAME.fullmatch(name):
+        raise ConfigError(
+            "not a name for a baseline",
+            expected="letters, digits, dot, dash and underscore, a letter or digit first",
+            got=repr(name),
+        )
+    return site_folder / FOLDER / f"{name}.json"
+
+
+def names_in(site_folder: Path) -> list[str]:
+    """Return the names of a site's baselines, sorted."""
+    return sorted(path.stem for path in (site_folder / FOLDER).glob("*.json"))
+
+
+def write_baseline(path: Path, baseline: Baseline, *, replace: bool = False) -> None:
+    """Write a baseline, whole or not at all.
+
+    Raises:
+        ConfigError: there is one of that name and ``replace`` is not asked for.
+        OutputError: it could not be written; what was there before is as it was.
+    """
+    new = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with new.open("w", encoding="utf-8") as file:
+            file.write(as_text(baseline))
+            file.flush()
+            os.fsync(file.fileno())
+        if replace:
+            new.replace(path)
+        else:
+            _put(new, path)
+    except FileExistsError:
+        raise ConfigError(
+            "there is a baseline of that name",
+            source=str(path),
+            expected="a name of its own",
+            next_step="another NAME, or --replace",
+        ) from None
+    except OSError as error:
+        raise OutputError(
+            f"cannot write the baseline: {error.strerror}",
+            source=str(path),
+            next_step="make room; nothing was changed",
+        ) from None
+    finally:
+        with contextlib.suppress(OSError):
+            new.unlink(missing_ok=True)
+
+
+def _put(new: Path, path: Path) -> None:
+    """Give ``new`` its name unless something has it already."""
+    try:
+        os.link(new, path)
+    except FileExistsError:
+        raise
+    except OSError:
+        # A file system without hard links: between these two steps nobody else freezes that name.
+        if path.exists():
+            raise FileExistsError(str(path)) from None
+        new.replace(path)
+
+
+def as_text(baseline: Baseline) -> str:
+    """Return the file's text: the same for the same baseline, whatever the order it was made in."""
+    return "".join(_lines(baseline))
+
+
+def _lines(baseline: Baseline) -> Iterator[str]:
+    head = {
+        "format": FORMAT,
+        "name": baseline.name,
+        "site": baseline.site,
+        "frozen": baseline.frozen,
+        "fabricproof": baseline.version,
+        "command": baseline.command,
+        "false_alarms": baseline.false_alarms,
+        "floors": dict(sorted(baseline.floors.items())),
+        "settings": list(baseline.settings),
+    }
+    yield "{\n"
+    for name, value in head.items():
+        yield f" {_json(name)}: {_json(value)},\n"
+    yield from _table("runs", baseline.runs)
+    yield from _table("builds", baseline.builds)
+    yield from _list("set_aside", sorted(baseline.set_aside))
+    if baseline.not_judged:
+        yield from _list("not_judged", sorted(baseline.not_judged))
+    kinds, nodes = _kinds(baseline.nodes)
+    yield from _table("kinds", kinds, deep=True)
+    yield from _table("nodes", nodes)
+    groups = sorted(baseline.groups, key=lambda each: tuple(asdict(each.place).values()))
+    yield ' "groups": ['
+    for number, group in enumerate(groups):
+        yield ",\n" if number else "\n"
+        yield from _group(group)
+    yield "\n ]\n}\n"
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _table(name: str, table: Mapping[str, Any], *, deep: bool = False) -> Iterator[str]:
+    """Yield a table with one entry a line; one part a line where the entries are tables too."""
+    entries = []
+    for key in sorted(table):
+        value = table[key]
+        text = _json(value)
+        if deep:
+            parts = ",\n".join(f"   {_json(part)}: {_json(value[part])}" for part in sorted(value))
+            text = f"{{\n{parts}\n  }}"
+        entries.append(f"  {_json(key)}: {text}")
+    yield f" {_json(name)}: {{\n" + ",\n".join(entries) + "\n },\n"
+
+
+def _list(name: str, items: Sequence[str]) -> Iterator[str]:
+    inner = ",\n".join(f"  {_json(each)}" for each in items)
+    yield f" {_json(name)}: [{chr(10) + inner + chr(10) + ' ' if items else ''}],\n"
+
+
+def _group(group: Group) -> Iterator[str]:
+    runs = sorted({run for row in group.rows for run in row.samples})
+    place = asdict(group.place)
+    yield "  {"
+    yield ", ".join(f"{_json(name)}: {_json(place[name])}" for name in PLACE[:7]) + ",\n   "
+    yield ", ".join(f"{_json(name)}: {_json(place[name])}" for name in PLACE[7:]) + ",\n"
+    yield f'   "runs": {_json(runs)},\n   "rows": [\n'
+    rows = sorted(group.rows, key=lambda each: (each.unit, each.message_size or 0, each.quantity))
+    yield ",\n".join(f"    {_json(_row(row, runs))}" for row in rows)
+    yield "\n   ]}"
+
+
+def _row(row: Row, runs: Sequence[str]) -> dict[str, Any]:
+    record: dict[str, Any] = {
+        "quantity": row.quantity,
+        "unit": row.unit,
+        "size": row.message_size,
+        "better": row.better,
+        "named": row.named,
+        "median": _short(row.median),
+        "spread": _short(row.spread),
+        "low": _short(row.low),
+        "high": _short(row.high),
+        "samples": [row.samples.get(run) for run in runs],
+    }
+    if row.outliers:
+        aside = sorted(row.outliers, key=lambda each: each.run_id)
+        record["outliers"] = [[each.run_id, each.value, each.reason] for each in aside]
+    return record
+
+
+def _short(number: float) -> float:
+    return float(f"{number:.{_DIGITS}g}")
+
+
+def _kinds(nodes: Mapping[str, Node]) -> tuple[dict[str, Facts], dict[str, Any]]:
+    """Return what nodes have in common, once, and of each node the rest.
+
+    A node's ``own`` facts are laid over those of its kind.
+    """
+    kinds: dict[str, Facts] = {}
+    rest: dict[str, Any] = {}
+    for name in sorted(nodes):
+        node = nodes[name]
+        kind = next((each for each in sorted(kinds) if _near(kinds[each], node.facts)), None)
+        if kind is None:
+            kind = f"like {name}"
+            kinds[kind] = node.facts
+        own = {
+            part: values
+            for part, facts in sorted(node.facts.items())
+            if (values := {k: v for k, v in facts.items() if kinds[kind][part].get(k) != v})
+        }
+        told = {fact: text for fact in ("model", "firmware") if (text := node.told(fact))}
+        rest[name] = {"kind": kind, **told, "digests": sorted(node.digests)}
+        if own:
+            rest[name]["own"] = own
+    return kinds, rest
+
+
+def _near(first: Facts, second: Facts) -> bool:
+    """Tell whether two nodes have the same facts by name, so that values alone tell them apart."""
+    names = ({part: sorted(facts) for part, facts in each.items()} for each in (first, second))
+    return next(names) == next(names)
+
+
+def read_baseline(path: Path) -> Baseline:
+    """Read what :func:`write_baseline` wrote.
+
+    Raises:
+        InputMissingError: there is no such file; the message names those there are.
+        ParseError: it is damaged, of another format, or says what cannot be.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        known = ", ".join(names_in(path.parents[1])) or "none is frozen yet"
+        raise InputMissingError(
+            "no such baseline",
+            source=str(path),
+            expected=f"one of: {known}",
+            got=repr(path.stem),
+            next_step="fabricproof baseline freeze NAME RUNS",
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputMissingError("cannot read the baseline", source=str(path), got=str(error)) from (
+            None
+        )
+    try:
+        return from_text(text)
+    except json.JSONDecodeError as error:
+        raise ParseError(
+            "damaged baseline", source=str(path), line=error.lineno, got=error.msg
+        ) from None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ParseError(
+            "damaged baseline",
+            source=str(path),
+            expected=f"a file of format {FORMAT} as baseline freeze writes it",
+            got=f"{type(error).__name__}: {error}",
+            next_step="git log on the file, or freeze it again",
+        ) from None
+
+
+def from_text(text: str) -> Baseline:
+    """Return the baseline that :func:`as_text` wrote.
+
+    Raises:
+        ValueError: it is of another format, or a number in it cannot be.
+        KeyError: something is missing in it.
+    """
+    try:
+        record = json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    if record["format"] != FORMAT:
+        raise ValueError(f"format {record['format']}")
+    return Baseline(
+        name=record["name"],
+        site=record["site"],
+        frozen=record["frozen"],
+        command=record["command"],
+        version=record["fabricproof"],
+        runs=record["runs"],
+        builds=record["builds"],
+        nodes={name: _node(each, record["kinds"]) for name, each in record["nodes"].items()},
+        groups=tuple(_read_group(each) for each in record["groups"]),
+        settings=tuple(record["settings"]),
+        set_aside=tuple(record["set_aside"]),
+        not_judged=tuple(record.get("not_judged", ())),
+        false_alarms=record["false_alarms"],
+        floors=record["floors"],
+    )
+
+
+def _node(record: Mapping[str, Any], kinds: Mapping[str, Facts]) -> Node:
+    own = record.get("own", {})
+    facts = {part: {**each, **own.get(part, {})} for part, each in kinds[record["kind"]].items()}
+    return Node(digests=tuple(record["digests"]), facts=facts)
+
+
+def _read_group(record: Mapping[str, Any]) -> Group:
+    rows = tuple(_read_row(each, record["runs"]) for each in record["rows"])
+    return Group(place=Place(**{name: record[name] for name in PLACE}), rows=rows)
+
+
+def _read_row(record: Mapping[str, Any], runs: Sequence[str]) -> Row:
+    numbers = (record["median"], record["low"], record["high"])
+    if not all(isinstance(each, (int, float)) and 0 < each < float("inf") for each in numbers):
+        raise ValueError(f"{record['quantity']} has a median or bound that is no positive number")
+    if not record["low"] <= record["median"] <= record["high"] or record["better"] not in {-1, 1}:
+        raise ValueError(f"the bounds of {record['quantity']} do not hold its median")
+    samples = zip(runs, record["samples"], strict=True)
+    return Row(
+        quantity=record["quantity"],
+        unit=record["unit"],
+        message_size=record["size"],
+        better=record["better"],
+        named=record["named"],
+        median=record["median"],
+        spread=record["spread"],
+        low=record["low"],
+        high=record["high"],
+        samples={run: value for run, value in samples if value is not None},
+        outliers=tuple(
+            Outlier(run_id=run, value=value, reason=reason)
+            for run, value, reason in record.get("outliers", ())
+        ),
+    )

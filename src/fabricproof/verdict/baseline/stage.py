@@ -1,0 +1,142 @@
+"""What a baseline says of a job's legs, as ``baseline.json`` beside its plan.
+
+The second look inside the job and the judgement after it read this copy, not the site's file: both
+judge alike, the nodes need not see the site's folder, and a verdict can be repeated from the stage
+folder after the baseline has been replaced.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, astuple, fields, replace
+from pathlib import Path
+from typing import Any
+
+from fabricproof.core.errors import OutputError, ParseError
+from fabricproof.verdict.baseline.apply import LegBaseline
+from fabricproof.verdict.baseline.model import Baseline, Limit, Node, Place
+
+STAGE_FILE = "baseline.json"
+FORMAT = 1
+
+#: fields of a place that nobody knows before the leg has run
+UNKNOWN_BEFORE = {"tool_version": "", "nodes": "", "settings": ""}
+
+
+def of_leg(baseline: Baseline, place: Place, nodes: Sequence[str] = ()) -> LegBaseline:
+    """Return what the baseline says of one leg.
+
+    Args:
+        baseline: the site's.
+        place: of the leg, as far as it is known before it runs.
+        nodes: that it will run on; none where any will do.
+    """
+    pinned = ",".join(sorted(nodes))
+    asked = replace(place, **UNKNOWN_BEFORE)
+    rows = tuple(
+        (group.place, row.limit)
+        for group in baseline.groups
+        if replace(group.place, **UNKNOWN_BEFORE, build=asked.build) == asked
+        and pinned in {"", group.place.nodes}
+        for row in group.rows
+    )
+    names = {node for other, _ in rows for node in other.nodes.split(",")}
+    return LegBaseline(
+        name=baseline.name,
+        date=baseline.date,
+        place=asked,
+        rows=rows,
+        nodes={name: node for name, node in baseline.nodes.items() if name in names},
+        settings=baseline.settings,
+        site=baseline.site,
+    )
+
+
+def write_stage(folder: Path, legs: Mapping[str, LegBaseline]) -> None:
+    """Write what the baseline says of each leg into a job's folder.
+
+    Raises:
+        OutputError: it could not be written.
+    """
+    nodes = {name: asdict(node) for leg in legs.values() for name, node in leg.nodes.items()}
+    record = {
+        "format": FORMAT,
+        "nodes": nodes,
+        "legs": {
+            name: {
+                "name": leg.name,
+                "date": leg.date,
+                "settings": leg.settings,
+                "site": leg.site,
+                "place": asdict(leg.place),
+                "groups": [
+                    {"place": asdict(place), "rows": [astuple(row) for row in rows]}
+                    for place, rows in _grouped(leg.rows)
+                ],
+            }
+            for name, leg in legs.items()
+        },
+    }
+    path = folder / STAGE_FILE
+    try:
+        path.write_text(json.dumps(record, separators=(",", ":")), encoding="utf-8")
+    except OSError as error:
+        raise OutputError(
+            f"cannot write: {error.strerror}", source=str(path), next_step="make room"
+        ) from None
+
+
+def _grouped(rows: Sequence[tuple[Place, Limit]]) -> Sequence[tuple[Place, list[Limit]]]:
+    found: dict[Place, list[Limit]] = {}
+    for place, row in rows:
+        found.setdefault(place, []).append(row)
+    return list(found.items())
+
+
+def read_stage(folder: Path, leg: str) -> LegBaseline:
+    """Read what :func:`write_stage` wrote of one leg.
+
+    Raises:
+        ParseError: it is gone or damaged.
+    """
+    path = folder / STAGE_FILE
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        if record["format"] != FORMAT:
+            raise ValueError(f"format {record['format']}")
+        return _leg(record["legs"][leg], record["nodes"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ParseError(
+            "no readable baseline beside the plan",
+            source=str(path),
+            expected=f"a file of format {FORMAT} that knows leg {leg}",
+            got=f"{type(error).__name__}: {error}",
+        ) from None
+
+
+def _leg(record: Mapping[str, Any], nodes: Mapping[str, Any]) -> LegBaseline:
+    rows = [
+        (Place(**group["place"]), _limit(each))
+        for group in record["groups"]
+        for each in group["rows"]
+    ]
+    names = {node for place, _ in rows for node in place.nodes.split(",")}
+    return LegBaseline(
+        name=record["name"],
+        date=record["date"],
+        place=Place(**record["place"]),
+        rows=tuple(rows),
+        nodes={
+            name: Node(digests=tuple(each["digests"]), facts=each["facts"])
+            for name, each in nodes.items()
+            if name in names
+        },
+        settings=tuple(record["settings"]),
+        site=record.get("site", ""),
+    )
+
+
+def _limit(values: Sequence[Any]) -> Limit:
+    names = [each.name for each in fields(Limit)]
+    return Limit(**dict(zip(names, values, strict=True)))

@@ -1,0 +1,204 @@
+"""The shape of a curve over message size: a bound for every row, and the oddities worth naming.
+
+The bound is the affine cost model of Hockney (R. W. Hockney, "The communication challenge for
+MPP: Intel Paragon and Meiko CS-2", Parallel Computing 20 (1994) 389-398), t(n) = t0 + n / r_inf,
+with t0 from the smallest message and r_inf from the reference of the plateau.  The eager protocol
+needs one crossing; above its limit a rendezvous adds a request and an answer before the data
+(MPICH, Open MPI and UCX all do), so a healthy row may cost up to three times t0.  A row slower
+than that is slow for a reason of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from fabricproof.benchmarks.semantics import reading_of
+from fabricproof.core.measure import Finding, FindingKind, Table, Verdict
+from fabricproof.core.units import size_label
+from fabricproof.verdict.reference import CURVE_TOLERANCE
+from fabricproof.verdict.value import Judgement
+
+#: crossings before the last byte of a rendezvous message: request, answer, data.
+RENDEZVOUS_CROSSINGS = 3
+
+#: Only a message up to this size tells what one message costs before its bytes count: at 1 KiB
+#: the bytes take 0.15 us at FDR and 8.7 us at 1 GbE, less than any stack's own time.
+SMALL_MESSAGE_BYTES = 1024
+
+#: A size whose healthy row, by the model, stays this fraction below the plateau cannot show it.
+PLATEAU_FRACTION = 0.10
+
+#: A bandwidth this fraction below the best of the smaller sizes is a dip worth naming.
+DIP_FRACTION = 0.10
+
+#: A flat stretch that then rises by this factor between neighbouring sizes is a step.
+STEP_FACTOR = 1.5
+FLAT_FACTOR = 1.15
+
+#: Below this many MB/s the two printed decimals are too coarse to divide by (5 % at 0.10).
+COARSE_MB_S = 0.10
+
+
+def row_limit_us(message_size: int, smallest_us: float, plateau_mb_s: float) -> float:
+    """Return the longest healthy time of one message, in us.
+
+    Args:
+        message_size: bytes, 0 or more.
+        smallest_us: time per message at the smallest size, in us.
+        plateau_mb_s: the reference of the plateau in MB/s (bytes per us), positive.
+    """
+    return RENDEZVOUS_CROSSINGS * smallest_us + message_size / plateau_mb_s
+
+
+def smallest_message_us(table: Table) -> float | None:
+    """Return the time per message at the small end of a bandwidth table, in us.
+
+    A table that prints times says so itself; otherwise the first row whose bandwidth is not lost
+    in the rounding is divided out.  None where no row tells.
+    """
+    for name in ("latency_us", "latency_avg_us", "latency_max_us"):
+        if name in table.columns:
+            return _first_crossing_us(table, name)
+    for size, bandwidth in _bandwidth_rows(table):
+        if bandwidth >= COARSE_MB_S and size > 0:
+            return size / bandwidth
+    return None
+
+
+def _first_crossing_us(table: Table, column: str) -> float | None:
+    """Return the first row's time, or the next one's where an empty message crosses nothing."""
+    times = table.column(column)
+    is_empty = "message_size" in table.columns and table.column("message_size")[0] == 0
+    if is_empty and not reading_of(table).empty_crosses:
+        times = times[1:]
+    return times[0] or None if times else None
+
+
+def start_up_us(table: Table) -> float | None:
+    """Return what a message costs before its bytes count, in us; None where no row is small."""
+    sizes = table.column("message_size") if "message_size" in table.columns else ()
+    if not sizes or sizes[0] > SMALL_MESSAGE_BYTES:
+        return None
+    return smallest_message_us(table)
+
+
+def too_small_for_plateau(
+    message_size: int, value_mb_s: float, start_us: float, plateau_mb_s: float
+) -> bool:
+    """Tell whether a healthy fabric, too, would show only about ``value_mb_s`` at this size.
+
+    True where the model itself stays below the plateau at ``message_size`` and the value is not
+    worse than the model allows: such a row says nothing about the plateau, either way.
+    """
+    healthy = max(message_size, 1) / row_limit_us(message_size, start_us, plateau_mb_s)
+    shows_plateau = healthy >= plateau_mb_s * (1 - PLATEAU_FRACTION)
+    return not shows_plateau and value_mb_s >= healthy / (1 + CURVE_TOLERANCE)
+
+
+#: The law of a protocol switch.  MPI libraries change from eager to rendezvous, and from copying
+#: to registering, somewhere between these sizes (UCX, Open MPI and MPICH: 256 B to 256 KiB by
+#: transport and tuning); at the switch one or two neighbouring sizes may cost up to this many times
+#: what the curve law gives them.
+SWITCH_SIZES_BYTES = (256, 256 * 1024)
+SWITCH_POINTS = 2
+SWITCH_FACTOR = 2.0
+#: rows above the switch that must be healthy: the curve is back on its law, and stays there
+SWITCH_HEALTHY_AFTER = 3
+
+
+def without_switches(judgements: Sequence[Judgement]) -> tuple[list[Judgement], list[str]]:
+    """Return the judgements with a protocol switch as PASS, and a finding that names it.
+
+    A switch is the only red of its curve: one run of at most :data:`SWITCH_POINTS` neighbouring
+    sizes within :data:`SWITCH_SIZES_BYTES`, each off by at most :data:`SWITCH_FACTOR`, with a
+    healthy row below, at least :data:`SWITCH_HEALTHY_AFTER` above, and no named quantity among
+    them: a size that a reference names keeps its FAIL.  Anything wider, deeper, at an end or
+    seen twice stays red: a wrong MTU, or a slot short of credits, costs every size from some on.
+    """
+    judged = list(judgements)
+    findings: list[str] = []
+    for unit in ("MB/s", "us"):
+        places = [index for index, each in enumerate(judged) if each.unit == unit]
+        bad = _switch([judged[index] for index in places])
+        for at in bad:
+            each = judged[places[at]]
+            judged[places[at]] = _as_switch(each)
+            words = (
+                f"protocol switch: {each.name} = {each.value:g} {unit} is off the curve law "
+                f"({each.reason}) in an otherwise healthy curve; a --reference that names the "
+                "size judges it"
+            )
+            findings.append(Finding(words, FindingKind.PROTOCOL_SWITCH))
+    return judged, findings
+
+
+def _as_switch(judgement: Judgement) -> Judgement:
+    """Return the judgement as PASS within the bounds of a switch: no PASS is outside its own."""
+    due, value = judgement.reference or 0.0, judgement.value or 0.0
+    lower, upper = judgement.lower, judgement.upper
+    if lower is not None:
+        lower = min(due / SWITCH_FACTOR, value)  # the rounding of a division moves no verdict
+    if judgement.unit == "us" and upper is not None:
+        upper = max(due * SWITCH_FACTOR, value)
+    reason = f"{judgement.reason}; taken for a protocol switch"
+    return replace(judgement, verdict=Verdict.PASS, lower=lower, upper=upper, reason=reason)
+
+
+def _switch(curve: Sequence[Judgement]) -> list[int]:
+    """Return the places of the one protocol switch of ``curve``; none where there is none."""
+    bad = [at for at, each in enumerate(curve) if each.verdict is not Verdict.PASS]
+    # The smallest latency is a quantity of its own: UNJUDGED without a reference.
+    bad = [at for at in bad if at > 0 or curve[at].verdict is not Verdict.UNJUDGED]
+    if not bad or len(bad) > SWITCH_POINTS or bad != list(range(bad[0], bad[-1] + 1)):
+        return []
+    if bad[0] == 0 or len(curve) - 1 - bad[-1] < SWITCH_HEALTHY_AFTER:
+        return []
+    return bad if all(_may_be_switch(curve[at]) for at in bad) else []
+
+
+def _may_be_switch(judgement: Judgement) -> bool:
+    if judgement.verdict is not Verdict.FAIL or judgement.named:
+        return False
+    size, value, due = judgement.message_size, judgement.value, judgement.reference
+    if size is None or not value or not due:
+        return False
+    least, most = SWITCH_SIZES_BYTES
+    return least <= size <= most and max(value / due, due / value) <= SWITCH_FACTOR
+
+
+def describe_shape(table: Table) -> Iterator[str]:
+    """Yield a sentence for each dip and step of a bandwidth curve.
+
+    They are facts to read, no verdicts: protocol switches make both on healthy fabrics.
+    """
+    rows = list(_bandwidth_rows(table))
+    best_size, best = 0, 0.0
+    for index, (size, value) in enumerate(rows):
+        if best > 0 and value < best * (1 - DIP_FRACTION):
+            yield (
+                f"dip: {size_label(size)} carries {value:g} MB/s, "
+                f"{1 - value / best:.0%} less than {size_label(best_size)} ({best:g})"
+            )
+        if value > best:
+            best_size, best = size, value
+        if index >= 2 and _is_step(rows[index - 2][1], rows[index - 1][1], value):
+            yield (
+                f"step: {size_label(rows[index - 1][0])} carries {rows[index - 1][1]:g} MB/s, "
+                f"{size_label(size)} {value:g} (x{value / rows[index - 1][1]:.2f})"
+            )
+
+
+def _is_step(before: float, last: float, value: float) -> bool:
+    if before <= 0 or last <= 0:
+        return False
+    return last / before <= FLAT_FACTOR and value / last >= STEP_FACTOR
+
+
+def _bandwidth_rows(table: Table) -> Iterator[tuple[int, float]]:
+    if "bandwidth_mb_s" not in table.columns or "message_size" not in table.columns:
+        return
+    for size, value in zip(
+        table.column("message_size"), table.column("bandwidth_mb_s"), strict=True
+    ):
+        yield int(size), value

@@ -1,0 +1,384 @@
+"""The judge: records in, verdicts out; pure, so that a verdict can be repeated from its records.
+
+A quantity passes only by being possible (within its physical ceiling or above its latency floor),
+good enough (within the bounds of its reference), arithmetically sound (the columns of its row
+agree) and measured on the right road.  Everything else has a name of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from fabricproof.benchmarks.semantics import Kind, Meaning, reading_of
+from fabricproof.core.measure import Table, Verdict, worst
+from fabricproof.core.units import size_label
+from fabricproof.traffic import RoadProof, RoadState
+from fabricproof.verdict.collective_times import early_ends, judge_collective, overlaps
+from fabricproof.verdict.curve import (
+    describe_shape,
+    row_limit_us,
+    smallest_message_us,
+    too_small_for_plateau,
+    without_switches,
+)
+from fabricproof.verdict.limits import Limits
+from fabricproof.verdict.reference import Reference, at_least, at_most
+from fabricproof.verdict.rings import describe_rings, judge_rings
+from fabricproof.verdict.soundness import describe_loss, row_fault
+from fabricproof.verdict.suspects import explained
+from fabricproof.verdict.value import Judgement, Report, Rules, judge_value, missing
+
+#: Messages up to this size may print as 0.00 MB/s on a slow network (4 B in a millisecond).
+SMALLEST_PRINTED_BYTES = 16
+
+#: OSU's own largest message of its point-to-point programs (util/osu_util.h MAX_MESSAGE_SIZE).
+OSU_LARGEST_BYTES = 4 * 1024 * 1024
+
+
+def judge_table(table: Table, rules: Rules, road: RoadProof | None = None) -> Report:
+    """Judge one parsed table.
+
+    Args:
+        table: as a parser returned it.
+        rules: what to judge by.
+        road: the proof of the road; None where no counters were read.
+    """
+    table = _in_decimal_megabytes(table)
+    reading = reading_of(table)
+    limits = Limits.of(table, reading, rules)
+    many = judge_rings(table, rules) or judge_collective(table, limits, rules.layout)
+    judgements = many or _bandwidths(table, reading, limits) or _times(table, reading, limits)
+    side, findings = _side_times(table, reading, limits)
+    judgements = [*side, *judgements]
+    if not many:  # the law of a switch is one of point-to-point curves
+        judgements, switches = without_switches(judgements)
+        findings += switches
+    judgements += _due_sizes(table, rules.references, judgements)
+    judgements = [_with_soundness(table, reading, judgement) for judgement in judgements]
+    judgements = [_with_road(judgement, road, rules) for judgement in judgements]
+    judgements += _not_in_the_table(table, reading, rules, road)
+    findings += [
+        *describe_shape(table),
+        *early_ends(table, limits, rules.layout),
+        *overlaps(table),
+        *describe_rings(table, rules.layout),
+        *describe_loss(table),
+    ]
+    findings += list(road.findings) if road else []
+    if road is None and not rules.road_required:
+        findings += _what_a_file_cannot_show(table, reading)
+    return Report(
+        verdict=worst([judgement.verdict for judgement in judgements]),
+        quantities=tuple(judgements),
+        findings=tuple(findings),
+        road=road,
+    )
+
+
+def _in_decimal_megabytes(table: Table) -> Table:
+    """Return ``table`` with MB of 10^6 bytes, also where IMB up to 4.x printed MiB of 2^20."""
+    if "bandwidth_mib_s" not in table.columns:
+        return table
+    at = table.columns.index("bandwidth_mib_s")
+    rows = tuple((*row[:at], row[at] * 1.048576, *row[at + 1 :]) for row in table.rows)
+    columns = (*table.columns[:at], "bandwidth_mb_s", *table.columns[at + 1 :])
+    return replace(table, columns=columns, rows=rows)
+
+
+def _not_in_the_table(
+    table: Table, reading: Meaning, rules: Rules, road: RoadProof | None
+) -> list[Judgement]:
+    """Return what the tool gave up on, and the end that a cut latency table may lack, as MISSING.
+
+    OSU prints no end mark.  A bandwidth table is judged by its last row, which carries its size in
+    its name; a latency table is judged by its first, and would pass on that row alone.
+    """
+    kind = "bandwidth" if reading.kind is Kind.BANDWIDTH else "latency"
+    absent = [
+        each
+        for size, words in table.unmeasured.items()
+        for each in missing([_label(kind, size)], f"the tool gave up on it: {words}").quantities
+    ]
+    sizes = _sizes(table)
+    last = sizes[-1] if sizes else None
+    is_cut = last is not None and table.suite == "osu" and last < OSU_LARGEST_BYTES
+    asked = [name for name in rules.references if name.partition("_")[0] == "latency"]
+    from_file = road is None and not rules.road_required
+    if not (is_cut and from_file and asked and reading.kind is Kind.LATENCY):
+        return absent
+    if _label("latency", last) in asked:
+        return absent
+    reason = (
+        f"the table ends at {size_label(last or 0)}: OSU prints no end mark, and its own largest "
+        f"size is {size_label(OSU_LARGEST_BYTES)}; was it cut? If the run asked for no more, name "
+        f"its last size in a --reference ({_label('latency', last)}=...)"
+    )
+    return [*absent, *missing(["larger sizes"], reason).quantities]
+
+
+def unanswered(references: Iterable[str], judgements: Iterable[Judgement]) -> list[str]:
+    """Return the references that no judged quantity answers to.
+
+    A reference that nothing was held against is a measurement that is missing, never a pass.
+    """
+    kinds = {"MB/s": "bandwidth", "us": "latency"}
+    answered = {judgement.name for judgement in judgements}
+    answered |= {kinds.get(judgement.unit, "") for judgement in judgements}
+    return [name for name in references if name not in answered]
+
+
+def _due_sizes(
+    table: Table, references: Mapping[str, Reference], judgements: Iterable[Judgement]
+) -> list[Judgement]:
+    """Return the sizes that a reference asks for and this table should hold, as MISSING."""
+    kinds = {each.name.partition("_")[0] for each in judgements}
+    if _time_column(table) is not None:
+        kinds.add("latency")
+    absent = [
+        name
+        for name in unanswered(references, judgements)
+        if "_" in name and name.partition("_")[0] in kinds
+    ]
+    return list(
+        missing(absent, "a reference asks for it, and the table has no such size").quantities
+    )
+
+
+def _what_a_file_cannot_show(table: Table, reading: Meaning) -> list[str]:
+    found = ["road not shown: no counters were read around this run"]
+    sizes = _sizes(table)
+    last = sizes[-1] if sizes else None
+    is_osu = reading.kind in {Kind.BANDWIDTH, Kind.LATENCY} and table.suite == "osu"
+    if is_osu and last is not None and last < OSU_LARGEST_BYTES:
+        found.append(
+            f"the table ends at {size_label(last)}: OSU prints no end mark, and its own largest "
+            f"size is {size_label(OSU_LARGEST_BYTES)}; was it cut?"
+        )
+    return found
+
+
+def _bandwidths(table: Table, reading: Meaning, limits: Limits) -> list[Judgement]:
+    if reading.kind is not Kind.BANDWIDTH or "bandwidth_mb_s" not in table.columns:
+        return []
+    values = table.column("bandwidth_mb_s")
+    smallest_us = smallest_message_us(table)
+    last = len(values) - 1
+    return [
+        _bandwidth(size, value, limits, named=index == last, smallest_us=smallest_us)
+        for index, (size, value) in enumerate(zip(_sizes(table), values, strict=True))
+        if index == last
+        or not _lost_in_rounding(size, value)
+        or _label("bandwidth", size) in limits.given
+    ]
+
+
+def _lost_in_rounding(size: int | None, value: float) -> bool:
+    """Tell whether a small message's bandwidth is 0.00 only because two decimals are printed."""
+    return value == 0 and size is not None and size <= SMALLEST_PRINTED_BYTES
+
+
+def _sizes(table: Table) -> tuple[int | None, ...]:
+    if "message_size" in table.columns:
+        return tuple(int(size) for size in table.column("message_size"))
+    return (None,) * len(table.rows)
+
+
+def _label(quantity: str, size: int | None) -> str:
+    return quantity if size is None else f"{quantity}_{size_label(size)}"
+
+
+def _bandwidth(
+    size: int | None, value: float, limits: Limits, *, named: bool, smallest_us: float | None
+) -> Judgement:
+    name = _label("bandwidth", size)
+    given = limits.given.get(name)
+    reference = given or (
+        limits.reference if named else _curve_reference(size, smallest_us, limits)
+    )
+    judgement = judge_value(
+        name=name,
+        value=value,
+        unit="MB/s",
+        message_size=size,
+        reference=reference,
+        ceiling=limits.ceiling_of(size),
+        named=named or given is not None,
+    )
+    judgement = _silenced(judgement, limits)
+    if judgement.verdict is Verdict.PASS and limits.unknown_nodes and given is None:
+        judgement = replace(judgement, verdict=Verdict.UNJUDGED, reason=limits.unknown_nodes)
+    if judgement.verdict is Verdict.FAIL and given is None and named:
+        judgement = _unless_too_small(judgement, limits)
+    if judgement.verdict is Verdict.FAIL and not judgement.named:
+        return judgement
+    return explained(judgement, limits.fabric)
+
+
+def _silenced(judgement: Judgement, limits: Limits) -> Judgement:
+    if judgement.verdict is Verdict.UNJUDGED and judgement.reference is None and limits.silence:
+        return replace(judgement, reason=f"{limits.silence}; give a --reference")
+    return judgement
+
+
+def _unless_too_small(judgement: Judgement, limits: Limits) -> Judgement:
+    """Return a FAIL as UNJUDGED where no healthy fabric could have passed at this size."""
+    size, value, reference = judgement.message_size, judgement.value, limits.reference
+    if size is None or value is None or reference is None or limits.start_us is None:
+        return judgement
+    if not too_small_for_plateau(size, value, limits.start_us, reference.value):
+        return judgement
+    return replace(
+        judgement,
+        verdict=Verdict.UNJUDGED,
+        reason=f"{judgement.reason}; but messages of {size_label(size)}, the largest in the table, "
+        f"cannot show the plateau where each costs {limits.start_us:.3g} us to start: measure "
+        "larger ones",
+    )
+
+
+def _curve_reference(
+    size: int | None, smallest_us: float | None, limits: Limits
+) -> Reference | None:
+    """Return what a point inside the bandwidth curve is judged by: see ``verdict.curve``."""
+    reference = limits.curve_reference
+    if reference is None or size is None or smallest_us is None:
+        return None
+    limit_us = row_limit_us(size, smallest_us, reference.value)
+    origin = f"curve law from {smallest_us:.3g} us for the smallest"
+    slower = limits.curve_tolerance / (1 + limits.curve_tolerance)
+    return at_least(max(size, 1) / limit_us, tolerance=slower, origin=origin)
+
+
+def _times(table: Table, reading: Meaning, limits: Limits) -> list[Judgement]:
+    column = _time_column(table)
+    if column is None:
+        return [_nothing_to_judge(table)]
+    sizes, values = _sizes(table), table.column(column)
+    first_us = values[0] if reading.kind is Kind.LATENCY else None
+    return [
+        _latency(size, value, reading, limits, named=index == 0, first_us=first_us)
+        for index, (size, value) in enumerate(zip(sizes, values, strict=True))
+    ]
+
+
+def _time_column(table: Table) -> str | None:
+    for name in ("latency_us", "latency_avg_us", "latency_max_us", "overall_us"):
+        if name in table.columns:
+            return name
+    return None
+
+
+def _nothing_to_judge(table: Table) -> Judgement:
+    return Judgement(
+        name=table.program,
+        value=None,
+        unit="",
+        message_size=None,
+        verdict=Verdict.UNJUDGED,
+        reason="the table has no column this judge can judge",
+    )
+
+
+def _latency(
+    size: int | None,
+    value: float,
+    reading: Meaning,
+    limits: Limits,
+    *,
+    named: bool,
+    first_us: float | None,
+) -> Judgement:
+    """Judge one time.
+
+    Args:
+        size: message size in bytes, None where the program has none.
+        value: in us.
+        reading: what the program times.
+        limits: what applies.
+        named: the table's smallest message, which a reference of ``latency`` means.
+        first_us: time of that message, where the curve law holds; None where it does not.
+    """
+    name = _label("latency", size)
+    given = limits.given.get(name) or (limits.given.get("latency") if named else None)
+    reference = given
+    if reference is None and not named and first_us is not None:
+        reference = _latency_curve_reference(size, first_us, limits)
+    judgement = judge_value(
+        name=name,
+        value=value,
+        unit="us",
+        message_size=size,
+        reference=reference,
+        floor=limits.floor(reading, size),
+        named=named or given is not None,
+    )
+    return judgement if named else _silenced(judgement, limits)
+
+
+def _latency_curve_reference(size: int | None, first_us: float, limits: Limits) -> Reference | None:
+    reference = limits.curve_reference
+    if reference is None or size is None or first_us <= 0:
+        return None
+    limit_us = row_limit_us(size, first_us, reference.value / limits.num_pairs)
+    return at_most(
+        limit_us,
+        tolerance=limits.curve_tolerance,
+        origin=f"curve law from {first_us:.3g} us for the smallest",
+    )
+
+
+def _side_times(
+    table: Table, reading: Meaning, limits: Limits
+) -> tuple[list[Judgement], list[str]]:
+    """Judge the times that a bandwidth table prints beside its bandwidths.
+
+    They count where somebody said what they should be, or where they are impossible; the smallest
+    message's is otherwise named as not judged, since the table was run for its bandwidth.
+    """
+    column = _time_column(table)
+    if reading.kind is not Kind.BANDWIDTH or column is None or reading.pairs_share_rails:
+        return [], []
+    if "bandwidth_mb_s" not in table.columns:
+        return [], []
+    rows = [
+        (size, value)
+        for size, value in zip(_sizes(table), table.column(column), strict=True)
+        if size != 0 or reading.empty_crosses
+    ]
+    judged = [
+        _latency(size, value, reading, limits, named=index == 0, first_us=None)
+        for index, (size, value) in enumerate(rows)
+    ]
+    if not judged:
+        return [], []
+    first = judged[0]
+    kept = [each for each in judged if each.verdict is not Verdict.UNJUDGED]
+    if first.verdict is not Verdict.UNJUDGED:
+        return kept, []
+    note = f"{first.name} = {first.value:g} us not judged: no reference says what it should be"
+    return kept, [note]
+
+
+def _with_soundness(table: Table, reading: Meaning, judgement: Judgement) -> Judgement:
+    fault = row_fault(table, reading, judgement.message_size)
+    if fault is None or judgement.verdict is Verdict.INVALID:
+        return judgement
+    return replace(judgement, verdict=Verdict.INVALID, reason=fault)
+
+
+def _with_road(judgement: Judgement, road: RoadProof | None, rules: Rules) -> Judgement:
+    """Return the judgement after the road had its say: a wrong road spoils every number."""
+    if road is not None and road.state is RoadState.WRONG:
+        return replace(judgement, verdict=Verdict.INVALID, reason=road.reason)
+    if judgement.verdict is not Verdict.PASS:
+        return judgement
+    if road is None and rules.road_required:
+        reason = "the road is not shown: no counters were read around this run"
+        return replace(judgement, verdict=Verdict.UNJUDGED, reason=reason)
+    if road is not None and road.state is RoadState.UNKNOWN:
+        return replace(judgement, verdict=Verdict.UNJUDGED, reason=road.reason)
+    if road is not None and road.state is RoadState.DISTURBED:
+        reason = f"fast, but errors rose while it ran: {road.reason}"
+        return replace(judgement, verdict=Verdict.FAIL, reason=reason)
+    return judgement

@@ -1,0 +1,109 @@
+"""Near and far socket: did a binding hold, and which policy is worth having?
+
+An adapter's slot belongs to one NUMA node; a rank on another one reaches it through the link
+between the sockets, which costs bandwidth and latency (document 000 of the sources: FDR 5.6 GB/s
+from the far socket, 6.3 from the near one).  Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from fabricproof.core.errors import ParseError
+
+#: Policies this close to the best are as good: two runs of one policy differ by as much.
+AS_GOOD = 0.03
+
+
+class Bind(StrEnum):
+    """Where a rank is to run."""
+
+    NEAR = "near"
+    """On the NUMA node of the rail's slot."""
+    FAR = "far"
+    """On any other."""
+
+
+def parse_cpus(text: str, source: str = "CPU list") -> frozenset[int]:
+    """Return the CPUs of a kernel list: ``0-3,8`` is 0, 1, 2, 3 and 8; none for ``""``.
+
+    Raises:
+        ParseError: it is no such list.
+    """
+    cpus: set[int] = set()
+    for part in text.split(",") if text else []:
+        first, dash, last = part.partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()):
+            raise ParseError("no list of CPUs", source=source, expected="0-3,8", got=repr(text))
+        cpus.update(range(int(first), int(last or first) + 1))
+    return frozenset(cpus)
+
+
+def why_not_held(bind: Bind, cpus: str, home: int | None, numa_cpus: Mapping[int, str]) -> str:
+    """Return why a rank that may run on ``cpus`` is not bound as asked; empty where it is.
+
+    Args:
+        bind: where it was to run.
+        cpus: where it may run, as the kernel lists it.
+        home: NUMA node of the rail's slot, None where nobody knows.
+        numa_cpus: NUMA node -> its CPUs, as the kernel lists them.
+    """
+    if home is None or home not in numa_cpus:
+        return "the NUMA node of the rail is not known"
+    try:
+        mine, beside = parse_cpus(cpus), parse_cpus(numa_cpus[home])
+    except ParseError as error:
+        return str(error)
+    if not mine:
+        return "nobody saw on which CPUs the rank may run"
+    if bind is Bind.NEAR and not mine <= beside:
+        return f"it may run on CPUs {cpus}, the rail's NUMA node {home} has {numa_cpus[home]}"
+    if bind is Bind.FAR and mine & beside:
+        return f"it may run on CPUs {cpus}, some of which ({numa_cpus[home]}) are the rail's own"
+    return ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Advice:
+    """Which policy to take.
+
+    Attributes:
+        best: names of the policies that are as good as the best, the best first.
+        words: for a person: ``bind near: 6.3 against 5.6 GB/s (far)``.
+    """
+
+    best: tuple[str, ...]
+    words: str
+
+
+def advise(values: Mapping[str, float], *, unit: str, more_is_better: bool) -> Advice:
+    """Compare policies by one number each.
+
+    Args:
+        values: policy -> what was measured with it, positive.
+        unit: of the values: ``MB/s`` or ``us``.
+        more_is_better: True for a bandwidth, False for a time.
+    """
+    order = sorted(values, key=lambda name: values[name], reverse=more_is_better)
+    top = values[order[0]]
+    best = tuple(name for name in order if _loss(values[name], top) <= AS_GOOD)
+    rest = [name for name in order if name not in best]
+    if not rest:
+        said = ", ".join(f"{name} {_amount(values[name], unit)}" for name in order)
+        return Advice(best=best, words=f"no binding is better: {said}")
+    against = ", ".join(f"{_amount(values[name], unit)} ({name})" for name in rest)
+    words = f"bind {best[0]}: {_amount(top, unit)} against {against}"
+    words += f"; {' and '.join(best[1:])} as good" if best[1:] else ""
+    return Advice(best=best, words=words)
+
+
+def _loss(value: float, best: float) -> float:
+    return abs(value - best) / best
+
+
+def _amount(value: float, unit: str) -> str:
+    if unit == "MB/s" and value >= 1000:
+        return f"{value / 1000:.3g} GB/s"
+    return f"{value:.4g} {unit}"

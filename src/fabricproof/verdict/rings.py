@@ -1,0 +1,258 @@
+"""Rings: every rank sends to both neighbours at once, in the order of the ranks or a random one.
+
+From hpcc 1.5.0, src/bench_lat_bw_1.5.2.c: a step of time T moves one message to either side, and
+what is printed is ``b = 2 m / T`` for each process.  A node that sends ``c`` messages of each step
+to other nodes, over a rail that carries ``R`` one way, cannot end it before ``c m / R``; so
+``b <= 2 R / c``.  With ``r`` ranks in a block on each of ``N`` nodes (``P = N r``):
+
+- in the order of the ranks ``c = 2``: only the first and the last rank of a node have a neighbour
+  elsewhere.  ``b = R``, whatever ``r``.
+- in a random order ``2 <= c <= 2 r``, and ``2 r (P - r) / (P - 1)`` on average, because each of the
+  other ``P - 1`` ranks is as likely a neighbour.  Where nothing but the nodes' own rails is shared
+  ``b`` is ``R / r`` at least; ``R`` at most.
+
+docs/physics.md derives the rest.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from fabricproof.core.measure import Table, Verdict
+from fabricproof.physics import CLOCK_TOLERANCE, Ceiling, Fabric, Floor, bound, latency_floor_us
+from fabricproof.physics.collective import Layout
+from fabricproof.verdict.reference import from_ceiling
+from fabricproof.verdict.value import Judgement, Rules, judge_value
+
+#: what a run moves: measurements x (one natural and ten random orders) x (a first step and two
+#: timed ones) by each of two implementations (ring_lat_bw_loop(2000000, 3, 2, 10), bench_lat_bw)
+LEAST_STEPS = 3 * (1 + 10) * (1 + 2) * 2
+
+#: random orders whose geometric mean is printed (bench_lat_bw)
+RANDOM_ORDERS = 10
+
+#: ranks of a node whose clocks do not run at the same time leave each other the rail: two timed
+#: steps after one that is not, and neighbours wait for each other after each
+SKEW = 2.0
+
+#: A step ends with the slowest of all ranks, and only two are timed at once: a healthy ring may
+#: stay this much below its rails (on the virtual cluster 5 to 8 % on one rail, 14 to 17 % on two,
+#: whose eight links two cores play).
+RING_TOLERANCE = 0.20
+
+#: no ten random orders are this many standard deviations from their mean: one in 10^6
+SIGMAS = 5.0
+
+#: hpcc's orders are not equally likely: it puts a rank into a random place, else the next free one,
+#: so that neighbours stay together; played with its algorithm, up to a fifth fewer messages leave
+HPCC_ORDERS = 0.75
+
+#: of five timed steps or more the first message may have been under way before (bench_lat_bw), and
+#: the printed latency is half a step
+LEAST_FLOOR = 0.4
+
+_SUITE, _PROGRAM = "hpcc", "LatencyBandwidth"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Crossings:
+    """Messages of one step that a node sends to other nodes.
+
+    Attributes:
+        least, most: whatever the order is.
+        mean: over all random orders, if each is as likely.
+        low: no ten orders of hpcc's have fewer, taken over all nodes.
+    """
+
+    least: float
+    most: float
+    mean: float
+    low: float
+
+
+def natural_crossings(layout: Layout) -> int:
+    """Return the messages of one step that leave each node in the order of the ranks: 2, or 0."""
+    return 2 if layout.num_nodes > 1 else 0
+
+
+def random_crossings(layout: Layout) -> Crossings:
+    """Return the messages of one step that leave a node in a ring of random order.
+
+    For equal blocks: ``ranks_per_node`` must divide the number of ranks, else the last node, with
+    fewer ranks, sends less than ``least`` and ``mean`` say.
+    """
+    ranks, here = layout.num_ranks, layout.ranks_per_node
+    if layout.num_nodes < 2:
+        return Crossings(least=0, most=0, mean=0, low=0)
+    mean = 2 * here * (ranks - here) / (ranks - 1)
+    spread = 2 * math.sqrt(_variance_inside(ranks, here)) / layout.num_nodes
+    low = HPCC_ORDERS * mean - SIGMAS * spread / math.sqrt(RANDOM_ORDERS)
+    return Crossings(least=2, most=2 * here, mean=mean, low=max(2.0, low))
+
+
+def _variance_inside(ranks: int, here: int) -> float:
+    """Return the variance of the number of a random ring's edges that stay inside a node.
+
+    Of ``ranks`` edges each stays with ``p = (r - 1) / (P - 1)``; two that share a rank with
+    ``p (r - 2) / (P - 2)``; two that share none see where the first pair took its ranks from.
+    """
+    if ranks < 4:
+        return 0.0
+    stays = (here - 1) / (ranks - 1)
+    joined = stays * (here - 2) / (ranks - 2)
+    same = (here - 2) / (ranks - 2) * (here - 3) / (ranks - 3)
+    other = (ranks - here) / (ranks - 2) * (here - 1) / (ranks - 3)
+    pairs = 2 * ranks * joined + ranks * (ranks - 3) * stays * (same + other)
+    mean = ranks * stays
+    return max(0.0, mean + pairs - mean**2)
+
+
+def least_bytes(layout: Layout, message_size: int) -> int:
+    """Return the payload that each node must send, and receive, whatever the random orders are.
+
+    Every ring through all nodes enters and leaves each of them at least once on either side.
+    """
+    return LEAST_STEPS * natural_crossings(layout) * message_size
+
+
+def judge_rings(table: Table, rules: Rules) -> list[Judgement]:
+    """Judge the rings of hpcc; empty for any other table.
+
+    A bandwidth is held against the rails; a latency, which is a time under load, against the
+    floor, and else only against a reference that somebody gave.
+    """
+    if (table.suite, table.program) != (_SUITE, _PROGRAM):
+        return []
+    layout = rules.layout
+    of_ranks = int(table.column("num_processes")[0])
+    if layout is None or layout.num_ranks != of_ranks:
+        return [_unplaced(table, name, of_ranks, layout) for name in ("natural", "random")]
+    judged = [_bandwidth(table, name, rules, layout) for name in ("natural", "random")]
+    times = [_latency(table, name, rules, layout) for name in ("natural", "random")]
+    return [*judged, *(each for each in times if each is not None)]
+
+
+def _unplaced(table: Table, name: str, ranks: int, layout: Layout | None) -> Judgement:
+    judgement = judge_value(
+        name=f"{name}_ring_bandwidth",
+        value=table.column(f"{name}_ring_bandwidth_mb_s")[0],
+        unit="MB/s",
+        message_size=None,
+        reference=None,
+    )
+    where = f"{ranks} processes ran, "
+    where += f"{layout.num_ranks} were started" if layout else "on how many nodes is not said"
+    return replace(judgement, reason=where)
+
+
+def ring_ceiling(fabric: Fabric, layout: Layout, name: str) -> Ceiling:
+    """Return what a process of a ring can send, as an interval: ``name`` is natural or random."""
+    across = random_crossings(layout)
+    few, many = (across.low, across.most) if name == "random" else (2.0, 2.0)
+    skew = 1.0 if layout.ranks_per_node == 1 else SKEW
+    least, most = _one_way(fabric, layout, 2), _one_way(fabric, layout, int(many))
+    return replace(
+        most,
+        low_mb_s=2 / many * least.low_mb_s,
+        nominal_mb_s=2 / (across.mean if name == "random" else 2.0) * most.nominal_mb_s,
+        high_mb_s=2 / few * skew * most.high_mb_s,
+        formula=f"2 x {most.nominal_mb_s:.6g} MB/s one way / "
+        f"{across.mean if name == 'random' else 2:.3g} messages of a step that leave a node",
+    )
+
+
+def _one_way(fabric: Fabric, layout: Layout, crossings: int) -> Ceiling:
+    """Return what a node can send while it receives as much: half of both directions."""
+    flows = 1 if layout.num_ranks == 2 else max(1, crossings)
+    both = replace(fabric, bidirectional=True, num_flows=fabric.num_flows * flows)
+    ceiling = bound(both)
+    return replace(
+        ceiling,
+        low_mb_s=ceiling.low_mb_s / 2,
+        nominal_mb_s=ceiling.nominal_mb_s / 2,
+        high_mb_s=ceiling.high_mb_s / 2,
+    )
+
+
+def _bandwidth(table: Table, name: str, rules: Rules, layout: Layout) -> Judgement:
+    quantity = f"{name}_ring_bandwidth"
+    ceiling = None
+    if rules.fabric is not None and layout.num_nodes > 1:
+        ceiling = ring_ceiling(rules.fabric, layout, name)
+        size = int(table.column("message_size")[0])
+        ceiling = replace(ceiling, high_mb_s=_through_shaper(rules.fabric, ceiling, size))
+    given = rules.references.get(quantity)
+    tolerance = max(RING_TOLERANCE, rules.tolerance)
+    derived = from_ceiling(ceiling, tolerance=tolerance) if ceiling else None
+    judgement = judge_value(
+        name=quantity,
+        value=table.column(f"{quantity}_mb_s")[0],
+        unit="MB/s",
+        message_size=None,
+        reference=given or derived,
+        ceiling=ceiling,
+    )
+    if judgement.verdict is Verdict.FAIL and given is None:
+        hint = "a rail below its rate, or nodes that share links between switches"
+        return replace(judgement, reason=f"{judgement.reason}; {hint}")
+    return judgement
+
+
+def _through_shaper(fabric: Fabric, ceiling: Ceiling, message_size: int) -> float:
+    """Return the ceiling where a token bucket lets the beginning of a step pass faster."""
+    if fabric.shaper is None:
+        return ceiling.high_mb_s
+    least_us = fabric.shaper.least_time_us(message_size, ceiling.high_mb_s)
+    return max(ceiling.high_mb_s, message_size / least_us) if least_us > 0 else math.inf
+
+
+def _latency(table: Table, name: str, rules: Rules, layout: Layout) -> Judgement | None:
+    quantity = f"{name}_ring_latency"
+    value = table.column(f"{quantity}_us")[0]
+    floor = None
+    if rules.fabric is not None and layout.num_nodes > 1:
+        floor = _floor(rules.fabric, int(table.attributes["latency_message_size"]))
+    given = rules.references.get(quantity)
+    impossible = floor is not None and value < floor.us * (1 - CLOCK_TOLERANCE)
+    if given is None and not impossible:
+        return None
+    return judge_value(
+        name=quantity, value=value, unit="us", message_size=None, reference=given, floor=floor
+    )
+
+
+def _floor(fabric: Fabric, message_size: int) -> Floor:
+    crossing = latency_floor_us(fabric, message_size)
+    return replace(
+        crossing,
+        us=LEAST_FLOOR * crossing.us,
+        formula=f"{LEAST_FLOOR:g} x ({crossing.formula}): half a step, its first message under way",
+    )
+
+
+def describe_rings(table: Table, layout: Layout | None) -> list[str]:
+    """Return what is worth reading in hpcc's numbers and gets no verdict."""
+    if (table.suite, table.program) != (_SUITE, _PROGRAM):
+        return []
+    value = {name: table.column(name)[0] for name in table.columns}
+    share = value["random_ring_bandwidth_mb_s"] / value["natural_ring_bandwidth_mb_s"]
+    expected = ""
+    if layout is not None and layout.num_nodes > 1:
+        across = random_crossings(layout)
+        expected = f"; by the nodes' rails alone {2 / across.most:.2f} to 1.00"
+    found = [
+        f"contention: the random rings carry {share:.2f} of the natural one{expected}",
+        (
+            f"8 B to both neighbours: half a step takes {value['natural_ring_latency_us']:.3g} us "
+            f"in the order of the ranks, {value['random_ring_latency_us']:.3g} us in random ones"
+        ),
+        (
+            f"ping-pong of single pairs: {value['bandwidth_min_mb_s']:.4g} to "
+            f"{value['bandwidth_max_mb_s']:.4g} MB/s, {value['latency_min_us']:.3g} to "
+            f"{value['latency_max_us']:.3g} us"
+        ),
+    ]
+    if not table.attributes["success"]:
+        found.append("hpcc says that a test failed: not the rings, which compare their bytes")
+    return found

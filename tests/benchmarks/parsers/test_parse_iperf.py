@@ -1,0 +1,400 @@
+"""iperf and iperf3: the one number of a run, where it stands, and when it must not be believed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from recordings import DATA
+
+from fabricproof.benchmarks.parsers import parse_text
+from fabricproof.core.errors import ParseError
+from fabricproof.core.measure import Table, Verdict
+from fabricproof.physics import Fabric, find_link
+from fabricproof.verdict.judge import judge_table
+from fabricproof.verdict.value import Rules
+
+REPORT = (DATA / "iperf3/two-streams-report.txt").read_text("utf-8")
+TWO = (DATA / "iperf3/two-streams.txt").read_text("utf-8")
+
+
+def one(name: str) -> Table:
+    (table,) = parse_text((DATA / name).read_text("utf-8"), name)
+    return table
+
+
+def refuse(text: str) -> ParseError:
+    with pytest.raises(ParseError) as caught:
+        parse_text(text, "job.out")
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("name", "suite", "streams", "rate"),
+    [
+        ("iperf3/document-001-one-stream.txt", "iperf3", 1, 1182.5),
+        ("iperf3/document-001-four-streams.txt", "iperf3", 4, 3162.5),
+        ("iperf/document-001-one-stream.txt", "iperf", 1, 1181.25),
+        ("iperf/document-001-36-streams.txt", "iperf", 36, 11625.0),
+    ],
+)
+def test_published_rates_of_document_001(name: str, suite: str, streams: int, rate: float) -> None:
+    table = one(name)
+    assert table.suite == suite
+    assert table.rows == ((streams, rate),)
+
+
+def test_receiver_counts_and_not_the_sender() -> None:
+    table = one("iperf3/document-001-four-streams.txt")
+    assert table.attributes["sent_mb_s"] == 3175.0
+    assert table.column("bandwidth_mb_s") == (3162.5,)
+
+
+def test_report_gives_the_exact_rate_and_the_facts() -> None:
+    table = one("iperf3/two-streams-report.txt")
+    assert table.column("bandwidth_mb_s") == (13038285294.211653 / 8e6,)
+    assert table.version == "3.12"
+    assert table.attributes["retransmits"] == 0
+    assert table.attributes["protocol"] == "TCP"
+
+
+def test_streams_of_iperf3_share_a_thread_before_3_16() -> None:
+    assert one("iperf3/two-streams-report.txt").attributes["threads"] == 1
+    (later,) = parse_text(REPORT.replace("iperf 3.12", "iperf 3.16"))
+    assert later.attributes["threads"] == 2
+
+
+def test_streams_of_iperf_have_threads_of_their_own() -> None:
+    assert one("iperf/two-streams.txt").attributes["threads"] == 2
+
+
+def test_sum_of_iperf_stops_its_clock_before_the_last_stream_and_is_put_right() -> None:
+    table = one("iperf/two-streams.txt")
+    assert table.attributes["duration_s"] == 2.0127
+    # printed: 44.6 Gbits/sec in 2.0010 s
+    assert table.rows == ((2, pytest.approx(5575.0 * 2.0010 / 2.0127)),)
+
+
+def test_bytes_moved_are_the_fewest_that_print_so() -> None:
+    text = one("iperf3/document-001-one-stream.txt").attributes
+    assert 4.39 * 2**30 < text["moved_bytes"] < 4.40 * 2**30
+    assert one("iperf3/two-streams-report.txt").attributes["moved_bytes"] == 1631715328
+
+
+def test_report_tells_the_segment_and_the_path() -> None:
+    facts = one("iperf3/two-streams-report.txt").attributes
+    assert (facts["mss_bytes"], facts["path_mtu_bytes"]) == (32768, 65535)
+
+
+def test_both_tools_in_one_text() -> None:
+    text = TWO + (DATA / "iperf/one-stream.txt").read_text("utf-8") + REPORT
+    assert [table.suite for table in parse_text(text)] == ["iperf3", "iperf", "iperf3"]
+
+
+def without(text: str, *words: str) -> str:
+    return "\n".join(line for line in text.split("\n") if not all(word in line for word in words))
+
+
+DAMAGE = {
+    "no receiver": (without(TWO, "receiver"), "no result"),
+    "no sum": (without(TWO, "SUM", "receiver"), "a line is missing"),
+    "no sums at all": (without(TWO, "SUM"), "the sum is missing"),
+    "a stream lost": (without(TWO, "[  7]", "receiver"), "a line is missing"),
+    "no end": (without(TWO, "iperf Done."), "the output is cut"),
+    "cut line": (TWO.replace("Gbits/sec", "Gbi"), "damaged row"),
+    "unknown unit": (TWO.replace("Gbits/sec", "furlongs"), "damaged row"),
+    "died": (TWO + "Killed\n", "the test failed"),
+    "interrupted": (TWO + "iperf3: interrupt - the client has terminated\n", "the test failed"),
+    "cut report": (REPORT[:-40], "broken JSON"),
+    "report without result": (REPORT.replace("sum_received", "other"), "not a whole report"),
+    "report of nothing": ("{}\n", "no benchmark table"),
+    "report with error": ('{"error": "unable to connect"}\n', "the test failed"),
+    "text for a number": (REPORT.replace("13038285294.211653", '"fast"'), "not a whole report"),
+    "endless number": (REPORT.replace("13038285294.211653", "1e999"), "not a whole report"),
+    "report, then death": (REPORT + "\nKilled\n", "the job ended badly"),
+    "both ways": (TWO.replace("]   0", "][TX-C]   0"), "two directions at once"),
+}
+
+
+@pytest.mark.parametrize(("text", "problem"), DAMAGE.values(), ids=DAMAGE)
+def test_damage_is_an_error(text: str, problem: str) -> None:
+    error = refuse(text)
+    assert error.problem == problem
+    assert error.line is not None
+
+
+def test_server_log_may_hold_several_runs_and_is_refused() -> None:
+    error = refuse((DATA / "iperf/damaged/server.txt").read_text("utf-8"))
+    assert (error.line, error.problem) == (14, "several tests in one text")
+
+
+def test_interval_report_cut_before_its_summary() -> None:
+    text = (DATA / "iperf/two-streams.txt").read_text("utf-8")
+    cut = "\n".join(text.split("\n")[:-4]) + "\n"
+    assert refuse(cut).problem == "the output is cut"
+
+
+def test_streams_asked_for_and_not_there() -> None:
+    text = (DATA / "iperf/two-streams.txt").read_text("utf-8")
+    assert refuse("$ iperf -c node1 -P 4\n" + text).problem == "a stream is missing"
+
+
+def test_report_survives_json_round_trip() -> None:
+    compact = "{" + json.dumps(json.loads(REPORT), indent=1)[1:]
+    assert parse_text(compact)[0].rows == parse_text(REPORT)[0].rows
+
+
+def test_sum_of_the_sender_does_not_stand_in_for_the_receiver() -> None:
+    text = (DATA / "iperf3/udp-report.txt").read_text("utf-8")
+    assert refuse(text.replace("sum_received", "sum_oops")).problem == "not a whole report"
+
+
+# What a sender says of UDP is no measurement of the road.
+
+#: iperf3 3.1 over UDP, in the form of a fixture of PerfKitBenchmarker; the numbers are ours
+OLD_UDP = """\
+Connecting to host 10.0.0.3, port 5201
+[  4] local 10.0.0.4 port 49526 connected to 10.0.0.3 port 5201
+[ ID] Interval           Transfer     Bandwidth       Total Datagrams
+[  4]   0.00-1.00   sec   118 MBytes   990 Mbits/sec  15104
+[  4]   1.00-2.00   sec   118 MBytes   990 Mbits/sec  15105
+- - - - - - - - - - - - - - - - - - - - - - - - -
+[ ID] Interval           Transfer     Bandwidth       Jitter    Lost/Total Datagrams
+[  4]   0.00-2.00   sec   236 MBytes   990 Mbits/sec  0.072 ms  15104/30209 (50%)
+[  4] Sent 30209 datagrams
+
+iperf Done.
+"""
+
+#: iperf 2.0 with ``-u -P 2``, in the form of a string of nokia/moler; the numbers are ours
+TWO_UDP = """\
+Client connecting to 10.0.0.2, UDP port 5001
+Sending 1470 byte datagrams, IPG target: 11215.21 us (kalman adjust)
+UDP buffer size:  208 KByte (default)
+------------------------------------------------------------
+[  4] local 10.0.0.1 port 37033 connected with 10.0.0.2 port 5001
+[  3] local 10.0.0.1 port 56390 connected with 10.0.0.2 port 5001
+[ ID] Interval       Transfer     Bandwidth
+[  4]  0.0- 5.0 sec   615 KBytes  1008 Kbits/sec
+[  4] Sent 428 datagrams
+[  3]  0.0- 5.0 sec   615 KBytes  1008 Kbits/sec
+[  3] Sent 428 datagrams
+[SUM]  0.0- 5.0 sec  1230 KBytes  2016 Kbits/sec
+[  3] Server Report:
+[  3]  0.0- 5.0 sec   153 KBytes   251 Kbits/sec   0.043 ms  322/  428 (75%)
+[  3]  0.0- 5.0 sec  1 datagrams received out-of-order
+[  4] Server Report:
+[  4]  0.0- 5.0 sec   152 KBytes   249 Kbits/sec   0.040 ms  322/  428 (75%)
+"""
+
+
+def verdict_of(text: str, link: str) -> Verdict:
+    (table,) = parse_text(text)
+    return judge_table(table, Rules(fabric=Fabric(link=find_link(link)))).quantities[-1].verdict
+
+
+@pytest.mark.parametrize("begun", [True, False], ids=["whole", "without its first line"])
+def test_one_summary_of_udp_is_the_senders_less_what_was_lost(begun: bool) -> None:
+    text = OLD_UDP if begun else OLD_UDP[OLD_UDP.index("[  4]") :]
+    (table,) = parse_text(text)
+    assert table.suite == "iperf3"
+    assert table.column("bandwidth_mb_s")[0] == pytest.approx(990 / 8 * 15105 / 30209)
+    assert table.column("loss_percent")[0] == pytest.approx(100 * 15104 / 30209)
+    assert table.attributes["sent_mb_s"] == 123.75
+    assert table.attributes["lost_datagrams"] == 15104
+    assert verdict_of(text, "1GbE") is Verdict.FAIL
+    assert verdict_of(text.replace("15104/30209 (50%)", "0/30209 (0%)"), "1GbE") is Verdict.PASS
+
+
+def test_a_server_of_iperf3_3_1_counts_no_bytes_of_udp() -> None:
+    text = OLD_UDP.replace("236 MBytes   990 Mbits", "0.00 Bytes  0.00 bits").partition("\n")[2]
+    assert refuse(text).problem == "a server that counted no bytes"
+
+
+def test_old_report_of_udp_is_the_senders_less_what_was_lost() -> None:
+    report = json.loads((DATA / "iperf3/udp-report.txt").read_text("utf-8"))
+    end = report["end"]
+    rate = end["sum_sent"]["bits_per_second"]
+    end["sum"] = {**end["sum_sent"], "lost_packets": 191, "packets": 382, "jitter_ms": 0.0}
+    del end["sum_sent"], end["sum_received"]
+    (table,) = parse_text(json.dumps(report))
+    assert table.column("bandwidth_mb_s")[0] == pytest.approx(rate / 16e6)
+    assert table.column("loss_percent") == (50.0,)
+
+
+def test_streams_of_udp_are_what_their_server_reports_say() -> None:
+    (table,) = parse_text(TWO_UDP)
+    assert table.column("bandwidth_mb_s")[0] == pytest.approx((251 + 249) / 8000)
+    assert table.attributes["lost_datagrams"] == 644
+    assert verdict_of(TWO_UDP, "2MbE") is Verdict.FAIL
+    notes = judge_table(table, Rules(fabric=None)).findings
+    assert any(note.startswith("644 of 856 datagrams (75.23%) were lost") for note in notes)
+
+
+def test_udp_without_a_server_report_of_each_stream_is_no_result() -> None:
+    for stream in ("3", "4"):
+        less = without(TWO_UDP, f"[  {stream}]", "0.0- 5.0", "(75%)")
+        assert refuse(less).problem == "what arrived is not shown"
+    assert refuse(without(TWO_UDP, "(75%)")).problem == "what arrived is not shown"
+
+
+def test_both_ends_of_a_lossy_run_tell_the_same() -> None:
+    client, server = (one(f"iperf/{side}udp-two-streams-lossy.txt") for side in ("", "server-"))
+    assert client.rows == server.rows
+    client, server = (one(f"iperf3/{side}udp-lossy.txt") for side in ("", "server-"))
+    assert client.rows == server.rows
+    assert client.attributes["sent_mb_s"] > 2 * client.column("bandwidth_mb_s")[0]
+
+
+# The server's side.
+
+
+@pytest.mark.parametrize(
+    ("name", "rate"),
+    [
+        ("iperf3/server-two-streams.txt", 6670 / 8),
+        ("iperf3/server-verbose.txt", 10200 / 8),
+        ("iperf/server-one-stream.txt", 18800 / 8),
+        ("iperf/server-two-streams.txt", 2560 / 8 * 1.0121 / 1.0170),
+    ],
+)
+def test_a_server_counts_what_arrived(name: str, rate: float) -> None:
+    assert one(name).column("bandwidth_mb_s")[0] == pytest.approx(rate)
+
+
+def test_times_before_each_line_are_no_part_of_it() -> None:
+    for name in ("timestamps.txt", "server-timestamps.txt"):
+        text = (DATA / "iperf3" / name).read_text("utf-8")
+        bare = "\n".join(line[25:] for line in text.split("\n"))
+        assert [table.rows for table in parse_text(text)] == [
+            table.rows for table in parse_text(bare)
+        ]
+
+
+def test_each_test_of_a_server_of_iperf3_is_a_table_and_waiting_is_none() -> None:
+    served = (DATA / "iperf3/server-two-streams.txt").read_text("utf-8")
+    waits = (
+        "Server listening on 5201 (test #3)\n-----\niperf3: interrupt - the server has terminated\n"
+    )
+    assert len(parse_text(served + served + waits)) == 2
+    assert refuse(waits).problem == "no benchmark table"
+
+
+def test_a_server_of_iperf3_that_broke_off_is_an_error() -> None:
+    served = (DATA / "iperf3/server-two-streams.txt").read_text("utf-8")
+    cut = served[: served.index("- - -")]
+    assert refuse(cut + "iperf3: error - unable to receive results\n").problem == "the test failed"
+    assert refuse(cut).problem == "no result"
+
+
+def test_both_ends_of_iperf3_in_one_text_are_refused() -> None:
+    served = (DATA / "iperf3/server-two-streams.txt").read_text("utf-8")
+    accepted = served.index("Accepted")
+    mixed = served[:accepted] + TWO[:40] + "\n" + served[accepted:] + TWO
+    assert refuse(mixed).problem == "both ends in one text"
+
+
+# Both directions.
+
+#: iperf 2.0 with ``--dualtest``, in the form of a string of nokia/moler; the numbers are ours
+DUAL = """\
+Server listening on TCP port 5001
+TCP window size: 85.3 KByte (default)
+------------------------------------------------------------
+Client connecting to 10.0.0.2, TCP port 5001
+TCP window size: 85.3 KByte (default)
+------------------------------------------------------------
+[  5] local 10.0.0.1 port 40944 connected with 10.0.0.2 port 5001
+[  4] local 10.0.0.1 port 5001 connected with 10.0.0.2 port 33016
+[ ID] Interval       Transfer     Bandwidth
+[  5]  0.0-10.0 sec  1.09 GBytes   936 Mbits/sec
+[  4]  0.0-10.0 sec   558 MBytes   468 Mbits/sec
+"""
+
+
+def test_both_directions_at_once_are_added_up_and_held_to_both() -> None:
+    (table,) = parse_text(DUAL)
+    assert table.attributes["both_ways"] == 1
+    assert table.rows == ((1, pytest.approx((936 + 468) / 8)),)
+    assert verdict_of(DUAL, "1GbE") is Verdict.FAIL
+    assert verdict_of(DUAL.replace("558 MBytes   468", "1.09 GBytes   936"), "1GbE") is Verdict.PASS
+    duplex = one("iperf/full-duplex.txt")
+    assert duplex.attributes["both_ways"] == 1
+    assert duplex.rows == ((1, pytest.approx((6170 * 1.0011 / 1.0086 + 3210) / 8)),)
+
+
+def test_both_directions_without_their_head_are_still_both() -> None:
+    text = (DATA / "iperf/full-duplex.txt").read_text("utf-8")
+    (table,) = parse_text(text[text.index("[ ID]") :])
+    assert table.rows == one("iperf/full-duplex.txt").rows
+    assert table.attributes["both_ways"] == 1
+    other = text[text.index("[ ID]") :].replace("[ *1]", "[ *2]")
+    assert refuse(other).problem == "which way is which is not shown"
+
+
+def test_one_direction_after_the_other_is_refused() -> None:
+    late = "[  4] local 10.0.0.1 port 5001 connected with 10.0.0.2 port 33016\n"
+    text = DUAL.replace(late, "").replace("[  4]  0.0", late + "[  4]  0.0")
+    assert refuse(text).problem == "one direction after the other"
+
+
+def test_a_server_that_called_itself_is_refused() -> None:
+    text = (DATA / "iperf/damaged/server-dualtest-both-ends.txt").read_text("utf-8")
+    assert refuse(text).problem == "both ends in one text"
+
+
+def test_a_sum_that_is_not_that_of_its_streams_is_refused() -> None:
+    text = (DATA / "iperf/server-two-streams.txt").read_text("utf-8")
+    assert refuse(text.replace("308 MBytes", "408 MBytes")).problem.startswith("the sum is not")
+
+
+def test_no_time_is_no_result() -> None:
+    text = (DATA / "iperf/one-stream.txt").read_text("utf-8")
+    (line,) = [line for line in text.splitlines() if "bits/sec" in line]
+    assert refuse(
+        text.replace(line, "[  1] 0.0000-0.0000 sec  0.00 Bytes  0.00 bits/sec")
+    ).problem == ("no time passed")
+
+
+# A run that contradicts itself.
+
+
+def edited(**changes: object) -> str:
+    report = json.loads((DATA / "iperf3/one-stream-report.txt").read_text("utf-8"))
+    for path, value in changes.items():
+        side, _, name = path.partition("__")
+        report["end"][side][name] = value
+    return json.dumps(report)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"sum_received__bytes": 1},
+        {"sum_received__bytes": 0, "sum_received__seconds": 0},
+        {"sum_received__seconds": 100.0},
+        {"sum_sent__bits_per_second": 1.0},
+        {"sum_sent__bits_per_second": 0},
+    ],
+    ids=str,
+)
+def test_a_report_that_contradicts_itself_is_invalid(changes: dict[str, object]) -> None:
+    (whole,) = parse_text(edited())
+    good = judge_table(whole, Rules(fabric=None))
+    assert good.verdict is Verdict.UNJUDGED
+    (table,) = parse_text(edited(**changes))
+    report = judge_table(table, Rules(fabric=None))
+    assert report.verdict is Verdict.INVALID
+    assert "contradicts itself" in report.quantities[-1].reason
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for tool in ("iperf", "iperf3") for path in sorted((DATA / tool).glob("*.txt"))],
+    ids=lambda path: f"{path.parent.name}-{path.stem}",
+)
+def test_no_recorded_run_contradicts_itself(path: Path) -> None:
+    (table,) = parse_text(path.read_text("utf-8"))
+    report = judge_table(table, Rules(fabric=None))
+    assert report.verdict is Verdict.UNJUDGED, report.quantities

@@ -1,0 +1,289 @@
+"""perftest: units as its sources have them, what stands around the table, and what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from recordings import DATA
+
+from fabricproof.benchmarks.parsers import parse_text
+from fabricproof.benchmarks.semantics import reading_of
+from fabricproof.core.errors import ParseError
+from fabricproof.core.measure import Table, Verdict
+from fabricproof.physics import Fabric, find_link
+from fabricproof.verdict.judge import judge_table
+from fabricproof.verdict.limits import Limits, loaded_fabric
+from fabricproof.verdict.value import Rules
+
+FOLDER = DATA / "perftest"
+
+
+def text_of(name: str) -> str:
+    return (FOLDER / f"{name}.txt").read_text("utf-8")
+
+
+def one(name: str) -> Table:
+    (table,) = parse_text(text_of(name), name)
+    return table
+
+
+def test_mb_per_second_are_mebibytes() -> None:
+    table = one("ib_read_bw-mlx4-all")
+    last = dict(zip(table.columns, table.rows[-1], strict=True))
+    assert last["message_size"] == 8 * 1024 * 1024
+    assert last["bandwidth_mb_s"] == pytest.approx(3666.47 * 1.048576)
+    # the message rate, which has no such prefix, agrees
+    assert last["message_rate_per_s"] * 8.388608 == pytest.approx(last["bandwidth_mb_s"], rel=1e-2)
+
+
+def test_both_headings_and_gigabits_give_the_same_unit() -> None:
+    new = one("ib_send_bw-ndr").column("bandwidth_mb_s")[0]
+    assert new == pytest.approx(46557.03 * 1.048576)
+    gbits = one("ib_write_bw-ndr-gbits").column("bandwidth_mb_s")[0]
+    assert gbits == pytest.approx(392.34 * 125)
+
+
+def test_a_row_below_a_tenth_of_a_gigabit_has_six_decimals() -> None:
+    table = one("ib_write_bw-both-ways-gbits")
+    assert len(table.rows) == 23
+    assert table.rows[0][3] == pytest.approx(0.012281 * 125)
+
+
+@pytest.mark.parametrize(
+    ("name", "program"),
+    [
+        ("ib_write_lat-mlx4-all", "ib_write_lat"),
+        ("ib_read_lat-mlx4-all", "ib_read_lat"),
+        ("ib_send_bw-both-ways-duration", "ib_send_bw"),
+        ("ib_atomic_lat-mlx4", "ib_atomic_lat"),
+        ("ib_atomic_bw-mlx4", "ib_atomic_bw"),
+    ],
+)
+def test_program_is_named_by_the_title(name: str, program: str) -> None:
+    assert one(name).program == program
+
+
+def test_facts_of_the_run_are_kept() -> None:
+    facts = one("ib_write_bw-both-ways-gbits").attributes
+    assert facts["both_ways"] == 1
+    assert facts["link_layer"] == "Ethernet"
+    assert facts["mtu"] == 4096
+    assert facts["num_qps"] == 1
+    assert one("ib_send_bw-ndr").attributes["device"] == "mlx5_0"
+
+
+def test_both_ways_are_held_to_both_ceilings() -> None:
+    assert reading_of(one("ib_write_bw-both-ways-gbits")).bidirectional
+    assert not reading_of(one("ib_write_bw-ndr-gbits")).bidirectional
+
+
+def test_published_runs_pass_on_their_links_and_not_on_the_next_smaller_one() -> None:
+    for name, link, smaller in (
+        ("ib_send_bw-mlx4-all", "QDR 4x", "DDR 4x"),
+        ("ib_read_bw-mlx4-all", "QDR 4x", "DDR 4x"),
+        ("ib_write_bw-ndr-gbits", "NDR 4x", "HDR 4x"),
+        ("ib_send_bw-ndr", "NDR 4x", "HDR 4x"),
+    ):
+        table = one(name)
+        report = judge_table(table, Rules(fabric=Fabric(link=find_link(link))))
+        assert report.quantities[-1].verdict is Verdict.PASS, (name, report.quantities[-1])
+        wrong = judge_table(table, Rules(fabric=Fabric(link=find_link(smaller))))
+        assert wrong.verdict is Verdict.INVALID
+
+
+def test_a_row_that_contradicts_itself_is_invalid() -> None:
+    text = text_of("ib_send_bw-ndr").replace("46557.03", "36557.03")
+    (table,) = parse_text(text)
+    report = judge_table(table, Rules(fabric=None))
+    assert report.verdict is Verdict.INVALID
+    assert "contradicts itself" in report.quantities[-1].reason
+
+
+def test_no_published_row_contradicts_itself() -> None:
+    for path in sorted(FOLDER.glob("*_bw-*.txt")):
+        (table,) = parse_text(path.read_text("utf-8"))
+        for judgement in judge_table(table, Rules(fabric=None)).quantities:
+            assert judgement.verdict is Verdict.UNJUDGED, (path.name, judgement)
+
+
+def test_a_read_must_cross_twice() -> None:
+    fabric = Fabric(link=find_link("QDR 4x"))
+    write, read = (
+        judge_table(one(f"ib_{verb}_lat-mlx4-all"), Rules(fabric=fabric)).quantities[0]
+        for verb in ("write", "read")
+    )
+    assert write.ceiling is not None
+    assert read.ceiling is not None
+    assert read.ceiling == pytest.approx(2 * write.ceiling, rel=0.1)
+
+
+NDR = text_of("ib_send_bw-ndr")
+ALL = text_of("ib_write_lat-mlx4-all")
+RULE = "-" * 87
+
+
+def without_last_rule(text: str) -> str:
+    return text.rstrip("\n").removesuffix(RULE)
+
+
+DAMAGE = {
+    "no ruler at the end": (without_last_rule(NDR), "the output is cut"),
+    "no title": (NDR.replace("Send BW Test", ""), "a table without title"),
+    "another title": (NDR.replace("Send BW Test", "Send Multicast BW Test"), "a table"),
+    "no table": (NDR[: NDR.index(" #bytes")], "a run without table"),
+    "no rows": (NDR[: NDR.index(" 65536")] + RULE + "\n", "a table without rows"),
+    "cut number": (NDR.replace("0.744912", "0.7449"), "damaged row"),
+    "a column lost": (NDR.replace("46567.34", ""), "damaged row"),
+    "columns run together": (NDR.replace("46567.34            ", "46567.34"), "damaged row"),
+    "a row lost": (ALL.replace(" 64      20000", "# 64      20000"), "damaged row"),
+    "first row lost": ("".join(_ for _ in ALL.splitlines(True) if " 2  " not in _[:5]), "a row"),
+    "unknown unit": (NDR.replace("MiB/sec", "furlongs"), "unknown columns"),
+    "dual port": (NDR.replace("MsgRate[Mpps]\n", "MsgRate[Mpps]   BW Port1[MiB/sec]\n"), "unknown"),
+    "failed": (NDR.replace(" 65536 ", "Failed to complete run_iter_bw function\n 65536 "), "the"),
+    "completion": (ALL.replace(" 64 ", " Completion with error at client\n 64 ", 1), "the test"),
+    "died": (NDR + "Killed\n", "the job ended badly"),
+    "a row after the end": (NDR + " 65536      1000   46567.34   46557.03   0.744912\n", "damaged"),
+    "two tables, one title": (ALL + ALL[ALL.index(" #bytes") :], "a second header"),
+}
+
+
+@pytest.mark.parametrize(("text", "problem"), DAMAGE.values(), ids=DAMAGE)
+def test_damage_is_an_error(text: str, problem: str) -> None:
+    with pytest.raises(ParseError) as caught:
+        parse_text(text, "job.out")
+    assert caught.value.problem.startswith(problem) or problem in {"a table"}
+    assert caught.value.line is not None
+
+
+def test_several_runs_in_one_text() -> None:
+    names = sorted(path.stem for path in FOLDER.glob("*.txt"))
+    tables = parse_text("\n".join(text_of(name) for name in names))
+    assert [table.program for table in tables] == [one(name).program for name in names]
+
+
+def test_beside_imb_whose_header_begins_alike(tmp_path: Path) -> None:
+    imb = (DATA / "imb/mpi1-pingpong.txt").read_text("utf-8")
+    suites = [table.suite for table in parse_text(NDR + imb + ALL)]
+    assert suites[0] == suites[-1] == "perftest"
+    assert set(suites[1:-1]) == {"imb"}
+
+
+#: ``ib_write_bw --report_gbits``, in the form of a public guide to two GB10 machines; numbers ours
+ENDLESS = text_of("ib_write_bw-ndr-gbits")
+ENDLESS = ENDLESS[: ENDLESS.index("\n", ENDLESS.index(" #bytes")) + 1] + "".join(
+    f" 65536      {count}           0.00               {rate}         {rate / 524.288:.6f}\n"
+    for count, rate in ((880000, 92.27), (440000, 46.14), (880000, 92.27))
+)
+
+
+def test_run_infinitely_is_one_measurement_over_all_its_time() -> None:
+    (table,) = parse_text(ENDLESS)
+    row = dict(zip(table.columns, table.rows[0], strict=True))
+    assert len(table.rows) == 1
+    assert row["iterations"] == 2_200_000
+    # each row took as long as the others: the mean over time is that of the rates
+    assert row["bandwidth_mb_s"] == pytest.approx((92.27 + 46.14 + 92.27) / 3 * 125, rel=1e-3)
+    assert table.attributes["intervals"] == 3
+    assert table.attributes["bandwidth_least_mb_s"] == pytest.approx(46.14 * 125)
+    report = judge_table(table, Rules(fabric=Fabric(link=find_link("100GbE"))))
+    assert report.quantities[-1].verdict is Verdict.FAIL
+
+
+def test_an_interval_without_a_byte_makes_no_mean() -> None:
+    (table,) = parse_text(ENDLESS.replace("46.14 ", "0.00 "))
+    assert table.column("bandwidth_mb_s") == (0.0,)
+    report = judge_table(table, Rules(fabric=Fabric(link=find_link("100GbE"))))
+    assert report.verdict is Verdict.INVALID
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("\n".join(ENDLESS.split("\n")[:-3]) + "\n", "the output is cut"),
+        (ENDLESS + RULE + "\n", "message sizes out of order"),
+        (ENDLESS.replace(" 65536      440000", " 32768      440000"), "message sizes out of"),
+        (ENDLESS.rstrip("\n")[:-1], "damaged row"),
+    ],
+    ids=["one row and no ruler", "a ruler after repeats", "another size", "cut"],
+)
+def test_repeats_that_no_endless_run_prints_are_refused(text: str, problem: str) -> None:
+    with pytest.raises(ParseError) as caught:
+        parse_text(text)
+    assert caught.value.problem.startswith(problem)
+
+
+def test_load_of_the_cpu_is_a_column() -> None:
+    text = NDR.replace("MsgRate[Mpps]", "MsgRate[Mpps]    CPU_Util[%]")
+    text = text.replace("0.744912", "0.744912         5.07")
+    (table,) = parse_text(text)
+    assert table.column("cpu_util_percent") == (5.07,)
+    assert table.column("bandwidth_mb_s") == one("ib_send_bw-ndr").column("bandwidth_mb_s")
+
+
+def test_what_is_unknown_among_the_columns_is_named_first() -> None:
+    with pytest.raises(ParseError) as caught:
+        parse_text(NDR.replace("MsgRate[Mpps]\n", "MsgRate[Mpps]   BW Port1[MiB/sec]\n"))
+    assert caught.value.got == "'BW Port1[MiB/sec]'"
+
+
+def default_write(gbit_s: float, *, tx_depth: int = 128, ethernet: bool = False) -> Table:
+    """What ``ib_write_bw --report_gbits`` prints with its defaults: one row, of 64 KiB."""
+    text = text_of("ib_write_bw-ndr-gbits").replace(
+        "TX depth        : 128", f"TX depth : {tx_depth}"
+    )
+    assert f"TX depth : {tx_depth}" in text
+    if ethernet:
+        text = text.replace("Link type       : IB", "Link type       : Ethernet")
+    (table,) = parse_text(text)
+    rate = gbit_s * 125
+    row = (65536, 5000, rate, rate, rate / 65536 * 1e6)
+    return replace(table, rows=(row,))
+
+
+@pytest.mark.parametrize("link", ["HDR 4x", "NDR 4x", "200GbE", "400GbE"])
+def test_half_a_fast_link_is_red_by_perftests_own_largest_message(link: str) -> None:
+    found = Fabric(link=find_link(link))
+    half = found.link.data_rate_gbit_s / 2
+    table = default_write(half, ethernet=link.endswith("E"))
+    assert judge_table(table, Rules(fabric=found)).quantities[-1].verdict is Verdict.FAIL
+    whole = default_write(1.88 * half, ethernet=link.endswith("E"))
+    assert judge_table(whole, Rules(fabric=found)).quantities[-1].verdict is Verdict.PASS
+
+
+def test_one_message_at_a_time_shows_no_plateau() -> None:
+    table = default_write(100, tx_depth=1)
+    report = judge_table(table, Rules(fabric=Fabric(link=find_link("HDR 4x"))))
+    assert report.quantities[-1].verdict is Verdict.UNJUDGED
+
+
+def test_reads_under_way_are_those_that_the_adapter_has() -> None:
+    found = Fabric(link=find_link("NDR 4x"))
+    read = one("ib_read_bw-ndr-gbits")
+    few = replace(read, attributes={**read.attributes, "outstanding_reads": 1})
+    one_read, many = (
+        Limits.of(each, reading_of(each), Rules(fabric=found)) for each in (few, read)
+    )
+    assert one_read.start_us == pytest.approx(16 * (many.start_us or 0))
+
+
+def test_verbs_over_ethernet_are_held_to_roce_and_their_own_path_mtu() -> None:
+    table = one("ib_write_bw-both-ways-gbits")
+    fabric = loaded_fabric(table, Fabric(link=find_link("100GbE")))
+    assert (fabric.framing.name, fabric.mtu) == ("rocev2", 4096)
+    # an MTU of IP's beside it is no path MTU; what is stated of the protocol is kept
+    assert loaded_fabric(table, Fabric(link=find_link("100GbE"), mtu=9000)).mtu == 4096
+    stated = Fabric(link=find_link("100GbE"), protocol="rocev2", mtu=1024)
+    assert loaded_fabric(table, stated).mtu == 1024
+    tcp = Fabric(link=find_link("100GbE"), protocol="tcp")
+    assert (loaded_fabric(table, tcp).framing.name, loaded_fabric(table, tcp).mtu) == ("tcp", None)
+
+
+def test_no_tcp_is_suspected_of_what_verbs_carried() -> None:
+    table = default_write(50, ethernet=True)
+    reason = (
+        judge_table(table, Rules(fabric=Fabric(link=find_link("100GbE")))).quantities[-1].reason
+    )
+    assert "TCP" not in reason
+    assert "out_of_sequence" in reason

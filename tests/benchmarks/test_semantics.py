@@ -1,0 +1,101 @@
+"""What each program's numbers mean, against the sources that print them."""
+
+from __future__ import annotations
+
+import pytest
+
+from fabricproof.benchmarks.parsers._osu_grammar import PROGRAMS
+from fabricproof.benchmarks.semantics import Consistency, Kind, meaning, reading_of
+from tables import bandwidths, latencies, table
+
+PRINTS_MB_S = {program for program in PROGRAMS.values() if "bw" in program}
+P2P = ("message_size", "repetitions", "latency_us", "bandwidth_mb_s", "message_rate_per_s")
+MPI1 = ("message_size", "repetitions", "latency_us", "bandwidth_mb_s")
+
+
+@pytest.mark.parametrize("program", sorted(PRINTS_MB_S))
+@pytest.mark.parametrize("suite", ["osu", "osu-mpi4py"])
+def test_every_osu_program_that_prints_mb_s_is_judged_by_it(suite: str, program: str) -> None:
+    assert meaning(suite, program).kind is Kind.BANDWIDTH
+    # mpi4py's port of osu_bibw counts one of the two directions that it moves.
+    both_ways = "bibw" in program and (suite, program) != ("osu-mpi4py", "osu_bibw")
+    assert meaning(suite, program).bidirectional == both_ways
+
+
+@pytest.mark.parametrize("program", sorted(set(PROGRAMS.values()) - PRINTS_MB_S))
+def test_no_other_program_is_held_against_a_bandwidth(program: str) -> None:
+    assert meaning("osu", program).kind is not Kind.BANDWIDTH
+
+
+@pytest.mark.parametrize("program", ["osu_bcast", "osu_allreduce", "osu_barrier", "osu_nonsense"])
+def test_a_collective_has_no_floor(program: str) -> None:
+    reading = meaning("osu", program)
+    assert (reading.kind, reading.crosses) == (Kind.COLLECTIVE, False)
+
+
+def test_an_unknown_suite_is_read_as_knowing_nothing() -> None:
+    assert meaning("linktest", "osu_bw").kind is Kind.COLLECTIVE
+
+
+@pytest.mark.parametrize("program", ["Unidir_put", "Unidir_Put", "bidir_get", "PingPong"])
+def test_the_case_of_an_imb_name_does_not_matter(program: str) -> None:
+    assert meaning("imb", program).kind is Kind.BANDWIDTH
+
+
+def test_an_osu_name_is_taken_literally() -> None:
+    assert meaning("osu", "OSU_BW").kind is Kind.COLLECTIVE
+
+
+@pytest.mark.parametrize("program", ["Sendrecv", "Exchange", "Biband"])
+def test_these_count_both_directions(program: str) -> None:
+    assert meaning("imb", program).bidirectional
+
+
+@pytest.mark.parametrize("program", ["PingPong", "PingPing", "Uniband", "Bidir_put", "Bidir_Get"])
+def test_these_print_one_direction(program: str) -> None:
+    assert not meaning("imb", program).bidirectional
+
+
+def test_pingping_of_imb_p2p_counts_what_that_of_imb_mpi1_does_not() -> None:
+    row = (65536, 100, 20.0, 6553.60, 100000)
+    p2p = table("PingPing", P2P, [row], suite="imb")
+    mpi1 = table("PingPing", MPI1, [row[:4]], suite="imb")
+    assert reading_of(p2p).bidirectional
+    assert not reading_of(mpi1).bidirectional
+
+
+def test_the_header_decides_over_the_columns() -> None:
+    row = (65536, 100, 20.0, 3276.80, 50000)
+    said = table("PingPing", P2P, [row], suite="imb", binary="IMB-MPI1")
+    assert not reading_of(said).bidirectional
+    said = table("PingPing", MPI1, [row[:4]], suite="imb", binary="IMB-P2P")
+    assert reading_of(said).consistency is Consistency.RATE_TIMES_SIZE
+
+
+@pytest.mark.parametrize("program", ["Birandom", "Unirandom", "Corandom", "Stencil2D"])
+def test_random_pairs_have_no_road_to_be_held_against(program: str) -> None:
+    made = table(program, P2P, [(1, 1, 1.0, 1.0, 1000000)], suite="imb")
+    assert reading_of(made).kind is Kind.COLLECTIVE
+
+
+@pytest.mark.parametrize(
+    ("attributes", "crosses"),
+    [
+        ({}, True),
+        ({"synchronization": "MPI_Win_flush"}, True),
+        ({"synchronization": "MPI_Win_flush_local"}, False),
+        ({"mode": "AGGREGATE"}, False),
+        ({"mode": "NON-AGGREGATE"}, True),
+    ],
+)
+def test_a_time_that_ends_at_the_origin_holds_no_crossing(
+    attributes: dict[str, str], crosses: bool
+) -> None:
+    columns = ("message_size", "latency_us")
+    made = table("osu_put_latency", columns, [(1, 1.0)], **attributes)
+    assert reading_of(made).crosses == crosses
+
+
+def test_plain_tables_keep_their_meaning() -> None:
+    assert reading_of(bandwidths({1: 1.0})) == meaning("osu", "osu_bw")
+    assert reading_of(latencies({1: 1.0})) == meaning("osu", "osu_latency")

@@ -1,0 +1,215 @@
+"""What becomes a baseline and what does not, from recorded runs and from bad ones."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fabricproof.cli.baseline_display import frozen_lines, list_lines, show_lines
+from fabricproof.core.errors import UnlikeError
+from fabricproof.history.baseline import samples_in
+from fabricproof.history.baseline.errors import NotKnownGoodError
+from fabricproof.history.baseline.freeze import Frozen, freeze
+from fabricproof.verdict.baseline.file import as_text, from_text
+from fabricproof.verdict.baseline.model import Row
+from history import FACTS, ask, make_history, make_record, recorded, run_id
+
+GOOD = [100.0, 100.4, 99.6, 100.2, 99.8, 100.1]
+
+
+def frozen_of(
+    folder: Path, records: Sequence[dict[str, Any]], machines: Any = None, **asked: Any
+) -> Frozen:
+    store, nodes = make_history(folder, records, machines)
+    return freeze(store, [each.run_id for each in store.runs], nodes, ask(**asked))
+
+
+def good_records() -> list[dict[str, Any]]:
+    return [make_record(number, value) for number, value in enumerate(GOOD)]
+
+
+def only_row(frozen: Frozen) -> Row:
+    ((_, row),) = frozen.baseline.rows()
+    return row
+
+
+def test_recorded_runs_become_a_baseline(tmp_path: Path) -> None:
+    """Real runs: the sick leg is set aside with its reason, the bounds hold every sample."""
+    store, machines = recorded(tmp_path)
+    frozen = freeze(store, [each.run_id for each in store.runs], machines, ask())
+    rows = list(frozen.baseline.rows())
+    assert len(rows) >= 15
+    for _, row in rows:
+        assert all(row.low <= value <= row.high for value in row.samples.values())
+        assert not set(row.samples) & {each.run_id for each in row.outliers}
+    named = {(place.leg, row.quantity): row for place, row in rows if row.named}
+    assert 22 < named["rail0", "bandwidth_1MiB"].median < 23.6
+    sick = [each for each in frozen.baseline.set_aside if "20261121T200210Z" in each]
+    assert any("rail1 on vc1 runs at 100 of 200 Mb/s" in each for each in sick)
+    assert any("beside a FAIL: bandwidth_1MiB of the same leg" in each for each in sick)
+    assert all("20261121T200210Z-8f3a82" not in row.samples for p, row in rows if p.leg == "rail1")
+
+
+def test_a_shaped_rail_is_no_change_of_the_node(tmp_path: Path) -> None:
+    """In one recorded run vc1's rail1 was shaped: that is the fault, not another node."""
+    store, machines = recorded(tmp_path)
+    frozen = freeze(store, [each.run_id for each in store.runs], machines, ask())
+    assert len(frozen.baseline.nodes["vc1"].digests) > 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_order_of_the_runs_means_nothing(tmp_path: Path, seed: int) -> None:
+    store, machines = recorded(tmp_path)
+    ids = [each.run_id for each in store.runs]
+    text = as_text(freeze(store, ids, machines, ask()).baseline)
+    random.Random(seed).shuffle(ids)
+    assert as_text(freeze(store, [*ids, ids[0]], machines, ask()).baseline) == text
+
+
+def test_the_file_holds_all_of_it(tmp_path: Path) -> None:
+    store, machines = recorded(tmp_path)
+    baseline = freeze(store, [each.run_id for each in store.runs], machines, ask()).baseline
+    assert samples_in(from_text(as_text(baseline))) == samples_in(baseline)
+
+
+def test_too_few_runs_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(NotKnownGoodError, match="at least 5, got 4"):
+        frozen_of(tmp_path, good_records()[:4])
+
+
+def test_fewer_are_taken_where_somebody_asks_and_never_two(tmp_path: Path) -> None:
+    assert len(only_row(frozen_of(tmp_path / "a", good_records()[:3], at_least=3)).samples) == 3
+    with pytest.raises(NotKnownGoodError, match="at least 3, got 2"):
+        frozen_of(tmp_path / "b", good_records()[:2], at_least=1)
+
+
+def test_a_quantity_with_too_few_good_numbers_is_left_out_and_told(tmp_path: Path) -> None:
+    records = [*good_records(), make_record(0, 50.0, quantity_name="bandwidth_1MiB")]
+    frozen = frozen_of(tmp_path, records)
+    assert only_row(frozen).quantity == "bandwidth_4MiB"
+    assert "bandwidth_1MiB in 1" in frozen.left_out[0]
+
+
+def test_a_rail_without_a_good_run_is_named_as_not_judged(tmp_path: Path) -> None:
+    """Whoever reads freeze, the file, list or show sees that ib1 is not judged; a curve is."""
+    bad = {"leg": "ib1", "quantity_verdict": "FAIL", "quantity_reason": "errors rose"}
+    red = [make_record(number, value, **bad) for number, value in enumerate(GOOD)]
+    rare = [make_record(0, 50.0, leg="ib2")]
+    more = [make_record(0, 50.0, quantity_name="bandwidth_1MiB")]
+    frozen = frozen_of(tmp_path, [*good_records(), *red, *rare, *more])
+    silent = frozen.baseline.not_judged
+    assert silent == (
+        "openmpi5 osu_bw ib1 n1 - n2: no good number in any of 6 runs",
+        (
+            "openmpi5 osu_bw ib2 n1 - n2: 1 quantities were measured in fewer than 5 good runs "
+            "(bandwidth_4MiB in 1)"
+        ),
+    )
+    assert set(silent) < set(frozen.left_out)
+    assert from_text(as_text(frozen.baseline)).not_judged == silent
+    head = {"active": False, "holds": True, "why_not": []}
+    assert f"  {silent[0]}" in list(show_lines(frozen.baseline, head, whole=False))
+    assert f"  {silent[0]}" in list(frozen_lines(frozen))
+    listed = {**head, "name": "x", "frozen": "", "runs": 6, "quantities": 1, "outliers": 0}
+    told = "\n".join(list_lines("here", [{**listed, "not_judged": list(silent)}]))
+    assert "legs not judged" in told
+    assert " 2 " in told.splitlines()[-1]
+
+
+@pytest.mark.parametrize("verdict", ["FAIL", "INVALID"])
+def test_what_is_red_is_not_known_good(tmp_path: Path, verdict: str) -> None:
+    bad = {"quantity_verdict": verdict, "quantity_reason": "too slow by half"}
+    records = [*good_records(), make_record(6, 99.0, **bad)]
+    frozen = frozen_of(tmp_path, records)
+    assert run_id(6) not in only_row(frozen).samples
+    (told,) = frozen.baseline.set_aside
+    assert run_id(6) in told
+    assert f"{verdict}: too slow by half" in told
+
+
+def test_an_unjudged_number_is_good_only_on_a_proven_road(tmp_path: Path) -> None:
+    unjudged = {"quantity_verdict": "UNJUDGED", "quantity_reference": None}
+    records = [make_record(number, value, **unjudged) for number, value in enumerate(GOOD)]
+    assert len(only_row(frozen_of(tmp_path / "a", records)).samples) == 6
+    records = [{**each, "road_state": "unknown"} for each in records]
+    with pytest.raises(NotKnownGoodError, match="nothing was measured often enough"):
+        frozen_of(tmp_path / "b", records)
+
+
+def test_an_outlier_is_kept_beside_the_samples(tmp_path: Path) -> None:
+    values = [*GOOD, 100.3, 93.0]
+    records = [make_record(number, value) for number, value in enumerate(values)]
+    row = only_row(frozen_of(tmp_path, records))
+    (outlier,) = row.outliers
+    assert (outlier.run_id, outlier.value) == (run_id(7), 93.0)
+    assert run_id(7) not in row.samples
+    assert row.low > 93.0
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"stack_identity": {"digest": "8ed94ed84df1aaaa"}}, "build"),
+        ({"tool_version": "7.3"}, "tool version"),
+    ],
+)
+def test_unlike_keys_are_not_pooled(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
+    records = [*good_records(), make_record(6, 100.0, **changes)]
+    with pytest.raises(UnlikeError, match=rf"not pooled.*{said}.*{run_id(5)}.*{run_id(6)}"):
+        frozen_of(tmp_path, records)
+
+
+def test_a_node_that_was_changed_is_refused_by_its_field(tmp_path: Path) -> None:
+    newer = {**FACTS, "interface ib0": {**FACTS["interface ib0"], "firmware": "28.41"}}
+    with pytest.raises(UnlikeError, match=r"n1 is not the same.*firmware.*28\.39 -> 28\.41"):
+        frozen_of(tmp_path, good_records(), {3: newer})
+
+
+def test_newest_only_takes_what_was_since_the_change(tmp_path: Path) -> None:
+    """A proposal: the runs since the firmware, the older ones set aside with the field."""
+    newer = {**FACTS, "interface ib0": {**FACTS["interface ib0"], "firmware": "28.41"}}
+    records = [make_record(number, 100 + number / 10) for number in range(12)]
+    frozen = frozen_of(tmp_path, records, {6: newer}, newest_only=True)
+    assert sorted(only_row(frozen).samples) == [run_id(number) for number in range(6, 12)]
+    assert frozen.baseline.nodes["n1"].told("firmware") == "28.41"
+    assert len(frozen.baseline.set_aside) == 6
+    assert "firmware of interface ib0 28.39 -> 28.41" in frozen.baseline.set_aside[0]
+
+
+def test_a_run_in_which_nobody_saw_the_node_is_set_aside(tmp_path: Path) -> None:
+    records = [*good_records(), make_record(6, 100.0, inventory={"n1": None, "n2": None})]
+    frozen = frozen_of(tmp_path, records)
+    assert run_id(6) not in only_row(frozen).samples
+    assert "nobody saw what n1 was made of" in frozen.baseline.set_aside[0]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"quantity_value": 121.0},
+        {
+            "quantity_name": "latency_8B",
+            "quantity_unit": "us",
+            "quantity_value": 0.4,
+            "quantity_ceiling": 0.5,
+            "quantity_ceiling_name": "latency floor",
+        },
+    ],
+)
+def test_an_impossible_number_is_refused_with_its_line(
+    tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    """A record that says PASS beyond its own physical limit was tampered with."""
+    records = [*good_records(), make_record(6, 1.0, **changes)]
+    with pytest.raises(NotKnownGoodError, match=r"records\.jsonl:7: a number that cannot be true"):
+        frozen_of(tmp_path, records)
+
+
+def test_numbers_that_do_not_count_are_not_learnt(tmp_path: Path) -> None:
+    """Of two attempts only the one that counted is the run's number."""
+    records = [*good_records(), make_record(0, 55.0, counts=False, attempt=2)]
+    assert 55.0 not in only_row(frozen_of(tmp_path, records)).samples.values()

@@ -1,0 +1,160 @@
+"""What differs between the sides, what cannot be told apart, and what the order in time says."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made import Made, nights, node_facts
+
+from fabricproof.history.compare.changes import causes
+from fabricproof.history.compare.model import FieldChange
+from fabricproof.history.compare.time import trend_p
+
+BEFORE, AFTER = "2026-11-01..2026-11-10", "2026-11-11.."
+
+
+def test_the_field_that_changed_is_named_with_values_and_nodes(tmp_path: Path) -> None:
+    """Firmware on every node is one line: old, new, where."""
+    made = Made(tmp_path)
+    nights(made, range(1, 4))
+    nights(made, range(11, 14), facts=node_facts(firmware="28.41.1000"))
+    found = made.compare(BEFORE, AFTER)
+    assert {(each.part, each.fact, each.first, each.second) for each in found.changes} == {
+        ("interface rail0", "firmware", "28.39.1002", "28.41.1000"),
+        ("interface rail1", "firmware", "28.39.1002", "28.41.1000"),
+    }
+    assert {each.nodes for each in found.changes} == {("n1", "n2", "n3")}
+    assert not any("tell them apart" in each for each in found.warnings)
+
+
+def test_firmware_and_kernel_together_cannot_be_told_apart(tmp_path: Path) -> None:
+    """Two independent fields are one warning that names both."""
+    made = Made(tmp_path)
+    nights(made, range(1, 4))
+    nights(made, range(11, 14), facts=node_facts(firmware="28.41.1000", kernel="6.6.1"))
+    found = made.compare(BEFORE, AFTER)
+    assert (
+        "firmware and kernel both changed: this comparison cannot tell them apart" in found.warnings
+    )
+
+
+def test_a_card_that_was_replaced_is_one_cause(tmp_path: Path) -> None:
+    """MAC and GUID change together with a card: no two causes."""
+
+    def change(fact: str) -> FieldChange:
+        return FieldChange(
+            part="interface rail0", fact=fact, nodes=("n1",), first="1", second="2", sentence=""
+        )
+
+    assert len(causes([change("mac"), change("guid"), change("addresses")])) == 1
+    assert len(causes([change("rate_gbit_s"), change("width")])) == 1
+    assert causes([change("mac"), change("mtu")]) == ("MTU", "parts replaced or moved")
+
+
+def test_a_field_that_varies_within_a_side_is_warned_of(tmp_path: Path) -> None:
+    """A side that is half old and half new is no one state."""
+    made = Made(tmp_path)
+    nights(made, range(1, 4))
+    nights(made, (11, 12), facts=node_facts(rail1_mtu=1400))
+    nights(made, (13, 14))
+    found = made.compare(BEFORE, AFTER)
+    assert any(
+        "interface rail1: MTU changed within the second side" in each for each in found.warnings
+    )
+    assert all(each.partly for each in found.changes)
+
+
+def test_nodes_that_nobody_looked_at_are_said(tmp_path: Path) -> None:
+    """Without an inventory nobody can say that nothing else changed."""
+    made = Made(tmp_path)
+    nights(made, range(1, 4))
+    nights(made, range(11, 14), facts={"n1": None, "n2": node_facts(), "n3": node_facts()})
+    found = made.compare(BEFORE, AFTER)
+    assert any("3 of 3 runs of the second side" in each for each in found.warnings)
+
+
+def test_a_variable_of_the_legs_is_found(tmp_path: Path) -> None:
+    """The environment is compared from the records, by leg."""
+    made = Made(tmp_path)
+    nights(made, range(1, 4), variables={"UCX_TLS": "rc"})
+    nights(made, range(11, 14), variables={"UCX_TLS": "ud"})
+    found = made.compare(BEFORE, AFTER)
+    assert [(each.part, each.fact, each.first, each.second) for each in found.changes] == [
+        ("environment openmpi5", "UCX_TLS", "rc", "ud")
+    ]
+
+
+def test_builds_that_changed_are_said(tmp_path: Path) -> None:
+    """Of a stack that was built anew nothing is compared, and it says why."""
+    made = Made(tmp_path)
+    nights(made, range(1, 4), stacks={"openmpi5": "a" * 64, "mpich5": "b" * 64})
+    nights(made, range(11, 14), stacks={"openmpi5": "a" * 64, "mpich5": "c" * 64})
+    found = made.compare(BEFORE, AFTER)
+    assert [each.part for each in found.changes] == ["stack mpich5"]
+
+
+def test_drift_within_a_side_is_warned_of(tmp_path: Path) -> None:
+    """A side that loses 3 % a night has no level of its own."""
+    made = Made(tmp_path, noise=0.002)
+    for day in range(1, 9):
+        made.run(day, factor=lambda where, day=day: 0.97**day if where[2] == "bandwidth" else 1)
+    nights(made, range(11, 19))
+    found = made.compare(BEFORE, AFTER)
+    assert any("moves within the first side by itself" in each for each in found.warnings)
+    assert not any("moves within the second side" in each for each in found.warnings)
+
+
+def test_sides_that_alternate_are_fine_and_said(tmp_path: Path) -> None:
+    """A run of one side between two of the other is no fault."""
+    made = Made(tmp_path)
+    ids = nights(made, range(1, 9))
+    found = made.compare(",".join(ids[::2]), ",".join(ids[1::2]))
+    assert any("alternate in time" in each for each in found.warnings)
+
+
+def test_a_first_side_that_is_the_later_one_is_said(tmp_path: Path) -> None:
+    """B before A reads backwards: the warning says whose words these are."""
+    made = Made(tmp_path)
+    nights(made, range(1, 4))
+    nights(made, range(11, 14))
+    found = made.compare(AFTER, BEFORE)
+    assert any("is the later one" in each for each in found.warnings)
+
+
+@pytest.mark.parametrize("count", [4, 5, 6])
+def test_the_exact_trend_counts_every_order(count: int) -> None:
+    """The p of each order is the share of orders that are at least as monotone."""
+
+    def score(order: tuple[int, ...]) -> int:
+        return abs(sum((b > a) - (b < a) for a, b in itertools.combinations(order, 2)))
+
+    orders = list(itertools.permutations(range(count)))
+    scores = [score(each) for each in orders]
+    for order in orders[:: max(1, len(orders) // 40)]:
+        share = sum(each >= score(order) for each in scores) / len(orders)
+        assert trend_p(order) == pytest.approx(share if score(order) else 1.0)
+
+
+@given(st.lists(st.floats(0.1, 10), max_size=40))
+def test_a_trend_is_a_probability_and_blind_to_direction(numbers: list[float]) -> None:
+    """P lies in (0, 1], and reading the runs backwards changes nothing."""
+    p = trend_p(numbers)
+    assert 0 < p <= 1
+    assert trend_p(numbers[::-1]) == pytest.approx(p)
+
+
+def test_the_normal_approximation_meets_the_exact_count() -> None:
+    """At 30 numbers both agree: one tie between neighbours in size takes the second path."""
+    numbers = [float((7 * at) % 31) + at / 3 for at in range(30)]
+    last, near = min(
+        itertools.combinations(range(30), 2),
+        key=lambda pair: abs(numbers[pair[0]] - numbers[pair[1]]),
+    )
+    tied = list(numbers)
+    tied[last] = tied[near]
+    assert math.isclose(trend_p(numbers), trend_p(tied), rel_tol=0.2)

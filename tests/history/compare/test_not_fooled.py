@@ -1,0 +1,106 @@
+"""What gave no number, or was not there at all, is no SAME; what is called one build is one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from made import SITE, Made, Where
+
+from fabricproof.history.stats.shifts import Change
+
+
+def long_on_rail1(place: Where) -> bool:
+    """Tell whether a number is the bandwidth of long messages over rail 1."""
+    rail, _, metric, size = place
+    return rail == "rail1" and metric == "bandwidth" and size > 1024
+
+
+def sides(made: Made, *, verdict: Callable[[Where], str], value: float | None) -> None:
+    """Add seven good runs, then seven in which what ``verdict`` marks has another value."""
+    for day in range(1, 8):
+        made.run(day)
+    for day in range(8, 15):
+        made.run(day, verdict=verdict)
+    for line in made.lines:
+        if line["kind"] == "quantity" and line["quantity_verdict"] != "PASS":
+            line["quantity_value"] = value
+
+
+@pytest.mark.parametrize(
+    ("word", "value"), [("FAIL", 0.0), ("FAIL", -1.0), ("UNJUDGED", None), ("MISSING", None)]
+)
+def test_a_rail_without_usable_numbers_is_no_same(
+    tmp_path: Path, word: str, value: float | None
+) -> None:
+    """Zero, negative or nothing, whatever the word: it was tried, and it is lost."""
+    made = Made(perflogs=tmp_path, noise=0.003)
+    sides(made, verdict=lambda place: word if long_on_rail1(place) else "PASS", value=value)
+    found = made.compare("2026-11-01..2026-11-07", "2026-11-08..2026-11-14")
+    assert found.overall is Change.UNDECIDED
+    assert "gave no usable number after" in found.reason
+
+
+def test_the_same_history_without_the_loss_is_same(tmp_path: Path) -> None:
+    """The guards above are what makes the difference."""
+    made = Made(perflogs=tmp_path, noise=0.003)
+    sides(made, verdict=lambda _: "PASS", value=None)
+    found = made.compare("2026-11-01..2026-11-07", "2026-11-08..2026-11-14")
+    assert found.overall is Change.SAME
+
+
+def test_a_rail_that_is_not_measured_any_more_is_no_same(tmp_path: Path) -> None:
+    """Nobody tried it: it is named, and nothing is said of all rails."""
+    made = Made(perflogs=tmp_path, noise=0.003)
+    for day in range(1, 15):
+        made.run(day, rails=("rail0", "rail1") if day < 8 else ("rail0",))
+    found = made.compare("2026-11-01..2026-11-07", "2026-11-08..2026-11-14")
+    assert found.overall is Change.UNDECIDED
+    assert "rail rail1" in found.reason
+
+
+def test_two_runs_of_seven_in_vain_are_no_same(tmp_path: Path) -> None:
+    """One mishap is a warning; several are a change that numbers do not show."""
+    made = Made(perflogs=tmp_path, noise=0.003)
+    for day in range(1, 15):
+        bad = day in {9, 12}
+        made.run(
+            day, verdict=lambda place, b=bad: "MISSING" if b and long_on_rail1(place) else "PASS"
+        )
+    for line in made.lines:
+        if line["kind"] == "quantity" and line["quantity_verdict"] == "MISSING":
+            line["quantity_value"] = None
+    found = made.compare("2026-11-01..2026-11-07", "2026-11-08..2026-11-14")
+    assert found.overall is Change.UNDECIDED
+    assert "in several runs after" in found.reason
+
+
+def test_a_side_of_one_build_has_no_numbers_of_another(tmp_path: Path) -> None:
+    """``stack=X@BUILD`` holds where builds may differ: a run may hold two."""
+    made = Made(perflogs=tmp_path, noise=0.003)
+    for day in range(1, 15):
+        made.run(day, stacks={"openmpi5": "a" * 64})
+        if day > 7:
+            for line in made.lines[-1:]:
+                assert line["kind"] == "quantity"
+            for line in made.lines:
+                late = line["run_id"].startswith(f"202611{day:02}")
+                if late and line["rails"] == ["rail1"]:
+                    line["stack_identity"] = {**line["stack_identity"], "digest": "b" * 64}
+    found = made.compare("2026-11-01..2026-11-07", "stack=openmpi5@bbbb", across=("build",))
+    assert {each.key.rails for each in found.quantities} == {"rail1"}
+
+
+def test_a_label_of_runs_that_are_gone_says_so(tmp_path: Path) -> None:
+    """Fewer runs than a person named are never taken in silence."""
+    made = Made(perflogs=tmp_path, noise=0.003)
+    ids = [made.run(day) for day in range(1, 9)]
+    (tmp_path / SITE).mkdir(parents=True, exist_ok=True)
+    with (tmp_path / SITE / "labels.jsonl").open("w") as file:
+        for run_id in [*ids[:4], "20261001T000000Z-000000"]:
+            record = {"format": 1, "label": "base", "run_id": run_id, "given": True}
+            file.write(json.dumps(record) + "\n")
+    found = made.compare("base", "2026-11-05..2026-11-08")
+    assert any("1 of 5 runs have no records" in each for each in found.warnings)

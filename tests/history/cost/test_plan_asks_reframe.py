@@ -1,0 +1,28 @@
+"""ReFrame itself, in a dry run of the real checks: its report is what the plan can read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fabricproof.history.cost.ask import ask_reframe
+from fabricproof.site import load_site
+
+ROOT = Path(__file__).resolve().parents[3]
+SITE = ROOT / "tests" / "rfm" / "site"
+
+
+def test_the_real_checks_say_what_they_would_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FABRICPROOF_PERFLOGS", str(tmp_path / "perflogs"))
+    found = ask_reframe(load_site(str(SITE)), ROOT)
+    cases = {case.check: case for case in found if case.fabric == "eth0"}
+    bandwidth = cases["OsuBandwidth"]
+    assert bandwidth.is_due
+    assert bandwidth.nodes == 1
+    assert all(0 < road.seconds < 2 and road.starts == 2 for road in bandwidth.roads)
+    assert "has no suite imb" in cases["ImbPingPong"].skipped
+    assert any(case.skipped == "this site has no infiniband fabric" for case in found)
+    assert not list(tmp_path.iterdir())

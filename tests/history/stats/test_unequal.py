@@ -1,0 +1,89 @@
+"""Sides that scatter unlike: what is said of the scatter, and no longer said of the level."""
+
+from __future__ import annotations
+
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fabricproof.history.stats import moderated, relabel, statistic, unequal
+from fabricproof.history.stats.shifts import compare_rows
+
+
+def made(seed: int, rows: int, sizes: tuple[int, int], scatter: float) -> np.ndarray:
+    """Return rows of one level whose second side scatters ``scatter`` times as much."""
+    x = np.random.default_rng(seed).normal(0.0, 0.01, (rows, sum(sizes)))
+    x[:, sizes[0] :] *= scatter
+    return np.exp(x)
+
+
+def adjusted(values: np.ndarray, first: int, *, alike: bool = False) -> np.ndarray:
+    """Return the p of each row; ``alike``: sides taken to scatter alike, as it was before."""
+    second, block = np.arange(values.shape[1]) >= first, np.zeros(values.shape[1], np.int64)
+    rows = statistic.prepare(values, block, [0] * len(values))
+    labels = relabel.labellings(values, second, block, 1)
+    if not alike:
+        return moderated.step_down(rows, labels, 0.05).p
+    with mock.patch.object(moderated.unequal, "sides_of", return_value=None):
+        return moderated.step_down(rows, labels, 0.05).p
+
+
+def scatter_told(values: np.ndarray, first: int) -> list[float | None]:
+    """Return what is said of the scatter of each row, all of one kind."""
+    rows, runs = values.shape
+    shifts = compare_rows(
+        values, [run >= first for run in range(runs)], better=[1] * rows, margins=[0.03] * rows,
+        classes=[0] * rows,
+    )  # fmt: skip
+    return [each.scatter for each in shifts]
+
+
+@pytest.mark.parametrize("sizes", [(5, 5), (7, 3), (4, 10)])
+@pytest.mark.parametrize("ratio", [3.0, 1 / 3])
+def test_how_many_times_one_side_scatters_as_much(sizes: tuple[int, int], ratio: float) -> None:
+    """Of 60 rows of a kind, to a quarter."""
+    told = scatter_told(made(3, 60, sizes, ratio), sizes[0])
+    assert told[0] == pytest.approx(ratio, rel=0.25)
+    assert len(set(told)) == 1
+
+
+@pytest.mark.parametrize("sizes", [(5, 5), (7, 3)])
+def test_a_scatter_is_told_falsely_once_in_twenty(sizes: tuple[int, int]) -> None:
+    """60 comparisons of rows with nights in common, where each kind is as if of one row."""
+    random, hits = np.random.default_rng(4), 0
+    for _ in range(60):
+        x = random.normal(0.0, 0.01, (20, 10)) + random.normal(0.0, 0.02, (1, 10))
+        hits += scatter_told(np.exp(x), sizes[0])[0] is not None
+    assert hits <= 8  # one in 400 times by chance at 5 %
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.integers(0, 10_000), st.sampled_from([(5, 5), (6, 3), (1, 6), (4, 2)]))
+def test_an_own_scatter_of_sides_makes_no_row_much_surer(seed: int, sizes: tuple[int, int]) -> None:
+    """A row counts as no further apart; only the yardstick of the levelled rest may move."""
+    values = made(seed, 12, sizes, 2.0)
+    assert np.isfinite(adjusted(values, sizes[0])).all()
+    assert (adjusted(values, sizes[0]) >= adjusted(values, sizes[0], alike=True) - 0.1).all()
+
+
+def test_rows_that_scatter_unlike_are_no_longer_said_to_have_changed() -> None:
+    """7 v 3, a tenth of 100 rows four times as wild: said before, seldom now."""
+    random = np.random.default_rng(8)
+    told = np.zeros(2)
+    for _ in range(30):
+        x = random.normal(0.0, 0.01, (100, 10))
+        x[:10, 7:] *= 4.0
+        values = np.exp(x)
+        told += [adjusted(values, 7, alike=alike).min() <= 0.05 for alike in (True, False)]
+    assert told[0] >= 12
+    assert told[1] <= 6
+
+
+def test_runs_in_pairs_are_left_alone() -> None:
+    """Within blocks of one run of each side a wilder side cannot pass for a level."""
+    values, block = made(1, 5, (6, 6), 2.0), np.tile(np.arange(6), 2)
+    rows = statistic.prepare(values, block, [0] * 5)
+    assert unequal.sides_of(rows, np.zeros((12, 3))) is None

@@ -1,0 +1,145 @@
+"""The parts of a trend: what is common, what coincides, how a history is drawn."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fabricproof.core.errors import ConfigError, ParseError
+from fabricproof.history.store import Key, Run
+from fabricproof.history.store.quantities import class_of, metric_of, numbered, parse_margins
+from fabricproof.history.trend.coincide import Between, coincidences
+from fabricproof.history.trend.common import common, name_all
+from fabricproof.history.trend.lines import sparkline
+from fabricproof.nodes.inventory.facts import Machine
+
+KEY = Key(
+    site="s", partition="p", fabric="ib0", stack="openmpi5", build="*", suite="osu",
+    program="osu_bw", tool_version="*", check="OsuBandwidth", leg="rail0", rails="rail0",
+    nodes="n1,n2", settings="", quantity="bandwidth_4MiB", unit="MB/s", message_size=4 << 20,
+    better=1,
+)  # fmt: skip
+
+PAIRS = ("n1,n2", "n1,n3", "n2,n3", "n3,n4", "n1,n4", "n2,n4")
+
+KEYS = [
+    replace(KEY, rails=rail, leg=rail, nodes=nodes, stack=stack)
+    for rail in ("rail0", "rail1")
+    for nodes in PAIRS
+    for stack in ("openmpi5", "mpich5")
+]
+
+
+def _where(which: dict[str, str]) -> list[int]:
+    return [
+        index
+        for index, key in enumerate(KEYS)
+        if all(value in getattr(key, name).split(",") for name, value in which.items())
+    ]
+
+
+@pytest.mark.parametrize(
+    ("which", "words"),
+    [
+        ({"rails": "rail1"}, "rail1"),
+        ({"nodes": "n2"}, "n2"),
+        ({"stack": "mpich5"}, "mpich5"),
+        ({"rails": "rail1", "nodes": "n3"}, "rail1 of n3"),
+        ({"rails": "rail0", "stack": "mpich5"}, "rail0 of mpich5"),
+        ({}, ""),
+    ],
+)
+def test_what_changed_together_is_named(which: dict[str, str], words: str) -> None:
+    """One name where one is enough, two where both are needed, none where all changed."""
+    assert common(name_all(KEYS), _where(which)).words == words
+
+
+def test_one_exception_does_not_hide_the_rail() -> None:
+    """A rail of which one quantity stayed, and one of another rail that moved."""
+    changed = [*_where({"rails": "rail1"})[1:], 0]
+    found = common(name_all(KEYS), changed)
+    assert (found.words, found.changed, found.of_changed, found.held) == ("rail1", 11, 12, 12)
+
+
+def test_scattered_changes_have_nothing_in_common() -> None:
+    """Three quantities of unlike rails, nodes and stacks."""
+    assert common(name_all(KEYS), [0, 7, 21]).words == ""
+
+
+def _run(day: int, **inventory: str | None) -> Run:
+    start = datetime.datetime(2026, 11, day, tzinfo=datetime.UTC)
+    return Run(run_id=f"r{day}", start=start, inventory=inventory, builds={"openmpi5": "a"})
+
+
+def _machine(node: str, digest: str) -> Machine:
+    if digest == "lost":
+        raise ParseError("no readable inventory", source="lost.json")
+    return Machine(node=node, facts={"interface ib0": {"mtu": int(digest)}}, unknown=())
+
+
+def test_what_changed_is_said_once_for_nodes_alike() -> None:
+    """Two nodes changed in the same way, a third did not."""
+    runs = [_run(1, n1="4092", n2="4092", n3="4092"), _run(2, n1="2044", n2="2044", n3="4092")]
+    told, unknown = coincidences(Between(runs=runs, before=0, after=1), ["n1"], _machine)
+    assert told == ("interface ib0 of n1, n2: MTU 4092 bytes -> 2044 bytes",)
+    assert unknown == ()
+
+
+def test_a_run_without_a_look_is_passed_over() -> None:
+    """The last look before and the first after count, not that of the neighbouring run."""
+    runs = [_run(1, n1="4092"), _run(2, n1=None), _run(3), _run(4, n1="2044")]
+    told, _ = coincidences(Between(runs=runs, before=1, after=2), ["n1"], _machine)
+    assert told == ("interface ib0 of n1: MTU 4092 bytes -> 2044 bytes",)
+
+
+def test_what_nobody_saw_or_what_is_lost_is_unknown() -> None:
+    """No look before; a file of the inventory that is gone: sentences, no trouble."""
+    runs = [_run(1, n2="lost"), _run(2, n1="4092", n2="4092")]
+    told, unknown = coincidences(Between(runs=runs, before=0, after=1), ["n1", "n2"], _machine)
+    assert told == ()
+    assert unknown[0] == "what n1 was made of before or after is not known"
+    assert "lost.json" in unknown[1]
+
+
+def test_a_build_that_changed_is_said() -> None:
+    """The builds of the last run before and of the first after count, not of the newest."""
+    runs = [replace(_run(day), builds={"openmpi5": "abcd"[day]}) for day in (1, 2, 3)]
+    told, _ = coincidences(Between(runs=runs, before=0, after=1), [], _machine)
+    assert told == ("stack openmpi5: build b -> c",)
+
+
+@given(st.lists(st.one_of(st.none(), st.floats(1e-6, 1e9)), max_size=80))
+def test_a_sparkline_is_as_long_as_its_history(history: list[float | None]) -> None:
+    """One character a run, a dot for each without a number, the newest sixty."""
+    drawn = sparkline(history)
+    assert len(drawn) == min(len(history), 60)
+    assert [each == "·" for each in drawn] == [each is None for each in history[-60:]]
+
+
+def test_a_sparkline_shows_a_half_as_a_half() -> None:
+    """From 0: half the rate is half the bar; small changes are drawn larger."""
+    assert sparkline([100.0, 100.0, 50.0, None]) == "██▅·"
+    assert sparkline([100.0, 97.0]) == "█▁"
+
+
+def test_margins_are_fractions_of_known_metrics() -> None:
+    """Percent and fractions are read; anything else is refused with what is known."""
+    assert parse_margins(["latency=2%", "bandwidth=0.1"])["latency"] == pytest.approx(0.02)
+    for text in ("latency", "latency=0", "latency=120%", "rate=3%", "latency=x"):
+        with pytest.raises(ConfigError, match="bandwidth, message rate"):
+            parse_margins([text])
+
+
+def test_kinds_tell_unlike_scatter_apart() -> None:
+    """Units, programs and lengths are classes; rails and nodes are not."""
+    small = replace(KEY, unit="us", message_size=8, better=-1)
+    keys = [KEY, replace(KEY, rails="rail1"), small, replace(KEY, message_size=8)]
+    assert numbered([class_of(each) for each in keys]) == [0, 0, 1, 2]
+    ratio = replace(KEY, unit="x")
+    assert [metric_of(each) for each in (KEY, small, ratio, replace(ratio, better=-1))] == [
+        "bandwidth", "latency", "ratio", "cost ratio",
+    ]  # fmt: skip

@@ -1,0 +1,334 @@
+"""``fabricproof trend`` on made histories: nights copied from a recorded one, changes planted."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_history import SITE, Record, rail_slower, write_history
+
+from fabricproof.history.store.labels import LOOK_LABEL, set_label
+
+Command = Callable[..., Any]
+
+
+@pytest.fixture
+def perflogs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Point the command at an empty folder of perflogs."""
+    monkeypatch.setenv("FABRICPROOF_PERFLOGS", str(tmp_path))
+    return tmp_path
+
+
+def test_a_change_on_night_six_of_ten_is_found(perflogs: Path, fabricproof: Command) -> None:
+    """Rail and night are named, what changed with it, how sure, and what to run next."""
+    write_history(
+        perflogs,
+        10,
+        seed=1,
+        factor=rail_slower(5),
+        speed=lambda node, night: 100 if node == "vc2" and night >= 5 else 200,
+    )
+    ended = fabricproof("trend", "--site", SITE)
+    said = " ".join(ended.out.split())
+    assert ended.status == 1
+    assert "WORSE since the run of 2026-11-06 22:00 UTC rail1: bandwidth 5" in said
+    assert "24 of the 24 of rail1" in said
+    assert "interface rail1 of vc2: shaped to 200 Mb/s -> 100 Mb/s" in said
+    assert (
+        "fabricproof compare 2026-11-01..2026-11-05 2026-11-06..2026-11-10 --site vcluster" in said
+    )
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_nothing_planted_is_nothing_found(perflogs: Path, fabricproof: Command, seed: int) -> None:
+    """Noise alone, a part of it common to all of a night, is no change."""
+    write_history(perflogs, 10, seed=seed)
+    ended = fabricproof("trend", "--site", SITE)
+    assert ended.status == 0
+    assert "no lasting change" in ended.out
+
+
+def test_the_record_says_the_same(perflogs: Path, fabricproof: Command) -> None:
+    """--json: events with keys, columns of the runs, and the inventory that changed."""
+    write_history(
+        perflogs,
+        12,
+        seed=2,
+        factor=rail_slower(6),
+        speed=lambda _, night: 100 if night >= 6 else 200,
+        builds={0: "a" * 64, 6: "b" * 64},
+    )
+    ended = fabricproof("trend", "--site", SITE, "--json")
+    record = ended.record
+    (event,) = record["events"]
+    assert ended.status == 1
+    assert record["worse_now"] is True
+    assert len(record["runs"]) == 12
+    assert (event["where"], event["run"]["start"][:10]) == ("rail1", "2026-11-07")
+    assert {each["at"] for each in event["steps"]} == {6}
+    assert event["coincides"] == [
+        "interface rail1 of vc1, vc2, vc3: shaped to 200 Mb/s -> 100 Mb/s",
+        "stack openmpi5: build aaaaaaaaaaaa -> bbbbbbbbbbbb",
+    ]
+
+
+def test_what_was_repaired_is_told_and_is_no_alarm(perflogs: Path, fabricproof: Command) -> None:
+    """Ten slow nights of thirty: two events, and status 0 because nothing is worse now."""
+    slow = rail_slower(10)
+    write_history(
+        perflogs, 30, seed=3, factor=lambda each, night: slow(each, night) if night < 20 else 1.0
+    )
+    ended = fabricproof("trend", "--site", SITE)
+    assert ended.status == 0
+    assert "2 events; nothing is worse now" in ended.out
+    assert "was WORSE  since the run of 2026-11-11" in ended.out
+    assert "compare 2026-11-01..2026-11-10 2026-11-11..2026-11-20" in ended.out
+
+
+def test_a_last_night_that_is_far_off_is_told_as_one_run(
+    perflogs: Path, fabricproof: Command
+) -> None:
+    """Ten good nights and one at half: told at once, with its doubt."""
+    write_history(perflogs, 11, seed=4, factor=rail_slower(10))
+    ended = fabricproof("trend", "--site", SITE)
+    assert ended.status == 1
+    assert "this is one run so far" in " ".join(ended.out.split())
+
+
+def test_one_bad_night_is_no_event(perflogs: Path, fabricproof: Command) -> None:
+    """Night six of twelve at half, as if a job of others had been on the rail."""
+    slow = rail_slower(5)
+    write_history(
+        perflogs, 12, seed=5, factor=lambda each, night: slow(each, night) if night == 5 else 1.0
+    )
+    assert fabricproof("trend", "--site", SITE).status == 0
+
+
+def test_a_slow_loss_is_told_per_run(perflogs: Path, fabricproof: Command) -> None:
+    """0.5 % a night: no step, but drifts with their slope and the night they began."""
+    write_history(
+        perflogs,
+        30,
+        seed=6,
+        factor=lambda each, night: 0.995**night if "rail0" in each["rails"] else 1.0,
+    )
+    ended = fabricproof("trend", "--site", SITE, "--check", "OsuBandwidth")
+    assert ended.status == 1
+    assert "drifts, which no single run shows" in ended.out
+    assert "a run, -1" in ended.out
+    assert "since 2026-11-01" in ended.out
+
+
+def test_one_node_of_many_is_named(perflogs: Path, fabricproof: Command) -> None:
+    """What only legs with vc3 show is told of vc3."""
+
+    def slow(record: Record, night: int) -> float:
+        return 2.0 if night >= 6 and "vc3" in record["nodes"] else 1.0
+
+    write_history(perflogs, 12, seed=7, factor=slow)
+    record = fabricproof("trend", "--site", SITE, "--json").record
+    assert [each["where"] for each in record["events"]] == ["vc3"]
+
+
+def test_filters_leave_the_rest_out(perflogs: Path, fabricproof: Command) -> None:
+    """--rail rail0 does not see what happened on rail1, and says how many it looked at."""
+    write_history(perflogs, 10, seed=8, factor=rail_slower(5))
+    ended = fabricproof("trend", "--site", SITE, "--rail", "rail0", "--stack", "openmpi*", "--json")
+    assert ended.status == 0
+    assert ended.record["quantities"] == 12
+
+
+def test_last_and_since_choose_runs(perflogs: Path, fabricproof: Command) -> None:
+    """Both count from the newest run; a date after it is refused with the newest."""
+    write_history(perflogs, 12, seed=9)
+    for option in (("--last", 8), ("--since", "2026-11-05")):
+        assert len(fabricproof("trend", "--site", SITE, "--json", *option).record["runs"]) == 8
+    ended = fabricproof("trend", "--site", SITE, "--since", "2027-01-01")
+    assert ended.status == 66
+    assert "2026-11-12" in ended.err
+
+
+def test_looks_of_a_night_are_no_nights(perflogs: Path, fabricproof: Command) -> None:
+    """What was measured only because it was red is left out, unless somebody names it."""
+    write_history(perflogs, 10, seed=4)
+    everything = fabricproof("trend", "--site", SITE, "--json").record["runs"]
+    looks = [run["run_id"] for run in everything[-2:]]
+    set_label(perflogs, SITE, looks, LOOK_LABEL)
+    assert fabricproof("trend", "--site", SITE, "--json").record["runs"] == everything[:-2]
+    named = ",".join(run["run_id"] for run in everything[3:])
+    asked = fabricproof("trend", "--site", SITE, "--json", "--runs", named).record["runs"]
+    assert asked == everything[3:]
+
+
+def without_numbers(perflogs: Path, since: int, *, check: str) -> None:
+    """Make every number of a check MISSING from a night on."""
+    path = perflogs / SITE / "compute" / "records.jsonl"
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    nights = sorted({each["run_id"] for each in records})
+    for each in records:
+        if each["run_id"] in nights[since:] and each["check"] == check:
+            each |= {"quantity_value": None, "quantity_verdict": "MISSING"}
+    path.write_text("".join(json.dumps(each) + "\n" for each in records))
+
+
+@pytest.mark.parametrize("checks", [("OsuBandwidth",), ("OsuBandwidth", "OsuLatency")])
+def test_newest_runs_that_were_tried_in_vain_are_no_green(
+    perflogs: Path, fabricproof: Command, checks: tuple[str, ...]
+) -> None:
+    """A run without a usable number is no column, and yet no silence: status 1, check and leg."""
+    write_history(perflogs, 12, seed=5)
+    for check in checks:
+        without_numbers(perflogs, 9, check=check)
+    ended = fabricproof("trend", "--site", SITE)
+    assert ended.status == 1
+    assert "WORSE: OsuBandwidth rail1" in " ".join(ended.out.split())
+    assert fabricproof("trend", "--site", SITE, "--json").record["worse_now"]
+
+
+def test_runs_of_one_evening_are_named_to_the_second(perflogs: Path, fabricproof: Command) -> None:
+    """Ten runs within the hour: dates would name both sides alike."""
+    write_history(perflogs, 10, seed=1, factor=rail_slower(5), every=datetime.timedelta(minutes=5))
+    said = " ".join(fabricproof("trend", "--site", SITE).out.split())
+    assert "2026-11-01T22:00:00..2026-11-01T22:20:00 2026-11-01T22:25:00.." in said
+
+
+def test_too_few_runs_have_a_status_of_their_own(perflogs: Path, fabricproof: Command) -> None:
+    """Five runs: nothing can be told, and that is not "nothing changed"."""
+    write_history(perflogs, 5, seed=10)
+    ended = fabricproof("trend", "--site", SITE)
+    assert ended.status == 6
+    assert "48 quantities in 5 runs" in ended.err
+    assert not ended.out
+
+
+def test_no_history_and_nothing_that_fits_are_refused(perflogs: Path, fabricproof: Command) -> None:
+    """No run at all; then a check that there is none of, with those that there are."""
+    assert fabricproof("trend", "--site", SITE).status == 66
+    write_history(perflogs, 8, seed=11)
+    ended = fabricproof("trend", "--site", SITE, "--check", "Osux")
+    assert ended.status == 66
+    assert "OsuBandwidth, OsuBidirectionalBandwidth" in ended.err
+
+
+@pytest.mark.parametrize(
+    "option", [("--margin", "bandwidth"), ("--margin", "speed=3%"), ("--renamed", "a")]
+)
+def test_options_that_mean_nothing_are_usage_errors(
+    perflogs: Path, fabricproof: Command, option: tuple[str, str]
+) -> None:
+    """Refused before anything is read."""
+    assert fabricproof("trend", "--site", SITE, *option).status == 2
+
+
+def test_a_wider_margin_silences_small_changes(perflogs: Path, fabricproof: Command) -> None:
+    """A rail at 80 % is told, unless only half counts."""
+    write_history(perflogs, 12, seed=12, factor=rail_slower(6, share=0.8))
+    only = ("trend", "--site", SITE, "--program", "osu_bw")
+    assert fabricproof(*only).status == 1
+    assert fabricproof(*only, "--margin", "bandwidth=40%").status == 0
+
+
+def test_a_quantity_that_is_measured_no_more_is_named(perflogs: Path, fabricproof: Command) -> None:
+    """A stack whose rail1 leg stopped coming: no change, and not silent."""
+
+    def stopped(record: Record, night: int) -> float | None:
+        is_gone = record["check"] == "OsuBandwidth" and record["leg"] == "rail1"
+        return None if night >= 10 and is_gone else 1.0
+
+    write_history(perflogs, 14, seed=13, factor=stopped)
+    said = " ".join(fabricproof("trend", "--site", SITE).out.split())
+    assert "4 quantities have no number any more" in said
+    assert "since 2026-11-10 22:00" in said
+
+
+def test_a_renamed_node_is_joined_when_told(perflogs: Path, fabricproof: Command) -> None:
+    """vc3 was called old3 for five nights: too short alone, whole with --renamed."""
+    write_history(perflogs, 10, seed=14)
+    path = perflogs / SITE / "compute" / "records.jsonl"
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    half = len(lines) // 2
+    renamed = [each.replace('"vc3"', '"old3"') for each in lines[:half]]
+    path.write_text("".join(renamed + lines[half:]), encoding="utf-8")
+    apart = fabricproof("trend", "--site", SITE, "--json").record
+    joined = fabricproof("trend", "--site", SITE, "--json", "--renamed", "old3=vc3").record
+    assert (apart["quantities"], apart["too_short"]) == (32, 32)
+    assert (joined["quantities"], joined["too_short"]) == (48, 0)
+
+
+def test_an_inventory_that_is_gone_is_unknown(perflogs: Path, fabricproof: Command) -> None:
+    """Nobody looked before the change: said, instead of "nothing else changed"."""
+    write_history(
+        perflogs,
+        10,
+        seed=15,
+        factor=rail_slower(5),
+        speed=lambda _, night: 200 if night >= 5 else None,
+    )
+    said = " ".join(fabricproof("trend", "--site", SITE).out.split())
+    assert "whether anything else changed then is not known" in said
+
+
+def test_a_clock_that_jumped_is_said(perflogs: Path, fabricproof: Command) -> None:
+    """Runs stand as they were written; sides are named by run where dates would be wrong."""
+    write_history(perflogs, 10, seed=1, factor=rail_slower(5))
+    path = perflogs / SITE / "compute" / "records.jsonl"
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    path.write_text("".join(reversed(lines)), encoding="utf-8")
+    ended = fabricproof("trend", "--site", SITE)
+    assert ended.status == 0
+    assert "BETTER" in ended.out
+    assert "a clock jumped" in ended.out
+    assert "next: fabricproof compare 20261110T220000Z-000009,20261109T" in ended.out
+
+
+def test_one_rail_better_and_the_other_worse_are_two_events(
+    perflogs: Path, fabricproof: Command
+) -> None:
+    """One night rail0 gains and rail1 loses: neither is told of what both have in common."""
+    slow = rail_slower(6)
+    fast = rail_slower(6, rail="rail0", share=1.5)
+    write_history(
+        perflogs, 12, seed=11, factor=lambda each, night: slow(each, night) * fast(each, night)
+    )
+    ended = fabricproof("trend", "--site", SITE, "--json")
+    assert ended.status == 1
+    events = [(each["where"], each["worse"]) for each in ended.record["events"]]
+    assert events == [("rail1", True), ("rail0", False)]
+    assert {each["run"]["start"][:10] for each in ended.record["events"]} == {"2026-11-07"}
+
+
+def test_what_was_taken_back_is_over_though_it_came_again(
+    perflogs: Path, fabricproof: Command
+) -> None:
+    """Slow, repaired, slow again: the first is over, the last is what is worse now."""
+
+    def factor(record: Record, night: int) -> float:
+        is_slow = 10 <= night < 20 or night >= 30
+        return 0.5 if is_slow and record["quantity_unit"] == "MB/s" else 1.0
+
+    write_history(perflogs, 40, seed=12, factor=factor)
+    record = fabricproof("trend", "--site", SITE, "--check", "OsuBandwidth", "--json").record
+    told = [(each["run"]["start"][:10], each["worse"], each["lasts"]) for each in record["events"]]
+    assert told == [
+        ("2026-12-01", True, True), ("2026-11-21", False, False), ("2026-11-11", True, False),
+    ]  # fmt: skip
+    assert record["worse_now"] is True
+
+
+def test_too_few_runs_for_a_step_are_no_lack_of_change(
+    perflogs: Path, fabricproof: Command
+) -> None:
+    """Rail 1 at half for three of six runs cannot be told: nobody says that nothing changed."""
+    write_history(perflogs, 8, seed=15, factor=rail_slower(5))
+    few = fabricproof("trend", "--site", SITE, "--last", 6)
+    assert few.status == 6
+    assert "no lasting change" not in few.out
+    assert "too few to tell a lasting change" in few.out.splitlines()[0]
+    record = fabricproof("trend", "--site", SITE, "--last", 6, "--json").record
+    assert record["too_few_for_steps"] is True
+    whole = fabricproof("trend", "--site", SITE, "--json")
+    assert whole.record["too_few_for_steps"] is False

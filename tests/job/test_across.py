@@ -1,0 +1,205 @@
+"""Relations between legs: a ratio is judged on numbers that count, and on two looks."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from leg_folders import PUT_BW, leave, make_leg, slower
+
+from fabricproof.core.errors import ConfigError
+from fabricproof.core.measure import Verdict
+from fabricproof.job.outcome import Outcome, judge_leg
+from fabricproof.job.plan.leg import Leg
+from fabricproof.job.plan.plan_file import Plan, read_plan, write_plan
+from fabricproof.job.relations.judge import JUDGES, judge_relation, judge_relations, legs_to_repeat
+from fabricproof.job.relations.ratio import judge_against
+from fabricproof.job.relations.relation import Relation
+from fabricproof.job.second_look import doubtful_legs
+from fabricproof.verdict.reference import at_least
+
+TWICE = at_least(1.0, unit="x", tolerance=0.05, origin="test: alike")
+ONE, OTHER = make_leg(name="one"), make_leg(name="other")
+
+
+def ratio(**changes: object) -> Relation:
+    settings = {
+        "quantity": "bandwidth",
+        "sizes": [1 << 20, 1 << 22],
+        "over": ["other"],
+        "under": ["one"],
+        "reference": asdict(TWICE),
+        "most": 1.2,
+        "hint": "look at the cable",
+        **changes,
+    }
+    return Relation(
+        name="likeness",
+        kind="ratio",
+        legs=("one", "other"),
+        suite="osu",
+        program="osu_put_bw",
+        settings=settings,
+    )
+
+
+def measured(folder: Path, leg: Leg, text: str = PUT_BW, **how: object) -> Outcome:
+    leave(folder, leg, text, **how)  # type: ignore[arg-type]
+    return judge_leg(folder, leg)
+
+
+def test_two_like_legs_have_a_ratio_of_one(tmp_path: Path) -> None:
+    outcomes = [measured(tmp_path, ONE), measured(tmp_path, OTHER)]
+    result = judge_relation(ratio(), outcomes)
+    (judgement,) = result.report.quantities
+    assert result.report.verdict is Verdict.PASS
+    assert (judgement.value, judgement.unit, judgement.name) == (1.0, "x", "bandwidth_likeness")
+    assert result.nodes == ("n1", "n2")
+
+
+def test_a_leg_that_is_a_tenth_slower_makes_the_ratio_red_with_the_hint(tmp_path: Path) -> None:
+    outcomes = [measured(tmp_path, ONE), measured(tmp_path, OTHER, slower(PUT_BW, 1.1))]
+    report = judge_relation(ratio(), outcomes).report
+    assert report.verdict is Verdict.FAIL
+    assert "below the lower bound 0.95; look at the cable" in report.quantities[0].reason
+
+
+def test_more_than_links_allow_is_impossible(tmp_path: Path) -> None:
+    outcomes = [measured(tmp_path, ONE, slower(PUT_BW, 1.5)), measured(tmp_path, OTHER)]
+    report = judge_relation(ratio(), outcomes).report
+    assert report.verdict is Verdict.INVALID
+    assert "more than links and slots allow" in report.quantities[0].reason
+
+
+def test_without_a_reference_a_ratio_is_no_pass(tmp_path: Path) -> None:
+    outcomes = [measured(tmp_path, ONE), measured(tmp_path, OTHER)]
+    assert judge_relation(ratio(reference=None), outcomes).report.verdict is Verdict.UNJUDGED
+
+
+def test_a_leg_without_numbers_leaves_no_ratio(tmp_path: Path) -> None:
+    outcomes = [measured(tmp_path, ONE), measured(tmp_path, OTHER, status="1\n")]
+    report = judge_relation(ratio(), outcomes).report
+    assert report.verdict is Verdict.MISSING
+    assert "leg other is MISSING" in report.quantities[0].reason
+
+
+def test_a_leg_on_another_road_spoils_the_ratio(tmp_path: Path) -> None:
+    strays = measured(tmp_path, replace(OTHER, rails=("rail1",)))
+    report = judge_relation(ratio(), [measured(tmp_path, ONE), strays]).report
+    assert report.verdict is Verdict.INVALID
+    assert "took another road" in report.quantities[0].reason
+
+
+def test_a_leg_that_was_never_planned_is_named(tmp_path: Path) -> None:
+    report = judge_relation(ratio(), [measured(tmp_path, ONE)]).report
+    assert report.verdict is Verdict.MISSING
+    assert "leg other was never planned" in report.quantities[0].reason
+
+
+def test_a_size_that_nobody_measured_is_missing(tmp_path: Path) -> None:
+    outcomes = [measured(tmp_path, ONE), measured(tmp_path, OTHER)]
+    report = judge_relation(ratio(sizes=[1 << 25]), outcomes).report
+    assert report.verdict is Verdict.MISSING
+
+
+def test_a_kind_that_nobody_judges_is_missing_not_passed(tmp_path: Path) -> None:
+    strange = replace(ratio(), kind="astrology")
+    report = judge_relation(strange, [measured(tmp_path, ONE), measured(tmp_path, OTHER)]).report
+    assert report.verdict is Verdict.MISSING
+    assert "ratio" in JUDGES
+
+
+def test_the_second_look_repeats_both_legs_of_a_red_relation_though_each_passed(
+    tmp_path: Path,
+) -> None:
+    # 6 % below its neighbour: within the tolerance of its own reference, not of the relation's.
+    leave(tmp_path, ONE)
+    leave(tmp_path, OTHER, slower(PUT_BW, 1.06))
+    write_plan(tmp_path, [ONE, OTHER], [ratio()])
+    assert read_plan(tmp_path) == Plan(legs=(ONE, OTHER), relations=(ratio(),))
+    assert doubtful_legs(tmp_path) == ["one", "other"]
+    leave(tmp_path, ONE, attempt=2)
+    leave(tmp_path, OTHER, attempt=2)
+    assert doubtful_legs(tmp_path) == []
+    outcomes = [judge_leg(tmp_path, leg) for leg in (ONE, OTHER)]
+    result = judge_relation(ratio(), outcomes)
+    assert result.report.verdict is Verdict.PASS
+    assert result.report.findings[0].startswith("second look: passed; the first said FAIL")
+
+
+def test_a_relation_that_is_red_twice_stays_red(tmp_path: Path) -> None:
+    for attempt in (1, 2):
+        leave(tmp_path, ONE, attempt=attempt)
+        leave(tmp_path, OTHER, slower(PUT_BW, 1.06), attempt=attempt)
+    report = judge_relation(ratio(), [judge_leg(tmp_path, leg) for leg in (ONE, OTHER)]).report
+    assert report.verdict is Verdict.FAIL
+    assert "red again on the same nodes" in report.findings[0]
+
+
+def test_no_second_look_where_a_leg_took_another_road(tmp_path: Path) -> None:
+    outcomes = [
+        measured(tmp_path, ONE),
+        measured(tmp_path, replace(OTHER, rails=("rail1",))),
+    ]
+    assert legs_to_repeat([ratio()], outcomes) == frozenset()
+
+
+@given(value=st.floats(min_value=0.0, max_value=10.0), most=st.floats(1.0, 5.0))
+def test_a_ratio_passes_only_between_its_bounds(value: float, most: float) -> None:
+    settings = {"reference": asdict(TWICE), "most": most}
+    verdict = judge_against("r", value, settings).verdict
+    assert (verdict is Verdict.PASS) == (0.95 <= value <= most)
+
+
+@pytest.mark.parametrize("combine", ["sum", "max", "min", "median"])
+def test_several_legs_on_one_side_are_combined_as_asked(tmp_path: Path, combine: str) -> None:
+    outcomes = [measured(tmp_path, ONE), measured(tmp_path, OTHER)]
+    relation = ratio(over=["one", "other"], combine=combine, most=None)
+    (judgement,) = judge_relation(relation, outcomes).report.quantities
+    assert judgement.value == pytest.approx(2.0 if combine == "sum" else 1.0)
+
+
+def test_a_judge_that_fails_costs_its_own_row_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_relation: Relation, _looks: object) -> object:
+        raise ZeroDivisionError("no good")
+
+    monkeypatch.setitem(JUDGES, "broken", broken)
+    outcomes = [measured(tmp_path, ONE), measured(tmp_path, OTHER)]
+    relations = (replace(ratio(), name="bad", kind="broken"), ratio())
+    bad, good = judge_relations(relations, outcomes)
+    assert (bad.report.verdict, good.report.verdict) == (Verdict.MISSING, Verdict.PASS)
+    assert "ZeroDivisionError('no good')" in bad.report.quantities[0].reason
+    assert legs_to_repeat(relations, outcomes) == frozenset()
+
+
+def test_a_leg_whose_mpi_library_nobody_saw_leaves_no_ratio(tmp_path: Path) -> None:
+    other = replace(OTHER, library="/opt/mpi/lib/libmpi.so.40")
+    outcomes = [measured(tmp_path, ONE), measured(tmp_path, other)]
+    report = judge_relation(ratio(), outcomes).report
+    assert report.verdict is Verdict.UNJUDGED
+    assert "leg other: nobody saw which MPI library" in report.quantities[0].reason
+
+
+@pytest.mark.parametrize("name", ["one", "on.e", "on+e"])
+def test_two_legs_that_would_share_a_folder_are_never_started(tmp_path: Path, name: str) -> None:
+    """``eth0.100`` and ``eth0_100``: one would be judged by what the other left."""
+    first = replace(ONE, name="one" if name == "one" else "on_e")
+    with pytest.raises(ConfigError, match="cannot be told apart"):
+        write_plan(tmp_path, [first, replace(OTHER, name=name)])
+
+
+def test_a_relation_does_not_take_a_legs_name(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be told apart"):
+        write_plan(tmp_path, [ONE, replace(OTHER, name="likeness")], [ratio()])
+
+
+def test_a_leg_that_was_lost_at_first_runs_again_beside_its_neighbour(tmp_path: Path) -> None:
+    """Else a ratio of two minutes would be red after one look."""
+    outcomes = [measured(tmp_path, ONE), measured(tmp_path, OTHER, status="1\n")]
+    assert legs_to_repeat([ratio()], outcomes) == {"one", "other"}
+    assert legs_to_repeat([], outcomes) == {"other"}

@@ -1,0 +1,141 @@
+"""What collective programs are told, and the least that must be seen of them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fabricproof.core.errors import ConfigError
+from fabricproof.job.plan.collective_commands import (
+    BUFFER_BYTES,
+    collective_sizes,
+    make_collective_job,
+)
+from fabricproof.physics.collective import Channel, Layout, Operation, collective_of
+from fabricproof.stacks.workload import IMB_COLLECTIVES, imb_binary
+
+CHANNEL = Channel(alpha_us=50.0, beta_us_per_byte=0.04)
+FOUR = Layout(num_ranks=4, ranks_per_node=2)
+
+
+def job(suite: str, program: str, layout: Layout = FOUR, seconds: float = 1.0) -> object:
+    return make_collective_job(
+        suite, program, ("prog",), layout, max_size=65536, channel=CHANNEL, seconds=seconds
+    )
+
+
+def test_sizes_double_from_a_float_as_far_as_buffers_allow() -> None:
+    assert collective_sizes(Operation.BCAST, FOUR, 32) == (4, 8, 16, 32)
+    assert collective_sizes(Operation.BCAST, FOUR, 33) == (4, 8, 16, 32)
+    assert collective_sizes(Operation.BARRIER, FOUR, 32) == ()
+    many = Layout(num_ranks=4096)
+    assert collective_sizes(Operation.ALLTOALL, many, 1 << 20)[-1] * 4096 == BUFFER_BYTES
+    assert collective_sizes(Operation.ALLREDUCE, many, 1 << 20)[-1] == 1 << 20
+
+
+def test_osu_is_told_small_and_large_sizes_apart() -> None:
+    small, large = job("osu", "osu_alltoall").commands
+    assert small[:4] == ("prog", "-f", "-m", "4:8192")
+    assert large[:4] == ("prog", "-f", "-m", "16384:65536")
+    assert small[4] == large[4] == "-i"
+    assert int(small[5]) > int(large[5]) >= 5
+
+
+def test_osu_reductions_begin_at_a_float_as_the_others() -> None:
+    small, large = job("osu", "osu_allreduce").commands
+    assert (small[3], large[3]) == ("4:8192", "16384:65536")
+
+
+def test_imb_runs_all_ranks_alone_and_repetitions_that_hold() -> None:
+    (command,) = job("imb", "Allreduce").commands
+    assert command[1:5] == ("-npmin", "4", "-msglog", "2:16")
+    assert command[5] == "-iter"
+    assert command[7:] == ("-iter_policy", "off", "-zero_size", "off")
+
+
+def test_the_ports_measure_all_sizes_in_one_start() -> None:
+    (command,) = job("osu-mpi4py", "osu_bcast").commands
+    assert [part.split(":")[0].split(",")[-1] for part in command[1:]] == ["8192", "65536"]
+
+
+@pytest.mark.parametrize(
+    ("suite", "program", "options"),
+    [("osu", "osu_barrier", 6), ("imb", "Barrier", 9), ("osu-mpi4py", "osu_barrier", 2)],
+)
+def test_a_barrier_has_no_sizes_and_its_packets_are_counted(
+    suite: str, program: str, options: int
+) -> None:
+    made = job(suite, program)
+    assert made.sizes == ()
+    assert "-m" not in made.commands[0]
+    assert "-msglog" not in made.commands[0]
+    assert len(made.commands[0]) == options
+    assert made.least_bytes == ((0, 0), (0, 0))
+    assert made.least_packets is not None
+    assert min(made.least_packets) >= 5
+
+
+def test_the_least_bytes_are_all_repetitions_of_all_sizes() -> None:
+    made = job("osu", "osu_bcast")
+    rounds = [
+        (int(command[5]) + int(command[7]), command[3].split(":")) for command in made.commands
+    ]
+    due = sum(
+        times * sum(2**step for step in range(2, 17) if int(low) <= 2**step <= int(high))
+        for times, (low, high) in rounds
+    )
+    assert made.least_bytes == ((due, 0), (0, due))
+    assert made.least_packets is None
+
+
+def test_imb_is_not_asked_for_its_own_warm_ups() -> None:
+    made = job("imb", "Bcast")
+    repetitions = int(made.commands[0][6].split(",")[0])
+    assert made.least_bytes[0][0] == repetitions * (2**17 - 4)
+
+
+@settings(deadline=None)
+@given(
+    st.sampled_from(["osu_bcast", "osu_allreduce", "osu_alltoall", "osu_barrier", "osu_ibcast"]),
+    st.integers(2, 64),
+    st.sampled_from([1, 2, 4]),
+    st.floats(0.01, 10),
+)
+def test_a_budget_is_kept_as_far_as_the_model_knows(
+    program: str, ranks: int, per_node: int, seconds: float
+) -> None:
+    layout = Layout(num_ranks=ranks, ranks_per_node=per_node)
+    made = job("osu", program, layout, seconds)
+    assert len(made.least_bytes) == layout.num_nodes
+    more = job("osu", program, layout, 2 * seconds)
+    for small, large in zip(made.least_bytes, more.least_bytes, strict=True):
+        assert small <= large
+
+
+def test_a_pair_program_is_no_collective() -> None:
+    with pytest.raises(ConfigError, match="not a known collective"):
+        job("osu", "osu_latency")
+
+
+def test_every_collective_of_imb_is_known_and_has_its_binary() -> None:
+    for binary, programs in IMB_COLLECTIVES.items():
+        for program in programs:
+            assert imb_binary(program) == binary
+            known = collective_of("imb", program)
+            assert known is not None
+            plain = program.removesuffix("_pure")
+            assert known.non_blocking == (binary == "IMB-NBC" and plain == program)
+
+
+def test_packets_are_counted_where_everybody_waits_for_everybody() -> None:
+    eight = Layout(num_ranks=8)
+    assert job("osu", "osu_bcast", eight).least_packets is None
+    summed, shared = (
+        job("osu", program, eight) for program in ("osu_allreduce", "osu_reduce_scatter")
+    )
+    small, large = (int(command[5]) for command in summed.commands)
+    assert summed.least_packets == (12 * small + 3 * large,) * 8
+    small, large = (int(command[5]) for command in shared.commands)
+    # 4, 8 and 16 bytes leave some rank without an element.
+    assert shared.least_packets == (9 * small + 3 * large,) * 8

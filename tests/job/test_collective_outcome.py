@@ -1,0 +1,150 @@
+"""A recorded collective of four nodes, judged; and the same job with each thing gone wrong."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from leg_folders import speeds
+
+from fabricproof.core.measure import Verdict
+from fabricproof.job.outcome import Outcome, judge_leg
+from fabricproof.job.plan.leg import FabricFacts, Leg
+from fabricproof.traffic import RoadState
+
+DATA = Path(__file__).parents[1] / "data" / "collectives" / "osu_allreduce-7.2"
+
+#: 24 measured and 2 unmeasured rounds of 1 to 65536 bytes
+LEAST = 26 * (2**17 - 1)
+
+LEG = Leg(
+    name="rail0.4x1",
+    rails=("rail0",),
+    suite="osu",
+    program="osu_allreduce",
+    environment={},
+    commands=(("osu_allreduce", "-f", "-m", "65536", "-i", "24", "-x", "2"),),
+    expected_sizes=tuple(2**step for step in range(17)),
+    sent_bytes=None,
+    sent_per_message=None,
+    sent_messages=None,
+    spread=False,
+    num_nodes=4,
+    least_bytes=((LEAST, LEAST),) * 4,
+    least_packets=(24 * 17,) * 4,
+    required=("latency_4B", "latency_64KiB"),
+    fabric=FabricFacts(
+        link="200MbE",
+        protocol="tcp",
+        mtu=1500,
+        shaper={"burst_bytes": 3200, "instant_bytes": 3200, "peak_factor": 1.0},
+    ),
+    tolerance=0.1,
+    channel_leg="rail0.pair",
+    stated_alpha_us=1000.0,
+    model_factor=6.0,
+)
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Path:
+    for name in ("rail0_4x1.1", "rail0_pair.1"):
+        shutil.copytree(DATA / name, tmp_path / "legs" / name)
+    return tmp_path
+
+
+def rewrite(job: Path, pattern: str, change: Callable[[str], str]) -> None:
+    for path in (job / "legs" / "rail0_4x1.1").glob(pattern):
+        path.write_text(change(path.read_text()))
+
+
+def words(outcome: Outcome) -> dict[str, Verdict]:
+    return {each.name: each.verdict for each in speeds(outcome.report)}
+
+
+def test_the_recorded_job_is_green_by_the_model_of_its_own_pair(job: Path) -> None:
+    outcome = judge_leg(job, LEG)
+    assert set(words(outcome).values()) == {Verdict.PASS}
+    assert outcome.report.road is not None
+    assert outcome.report.road.state is RoadState.PROVEN
+    last = speeds(outcome.report)[-1]
+    assert last.name == "latency_64KiB"
+    assert last.value == 6663.94
+    assert last.ceiling is not None
+    assert 1500 < last.ceiling < last.value
+    assert last.origin is not None
+    assert "model" in last.origin
+
+
+def test_without_the_pair_nothing_says_what_it_should_take(job: Path) -> None:
+    shutil.rmtree(job / "legs" / "rail0_pair.1")
+    assert set(words(judge_leg(job, LEG)).values()) == {Verdict.UNJUDGED}
+
+
+def test_traffic_over_the_management_network_is_invalid(job: Path) -> None:
+    """The same counters under exchanged names: rail0 stood still, mgmt0 carried it all."""
+    rewrite(
+        job,
+        "rank.*",
+        lambda text: text.replace("mgmt0", "\0").replace("rail0", "mgmt0").replace("\0", "rail0"),
+    )
+    outcome = judge_leg(job, LEG)
+    assert set(words(outcome).values()) == {Verdict.INVALID}
+    assert "another road" in outcome.report.quantities[0].reason
+
+
+def test_bytes_that_left_by_the_rail_and_came_by_another_are_invalid(job: Path) -> None:
+    more = replace(LEG, least_bytes=((LEAST, 3 * LEAST),) * 4)
+    outcome = judge_leg(job, more)
+    assert set(words(outcome).values()) == {Verdict.INVALID}
+    assert "must have received" in outcome.report.quantities[0].reason
+
+
+def test_small_messages_that_took_another_road_are_invalid(job: Path) -> None:
+    outcome = judge_leg(job, replace(LEG, least_packets=(10**6,) * 4))
+    assert set(words(outcome).values()) == {Verdict.INVALID}
+    assert "small messages took another road" in outcome.report.quantities[0].reason
+
+
+def test_faster_than_physics_is_invalid(job: Path) -> None:
+    """A thousandth of the largest message's time: a number in milliseconds, say."""
+    rewrite(
+        job, "stdout", lambda text: text.replace("6663.94", "   6.66").replace("5830.80", "5.83")
+    )
+    found = words(judge_leg(job, LEG))
+    assert found["latency_64KiB"] is Verdict.INVALID
+    assert found["latency_32KiB"] is Verdict.PASS
+
+
+def test_slower_than_the_model_allows_is_a_failure(job: Path) -> None:
+    found = words(judge_leg(job, replace(LEG, model_factor=1.0, stated_alpha_us=0.0)))
+    assert Verdict.FAIL in found.values()
+
+
+@pytest.mark.parametrize("rows", [1, 5])
+def test_a_table_that_lost_its_last_rows_is_missing(job: Path, rows: int) -> None:
+    rewrite(job, "stdout", lambda text: "\n".join(text.splitlines()[:-rows]) + "\n")
+    assert words(judge_leg(job, LEG)) == {
+        "latency_4B": Verdict.MISSING,
+        "latency_64KiB": Verdict.MISSING,
+    }
+
+
+def test_a_table_that_was_cut_in_a_row_is_missing(job: Path) -> None:
+    rewrite(job, "stdout", lambda text: text[:-30])
+    assert set(words(judge_leg(job, LEG)).values()) == {Verdict.MISSING}
+
+
+def test_two_ranks_on_one_node_are_not_the_layout_that_was_asked_for(job: Path) -> None:
+    rewrite(job, "rank.1.0", lambda text: text.replace("node vc2", "node vc1"))
+    outcome = judge_leg(job, LEG)
+    assert set(words(outcome).values()) == {Verdict.INVALID}
+    assert "ranks on each node" in outcome.report.quantities[0].reason
+
+
+def test_a_rank_that_never_reported_leaves_nothing_green(job: Path) -> None:
+    (job / "legs" / "rail0_4x1.1" / "rank.3.0").unlink()
+    assert Verdict.PASS not in words(judge_leg(job, LEG)).values()

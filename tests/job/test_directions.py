@@ -1,0 +1,155 @@
+"""Both directions of a rail: the slow one is named with its two ends, and never measured twice."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from leg_folders import PUT_BW, PUT_BW_SENT, leave, make_leg, rank_text, slower
+
+from fabricproof.core.measure import Verdict
+from fabricproof.job.all_outcomes import judge_legs
+from fabricproof.job.evidence.directions import backward, with_directions
+from fabricproof.job.outcome import Outcome, mended
+from fabricproof.job.plan.leg import Leg
+from fabricproof.job.plan.script import render_script
+from fabricproof.rfm.staging import CAMPAIGN
+from fabricproof.stacks.launch import TURN_FILE, turned_command
+from fabricproof.verdict.value import ERROR_UNIT, Judgement
+
+FORTH = make_leg(name="rail0")
+BACK = backward(make_leg(name="rail0.back"))
+
+#: rank 0, which sends, on the second node
+TURNED = (
+    rank_text(0, sent=PUT_BW_SENT, received=0, node="n2"),
+    rank_text(1, sent=0, received=PUT_BW_SENT, node="n1"),
+)
+
+
+def _judged(folder: Path, *legs: Leg) -> dict[str, Outcome]:
+    return {each.leg.name: each for each in with_directions(judge_legs(folder, legs))}
+
+
+def test_a_slow_direction_is_named_with_its_ends(tmp_path: Path) -> None:
+    leave(tmp_path, FORTH)
+    leave(tmp_path, BACK, slower(PUT_BW, 2.0), ranks=TURNED)
+    outcomes = _judged(tmp_path, FORTH, BACK)
+    assert outcomes["rail0"].report.verdict is Verdict.PASS
+    report = outcomes["rail0.back"].report
+    assert report.verdict is Verdict.FAIL
+    (red,) = [each for each in report.quantities if each.name == "bandwidth_4MiB"]
+    assert red.reason.startswith("n2 -> n1 of rail0: ")
+    assert ", n1 -> n2: " in red.reason
+    assert "n1 receives or n2 sends too little" in red.reason
+
+
+def test_two_slow_directions_blame_no_end(tmp_path: Path) -> None:
+    leave(tmp_path, FORTH, slower(PUT_BW, 2.0))
+    leave(tmp_path, BACK, slower(PUT_BW, 2.0), ranks=TURNED)
+    for outcome in _judged(tmp_path, FORTH, BACK).values():
+        assert outcome.report.verdict is Verdict.FAIL
+        assert not any("too little" in each.reason for each in outcome.report.quantities)
+
+
+def test_the_same_direction_twice_is_invalid(tmp_path: Path) -> None:
+    leave(tmp_path, FORTH)
+    leave(tmp_path, BACK)
+    outcomes = _judged(tmp_path, FORTH, BACK)
+    assert outcomes["rail0"].report.verdict is Verdict.PASS
+    report = outcomes["rail0.back"].report
+    assert report.verdict is Verdict.INVALID
+    assert "the other way was not measured" in report.quantities[-1].reason
+
+
+def test_a_slow_direction_that_others_disturbed_says_both_and_blames_no_end(tmp_path: Path) -> None:
+    leave(tmp_path, FORTH)
+    leave(tmp_path, BACK, slower(PUT_BW, 2.0), ranks=TURNED)
+    forth, back = judge_legs(tmp_path, [FORTH, BACK])
+    back = mended(back, _disturbed)
+    (_, found) = with_directions([forth, back])
+    (red,) = [each for each in found.report.quantities if each.name == "bandwidth_4MiB"]
+    assert red.verdict is Verdict.UNJUDGED
+    assert red.reason.startswith("n2 -> n1 of rail0: ")
+    assert "too little" not in red.reason
+
+
+def test_errors_name_their_own_ends(tmp_path: Path) -> None:
+    leave(tmp_path, FORTH)
+    leave(tmp_path, BACK, slower(PUT_BW, 2.0), ranks=TURNED)
+    forth, back = judge_legs(tmp_path, [FORTH, BACK])
+    back = mended(back, lambda each: replace(each, unit=ERROR_UNIT, reason="12 of 381796 packets"))
+    (_, found) = with_directions([forth, back])
+    assert {each.reason for each in found.report.quantities} == {"12 of 381796 packets"}
+
+
+def _disturbed(judgement: Judgement) -> Judgement:
+    if judgement.verdict is not Verdict.FAIL:
+        return judgement
+    return replace(judgement, verdict=Verdict.UNJUDGED, disturbance="starved_cores")
+
+
+def test_two_good_directions_are_left_as_they_are(tmp_path: Path) -> None:
+    leave(tmp_path, FORTH)
+    leave(tmp_path, BACK, ranks=TURNED)
+    assert {each.report.verdict for each in _judged(tmp_path, FORTH, BACK).values()} == {
+        Verdict.PASS
+    }
+
+
+def test_a_program_without_mpi_changes_roles_and_not_ranks() -> None:
+    leg = replace(FORTH, suite="iperf3", program="iperf3", sent_bytes=None)
+    turned = backward(leg)
+    assert turned.environment["FABRICPROOF_BACKWARD"] == "1"
+    assert backward(replace(leg, sent_bytes=(7, 1))).sent_bytes == (1, 7)
+
+
+def test_who_ran_where_is_known_or_the_other_way_is_no_pass(tmp_path: Path) -> None:
+    leave(tmp_path, BACK, ranks=TURNED)  # the leg beside it left nothing: no ends to compare
+    report = _judged(tmp_path, FORTH, BACK)["rail0.back"].report
+    assert report.verdict is Verdict.UNJUDGED
+    assert "nobody knows which way it sent" in report.quantities[-1].reason
+
+
+@pytest.mark.parametrize(
+    ("family", "launcher", "line"),
+    [
+        (
+            "mpich",
+            "srun",
+            'env SLURM_HOSTFILE="$here/backwards.hosts" LAUNCH --distribution=arbitrary',
+        ),
+        ("openmpi", "mpirun", 'LAUNCH --hostfile "$here/backwards.hosts" --map-by seq'),
+        (
+            "intelmpi",
+            "mpirun",
+            'env SLURM_JOB_NODELIST=NODES SLURM_NODELIST=NODES SLURM_TASK_PROLOG="TURN" LAUNCH',
+        ),
+    ],
+)
+def test_every_launcher_is_told_the_nodes_backwards(family: str, launcher: str, line: str) -> None:
+    back = replace(BACK, launch=turned_command(family, launcher, ("LAUNCH",)))
+    script = render_script([FORTH, back], launch="LAUNCH", second_look="true", leg_seconds_limit=9)
+    forth, turned = script.split("leg_rail0_back()")
+    assert "backwards.hosts" not in forth
+    assert 'scontrol show hostnames "$SLURM_JOB_NODELIST" | tac >backwards.hosts' in turned
+    line = line.replace("NODES", '"$(paste -sd, "$here/backwards.hosts")"')
+    line = line.replace("TURN", "$here/turn.sh")
+    assert f'    {line} "$here/rank.sh"' in turned
+
+
+def test_hydras_proxies_take_their_places_from_the_last_node() -> None:
+    told = [
+        subprocess.run(
+            [CAMPAIGN / TURN_FILE],
+            env={"PATH": os.environ["PATH"], "SLURM_NNODES": "2", "SLURM_NODEID": each},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for each in "01"
+    ]
+    assert told == ["export SLURM_NODEID=1\n", "export SLURM_NODEID=0\n"]

@@ -1,0 +1,282 @@
+"""What others did to a leg: their traffic and their processes, and what that excuses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from leg_folders import PUT_BW, PUT_BW_SENT, leave, make_leg, rank_text, slower
+
+from fabricproof.core.measure import Verdict
+from fabricproof.job.evidence.cores import cpus_of, starved_cores
+from fabricproof.job.evidence.disturbance import Surroundings, excused, share_taken
+from fabricproof.job.evidence.ranks import parse_rank
+from fabricproof.job.outcome import judge_leg
+from fabricproof.job.relations.judge import judge_relation
+from fabricproof.job.relations.relation import Relation
+from fabricproof.traffic.disturbance import Disturbance, DisturbanceKind
+from fabricproof.verdict.value import Judgement, Report
+
+#: 6.4 GB at 118 MB/s take as long
+LEG_SECONDS = 60
+
+
+def _cores(when, clock, busy, idle, own, *, steal=0, waited=None):
+    pressure = "" if waited is None else f" waited_us={round(waited * 1e6)}"
+    return (
+        f"{when} node/cores busy_ticks={round(busy * 100)} idle_ticks={round(idle * 100)} "
+        f"steal_ticks={round(steal * 100)} own_ticks={round(own * 100)}{pressure} "
+        f"clock_us={round(clock * 1e6)}\n"
+    )
+
+
+def _rank(rank, *, machine="m", cpus="0-1", busy=40.0, idle=80.0, own=20.0, foreign=0, **more):
+    """Return a rank's file: of a leg of :data:`LEG_SECONDS`, two ranks on two CPUs, quiet."""
+    forth, back = ((PUT_BW_SENT, 0), (0, PUT_BW_SENT))[rank]
+    text = rank_text(rank, sent=forth, received=back).replace("cpus 0-3", f"cpus {cpus}")
+    if foreign:
+        seen = 1000 + int(back * 1.05) + 10_000
+        text = text.replace(f"rx_bytes={seen}", f"rx_bytes={seen + foreign}")
+    text += f"machine {machine}\n" + _cores("before", 1000, 10, 10, 0, waited=0)
+    return text + _cores("after", 1000 + LEG_SECONDS, 10 + busy, 10 + idle, own, **more)
+
+
+def _judged(folder, ranks, *, factor=1.0, attempts=1, **leg):
+    made = make_leg(**leg)
+    for attempt in range(1, attempts + 1):
+        leave(folder, made, slower(PUT_BW, factor), ranks=ranks, attempt=attempt)
+    return judge_leg(folder, made)
+
+
+def _plateau(report):
+    return next(each for each in report.quantities if each.name == "bandwidth_4MiB")
+
+
+def test_a_quiet_machine_excuses_nothing_and_says_what_was_ruled_out(tmp_path):
+    report = _judged(tmp_path, (_rank(0), _rank(1)), factor=1.5).report
+    assert report.verdict is Verdict.FAIL
+    (line,) = (each for each in report.findings if each.startswith("ruled out: "))
+    assert "0.00 MB/s that nobody of this job" in line
+    assert "waited up to 0% of the time" in line
+
+
+@pytest.mark.parametrize("attempts", [1, 2])
+def test_traffic_that_nobody_of_the_job_sent_makes_a_slow_leg_unjudged(tmp_path, attempts):
+    # A gigabit is 125 MB/s: half of it is somebody else's.
+    foreign = int(62.5e6 * LEG_SECONDS)
+    ranks = (_rank(0), _rank(1, foreign=foreign))
+    outcome = _judged(tmp_path, ranks, factor=1.5, attempts=attempts)
+    last = _plateau(outcome.report)
+    assert (outcome.report.verdict, last.disturbance) == (Verdict.UNJUDGED, "foreign_traffic")
+    assert last.reason.startswith("disturbed: rail0 of n2 received 62.50 MB/s that nobody of ")
+
+
+def test_traffic_that_is_too_little_is_named_and_the_leg_stays_red(tmp_path):
+    ranks = (_rank(0), _rank(1, foreign=int(10e6 * LEG_SECONDS)))
+    report = _judged(tmp_path, ranks, factor=2.5).report
+    assert report.verdict is Verdict.FAIL
+    assert any("10.00 MB/s" in each and "too little" in each for each in report.findings)
+
+
+def test_a_disturbed_leg_within_its_bounds_is_pass_with_a_note(tmp_path):
+    report = _judged(tmp_path, (_rank(0), _rank(1, foreign=int(62.5e6 * LEG_SECONDS)))).report
+    assert report.verdict is Verdict.PASS
+    assert any(each.startswith("disturbed: rail0 of n2") for each in report.findings)
+
+
+def test_what_comes_in_does_not_excuse_what_goes_out(tmp_path):
+    ranks = (_rank(0), _rank(1))
+    text = ranks[0].replace("rx_bytes=11000 ", f"rx_bytes={11_000 + int(4e9)} ")
+    assert text != ranks[0]
+    assert _judged(tmp_path, (text, ranks[1]), factor=1.5).report.verdict is Verdict.FAIL
+
+
+def test_bytes_that_were_lost_and_sent_again_are_no_stranger_s(tmp_path):
+    ranks = [_rank(0), _rank(1)]
+    # Of what rank 0 sent a third never arrived.
+    sent = 1000 + int(PUT_BW_SENT * 1.05) + 10_000
+    ranks[0] = ranks[0].replace(f"tx_bytes={sent}", f"tx_bytes={int(sent * 1.5)}")
+    excess = sent // 2
+    again = excess // 1500
+    kept = [each for each in ranks[0].splitlines(keepends=True) if " node/tcp " not in each]
+    tcp = f"OutSegs={again * 200} RetransSegs={again}"
+    lossy = "".join(kept) + f"before node/tcp OutSegs=0 RetransSegs=0\nafter node/tcp {tcp}\n"
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    stranger = _judged(tmp_path / "a", tuple(ranks), factor=1.5).report
+    assert _plateau(stranger).disturbance == "foreign_traffic"
+    assert _judged(tmp_path / "b", (lossy, ranks[1]), factor=1.5).report.verdict is Verdict.FAIL
+
+
+def test_others_on_the_ranks_cpus_make_a_slow_leg_unjudged(tmp_path):
+    # Two CPUs for a minute: the job's 2 x 20 s, 80 s of others, and nothing idle.
+    ranks = tuple(_rank(each, busy=120, idle=0, waited=60.0) for each in (0, 1))
+    last = _plateau(_judged(tmp_path, ranks, factor=1.5).report)
+    assert (last.verdict, last.disturbance) == (Verdict.UNJUDGED, "starved_cores")
+    assert "others ran 80.00 s on CPU 0-1 of n1, n2 in 60.00 s" in last.reason
+
+
+@pytest.mark.parametrize(
+    ("said", "ranks"),
+    [
+        (
+            "the job's own ranks crowd each other",
+            {"busy": 120, "idle": 0, "own": 60, "waited": 60.0},
+        ),
+        ("a CPU was idle all the time", {"busy": 100, "idle": 60, "own": 20, "waited": 60.0}),
+        ("nobody waited", {"busy": 120, "idle": 0, "own": 20, "waited": 0.0}),
+    ],
+)
+def test_who_did_not_wait_for_others_was_not_starved(tmp_path, said, ranks):
+    found = starved_cores([parse_rank(_rank(each, **ranks), said) for each in (0, 1)])
+    assert [each.share for each in found] == [0.0], said
+    report = _judged(tmp_path, tuple(_rank(each, **ranks) for each in (0, 1)), factor=1.5).report
+    assert report.verdict is Verdict.FAIL
+
+
+def test_a_rank_alone_on_its_core_waits_as_long_as_others_ran_there():
+    ranks = [
+        parse_rank(_rank(0, machine="a", cpus="3", busy=60, idle=0, own=45), "x"),
+        parse_rank(_rank(1, machine="b", cpus="3", busy=60, idle=0, own=60), "x"),
+    ]
+    shares = {each.node: each.share for each in starved_cores(ranks)}
+    assert shares == {"n1": pytest.approx(0.25), "n2": 0.0}
+
+
+def test_time_that_the_hypervisor_stole_counts():
+    rank = parse_rank(_rank(0, cpus="3", busy=40, idle=0, own=40, steal=20), "x")
+    (found,) = starved_cores([rank])
+    assert found.share == pytest.approx(1 / 3, abs=0.01)
+    assert "20.00 s of it stolen by the hypervisor" in found.reason
+
+
+def test_ranks_whose_cpus_overlap_do_not_starve_each_other():
+    ranks = [
+        parse_rank(_rank(0, cpus="0-1", busy=120, idle=0, own=60, waited=60.0), "x"),
+        parse_rank(_rank(1, cpus="0", busy=60, idle=0, own=60, waited=60.0), "x"),
+    ]
+    assert [each.share for each in starved_cores(ranks)] == [0.0, 0.0]
+
+
+def test_without_a_clock_there_is_no_figure_and_no_excuse(tmp_path):
+    text = rank_text(0, sent=PUT_BW_SENT, received=0)
+    other = rank_text(1, sent=0, received=PUT_BW_SENT + 4_000_000_000)
+    report = _judged(tmp_path, (text, other), factor=1.5).report
+    assert report.verdict is Verdict.FAIL
+    assert any("not known: other traffic, waits for a core" in each for each in report.findings)
+
+
+@pytest.mark.parametrize(
+    ("text", "cpus"), [("0-2,5", {0, 1, 2, 5}), ("7", {7}), ("unknown", set()), ("", set())]
+)
+def test_lists_of_cpus(text, cpus):
+    assert cpus_of(text) == cpus
+
+
+# --- the excuse itself
+
+
+def _number(value, *, lower=None, upper=None, unit="MB/s", verdict=Verdict.FAIL):
+    return Judgement(
+        name="x",
+        value=value,
+        unit=unit,
+        message_size=8,
+        verdict=verdict,
+        reason="why",
+        lower=lower,
+        upper=upper,
+    )
+
+
+def _report(*judgements):
+    return Report(verdict=judgements[0].verdict, quantities=judgements)
+
+
+def _near(kind, share, **more):
+    return Surroundings(found=(Disturbance(kind=kind, share=share, reason="who", **more),))
+
+
+@given(
+    value=st.floats(0.01, 1e6),
+    lower=st.floats(0.01, 1e6),
+    share=st.floats(0, 1),
+    kind=st.sampled_from(DisturbanceKind),
+)
+def test_an_excuse_makes_nothing_green_and_needs_a_share_that_explains(value, lower, share, kind):
+    verdict = Verdict.FAIL if value < lower else Verdict.PASS
+    before = _report(_number(value, lower=lower, verdict=verdict))
+    after = excused(before, _near(kind, share)).quantities[0]
+    if verdict is Verdict.PASS:
+        assert after.verdict is Verdict.PASS
+    elif after.verdict is Verdict.UNJUDGED:
+        # It would have been good enough: what was taken, twice over, is what is missing.
+        assert share >= 0.02
+        assert value >= lower * (1 - min(0.95, 2 * share)) * (1 - 1e-9)
+    else:
+        assert after.verdict is Verdict.FAIL
+
+
+def test_an_impossible_number_is_excused_by_nothing():
+    near = _near(DisturbanceKind.OTHER_JOB, None)
+    number = _number(9.0, lower=10.0, verdict=Verdict.INVALID)
+    assert excused(_report(number), near).verdict is Verdict.INVALID
+
+
+def test_another_job_of_which_nobody_knows_what_it_took_excuses_what_is_out_of_bounds():
+    near = _near(DisturbanceKind.OTHER_JOB, None)
+    assert excused(_report(_number(1.0, lower=10.0)), near).quantities[0].disturbance == "other_job"
+    # Within its bounds it is red for another reason, such as errors.
+    assert excused(_report(_number(11.0, lower=10.0)), near).verdict is Verdict.FAIL
+
+
+def test_a_message_waits_for_a_burst_of_others_on_the_wire():
+    near = _near(DisturbanceKind.FOREIGN_TRAFFIC, 0.3, burst_us=2600.0)
+    assert excused(_report(_number(900.0, upper=100.0, unit="us")), near).verdict is (
+        Verdict.UNJUDGED
+    )
+    assert excused(_report(_number(9000.0, upper=100.0, unit="us")), near).verdict is Verdict.FAIL
+
+
+def test_the_two_worst_ends_and_the_wire_add_up():
+    found = [
+        *(
+            Disturbance(kind=DisturbanceKind.STARVED_CORES, share=share, reason="")
+            for share in (0.1, 0.2, 0.3, 0.01)
+        ),
+        Disturbance(kind=DisturbanceKind.FOREIGN_TRAFFIC, share=0.25, reason=""),
+        Disturbance(kind=DisturbanceKind.FOREIGN_TRAFFIC, share=0.15, reason=""),
+    ]
+    assert share_taken(found) == pytest.approx(0.75)
+
+
+def test_a_relation_is_disturbed_where_one_of_its_legs_was(tmp_path):
+    foreign = int(62.5e6 * LEG_SECONDS)
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    quiet = _judged(tmp_path / "a", (_rank(0), _rank(1)))
+    slow = _judged(tmp_path / "b", (_rank(0), _rank(1, foreign=foreign)), factor=1.5)
+    twin = replace(slow, leg=replace(slow.leg, name="twin"))
+    settings = {
+        "quantity": "bandwidth",
+        "sizes": [4 * 1024 * 1024],
+        "over": ["twin"],
+        "under": ["rail0"],
+        "reference": {
+            "value": 1.0,
+            "lower": 0.9,
+            "upper": None,
+            "unit": "x",
+            "tolerance": 0.1,
+            "origin": "even",
+        },
+    }
+    relation = Relation(
+        name="even", kind="ratio", legs=("rail0", "twin"), suite="", program="", settings=settings
+    )
+    report = judge_relation(relation, [quiet, twin]).report
+    assert report.quantities[0].disturbance == "foreign_traffic"
+    settings["under"], settings["over"] = ["rail0"], ["rail0"]
+    assert judge_relation(relation, [quiet, twin]).report.verdict is Verdict.PASS

@@ -1,0 +1,94 @@
+"""The plan beside the job script: what was written is read back, damage is named."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from leg_folders import GIGABIT, make_leg
+
+from fabricproof.core.errors import ParseError
+from fabricproof.job.plan.plan_file import PLAN_FILE, read_plan, write_plan
+from fabricproof.verdict.reference import at_least, at_most
+
+LEGS = (
+    make_leg(),
+    make_leg(
+        name="rail0+rail1",
+        rails=("rail0", "rail1"),
+        sent_bytes=None,
+        sent_per_message=(1, 1),
+        sent_messages=(0, 0),
+        spread=True,
+        references={
+            "bandwidth": at_least(110.0, origin="site (test)"),
+            "latency_8B": at_most(60.0, origin="site (test)"),
+        },
+        fabric=replace(GIGABIT, num_rails=2, slot="Gen3 x8", rails_share_slot=True),
+    ),
+    make_leg(name="memory", fabric=None, same_node=True, environment={}),
+)
+
+
+def test_a_plan_is_read_back_as_it_was_written(tmp_path: Path) -> None:
+    write_plan(tmp_path, LEGS)
+    assert read_plan(tmp_path).legs == LEGS
+
+
+def test_the_plan_carries_all_that_a_leg_is_judged_by(tmp_path: Path) -> None:
+    write_plan(tmp_path, LEGS)
+    for before, after in zip(LEGS, read_plan(tmp_path).legs, strict=True):
+        assert after.rules() == before.rules()
+        assert after.rules().road_required
+
+
+def test_a_plan_of_another_version_is_named(tmp_path: Path) -> None:
+    write_plan(tmp_path, LEGS)
+    path = tmp_path / PLAN_FILE
+    path.write_text(path.read_text().replace('"version": 2', '"version": 1'))
+    with pytest.raises(ParseError, match="plan of another version: expected 2, got 1"):
+        read_plan(tmp_path)
+
+
+def test_no_plan_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ParseError, match="damaged plan"):
+        read_plan(tmp_path)
+
+
+@given(data=st.data())
+def test_a_cut_plan_is_never_a_plan(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    folder = tmp_path_factory.mktemp("plan")
+    write_plan(folder, LEGS)
+    text = (folder / PLAN_FILE).read_text()
+    kept = data.draw(st.integers(min_value=0, max_value=len(text) - 1))
+    (folder / PLAN_FILE).write_text(text[:kept])
+    with pytest.raises(ParseError):
+        read_plan(folder)
+
+
+@pytest.mark.parametrize(
+    "legs",
+    [
+        [{}],
+        ["rail0"],
+        None,
+        7,
+        [{**json.loads('{"name": "rail0"}'), "rails": 1}],
+    ],
+)
+def test_a_plan_of_another_shape_is_named(tmp_path: Path, legs: object) -> None:
+    (tmp_path / PLAN_FILE).write_text(json.dumps({"version": 2, "legs": legs}))
+    with pytest.raises(ParseError, match="damaged plan"):
+        read_plan(tmp_path)
+
+
+def test_a_plan_that_is_no_text_is_named(tmp_path: Path) -> None:
+    (tmp_path / PLAN_FILE).write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ParseError, match="damaged plan"):
+        read_plan(tmp_path)

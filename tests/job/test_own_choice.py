@@ -1,0 +1,243 @@
+"""The sweep of algorithms as a relation that owns its legs."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fabricproof.core.measure import Verdict
+from fabricproof.core.units import size_label
+from fabricproof.job.outcome import Attempt, Outcome
+from fabricproof.job.relations.judge import judge_relation, legs_to_repeat
+from fabricproof.job.relations.own_choice import describe_sweep
+from fabricproof.job.relations.relation import Relation
+from fabricproof.traffic import RoadProof, RoadState
+from fabricproof.tuning.sweeps import sweeps_of
+from fabricproof.verdict.value import Judgement, Report, missing
+
+SIZES = (16384, 65536)
+PROVEN = RoadProof(state=RoadState.PROVEN, reason="all bytes on rail0")
+SERIES = {"own": 3, "1": 2, "4": 2}
+
+
+def relation(**settings) -> Relation:
+    series = {
+        name: [f"{name}.{turn + 1}" for turn in range(turns)] for name, turns in SERIES.items()
+    }
+    return Relation(
+        name="rail0.4x1.algorithms",
+        kind="own_choice",
+        legs=tuple(leg for legs in series.values() for leg in legs),
+        suite="osu",
+        program="osu_allgather",
+        rails=("rail0",),
+        owns_legs=True,
+        settings={
+            "series": series,
+            "labels": {"1": "1 linear", "4": "4 ring"},
+            "sizes": list(SIZES),
+            "left_out": ["left out: 6 two_proc: needs two ranks"],
+            "bar": {"sure_factor": 1.25, "loss_limit": 1.5, "false_alarms": 0.01},
+            "facts": {
+                "collective": "allgather",
+                "family": "openmpi",
+                "mpi_version": "5.0.11",
+                "num_nodes": 4,
+                "ranks_per_node": 1,
+                "own_environment": {},
+                "tuning": {},
+            },
+            **settings,
+        },
+    )
+
+
+def report(times: dict[int, float], road: RoadProof = PROVEN, verdict=Verdict.UNJUDGED) -> Report:
+    return Report(
+        verdict=verdict,
+        quantities=tuple(
+            Judgement(
+                name=f"latency_{size_label(size)}",
+                value=time,
+                unit="us",
+                message_size=size,
+                verdict=verdict,
+                reason="no reference says what it should be",
+            )
+            for size, time in times.items()
+        ),
+        road=road,
+    )
+
+
+def attempt(look: Report, number: int = 1) -> Attempt:
+    return Attempt(number=number, folder=Path("legs"), status=0, table=None, ranks=(), report=look)
+
+
+def outcomes(own: float, *, other: float = 1000.0, **changed: Report) -> list[Outcome]:
+    """Return the legs of a sweep; ``own`` and ``other`` in us at 16KiB, three times it at 64KiB."""
+    base = {"own": own, "1": 2 * other, "4": other}
+    found = []
+    for name, turns in SERIES.items():
+        for turn in range(turns):
+            leg = replace(relation().as_leg(), name=f"{name}.{turn + 1}")
+            time = base[name] * (1 + 0.01 * turn)
+            look = changed.get(f"{name}_{turn + 1}", report({16384: time, 65536: 3 * time}))
+            found.append(Outcome(leg=leg, attempts=(attempt(look),), report=look))
+    return found
+
+
+def judged(own: float, **changed) -> Outcome:
+    return judge_relation(relation(), outcomes(own, **changed))
+
+
+def test_an_own_choice_as_good_as_the_best_passes_at_every_size():
+    result = judged(1010.0)
+    assert result.report.verdict is Verdict.PASS
+    assert [each.name for each in result.report.quantities] == [
+        "own_choice_16KiB",
+        "own_choice_64KiB",
+    ]
+    assert "left out: 6 two_proc: needs two ranks" in result.report.findings
+    assert result.report.road == PROVEN
+
+
+def test_an_own_choice_that_takes_three_times_as_long_fails_and_names_the_winner():
+    result = judged(3000.0)
+    assert result.report.verdict is Verdict.FAIL
+    worst = result.report.quantities[0]
+    assert worst.value == pytest.approx(3.0, rel=0.02)
+    assert "4 ring" in worst.reason
+    assert "tune write" in worst.reason
+
+
+def test_a_loss_below_the_limit_passes_and_is_told():
+    result = judged(1400.0)
+    assert result.report.verdict is Verdict.PASS
+    assert any("4 ring" in finding and "1.4" in finding for finding in result.report.findings)
+
+
+def test_a_red_sweep_runs_the_own_choice_and_the_winner_again_and_nobody_else():
+    wanted = legs_to_repeat([relation()], outcomes(3000.0))
+    assert wanted == {"own.1", "own.2", "own.3", "4.1", "4.2"}
+    assert legs_to_repeat([relation()], outcomes(1000.0)) == frozenset()
+
+
+def _again(before: list[Outcome], own: float) -> list[Outcome]:
+    """Return the legs after a second look at the own choice and at ring."""
+    after = []
+    for each, second in zip(before, outcomes(own), strict=True):
+        if each.leg.name.startswith("1."):
+            after.append(each)
+        else:
+            both = (*each.attempts, attempt(second.report, 2))
+            after.append(replace(each, attempts=both))
+    return after
+
+
+def test_red_twice_is_red_and_a_second_look_takes_a_stall_back():
+    assert judge_relation(relation(), _again(outcomes(3000.0), 3000.0)).report.verdict is (
+        Verdict.FAIL
+    )
+    cleared = judge_relation(relation(), _again(outcomes(3000.0), 1000.0))
+    # What differs threefold between two looks is no finding about the algorithm.
+    assert cleared.report.verdict is not Verdict.FAIL
+    assert not any(each.verdict is Verdict.FAIL for each in cleared.report.quantities)
+
+
+def test_an_algorithm_that_ended_with_an_error_is_left_out_and_said():
+    gone = missing(["latency_16KiB"], "the benchmark failed, exit status 1: algo #3 has fallback")
+    result = judged(1000.0, **{"4_2": gone})
+    assert result.report.verdict is Verdict.PASS
+    assert any("4 ring" in each and "fallback" in each for each in result.report.findings)
+
+
+def test_an_algorithm_on_another_road_cannot_win():
+    elsewhere = RoadProof(state=RoadState.WRONG, reason="rail0 carried nothing")
+    fast = report({16384: 10.0, 65536: 20.0}, elsewhere)
+    result = judged(1000.0, **{"4_1": fast, "4_2": fast})
+    assert result.report.verdict is Verdict.PASS
+    assert any("rail0 carried nothing" in each for each in result.report.findings)
+
+
+def test_an_impossible_time_never_wins():
+    fast = report({16384: 10.0, 65536: 20.0}, verdict=Verdict.INVALID)
+    result = judged(1000.0, **{"4_1": fast, "4_2": fast})
+    assert result.report.verdict is Verdict.PASS
+    assert all("1 linear" in each.reason for each in result.report.quantities)
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "verdict"),
+    [
+        (missing(["latency_16KiB"], "the leg was cut off"), Verdict.MISSING),
+        (
+            report({16384: 1.0}, RoadProof(state=RoadState.WRONG, reason="went over mgmt0")),
+            Verdict.INVALID,
+        ),
+        (
+            report({16384: 1.0}, RoadProof(state=RoadState.UNKNOWN, reason="no counters")),
+            Verdict.UNJUDGED,
+        ),
+        (report({16384: 5.0, 65536: 9.0}, verdict=Verdict.INVALID), Verdict.INVALID),
+        (report({65536: 3000.0}), Verdict.MISSING),
+    ],
+)
+def test_without_a_time_of_the_own_choice_that_counts_nothing_is_green(spoilt, verdict):
+    assert judged(1000.0, own_2=spoilt).report.verdict is verdict
+
+
+def test_without_any_other_algorithm_nothing_is_known():
+    gone = missing(["latency_16KiB"], "exit status 1")
+    all_gone = dict.fromkeys(("1_1", "1_2", "4_1", "4_2"), gone)
+    result = judged(1000.0, **all_gone)
+    assert result.report.verdict is Verdict.UNJUDGED
+    assert "nothing to hold the own choice against" in result.report.quantities[0].reason
+
+
+def test_what_a_tuning_gains_is_told():
+    series = {**relation().settings["series"], "untuned": ["1.1", "1.2"]}
+    tried = relation(series={name: legs for name, legs in series.items() if name != "1"})
+    result = judge_relation(tried, outcomes(1000.0))
+    gains = [each for each in result.report.findings if each.startswith("with the tuning")]
+    assert len(gains) == len(SIZES)
+    assert "2 x" in gains[0] or "1.98 x" in gains[0]
+
+
+def test_the_record_of_a_sweep_is_decided_anew_to_the_same_end():
+    found = outcomes(3000.0)
+    record = describe_sweep(relation(), found)
+    identity = {
+        "run_id": "r", "site": "s", "partition": "p", "fabric": "eth0", "stack": "openmpi5",
+        "stack_version": "openmpi 5.0.11",
+    }  # fmt: skip
+    (sweep,) = sweeps_of([{**identity, **record}], "here")
+    gains = [each.value for each in judge_relation(relation(), found).report.quantities]
+    assert [choice.gain for choice in sweep.choices] == pytest.approx(gains)
+    assert {choice.best for choice in sweep.choices} == {"4"}
+
+
+@pytest.mark.parametrize("times", [{16384: 1010.0, 65536: 3030.0}, {16384: 9.0, 65536: 27.0}])
+def test_times_of_a_library_that_nobody_saw_are_neither_good_nor_bad(times):
+    """The legs of a sweep are not judged by themselves: nothing else would say so."""
+    unseen = "nobody saw which MPI library rank 0 loads: no ldd on the node"
+    blind = [
+        replace(each, attempts=(replace(each.attempts[0], foreign=unseen),))
+        if each.leg.name == "own.1"
+        else each
+        for each in outcomes(1010.0, own_1=report(times))
+    ]
+    result = judge_relation(relation(), blind).report
+    assert result.verdict is Verdict.UNJUDGED
+    assert unseen in result.quantities[0].reason
+
+
+def test_an_algorithm_measured_with_a_library_that_nobody_saw_cannot_win():
+    blind = [
+        replace(each, attempts=(replace(each.attempts[0], foreign="nobody saw which"),))
+        if each.leg.name == "4.1"
+        else each
+        for each in outcomes(3000.0)
+    ]
+    result = judge_relation(relation(), blind).report
+    assert any("not comparable: 4 ring: nobody saw which" in each for each in result.findings)

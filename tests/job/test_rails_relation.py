@@ -1,0 +1,127 @@
+"""The relation that tells how messages are shared among rails, on looks at legs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import Any
+
+import pytest
+from looks import bandwidths, look_at, sent
+
+from fabricproof.core.measure import Verdict
+from fabricproof.job.outcome import Outcome
+from fabricproof.job.relations.rails import judge_sharing, sent_bytes
+from fabricproof.job.relations.relation import Relation
+from fabricproof.traffic import RoadProof, RoadState
+from fabricproof.verdict.reference import at_least
+
+SIZES = tuple(2**power for power in range(21))
+ONE = {size: size / (10 + size / 23.5) for size in SIZES}
+TWO = {size: value * (1.95 if size > 65536 else 1) for size, value in ONE.items()}
+
+#: 10 MB of small messages on rail1 alone, then 200 MB in equal parts; rank 1 only acknowledges
+RANKS = (
+    sent(0, {"rail0": 2_000, "rail1": 10_000_000}, part=0),
+    sent(0, {"rail0": 101_000_000, "rail1": 99_000_000}, part=2),
+    sent(1, {"rail0": 900_000, "rail1": 100_000}, part=2),
+)
+
+
+def make_looks(ranks: tuple[Any, ...] = RANKS) -> dict[str, Outcome]:
+    return {
+        "rail0": look_at("rail0", bandwidths(ONE)),
+        "rail1": look_at("rail1", bandwidths(ONE)),
+        "rail0+rail1": look_at("rail0+rail1", bandwidths(TWO), ranks),
+    }
+
+
+def make_relation(**changes: Any) -> Relation:
+    settings = {
+        "singles": {"rail0": "rail0", "rail1": "rail1"},
+        "together": "rail0+rail1",
+        "small_part": 0,
+        "large_part": 2,
+        "expected_gain": 2.0,
+        "weights": {"rail0": 0.5, "rail1": 0.5},
+        "reference": asdict(at_least(1.0, unit="x", tolerance=0.1, origin="physics")),
+        "expected": {},
+        "hint": "the last rail decides",
+    }
+    return Relation(
+        name="sharing",
+        kind="sharing",
+        legs=("rail0", "rail1", "rail0+rail1"),
+        suite="osu",
+        program="osu_bw",
+        settings={**settings, **changes},
+    )
+
+
+def test_even_stripes_pass_and_the_policy_is_told() -> None:
+    report = judge_sharing(make_relation(), make_looks())
+    (balance,) = report.quantities
+    assert (report.verdict, balance.name) == (Verdict.PASS, "balance_sharing")
+    assert balance.value == pytest.approx(0.99, abs=0.001)
+    assert report.findings == (
+        "several rails help from 128KiB on (x1.95, x1.95 at 1MiB); up to 64KiB they equal one",
+        "small messages: one rail (rail0 0%, rail1 100%)",
+        "large messages: striped evenly (rail0 50%, rail1 50%)",
+    )
+
+
+def test_a_lopsided_stripe_fails_with_both_shares() -> None:
+    ranks = (sent(0, {"rail0": 130_000_000, "rail1": 70_000_000}, part=2),)
+    report = judge_sharing(make_relation(), make_looks(ranks))
+    assert report.verdict is Verdict.FAIL
+    assert "rail0 65.0%, rail1 35.0%; the last rail decides" in report.quantities[0].reason
+
+
+def test_without_counters_of_large_messages_nothing_is_green() -> None:
+    report = judge_sharing(make_relation(), make_looks(ranks=()))
+    assert report.verdict is Verdict.UNJUDGED
+    assert "less than 256KiB" in report.quantities[0].reason
+
+
+def test_a_leg_on_another_road_leaves_nothing_to_judge() -> None:
+    looks = make_looks()
+    away = replace(
+        bandwidths(TWO, Verdict.INVALID), road=RoadProof(state=RoadState.WRONG, reason="elsewhere")
+    )
+    looks["rail0+rail1"] = look_at("rail0+rail1", away)
+    assert judge_sharing(make_relation(), looks).verdict is Verdict.INVALID
+
+
+@pytest.mark.parametrize(
+    ("expected", "verdict", "says"),
+    [
+        ({"threshold": "128KiB"}, Verdict.PASS, "they help from 128KiB"),
+        ({"threshold": "8KiB"}, Verdict.FAIL, "from 8KiB on: they help from 128KiB"),
+        ({"small": "one rail"}, Verdict.PASS, "they went 'one rail'"),
+        ({"small": "in turn"}, Verdict.FAIL, "should go 'in turn': they went 'one rail'"),
+        ({"large": "even"}, Verdict.PASS, "'even'"),
+        ({"large": "by weight"}, Verdict.FAIL, "they went 'even'"),
+    ],
+)
+def test_what_the_site_states_is_judged(expected: Any, verdict: Verdict, says: str) -> None:
+    report = judge_sharing(make_relation(expected=expected), make_looks())
+    assert report.verdict is verdict
+    assert says in report.quantities[1].reason
+
+
+def test_a_threshold_that_never_comes_is_red_not_forgotten() -> None:
+    looks = make_looks()
+    looks["rail0+rail1"] = look_at("rail0+rail1", bandwidths(ONE), RANKS)
+    report = judge_sharing(make_relation(expected={"threshold": "8KiB"}), looks)
+    assert report.quantities[1].verdict is Verdict.FAIL
+    assert "they never help" in report.quantities[1].reason
+
+
+def test_acknowledgements_are_not_counted_as_messages() -> None:
+    look = make_looks()["rail0+rail1"]
+    assert sent_bytes(look, ("rail0", "rail1"), 2) == {"rail0": 101_000_000, "rail1": 99_000_000}
+
+
+def test_both_ways_both_nodes_count() -> None:
+    ranks = tuple(sent(rank, {"rail0": 5 * 10**6, "rail1": 4 * 10**6}) for rank in (0, 1))
+    look = look_at("rail0+rail1", bandwidths(TWO), ranks)
+    assert sent_bytes(look, ("rail0", "rail1"), None) == {"rail0": 10**7, "rail1": 8 * 10**6}

@@ -1,0 +1,367 @@
+"""Before and around ReFrame: its environment, the scheduler's answer, its words, Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from fabricproof.core.errors import ConfigError, ExitStatus, OutputError, UnavailableError
+from fabricproof.job.run import start as runner
+from fabricproof.job.run.start import (
+    Workplace,
+    check_scheduler,
+    describe_checks,
+    new_run_id,
+    reframe_command,
+    refuse_full_disk,
+    refuse_troubles,
+    run_reframe,
+    scheduling_troubles,
+    session_environment,
+    unloadable,
+    wants_run,
+    workplace,
+)
+from fabricproof.site import Site, load_site
+
+SITES = Path(__file__).parents[2] / "site-configs"
+LOCAL_SITE = Path(__file__).parents[1] / "rfm" / "site"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Workplace:
+    return Workplace(project=tmp_path, root=tmp_path / "work", perflogs=tmp_path / "perflogs")
+
+
+@pytest.fixture
+def slurm_site() -> Site:
+    return load_site(str(SITES / "vcluster"))
+
+
+def _program(folder: Path, name: str, text: str) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text(f"#!/bin/bash\n{text}\n")
+    (folder / name).chmod(0o755)
+
+
+def test_run_ids_are_unlike_and_sort_by_time() -> None:
+    ids = [new_run_id() for _ in range(20)]
+    assert len(set(ids)) == 20
+    stamps = [each.split("-")[0] for each in ids]
+    assert stamps == sorted(stamps)
+
+
+@pytest.mark.parametrize(
+    "arguments", [["-r"], ["--run"], ["-vr"], ["-rv"], ["-t", "quick", "-r"], ["-rtquick"]]
+)
+def test_a_run_is_recognised(arguments: list[str]) -> None:
+    assert wants_run(arguments)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["-l"], ["--dry-run"], ["-nOsuPutr"], ["--restore-session=r.json"], ["--report-file=r"]],
+)
+def test_no_run_is_recognised(arguments: list[str]) -> None:
+    assert not wants_run(arguments)
+
+
+# The environment of the session.
+
+
+def test_the_guards_are_not_the_callers_to_switch_off(
+    place: Workplace, slurm_site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("RFM_TRAP_JOB_ERRORS", "RFM_CLEAN_STAGEDIR", "RFM_GENERATE_FILE_REPORTS"):
+        monkeypatch.setenv(name, "no")
+    monkeypatch.setenv("RFM_CONFIG_FILES", "/elsewhere/settings.py")
+    monkeypatch.setenv("RFM_REPORT_FILE", "/elsewhere/report.json")
+    monkeypatch.setenv("FABRICPROOF_RUN_ID", "an-old-run")
+    environment = session_environment(slurm_site, place, "this-run")
+    assert environment["RFM_TRAP_JOB_ERRORS"] == "yes"
+    assert environment["RFM_CLEAN_STAGEDIR"] == "yes"
+    assert environment["RFM_GENERATE_FILE_REPORTS"] == "yes"
+    assert environment["RFM_CONFIG_FILES"] == str(place.project / "reframe_settings.py")
+    assert environment["RFM_REPORT_FILE"] == str(place.report_file("this-run"))
+    assert environment["FABRICPROOF_RUN_ID"] == "this-run"
+
+
+def test_the_sites_folders_come_first_on_the_path_with_variables_filled_in(
+    place: Workplace, slurm_site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FABRICPROOF_VCLUSTER", "mine")
+    environment = session_environment(slurm_site, place, "id")
+    first, second, *_ = environment["PATH"].split(os.pathsep)
+    assert first == "/run/fabricproof/vcluster/mine/bin"
+    assert second == str(Path(sys.executable).parent)
+    assert environment["SLURM_CONF"] == "/run/fabricproof/vcluster/mine/etc/slurm.conf"
+
+
+def test_the_workplace_can_be_moved(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("FABRICPROOF_WORK", raising=False)
+    monkeypatch.delenv("FABRICPROOF_PERFLOGS", raising=False)
+    assert workplace(tmp_path).root == tmp_path / "work"
+    monkeypatch.setenv("FABRICPROOF_WORK", "/scratch/work")
+    monkeypatch.setenv("FABRICPROOF_PERFLOGS", "/scratch/logs")
+    moved = workplace(tmp_path)
+    assert (moved.root, moved.perflogs) == (Path("/scratch/work"), Path("/scratch/logs"))
+
+
+# The scheduler.
+
+
+def _check(site: Site, folder: Path) -> None:
+    check_scheduler(site, {"PATH": f"{folder}{os.pathsep}/usr/bin{os.pathsep}/bin"})
+
+
+def test_a_scheduler_that_knows_the_partition_is_fine(tmp_path: Path, slurm_site: Site) -> None:
+    _program(tmp_path, "sinfo", "echo 'debug up 1'; echo 'compute* up 4'")
+    _check(slurm_site, tmp_path)
+
+
+def test_without_slurm_one_line_says_how_to_start_it(tmp_path: Path, slurm_site: Site) -> None:
+    with pytest.raises(UnavailableError, match="Slurm is not here") as caught:
+        check_scheduler(slurm_site, {"PATH": str(tmp_path)})
+    assert caught.value.exit_status is ExitStatus.UNAVAILABLE
+    assert "fabricproof vcluster up" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_scheduler_that_refuses_is_quoted_in_one_line(tmp_path: Path, slurm_site: Site) -> None:
+    _program(tmp_path, "sinfo", "printf 'error: Unable to contact\\nslurm controller' >&2; exit 1")
+    with pytest.raises(UnavailableError, match="Unable to contact slurm controller") as caught:
+        _check(slurm_site, tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_scheduler_that_hangs_is_not_waited_for(
+    tmp_path: Path, slurm_site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "SCHEDULER_PATIENCE_SECONDS", 0.2)
+    _program(tmp_path, "sinfo", "exec sleep 60")
+    start = time.monotonic()
+    with pytest.raises(UnavailableError, match=r"did not answer within 0\.2 s"):
+        _check(slurm_site, tmp_path)
+    assert time.monotonic() - start < 30
+
+
+@pytest.mark.parametrize("answer", ["true", "echo 'debug* up 2'"])
+def test_a_scheduler_without_the_partition_is_named(
+    tmp_path: Path, slurm_site: Site, answer: str
+) -> None:
+    _program(tmp_path, "sinfo", answer)
+    with pytest.raises(UnavailableError, match=r"no such partition.*got 'compute'"):
+        _check(slurm_site, tmp_path)
+
+
+def test_a_site_without_slurm_asks_nobody(tmp_path: Path) -> None:
+    check_scheduler(load_site(str(LOCAL_SITE)), {"PATH": str(tmp_path)})
+
+
+# ReFrame itself.
+
+
+def _pretend_reframe(monkeypatch: pytest.MonkeyPatch, folder: Path, text: str) -> None:
+    _program(folder, "reframe", text)
+    monkeypatch.setattr(runner, "reframe_command", lambda: str(folder / "reframe"))
+
+
+def test_reframe_is_the_one_installed_beside_this_library() -> None:
+    assert reframe_command() == str(Path(sys.executable).parent / "reframe")
+
+
+def test_without_reframe_one_line_says_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UnavailableError, match="make install"):
+        reframe_command()
+
+
+def test_every_line_is_handed_on_and_the_status_returned(
+    monkeypatch: pytest.MonkeyPatch, place: Workplace, slurm_site: Site, tmp_path: Path
+) -> None:
+    _pretend_reframe(monkeypatch, tmp_path / "bin", "echo $1; printf 'a\\xffb\\n' >&2; exit 7")
+    lines: list[str] = []
+    environment = session_environment(slurm_site, place, "id")
+    assert run_reframe(["-r"], environment, lines.append) == 7
+    assert lines == ["-r", "a\N{REPLACEMENT CHARACTER}b"]
+    assert place.report_file("id").parent.is_dir()
+    assert place.log_file("id").parent.is_dir()
+
+
+def test_what_could_not_be_loaded_is_told() -> None:
+    lines = [
+        "[ReFrame Setup]",
+        "WARNING: skipping test file 'checks/a.py': module not found error: No module named 'x'",
+        "WARNING: skipping test 'B': 'valid_systems' not defined",
+        "WARNING: checks/c.py: 'file' is not copyable; not copyable attributes are not allowed",
+        "WARNING: skipping evaluation of performance variable 'x': y",
+        "[       OK ] (1/1) OsuLatency",
+    ]
+    said = list(unloadable(lines))
+    assert len(said) == 3
+    assert "checks/a.py" in said[0]
+    assert "'B'" in said[1]
+    assert "c.py" in said[2]
+
+
+def test_a_list_of_checks_without_the_broken_one_is_refused(
+    monkeypatch: pytest.MonkeyPatch, place: Workplace, slurm_site: Site, tmp_path: Path
+) -> None:
+    _pretend_reframe(
+        monkeypatch,
+        tmp_path / "bin",
+        "echo \"WARNING: skipping test file 'a.py': broken\"; echo '['; echo ']'",
+    )
+    with pytest.raises(ConfigError, match=r"skipping test file 'a\.py': broken"):
+        describe_checks(slurm_site, place)
+
+
+def test_no_list_of_checks_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, place: Workplace, slurm_site: Site, tmp_path: Path
+) -> None:
+    _pretend_reframe(monkeypatch, tmp_path / "bin", "echo ERROR: no such system; exit 1")
+    with pytest.raises(UnavailableError, match=r"ended with status 1.*ERROR: no such system"):
+        describe_checks(slurm_site, place)
+
+
+# Ctrl-C: the terminal sends SIGINT to both; ReFrame cancels its jobs and is waited for.
+
+_INTERRUPTED = """
+import json, pathlib, sys
+from fabricproof.job.run import start as runner
+from fabricproof.cli import main, run
+folder = pathlib.Path(sys.argv[1])
+runner.reframe_command = lambda: str(folder / "bin" / "reframe")
+run.project_root = lambda: folder
+sys.argv = ["fabricproof", "run", "--json", "--site", sys.argv[2]]
+main()
+"""
+
+_CANCELS = """
+cancel() {{
+    echo cancelling
+    sleep 0.5
+    {write}
+    echo cancelled >&2
+    touch "{folder}/done"
+    exit 1
+}}
+trap cancel INT TERM
+echo started; touch "{folder}/started"
+for _ in $(seq 200); do sleep 0.1; done
+"""
+
+
+def _interrupt(
+    folder: Path,
+    write: str,
+    end: Callable[[int], None] = lambda pid: os.killpg(pid, signal.SIGINT),
+    shell: Sequence[str] = (),
+) -> subprocess.CompletedProcess[str]:
+    _program(folder / "bin", "reframe", _CANCELS.format(folder=folder, write=write))
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("FABRICPROOF")
+    }
+    with subprocess.Popen(
+        [*shell, sys.executable, "-c", _INTERRUPTED, str(folder), str(LOCAL_SITE)],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        while not (folder / "started").exists():
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.02)
+        time.sleep(0.3)  # the child may be up before its parent is back from starting it
+        end(process.pid)
+        out, err = process.communicate(timeout=60)
+    return subprocess.CompletedProcess([], process.returncode, out, err)
+
+
+def test_ctrl_c_waits_for_reframe_and_ends_with_130(tmp_path: Path) -> None:
+    ended = _interrupt(tmp_path, "true")
+    assert (tmp_path / "done").exists()
+    assert ended.returncode == ExitStatus.INTERRUPTED
+    assert ended.stderr == "fabricproof: interrupted; what had finished is kept\n"
+    assert ended.stdout == ""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_who_ends_us_alone_ends_reframe_too(tmp_path: Path, number: signal.Signals) -> None:
+    """``timeout`` and ``kill`` know one process: ReFrame's jobs would go on without anybody."""
+    ended = _interrupt(tmp_path, "true", lambda pid: os.kill(pid, number))
+    assert (tmp_path / "done").exists()
+    assert ended.returncode == ExitStatus.INTERRUPTED
+
+
+def test_who_was_started_with_ctrl_c_ignored_is_ended_too(tmp_path: Path) -> None:
+    """As ``fabricproof run &`` in a script is: SIGINT means nothing to ReFrame either."""
+    ignoring = ("sh", "-c", 'trap "" INT; exec "$@"', "sh")
+    ended = _interrupt(tmp_path, "true", lambda pid: os.kill(pid, signal.SIGTERM), ignoring)
+    assert (tmp_path / "done").exists()
+    assert ended.returncode == ExitStatus.INTERRUPTED
+
+
+def test_ctrl_c_shows_what_had_finished(tmp_path: Path) -> None:
+    report = '{"runs": [{"testcases": []}]}'
+    ended = _interrupt(tmp_path, f"echo '{report}' >\"$RFM_REPORT_FILE\"")
+    assert ended.returncode == ExitStatus.INTERRUPTED
+    assert '"verdict": "MISSING"' in ended.stdout  # cut short, so never green nor merely skipped
+
+
+def test_a_full_disk_is_said_in_one_line_and_nothing_counts() -> None:
+    words = "WARNING: failed to generate report in 'r.json': [Errno 28] No space left on device"
+    with pytest.raises(OutputError, match="the disk is full, and nothing of this run counts"):
+        refuse_full_disk(["[       OK ] (1/1) OsuLatency", words])
+    refuse_full_disk(["[       OK ] (1/1) OsuLatency"])
+
+
+# What this Slurm will not do.
+
+
+def _slurm(folder: Path, accounting: str, sharing: str, sacct: str) -> dict[str, str]:
+    config, partition = f"AccountingStorageType   = {accounting}", "PartitionName=compute"
+    answer = f'case "$*" in *config) echo "{config}";; *) echo "{partition} {sharing}";; esac'
+    _program(folder, "scontrol", answer)
+    _program(folder, "sacct", sacct)
+    return {"PATH": f"{folder}{os.pathsep}/usr/bin{os.pathsep}/bin"}
+
+
+def test_without_accounts_no_run_begins_and_one_line_says_what_to_do(
+    tmp_path: Path, slurm_site: Site
+) -> None:
+    nobody = "echo Slurm accounting storage is disabled >&2; exit 1"
+    environment = _slurm(tmp_path, "accounting_storage/none", "OverSubscribe=NO", nobody)
+    troubles = scheduling_troubles(slurm_site, environment)
+    with pytest.raises(
+        ConfigError, match=r"keeps no accounts.*next: set scheduler = \"squeue\""
+    ) as e:
+        refuse_troubles(slurm_site, troubles)
+    assert "\n" not in str(e.value)
+
+
+def test_accounts_that_nobody_can_read_stop_a_run_too(tmp_path: Path, slurm_site: Site) -> None:
+    away = "echo sacct: error: Connection refused >&2; exit 1"
+    environment = _slurm(tmp_path, "accounting_storage/slurmdbd", "OverSubscribe=NO", away)
+    with pytest.raises(ConfigError, match="Connection refused"):
+        refuse_troubles(slurm_site, scheduling_troubles(slurm_site, environment))
+
+
+def test_a_slurm_that_does_all_of_it_is_no_trouble(tmp_path: Path, slurm_site: Site) -> None:
+    environment = _slurm(tmp_path, "accounting_storage/slurmdbd", "OverSubscribe=NO", "true")
+    assert scheduling_troubles(slurm_site, environment) == []
+
+
+def test_a_site_without_slurm_has_no_troubles_with_it(tmp_path: Path) -> None:
+    assert scheduling_troubles(load_site(str(LOCAL_SITE)), {"PATH": str(tmp_path)}) == []

@@ -1,0 +1,254 @@
+"""Near and far: the scripts that ask and bind on pretended nodes, and what is judged of them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+from leg_folders import leave, make_leg
+from looks import bandwidths, look_at
+
+import fabricproof.job
+from fabricproof.core.errors import ParseError
+from fabricproof.core.measure import Verdict
+from fabricproof.job.outcome import Outcome, judge_leg
+from fabricproof.job.relations.judge import judge_relation, legs_to_repeat
+from fabricproof.job.relations.relation import Relation
+from fabricproof.job.relations.sockets import judge_locality, loose, parse_binding
+from fabricproof.verdict.locality import Bind
+from fabricproof.verdict.reference import at_least
+
+SCRIPTS = Path(fabricproof.job.__file__).parent
+
+TOLD = "bind near\nrail mlx4_0:1\nhome 1\nnuma 0 0-9\nnuma 1 10-19\nchosen 19\nran 19\n"
+
+
+def make_node(folder: Path, *numa: str, home: str | None = "1", rail: str = "rail0") -> Path:
+    """Return a sysfs with NUMA nodes of these CPUs and a rail on node ``home``."""
+    for number, cpus in enumerate(numa):
+        node = folder / "devices" / "system" / "node" / f"node{number}"
+        node.mkdir(parents=True)
+        (node / "cpulist").write_text(f"{cpus}\n")
+    device = folder / "class" / "net" / rail / "device"
+    device.mkdir(parents=True)
+    if home is not None:
+        (device / "numa_node").write_text(f"{home}\n")
+    return folder
+
+
+def run(script: str, *arguments: str, leg: Path, **environment: str) -> int:
+    clean = {"PATH": os.environ["PATH"], "FABRICPROOF_LEG": str(leg), "HOSTNAME": "n1"}
+    done = subprocess.run(
+        ["bash", str(SCRIPTS / script), *arguments],
+        env={**clean, **environment},
+        timeout=30,
+        check=False,
+    )
+    return done.returncode
+
+
+@pytest.fixture
+def leg(tmp_path: Path) -> Path:
+    (tmp_path / "leg").mkdir()
+    return tmp_path / "leg"
+
+
+def test_one_numa_node_says_no(tmp_path: Path, leg: Path) -> None:
+    sys = make_node(tmp_path / "sys", "0-3", home="0")
+    run("ask.sh", "two_sockets", "rail0", leg=leg, FABRICPROOF_SYS=str(sys), PMIX_RANK="1")
+    assert "one NUMA node on" in (leg / "no.1").read_text()
+
+
+@pytest.mark.parametrize("home", ["-1", None])
+def test_a_rail_without_a_home_says_no(tmp_path: Path, leg: Path, home: str | None) -> None:
+    sys = make_node(tmp_path / "sys", "0-3", "4-7", home=home)
+    run("ask.sh", "two_sockets", "rail0", leg=leg, FABRICPROOF_SYS=str(sys))
+    assert "is not known" in (leg / "no.0").read_text()
+
+
+def _allowed(folder: Path, cpus: str) -> str:
+    (folder / "self").mkdir(parents=True)
+    (folder / "self" / "status").write_text(f"Name:\tx\nCpus_allowed_list:\t{cpus}\n")
+    return str(folder)
+
+
+@pytest.mark.parametrize("cpus", ["0-3", "5"])
+def test_a_job_with_cpus_on_one_side_only_says_no(tmp_path: Path, leg: Path, cpus: str) -> None:
+    sys, proc = make_node(tmp_path / "sys", "0-3", "4-7"), _allowed(tmp_path / "proc", cpus)
+    run("ask.sh", "two_sockets", "rail0", leg=leg, FABRICPROOF_SYS=str(sys), FABRICPROOF_PROC=proc)
+    assert f"may use CPUs {cpus} of" in (leg / "no.0").read_text()
+
+
+def test_two_sockets_and_a_known_home_say_nothing(tmp_path: Path, leg: Path) -> None:
+    sys, proc = make_node(tmp_path / "sys", "0-3", "4-7", ""), _allowed(tmp_path / "proc", "0-7")
+    run("ask.sh", "two_sockets", "rail0", leg=leg, FABRICPROOF_SYS=str(sys), FABRICPROOF_PROC=proc)
+    run("ask.sh", "settle", leg=leg)
+    assert list(leg.iterdir()) == []
+
+
+ROUTES = """\
+Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT
+rail0\t000013C6\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0
+rail1\t000113C6\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0
+"""
+
+
+def _reach(tmp_path: Path, leg: Path, *rails: str, **more: str) -> list[str]:
+    (tmp_path / "net").mkdir(exist_ok=True)
+    (tmp_path / "net" / "route").write_text(ROUTES)
+    for rank in ("0", "1"):
+        node = {"SLURMD_NODENAME": f"vc{int(rank) + 1}", "PMIX_RANK": rank}
+        run("ask.sh", "reach", *rails, leg=leg, FABRICPROOF_PROC=str(tmp_path), **node, **more)
+    run("ask.sh", "settle", leg=leg)
+    return [path.read_text() for path in sorted(leg.glob("no.*"))]
+
+
+def test_rails_of_two_networks_say_both_addresses(tmp_path: Path, leg: Path) -> None:
+    (said,) = _reach(tmp_path, leg, "rail0", "rail1")
+    assert "rail0 of vc1 is in 198.19.0.0 mask 255.255.255.0" in said
+    assert "rail1 of vc2 is in 198.19.1.0" in said
+
+
+def test_rails_of_one_network_say_nothing(tmp_path: Path, leg: Path) -> None:
+    assert _reach(tmp_path, leg, "rail1", "rail1") == []
+
+
+def test_a_rail_without_an_address_is_a_fault_and_no_reason_to_skip(
+    tmp_path: Path, leg: Path
+) -> None:
+    assert _reach(tmp_path, leg, "rail0", "rail7") == []
+
+
+@pytest.mark.parametrize("says", ["parent", "ports/1/gid_attrs/ndevs/0"])
+def test_roce_ports_are_in_the_networks_of_their_interfaces(
+    tmp_path: Path, leg: Path, says: str
+) -> None:
+    for number in (0, 1):
+        file = tmp_path / "sys" / "class" / "infiniband" / f"rxe{number}" / says
+        file.parent.mkdir(parents=True)
+        file.write_text(f"rail{number}\n")
+    (said,) = _reach(tmp_path, leg, "rxe0:1", "rxe1:1", FABRICPROOF_SYS=str(tmp_path / "sys"))
+    assert "rxe0:1 of vc1 is in 198.19.0.0 mask 255.255.255.0, rxe1:1 of vc2 is in" in said
+
+
+def test_a_port_that_names_no_interface_is_no_reason_to_skip(tmp_path: Path, leg: Path) -> None:
+    empty = str(tmp_path / "sys")
+    assert _reach(tmp_path, leg, "mlx5_0:1", "mlx5_1:1", FABRICPROOF_SYS=empty) == []
+
+
+def test_a_leg_that_a_node_refuses_is_skipped_and_so_is_its_relation(tmp_path: Path) -> None:
+    near, far = make_leg(name="near"), make_leg(name="far")
+    for each in (near, far):
+        folder = leave(tmp_path, each, "", ranks=())
+        (folder / "no.0").write_text("one NUMA node on n1: near and far are the same\n")
+        (folder / "no.1").write_text("one NUMA node on n2: near and far are the same\n")
+    outcomes = [judge_leg(tmp_path, each) for each in (near, far)]
+    relation = judge_relation(RELATION, outcomes)
+    for outcome in (*outcomes, relation):
+        assert outcome.report.verdict is Verdict.SKIPPED
+        assert "one NUMA node on n1" in outcome.report.quantities[0].reason
+    assert legs_to_repeat([RELATION], outcomes) == frozenset()
+
+
+def test_a_launcher_that_fails_to_ask_is_missing_not_skipped(tmp_path: Path) -> None:
+    folder = leave(tmp_path, make_leg(), "", status="1\n", stderr="srun: error\n", ranks=())
+    (folder / "no.0").write_text("one NUMA node on n1\n")
+    assert judge_leg(tmp_path, make_leg()).report.verdict is Verdict.MISSING
+
+
+def test_a_rank_told_nothing_keeps_its_cpus_and_its_status_is_passed_on(
+    tmp_path: Path, leg: Path
+) -> None:
+    sys = make_node(tmp_path / "sys", "0", "1")
+    status = run(
+        "bind.sh", "as_launched", "rail0", "sh", "-c", "sleep 0.3; exit 7",
+        leg=leg, FABRICPROOF_SYS=str(sys), PMIX_RANK="3", FABRICPROOF_PART="1",
+    )  # fmt: skip
+    told = parse_binding((leg / "bind.3.1").read_text(), "bind")
+    assert (status, told.bind, told.home) == (7, "as_launched", 1)
+    assert told.numa_cpus == {0: "0", 1: "1"}
+
+
+@pytest.mark.parametrize("bind", list(Bind))
+def test_a_bound_rank_runs_where_it_was_sent(tmp_path: Path, leg: Path, bind: Bind) -> None:
+    mine = sorted(os.sched_getaffinity(0))
+    if len(mine) < 2:
+        pytest.skip("one CPU: nothing is far from it")
+    sys = make_node(tmp_path / "sys", str(mine[0]), ",".join(map(str, mine[1:])))
+    run("bind.sh", bind, "rail0", "sleep", "0.5", leg=leg, FABRICPROOF_SYS=str(sys))
+    path = leg / "bind.0.0"
+    look = look_at("near", bandwidths({1: 1.0}), folder=leg)
+    assert "1 of 2 ranks said" in loose(look, bind)
+    (leg / "bind.1.0").write_text(path.read_text())
+    assert loose(look, bind) == ""
+    twice = replace(look, leg=replace(look.leg, commands=(("sleep", "0.5"),) * 2))
+    assert loose(twice, bind) == "the ranks said where they ran 2 times, 4 were due"
+
+
+@pytest.mark.parametrize("text", ["", "near\n", "bind near\n", "bind near\nhome x\n", TOLD * 2])
+def test_damaged_bindings_are_refused(text: str) -> None:
+    with pytest.raises(ParseError):
+        parse_binding(text, "bind.0.0")
+
+
+RELATION = Relation(
+    name="near_over_far",
+    kind="locality",
+    legs=("near", "far"),
+    suite="osu",
+    program="osu_bw",
+    settings={
+        "quantity": "bandwidth",
+        "sizes": [4194304],
+        "over": ["near"],
+        "under": ["far"],
+        "reference": asdict(at_least(1.0, unit="x", tolerance=0.05, origin="its own socket")),
+        "policies": {"near": "near", "far": "far"},
+        "bound": {"near": "near", "far": "far"},
+    },
+)
+
+
+def _looks(
+    tmp_path: Path, near: float, far: float, ran: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, Outcome]:
+    looks = {}
+    for name, value in (("near", near), ("far", far)):
+        folder = tmp_path / name
+        folder.mkdir()
+        cpus = ran.get(name, "19" if name == "near" else "9")
+        text = TOLD.replace("bind near", f"bind {name}").replace("ran 19", f"ran {cpus}")
+        for rank in (0, 1):
+            (folder / f"bind.{rank}.0").write_text(text)
+        looks[name] = look_at(name, bandwidths({4194304: value}), folder=folder)
+    return looks
+
+
+def test_document_000_near_wins_and_the_report_names_it(tmp_path: Path) -> None:
+    report = judge_locality(RELATION, _looks(tmp_path, 6300, 5600))
+    assert report.verdict is Verdict.PASS
+    assert report.quantities[0].value == pytest.approx(1.125)
+    assert report.findings == ("bind near: 6.3 GB/s against 5.6 GB/s (far)",)
+
+
+def test_near_slower_than_far_is_red(tmp_path: Path) -> None:
+    report = judge_locality(RELATION, _looks(tmp_path, 5600, 6300))
+    assert report.verdict is Verdict.FAIL
+    assert report.findings == ("bind far: 6.3 GB/s against 5.6 GB/s (near)",)
+
+
+@pytest.mark.parametrize(
+    ("leg_name", "cpus"), [("near", "0-19"), ("far", "10-19"), ("far", "unknown")]
+)
+def test_a_binding_that_did_not_hold_leaves_nothing_green(
+    tmp_path: Path, leg_name: str, cpus: Any
+) -> None:
+    report = judge_locality(RELATION, _looks(tmp_path, 6300, 5600, {leg_name: cpus}))
+    assert report.verdict is Verdict.UNJUDGED
+    assert f"leg {leg_name}: rank 0 was not held {leg_name}" in report.quantities[0].reason

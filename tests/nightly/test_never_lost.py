@@ -1,0 +1,313 @@
+"""An alarm is told, whatever the network answers and wherever the night is killed."""
+
+import dataclasses
+import json
+import os
+import socketserver
+import threading
+import time
+
+import pytest
+from nights import leg, ran
+from pydantic import ValidationError
+
+from fabricproof.core.errors import ExitStatus, ParseError
+from fabricproof.nightly import notify
+from fabricproof.nightly.course import Means, spend
+from fabricproof.nightly.notify import Notice, deliver
+from fabricproof.nightly.state import read_history
+from fabricproof.site import load_site
+from fabricproof.site.schema import NightSpec
+
+SECRET = "T0SECRET"
+WEBHOOK = NightSpec(webhook="NIGHT_URL")
+NOTICE = Notice(name="n1", subject="rail1 turned RED", text="vc2")
+ANSWERS = {
+    "no HTTP": b"SSH-2.0-OpenSSH_9.2\r\n",
+    "nothing": b"",
+    "half a header": b"HTTP/1.1 20",
+    "a long line": b"HTTP/1.1 200 " + b"x" * 70_000 + b"\r\n",
+    "many headers": b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 200 + b"\r\n",
+    "a status of words": b"HTTP/1.1 abc OK\r\n\r\n",
+    "Latin": b"HTTP/1.1 500 \xff\xfe\r\n\r\n",
+}
+GOOD = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+
+class Raw(socketserver.ThreadingTCPServer):
+    """Answers any request with the bytes it was given."""
+
+    allow_reuse_address = True
+    daemon_threads = True
+
+    def __init__(self, answer=GOOD):
+        super().__init__(("127.0.0.1", 0), Talk)
+        self.answer = answer
+        self.drips = threading.Event()
+        self.got = []
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.server_address[1]}/{SECRET}"
+
+
+class Talk(socketserver.StreamRequestHandler):
+    def handle(self):
+        request = self.rfile.readline()
+        length = 0
+        while line := self.rfile.readline().strip():
+            if line.lower().startswith(b"content-length:"):
+                length = int(line.split(b":")[1])
+        self.server.got.append(request + self.rfile.read(length))
+        if callable(self.server.answer):
+            self.server.answer(self.wfile)
+        else:
+            self.wfile.write(self.server.answer)
+
+
+@pytest.fixture
+def server(monkeypatch):
+    made = Raw()
+    thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    monkeypatch.setenv("NIGHT_URL", made.url)
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    yield made
+    made.drips.set()
+    made.shutdown()
+    thread.join()
+    made.server_close()
+
+
+def send(spec, notice=NOTICE):
+    return deliver(spec, notice, (), pauses=(0.0,))
+
+
+@pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS)
+def test_an_answer_that_is_no_http_is_a_failed_delivery(server, answer):
+    server.answer = answer
+    (done,) = send(WEBHOOK)
+    assert not done.sent
+    assert done.reason.startswith("webhook: ")
+    assert SECRET not in done.reason
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"http://example.org/services/{SECRET} TOKEN",
+        f"http://example.org:port/{SECRET}",
+        f"http://user:{SECRET}@example.org/",
+        f"http://[{SECRET}/",
+        f"http:///{SECRET}",
+        f"http://example.org/{SECRET}\n",
+        f"http://example.org/{SECRET}\u00e9",
+        f"http://example.org/{SECRET}\udcff",
+        f"http://mail..example.org/{SECRET}",
+        f"http://127.0.0.1:1/{SECRET}",
+        f"{SECRET}",
+    ],
+)
+def test_a_url_stands_in_no_message_whatever_is_wrong_with_it(monkeypatch, capfd, url):
+    monkeypatch.setitem(os.environ, "NIGHT_URL", url)
+    (done,) = send(WEBHOOK)
+    assert not done.sent
+    assert SECRET not in json.dumps(done.record()) + "".join(capfd.readouterr())
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_is_a_failed_delivery(server, status):
+    """The other place would be asked without the text, and its 200 taken for "told"."""
+    place = server.url.replace(SECRET, "elsewhere")
+    server.answer = f"HTTP/1.1 {status} Moved\r\nLocation: {place}\r\n\r\n".encode()
+    (done,) = send(WEBHOOK)
+    assert not done.sent
+    assert f"answered {status}, a redirect" in done.reason
+    assert len(server.got) == 1
+
+
+def test_a_server_that_drips_is_given_up_in_time(server, monkeypatch):
+    def drip(out):
+        out.write(b"HTTP/1.1 200 OK\r\n")
+        while not server.drips.wait(0.02):
+            out.write(b"a")
+            out.flush()
+
+    server.answer = drip
+    monkeypatch.setattr(notify, "DEADLINE_SECONDS", 0.3)
+    begun = time.monotonic()
+    (done,) = deliver(WEBHOOK, NOTICE, (), pauses=())
+    assert time.monotonic() - begun < 10
+    assert (done.sent, done.reason) == (False, "webhook: not done in 0.3 seconds")
+
+
+def test_bytes_that_are_no_text_are_told_all_the_same(server):
+    (done,) = send(WEBHOOK, Notice(name="n", subject="rail\udcff RED", text="driver \ud800\x00"))
+    assert done.sent
+    assert b"RED" in server.got[0]
+
+
+def test_bytes_that_are_no_text_go_by_mail_too(tmp_path, monkeypatch):
+    program = tmp_path / "sendmail"
+    program.write_text('#!/bin/sh\ncat > "$0.mail"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    (done,) = send(
+        NightSpec(mail_to=["root"]), Notice(name="n", subject="rail\udcff RED", text="\ud800 vc2")
+    )
+    assert done.sent, done.reason
+    assert "RED" in program.with_name("sendmail.mail").read_text()
+
+
+@pytest.mark.parametrize("error", [RecursionError, MemoryError, LookupError, AssertionError])
+def test_what_no_library_should_raise_is_a_failed_delivery_too(server, monkeypatch, error):
+    def broken(*_, **__):
+        raise error(SECRET)
+
+    monkeypatch.setattr("urllib.request.build_opener", broken)
+    (done,) = send(WEBHOOK)
+    assert (done.sent, done.reason) == (False, f"webhook: {error.__name__}")
+
+
+def test_a_channel_that_is_down_holds_the_night_once(server):
+    """A week of old notices must not cost a week of pauses."""
+    server.answer = b"HTTP/1.1 503 Later\r\n\r\n"
+    waiting = [("webhook", dataclasses.replace(NOTICE, name=f"old{i}", tries=1)) for i in range(3)]
+    done = deliver(WEBHOOK, NOTICE, waiting, pauses=(0.0, 0.0))
+    assert [each.sent for each in done] == [False] * 4
+    assert len(server.got) == 3 + 1 + 1 + 1
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"mail_from": "night\nBcc: all@example.org"},
+        {"mail_from": ""},
+        {"smtp": "mail..example.org"},
+        {"smtp": "["},
+        {"smtp": "mail:port"},
+        {"smtp": "mail:99999"},
+    ],
+)
+def test_a_mail_server_or_sender_that_is_none_is_refused_in_the_site_file(wrong):
+    with pytest.raises(ValidationError):
+        NightSpec(mail_to=["root"], **wrong)
+
+
+class Killed(BaseException):
+    """What kill -9 is to a test: nothing of ours catches it."""
+
+
+@pytest.fixture
+def nights(tmp_path, server):
+    site = dataclasses.replace(load_site("vcluster"), night=WEBHOOK)
+
+    def spend_one(number, verdict):
+        run_id = f"202611{number + 1:02}T020000Z-00000a"
+        means = Means(
+            site=site,
+            perflogs=tmp_path,
+            night=run_id,
+            arguments=("-r", "-t", "nightly"),
+            run=lambda *_: ran(leg(verdict), run_id=f"{run_id}look"),
+            first=lambda: ran(leg(verdict), run_id=run_id),
+            usable=lambda _: (),
+            say=lambda _: None,
+        )
+        return spend(means)
+
+    spend_one.path = tmp_path / "vcluster" / "night" / "state.jsonl"
+    return spend_one
+
+
+def told(server):
+    return [each for each in server.got if b"turned RED" in each]
+
+
+@pytest.mark.parametrize("torn", [0.0, 0.5, 0.9, 1.0], ids=["before", "half", "most", "behind"])
+@pytest.mark.parametrize("write", range(7))
+def test_a_night_killed_at_any_write_loses_no_alarm(nights, server, monkeypatch, write, torn):
+    """Every line that is written, in turn: nothing of it, a part of it or all of it."""
+    nights(0, "PASS")
+    real, count = os.write, []
+
+    def killed(descriptor, data):
+        count.append(1)
+        if len(count) - 1 != write:
+            return real(descriptor, data)
+        real(descriptor, bytes(data)[: int(len(data) * torn)])
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr("fabricproof.core.records.os.write", killed)
+        try:
+            nights(1, "FAIL")
+        except Killed:
+            pass
+        else:
+            assert write >= len(count), "it was to be killed"
+    nights(2, "FAIL")
+    assert told(server)
+
+
+def test_a_night_killed_while_it_tells_tells_the_next_time(nights, server, monkeypatch):
+    nights(0, "PASS")
+
+    def killed(*_, **__):
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr("fabricproof.nightly.course.deliver", killed)
+        with pytest.raises(Killed):
+            nights(1, "FAIL")
+    assert not told(server)
+    done = nights(2, "FAIL")
+    assert len(told(server)) == 1
+    assert [each.sent for each in done.deliveries] == [True]
+    assert nights(3, "FAIL").deliveries == ()
+
+
+@pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS)
+def test_a_bad_answer_costs_neither_verdict_nor_alarm(nights, server, monkeypatch, answer):
+    monkeypatch.setattr("fabricproof.nightly.notify.PAUSES_SECONDS", ())
+    monkeypatch.setattr("fabricproof.nightly.notify.time.sleep", lambda _: None)
+    nights(0, "PASS")
+    server.answer = answer
+    first = nights(1, "FAIL")
+    assert (first.status, first.result.verdict.value) == (None, "FAIL")
+    assert [each.sent for each in first.deliveries] == [False]
+    server.answer, server.got = GOOD, []
+    nights(2, "FAIL")
+    assert len(told(server)) == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"kind": "notice"}',
+        '{"kind": "notice", "notice": "n", "channel": "webhook", "sent": false}',
+        (
+            '{"kind": "notice", "notice": "n", "channel": "webhook", "sent": 0, "tries": 1,'
+            ' "subject": "s", "text": "t"}'
+        ),
+        (
+            '{"kind": "notice", "notice": "n", "channel": [], "sent": false, "tries": 1,'
+            ' "subject": "s", "text": "t"}'
+        ),
+        (
+            '{"kind": "notice", "notice": "n", "channel": "mail", "sent": false, "tries": "1",'
+            ' "subject": "s", "text": null}'
+        ),
+    ],
+)
+def test_a_damaged_notice_is_named_before_a_night_begins(nights, line):
+    nights(0, "PASS")
+    with nights.path.open("a") as file:
+        file.write(f'{{"format": 1, {line[1:]}\n')
+    with pytest.raises(ParseError) as caught:
+        nights(1, "FAIL")
+    assert caught.value.exit_status is ExitStatus.DATA
+    assert caught.value.line == 3
+    with pytest.raises(ParseError):
+        read_history(nights.path)

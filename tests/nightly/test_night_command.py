@@ -1,0 +1,255 @@
+"""``fabricproof night`` as a timer calls it, ReFrame pretended."""
+
+import json
+import signal
+import subprocess
+import sys
+
+import pytest
+from nights import leg, session
+
+from fabricproof.cli import night as command
+from fabricproof.cli.run import Performed
+from fabricproof.core.errors import ExitStatus, UnavailableError
+from fabricproof.history.store.labels import set_label
+from fabricproof.job.run.start import NODES_VARIABLE
+from fabricproof.job.run.watch import ends_as_interrupt
+from fabricproof.nightly import lock
+from fabricproof.nightly.lock import night_lock
+from fabricproof.nightly.reports import write_reports
+from fabricproof.nightly.slurm import read_nodes
+from fabricproof.rfm.current import asked_nodes
+from fabricproof.site import load_site
+
+FOUR = ("vc1", "vc2", "vc3", "vc4")
+
+
+@pytest.fixture
+def pretended(tmp_path, monkeypatch, fabricproof):
+    """Call ``fabricproof night``; a run is what ``answer`` says of its nodes."""
+    monkeypatch.setenv("FABRICPROOF_PERFLOGS", str(tmp_path / "perflogs"))
+    monkeypatch.setenv("FABRICPROOF_WORK", str(tmp_path / "work"))
+    monkeypatch.setattr(lock.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr("fabricproof.nightly.slurm.usable_nodes", lambda *_: FOUR)
+    asked = []
+
+    def call(*arguments, answer=lambda _: "PASS"):
+        def perform(site, options, *, progress, run_id=None, nodes=()):
+            del site, progress
+            asked.append((tuple(options), tuple(nodes)))
+            run_id = run_id or f"20261121T0300{len(asked):02}Z-00000b"
+            there = tuple(nodes) or ("vc1", "vc2")
+            verdict = answer(there)
+            if isinstance(verdict, Exception):
+                raise verdict
+            if verdict is None:
+                return Performed(
+                    run_id=run_id,
+                    result=None,
+                    status=ExitStatus.INTERRUPTED,
+                    whole=False,
+                    reason="interrupted",
+                )
+            result = session(leg(verdict, nodes=there), run_id=run_id)
+            return Performed(run_id=run_id, result=result, status=ExitStatus.PASS, whole=True)
+
+        monkeypatch.setattr(command, "perform", perform)
+        return fabricproof("night", "--site", "vcluster", *arguments)
+
+    call.asked = asked
+    call.folder = tmp_path / "perflogs" / "vcluster" / "night"
+    return call
+
+
+def bad_vc2(nodes):
+    return "FAIL" if "vc2" in nodes else "PASS"
+
+
+def test_a_green_night_is_0_and_runs_the_tags_of_the_site(pretended):
+    ended = pretended()
+    assert ended.status == 0
+    assert pretended.asked == [(("-r", "-t", "nightly"), ())]
+    assert "nothing was red" in ended.out
+
+
+def test_nodes_of_the_callers_are_not_taken_for_the_whole_night(pretended, monkeypatch):
+    monkeypatch.setenv(NODES_VARIABLE, "vc3,vc4")
+    ended = pretended()
+    assert "FABRICPROOF_NODES is ignored" in ended.err
+
+
+@pytest.mark.parametrize(("text", "nodes"), [("", ()), ("vc1,vc3", ("vc1", "vc3")), (",", ())])
+def test_a_session_is_told_its_nodes(monkeypatch, text, nodes):
+    monkeypatch.setenv(NODES_VARIABLE, text)
+    assert asked_nodes() == nodes
+
+
+def test_options_of_reframe_are_passed_on(pretended):
+    pretended("-t", "quick", "-p", "openmpi5")
+    assert pretended.asked[0][0] == ("-r", "-t", "quick", "-p", "openmpi5")
+
+
+def test_a_red_night_names_node_and_rail_and_ends_with_the_verdict(pretended):
+    ended = pretended(answer=bad_vc2)
+    assert ended.status == 1
+    assert "vc2 on rail1 is red with others too, vc1 is green" in ended.out
+    assert "look at vc2" in ended.out
+    assert [nodes for _, nodes in pretended.asked] == [
+        *((), ("vc1", "vc2"), ("vc1", "vc3"), ("vc2", "vc4"))
+    ]
+
+
+def test_red_that_nobody_looked_at_again_is_not_called_nothing(pretended):
+    ended = pretended("--no-confirm", answer=bad_vc2)
+    assert ended.status == 1
+    assert "1 red, not looked at again" in ended.out
+    assert "nothing was red" not in ended.out
+
+
+def test_json_has_first_verdict_looks_and_changes(pretended):
+    record = pretended("--json", answer=bad_vc2).record
+    assert (record["verdict"], record["first_verdict"], record["status"]) == ("FAIL", "FAIL", 1)
+    assert record["confirmations"][0]["blamed"] == ["vc2"]
+    assert [each["kind"] for each in record["changes"]] == ["RED"]
+    assert record["red_now"] == ["compute/eth0/openmpi5/OsuBandwidth/rail1"]
+    assert pretended("--json", answer=bad_vc2).record["changes"] == []
+
+
+def test_a_second_night_leaves_with_75(pretended):
+    with night_lock(pretended.folder):
+        ended = pretended()
+    assert ended.status == 75
+    assert "a night of this site is running" in ended.err
+    assert pretended.asked == []
+
+
+def test_no_scheduler_is_69_and_a_state(pretended):
+    ended = pretended("--json", answer=lambda _: UnavailableError("Slurm does not answer"))
+    assert ended.status == 69
+    assert (ended.record["ended"], ended.record["run"]) == ("no scheduler", None)
+    assert ended.record["red_now"] == []
+
+
+def test_an_interrupted_night_is_130_and_gives_the_lock_back(pretended):
+    ended = pretended(answer=lambda _: None)
+    assert ended.status == 130
+    assert "ended early" in ended.out
+    assert not (pretended.folder / "lock.json").exists()
+
+
+def test_a_run_that_is_not_there_is_66_and_no_night(pretended):
+    """The deliberate bad case: a mistyped run must not become a night that is MISSING."""
+    ended = pretended("--of", "20261121T000000Z-ffffff")
+    assert ended.status == 66
+    assert not (pretended.folder / "state.jsonl").exists()
+
+
+@pytest.fixture
+def two_runs(pretended):
+    """Two runs of which only the perflogs are there."""
+    perflogs = pretended.folder.parents[1]
+    line = {"kind": "begin", "site": "vcluster", "partition": "compute"}
+    runs = ["20261120T020000Z-00000a", "20261121T020000Z-00000b"]
+    for run_id in runs:
+        (perflogs / "reports").mkdir(parents=True, exist_ok=True)
+        (perflogs / "reports" / f"{run_id}.json").write_text(json.dumps(line))
+    set_label(perflogs, "vcluster", runs[:1], "before-swap")
+    return runs
+
+
+@pytest.mark.parametrize(
+    ("words", "number"),
+    [
+        ("20261120T020000Z-00000a", 0),
+        ("20261120T02", 0),
+        ("2026-11-20", 0),
+        ("before-swap", 0),
+        ("2026-11-21", 1),
+    ],
+)
+def test_a_run_is_named_as_for_a_report(pretended, two_runs, words, number):
+    ended = pretended("--dry-run", "--of", words)
+    assert f"would confirm: {two_runs[number]}\n" in ended.out
+    assert "would run" not in ended.out
+    record = pretended("--dry-run", "--json", "--of", words).record
+    assert (record["confirm"], "run" in record) == (two_runs[number], False)
+
+
+@pytest.mark.parametrize(("words", "status"), [("", 2), ("no-such-label", 66), ("2026-01-01", 66)])
+def test_words_that_name_no_run_spend_no_night(pretended, two_runs, words, status):
+    """Nor does a dry run promise one, nor is anybody told to leave the option out."""
+    for options in ([], ["--dry-run"]):
+        ended = pretended("--of", words, *options)
+        assert ended.status == status
+        assert "leave it out" not in ended.err
+    assert pretended.asked == []
+
+
+def test_a_dry_run_does_nothing(pretended):
+    ended = pretended("--dry-run", "--keep-days", 3)
+    assert ended.status == 0
+    assert "would run: -r -t nightly" in ended.out
+    assert pretended.asked == []
+    assert not pretended.folder.exists()
+
+
+def test_alive_is_4_before_the_first_night_and_0_after(pretended):
+    assert pretended("--alive").status == 4
+    pretended()
+    ended = pretended("--alive", "--json")
+    assert (ended.status, ended.record["alive"]) == (0, True)
+
+
+def test_a_damaged_state_is_65_with_file_and_line(pretended):
+    pretended()
+    path = pretended.folder / "state.jsonl"
+    path.write_text('{"format": 1, "kind": "night", "night": "x"}\n' + path.read_text())
+    ended = pretended()
+    assert ended.status == 65
+    assert f"{path}:1: damaged state of the nights" in ended.err
+
+
+def test_a_state_file_that_cannot_be_written_starts_nothing(pretended, monkeypatch):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("fabricproof.core.records._append", full)
+    ended = pretended()
+    assert ended.status == 74
+    assert pretended.asked == []
+
+
+def test_a_report_that_fails_is_said_and_changes_nothing(tmp_path):
+    site = load_site("vcluster")
+    wanted = site.night.model_copy(update={"junit": str(tmp_path / "no" / "night.xml")})
+    object.__setattr__(site, "night", wanted)
+    (said,) = write_reports(site, "20260101T000000Z-ffffff")
+    assert said.startswith("no report: ")
+
+
+def test_no_report_is_written_unless_asked():
+    assert list(write_reports(load_site("vcluster"), "x")) == []
+
+
+def test_nodes_that_do_not_answer_are_no_partners():
+    text = "vc1 idle\nvc2 idle*\nvc3 drain\nvc4 mix\nvc4 mix\nvc5 down~\n"
+    assert read_nodes(text) == ("vc1", "vc4")
+
+
+def test_sigterm_reaches_what_was_started_and_becomes_an_interrupt():
+    """A timer ends the main process only: ReFrame must hear of it to cancel its jobs."""
+    sleeper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    try:
+        with pytest.raises(KeyboardInterrupt), ends_as_interrupt():
+            signal.raise_signal(signal.SIGTERM)
+        assert sleeper.wait(timeout=20) != 0
+    finally:
+        sleeper.kill()
+
+
+def test_the_label_and_the_end_are_kept(pretended):
+    pretended()
+    text = (pretended.folder / "state.jsonl").read_text()
+    lines = [json.loads(each) for each in text.splitlines()]
+    assert [each["kind"] for each in lines] == ["began", "night"]
+    assert lines[1]["ended"] == "whole"

@@ -1,0 +1,246 @@
+"""People are told of changes, nothing of the notifier changes a verdict, nothing is lost."""
+
+import email
+import http.server
+import json
+import os
+import threading
+
+import pytest
+from nights import key, night, state
+
+from fabricproof.nightly.changes import Change, Kind, body, changes, subject
+from fabricproof.nightly.notify import NIGHTS_TRIED, Notice, deliver, unsent, what_was_sent
+from fabricproof.nightly.state import History
+from fabricproof.nightly.weekly import digest
+from fabricproof.site.schema import NightSpec
+
+NOTICE = Notice(name="n1", subject="2 legs\nturned RED", text="vc2 rail1")
+
+
+class Server(http.server.ThreadingHTTPServer):
+    """A chat: keeps what is posted, answers with a status."""
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.posted = []
+        self.answers = []
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.server_port}/secret"
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        length = int(self.headers["Content-Length"])
+        self.server.posted.append(json.loads(self.rfile.read(length)))
+        self.send_response(self.server.answers.pop(0) if self.server.answers else 200)
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def chat(monkeypatch):
+    server = Server()
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    monkeypatch.setenv("NIGHT_URL", server.url)
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture
+def sendmail(tmp_path, monkeypatch):
+    """A sendmail that keeps what it is given."""
+    program = tmp_path / "sendmail"
+    program.write_text('#!/bin/sh\necho "$@" > "$0.options"\ncat > "$0.mail"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    return program
+
+
+WEBHOOK = NightSpec(webhook="NIGHT_URL")
+MAIL = NightSpec(mail_to=["ops@example.org", "root"], mail_from="night@example.org")
+
+
+def send(spec, notice=NOTICE, waiting=()):
+    return deliver(spec, notice, waiting, pauses=(0.0, 0.0))
+
+
+def test_a_webhook_gets_text_as_chats_take_it(chat):
+    (done,) = send(WEBHOOK)
+    assert done.sent
+    assert chat.posted == [{"text": "2 legs\nturned RED\nvc2 rail1"}]
+
+
+def test_a_server_that_stumbles_is_asked_again(chat):
+    chat.answers = [503, 429]
+    (done,) = send(WEBHOOK)
+    assert done.sent
+    assert len(chat.posted) == 3
+
+
+def test_a_server_that_refuses_is_not_asked_again_tonight(chat):
+    chat.answers = [404]
+    (done,) = send(WEBHOOK)
+    assert (done.sent, done.reason) == (False, "webhook: answered 404")
+    assert len(chat.posted) == 1
+
+
+def test_the_secret_stands_in_no_message(chat):
+    chat.shutdown()
+    chat.answers = [500, 500, 500]
+    chat.server_close()
+    (done,) = send(WEBHOOK)
+    assert not done.sent
+    assert "secret" not in json.dumps(done.record())
+
+
+@pytest.mark.parametrize("url", ["", "file:///etc/passwd", "hooks.example.org"])
+def test_a_url_that_is_none_is_said(monkeypatch, url):
+    monkeypatch.setenv("NIGHT_URL", url)
+    (done,) = send(WEBHOOK)
+    assert not done.sent
+    assert "NIGHT_URL" in done.reason
+
+
+def test_sendmail_gets_one_whole_mail(sendmail):
+    (done,) = send(MAIL)
+    assert done.sent
+    mail = email.message_from_bytes(sendmail.with_name("sendmail.mail").read_bytes())
+    assert mail["To"] == "ops@example.org, root"
+    assert mail["Subject"] == "2 legs turned RED"
+    assert mail.get_payload().strip() == "vc2 rail1"
+    assert sendmail.with_name("sendmail.options").read_text().split() == ["-t", "-oi"]
+
+
+def test_a_sendmail_that_fails_is_said_with_its_words(sendmail):
+    sendmail.write_text("#!/bin/sh\ncat >/dev/null\necho queue full >&2\nexit 75\n")
+    (done,) = send(MAIL)
+    assert not done.sent
+    assert "status 75: queue full" in done.reason
+
+
+def test_no_mailer_at_all_is_said(monkeypatch):
+    monkeypatch.setattr("fabricproof.nightly.notify.shutil.which", lambda *_, **__: None)
+    (done,) = send(MAIL)
+    assert "set smtp" in done.reason
+
+
+def test_a_mail_server_that_is_not_there_is_said():
+    spec = NightSpec(mail_to=["root"], smtp="127.0.0.1:1")
+    (done,) = send(spec)
+    assert "mail server 127.0.0.1:1" in done.reason
+
+
+def test_nobody_named_is_nobody_told():
+    assert send(NightSpec()) == ()
+
+
+def test_what_was_not_sent_is_sent_the_next_night_and_once(chat):
+    chat.answers = [404]
+    first = [each.record() for each in send(WEBHOOK)]
+    waiting = unsent(first)
+    assert [(channel, each.name) for channel, each in waiting] == [("webhook", "n1")]
+    second = send(WEBHOOK, notice=None, waiting=waiting)
+    assert [each.sent for each in second] == [True]
+    assert unsent([*first, *(each.record() for each in second)]) == ()
+    assert "of an earlier night" in next(iter(what_was_sent(second)))
+
+
+def test_an_old_notice_is_given_up_after_a_week(chat):
+    chat.answers = [404] * 20
+    lines = [each.record() for each in send(WEBHOOK)]
+    tried = 1
+    while waiting := unsent(lines):
+        lines += [each.record() for each in send(WEBHOOK, notice=None, waiting=waiting)]
+        tried += 1
+    assert tried == NIGHTS_TRIED
+
+
+def test_a_channel_that_was_taken_away_is_not_tried():
+    assert deliver(NightSpec(), None, [("mail", NOTICE)]) == ()
+
+
+def test_a_url_in_the_site_file_is_refused():
+    """The deliberate bad case: the secret itself where its variable's name belongs."""
+    with pytest.raises(ValueError, match="webhook"):
+        NightSpec(webhook="https://hooks.example.org/T0/secret")
+
+
+def history(*nights, notices=()):
+    return History(nights=nights, notices=tuple(notices))
+
+
+def told(before, tonight, **more):
+    return [each.kind for each in changes(before, tonight, max_gap_hours=30, **more)]
+
+
+RED_VC2 = (key(), state("red", ("vc2",), sentence="red again"))
+GREEN = (key(), state("green"))
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "kinds"),
+    [
+        ([], RED_VC2, [Kind.RED]),
+        ([GREEN], RED_VC2, [Kind.RED]),
+        ([RED_VC2], RED_VC2, []),
+        ([RED_VC2], GREEN, [Kind.GREEN]),
+        ([GREEN], GREEN, []),
+        ([], GREEN, []),
+        ([RED_VC2], (key(), state("red", ("vc1",))), [Kind.BLAME]),
+        ([RED_VC2], (key(), state("red")), []),
+        ([GREEN], (key(), state("unjudged")), [Kind.UNJUDGED]),
+        ([], (key(), state("unjudged")), []),
+        ([RED_VC2], (key(), state("gone")), [Kind.GREEN]),
+    ],
+)
+def test_what_is_a_change(before, now, kinds):
+    nights = [night(i, [each]) for i, each in enumerate(before)]
+    assert told(history(*nights), night(len(before), [now])) == kinds
+
+
+def test_a_leg_that_was_not_measured_in_between_keeps_its_state():
+    """Red, not selected, red: nothing changed."""
+    assert told(history(night(0, [RED_VC2]), night(1)), night(2, [RED_VC2])) == []
+
+
+def test_a_gap_is_told():
+    (change,) = changes(history(night(0, [GREEN])), night(3, [GREEN]), max_gap_hours=30)
+    assert change.kind is Kind.NIGHT
+    assert "no night ran for 72 hours" in change.sentence
+
+
+def test_a_notice_names_leg_node_rail_and_next_step():
+    tonight = night(1, [RED_VC2])
+    found = changes(history(), tonight, max_gap_hours=30)
+    red = {str(key()): RED_VC2[1]}
+    line = subject("vcluster", found, len(red))
+    assert line == "fabricproof vcluster: 1 leg turned RED (vc2 rail1); 1 red now"
+    text = body("vcluster", found, red, tonight)
+    assert "openmpi5 OsuBandwidth rail1: red again" in text
+    assert "next: fabricproof report r1 --site vcluster" in text
+
+
+def test_a_thousand_changes_are_counted_not_listed():
+    many = [Change(kind=Kind.RED, sentence="x", key=key(f"rail{i}")) for i in range(1000)]
+    text = body("vcluster", many, {}, night(1))
+    assert "and 980 more changes" in text
+    assert len(text) < 4000
+
+
+def test_the_digest_comes_once_a_week():
+    nights = [night(number, [GREEN]) for number in range(20)]
+    sent, notices = [], []
+    for number, tonight in enumerate(nights):
+        made = digest("vcluster", history(*nights[:number], notices=notices), tonight, {})
+        if made is not None:
+            sent.append(number)
+            notices.append({"notice": made.name})
+    assert sent == [7, 14]

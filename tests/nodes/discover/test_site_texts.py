@@ -1,0 +1,361 @@
+"""The texts of a first site: always valid, every guess marked, nothing that no one said."""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from seen_clusters import NAMES, cluster
+
+from fabricproof.nodes.discover.draft import find_guesses, toml_value
+from fabricproof.nodes.discover.facts import (
+    ClusterSeen,
+    HostSeen,
+    InterfaceSeen,
+    PartitionSeen,
+    PortSeen,
+    ProgramSeen,
+    ShaperSeen,
+    SlotSeen,
+    SlurmSeen,
+)
+from fabricproof.nodes.discover.stacks import Provisioned
+from fabricproof.nodes.discover.write import (
+    FABRIC,
+    PACKAGES,
+    REFERENCES,
+    SITE,
+    Surroundings,
+    write_site,
+)
+from fabricproof.physics import bound
+from fabricproof.site import Site, load_site
+from fabricproof.site.scheduling import SlurmTraits
+
+
+def written(seen: ClusterSeen, folder: Path, **around: Any) -> tuple[Site, dict[str, str]]:
+    texts = write_site("mine", seen, Surroundings(**around))
+    for name, text in texts.items():
+        path = folder / "mine" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return load_site(str(folder / "mine")), texts
+
+
+def line_of(text: str, begins: str) -> str:
+    (found,) = (line for line in text.splitlines() if line.strip().startswith(begins))
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_recorded_cluster_gives_a_valid_site(name: str, tmp_path: Path) -> None:
+    site, texts = written(cluster(name), tmp_path)
+    assert site.partitions
+    assert isinstance(yaml.safe_load(texts[PACKAGES])["packages"], dict)
+    assert tomllib.loads(texts[REFERENCES]) == {}
+    guesses = [each for file, text in texts.items() for each in find_guesses(file, text)]
+    assert len(guesses) >= 4
+    assert all("; check with: " in each.text for each in guesses)
+
+
+def test_the_virtual_cluster_becomes_what_its_own_site_says(tmp_path: Path) -> None:
+    ours = Provisioned(name="openmpi5", family="openmpi", version="5.0.11")
+    site, _ = written(cluster("virtual-cluster"), tmp_path, provisioned=(ours,))
+    shipped = load_site("vcluster")
+    mine, theirs = (bound(each.fabric("eth0", ["rail0"])) for each in (site, shipped))
+    assert (mine.low_mb_s, mine.high_mb_s) == (theirs.low_mb_s, theirs.high_mb_s)
+    (partition,) = site.partitions
+    assert partition.access == shipped.partitions[0].access
+    assert (partition.oversubscribed, partition.stacks) == (True, ["openmpi5"])
+
+
+def test_software_devices_become_soft_roce_and_no_adapter(tmp_path: Path) -> None:
+    shaper = ShaperSeen(rate_bit_s=1e8, burst_bytes=9216)
+    rail = InterfaceSeen(
+        name="rail0", is_up=True, mtu=4200, addresses=("198.19.0.11/24",), shaper=shaper
+    )
+    port = PortSeen(
+        hca="rxe0",
+        port=1,
+        is_active=True,
+        rate="2.5 Gb/sec (1X SDR)",
+        layer="Ethernet",
+        driver="rdma_rxe",
+        parent="rail0",
+        mtu=4096,
+    )
+    head = HostSeen(name="vc1", interfaces=(rail,), ports=(port,))
+    site, texts = written(ClusterSeen(head=head), tmp_path)
+    assert site.fabric("softroce0", ["rxe0:1"]).link.name == "Soft-RoCE 100 Mb/s"
+    assert site.fabric("softroce0").framing.name == "rocev2"
+    assert "guess: what rail0 is shaped to" in line_of(texts[FABRIC], 'link = "Soft-RoCE')
+    bare = dataclasses.replace(head, interfaces=(dataclasses.replace(rail, shaper=None),))
+    site, texts = written(ClusterSeen(head=bare), tmp_path)
+    assert site.fabric_spec("softroce0").link is None
+    assert "ib_write_bw" in texts[FABRIC]
+
+
+def test_partitions_differ_by_what_their_nodes_have(tmp_path: Path) -> None:
+    site, texts = written(cluster("infiniband-two-rails"), tmp_path)
+    assert {each.name: each.fabrics for each in site.partitions} == {
+        "cpu": ["ib0", "eth0"],
+        "gpu": ["ib1", "eth0"],
+        "short-q": ["eth0"],
+    }
+    assert [each.link for each in site.fabrics] == ["HDR 4x", "25GbE", "NDR 4x"]
+    assert site.partition("short-q").access[0] == "--partition=short.q"
+    assert site.partition("short-q").job_minutes == 5
+    assert "seen on the head node login1 only" in texts[SITE]
+    assert "# Left out: partition debug: 1 node, and a fabric has two ends" in texts[SITE]
+    assert "Requested nodes are busy" in texts[SITE]
+
+
+def test_a_rail_that_trained_low_has_its_own_slot_and_says_so(tmp_path: Path) -> None:
+    site, texts = written(cluster("infiniband-two-rails"), tmp_path)
+    assert bound(site.fabric("ib0", ["mlx5_1:1"])).name == "slot_packet"
+    assert bound(site.fabric("ib0", ["mlx5_0:1"])).name == "protocol"
+    line = line_of(texts[FABRIC], '{ interface = "mlx5_1:1", pcie')
+    assert "# guess: seen on cn048; " in line
+    assert "trained to 4.0x8, its card could do 4.0x16: which is right?" in line
+
+
+def test_two_ports_of_one_card_are_declared_so(tmp_path: Path) -> None:
+    site, _ = written(cluster("two-ports-one-card"), tmp_path)
+    spec = site.fabric_spec("ib0")
+    assert (spec.rails_share_slot, spec.pcie, spec.max_payload_bytes) == (True, "3.0x8", 256)
+    assert site.spec.path == ["/opt/slurm/bin"]
+    assert site.spec.environment == {"SLURM_CONF": "/opt/slurm/etc/slurm.conf"}
+
+
+def test_rails_of_which_some_share_a_card_are_declared_apart_and_said(tmp_path: Path) -> None:
+    seen = cluster("two-ports-one-card")
+    node = seen.nodes["compute"]
+    second = SlotSeen(address="0000:82:00.0", name="3.0x8", max_payload_bytes=128)
+    third = dataclasses.replace(node.ports[0], hca="mlx4_1", slot=second)
+    node = dataclasses.replace(node, ports=(*node.ports, third))
+    site, texts = written(dataclasses.replace(seen, nodes={"compute": node}), tmp_path)
+    spec = site.fabric_spec("ib0")
+    assert not spec.rails_share_slot
+    assert [rail.max_payload_bytes for rail in spec.rails] == [256, 256, 128]
+    assert "some rails are ports of one card and some are not" in texts[FABRIC]
+
+
+def test_an_unknown_rate_is_left_out_and_never_invented(tmp_path: Path) -> None:
+    site, texts = written(cluster("cloud-efa"), tmp_path)
+    assert site.fabric_spec("eth0").link is None
+    assert "# guess: link left out, the driver says no rate" in texts[FABRIC]
+
+
+def test_without_slurm_two_ranks_on_one_machine_prove_no_fabric(tmp_path: Path) -> None:
+    site, texts = written(cluster("one-machine"), tmp_path)
+    (partition,) = site.partitions
+    assert (partition.scheduler, partition.same_node, partition.fabrics) == (
+        "local",
+        True,
+        ["memory"],
+    )
+    assert "guess: no Slurm answered here" in texts[SITE]
+
+
+def test_the_hosts_that_said_it_are_named(tmp_path: Path) -> None:
+    _, texts = written(cluster("infiniband-two-rails"), tmp_path)
+    assert "# Head node: login1" in texts[SITE]
+    assert "# Partition gpu: gn01, 64 CPUs, 2 NUMA nodes" in texts[SITE]
+    assert "seen on cn048" in line_of(texts[FABRIC], 'link = "HDR 4x"')
+    assert "# Not installed on gn01, would have said more: lspci, ibv_devinfo" in texts[SITE]
+
+
+def test_a_host_that_another_site_claims_is_not_claimed_again(tmp_path: Path) -> None:
+    seen = cluster("virtual-cluster")
+    assert written(seen, tmp_path)[0].spec.hostnames == ["head"]
+    site, texts = written(seen, tmp_path, claims={"head": "vcluster"})
+    assert site.spec.hostnames == []
+    assert "head is site vcluster's already" in texts[SITE]
+
+
+@pytest.mark.parametrize("name", [".", " ", ".example"])
+def test_a_machine_without_a_name_is_claimed_by_no_site(tmp_path: Path, name: str) -> None:
+    seen = cluster("virtual-cluster")
+    site, texts = written(
+        dataclasses.replace(seen, head=dataclasses.replace(seen.head, name=name)), tmp_path
+    )
+    assert site.spec.hostnames == []
+    assert "does not say its name" in texts[SITE]
+
+
+def test_an_mpi_in_usr_is_no_external(tmp_path: Path) -> None:
+    _, texts = written(cluster("virtual-cluster"), tmp_path)
+    assert set(yaml.safe_load(texts[PACKAGES])["packages"]) == {"gcc", "gmake"}
+    assert "No external: the MPI of /usr/bin/mpicc" in texts[PACKAGES]
+
+
+def test_externals_need_version_and_headers(tmp_path: Path) -> None:
+    _, texts = written(cluster("infiniband-two-rails"), tmp_path)
+    packages = yaml.safe_load(texts[PACKAGES])["packages"]
+    assert packages["ucx"]["externals"] == [
+        {"spec": "ucx@1.16.0 +thread_multiple", "prefix": "/usr"}
+    ]
+    assert packages["slurm"]["buildable"] is False
+    assert packages["gcc"]["externals"][0]["spec"] == "gcc@11.4.1 languages='c,c++,fortran'"
+    _, texts = written(cluster("two-ports-one-card"), tmp_path)
+    assert "slurm" not in yaml.safe_load(texts[PACKAGES])["packages"]
+    assert "# slurm 18.08.3 (/opt/slurm/bin/sinfo): slurm/slurm.h is not" in texts[PACKAGES]
+
+
+def test_a_machine_with_nothing_still_gives_a_site(tmp_path: Path) -> None:
+    site, texts = written(ClusterSeen(head=HostSeen(name="bare")), tmp_path)
+    assert [each.name for each in site.fabrics] == ["memory"]
+    assert "packages: {}" in texts[PACKAGES]
+    assert "no gcc on bare" in texts[PACKAGES]
+
+
+def test_slurm_that_gives_away_more_cpus_than_there_are_is_noticed(tmp_path: Path) -> None:
+    seen = cluster("cloud-efa")
+    node = dataclasses.replace(seen.nodes["compute"], cpus=36)
+    site, texts = written(dataclasses.replace(seen, nodes={"compute": node}), tmp_path)
+    assert site.partitions[0].oversubscribed
+    assert "Slurm gives away 72 CPUs" in texts[SITE]
+
+
+@pytest.mark.parametrize(
+    "text", ['a "b"', "back\\slash", "tab\there", "\x7f", "größer", "# no", "\n"]
+)
+def test_any_text_is_written_as_toml(text: str) -> None:
+    assert tomllib.loads(f"key = {toml_value(text)}")["key"] == text
+
+
+words = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1, max_size=12)
+#: what a host or device may be called: the kernel has no interface with a blank, "/" or ":" in its
+#: name (net/core/dev.c, dev_valid_name), a comma ends a name where an MPI is told its devices, and
+#: no site file holds control characters
+names = st.text(
+    st.characters(codec="utf-8", exclude_categories=["Cc"], exclude_characters="/:,").filter(
+        lambda mark: not mark.isspace()
+    ),
+    min_size=1,
+    max_size=12,
+)
+slots = st.builds(
+    SlotSeen,
+    address=st.sampled_from(["0000:81:00.0", "0000:81:00.1", "0000:c1:00.0"]),
+    name=st.sampled_from([None, "3.0x8", "4.0x16"]),
+    max_payload_bytes=st.sampled_from([None, 128, 256]),
+)
+interfaces = st.builds(
+    InterfaceSeen,
+    name=names,
+    is_up=st.booleans(),
+    speed_mbit_s=st.one_of(st.none(), st.integers(1, 10**6)),
+    mtu=st.sampled_from([None, 1500, 9000]),
+    is_virtual=st.booleans(),
+    driver=st.one_of(st.none(), words),
+    addresses=st.sampled_from([(), ("192.0.2.1/24",)]),
+    slot=st.one_of(st.none(), slots),
+)
+ports = st.builds(
+    PortSeen,
+    hca=names,
+    port=st.integers(1, 2),
+    is_active=st.booleans(),
+    rate=st.sampled_from(["", "200 Gb/sec (4X HDR)", "100 Gb/sec (4X EDR)", "nonsense"]),
+    layer=st.sampled_from(["InfiniBand", "Ethernet", "Unspecified"]),
+    driver=st.sampled_from([None, "mlx5_core", "efa", "hfi1"]),
+    parent=st.sampled_from([None, None, "", "a"]),
+    firmware=st.one_of(st.none(), words),
+    mtu=st.sampled_from([None, 1024, 4096]),
+    slot=st.one_of(st.none(), slots),
+)
+hosts = st.builds(
+    HostSeen,
+    name=names,
+    boot=st.sampled_from(["", "one"]),
+    cpus=st.one_of(st.none(), st.integers(1, 512)),
+    system=words,
+    interfaces=st.lists(interfaces, max_size=3, unique_by=lambda each: each.name).map(tuple),
+    ports=st.lists(ports, max_size=3, unique_by=lambda each: each.name).map(tuple),
+    modules=st.lists(
+        st.sampled_from(["openmpi/5.0", "impi/2021", "mpich/4.1", "osu/7.2", "odd"]), max_size=4
+    ).map(tuple),
+    programs=st.dictionaries(
+        st.sampled_from(["gcc", "mpirun", "sinfo", "ucx_info"]),
+        st.builds(ProgramSeen, path=st.just("/usr/bin/x"), said=st.sampled_from(["", "1.2.3"])),
+    ),
+)
+partitions = st.builds(
+    PartitionSeen,
+    name=st.sampled_from(["a", "b.c", "_d"]),
+    num_nodes=st.integers(0, 3),
+    num_usable=st.integers(0, 3),
+    cpus=st.one_of(st.none(), st.integers(1, 512)),
+    is_up=st.booleans(),
+    limit_minutes=st.one_of(st.none(), st.integers(0, 100)),
+    nodes=words,
+)
+slurms = st.builds(
+    SlurmSeen,
+    version=words,
+    sinfo=st.sampled_from(["/usr/bin/sinfo", "/opt/slurm/bin/sinfo"]),
+    conf=st.one_of(st.just(""), words),
+    settings=st.dictionaries(st.sampled_from(["ClusterName", "MpiDefault"]), words),
+    partitions=st.lists(partitions, max_size=3, unique_by=lambda each: each.name).map(tuple),
+    mpi_types=st.sampled_from([(), ("pmi2",), ("pmix",)]),
+)
+clusters = st.builds(
+    ClusterSeen,
+    head=hosts,
+    slurm=st.one_of(st.none(), slurms),
+    nodes=st.dictionaries(st.sampled_from(["a", "b.c", "_d"]), hosts),
+    troubles=st.lists(words, max_size=2).map(tuple),
+)
+
+
+@settings(
+    deadline=None,
+    max_examples=100,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(clusters)
+def test_whatever_was_seen_the_site_is_valid(tmp_path: Path, seen: ClusterSeen) -> None:
+    site, texts = written(seen, tmp_path)
+    yaml.safe_load(texts[PACKAGES])
+    named = {name for partition in site.partitions for name in partition.fabrics}
+    assert named <= {each.name for each in site.fabrics}
+
+
+def _bare(tmp_path: Path, licenses: tuple[str, ...]) -> str:
+    """Return the site.toml of a cluster that keeps no accounts and whose jobs share nodes."""
+    seen = cluster("virtual-cluster")
+    assert seen.slurm is not None
+    traits = SlurmTraits(accounting="(null)", oversubscribe={"compute": "FORCE:4"})
+    slurm = dataclasses.replace(seen.slurm, traits=traits, licenses=licenses)
+    return written(dataclasses.replace(seen, slurm=slurm), tmp_path)[1][SITE]
+
+
+def test_without_accounts_squeue_is_asked(tmp_path: Path) -> None:
+    assert 'scheduler = "slurm"' in written(cluster("virtual-cluster"), tmp_path)[1][SITE]
+    line = line_of(_bare(tmp_path, ()), "scheduler")
+    assert line == 'scheduler = "squeue"  # no accounts: AccountingStorageType = (null)'
+
+
+def test_where_jobs_share_nodes_ours_run_one_at_a_time(tmp_path: Path) -> None:
+    text = _bare(tmp_path, ())
+    assert "max_jobs = 1  # guess: OverSubscribe=FORCE:4" in line_of(text, "max_jobs")
+    assert "does not honour it" in line_of(text, "access")
+    assert "max_jobs" not in _bare(tmp_path, ("fabric",))  # the license keeps ours apart
+
+
+def test_a_wide_allowance_is_a_guess(tmp_path: Path) -> None:
+    text = written(cluster("virtual-cluster"), tmp_path)[1][SITE]
+    assert "# guess: " in line_of(text, "curve_tolerance = 4.0")
+
+
+def test_a_machine_whose_name_is_no_text_is_claimed_by_no_site(tmp_path: Path) -> None:
+    seen = cluster("virtual-cluster")
+    odd = dataclasses.replace(seen, head=dataclasses.replace(seen.head, name="a\x17b"))
+    assert written(odd, tmp_path)[0].spec.hostnames == []

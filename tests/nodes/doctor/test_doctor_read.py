@@ -1,0 +1,165 @@
+"""What each tool printed, read."""
+
+import subprocess
+
+import pytest
+from doctor_facts import facts, recorded
+
+from fabricproof.nodes.doctor.facts import Answer
+from fabricproof.nodes.doctor.read_library import (
+    read_asker,
+    read_fi_info,
+    read_ldd,
+    read_ucx_devices,
+    read_ucx_version,
+)
+from fabricproof.nodes.doctor.read_mpi import family_of, read_wrapper, version_of
+from fabricproof.nodes.doctor.read_node import read_hcas, read_interfaces
+from fabricproof.nodes.doctor.read_slurm import effective_type, read_slurm
+from fabricproof.nodes.doctor.script import Probe, read_answers, render_script
+
+
+def answer(output: str, status: int = 0) -> Answer:
+    return Answer(command="x", output=output, status=status)
+
+
+def test_slurm_lists_its_plugins_and_its_default():
+    slurm = read_slurm(recorded("slurm-22.05.mpi-list.txt"), recorded("slurm-22.05.config.txt"))
+    assert slurm.mpi_types == ("pmix", "none", "cray_shasta", "pmi2")
+    assert (slurm.pmix_versions, slurm.mpi_default, slurm.version) == ((4,), "none", "22.05.8")
+
+
+def test_the_list_of_older_slurms():
+    text = "srun: MPI types are...\nsrun: pmix_v3\nsrun: pmi2\nsrun: none\n"
+    slurm = read_slurm(answer(text), answer("MpiDefault = pmi2"))
+    assert (slurm.mpi_types, slurm.pmix_versions) == (("pmix_v3", "pmi2", "none"), (3,))
+
+
+def test_a_silent_slurm_is_a_fault_and_not_a_slurm_without_plugins():
+    slurm = read_slurm(answer("", 124), answer("", 124))
+    assert slurm.mpi_types is None
+    assert slurm.fault == "did not answer in time"
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ((), "none"),
+        (("--mpi=pmi2",), "pmi2"),
+        (("--mpi=pmi2", "--mpi=pmix"), "pmix"),
+        (("--mpi", "pmix_v4", "-v"), "pmix_v4"),
+    ],
+)
+def test_the_last_mpi_option_wins(options, expected):
+    assert effective_type(options, "none") == expected
+
+
+def test_ucx_devices_of_a_machine_without_infiniband():
+    pairs = read_ucx_devices(recorded("ucx-1.13.1-debian.devices.txt"))
+    assert ("tcp", "eth0") in pairs
+    assert not [name for name, _ in pairs if name.startswith(("rc", "ud", "dc"))]
+    assert read_ucx_version(recorded("ucx-1.13.1-debian.version.txt")) == "1.13.1"
+
+
+def test_ucx_devices_of_a_machine_with_infiniband():
+    pairs = read_ucx_devices(recorded("ucx-infiniband.devices.txt"))
+    assert pairs == (("dc_mlx5", "mlx5_0:1"), ("rc_mlx5", "mlx5_0:1"))
+
+
+def test_no_answer_of_ucx_info_is_unknown_and_not_none():
+    assert read_ucx_devices(answer("ucx_info: not found", 127)) is None
+    assert read_fi_info(answer("", 127)) is None
+    assert read_fi_info(answer("fi_getinfo: -61", 61)) == ()
+
+
+def test_fi_info_names_providers_and_domains():
+    assert ("tcp;ofi_rxm", "eth0") in read_fi_info(recorded("fi-1.17-debian.info.txt"))
+    names = [name for name, _ in read_fi_info(recorded("fi-1.17-debian.list.txt"))]
+    assert {"tcp", "shm", "ofi_rxm"} <= set(names)
+    assert "verbs" not in names
+
+
+@pytest.mark.parametrize(
+    ("stack", "family", "version", "ucx", "fabric"),
+    [
+        ("openmpi5", "openmpi", "5.0.11", "1.20.1", "2.5"),
+        ("openmpi4", "openmpi", "4.1.4", "1.13.1", "1.17"),
+        ("mpich5", "mpich", "5.0.2", "1.20.1", "2.5"),
+        ("intelmpi", "intelmpi", "2021.18.1", "1.13.1", "2.4"),
+    ],
+)
+def test_the_library_says_what_it_is(stack, family, version, ucx, fabric):
+    library = facts(stack).library
+    text = "\n".join(library.version)
+    assert (family_of(text), version_of(text)) == (family, version)
+    assert (library.ucx, library.libfabric) == (ucx, fabric)
+    assert ("tcp", "rail0") in library.transports
+
+
+def test_an_answer_that_was_cut_off_is_a_fault():
+    library = read_asker(answer("version: Open MPI v5.0.11\n", 124))
+    assert library.fault == "did not answer in time"
+    assert library.transports is None
+    assert library.providers is None
+
+
+def test_ldd_tells_the_mpi_and_what_is_missing():
+    text = (
+        "\tlibmpi.so.40 => /opt/lib/libmpi.so.40 (0x7f)\n\tlibmpi_cxx.so.40 => not found\n"
+        "\tlibc.so.6 => /lib/libc.so.6 (0x7f)\n"
+    )
+    program = read_ldd("/p", answer(text))
+    assert (program.mpi, program.missing) == ("/opt/lib/libmpi.so.40", ("libmpi_cxx.so.40",))
+    assert read_ldd("/p", answer("not a dynamic executable", 1)).fault
+
+
+def test_the_wrapper_behind_the_alternatives():
+    text = (
+        "/usr/bin/mpicc\n/etc/alternatives/mpi\n/usr/bin/mpicc.openmpi\n"
+        "/usr/bin/opal_wrapper\n/usr/bin/mpicc: Open MPI 4.1.4 (Language: C)"
+    )
+    wrapper = read_wrapper(answer(text))
+    assert (wrapper.family, wrapper.alternatives) == ("openmpi", True)
+    assert wrapper.real == "/usr/bin/opal_wrapper"
+    assert read_wrapper(answer("", 127)) is None
+
+
+def test_interfaces_and_ports_as_in_sysfs():
+    lines = answer("lo unknown -1 65536\nrail0 UP 10000 1500")
+    lo, rail = read_interfaces(lines)
+    assert (lo.speed_mbit_s, rail.state, rail.speed_mbit_s) == (None, "up", 10000)
+    row = "mlx5_0|1|4: ACTIVE|200 Gb/sec (4X HDR)|InfiniBand|ib0 "
+    (port,) = read_hcas(answer(row))
+    assert (port.name, port.state, port.netdevs) == ("mlx5_0:1", "ACTIVE", ("ib0",))
+    assert port.parent is None
+    soft = "rxe0|1|4: ACTIVE|2.5 Gb/sec (1X SDR)|Ethernet||over rail0"
+    assert [each.parent for each in read_hcas(answer(f"{soft}\n{row}|"))] == ["rail0", None]
+    (lost,) = read_hcas(answer(soft.removesuffix("rail0")))
+    assert lost.parent == ""
+    assert read_hcas(answer("", 1)) is None
+    assert read_hcas(answer("")) == ()
+
+
+def test_a_script_asks_in_the_environment_and_its_answers_come_back():
+    script = render_script(
+        [
+            Probe(name="one", command='echo "$A $B"'),
+            Probe(name="two", command="exit 3"),
+            Probe(name="three", command="sleep 30"),
+        ],
+        settings={"A": "it's"},
+        prepend={"B": "/front"},
+        probe_seconds=1,
+    )
+    done = subprocess.run(
+        ["bash", "-s"], input=script, env={"PATH": "/usr/bin:/bin", "B": "/back"},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    answers = read_answers(done.stdout, {})
+    assert answers["one"].output == "it's /front:/back"
+    assert [answers[name].status for name in ("one", "two", "three")] == [0, 3, 124]
+
+
+def test_an_answer_without_its_end_counts_as_timed_out():
+    answers = read_answers("@@fabricproof begin asker\nversion: x\n", {})
+    assert answers["asker"].status == 124

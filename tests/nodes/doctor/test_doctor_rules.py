@@ -1,0 +1,417 @@
+"""One deliberately wrong set-up for each rule, and the healthy ones in which nothing is found."""
+
+from dataclasses import replace
+
+import pytest
+from doctor_facts import STACKS, at, facts, infiniband_node, road
+
+from fabricproof.core.errors import ExitStatus
+from fabricproof.nodes.doctor.diagnose import diagnose
+from fabricproof.nodes.doctor.facts import (
+    Answer,
+    HcaPort,
+    LibraryFacts,
+    NodeFacts,
+    ProgramFacts,
+    SlurmFacts,
+    World,
+    WrapperFacts,
+)
+from fabricproof.nodes.doctor.findings import Finding, Level, exit_status, worst
+from fabricproof.nodes.doctor.present import heading, plain_lines, record, summary, table
+from fabricproof.site.scheduling import Asks, SlurmTraits
+
+
+def only(findings, level, topic):
+    found = at(findings, level, topic)
+    assert len(found) == 1, [each.seen for each in findings]
+    return found[0]
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_the_healthy_stacks_have_nothing_wrong(stack):
+    findings = diagnose(facts(stack))
+    assert at(findings, Level.ERROR) == []
+    assert at(findings, Level.WARNING) == []
+    assert exit_status(findings) is ExitStatus.PASS
+    assert at(findings, Level.OK, "PMI")
+
+
+def test_what_was_not_seen_is_unknown_and_never_ok():
+    seen = replace(facts("mpich5"), library=LibraryFacts(), node=NodeFacts(), slurm=SlurmFacts())
+    findings = diagnose(seen)
+    assert at(findings, Level.OK, "MPI") == []
+    assert at(findings, Level.OK, "rail") == []
+    assert at(findings, Level.OK, "road") == []
+    assert len(at(findings, Level.UNKNOWN, "rail")) == 2
+
+
+def test_open_mpi_5_under_pmi2_starts_as_worlds_of_one():
+    finding = only(
+        diagnose(facts("openmpi5", options=("--mpi=pmix", "--mpi=pmi2"))), Level.ERROR, "PMI"
+    )
+    assert "its own world of one" in finding.means
+    assert finding.mend == "remove --mpi from launcher_options of openmpi5 in site.toml"
+
+
+def test_intel_mpi_with_libpmi2_under_pmix_stops():
+    finding = only(
+        diagnose(facts("intelmpi", options=("--mpi=pmi2", "--mpi=pmix"))), Level.ERROR, "PMI"
+    )
+    assert "PMI2_Job_GetId returned 14" in finding.means
+
+
+def test_the_mpich_wheel_under_pmix_stops():
+    finding = only(diagnose(facts("mpich5", options=("--mpi=pmix",))), Level.ERROR, "PMI")
+    assert "unsupported PMI version" in finding.means
+
+
+def test_slurms_default_counts_where_nothing_is_told():
+    finding = only(diagnose(facts("openmpi5", options=())), Level.ERROR, "PMI")
+    assert "--mpi=none" in finding.seen
+
+
+def test_a_plugin_that_this_slurm_lacks():
+    seen = facts("openmpi5")
+    seen = replace(seen, slurm=replace(seen.slurm, mpi_types=("none", "pmi2")))
+    finding = only(diagnose(seen), Level.ERROR, "PMI")
+    assert "none, pmi2" in finding.seen
+
+
+def test_a_silent_slurm_is_missing():
+    seen = replace(facts("openmpi5"), slurm=SlurmFacts(fault="did not answer in time"))
+    findings = diagnose(seen)
+    assert only(findings, Level.ERROR, "PMI").missing
+    assert exit_status(findings) is ExitStatus.UNAVAILABLE
+
+
+@pytest.mark.parametrize(
+    ("version", "level"),
+    [("4.2.2", Level.OK), ("5.0.1", Level.NOTE), ("6.1.0", Level.WARNING), (None, Level.UNKNOWN)],
+)
+def test_pmix_newer_than_slurms_plugin(version, level):
+    seen = facts("openmpi5")
+    seen = replace(
+        seen,
+        library=replace(seen.library, pmix=version),
+        mpi=replace(seen.mpi, pmix=version),
+    )
+    assert only(diagnose(seen), level, "PMIx")
+
+
+def test_pmi1_and_ucx_addresses():
+    wrong = road("mpich", rails=("rail0", "rail1"), transport="ucx")
+    findings = diagnose(facts("mpich5", roads=(wrong,)))
+    assert "1024" in only(findings, Level.WARNING, "PMI").means
+
+
+def test_no_libpmi2_for_intel_mpi():
+    findings = diagnose(facts("intelmpi", launch=None, launch_fault="no libpmi2.so.0"))
+    assert "libpmi2-0" in only(findings, Level.ERROR, "launch").mend
+    seen = facts("intelmpi")
+    seen = replace(seen, node=replace(seen.node, pmi_libraries=()))
+    assert "is not on vc1" in only(diagnose(seen), Level.ERROR, "PMI").seen
+
+
+def test_the_stub_of_spack():
+    stub = Answer(
+        command="mpirun --version",
+        output="use spack to install 'openmpi+legacylaunchers' to restore the executables.\"",
+        status=2,
+    )
+    seen = replace(facts("openmpi4", launcher="mpirun"), launcher=stub)
+    finding = only(diagnose(seen), Level.ERROR, "launcher")
+    assert "stub that exits 2" in finding.seen
+
+
+def test_another_mpis_mpirun():
+    other = Answer(command="mpirun --version", output="mpirun (Open MPI) 4.1.4", status=0)
+    seen = replace(facts("mpich5", launcher="mpirun"), launcher=other)
+    assert "of openmpi, not mpich" in only(diagnose(seen), Level.ERROR, "launcher").seen
+
+
+def test_root_and_open_mpis_mpirun():
+    fine = Answer(command="mpirun --version", output="mpirun (Open MPI) 5.0.11", status=0)
+    seen = replace(facts("openmpi5", launcher="mpirun"), launcher=fine)
+    seen = replace(seen, node=replace(seen.node, environment={}))
+    assert "root" in only(diagnose(seen), Level.ERROR, "launcher").seen
+
+
+def test_a_stack_that_is_not_there():
+    findings = diagnose(facts("openmpi5", absent="it is not installed"))
+    assert only(findings, Level.ERROR, "stack").mend == "fabricproof stack install openmpi5"
+    assert exit_status(findings) is ExitStatus.UNAVAILABLE
+
+
+def test_a_stale_stack():
+    findings = diagnose(facts("openmpi5", stale="the site's lock is another"))
+    assert "stale" in only(findings, Level.WARNING, "stack").seen
+
+
+@pytest.mark.parametrize(
+    ("status", "output"),
+    [(1, "Lmod has detected the following error: unknown"), (0, "ERROR: Unable to locate")],
+)
+def test_a_module_that_is_not_found(status, output):
+    answer = Answer(command="module load x", output=output, status=status)
+    findings = diagnose(replace(facts("openmpi5"), module=answer))
+    assert only(findings, Level.ERROR, "module").seen == output
+
+
+def test_another_mpi_answers_than_was_declared():
+    findings = diagnose(facts("openmpi5", family="mpich"))
+    assert "declared is mpich" in only(findings, Level.ERROR, "MPI").seen
+
+
+def test_another_version_answers():
+    finding = only(diagnose(facts("openmpi5", version="5.0.3")), Level.WARNING, "MPI")
+    assert 'version = "5.0.11"' in finding.mend
+
+
+def test_a_library_that_does_not_load():
+    broken = LibraryFacts(fault="libfabric.so.1: cannot open shared object file")
+    finding = only(diagnose(replace(facts("mpich5"), library=broken)), Level.ERROR, "MPI")
+    assert "libfabric.so.1" in finding.seen
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        ProgramFacts(path="/p/osu_bw", missing=("libmpi.so.40",)),
+        ProgramFacts(path="/p/osu_bw", mpi="/usr/lib/libmpi.so.40"),
+    ],
+)
+def test_a_program_that_loads_nothing_or_another_mpi(program):
+    seen = replace(facts("openmpi5"), programs=(program,))
+    assert "osu_bw" in only(diagnose(seen), Level.ERROR, "program").seen
+
+
+def test_a_program_below_a_prefix_that_is_a_link_loads_the_right_mpi(tmp_path):
+    library = tmp_path / "mpi-5.0.11" / "lib" / "libmpi.so.40"
+    library.parent.mkdir(parents=True)
+    library.touch()
+    (tmp_path / "mpi").symlink_to(tmp_path / "mpi-5.0.11")
+    program = ProgramFacts(path="/p/osu_bw", mpi=str(library))
+    seen = replace(facts("openmpi5", prefix=str(tmp_path / "mpi")), programs=(program,))
+    assert "osu_bw" in only(diagnose(seen), Level.OK, "program").seen
+
+
+def test_a_program_that_cannot_be_asked_is_unknown():
+    program = ProgramFacts(path="/p/osu_bw", fault="no such command")
+    assert only(diagnose(replace(facts("openmpi5"), programs=(program,))), Level.UNKNOWN, "program")
+
+
+def test_two_mpis_below_usr():
+    wrapper = WrapperFacts(
+        path="/usr/bin/mpicc", real="/usr/bin/opal_wrapper", alternatives=True, family="openmpi"
+    )
+    seen = replace(facts("mpich5", kind="spack", prefix="/usr"), wrapper=wrapper)
+    finding = only(diagnose(seen), Level.ERROR, "mpicc")
+    assert "a link of the alternatives system" in finding.seen
+    assert "update-alternatives" in finding.mend
+
+
+def infiniband(stack, library, node=None, **changes):
+    family = STACKS[stack][0]
+    roads = (road(family, "ib", ("mlx5_0:1",), link="HDR", **changes),)
+    seen = facts(stack, roads=roads)
+    return replace(seen, library=replace(seen.library, **library), node=node or infiniband_node())
+
+
+def test_ucx_without_verbs():
+    seen = infiniband("openmpi5", {"ucx_modules": ("cma",), "verbs_in": ()}, transport="ucx")
+    finding = only(diagnose(seen), Level.ERROR, "road")
+    assert "fall back to TCP in silence" in finding.means
+    assert "+verbs" in finding.mend
+
+
+def test_ucx_with_verbs_and_a_port():
+    seen = infiniband("openmpi5", {"transports": (("rc_mlx5", "mlx5_0:1"),)}, transport="ucx")
+    findings = diagnose(seen)
+    assert at(findings, Level.ERROR) == []
+    assert "rc_mlx5" in only(findings, Level.OK, "road").seen
+
+
+def test_libfabric_without_verbs():
+    seen = infiniband("mpich5", {"providers": ("tcp", "shm"), "verbs_in": ()})
+    finding = only(diagnose(seen), Level.ERROR, "road")
+    assert "InfiniBand would go over TCP" in finding.means
+
+
+def test_verbs_that_no_hca_proves_are_unknown():
+    bare = infiniband_node(hcas=())
+    seen = infiniband("mpich5", {"providers": ("tcp", "verbs")}, bare)
+    findings = diagnose(seen)
+    assert only(findings, Level.UNKNOWN, "road")
+    assert at(findings, Level.OK, "road") == []
+
+
+def test_verbs_that_offer_nothing_beside_an_hca_are_wrong():
+    seen = infiniband("mpich5", {"providers": ("tcp", "verbs")})
+    assert "ulimit -l" in only(diagnose(seen), Level.ERROR, "road").mend
+
+
+def test_open_mpi_without_pml_ucx():
+    seen = infiniband("openmpi5", {"transports": (("rc_mlx5", "mlx5_0:1"),)}, transport="ucx")
+    seen = replace(seen, mpi=replace(seen.mpi, components=frozenset({"pml:ob1"})))
+    assert "no pml:ucx" in only(diagnose(seen), Level.ERROR, "road").seen
+
+
+def test_mpich_without_the_network_module():
+    seen = facts("mpich5", roads=(road("mpich"),))
+    seen = replace(
+        seen,
+        library=replace(seen.library, version=("MPICH Version: 5.0.2", "MPICH Device: ch4:ucx")),
+    )
+    assert "without ofi" in only(diagnose(seen), Level.ERROR, "road").seen
+
+
+def test_a_rail_that_does_not_exist():
+    seen = facts("mpich5", roads=(road("mpich", rails=("ib1",)),))
+    finding = only(diagnose(seen), Level.ERROR, "rail")
+    assert "'ib1' of fabric eth0 does not exist on vc1" in finding.seen
+    elsewhere = replace(seen, node=replace(seen.node, is_node=False))
+    assert only(diagnose(elsewhere), Level.UNKNOWN, "rail")
+
+
+def port(**changes):
+    return replace(infiniband_node().hcas[0], **changes)
+
+
+@pytest.mark.parametrize(
+    ("hca", "level", "words"),
+    [
+        (port(), Level.OK, "200 Gb/s"),
+        (port(rate="100 Gb/sec (4X EDR)"), Level.WARNING, "100"),
+        (port(state="DOWN"), Level.ERROR, "is DOWN"),
+        (port(rate="?"), Level.UNKNOWN, "rate is unknown"),
+    ],
+)
+def test_the_port_against_fabric_toml(hca: HcaPort, level, words):
+    seen = infiniband("mpich5", {}, infiniband_node(hcas=(hca,)))
+    assert words in only(diagnose(seen), level, "rail").seen
+
+
+def rxe(**changes):
+    """Return a software device as the kernel shows it; its rate is made up."""
+    plain = {"device": "rxe0", "rate": "2.5 Gb/sec (1X SDR)", "link_layer": "Ethernet"}
+    return port(**{**plain, "parent": "rail0", **changes})
+
+
+def over(hca: HcaPort, link: str | None, **changes):
+    """Return what is seen of a stack over UCX, its road declared with ``link``."""
+    seen = facts("openmpi4", **changes)
+    one = road("openmpi", protocol="rocev2", rails=(hca.name,), transport="ucx", link=link)
+    offered = LibraryFacts(
+        ucx="1.13.1", transports=(("rc_verbs", hca.name), ("ud_verbs", hca.name))
+    )
+    subject = replace(seen.subject, roads=(one,))
+    return replace(seen, subject=subject, library=offered, node=infiniband_node(hcas=(hca,)))
+
+
+def test_a_software_device_as_it_is_declared_is_judged_by_no_rate_of_sysfs():
+    for rate in ("2.5 Gb/sec (1X SDR)", "100 Gb/sec (4X EDR)"):
+        found = only(diagnose(over(rxe(rate=rate), "Soft-RoCE 100 Mb/s")), Level.OK, "rail")
+        assert "Soft-RoCE over rail0" in found.seen
+        assert "no LIDs" in found.means
+    # its interface went away: soft all the same
+    lost = only(diagnose(over(rxe(parent=""), "Soft-RoCE 100 Mb/s")), Level.OK, "rail")
+    assert "over an interface that it does not say" in lost.seen
+
+
+@pytest.mark.parametrize("link", ["EDR 4x", "SDR 1x", "2.5GbE"])
+def test_a_software_device_stands_for_no_adapter(link: str):
+    found = only(diagnose(over(rxe(), link)), Level.ERROR, "rail")
+    assert "rxe0:1 on n1 is Soft-RoCE over rail0" in found.seen
+    assert found.mend.startswith('state link = "Soft-RoCE ..."')
+
+
+def test_an_adapter_stands_for_no_software_device():
+    found = only(diagnose(over(port(), "Soft-RoCE 100 Mb/s")), Level.ERROR, "rail")
+    assert "mlx5_0:1 on n1 is no Soft-RoCE device" in found.seen
+    assert found.mend.startswith("state the link of the adapter")
+
+
+def test_ucx_1_13_on_a_software_device_needs_its_gid_check_off():
+    check = {"UCX_UD_VERBS_ETH_DGID_CHECK": "n"}
+    bad = over(rxe(), "Soft-RoCE 100 Mb/s")
+    if "UCX_UD_VERBS_ETH_DGID_CHECK" in bad.subject.roads[0].environment:
+        bare = replace(bad.subject.roads[0], environment={})
+        bad = replace(bad, subject=replace(bad.subject, roads=(bare,)))
+    found = [each for each in at(diagnose(bad), Level.ERROR, "road") if "GID" in each.seen]
+    assert len(found) == 1
+    assert 'UCX_UD_VERBS_ETH_DGID_CHECK = "n"' in found[0].mend
+    told = replace(bad, subject=replace(bad.subject, settings=check))
+    newer = replace(bad, library=replace(bad.library, ucx="1.17.0"))
+    hard = over(port(), "HDR 4x")
+    for fine in (told, newer, hard):
+        assert not [each for each in diagnose(fine) if "checks the GID" in each.seen]
+
+
+@pytest.mark.parametrize(
+    ("kib", "level"), [(64, Level.WARNING), (-1, Level.OK), (None, Level.UNKNOWN)]
+)
+def test_locked_memory(kib, level):
+    seen = infiniband("mpich5", {}, infiniband_node(memlock_kib=kib))
+    assert only(diagnose(seen), level, "memlock")
+
+
+def test_a_variable_from_outside():
+    seen = facts("openmpi5")
+    seen = replace(seen, node=replace(seen.node, environment={"UCX_TLS": "tcp", "OMPI_X": "1"}))
+    assert only(diagnose(seen), Level.WARNING, "variable").mend == "unset UCX_TLS"
+
+
+@pytest.mark.parametrize(("fault", "level"), [(None, Level.OK), ("alone", Level.ERROR)])
+def test_the_world_of_a_real_launch(fault, level):
+    world = World(command="srun x", num_ranks=2, sizes=(2, 2), fault=fault, output="a\nb")
+    assert only(diagnose(replace(facts("openmpi5"), world=world)), level, "world")
+
+
+def test_a_finding_of_something_wrong_says_what_it_means_and_mends():
+    with pytest.raises(AssertionError):
+        Finding(level=Level.ERROR, topic="x", seen="y")
+
+
+def test_nothing_found_is_no_success():
+    assert worst([]) is Level.UNKNOWN
+    assert exit_status([]) is ExitStatus.UNAVAILABLE
+
+
+def test_what_is_shown_holds_every_error_and_its_mend():
+    seen = facts("openmpi5", options=("--mpi=pmi2",))
+    findings = diagnose(seen)
+    text = " ".join(" ".join(plain_lines(findings)).split())
+    error = only(findings, Level.ERROR, "PMI")
+    assert error.seen in text
+    assert error.mend in text
+    assert "vc1" in heading(seen)
+    assert "1 ERROR" in summary(findings)
+    assert table(findings).row_count == len(findings)
+    assert record(seen, findings)["status"] == 78
+
+
+def _bare(scheduler, max_jobs):
+    """Facts of a Slurm that keeps no accounts and whose jobs share nodes."""
+    asks = Asks(
+        name="compute",
+        scheduler=scheduler,
+        access=("--partition=compute", "--exclusive"),
+        max_jobs=max_jobs,
+    )
+    seen = facts("openmpi5", asks=asks, scheduler=scheduler)
+    traits = SlurmTraits(accounting="(null)", oversubscribe={"compute": "FORCE:4"})
+    return diagnose(replace(seen, slurm=replace(seen.slurm, traits=traits)))
+
+
+def test_a_slurm_that_cannot_be_measured_on_is_told_before_any_job():
+    accounts, shared = at(_bare("slurm", 8), Level.ERROR, "scheduler")
+    assert accounts.mend == 'set scheduler = "squeue" in site.toml'
+    assert "max_jobs = 1" in shared.mend
+    assert "our own jobs" in shared.means
+
+
+def test_what_only_others_can_do_to_us_is_a_warning():
+    findings = _bare("squeue", 1)
+    assert at(findings, Level.ERROR, "scheduler") == []
+    assert "jobs of others" in only(findings, Level.WARNING, "scheduler").means

@@ -1,0 +1,61 @@
+"""What one node says against itself, and how far its cards are from the ranks."""
+
+from __future__ import annotations
+
+import pytest
+from recorded_nodes import machine
+
+from fabricproof.nodes.inventory.facts import Machine
+from fabricproof.nodes.inventory.notes import distances, notes
+
+
+@pytest.mark.parametrize("name", ["mlx5-healthy", "bnxt-healthy", "hfi1", "virtual-cluster"])
+def test_a_healthy_node_does_what_it_can(name: str) -> None:
+    assert notes(machine(name)) == ()
+
+
+def test_a_card_below_its_best_is_named_with_the_cause() -> None:
+    said = notes(machine("mlx5-degraded"))
+    assert (
+        "port mlx5_0:1: trained to PCIe 4.0 x8, the card is able to PCIe 4.0 x16: narrow slot or "
+        "riser, or the card sits badly"
+    ) in said
+
+
+def test_a_slot_that_can_no_more_is_the_cause() -> None:
+    slot = {"pcie": "3.0x8", "pcie_best": "3.0x16", "pcie_best_of_slot": "3.0x8"}
+    (said,) = notes(Machine(node="n", facts={"interface a": slot}))
+    assert said.endswith("the slot can no more")
+
+
+def test_a_link_below_its_best_is_named() -> None:
+    (said,) = notes(machine("bnxt-degraded"))
+    assert said.startswith("interface enp182s0f0np0: link at 10000 of 25000 Mb/s")
+
+
+@pytest.mark.parametrize(
+    ("cpus", "words"),
+    [
+        ("0-3", "distance 10 (near)"),
+        ("40", "distance 21 (far)"),
+        ("0-63", "distance 10 to 21 (far)"),
+    ],
+)
+def test_how_far_a_card_is_from_the_cores_of_a_rank(cpus: str, words: str) -> None:
+    said = distances(machine("mlx5-healthy"), cpus)
+    assert f"port mlx5_0:1 on NUMA node 0: {words}" in said
+
+
+@pytest.mark.parametrize(("name", "cpus"), [("mlx5-healthy", "unknown"), ("one-machine", "0-1")])
+def test_where_nothing_can_be_far_or_nothing_is_known_nothing_is_said(name: str, cpus: str) -> None:
+    assert distances(machine(name), cpus) == ()
+
+
+def test_without_the_kernels_distances_near_and_far_are_left() -> None:
+    one = machine("mlx5-healthy")
+    bare = {
+        part: {key: value for key, value in facts.items() if key != "distance"}
+        for part, facts in one.facts.items()
+    }
+    far = distances(Machine(node="n", facts=bare), "40")
+    assert "port mlx5_0:1 on NUMA node 0: distance not known, far" in far

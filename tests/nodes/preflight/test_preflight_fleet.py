@@ -1,0 +1,112 @@
+"""Nodes that should be alike: what is said where they are not."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from seen_nodes import VIRTUAL, changed, fabric, nodes, of, recorded
+
+from fabricproof.core.measure import Verdict
+from fabricproof.nodes.inventory.facts import Machine
+from fabricproof.nodes.preflight.fleet import group
+from fabricproof.nodes.preflight.judge import preflight
+from fabricproof.site.schema import FabricSpec
+
+HDR = {"link": "HDR 4x", "rails": [{"interface": "mlx5_0:1"}]}
+PORT = "port mlx5_0:1"
+VC = FabricSpec.model_validate(VIRTUAL)
+
+
+def _mlx5(*names: str) -> list[Machine]:
+    return [recorded("mlx5-healthy", name) for name in names]
+
+
+def test_the_minority_of_a_mixed_fleet_is_named() -> None:
+    odd = changed(recorded("mlx5-healthy", "n3"), PORT, firmware="20.35.4030")
+    result = preflight(fabric(**HDR), nodes(*_mlx5("n1", "n2"), odd))
+    found = of(result, "fleet")
+    assert (found.verdict, found.nodes) == (Verdict.FAIL, ("n3",))
+    assert "firmware 20.41.1000 on n1, n2 (2 of 3), 20.35.4030 on n3 (1 of 3)" in (
+        found.judgement.reason
+    )
+    assert found.brief == "mixed fleet on mlx5_0:1: firmware of n3 not as elsewhere"
+    assert result.warnings(["mlx5_0:1"], ["n1", "n2"]) == ()
+    assert result.warnings(["mlx5_0:1"], ["n1", "n3"]) == (f"preflight: {found.brief}",)
+
+
+def test_of_two_unlike_nodes_neither_is_the_minority() -> None:
+    odd = changed(recorded("mlx5-healthy", "n2"), PORT, firmware="20.35.4030")
+    found = of(preflight(fabric(**HDR), nodes(*_mlx5("n1"), odd)), "fleet")
+    assert found.nodes == ("n1", "n2")
+
+
+@pytest.mark.parametrize("fact", ["type", "psid", "firmware", "driver", "driver_version", "pcie"])
+def test_each_fact_of_a_card_makes_a_mixed_fleet(fact: str) -> None:
+    value = "3.0x8" if fact == "pcie" else "other"
+    odd = changed(recorded("mlx5-healthy", "n3"), PORT, **{fact: value})
+    assert preflight(fabric(**HDR), nodes(*_mlx5("n1", "n2"), odd)).verdict is Verdict.FAIL
+
+
+def test_what_the_site_states_is_judged_by_that_alone() -> None:
+    odd = changed(recorded("mlx5-healthy", "n2"), PORT, firmware="20.35.4030")
+    stated = fabric(**HDR, expect={"firmware": ["20.41.1000", "20.35.4030"]})
+    result = preflight(stated, nodes(*_mlx5("n1"), odd))
+    assert result.verdict is Verdict.PASS
+    strict = fabric(**HDR, expect={"firmware": "20.41.1000"})
+    result = preflight(strict, nodes(*_mlx5("n1"), odd))
+    assert of(result, "n2.firmware").verdict is Verdict.FAIL
+    assert of(result, "fleet").verdict is Verdict.PASS
+
+
+def test_a_mixture_on_purpose_is_a_note() -> None:
+    odd = changed(recorded("mlx5-healthy", "n2"), PORT, firmware="20.35.4030")
+    spec = fabric(**HDR, expect={"mixed": ["firmware"]})
+    result = preflight(spec, nodes(*_mlx5("n1"), odd))
+    assert result.verdict is Verdict.PASS
+    assert "firmware 20.41.1000 on n1 (1 of 2)" in result.notes[0].sentence
+
+
+def test_tuning_that_is_unlike_is_a_note() -> None:
+    odd = changed(recorded("mlx5-healthy", "n3"), "interface ib0", rings="RX 256 of 8192")
+    result = preflight(fabric(**HDR), nodes(*_mlx5("n1", "n2"), odd))
+    assert result.verdict is Verdict.PASS
+    assert "rings RX 512 of 8192, TX 512 of 8192 on n1, n2 (2 of 3)" in result.notes[0].sentence
+    kernel = changed(recorded("mlx5-healthy", "n3"), "node", kernel="5.4")
+    (note,) = preflight(fabric(**HDR), nodes(*_mlx5("n1", "n2"), kernel)).notes
+    assert note.sentence.startswith("nodes are unlike: kernel ")
+
+
+def test_a_fact_that_one_node_could_not_read_makes_no_mixture() -> None:
+    blind = changed(recorded("mlx5-user", "n2"), PORT, driver_version=None, firmware=None)
+    hindered = Machine(node="n2", facts=blind.facts, unknown=("no answer: ethtool -i ib0",))
+    assert preflight(fabric(**HDR), nodes(*_mlx5("n1"), hindered)).verdict is Verdict.PASS
+
+
+def test_a_firmware_that_one_driver_names_and_its_twin_does_not_is_a_mixture() -> None:
+    first = recorded("virtual-cluster", "vc1")
+    odd = changed(recorded("virtual-cluster", "vc2"), "interface rail1", firmware="9.9.9")
+    result = preflight(VC, nodes(first, odd, recorded("virtual-cluster", "vc3")))
+    found = of(result, "fleet", "rail1")
+    assert (found.verdict, found.nodes) == (Verdict.FAIL, ("vc2",))
+    assert "firmware none on vc1, vc3 (2 of 3), 9.9.9 on vc2 (1 of 3)" in found.judgement.reason
+    deaf = Machine(node="vc1", facts=first.facts, unknown=("offloads: no ethtool on the node",))
+    assert of(preflight(VC, nodes(deaf, odd)), "fleet", "rail1").verdict is Verdict.PASS
+
+
+def test_one_node_is_no_fleet() -> None:
+    result = preflight(fabric(**HDR), nodes(*_mlx5("n1")))
+    assert "fleet" not in {each.quantity for each in result.findings}
+
+
+@given(st.dictionaries(st.sampled_from([f"n{i}" for i in range(9)]), st.integers(0, 3)))
+def test_groups_hold_each_node_once_and_the_minority_is_never_the_greatest(
+    values: dict[str, int],
+) -> None:
+    groups = group("firmware", dict(values))
+    placed = [node for each in groups.nodes.values() for node in each]
+    assert sorted(placed) == sorted(values)
+    sizes = [len(each) for each in groups.nodes.values()]
+    assert sizes == sorted(sizes, reverse=True)
+    if groups.are_unlike and sizes[0] > sizes[1]:
+        assert not set(groups.minority) & set(next(iter(groups.nodes.values())))

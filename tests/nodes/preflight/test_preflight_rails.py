@@ -1,0 +1,284 @@
+"""Rails that are missing, down, slow or of the wrong MTU, on recorded and on written nodes."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from seen_nodes import VIRTUAL, changed, fabric, nodes, of, recorded, without, written
+
+from fabricproof.core.measure import Verdict
+from fabricproof.nodes.inventory.facts import Machine, Value
+from fabricproof.nodes.preflight.judge import preflight
+from fabricproof.physics import find_link
+from fabricproof.site.schema import FabricSpec
+from fabricproof.vcluster.shaping import node_commands
+
+VC = FabricSpec.model_validate(VIRTUAL)
+XL710 = fabric(link="40GbE", protocol="tcp", rails=[{"interface": "eth40"}])
+
+
+def _virtual(node: str = "vc1") -> Machine:
+    return recorded("virtual-cluster", node)
+
+
+def _port(node: str = "n1", **facts: Value) -> Machine:
+    part: dict[str, Value] = {"state": "ACTIVE", "layer": "InfiniBand", **facts}
+    return written(node, {"port mlx4_0:1": part})
+
+
+def _eth(node: str = "n1", name: str = "eth40", **facts: Value) -> Machine:
+    part: dict[str, Value] = {"kind": "ethernet", "driver": "i40e", "state": "up", **facts}
+    return written(node, {f"interface {name}": {"pci": "0000:81:00.0", **part}})
+
+
+def test_the_recorded_virtual_cluster_is_as_its_site_declares_it() -> None:
+    result = preflight(VC, nodes(_virtual("vc1"), _virtual("vc2")))
+    assert result.verdict is Verdict.PASS
+    assert {each.rail for each in result.findings} == {"rail0", "rail1"}
+    assert {each.quantity for each in result.findings} == {"state", "rate", "mtu", "fleet"}
+    assert result.notes == ()
+    assert result.warnings(["rail0", "rail1"], ["vc1", "vc2"]) == ()
+
+
+def test_a_veth_is_judged_by_its_shaper_and_not_by_the_speed_that_it_says() -> None:
+    slow = changed(_virtual("vc2"), "interface rail1", shaped_to_mbit_s=100)
+    result = preflight(VC, nodes(_virtual(), slow))
+    found = of(result, "vc2.rate", "rail1")
+    assert (found.verdict, found.judgement.value, found.judgement.unit) == (
+        Verdict.FAIL,
+        100.0,
+        "Mb/s",
+    )
+    assert found.brief == "rail1 on vc2 runs at 100 of 200 Mb/s"
+    assert "shaper (tc qdisc)" in found.judgement.reason
+    assert of(result, "vc2.rate", "rail0").verdict is Verdict.PASS
+    assert result.warnings(["rail1"], ["vc1", "vc2"]) == (f"preflight: {found.brief}",)
+    assert result.warnings(["rail0"], ["vc1", "vc2"]) == ()
+    assert result.warnings(["rail1"], ["vc1", "vc3"]) == ()
+
+
+def test_a_veth_without_a_shaper_has_no_known_rate() -> None:
+    bare = changed(_virtual(), "interface rail0", shaped_to_mbit_s=None)
+    found = of(preflight(VC, nodes(bare)), "vc1.rate", "rail0")
+    assert found.verdict is Verdict.UNJUDGED
+    assert "a veth says 10000 Mb/s whatever it lets through" in found.judgement.reason
+
+
+def test_a_shaper_above_the_declared_rate_is_no_pass_either() -> None:
+    fast = changed(_virtual(), "interface rail0", shaped_to_mbit_s=400)
+    found = of(preflight(VC, nodes(fast)), "vc1.rate", "rail0")
+    assert found.verdict is Verdict.FAIL
+    assert "its file is behind the machine" in found.judgement.reason
+
+
+@given(st.integers(min_value=1, max_value=2000))
+def test_a_shaped_rail_passes_only_within_three_percent(mbit_s: int) -> None:
+    machine = changed(_virtual(), "interface rail0", shaped_to_mbit_s=mbit_s)
+    found = of(preflight(VC, nodes(machine)), "vc1.rate", "rail0")
+    assert (found.verdict is Verdict.PASS) == (194 <= mbit_s <= 206)
+
+
+@pytest.mark.parametrize("gbit_s", [0.001, 0.2, 1, 10, 100])
+def test_a_rail_of_the_virtual_cluster_passes_at_any_rate_that_it_is_made_with(
+    gbit_s: float,
+) -> None:
+    spec = FabricSpec.model_validate({**VIRTUAL, "link": f"{gbit_s * 1000:g}MbE"})
+    (command,) = node_commands("rail0", round(gbit_s * 1e9), 1500, None)
+    rate = re.search(r"rate (\d+)([mk]?)bit", command)
+    assert rate is not None
+    mbit_s = int(rate[1]) * {"m": 1, "k": 1e-3, "": 1e-6}[rate[2]]
+    machine = changed(_virtual(), "interface rail0", shaped_to_mbit_s=round(mbit_s))
+    assert of(preflight(spec, nodes(machine)), "vc1.rate", "rail0").verdict is Verdict.PASS
+
+
+def test_a_wire_that_is_shaped_below_its_rate_is_slow() -> None:
+    spec = fabric(link="25GbE", protocol="tcp", rails=[{"interface": "eth40"}])
+    machine = _eth(speed_mbit_s=25000, shaped_to_mbit_s=1000)
+    found = of(preflight(spec, nodes(machine)), "n1.rate")
+    assert found.brief == "eth40 on n1 runs at 1 of 25 Gb/s"
+    faster = _eth(speed_mbit_s=10000, shaped_to_mbit_s=25000)
+    assert of(preflight(spec, nodes(faster)), "n1.rate").judgement.value == 10000
+
+
+def test_a_rail_that_is_down_and_one_that_is_missing() -> None:
+    down = changed(_virtual("vc2"), "interface rail1", state="down")
+    gone = without(_virtual("vc3"), "interface rail0")
+    result = preflight(VC, nodes(_virtual(), down, gone))
+    assert of(result, "vc2.state", "rail1").brief == "rail1 on vc2 is down (down)"
+    assert "no carrier" in of(result, "vc2.state", "rail1").judgement.reason
+    absent = of(result, "vc3.state", "rail0")
+    assert absent.verdict is Verdict.FAIL
+    assert "does not exist: the node has mgmt0, rail1" in absent.judgement.reason
+    assert [each.judgement.name for each in result.of_rail("rail0")].count("vc3.rate") == 0
+
+
+def test_a_driver_that_does_not_say_its_state_is_not_called_down() -> None:
+    silent = changed(_virtual(), "interface rail0", state="unknown")
+    assert of(preflight(VC, nodes(silent)), "vc1.state", "rail0").verdict is Verdict.UNJUDGED
+
+
+@pytest.mark.parametrize(
+    ("unknown", "verdict"),
+    [
+        ("what comes after 'net': the look was cut off there", Verdict.UNJUDGED),
+        ("what comes after 'lspci': the look was cut off there", Verdict.FAIL),
+        ("addresses: no ip on the node", Verdict.UNJUDGED),
+        ("no answer: ip -o -4 addr show", Verdict.UNJUDGED),
+        ("names of cards and MaxPayload: no lspci on the node", Verdict.FAIL),
+    ],
+)
+def test_an_interface_is_missing_only_where_the_look_would_have_shown_it(
+    unknown: str, verdict: Verdict
+) -> None:
+    whole = without(_virtual(), "interface rail0")
+    blind = Machine(node="vc1", facts=whole.facts, unknown=(unknown,))
+    assert of(preflight(VC, nodes(blind)), "vc1.state", "rail0").verdict is verdict
+
+
+def test_a_node_that_nobody_saw_is_missing_with_the_reason() -> None:
+    result = preflight(VC, {"vc1": _virtual(), "vc2": None}, reasons={"vc2": "it hung"})
+    found = of(result, "vc2.state", "rail1")
+    assert (found.verdict, result.verdict) == (Verdict.MISSING, Verdict.MISSING)
+    assert found.judgement.reason.endswith("it hung")
+    assert result.warnings(["rail1"], ["vc1", "vc2"]) == ()
+
+
+def test_the_same_card_under_another_name_is_named() -> None:
+    spec = fabric(link="25GbE", protocol="tcp", rails=[{"interface": "enp97s0f0np0"}])
+    there, here = recorded("bnxt-healthy", "n1"), recorded("bnxt-degraded", "n2")
+    found = of(preflight(spec, nodes(there, here)), "n2.state")
+    assert found.judgement.reason == (
+        "enp97s0f0np0 on n2 does not exist: the card that n1 calls enp97s0f0np0 is called "
+        "enp182s0f0np0 here"
+    )
+
+
+def test_an_mtu_other_than_declared_is_named_per_node() -> None:
+    large = changed(_virtual("vc2"), "interface rail0", mtu=1400)
+    result = preflight(VC, nodes(_virtual(), large))
+    found = of(result, "vc2.mtu", "rail0")
+    assert found.brief == "rail0 on vc2 has MTU 1400 instead of 1500"
+    assert (found.judgement.value, found.judgement.reference) == (1400, 1500)
+    blind = changed(_virtual(), "interface rail0", mtu=None)
+    assert of(preflight(VC, nodes(blind)), "vc1.mtu", "rail0").verdict is Verdict.UNJUDGED
+
+
+def test_unequal_mtus_are_found_where_the_site_states_none() -> None:
+    spec = FabricSpec.model_validate({**VIRTUAL, "mtu": None})
+    odd = changed(_virtual("vc3"), "interface rail1", mtu=9000)
+    result = preflight(spec, nodes(_virtual(), _virtual("vc2"), odd))
+    found = of(result, "fleet", "rail1")
+    assert found.verdict is Verdict.FAIL
+    assert found.nodes == ("vc3",)
+    assert "MTU 1500 bytes on vc1, vc2 (2 of 3), 9000 bytes on vc3 (1 of 3)" in (
+        found.judgement.reason
+    )
+
+
+# Links that trained to less.
+
+
+@pytest.mark.parametrize(
+    ("declared", "seen", "words"),
+    [
+        ("FDR 4x", "FDR10 4x", "40 of 54.55 Gb/s: it trained to FDR10 4x instead of FDR 4x"),
+        ("HDR 4x", "HDR 2x", "100 of 200 Gb/s: it trained to HDR 2x instead of HDR 4x, 2 of 4"),
+        ("QDR 4x", "QDR 1x", "8 of 32 Gb/s"),
+        ("EDR 4x", "100GbE", "is ethernet (100GbE), the site declares EDR 4x"),
+    ],
+)
+def test_a_link_that_is_not_the_declared_one(declared: str, seen: str, words: str) -> None:
+    spec = fabric(link=declared, rails=[{"interface": "mlx4_0:1"}])
+    found = of(preflight(spec, nodes(_port(link=seen))), "n1.rate")
+    assert found.verdict is Verdict.FAIL
+    assert words in found.judgement.reason
+
+
+@given(
+    st.sampled_from(["SDR", "DDR", "QDR", "FDR10", "FDR", "EDR", "HDR", "NDR"]),
+    st.sampled_from([1, 2, 4]),
+    st.sampled_from(["QDR 4x", "FDR 4x", "EDR 4x", "HDR 4x", "NDR 4x"]),
+)
+def test_no_slower_link_passes_for_a_faster_one(speed: str, lanes: int, declared: str) -> None:
+    spec = fabric(link=declared, rails=[{"interface": "mlx4_0:1"}])
+    name = f"{speed} {lanes}x"
+    found = of(preflight(spec, nodes(_port(link=name))), "n1.rate")
+    alike = find_link(name).data_rate_gbit_s == find_link(declared).data_rate_gbit_s
+    assert (found.verdict is Verdict.PASS) == alike
+
+
+def test_a_port_whose_link_has_no_name_is_judged_by_its_rate() -> None:
+    spec = fabric(link="HDR 4x", rails=[{"interface": "mlx4_0:1"}])
+    assert of(preflight(spec, nodes(_port(rate_gbit_s=200))), "n1.rate").verdict is Verdict.PASS
+    assert of(preflight(spec, nodes(_port(rate_gbit_s=100))), "n1.rate").verdict is Verdict.FAIL
+    assert of(preflight(spec, nodes(_port())), "n1.rate").verdict is Verdict.UNJUDGED
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        ({"state": "INIT", "phys_state": "LinkUp"}, "does opensm run?"),
+        ({"state": "DOWN", "phys_state": "Polling"}, "it looks for a peer"),
+        ({"state": "DOWN", "phys_state": "Disabled"}, "switched off"),
+    ],
+)
+def test_a_port_that_is_not_active_says_what_it_waits_for(
+    facts: dict[str, Value], words: str
+) -> None:
+    spec = fabric(link="HDR 4x", rails=[{"interface": "mlx4_0:1"}])
+    found = of(preflight(spec, nodes(_port(**facts))), "n1.state")
+    assert found.verdict is Verdict.FAIL
+    assert words in found.judgement.reason
+
+
+def test_a_qsfp_port_in_four_times_ten_is_told_from_a_bad_cable() -> None:
+    split = written(
+        "n1",
+        {
+            f"interface {name}": {
+                "kind": "ethernet",
+                "driver": "i40e",
+                "state": "up",
+                "pci": f"0000:81:00.{number}",
+                "speed_mbit_s": 10000,
+            }
+            for number, name in enumerate(("eth40", "eth41", "eth42", "eth43"))
+        },
+    )
+    found = of(preflight(XL710, nodes(split)), "n1.rate")
+    assert found.brief == "eth40 on n1 runs at 10 of 40 Gb/s"
+    assert "its port is in 4x10 mode instead of 1x40" in found.judgement.reason
+    single = of(preflight(XL710, nodes(_eth(speed_mbit_s=10000))), "n1.rate")
+    assert "4x10" not in single.judgement.reason
+    assert "made it train down" in single.judgement.reason
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        ({"speed_best_mbit_s": 10000}, "can do no more than 10 Gb/s"),
+        ({"lanes": 1, "speed_best_mbit_s": 40000}, "1 of 4 lanes"),
+    ],
+)
+def test_what_the_card_says_of_a_slow_ethernet_link(facts: dict[str, Value], words: str) -> None:
+    found = of(preflight(XL710, nodes(_eth(speed_mbit_s=10000, **facts))), "n1.rate")
+    assert words in found.judgement.reason
+
+
+def test_a_driver_without_a_rate_is_unjudged_unless_the_site_says_that_none_is_told() -> None:
+    keys = {"link": "100GbE", "protocol": "tcp", "rails": [{"interface": "eth40"}]}
+    silent = nodes(_eth(driver="ena"))
+    assert of(preflight(fabric(**keys), silent), "n1.rate").verdict is Verdict.UNJUDGED
+    told = preflight(fabric(**keys, expect={"not_told": ["rate"]}), silent)
+    assert [each.quantity for each in told.findings] == ["state"]
+    assert told.notes[0].sentence.startswith("not judged: eth40 on n1: its rate is not known")
+    slow = nodes(_eth(driver="ena", speed_mbit_s=1000))
+    assert preflight(fabric(**keys, expect={"not_told": ["rate"]}), slow).verdict is Verdict.FAIL
+
+
+def test_a_site_without_a_link_has_nothing_to_be_judged() -> None:
+    result = preflight(fabric(rails=[{"interface": "lo"}]), nodes(_virtual()))
+    assert (result.findings, result.verdict) == ((), Verdict.UNJUDGED)

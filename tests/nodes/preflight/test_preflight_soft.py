@@ -1,0 +1,284 @@
+"""Soft-RoCE: a software device is judged as one, and stands for no adapter; nor the other way."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from seen_nodes import changed, fabric, nodes, of, recorded, without, written
+
+from fabricproof.core.measure import Verdict
+from fabricproof.nodes.inventory.facts import Machine
+from fabricproof.nodes.preflight.finding import Preflight
+from fabricproof.nodes.preflight.judge import preflight
+from fabricproof.physics import soft_path_mtu
+from fabricproof.site.schema import FabricSpec
+
+RAILS = [{"interface": "rxe0:1"}, {"interface": "rxe1:1"}]
+SOFT = fabric(
+    link="Soft-RoCE 100 Mb/s",
+    protocol="rocev2",
+    mtu=4096,
+    shaper={"burst_bytes": 9000},
+    rails=RAILS,
+)
+#: without a shaper: the rate was measured
+MEASURED = fabric(link="Soft-RoCE 100 Mb/s", rails=[{"interface": "rxe0:1"}])
+
+
+def guest(node: str = "vc1") -> Machine:
+    return recorded("soft-roce", node)
+
+
+def look(machine: Machine, spec: FabricSpec = SOFT) -> Preflight:
+    return preflight(spec, nodes(machine))
+
+
+def test_two_guests_as_their_site_declares_them() -> None:
+    result = preflight(SOFT, nodes(guest("vc1"), guest("vc2")))
+    assert result.verdict is Verdict.PASS, [each.judgement.reason for each in result.findings]
+    assert {each.quantity for each in result.findings} == {
+        *("state", "device", "rate", "mtu", "fleet"),
+    }
+    rate = of(result, "vc1.rate", "rxe0:1").judgement
+    assert (rate.value, rate.unit) == (100.0, "Mb/s")
+    assert of(result, "vc1.device", "rxe0:1").judgement.reason == (
+        "rxe0:1 on vc1 is Soft-RoCE over rail0"
+    )
+    # the rate in sysfs is told once a rail and judges nothing
+    told = [each.sentence for each in result.notes if "sysfs" in each.sentence]
+    assert told == [
+        f"{rail} says '2.5 Gb/sec (1X SDR)' in sysfs, which the kernel makes up for a software "
+        "device: not judged"
+        for rail in ("rxe0:1", "rxe1:1")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("link", "verdict"),
+    [("Soft-RoCE 80 Mb/s", Verdict.PASS), ("Soft-RoCE 100 Mb/s", Verdict.FAIL),
+     ("Soft-RoCE 50 Mb/s", Verdict.FAIL), ("100MbE", Verdict.FAIL)],
+)  # fmt: skip
+def test_a_recorded_guest_against_what_a_site_may_say_of_it(link: str, verdict: Verdict) -> None:
+    spec = fabric(
+        link=link, protocol="rocev2", mtu=4096, shaper={"burst_bytes": 66000}, rails=RAILS
+    )
+    machines = nodes(recorded("soft-roce-guest", "vc1"), recorded("soft-roce-guest", "vc2"))
+    result = preflight(spec, machines)
+    assert result.verdict is verdict
+    assert "device" in {each.quantity for each in result.findings}
+
+
+@pytest.mark.parametrize(
+    ("link", "protocol"),
+    [("EDR 4x", None), ("SDR 1x", None), ("100GbE", "rocev2"), ("100MbE", "rocev2"),
+     ("2.5GbE", "rocev2")],
+)  # fmt: skip
+def test_a_software_device_is_no_adapter_whatever_its_rate_in_sysfs_says(
+    link: str, protocol: str | None
+) -> None:
+    spec = fabric(link=link, protocol=protocol, rails=RAILS)
+    found = of(look(guest(), spec), "vc1.device", "rxe0:1")
+    assert found.verdict is Verdict.FAIL
+    assert found.judgement.reason == (
+        "rxe0:1 on vc1 is Soft-RoCE over rail0: the kernel's software, no HCA, and the site "
+        f'declares {link}: state link = "Soft-RoCE ..." with the rate that rail0 is shaped to, or '
+        "name the HCA's port"
+    )
+    # said by the benchmarks that use the rail too, and no rate that means nothing beside it
+    assert look(guest(), spec).warnings(["rxe0:1"], ["vc1"]) == (
+        "preflight: rxe0:1 on vc1 is Soft-RoCE over rail0: the kernel's software, no HCA",
+    )
+    assert not [each for each in look(guest(), spec).findings if each.quantity == "rate"]
+
+
+@pytest.mark.parametrize(("name", "port"), [("mlx5-healthy", "mlx5_0:1"), ("hfi1", "hfi1_0:1")])
+def test_an_adapter_is_no_software_device(name: str, port: str) -> None:
+    spec = fabric(link="Soft-RoCE 100 Gb/s", rails=[{"interface": port}])
+    found = of(look(recorded(name, "n1"), spec), "n1.device")
+    assert found.verdict is Verdict.FAIL
+    assert found.judgement.reason.startswith(f"{port} on n1 is no Soft-RoCE device (")
+    assert "the site declares Soft-RoCE 100 Gb/s" in found.judgement.reason
+    assert look(recorded(name, "n1"), spec).verdict is Verdict.FAIL
+
+
+def test_an_interface_is_no_software_device() -> None:
+    spec = fabric(link="Soft-RoCE 100 Mb/s", rails=[{"interface": "rail0"}])
+    found = of(look(guest(), spec), "vc1.device")
+    assert found.verdict is Verdict.FAIL
+    assert "rail0 on vc1 is no Soft-RoCE device (an interface, virtio_net)" in (
+        found.judgement.reason
+    )
+
+
+@pytest.mark.parametrize("name", ["mlx5-healthy", "bnxt-healthy", "virtual-cluster"])
+def test_nothing_is_said_of_software_where_there_is_none(name: str) -> None:
+    port = {"mlx5-healthy": "mlx5_0:1", "bnxt-healthy": "enp97s0f0np0"}.get(name, "rail0")
+    link = {"mlx5-healthy": "HDR 4x", "bnxt-healthy": "25GbE"}.get(name, "200MbE")
+    result = look(recorded(name, "n1"), fabric(link=link, rails=[{"interface": port}]))
+    assert {each.quantity for each in result.findings} == {"state", "rate"}
+
+
+def test_two_devices_over_one_interface_are_red() -> None:
+    """Alike on both nodes, so that no mixed fleet tells."""
+    both = [changed(guest(node), "port rxe1:1", parent="rail0") for node in ("vc1", "vc2")]
+    result = preflight(SOFT, nodes(*both))
+    assert result.verdict is Verdict.FAIL
+    red = [each for each in result.findings if each.verdict is not Verdict.PASS]
+    assert {(each.rail, each.judgement.name) for each in red} == {
+        (rail, f"{node}.wire") for rail in ("rxe0:1", "rxe1:1") for node in ("vc1", "vc2")
+    }
+    found = of(result, "vc2.wire", "rxe1:1")
+    assert found.judgement.reason.startswith(
+        "rxe0:1 and rxe1:1 on vc2 are over one interface: rail0 below them carries all"
+    )
+    assert result.warnings(["rxe1:1"], ["vc1"]) == (
+        "preflight: rxe0:1 and rxe1:1 on vc1 are over one interface",
+    )
+    # a fabric of one of them is one rail
+    assert look(both[0], MEASURED).verdict is not Verdict.FAIL
+
+
+def test_a_slowed_rail_below_is_red() -> None:
+    slow = changed(guest("vc2"), "interface rail1", shaped_to_mbit_s=80)
+    result = preflight(SOFT, nodes(guest("vc1"), slow))
+    found = of(result, "vc2.rate", "rxe1:1")
+    assert (found.verdict, found.judgement.value) == (Verdict.FAIL, 80.0)
+    assert found.judgement.reason == (
+        "rxe1:1 on vc2 runs at 80 Mb/s instead of 100: rail1 below it is shaped so (tc qdisc), and "
+        "no more passes"
+    )
+    assert of(result, "vc2.rate", "rxe0:1").verdict is Verdict.PASS
+    assert of(result, "vc1.rate", "rxe1:1").verdict is Verdict.PASS
+
+
+@given(st.integers(min_value=1, max_value=400))
+def test_a_shaped_rail_passes_only_within_three_percent(mbit_s: int) -> None:
+    machine = changed(guest(), "interface rail0", shaped_to_mbit_s=mbit_s)
+    found = of(look(machine), "vc1.rate", "rxe0:1")
+    assert (found.verdict is Verdict.PASS) == (97 <= mbit_s <= 103)
+    assert found.verdict in {Verdict.PASS, Verdict.FAIL}
+
+
+def test_a_shaper_that_is_gone_is_red_where_the_site_declares_one() -> None:
+    bare = changed(guest(), "interface rail0", shaped_to_mbit_s=None)
+    found = of(look(bare), "vc1.rate", "rxe0:1")
+    assert found.verdict is Verdict.FAIL
+    assert "declares a shaper, and rail0 below it has none" in found.judgement.reason
+
+
+def test_a_rate_that_was_measured_is_unjudged_until_the_site_says_so() -> None:
+    bare = changed(guest(), "interface rail0", shaped_to_mbit_s=None)
+    found = of(look(bare, MEASURED), "vc1.rate")
+    assert found.verdict is Verdict.UNJUDGED
+    assert 'not_told = ["rate"]' in found.judgement.reason
+    said = fabric(
+        link="Soft-RoCE 100 Mb/s",
+        rails=[{"interface": "rxe0:1"}],
+        expect={"not_told": ["rate"]},
+    )
+    result = look(bare, said)
+    assert result.verdict is Verdict.PASS
+    assert any("nothing shapes rail0" in each.sentence for each in result.notes)
+
+
+def test_a_faster_wire_below_proves_nothing_and_a_slower_one_proves_it_wrong() -> None:
+    wire = {"shaped_to_mbit_s": None, "driver": "i40e"}
+    fast = changed(guest(), "interface rail0", speed_mbit_s=40000, **wire)
+    assert of(look(fast, MEASURED), "vc1.rate").verdict is Verdict.UNJUDGED
+    slow = changed(guest(), "interface rail0", speed_mbit_s=10, **wire)
+    found = of(look(slow, MEASURED), "vc1.rate")
+    assert found.verdict is Verdict.FAIL
+    assert "rail0 below it says so (its driver)" in found.judgement.reason
+    # what a virtual interface says of its speed is a word
+    word = changed(guest(), "interface rail0", shaped_to_mbit_s=None, speed_mbit_s=10)
+    assert of(look(word, MEASURED), "vc1.rate").verdict is Verdict.UNJUDGED
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    ["shapers of interfaces: no tc on the node", "no answer: tc qdisc show",
+     "what comes after 'addresses': the look was cut off there"],
+)  # fmt: skip
+def test_a_shaper_that_nobody_could_see_is_not_said_to_be_gone(trouble: str) -> None:
+    bare = changed(guest(), "interface rail0", shaped_to_mbit_s=None)
+    blind = Machine(node="vc1", facts=bare.facts, unknown=(trouble,))
+    found = of(look(blind), "vc1.rate", "rxe0:1")
+    assert found.verdict is Verdict.UNJUDGED
+    assert trouble in found.judgement.reason
+
+
+def test_an_interface_below_that_was_not_seen_leaves_the_rate_open() -> None:
+    found = of(look(without(guest(), "interface rail0")), "vc1.rate", "rxe0:1")
+    assert found.verdict is Verdict.UNJUDGED
+    lost = changed(guest(), "port rxe0:1", parent=None)
+    assert of(look(lost), "vc1.rate", "rxe0:1").verdict is Verdict.UNJUDGED
+    assert of(look(lost), "vc1.device", "rxe0:1").verdict is Verdict.PASS
+
+
+def test_a_smaller_mtu_below_is_named() -> None:
+    small = changed(guest(), "interface rail0", mtu=1500)
+    small = changed(small, "port rxe0:1", mtu=1024)
+    found = of(look(small), "vc1.mtu", "rxe0:1")
+    assert found.verdict is Verdict.FAIL
+    assert found.judgement.reason == (
+        "rxe0:1 on vc1 has MTU 1024 instead of 4096: rail0 below it has MTU 1500, of which 1024 "
+        "is left"
+    )
+
+
+def test_the_mtu_follows_from_the_interface_where_no_tool_says_it() -> None:
+    silent = changed(guest(), "port rxe0:1", mtu=None)
+    assert of(look(silent), "vc1.mtu", "rxe0:1").verdict is Verdict.PASS
+    small = changed(silent, "interface rail0", mtu=1500)
+    assert of(look(small), "vc1.mtu", "rxe0:1").verdict is Verdict.FAIL
+    unseen = without(silent, "interface rail0")
+    assert of(look(unseen), "vc1.mtu", "rxe0:1").verdict is Verdict.UNJUDGED
+
+
+@given(st.integers(min_value=68, max_value=65535))
+def test_a_path_mtu_leaves_room_for_the_headers_and_none_larger_would(mtu: int) -> None:
+    # seen in a guest: 4200 gives 4096; rdma_rxe over the usual 1500 gives 1024
+    assert (soft_path_mtu(4200), soft_path_mtu(1500), soft_path_mtu(300)) == (4096, 1024, None)
+    path = soft_path_mtu(mtu)
+    if path is None:
+        assert mtu < 256 + 80
+    else:
+        assert path + 80 <= mtu
+        assert path == 4096 or 2 * path + 80 > mtu
+
+
+def test_a_rail_that_is_down_is_named_by_its_interface() -> None:
+    down = changed(guest(), "interface rail0", state="down")
+    down = changed(down, "port rxe0:1", state="DOWN", phys_state="Disabled")
+    found = of(look(down), "vc1.state", "rxe0:1")
+    assert found.verdict is Verdict.FAIL
+    assert found.judgement.reason == (
+        "rxe0:1 on vc1 is down (DOWN): rail0 below it is down: ip link set rail0 up"
+    )
+
+
+def test_a_port_is_not_up_over_an_interface_that_is_down() -> None:
+    found = of(look(changed(guest(), "interface rail0", state="down")), "vc1.state", "rxe0:1")
+    assert found.verdict is Verdict.FAIL
+    assert "rail0 below it is down" in found.judgement.reason
+
+
+def test_a_software_device_that_was_never_made() -> None:
+    found = of(look(without(guest(), "port rxe1:1")), "vc1.state", "rxe1:1")
+    assert found.verdict is Verdict.FAIL
+    assert "rdma link add NAME type rxe netdev INTERFACE" in found.judgement.reason
+
+
+def test_devices_of_one_name_over_unlike_interfaces_are_a_mixed_fleet() -> None:
+    other = changed(guest("vc2"), "port rxe0:1", parent="rail1")
+    found = of(preflight(SOFT, nodes(guest("vc1"), other)), "fleet", "rxe0:1")
+    assert found.verdict is Verdict.FAIL
+    assert "interface below rail0 on vc1" in found.judgement.reason
+
+
+def test_a_node_with_an_adapter_among_nodes_with_software_is_red() -> None:
+    real = written("vc2", {"port rxe0:1": {"state": "ACTIVE", "driver": "mlx5_core", "mtu": 4096}})
+    result = preflight(MEASURED, nodes(guest("vc1"), real))
+    assert of(result, "vc2.device").verdict is Verdict.FAIL
+    assert of(result, "fleet").verdict is Verdict.FAIL

@@ -1,0 +1,115 @@
+"""The topology that Slurm prints: read whole or refused, and distances that obey their laws."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from topologies import BLOCK, DATA, ISLANDS, TREE
+
+from fabricproof.core.errors import ConfigError, ParseError
+from fabricproof.nodes.topology import Shape, expand, parse_topology, torus_of
+
+
+def test_the_recorded_tree() -> None:
+    tree = parse_topology(TREE)
+    assert tree.shape is Shape.TREE
+    assert tree.nodes == ("vc1", "vc2", "vc3", "vc4")
+    assert tree.leaf("vc2") == "leaf1"
+    assert (tree.hops("vc1", "vc2"), tree.hops("vc1", "vc3")) == (1, 3)
+
+
+def test_islands_are_five_switches_apart() -> None:
+    tree = parse_topology(ISLANDS)
+    assert [tree.hops("n1", node) for node in ("n2", "n3", "n5", "n8")] == [1, 3, 5, 5]
+
+
+def test_trees_that_nothing_connects_have_no_known_distance() -> None:
+    text = "".join(line for line in ISLANDS.splitlines(keepends=True) if "core" not in line)
+    assert parse_topology(text).hops("n1", "n8") is None
+    assert parse_topology(text).hops("n1", "n4") == 3
+
+
+def test_blocks_count_the_sizes_that_must_be_left() -> None:
+    blocks = parse_topology(BLOCK)
+    assert blocks.shape is Shape.BLOCK
+    assert blocks.leaf("gb02") == "b0"
+    assert [blocks.hops("gb01", node) for node in ("gb02", "gb05", "gb09")] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("text", ["", "\n", (DATA / "topology-none.txt").read_text()])
+def test_no_topology_is_flat_and_knows_no_distance(text: str) -> None:
+    flat = parse_topology(text)
+    assert flat.shape is Shape.FLAT
+    assert flat.hops("a", "b") is None
+
+
+def test_a_torus_is_in_the_names_and_wraps() -> None:
+    names = [f"gcn{x}{y}{z}" for x in range(4) for y in range(4) for z in range(4)]
+    torus = torus_of(names)
+    assert torus.size == (4, 4, 4)
+    assert torus.hops("gcn000", "gcn001") == 2
+    assert torus.hops("gcn000", "gcn003") == 2, "the ring closes"
+    # Document 002: "Maximum of 6 hops" between switches of a 4 x 4 x 4 torus.
+    assert max(torus.hops(names[0], other) or 0 for other in names[1:]) == 6 + 1
+
+
+def test_base_36_digits_are_places() -> None:
+    assert torus_of(["bgl00z", "bgl00Y"]).coordinates["bgl00z"] == (0, 0, 35)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (TREE.rstrip("\n"), "newline"),
+        (TREE + "Switch=x Level=0\n", "SwitchName"),
+        (TREE + "SwitchName=leaf1 Level=0 Nodes=a\n", "not there yet"),
+        (TREE + "SwitchName=top Level=2 Switches=spine,lost\n", "lost"),
+        (TREE + "SwitchName=x Level=zero Nodes=a\n", "Level"),
+        (TREE + "SwitchName=x Level=0 Nodes=a[1-\n", "hostlist"),
+        (TREE + "SwitchName=x Level=0 Colour=red\n", "Colour"),
+        (TREE + "SwitchName= Level=0\n", "NAME"),
+        (TREE + "SwitchName=x Level=0 Level=1\n", "key=value"),
+        (TREE + BLOCK, "not both"),
+        (TREE.replace("Nodes=", "Nodes "), "key=value"),
+    ],
+)
+def test_damage_is_refused_never_a_smaller_tree(text: str, says: str) -> None:
+    with pytest.raises(ParseError, match=r"topology|switches below") as caught:
+        parse_topology(text)
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize("names", [["n1"], ["n000", "m000"]])
+def test_names_that_tell_no_place_are_refused(names: list[str]) -> None:
+    with pytest.raises(ParseError):
+        torus_of(names)
+
+
+def test_a_node_that_is_not_there_or_a_pair_of_one_is_refused() -> None:
+    tree = parse_topology(TREE)
+    with pytest.raises(ConfigError, match="vc9"):
+        tree.hops("vc1", "vc9")
+    with pytest.raises(ConfigError, match="two nodes"):
+        tree.hops("vc1", "vc1")
+
+
+@given(st.data())
+def test_distances_are_a_metric(data: st.DataObject) -> None:
+    tree = parse_topology(ISLANDS)
+    one, two, three = data.draw(
+        st.lists(st.sampled_from(tree.nodes), min_size=3, max_size=3, unique=True)
+    )
+    there, back = tree.hops(one, two), tree.hops(two, one)
+    assert there == back
+    assert there is not None
+    direct, rest = tree.hops(one, three), tree.hops(two, three)
+    assert direct is not None
+    assert rest is not None
+    # Each end's own leaf is counted in both halves of a detour.
+    assert direct <= there + rest - 1
+
+
+def test_hostlists_are_expanded_without_asking_any_group_service() -> None:
+    assert expand("vc[1-2,4],x") == ("vc1", "vc2", "vc4", "x")
+    assert expand("") == ()

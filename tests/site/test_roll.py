@@ -1,0 +1,218 @@
+"""The roll: what is due, what a command line made of it, and damage."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fabricproof.core.errors import ConfigError
+from fabricproof.site import load_site
+from fabricproof.site.roll import (
+    due_entries,
+    make_roll,
+    read_roll,
+    unfitting_names,
+    with_whole_stacks,
+    write_roll,
+)
+
+SITE = Path(__file__).parents[1] / "rfm" / "site"
+
+
+def _entry(check: str, *tags: str) -> dict[str, object]:
+    return {
+        "check": check,
+        "fabric": "eth0",
+        "partition": "node",
+        "stack": "fake",
+        "tags": sorted(tags),
+    }
+
+
+ROLL = [
+    _entry("OsuLatency", "pt2pt", "quick", "full", "ethernet"),
+    _entry("OsuGetLatency", "pt2pt", "full", "ethernet"),
+    _entry("OsuMultiRailBandwidth", "multirail", "quick", "infiniband", "roce"),
+]
+
+
+def _due(*arguments: str) -> list[object]:
+    return [entry["check"] for entry in due_entries(ROLL, ["-r", *arguments])]
+
+
+def test_without_a_selection_everything_is_due() -> None:
+    assert _due() == ["OsuLatency", "OsuGetLatency", "OsuMultiRailBandwidth"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("-t", "quick"),
+        ("-tquick",),
+        ("--tag", "quick"),
+        ("--tag=quick",),
+        ("-t", "quic"),
+        ("-rt", "quick"),
+        ("-vvrt", "quick"),
+        ("-rtquick",),
+        ("--ta", "quick"),
+        ("--ta=quick",),
+    ],
+)
+def test_a_tag_in_any_spelling(arguments: tuple[str, ...]) -> None:
+    assert _due(*arguments) == ["OsuLatency", "OsuMultiRailBandwidth"]
+
+
+def test_several_tags_must_all_be_there() -> None:
+    assert _due("-t", "quick", "-t", "ethernet") == ["OsuLatency"]
+
+
+def test_a_tag_is_searched_for_as_reframe_does() -> None:
+    assert _due("-t", "rail") == ["OsuMultiRailBandwidth"]
+    assert _due("-t", "^rail") == []
+    assert _due("-t", "quick|full", "-t", "ethernet") == ["OsuLatency", "OsuGetLatency"]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (["-r", "-p", "openmpi"], ["-r", "-p", "^openmpi$"]),
+        (["-popenmpi", "-t", "quick"], ["-p", "^openmpi$", "-t", "quick"]),
+        (["--prgenv=openmpi5"], ["-p", "^openmpi5$"]),
+        (["--prg", "openmpi"], ["-p", "^openmpi$"]),
+        (["-rp", "openmpi"], ["-r", "-p", "^openmpi$"]),
+        (["-p", "openmpi.*"], ["-p", "openmpi.*"]),
+        (["-p", "open"], ["-p", "open"]),
+        (["-n", "openmpi", "-t", "openmpi"], ["-n", "openmpi", "-t", "openmpi"]),
+        (["-p"], ["-p"]),
+    ],
+)
+def test_the_name_of_a_stack_selects_that_stack_alone(
+    given: list[str], expected: list[str]
+) -> None:
+    assert with_whole_stacks(given, ["openmpi", "openmpi5"]) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "unfitting"),
+    [
+        (["-n", "OsuLatency"], []),
+        (["-nOsuLatency%fabric=eth0", "--name=^Osu"], []),
+        (["-n", "OsuLatncy", "-n", "OsuLatency"], ["OsuLatncy"]),
+        (["-n", "OsuLatency$"], ["OsuLatency$"]),
+        (["-rn", "Nothing"], ["Nothing"]),
+        (["-n", "/a1b2c3", "-n", "Other@2"], []),
+        (["-t", "quick", "-p", "Nothing"], []),
+    ],
+)
+def test_a_name_that_fits_no_check_is_found(given: list[str], unfitting: list[str]) -> None:
+    assert unfitting_names(given, ["OsuLatency %fabric=eth0"]) == unfitting
+
+
+def test_an_unknown_tag_makes_nothing_due() -> None:
+    assert _due("-t", "nosuch") == []
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("-n", "OsuLatency"),
+        ("-nOsuLatency",),
+        ("--name=OsuLatency",),
+        ("-x", "Osu"),
+        ("--exclude=Osu"),
+        ("-T", "full"),
+        ("--exclude-tag=full",),
+        ("-p", "openmpi5"),
+        ("--prgenv=openmpi5",),
+        ("-E", "True"),
+        ("-c", "checks/pt2pt"),
+        ("-S", "program=osu_bw"),
+        ("--restore-session",),
+        ("-P", "fabric:eth0"),
+        ("-rn", "OsuLatency"),
+        ("-vxOsu",),
+        ("--exc", "Osu"),
+        ("--filter=True",),
+    ],
+)
+def test_what_a_person_chose_by_another_option_is_not_held_against_the_roll(
+    option: tuple[str, ...] | str,
+) -> None:
+    arguments = (option,) if isinstance(option, str) else option
+    assert _due(*arguments) == []
+    assert _due("-t", "quick", *arguments) == []
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("--max-retries=2",),
+        ("-v",),
+        ("-vr",),
+        ("--max", "2"),
+        ("--",),
+        ("-J", "reservation=x"),
+        ("--exec-policy=serial",),
+    ],
+)
+def test_options_that_select_nothing_change_nothing(option: tuple[str, ...]) -> None:
+    assert len(_due(*option)) == 3
+
+
+def test_the_roll_names_each_check_on_each_partition_and_stack_with_its_fabric() -> None:
+    described = [
+        {"name": "OsuLatency %fabric=eth0", "fabric": "eth0", "tags": ["quick", "pt2pt"]},
+        {"name": "OsuLatency %fabric=ib0", "fabric": "ib0", "tags": ["quick"]},
+        {"name": "OsuLatency %fabric=no-infiniband", "fabric": "no-infiniband", "tags": []},
+    ]
+    assert make_roll(load_site(str(SITE)), described) == [
+        {
+            "check": "OsuLatency",
+            "fabric": "eth0",
+            "partition": "node",
+            "stack": "fake",
+            "tags": ["pt2pt", "quick"],
+        }
+    ]
+
+
+def test_a_roll_is_read_back_as_it_was_written(tmp_path: Path) -> None:
+    write_roll(tmp_path, ROLL)
+    assert read_roll(tmp_path) == ROLL
+
+
+def test_a_roll_is_one_line_for_each_entry(tmp_path: Path) -> None:
+    text = write_roll(tmp_path, ROLL).read_text()
+    assert len(text.splitlines()) == len(ROLL) + 2
+    json.loads(text)
+
+
+def test_an_empty_roll_can_be_written_and_read(tmp_path: Path) -> None:
+    write_roll(tmp_path, [])
+    assert read_roll(tmp_path) == []
+
+
+def test_a_site_without_a_roll_has_nothing_due(tmp_path: Path) -> None:
+    assert read_roll(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        '{"version": 1}',
+        '{"version": 2, "due": []}',
+        '{"version": 1, "due": 7}',
+        '{"version": 1, "due": [{"check": "OsuLatency"}]}',
+        '{"version": 1, "due": ["OsuLatency"]}',
+        "\xff",
+    ],
+)
+def test_a_damaged_roll_is_one_error_that_says_how_to_mend_it(tmp_path: Path, text: str) -> None:
+    (tmp_path / "roll.json").write_bytes(text.encode("latin-1"))
+    with pytest.raises(ConfigError, match=r"roll\.json: .*roll"):
+        read_roll(tmp_path)

@@ -1,0 +1,209 @@
+"""What rises beside the bytes of a run: errors, doubts and notes, each told from the others."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fabricproof.traffic import Evidence, Expectation, Rank, RoadState, prove_road
+from fabricproof.traffic.counters import ERROR_COUNTERS, FEW, TCP, CounterSample, Rises, read_rises
+
+BYTES = {"tx_bytes": 10_000_000, "rx_bytes": 10_000_000, "tx_packets": 7000, "rx_packets": 7000}
+
+
+def _sample(interface: str, before: dict[str, int], after: dict[str, int]) -> CounterSample:
+    start = dict.fromkeys(BYTES, 0) if interface != TCP else {}
+    end = BYTES if interface != TCP else {}
+    return CounterSample(
+        node="n1", interface=interface, before={**start, **before}, after={**end, **after}
+    )
+
+
+def _rises(interface: str, before: dict[str, int], after: dict[str, int]) -> Rises:
+    rail = "p0" if interface == TCP else interface
+    return read_rises([_sample(interface, before, after)], [rail])
+
+
+def _of_one(interface: str, counter: str, rise: int = 1) -> Rises:
+    return _rises(interface, {counter: 0}, {counter: rise})
+
+
+@pytest.mark.parametrize(
+    "counter",
+    [*sorted(ERROR_COUNTERS), "ethtool.rx_crc_errors_phy", "ethtool.rx_symbol_err_phy"],
+)
+def test_one_more_error_is_an_error(counter: str) -> None:
+    rises = _of_one("mlx5_0:1", counter)
+    assert len(rises.errors) == 1
+    assert f"{counter} of mlx5_0:1 on n1 rose by 1" in rises.errors[0]
+    assert _rises("mlx5_0:1", {counter: 4}, {counter: 4}) == Rises()
+
+
+def test_a_link_that_flapped_says_so() -> None:
+    assert "went down or came up" in _of_one("rail0", "carrier_changes", 2).errors[0]
+
+
+@pytest.mark.parametrize(
+    "counter",
+    [
+        "rx_dropped",
+        "rx_missed_errors",
+        "VL15_dropped",
+        "aer_correctable",
+        "ethtool.tx_prio3_pause",
+        "ethtool.rx_discards_phy",
+        "ethtool.bw_in_allowance_exceeded",
+    ],
+)
+def test_what_is_worth_reading_is_a_note(counter: str) -> None:
+    rises = _of_one("mlx5_0:1", counter)
+    assert (len(rises.notes), rises.errors, rises.doubts) == (1, (), ())
+
+
+def test_a_pcie_link_may_correct_few_packets_and_not_many() -> None:
+    assert _of_one("p0", "aer_correctable", 99).errors == ()
+    assert "repeats packets" in _of_one("p0", "aer_correctable", 100).errors[0]
+
+
+@pytest.mark.parametrize(
+    ("counter", "few", "many"), [("np_ecn_marked_roce_packets", 13, 14), ("np_cnp_sent", 13, 14)]
+)
+def test_marks_of_congestion_are_noted_from_a_thousandth(counter: str, few: int, many: int) -> None:
+    assert _of_one("mlx5_0:1", counter, few).notes == ()
+    assert len(_of_one("mlx5_0:1", counter, many).notes) == 1
+
+
+def test_a_port_that_waits_longer_than_it_sends_is_noted() -> None:
+    words = BYTES["tx_bytes"] // 4
+    assert _of_one("mlx5_0:1", "port_xmit_wait", words // 2).notes == ()
+    (note,) = _of_one("mlx5_0:1", "port_xmit_wait", words).notes
+    assert "waited for credits" in note
+
+
+# TCP and RDMA that send again.
+
+
+@pytest.mark.parametrize(
+    ("sent", "again", "errors", "notes"),
+    [
+        (100_000, 0, 0, 0),
+        (100_000, 99, 0, 0),
+        (100_000, 200, 0, 1),
+        (100_000, 2000, 0, 1),
+        (50, 50, 0, 0),
+        (0, 0, 0, 0),
+    ],
+)
+def test_segments_sent_again_count_by_their_share(
+    sent: int, again: int, errors: int, notes: int
+) -> None:
+    rises = _rises(
+        TCP, {"OutSegs": 7, "RetransSegs": 3}, {"OutSegs": 7 + sent, "RetransSegs": 3 + again}
+    )
+    assert (len(rises.errors), len(rises.notes)) == (errors, notes)
+
+
+def test_tcp_says_nothing_of_a_road_over_verbs() -> None:
+    tcp = _sample(TCP, {"OutSegs": 0, "RetransSegs": 0}, {"OutSegs": 1000, "RetransSegs": 1000})
+    assert read_rises([tcp], ["mlx5_0:1"]) == Rises()
+    assert read_rises([tcp], ["rail0"]).notes
+
+
+@given(st.integers(0, 10**7), st.integers(0, 10**7))
+def test_more_loss_is_never_judged_milder(sent: int, again: int) -> None:
+    def weight(count: int) -> int:
+        rises = _rises(
+            TCP, {"OutSegs": 0, "RetransSegs": 0}, {"OutSegs": sent, "RetransSegs": count}
+        )
+        return 2 * len(rises.errors) + len(rises.notes)
+
+    assert weight(again) <= weight(again + FEW)
+
+
+def test_refused_connections_are_noted() -> None:
+    rises = _rises(TCP, {"ListenDrops": 0}, {"ListenDrops": 4})
+    assert rises.notes == ("ListenDrops of TCP on n1 rose by 4: connections were refused at first",)
+
+
+def test_rdma_that_loses_is_noted_and_judged_as_a_rate() -> None:
+    (note,) = _of_one("mlx5_0:1", "packet_seq_err", 5).notes
+    assert "packet_seq_err 5 (0.07% of 7000 packets)" in note
+    assert _of_one("mlx5_0:1", "out_of_sequence", 700).errors == ()
+
+
+# Doubts.
+
+
+@pytest.mark.parametrize("counter", ["symbol_error", "rx_errors", "ethtool.rx_crc_errors_phy"])
+def test_a_counter_that_ran_backwards_leaves_a_doubt(counter: str) -> None:
+    rises = _rises("mlx5_0:1", {counter: 900}, {counter: 3})
+    assert rises.errors == ()
+    assert rises.doubts == (
+        f"{counter} of mlx5_0:1 on n1 ran backwards (wrapped or reset during the run)",
+    )
+
+
+@pytest.mark.parametrize(("counter", "end"), [("link_downed", 255), ("symbol_error", 65535)])
+def test_a_counter_at_its_end_hides_what_rises(counter: str, end: int) -> None:
+    rises = _rises("mlx5_0:1", {counter: end}, {counter: end})
+    assert "stands at its end" in rises.doubts[0]
+    assert _rises("mlx5_0:1", {counter: end - 1}, {counter: end - 1}).doubts == ()
+    assert _rises("eth0", {counter: end}, {counter: end}).doubts == ()
+
+
+def test_a_counter_that_is_gone_afterwards_leaves_a_doubt() -> None:
+    assert "was not read after" in _rises("p0", {"rx_errors": 0}, {}).doubts[0]
+
+
+def test_an_error_counter_that_stood_high_is_noted() -> None:
+    (note,) = _rises("mlx5_0:1", {"symbol_error": 5000}, {"symbol_error": 5000}).notes
+    assert note == "symbol_error of mlx5_0:1 on n1 stood at 5000 before the run"
+
+
+def test_another_interfaces_errors_are_its_own() -> None:
+    sample = _sample("mgmt0", {"rx_errors": 0}, {"rx_errors": 9})
+    assert read_rises([sample], ["rail0"]) == Rises()
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(sorted(ERROR_COUNTERS)), st.tuples(st.integers(0, 999), st.integers(0, 999))
+    )
+)
+def test_quiet_means_that_no_error_counter_moved(moves: dict[str, tuple[int, int]]) -> None:
+    rises = _rises(
+        "eth0",
+        {name: before for name, (before, _) in moves.items()},
+        {name: after for name, (_, after) in moves.items()},
+    )
+    quiet = all(before == after for before, after in moves.values())
+    assert (not rises.errors and not rises.doubts) == quiet
+
+
+# The road.
+
+
+def _prove(before: dict[str, int], after: dict[str, int]) -> RoadState:
+    samples = [
+        CounterSample(
+            node=node,
+            interface="mlx5_0:1",
+            before={**dict.fromkeys(BYTES, 0), **before},
+            after={**BYTES, **after},
+        )
+        for node in ("n1", "n2")
+    ]
+    ranks = tuple(Rank(rank=rank, node=node, cpus="0") for rank, node in enumerate(("n1", "n2")))
+    expected = Expectation(
+        rails=("mlx5_0:1",), sent_bytes=(9_000_000, 9_000_000), num_ranks=2, spread=False
+    )
+    return prove_road(Evidence(ranks=ranks, samples=tuple(samples)), expected).state
+
+
+def test_a_doubt_leaves_the_road_unknown_and_an_error_disturbs_it() -> None:
+    assert _prove({"link_downed": 3}, {"link_downed": 3}) is RoadState.PROVEN
+    assert _prove({"link_downed": 3}, {"link_downed": 0}) is RoadState.UNKNOWN
+    assert _prove({"link_downed": 3}, {"link_downed": 4}) is RoadState.DISTURBED
+    both = {"link_downed": 3, "symbol_error": 9}
+    assert _prove(both, {"link_downed": 4, "symbol_error": 0}) is RoadState.DISTURBED

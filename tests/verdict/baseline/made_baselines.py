@@ -1,0 +1,91 @@
+"""Baselines made by hand, for the tests of this room and of those above it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from fabricproof.verdict.baseline.apply import LegBaseline, Seen
+from fabricproof.verdict.baseline.model import Baseline, Group, Node, Outlier, Place, Row
+from fabricproof.verdict.baseline.stage import of_leg
+
+FACTS: dict[str, dict[str, str | int]] = {
+    "node": {"kernel": "6.1.0", "cpus": 64},
+    "interface ib0": {"firmware": "28.39", "model": "ConnectX-6", "mtu": 4096, "state": "up"},
+}
+
+WHERE = Place(
+    partition="compute",
+    fabric="ib",
+    stack="openmpi5",
+    build="51af25c1cd81",
+    suite="osu",
+    program="osu_bw",
+    tool_version="7.2",
+    check="OsuBandwidth",
+    leg="ib0",
+    rails="ib0",
+    nodes="n1,n2",
+    settings="num_pairs=1 window_size=64",
+)
+
+SAMPLES = {f"2026110{day}T010000Z-00000{day}": 100.0 + day / 10 for day in range(1, 6)}
+
+
+def make_row(**changes: Any) -> Row:
+    facts: dict[str, Any] = {
+        "quantity": "bandwidth_4MiB",
+        "unit": "MB/s",
+        "message_size": 4 * 1024 * 1024,
+        "better": 1,
+        "named": True,
+        "median": 100.3,
+        "spread": 0.002,
+        "low": 98.7,
+        "high": 101.9,
+        "samples": SAMPLES,
+    }
+    return Row(**{**facts, **changes})
+
+
+LATENCY = make_row(
+    quantity="latency_8B", unit="us", message_size=8, better=-1, median=2.0, low=1.8, high=2.2
+)
+
+
+def make_baseline(*rows: Row, **changes: Any) -> Baseline:
+    node = Node(digests=("aa11",), facts=FACTS)
+    facts: dict[str, Any] = {
+        "name": "spring",
+        "site": "here",
+        "frozen": "2026-11-06T08:00:00Z",
+        "command": "fabricproof baseline freeze spring last:5",
+        "version": "0.1.0",
+        "runs": {run: f"{run[:4]}-{run[4:6]}-{run[6:8]}T01:00:00Z" for run in SAMPLES},
+        "builds": {"openmpi5": "51af25c1cd81"},
+        "nodes": {"n1": node, "n2": node},
+        "groups": (Group(place=WHERE, rows=rows or (make_row(), LATENCY)),),
+        "settings": ("num_pairs", "window_size"),
+        "set_aside": ("run x: its number is INVALID",),
+        "floors": {"MB/s": 0.015},
+    }
+    return Baseline(**{**facts, **changes})
+
+
+def make_leg_baseline(*rows: Row) -> LegBaseline:
+    return of_leg(make_baseline(*rows), WHERE)
+
+
+def make_seen(**changes: Any) -> Seen:
+    facts: dict[str, Any] = {
+        "nodes": ("n2", "n1"),
+        "machines": {"n1": FACTS, "n2": FACTS},
+        "digests": {"n1": "aa11", "n2": "bb22"},
+        "tool_version": "7.2",
+        "attributes": {"num_pairs": 1, "window_size": 64, "binary": "x"},
+    }
+    return Seen(**{**facts, **changes})
+
+
+def with_outlier(row: Row) -> Row:
+    return replace(row, outliers=(Outlier(run_id="r", value=55.0, reason="far off"),))

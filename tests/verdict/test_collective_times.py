@@ -1,0 +1,186 @@
+"""The judge on collectives: recorded tables, and one made for each guard."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fabricproof.benchmarks.parsers import parse_text
+from fabricproof.core.measure import Table, Verdict
+from fabricproof.core.units import size_label
+from fabricproof.physics.collective import Layout, collective_of
+from fabricproof.verdict.collective_times import row_contradiction
+from fabricproof.verdict.judge import judge_table
+from fabricproof.verdict.reference import at_most
+from fabricproof.verdict.value import Rules
+from tables import GBE, table
+
+DATA = Path(__file__).parents[1] / "data"
+COLLECTIVES = [
+    *DATA.glob("osu/osu_*all*.txt"),
+    *DATA.glob("osu/osu_*scatter*.txt"),
+    *DATA.glob("osu/osu_*reduce*.txt"),
+    *DATA.glob("osu/osu_*bcast*.txt"),
+    *DATA.glob("osu/osu_*barrier*.txt"),
+    *DATA.glob("osu-mpi4py/*.txt"),
+    DATA / "imb" / "mpi1-all.txt",
+    DATA / "imb" / "nbc.txt",
+]
+FULL = ("message_size", "latency_avg_us", "latency_min_us", "latency_max_us")
+FOUR = Layout(num_ranks=4)
+
+
+def judged(made: Table, rules: Rules) -> dict[str, tuple[Verdict, str]]:
+    report = judge_table(made, rules)
+    return {each.name: (each.verdict, each.reason) for each in report.quantities}
+
+
+@pytest.mark.parametrize("path", COLLECTIVES, ids=lambda path: path.stem)
+def test_recorded_rows_do_not_contradict_themselves(path: Path) -> None:
+    """Every row that a real program printed is sound by the laws that its source gives."""
+    seen = 0
+    for each in parse_text(path.read_text(), str(path)):
+        program = collective_of(each.suite, each.program)
+        if program is None:
+            continue
+        for row in each.rows:
+            named = dict(zip(each.columns, row, strict=True))
+            assert row_contradiction(named, program, is_imb=each.suite == "imb") is None, named
+            seen += 1
+    assert seen or "neighbor" in path.stem or path.parent.name == "osu-mpi4py"
+
+
+def test_without_a_reference_nothing_is_green() -> None:
+    made = table("osu_allreduce", FULL, [(4, 900, 800, 1000), (8, 900, 800, 1000)])
+    assert {verdict for verdict, _ in judged(made, Rules(fabric=GBE, layout=FOUR)).values()} == {
+        Verdict.UNJUDGED
+    }
+
+
+def test_faster_than_physics_is_invalid() -> None:
+    """1 MiB to each of three other nodes at 1 Gb/s takes 8.7 ms at least; 3 ms did not."""
+    made = table("osu_allreduce", FULL, [(4, 90, 80, 100), (1 << 20, 3000, 2900, 3100)])
+    references = {
+        "latency_1MiB": at_most(20000, origin="x"),
+        "latency_4B": at_most(200, origin="x"),
+    }
+    found = judged(made, Rules(fabric=GBE, layout=FOUR, references=references))
+    assert found["latency_4B"][0] is Verdict.PASS
+    assert found["latency_1MiB"][0] is Verdict.INVALID
+    assert "below the floor" in found["latency_1MiB"][1]
+
+
+def test_a_pasted_table_of_unknown_layout_has_no_floor() -> None:
+    made = table("osu_allreduce", FULL, [(1 << 20, 3000, 2900, 3100)])
+    rules = Rules(fabric=GBE, references={"latency_1MiB": at_most(20000, origin="x")})
+    assert judged(made, rules)["latency_1MiB"][0] is Verdict.PASS
+
+
+def test_a_broadcast_may_be_printed_faster_than_its_bytes_travel() -> None:
+    """The root is done when its buffer is free; the counters, not the time, show the road."""
+    made = table("osu_bcast", FULL, [(1 << 20, 3000, 100, 9000)])
+    rules = Rules(fabric=GBE, layout=FOUR, references={"latency_1MiB": at_most(20000, origin="x")})
+    assert judged(made, rules)["latency_1MiB"][0] is Verdict.PASS
+
+
+def test_slower_than_its_reference_is_a_failure() -> None:
+    made = table("osu_bcast", FULL, [(4, 900, 100, 1000)])
+    rules = Rules(fabric=GBE, layout=FOUR, references={"latency_4B": at_most(100, origin="x")})
+    assert judged(made, rules)["latency_4B"][0] is Verdict.FAIL
+
+
+@pytest.mark.parametrize("row", [(4, 70, 80, 100), (4, 110, 80, 100)])
+def test_a_mean_outside_its_extremes_is_invalid(row: tuple[float, ...]) -> None:
+    made = table("osu_alltoall", FULL, [row])
+    rules = Rules(fabric=GBE, layout=FOUR, references={"latency_4B": at_most(900, origin="x")})
+    verdict, reason = judged(made, rules)["latency_4B"]
+    assert verdict is Verdict.INVALID
+    assert "contradicts itself" in reason
+
+
+OVERLAP = ("message_size", "overall_us", "compute_us", "pure_communication_us", "overlap_percent")
+
+
+@pytest.mark.parametrize(
+    ("suite", "program", "row", "sound"),
+    [
+        ("osu", "osu_iallreduce", (4, 150, 100, 100, 50), True),
+        ("osu", "osu_iallreduce", (4, 150, 100, 100, 90), False),
+        ("osu", "osu_iallreduce", (4, 300, 100, 100, 0), True),
+        ("osu", "osu_iallreduce", (4, 150, 100, 100, 101), False),
+        ("imb", "Iallreduce", (4, 150, 100, 100, 50), True),
+        ("imb", "Iallreduce", (4, 150, 200, 100, 75), True),
+        ("imb", "Iallreduce", (4, 150, 200, 100, 100), False),
+    ],
+)
+def test_the_overlap_follows_from_the_times(
+    suite: str, program: str, row: tuple[float, ...], sound: bool
+) -> None:
+    made = table(program, OVERLAP, [row], suite=suite)
+    rules = Rules(fabric=GBE, references={"latency_4B": at_most(900, origin="x")})
+    verdict, _ = judged(made, rules)["latency_4B"]
+    assert verdict is (Verdict.PASS if sound else Verdict.INVALID)
+
+
+def test_the_overlap_is_told_and_not_judged() -> None:
+    made = table("osu_iallreduce", OVERLAP, [(4, 150, 100, 100, 50)])
+    report = judge_table(made, Rules(fabric=GBE))
+    assert "50 % of the communication overlaps with computing at 4B" in report.findings
+
+
+@pytest.mark.parametrize(
+    ("suite", "program", "columns", "row"),
+    [
+        ("osu", "osu_barrier", ("latency_avg_us",), (900,)),
+        ("osu-mpi4py", "osu_barrier", ("message_size", "latency_us"), (0, 900)),
+        ("imb", "Barrier", ("repetitions", "latency_min_us", "latency_avg_us"), (9, 900, 900)),
+    ],
+)
+def test_a_barrier_has_one_quantity_without_size(
+    suite: str, program: str, columns: tuple[str, ...], row: tuple[float, ...]
+) -> None:
+    made = table(program, columns, [row], suite=suite)
+    rules = Rules(fabric=GBE, layout=FOUR, references={"latency": at_most(2000, origin="x")})
+    assert list(judged(made, rules)) == ["latency"]
+    assert judged(made, rules)["latency"][0] is Verdict.PASS
+
+
+def test_a_barrier_faster_than_one_crossing_is_invalid() -> None:
+    made = table("Barrier", ("repetitions", "latency_avg_us"), [(9, 0.2)], suite="imb")
+    rules = Rules(fabric=GBE, layout=FOUR, references={"latency": at_most(2000, origin="x")})
+    assert judged(made, rules)["latency"][0] is Verdict.INVALID
+
+
+def test_empty_messages_are_not_judged() -> None:
+    """IMB prints a row of 0 bytes, in which MPICH's collectives return at once."""
+    made = table("Bcast", ("message_size", "latency_avg_us"), [(0, 0.0), (1, 70)], suite="imb")
+    assert list(judged(made, Rules(fabric=GBE))) == ["latency_1B"]
+
+
+def test_a_bare_latency_means_the_smallest_message() -> None:
+    made = table("osu_bcast", FULL, [(4, 90, 80, 100), (8, 90, 80, 100)])
+    rules = Rules(fabric=GBE, references={"latency": at_most(80, tolerance=0, origin="x")})
+    found = judged(made, rules)
+    assert found["latency_4B"][0] is Verdict.FAIL
+    assert found["latency_8B"][0] is Verdict.UNJUDGED
+
+
+@pytest.mark.parametrize(("time_us", "told"), [(40, True), (12_000, False)])
+def test_a_time_in_which_the_roots_bytes_cannot_travel_is_told(time_us: float, told: bool) -> None:
+    """A scatter of 64 KiB over a wire of 1 Gb/s: 192 KiB leave the root in 1.7 ms."""
+    made = table("osu_scatter", FULL, [(65536, time_us, 1, 2 * time_us)])
+    rules = Rules(fabric=GBE, layout=FOUR, references={"latency_64KiB": at_most(20000, origin="x")})
+    report = judge_table(made, rules)
+    assert report.quantities[0].verdict is Verdict.PASS
+    assert any("is no delivery" in finding for finding in report.findings) is told
+
+
+def test_a_dip_of_a_collective_is_no_protocol_switch() -> None:
+    """Its sizes have references or nothing: no law of a curve says what is due between them."""
+    rows = [(2**power, 20.0 if power != 12 else 35.0) for power in range(20)]
+    made = table("osu_bcast", ("message_size", "latency_avg_us"), rows)
+    wanted = {f"latency_{size_label(size)}": at_most(22.0, origin="test") for size, _ in rows}
+    report = judge_table(made, Rules(fabric=GBE, references=wanted))
+    assert report.verdict is Verdict.FAIL
+    assert not [each for each in report.findings if each.startswith("protocol switch")]

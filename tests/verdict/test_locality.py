@@ -1,0 +1,83 @@
+"""Near and far socket: whether a binding held, and which policy is named."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fabricproof.core.errors import ParseError
+from fabricproof.verdict.locality import Bind, advise, parse_cpus, why_not_held
+
+#: document 000: two sockets of ten cores; the head node's HCA is on socket 1
+NUMA = {0: "0-9", 1: "10-19"}
+
+
+def test_document_000_names_the_near_socket() -> None:
+    advice = advise({"near": 6300.0, "far": 5600.0}, unit="MB/s", more_is_better=True)
+    assert advice.best == ("near",)
+    assert advice.words == "bind near: 6.3 GB/s against 5.6 GB/s (far)"
+
+
+def test_document_000_rankfile_and_map_by_dist_are_as_good_as_each_other() -> None:
+    values = {"rankfile": 6300.0, "map-by dist": 6290.0, "launcher": 5600.0}
+    advice = advise(values, unit="MB/s", more_is_better=True)
+    assert advice.best == ("rankfile", "map-by dist")
+    assert advice.words.endswith("5.6 GB/s (launcher); map-by dist as good")
+
+
+def test_a_time_is_better_when_it_is_less() -> None:
+    advice = advise({"near": 1.05, "far": 1.35}, unit="us", more_is_better=False)
+    assert advice.words == "bind near: 1.05 us against 1.35 us (far)"
+
+
+def test_policies_within_noise_are_not_told_apart() -> None:
+    advice = advise({"near": 100.0, "far": 99.0}, unit="MB/s", more_is_better=True)
+    assert advice.words == "no binding is better: near 100 MB/s, far 99 MB/s"
+
+
+@pytest.mark.parametrize(
+    ("bind", "cpus", "says"),
+    [
+        (Bind.NEAR, "10", ""),
+        (Bind.NEAR, "12-15", ""),
+        (Bind.NEAR, "0-19", "it may run on CPUs 0-19"),
+        (Bind.NEAR, "0", "the rail's NUMA node 1 has 10-19"),
+        (Bind.FAR, "0-9", ""),
+        (Bind.FAR, "9-10", "the rail's own"),
+        (Bind.FAR, "unknown", "no list of CPUs"),
+        (Bind.FAR, "", "nobody saw"),
+    ],
+)
+def test_a_binding_held_or_why_not(bind: Bind, cpus: str, says: str) -> None:
+    reason = why_not_held(bind, cpus, 1, NUMA)
+    assert says in reason
+    assert bool(says) == bool(reason)
+
+
+@pytest.mark.parametrize("home", [None, -1, 7])
+def test_a_rail_without_a_known_home_holds_nothing(home: int | None) -> None:
+    assert "not known" in why_not_held(Bind.NEAR, "0", home, NUMA)
+
+
+@pytest.mark.parametrize("text", ["a", "0-", "-3", "0,,1", "0-1-2"])
+def test_no_list_of_cpus(text: str) -> None:
+    with pytest.raises(ParseError):
+        parse_cpus(text)
+
+
+@given(st.sets(st.integers(0, 300)))
+def test_lists_are_read_whole(cpus: set[int]) -> None:
+    assert parse_cpus(",".join(map(str, sorted(cpus)))) == cpus
+
+
+@given(st.integers(0, 500), st.integers(0, 500))
+def test_spans_hold_both_ends(first: int, length: int) -> None:
+    assert len(parse_cpus(f"{first}-{first + length}")) == length + 1
+
+
+@given(st.sets(st.integers(0, 19), min_size=1))
+def test_nothing_is_near_and_far_at_once(cpus: set[int]) -> None:
+    said = ",".join(map(str, sorted(cpus)))
+    near, far = (why_not_held(bind, said, 1, NUMA) for bind in Bind)
+    assert near or far

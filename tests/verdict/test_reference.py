@@ -1,0 +1,159 @@
+"""What a quantity is judged by: one record, refused rather than guessed."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fabricproof.core.errors import ConfigError, UnitError
+from fabricproof.core.units import convert
+from fabricproof.physics import Fabric, bound, find_link
+from fabricproof.verdict.reference import (
+    DEFAULT_LATENCY_TOLERANCE,
+    DEFAULT_TOLERANCE,
+    Reference,
+    around,
+    at_least,
+    at_most,
+    from_ceiling,
+    from_text,
+    reframe_tuple,
+)
+
+MAKERS = [at_least, at_most]
+
+
+def test_a_bandwidth_has_a_lower_bound_only() -> None:
+    made = at_least(1000.0, tolerance=0.1, origin="x")
+    assert (made.lower, made.upper, made.unit) == (900.0, None, "MB/s")
+
+
+def test_a_latency_has_an_upper_bound_only() -> None:
+    made = at_most(10.0, tolerance=0.2, origin="x")
+    assert (made.lower, made.upper, made.unit) == (None, 12.0, "us")
+
+
+def test_a_ratio_has_both() -> None:
+    made = around(2.0, unit="1", tolerance=0.1, origin="x")
+    assert made.lower == pytest.approx(1.8)
+    assert made.upper == pytest.approx(2.2)
+
+
+@pytest.mark.parametrize("maker", MAKERS)
+@pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf])
+def test_a_bound_that_nothing_could_cross_is_refused(maker: object, value: float) -> None:
+    with pytest.raises(ConfigError, match="impossible reference"):
+        maker(value, origin="x")  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("tolerance", [-0.1, 1.0, 1.5, math.nan, math.inf])
+def test_a_tolerance_that_passes_anything_is_refused(tolerance: float) -> None:
+    with pytest.raises(ConfigError, match="impossible tolerance"):
+        at_least(1.0, tolerance=tolerance, origin="x")
+
+
+@pytest.mark.parametrize("tolerance", [-0.1, math.nan, math.inf])
+def test_a_latency_may_be_more_than_doubled_but_not_endless(tolerance: float) -> None:
+    assert at_most(1.0, tolerance=2.0, origin="x").upper == 3.0
+    with pytest.raises(ConfigError, match="impossible tolerance"):
+        at_most(1.0, tolerance=tolerance, origin="x")
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "value", "unit"),
+    [
+        ("3.4 GB/s", "bandwidth", 3400.0, "MB/s"),
+        ("27.2 Gb/s", "bandwidth", 3400.0, "MB/s"),
+        ("60 us", "latency", 60.0, "us"),
+        ("latency_0B=0.06 ms", "latency_0B", 60.0, "us"),
+        ("bandwidth_4MiB=116 MB/s", "bandwidth_4MiB", 116.0, "MB/s"),
+        ("bandwidth_4194304=116 MB/s", "bandwidth_4MiB", 116.0, "MB/s"),
+        ("bandwidth = 21 GB/s", "bandwidth", 21000.0, "MB/s"),
+    ],
+)
+def test_text_becomes_a_reference_in_the_judges_unit(
+    text: str, name: str, value: float, unit: str
+) -> None:
+    found, made = from_text(text, tolerance=None, origin="x")
+    assert (found, made.unit) == (name, unit)
+    assert made.value == pytest.approx(value)
+    expected = DEFAULT_LATENCY_TOLERANCE if unit == "us" else DEFAULT_TOLERANCE
+    assert made.tolerance == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("3.4", UnitError),
+        ("bandwidth=3.4", UnitError),
+        ("4 KiB", UnitError),
+        ("10 %", UnitError),
+        ("latency=3 GB/s", ConfigError),
+        ("bandwidth=3 us", ConfigError),
+        ("speed=3 GB/s", ConfigError),
+        ("message_rate=3 GB/s", ConfigError),
+        ("bandwidth_big=3 GB/s", UnitError),
+        ("0 GB/s", ConfigError),
+        ("-3 GB/s", ConfigError),
+    ],
+)
+def test_a_reference_that_could_never_be_applied_is_refused(
+    text: str, error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        from_text(text, tolerance=None, origin="x")
+
+
+@given(st.sampled_from(["MB/s", "GB/s", "GiB/s", "Gb/s", "B/s"]), st.floats(1.0, 1e4))
+def test_the_unit_of_a_reference_does_not_matter(unit: str, megabytes: float) -> None:
+    text = f"{convert(megabytes, 'MB/s', unit):.12f} {unit}"
+    _, made = from_text(text, tolerance=0.1, origin="x")
+    assert made.value == pytest.approx(megabytes, rel=1e-6)
+
+
+def test_physics_gives_its_conservative_end_and_says_what_binds() -> None:
+    ceiling = bound(Fabric(link=find_link("FDR 4x")))
+    made = from_ceiling(ceiling)
+    assert made.value == ceiling.low_mb_s
+    assert made.origin == "physics: the link binds"
+
+
+def test_a_declared_limit_is_not_called_physics() -> None:
+    fabric = Fabric(link=find_link("100GbE"), flow_limit_gbit_s=10)
+    assert from_ceiling(bound(fabric)).origin == "declared: the flow limit binds"
+
+
+def test_reframe_gets_fractions_and_its_own_unit() -> None:
+    made = at_least(2000.0, tolerance=0.1, origin="x")
+    value, lower, upper, unit = reframe_tuple(made, hard_upper=2500.0, unit="GB/s")
+    assert (value, unit) == (2.0, "GB/s")
+    assert lower == pytest.approx(-0.1)
+    assert upper == pytest.approx(0.25)
+
+
+def test_reframe_gets_no_bound_that_was_not_stated() -> None:
+    made = at_most(10.0, tolerance=0.5, origin="x")
+    assert reframe_tuple(made, hard_upper=None, unit="us")[1:3] == (None, pytest.approx(0.5))
+
+
+def test_reframe_never_gets_a_mixed_unit() -> None:
+    made = Reference(value=1, lower=None, upper=2, unit="us", tolerance=1, origin="x")
+    with pytest.raises(UnitError):
+        reframe_tuple(made, hard_upper=None, unit="MB/s")
+
+
+def test_a_share_of_mpi_is_a_fraction_and_the_only_one() -> None:
+    name, made = from_text("mpi_share=0.9 x", tolerance=0.05, origin="site")
+    assert (name, made.value, made.unit) == ("mpi_share", 0.9, "x")
+    assert made.lower == pytest.approx(0.855)
+    _, percent = from_text("mpi_share=90 %", tolerance=None, origin="site")
+    assert percent.value == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize("text", ["bandwidth=0.9 x", "mpi_share=3 GB/s", "mpi_share=0 x"])
+def test_a_fraction_of_anything_else_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError):
+        from_text(text, tolerance=None, origin="site")

@@ -1,0 +1,142 @@
+"""One number: possible first, then good enough."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fabricproof.core.measure import Verdict
+from fabricproof.physics import CLOCK_TOLERANCE, bound, latency_floor_us
+from fabricproof.verdict.reference import Reference, at_least, at_most, from_ceiling
+from fabricproof.verdict.value import Judgement, judge_value, missing
+from tables import FDR, GBE
+
+CEILING = bound(FDR)
+FLOOR = latency_floor_us(GBE, 0)
+VALUES = st.floats(min_value=0.01, max_value=1e5)
+TOLERANCES = st.floats(min_value=0, max_value=0.99)
+
+
+def bandwidth(value: float, reference: Reference | None, *, ceiling: bool = True) -> Judgement:
+    return judge_value(
+        name="bandwidth_4MiB",
+        value=value,
+        unit="MB/s",
+        message_size=4 << 20,
+        reference=reference,
+        ceiling=CEILING if ceiling else None,
+    )
+
+
+def latency(value: float, reference: Reference | None) -> Judgement:
+    return judge_value(
+        name="latency_0B",
+        value=value,
+        unit="us",
+        message_size=0,
+        reference=reference,
+        floor=FLOOR,
+    )
+
+
+@given(VALUES, TOLERANCES, TOLERANCES)
+def test_a_tighter_tolerance_never_turns_a_fail_into_a_pass(
+    value: float, one: float, other: float
+) -> None:
+    tight, loose = sorted((one, other))
+    if bandwidth(value, from_ceiling(CEILING, tolerance=loose)).verdict is not Verdict.PASS:
+        verdict = bandwidth(value, from_ceiling(CEILING, tolerance=tight)).verdict
+        assert verdict is not Verdict.PASS
+
+
+@given(st.floats(min_value=CEILING.high_mb_s * (1 + 2 * CLOCK_TOLERANCE), max_value=1e9), VALUES)
+def test_above_the_ceiling_is_invalid_whatever_the_reference(value: float, other: float) -> None:
+    for reference in (None, at_least(other, origin="x"), at_most(other, unit="MB/s", origin="x")):
+        assert bandwidth(value, reference).verdict is Verdict.INVALID
+
+
+@given(VALUES)
+def test_without_a_reference_nothing_passes(value: float) -> None:
+    assert bandwidth(value, None).verdict in {Verdict.UNJUDGED, Verdict.INVALID}
+    assert latency(value, None).verdict in {Verdict.UNJUDGED, Verdict.INVALID}
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf, -math.inf])
+def test_what_is_no_measurement_is_invalid(value: float) -> None:
+    for judged in (bandwidth(value, None, ceiling=False), latency(value, at_most(1, origin="x"))):
+        assert judged.verdict is Verdict.INVALID
+        assert "is not a measurement" in judged.reason
+
+
+def test_one_percent_above_the_ceiling_is_invalid_and_says_what_to_doubt() -> None:
+    judged = bandwidth(CEILING.high_mb_s * 1.01, from_ceiling(CEILING))
+    assert judged.verdict is Verdict.INVALID
+    assert "101.0% of the ceiling" in judged.reason
+    assert "the declared fabric is wrong or part of the traffic took another road" in judged.reason
+
+
+@pytest.mark.parametrize("factor", [1.0, 1 + 0.9 * CLOCK_TOLERANCE])
+def test_a_clock_may_be_a_little_fast(factor: float) -> None:
+    assert bandwidth(CEILING.high_mb_s * factor, from_ceiling(CEILING)).verdict is Verdict.PASS
+
+
+def test_the_rounding_of_the_last_digit_is_not_above_the_ceiling() -> None:
+    edge = CEILING.high_mb_s * (1 + CLOCK_TOLERANCE)
+    assert bandwidth(edge + 0.004, None).verdict is Verdict.UNJUDGED
+    assert bandwidth(edge + 0.006, None).verdict is Verdict.INVALID
+
+
+def test_a_time_below_the_floor_is_invalid_and_names_shared_memory() -> None:
+    judged = latency(FLOOR.us - 0.1, at_most(60, origin="x"))
+    assert judged.verdict is Verdict.INVALID
+    assert "shared memory" in judged.reason
+
+
+def test_bounds_are_inclusive() -> None:
+    reference = at_least(1000, tolerance=0.1, origin="x")
+    assert bandwidth(900.0, reference).verdict is Verdict.PASS
+    assert bandwidth(899.99, reference).verdict is Verdict.FAIL
+    slow = at_most(10, tolerance=0.2, origin="x")
+    assert latency(12.0, slow).verdict is Verdict.PASS
+    assert latency(12.01, slow).verdict is Verdict.FAIL
+
+
+def test_a_reference_in_another_unit_is_never_compared() -> None:
+    in_gigabytes = at_least(3.4, unit="GB/s", origin="x")
+    judged = bandwidth(3400.0, in_gigabytes)
+    assert judged.verdict is Verdict.UNJUDGED
+    assert judged.reason == "reference in GB/s, value in MB/s"
+
+
+def test_the_record_holds_all_it_rests_on() -> None:
+    judged = bandwidth(6500.0, from_ceiling(CEILING, tolerance=0.1))
+    assert judged.verdict is Verdict.PASS
+    assert judged.ceiling == CEILING.high_mb_s
+    assert judged.reference == CEILING.low_mb_s
+    assert judged.lower == pytest.approx(0.9 * CEILING.low_mb_s)
+    assert judged.upper == CEILING.high_mb_s
+    assert judged.origin == "physics: the link binds"
+    assert "96.5% of 6732.7 MB/s" in judged.reason
+
+
+def test_a_failure_says_which_bound_was_crossed() -> None:
+    assert "below the lower bound 900" in bandwidth(800, at_least(1000, origin="x")).reason
+    assert "above the upper bound 12" in latency(20, at_most(10, origin="x")).reason
+
+
+def test_the_upper_bound_never_lies_above_the_ceiling() -> None:
+    wide = replace(at_least(1000, origin="x"), upper=1e9)
+    assert bandwidth(1000, wide).upper == CEILING.high_mb_s
+
+
+def test_what_is_missing_is_missing_with_its_reason() -> None:
+    report = missing(["bandwidth_4MiB", "latency_0B"], "the node died")
+    assert report.verdict is Verdict.MISSING
+    assert [each.name for each in report.quantities] == ["bandwidth_4MiB", "latency_0B"]
+    assert {(each.value, each.verdict, each.reason) for each in report.quantities} == {
+        (None, Verdict.MISSING, "the node died")
+    }

@@ -1,0 +1,51 @@
+"""docs/how-to-read-a-verdict.md: every command is run, and prints what the page shows."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fabricproof.core.measure import Verdict
+from fabricproof.verdict.published import PublishedFile
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "how-to-read-a-verdict.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```console\n\$ (.+)\n((?:.*\n)*?)```$", PAGE, flags=re.MULTILINE)
+
+
+def test_the_page_shows_commands() -> None:
+    assert len(BLOCKS) >= 8
+
+
+@pytest.mark.parametrize(("line", "shown"), BLOCKS, ids=[line for line, _ in BLOCKS])
+def test_a_command_prints_what_the_page_shows(
+    line: str,
+    shown: str,
+    fabricproof: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(ROOT)
+    program, *arguments = shlex.split(line)
+    assert program == "fabricproof"
+    ended = fabricproof(*arguments)
+    assert ended.err == ""
+    assert ended.out == shown
+
+
+def test_every_verdict_has_its_row() -> None:
+    rows = re.findall(r"^\| `(\w+)` \|", PAGE, flags=re.MULTILINE)
+    assert set(rows) >= {verdict.value for verdict in Verdict}
+
+
+def test_the_example_file_is_a_published_file() -> None:
+    import tomllib  # noqa: PLC0415 - one test
+
+    block = re.search(r"^```toml\n((?:.*\n)*?)```$", PAGE, flags=re.MULTILINE)
+    assert block is not None
+    read = PublishedFile.model_validate(tomllib.loads(block[1]))
+    assert (len(read.quantities), len(read.ratios)) == (1, 1)
