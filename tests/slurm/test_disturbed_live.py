@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -24,16 +25,21 @@ FABRICPROOF = Path(sys.executable).parent / "fabricproof"
 
 @contextlib.contextmanager
 def running(*commands: list[str]) -> Iterator[None]:
-    """Keep programs running meanwhile."""
+    """Keep programs running meanwhile; nsenter, which is between, ends without its child."""
     children = [
-        subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        subprocess.Popen(
+            command,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
         for command in commands
     ]
     try:
         yield
     finally:
         for child in children:
-            child.terminate()
+            os.killpg(child.pid, signal.SIGTERM)
         for child in children:
             child.wait(timeout=30)
 
