@@ -80,17 +80,21 @@ def _ended(path: Path) -> float:
 def bare_script(job: Path) -> str:
     """Return a shell script that runs a job's programs with nothing around them."""
     stack = job.parent.name
-    lines = [". /usr/share/lmod/lmod/init/bash", f"module use {ROOT}/.stacks/modulefiles"]
+    lines = [
+        "here=$PWD",
+        ". /usr/share/lmod/lmod/init/bash",
+        f"module use {ROOT}/.stacks/modulefiles",
+    ]
     lines += [f"module load {stack}", 'hosts=$(scontrol show hostnames "$SLURM_JOB_NODELIST")']
     lines += re.findall(r"^export .*$", (job / "rfm_job.sh").read_text(), re.MULTILINE)
     pmi = "pmix" if stack.startswith("openmpi") else "pmi2"
     for number, (_, leg) in enumerate(attempts(job)):
         settings = {**leg["environment"], "FABRICPROOF_LEG": f"$PWD/bare.{number}"}
         words = " ".join(f'{key}="{value}"' for key, value in settings.items())
-        launch = shlex.join(leg["launch"]) or f"srun --mpi={pmi}"
-        if "--distribution=arbitrary" in launch:
-            lines.append('tac <<<"$hosts" >backwards.hosts')
-            words += " SLURM_HOSTFILE=$PWD/backwards.hosts"
+        # Words of a shell, as the job's own script joins them.
+        launch = " ".join(leg["launch"]) or f"srun --mpi={pmi}"
+        if "backwards.hosts" in launch:
+            lines.append('tac <<<"$hosts" >"$here/backwards.hosts"')
         # iperf3 is started by a script of ours, which needs a folder for what it tells.
         lines.append(f"mkdir -p bare.{number}")
         lines += [f"env {words} {launch} {shlex.join(command)}" for command in leg["commands"]]

@@ -202,16 +202,16 @@ def test_other_options_are_refused_and_nothing_changes() -> None:
 
 @pytest.mark.usefixtures("up")
 def test_two_commands_at_once_do_not_mix() -> None:
+    """The second begins while the first holds the lock: in one of ten tries at the least."""
     words = ["vcluster", "revive", "--name", _NAME, "vc2"]
-    first = subprocess.Popen([*_FABRICPROOF, *words], stdout=-1, stderr=-1, text=True)
-    deadline = time.monotonic() + 10
-    while not _PATHS.lock.exists() and time.monotonic() < deadline:
-        time.sleep(0.002)
-    second = _vcluster("up")
-    first.communicate(timeout=60)
-    assert first.returncode == 0
-    assert second.returncode == 69
-    assert "another command is changing" in second.stderr
+    for _ in range(10):
+        first = subprocess.Popen([*_FABRICPROOF, *words], stdout=-1, stderr=-1, text=True)
+        second = _vcluster("up")
+        _, said = first.communicate(timeout=60)
+        if second.returncode or first.returncode:
+            break
+    assert {first.returncode, second.returncode} == {0, 69}
+    assert "another command is changing" in (second.stderr if second.returncode else said)
 
 
 def _payload_mbit_s(rail: int, seconds: float = 2.0) -> float:

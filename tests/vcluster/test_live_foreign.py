@@ -68,9 +68,23 @@ def foreign(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
     assert done.returncode == 0, done.stderr
 
 
-@pytest.fixture(scope="module")
-def site(foreign: dict[str, str]) -> Path:
-    return Path(foreign["FABRICPROOF_SITES"]) / "foreign" / "site.toml"
+@pytest.fixture
+def site(foreign: dict[str, str]) -> Iterator[Path]:
+    """Give the site's file, and put back what ``site init`` wrote."""
+    path = Path(foreign["FABRICPROOF_SITES"]) / "foreign" / "site.toml"
+    written = path.read_text(encoding="utf-8")
+    yield path
+    path.write_text(written, encoding="utf-8")
+
+
+def _jobs() -> list[str]:
+    listed = subprocess.run(
+        [Paths(_NAME).bin / "squeue", "-h", "-t", "all", "-o", "%i"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return listed.stdout.split()
 
 
 def _without_license(site: Path, *, max_jobs: int) -> None:
@@ -99,18 +113,13 @@ def test_what_would_measure_beside_itself_is_refused_before_any_job(
     foreign: dict[str, str], site: Path
 ) -> None:
     _without_license(site, max_jobs=8)
+    before = _jobs()
     for words in (["site", "check", "foreign"], ["run", "--site", "foreign", "-t", "quick"]):
         done = _call(foreign, *words)
         assert done.returncode == ExitStatus.CONFIG, done.stderr
         assert "max_jobs = 1" in done.stderr
         assert len(done.stderr.strip().splitlines()) == 1
-    listed = subprocess.run(
-        [Paths(_NAME).bin / "squeue", "-h", "-t", "all", "-o", "%j"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "rfm" not in listed.stdout
+    assert _jobs() == before
 
 
 def test_bandwidth_is_green_without_accounts_one_job_at_a_time(
