@@ -73,6 +73,13 @@ PORT_COUNTERS: Mapping[tuple[ErrorKind, Direction], frozenset[str]] = {
 }
 
 
+def way_between(rail: str, node: str, peer: str, direction: Direction) -> str:
+    """Return ``rail0 from vc1 to vc2``, for a person; an empty ``peer`` is ``the others``."""
+    ends = [node, peer or "the others"]
+    sender, receiver = ends if direction is Direction.OUT else ends[::-1]
+    return f"{rail} from {sender} to {receiver}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class ErrorRate:
     """What happened to the packets of one direction of one rail of one node.
@@ -119,9 +126,7 @@ class ErrorRate:
     @property
     def way(self) -> str:
         """``rail0 from vc1 to vc2``, for a person."""
-        other = self.peer or "the others"
-        ends = (self.node, other) if self.direction is Direction.OUT else (other, self.node)
-        return f"{self.rail} from {ends[0]} to {ends[1]}"
+        return way_between(self.rail, self.node, self.peer, self.direction)
 
     def record(self) -> dict[str, Any]:
         """Return it as plain data, rates included."""

@@ -183,13 +183,10 @@ def judge_rounds(
     decision = decide_rounds(values, bounds)
     judged = judge_against(label, decision.centre, settings)
     span = f"{decision.low:.3g} to {decision.high:.3g} x in {decision.rounds} rounds"
-    match decision.standing:
-        case Standing.OPEN:
-            reason = f"{_expected(decision.centre, settings)}; {_open(decision, rounds, bounds)}"
-            open_one = replace(judged, verdict=Verdict.UNJUDGED, reason=reason)
-            return _with_cause(open_one, rounds)
-        case _:
-            return replace(judged, reason=f"{judged.reason} ({span})")
+    if decision.standing is not Standing.OPEN:
+        return replace(judged, reason=f"{judged.reason} ({span})")
+    reason = f"{_expected(decision.centre, settings)}; {_open(decision, rounds, bounds)}"
+    return _with_cause(replace(judged, verdict=Verdict.UNJUDGED, reason=reason), rounds)
 
 
 def _open(decision: Decision, rounds: Rounds, bounds: Bounds) -> str:

@@ -46,8 +46,7 @@ def collect(
     if nothing_ran:
         notes = (_nothing_selected(site, arguments), *torn)
     names = () if nothing_ran else _unfitting(arguments, cases)
-    measured = _with_links(site, result.legs)
-    legs = (*measured, *pooled_errors(measured), *_unloaded(lines), *names)
+    legs = (*_measured(site, result), *_unloaded(lines), *names)
     return SessionResult(run_id=run_id, legs=legs, notes=(*notes, *_without_roll(site)))
 
 
@@ -80,8 +79,7 @@ def collect_again(
     notes += _doubts(site, run_id, arguments)
     due = due_entries(read_roll(site.folder), arguments or ())
     result = assemble(run_id, cases, kept, due)
-    measured = _with_links(site, result.legs)
-    legs = (*measured, *pooled_errors(measured), *_unloaded(words), *names)
+    legs = (*_measured(site, result), *_unloaded(words), *names)
     return SessionResult(run_id=run_id, legs=legs, notes=tuple(notes)), kept
 
 
@@ -120,6 +118,12 @@ def not_a_leg(verdict: Verdict, check: str, reason: str) -> LegResult:
         leg="",
         reason=reason,
     )
+
+
+def _measured(site: Site, result: SessionResult) -> tuple[LegResult, ...]:
+    """Return the legs of a run, and what their errors show together."""
+    legs = _with_links(site, result.legs)
+    return (*legs, *pooled_errors(legs))
 
 
 def _with_links(site: Site, legs: Iterable[LegResult]) -> tuple[LegResult, ...]:

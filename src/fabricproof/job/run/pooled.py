@@ -14,7 +14,7 @@ from typing import Any
 from fabricproof.core.measure import Verdict
 from fabricproof.job.evidence.error_rates import NAMES, red_from
 from fabricproof.job.run.join import LegResult
-from fabricproof.traffic.error_rates import Direction, ErrorKind
+from fabricproof.traffic.error_rates import Direction, ErrorKind, way_between
 
 #: what the row is called beside its rail
 ALL_LEGS = "all_legs"
@@ -85,21 +85,16 @@ def _judged(pool: Sequence[_Part]) -> LegResult | None:
     if events < critical:
         return None
     most = max(pool, key=lambda each: int(each.rate["events"]))
+    rail, node, peer = (most.rate[key] for key in ("rail", "node", "peer"))
+    way = way_between(rail, node, peer, Direction(most.rate["direction"]))
     reason = (
-        f"{_way(most.rate)}: {events} of {packets} packets {ErrorKind(most.rate['kind']).value} in "
+        f"{way}: {events} of {packets} packets {ErrorKind(most.rate['kind']).value} in "
         f"{len(pool)} legs together, {events / packets * 1e6:.4g} per million; {limit:.4g} per "
         f"million are allowed ({most.judged.get('quantity_origin')}), {critical} or more are no "
         f"chance; most of them ({most.rate['events']}) in {most.leg.check} {most.leg.leg} with "
         f"{most.leg.stack}"
     )
     return _row(most, reason, events / packets * 1e6, (critical - 1) / packets * 1e6)
-
-
-def _way(rate: Mapping[str, Any]) -> str:
-    """Return ``rail0 from vc1 to vc2``."""
-    ends = [rate["node"], rate["peer"]]
-    sender, receiver = ends if rate["direction"] == Direction.OUT.value else ends[::-1]
-    return f"{rate['rail']} from {sender} to {receiver}"
 
 
 def _row(most: _Part, reason: str, value: float, upper: float) -> LegResult:
