@@ -16,7 +16,7 @@ from fabricproof.job.evidence.directions import backward, with_directions
 from fabricproof.job.outcome import Outcome, mended
 from fabricproof.job.plan.leg import Leg
 from fabricproof.job.plan.script import render_script
-from fabricproof.rfm.staging import CAMPAIGN
+from fabricproof.rfm.staging import JOB_FILES
 from fabricproof.stacks.launch import TURN_FILE, turned_command
 from fabricproof.verdict.value import ERROR_UNIT, Judgement
 
@@ -144,7 +144,7 @@ def test_every_launcher_is_told_the_nodes_backwards(family: str, launcher: str, 
 def test_hydras_proxies_take_their_places_from_the_last_node() -> None:
     told = [
         subprocess.run(
-            [CAMPAIGN / TURN_FILE],
+            [JOB_FILES / TURN_FILE],
             env={"PATH": os.environ["PATH"], "SLURM_NNODES": "2", "SLURM_NODEID": each},
             capture_output=True,
             text=True,

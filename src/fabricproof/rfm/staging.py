@@ -28,7 +28,7 @@ from fabricproof.stacks.environment import option_words, shell_word
 from fabricproof.stacks.launch import TURN_FILE, Layout, layout_options, plan_launch
 
 #: where the scripts of a job lie
-CAMPAIGN = Path(__file__).parents[1] / "job"
+JOB_FILES = Path(__file__).parents[1] / "job"
 
 #: what of it a job may start
 SCRIPTS = (
@@ -56,7 +56,7 @@ def leg_limit_seconds(partition: PartitionSpec) -> int:
 
 def copy_scripts(folder: Path) -> None:
     """Lay every script that a job may start into its stage folder."""
-    for script in (*(CAMPAIGN / name for name in SCRIPTS), LOOK):
+    for script in (*(JOB_FILES / name for name in SCRIPTS), LOOK):
         shutil.copy(script, folder / script.name)
 
 
