@@ -212,6 +212,7 @@ def test_a_cut_rail_is_red_with_every_partner(nights, cut_vc1):
     assert confirmation["leg"] == "rail1"
 
 
+@pytest.mark.long
 def test_a_fault_that_is_gone_when_looked_at_again_is_a_flutter(nights, chat, slow_vc2):
     """The run is made first, as ci/night.sh does, and handed over by its identity."""
     status, run = nights.call(*ONE_CHECK, command="run")

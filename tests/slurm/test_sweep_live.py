@@ -75,7 +75,8 @@ def sweep(folder: Path, stack: str, *options: str) -> dict[str, Any]:
     return leg  # type: ignore[no-any-return]
 
 
-@pytest.mark.parametrize("stack", [pytest.param("openmpi4", marks=pytest.mark.long), "openmpi5"])
+@pytest.mark.long
+@pytest.mark.parametrize("stack", ["openmpi4", "openmpi5"])
 def test_a_planted_algorithm_is_found_and_its_tuning_mends_it(planted: Path, stack: str) -> None:
     # Noise may leave a sweep open; it is never green, and one of three says what is wrong.
     for _ in range(3):

@@ -161,6 +161,7 @@ def test_a_job_leaves_no_process_behind(workdir: Path) -> None:
     raise AssertionError(seen)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("up")
 def test_a_job_is_killed_at_its_limit(workdir: Path) -> None:
     job = _submit(workdir, "sleep 600", "--time=1")
