@@ -37,7 +37,11 @@ def broken_links(path: Path, text: str) -> list[str]:
             continue
         file, _, anchor = target.partition("#")
         linked = (path.parent / file).resolve() if file else path
-        known = anchors(linked.read_text(encoding="utf-8")) if linked.is_file() else set()
+        known = (
+            anchors(linked.read_text(encoding="utf-8"))
+            if linked.suffix == ".md" and linked.is_file()
+            else set()
+        )
         if not linked.exists() or (anchor and anchor not in known):
             broken.append(target)
     return broken
@@ -103,9 +107,7 @@ def test_the_readme_names_every_exit_status(status: ExitStatus) -> None:
 
 @pytest.mark.parametrize("name", SUBCOMMANDS)
 def test_the_readme_names_every_command(name: str) -> None:
-    assert re.search(
-        rf"^\| `(fabricproof )?{name}\b", TEXTS[ROOT / "README.md"], flags=re.MULTILINE
-    )
+    assert re.search(rf"^\| \*\*.*`{name}`", TEXTS[ROOT / "README.md"], flags=re.MULTILINE)
 
 
 def test_the_architecture_names_every_room() -> None:
@@ -116,6 +118,12 @@ def test_the_architecture_names_every_room() -> None:
         if path.suffix != ".typed"
     }
     assert {room for room in rooms if f"`{room}`" not in text} == set()
+
+
+def test_every_page_is_listed() -> None:
+    folder = ROOT / "docs"
+    listed = set(re.findall(r"\(([\w-]+\.md)\)", TEXTS[folder / "README.md"]))
+    assert listed == {path.name for path in folder.glob("*.md")} - {"README.md"}
 
 
 def test_every_decision_is_listed() -> None:
