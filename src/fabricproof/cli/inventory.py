@@ -139,7 +139,8 @@ def _distances(folder: Path, run_id: str, seen: dict[str, Seen]) -> dict[str, di
         digest = seen[node].digest if node in seen else None
         if digest is not None:
             far = distances(read_kept(folder, node, digest), cpus)
-            found.setdefault(node, {})[f"rank {rank} on CPUs {cpus}"] = list(far)
+            said = [f"{each.part} on {each.place}" for each in far]
+            found.setdefault(node, {})[f"rank {rank} on CPUs {cpus}"] = said
     return found
 
 

@@ -115,7 +115,6 @@ def _look(
     machine = Machine(
         node=node,
         facts={"interface rail1": {"driver": "veth", "mtu": 1500, "shaped_to_mbit_s": rate}},
-        unknown=(),
     )
     folder = perflogs / SITE / FOLDER
     write_machine(folder, machine)

@@ -42,8 +42,9 @@ def test_a_link_below_its_best_is_named() -> None:
     ],
 )
 def test_how_far_a_card_is_from_the_cores_of_a_rank(cpus: str, words: str) -> None:
-    said = distances(machine("mlx5-healthy"), cpus)
-    assert f"port mlx5_0:1 on NUMA node 0: {words}" in said
+    said = {each.part: each for each in distances(machine("mlx5-healthy"), cpus)}
+    assert said["port mlx5_0:1"].place == f"NUMA node 0: {words}"
+    assert said["port mlx5_0:1"].is_far is ("far" in words)
 
 
 @pytest.mark.parametrize(("name", "cpus"), [("mlx5-healthy", "unknown"), ("one-machine", "0-1")])
@@ -57,5 +58,6 @@ def test_without_the_kernels_distances_near_and_far_are_left() -> None:
         part: {key: value for key, value in facts.items() if key != "distance"}
         for part, facts in one.facts.items()
     }
-    far = distances(Machine(node="n", facts=bare), "40")
-    assert "port mlx5_0:1 on NUMA node 0: distance not known, far" in far
+    far = {each.part: each for each in distances(Machine(node="n", facts=bare), "40")}
+    assert far["port mlx5_0:1"].place == "NUMA node 0: distance not known, far"
+    assert far["port mlx5_0:1"].is_far

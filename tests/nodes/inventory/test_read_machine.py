@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from recorded_nodes import NAMES, fact, machine, text
 
 from fabricproof.nodes.discover.sections import split_sections
-from fabricproof.nodes.inventory.facts import IDENTITIES, Value, without_identities
+from fabricproof.nodes.inventory.facts import IDENTITIES, TroubleKind, Value, without_identities
 from fabricproof.nodes.inventory.read import read_machine
 
 PORT = "port mlx5_0:1"
@@ -249,3 +249,30 @@ def test_a_cut_look_never_says_what_the_whole_does_not(name: str, share: float) 
 def test_no_text_is_an_exception(text: str) -> None:
     one = read_machine(text, "n1")
     assert one.unknown or list(split_sections(text))[-1:] == ["end"]
+
+
+@pytest.mark.parametrize(
+    ("name", "digest"),
+    [
+        ("mlx5-healthy", "51fee7682141caae"),
+        ("mlx5-user", "0ba182f2ae05e22b"),
+        ("hfi1", "1331d5d499828f61"),
+        ("one-machine", "5fa36fd6bd3a19d0"),
+    ],
+)
+def test_what_was_kept_by_earlier_versions_has_the_digest_it_had(name: str, digest: str) -> None:
+    """Digests name files and stand in records and baselines: an unchanged node keeps its own."""
+    said = text(name)
+    cut = f"{said[: len(said) // 2]}\n#!! no answer: tc qdisc show\n"
+    assert read_machine(cut, "n1").digest == digest
+
+
+def test_each_trouble_has_a_kind_and_what_was_hindered() -> None:
+    said = text("hfi1").replace("#== nic\n", "#== nic\n#!! no answer: ip -o addr\n")
+    found = read_machine(said[: said.index("#== end")], "n1").troubles
+    assert {(each.kind, each.section, each.tool) for each in found} == {
+        (TroubleKind.CUT_OFF, "transceiver", ""),
+        (TroubleKind.NO_ANSWER, "", "ip"),
+        (TroubleKind.NO_TOOL, "", "lspci"),
+        (TroubleKind.NO_TOOL, "", "ethtool"),
+    }

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fabricproof.nodes.inventory.facts import Machine, Value
+from fabricproof.nodes.inventory.facts import Machine, Trouble, TroubleKind, Value
 from fabricproof.nodes.inventory.read import read_machine
 from fabricproof.nodes.preflight.finding import Finding, Preflight
 from fabricproof.site.schema import FabricSpec
@@ -28,23 +29,35 @@ def recorded(name: str, node: str) -> Machine:
 
 
 def written(
-    node: str, parts: dict[str, dict[str, Value]], unknown: tuple[str, ...] = ()
+    node: str, parts: dict[str, dict[str, Value]], troubles: tuple[Trouble, ...] = ()
 ) -> Machine:
     """Return a node with these facts and no others."""
-    return Machine(node=node, facts=parts, unknown=unknown)
+    return Machine(node=node, facts=parts, troubles=troubles)
 
 
 def changed(machine: Machine, part: str, **facts: Value | None) -> Machine:
     """Return the node with some facts of a part changed; None takes one away."""
     kept = {**machine.facts[part], **facts}
     whole = {name: value for name, value in kept.items() if value is not None}
-    return Machine(node=machine.node, facts={**machine.facts, part: whole}, unknown=machine.unknown)
+    return replace(machine, facts={**machine.facts, part: whole})
 
 
 def without(machine: Machine, part: str) -> Machine:
     """Return the node without a part."""
     kept = {name: facts for name, facts in machine.facts.items() if name != part}
-    return Machine(node=machine.node, facts=kept, unknown=machine.unknown)
+    return replace(machine, facts=kept)
+
+
+def hindered(machine: Machine, kind: TroubleKind, what: str) -> Machine:
+    """Return the node as a look saw it that ``what``, a section or a command, hindered."""
+    cut = kind is TroubleKind.CUT_OFF
+    trouble = Trouble(
+        text=f"a trouble with {what}",
+        kind=kind,
+        section=what if cut else "",
+        command=() if cut else tuple(what.split()),
+    )
+    return replace(machine, troubles=(trouble,))
 
 
 def fabric(**keys: Any) -> FabricSpec:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from seen_nodes import VIRTUAL, changed, fabric, nodes, of, recorded
+from seen_nodes import VIRTUAL, changed, fabric, hindered, nodes, of, recorded
 
 from fabricproof.core.measure import Verdict
-from fabricproof.nodes.inventory.facts import Machine
+from fabricproof.nodes.inventory.facts import Machine, TroubleKind
 from fabricproof.nodes.preflight.fleet import group
 from fabricproof.nodes.preflight.judge import preflight
 from fabricproof.site.schema import FabricSpec
@@ -79,8 +79,8 @@ def test_tuning_that_is_unlike_is_a_note() -> None:
 
 def test_a_fact_that_one_node_could_not_read_makes_no_mixture() -> None:
     blind = changed(recorded("mlx5-user", "n2"), PORT, driver_version=None, firmware=None)
-    hindered = Machine(node="n2", facts=blind.facts, unknown=("no answer: ethtool -i ib0",))
-    assert preflight(fabric(**HDR), nodes(*_mlx5("n1"), hindered)).verdict is Verdict.PASS
+    blind = hindered(blind, TroubleKind.NO_ANSWER, "ethtool -i ib0")
+    assert preflight(fabric(**HDR), nodes(*_mlx5("n1"), blind)).verdict is Verdict.PASS
 
 
 def test_a_firmware_that_one_driver_names_and_its_twin_does_not_is_a_mixture() -> None:
@@ -90,8 +90,11 @@ def test_a_firmware_that_one_driver_names_and_its_twin_does_not_is_a_mixture() -
     found = of(result, "fleet", "rail1")
     assert (found.verdict, found.nodes) == (Verdict.FAIL, ("vc2",))
     assert "firmware none on vc1, vc3 (2 of 3), 9.9.9 on vc2 (1 of 3)" in found.judgement.reason
-    deaf = Machine(node="vc1", facts=first.facts, unknown=("offloads: no ethtool on the node",))
+    deaf = hindered(first, TroubleKind.NO_TOOL, "ethtool")
     assert of(preflight(VC, nodes(deaf, odd)), "fleet", "rail1").verdict is Verdict.PASS
+    # Only root may ask a transceiver; the firmware was asked for all the same.
+    asked = hindered(first, TroubleKind.ONLY_ROOT, "ethtool -m")
+    assert of(preflight(VC, nodes(asked, odd)), "fleet", "rail1").verdict is Verdict.FAIL
 
 
 def test_one_node_is_no_fleet() -> None:

@@ -7,10 +7,10 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from seen_nodes import VIRTUAL, changed, fabric, nodes, of, recorded, without, written
+from seen_nodes import VIRTUAL, changed, fabric, hindered, nodes, of, recorded, without, written
 
 from fabricproof.core.measure import Verdict
-from fabricproof.nodes.inventory.facts import Machine, Value
+from fabricproof.nodes.inventory.facts import Machine, TroubleKind, Value
 from fabricproof.nodes.preflight.judge import preflight
 from fabricproof.physics import find_link
 from fabricproof.site.schema import FabricSpec
@@ -121,20 +121,19 @@ def test_a_driver_that_does_not_say_its_state_is_not_called_down() -> None:
 
 
 @pytest.mark.parametrize(
-    ("unknown", "verdict"),
+    ("kind", "what", "verdict"),
     [
-        ("what comes after 'net': the look was cut off there", Verdict.UNJUDGED),
-        ("what comes after 'lspci': the look was cut off there", Verdict.FAIL),
-        ("addresses: no ip on the node", Verdict.UNJUDGED),
-        ("no answer: ip -o -4 addr show", Verdict.UNJUDGED),
-        ("names of cards and MaxPayload: no lspci on the node", Verdict.FAIL),
+        (TroubleKind.CUT_OFF, "net", Verdict.UNJUDGED),
+        (TroubleKind.CUT_OFF, "lspci", Verdict.FAIL),
+        (TroubleKind.NO_TOOL, "ip", Verdict.UNJUDGED),
+        (TroubleKind.NO_ANSWER, "ip -o -4 addr show", Verdict.UNJUDGED),
+        (TroubleKind.NO_TOOL, "lspci", Verdict.FAIL),
     ],
 )
 def test_an_interface_is_missing_only_where_the_look_would_have_shown_it(
-    unknown: str, verdict: Verdict
+    kind: TroubleKind, what: str, verdict: Verdict
 ) -> None:
-    whole = without(_virtual(), "interface rail0")
-    blind = Machine(node="vc1", facts=whole.facts, unknown=(unknown,))
+    blind = hindered(without(_virtual(), "interface rail0"), kind, what)
     assert of(preflight(VC, nodes(blind)), "vc1.state", "rail0").verdict is verdict
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from seen_nodes import changed, fabric, nodes, of, recorded, without, written
+from seen_nodes import changed, fabric, hindered, nodes, of, recorded, without, written
 
 from fabricproof.core.measure import Verdict
-from fabricproof.nodes.inventory.facts import Machine
+from fabricproof.nodes.inventory.facts import Machine, TroubleKind
 from fabricproof.nodes.preflight.finding import Preflight
 from fabricproof.nodes.preflight.judge import preflight
 from fabricproof.physics import soft_path_mtu
@@ -196,16 +196,20 @@ def test_a_faster_wire_below_proves_nothing_and_a_slower_one_proves_it_wrong() -
 
 
 @pytest.mark.parametrize(
-    "trouble",
-    ["shapers of interfaces: no tc on the node", "no answer: tc qdisc show",
-     "what comes after 'addresses': the look was cut off there"],
-)  # fmt: skip
-def test_a_shaper_that_nobody_could_see_is_not_said_to_be_gone(trouble: str) -> None:
+    ("kind", "what"),
+    [
+        (TroubleKind.NO_TOOL, "tc"),
+        (TroubleKind.NO_ANSWER, "tc qdisc show"),
+        (TroubleKind.CUT_OFF, "addresses"),
+    ],
+)
+def test_a_shaper_that_nobody_could_see_is_not_said_to_be_gone(
+    kind: TroubleKind, what: str
+) -> None:
     bare = changed(guest(), "interface rail0", shaped_to_mbit_s=None)
-    blind = Machine(node="vc1", facts=bare.facts, unknown=(trouble,))
-    found = of(look(blind), "vc1.rate", "rxe0:1")
+    found = of(look(hindered(bare, kind, what)), "vc1.rate", "rxe0:1")
     assert found.verdict is Verdict.UNJUDGED
-    assert trouble in found.judgement.reason
+    assert f"a trouble with {what}" in found.judgement.reason
 
 
 def test_an_interface_below_that_was_not_seen_leaves_the_rate_open() -> None:

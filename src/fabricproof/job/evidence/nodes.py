@@ -14,7 +14,7 @@ from fabricproof.core.measure import Verdict, worst
 from fabricproof.job.evidence.ranks import gather
 from fabricproof.job.outcome import Outcome, mended
 from fabricproof.job.relations.relation import Relation
-from fabricproof.nodes.inventory.facts import Machine
+from fabricproof.nodes.inventory.facts import Machine, Trouble
 from fabricproof.nodes.inventory.read import read_machine
 from fabricproof.nodes.preflight.finding import Finding, Preflight
 from fabricproof.nodes.preflight.judge import preflight
@@ -76,7 +76,8 @@ def _read(path: Path, node: str) -> Machine:
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
-        return Machine(node=node, unknown=(f"its file cannot be read: {error.strerror}",))
+        trouble = Trouble(text=f"its file cannot be read: {error.strerror}")
+        return Machine(node=node, troubles=(trouble,))
     return read_machine(text, node)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from fabricproof.core.provenance import digest_of
 
@@ -18,6 +19,44 @@ DIGITS = 16
 IDENTITIES = frozenset({"mac", "guid", "lid", "addresses", "cable_serial", "pci"})
 
 
+class TroubleKind(StrEnum):
+    """What hindered a look at a node."""
+
+    NO_LOOK = "no_look"
+    CUT_OFF = "cut_off"
+    NO_ANSWER = "no_answer"
+    NO_TOOL = "no_tool"
+    ONLY_ROOT = "only_root"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trouble:
+    """What a look could not read, and why.
+
+    Attributes:
+        text: one sentence, which the digest of a machine covers.
+        kind: what hindered it; OTHER of machines that were kept, of which the text alone was.
+        section: of CUT_OFF, the last section that was begun; empty elsewhere.
+        command: of NO_ANSWER, NO_TOOL and ONLY_ROOT, the tool, and its arguments where known.
+    """
+
+    text: str
+    kind: TroubleKind = TroubleKind.OTHER
+    section: str = ""
+    command: tuple[str, ...] = ()
+
+    @property
+    def tool(self) -> str:
+        """The tool that said nothing; empty where it is not one tool's silence."""
+        return self.command[0] if self.command else ""
+
+    @property
+    def is_of_all(self) -> bool:
+        """Whether it may hide anything: no look at all, or one that was cut off."""
+        return self.kind in {TroubleKind.NO_LOOK, TroubleKind.CUT_OFF}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Machine:
     """What one node is made of, and how it is tuned.
@@ -29,12 +68,17 @@ class Machine:
         node: as the scheduler calls it.
         facts: part (``node``, ``tuning``, ``numa node0``, ``interface ib0``, ``port mlx5_0:1``) to
             its facts.  What could not be read is not there.
-        unknown: what could not be read and why, one sentence each.
+        troubles: what could not be read and why.
     """
 
     node: str
     facts: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)
-    unknown: tuple[str, ...] = ()
+    troubles: tuple[Trouble, ...] = ()
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """What could not be read and why, one sentence each."""
+        return tuple(each.text for each in self.troubles)
 
     @property
     def digest(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from fabricproof.core.errors import FabricproofError
 from fabricproof.nodes.inventory.facts import Machine, Value
@@ -42,7 +43,34 @@ def _slot(name: Value | None) -> Slot | None:
         return None
 
 
-def distances(machine: Machine, cpus: str) -> tuple[str, ...]:
+@dataclass(frozen=True, kw_only=True)
+class Distance:
+    """How far a card is from the CPUs of a rank.
+
+    Attributes:
+        part: ``interface ib0``, ``port mlx5_0:1``.
+        numa_node: the card's.
+        spread: the kernel's distances from the rank's NUMA nodes to it, sorted; none where it
+            does not give them.
+        is_far: some CPUs of the rank lie on another NUMA node.
+    """
+
+    part: str
+    numa_node: int
+    spread: tuple[int, ...]
+    is_far: bool
+
+    @property
+    def place(self) -> str:
+        """The card's NUMA node and its distance, for people."""
+        word = "far" if self.is_far else "near"
+        ends = dict.fromkeys((*self.spread[:1], *self.spread[-1:]))
+        known = " to ".join(map(str, ends))
+        said = f"{known} ({word})" if known else f"not known, {word}"
+        return f"NUMA node {self.numa_node}: distance {said}"
+
+
+def distances(machine: Machine, cpus: str) -> tuple[Distance, ...]:
     """Return how far each card is from a rank that may run on ``cpus``, where that matters.
 
     Args:
@@ -58,24 +86,24 @@ def distances(machine: Machine, cpus: str) -> tuple[str, ...]:
     if len(nodes) < 2 or not mine:
         return ()
     return tuple(
-        f"{part} on NUMA node {place}: distance {_distance(nodes, mine, place)}"
+        _distance(part, nodes, mine, place)
         for part, facts in machine.facts.items()
         if isinstance(place := facts.get("numa_node"), int) and place in nodes
     )
 
 
-def _distance(nodes: Mapping[int, Mapping[str, Value]], mine: Iterable[int], place: int) -> str:
-    """Return the least and the most of the kernel's distances from ``mine`` to ``place``."""
+def _distance(
+    part: str, nodes: Mapping[int, Mapping[str, Value]], mine: Iterable[int], place: int
+) -> Distance:
+    """Return how far a part on NUMA node ``place`` is from the NUMA nodes ``mine``."""
     order = sorted(nodes)
     found = set()
     for number in mine:
         row = [int(each) for each in str(nodes[number].get("distance", "")).split()]
         if len(row) == len(order):
             found.add(row[order.index(place)])
-    if not found:
-        return f"not known, {'near' if place in mine else 'far'}"
-    words = " to ".join(str(each) for each in sorted({min(found), max(found)}))
-    return f"{words} ({'near' if max(found) <= OWN_DISTANCE else 'far'})"
+    is_far = max(found) > OWN_DISTANCE if found else place not in mine
+    return Distance(part=part, numa_node=place, spread=tuple(sorted(found)), is_far=is_far)
 
 
 def _list(text: Value | None) -> set[int]:

@@ -13,7 +13,7 @@ from fabricproof.nodes.discover.facts import InterfaceSeen, PortSeen, ShaperSeen
 from fabricproof.nodes.discover.rates import verbs_link
 from fabricproof.nodes.discover.sections import TROUBLES, read_pairs, read_rows, split_sections
 from fabricproof.nodes.discover.wires import read_interfaces, read_payloads, read_ports, slot_name
-from fabricproof.nodes.inventory.facts import Machine, Value
+from fabricproof.nodes.inventory.facts import Machine, Trouble, TroubleKind, Value
 from fabricproof.nodes.inventory.nic import read_ibstat, read_models, read_nics, read_verbs
 from fabricproof.physics import SOFT_ROCE
 
@@ -27,6 +27,9 @@ _ONLY_BY = {
     "tc": "shapers of interfaces",
     "ibv_devinfo": "MTU of ports",
 }
+
+#: how ``look.sh`` begins a ``#!!`` line about a command that hung
+_NO_ANSWER = "no answer"
 
 #: sections in which one answer of a tool takes several lines
 _SEVERAL_LINES = frozenset({"nic", "transceiver"})
@@ -65,7 +68,7 @@ def read_machine(text: str, node: str) -> Machine:
     return Machine(
         node=node,
         facts={part: facts for part, facts in _parts(sections) if facts},
-        unknown=tuple(_unknown(sections, cut)),
+        troubles=tuple(_troubles(sections, cut)),
     )
 
 
@@ -277,22 +280,34 @@ def _kind(port: PortSeen) -> str:
     return "roce" if port.layer == "Ethernet" else "ib"
 
 
-def _unknown(sections: dict[str, list[str]], cut: str | None) -> Iterator[str]:
+def _troubles(sections: dict[str, list[str]], cut: str | None) -> Iterator[Trouble]:
     if not set(sections) - {TROUBLES}:
-        yield "everything: the look left nothing"
+        yield Trouble(text="everything: the look left nothing", kind=TroubleKind.NO_LOOK)
     if cut is not None:
-        yield f"what comes after '{cut}': the look was cut off there"
-    yield from dict.fromkeys(sections.get(TROUBLES, []))
+        text = f"what comes after '{cut}': the look was cut off there"
+        yield Trouble(text=text, kind=TroubleKind.CUT_OFF, section=cut)
+    yield from map(_complaint, dict.fromkeys(sections.get(TROUBLES, [])))
     has_hca = bool(sections.get("infiniband"))
     for tool in sections.get("missing", []):
         if tool in _ONLY_BY and (has_hca or tool not in _OF_HCAS):
-            yield f"{_ONLY_BY[tool]}: no {tool} on the node"
+            text = f"{_ONLY_BY[tool]}: no {tool} on the node"
+            yield Trouble(text=text, kind=TroubleKind.NO_TOOL, command=(tool,))
     denied = any("denied" in line for line in sections.get("lspci", []))
     if denied:
-        yield "MaxPayload: only root may read it (lspci)"
+        text = "MaxPayload: only root may read it (lspci)"
+        yield Trouble(text=text, kind=TroubleKind.ONLY_ROOT, command=("lspci",))
     is_user = read_pairs(sections.get("host", [])).get("user", "0") != "0"
     if is_user and "ethtool" not in sections.get("missing", []):
-        yield "transceivers: only root may read them (ethtool -m)"
+        text = "transceivers: only root may read them (ethtool -m)"
+        yield Trouble(text=text, kind=TroubleKind.ONLY_ROOT, command=("ethtool", "-m"))
+
+
+def _complaint(line: str) -> Trouble:
+    """Return what a ``#!!`` line of ``look.sh`` says: ``no answer: TOOL ARGUMENTS``."""
+    begin, _, command = line.partition(": ")
+    if begin != _NO_ANSWER:
+        return Trouble(text=line)
+    return Trouble(text=line, kind=TroubleKind.NO_ANSWER, command=tuple(command.split()))
 
 
 def _queue_bytes(shaper: ShaperSeen | None) -> int | None:

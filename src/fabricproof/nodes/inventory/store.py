@@ -16,7 +16,7 @@ from pathlib import Path
 
 from fabricproof.core.errors import FabricproofError, OutputError, ParseError
 from fabricproof.core.records import append_records, parse_json, read_records
-from fabricproof.nodes.inventory.facts import Machine
+from fabricproof.nodes.inventory.facts import Machine, Trouble
 from fabricproof.nodes.inventory.read import read_machine
 
 FORMAT = 1
@@ -102,7 +102,13 @@ def write_machine(folder: Path, machine: Machine) -> Path:
     path = folder / machine.node / f"{machine.digest}.json"
     if path.exists():
         return path
-    record = {"format": FORMAT, "digest": machine.digest, **vars(machine)}
+    record = {
+        "format": FORMAT,
+        "digest": machine.digest,
+        "node": machine.node,
+        "facts": machine.facts,
+        "unknown": machine.unknown,
+    }
     new = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -129,7 +135,9 @@ def read_kept(folder: Path, node: str, digest: str) -> Machine:
         if record["format"] != FORMAT:
             raise ValueError(f"format {record['format']}")
         machine = Machine(
-            node=record["node"], facts=record["facts"], unknown=tuple(record["unknown"])
+            node=record["node"],
+            facts=record["facts"],
+            troubles=tuple(Trouble(text=each) for each in record["unknown"]),
         )
         if machine.digest != digest:
             raise ValueError("what it holds has another digest")

@@ -101,7 +101,7 @@ def _payload(sight: Sight) -> Finding | None:
         return None
     name, observed = sight.name("max_payload"), facts.get("max_payload_bytes")
     if not isinstance(observed, int):
-        why = next((each for each in sight.machine.unknown if "MaxPayload" in each), "")
+        why = next((each.text for each in sight.machine.troubles if each.tool == "lspci"), "")
         reason = f"{sight.where}: its MaxPayload is not known, expected {wanted} bytes" + (
             f": {why}" if why else ""
         )
@@ -228,8 +228,7 @@ def far_ranks(sight: Sight, bound_cpus: Iterable[str]) -> Iterator[Note]:
         bound_cpus: CPUs of the node's ranks, as the kernel lists them.
     """
     for cpus in dict.fromkeys(bound_cpus):
-        for sentence in distances(sight.machine, cpus):
-            part, _, rest = sentence.partition(" on ")
-            if part == sight.wanted.part and re.search(r"\bfar\b", rest):
-                words = f"is on {rest} from CPUs {cpus}, which its ranks are bound to"
+        for each in distances(sight.machine, cpus):
+            if each.part == sight.wanted.part and each.is_far:
+                words = f"is on {each.place} from CPUs {cpus}, which its ranks are bound to"
                 yield replace(_note(sight, words), is_far=True)

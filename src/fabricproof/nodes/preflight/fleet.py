@@ -152,9 +152,8 @@ def _groups(fact: str, sights: Sequence[Sight]) -> Groups:
 def _was_asked(machine: Machine) -> bool:
     """Tell whether nothing hindered ethtool: else what it did not say is not known."""
     return not any(
-        "ethtool" in each or each.startswith(("everything", "what comes after"))
-        for each in machine.unknown
-        if "ethtool -m" not in each
+        each.is_of_all or (each.tool == "ethtool" and "-m" not in each.command)
+        for each in machine.troubles
     )
 
 

@@ -108,13 +108,12 @@ def _rails_there(machine: Machine) -> list[str]:
 
 def _doubt(sight: Sight) -> str | None:
     """Return why the look at this node cannot tell that an interface is absent; None if it can."""
-    for sentence in sight.machine.unknown:
-        cut = re.match(r"what comes after '(\w+)'", sentence)
-        if cut and cut[1] in _BEFORE_INTERFACES:
+    for trouble in sight.machine.troubles:
+        if trouble.section in _BEFORE_INTERFACES:
             return "the look at the node was cut off"
         # Virtual interfaces are listed by their addresses.
-        if not sight.wanted.is_port and re.match(r"addresses: |no answer: ip\b", sentence):
-            return f"an interface without a device is told by its address, and {sentence}"
+        if not sight.wanted.is_port and trouble.tool == "ip":
+            return f"an interface without a device is told by its address, and {trouble.text}"
     return None
 
 

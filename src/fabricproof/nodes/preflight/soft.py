@@ -147,9 +147,10 @@ def _why_unknown(sight: Sight, parent: str, facts: Facts) -> tuple[str, Verdict]
         return "its rate is not known: it does not say over which interface it is", Verdict.UNJUDGED
     if not facts:
         return f"its rate is not known: {parent} below it was not seen", Verdict.UNJUDGED
-    hindered = next((each for each in sight.machine.unknown if _hides_shapers(each)), "")
-    if hindered:
-        return f"its rate is not known: whether {parent} is shaped: {hindered}", Verdict.UNJUDGED
+    hindered = (each for each in sight.machine.troubles if each.is_of_all or each.tool == "tc")
+    if trouble := next(hindered, None):
+        reason = f"its rate is not known: whether {parent} is shaped: {trouble.text}"
+        return reason, Verdict.UNJUDGED
     if sight.wanted.shaped:
         return (
             f"the site declares a shaper, and {parent} below it has none (tc qdisc show): more "
@@ -164,11 +165,6 @@ def _unshaped(parent: str) -> str:
         'only a measurement tells; not_told = ["rate"] in the fabric\'s expect says that the '
         "declared one was measured"
     )
-
-
-def _hides_shapers(sentence: str) -> bool:
-    """Tell whether a trouble of the look leaves open whether an interface is shaped."""
-    return sentence.startswith(("shapers", "no answer: tc", "what comes after", "everything"))
 
 
 def why_soft_is_down(sight: Sight) -> str:
