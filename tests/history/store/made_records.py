@@ -1,18 +1,14 @@
-"""Small histories as files: records as we write them, perflogs and a store as ReFrame does."""
+"""Small histories as files: records as we write them."""
 
 from __future__ import annotations
 
-import json
-import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from fabricproof.core.records import append_records
-from fabricproof.rfm.settings import PERFLOG_COLUMNS
 
 SITE = "made"
-COLUMNS = [each[2:-2].removeprefix("check_") for each in PERFLOG_COLUMNS]
 
 
 def run_id(day: int, digits: str = "a1b2c3") -> str:
@@ -51,58 +47,4 @@ def write(folder: Path, records: Iterable[dict[str, Any]], name: str = "records.
     """Append records to a file of the partition; return it."""
     path = folder / SITE / "compute" / name
     append_records(path, records)
-    return path
-
-
-def perflog(folder: Path, rows: Iterable[dict[str, str]], name: str = "OsuBandwidth.log") -> Path:
-    """Append rows to a perflog of ReFrame's, heading first; return it."""
-    path = folder / SITE / "compute" / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lines = [] if path.exists() else ["|".join(COLUMNS)]
-    lines += ["|".join(row.get(name, "null") for name in COLUMNS) for row in rows]
-    with path.open("a", encoding="utf-8") as file:
-        file.write("\n".join(lines) + "\n")
-    return path
-
-
-def perflog_row(run: str, value: str = "1000.0", **other: str) -> dict[str, str]:
-    """Return what ReFrame logs of :func:`quantity`."""
-    return {
-        "job_completion_time": "2026-11-01T02:10:00+00:00", "run_id": run, "version": "4.10.4",
-        "system": SITE, "partition": "compute", "environ": "openmpi5",
-        "unique_name": "OsuBandwidth_0", "fabric": "ib0", "suite": "osu", "program": "osu_bw",
-        "jobid": "7", "job_nodelist": "n2,n1", "result": "pass",
-        "perf_var": "rail0.bandwidth_4MiB", "perf_value": value, "perf_unit": "MB/s",
-        "perf_ref": "1000.0", "perf_lower_thres": "-0.1", "environment_digest": "9c7a",
-        "stack_digest": "0123456789ab", **other,
-    }  # fmt: skip
-
-
-def results(folder: Path, run: str, value: float = 1000.0) -> Path:
-    """Make a result store with one session of one test case, as ReFrame 4.10.4 lays it out."""
-    path = folder / "results.db"
-    folder.mkdir(parents=True, exist_ok=True)
-    row = perflog_row(run)
-    case = {
-        **{each: row[each] for each in ("system", "partition", "environ", "unique_name", "fabric",
-                                        "suite", "program", "jobid", "result", "stack_digest")},
-        "run_id": run,
-        "job_nodelist": ["n2", "n1"],
-        "job_completion_time": "2026-11-01T02:10:00+00:00",
-        "perfvalues": {
-            f"{SITE}:compute:rail0.bandwidth_4MiB": [value, 1000.0, -0.1, None, "MB/s", "pass"]
-        },
-    }  # fmt: skip
-    session = {"uuid": f"uuid-{run}", "time_start": "20261101T020000+0000"}
-    report = {"session_info": session, "runs": [{"testcases": [case]}]}
-    with sqlite3.connect(path) as base:
-        base.execute(
-            "CREATE TABLE IF NOT EXISTS sessions(uuid TEXT PRIMARY KEY, session_start_unix REAL, "
-            "session_end_unix REAL, json_blob TEXT, report_file TEXT)"
-        )
-        base.execute(
-            "INSERT INTO sessions VALUES(?, 0, 0, ?, ?)",
-            (session["uuid"], json.dumps(report), f"/reports/{run}.json"),
-        )
-    base.close()
     return path

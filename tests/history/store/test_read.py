@@ -479,3 +479,18 @@ def test_runs_that_overlap_are_in_the_order_of_their_beginning(tmp_path: Path) -
     ])  # fmt: skip
     store = open_store(tmp_path, SITE)
     assert (ids(store), store.notes) == (["20261102T020000Z-aaaaaa", "20261102T030000Z-bbbbbb"], ())
+
+
+def test_reframes_own_logs_are_no_history_and_that_is_said(tmp_path: Path) -> None:
+    """Where only the perflog is left nothing stands in its place; beside records it is silent."""
+    log = tmp_path / SITE / "lost" / "OsuBandwidth.log"
+    log.parent.mkdir(parents=True)
+    log.write_text("job_completion_time|run_id|system\n")
+    with pytest.raises(InputMissingError, match=r"no run of made could.*perflogs are there and no"):
+        open_store(tmp_path, SITE)
+    path = write(tmp_path, [quantity(FIRST)])
+    path.with_name("OsuBandwidth.log").write_text("job_completion_time|run_id|system\n")
+    store = open_store(tmp_path, SITE)
+    assert [each.run_id for each in store.runs] == [FIRST]
+    (note,) = store.notes
+    assert note.startswith(f"{log.parent}: ReFrame's perflogs are there and no records")

@@ -1,7 +1,8 @@
 """What every run of a site measured, read back from the plain files below ``perflogs``.
 
-The records (``core.records``) and ReFrame's own perflogs and result store are the truth;
-whatever else lies beside them is a copy that can be thrown away and made again.
+The records (``core.records``) are the truth; whatever else lies beside them is a copy that can be
+thrown away and made again.  ReFrame's own perflogs and result store are not read: they say one
+number a quantity, without rails, settings, attempts or the state of the path.
 """
 
 from __future__ import annotations

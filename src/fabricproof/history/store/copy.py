@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 FOLDER = ".index"
 _MANIFEST = "manifest.json"
 #: of the manifest and of the columns; a copy of another is made again
-FORMAT = 4
+FORMAT = 5
 
 #: how long to wait for another that is writing the copy, seconds; then it is made twice
 _PATIENCE = 60.0
@@ -46,7 +46,6 @@ def empty_manifest() -> dict[str, Any]:
         "inventories": [],
         "keys": [],
         "sources": {},
-        "checked": {},
         "several": {},
     }
 
@@ -109,8 +108,7 @@ class Copy:
         name = f"{prefix}-{time.time_ns():x}-{os.getpid()}-{self._number}.parquet"
         if self.writable:
             with self._unless_unwritable():
-                # Of a site that only the result store knows there is no folder yet.
-                self.folder.mkdir(parents=True, exist_ok=True)
+                self.folder.mkdir(exist_ok=True)
                 return self._write(name, table)
         self._memory[name] = table
         return {"name": name, "rows": table.height}

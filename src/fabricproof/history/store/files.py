@@ -83,25 +83,23 @@ def count_bytes(data: bytes, wanted: bytes) -> int:
     return int(np.count_nonzero(np.frombuffer(data, dtype=np.uint8) == ord(wanted)))
 
 
-def log_files(site_folder: Path) -> list[Path]:
-    """Return ReFrame's perflogs of a site; ``.h0`` is what it calls one of other columns.
-
-    Raises:
-        InputMissingError: a folder cannot be read.
-    """
-    return [
-        path for path in partition_files(site_folder) if is_named(path, "*.log", "*.log.h[0-9]*")
-    ]
-
-
 def passed_over(site_folder: Path) -> tuple[str, ...]:
-    """Return a note on each file that looks like records and is not read for its name."""
-    return tuple(
+    """Return a note on what is not read: records by another name, perflogs that have no records."""
+    files = partition_files(site_folder)
+    recorded = {path.parent for path in files if is_named(path, *_RECORDS)}
+    logged = {path.parent for path in files if is_named(path, "*.log", "*.log.h[0-9]*")}
+    misnamed = [
         f"{path}: not read, its name is not *.jsonl or *.jsonl.gz; "
         "records.jsonl.1 is read as records-1.jsonl"
-        for path in partition_files(site_folder)
+        for path in files
         if is_named(path, "records*", "*.jsonl.*") and not is_named(path, *_RECORDS)
-    )
+    ]
+    lost = [
+        f"{folder}: ReFrame's perflogs are there and no records; what was measured there is in "
+        "no comparison (reframe --performance-compare reads ReFrame's own)"
+        for folder in sorted(logged - recorded)
+    ]
+    return (*misnamed, *lost)
 
 
 def is_packed(path: Path) -> bool:

@@ -1,24 +1,23 @@
-"""What the copy knows of runs and rows, and which source speaks for which run."""
+"""What the copy knows of runs and rows."""
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fabricproof.core.errors import ParseError
 from fabricproof.history.store.copy import Copy
-from fabricproof.history.store.ingest import PERFLOG, RECORDS, RESULTS
 from fabricproof.history.store.model import FIELDS, Run
 from fabricproof.history.store.schema import FACTS, KEPT, schema
 
 if TYPE_CHECKING:
     import polars as pl
 
-#: which source speaks for a run that several know: the first that does
-_ORDER = (RECORDS, PERFLOG, RESULTS)
+#: rows that are looked at together; bounds the memory
+_ROWS_AT_ONCE = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,13 +27,11 @@ class History:
     Attributes:
         copy: where they are.
         site_folder: below the perflogs.
-        speaks: run -> the kind of source that speaks for it.
         numbers: identity of a run -> its number.
     """
 
     copy: Copy
     site_folder: Path
-    speaks: Mapping[int, str]
     numbers: Mapping[str, int]
 
     def rows(
@@ -71,10 +68,10 @@ class History:
     def _segments(self, wanted: set[int]) -> Iterator[tuple[str, list[str], list[int]]]:
         """Yield (source, segments, runs) of which some rows are wanted."""
         for name, source in self.copy.manifest["sources"].items():
-            runs = {each for each in wanted if self.speaks.get(each) == source["kind"]}
-            names = [each["name"] for each in source["segments"] if runs.intersection(each["runs"])]
+            mine = source["segments"]
+            names = [each["name"] for each in mine if wanted.intersection(each["runs"])]
             if names:
-                yield name, names, sorted(runs)
+                yield name, names, sorted(wanted)
 
     def samples(self, run_ids: Iterable[str]) -> pl.DataFrame:
         """Return whole rows: columns FIELDS and FACTS."""
@@ -89,19 +86,14 @@ class History:
 
 def history_of(copy: Copy, site_folder: Path) -> History:
     """Return the history that a copy holds."""
-    speaks: dict[int, str] = {}
-    for kind in _ORDER:
-        for source in copy.manifest["sources"].values():
-            if source["kind"] == kind:
-                for number in source["runs"]:
-                    speaks.setdefault(int(number), kind)
-    numbers = {run: index for index, run in enumerate(copy.manifest["runs"]) if index in speaks}
-    return History(copy=copy, site_folder=site_folder, speaks=speaks, numbers=numbers)
+    told = {number for source in copy.manifest["sources"].values() for number in source["runs"]}
+    numbers = {run: index for index, run in enumerate(copy.manifest["runs"]) if str(index) in told}
+    return History(copy=copy, site_folder=site_folder, numbers=numbers)
 
 
 @dataclass(kw_only=True)
 class _Told:
-    """What all sources that speak for a run say of it."""
+    """What all files that know a run say of it."""
 
     rows: int = 0
     first: float | None = None
@@ -130,7 +122,7 @@ def runs_of(history: History) -> tuple[tuple[Run, ...], tuple[str, ...]]:
     told: dict[int, _Told] = {}
     sequences: list[list[int]] = []
     for source in manifest["sources"].values():
-        mine = [int(each) for each in source["runs"] if history.speaks[int(each)] == source["kind"]]
+        mine = [int(each) for each in source["runs"]]
         sequences.append(mine)
         for number in mine:
             each = source["runs"][str(number)]
@@ -194,3 +186,63 @@ def start_of(run_id: str, completed: float | None) -> datetime.datetime:
         return stamp.replace(tzinfo=datetime.UTC)
     except ValueError:
         return datetime.datetime.fromtimestamp(completed or 0.0, tz=datetime.UTC)
+
+
+def count_several(history: History) -> None:
+    """Count, of the runs that were not looked at before, the quantities with several numbers.
+
+    The manifest's ``several`` keeps for each run how many rows were seen, and how many quantities
+    have more than one usable number that counts: of another job, or of two attempts.
+    """
+    import polars as pl  # noqa: PLC0415 - start-up time
+
+    manifest = history.copy.manifest
+    known: dict[str, Any] = manifest["several"]
+    rows = _rows_of_runs(history)
+    due = [run for run, number in rows.items() if known.get(str(run), [])[:1] != [number]]
+    if not due:
+        return
+    for runs in _batches(due, rows):
+        ids = [manifest["runs"][run] for run in runs]
+        counted = history.rows(ids, ("run", "key"), pl.col("counts") & pl.col("usable"))
+        several = counted.group_by("run", "key").len().filter(pl.col("len") > 1)
+        found = dict(several.group_by("run").len().iter_rows())
+        known.update({str(run): [rows[run], found.get(run, 0)] for run in runs})
+    history.copy.save()
+
+
+def several_notes(history: History) -> tuple[str, ...]:
+    """Return a note where a run has several numbers of one quantity."""
+    runs: list[str] = history.copy.manifest["runs"]
+    having = {
+        int(run): number
+        for run, (_, number) in history.copy.manifest["several"].items()
+        if number and runs[int(run)] in history.numbers
+    }
+    if not having:
+        return ()
+    more = f" (and {len(having) - 1} more runs)" if len(having) > 1 else ""
+    where = f"run {runs[min(having)]}{more}"
+    what = "quantities have several counted numbers in one run: their median is used"
+    return (f"{where}: {sum(having.values())} {what}",)
+
+
+def _batches(runs: Sequence[int], rows: Mapping[int, int]) -> Iterator[list[int]]:
+    """Yield runs of so many rows as are looked at together."""
+    batch: list[int] = []
+    total = 0
+    for run in runs:
+        if batch and total + rows[run] > _ROWS_AT_ONCE:
+            yield batch
+            batch, total = [], 0
+        batch.append(run)
+        total += rows[run]
+    yield batch
+
+
+def _rows_of_runs(history: History) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for source in history.copy.manifest["sources"].values():
+        for number, told in source["runs"].items():
+            found[int(number)] = found.get(int(number), 0) + told["rows"]
+    return found

@@ -16,19 +16,15 @@ from fabricproof.history.store.files import (
     Standing,
     has_only_grown,
     is_current,
-    log_files,
     look,
     pieces,
 )
 from fabricproof.history.store.model import FIELDS
 from fabricproof.history.store.parse import Parsed, parse_records, torn
-from fabricproof.history.store.perflog import parse_log
 from fabricproof.history.store.schema import KEPT, SAME, told_apart_by, usable_rows
 
 if TYPE_CHECKING:
     import polars as pl
-
-RECORDS, PERFLOG, RESULTS = "records", "perflog", "results"
 
 #: rows of a segment; a question reads a few whole columns of it, some megabytes
 SEGMENT_ROWS = 100_000
@@ -43,7 +39,7 @@ def bring_up_to_date(copy: Copy, site_folder: Path) -> None:
         ParseError: a damaged record that no crash explains.
         InputMissingError: a file that is there cannot be read.
     """
-    files = {str(path.relative_to(site_folder)): path for path in _files(site_folder)}
+    files = {str(path.relative_to(site_folder)): path for path in record_files(site_folder)}
     if _is_up_to_date(copy.manifest, files):
         return
     with copy.locked():
@@ -57,26 +53,17 @@ def bring_up_to_date(copy: Copy, site_folder: Path) -> None:
             copy.save()
 
 
-def _files(site_folder: Path) -> list[Path]:
-    return [*record_files(site_folder), *log_files(site_folder)]
-
-
 def _is_up_to_date(manifest: Mapping[str, Any], files: Mapping[str, Path]) -> bool:
-    sources = _read_from_files(manifest)
+    sources = manifest["sources"]
     return sources.keys() == files.keys() and all(
         is_current(path, Standing(**sources[name]["standing"])) for name, path in files.items()
     )
 
 
-def _read_from_files(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: each for name, each in manifest["sources"].items() if each["kind"] != RESULTS}
-
-
-def new_source(kind: str) -> dict[str, Any]:
+def _new_source() -> dict[str, Any]:
     """Return what the manifest says of a file of which nothing was read."""
     return {
-        "kind": kind, "standing": None, "segments": [], "runs": {}, "notes": [],
-        "duplicates": 0, "rest": None, "header": [],
+        "standing": None, "segments": [], "runs": {}, "notes": [], "duplicates": 0, "rest": None,
     }  # fmt: skip
 
 
@@ -85,7 +72,7 @@ class _Update:
     copy: Copy
     site_folder: Path
     _pending: list[pl.DataFrame] = field(default_factory=list)
-    _writer: Writer | None = None
+    _writer: _Writer | None = None
 
     @property
     def sources(self) -> dict[str, Any]:
@@ -94,7 +81,7 @@ class _Update:
 
     def forget(self, files: Mapping[str, Path]) -> None:
         """Drop what was read from files that are gone, cut or replaced; follow renamed ones."""
-        known = _read_from_files(self.copy.manifest)
+        known = dict(self.sources)
         lost = {
             name: source for name, source in known.items()
             if name not in files or not has_only_grown(files[name], Standing(**source["standing"]))
@@ -111,12 +98,8 @@ class _Update:
             if old is not None:
                 self.sources[name] = lost.pop(old)
                 del self.sources[old]
-        kinds = {source["kind"] for source in lost.values()}
-        # What was left out as a repetition of a lost file is wanted now.
-        lost |= {
-            name: source for name, source in self.sources.items()
-            if source["duplicates"] and source["kind"] in kinds
-        }  # fmt: skip
+        if lost:  # What was left out as a repetition of a lost file is wanted now.
+            lost |= {name: each for name, each in self.sources.items() if each["duplicates"]}
         for name in lost:
             del self.sources[name]
         again = [files[name] for name in lost if name in files]
@@ -126,16 +109,15 @@ class _Update:
                 f"{again[0]}{more}: cut, replaced or moved since they were last read; read anew"
             )
         if lost:
-            self.copy.manifest["checked"], self.copy.manifest["several"] = {}, {}
+            self.copy.manifest["several"] = {}
 
     def read(self, name: str, path: Path) -> None:
         """Read the new end of one file."""
-        kind = RECORDS if ".jsonl" in path.suffixes else PERFLOG
-        source = self.sources.get(name) or new_source(kind)
+        source = self.sources.get(name) or _new_source()
         if source["standing"] and is_current(path, Standing(**source["standing"])):
             return
         offset, lines = _read_up_to(source)
-        writer = self._writer = self._writer or Writer(copy=self.copy)
+        writer = self._writer = self._writer or _Writer(copy=self.copy)
         self.sources[name] = source
         checksum = source["standing"]["checksum"] if source["standing"] else 0
         before = look(path, offset, lines, checksum)
@@ -149,9 +131,9 @@ class _Update:
             source["notes"] += parsed.notes
             writer.take(source, parsed)
             if writer.is_full:
-                writer.flush(name, source)
+                writer.flush(source)
                 source["standing"] = _unfinished(look(path, offset, lines, checksum))
-        writer.flush(name, source)
+        writer.flush(source)
         # What somebody appends meanwhile is found next time: the size is that from before.
         now = look(path, offset, lines, checksum)
         done = replace(
@@ -162,13 +144,6 @@ class _Update:
 
     def _parsed(self, source: dict[str, Any], piece: Piece, file: str) -> Parsed | None:
         """Return what a piece says; None for a last line that a crash tore or is being written."""
-        if source["kind"] == PERFLOG:
-            if not piece.is_whole:
-                return None
-            header = tuple(source["header"])
-            parsed, header = parse_log(piece.data, file, piece.first_line, header)
-            source["header"] = list(header)
-            return parsed
         try:
             return parse_records(piece.data, file, piece.first_line)
         except ParseError:
@@ -189,7 +164,7 @@ def _unfinished(standing: Standing) -> dict[str, Any]:
 
 
 @dataclass(kw_only=True)
-class Writer:
+class _Writer:
     """Rows on their way into segments: keys and runs become numbers, repetitions fall out."""
 
     copy: Copy
@@ -207,7 +182,7 @@ class Writer:
         source["duplicates"] += parsed.repeated
         self._waiting.append(parsed)
 
-    def flush(self, name: str, source: dict[str, Any]) -> None:
+    def flush(self, source: dict[str, Any]) -> None:
         """Write the waiting rows as a segment of ``source``."""
         import polars as pl  # noqa: PLC0415 - start-up time
 
@@ -217,7 +192,7 @@ class Writer:
         rows = pl.concat([each.rows for each in waiting])
         rows = self._with_runs(rows)
         rows = self._with_keys(rows).with_columns(usable=usable_rows())
-        fresh = self._without_repetitions(name, source, rows)
+        fresh = self._without_repetitions(rows)
         source["duplicates"] += rows.height - fresh.height
         repeated = set(rows["run_id"].unique()) - set(fresh["run_id"].unique())
         self._sum_up(source, fresh, _legs(waiting, repeated))
@@ -266,22 +241,14 @@ class Writer:
             maintain_order="left",
         )
 
-    def _without_repetitions(
-        self, name: str, source: dict[str, Any], rows: pl.DataFrame
-    ) -> pl.DataFrame:
-        """Return the rows that no other segment has; of a run that stands in this one alone, all.
-
-        A perflog repeats another only where it is a copy of that file: it begins alike.
-        """
+    def _without_repetitions(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Return the rows that no other segment has."""
         import polars as pl  # noqa: PLC0415 - start-up time
 
         here = set(rows["run"].unique())
-        head = source["standing"]["head"]
         names = [
             segment["name"]
-            for other, each in self.copy.manifest["sources"].items()
-            if each["kind"] == source["kind"]
-            and (each["kind"] == RECORDS or other == name or each["standing"]["head"] == head)
+            for each in self.copy.manifest["sources"].values()
             for segment in each["segments"]
             if here & set(segment["runs"])
         ]

@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Any
 from fabricproof.core.errors import ParseError
 from fabricproof.core.provenance import SHOWN_DIGITS, UNRECORDED
 from fabricproof.core.records import FORMAT, TORN
-from fabricproof.history.store.direction import SETTINGS
 from fabricproof.history.store.model import FIELDS
-from fabricproof.history.store.schema import FACTS, better_rows
+from fabricproof.history.store.schema import FACTS, SETTINGS, better_rows
 from fabricproof.history.store.sound import (
     OBJECTS,
     TEXTS,

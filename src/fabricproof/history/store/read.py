@@ -9,16 +9,20 @@ from typing import TYPE_CHECKING
 
 from fabricproof.core.errors import InputMissingError
 from fabricproof.core.records import record_files
-from fabricproof.history.store.agree import compare_sources, disagreements
 from fabricproof.history.store.copy import FOLDER, Copy
-from fabricproof.history.store.files import log_files, passed_over
-from fabricproof.history.store.history import History, history_of, runs_of, start_of
+from fabricproof.history.store.files import passed_over
+from fabricproof.history.store.history import (
+    History,
+    count_several,
+    history_of,
+    runs_of,
+    several_notes,
+    start_of,
+)
 from fabricproof.history.store.ingest import bring_up_to_date
 from fabricproof.history.store.labels import labels
 from fabricproof.history.store.model import FIELDS, Matrix, Run
-from fabricproof.history.store.results import FILE, read_results
 from fabricproof.history.store.schema import FACTS, usable
-from fabricproof.history.store.several import count_several, several_notes
 
 if TYPE_CHECKING:
     import polars as pl
@@ -82,11 +86,9 @@ def open_store(perflogs: Path, site: str) -> Store:
     """
     folder = perflogs / site
     copy = Copy(folder=folder / FOLDER)
-    if record_files(folder) or log_files(folder) or (perflogs / FILE).exists():
+    if record_files(folder):
         copy.load()
         bring_up_to_date(copy, folder)
-        read_results(copy, folder)
-        compare_sources(copy)
     history = history_of(copy, folder)
     if not history.numbers:
         hidden = [*copy.notes, *passed_over(folder), *_notes(history)]
@@ -99,7 +101,7 @@ def open_store(perflogs: Path, site: str) -> Store:
         )
     runs, jumps = runs_of(history)
     count_several(history)
-    notes = [*copy.notes, *passed_over(folder), *_notes(history), *disagreements(copy)]
+    notes = [*copy.notes, *passed_over(folder), *_notes(history)]
     notes += [*several_notes(history), *jumps]
     known = labels(perflogs, site, on_torn=notes.append)
     return Store(

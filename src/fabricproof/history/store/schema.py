@@ -1,4 +1,4 @@
-"""The columns that history is kept in, and their types; the words both readers fill them with."""
+"""The columns that history is kept in, and their types; what makes a number usable or better."""
 
 from __future__ import annotations
 
@@ -29,6 +29,16 @@ SAME: tuple[str, ...] = (
 _WHOLE = frozenset({"message_size", "better", "attempt", "line"})
 _NUMBERS = frozenset({"value", "ceiling", "reference", "lower", "upper", "completed"})
 _YES_NO = frozenset({"named", "counts", "usable"})
+
+#: the tool's own setting, of all that it says of a run; what it measured beside (retransmits,
+#: bytes moved, the MTU that TCP found) is a result and tells no two quantities apart.
+SETTINGS = (
+    "binary", "datatype", "group", "mode", "num_pairs", "num_processes", "protocol", "streams",
+    "synchronization", "threads", "window_creation", "window_size",
+)  # fmt: skip
+
+#: units of which more is better, and less
+_HIGHER, _LOWER = ("1/s", "MB/s", "MiB/s"), ("ms", "us")
 
 #: a verdict that spoils a number, however good it looks
 INVALID = "INVALID"
@@ -67,17 +77,19 @@ def usable_rows() -> pl.Expr:
 
 
 def better_rows() -> pl.Expr:
-    """Return :func:`fabricproof.history.store.direction.better` of a whole table."""
-    import polars as pl  # noqa: PLC0415 - start-up time
+    """Return 1 where more is better, -1 where less is, 0 where nobody can say.
 
-    from fabricproof.history.store.direction import HIGHER, LOWER  # noqa: PLC0415
+    A ratio (``x``) is better on the side that has no bound.  Link states, rates and counts are
+    facts: the inventory compares them.
+    """
+    import polars as pl  # noqa: PLC0415 - start-up time
 
     unit, lower, upper = pl.col("unit"), pl.col("lower"), pl.col("upper")
     one_sided = (unit == "x") & (lower.is_null() != upper.is_null())
     return (
-        pl.when(unit.is_in(sorted(HIGHER)) | (one_sided & upper.is_null()))
+        pl.when(unit.is_in(_HIGHER) | (one_sided & upper.is_null()))
         .then(1)
-        .when(unit.is_in(sorted(LOWER)) | one_sided)
+        .when(unit.is_in(_LOWER) | one_sided)
         .then(-1)
         .otherwise(0)
         .cast(pl.Int64)
