@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from fabricproof.benchmarks.catalogue import SUITES
 from fabricproof.stacks.catalog import ROOT_VARIABLE, load_catalog
 from fabricproof.stacks.environment import ports_folder
-from fabricproof.stacks.programs import IMB_HOME, PORTS
-from fabricproof.stacks.workload import IMB_BINARIES
+from fabricproof.stacks.programs import IMB_HOME
 
 
 def pretend_stacks(root: Path, patch: pytest.MonkeyPatch) -> Path:
@@ -18,10 +18,11 @@ def pretend_stacks(root: Path, patch: pytest.MonkeyPatch) -> Path:
     for name in load_catalog().stacks:
         folder = ports_folder(root / name)
         folder.mkdir(parents=True)
-        for port in PORTS:
-            (folder / f"{port}.py").touch()
+        for row in SUITES["osu-mpi4py"]:
+            if row.has_port:
+                (folder / f"{row.name}.py").touch()
     (root / IMB_HOME / "bin").mkdir(parents=True)
-    for binary in IMB_BINARIES:
+    for binary in {row.binary for row in SUITES["imb"]}:
         (root / IMB_HOME / "bin" / binary).touch()
     patch.setenv(ROOT_VARIABLE, str(root))
     return root

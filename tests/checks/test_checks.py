@@ -16,8 +16,8 @@ import pytest
 from checks_as_reframe_sees_them import CHECKS, SITES, described, dry_run, reframe
 
 import fabricproof
-from fabricproof.benchmarks.semantics import Kind, meaning
-from fabricproof.physics.collective import collective_of
+from fabricproof.benchmarks.catalogue import collective_of, meaning
+from fabricproof.benchmarks.program import Kind
 from fabricproof.site import load_site
 from fabricproof.site.roll import make_roll, read_roll
 from fabricproof.stacks.launch import PMI2_LIBRARIES

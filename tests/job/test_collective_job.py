@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fabricproof.benchmarks.catalogue import SUITES, collective_of
 from fabricproof.core.errors import ConfigError
 from fabricproof.job.plan.collective_commands import (
     BUFFER_BYTES,
     collective_sizes,
     make_collective_job,
 )
-from fabricproof.physics.collective import Channel, Layout, Operation, collective_of
-from fabricproof.stacks.workload import IMB_COLLECTIVES, imb_binary
+from fabricproof.physics.collective import Channel, Layout, Operation
 
 CHANNEL = Channel(alpha_us=50.0, beta_us_per_byte=0.04)
 FOUR = Layout(num_ranks=4, ranks_per_node=2)
@@ -119,13 +119,14 @@ def test_a_pair_program_is_no_collective() -> None:
 
 
 def test_every_collective_of_imb_is_known_and_has_its_binary() -> None:
-    for binary, programs in IMB_COLLECTIVES.items():
-        for program in programs:
-            assert imb_binary(program) == binary
-            known = collective_of("imb", program)
-            assert known is not None
-            plain = program.removesuffix("_pure")
-            assert known.non_blocking == (binary == "IMB-NBC" and plain == program)
+    pairs = {"IMB-P2P", "IMB-RMA"}
+    rows = [row for row in SUITES["imb"] if row.messages is None and row.binary not in pairs]
+    assert len(rows) == 13 * 3
+    for row in rows:
+        known = collective_of("imb", row.name)
+        assert known is not None
+        plain = row.name.removesuffix("_pure")
+        assert known.non_blocking == (row.binary == "IMB-NBC" and plain == row.name)
 
 
 def test_packets_are_counted_where_everybody_waits_for_everybody() -> None:

@@ -4,11 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fabricproof.benchmarks.catalogue import SUITES
 from fabricproof.core.errors import ConfigError
-from fabricproof.stacks.programs import PORTS
 from fabricproof.stacks.volume import BytesMoved, expected_bytes
 from fabricproof.stacks.workload import (
-    IMB_BINARIES,
     PORT_RUNNER,
     Segment,
     command_lines,
@@ -155,10 +154,9 @@ def test_bytes_add_up_over_segments(program: str, parts: list[Segment]):
 def test_every_foretold_imb_program_has_a_binary():
     assert imb_binary("Unidir_put") == "IMB-RMA"
     assert imb_binary("osu_bw") is None
-    names = [name for programs in IMB_BINARIES.values() for name in programs]
-    assert len(set(names)) == len(names)
+    assert imb_binary("Iallreduce_pure") == "IMB-NBC"
 
 
 def test_port_runner_is_shipped_and_eleven_ports_are_known():
     assert PORT_RUNNER.is_file()
-    assert len(PORTS) == 11
+    assert len([row for row in SUITES["osu-mpi4py"] if row.has_port]) == 11

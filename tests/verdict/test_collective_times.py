@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from fabricproof.benchmarks.catalogue import collective_of
 from fabricproof.benchmarks.parsers import parse_text
 from fabricproof.core.measure import Table, Verdict
 from fabricproof.core.units import size_label
-from fabricproof.physics.collective import Layout, collective_of
+from fabricproof.physics.collective import Layout
 from fabricproof.verdict.collective_times import row_contradiction
 from fabricproof.verdict.judge import judge_table
 from fabricproof.verdict.reference import at_most

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabricproof.benchmarks.semantics import reading_of
+from fabricproof.benchmarks.catalogue import reading_of
 from fabricproof.verdict.soundness import row_fault
 from tables import bandwidths, table
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import click
 
+from fabricproof.benchmarks.catalogue import reading_of
 from fabricproof.benchmarks.parsers import read_tables
-from fabricproof.benchmarks.semantics import reading_of
 from fabricproof.cli.fabric_options import fabric_from_options, fabric_options
 from fabricproof.cli.output import STATUSES, curve_summary, format_value, report_record, shown
 from fabricproof.cli.reading import read_output

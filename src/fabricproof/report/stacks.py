@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from fabricproof.benchmarks.catalogue import collective_of
 from fabricproof.core.measure import Verdict
 from fabricproof.job.run import LegResult
-from fabricproof.physics.collective import Statistic, collective_of
 
 #: A stack that takes this many times the best one's time is worth a line.
 WORTH_TELLING = 3.0
@@ -87,9 +87,7 @@ def compare_stacks(legs: Sequence[LegResult]) -> list[Comparison]:
 
 def _times(leg: LegResult) -> Iterator[tuple[str, float]]:
     known = collective_of(leg.suite, leg.program)
-    if known is None:
-        return
-    if known.statistic is Statistic.RANK_ZERO_STREAM and not known.operation.waits_for_all:
+    if known is None or known.times_root_alone:
         return
     for each in leg.quantities:
         value = each["quantity_value"]

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from fabricproof.benchmarks.catalogue import collective_of
 from fabricproof.core.errors import ConfigError
 from fabricproof.core.measure import Finding, FindingKind
 from fabricproof.core.provenance import SHOWN_DIGITS, is_build
 from fabricproof.physics import Fabric
-from fabricproof.physics.collective import collective_of
 from fabricproof.site.physics import build_fabric
 from fabricproof.site.schema import (
     FabricSpec,

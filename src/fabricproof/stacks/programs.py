@@ -6,26 +6,10 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from fabricproof.benchmarks.catalogue import program_of
 from fabricproof.stacks.catalog import Stack
 from fabricproof.stacks.environment import ports_folder, stack_python
 from fabricproof.stacks.workload import PORT_RUNNER, imb_binary
-
-#: the OSU programs that mpi4py ports to Python (demo/osu_*.py, 4.1).
-PORTS = frozenset(
-    {
-        "osu_allgather",
-        "osu_alltoall",
-        "osu_alltoallv",
-        "osu_barrier",
-        "osu_bcast",
-        "osu_bibw",
-        "osu_bw",
-        "osu_gather",
-        "osu_latency",
-        "osu_multi_lat",
-        "osu_scatter",
-    }
-)
 
 #: the stack whose wheel carries the IMB binaries.
 IMB_HOME = "intelmpi"
@@ -89,7 +73,8 @@ def _locate_hpcc(stack: Stack) -> Located:
 
 def _locate_port(stack: Stack, root: Path, program: str) -> Located:
     prefix = root / stack.name
-    if program not in PORTS:
+    row = program_of("osu-mpi4py", program)
+    if row is None or not row.has_port:
         return _absent(f"mpi4py has no port of {program}")
     port = ports_folder(prefix) / f"{program}.py"
     if not port.is_file():

@@ -6,78 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from fabricproof.benchmarks.catalogue import program_of
 from fabricproof.core.errors import ConfigError
 
 #: runs one of mpi4py's ports with sizes, repetitions and windows of our choice.
 PORT_RUNNER = Path(__file__).parent / "portrunner.py"
-
-#: OSU programs that take a window (``-W``).
-OSU_WINDOWED = frozenset(
-    {
-        "osu_bw",
-        "osu_bibw",
-        "osu_mbw_mr",
-        "osu_put_bw",
-        "osu_get_bw",
-        "osu_put_bibw",
-        "osu_bw_persistent",
-        "osu_bibw_persistent",
-    }
-)
-
-#: IMB benchmarks that keep a window of messages in flight (IMB-MPI1's ``-window_size``).
-IMB_WINDOWED = frozenset({"Uniband", "Biband"})
-
-#: IMB benchmarks of each binary that move messages between pairs (``IMB-* -list``, 2021.11).
-IMB_BINARIES = {
-    "IMB-MPI1": frozenset(
-        {
-            "PingPong",
-            "PingPongSpecificSource",
-            "PingPongAnySource",
-            "PingPing",
-            "PingPingSpecificSource",
-            "PingPingAnySource",
-            "Sendrecv",
-            "Exchange",
-            "Uniband",
-            "Biband",
-        }
-    ),
-    "IMB-P2P": frozenset(
-        {
-            "P2P/PingPong",
-            "P2P/PingPing",
-            "Unirandom",
-            "Birandom",
-            "Corandom",
-            "SendRecv_Replace",
-        }
-    ),
-    "IMB-RMA": frozenset(
-        {
-            "Unidir_put",
-            "Unidir_get",
-            "Bidir_put",
-            "Bidir_get",
-            "Exchange_put",
-            "Exchange_get",
-            "Accumulate",
-        }
-    ),
-}
-
-#: IMB's collectives (``IMB-MPI1 -list``, ``IMB-NBC -list``, 2021.11).
-_BLOCKING = (
-    "Bcast Reduce Allreduce Reduce_scatter Allgather Allgatherv Alltoall Alltoallv Gather Gatherv "
-    "Scatter Scatterv Barrier"
-)
-IMB_COLLECTIVES = {
-    "IMB-MPI1": frozenset(_BLOCKING.split()),
-    "IMB-NBC": frozenset(
-        f"I{name.lower()}{pure}" for name in _BLOCKING.split() for pure in ("", "_pure")
-    ),
-}
 
 #: IMB's limit on the bytes of one size, in MB: so high that the repetitions always hold.
 _IMB_VOLUME_MB = "1000000"
@@ -141,8 +74,14 @@ def split_sizes(
 
 def imb_binary(program: str) -> str | None:
     """Return the IMB binary that has ``program``, None where none has."""
-    known = (*IMB_BINARIES.items(), *IMB_COLLECTIVES.items())
-    return next((name for name, programs in known if program in programs), None)
+    row = program_of("imb", program)
+    return row.binary if row is not None else None
+
+
+def has_window(suite: str, program: str) -> bool:
+    """Tell whether a program keeps a window of messages in flight (``-W``, ``-window_size``)."""
+    row = program_of(suite, program)
+    return row is not None and row.messages is not None and row.messages.windowed
 
 
 def command_lines(
@@ -198,9 +137,9 @@ def _osu_options(program: str, segment: Segment) -> tuple[str, ...]:
     ``-i`` and ``-x`` set the repetitions of small and large messages alike, therefore one run
     for each segment.
     """
-    low, high = _power_range(segment, zero=program not in OSU_WINDOWED)
+    low, high = _power_range(segment, zero=not has_window("osu", program))
     options = ["-m", f"{low}:{high}", "-i", str(segment.iterations), "-x", str(segment.warmups)]
-    if program in OSU_WINDOWED:
+    if has_window("osu", program):
         options += ["-W", str(segment.window_size)]
     return tuple(options)
 
@@ -216,7 +155,7 @@ def _imb_options(program: str, segment: Segment) -> tuple[str, ...]:
     if binary == "IMB-RMA":
         return (*options, "-aggregate_mode", "non_aggregate")
     options += ["-zero_size", "off"]
-    if program in IMB_WINDOWED:
+    if has_window("imb", program):
         options += ["-window_size", str(segment.window_size)]
     return tuple(options)
 

@@ -9,17 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from fabricproof.benchmarks.catalogue import collective_of
+from fabricproof.benchmarks.program import Collective
 from fabricproof.core.measure import Table, Verdict
 from fabricproof.core.units import size_label
 from fabricproof.physics import Fabric, Floor, bound, latency_floor_us
-from fabricproof.physics.collective import (
-    CollectiveProgram,
-    Layout,
-    Wire,
-    collective_of,
-    least_bytes,
-    least_mean_us,
-)
+from fabricproof.physics.collective import Layout, Wire, least_bytes, least_mean_us
 from fabricproof.verdict.limits import Limits
 from fabricproof.verdict.value import Judgement, judge_value
 
@@ -69,7 +64,7 @@ def judge_collective(table: Table, limits: Limits, layout: Layout | None) -> lis
     ]
 
 
-def _name(row: _Row, program: CollectiveProgram) -> str:
+def _name(row: _Row, program: Collective) -> str:
     return f"latency_{size_label(int(row['message_size']))}" if program.has_size else "latency"
 
 
@@ -80,7 +75,7 @@ def _rows(table: Table) -> Iterator[_Row]:
 def _judged(
     row: _Row,
     value: float,
-    program: CollectiveProgram,
+    program: Collective,
     limits: Limits,
     layout: Layout | None,
     *,
@@ -105,9 +100,7 @@ def _with_soundness(judgement: Judgement, fault: str | None) -> Judgement:
     return replace(judgement, verdict=Verdict.INVALID, reason=fault)
 
 
-def _floor(
-    program: CollectiveProgram, size: int, limits: Limits, layout: Layout | None
-) -> Floor | None:
+def _floor(program: Collective, size: int, limits: Limits, layout: Layout | None) -> Floor | None:
     """Return what the printed mean cannot be below, None where nothing binds it."""
     if limits.fabric is None or layout is None:
         return None
@@ -141,7 +134,7 @@ def _wire(fabric: Fabric) -> Wire:
     return Wire(latency_us=crossing, transfer_us=lambda size: shaper.least_time_us(size, rate))
 
 
-def row_contradiction(row: _Row, program: CollectiveProgram, *, is_imb: bool) -> str | None:
+def row_contradiction(row: _Row, program: Collective, *, is_imb: bool) -> str | None:
     """Return why a row contradicts itself, None where it is sound.
 
     The least is at most the mean is at most the most; and of non-blocking programs, an overlap of

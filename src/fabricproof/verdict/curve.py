@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from fabricproof.benchmarks.semantics import reading_of
+from fabricproof.benchmarks.catalogue import reading_of
 from fabricproof.core.measure import Finding, FindingKind, Table, Verdict
 from fabricproof.core.units import size_label
 from fabricproof.verdict.reference import CURVE_TOLERANCE

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from fabricproof.benchmarks.semantics import Kind, Meaning, reading_of
+from fabricproof.benchmarks.catalogue import reading_of
+from fabricproof.benchmarks.program import Kind, Meaning
 from fabricproof.core.measure import Table, Verdict, worst
 from fabricproof.core.units import size_label
 from fabricproof.traffic import RoadProof, RoadState

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from fabricproof.benchmarks.semantics import Consistency, Kind, Meaning, reading_of
+from fabricproof.benchmarks.catalogue import reading_of
+from fabricproof.benchmarks.program import Consistency, Kind, Meaning
 from fabricproof.core.measure import Table
 from fabricproof.physics import (
     Ceiling,
@@ -22,6 +23,9 @@ from fabricproof.verdict.value import Rules
 
 #: a missing fraction of a time that no printed digit shows
 NEGLIGIBLE = 0.001
+
+#: the least that anybody repeats a message of whose table does not say it
+FEWEST_REPETITIONS = 2
 
 
 def num_pairs(table: Table) -> int:
@@ -84,13 +88,13 @@ def _in_flight(table: Table) -> int:
 
     ``TX depth`` in its header: ``run_iter_bw`` posts until so many are not completed
     (src/perftest_resources.c of linux-rdma/perftest).  Of reads the adapter has fewer, its
-    ``Outstand reads``.
+    ``Outstand reads``, which the programs that read print alone (ctx_print_test_info).
     """
     if table.suite != "perftest" or reading_of(table).kind is not Kind.BANDWIDTH:
         return 1
     depth = int(table.attributes.get("tx_depth", 1))
     reads = int(table.attributes.get("outstanding_reads", depth))
-    return max(1, min(depth, reads) if table.program == "ib_read_bw" else depth)
+    return max(1, min(depth, reads))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,10 +206,14 @@ class Limits:
 def _uncounted(table: Table, reading: Meaning) -> Mapping[int, float]:
     """Return what may be missing from the mean of both ends' times, by message size.
 
-    Of 2 x repetitions messages one end may miss the last, which is half as much of the mean.
+    Of 2 x repetitions messages one end may miss the last, which is half as much of the mean.  A
+    table that does not say how often it repeated may have done so twice.
     """
-    if not reading.last_send_uncounted or "repetitions" not in table.columns:
+    if not reading.last_send_uncounted:
         return {}
+    if "repetitions" not in table.columns:
+        sizes = map(int, table.column("message_size"))
+        return dict.fromkeys(sizes, 1 / (4 * FEWEST_REPETITIONS))
     counts = zip(table.column("message_size"), table.column("repetitions"), strict=True)
     return {int(size): 1 / (4 * repetitions) for size, repetitions in counts if repetitions > 0}
 

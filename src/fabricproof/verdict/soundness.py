@@ -5,7 +5,7 @@ The tools print two decimals, so every law is checked within what that rounding 
 
 from __future__ import annotations
 
-from fabricproof.benchmarks.semantics import Consistency, Meaning
+from fabricproof.benchmarks.program import Consistency, Meaning
 from fabricproof.core.measure import Table
 
 #: Relative difference that averaging over ranks and repetitions may leave between two columns.

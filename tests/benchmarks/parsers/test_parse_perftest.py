@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from recordings import DATA
 
+from fabricproof.benchmarks.catalogue import reading_of
 from fabricproof.benchmarks.parsers import parse_text
-from fabricproof.benchmarks.semantics import reading_of
 from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import Table, Verdict
 from fabricproof.physics import Fabric, find_link

@@ -12,89 +12,19 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache, wraps
 from typing import TypeVar
 
+from fabricproof.benchmarks.catalogue import OSU
 from fabricproof.benchmarks.parsers._text import Section, shorten
 from fabricproof.core.errors import ParseError
 
 Attributes = dict[str, str | int | float]
 _Answer = TypeVar("_Answer")
 
-#: Title (``#define BENCHMARK`` of each program, without ``OSU`` and the accelerator, lower case)
-#: -> program.  ``osu_neighbor_alltoallw`` 7.2 prints the title of ``osu_alltoallw`` and can't be
-#: told from it.
-PROGRAMS: dict[str, str] = {
-    # mpi/pt2pt/standard/, since 5.x in mpi/pt2pt/
-    "mpi latency test": "osu_latency",
-    "mpi bandwidth test": "osu_bw",
-    "mpi bi-directional bandwidth test": "osu_bibw",
-    "mpi multiple bandwidth / message rate test": "osu_mbw_mr",
-    "mpi multi latency test": "osu_multi_lat",
-    "mpi multi-threaded latency test": "osu_latency_mt",
-    "mpi multi-process latency test": "osu_latency_mp",
-    # mpi/pt2pt/persistent/, since 7.1
-    "mpi latency persistent test": "osu_latency_persistent",
-    "mpi bandwidth persistent test": "osu_bw_persistent",
-    "mpi bi-directional bandwidth persistent test": "osu_bibw_persistent",
-    # 7.4: mpi/pt2pt/partitioned/
-    "mpi partitioned latency test": "osu_partitioned_latency",
-    # mpi/one-sided/
-    "mpi_put latency test": "osu_put_latency",
-    "mpi_get latency test": "osu_get_latency",
-    "mpi_put bandwidth test": "osu_put_bw",
-    "mpi_get bandwidth test": "osu_get_bw",
-    "mpi_put bi-directional bandwidth test": "osu_put_bibw",
-    "mpi_accumulate latency test": "osu_acc_latency",
-    "mpi_get_accumulate latency test": "osu_get_acc_latency",
-    "mpi_fetch_and_op latency test": "osu_fop_latency",
-    "mpi_compare_and_swap latency test": "osu_cas_latency",
-    # mpi/collective/blocking/
-    "mpi allgather latency test": "osu_allgather",
-    "mpi allgatherv latency test": "osu_allgatherv",
-    "mpi allreduce latency test": "osu_allreduce",
-    "mpi all-to-all personalized exchange latency test": "osu_alltoall",
-    "mpi all-to-allv personalized exchange latency test": "osu_alltoallv",
-    "mpi all-to-allw personalized exchange latency test": "osu_alltoallw",
-    "mpi barrier latency test": "osu_barrier",
-    "mpi broadcast latency test": "osu_bcast",
-    "mpi gather latency test": "osu_gather",
-    "mpi gatherv latency test": "osu_gatherv",
-    "mpi reduce latency test": "osu_reduce",
-    "mpi reduce_scatter latency test": "osu_reduce_scatter",
-    "mpi scatter latency test": "osu_scatter",
-    "mpi scatterv latency test": "osu_scatterv",
-    # mpi/collective/non_blocking/
-    "mpi non-blocking allgather latency test": "osu_iallgather",
-    "mpi non-blocking allgatherv latency test": "osu_iallgatherv",
-    "mpi non-blocking allreduce latency test": "osu_iallreduce",
-    "mpi non-blocking all-to-all latency test": "osu_ialltoall",
-    "mpi non-blocking all-to-allv personalized exchange latency test": "osu_ialltoallv",
-    "mpi non-blocking all-to-allw personalized exchange latency test": "osu_ialltoallw",
-    "mpi non-blocking barrier latency test": "osu_ibarrier",
-    "mpi non-blocking broadcast latency test": "osu_ibcast",
-    "mpi non-blocking gather latency test": "osu_igather",
-    "mpi non-blocking gatherv latency test": "osu_igatherv",
-    "mpi non-blocking reduce latency test": "osu_ireduce",
-    "mpi non-blocking reduce_scatter latency test": "osu_ireduce_scatter",
-    "mpi non-blocking scatter latency test": "osu_iscatter",
-    "mpi non-blocking scatterv latency test": "osu_iscatterv",
-    # mpi/collective/neighborhood/, since 7.1
-    "mpi neighborhood allgather latency test": "osu_neighbor_allgather",
-    "mpi neighborhood allgatherv latency test": "osu_neighbor_allgatherv",
-    "mpi neighborhood alltoall latency test": "osu_neighbor_alltoall",
-    "mpi neighborhood all-to-allv latency test": "osu_neighbor_alltoallv",
-    "mpi non-blocking neighborhood allgather latency test": "osu_ineighbor_allgather",
-    "mpi non-blocking neighborhood allgatherv latency test": "osu_ineighbor_allgatherv",
-    "mpi non-blocking neighborhood alltoall latency test": "osu_ineighbor_alltoall",
-    "mpi non-blocking neighborhood alltoallv latency test": "osu_ineighbor_alltoallv",
-    "mpi non-blocking neighborhood alltoallw latency test": "osu_ineighbor_alltoallw",
-    # mpi/startup/
-    "mpi init test": "osu_init",
-    "mpi hello world test": "osu_hello",
-}
+#: title -> program
+PROGRAMS: dict[str, str] = {title: row.name for row in OSU for title in row.titles}
 
-#: The ports' titles (``BENCHMARH`` in mpi4py 4.1.2, demo/osu_*.py) differ in two programs.
+#: The ports' titles differ in two programs.
 PORT_PROGRAMS: dict[str, str] = PROGRAMS | {
-    "mpi all-to-all latency test": "osu_alltoall",
-    "mpi alltoallv latency test": "osu_alltoallv",
+    title: row.name for row in OSU for title in row.port_titles
 }
 
 _TITLE = re.compile(

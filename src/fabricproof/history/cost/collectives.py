@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fabricproof.physics.collective import Channel, CollectiveProgram, Layout, best_model
+from fabricproof.benchmarks.program import Collective
+from fabricproof.physics.collective import Channel, Layout, best_model
 
 #: A non-blocking program runs the operation by itself, then the same again beside a computation of
 #: the same length (OSU: osu_iallreduce.c; IMB: IMB_iallreduce.c measures the three in turn).
@@ -20,7 +21,7 @@ IMB_SIZE_SECONDS, IMB_NON_BLOCKING_SIZE_SECONDS = 0.13, 0.5
 
 
 def operations_us(
-    known: CollectiveProgram, counts: Iterable[tuple[int, int]], layout: Layout, channel: Channel
+    known: Collective, counts: Iterable[tuple[int, int]], layout: Layout, channel: Channel
 ) -> float:
     """Return what the operations of a run take together, in us.
 

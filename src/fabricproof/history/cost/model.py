@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from fabricproof.benchmarks.catalogue import collective_of, program_of
+from fabricproof.benchmarks.program import Collective
 from fabricproof.history.cost.collectives import (
     IMB_NON_BLOCKING_SIZE_SECONDS,
     IMB_SIZE_SECONDS,
@@ -20,7 +22,7 @@ from fabricproof.job.plan.hpcc import hpcc_seconds
 from fabricproof.job.plan.leg import Leg
 from fabricproof.job.plan.peer import PEER_SUITES, peer_seconds
 from fabricproof.physics import bound, latency_floor_us
-from fabricproof.physics.collective import Channel, CollectiveProgram, Layout, collective_of
+from fabricproof.physics.collective import Channel, Layout
 
 #: What a small message is thought to take where the site does not say, as a multiple of the
 #: physical floor.  The legs are sized by 20 times it (``rfm.legs.leg``), on the safe side for a
@@ -29,12 +31,6 @@ LATENCY_GUESS_FACTOR = 12
 
 #: the memory of one machine in MB/s and its latency in us, where there is no fabric
 MEMORY_MB_S, MEMORY_US = 3000.0, 10.0
-
-#: programs whose messages go forth and back in turn; all others send both ways at once
-IN_TURN = frozenset({"osu_latency", "osu_multi_lat", "PingPong"})
-
-#: messages of one repetition that follow each other the same way (IMB's Exchange: to both sides)
-IN_ROW = {"Exchange": 2.0}
 
 #: IMB runs the whole benchmark once unseen before it measures (IMB_init_buffers_iter,
 #: src_c/IMB_mem_manager.c); interface counters say 2.2 times the bytes of its tables, the clock
@@ -133,7 +129,8 @@ def model_seconds(leg: Leg) -> float:
     known = collective_of(leg.suite, leg.program)
     if known is not None:
         return _collective_seconds(leg, known, rate_mb_s, latency_us)
-    crossings = 2.0 if leg.program in IN_TURN else IN_ROW.get(leg.program, 1.0)
+    row = program_of(leg.suite, leg.program)
+    crossings = float(row.messages.crossings) if row is not None and row.messages else 1.0
     if leg.suite == "imb":
         crossings *= IMB_P2P_RUNS if "IMB-P2P" in leg.commands[0][0] else IMB_RUNS
     # MB/s are bytes per us.
@@ -143,9 +140,7 @@ def model_seconds(leg: Leg) -> float:
     )
 
 
-def _collective_seconds(
-    leg: Leg, known: CollectiveProgram, rate_mb_s: float, latency_us: float
-) -> float:
+def _collective_seconds(leg: Leg, known: Collective, rate_mb_s: float, latency_us: float) -> float:
     alpha_us = min(latency_us, leg.stated_alpha_us or latency_us)
     channel = Channel(alpha_us=alpha_us, beta_us_per_byte=1 / rate_mb_s)
     layout = Layout(num_ranks=leg.num_ranks, ranks_per_node=leg.ranks_per_node)

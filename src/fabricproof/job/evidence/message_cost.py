@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from fabricproof.benchmarks.catalogue import collective_of
 from fabricproof.benchmarks.parsers import parse_text
 from fabricproof.core.errors import FabricproofError
 from fabricproof.core.measure import Table
 from fabricproof.core.units import size_label
 from fabricproof.job.plan.leg import Leg
 from fabricproof.job.plan.script import shell_name
-from fabricproof.physics.collective import Channel, best_model, collective_of
+from fabricproof.physics.collective import Channel, best_model
 from fabricproof.verdict.reference import Reference, Source, at_most
 from fabricproof.verdict.value import Rules
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fabricproof.benchmarks.catalogue import collective_of
+from fabricproof.benchmarks.program import Collective
 from fabricproof.core.errors import ConfigError
 from fabricproof.job.plan.effort import LARGE_MESSAGE_BYTES
 from fabricproof.physics.collective import (
     Channel,
-    CollectiveProgram,
     Layout,
     NodeBytes,
     Operation,
     best_model,
-    collective_of,
     everyone_waits,
     least_bytes,
 )
@@ -123,7 +123,7 @@ def make_collective_job(
 
 def _segments(
     suite: str,
-    known: CollectiveProgram,
+    known: Collective,
     sizes: tuple[int, ...],
     layout: Layout,
     channel: Channel,
@@ -138,7 +138,7 @@ def _segments(
 
 
 def _segment(
-    known: CollectiveProgram,
+    known: Collective,
     sizes: tuple[int, ...],
     layout: Layout,
     channel: Channel,
@@ -152,7 +152,7 @@ def _segment(
 
 
 def _least(
-    suite: str, known: CollectiveProgram, segments: Sequence[Segment], layout: Layout
+    suite: str, known: Collective, segments: Sequence[Segment], layout: Layout
 ) -> tuple[NodeBytes, ...]:
     """Return the least bytes of the whole leg; IMB's own warm-ups are not counted."""
     total = [NodeBytes(sent=0, received=0)] * layout.num_nodes

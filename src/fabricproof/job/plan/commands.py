@@ -10,9 +10,9 @@ from fabricproof.core.errors import ConfigError
 from fabricproof.job.plan.effort import LARGE_MESSAGE_BYTES, Effort
 from fabricproof.stacks.volume import BytesMoved, expected_bytes
 from fabricproof.stacks.workload import (
-    IMB_WINDOWED,
     Segment,
     command_lines,
+    has_window,
     imb_binary,
     split_sizes,
 )
@@ -139,7 +139,7 @@ def _imb_job(
     ``-iter N,MB``: N repetitions, fewer where they would move more than MB megabytes (IMB user
     guide, "-iter").  ``-time`` is set so high that IMB never cuts a size off by its own estimate.
     """
-    windowed = program in IMB_WINDOWED
+    windowed = has_window("imb", program)
     window = effort.window_size if windowed else 1
     one = Segment(sizes=(1,), iterations=1, warmups=0, window_size=window)
     moved = _foretold("imb", program, (one,), num_ranks)

@@ -10,7 +10,8 @@ import os
 import shutil
 from dataclasses import dataclass
 
-from fabricproof.benchmarks.semantics import Kind, meaning
+from fabricproof.benchmarks.catalogue import meaning
+from fabricproof.benchmarks.program import Kind
 from fabricproof.core.errors import ConfigError
 from fabricproof.job.plan.commands import Job
 from fabricproof.stacks.programs import Located

@@ -7,18 +7,15 @@ from fabricproof.physics.collective.bounds import NodeBytes, least_bytes
 from fabricproof.physics.collective.floor import Statistic, Wire, least_mean_us
 from fabricproof.physics.collective.models import Channel, best_model, models
 from fabricproof.physics.collective.operation import Layout, Operation, everyone_waits
-from fabricproof.physics.collective.programs import CollectiveProgram, collective_of
 
 __all__ = [
     "Channel",
-    "CollectiveProgram",
     "Layout",
     "NodeBytes",
     "Operation",
     "Statistic",
     "Wire",
     "best_model",
-    "collective_of",
     "everyone_waits",
     "least_bytes",
     "least_mean_us",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from reframe.core.builtins import variable
 
-from fabricproof.benchmarks.semantics import Kind, meaning
+from fabricproof.benchmarks.catalogue import meaning
+from fabricproof.benchmarks.program import Kind
 from fabricproof.job.evidence.directions import BACK, backward
 from fabricproof.job.plan.plan_file import Plan
 from fabricproof.rfm.checks.base import FabricBenchmark

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 
-from fabricproof.benchmarks.semantics import meaning
+from fabricproof.benchmarks.catalogue import meaning
 from fabricproof.job.plan.leg import Leg
 from fabricproof.job.plan.plan_file import Plan
 from fabricproof.job.relations.relation import Relation, in_turns
 from fabricproof.physics import bound
 from fabricproof.rfm.legs.leg import LegPlanner
-from fabricproof.rfm.legs.programs import printed_name
 from fabricproof.verdict.reference import at_least
 
 #: the program that moves both directions at once
@@ -51,7 +50,7 @@ def duplex(planner: LegPlanner, both: LegPlanner, forth: Leg, together: Leg) -> 
 
     mpi4py's port of osu_bibw prints one direction of the two that it moves: it counts twice.
     """
-    counts_both = meaning(both.suite, printed_name(both.program)).bidirectional
+    counts_both = meaning(both.suite, both.program).bidirectional
     fabric = planner.physics(forth.rails)
     most = reference = None
     if fabric is not None:

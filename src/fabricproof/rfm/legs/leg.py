@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from fabricproof.benchmarks.semantics import Kind, meaning
+from fabricproof.benchmarks.catalogue import meaning
+from fabricproof.benchmarks.program import Kind
 from fabricproof.core.units import parse_size, size_label
 from fabricproof.job.evidence.directions import BACK, LARGEST_SIZES, backward
 from fabricproof.job.plan.commands import make_job
@@ -20,7 +21,7 @@ from fabricproof.site.schema import FabricSpec, PartitionSpec, StackSpec
 from fabricproof.stacks.family import rails_refusal, road_environment, stated_transport
 from fabricproof.stacks.launch import OWN_LAUNCHER, Layout, plan_launch
 from fabricproof.stacks.spack.built import Built
-from fabricproof.stacks.workload import IMB_WINDOWED
+from fabricproof.stacks.workload import has_window
 from fabricproof.traffic.transports import transport_refusal
 from fabricproof.verdict.reference import Reference
 from fabricproof.verdict.value import Judgement
@@ -214,7 +215,7 @@ class LegPlanner:
             starts_above=starts_above,
         )
         launch = plan_launch(self.stack.family, self.launcher)
-        reading = meaning(self.suite, printed_name(self.program))
+        reading = meaning(self.suite, self.program)
         windowed = reading.kind is Kind.BANDWIDTH and effort.window_size > 1
         return Leg(
             name="+".join(rails) + (f".{variant}" if variant else ""),
@@ -277,9 +278,8 @@ class LegPlanner:
         guess = 10.0 if fabric is None else self.latency_guess_us(fabric)
         if "latency" in references:
             guess = min(guess, references["latency"].value)
-        reading = meaning(self.suite, printed_name(self.program))
-        has_window = self.suite != "imb" or self.program in IMB_WINDOWED
-        windowed = has_window and reading.kind is Kind.BANDWIDTH
+        reading = meaning(self.suite, self.program)
+        windowed = has_window(self.suite, self.program) and reading.kind is Kind.BANDWIDTH
         plan = plan_windowed if windowed else plan_ping_pong
         return plan(
             max_size=parse_size(self.partition.max_message_size),
@@ -291,7 +291,7 @@ class LegPlanner:
     def _required(
         self, sizes: tuple[int, ...], references: dict[str, Reference]
     ) -> tuple[str, ...]:
-        reading = meaning(self.suite, printed_name(self.program))
+        reading = meaning(self.suite, self.program)
         if reading.kind is Kind.BANDWIDTH:
             due = [f"bandwidth_{size_label(sizes[-1])}"]
             times = self.suite == "imb" and not reading.pairs_share_rails  # Uniband prints none

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 
-from fabricproof.benchmarks.semantics import Kind, meaning
+from fabricproof.benchmarks.catalogue import meaning
+from fabricproof.benchmarks.program import Kind
 from fabricproof.job.plan.leg import Leg
 from fabricproof.job.plan.plan_file import Plan
 from fabricproof.job.plan.script import BIND_FILE
 from fabricproof.job.relations.relation import Relation, in_turns
 from fabricproof.rfm.legs.leg import LegPlanner
-from fabricproof.rfm.legs.programs import printed_name
 from fabricproof.verdict.locality import Bind
 from fabricproof.verdict.reference import at_least, at_most
 
@@ -102,7 +102,7 @@ def bound_leg(planner: LegPlanner, rail: str, policy: str, sizes: Sequence[int] 
 
 
 def _kind(planner: LegPlanner) -> Kind:
-    return meaning(planner.suite, printed_name(planner.program)).kind
+    return meaning(planner.suite, planner.program).kind
 
 
 def near_over_far(planner: LegPlanner, rail: str, legs: Mapping[str, Leg]) -> Relation:

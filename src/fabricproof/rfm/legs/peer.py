@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fabricproof.benchmarks.semantics import Kind, meaning
+from fabricproof.benchmarks.catalogue import meaning
+from fabricproof.benchmarks.program import Kind
 from fabricproof.core.units import size_label
 from fabricproof.job.plan.leg import Leg
 from fabricproof.job.plan.peer import Pace, peer_job

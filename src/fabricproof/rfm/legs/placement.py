@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 
-from fabricproof.benchmarks.semantics import Kind, meaning
+from fabricproof.benchmarks.catalogue import meaning
+from fabricproof.benchmarks.program import Kind
 from fabricproof.job.plan.leg import Leg
 from fabricproof.job.plan.plan_file import Plan
 from fabricproof.job.relations.relation import Relation, in_turns
 from fabricproof.nodes.topology import Pair
 from fabricproof.rfm.legs.leg import LegPlanner
-from fabricproof.rfm.legs.programs import printed_name
 from fabricproof.stacks.launch import Layout
 from fabricproof.verdict.reference import Reference, at_least, at_most
 
@@ -66,7 +66,7 @@ def _far_over_near(
     planner: LegPlanner, rail: str, legs: list[Leg], pairs: tuple[Pair, ...]
 ) -> Relation:
     near, far = legs[0], legs[-1]
-    kind = meaning(planner.suite, printed_name(planner.program)).kind
+    kind = meaning(planner.suite, planner.program).kind
     is_bandwidth = kind is Kind.BANDWIDTH
     sizes = near.expected_sizes
     reference = _equal() if is_bandwidth else _with_switches(pairs[-1].hops - pairs[0].hops)

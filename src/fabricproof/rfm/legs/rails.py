@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 
-from fabricproof.benchmarks.semantics import meaning
+from fabricproof.benchmarks.catalogue import meaning, program_of
 from fabricproof.job.plan.leg import Leg
 from fabricproof.job.plan.plan_file import Plan
 from fabricproof.job.relations.relation import Relation, in_turns
 from fabricproof.physics import Fabric, bound
 from fabricproof.rfm.legs.leg import LegPlanner
-from fabricproof.rfm.legs.programs import printed_name
 from fabricproof.verdict.reference import Reference, at_least
 
 #: Two rails that promise 2.0 are red below 1.9: both numbers were measured by one program on the
@@ -20,9 +19,6 @@ GAIN_TOLERANCE = 0.05
 #: Both directions at once load the hosts twice as much; their gain may fall short by as much as a
 #: bandwidth may of its own reference (reference.DEFAULT_TOLERANCE).
 GAIN_TOLERANCE_BOTH_WAYS = 0.10
-
-#: programs that move both directions even where they print one (mpi4py's port of osu_bibw)
-BOTH_WAYS = frozenset({"osu_bibw", "osu_bibw_persistent"})
 
 #: Shares may leave this fraction of the summed rate unused before they are red.
 BALANCE_TOLERANCE = 0.10
@@ -57,7 +53,7 @@ def rails_plan(planner: LegPlanner) -> Plan:
 
 def _loaded(planner: LegPlanner, rails: tuple[str, ...]) -> Fabric | None:
     fabric = planner.physics(rails)
-    both = meaning(planner.suite, printed_name(planner.program)).bidirectional
+    both = meaning(planner.suite, planner.program).bidirectional
     return replace(fabric, bidirectional=both) if fabric is not None else None
 
 
@@ -89,8 +85,8 @@ def scaling(planner: LegPlanner, singles: dict[str, Leg], together: Leg) -> Rela
     """Return the relation of all rails to the best single one at the largest messages."""
     known = planner.physics(planner.rails) is not None
     gain = expected_gain(planner)
-    both = meaning(planner.suite, printed_name(planner.program)).bidirectional
-    both = both or planner.program in BOTH_WAYS
+    row = program_of(planner.suite, planner.program)
+    both = row is not None and row.messages is not None and row.messages.both_at_once
     reference = at_least(
         gain,
         unit="x",

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 
+from fabricproof.benchmarks.catalogue import collective_of
 from fabricproof.core.units import parse_size
 from fabricproof.job.plan.collective_commands import SMALLEST_BYTES
 from fabricproof.job.plan.leg import Leg
 from fabricproof.job.plan.plan_file import Plan
 from fabricproof.job.relations.own_choice import OWN, UNTUNED
 from fabricproof.job.relations.relation import Relation
-from fabricproof.physics.collective import Statistic, collective_of
 from fabricproof.rfm.legs.collective import channel_planner, collective_leg
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.site.schema import PartitionSpec
@@ -44,16 +44,11 @@ def programs_of(collective: str) -> tuple[tuple[str, str], ...]:
 
 
 def why_no_comparison(suite: str, program: str) -> str:
-    """Return why a program's times cannot compare algorithms; empty where they can.
-
-    The root of a broadcast is done when its buffer is free.  Where its time alone is printed, for
-    all repetitions at once, an algorithm that lets go of the root early wins, whatever the others
-    wait: measured, 12 us for 32 KiB on 25 MB/s, which takes 1300.
-    """
-    known = collective_of(suite, program.lower() if suite == "imb" else program)
+    """Return why a program's times cannot compare algorithms; empty where they can."""
+    known = collective_of(suite, program)
     if known is None:
         return f"{program} of {suite} is no collective that is known"
-    if known.statistic is Statistic.RANK_ZERO_STREAM and not known.operation.waits_for_all:
+    if known.times_root_alone:
         return f"{program} of {suite} times its root alone, which need not wait for the others"
     return ""
 

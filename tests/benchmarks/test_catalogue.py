@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from catalogue_answers import ANSWERS, text
 
+from fabricproof.benchmarks.catalogue import SUITES, meaning, reading_of
 from fabricproof.benchmarks.parsers._osu_grammar import PROGRAMS
-from fabricproof.benchmarks.semantics import Consistency, Kind, meaning, reading_of
+from fabricproof.benchmarks.program import Consistency, Kind, Program
 from tables import bandwidths, latencies, table
 
 PRINTS_MB_S = {program for program in PROGRAMS.values() if "bw" in program}
@@ -99,3 +101,51 @@ def test_a_time_that_ends_at_the_origin_holds_no_crossing(
 def test_plain_tables_keep_their_meaning() -> None:
     assert reading_of(bandwidths({1: 1.0})) == meaning("osu", "osu_bw")
     assert reading_of(latencies({1: 1.0})) == meaning("osu", "osu_latency")
+
+
+def test_every_answer_of_the_catalogue_is_the_reviewed_one() -> None:
+    """A changed fact is seen here; write the file anew and defend its difference by a source."""
+    assert text().splitlines() == ANSWERS.read_text(encoding="utf-8").splitlines()
+
+
+def rows() -> list[Program]:
+    return [row for programs in SUITES.values() for row in programs]
+
+
+@pytest.mark.parametrize("suite", sorted(SUITES))
+def test_no_name_and_no_title_stands_for_two_programs(suite: str) -> None:
+    """The look-ups are by name, IMB's in any case, and by title: the later row would win."""
+    names = [row.name.lower() for row in SUITES[suite]]
+    titles = [title for row in SUITES[suite] for title in {*row.titles, *row.port_titles}]
+    assert len(set(names)) == len(names)
+    assert len(set(titles)) == len(titles)
+
+
+@pytest.mark.parametrize("row", [row for row in rows() if row.messages], ids=lambda row: row.name)
+def test_what_is_counted_is_moved(row: Program) -> None:
+    """Two directions in the bandwidth are two on the wire at once; pairs and floors likewise."""
+    assert row.messages is not None
+    if row.meaning.bidirectional:
+        assert row.messages.both_at_once
+    if row.meaning.kind is Kind.LATENCY:
+        assert not row.messages.both_at_once
+        assert not row.messages.windowed
+    if row.meaning.round_trip:
+        assert (row.messages.forth, row.messages.back) == (0, 1)
+    assert row.messages.forth or row.messages.back
+
+
+def imb_lists() -> dict[str, set[str]]:
+    """The names of ``IMB-* -list``, by binary."""
+    found: dict[str, set[str]] = {}
+    text = (ANSWERS.parent / "imb-2021.11-list.txt").read_text(encoding="utf-8")
+    for part in text.split("IMB-")[1:]:
+        binary, _, lines = part.partition("\n")
+        names = (line.strip("# ").partition(" ")[0] for line in lines.splitlines())
+        found.setdefault(f"IMB-{binary.partition(' ')[0].strip(':')}", set()).update(names)
+    return found
+
+
+@pytest.mark.parametrize("row", SUITES["imb"], ids=lambda row: row.name)
+def test_every_imb_program_is_in_the_binary_that_the_row_names(row: Program) -> None:
+    assert row.name.rpartition("/")[2] in imb_lists()[row.binary]

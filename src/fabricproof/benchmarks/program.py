@@ -1,0 +1,189 @@
+"""What there is to know of a benchmark program, apart from how its output is laid out."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from fabricproof.physics.collective import Operation, Statistic
+
+
+class Kind(StrEnum):
+    """What a program is judged by first."""
+
+    LATENCY = "latency"
+    BANDWIDTH = "bandwidth"
+    COLLECTIVE = "collective"
+    ROUND_TRIP_FREE = "operation"
+    """An accumulation or atomic operation: a time, part of which is arithmetic."""
+
+
+class Consistency(StrEnum):
+    """Arithmetic that binds the columns of one row together, where the tool defines it."""
+
+    NONE = "none"
+    SIZE_OVER_TIME = "bandwidth = message size / latency"
+    TWICE_SIZE_OVER_TIME = "bandwidth = 2 x message size / t_max"
+    FOUR_TIMES_SIZE_OVER_TIME = "bandwidth = 4 x message size / t_max"
+    RATE_TIMES_SIZE = "bandwidth = message rate x message size"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Meaning:
+    """How one program's table is to be read.
+
+    Attributes:
+        kind: what is judged first.
+        bidirectional: the bandwidth adds up both directions, so both directions' ceilings apply.
+        pairs_share_rails: several pairs load the rails at once.
+        crosses: each printed time holds at least one crossing of the fabric by its message, so
+            that the latency floor binds.  Not so for collectives (the root of a broadcast is done
+            when its buffer is free; the average over ranks prints less than one crossing), for
+            completion at the origin only, and for times of a stream divided by its messages.
+        round_trip: the printed time is there and back: a request, and the answer with the bytes.
+        empty_crosses: a message of 0 bytes crosses as well; a put or get of nothing does not.
+        last_send_uncounted: the printed time is the mean of both ends, and the end that sends last
+            stops its clock when its buffer is free, before the message has arrived.
+        consistency: the law between the columns of a row.
+    """
+
+    kind: Kind
+    bidirectional: bool = False
+    pairs_share_rails: bool = False
+    crosses: bool = True
+    round_trip: bool = False
+    empty_crosses: bool = True
+    last_send_uncounted: bool = False
+    consistency: Consistency = Consistency.NONE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Messages:
+    """The messages of one iteration of a pair.
+
+    Attributes:
+        forth: from the first half of the ranks to the second; of a windowed program, windows.
+        back: from the second half to the first.
+        windowed: each of them is a window of messages that follow each other.
+        in_turn: each waits for the one before.
+        answer_bytes: with which the receiver of a window answers.
+    """
+
+    forth: int = 0
+    back: int = 0
+    windowed: bool = False
+    in_turn: bool = False
+    answer_bytes: int = 0
+
+    @property
+    def crossings(self) -> int:
+        """How many messages of one iteration follow each other over one direction of the link.
+
+        Both in turn: a ping-pong waits for two.  At once: the busier direction counts.
+        """
+        return self.forth + self.back if self.in_turn else max(self.forth, self.back)
+
+    @property
+    def both_at_once(self) -> bool:
+        """Whether both directions carry messages at the same time, whatever the output counts."""
+        return bool(self.forth and self.back) and not self.in_turn
+
+
+@dataclass(frozen=True, kw_only=True)
+class Collective:
+    """What a collective program measures.
+
+    OSU and IMB give every rank the same count in the variants of unlike counts (``v``) or types
+    (``w``), so that bounds and models are those of the plain operation.
+
+    Attributes:
+        operation: what it measures.
+        statistic: what it prints of the ranks' times.
+        non_blocking: it prints overall, compute and pure communication times, and the overlap.
+        share_sized: its size may be one rank's share where others print the whole vector.
+    """
+
+    operation: Operation
+    statistic: Statistic
+    non_blocking: bool = False
+    share_sized: bool = False
+
+    @property
+    def has_size(self) -> bool:
+        """Whether it has messages at all; a barrier has none."""
+        return self.operation is not Operation.BARRIER
+
+    @property
+    def times_root_alone(self) -> bool:
+        """Whether its times cannot compare algorithms: those of a root that waits for nobody.
+
+        The root of a broadcast is done when its buffer is free.  Where its time alone is printed,
+        for all repetitions at once, an algorithm that lets go of the root early wins, whatever the
+        others wait: measured, 12 us for 32 KiB on 25 MB/s, which takes 1300.
+        """
+        is_root = self.statistic is Statistic.RANK_ZERO_STREAM
+        return is_root and not self.operation.waits_for_all
+
+
+#: times only, no ceiling and no floor: collectives, and what no row is known of
+UNKNOWN = Meaning(kind=Kind.COLLECTIVE, crosses=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """One row of the catalogue.
+
+    Attributes:
+        name: as it is called: ``osu_bw``, ``PingPong``, ``P2P/PingPong``, ``ib_write_bw``.
+        titles: what its output may call it, in lower case; OSU's ``#define BENCHMARK`` without
+            ``OSU`` and the accelerator.  Empty where the output bears the name.
+        port_titles: what mpi4py's port alone calls it.
+        binary: IMB's that has it; empty elsewhere, and where only its output is known.
+        meaning: how its table is to be read.
+        port_meaning: how the port's is, where it differs.
+        earlier: the release that brought ``meaning``, and how tables of those before are to be
+            read; None where all are alike.
+        messages: of one iteration; None where they are no fixed exchange between pairs.
+        collective: the operation of a collective; None for all others.
+        has_port: mpi4py ports it to Python (demo/osu_*.py, 4.1).
+    """
+
+    name: str
+    titles: tuple[str, ...] = ()
+    port_titles: tuple[str, ...] = ()
+    binary: str = ""
+    meaning: Meaning = UNKNOWN
+    port_meaning: Meaning | None = None
+    earlier: tuple[tuple[int, int], Meaning] | None = None
+    messages: Messages | None = None
+    collective: Collective | None = None
+    has_port: bool = False
+
+    def meaning_of(self, suite: str, version: str | None = None) -> Meaning:
+        """Return how its table is to be read.
+
+        Args:
+            suite: ``osu-mpi4py`` for the port.
+            version: of the suite, as printed; None for the newest.
+        """
+        if suite == "osu-mpi4py" and self.port_meaning is not None:
+            return self.port_meaning
+        release = _RELEASE.match(version or "")
+        if self.earlier is None or release is None:
+            return self.meaning
+        since, before = self.earlier
+        return before if (int(release[1]), int(release[2])) < since else self.meaning
+
+    def collective_of(self, suite: str) -> Collective | None:
+        """Return what it measures as a program of ``suite``.
+
+        mpi4py's ports time all repetitions at once, at rank 0 (demo/osu_*.py).
+        """
+        if suite != "osu-mpi4py" or self.collective is None:
+            return self.collective
+        port = replace(self.collective, statistic=Statistic.RANK_ZERO_STREAM)
+        return port if self.has_port else None
+
+
+_RELEASE = re.compile(r"(\d+)\.(\d+)")
