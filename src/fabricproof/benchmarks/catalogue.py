@@ -266,6 +266,8 @@ def _imb_collective(name: str, operation: Operation) -> tuple[Program, ...]:
 IMB: tuple[Program, ...] = (
     *_IMB_PAIRS,
     *(row for each in _IMB_COLLECTIVES.items() for row in _imb_collective(*each)),
+    # one number for the shares of all ranks (IMB_reduce_scatter_block.c); IMB-NBC has none
+    _imb_collective("Reduce_scatter_block", Operation.REDUCE_SCATTER)[0],
 )
 
 #: A bandwidth is the client's stream, a latency goes forth and back and is half the round trip, of
