@@ -397,11 +397,13 @@ def _table(folder: Path, leg: Leg) -> tuple[Table | None, str | None]:
 
 def _joined(tables: Sequence[Table], leg: Leg) -> Table:
     """Return the parts of one leg as the one table they are."""
-    # OSU's multi-pair programs do not always print how many pairs ran.
-    pairs = {"num_pairs": max(1, leg.num_ranks // 2)}
+    # OSU's multi-pair programs do not always print how many pairs ran, and never how often.
+    planned = {"num_pairs": max(1, leg.num_ranks // 2)}
+    if leg.least_repetitions is not None:
+        planned["least_repetitions"] = leg.least_repetitions
     return replace(
         tables[0],
-        attributes={**pairs, **tables[0].attributes},
+        attributes={**planned, **tables[0].attributes},
         rows=tuple(row for table in tables for row in table.rows),
         row_lines=tuple(line for table in tables for line in table.row_lines),
     )

@@ -24,9 +24,6 @@ from fabricproof.verdict.value import Rules
 #: a missing fraction of a time that no printed digit shows
 NEGLIGIBLE = 0.001
 
-#: the least that anybody repeats a message of whose table does not say it
-FEWEST_REPETITIONS = 2
-
 
 def num_pairs(table: Table) -> int:
     """Return how many pairs (or streams) the output says ran at once; 1 where it says nothing.
@@ -206,15 +203,17 @@ class Limits:
 def _uncounted(table: Table, reading: Meaning) -> Mapping[int, float]:
     """Return what may be missing from the mean of both ends' times, by message size.
 
-    Of 2 x repetitions messages one end may miss the last, which is half as much of the mean.  A
-    table that does not say how often it repeated may have done so twice.
+    Of 2 x repetitions messages one end may miss the last, which is half as much of the mean.
+    Where neither the table nor who ran it says how often, it was as often as the programs do by
+    themselves, at least 1000 times (LAT_LOOP_LARGE of OSU 5.7, demo/osu_multi_lat.py), and what is
+    missing shows in no digit.
     """
     if not reading.last_send_uncounted:
         return {}
-    if "repetitions" not in table.columns:
-        sizes = map(int, table.column("message_size"))
-        return dict.fromkeys(sizes, 1 / (4 * FEWEST_REPETITIONS))
-    counts = zip(table.column("message_size"), table.column("repetitions"), strict=True)
+    least = float(table.attributes.get("least_repetitions", 0))
+    said = "repetitions" in table.columns
+    repetitions = table.column("repetitions") if said else (least,) * len(table.rows)
+    counts = zip(table.column("message_size"), repetitions, strict=True)
     return {int(size): 1 / (4 * repetitions) for size, repetitions in counts if repetitions > 0}
 
 

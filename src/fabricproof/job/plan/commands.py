@@ -30,6 +30,7 @@ class Job:
         sent_per_message: with such an output, messages of each half per repetition.
         sent_messages: messages of each half that wait for an answer, None where they may share
             packets or where the output says how many there were.
+        least_repetitions: how often the least repeated size runs; None where the output says it.
     """
 
     commands: tuple[tuple[str, ...], ...]
@@ -37,6 +38,7 @@ class Job:
     sent_bytes: tuple[int, int] | None
     sent_per_message: tuple[int, int] | None = None
     sent_messages: tuple[int, int] | None = None
+    least_repetitions: int | None = None
 
 
 def make_job(
@@ -94,6 +96,7 @@ def make_job(
         sizes=effort.sizes,
         sent_bytes=(moved.sent_by_first, moved.sent_by_second),
         sent_messages=messages,
+        least_repetitions=min(segment.iterations for segment in segments),
     )
 
 

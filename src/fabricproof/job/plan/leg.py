@@ -49,6 +49,7 @@ class Leg:
             where the output says how often each size ran.
         sent_per_message: with such an output, messages of each half per repetition.
         sent_messages: messages each half sends one by one, None where they may share packets.
+        least_repetitions: how often the least repeated size runs; None where the output says it.
         least_bytes: for a program whose exact bytes nobody can foretell, the payload that each
             node, in the order of its lowest rank, must send and receive whatever the algorithm;
             then it stands for ``sent_bytes``.
@@ -99,6 +100,7 @@ class Leg:
     launch: tuple[str, ...] = ()
     least_bytes: tuple[tuple[int, int], ...] | None = None
     least_packets: tuple[int, ...] | None = None
+    least_repetitions: int | None = None
     required: tuple[str, ...]
     fabric: FabricFacts | None
     references: dict[str, Reference] = field(default_factory=dict)

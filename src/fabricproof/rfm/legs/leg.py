@@ -243,6 +243,7 @@ class LegPlanner:
             sent_bytes=job.sent_bytes,
             sent_per_message=job.sent_per_message,
             sent_messages=None if len(rails) > 1 or windowed else job.sent_messages,
+            least_repetitions=job.least_repetitions,
             spread=len(rails) > 1 and reading.kind is Kind.BANDWIDTH,
             required=self._required(job.sizes, references),
             references=references,
