@@ -11,7 +11,7 @@ import pytest
 
 from fabricproof.core.errors import ConfigError, OutputError, UnavailableError
 from fabricproof.stacks.spack.build import why_not_whole
-from fabricproof.stacks.spack.compilers import find_compilers, prove_compilers
+from fabricproof.stacks.spack.compilers import find_compilers
 from fabricproof.stacks.spack.environment import compose
 from fabricproof.stacks.spack.layout import layout_for, sha256_of
 from fabricproof.stacks.spack.lock import (
@@ -20,6 +20,7 @@ from fabricproof.stacks.spack.lock import (
     digest_of_lock,
     kept_lock,
     lock,
+    prove_compilers,
     why_stale,
 )
 from fabricproof.stacks.spack.offline import Mirror
@@ -311,7 +312,7 @@ def test_recipes_out_of_reach_are_not_told_as_a_missing_compiler(lab: Lab, name:
     said = (DATA / f"{name}.out").read_text()
     lab.order(compiler={"output": said}, finds={})
     log = lab.folder / "logs" / "lock.log"
-    with pytest.raises(UnavailableError, match="recipes could not be fetched") as caught:
+    with pytest.raises(UnavailableError, match="package recipes are not there") as caught:
         locked(lab, log=log)
     warning = next(line for line in said.splitlines() if "Warning" in line)
     assert warning.partition("': ")[2][:60] in str(caught.value)

@@ -15,14 +15,21 @@ from pathlib import Path
 from fabricproof.core.errors import ConfigError, FabricproofError, OutputError
 from fabricproof.site.schema import StackSpec
 from fabricproof.stacks.spack.built import Built, read_built, write_built
-from fabricproof.stacks.spack.compilers import prove_compilers
 from fabricproof.stacks.spack.complaints import read_log_tail
 from fabricproof.stacks.spack.diagnose import diagnose
 from fabricproof.stacks.spack.environment import SUITES, Environment, compose
 from fabricproof.stacks.spack.installed import Contents, read_contents
 from fabricproof.stacks.spack.layout import Layout, sha256_of
 from fabricproof.stacks.spack.linkage import prove_linkage
-from fabricproof.stacks.spack.lock import Lock, adopt_lock, is_of_lock, kept_lock, lock, why_stale
+from fabricproof.stacks.spack.lock import (
+    Lock,
+    adopt_lock,
+    is_of_lock,
+    kept_lock,
+    lock,
+    prove_compilers,
+    why_stale,
+)
 from fabricproof.stacks.spack.modules import remove_modules, write_core_compilers, write_modules
 from fabricproof.stacks.spack.offline import Mirror
 from fabricproof.stacks.spack.progress import Reader

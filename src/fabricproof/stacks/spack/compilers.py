@@ -8,45 +8,24 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import yaml
 
-from fabricproof.core.errors import ConfigError, UnavailableError
-from fabricproof.stacks.spack.diagnose import diagnose
+from fabricproof.core.errors import UnavailableError
+from fabricproof.stacks.spack.diagnose import diagnose, recipes_absent
 from fabricproof.stacks.spack.environment import Environment
-from fabricproof.stacks.spack.reasons.case import Case
-from fabricproof.stacks.spack.reasons.site import repository
 from fabricproof.stacks.spack.tool import Spack
 from fabricproof.stacks.spack.yaml_files import load_yaml
-
-if TYPE_CHECKING:
-    from fabricproof.stacks.spack.lock import Lock
 
 #: packages that are compilers to Spack 1 (its ``compiler`` tag).
 COMPILERS = frozenset(
     {
-        "gcc",
-        "llvm",
-        "apple-clang",
-        "aocc",
-        "cce",
-        "nvhpc",
-        "intel-oneapi-compilers",
-        "intel-oneapi-compilers-classic",
-        "llvm-amdgpu",
-        "acfl",
-        "fj",
-        "xl",
+        "gcc", "llvm", "apple-clang", "aocc", "cce", "nvhpc", "intel-oneapi-compilers",
+        "intel-oneapi-compilers-classic", "llvm-amdgpu", "acfl", "fj", "xl",
     }
-)
-
-
-#: those whose ``--version`` has the version that Spack gives them.
-_SAY_THEIR_VERSION = frozenset({"gcc", "llvm"})
+)  # fmt: skip
 
 
 def declared(scopes: Iterable[Path]) -> bool:
@@ -71,7 +50,6 @@ def find_compilers(environment: Environment, spack: Spack, log: Path | None = No
 
     Raises:
         UnavailableError: there is none, or Spack has no recipes to know one by.
-        ConfigError: the recipes are not where the site says.
     """
     target = environment.compilers / "packages.yaml"
     if target.is_file() or declared(environment.scopes):
@@ -84,14 +62,13 @@ def find_compilers(environment: Environment, spack: Spack, log: Path | None = No
     answer = spack.call(
         ["-e", str(scratch), "compiler", "find", "--scope", f"env:{scratch}"], log=log
     )
-    case = Case(step="compiler find", output=answer.output, status=answer.status)
     if answer.status:
-        raise diagnose(case.step, answer.output, exit_status=answer.status)
+        raise diagnose("compiler find", answer.output, exit_status=answer.status)
     found = load_yaml(scratch / "spack.yaml")["spack"].get("packages") or {}
     externals = [each for settings in found.values() for each in settings.get("externals", ())]
     if not externals and _lists_one(scratch, spack):
         return False  # declared in Spack's own installation
-    if not externals and (broken := repository(case)):
+    if not externals and (broken := recipes_absent(answer.output)):
         raise broken
     if not any({"c", "cxx"} <= set(each["extra_attributes"]["compilers"]) for each in externals):
         raise UnavailableError(
@@ -104,38 +81,6 @@ def find_compilers(environment: Environment, spack: Spack, log: Path | None = No
     text = "# Found by Spack on this machine; the site declares no compiler.\n"
     target.write_text(text + yaml.safe_dump({"packages": found}), encoding="utf-8")
     return True
-
-
-def prove_compilers(lock: Lock) -> None:
-    """Refuse a lock whose compilers are others by now: what they build would bear a wrong name.
-
-    Raises:
-        ConfigError: a compiler is gone or says another version than the lock.
-    """
-    for spec in lock.specs.values():
-        if spec["name"] not in _SAY_THEIR_VERSION or not spec.get("external"):
-            continue
-        programs = (spec["external"].get("extra_attributes") or {}).get("compilers") or {}
-        for program in programs.values():
-            said = _first_line(program)
-            if not re.search(rf"(?<![\d.]){re.escape(str(spec['version']))}(?![\d])", said):
-                raise ConfigError(
-                    "the lock was solved with another compiler than this machine has",
-                    source=str(lock.path),
-                    expected=f"{program} of {spec['name']} {spec['version']}",
-                    got=said or "nothing there",
-                    next_step="fabricproof stack lock --force, or mend the site's packages.yaml",
-                )
-
-
-def _first_line(program: str) -> str:
-    try:
-        asked = subprocess.run(
-            [program, "--version"], capture_output=True, text=True, check=False, timeout=60
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return asked.stdout.partition("\n")[0]
 
 
 def _lists_one(folder: Path, spack: Spack) -> bool:

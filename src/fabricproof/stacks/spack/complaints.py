@@ -19,7 +19,7 @@ _BEGIN = re.compile(r"==> Error: (?P<text>.*)")
 _END = re.compile(r"==> |\[\+\] ")
 _KIND = re.compile(
     r"(?:Failed to install \S+ due to )?(?:\S+-[a-z0-9]{32}: )?"
-    r"(?:(?P<kind>[A-Z]\w+): )?(?P<text>.*)",
+    r"(?:[A-Z]\w+: )?(?P<text>.*)",
     re.DOTALL,
 )
 #: said at the end about what was said before, or about the command line after a broken file.
@@ -41,26 +41,6 @@ _TAIL_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True, kw_only=True)
-class Complaint:
-    """One error message.
-
-    Attributes:
-        kind: the Python class it names: ``FetchError``; empty where it names none.
-        text: the first line, without package and kind.
-        details: the lines below it.
-    """
-
-    kind: str
-    text: str
-    details: tuple[str, ...] = ()
-
-    @property
-    def whole(self) -> str:
-        """First line and details."""
-        return "\n".join((self.text, *self.details))
-
-
-@dataclass(frozen=True, kw_only=True)
 class BuildFailure:
     """A package that could not be built.
 
@@ -79,9 +59,13 @@ class BuildFailure:
     last_lines: tuple[str, ...]
 
 
-def complaints(output: str) -> tuple[Complaint, ...]:
-    """Return the errors in ``output``, first to last, without repetitions and closing words."""
-    found: list[Complaint] = []
+def complaints(output: str) -> tuple[str, ...]:
+    """Return the errors in ``output``, first to last, without repetitions and closing words.
+
+    Of each the first line, without the package and the class of Python's that it names, and the
+    lines below it.
+    """
+    found: dict[str, str] = {}
     lines = iter(plain(line) for line in output.splitlines())
     for block in _blocks(lines):
         first = _BEGIN.match(block[0])
@@ -89,11 +73,9 @@ def complaints(output: str) -> tuple[Complaint, ...]:
             continue
         parts = _KIND.fullmatch(first["text"])
         assert parts is not None
-        text, kind = parts["text"].strip(), parts["kind"] or ""
-        if all(text != each.text for each in found):
-            details = tuple(line for line in block[1:] if line.strip())
-            found.append(Complaint(kind=kind, text=text, details=details))
-    return tuple(found)
+        text = parts["text"].strip()
+        found.setdefault(text, "\n".join([text, *(line for line in block[1:] if line.strip())]))
+    return tuple(found.values())
 
 
 def _blocks(lines: Iterable[str]) -> Iterator[list[str]]:
@@ -108,19 +90,11 @@ def _blocks(lines: Iterable[str]) -> Iterator[list[str]]:
     yield block
 
 
-def failures(output: str) -> tuple[Failed, ...]:
+def _failures(output: str) -> tuple[Failed, ...]:
     """Return the packages that failed, in order."""
     reader = Reader()
     events = [event for line in output.splitlines() for event in reader.feed(line)]
     return tuple(each for each in (*events, *reader.close()) if isinstance(each, Failed))
-
-
-def package_in_hand(output: str) -> str | None:
-    """Return the package that was worked on when the output ended."""
-    reader = Reader()
-    for line in output.splitlines():
-        reader.feed(line)
-    return reader.state.package
 
 
 def build_failure(output: str, log_tail: str = "", *, count: int = 20) -> BuildFailure | None:
@@ -131,7 +105,7 @@ def build_failure(output: str, log_tail: str = "", *, count: int = 20) -> BuildF
         log_tail: the end of its build log (:func:`read_log_tail`), where it could be read.
         count: lines of :attr:`BuildFailure.last_lines` at most.
     """
-    failed = next((each for each in failures(output) if each.log), None)
+    failed = next((each for each in _failures(output) if each.log), None)
     if failed is None:
         return None
     excerpt = _excerpt(output, failed)
@@ -181,7 +155,7 @@ def _before_log(output: str, failed: Failed) -> list[str]:
 
 def read_log_tail(output: str) -> str:
     """Return the end of the build log that ``output`` names; empty where none can be read."""
-    log = next((each.log for each in failures(output) if each.log), None)
+    log = next((each.log for each in _failures(output) if each.log), None)
     if log is None:
         return ""
     try:

@@ -10,7 +10,9 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import shutil
+import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,6 +26,9 @@ from fabricproof.stacks.spack.environment import Environment
 from fabricproof.stacks.spack.layout import Layout, sha256_of
 from fabricproof.stacks.spack.offline import Mirror
 from fabricproof.stacks.spack.tool import Spack, unheard
+
+#: compilers whose ``--version`` has the version that Spack gives them
+_SAY_THEIR_VERSION = frozenset({"gcc", "llvm"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,3 +235,35 @@ def _read(path: Path, *, kept: bool, seconds: float) -> Lock:
             got=type(error).__name__,
             next_step="fabricproof stack lock --force makes it again",
         ) from None
+
+
+def prove_compilers(lock: Lock) -> None:
+    """Refuse a lock whose compilers are others by now: what they build would bear a wrong name.
+
+    Raises:
+        ConfigError: a compiler is gone or says another version than the lock.
+    """
+    for spec in lock.specs.values():
+        if spec["name"] not in _SAY_THEIR_VERSION or not spec.get("external"):
+            continue
+        programs = (spec["external"].get("extra_attributes") or {}).get("compilers") or {}
+        for program in programs.values():
+            said = _first_line(program)
+            if not re.search(rf"(?<![\d.]){re.escape(str(spec['version']))}(?![\d])", said):
+                raise ConfigError(
+                    "the lock was solved with another compiler than this machine has",
+                    source=str(lock.path),
+                    expected=f"{program} of {spec['name']} {spec['version']}",
+                    got=said or "nothing there",
+                    next_step="fabricproof stack lock --force, or mend the site's packages.yaml",
+                )
+
+
+def _first_line(program: str) -> str:
+    try:
+        asked = subprocess.run(
+            [program, "--version"], capture_output=True, text=True, check=False, timeout=60
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return asked.stdout.partition("\n")[0]

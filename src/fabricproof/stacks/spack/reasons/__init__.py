@@ -1,1 +1,0 @@
-"""Why a call of Spack fails, one function for each reason: a case in, an error out, or None."""
