@@ -20,7 +20,7 @@ from leg_folders import (
 )
 
 from fabricproof.core.measure import Verdict
-from fabricproof.job.outcome import judge_leg, needs_second_look
+from fabricproof.job.outcome import judge_leg, mended, needs_second_look
 from fabricproof.job.plan.leg import Leg
 from fabricproof.job.plan.plan_file import write_plan
 from fabricproof.job.second_look import doubtful_legs
@@ -253,6 +253,18 @@ def test_what_is_red_once_and_green_once_is_cleared_and_both_values_are_kept(
     }
     assert taken[1] == ["bandwidth_4MiB"]
     assert len(taken[2]) == len(PUT_BW_SIZES) - 1
+
+
+def test_the_numbers_of_two_looks_are_told_apart_where_they_are_copies(tmp_path: Path) -> None:
+    """What counts is said by the attempt's number, whatever reads or rewrites a judgement."""
+    leave(tmp_path, LEG, slower(PUT_BW, 2))
+    leave(tmp_path, LEG, slower(PUT_BW, 2), attempt=2)
+    outcome = mended(judge_leg(tmp_path, LEG), replace)
+    first, second = (speeds(each.report) for each in outcome.attempts)
+    assert [each.attempt for each in (*first, *second)] == [1] * len(first) + [2] * len(second)
+    assert [each.value for each in first] == [each.value for each in second]
+    assert all(map(outcome.takes, map(replace, second)))
+    assert not any(map(outcome.takes, first))
 
 
 @pytest.mark.parametrize("looks", [(64, 1), (1, 64), (64, 64)])

@@ -69,8 +69,8 @@ def shown(judgements: Iterable[Judgement]) -> list[Judgement]:
         key = (each.verdict, each.unit)
         if key not in worst or _misses_by(each) > _misses_by(worst[key]):
             worst[key] = each
-    chosen = {id(each) for each in worst.values()}
-    return [each for each in judgements if each.named or id(each) in chosen]
+    chosen = set(worst.values())
+    return [each for each in judgements if each.named or each in chosen]
 
 
 def _misses_by(judgement: Judgement) -> float:
@@ -85,10 +85,10 @@ def _misses_by(judgement: Judgement) -> float:
 def curve_summary(judgements: Iterable[Judgement]) -> list[str]:
     """Return one line per verdict and quantity for the points that :func:`shown` leaves out."""
     judgements = list(judgements)
-    seen = {id(each) for each in shown(judgements)}
+    seen = set(shown(judgements))
     points: dict[tuple[Verdict, str], list[str]] = {}
     for each in judgements:
-        if id(each) not in seen:
+        if each not in seen:
             points.setdefault((each.verdict, each.unit), []).append(each.name)
     return [
         f"{verdict:<9}{len(names)} more points of the curve, {names[0]} to {names[-1]}"

@@ -87,20 +87,17 @@ class Outcome:
         return any(self.takes(each) for each in attempt.report.quantities)
 
     def takes(self, judgement: Judgement) -> bool:
-        """Tell whether the report holds this very judgement, not its twin of another attempt."""
-        return any(judgement is each for each in self.report.quantities)
+        """Tell whether the report holds this judgement, not its twin of another attempt."""
+        mine = (judgement.name, judgement.attempt)
+        return any(mine == (each.name, each.attempt) for each in self.report.quantities)
 
 
 def mended(outcome: Outcome, change: Callable[[Judgement], Judgement]) -> Outcome:
-    """Return the outcome with every judgement as ``change`` makes it.
-
-    One judgement stands in an attempt's report and in the outcome's: it stays one.
-    """
-    made: dict[int, Judgement] = {}
+    """Return the outcome with every judgement as ``change`` makes it."""
 
     def mend(report: Report) -> Report:
-        quantities = tuple(made.setdefault(id(each), change(each)) for each in report.quantities)
-        unlike = any(new is not old for new, old in zip(quantities, report.quantities, strict=True))
+        quantities = tuple(map(change, report.quantities))
+        unlike = quantities != report.quantities
         verdict = worst([each.verdict for each in quantities]) if unlike else report.verdict
         return replace(report, verdict=verdict, quantities=quantities)
 
@@ -117,7 +114,7 @@ def judge_leg(folder: Path, leg: Leg, channel_attempt: int = 0) -> Outcome:
     attempts: tuple[Attempt, ...] = ()
     for number, path in enumerate(_attempt_folders(folder, leg), start=1):
         found = _judge_attempt(path, leg, number, channel_attempt)
-        attempts += (_with_errors(found, leg, attempts),)
+        attempts += (_numbered(_with_errors(found, leg, attempts)),)
     if not attempts:
         return Outcome(leg=leg, attempts=(), report=missing(leg.required, _never_started(folder)))
     report = _weigh(attempts)
@@ -131,6 +128,13 @@ def judge_leg(folder: Path, leg: Leg, channel_attempt: int = 0) -> Outcome:
     if needs_second_look(outcome):
         return replace(outcome, report=_without_second_look(folder, outcome.report))
     return outcome
+
+
+def _numbered(attempt: Attempt) -> Attempt:
+    """Return the attempt with its number in each of its judgements."""
+    quantities = attempt.report.quantities
+    numbered = tuple(replace(each, attempt=attempt.number) for each in quantities)
+    return replace(attempt, report=replace(attempt.report, quantities=numbered))
 
 
 def _with_errors(attempt: Attempt, leg: Leg, earlier: Sequence[Attempt]) -> Attempt:

@@ -119,10 +119,15 @@ def _quantities(
         record = {
             **run,
             "kind": "quantity",
-            **{f"quantity_{name}": value for name, value in asdict(judgement).items()},
+            **{f"quantity_{name}": value for name, value in _facts(judgement).items()},
             "road_state": report.road.state.value if report.road else None,
         }
         yield record, judgement
+
+
+def _facts(judgement: Judgement) -> dict[str, Any]:
+    """Return what a record says of a quantity; its attempt stands in the record itself."""
+    return {name: value for name, value in asdict(judgement).items() if name != "attempt"}
 
 
 def _road(report: Report) -> dict[str, Any] | None:

@@ -42,6 +42,7 @@ class Judgement:
         named: whether it is one of the quantities a summary names, or a point of the curve.
         disturbance: where others explain why it is out of bounds, the kind of it
             (:class:`fabricproof.traffic.disturbance.DisturbanceKind`); None elsewhere.
+        attempt: number of the attempt at its leg that it is of, from 1; 0 where there is none.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Judgement:
     source: Source | None = None
     named: bool = True
     disturbance: str | None = None
+    attempt: int = 0
 
 
 def is_of_errors(judgement: Judgement) -> bool:

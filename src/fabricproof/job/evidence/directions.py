@@ -7,14 +7,14 @@ exchanged (``rail0.back``), and a red one of the two is explained by the other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from fabricproof.core.measure import Verdict, worst
-from fabricproof.job.outcome import Outcome
+from fabricproof.core.measure import Verdict
+from fabricproof.job.outcome import Outcome, mended
 from fabricproof.job.plan.leg import Leg
 from fabricproof.job.plan.peer import PEER_SUITES
-from fabricproof.verdict.value import Judgement, Report, is_of_errors
+from fabricproof.verdict.value import Judgement, is_of_errors
 
 #: the largest sizes that a leg the other way has
 LARGEST_SIZES = 3
@@ -42,13 +42,13 @@ def backward(leg: Leg) -> Leg:
 def with_directions(outcomes: Sequence[Outcome]) -> tuple[Outcome, ...]:
     """Return the outcomes, those of one rail's two directions explained by each other."""
     by_name = {each.leg.name: each for each in outcomes}
-    mended: dict[str, Outcome] = {}
+    explained: dict[str, Outcome] = {}
     for name, back in by_name.items():
         forth = by_name.get(name.removesuffix(f".{BACK}"))
         if back.leg.backward and forth is not None:
             for one, other in ((forth, back), (back, forth)):
-                mended[one.leg.name] = _beside(one, other)
-    return tuple(mended.get(each.leg.name, each) for each in outcomes)
+                explained[one.leg.name] = _beside(one, other)
+    return tuple(explained.get(each.leg.name, each) for each in outcomes)
 
 
 def _beside(mine: Outcome, other: Outcome) -> Outcome:
@@ -57,18 +57,18 @@ def _beside(mine: Outcome, other: Outcome) -> Outcome:
         if not mine.leg.backward:
             return mine
         reason = f"nobody knows which way it sent: {other.leg.name} or it did not say where it ran"
-        return _mended(mine, lambda each: _unless_green(each, reason))
+        return mended(mine, lambda each: _unless_green(each, reason))
     if ends != theirs[::-1]:
         if not mine.leg.backward:
             return mine
         reason = f"sent {_arrow(ends)} as {other.leg.name} did: the other way was not measured"
-        return _mended(mine, lambda each: _spoiled(each, reason))
+        return mended(mine, lambda each: _spoiled(each, reason))
     sender, receiver = ends
     said = f"{_arrow(ends)} of {'+'.join(mine.leg.rails)}: {_part(mine)}"
     said = f"{said}, {_arrow(theirs)}: {_part(other)}"
     blame = f": {receiver} receives or {sender} sends too little"
     blame = blame if other.report.verdict is Verdict.PASS else ""
-    return _mended(mine, lambda each: _explained(each, said, blame))
+    return mended(mine, lambda each: _explained(each, said, blame))
 
 
 def _ends(outcome: Outcome) -> tuple[str, str] | None:
@@ -122,18 +122,3 @@ def _spoiled(judgement: Judgement, reason: str) -> Judgement:
     if judgement.verdict not in {Verdict.PASS, Verdict.FAIL}:
         return judgement
     return replace(judgement, verdict=Verdict.INVALID, reason=reason)
-
-
-def _mended(outcome: Outcome, mend: Callable[[Judgement], Judgement]) -> Outcome:
-    known: dict[int, Judgement] = {}
-
-    def report_of(report: Report) -> Report:
-        # One judgement stands in an attempt's report and in the outcome's: it must stay one.
-        quantities = tuple(known.setdefault(id(each), mend(each)) for each in report.quantities)
-        if quantities == report.quantities:
-            return report
-        verdict = worst([each.verdict for each in quantities])
-        return replace(report, verdict=verdict, quantities=quantities)
-
-    attempts = tuple(replace(each, report=report_of(each.report)) for each in outcome.attempts)
-    return replace(outcome, attempts=attempts, report=report_of(outcome.report))
