@@ -38,29 +38,49 @@ KEPT = {
 
 LEVELS = {"quick", "nightly", "full"}
 
-
-def _classes(path: Path) -> list[ast.ClassDef]:
-    return [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.ClassDef)]
+#: what a check may state beside suite and program
+VALUES = ("roads", "one_way", "streams", "packed", "collective", "once")
 
 
 def test_there_are_checks() -> None:
-    assert len(FILES) >= 10
+    assert len({check["@class"] for check in described("vcluster")}) >= 70
+
+
+def test_a_check_is_named_after_what_it_measures() -> None:
+    for check in described("vcluster"):
+        assert re.fullmatch(r"[A-Z][A-Za-z0-9]+", check["@class"])
+        assert not check["@class"].endswith(("Test", "Check"))
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_a_file_is_one_documented_class(path: Path) -> None:
-    (check,) = _classes(path)
-    assert ast.get_docstring(check)
-    assert ast.get_docstring(ast.parse(path.read_text()))
-    assert re.fullmatch(r"[A-Z][A-Za-z0-9]+", check.name)
-    assert not check.name.endswith(("Test", "Check"))
+def test_a_file_and_each_of_its_classes_say_what_they_measure(path: Path) -> None:
+    module = ast.parse(path.read_text())
+    assert ast.get_docstring(module)
+    assert all(ast.get_docstring(each) for each in module.body if isinstance(each, ast.ClassDef))
 
 
-def test_file_and_class_names_are_unique() -> None:
-    files = [path.name for path in FILES]
-    classes = [each.name for path in FILES for each in _classes(path)]
-    assert len(set(files)) == len(files)
-    assert len(set(classes)) == len(classes)
+def test_file_names_are_unique() -> None:
+    assert len({path.name for path in FILES}) == len(FILES)
+
+
+def test_what_records_and_users_know_a_check_by_is_kept() -> None:
+    rows = sorted(
+        " | ".join(
+            (
+                check["unique_name"],
+                check["name"],
+                " ".join(sorted(check["tags"])),
+                *(" ".join(check[each]) for each in ("valid_systems", "valid_prog_environs")),
+                f"{check['suite']} {check['program']}",
+                " ".join(f"{each}={check[each]}" for each in VALUES if each in check),
+            )
+        ).rstrip(" |")
+        for check in described("vcluster")
+    )
+    path, text = GOLDEN / "checks.txt", "\n".join(rows) + "\n"
+    if os.environ.get("FABRICPROOF_WRITE_GOLDEN"):
+        path.write_text(text)
+    assert path.read_text() == text
 
 
 def test_reframe_loads_every_file() -> None:

@@ -1,0 +1,68 @@
+"""Checks that differ in program, level and a sentence: one line each in place of one class each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from reframe.core.meta import make_test
+
+from fabricproof.core.errors import ConfigError
+from fabricproof.rfm.checks.base import FabricBenchmark
+
+#: what is run how often: each level is run with all that follow it
+LEVELS = ("quick", "nightly", "full")
+
+
+class AddCheck(Protocol):
+    """Defines one check of a family and registers it with ReFrame."""
+
+    def __call__(
+        self, name: str, program: str, level: str, what: str, **values: object
+    ) -> type[FabricBenchmark]:
+        """Add a check.
+
+        Args:
+            name: of the class; records, required checks and ``-n`` know the check by it.
+            program: of the family's suite, as :attr:`FabricBenchmark.program`.
+            level: the first of :data:`LEVELS` that runs it.
+            what: what it measures, in a sentence; the docstring of the class.
+            values: of other variables of the base class: ``one_way=True``.
+
+        Raises:
+            ConfigError: there is no such level.
+        """
+
+
+Check = type[FabricBenchmark]
+
+
+def family(
+    register: Callable[[Check], Check], module: str, base: Check, *tags: str, suite: str
+) -> AddCheck:
+    """Return what adds the checks of one suite that are ``base`` with another program.
+
+    Each is the class that ``@rfm.simple_test`` over a ``class`` statement would make.
+
+    Args:
+        register: ``rfm.simple_test``.  The file itself has to import reframe: ReFrame passes over
+            one that does not, without a word (4.10, ``frontend/loader.py``).
+        module: ``__name__`` of the check file: ReFrame looks for the checks of a file there.
+        base: what the checks do.
+        tags: the folder's name, then others that all of them have.
+        suite: ``osu``, ``imb``, ``perftest`` ...
+    """
+
+    def add(name: str, program: str, level: str, what: str, **values: object) -> Check:
+        if level not in LEVELS:
+            raise ConfigError(f"the level of {name}", expected=" or ".join(LEVELS), got=level)
+        body = {
+            "__doc__": what,
+            "suite": suite,
+            "program": program,
+            "family_tags": [*tags, *LEVELS[LEVELS.index(level) :]],
+            **values,
+        }
+        return register(make_test(name, (base,), body, module=module))
+
+    return add
