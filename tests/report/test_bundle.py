@@ -214,7 +214,7 @@ def test_a_full_disk_leaves_nothing(
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(f"fabricproof.report.bundle.os.{step}", full)
+    monkeypatch.setattr(f"fabricproof.core.whole_file.os.{step}", full)
     folder = tmp_path / "out"
     folder.mkdir()
     with pytest.raises(OutputError, match="No space left on device"):

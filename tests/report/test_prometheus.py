@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_data import RUN, leg, quantity, report
 
-from fabricproof.core.errors import OutputError
 from fabricproof.core.measure import Verdict
 from fabricproof.report.prometheus import render_prometheus
-from fabricproof.report.write import write_text
 
 _SAMPLE = re.compile(r"(?P<name>[a-zA-Z_:][\w:]*)\{(?P<labels>.*)\} (?P<value>\S+)", re.ASCII)
 _LABEL = re.compile(r'(?P<name>[a-zA-Z_]\w*)="(?P<value>(?:[^"\\\n]|\\[\\n"])*)"(?:,|$)', re.ASCII)
@@ -128,30 +125,3 @@ def test_any_words_can_be_read_back(words: str) -> None:
     text.encode("utf-8")
     legs = [series for series in read(text) if series[0] == "fabricproof_leg_verdict"]
     assert dict(legs[0][1])["check"] == held
-
-
-def test_writing_replaces_whole_or_leaves_what_was_there(tmp_path: Path) -> None:
-    path = tmp_path / "fabric.prom"
-    write_text(path, "old\n")
-    write_text(path, "new\n")
-    assert path.read_text() == "new\n"
-    assert [each.name for each in tmp_path.iterdir()] == ["fabric.prom"]
-
-
-def test_a_folder_that_is_not_there_is_one_message(tmp_path: Path) -> None:
-    with pytest.raises(OutputError, match="cannot write: No such file"):
-        write_text(tmp_path / "gone" / "fabric.prom", "x\n")
-
-
-def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "fabric.prom"
-    path.write_text("old\n")
-
-    def full(_descriptor: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("fabricproof.report.write.os.fsync", full)
-    with pytest.raises(OutputError, match="No space left on device"):
-        write_text(path, "new\n")
-    assert path.read_text() == "old\n"
-    assert [each.name for each in tmp_path.iterdir()] == ["fabric.prom"]

@@ -173,26 +173,26 @@ def _show(found: Gathered, *, whole: bool) -> None:
 
 
 def _write_html(path: Path, found: Gathered) -> None:
+    from fabricproof.core.whole_file import write_whole  # noqa: PLC0415
     from fabricproof.report.html import render_html  # noqa: PLC0415 - start-up time
-    from fabricproof.report.write import write_text  # noqa: PLC0415
 
-    write_text(path, render_html(found.data))
+    write_whole(path, render_html(found.data))
     click.echo(f"written: {path}", err=True)
 
 
 def _write_junit(path: Path, found: Gathered) -> None:
+    from fabricproof.core.whole_file import write_whole  # noqa: PLC0415
     from fabricproof.report.junit import render_junit  # noqa: PLC0415 - start-up time
-    from fabricproof.report.write import write_text  # noqa: PLC0415
 
-    write_text(path, render_junit(found.data))
+    write_whole(path, render_junit(found.data))
     click.echo(f"written: {path}", err=True)
 
 
 def _write_prometheus(path: Path, found: Gathered) -> None:
+    from fabricproof.core.whole_file import write_whole  # noqa: PLC0415
     from fabricproof.report.prometheus import render_prometheus  # noqa: PLC0415 - start-up time
-    from fabricproof.report.write import write_text  # noqa: PLC0415
 
-    write_text(path, render_prometheus(found.data))
+    write_whole(path, render_prometheus(found.data))
     click.echo(f"written: {path}", err=True)
 
 

@@ -6,7 +6,6 @@ because a writer that waits for its lock would else write into a file that nobod
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import fcntl
 import os
@@ -16,6 +15,7 @@ from pathlib import Path
 
 from fabricproof.core.errors import OutputError
 from fabricproof.core.records import parse_json
+from fabricproof.core.whole_file import whole_file
 
 _RUN = re.compile(r"(\d{4})(\d{2})\d{2}T\d{6}Z-")
 
@@ -71,27 +71,15 @@ def _month(line: bytes) -> str | None:
 def _add(path: Path, lines: list[bytes]) -> None:
     old = path.read_bytes() if path.exists() else b""
     there = set(old.splitlines(keepends=True))
-    _replace(path, old + b"".join(line for line in lines if line not in there))
-
-
-def _replace(path: Path, data: bytes) -> None:
-    draft = path.with_name(f".{path.name}.new")
-    try:
-        with draft.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            draft.unlink()
-        raise
+    with whole_file(path) as file:
+        file.write(old + b"".join(line for line in lines if line not in there))
 
 
 def _shorten(path: Path, descriptor: int, data: bytes) -> None:
     """Leave ``data`` in the open file, with a copy beside it until it is safe."""
     copy = path.with_name(f".{path.name}.staying")
-    _replace(copy, data)
+    with whole_file(copy) as file:
+        file.write(data)
     os.lseek(descriptor, 0, os.SEEK_SET)
     written = 0
     while written < len(data):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import hashlib
 import io
 import json
-import os
 import tarfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -16,6 +14,7 @@ from typing import IO
 
 from fabricproof import __version__
 from fabricproof.core.errors import OutputError
+from fabricproof.core.whole_file import whole_file
 from fabricproof.job.run.start import Workplace
 from fabricproof.report.anonymous import Anonymous, accounts_in, macs_in
 from fabricproof.report.evidence import (
@@ -105,14 +104,9 @@ def write_bundle(
     if path.exists() or path.is_symlink():
         raise _exists(path)
     mask = _mask(found, site, place) if anonymous else None
-    new = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
-        with new.open("xb") as file:
+        with whole_file(path, replace=False) as file:
             archive = _written(file, found, site, place, mask)
-            file.flush()
-            os.fsync(file.fileno())
-        # A link fails where somebody was faster; a rename would overwrite theirs.
-        os.link(new, path)
     except FileExistsError:
         raise _exists(path) from None
     except OSError as error:
@@ -121,9 +115,6 @@ def write_bundle(
             source=str(path),
             next_step="make room, or name a file in a folder that you can write",
         ) from None
-    finally:
-        with contextlib.suppress(OSError):
-            new.unlink(missing_ok=True)
     size = path.stat().st_size
     told = [f"written: {path}, {len(archive.files)} files, {size / 1e6:.1f} MB"]
     told += [f"not included: {each.name}: {each.reason}" for each in archive.absent[:TOLD]]

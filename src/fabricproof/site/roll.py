@@ -15,6 +15,7 @@ from typing import Any
 
 from fabricproof.core.errors import ConfigError
 from fabricproof.core.records import parse_json
+from fabricproof.core.whole_file import write_whole
 from fabricproof.site import Site
 from fabricproof.site.schema import PartitionSpec
 
@@ -86,7 +87,7 @@ def write_roll(folder: Path, entries: Sequence[Mapping[str, Any]]) -> Path:
     """Write a site's roll for a person to review and commit."""
     path = folder / ROLL_FILE
     lines = ",\n".join("  " + json.dumps(entry, sort_keys=True) for entry in entries)
-    path.write_text(f'{{"version": {ROLL_VERSION}, "due": [\n{lines}\n]}}\n', encoding="utf-8")
+    write_whole(path, f'{{"version": {ROLL_VERSION}, "due": [\n{lines}\n]}}\n')
     return path
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import html.parser
-import os
 import re
 import shlex
 import ssl
@@ -25,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fabricproof.core.errors import UnavailableError
+from fabricproof.core.whole_file import write_whole
 
 #: seconds without an answer after which the index counts as not answering.
 TIMEOUT_S = 60.0
@@ -198,9 +198,7 @@ def fetch_sdist(filename: str, sha256: str, downloads: Path) -> Path:
     if content is None:
         content = _from_indexes(settings, filename)
     _verify(content, sha256, filename)
-    part = downloads / f"{filename}.{os.getpid()}.part"
-    part.write_bytes(content)
-    part.replace(target)
+    write_whole(target, content)
     return target
 
 

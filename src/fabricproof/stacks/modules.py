@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from fabricproof import __version__
+from fabricproof.core.whole_file import write_whole
 from fabricproof.stacks.catalog import Stack, project_root
 from fabricproof.stacks.environment import StackEnvironment, shell_word, stack_environment
 
@@ -92,9 +93,7 @@ def render_project_module(project: Path) -> str:
 
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part")
-    part.write_text(text, encoding="utf-8")
-    part.replace(path)
+    write_whole(path, text)
 
 
 def modulefile(stack: Stack, root: Path) -> Path:

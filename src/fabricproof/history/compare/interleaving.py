@@ -8,7 +8,6 @@ day can pass for the difference.
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -24,6 +23,7 @@ from fabricproof.core.errors import (
     UnavailableError,
 )
 from fabricproof.core.records import parse_json
+from fabricproof.core.whole_file import whole_file
 from fabricproof.history.compare.errors import SideError
 
 FORMAT = 1
@@ -157,17 +157,12 @@ def write_plan(path: Path, plan: Plan) -> None:
     Raises:
         OutputError: it could not be written; what was there before is as it was.
     """
-    new = path.with_name(f".{path.name}.{os.getpid()}")
+    text = json.dumps({"format": FORMAT, **asdict(plan)}, indent=1)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with new.open("w", encoding="utf-8") as file:
-            json.dump({"format": FORMAT, **asdict(plan)}, file, indent=1)
-            file.write("\n")
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(path)
+        with whole_file(path) as file:
+            file.write(f"{text}\n".encode())
     except OSError as error:
-        new.unlink(missing_ok=True)
         raise OutputError(
             f"cannot keep the plan: {error.strerror}", source=str(path), next_step="make room"
         ) from None

@@ -6,9 +6,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -16,6 +14,7 @@ from pathlib import Path
 
 from fabricproof.core.errors import FabricproofError, OutputError, ParseError
 from fabricproof.core.records import append_records, parse_json, read_records
+from fabricproof.core.whole_file import whole_file
 from fabricproof.nodes.inventory.facts import Machine, Trouble
 from fabricproof.nodes.inventory.read import read_machine
 
@@ -109,14 +108,11 @@ def write_machine(folder: Path, machine: Machine) -> Path:
         "facts": machine.facts,
         "unknown": machine.unknown,
     }
-    new = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        new.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-        new.replace(path)
+        with whole_file(path) as file:
+            file.write((json.dumps(record, indent=1) + "\n").encode())
     except OSError as error:
-        with contextlib.suppress(OSError):
-            new.unlink(missing_ok=True)
         raise OutputError(
             f"cannot keep the inventory: {error.strerror}", source=str(path), next_step="make room"
         ) from None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from fabricproof.core.errors import ConfigError
+from fabricproof.core.whole_file import write_whole
 from fabricproof.stacks.environment import StackEnvironment, family_settings
 
 #: of the file; another number makes the stack count as not built.
@@ -106,11 +106,7 @@ class Built:
 def write_built(path: Path, built: Built) -> None:
     """Keep ``built``, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(f".{os.getpid()}")
-    partial.write_text(
-        json.dumps({"format": FORMAT, **asdict(built)}, indent=1) + "\n", encoding="utf-8"
-    )
-    partial.replace(path)
+    write_whole(path, json.dumps({"format": FORMAT, **asdict(built)}, indent=1) + "\n")
 
 
 def read_built(path: Path) -> Built | None:

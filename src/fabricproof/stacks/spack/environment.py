@@ -18,6 +18,7 @@ from typing import Any
 import yaml
 
 from fabricproof.core.errors import ConfigError, InputMissingError
+from fabricproof.core.whole_file import write_whole
 from fabricproof.site.schema import StackSpec
 from fabricproof.stacks.catalog import project_root
 from fabricproof.stacks.spack.externals import check_externals
@@ -262,9 +263,7 @@ def _sync(folder: Path, texts: Mapping[str, str]) -> None:
         path = folder / name
         if path.is_file() and path.read_text(encoding="utf-8") == text:
             continue
-        partial = folder / f".{name}.{os.getpid()}"
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(path)
+        write_whole(path, text)
     for path in folder.glob("*.yaml"):
         if path.name not in texts:
             path.unlink(missing_ok=True)

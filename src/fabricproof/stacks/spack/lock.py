@@ -6,10 +6,8 @@ what ran.  It fits one site only: it holds operating system, target, compiler an
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -20,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.core.errors import ConfigError, OutputError
+from fabricproof.core.whole_file import whole_file
 from fabricproof.stacks.spack.compilers import find_compilers
 from fabricproof.stacks.spack.diagnose import diagnose
 from fabricproof.stacks.spack.environment import Environment
@@ -188,15 +187,13 @@ def _keep(environment: Environment, kept: Path, spack: Spack) -> None:
         "spack": spack.label,
         "made": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     }
-    partial = kept.with_suffix(f".{os.getpid()}")
     try:
         kept.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(kept)
-        kept.with_suffix(".json").write_text(json.dumps(note, indent=1) + "\n", encoding="utf-8")
+        with whole_file(kept) as file:
+            file.write(text.encode())
+        with whole_file(kept.with_suffix(".json")) as file:
+            file.write((json.dumps(note, indent=1) + "\n").encode())
     except OSError as error:
-        with contextlib.suppress(OSError):
-            partial.unlink(missing_ok=True)
         raise OutputError(f"cannot keep the lock: {error.strerror}", source=str(kept)) from None
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from fabricproof.core.errors import ConfigError, DamagedDownloadError, OutputError, UnavailableError
+from fabricproof.core.whole_file import write_whole
 from fabricproof.stacks.spack.diagnose import diagnose
 from fabricproof.stacks.spack.environment import Environment
 from fabricproof.stacks.spack.layout import Layout, sha256_of
@@ -286,9 +287,7 @@ def _seal(
         "build_cache": build_cache,
         "files": files,
     }
-    partial = folder / f"{MANIFEST}.{os.getpid()}"
-    partial.write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
-    partial.replace(folder / MANIFEST)
+    write_whole(folder / MANIFEST, json.dumps(manifest, indent=1) + "\n")
     return Written(
         folder=folder,
         files=len(files),

@@ -7,7 +7,6 @@ Spack names the MPI's.
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +14,7 @@ from pathlib import Path
 import yaml
 
 from fabricproof.core.errors import UnavailableError
+from fabricproof.core.whole_file import write_whole
 from fabricproof.stacks.modules import quoted
 from fabricproof.stacks.spack.diagnose import diagnose
 from fabricproof.stacks.spack.environment import Environment
@@ -74,9 +74,7 @@ def write_modules(
     path = layout.modulefiles / name / f"{contents.mpi.version}.lua"
     shutil.rmtree(path.parent, ignore_errors=True)
     path.parent.mkdir(parents=True)
-    partial = path.with_suffix(f".{os.getpid()}")
-    partial.write_text(_render(environment, contents, core, [first, *below]), encoding="utf-8")
-    partial.replace(path)
+    write_whole(path, _render(environment, contents, core, [first, *below]))
     return f"{name}/{contents.mpi.version}"
 
 

@@ -7,9 +7,7 @@ full disk leaves what was there before.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -17,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.core.errors import ConfigError, InputMissingError, OutputError, ParseError
+from fabricproof.core.whole_file import whole_file
 from fabricproof.verdict.baseline.model import (
     PLACE,
     Baseline,
@@ -66,17 +65,10 @@ def write_baseline(path: Path, baseline: Baseline, *, replace: bool = False) -> 
         ConfigError: there is one of that name and ``replace`` is not asked for.
         OutputError: it could not be written; what was there before is as it was.
     """
-    new = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with new.open("w", encoding="utf-8") as file:
-            file.write(as_text(baseline))
-            file.flush()
-            os.fsync(file.fileno())
-        if replace:
-            new.replace(path)
-        else:
-            _put(new, path)
+        with whole_file(path, replace=replace) as file:
+            file.write(as_text(baseline).encode())
     except FileExistsError:
         raise ConfigError(
             "there is a baseline of that name",
@@ -90,22 +82,6 @@ def write_baseline(path: Path, baseline: Baseline, *, replace: bool = False) -> 
             source=str(path),
             next_step="make room; nothing was changed",
         ) from None
-    finally:
-        with contextlib.suppress(OSError):
-            new.unlink(missing_ok=True)
-
-
-def _put(new: Path, path: Path) -> None:
-    """Give ``new`` its name unless something has it already."""
-    try:
-        os.link(new, path)
-    except FileExistsError:
-        raise
-    except OSError:
-        # A file system without hard links: between these two steps nobody else freezes that name.
-        if path.exists():
-            raise FileExistsError(str(path)) from None
-        new.replace(path)
 
 
 def as_text(baseline: Baseline) -> str:

@@ -1,0 +1,78 @@
+"""Write a file whole or not at all: who reads it meanwhile, or after a crash, sees one or other."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from fabricproof.core.errors import OutputError
+
+#: what a file system answers that has no hard links
+_NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK})
+
+
+@contextlib.contextmanager
+def whole_file(path: Path, *, replace: bool = True) -> Iterator[BinaryIO]:
+    """Give a file to write to, which becomes ``path`` in one step where all went well.
+
+    It is made beside ``path`` under a hidden name that no ``*.prom``, ``*.xml`` or ``*.jsonl``
+    matches, is on the disk before it takes its place, and is gone where anything fails.
+
+    Args:
+        path: of the file, in a folder that is there.
+        replace: take the place of a file that is there.
+
+    Raises:
+        FileExistsError: ``path`` is there and is not to be replaced.
+        OSError: it could not be written; what was there before is unchanged.
+    """
+    new = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        new.unlink(missing_ok=True)
+        # "x" follows no link that a stranger laid in a folder that all may write to.
+        with new.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        if replace:
+            new.replace(path)
+        else:
+            _take_name(new, path)
+    finally:
+        with contextlib.suppress(OSError):
+            new.unlink(missing_ok=True)
+
+
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write ``content`` to ``path`` in one step; text in UTF-8 with the line ends that it has.
+
+    Raises:
+        OutputError: it could not be written; what was there before is unchanged.
+    """
+    try:
+        with whole_file(path) as file:
+            file.write(content if isinstance(content, bytes) else content.encode())
+    except OSError as error:
+        raise OutputError(
+            f"cannot write: {error.strerror or error}",
+            source=str(path),
+            next_step="name a file in a folder that you can write, or make room",
+        ) from None
+
+
+def _take_name(new: Path, path: Path) -> None:
+    """Give ``new`` its name unless something has it already."""
+    try:
+        # A link fails where somebody was faster; a rename would overwrite theirs.
+        os.link(new, path)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        # Without hard links: between these two steps nobody else may take that name.
+        if path.exists():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
+        new.replace(path)
