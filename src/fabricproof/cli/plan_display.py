@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from fabricproof.core.units import size_label
+from fabricproof.history.compare.lines import columns
 from fabricproof.history.cost.against import Comparison, off_by
 from fabricproof.history.cost.estimate import Cost, Estimate, LeftOut, licence_of, refusals
 from fabricproof.history.cost.history import History, PastRun
@@ -34,17 +35,6 @@ def wall(cost: Cost) -> str:
     """Return the expected wall time, as a range where it depends on what runs at once."""
     least, most = map(duration, cost.wall_seconds)
     return least if least == most else f"{least} to {most}"
-
-
-def _columns(rows: Sequence[Sequence[str]], right: frozenset[int]) -> Iterator[str]:
-    """Yield rows as aligned lines; the columns in ``right`` hold numbers."""
-    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
-    for row in rows:
-        cells = [
-            cell.rjust(width) if at in right else cell.ljust(width)
-            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        yield "  ".join(cells).rstrip()
 
 
 def plan_lines(
@@ -86,7 +76,7 @@ def _job_lines(estimates: Sequence[Estimate]) -> Iterator[str]:
         legs = ", ".join(f"{road.name} {seconds:.1f}" for road, seconds in pairs)
         numbers = (str(case.nodes), f"{each.seconds:.0f}", f"{case.limit_seconds:.0f}")
         rows.append((case.check, case.stack, case.fabric, *numbers, legs))
-    yield from _columns(rows, frozenset({3, 4, 5}))
+    yield from columns(rows, frozenset({3, 4, 5}))
 
 
 def _total_lines(outlook: Outlook) -> Iterator[str]:
@@ -98,7 +88,7 @@ def _total_lines(outlook: Outlook) -> Iterator[str]:
         rows += [_total(f"  {name}", cost, "") for name, cost in outlook.technologies.items()]
     for level in outlook.levels:
         rows.append(_total(level.name, level.cost, _count(level.leaves_out)))
-    yield from _columns(rows, frozenset({1, 2, 3}))
+    yield from columns(rows, frozenset({1, 2, 3}))
 
 
 def _total(name: str, cost: Cost, leaves_out: str) -> tuple[str, ...]:
@@ -247,7 +237,7 @@ def comparison_lines(past: PastRun, found: Comparison, lessons: Lessons) -> Iter
     jobs = str(sum(each.jobs for each in found.checks))
     total = (*walls, *(f"{one:.0f}" for one in nodes), f"{found.off_by:+.0%}")
     rows.append(("the whole run", jobs, *total))
-    yield from _columns(rows, frozenset(range(1, 7)))
+    yield from columns(rows, frozenset(range(1, 7)))
     yield ""
     yield f"learnt from {lessons.jobs} jobs of older runs; nothing from this one"
     if found.measured_seconds > 0:

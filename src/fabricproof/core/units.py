@@ -159,6 +159,11 @@ def size_label(size_bytes: int) -> str:
     return f"{size_bytes}B"
 
 
+def percent(ratio: float | None) -> str:
+    """Return a ratio as a signed change: 0.93 is ``-7.0 %``; a dash where there is none."""
+    return "-" if ratio is None else f"{(ratio - 1) * 100:+.1f} %"
+
+
 def parse_size(text: str) -> int:
     """Read a message size label (``8``, ``8B``, ``64KiB``, ``4MiB``) into bytes."""
     if text.strip().isascii() and text.strip().isdecimal():

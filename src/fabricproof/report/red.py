@@ -8,10 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ClusterShell.NodeSet import NodeSet
-
 from fabricproof.core.measure import BADNESS, Finding, FindingKind, Verdict
 from fabricproof.job.run import BUILD_PROGRAM, LegResult, SessionResult
+from fabricproof.nodes.topology import fold
 
 #: verdicts that are told one by one; PASS and SKIPPED are counted
 RED = frozenset({Verdict.FAIL, Verdict.INVALID, Verdict.MISSING, Verdict.UNJUDGED})
@@ -242,7 +241,4 @@ def folded(nodes: Sequence[str]) -> str:
     """Return node names as Slurm folds them: ``n[17-20]``; a pair as ``n1 - n3``."""
     if len(nodes) == 2:
         return " - ".join(sorted(nodes))
-    try:
-        return str(NodeSet.fromlist(list(nodes)))
-    except Exception:  # any name must be shown, whatever a parser makes of it
-        return ",".join(nodes)
+    return fold(nodes)

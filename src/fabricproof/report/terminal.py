@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ClusterShell.NodeSet import NodeSet
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from fabricproof.core.measure import BADNESS, Verdict
 from fabricproof.job.run import BUILD_PROGRAM, LegResult, SessionResult
+from fabricproof.nodes.topology import fold
 from fabricproof.report.red import again, held, told_of_passes
 from fabricproof.report.stacks import slow_stacks
 from fabricproof.verdict.value import ERROR_UNIT
@@ -93,7 +93,7 @@ def _add(table: Table, leg: LegResult, quantity: Mapping[str, Any] | None) -> No
         leg.suite,
         leg.program or leg.check,
         leg.road_name or "-",
-        _folded(leg.nodes),
+        fold(leg.nodes) or "-",
     ]
     if quantity is None:
         cells += ["-", "-", "-", leg.reason]
@@ -152,11 +152,6 @@ def _judged_by(quantity: Mapping[str, Any]) -> str:
     return f"{value / reference:.1%} of {reference:.4g} ({origin})"
 
 
-def _folded(nodes: Sequence[str]) -> str:
-    """Return node names as Slurm folds them: ``vc[1-2]``."""
-    return str(NodeSet.fromlist(list(nodes))) if nodes else "-"
-
-
 def _curve(leg: LegResult, quantity: Mapping[str, Any]) -> str:
     """Return how many more points of the curve stand behind the leg's first named quantity."""
     told = [each for each in leg.quantities if each["quantity_unit"] != ERROR_UNIT]
@@ -168,7 +163,7 @@ def _curve(leg: LegResult, quantity: Mapping[str, Any]) -> str:
 
 
 def _where(leg: LegResult) -> str:
-    nodes = f" on {_folded(leg.nodes)}" if leg.nodes else ""
+    nodes = f" on {fold(leg.nodes)}" if leg.nodes else ""
     return f"{leg.stack} {leg.program or leg.check} {leg.road_name}{nodes}".replace(
         "  ", " "
     ).rstrip()

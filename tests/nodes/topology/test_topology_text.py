@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from topologies import BLOCK, DATA, ISLANDS, TREE
 
 from fabricproof.core.errors import ConfigError, ParseError
-from fabricproof.nodes.topology import Shape, expand, parse_topology, torus_of
+from fabricproof.nodes.topology import Shape, expand, fold, parse_topology, torus_of
 
 
 def test_the_recorded_tree() -> None:
@@ -113,3 +113,24 @@ def test_distances_are_a_metric(data: st.DataObject) -> None:
 def test_hostlists_are_expanded_without_asking_any_group_service() -> None:
     assert expand("vc[1-2,4],x") == ("vc1", "vc2", "vc4", "x")
     assert expand("") == ()
+
+
+@pytest.mark.parametrize(
+    ("nodes", "text"),
+    [
+        (["vc2", "vc1", "vc4"], "vc[1-2,4]"),
+        ([], ""),
+        (["@all"], "@all"),
+        (["n1!", "m"], "n1!,m"),
+        (["n[1-99999999]", "m"], "n[1-99999999],m"),
+    ],
+)
+def test_names_are_folded_as_slurm_does_and_no_other_is_made_of_them(
+    nodes: list[str], text: str
+) -> None:
+    assert fold(nodes) == text
+
+
+@given(st.lists(st.text(min_size=1)))
+def test_any_name_can_be_shown(nodes: list[str]) -> None:
+    assert isinstance(fold(nodes), str)

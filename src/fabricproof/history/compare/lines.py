@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 
+from fabricproof.core.units import percent
 from fabricproof.history.compare.model import Compared, Comparison, Group, Side
 from fabricproof.history.compare.unpaired import grouped
 from fabricproof.history.compare.verdict import LEAST_RUNS, scatter_word
@@ -155,11 +156,6 @@ def _runs(count: int) -> str:
 def _visible(shift: Shift) -> str:
     """Return the smallest change that would have been seen, ``3.4 %``."""
     return "-" if shift.detectable is None else f"{(shift.detectable - 1) * 100:.1f} %"
-
-
-def percent(ratio: float | None) -> str:
-    """Return a ratio as a signed change: 0.93 is ``-7.0 %``."""
-    return "-" if ratio is None else f"{(ratio - 1) * 100:+.1f} %"
 
 
 def _metrics(comparison: Comparison) -> list[str]:

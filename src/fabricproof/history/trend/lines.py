@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
+from fabricproof.core.units import percent
 from fabricproof.history.trend.model import Event, FoundDrift, FoundStep, Trend
 
 #: quantities of an event that are shown one by one
@@ -80,14 +81,10 @@ def _event(event: Event, *, verbose: bool) -> Iterator[str]:
     steps = event.steps if verbose else event.steps[:_SHOWN]
     width = max(len(each.key.label) for each in steps)
     for each in steps:
-        yield f"  {each.key.label:<{width}}  {_percent(each.step.ratio):>7}  {_levels(each)}"
+        yield f"  {each.key.label:<{width}}  {percent(each.step.ratio):>8}  {_levels(each)}"
         yield f"    {sparkline(each.history)}"
     if len(steps) < len(event.steps):
         yield f"  and {len(event.steps) - len(steps)} more quantities: -v shows all"
-
-
-def _percent(ratio: float) -> str:
-    return f"{ratio - 1:+.1%}"
 
 
 def _levels(found: FoundStep) -> str:
@@ -107,7 +104,7 @@ def _drifts(drifts: Sequence[FoundDrift], num_runs: int, *, verbose: bool) -> It
         since = f"since {each.run.night} UTC" if each.run else f"over {num_runs} runs"
         yield (
             f"{'WORSE' if each.worse else 'BETTER'}  {each.key.label:<{width}}  "
-            f"{_percent_small(each.drift.per_run)} a run, {_percent(each.drift.total)} {since} "
+            f"{_percent_small(each.drift.per_run)} a run, {percent(each.drift.total)} {since} "
             f"(p = {each.drift.p:.2g})"
         )
         yield f"    {sparkline(each.history)}"
@@ -116,7 +113,7 @@ def _drifts(drifts: Sequence[FoundDrift], num_runs: int, *, verbose: bool) -> It
 
 
 def _percent_small(ratio: float) -> str:
-    return f"{ratio - 1:+.2%}"
+    return f"{(ratio - 1) * 100:+.2f} %"
 
 
 def _rest(trend: Trend) -> Iterator[str]:

@@ -5,7 +5,7 @@ Pure: the text of ``scontrol show topology`` goes in, records come out.
 
 from fabricproof.nodes.topology.choose import Pair, contiguous, pairs_by_hops, spread, words
 from fabricproof.nodes.topology.model import Group, Shape, Topology
-from fabricproof.nodes.topology.parse import expand, parse_topology, torus_of
+from fabricproof.nodes.topology.parse import expand, fold, parse_topology, torus_of
 
 __all__ = [
     "Group",
@@ -14,6 +14,7 @@ __all__ = [
     "Topology",
     "contiguous",
     "expand",
+    "fold",
     "pairs_by_hops",
     "parse_topology",
     "spread",

@@ -114,6 +114,20 @@ def expand(text: str) -> tuple[str, ...]:
     return _expanded(text, "hostlist", 1)
 
 
+def fold(nodes: Iterable[str]) -> str:
+    """Return node names as Slurm folds them, ``vc[1-2,4]``; as they are where that cannot be.
+
+    Any name must be shown, whatever a parser makes of it, and none may stand for a group of others.
+    """
+    names = list(nodes)
+    if any("[" in name for name in names):  # of a program that folds: it may stand for millions
+        return ",".join(names)
+    try:
+        return str(NodeSet.fromlist(names, resolver=RESOLVER_NOGROUP))
+    except NodeSetException:
+        return ",".join(names)
+
+
 def _expanded(text: str, source: str, number: int) -> tuple[str, ...]:
     if text in {"", "(null)"}:
         return ()

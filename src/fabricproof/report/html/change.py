@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from fabricproof.core.units import percent
 from fabricproof.history.compare.model import Comparison, Group
 from fabricproof.history.stats.shifts import Shift
 from fabricproof.report.html.markup import (
@@ -14,7 +15,6 @@ from fabricproof.report.html.markup import (
     folded,
     joined,
     number,
-    percent,
     section,
     table,
     tag,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 
+from fabricproof.core.units import percent
 from fabricproof.history.trend.model import Event, Trend
 from fabricproof.report.html.markup import (
     Markup,
     details,
     folded,
     joined,
-    percent,
     section,
     table,
     tag,

@@ -6,7 +6,7 @@ import html
 import re
 from collections.abc import Iterable, Sequence
 
-from ClusterShell.NodeSet import NodeSet, NodeSetException
+from fabricproof.nodes.topology import fold
 
 #: C0 controls but tab and newline, and lone surrogates: no HTML document may hold them
 _UNSPEAKABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
@@ -131,20 +131,9 @@ def counted(num: int, what: str) -> str:
     return f"{num} {what}" if num == 1 else f"{num} {what}s"
 
 
-def percent(ratio: float | None) -> str:
-    """Return a ratio as a change: ``-6.8 %``; a dash where there is none."""
-    return "-" if ratio is None else f"{(ratio - 1) * 100:+.1f} %"
-
-
 def folded(nodes: Iterable[str]) -> str:
-    """Return node names as Slurm folds them, or as they are where it could not."""
-    names = list(nodes)
-    if not names:
-        return "-"
-    try:
-        return str(NodeSet.fromlist(names))
-    except NodeSetException:
-        return ", ".join(names)
+    """Return node names as Slurm folds them; a dash where there are none."""
+    return fold(nodes) or "-"
 
 
 def who(nodes: Iterable[str]) -> Markup:
