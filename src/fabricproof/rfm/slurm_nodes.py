@@ -31,6 +31,18 @@ def slurm_partition(partition: PartitionSpec) -> str:
     return found[-1] if found else partition.name
 
 
+def places(partition: PartitionSpec) -> tuple[Topology | None, tuple[str, ...]]:
+    """Return the topology and the usable nodes of ``partition``; None where there is no Slurm.
+
+    Raises:
+        UnavailableError: Slurm does not answer.
+        ParseError: what it says is not understood.
+    """
+    if partition.scheduler not in {"slurm", "squeue"}:
+        return None, ()
+    return ask_topology(), usable_nodes(slurm_partition(partition))
+
+
 def ask_topology() -> Topology:
     """Return the topology that Slurm tells; it is asked once, also where it does not answer.
 

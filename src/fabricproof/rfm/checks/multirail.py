@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from fabricproof.core.errors import FabricproofError
 from fabricproof.job.plan.plan_file import Plan
-from fabricproof.nodes.topology import Shape, Topology, pairs_by_hops
+from fabricproof.nodes.topology import Shape, pairs_by_hops
 from fabricproof.rfm.checks.base import FabricBenchmark
 from fabricproof.rfm.current import why_one_rail
 from fabricproof.rfm.legs.leg import LegPlanner
@@ -14,7 +14,7 @@ from fabricproof.rfm.legs.locality import locality_plan
 from fabricproof.rfm.legs.matrix import matrix_plan
 from fabricproof.rfm.legs.placement import placement_plan
 from fabricproof.rfm.legs.rails import rails_plan
-from fabricproof.rfm.slurm_nodes import ask_topology, slurm_partition, usable_nodes
+from fabricproof.rfm.slurm_nodes import places
 
 
 class RailsBenchmark(FabricBenchmark):
@@ -65,7 +65,7 @@ class PlacementBenchmark(FabricBenchmark):
             name = planner.partition.name
             return Plan(reason=f"num_nodes of partition {name} is below 3: near, far and a hub")
         try:
-            topology, nodes = self._nodes(planner)
+            topology, nodes = places(planner.partition)
         except FabricproofError as error:
             if self.is_dry_run():
                 return Plan(reason=f"only Slurm knows the distances: {error}")
@@ -77,8 +77,3 @@ class PlacementBenchmark(FabricBenchmark):
             count = len(nodes)
             return Plan(reason=f"the {count} usable nodes are all equally far from each other")
         return placement_plan(planner, pairs)
-
-    def _nodes(self, planner: LegPlanner) -> tuple[Topology | None, tuple[str, ...]]:
-        if planner.partition.scheduler not in {"slurm", "squeue"}:
-            return None, ()
-        return ask_topology(), usable_nodes(slurm_partition(planner.partition))

@@ -7,11 +7,11 @@ from reframe.core.builtins import variable
 from fabricproof.core.errors import FabricproofError
 from fabricproof.job.plan.hpcc import PROGRAM, SUITE
 from fabricproof.job.plan.plan_file import Plan
-from fabricproof.nodes.topology import Shape, Topology, contiguous, spread
+from fabricproof.nodes.topology import Shape, contiguous, spread
 from fabricproof.rfm.checks.base import FabricBenchmark
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.rfm.legs.rings import placed_plan, ranks_on_a_node, ring_plan
-from fabricproof.rfm.slurm_nodes import ask_topology, slurm_partition, usable_nodes
+from fabricproof.rfm.slurm_nodes import places
 
 #: Of two nodes both neighbours are one: the ring is a pair, whose messages may share a connection
 #: (Open MPI's btl/tcp carried 11.7 of 23.5 MB/s, one direction after the other).
@@ -38,7 +38,7 @@ class RingPlacement(RingBenchmark):
     def plan(self, planner: LegPlanner) -> Plan:
         """Return a leg for each placement and what the spread one is to the other."""
         try:
-            topology, nodes = self._nodes(planner)
+            topology, nodes = places(planner.partition)
         except FabricproofError as error:
             if self.is_dry_run():
                 return Plan(reason=f"only Slurm knows the distances: {error}")
@@ -52,8 +52,3 @@ class RingPlacement(RingBenchmark):
                 reason=f"no {count} of the {len(nodes)} usable nodes are nearer than others"
             )
         return placed_plan(planner, near, far, ranks_on_a_node(planner, packed=self.packed))
-
-    def _nodes(self, planner: LegPlanner) -> tuple[Topology | None, tuple[str, ...]]:
-        if planner.partition.scheduler not in {"slurm", "squeue"}:
-            return None, ()
-        return ask_topology(), usable_nodes(slurm_partition(planner.partition))
