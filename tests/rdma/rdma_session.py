@@ -20,7 +20,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 SITE = "vcluster-rdma"
 PREFLIGHT = str(ROOT / "checks" / "pt2pt" / "link_preflight.py")
-PERFTEST = str(ROOT / "checks" / "pt2pt" / "perftest_write_bw.py")
+PERFTEST = str(ROOT / "checks" / "pt2pt" / "verbs.py")
 SMALL = str(Path(__file__).parent / "checks" / "rdma_small.py")
 
 #: one run: some jobs of two emulated cores, and those of others before them

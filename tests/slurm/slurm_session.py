@@ -42,9 +42,11 @@ class Session:
 
 def bandwidth(session: Session) -> dict[str, dict[str, Any]]:
     """Run ``OsuBandwidth`` on Open MPI; return its legs by road."""
-    check = str(ROOT / "checks" / "pt2pt" / "osu_bw.py")
-    _, result = session.run("-c", check, "-n", "OsuBandwidth", "-p", "openmpi5")
-    return {leg["road"]: leg for leg in result["legs"] if leg["verdict"] != "SKIPPED"}
+    check = str(ROOT / "checks" / "pt2pt" / "pairs.py")
+    _, result = session.run("-c", check, "-n", "^OsuBandwidth%", "-p", "openmpi5")
+    legs = {leg["road"]: leg for leg in result["legs"] if leg["verdict"] != "SKIPPED"}
+    assert legs, "nothing was measured"
+    return legs
 
 
 def is_starved(leg: dict[str, Any]) -> bool:

@@ -39,8 +39,8 @@ def half_of_what_vc1_receives() -> Iterator[None]:
 
 
 FILES = {
-    "OsuBandwidth": ROOT / "checks" / "pt2pt" / "osu_bw.py",
-    "TcpSingleFlow": ROOT / "checks" / "ethernet" / "tcp_single_flow.py",
+    "OsuBandwidth": ROOT / "checks" / "pt2pt" / "pairs.py",
+    "TcpSingleFlow": ROOT / "checks" / "ethernet" / "sockets.py",
 }
 
 
@@ -67,7 +67,7 @@ def test_so_it_is_where_the_mpis_own_launcher_starts_the_ranks(
 
 
 def _half_is_red(session: Session, check: str, *options: str) -> None:
-    _, result = session.run("-c", str(FILES[check]), "-n", check, *options)
+    _, result = session.run("-c", str(FILES[check]), "-n", f"^{check}%", *options)
     legs = {leg["road"]: leg for leg in result["legs"] if leg["verdict"] != "SKIPPED"}
     half = legs.pop("rail0.back")
     assert is_red(half), half["reason"]

@@ -23,7 +23,7 @@ BIN = Path("/run/fabricproof/vcluster") / CLUSTER / "bin"
 
 #: the checks of several rails alone: ReFrame reads all others first, which takes seconds
 MULTIRAIL = ("-c", str(ROOT / "checks" / "multirail"))
-PLACEMENT = ("-c", str(ROOT / "checks" / "pt2pt" / "placement_latency.py"))
+PLACEMENT = ("-c", str(ROOT / "checks" / "pt2pt" / "placement.py"))
 
 pytestmark = [
     pytest.mark.slurm,
