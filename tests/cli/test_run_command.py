@@ -54,6 +54,8 @@ class Pretended:
         self.lines: list[str] = []
         self.status = 0
         self.arguments: list[str] = []
+        self.asked: list[str] = []
+        self.after_first: Callable[[], object] = lambda: None
 
     def leg(self, verdict: str, *, result: str = "pass") -> None:
         """Let ReFrame run one case whose one leg comes to ``verdict``."""
@@ -96,6 +98,7 @@ class Pretended:
     ) -> int:
         """Stand in for :func:`fabricproof.job.run.start.run_reframe`."""
         self.arguments = list(arguments)
+        self.asked.append(environment.get("FABRICPROOF_NODES", ""))
         for line in self.lines:
             on_line(line)
         report = Path(environment["RFM_REPORT_FILE"])
@@ -105,6 +108,8 @@ class Pretended:
         run_id = environment["FABRICPROOF_RUN_ID"]
         path = Path(environment["FABRICPROOF_PERFLOGS"]) / "traps" / "node" / "records.jsonl"
         append_records(path, [{**record, "run_id": run_id} for record in self.records])
+        if len(self.asked) == 1:
+            self.after_first()
         return self.status
 
 
@@ -136,7 +141,8 @@ def test_json_is_one_object_with_everything_a_machine_needs(
 ) -> None:
     project.leg("FAIL")
     record = fabricproof("run", "--site", project.site, "--json").record
-    assert set(record) == {"verdict", "run_id", "counts", "legs", "notes"}
+    assert set(record) == {"verdict", "run_id", "counts", "legs", "notes", "measured_again"}
+    assert record["measured_again"] == [], "what is red is not"
     assert record["verdict"] == "FAIL"
     assert record["counts"] == {"FAIL": 1}
     (leg,) = record["legs"]
@@ -160,6 +166,55 @@ def test_json_is_one_object_with_everything_a_machine_needs(
     assert quantity["value"] == 47.0
     assert quantity["verdict"] == "FAIL"
     assert quantity["message_size"] == 4194304
+
+
+def _disturbed(project: Pretended) -> None:
+    """Let the run be UNJUDGED because of others."""
+    project.leg("UNJUDGED")
+    project.records[0]["quantity_disturbance"] = "foreign_traffic"
+    _on_nodes(project)
+
+
+def _on_nodes(project: Pretended) -> None:
+    assert project.cases is not None
+    project.cases[0]["job_nodelist"] = ["n1", "n2"]
+
+
+@pytest.mark.parametrize(("then", "status"), [("PASS", 0), ("UNJUDGED", 5), ("FAIL", 1)])
+def test_what_was_disturbed_is_measured_once_more_and_that_counts(
+    fabricproof: Command, project: Pretended, then: str, status: int
+) -> None:
+    _disturbed(project)
+    project.after_first = lambda: (project.leg(then), _on_nodes(project))
+    ended = fabricproof("run", "--site", project.site, "-n", "OsuBandwidth", "--json")
+    assert (ended.status, ended.record["verdict"]) == (status, then)
+    assert project.asked == ["", "n1,n2"]
+    assert "measuring again: OsuBandwidth with fake on n1,n2: lo was disturbed" in ended.err
+    (again,) = ended.record["measured_again"]
+    assert (again["first_verdict"], again["looks"][0]["verdict"]) == ("UNJUDGED", then)
+    assert f"measured again: {then} on n1 and n2" in " ".join(ended.record["legs"][0]["findings"])
+    kept = project.folder / "perflogs" / "traps" / "node" / "records.jsonl"
+    assert kept.read_text().count('"kind": "confirmation"') == 1
+
+
+@pytest.mark.parametrize(
+    "options", [("-S", "OsuBandwidth.budget=1"), ("-c", "mine.py"), ("--mode=x",)]
+)
+def test_a_run_with_settings_of_its_own_is_not_measured_again_without_them(
+    fabricproof: Command, project: Pretended, options: tuple[str, ...]
+) -> None:
+    _disturbed(project)
+    assert fabricproof("run", "--site", project.site, *options).status == 5
+    assert len(project.asked) == 1
+
+
+def test_reframe_with_r_measures_nothing_again(
+    fabricproof: Command, project: Pretended, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FABRICPROOF_SITE", str(project.site))
+    _disturbed(project)
+    assert fabricproof("reframe", "-r").status == 5
+    assert len(project.asked) == 1
 
 
 def test_json_leaves_no_other_word_on_standard_output(

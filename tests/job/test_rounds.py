@@ -193,7 +193,7 @@ def test_a_tenth_slower_in_every_round_is_red_with_the_hint(tmp_path: Path) -> N
 def test_rounds_that_differ_are_unjudged_with_the_number_that_would_tell(tmp_path: Path) -> None:
     outcomes = judge_legs(_job(tmp_path, [1.0, 1.1, 1.0, 1.12, 1.0, 1.05]), LEGS)
     (judgement,) = judge_relation(RELATION, outcomes).report.quantities
-    assert judgement.verdict is Verdict.UNJUDGED
+    assert (judgement.verdict, judgement.is_open) == (Verdict.UNJUDGED, True)
     assert "rounds like these would tell" in judgement.reason or "no reasonable" in judgement.reason
 
 
@@ -257,6 +257,7 @@ def test_too_few_quiet_rounds_are_unjudged_with_the_cause(
     outcomes = _disturbed(judge_legs(_job(tmp_path, [1.0, 1.0, 1.0]), LEGS), disturbed)
     (judgement,) = judge_relation(RELATION, outcomes).report.quantities
     assert (judgement.verdict, judgement.disturbance) == (Verdict.UNJUDGED, "starved_cores")
+    assert judgement.is_open
     assert f"{left} of 3 rounds" in judgement.reason
     assert f"{3 - left} more are missing: disturbed: others ran 2 s" in judgement.reason
     assert len(rounds_due([RELATION], outcomes)) == 2 * (3 - left)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from dataclasses import replace
 
 from fabricproof.core.measure import Verdict
 from fabricproof.job.run import LegResult, SessionResult
@@ -59,6 +60,17 @@ def leg(verdict, nodes=("vc1", "vc2"), name="rail1", job="1", check="OsuBandwidt
         reason="" if verdict == "PASS" else "half of it",
         job_id=job,
     )
+
+
+def unjudged(*marks, **more):
+    """Return an UNJUDGED leg with one quantity for each of ``marks``: what left that one so."""
+    plain = leg("UNJUDGED", **more)
+    (quantity,) = plain.quantities
+    return replace(plain, quantities=tuple({**quantity, **each} for each in marks))
+
+
+DISTURBED = {"quantity_disturbance": "foreign_traffic"}
+OPEN = {"quantity_is_open": True}
 
 
 def session(*legs, run_id=RUN):

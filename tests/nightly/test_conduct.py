@@ -4,10 +4,10 @@ import dataclasses
 import json
 
 import pytest
-from nights import RUN, key, leg, night, ran, state
+from nights import DISTURBED, OPEN, RUN, key, leg, night, ran, state, unjudged
 
 from fabricproof.core.errors import ExitStatus, OutputError, UnavailableError
-from fabricproof.core.measure import Verdict
+from fabricproof.core.measure import FindingKind, Verdict
 from fabricproof.core.provenance import StackIdentity, rebuilt
 from fabricproof.core.records import read_records
 from fabricproof.history.store.labels import labels
@@ -15,6 +15,7 @@ from fabricproof.job.run import read_run
 from fabricproof.nightly.conduct import Budget, Confirmer, Ran, keep
 from fabricproof.nightly.confirm import Finding
 from fabricproof.nightly.course import Means, alive, spend
+from fabricproof.nightly.settle import settled
 from fabricproof.nightly.state import Colour, Ended, History, read_history
 from fabricproof.site import load_site
 
@@ -191,6 +192,138 @@ def test_kept_confirmations_spoil_no_reading_of_the_run(tmp_path):
     assert torn == []
     measured = {"stack": "openmpi5", "suite": "osu", "kind": "leg", "stack_identity": IDENTITY}
     assert rebuilt([measured, *records]) == {}
+
+
+OF_VC12 = ("vc1", "vc2")
+LATER = "20261121T040000Z-00000b"
+
+
+def again(answer, *before, checks=20):
+    """Confirm a run whose ``before`` was left open; ``answer`` is what each look is."""
+    calls, said = [], []
+
+    def run(arguments, nodes):
+        calls.append((tuple(each for each in arguments if each.startswith("^Osu")), nodes))
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    budget = Budget(checks=checks, until=1.0, clock=lambda: 0.0)
+    first = ran(*(before or (unjudged(DISTURBED),)))
+    looking = Confirmer("vcluster", run, lambda _: FOUR, budget, said.append)
+    found = looking.confirm(first.result, first.job_nodes)
+    return found, settled(first.result, found.confirmations), calls, said
+
+
+def test_what_was_disturbed_and_passes_when_measured_again_is_pass_and_says_both():
+    numbers = ran(leg("PASS"), run_id=LATER)
+    found, result, calls, said = again(numbers)
+    (one,) = found.confirmations
+    assert (one.finding, one.stays_red, one.flutters) == (Finding.NOW_GREEN, False, 0)
+    assert result.verdict is Verdict.PASS
+    (settled_leg,) = result.legs
+    assert settled_leg.quantities == numbers.result.legs[0].quantities
+    (told,) = settled_leg.findings
+    assert told.kind is FindingKind.SECOND_LOOK_PASSED
+    assert "was disturbed; measured again: PASS on vc1 and vc2; first UNJUDGED: half of it" in told
+    assert [nodes for _, nodes in calls] == [OF_VC12], "one look, no partners"
+    assert said == [
+        "measuring again: OsuBandwidth with openmpi5 on vc1,vc2: rail1 was disturbed",
+    ]
+
+
+def test_unjudged_again_is_the_verdict():
+    found, result, calls, _ = again(ran(unjudged(DISTURBED)), unjudged(OPEN))
+    assert found.confirmations[0].finding is Finding.UNJUDGED
+    assert result.verdict is Verdict.UNJUDGED
+    assert "measured again: UNJUDGED on vc1 and vc2" in result.legs[0].findings[0]
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize("verdict", ["FAIL", "INVALID", "MISSING"])
+def test_red_when_measured_again_is_that_red(verdict):
+    found, result, calls, _ = again(ran(leg(verdict)))
+    (one,) = found.confirmations
+    assert (one.finding, one.stays_red, one.blamed) == (Finding.NOW_RED, True, ())
+    assert result.verdict is Verdict(verdict)
+    assert f"measured again: {verdict} on vc1 and vc2: half of it" in result.legs[0].findings[0]
+    assert len(calls) == 1, "no partners"
+
+
+def test_a_look_whose_check_left_no_leg_is_missing_under_the_name_of_the_leg():
+    _, result, _, _ = again(ran(leg("MISSING", name="")))
+    (one,) = result.legs
+    assert (one.verdict, one.leg) == (Verdict.MISSING, "rail1")
+
+
+@pytest.mark.parametrize(
+    ("answer", "checks", "why"),
+    [
+        (ran(leg("PASS")), 0, "confirm_checks"),
+        (ran(leg("PASS", nodes=("vc3", "vc4"))), 9, "asked for vc1,vc2, it ran on vc3,vc4"),
+        (ran(leg("MISSING", nodes=())), 9, "it ran nowhere"),
+        (ran(leg("PASS", check="Other")), 9, "it was not run"),
+        (Ran(result=None), 9, "no report"),
+        (ran(leg("SKIPPED")), 9, "SKIPPED"),
+        (KeyboardInterrupt(), 9, "interrupted"),
+    ],
+)
+def test_without_a_look_it_stays_unjudged_and_says_why(answer, checks, why):
+    found, result, _, _ = again(answer, checks=checks)
+    (one,) = found.confirmations
+    assert (one.finding, one.stays_red) == (Finding.UNCONFIRMED, False)
+    assert result.verdict is Verdict.UNJUDGED
+    assert "stays UNJUDGED, not measured again: " in result.legs[0].findings[0]
+    assert why in result.legs[0].findings[0]
+    assert found.whole is not isinstance(answer, KeyboardInterrupt)
+
+
+def test_red_comes_before_what_is_open():
+    """Three checks in all: the red one and its partners take them."""
+    of_two = unjudged(OPEN, nodes=("vc3", "vc4"), check="OsuLatency", job="2")
+    found, _, calls, _ = again(ran(leg("FAIL")), of_two, leg("FAIL"), checks=3)
+    assert [each.finding for each in found.confirmations] == [
+        *(Finding.CONFIRMED, Finding.UNCONFIRMED)
+    ]
+    assert {check for checks, _ in calls for check in checks} == {
+        "^OsuBandwidth%fabric=eth0($|[%~])"
+    }
+
+
+def test_a_check_that_runs_again_for_its_red_leg_is_the_look_at_its_open_one():
+    both = ran(leg("PASS"), leg("PASS", name="rail0"))
+    found, result, calls, _ = again(both, unjudged(OPEN, name="rail0"), leg("FAIL"))
+    assert [each.finding for each in found.confirmations] == [
+        *(Finding.NOT_REPEATED, Finding.NOW_GREEN)
+    ]
+    assert result.verdict is Verdict.PASS
+    assert len(calls) == 1
+
+
+def test_a_run_measures_again_what_is_open_and_nothing_red():
+    cluster = Cluster()
+    first = ran(leg("FAIL"), unjudged(OPEN, nodes=("vc3", "vc4"), name="rail0", job="2"))
+    found = confirmer(cluster).measure_again(first.result, first.job_nodes)
+    assert [each.red.key.leg for each in found.confirmations] == ["rail0"]
+    assert cluster.runs == [("vc3", "vc4")]
+
+
+@pytest.mark.parametrize(
+    ("bad", "colour", "told"), [((), Colour.GREEN, []), (("vc2",), Colour.RED, ["RED"])]
+)
+def test_a_night_settles_by_what_was_measured_again(spent, bad, colour, told):
+    outcome = spent(Cluster(*bad), 0, first=ran(unjudged(DISTURBED)))
+    (state,) = outcome.night.legs.values()
+    assert (state.colour, state.flutter) == (colour, False)
+    assert kinds(outcome) == told
+    assert (outcome.first.verdict, state.verdict) == (Verdict.UNJUDGED, outcome.result.verdict)
+    (kept,) = (
+        each
+        for each in read_records(spent.perflogs / "vcluster" / "compute" / "records.jsonl")
+        if each["kind"] == "confirmation"
+    )
+    assert (kept["first_verdict"], kept["looks"][0]["verdict"]) == ("UNJUDGED", state.verdict)
+    assert read_history(spent.path).nights[0].legs == outcome.night.legs
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from nights import leg, look, ran, red, session
+from nights import DISTURBED, OPEN, leg, look, ran, red, session, unjudged
 
 from fabricproof.core.measure import Verdict
 from fabricproof.nightly.confirm import Colour, Role
@@ -13,6 +13,7 @@ from fabricproof.nightly.looks import (
     batches_of,
     first_looks,
     look_at,
+    open_of,
     partners,
     reds_of,
     swaps,
@@ -30,6 +31,27 @@ def test_only_fail_invalid_and_missing_are_red():
     verdicts = ["FAIL", "INVALID", "MISSING", "PASS", "UNJUDGED", "SKIPPED"]
     run = ran(*(leg(each, name=f"rail{i}") for i, each in enumerate(verdicts)))
     assert [each.verdict for each in reds_of(run.result, run.job_nodes)] == verdicts[:3]
+
+
+@pytest.mark.parametrize(
+    ("one", "cause"),
+    [
+        (unjudged(DISTURBED), "was disturbed"),
+        (unjudged(OPEN), "was left open by its rounds"),
+        (unjudged(OPEN, OPEN | DISTURBED), "was disturbed"),
+        (unjudged(OPEN, {"quantity_verdict": "PASS"}), "was left open by its rounds"),
+        (unjudged({}), None),
+        (unjudged(), None),
+        (unjudged(DISTURBED, {}), None),
+        (unjudged({"quantity_disturbance": None, "quantity_is_open": False}), None),
+        (replace(unjudged(DISTURBED), verdict=Verdict.FAIL), None),
+    ],
+)
+def test_only_what_passes_is_measured_again(one, cause):
+    """Want of a reference, or of a proof, is the same at every look; nor is red measured so."""
+    run = ran(one)
+    found = open_of(run.result, run.job_nodes)
+    assert [each.cause for each in found] == [cause] * (cause is not None)
 
 
 def test_a_road_over_a_software_device_says_so_to_people_and_not_to_machines():

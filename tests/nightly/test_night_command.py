@@ -8,7 +8,7 @@ import sys
 import pytest
 from nights import leg, session
 
-from fabricproof.cli import night as command
+from fabricproof.cli import run as command
 from fabricproof.cli.run import Performed
 from fabricproof.core.errors import ExitStatus, UnavailableError
 from fabricproof.history.store.labels import set_label

@@ -8,16 +8,15 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from fabricproof.cli.output import STATUSES
-from fabricproof.cli.run import Progress, perform, result_record, show
+from fabricproof.cli.run import job_nodes, ran, result_record, show
 from fabricproof.core.errors import ExitStatus, FabricproofError, InputMissingError
 from fabricproof.core.records import record_files
-from fabricproof.job.run import read_report, read_run
+from fabricproof.job.run import read_run
 from fabricproof.job.run.collect import collect_again
 from fabricproof.job.run.start import (
     KEPT_STAGES,
@@ -84,8 +83,9 @@ def command(
 
     What is red is run again on the same nodes, and then each of its nodes with another partner:
     red again is red, with the node to blame; green is a flutter, kept and counted, and the third
-    within ten nights is red. INVALID is never cleared. Both outcomes are kept in records.jsonl.
-    Mail and webhook ([night] in site.toml) go out only where something changed.
+    within ten nights is red. INVALID is never cleared. What others disturbed, or too few rounds
+    left UNJUDGED, is measured once more, and what that says counts. Both outcomes are kept in
+    records.jsonl. Mail and webhook ([night] in site.toml) go out only where something changed.
 
     \b
     fabricproof night                       what a timer calls: the tags of [night]
@@ -177,7 +177,7 @@ def _spend(site: Site, place: Workplace, wishes: _Wishes) -> int:
         perflogs=place.perflogs,
         night=night,
         arguments=tuple(arguments),
-        run=lambda asked, nodes: _ran(site, place, wishes, list(asked), nodes=nodes),
+        run=lambda asked, nodes: ran(site, asked, quiet=wishes.as_json, nodes=nodes),
         first=partial(_first, site, place, wishes, arguments, night),
         usable=lambda name: usable_nodes(site.partition(name), environment),
         say=lambda text: click.echo(f"[ night ] {text}", err=wishes.as_json),
@@ -204,50 +204,9 @@ def _first(site: Site, place: Workplace, wishes: _Wishes, arguments: list[str], 
     from fabricproof.nightly.conduct import Ran  # noqa: PLC0415 - start-up time
 
     if wishes.of is None:
-        return _ran(site, place, wishes, arguments, run_id=night)
+        return ran(site, arguments, quiet=wishes.as_json, run_id=night)
     result, _ = collect_again(site, place, wishes.of)
-    return Ran(result=result, job_nodes=_job_nodes(place.report_file(wishes.of)))
-
-
-def _ran(
-    site: Site,
-    place: Workplace,
-    wishes: _Wishes,
-    arguments: list[str],
-    *,
-    run_id: str | None = None,
-    nodes: tuple[str, ...] = (),
-) -> Ran:
-    """Start ReFrame and return what came of it, in the words of the night."""
-    from fabricproof.nightly.conduct import Ran  # noqa: PLC0415 - start-up time
-
-    done = perform(
-        site,
-        arguments,
-        progress=Progress(quiet=wishes.as_json),
-        run_id=run_id,
-        nodes=nodes,
-    )
-    return Ran(
-        result=done.result,
-        job_nodes=_job_nodes(place.report_file(done.run_id)),
-        whole=done.whole,
-        reason=done.reason,
-        status=int(done.status) if not done.whole else 0,
-    )
-
-
-def _job_nodes(report: Path) -> dict[str, tuple[str, ...]]:
-    """Return the nodes of each job, as ReFrame's report has them; none without a report."""
-    try:
-        cases = read_report(report)
-    except FabricproofError:
-        return {}
-    return {
-        str(case["jobid"]): tuple(sorted(case["job_nodelist"]))
-        for case in cases
-        if case.get("jobid") and case.get("job_nodelist")
-    }
+    return Ran(result=result, job_nodes=job_nodes(place.report_file(wishes.of)))
 
 
 def _status(outcome: Outcome) -> int:

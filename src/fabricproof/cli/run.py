@@ -9,16 +9,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from fabricproof.cli.output import STATUSES
 from fabricproof.core.errors import ExitStatus, FabricproofError, UnavailableError
 from fabricproof.core.measure import Verdict
-from fabricproof.job.run import SessionResult
+from fabricproof.job.run import SessionResult, read_report
 from fabricproof.job.run.collect import collect, not_a_leg
 from fabricproof.job.run.start import (
+    KEPT_STAGES,
     NODES_VARIABLE,
     check_scheduler,
     new_run_id,
@@ -34,7 +35,11 @@ from fabricproof.job.run.start import (
 )
 from fabricproof.site import Site, load_site
 from fabricproof.site.choose import choose_site, project_root
-from fabricproof.site.roll import with_whole_stacks
+from fabricproof.site.roll import selects_only, with_whole_stacks
+
+if TYPE_CHECKING:
+    from fabricproof.nightly.conduct import Ran
+    from fabricproof.nightly.confirm import Confirmation
 
 #: names the run that ``reframe -r`` starts, as ``--label`` does
 LABEL_VARIABLE = "FABRICPROOF_LABEL"
@@ -64,6 +69,10 @@ def command(
     fabricproof run -t infiniband --json     for machines
     fabricproof run -t full --label before-swap   a name that a comparison can use
 
+    What others disturbed, or too few rounds left UNJUDGED, is measured once more on the same nodes
+    when the run is over, and what that says counts; never what is red, and only where -t, -n and -p
+    alone chose the checks.
+
     The exit status is 0 only if something was judged and nothing is FAIL (1), INVALID (3),
     MISSING (4) or UNJUDGED (5); 6: nothing was judged; 69: no Slurm; 130: interrupted.  A -n that
     no check fits is MISSING.
@@ -71,7 +80,7 @@ def command(
     selection = [part for tag in tags for part in ("-t", tag)]
     site = load_site(site_name) if site_name else choose_site()
     arguments = ("-r", *selection, *arguments)
-    sys.exit(int(accept(site, arguments, as_json=as_json, label=label)))
+    sys.exit(int(accept(site, arguments, as_json=as_json, label=label, again=True)))
 
 
 @click.command(name="reframe", context_settings={**_PASSED_ON, "help_option_names": []})
@@ -111,30 +120,113 @@ class Performed:
 
 
 def accept(
-    site: Site, arguments: Sequence[str], *, as_json: bool, label: str | None = None
+    site: Site,
+    arguments: Sequence[str],
+    *,
+    as_json: bool,
+    label: str | None = None,
+    again: bool = False,
 ) -> ExitStatus:
-    """Run ReFrame with ``arguments`` on ``site``, print the verdict, return the exit status."""
-    from fabricproof.history.store.labels import require_label  # noqa: PLC0415 - start-up time
+    """Run ReFrame with ``arguments`` on ``site``, print the verdict, return the exit status.
 
+    Args:
+        site: where.
+        arguments: ReFrame's.
+        as_json: print one JSON object.
+        label: a name for the run.
+        again: measure once more what others disturbed or too few rounds left open.
+    """
+    from fabricproof.history.store.labels import require_label  # noqa: PLC0415 - start-up time
+    from fabricproof.nightly.conduct import keep  # noqa: PLC0415
+
+    place = workplace(project_root())
     if label:
         require_label(label)
     performed = perform(site, arguments, progress=Progress(quiet=as_json))
     if performed.result is not None:
-        show(performed.result, as_json=as_json, site=site.name)
+        confirmations: tuple[Confirmation, ...] = ()
+        if again and performed.whole and selects_only(arguments):
+            performed, confirmations = _measured_again(site, performed, quiet=as_json)
+        assert performed.result is not None, "it has one still"
+        show(performed.result, as_json=as_json, site=site.name, again=confirmations)
         if label:
-            _give(label, site, performed.run_id)
-        prune_stages(workplace(project_root()))
+            _give(label, site, [performed.run_id])
+        prune_stages(place, KEPT_STAGES + len(confirmations))
+        keep(place.perflogs, site.name, confirmations, performed.run_id)
     return performed.status
 
 
-def _give(label: str, site: Site, run_id: str) -> None:
-    """Give the run its name; that it cannot be kept changes no verdict."""
+def _measured_again(
+    site: Site, performed: Performed, *, quiet: bool
+) -> tuple[Performed, tuple[Confirmation, ...]]:
+    """Measure once more what is UNJUDGED for a cause that passes; return both outcomes."""
+    from fabricproof.history.store.labels import LOOK_LABEL  # noqa: PLC0415 - start-up time
+    from fabricproof.nightly.conduct import Budget, Confirmer  # noqa: PLC0415
+    from fabricproof.nightly.settle import settled  # noqa: PLC0415
+
+    assert performed.result is not None, "the caller asked"
+    place = workplace(project_root())
+    confirmer = Confirmer(
+        site.name,
+        run=lambda asked, nodes: ran(site, asked, quiet=quiet, nodes=nodes),
+        usable=lambda _: (),
+        budget=Budget.of(site.night),
+        say=lambda text: click.echo(text, err=quiet),
+    )
+    nodes = job_nodes(place.report_file(performed.run_id))
+    found = confirmer.measure_again(performed.result, nodes)
+    looks = {look.run_id for each in found.confirmations for look in each.looks if look.run_id}
+    if looks:
+        _give(LOOK_LABEL, site, sorted(looks))
+    result = settled(performed.result, found.confirmations)
+    status = STATUSES[result.verdict]
+    if found.status == ExitStatus.INTERRUPTED:
+        status = ExitStatus.INTERRUPTED
+    return replace(performed, result=result, status=status), found.confirmations
+
+
+def ran(
+    site: Site,
+    arguments: Sequence[str],
+    *,
+    quiet: bool,
+    run_id: str | None = None,
+    nodes: tuple[str, ...] = (),
+) -> Ran:
+    """Start ReFrame and return what came of it, in the words of who looks again."""
+    from fabricproof.nightly.conduct import Ran  # noqa: PLC0415 - start-up time
+
+    done = perform(site, arguments, progress=Progress(quiet=quiet), run_id=run_id, nodes=nodes)
+    return Ran(
+        result=done.result,
+        job_nodes=job_nodes(workplace(project_root()).report_file(done.run_id)),
+        whole=done.whole,
+        reason=done.reason,
+        status=int(done.status) if not done.whole else 0,
+    )
+
+
+def job_nodes(report: Path) -> dict[str, tuple[str, ...]]:
+    """Return the nodes of each job, as ReFrame's report has them; none without a report."""
+    try:
+        cases = read_report(report)
+    except FabricproofError:
+        return {}
+    return {
+        str(case["jobid"]): tuple(sorted(case["job_nodelist"]))
+        for case in cases
+        if case.get("jobid") and case.get("job_nodelist")
+    }
+
+
+def _give(label: str, site: Site, run_ids: list[str]) -> None:
+    """Give runs their name; that it cannot be kept changes no verdict."""
     from fabricproof.history.store.labels import set_label  # noqa: PLC0415 - start-up time
 
     try:
-        set_label(workplace(project_root()).perflogs, site.name, [run_id], label)
+        set_label(workplace(project_root()).perflogs, site.name, run_ids, label)
     except FabricproofError as error:
-        click.echo(f"fabricproof: run {run_id} has no label: {error}", err=True)
+        click.echo(f"fabricproof: run {', '.join(run_ids)} has no label: {error}", err=True)
 
 
 def perform(
@@ -243,10 +335,15 @@ class Progress:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def show(result: SessionResult, *, as_json: bool, site: str = "") -> None:
-    """Print a run's result, as a table or as JSON."""
+def show(
+    result: SessionResult, *, as_json: bool, site: str = "", again: Sequence[Confirmation] = ()
+) -> None:
+    """Print a run's result, as a table or as JSON; ``again``: what was measured again of it."""
     if as_json:
-        click.echo(json.dumps(result_record(result), indent=2))
+        from fabricproof.nightly.confirm import record  # noqa: PLC0415 - start-up time
+
+        looks = [record(each) for each in again]
+        click.echo(json.dumps({**result_record(result), "measured_again": looks}, indent=2))
         return
     from fabricproof.cli.console import HonestConsole  # noqa: PLC0415 - slow, needed at the end
     from fabricproof.report.terminal import render  # noqa: PLC0415 - likewise

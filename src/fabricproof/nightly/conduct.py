@@ -1,4 +1,4 @@
-"""Conduct a night: run, look again at what was red, keep both outcomes, say what changed.
+"""Look again at what was red or left open in a run, and keep both outcomes.
 
 How ReFrame is started, and how Slurm is asked for its nodes, is handed in: this decides only what
 is asked when, so that it can be tried without a cluster.
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from fabricproof.core.errors import FabricproofError
+from fabricproof.core.measure import Verdict
 from fabricproof.core.records import append_records
 from fabricproof.job.run import SessionResult
 from fabricproof.nightly.confirm import Colour, Confirmation, Look, Red, Role, decide, record
@@ -21,12 +22,14 @@ from fabricproof.nightly.looks import (
     batches_of,
     first_looks,
     look_at,
+    open_of,
     partners,
     reds_of,
     swaps,
     unseen,
     why_no_look,
 )
+from fabricproof.site.schema import NightSpec
 
 #: looks at one red leg: the same nodes, and each of its two sides with another partner
 LOOKS_OF_A_RED = 3
@@ -72,6 +75,11 @@ class Budget:
     until: float
     clock: Callable[[], float] = time.monotonic
 
+    @classmethod
+    def of(cls, spec: NightSpec) -> Budget:
+        """Return what a site allows, from now on."""
+        return cls(checks=spec.confirm_checks, until=time.monotonic() + 60 * spec.confirm_minutes)
+
     def take(self, batch: Batch, most: int) -> tuple[Batch | None, str]:
         """Take what is to be had of ``batch``; return it, and why the rest is not.
 
@@ -92,7 +100,7 @@ class Confirmed:
     """What looking again came to.
 
     Attributes:
-        confirmations: one for each red leg, in the order of the run.
+        confirmations: one for each red leg, in the order of the run, then for each left open.
         whole: nothing ended it early.
         reason: what did.
         status: exit status of that.
@@ -105,7 +113,7 @@ class Confirmed:
 
 
 class Confirmer:
-    """Looks again at the red legs of one run."""
+    """Looks again at the legs of one run that are red or left open."""
 
     def __init__(
         self,
@@ -124,13 +132,31 @@ class Confirmer:
         self.ended: Ran | None = None
 
     def confirm(self, result: SessionResult, job_nodes: Mapping[str, tuple[str, ...]]) -> Confirmed:
-        """Look at every red leg of ``result`` again, on the same nodes and with others."""
-        reds = reds_of(result, job_nodes)
-        self.looks = {index: [] for index in range(len(reds))}
-        for index, red in enumerate(reds):
+        """Look at every red leg of ``result`` again, on the same nodes and with others.
+
+        What is left of the budget is for what is UNJUDGED for a cause that passes.
+        """
+        return self._confirm(reds_of(result, job_nodes), result, job_nodes)
+
+    def measure_again(
+        self, result: SessionResult, job_nodes: Mapping[str, tuple[str, ...]]
+    ) -> Confirmed:
+        """Look once more at what is UNJUDGED for a cause that passes, never at what is red."""
+        return self._confirm((), result, job_nodes)
+
+    def _confirm(
+        self,
+        reds: tuple[Red, ...],
+        result: SessionResult,
+        job_nodes: Mapping[str, tuple[str, ...]],
+    ) -> Confirmed:
+        every = (*reds, *open_of(result, job_nodes))
+        self.looks = {index: [] for index in range(len(every))}
+        for index, red in enumerate(every):
             if why := why_no_look(red):
                 self.looks[index].append(unseen(red, Role.SAME, red.nodes, why))
-        first = [(index, red, Role.SAME) for index, red in enumerate(reds)]
+        # A check that runs again for a red leg is the second look at its open ones as well.
+        first = [(index, red, Role.SAME) for index, red in enumerate(every)]
         # To know whose fault one leg is takes two looks more, and is worth more than another leg.
         allowance = -(-self.budget.checks // LOOKS_OF_A_RED)
         batches = first_looks(reds)
@@ -140,7 +166,8 @@ class Confirmer:
         again = [(i, red) for i, red in enumerate(reds) if self._is_red_again(i)]
         if again:
             self._with_others(again, reds, result)
-        found = tuple(decide(red, self.looks[index]) for index, red in enumerate(reds))
+        self._at_what_is_open([each for each in first if each[0] >= len(reds)])
+        found = tuple(decide(red, self.looks[index]) for index, red in enumerate(every))
         if self.ended is None:
             return Confirmed(confirmations=found)
         return Confirmed(
@@ -149,6 +176,12 @@ class Confirmer:
             reason=f"while confirming: {self.ended.reason}",
             status=self.ended.status,
         )
+
+    def _at_what_is_open(self, every: Sequence[tuple[int, Red, Role]]) -> None:
+        left = [each for each in every if not any(look.run_id for look in self.looks[each[0]])]
+        batches = first_looks(red for _, red, _ in left)
+        for number, batch in enumerate(batches):
+            self._look(batch, left, _share(self.budget.checks, len(batches) - number))
 
     def _is_red_again(self, index: int) -> bool:
         return any(
@@ -191,7 +224,7 @@ class Confirmer:
             and (role is not Role.SAME or red.nodes == batch.nodes)
         ]
         taken, refusal = (None, self.ended.reason) if self.ended else self.budget.take(batch, most)
-        ran = self._started(taken) if taken else Ran(result=None)
+        ran = self._started(taken, [red for _, red, _ in mine]) if taken else Ran(result=None)
         for index, red, role in mine:
             if taken is None or (red.key.check, red.key.fabric) not in taken.checks:
                 seen = unseen(red, role, batch.nodes, refusal)
@@ -202,9 +235,14 @@ class Confirmer:
             self.looks[index].append(seen)
         return len(taken.checks) if taken else 0
 
-    def _started(self, batch: Batch) -> Ran:
+    def _started(self, batch: Batch, reds: Sequence[Red]) -> Ran:
         names = ", ".join(check for check, _ in batch.checks)
-        self.say(f"looking again: {names} with {batch.stack} on {','.join(batch.nodes)}")
+        where = f"{names} with {batch.stack} on {','.join(batch.nodes)}"
+        if all(red.verdict is Verdict.UNJUDGED for red in reds):
+            causes = dict.fromkeys(f"{red.key.leg} {red.cause}" for red in reds)
+            self.say(f"measuring again: {where}: {', '.join(causes)}")
+        else:
+            self.say(f"looking again: {where}")
         try:
             ran = self.run(batch.arguments(self.site), batch.nodes)
         except FabricproofError as error:

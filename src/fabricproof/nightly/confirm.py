@@ -1,7 +1,8 @@
-"""Whether a red leg is red when it is looked at again, and whose fault it is; pure.
+"""What a leg is when it is looked at again, and whose fault it is where it is red; pure.
 
 A red pair is looked at again on the same two nodes; where that is red too, each of its nodes with
 another partner.  What is red with every partner is to blame; what is red only together is the pair.
+What is UNJUDGED because of others, or of too few rounds, is measured once more on the same nodes.
 The rule with its reasons: docs/decisions/0025-confirmation.md.
 """
 
@@ -12,7 +13,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from fabricproof.core.measure import Verdict
+from fabricproof.core.measure import BADNESS, Verdict
+from fabricproof.job.run import LegResult
 
 #: verdicts that are red: judged and bad, impossible, or due and not there
 RED: frozenset[Verdict] = frozenset({Verdict.FAIL, Verdict.INVALID, Verdict.MISSING})
@@ -49,16 +51,17 @@ class LegKey:
 
 @dataclass(frozen=True, kw_only=True)
 class Red:
-    """A leg that was red in the run of the night.
+    """A leg that is looked at again: it was red, or UNJUDGED for a cause that passes.
 
     Attributes:
         key: which leg.
-        verdict: FAIL, INVALID or MISSING.
+        verdict: FAIL, INVALID or MISSING; UNJUDGED where there is a ``cause``.
         reason: why, as the run says.
         nodes: of its job, sorted; empty where it ran nowhere.
         rails: interfaces of its road; empty where nobody said.
         device: what software stood for an adapter there (``Soft-RoCE``); empty where none did.
         run_id: the run in which it was red.
+        cause: what left it UNJUDGED, for a person: ``was disturbed``; empty for what is red.
     """
 
     key: LegKey
@@ -68,6 +71,7 @@ class Red:
     run_id: str
     rails: tuple[str, ...] = ()
     device: str = ""
+    cause: str = ""
 
     @property
     def halves(self) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
@@ -113,6 +117,7 @@ class Look:
         run_id: its run; empty where none was started.
         verdict: of the leg in that run; None where it is not in it.
         reason: the verdict's, or why nothing was seen.
+        leg: all that the run says of it, where it was seen.
     """
 
     role: Role
@@ -121,10 +126,11 @@ class Look:
     run_id: str = ""
     verdict: Verdict | None = None
     reason: str = ""
+    leg: LegResult | None = field(default=None, compare=False, repr=False)
 
 
 class Finding(StrEnum):
-    """What became of a red leg."""
+    """What became of a leg that was looked at again."""
 
     CONFIRMED = "CONFIRMED"
     """Red again on the same nodes: red."""
@@ -133,9 +139,15 @@ class Finding(StrEnum):
     NEVER_CLEARED = "NOT CLEARED"
     """INVALID, and green when looked at again: stays red, a wrong road is no bad luck."""
     UNCONFIRMED = "NOT LOOKED AT"
-    """No look came about: stays red."""
+    """No look came about: stays red, or UNJUDGED."""
     FLUTTERS = "FLUTTERS"
     """Green when looked at again, as in too many nights before: red."""
+    NOW_GREEN = "JUDGED GREEN"
+    """UNJUDGED at first, PASS when measured again: PASS."""
+    NOW_RED = "JUDGED RED"
+    """UNJUDGED at first, red when measured again: red."""
+    UNJUDGED = "UNJUDGED"
+    """UNJUDGED at first, and when measured again: that is the verdict."""
 
 
 #: findings of a leg that was green when it was looked at again
@@ -154,7 +166,7 @@ class Blame(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Confirmation:
-    """What the looks say of a red leg.
+    """What the looks say of a leg.
 
     Attributes:
         red: the leg.
@@ -178,16 +190,38 @@ class Confirmation:
     @property
     def stays_red(self) -> bool:
         """Whether the leg counts as red today."""
-        return self.finding is not Finding.NOT_REPEATED
+        return self.verdict in RED
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict that counts, once it was looked at again."""
+        if self.finding is Finding.NOT_REPEATED:
+            return Verdict.PASS
+        return (self.counting and self.counting.verdict) or self.red.verdict
+
+    @property
+    def counting(self) -> Look | None:
+        """The look that takes the place of what was UNJUDGED; None where none does."""
+        if self.finding not in {Finding.NOW_GREEN, Finding.NOW_RED}:
+            return None
+        colour = Colour.RED if self.finding is Finding.NOW_RED else Colour.GREEN
+        return next(look for look in self.looks if look.colour is colour)
+
+
+def mildest_first(confirmations: Iterable[Confirmation]) -> list[Confirmation]:
+    """Return the confirmations so that the worst of one leg on several nodes has the last word."""
+    return sorted(confirmations, key=lambda each: BADNESS.index(each.verdict), reverse=True)
 
 
 def decide(red: Red, looks: Sequence[Look]) -> Confirmation:
     """Return what ``looks`` say of ``red``.
 
     Nothing is cleared by less than a green look on the same nodes, and INVALID by none at all.
-    Of several looks with one role the worst counts.
+    Of several looks with one role the worst counts.  What was UNJUDGED takes its look's verdict.
     """
     same = _worst(looks, Role.SAME)
+    if red.verdict is Verdict.UNJUDGED:
+        return _confirmation(red, looks, _of_unjudged(same, looks), Blame.UNKNOWN)
     if same is Colour.NONE:
         return _confirmation(red, looks, Finding.UNCONFIRMED, Blame.UNKNOWN)
     if same is Colour.GREEN:
@@ -196,6 +230,13 @@ def decide(red: Red, looks: Sequence[Look]) -> Confirmation:
         return _confirmation(red, looks, finding, Blame.UNKNOWN)
     blame = _BLAME[_worst(looks, Role.FIRST), _worst(looks, Role.SECOND)]
     return _confirmation(red, looks, Finding.CONFIRMED, blame)
+
+
+def _of_unjudged(same: Colour, looks: Sequence[Look]) -> Finding:
+    if same is not Colour.NONE:
+        return Finding.NOW_GREEN if same is Colour.GREEN else Finding.NOW_RED
+    again = any(look.verdict is Verdict.UNJUDGED for look in looks)
+    return Finding.UNJUDGED if again else Finding.UNCONFIRMED
 
 
 #: (first side with others, second side with others) -> blame.  One side that is red with others is
@@ -244,6 +285,8 @@ def _blamed(red: Red, blame: Blame) -> tuple[str, ...]:
 
 def _sentence(red: Red, looks: Sequence[Look], finding: Finding, blame: Blame) -> str:
     where = " and ".join(",".join(half) for half in red.halves or ()) or ",".join(red.nodes)
+    if red.verdict is Verdict.UNJUDGED:
+        return _sentence_of_unjudged(red, looks, finding, where)
     match finding:
         case Finding.UNCONFIRMED:
             return f"red once and stays red: {_why_unseen(looks)}"
@@ -253,6 +296,18 @@ def _sentence(red: Red, looks: Sequence[Look], finding: Finding, blame: Blame) -
             return f"green when looked at again on {where}: kept as a flutter"
         case Finding.CONFIRMED:
             return f"red again on {where}; {_who(red, looks, blame)}"
+        case Finding.NOW_GREEN | Finding.NOW_RED | Finding.UNJUDGED:
+            raise AssertionError("what was red is not judged anew")
+
+
+def _sentence_of_unjudged(red: Red, looks: Sequence[Look], finding: Finding, where: str) -> str:
+    if finding is Finding.UNCONFIRMED:
+        return f"{red.cause}; stays UNJUDGED, not measured again: {_why_unseen(looks)}"
+    seen = [look for look in looks if look.verdict is not None]
+    look = min(seen, key=lambda each: (each.colour is not Colour.RED, each.colour is Colour.NONE))
+    reason = (look.leg.reason if look.leg else "") or look.reason
+    said = ": ".join(filter(None, (f"{look.verdict} on {where}", reason)))
+    return f"{red.cause}; measured again: {said}; first UNJUDGED: {red.reason}"
 
 
 def _why_unseen(looks: Sequence[Look]) -> str:

@@ -57,7 +57,7 @@ class Means:
         first: the run of the night itself, or what was made before.
         usable: nodes of a partition that may run a job now.
         say: takes a line of progress.
-        confirm: look again at what is red.
+        confirm: look again at what is red or left open.
         notify: tell people.
     """
 
@@ -86,7 +86,7 @@ class Outcome:
         night: its line of the state file.
         first: the run as it was; None where there is none.
         result: the same once confirmed.
-        confirmations: one for each leg that was red.
+        confirmations: one for each leg that was red or left open.
         changes: what is different from the nights before.
         red: everything that is red now, of this night and of earlier ones.
         deliveries: what was told.
@@ -158,9 +158,7 @@ def _confirm(means: Means, ran: Ran, history: History) -> Confirmed:
     if ran.result is None or not means.confirm:
         return Confirmed(confirmations=())
     spec = means.site.night
-    budget = Budget(checks=spec.confirm_checks, until=0.0)
-    budget.until = budget.clock() + 60 * spec.confirm_minutes
-    confirmer = Confirmer(means.site.name, means.run, means.usable, budget, means.say)
+    confirmer = Confirmer(means.site.name, means.run, means.usable, Budget.of(spec), means.say)
     try:
         found = confirmer.confirm(ran.result, ran.job_nodes)
     except KeyboardInterrupt:

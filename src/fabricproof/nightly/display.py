@@ -20,6 +20,9 @@ _STYLES = {
     Finding.NEVER_CLEARED: "bold magenta",
     Finding.UNCONFIRMED: "bold yellow",
     Finding.NOT_REPEATED: "yellow",
+    Finding.NOW_GREEN: "yellow",
+    Finding.NOW_RED: "bold red",
+    Finding.UNJUDGED: "bold yellow",
 }
 _CHANGE_STYLES = {
     Kind.RED: "bold red",

@@ -1,4 +1,4 @@
-"""Which looks a night takes at what was red: the same nodes first, then other partners; pure."""
+"""Which looks are taken: at red on the same nodes, then with others; at what is open once; pure."""
 
 from __future__ import annotations
 
@@ -41,18 +41,56 @@ def reds_of(result: SessionResult, job_nodes: Mapping[str, tuple[str, ...]]) -> 
         result: of the run.
         job_nodes: job to the nodes that it had; a leg of two may belong to a job of four.
     """
+    return tuple(_to_look_at(leg, result, job_nodes) for leg in result.legs if leg.verdict in RED)
+
+
+def open_of(result: SessionResult, job_nodes: Mapping[str, tuple[str, ...]]) -> tuple[Red, ...]:
+    """Return what was UNJUDGED in a run for a cause that another look can change.
+
+    Arguments as of :func:`reds_of`.
+    """
     return tuple(
-        Red(
-            key=key_of(leg),
-            verdict=leg.verdict,
-            reason=leg.reason,
-            nodes=_nodes_of(leg, job_nodes),
-            run_id=result.run_id,
-            rails=_rails(leg),
-            device=leg.device,
-        )
+        _to_look_at(leg, result, job_nodes, cause)
         for leg in result.legs
-        if leg.verdict in RED
+        if (cause := _open_cause(leg))
+    )
+
+
+def _open_cause(leg: LegResult) -> str:
+    """Return what left a leg UNJUDGED where that passes; empty where anything else did as well.
+
+    Where there is no reference, or no proof of the path, another look says the same.
+    """
+    unjudged = [
+        each for each in leg.quantities if each.get("quantity_verdict") == Verdict.UNJUDGED.value
+    ]
+    if leg.verdict is not Verdict.UNJUDGED or not unjudged:
+        return ""
+    disturbed = [bool(each.get("quantity_disturbance")) for each in unjudged]
+    passing = [
+        by_others or each.get("quantity_is_open") is True
+        for by_others, each in zip(disturbed, unjudged, strict=True)
+    ]
+    if not all(passing):
+        return ""
+    return "was disturbed" if any(disturbed) else "was left open by its rounds"
+
+
+def _to_look_at(
+    leg: LegResult,
+    result: SessionResult,
+    job_nodes: Mapping[str, tuple[str, ...]],
+    cause: str = "",
+) -> Red:
+    return Red(
+        key=key_of(leg),
+        verdict=leg.verdict,
+        reason=leg.reason,
+        nodes=_nodes_of(leg, job_nodes),
+        run_id=result.run_id,
+        rails=_rails(leg),
+        device=leg.device,
+        cause=cause,
     )
 
 
@@ -218,7 +256,7 @@ def look_at(
         return replace(base, reason="it was not run when looked at again")
     leg = min(mine, key=lambda each: (each.verdict not in RED, each.verdict is Verdict.PASS))
     there = _nodes_of(leg, job_nodes)
-    seen = replace(base, verdict=leg.verdict, reason=leg.reason)
+    seen = replace(base, verdict=leg.verdict, reason=leg.reason, leg=leg)
     if there != asked:
         # No verdict is kept beside nodes that it is not of: others read looks as evidence.
         ran = f"it ran on {','.join(there)}" if there else "it ran nowhere"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from fabricproof.core import measure
 from fabricproof.core.measure import FindingKind, Verdict
 from fabricproof.job.run import LegResult, SessionResult
-from fabricproof.nightly.confirm import Confirmation, Finding, LegKey
+from fabricproof.nightly.confirm import Confirmation, Finding, LegKey, mildest_first
 from fabricproof.nightly.looks import key_of
 
 #: So many flutters of one leg within the nights that count are red.  A leg that stalls by chance in
@@ -48,20 +48,36 @@ def _counted(confirmation: Confirmation, before: int, nights: int) -> Confirmati
 def settled(result: SessionResult, confirmations: Sequence[Confirmation]) -> SessionResult:
     """Return the run's result with what was not repeated as the PASS that the look saw.
 
-    Everything else keeps its verdict; each leg that was looked at says what became of it.
+    What was UNJUDGED and is judged now is what its look measured.  Everything else keeps its
+    verdict; each leg that was looked at says what became of it.
     """
-    found = {each.red.key: each for each in confirmations}
+    found = {(each.red.key, each.red.verdict): each for each in mildest_first(confirmations)}
     return replace(result, legs=tuple(_settled(leg, found) for leg in result.legs))
 
 
-def _settled(leg: LegResult, found: Mapping[LegKey, Confirmation]) -> LegResult:
-    mine = found.get(key_of(leg))
-    if mine is None or leg.verdict is not mine.red.verdict:
+def _settled(leg: LegResult, found: Mapping[tuple[LegKey, Verdict], Confirmation]) -> LegResult:
+    mine = found.get((key_of(leg), leg.verdict))
+    if mine is None:
         return leg
+    if mine.counting is not None:
+        return _measured_again(leg, mine)
     told = measure.Finding(f"confirmation: {mine.finding.value}: {mine.sentence}")
     findings = (told, *leg.findings)
-    if mine.stays_red:
+    if mine.verdict is leg.verdict:
         return replace(leg, findings=findings)
     words = f"second look: it was {leg.verdict.value}: {leg.reason}"
     said = measure.Finding(words, FindingKind.SECOND_LOOK_PASSED)
     return replace(leg, verdict=Verdict.PASS, reason="", findings=(*findings, said))
+
+
+def _measured_again(leg: LegResult, mine: Confirmation) -> LegResult:
+    """Return what the look measured in place of what was UNJUDGED, with both outcomes said."""
+    look = mine.counting
+    assert look is not None, "the caller asked"
+    passed = mine.verdict is Verdict.PASS
+    kind = FindingKind.SECOND_LOOK_PASSED if passed else FindingKind.NOTE
+    told = measure.Finding(f"confirmation: {mine.finding.value}: {mine.sentence}", kind)
+    if look.leg is not None and key_of(look.leg) == mine.red.key:
+        return replace(look.leg, findings=(told, *look.leg.findings))
+    # A look whose check left no leg at all: the leg keeps its name.
+    return replace(leg, verdict=mine.verdict, reason=look.reason, findings=(told, *leg.findings))

@@ -18,7 +18,7 @@ from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import Verdict
 from fabricproof.core.records import append_records, read_records
 from fabricproof.job.run import SessionResult
-from fabricproof.nightly.confirm import FLUTTERED, RED, Confirmation, LegKey
+from fabricproof.nightly.confirm import FLUTTERED, RED, Confirmation, LegKey, mildest_first
 from fabricproof.nightly.looks import key_of
 
 FOLDER = "night"
@@ -299,7 +299,7 @@ def states_of(
 
     Of a run that did not come to its end, what is MISSING says nothing: it was not come to.
     """
-    found = {each.red.key: each for each in confirmations}
+    found = {each.red.key: each for each in mildest_first(confirmations)}
     states: dict[LegKey, LegState] = {}
     for leg in result.legs:
         colour = _colour(leg.verdict)
@@ -307,13 +307,14 @@ def states_of(
             continue
         key = key_of(leg)
         mine = found.get(key)
+        flutter = mine is not None and mine.finding in FLUTTERED
         state = LegState(
             colour=colour,
-            verdict=(mine.red.verdict if mine else leg.verdict).value,
+            verdict=(mine.red.verdict if mine and flutter else leg.verdict).value,
             blamed=mine.blamed if mine else (),
             road=mine.red.road if mine else "",
             sentence=mine.sentence if mine else leg.reason,
-            flutter=mine is not None and mine.finding in FLUTTERED,
+            flutter=flutter,
         )
         if key not in states or state.colour is Colour.RED:
             states[key] = state

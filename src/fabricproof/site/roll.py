@@ -150,6 +150,12 @@ def due_entries(
     ]
 
 
+def selects_only(arguments: Sequence[str]) -> bool:
+    """Tell whether ReFrame's ``arguments`` choose checks and stacks and change nothing of them."""
+    harmless = {"-r", "--run", *_FOLLOWED.values()}
+    return all(option in harmless for option, _ in _options(arguments))
+
+
 def unfitting_names(arguments: Sequence[str], ran: Iterable[str]) -> list[str]:
     """Return the values of ``-n`` that fit none of the checks that ran or were skipped.
 

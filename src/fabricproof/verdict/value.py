@@ -43,6 +43,7 @@ class Judgement:
         disturbance: where others explain why it is out of bounds, the kind of it
             (:class:`fabricproof.traffic.disturbance.DisturbanceKind`); None elsewhere.
         attempt: number of the attempt at its leg that it is of, from 1; 0 where there is none.
+        is_open: its rounds were too few, or left open on which side of its bound it lies.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Judgement:
     named: bool = True
     disturbance: str | None = None
     attempt: int = 0
+    is_open: bool = False
 
 
 def is_of_errors(judgement: Judgement) -> bool:

@@ -214,10 +214,9 @@ def _too_few(count: int, rounds: Rounds) -> str:
 
 
 def _with_cause(judgement: Judgement, rounds: Rounds) -> Judgement:
-    """Return what is open, with who disturbed its rounds."""
-    if not rounds.disturbed:
-        return judgement
-    return replace(judgement, disturbance=rounds.disturbed[0].kind.value)
+    """Return a number marked as open, with who disturbed its rounds."""
+    cause = rounds.disturbed[0].kind.value if rounds.disturbed else judgement.disturbance
+    return replace(judgement, is_open=True, disturbance=cause)
 
 
 def bounds_of(settings: Mapping[str, Any]) -> Bounds | None:
