@@ -63,10 +63,14 @@ def test_a_scatter_is_told_falsely_once_in_twenty(sizes: tuple[int, int]) -> Non
 @settings(deadline=None, max_examples=20)
 @given(st.integers(0, 10_000), st.sampled_from([(5, 5), (6, 3), (1, 6), (4, 2)]))
 def test_an_own_scatter_of_sides_makes_no_row_much_surer(seed: int, sizes: tuple[int, int]) -> None:
-    """A row counts as no further apart; only the yardstick of the levelled rest may move."""
+    """A row counts as no further apart; only the yardstick of the levelled rest may move.
+
+    Twice the level of a word and more it may: above 0.2 the levelled rest is not even asked.
+    """
     values = made(seed, 12, sizes, 2.0)
-    assert np.isfinite(adjusted(values, sizes[0])).all()
-    assert (adjusted(values, sizes[0]) >= adjusted(values, sizes[0], alike=True) - 0.1).all()
+    own, alike = adjusted(values, sizes[0]), adjusted(values, sizes[0], alike=True)
+    assert np.isfinite(own).all()
+    assert ((own >= alike - 0.1) | (own > 0.1)).all()
 
 
 def test_rows_that_scatter_unlike_are_no_longer_said_to_have_changed() -> None:
