@@ -86,7 +86,8 @@ def scaling(planner: LegPlanner, singles: dict[str, Leg], together: Leg) -> Rela
     known = planner.physics(planner.rails) is not None
     gain = expected_gain(planner)
     row = program_of(planner.suite, planner.program)
-    both = row is not None and row.messages is not None and row.messages.both_at_once
+    # The C program's meaning: mpi4py's port of osu_bibw moves both directions and counts one.
+    both = row is not None and row.meaning.bidirectional
     reference = at_least(
         gain,
         unit="x",
