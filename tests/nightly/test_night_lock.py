@@ -157,7 +157,7 @@ def test_a_file_system_without_links_is_locked_by_exclusive_creation(folder, mon
     def refuse(*_):
         raise OSError(errno.EPERM, "Operation not permitted")
 
-    monkeypatch.setattr(lock.Path, "hardlink_to", refuse)
+    monkeypatch.setattr(lock.os, "link", refuse)
     with night_lock(folder), pytest.raises(NightRunsError), night_lock(folder):
         pass
 

@@ -40,8 +40,11 @@ def whole_file(path: Path, *, replace: bool = True) -> Iterator[BinaryIO]:
             os.fsync(file.fileno())
         if replace:
             new.replace(path)
-        else:
-            _take_name(new, path)
+        elif not link_new(new, path):
+            # Without hard links: between these two steps nobody else may take that name.
+            if path.exists():
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+            new.replace(path)
     finally:
         with contextlib.suppress(OSError):
             new.unlink(missing_ok=True)
@@ -64,15 +67,18 @@ def write_whole(path: Path, content: str | bytes) -> None:
         ) from None
 
 
-def _take_name(new: Path, path: Path) -> None:
-    """Give ``new`` its name unless something has it already."""
+def link_new(new: Path, path: Path) -> bool:
+    """Give ``new`` the name ``path`` as well; False where the file system has no hard links.
+
+    Raises:
+        FileExistsError: something has that name already.
+        OSError: it could not be given.
+    """
     try:
         # A link fails where somebody was faster; a rename would overwrite theirs.
         os.link(new, path)
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
-        # Without hard links: between these two steps nobody else may take that name.
-        if path.exists():
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
-        new.replace(path)
+        return False
+    return True

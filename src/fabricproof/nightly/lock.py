@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.core.errors import ExitStatus, FabricproofError, OutputError
+from fabricproof.core.whole_file import link_new
 
 LOCK_FILE = "lock.json"
 
@@ -207,17 +208,11 @@ def _take(path: Path, mine: Holder, notes: list[str]) -> None:
 def _link(draft: Path, path: Path) -> bool:
     """Make ``path`` where it is not there; file systems without links get O_EXCL."""
     try:
-        path.hardlink_to(draft)
-    except FileExistsError:
-        return False
-    except OSError as error:
-        if error.errno not in {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}:
-            raise
-        try:
+        if not link_new(draft, path):
             with path.open("x", encoding="utf-8") as file:
                 file.write(draft.read_text(encoding="utf-8"))
-        except FileExistsError:
-            return False
+    except FileExistsError:
+        return False
     return True
 
 
