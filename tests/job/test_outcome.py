@@ -22,8 +22,9 @@ from leg_folders import (
 from fabricproof.core.measure import Verdict
 from fabricproof.job.outcome import judge_leg, mended, needs_second_look
 from fabricproof.job.plan.leg import Leg
-from fabricproof.job.plan.plan_file import write_plan
+from fabricproof.job.plan.plan_file import read_plan, write_plan
 from fabricproof.job.second_look import doubtful_legs
+from fabricproof.physics import Fabric, find_link, latency_floor_us
 from fabricproof.traffic import RoadState
 
 LEG = make_leg()
@@ -481,3 +482,27 @@ def test_a_number_that_is_red_stays_red_where_nobody_saw_the_library(tmp_path: P
 def test_a_leg_of_which_no_library_is_known_asks_for_none(tmp_path: Path) -> None:
     _leave_with_libraries(tmp_path, "/usr/lib/libmpi.so.40", "none", leg=LEG)
     assert judge_leg(tmp_path, LEG).report.verdict is Verdict.PASS
+
+
+@pytest.mark.parametrize(("repetitions", "invalid"), [(60, False), (1000, True), (None, True)])
+def test_the_floor_of_a_mean_of_both_ends_follows_from_the_planned_repetitions(
+    tmp_path: Path, repetitions: int | None, invalid: bool
+) -> None:
+    """osu_multi_lat of mpi4py: the last of 2 x 60 messages may be missing, 0.4 % of the mean."""
+    size = 2**20
+    floor = latency_floor_us(Fabric(link=find_link("1GbE"), protocol="tcp", mtu=1500), size).us
+    leg = make_leg(
+        suite="osu-mpi4py",
+        program="osu_multi_lat",
+        commands=(("osu_multi_lat.py",),),
+        expected_sizes=(size,),
+        sent_bytes=(60 * size, 60 * size),
+        required=("latency_1MiB",),
+        least_repetitions=repetitions,
+    )
+    write_plan(tmp_path, [leg])
+    (planned,) = read_plan(tmp_path).legs
+    title = "# MPI Multi Latency Test\n# Size [B]        Latency [us]\n"
+    leave(tmp_path, leg, f"{title}{size:<10d}{floor * 0.997:20.2f}\n")
+    (judged,) = speeds(judge_leg(tmp_path, planned).report)
+    assert (judged.verdict is Verdict.INVALID) == invalid, judged.reason
