@@ -21,6 +21,7 @@ from fabricproof.job.run.collect import collect, not_a_leg
 from fabricproof.job.run.start import (
     KEPT_STAGES,
     NODES_VARIABLE,
+    Workplace,
     check_scheduler,
     new_run_id,
     prune_stages,
@@ -146,7 +147,7 @@ def accept(
     if performed.result is not None:
         confirmations: tuple[Confirmation, ...] = ()
         if again and performed.whole and selects_only(arguments):
-            performed, confirmations = _measured_again(site, performed, quiet=as_json)
+            performed, confirmations = _measured_again(site, place, performed, quiet=as_json)
         assert performed.result is not None, "it has one still"
         show(performed.result, as_json=as_json, site=site.name, again=confirmations)
         if label:
@@ -157,7 +158,7 @@ def accept(
 
 
 def _measured_again(
-    site: Site, performed: Performed, *, quiet: bool
+    site: Site, place: Workplace, performed: Performed, *, quiet: bool
 ) -> tuple[Performed, tuple[Confirmation, ...]]:
     """Measure once more what is UNJUDGED for a cause that passes; return both outcomes."""
     from fabricproof.history.store.labels import LOOK_LABEL  # noqa: PLC0415 - start-up time
@@ -165,7 +166,6 @@ def _measured_again(
     from fabricproof.nightly.settle import settled  # noqa: PLC0415
 
     assert performed.result is not None, "the caller asked"
-    place = workplace(project_root())
     confirmer = Confirmer(
         site.name,
         run=lambda asked, nodes: ran(site, asked, quiet=quiet, nodes=nodes),
