@@ -1,4 +1,4 @@
-"""Write a file whole or not at all: who reads it meanwhile, or after a crash, sees one or other."""
+"""Write a file whole or not at all: a reader sees the old file or the new one, never a part."""
 
 from __future__ import annotations
 

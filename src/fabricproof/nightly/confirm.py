@@ -1,4 +1,4 @@
-"""What a leg is when it is looked at again, and whose fault it is where it is red; pure.
+"""The verdict on a leg that was measured again, and which node a red one blames; pure.
 
 A red pair is looked at again on the same two nodes; where that is red too, each of its nodes with
 another partner.  What is red with every partner is to blame; what is red only together is the pair.

@@ -1,4 +1,8 @@
-"""Which looks are taken: at red on the same nodes, then with others; at what is open once; pure."""
+"""Which legs are measured again after a run, and on which nodes; pure.
+
+A red leg on the same nodes, then each of its nodes with other partners; an UNJUDGED one that others
+disturbed, or that too few rounds left open, once on the same nodes.
+"""
 
 from __future__ import annotations
 
