@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import vcluster.__main__
 from fabricproof.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -88,6 +89,16 @@ def fabricproof(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., Ended]:
     """Call ``fabricproof ARG...`` in this process, through its real way in and out."""
+
+    def handed_over(_: str, words: list[str], environment: dict[str, str]) -> None:
+        """Stand in for the system call that turns this process into ``vcluster``."""
+        assert words[:4] == [sys.executable, "-P", "-m", "vcluster"]
+        monkeypatch.setattr(sys, "argv", words[3:])
+        for name in ("VCLUSTER_PROGRAM", "VCLUSTER_INSTEAD"):
+            monkeypatch.setenv(name, environment[name])
+        vcluster.__main__.main()
+
+    monkeypatch.setattr(os, "execve", handed_over)
 
     def call(*arguments: object) -> Ended:
         monkeypatch.setattr(sys, "argv", ["fabricproof", *map(str, arguments)])

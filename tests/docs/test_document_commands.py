@@ -15,6 +15,7 @@ import pytest
 from documents import DOCUMENTS, ROOT, Command, commands
 
 from fabricproof.cli.main import group
+from vcluster.cli import whole_group
 
 #: What the unit tests cannot do, and what is done instead: ``parsed`` (its options are read, and
 #: nothing more), ``target`` (make knows it), ``cluster`` (run by the test marked slurm below),
@@ -147,6 +148,8 @@ def test_what_a_document_shows_and_was_not_printed_would_be_noticed(
 def parse(arguments: list[str]) -> None:
     """Read ``arguments`` as click would, down to the last subcommand, and call nothing."""
     parent: click.Command = group
+    if arguments[0] == "vcluster":
+        parent, arguments = whole_group(), arguments[1:]
     context = None
     while True:
         context = parent.make_context(parent.name or "", list(arguments), parent=context)

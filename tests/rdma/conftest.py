@@ -17,9 +17,9 @@ from rdma_session import ROOT, SITE, Session, unavailable
 from fabricproof.core.errors import FabricproofError
 from fabricproof.job.run.start import check_scheduler, session_environment, workplace
 from fabricproof.site import load_site
-from fabricproof.vcluster import state
-from fabricproof.vcluster.paths import Paths
-from fabricproof.vcluster.plan import RDMA
+from vcluster import state
+from vcluster.paths import Paths
+from vcluster.plan import RDMA
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fabricproof.vcluster.plan import Plan, Wishes, make_plan
+from vcluster.plan import Plan, Wishes, make_plan
 
 
 @pytest.fixture

@@ -68,3 +68,12 @@ def test_fabricproof_vcluster_says_what_it_always_said(case: str) -> None:
     if os.environ.get("FABRICPROOF_REWRITE_GOLDEN"):
         golden.write_text(text)
     assert text == golden.read_text()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_vcluster_says_the_same_of_itself(case: str) -> None:
+    text = said([sys.executable, "-m", "vcluster"], CASES[case])
+    told = (_GOLDEN / f"{case}.txt").read_text()
+    for ours, theirs in (("fabricproof vcluster", "vcluster"), ("fabricproof:", "vcluster:")):
+        told = told.replace(ours, theirs)
+    assert text.split() == told.split(), "but for where lines are broken"

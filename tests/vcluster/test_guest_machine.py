@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from fabricproof.core.errors import UnavailableError
-from fabricproof.vcluster import accel, aftermath, guests, status
-from fabricproof.vcluster.guest import Guest
-from fabricproof.vcluster.image import Image
-from fabricproof.vcluster.paths import Paths
-from fabricproof.vcluster.plan import RDMA, Plan, Wishes, make_plan
-from fabricproof.vcluster.processes import Process
 from process_groups import is_gone
+from vcluster import accel, aftermath, guests, status
+from vcluster.errors import UnavailableError
+from vcluster.guest import Guest
+from vcluster.image import Image
+from vcluster.paths import Paths
+from vcluster.plan import RDMA, Plan, Wishes, make_plan
+from vcluster.processes import Process
 
 
 def _plan(**wishes: int) -> Plan:
@@ -228,8 +228,8 @@ def test_who_insists_gets_what_was_asked_for_untried(image: Image, tmp_path: Pat
 _PROBES = """
 import os, sys, tempfile
 from pathlib import Path
-from fabricproof.vcluster import accel
-from fabricproof.vcluster.image import Image
+from vcluster import accel
+from vcluster.image import Image
 accel.clean_environment = lambda: dict(os.environ)
 tempfile.tempdir = sys.argv[1]
 accel.probe(Image(folder=Path(sys.argv[1]), kernel_release="7.3", packages={}), "kvm")

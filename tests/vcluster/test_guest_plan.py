@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from fabricproof.core.errors import ConfigError
-from fabricproof.vcluster.plan import NAMESPACES, RDMA, Plan, Wishes, inherit, make_plan, unmet
+from vcluster.errors import ConfigError
+from vcluster.plan import NAMESPACES, RDMA, Plan, Wishes, inherit, make_plan, unmet
 
 
 def _guests(**wishes: Any) -> Plan:

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from fabricproof.vcluster import guest, guests, network, slurm_conf
-from fabricproof.vcluster.accel import KVM, TCG, Acceleration
-from fabricproof.vcluster.guest import Guest, console_end, qemu_command, space_from_json
-from fabricproof.vcluster.image import Image
-from fabricproof.vcluster.node import Space
-from fabricproof.vcluster.paths import Paths
-from fabricproof.vcluster.plan import RDMA, Plan, Wishes, make_plan
-from fabricproof.vcluster.processes import Process
+from vcluster import guest, guests, network, slurm_conf
+from vcluster.accel import KVM, TCG, Acceleration
+from vcluster.guest import Guest, console_end, qemu_command, space_from_json
+from vcluster.image import Image
+from vcluster.node import Space
+from vcluster.paths import Paths
+from vcluster.plan import RDMA, Plan, Wishes, make_plan
+from vcluster.processes import Process
 
 _GOLDEN = Path(__file__).parent / "golden" / "rdma"
 _PATHS = Paths("soft")
@@ -206,7 +206,7 @@ def test_a_command_in_a_guest_goes_by_ssh_and_never_into_qemus_namespaces() -> N
 @pytest.fixture
 def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Consoles in a folder of the test's own; nobody waits for long."""
-    monkeypatch.setattr("fabricproof.vcluster.paths.BASE", tmp_path)
+    monkeypatch.setattr("vcluster.paths.BASE", tmp_path)
     monkeypatch.setattr(guest, "UP_SECONDS", 0.3)
     (tmp_path / "soft" / "log").mkdir(parents=True)
     return tmp_path / "soft" / "log"

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from fabricproof.vcluster.paths import Paths, project_root
-from fabricproof.vcluster.processes import end, process
+from vcluster.paths import Paths, project_root
+from vcluster.processes import end, process
 
 pytestmark = [pytest.mark.vcluster, pytest.mark.timeout(300)]
 

@@ -17,7 +17,7 @@ import pytest
 
 from fabricproof.core.errors import ExitStatus
 from fabricproof.stacks.catalog import stacks_root
-from fabricproof.vcluster.paths import Paths, project_root
+from vcluster.paths import Paths, project_root
 
 pytestmark = [pytest.mark.vcluster, pytest.mark.timeout(560)]
 

@@ -20,11 +20,11 @@ from typing import Any
 
 import pytest
 
-from fabricproof.core.errors import FabricproofError
-from fabricproof.vcluster import guests
-from fabricproof.vcluster.paths import Paths, failure_logs
-from fabricproof.vcluster.plan import RDMA, Wishes, make_plan
-from fabricproof.vcluster.processes import all_pids, marked, namespace
+from vcluster import guests
+from vcluster.errors import VclusterError
+from vcluster.paths import Paths, failure_logs
+from vcluster.plan import RDMA, Wishes, make_plan
+from vcluster.processes import all_pids, marked, namespace
 
 pytestmark = [pytest.mark.vcluster, pytest.mark.timeout(400)]
 
@@ -38,7 +38,7 @@ _GUESTS_SOURCE = Path(guests.__file__).parent
 
 def _command(*words: str, name: str = _NAME) -> list[str]:
     verb, *rest = words
-    return [sys.executable, "-m", "fabricproof.cli", "vcluster", verb, "--name", name, *rest]
+    return [sys.executable, "-m", "vcluster", verb, "--name", name, *rest]
 
 
 def _vcluster(
@@ -100,7 +100,7 @@ def machine() -> Iterator[dict[str, set[str]]]:
     try:
         guests.require_machine()
         guests.require_memory(make_plan(_NAME, Wishes(kind=RDMA, memory_mb=768), 0))
-    except FabricproofError as lacking:
+    except VclusterError as lacking:
         pytest.skip(str(lacking))
     for name in (_NAME, _OTHER):
         _vcluster("down", name=name)
@@ -275,10 +275,10 @@ def _broken(folder: Path, line: str) -> list[str]:
     init = folder / "guest_init.sh"
     init.write_text(f"{line}\n{init.read_text()}")
     words = (
-        "import sys; from pathlib import Path; from fabricproof.vcluster import guests; "
-        f"guests._HERE = Path({str(folder)!r}); from fabricproof.cli import main; sys.exit(main())"
+        "import sys; from pathlib import Path; from vcluster import guests; "
+        f"guests._HERE = Path({str(folder)!r}); from vcluster.__main__ import main; main()"
     )
-    return [sys.executable, "-c", words, "vcluster", "up", "--name", _NAME, *_UP[1:]]
+    return [sys.executable, "-c", words, "up", "--name", _NAME, *_UP[1:]]
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabricproof.core.errors import ConfigError
-from fabricproof.vcluster.plan import (
+from vcluster.errors import ConfigError
+from vcluster.plan import (
     HEAD_ADDRESS,
     MAX_NODES,
     MAX_RAILS,

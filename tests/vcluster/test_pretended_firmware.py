@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from fabricproof.core.errors import ConfigError
-from fabricproof.vcluster import firmware
-from fabricproof.vcluster.node import Space
-from fabricproof.vcluster.processes import Process
+from vcluster import firmware
+from vcluster.errors import ConfigError
+from vcluster.node import Space
+from vcluster.processes import Process
 
 SPACE = Space(name="n", init=Process(pid=1, start=1), net="net", pid_space="pid")
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from fabricproof.core.errors import UnavailableError
-from fabricproof.vcluster import qmp
+from vcluster import qmp
+from vcluster.errors import UnavailableError
 
 #: as QEMU 7.2 greets
 _GREETING = {"QMP": {"version": {"qemu": {"micro": 22, "minor": 2, "major": 7}}}}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabricproof.vcluster import shaping
+from vcluster import shaping
 
 _RATES = st.integers(min_value=10**6, max_value=40 * 10**9)
 _MTUS = st.integers(min_value=576, max_value=9000)

@@ -8,19 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from fabricproof.core.errors import ConfigError, NeedsPrivilegeError, UnavailableError
-from fabricproof.vcluster import cluster, processes, run, service, state
-from fabricproof.vcluster.node import Space, last_lines
-from fabricproof.vcluster.paths import Paths, project_root
-from fabricproof.vcluster.plan import Plan, Wishes
-from fabricproof.vcluster.processes import Process
+from vcluster import cluster, processes, run, service, state
+from vcluster.errors import ConfigError, NeedsPrivilegeError, UnavailableError
+from vcluster.node import Space, last_lines
+from vcluster.paths import Paths, project_root
+from vcluster.plan import Plan, Wishes
+from vcluster.processes import Process
 
 
 @pytest.fixture
 def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:
     base = tmp_path / "run" / "vcluster"
-    monkeypatch.setattr("fabricproof.vcluster.paths.BASE", base)
-    monkeypatch.setattr("fabricproof.vcluster.state.BASE", base)
+    monkeypatch.setattr("vcluster.paths.BASE", base)
+    monkeypatch.setattr("vcluster.state.BASE", base)
     return Paths("tiny")
 
 
@@ -74,7 +74,10 @@ def test_a_cluster_whose_head_is_dead_is_down(paths: Paths, plan: Plan) -> None:
 
 def test_without_root_it_says_what_can_be_done(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    with pytest.raises(NeedsPrivilegeError, match="site 'local'"):
+    with pytest.raises(NeedsPrivilegeError, match=r"next: sudo\Z"):
+        cluster.require_machine(accounting=True)
+    monkeypatch.setenv("VCLUSTER_INSTEAD", "without root the site 'local' works")
+    with pytest.raises(NeedsPrivilegeError, match=r"sudo; without root the site 'local' works\Z"):
         cluster.require_machine(accounting=True)
 
 

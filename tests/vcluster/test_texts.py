@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from fabricproof.vcluster import network, outside, slurm_conf
-from fabricproof.vcluster.node import Space
-from fabricproof.vcluster.paths import Paths
-from fabricproof.vcluster.plan import Plan, render_hosts
-from fabricproof.vcluster.processes import Process, process
+from vcluster import network, outside, slurm_conf
+from vcluster.node import Space
+from vcluster.paths import Paths
+from vcluster.plan import Plan, render_hosts
+from vcluster.processes import Process, process
 
 _GOLDEN = Path(__file__).parent / "golden"
 _PATHS = Paths("tiny")
@@ -59,7 +59,8 @@ def _texts(plan: Plan) -> dict[str, str]:
         "node.ip",
     ],
 )
-def test_text_is_as_reviewed(plan: Plan, name: str) -> None:
+def test_text_is_as_reviewed(plan: Plan, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VCLUSTER_PROGRAM", "fabricproof vcluster")
     text, golden = _texts(plan)[name], _GOLDEN / name
     if os.environ.get("FABRICPROOF_REWRITE_GOLDEN"):
         golden.write_text(text)

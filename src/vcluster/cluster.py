@@ -9,8 +9,7 @@ import shutil
 import time
 from collections.abc import Callable
 
-from fabricproof.core.errors import NeedsPrivilegeError, UnavailableError
-from fabricproof.vcluster import (
+from vcluster import (
     aftermath,
     daemons,
     guest,
@@ -22,15 +21,16 @@ from fabricproof.vcluster import (
     slurm_conf,
     state,
 )
-from fabricproof.vcluster.accel import Acceleration
-from fabricproof.vcluster.guest import Guest
-from fabricproof.vcluster.image import Image
-from fabricproof.vcluster.node import Space
-from fabricproof.vcluster.paths import Paths
-from fabricproof.vcluster.plan import NAMESPACES, RDMA, Node, Plan, render_hosts
-from fabricproof.vcluster.processes import Process, end, in_namespaces, marked, process
-from fabricproof.vcluster.run import clean_environment, find_program, run
-from fabricproof.vcluster.state import State
+from vcluster.accel import Acceleration
+from vcluster.errors import NeedsPrivilegeError, UnavailableError, or_else
+from vcluster.guest import Guest
+from vcluster.image import Image
+from vcluster.node import Space
+from vcluster.paths import Paths
+from vcluster.plan import NAMESPACES, RDMA, Node, Plan, render_hosts
+from vcluster.processes import Process, end, in_namespaces, marked, process
+from vcluster.run import clean_environment, find_program, run
+from vcluster.state import State
 
 Report = Callable[[str], None]
 
@@ -83,8 +83,7 @@ def require_root() -> None:
     if os.geteuid() != 0:
         raise NeedsPrivilegeError(
             "the virtual cluster needs root, for namespaces and virtual networks",
-            next_step="sudo; without root this machine can still measure with the site 'local' "
-            "(two ranks, no Slurm)",
+            next_step=or_else("sudo"),
         )
 
 

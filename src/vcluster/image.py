@@ -20,11 +20,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fabricproof.core.errors import UnavailableError
-from fabricproof.vcluster import guest_kernel
-from fabricproof.vcluster.debian import Release, host_release
-from fabricproof.vcluster.paths import project_root
-from fabricproof.vcluster.run import clean_environment, find_program
+from vcluster import guest_kernel
+from vcluster.debian import Release, host_release
+from vcluster.errors import UnavailableError
+from vcluster.paths import project_root
+from vcluster.run import clean_environment, find_program
 
 Report = Callable[[str], None]
 

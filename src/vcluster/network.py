@@ -6,7 +6,7 @@ spine bridge.  A cable is a veth pair with one end in a node.
 
 from __future__ import annotations
 
-from fabricproof.vcluster.plan import HEAD_ADDRESS, Node, Plan
+from vcluster.plan import HEAD_ADDRESS, Node, Plan
 
 #: no spanning tree and no learning delay: ports forward at once; no multicast snooping: no
 #: queries of the bridge's own in the counters.

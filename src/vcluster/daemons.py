@@ -9,13 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fabricproof.core.errors import UnavailableError
-from fabricproof.vcluster.guest import Guest
-from fabricproof.vcluster.node import Space, last_lines
-from fabricproof.vcluster.paths import Paths
-from fabricproof.vcluster.processes import all_pids, name_of, namespace, start_time
-from fabricproof.vcluster.run import clean_environment, run
-from fabricproof.vcluster.slurm_conf import MARIADB_OPTIONS
+from vcluster.errors import UnavailableError
+from vcluster.guest import Guest
+from vcluster.node import Space, last_lines
+from vcluster.paths import Paths
+from vcluster.processes import all_pids, name_of, namespace, start_time
+from vcluster.run import clean_environment, run
+from vcluster.slurm_conf import MARIADB_OPTIONS
 
 _POLL_S = 0.01
 

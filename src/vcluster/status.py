@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from fabricproof.core.errors import UnavailableError
-from fabricproof.vcluster import cluster, service
-from fabricproof.vcluster.cluster import HEAD
-from fabricproof.vcluster.node import Space
-from fabricproof.vcluster.paths import Paths
-from fabricproof.vcluster.plan import Plan
-from fabricproof.vcluster.run import run
-from fabricproof.vcluster.state import State
+from vcluster import cluster, service
+from vcluster.cluster import HEAD
+from vcluster.errors import UnavailableError
+from vcluster.node import Space
+from vcluster.paths import Paths
+from vcluster.plan import Plan
+from vcluster.run import run
+from vcluster.state import State
 
 
 def observe(name: str) -> dict[str, Any]:

@@ -16,15 +16,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fabricproof.core.errors import UnavailableError
-from fabricproof.vcluster.accel import Acceleration
-from fabricproof.vcluster.image import Image
-from fabricproof.vcluster.network import management_mac, rail_mac
-from fabricproof.vcluster.node import MARK, Space, last_lines
-from fabricproof.vcluster.paths import Paths
-from fabricproof.vcluster.plan import Node, Plan
-from fabricproof.vcluster.processes import namespace, process
-from fabricproof.vcluster.run import clean_environment, run
+from vcluster.accel import Acceleration
+from vcluster.errors import UnavailableError
+from vcluster.image import Image
+from vcluster.network import management_mac, rail_mac
+from vcluster.node import MARK, Space, last_lines
+from vcluster.paths import Paths
+from vcluster.plan import Node, Plan
+from vcluster.processes import namespace, process
+from vcluster.run import clean_environment, run
 
 #: a guest says so when it is up (guest_init.sh), or why it cannot be
 UP, FAILED = "fabricproof-guest: UP", "fabricproof-guest: FAILED"

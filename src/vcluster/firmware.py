@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 
-from fabricproof.core.errors import ConfigError
-from fabricproof.vcluster.node import Space
-from fabricproof.vcluster.run import run
+from vcluster.errors import ConfigError
+from vcluster.node import Space
+from vcluster.run import run
 
 #: on the node's own file system: gone with the node
 _FOLDER = "/run/fabricproof-ethtool"

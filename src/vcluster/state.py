@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TextIO
 
-from fabricproof.core.errors import UnavailableError
-from fabricproof.vcluster.guest import space_from_json
-from fabricproof.vcluster.node import Space
-from fabricproof.vcluster.paths import BASE, Paths, project_root
-from fabricproof.vcluster.plan import Plan
+from vcluster.errors import UnavailableError
+from vcluster.guest import space_from_json
+from vcluster.node import Space
+from vcluster.paths import BASE, Paths, project_root
+from vcluster.plan import Plan
 
 _FORMAT = 1
 

@@ -8,8 +8,8 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
-from fabricproof.core.errors import UnavailableError
-from fabricproof.vcluster.paths import Paths, failure_logs
+from vcluster.errors import UnavailableError
+from vcluster.paths import Paths, failure_logs
 
 
 def keep_logs(paths: Paths) -> Path:

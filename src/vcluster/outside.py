@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from fabricproof.vcluster.node import Space
-from fabricproof.vcluster.paths import Paths
-from fabricproof.vcluster.run import find_program
+import shlex
+
+from vcluster import errors
+from vcluster.node import Space
+from vcluster.paths import Paths
+from vcluster.run import find_program
 
 COMMANDS = (
     "sacct",
@@ -40,6 +43,7 @@ def render_wrapper(program: str, paths: Paths, head: Space) -> str:
     init; the shell reads it without another program, for every call costs the caller time.
     """
     pid, start = head.init.pid, head.init.start
+    down = f'the virtual cluster "{paths.name}" is down; next: {errors.program()} up'
     return f"""#!/bin/sh
 # Runs {program} in the network of the virtual cluster "{paths.name}".
 head_is_alive() {{
@@ -49,7 +53,7 @@ head_is_alive() {{
     [ "${{20}}" = {start} ] && [ "$1" != Z ]
 }}
 if ! head_is_alive; then
-    echo 'the virtual cluster "{paths.name}" is down; next: fabricproof vcluster up' >&2
+    echo {shlex.quote(down)} >&2
     exit 69
 fi
 SLURM_CONF={paths.slurm_conf}

@@ -6,7 +6,7 @@ interface that leads nowhere needs neither, and classic BPF draws the numbers.
 
 from __future__ import annotations
 
-from fabricproof.vcluster.node import Space
+from vcluster.node import Space
 
 #: a pair of interfaces between the switches that leads nowhere: what is lost goes there
 _NOWHERE = ("nowhere", "nowhere2")

@@ -73,7 +73,7 @@ class Paths:
 
 def project_root() -> Path:
     """Return the checkout this package runs from, else the working folder."""
-    checkout = Path(__file__).resolve().parents[3]
+    checkout = Path(__file__).resolve().parents[2]
     return checkout if (checkout / "pyproject.toml").is_file() else Path.cwd()
 
 

@@ -7,7 +7,7 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from fabricproof.core.errors import UnavailableError
+from vcluster.errors import UnavailableError
 
 _SECONDS = 10.0
 

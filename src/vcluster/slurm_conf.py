@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fabricproof.vcluster.paths import Paths
-from fabricproof.vcluster.plan import HEAD_ADDRESS, RDMA, Node, Plan
+from vcluster.paths import Paths
+from vcluster.plan import HEAD_ADDRESS, RDMA, Node, Plan
 
 #: Processes that a job has left behind: with proctrack/linuxproc a daemon that has cut all ties
 #: to its parents escapes the kill.  The node sees only its own processes.

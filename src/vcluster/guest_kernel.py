@@ -12,9 +12,9 @@ import re
 import shutil
 from pathlib import Path
 
-from fabricproof.core.errors import UnavailableError
-from fabricproof.vcluster.debian import Release
-from fabricproof.vcluster.run import clean_environment, run
+from vcluster.debian import Release
+from vcluster.errors import UnavailableError
+from vcluster.run import clean_environment, run
 
 #: release -> suites to look for a kernel in, best first
 SUITES: dict[str, tuple[str, ...]] = {

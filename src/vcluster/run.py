@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from fabricproof.core.errors import UnavailableError
+from vcluster.errors import UnavailableError
 
 #: daemons and tools of administrators live in the sbin folders, which users may not have.
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

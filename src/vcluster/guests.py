@@ -7,14 +7,14 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from fabricproof.core.errors import UnavailableError
-from fabricproof.vcluster import network, shaping
-from fabricproof.vcluster.accel import Acceleration, choose
-from fabricproof.vcluster.image import Image, ensure_image
-from fabricproof.vcluster.node import Space
-from fabricproof.vcluster.paths import Paths
-from fabricproof.vcluster.plan import Node, Plan
-from fabricproof.vcluster.run import find_program, run
+from vcluster import network, shaping
+from vcluster.accel import Acceleration, choose
+from vcluster.errors import UnavailableError
+from vcluster.image import Image, ensure_image
+from vcluster.node import Space
+from vcluster.paths import Paths
+from vcluster.plan import Node, Plan
+from vcluster.run import find_program, run
 
 _HERE = Path(__file__).parent
 _PACKAGES = {

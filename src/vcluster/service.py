@@ -6,8 +6,7 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from fabricproof.core.errors import ConfigError, UnavailableError
-from fabricproof.vcluster import (
+from vcluster import (
     cluster,
     daemons,
     firmware,
@@ -19,10 +18,11 @@ from fabricproof.vcluster import (
     shaping,
     state,
 )
-from fabricproof.vcluster.cluster import HEAD, SWITCHES, Report
-from fabricproof.vcluster.node import Space
-from fabricproof.vcluster.paths import Paths, project_root
-from fabricproof.vcluster.plan import (
+from vcluster.cluster import HEAD, SWITCHES, Report
+from vcluster.errors import ConfigError, UnavailableError, program
+from vcluster.node import Space
+from vcluster.paths import Paths, project_root
+from vcluster.plan import (
     PRIVATE_FOLDERS,
     RDMA,
     Plan,
@@ -32,9 +32,9 @@ from fabricproof.vcluster.plan import (
     rate_label,
     unmet,
 )
-from fabricproof.vcluster.processes import end
-from fabricproof.vcluster.run import run
-from fabricproof.vcluster.state import State
+from vcluster.processes import end
+from vcluster.run import run
+from vcluster.state import State
 
 #: without accounting the head has the first and the last of them alone
 _ACCOUNTING_DAEMONS = ("mariadbd", "slurmdbd")
@@ -113,7 +113,7 @@ def _refuse_other_options(plan: Plan, wishes: Wishes) -> None:
             f"the virtual cluster {plan.name!r} is up with other options",
             expected=difference,
             got=describe(plan),
-            next_step=f"fabricproof vcluster down --name {plan.name}, or another --name",
+            next_step=f"{program()} down --name {plan.name}, or another --name",
         )
 
 
@@ -148,7 +148,7 @@ def _refuse_anothers(known: State | None) -> None:
         f"the virtual cluster {name!r} was brought up by another checkout",
         expected=f"one of {ours}, or none",
         got=known.project,
-        next_step="another --name; or, if nobody needs it: fabricproof vcluster down "
+        next_step=f"another --name; or, if nobody needs it: {program()} down "
         f"--name {name} --of-another-checkout",
     )
 
@@ -240,7 +240,7 @@ def running(name: str) -> State:
     if known is None or not known.complete or not known.spaces[HEAD].alive():
         raise UnavailableError(
             f"the virtual cluster {name!r} is down",
-            next_step="fabricproof vcluster up" + (f" --name {name}" if name != "vcluster" else ""),
+            next_step=f"{program()} up" + (f" --name {name}" if name != "vcluster" else ""),
         )
     return known
 
@@ -256,7 +256,7 @@ def space_of(known: State, host: str) -> Space:
         known.plan.node(host)
     space = known.spaces[host]
     if not space.alive():
-        raise UnavailableError(f"{host} is dead", next_step=f"fabricproof vcluster revive {host}")
+        raise UnavailableError(f"{host} is dead", next_step=f"{program()} revive {host}")
     return space
 
 

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fabricproof.core.errors import ConfigError
+from vcluster.errors import ConfigError
 
 DEFAULT_NODES = 4
 DEFAULT_RAILS = 2

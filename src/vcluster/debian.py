@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from fabricproof.core.errors import UnavailableError
+from vcluster.errors import UnavailableError
 
 #: where Debian's own machines are reached, if the machine's sources name no mirror
 _MIRROR = "http://deb.debian.org/debian"

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fabricproof.core.errors import UnavailableError
-from fabricproof.vcluster.paths import Paths
-from fabricproof.vcluster.processes import Process, in_namespaces, name_of, namespace, process
-from fabricproof.vcluster.run import clean_environment, run
+from vcluster.errors import UnavailableError, or_else
+from vcluster.paths import Paths
+from vcluster.processes import Process, in_namespaces, name_of, namespace, process
+from vcluster.run import clean_environment, run
 
 #: in the environment of every init, so that ``down`` finds them even without a state file.
 MARK = "FABRICPROOF_VCLUSTER_INIT"
@@ -179,8 +179,9 @@ def _read_pid(starter: subprocess.Popen[bytes], name: str, log: Path) -> int:
             f"the namespaces of {name} could not be made",
             source=str(log),
             got=last_lines(log, 3) or "no message",
-            next_step="a kernel with net, pid, uts, ipc and mount namespaces is needed, and the "
-            "right to mount; the site 'local' works without",
+            next_step=or_else(
+                "a kernel with net, pid, uts, ipc and mount namespaces, and the right to mount"
+            ),
         )
     _leave_alone(starter)
     return int(line)

@@ -19,7 +19,7 @@ docs/virtual-cluster.md has measurements.
 
 from __future__ import annotations
 
-from fabricproof.vcluster.plan import rate_label
+from vcluster.plan import rate_label
 
 #: preamble and start delimiter 8, frame check sequence 4, interpacket gap 12 bytes.
 WIRE_OVERHEAD_BYTES = 24

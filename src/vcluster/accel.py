@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from fabricproof.vcluster.image import Image
-from fabricproof.vcluster.run import clean_environment, run
+from vcluster.image import Image
+from vcluster.run import clean_environment
 
 #: TCG needs some 3 s for it on two busy cores; KVM on real hardware half a second
 PROBE_SECONDS = 10.0
@@ -170,8 +170,3 @@ def _last_words(text: str) -> str:
     lines = text.splitlines()
     told = [re.sub(r"^qemu-system-x86_64: (\S+\.c:\d+: )?", "", line.strip()) for line in lines]
     return " / ".join(line for line in told if line)[-_WORDS:]
-
-
-def qemu_version() -> str:
-    """Return what QEMU calls itself, for the notes of a run."""
-    return run(["qemu-system-x86_64", "--version"]).stdout.partition("\n")[0].strip()
