@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO
 
 from vcluster.image import Image
-from vcluster.run import clean_environment
+from vcluster.processes import clean_environment
 
 #: TCG needs some 3 s for it on two busy cores; KVM on real hardware half a second
 PROBE_SECONDS = 10.0

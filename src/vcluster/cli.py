@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import click
 
-from vcluster import cluster, outside, service, status
+from vcluster import cluster, faults, outside, service, status
 from vcluster.errors import ExitStatus, program
 from vcluster.paths import Paths
 from vcluster.plan import KINDS, RDMA, Wishes, parse_rate, rate_label
@@ -378,7 +378,7 @@ def fault(
     if direction and loss is None and not (rate and direction == "in"):
         raise click.UsageError("--direction goes with --loss, and 'in' with --rate")
     rate_bit_s = parse_rate(rate) if rate else None
-    wanted = service.Fault(
+    wanted = faults.Fault(
         rate_bit_s=rate_bit_s,
         cut=cut,
         mtu=mtu,

@@ -9,18 +9,7 @@ import shutil
 import time
 from collections.abc import Callable
 
-from vcluster import (
-    aftermath,
-    daemons,
-    guest,
-    guests,
-    network,
-    node,
-    outside,
-    shaping,
-    slurm_conf,
-    state,
-)
+from vcluster import guest, guests, network, node, outside, shaping, slurm, state
 from vcluster.accel import Acceleration
 from vcluster.errors import NeedsPrivilegeError, UnavailableError, or_else
 from vcluster.guest import Guest
@@ -28,8 +17,16 @@ from vcluster.image import Image
 from vcluster.node import Space
 from vcluster.paths import Paths
 from vcluster.plan import NAMESPACES, RDMA, Node, Plan, render_hosts
-from vcluster.processes import Process, end, in_namespaces, marked, process
-from vcluster.run import clean_environment, find_program, run
+from vcluster.processes import (
+    Process,
+    clean_environment,
+    end,
+    find_program,
+    in_namespaces,
+    marked,
+    process,
+    run,
+)
 from vcluster.state import State
 
 Report = Callable[[str], None]
@@ -108,11 +105,11 @@ def up(plan: Plan, report: Report) -> State:
     try:
         return _build(plan, paths, report)
     except BaseException as failure:
-        with aftermath.uninterrupted():
-            kept = aftermath.keep_logs(paths)
+        with state.uninterrupted():
+            kept = state.keep_logs(paths)
             clear(paths)
-        if isinstance(failure, UnavailableError) and aftermath.is_log(paths, failure.source):
-            raise aftermath.with_kept_log(failure, kept) from None
+        if isinstance(failure, UnavailableError) and state.is_log(paths, failure.source):
+            raise state.with_kept_log(failure, kept) from None
         raise
 
 
@@ -131,9 +128,9 @@ def _build(plan: Plan, paths: Paths, report: Report) -> State:
     _start_munge_and_database(plan, paths, spaces)
     if plan.accounting:
         report("slurmdbd")
-        _serve(daemons.slurmdbd(paths), spaces[HEAD])
+        _serve(slurm.slurmdbd(paths), spaces[HEAD])
     report("slurmctld")
-    _serve(daemons.slurmctld(paths), spaces[HEAD])
+    _serve(slurm.slurmctld(paths), spaces[HEAD])
     outside.write_wrappers(paths, spaces[HEAD])
     (paths.run / "env.sh").write_text(outside.render_environment(paths))
     (paths.run / "site").write_text(f"{SITES[plan.kind]}\n")
@@ -143,7 +140,7 @@ def _build(plan: Plan, paths: Paths, report: Report) -> State:
     report("slurmd on every node")
     for compute in plan.nodes:
         if not prepared:
-            daemons.slurmd(paths, compute.name).start(spaces[compute.name])
+            slurm.slurmd(paths, compute.name).start(spaces[compute.name])
     wait_for_nodes(paths, spaces, plan)
     report("first job")
     first_job(paths, plan)
@@ -167,17 +164,17 @@ def _write_configuration(plan: Plan, paths: Paths) -> None:
     for folder in (paths.run, paths.etc, paths.log, paths.bin, paths.munge, paths.head):
         folder.mkdir(mode=0o755, parents=True, exist_ok=True)
     texts = {
-        "slurm.conf": slurm_conf.render_slurm_conf(plan, paths),
-        "topology.conf": slurm_conf.render_topology_conf(plan),
-        "cgroup.conf": slurm_conf.render_cgroup_conf(slurm_version()),
+        "slurm.conf": slurm.render_slurm_conf(plan, paths),
+        "topology.conf": slurm.render_topology_conf(plan),
+        "cgroup.conf": slurm.render_cgroup_conf(slurm_version()),
         "hosts": render_hosts(plan),
-        "epilog": slurm_conf.EPILOG,
+        "epilog": slurm.EPILOG,
     }
     for name, text in texts.items():
         (paths.etc / name).write_text(text)
     if plan.accounting:
         (paths.etc / "slurmdbd.conf").touch(mode=0o600)
-        (paths.etc / "slurmdbd.conf").write_text(slurm_conf.render_slurmdbd_conf(paths))
+        (paths.etc / "slurmdbd.conf").write_text(slurm.render_slurmdbd_conf(paths))
     (paths.etc / "epilog").chmod(0o755)
     key = paths.etc / "munge.key"
     key.touch(mode=0o600)
@@ -257,7 +254,7 @@ def shape_rail(
     segments = 1 if shaping.must_split(rate_bit_s, limit) else _ANY_SEGMENTS
     space.batch("ip", [f"link set {interface} gso_max_segs {segments}"])
     # A fault may change from tbf to htb and back, which "replace" alone does not do cleanly.
-    space.batch_quietly("tc", [f"qdisc del dev {interface} root"])
+    space.batch("tc", [f"qdisc del dev {interface} root"], check=False)
     space.batch("tc", shaping.node_commands(interface, rate_bit_s, plan.mtu, limit, queue_bytes))
     switches.batch("tc", shaping.switch_commands(port, rate_bit_s, plan.mtu))
 
@@ -272,21 +269,21 @@ def _start_munge_and_database(plan: Plan, paths: Paths, spaces: dict[str, Space]
     # A guest starts its own.
     own = [name for name in spaces if name != SWITCHES and not isinstance(spaces[name], Guest)]
     for name in own:
-        daemons.munged(paths, name).start(spaces[name])
+        slurm.munged(paths, name).start(spaces[name])
     if plan.accounting:
         _start_database(paths, spaces[HEAD])
     for name in own:
-        daemons.munged(paths, name).wait(spaces[name], _DAEMON_TIMEOUT_S)
+        slurm.munged(paths, name).wait(spaces[name], _DAEMON_TIMEOUT_S)
 
 
 def _start_database(paths: Paths, head: Space) -> None:
-    command = ["mariadb-install-db", *slurm_conf.MARIADB_OPTIONS, "--skip-test-db"]
+    command = ["mariadb-install-db", *slurm.MARIADB_OPTIONS, "--skip-test-db"]
     command += ["--auth-root-authentication-method=socket", f"--datadir={paths.head}/db"]
     run([*head.enter(), *command], timeout_s=60)
-    _serve(daemons.mariadbd(paths), head)
+    _serve(slurm.mariadbd(paths), head)
 
 
-def _serve(daemon: daemons.Daemon, space: Space) -> None:
+def _serve(daemon: slurm.Daemon, space: Space) -> None:
     daemon.start(space)
     daemon.wait(space, _DAEMON_TIMEOUT_S)
 

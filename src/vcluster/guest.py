@@ -1,30 +1,29 @@
-"""A node that is a virtual machine: started, waited for, and reached over its own network.
+"""A node that is a virtual machine: started, waited for, reached, and its cables pulled.
 
 QEMU runs in the switches' network namespace, where its taps are the ports, and in a process
 namespace of its own, whose first process it is: kill it, and nothing of the node is left.  Commands
-reach a guest by ssh from the head's network, with keys that every cluster makes for itself.
+reach a guest by ssh from the head's network, with keys that every cluster makes for itself.  Its
+carrier is QEMU's to take (QEMU Machine Protocol).
 """
 
 from __future__ import annotations
 
-import os
-import select
-import subprocess
+import json
+import socket
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from vcluster.accel import Acceleration
 from vcluster.errors import UnavailableError
 from vcluster.image import Image
 from vcluster.network import management_mac, rail_mac
-from vcluster.node import MARK, Space, last_lines
+from vcluster.node import MARK, Space, last_lines, start_first
 from vcluster.paths import Paths
 from vcluster.plan import Node, Plan
-from vcluster.processes import namespace, process
-from vcluster.run import clean_environment, run
+from vcluster.processes import clean_environment, namespace, process, run
 
 #: a guest says so when it is up (guest_init.sh), or why it cannot be
 UP, FAILED = "fabricproof-guest: UP", "fabricproof-guest: FAILED"
@@ -32,8 +31,8 @@ UP, FAILED = "fabricproof-guest: UP", "fabricproof-guest: FAILED"
 UP_SECONDS = 240.0
 #: with these words a kernel ends; what it says afterwards is of no use
 _ENDS = ("Kernel panic", "sysrq: Power Off")
-_SSH_SECONDS = 60.0
-_START_SECONDS = 20.0
+#: QEMU answers at its monitor by then
+_MONITOR_SECONDS = 10.0
 
 #: First program of a guest's namespaces: tells its own number as the outside knows it, then becomes
 #: QEMU.
@@ -52,6 +51,9 @@ class Guest(Space):
         reach: the program that runs a command in it, and its name there.
     """
 
+    #: an emulated core that two ranks spin on answers ssh after seconds
+    answers_within_s: ClassVar[float] = 60.0
+
     reach: tuple[str, ...]
 
     def enter(self, *, only_network: bool = False) -> list[str]:
@@ -59,23 +61,11 @@ class Guest(Space):
         del only_network  # a guest's network is not to be had without the guest
         return list(self.reach)
 
-    def batch(self, tool: str, commands: Sequence[str]) -> None:
-        """Give ``ip`` or ``tc`` in the guest a list of commands to do."""
-        if commands:
-            text = "\n".join(commands) + "\n"
-            run([*self.enter(), tool, "-batch", "-"], stdin=text, timeout_s=_SSH_SECONDS)
-
-    def batch_quietly(self, tool: str, commands: Sequence[str]) -> None:
-        """Like :meth:`batch`, for commands that may find nothing to do."""
-        text = "\n".join(commands) + "\n"
-        command = [*self.enter(), tool, "-batch", "-"]
-        run(command, stdin=text, timeout_s=_SSH_SECONDS, check=False)
-
     def programs(self) -> set[str]:
         """Return the names of the programs that run in it; none where it does not answer."""
         command = [*self.enter(), "ps", "-e", "-o", "comm="]
         try:
-            done = run(command, timeout_s=_SSH_SECONDS, check=False)
+            done = run(command, timeout_s=self.answers_within_s, check=False)
         except UnavailableError:
             return set()
         return set(done.stdout.split())
@@ -119,34 +109,10 @@ def start_guest(
     command = [*switches.enter(only_network=True), "unshare", "--pid", "--fork", "--kill-child"]
     command += ["sh", "-c", _STARTER, "sh"]
     command += qemu_command(plan, paths, compute, image, acceleration)
-    starter = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=clean_environment(**{MARK: paths.name}, LOG=str(log)),
-        start_new_session=True,
-        cwd="/",
-    )
-    pid = _read_pid(starter, compute.name, log)
-    starter.returncode = 0  # it waits for QEMU, and outlives us
+    environment = clean_environment(**{MARK: paths.name}, LOG=str(log))
+    problem = f"the virtual machine of {compute.name} could not be started"
+    pid = start_first(command, environment, log, problem)
     return _guest_of(paths, compute.name, pid, switches, log)
-
-
-def _read_pid(starter: subprocess.Popen[bytes], name: str, log: Path) -> int:
-    assert starter.stdout is not None
-    with starter.stdout as pipe:
-        ready, _, _ = select.select([pipe], [], [], _START_SECONDS)
-        line = os.read(pipe.fileno(), 64) if ready else b""
-    if not line.strip().isdigit():
-        starter.kill()
-        starter.wait()
-        raise UnavailableError(
-            f"the virtual machine of {name} could not be started",
-            source=str(log),
-            got=last_lines(log, 3) or "no message",
-        )
-    return int(line)
 
 
 def _guest_of(paths: Paths, name: str, pid: int, switches: Space, log: Path) -> Guest:
@@ -265,3 +231,49 @@ def _not_up(paths: Paths, guest: Guest, how: str) -> UnavailableError:
         got=console_end(_text(log)) or "an empty console",
         next_step="more memory or fewer nodes (--memory, --nodes), or --accel tcg",
     )
+
+
+def set_link(monitor: Path, card: str, *, up: bool) -> None:
+    """Let a card of a guest have a carrier, or none.
+
+    Args:
+        monitor: QEMU's socket.
+        card: identity of the card, as ``rail0``.
+        up: whether it has a carrier.
+
+    Raises:
+        UnavailableError: QEMU does not answer, or refuses.
+    """
+    try:
+        with socket.socket(socket.AF_UNIX) as line:
+            line.settimeout(_MONITOR_SECONDS)
+            line.connect(str(monitor))
+            with line.makefile("rw") as stream:
+                _read(stream)  # the greeting
+                _ask(stream, "qmp_capabilities", {})
+                _ask(stream, "set_link", {"name": card, "up": up})
+    except (OSError, ValueError) as error:
+        raise UnavailableError(
+            f"QEMU does not take the command to {'plug in' if up else 'pull'} {card}",
+            source=str(monitor),
+            got=str(error),
+        ) from error
+
+
+def _ask(stream: Any, command: str, arguments: dict[str, Any]) -> None:
+    stream.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
+    stream.flush()
+    answer = _read(stream)
+    if "error" in answer:
+        raise ValueError(f"{command}: {answer['error'].get('desc', answer['error'])}")
+
+
+def _read(stream: Any) -> dict[str, Any]:
+    """Return the next answer; events that come in between are left out."""
+    while True:
+        line = stream.readline()
+        if not line:
+            raise ValueError("the connection ended")
+        answer = json.loads(line)
+        if "event" not in answer:
+            return dict(answer)

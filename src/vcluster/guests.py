@@ -14,7 +14,7 @@ from vcluster.image import Image, ensure_image
 from vcluster.node import Space
 from vcluster.paths import Paths
 from vcluster.plan import Node, Plan
-from vcluster.run import find_program, run
+from vcluster.processes import find_program, run
 
 _HERE = Path(__file__).parent
 _PACKAGES = {

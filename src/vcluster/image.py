@@ -20,11 +20,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from vcluster import guest_kernel
+from vcluster import debian
 from vcluster.debian import Release, host_release
 from vcluster.errors import UnavailableError
 from vcluster.paths import project_root
-from vcluster.run import clean_environment, find_program
+from vcluster.processes import clean_environment, find_program
 
 Report = Callable[[str], None]
 
@@ -107,8 +107,8 @@ def digest(release: Release) -> str:
         str(_RECIPE),
         release.suite,
         " ".join(wanted_packages()),
-        " ".join(guest_kernel.SUITES.get(release.suite, ())),
-        " ".join(guest_kernel.MODULES),
+        " ".join(debian.SUITES.get(release.suite, ())),
+        " ".join(debian.MODULES),
         initramfs,
     )
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
@@ -213,7 +213,7 @@ def _build(release: Release, target: Path, report: Report) -> Image:
         report(f"image of the guests: Debian {release.suite} packages")
         _install(release, work)
         report("image of the guests: kernel with Soft-RoCE")
-        kernel_release = guest_kernel.add_kernel(release, work)
+        kernel_release = debian.add_kernel(release, work)
         report("image of the guests: squashfs")
         _squash(work)
         _describe(release, work, kernel_release)
@@ -257,7 +257,7 @@ def _squash(work: Path) -> None:
 
 
 def _describe(release: Release, work: Path, kernel_release: str) -> None:
-    packages = guest_kernel.installed_packages(work / "root")
+    packages = debian.installed_packages(work / "root")
     told = {
         "suite": release.suite,
         "kernel": kernel_release,

@@ -8,12 +8,19 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from vcluster.errors import UnavailableError, or_else
 from vcluster.paths import Paths
-from vcluster.processes import Process, in_namespaces, name_of, namespace, process
-from vcluster.run import clean_environment, run
+from vcluster.processes import (
+    Process,
+    clean_environment,
+    in_namespaces,
+    name_of,
+    namespace,
+    process,
+    run,
+)
 
 #: in the environment of every init, so that ``down`` finds them even without a state file.
 MARK = "FABRICPROOF_VCLUSTER_INIT"
@@ -86,6 +93,9 @@ class Space:
         pid_space: identity of its process namespace.
     """
 
+    #: a program that is run inside has ended by then
+    answers_within_s: ClassVar[float] = 20.0
+
     name: str
     init: Process
     net: str
@@ -104,16 +114,18 @@ class Space:
         """Return the names of the programs that run inside."""
         return {name_of(pid) for pid in in_namespaces("pid", [self.pid_space])}
 
-    def batch(self, tool: str, commands: Sequence[str]) -> None:
-        """Give ``ip`` or ``tc`` a list of commands to do in this network namespace."""
-        if commands:
-            text = "\n".join(commands) + "\n"
-            run([*self.enter(only_network=True), tool, "-batch", "-"], stdin=text)
+    def batch(self, tool: str, commands: Sequence[str], *, check: bool = True) -> None:
+        """Give ``ip`` or ``tc`` a list of commands to do in this network namespace.
 
-    def batch_quietly(self, tool: str, commands: Sequence[str]) -> None:
-        """Like :meth:`batch`, for commands that may find nothing to do."""
-        text = "\n".join(commands) + "\n"
-        run([*self.enter(only_network=True), tool, "-batch", "-"], stdin=text, check=False)
+        Args:
+            tool: the program.
+            commands: what it reads, a line each.
+            check: refuse a failure; some commands may find nothing to do.
+        """
+        if commands:
+            argv = [*self.enter(only_network=True), tool, "-batch", "-"]
+            text = "\n".join(commands) + "\n"
+            run(argv, stdin=text, timeout_s=self.answers_within_s, check=check)
 
     def as_json(self) -> dict[str, Any]:
         """Return plain data for the state file."""
@@ -154,7 +166,34 @@ def start_space(paths: Paths, name: str, kind: str, shares: Sequence[str] = ()) 
     script.write_text(_INIT)
     command = ["unshare", "--net", "--uts", "--ipc", "--pid", "--fork", "--mount"]
     command += ["--propagation", "slave", "sh", str(script), *shares]
-    with log.open("wb") as errors:
+    log.unlink(missing_ok=True)
+    needs = "a kernel with net, pid, uts, ipc and mount namespaces, and the right to mount"
+    started = start_first(
+        command, environment, log, f"the namespaces of {name} could not be made", or_else(needs)
+    )
+    return _space_of(name, started)
+
+
+def start_first(
+    command: Sequence[str],
+    environment: dict[str, str],
+    log: Path,
+    problem: str,
+    next_step: str | None = None,
+) -> int:
+    """Start the first program of a node; return the process number that it tells on its output.
+
+    Args:
+        command: program and arguments; it outlives us.
+        environment: its environment.
+        log: takes what it says on its standard error.
+        problem: what is wrong where it tells none, in words.
+        next_step: what can be done about it.
+
+    Raises:
+        UnavailableError: it tells none.
+    """
+    with log.open("ab") as errors:
         starter = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -164,10 +203,6 @@ def start_space(paths: Paths, name: str, kind: str, shares: Sequence[str] = ()) 
             start_new_session=True,
             cwd="/",
         )
-    return _space_of(name, _read_pid(starter, name, log))
-
-
-def _read_pid(starter: subprocess.Popen[bytes], name: str, log: Path) -> int:
     assert starter.stdout is not None
     with starter.stdout as pipe:
         ready, _, _ = select.select([pipe], [], [], _START_TIMEOUT_S)
@@ -176,23 +211,10 @@ def _read_pid(starter: subprocess.Popen[bytes], name: str, log: Path) -> int:
         starter.kill()
         starter.wait()
         raise UnavailableError(
-            f"the namespaces of {name} could not be made",
-            source=str(log),
-            got=last_lines(log, 3) or "no message",
-            next_step=or_else(
-                "a kernel with net, pid, uts, ipc and mount namespaces, and the right to mount"
-            ),
+            problem, source=str(log), got=last_lines(log, 3) or "no message", next_step=next_step
         )
-    _leave_alone(starter)
+    starter.returncode = 0  # it outlives us; Popen would warn of a child not waited for
     return int(line)
-
-
-def _leave_alone(starter: subprocess.Popen[bytes]) -> None:
-    """Let the starter outlive us: it only waits for the init.
-
-    Without this, Popen warns about a child that was not waited for.
-    """
-    starter.returncode = 0
 
 
 def _space_of(name: str, pid: int) -> Space:

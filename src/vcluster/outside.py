@@ -7,7 +7,7 @@ import shlex
 from vcluster import errors
 from vcluster.node import Space
 from vcluster.paths import Paths
-from vcluster.run import find_program
+from vcluster.processes import find_program
 
 COMMANDS = (
     "sacct",

@@ -3,21 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
-from vcluster import (
-    cluster,
-    daemons,
-    firmware,
-    guest,
-    guests,
-    loss,
-    node,
-    qmp,
-    shaping,
-    state,
-)
+from vcluster import cluster, faults, guest, guests, node, slurm, state
 from vcluster.cluster import HEAD, SWITCHES, Report
 from vcluster.errors import ConfigError, UnavailableError, program
 from vcluster.node import Space
@@ -32,8 +21,7 @@ from vcluster.plan import (
     rate_label,
     unmet,
 )
-from vcluster.processes import end
-from vcluster.run import run
+from vcluster.processes import end, run
 from vcluster.state import State
 
 #: without accounting the head has the first and the last of them alone
@@ -155,7 +143,7 @@ def _refuse_anothers(known: State | None) -> None:
 
 def lost_daemons(known: State) -> dict[str, list[str]]:
     """Return, by host name, the daemons that do not run; empty when all is well."""
-    running = daemons.programs_by_space(known.spaces.values())
+    running = slurm.programs_by_space(known.spaces.values())
     wanted = {HEAD: head_daemons(known.plan)} | {
         compute.name: NODE_DAEMONS for compute in known.plan.nodes
     }
@@ -315,7 +303,7 @@ def _boot_namespaces(paths: Paths, known: State, host: str) -> State:
     cluster.wire_node(known.plan, compute, switches, space)
     for touched in (switches, space):
         cluster.steer(touched)
-    for daemon in (daemons.munged(paths, host), daemons.slurmd(paths, host)):
+    for daemon in (slurm.munged(paths, host), slurm.slurmd(paths, host)):
         daemon.start(space)
         daemon.wait(space, _NODE_TIMEOUT_S)
     return fresh
@@ -327,52 +315,14 @@ def _boot_guest(paths: Paths, known: State, host: str) -> State:
     for rail, rate in enumerate(known.plan.rail_rates_bit_s):
         # A fault may have slowed it, or lost its packets.
         guests.shape_port(known.plan, compute, rail, rate, switches)
-        loss.lose(switches, compute.rail_port(rail), 0.0, None)
+        faults.lose(switches, compute.rail_port(rail), 0.0, None)
     booted = guest.start_guest(known.plan, paths, compute, switches, image, how)
     fresh = _with_space(paths, known, booted)
     guest.wait_until_up(paths, [booted])
     return fresh
 
 
-@dataclass(frozen=True, kw_only=True)
-class Fault:
-    """What is to be wrong with a rail of one node; nothing where all is left out.
-
-    Attributes:
-        rate_bit_s: a line rate other than the planned one.
-        cut: pull the cable at the switch: the node sees no carrier.
-        mtu: another MTU on the node's end, in bytes.
-        firmware: what ``ethtool -i`` on that node says of the rail's firmware.
-        queue_bytes: what may wait to be sent on the node's end, in bytes.
-        loss_percent: share of the packets that the switch's port loses, above 0 and up to 100.
-        loss_direction: ``in`` to the node, ``out`` from it; None for both.
-        rate_in: the rate holds for what the switch's port sends to the node, and for nothing else.
-    """
-
-    rate_bit_s: int | None = None
-    cut: bool = False
-    mtu: int | None = None
-    firmware: str | None = None
-    queue_bytes: int | None = None
-    loss_percent: float | None = None
-    loss_direction: str | None = None
-    rate_in: bool = False
-
-    def __str__(self) -> str:
-        """Return it in words."""
-        words = ["no carrier"] if self.cut else []
-        way = " in" if self.rate_in else ""
-        words += [f"rate {rate_label(self.rate_bit_s)}{way}"] if self.rate_bit_s else []
-        words += [f"MTU {self.mtu}"] if self.mtu else []
-        words += [f"firmware {self.firmware}"] if self.firmware else []
-        words += [f"queue {self.queue_bytes} B"] if self.queue_bytes else []
-        if self.loss_percent:
-            way = f" {self.loss_direction}" if self.loss_direction else ""
-            words.append(f"loss {self.loss_percent:g} %{way}")
-        return ", ".join(words)
-
-
-def fault(name: str, host: str, interface: str, wanted: Fault) -> None:
+def fault(name: str, host: str, interface: str, wanted: faults.Fault) -> None:
     """Put a fault into a node's rail, or take all of them out again.
 
     Args:
@@ -391,25 +341,9 @@ def fault(name: str, host: str, interface: str, wanted: Fault) -> None:
         known = running(name)
         compute, rail = known.plan.node(host), known.plan.rail(interface)
         space, switches = space_of(known, host), known.spaces[SWITCHES]
-        # First what may be refused, so that a refusal leaves the rail as it was.
-        firmware.pretend(space, interface, wanted.firmware)
-        rate = wanted.rate_bit_s or known.plan.rail_rates_bit_s[rail]
-        both_ways = known.plan.rail_rates_bit_s[rail] if wanted.rate_in else rate
-        cluster.shape_rail(
-            known.plan, compute, rail, both_ways, switches, space, wanted.queue_bytes
-        )
-        port = compute.rail_port(rail)
-        if wanted.rate_in:
-            switches.batch("tc", shaping.switch_commands(port, rate, known.plan.mtu))
-        loss.lose(switches, port, wanted.loss_percent or 0.0, wanted.loss_direction)
-        space.batch("ip", [f"link set {interface} mtu {wanted.mtu or known.plan.mtu}"])
-        if known.plan.kind == RDMA:
-            qmp.set_link(guest.monitor(paths, host), interface, up=not wanted.cut)
-        else:
-            switches.batch("ip", [f"link set {port} {'down' if wanted.cut else 'up'}"])
-        faults = {
-            place: text for place, text in known.faults.items() if place != f"{host}/{interface}"
-        }
-        if str(wanted):
-            faults[f"{host}/{interface}"] = str(wanted)
-        state.save(paths, replace(known, faults=faults))
+        monitor = guest.monitor(paths, host) if known.plan.kind == RDMA else None
+        faults.put_in(known.plan, compute, rail, space, switches, monitor, wanted)
+        place = f"{host}/{interface}"
+        there = {at: text for at, text in known.faults.items() if at != place}
+        there |= {place: str(wanted)} if str(wanted) else {}
+        state.save(paths, replace(known, faults=there))

@@ -1,4 +1,4 @@
-"""What runs, on file, and the lock that keeps two commands from changing it at once."""
+"""A cluster on file: what runs, the lock against two commands at once, the logs of a failure."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import contextlib
 import fcntl
 import json
 import os
+import shutil
+import signal
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TextIO
 
 from vcluster.errors import UnavailableError
 from vcluster.guest import space_from_json
 from vcluster.node import Space
-from vcluster.paths import BASE, Paths, project_root
+from vcluster.paths import BASE, Paths, failure_logs, project_root
 from vcluster.plan import Plan
 
 _FORMAT = 1
@@ -125,3 +128,41 @@ def _still_there(paths: Paths, file: TextIO) -> bool:
         return paths.lock.stat().st_ino == os.fstat(file.fileno()).st_ino
     except FileNotFoundError:
         return False
+
+
+def keep_logs(paths: Paths) -> Path:
+    """Keep the logs of a failed ``up`` where ``down`` does not remove them; return where."""
+    target = failure_logs() / paths.name
+    with contextlib.suppress(OSError):
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(paths.log, target)
+    return target
+
+
+def is_log(paths: Paths, source: str | None) -> bool:
+    """Tell whether an error names a log of the cluster, and not another file of the machine."""
+    return source is not None and Path(source).parent == paths.log
+
+
+def with_kept_log(failure: UnavailableError, kept: Path) -> UnavailableError:
+    """Return the same error, naming the copy of the log that stays."""
+    return UnavailableError(
+        failure.problem,
+        source=str(kept / Path(failure.source or "").name),
+        line=failure.line,
+        expected=failure.expected,
+        got=failure.got,
+        next_step=failure.next_step,
+    )
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Let a second Ctrl-C not stop the clean-up after the first."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [signal.signal(number, signal.SIG_IGN) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)

@@ -11,7 +11,7 @@ from vcluster.errors import UnavailableError
 from vcluster.node import Space
 from vcluster.paths import Paths
 from vcluster.plan import Plan
-from vcluster.run import run
+from vcluster.processes import run
 from vcluster.state import State
 
 

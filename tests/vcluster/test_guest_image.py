@@ -18,11 +18,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from vcluster import guest_kernel, image
+from vcluster import debian, image
 from vcluster.debian import Release, host_release
 from vcluster.errors import UnavailableError
-from vcluster.processes import start_time
-from vcluster.run import clean_environment
+from vcluster.processes import clean_environment, start_time
 
 _RELEASE = Release(suite="bookworm", mirror="http://mirror.example/debian")
 _DEBIAN = 'PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\nID=debian\nVERSION_CODENAME=bookworm\n'
@@ -57,8 +56,8 @@ def programs(images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
 
     monkeypatch.setattr(image, "clean_environment", environment)
     monkeypatch.setattr(image, "_APART", ())  # for root alone
-    monkeypatch.setattr(guest_kernel, "add_kernel", kernel)
-    monkeypatch.setattr(guest_kernel, "installed_packages", lambda root: {"slurmd": "22.05"})
+    monkeypatch.setattr(debian, "add_kernel", kernel)
+    monkeypatch.setattr(debian, "installed_packages", lambda root: {"slurmd": "22.05"})
     return folder
 
 
@@ -135,10 +134,10 @@ def test_every_thing_that_an_image_is_made_of_makes_another(
         changed.setattr(image, "wanted_packages", lambda: ("busybox-static",))
         seen.add(image.digest(_RELEASE))
     with monkeypatch.context() as changed:
-        changed.setitem(guest_kernel.SUITES, "bookworm", ("bookworm-backports",))
+        changed.setitem(debian.SUITES, "bookworm", ("bookworm-backports",))
         seen.add(image.digest(_RELEASE))
     with monkeypatch.context() as changed:
-        changed.setattr(guest_kernel, "MODULES", ("virtio_net",))
+        changed.setattr(debian, "MODULES", ("virtio_net",))
         seen.add(image.digest(_RELEASE))
     with monkeypatch.context() as changed:
         changed.setattr(image, "_RECIPE", -1)
@@ -322,7 +321,7 @@ def test_nothing_of_a_build_that_was_interrupted_stays(
     def interrupted(release: Release, work: Path) -> str:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(guest_kernel, "add_kernel", interrupted)
+    monkeypatch.setattr(debian, "add_kernel", interrupted)
     with pytest.raises(KeyboardInterrupt):
         image.ensure_image(_quiet)
     assert not list(images.glob("building-*"))
@@ -335,11 +334,11 @@ def test_a_kernel_that_no_suite_has_is_told_suite_by_suite(
     def refuse(release: Release, suite: str, work: Path) -> str:
         raise UnavailableError(f"no kernel in {suite}", got="404")
 
-    monkeypatch.setattr(guest_kernel, "_from_suite", refuse)
+    monkeypatch.setattr(debian, "_from_suite", refuse)
     with pytest.raises(
         UnavailableError, match=r"trixie-backports: no kernel .*\(404\); sid: no kernel in sid"
     ):
-        guest_kernel.add_kernel(_RELEASE, tmp_path)
+        debian.add_kernel(_RELEASE, tmp_path)
 
 
 def test_a_kernel_whose_soft_roce_counts_no_bytes_is_refused(
@@ -353,18 +352,18 @@ def test_a_kernel_whose_soft_roce_counts_no_bytes_is_refused(
     def play(argv: list[str], **_: object) -> subprocess.CompletedProcess[str]:
         return subprocess.CompletedProcess(argv, 0, answers.get(argv[-1], ""), "")
 
-    monkeypatch.setattr(guest_kernel, "run", play)
+    monkeypatch.setattr(debian, "run", play)
     with pytest.raises(UnavailableError, match=r"6\.1\.0-49-amd64 is too old"):
-        guest_kernel._packages({})
+        debian._packages({})
     answers["linux-image-amd64"] = ""
     with pytest.raises(UnavailableError, match="has no linux-image-amd64"):
-        guest_kernel._packages({})
+        debian._packages({})
     answers["linux-image-amd64"] = "  Depends: linux-image-7.3.1+deb14-amd64\n"
     answers["linux-image-7.3.1+deb14-amd64"] = (
         "  Depends: kmod\n  Depends: linux-binary-7.3.1+deb14-amd64\n"
         "  Depends: linux-modules-7.3.1+deb14-amd64\n  Recommends: apparmor\n"
     )
-    assert guest_kernel._packages({}) == [
+    assert debian._packages({}) == [
         "linux-image-7.3.1+deb14-amd64",
         "linux-binary-7.3.1+deb14-amd64",
         "linux-modules-7.3.1+deb14-amd64",
@@ -379,7 +378,7 @@ def test_installed_packages_are_read_from_dpkgs_own_list(tmp_path: Path) -> None
         "Package: gone\nStatus: deinstall ok config-files\nVersion: 1\n\n"
         "Package: munge\nStatus: install ok installed\nVersion: 0.5.15-2\nDepends: x\n"
     )
-    assert guest_kernel.installed_packages(tmp_path) == {"munge": "0.5.15-2", "slurmd": "22.05.8-4"}
+    assert debian.installed_packages(tmp_path) == {"munge": "0.5.15-2", "slurmd": "22.05.8-4"}
 
 
 def _etc(tmp_path: Path, release: str | None, **sources: str) -> Path:
@@ -456,7 +455,7 @@ def test_two_initramfs_of_the_same_files_are_the_same(tmp_path: Path) -> None:
         (work / "root/bin/busybox").write_text("a program")
         module = work / "virtio_net.ko"
         module.write_text("a module")
-        guest_kernel._write_initramfs([module], work)
+        debian._write_initramfs([module], work)
         packed.append((work / "initramfs").read_bytes())
         time.sleep(1.1)
     assert packed[0] == packed[1]

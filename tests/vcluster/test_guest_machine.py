@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from process_groups import is_gone
-from vcluster import accel, aftermath, guests, status
+from vcluster import accel, guests, state, status
 from vcluster.errors import UnavailableError
 from vcluster.guest import Guest
 from vcluster.image import Image
@@ -261,10 +261,10 @@ def test_a_probe_that_is_killed_leaves_no_qemu_and_no_file(image: Image, tmp_pat
 def test_only_a_log_of_the_cluster_is_told_as_a_kept_one(tmp_path: Path) -> None:
     # A build's log, or /etc/os-release, is not copied: named there it would not be found.
     paths = Paths("soft")
-    assert aftermath.is_log(paths, str(paths.log / "console-vc1.log"))
-    assert not aftermath.is_log(paths, "/project/.vcluster/images/build.log")
-    assert not aftermath.is_log(paths, "/etc/os-release")
-    assert not aftermath.is_log(paths, None)
+    assert state.is_log(paths, str(paths.log / "console-vc1.log"))
+    assert not state.is_log(paths, "/project/.vcluster/images/build.log")
+    assert not state.is_log(paths, "/etc/os-release")
+    assert not state.is_log(paths, None)
 
 
 def test_a_guest_that_does_not_answer_has_no_interfaces_and_no_programs(tmp_path: Path) -> None:

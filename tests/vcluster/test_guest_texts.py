@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from vcluster import guest, guests, network, slurm_conf
+from vcluster import guest, guests, network, slurm
 from vcluster.accel import KVM, TCG, Acceleration
 from vcluster.guest import Guest, console_end, qemu_command, space_from_json
 from vcluster.image import Image
@@ -45,7 +45,7 @@ def _texts() -> dict[str, str]:
     node = plan.nodes[1]
     command = qemu_command(plan, _PATHS, node, _IMAGE, _TCG)
     return {
-        "slurm.conf": slurm_conf.render_slurm_conf(plan, _PATHS),
+        "slurm.conf": slurm.render_slurm_conf(plan, _PATHS),
         "vc2.guest": guests.render_guest(plan, node),
         "vc2.tc": guests.render_shaping(plan),
         "ssh_config": guests.render_ssh_config(plan, _PATHS),

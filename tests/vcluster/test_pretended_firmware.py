@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from vcluster import firmware
+from vcluster import faults
 from vcluster.errors import ConfigError
 from vcluster.node import Space
 from vcluster.processes import Process
@@ -20,7 +20,7 @@ SPACE = Space(name="n", init=Process(pid=1, start=1), net="net", pid_space="pid"
 @pytest.mark.parametrize("text", ["", "a\nb", "x" * 41, "$(reboot)", "a;b", "`x`"])
 def test_what_no_firmware_is_called_is_refused_before_anything_is_done(text: str) -> None:
     with pytest.raises(ConfigError, match="firmware"):
-        firmware.pretend(SPACE, "rail0", text)
+        faults.pretend(SPACE, "rail0", text)
 
 
 STEPS = """
@@ -52,7 +52,7 @@ def test_one_line_of_one_interface_is_changed_and_all_comes_back() -> None:
     done = subprocess.run(
         [
             *("unshare", "--mount", "sh", "-c", STEPS, "sh"),
-            *(firmware._PUT_IN, firmware._TAKE_OUT, firmware._WRAPPER, told[0]),
+            *(faults._PUT_IN, faults._TAKE_OUT, faults._WRAPPER, told[0]),
         ],
         capture_output=True,
         text=True,

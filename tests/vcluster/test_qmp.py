@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from vcluster import qmp
+from vcluster import guest
 from vcluster.errors import UnavailableError
 
 #: as QEMU 7.2 greets
@@ -62,7 +62,7 @@ class _Qemu:
 @pytest.fixture
 def qemu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., _Qemu]]:
     started: list[_Qemu] = []
-    monkeypatch.setattr(qmp, "_SECONDS", 0.3)
+    monkeypatch.setattr(guest, "_MONITOR_SECONDS", 0.3)
 
     def start(answer: Answer, greeting: list[Any] | None = None) -> _Qemu:
         greeted = [_GREETING] if greeting is None else greeting
@@ -83,14 +83,14 @@ def test_a_cable_is_pulled_in_qemus_words(
     qemu: Callable[..., _Qemu], tmp_path: Path, up: bool
 ) -> None:
     server = qemu(_willing)
-    qmp.set_link(tmp_path / "qmp", "rail1", up=up)
+    guest.set_link(tmp_path / "qmp", "rail1", up=up)
     assert [each["execute"] for each in server.asked] == ["qmp_capabilities", "set_link"]
     assert server.asked[1]["arguments"] == {"name": "rail1", "up": up}
 
 
 def test_events_between_the_answers_are_none(qemu: Callable[..., _Qemu], tmp_path: Path) -> None:
     server = qemu(lambda _: [_EVENT, _EVENT, {"return": {}}], [_EVENT, _GREETING])
-    qmp.set_link(tmp_path / "qmp", "rail0", up=False)
+    guest.set_link(tmp_path / "qmp", "rail0", up=False)
     assert len(server.asked) == 2
 
 
@@ -103,7 +103,7 @@ def test_a_refusal_is_quoted(qemu: Callable[..., _Qemu], tmp_path: Path) -> None
 
     qemu(refuse)
     with pytest.raises(UnavailableError, match=r"pull rail7.*set_link: Device 'rail7' not found"):
-        qmp.set_link(tmp_path / "qmp", "rail7", up=False)
+        guest.set_link(tmp_path / "qmp", "rail7", up=False)
 
 
 @pytest.mark.parametrize(
@@ -120,9 +120,9 @@ def test_a_silent_or_broken_qemu_is_no_cable_pulled(
 ) -> None:
     qemu(answer, greeting)
     with pytest.raises(UnavailableError, match=f"plug in rail0.*{words}"):
-        qmp.set_link(tmp_path / "qmp", "rail0", up=True)
+        guest.set_link(tmp_path / "qmp", "rail0", up=True)
 
 
 def test_a_monitor_that_is_gone_is_named(tmp_path: Path) -> None:
     with pytest.raises(UnavailableError, match=r"none\.qmp: QEMU does not take"):
-        qmp.set_link(tmp_path / "none.qmp", "rail0", up=True)
+        guest.set_link(tmp_path / "none.qmp", "rail0", up=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from vcluster import cluster, processes, run, service, state
+from vcluster import cluster, processes, service, state
 from vcluster.errors import ConfigError, NeedsPrivilegeError, UnavailableError
 from vcluster.node import Space, last_lines
 from vcluster.paths import Paths, project_root
@@ -111,17 +111,17 @@ def test_a_marked_process_is_found_and_ended() -> None:
 
 def test_a_program_that_fails_is_quoted() -> None:
     with pytest.raises(UnavailableError, match=r"status 3.*got the reason"):
-        run.run(["sh", "-c", "echo the reason >&2; exit 3"])
+        processes.run(["sh", "-c", "echo the reason >&2; exit 3"])
 
 
 def test_a_program_that_hangs_is_stopped() -> None:
     with pytest.raises(UnavailableError, match=r"did not end within 0\.1 s"):
-        run.run(["sleep", "60"], timeout_s=0.1)
+        processes.run(["sleep", "60"], timeout_s=0.1)
 
 
 def test_a_program_that_is_not_there_is_named() -> None:
     with pytest.raises(UnavailableError, match="'no-such-program' is not there"):
-        run.run(["no-such-program"])
+        processes.run(["no-such-program"])
 
 
 def test_the_end_of_a_log_is_one_line(tmp_path: Path) -> None:

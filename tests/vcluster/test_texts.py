@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from vcluster import network, outside, slurm_conf
+from vcluster import network, outside, slurm
 from vcluster.node import Space
 from vcluster.paths import Paths
 from vcluster.plan import Plan, render_hosts
@@ -31,9 +31,9 @@ def _head(pid: int = 4242, start: int = 777) -> Space:
 def _texts(plan: Plan) -> dict[str, str]:
     node = plan.nodes[2]
     return {
-        "slurm.conf": slurm_conf.render_slurm_conf(plan, _PATHS),
-        "topology.conf": slurm_conf.render_topology_conf(plan),
-        "slurmdbd.conf": slurm_conf.render_slurmdbd_conf(_PATHS),
+        "slurm.conf": slurm.render_slurm_conf(plan, _PATHS),
+        "topology.conf": slurm.render_topology_conf(plan),
+        "slurmdbd.conf": slurm.render_slurmdbd_conf(_PATHS),
         "hosts": render_hosts(plan),
         "env.sh": outside.render_environment(_PATHS),
         "sbatch": outside.render_wrapper("/usr/bin/sbatch", _PATHS, _head()),
@@ -69,7 +69,7 @@ def test_text_is_as_reviewed(plan: Plan, name: str, monkeypatch: pytest.MonkeyPa
 
 def test_without_accounting_and_with_shared_nodes_slurm_is_told_so(plan: Plan) -> None:
     bare = replace(plan, accounting=False, oversubscribe=True)
-    text = slurm_conf.render_slurm_conf(bare, _PATHS)
+    text = slurm.render_slurm_conf(bare, _PATHS)
     assert "AccountingStorageType=accounting_storage/none\n" in text
     assert "slurmdbd" not in text
     assert "OverSubscribe=FORCE:4 " in text
@@ -79,7 +79,7 @@ def test_without_accounting_and_with_shared_nodes_slurm_is_told_so(plan: Plan) -
     ("version", "plugin"), [((22, 5), "cgroup/v1"), ((23, 11), "cgroup/v1"), ((24, 5), "disabled")]
 )
 def test_cgroups_are_not_used_whatever_the_release(version: tuple[int, int], plugin: str) -> None:
-    assert slurm_conf.render_cgroup_conf(version) == f"CgroupPlugin={plugin}\n"
+    assert slurm.render_cgroup_conf(version) == f"CgroupPlugin={plugin}\n"
 
 
 def _run_wrapper(tmp_path: Path, head: Space) -> subprocess.CompletedProcess[str]:
