@@ -18,9 +18,11 @@ else
     if [ -n "${1:-}" ]; then
         export FABRICPROOF_SITE="$1"
     elif [ -z "${FABRICPROOF_SITE:-}" ] && [ -d /run/fabricproof/vcluster/vcluster ]; then
-        # The virtual cluster is up on this machine, and says which site it is.
-        FABRICPROOF_SITE=$(cat /run/fabricproof/vcluster/vcluster/site 2>/dev/null)
-        export FABRICPROOF_SITE="${FABRICPROOF_SITE:-vcluster}"
+        # The virtual cluster is up on this machine, and says of which kind it is.
+        case $(cat /run/fabricproof/vcluster/vcluster/kind 2>/dev/null) in
+            rdma) export FABRICPROOF_SITE=vcluster-rdma ;;
+            *) export FABRICPROOF_SITE=vcluster ;;
+        esac
     fi
 fi
 unset _fabricproof_root

@@ -86,6 +86,10 @@ def _interrupt(*_: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
+def _rate(text: str | None) -> int | None:
+    return parse_rate(text) if text else None
+
+
 def _rates(texts: tuple[str, ...]) -> dict[int, int]:
     found = {}
     for text in texts:
@@ -138,24 +142,7 @@ def _rates(texts: tuple[str, ...]) -> dict[int, int]:
     "[default: without]",
 )
 @_json
-def up(
-    name: str,
-    kind: str | None,
-    nodes: int | None,
-    rails: int | None,
-    rate: str | None,
-    rail_rate: tuple[str, ...],
-    mtu: int | None,
-    flow_limit: str | None,
-    cpus: int | None,
-    memory_mb: int | None,
-    acceleration: str | None,
-    share: tuple[str, ...],
-    *,
-    accounting: bool | None,
-    oversubscribe: bool | None,
-    as_json: bool,
-) -> None:
+def up(name: str, *, as_json: bool, **options: Any) -> None:
     r"""Bring the cluster up, or repair it; at once when it is up already.
 
     \b
@@ -163,19 +150,11 @@ def up(
     PROGRAM up --kind rdma
     """
     wishes = Wishes(
-        nodes=nodes,
-        rails=rails,
-        rate_bit_s=parse_rate(rate) if rate else None,
-        rail_rates_bit_s=_rates(rail_rate),
-        mtu=mtu,
-        flow_limit_bit_s=parse_rate(flow_limit) if flow_limit else None,
-        cpus=cpus,
-        shares=share,
-        kind=kind,
-        memory_mb=memory_mb,
-        acceleration=acceleration,
-        accounting=accounting,
-        oversubscribe=oversubscribe,
+        rate_bit_s=_rate(options.pop("rate")),
+        rail_rates_bit_s=_rates(options.pop("rail_rate")),
+        flow_limit_bit_s=_rate(options.pop("flow_limit")),
+        shares=options.pop("share"),
+        **options,
     )
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
@@ -184,19 +163,16 @@ def up(
         changed = service.ensure_up(name, wishes, report)
     known = service.running(name)
     took = time.monotonic() - progress.begin
-    paths = Paths(name)
     if as_json:
-        facts = {"name": name, "changed": changed, "seconds": round(took, 3)}
-        click.echo(
-            json.dumps(
-                {
-                    **facts,
-                    "env": str(paths.run / "env.sh"),
-                    "faults": known.faults,
-                    "acceleration": known.acceleration,
-                }
-            )
-        )
+        told = {
+            "name": name,
+            "changed": changed,
+            "seconds": round(took, 3),
+            "env": str(Paths(name).run / "env.sh"),
+            "faults": known.faults,
+            "acceleration": known.acceleration,
+        }
+        click.echo(json.dumps(told))
         return
     verb = f"is up after {took:.1f} s" if changed else "was up and is healthy"
     click.echo(f"virtual cluster {name!r} {verb}: {service.describe(known.plan)}")
@@ -339,6 +315,7 @@ def revive(name: str, node: str) -> None:
 )
 @click.option(
     "--loss",
+    "loss_percent",
     type=click.FloatRange(0, 100, min_open=True),
     metavar="PERCENT",
     help="Packets that the switch's port loses, seen by no counter of a node.",
@@ -354,15 +331,10 @@ def fault(
     name: str,
     node: str,
     interface: str,
-    rate: str | None,
-    mtu: int | None,
-    firmware: str | None,
-    queue_bytes: int | None,
-    loss: float | None,
     direction: str | None,
     *,
-    cut: bool,
     clear: bool,
+    **options: Any,
 ) -> None:
     r"""Put a fault into INTERFACE (rail0, rail1...) of NODE, or take it out.
 
@@ -370,23 +342,18 @@ def fault(
     PROGRAM fault vc2 rail1 --rate 100mbit
     PROGRAM fault vc2 rail1 --clear
     """
-    asked = [value is not None for value in (rate, mtu, firmware, queue_bytes, loss)]
-    if [*asked, cut, clear].count(True) != 1:
+    if [value not in {None, False} for value in options.values()].count(True) + clear != 1:
         raise click.UsageError(
             "exactly one of --rate, --down, --mtu, --firmware, --queue, --loss, --clear is needed"
         )
-    if direction and loss is None and not (rate and direction == "in"):
+    rate, lossy = options.pop("rate"), options["loss_percent"] is not None
+    if direction and not lossy and not (rate and direction == "in"):
         raise click.UsageError("--direction goes with --loss, and 'in' with --rate")
-    rate_bit_s = parse_rate(rate) if rate else None
     wanted = faults.Fault(
-        rate_bit_s=rate_bit_s,
-        cut=cut,
-        mtu=mtu,
-        firmware=firmware,
-        queue_bytes=queue_bytes,
-        loss_percent=loss,
-        loss_direction=direction if loss else None,
+        rate_bit_s=_rate(rate),
         rate_in=bool(rate and direction),
+        loss_direction=direction if lossy else None,
+        **options,
     )
     service.fault(name, node, interface, wanted)
     click.echo(f"{node} {interface}: {'healthy again' if clear else 'fault is in place'}")

@@ -16,7 +16,7 @@ from vcluster.guest import Guest
 from vcluster.image import Image
 from vcluster.node import Space
 from vcluster.paths import Paths
-from vcluster.plan import NAMESPACES, RDMA, Node, Plan, render_hosts
+from vcluster.plan import RDMA, Node, Plan, render_hosts
 from vcluster.processes import (
     Process,
     clean_environment,
@@ -32,8 +32,6 @@ from vcluster.state import State
 Report = Callable[[str], None]
 
 SWITCHES = "switches"
-#: the site files that fit a cluster with the defaults of its kind; env.sh of the project reads it
-SITES = {NAMESPACES: "vcluster", RDMA: "vcluster-rdma"}
 HEAD = "head"
 #: what sinfo calls a node that jobs can run on; a trailing * would mean "does not answer".
 USABLE_STATES = frozenset({"idle", "mixed", "allocated", "completing"})
@@ -133,7 +131,7 @@ def _build(plan: Plan, paths: Paths, report: Report) -> State:
     _serve(slurm.slurmctld(paths), spaces[HEAD])
     outside.write_wrappers(paths, spaces[HEAD])
     (paths.run / "env.sh").write_text(outside.render_environment(paths))
-    (paths.run / "site").write_text(f"{SITES[plan.kind]}\n")
+    (paths.run / "kind").write_text(f"{plan.kind}\n")
     if prepared:
         report("guests come up")
         guest.wait_until_up(paths, [each for each in spaces.values() if isinstance(each, Guest)])

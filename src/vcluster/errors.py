@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from dataclasses import KW_ONLY, dataclass
 from enum import IntEnum
+from typing import ClassVar
 
 #: of what was found, and of what was expected, so much is shown
 _SHOWN_CHARACTERS = 400
@@ -54,10 +56,11 @@ def _short(text: str) -> str:
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."
 
 
+@dataclass(eq=False)
 class VclusterError(Exception):
     """Base of every error raised on purpose.
 
-    Args:
+    Attributes:
         problem: what is wrong, lower case, without a full stop.
         source: the file that it was found in.
         line: line in ``source``, from 1.
@@ -66,38 +69,28 @@ class VclusterError(Exception):
         next_step: what the reader can do about it.
     """
 
-    exit_status = ExitStatus.SOFTWARE
+    problem: str
+    _: KW_ONLY
+    source: str | None = None
+    line: int | None = None
+    expected: str | None = None
+    got: str | None = None
+    next_step: str | None = None
 
-    def __init__(
-        self,
-        problem: str,
-        *,
-        source: str | None = None,
-        line: int | None = None,
-        expected: str | None = None,
-        got: str | None = None,
-        next_step: str | None = None,
-    ) -> None:
-        self.problem = problem
-        self.source = source
-        self.line = line
-        self.expected = expected
-        self.got = got
-        self.next_step = next_step
-        super().__init__(self._sentence())
+    exit_status: ClassVar[ExitStatus] = ExitStatus.SOFTWARE
 
-    def _sentence(self) -> str:
+    def __str__(self) -> str:
+        """Return all of it as one line."""
         source = None if self.source is None else _short(self.source)
         place = ":".join(str(part) for part in (source, self.line) if part is not None)
+        said = f"{place}: {self.problem}" if place else self.problem
         facts = [
             f"{word} {_short(value)}"
             for word, value in (("expected", self.expected), ("got", self.got))
             if value is not None
         ]
-        sentence = f"{place}: {self.problem}" if place else self.problem
-        if facts:
-            sentence += f": {', '.join(facts)}"
-        return f"{sentence}; next: {self.next_step}" if self.next_step else sentence
+        said += f": {', '.join(facts)}" if facts else ""
+        return f"{said}; next: {self.next_step}" if self.next_step else said
 
 
 class ConfigError(VclusterError, ValueError):

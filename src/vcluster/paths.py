@@ -1,74 +1,57 @@
-"""Where a virtual cluster keeps its files."""
+"""Where a virtual cluster keeps its files, and how it may be called."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
 from pathlib import Path
+
+from vcluster.errors import ConfigError
 
 #: on every Linux machine, emptied at boot, and short enough for unix sockets (108 bytes).
 BASE = Path("/run/fabricproof/vcluster")
+_NAME = re.compile(r"[a-z][a-z0-9-]{0,23}\Z")
 
 
-@dataclass(frozen=True)
 class Paths:
-    """The run folder of the cluster ``name``; ``down`` removes all of it."""
+    """The files of a cluster.
 
-    name: str
+    Attributes:
+        name: of the cluster.
+        run: everything of it; ``down`` removes this folder.
+        lock: held while the cluster is being changed.
+        state: what runs, as JSON.
+        etc: configuration, the same on all nodes.
+        slurm_conf: Slurm's configuration file.
+        log: logs of all daemons of all nodes.
+        bin: Slurm's commands, for use from the machine outside.
+        munge: the munge socket's folder; each node has its own behind this path.
+        munge_socket: the munge socket of whichever node looks.
+        head: the head's own file system in memory: database and the controller's state.
+        mysql_socket: MariaDB's socket, seen by the head alone.
 
-    @property
-    def run(self) -> Path:
-        """Everything of this cluster."""
-        return BASE / self.name
+    Raises:
+        ConfigError: no cluster may be called so, ``..`` for instance: its folder would be another.
+    """
 
-    @property
-    def lock(self) -> Path:
-        """Held while the cluster is being changed."""
-        return BASE / f"{self.name}.lock"
-
-    @property
-    def state(self) -> Path:
-        """What runs, as JSON."""
-        return self.run / "state.json"
-
-    @property
-    def etc(self) -> Path:
-        """Configuration, the same on all nodes."""
-        return self.run / "etc"
-
-    @property
-    def slurm_conf(self) -> Path:
-        """Slurm's configuration file."""
-        return self.etc / "slurm.conf"
-
-    @property
-    def log(self) -> Path:
-        """Logs of all daemons of all nodes."""
-        return self.run / "log"
-
-    @property
-    def bin(self) -> Path:
-        """Slurm's commands, for use from the machine outside."""
-        return self.run / "bin"
-
-    @property
-    def munge(self) -> Path:
-        """The munge socket's folder; each node has its own behind this path."""
-        return self.run / "munge"
-
-    @property
-    def munge_socket(self) -> Path:
-        """The munge socket of whichever node looks."""
-        return self.munge / "munge.socket.2"
-
-    @property
-    def head(self) -> Path:
-        """The head's own file system in memory: database and the controller's state."""
-        return self.run / "head"
-
-    @property
-    def mysql_socket(self) -> Path:
-        """MariaDB's socket, seen by the head alone."""
-        return self.head / "mysql.sock"
+    def __init__(self, name: str) -> None:
+        if not _NAME.match(name):
+            raise ConfigError(
+                "not a name for a virtual cluster",
+                expected="1 to 24 of a-z, 0-9 and -, starting with a letter",
+                got=repr(name),
+            )
+        self.name = name
+        self.run = BASE / name
+        self.lock = BASE / f"{name}.lock"
+        self.state = self.run / "state.json"
+        self.etc = self.run / "etc"
+        self.slurm_conf = self.etc / "slurm.conf"
+        self.log = self.run / "log"
+        self.bin = self.run / "bin"
+        self.munge = self.run / "munge"
+        self.munge_socket = self.munge / "munge.socket.2"
+        self.head = self.run / "head"
+        self.mysql_socket = self.head / "mysql.sock"
 
 
 def project_root() -> Path:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,6 @@ MAX_RAILS = 8
 #: 198.18.0.0/24 is the management network, 198.19.<rail>.0/24 each rail.
 HEAD_ADDRESS = "198.18.0.1"
 _FIRST_NODE_HOST = 10
-_NAME = re.compile(r"[a-z][a-z0-9-]{0,23}\Z")
 _RATE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,12})?)\s*(kbit|mbit|gbit)\Z", re.IGNORECASE)
 _RATE_FACTOR = {"kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
 #: below this a tbf bucket of two frames is a second of traffic; above it veth is the limit.
@@ -180,12 +179,6 @@ class Plan:
     oversubscribe: bool = False
 
     def __post_init__(self) -> None:
-        if not _NAME.match(self.name):
-            raise ConfigError(
-                "not a name for a virtual cluster",
-                expected="1 to 24 of a-z, 0-9 and -, starting with a letter",
-                got=repr(self.name),
-            )
         _within("number of nodes", self.node_count, 2, MAX_NODES)
         _within("number of rails", len(self.rail_rates_bit_s), 1, MAX_RAILS)
         _within("MTU", self.mtu, 576, 9000)
@@ -332,54 +325,61 @@ def make_plan(name: str, wishes: Wishes, machine_memory_mb: int) -> Plan:
     )
 
 
+def _wished(plan: Plan) -> dict[str, Any]:
+    """Return what would have to be wished for to get the plan, but for rates and folders."""
+    return {
+        "kind": plan.kind,
+        "memory_mb": plan.memory_mb if plan.kind == RDMA else None,
+        "acceleration": plan.acceleration,
+        "nodes": plan.node_count,
+        "rails": len(plan.rail_rates_bit_s),
+        "mtu": plan.mtu,
+        "cpus": plan.cpus,
+        "flow_limit_bit_s": plan.flow_limit_bit_s,
+        "accounting": plan.accounting,
+        "oversubscribe": plan.oversubscribe,
+    }
+
+
 def inherit(wishes: Wishes, plan: Plan) -> Wishes:
     """Return the wishes, completed from a plan: a broken cluster comes back as it was."""
+    left_open = {key: has for key, has in _wished(plan).items() if getattr(wishes, key) is None}
     rails = wishes.rails or len(plan.rail_rates_bit_s)
     planned = {} if wishes.rate_bit_s else dict(enumerate(plan.rail_rates_bit_s[:rails]))
-    return Wishes(
-        nodes=wishes.nodes or plan.node_count,
-        rails=rails,
-        rate_bit_s=wishes.rate_bit_s,
+    return replace(
+        wishes,
+        **left_open,
         rail_rates_bit_s={**planned, **wishes.rail_rates_bit_s},
-        mtu=wishes.mtu or plan.mtu,
-        flow_limit_bit_s=wishes.flow_limit_bit_s or plan.flow_limit_bit_s,
-        cpus=wishes.cpus or plan.cpus,
-        kind=wishes.kind or plan.kind,
-        memory_mb=wishes.memory_mb or (plan.memory_mb if plan.kind == RDMA else None),
-        acceleration=wishes.acceleration or plan.acceleration,
-        accounting=plan.accounting if wishes.accounting is None else wishes.accounting,
-        oversubscribe=plan.oversubscribe if wishes.oversubscribe is None else wishes.oversubscribe,
         shares=tuple(dict.fromkeys(plan.shares + wishes.shares)),
     )
 
 
+#: how a wish is called that the running cluster does not meet
+_WORDS = {
+    "memory_mb": "memory of a guest in MB",
+    "mtu": "MTU",
+    "cpus": "CPUs",
+    "flow_limit_bit_s": "flow limit in bit/s",
+    "oversubscribe": "nodes that jobs share",
+}
+
+
 def unmet(plan: Plan, wishes: Wishes) -> str | None:
     """Return the first wish about the hardware that a plan does not meet, in words."""
+    rates, named = plan.rail_rates_bit_s, wishes.rail_rates_bit_s
     if wishes.kind is not None and wishes.kind != plan.kind:
         return f"kind {wishes.kind}"
-    rates = plan.rail_rates_bit_s
-    named = wishes.rail_rates_bit_s
     others = [rate for rail, rate in enumerate(rates) if rail not in named]
     if wishes.rate_bit_s and any(rate != wishes.rate_bit_s for rate in others):
         return f"rate {rate_label(wishes.rate_bit_s)}"
     for rail, rate in named.items():
         if rail >= len(rates) or rates[rail] != rate:
             return f"rail {rail} at {rate_label(rate)}"
-    pairs = (
-        ("memory of a guest in MB", wishes.memory_mb, plan.memory_mb),
-        ("acceleration", wishes.acceleration, plan.acceleration),
-        ("nodes", wishes.nodes, plan.node_count),
-        ("rails", wishes.rails, len(rates)),
-        ("MTU", wishes.mtu, plan.mtu),
-        ("CPUs", wishes.cpus, plan.cpus),
-        ("flow limit in bit/s", wishes.flow_limit_bit_s, plan.flow_limit_bit_s),
-        ("accounting", wishes.accounting, plan.accounting),
-        ("nodes that jobs share", wishes.oversubscribe, plan.oversubscribe),
-    )
-    for what, wish, has in pairs:
+    for key, has in _wished(plan).items():
+        wish = getattr(wishes, key)
         if wish is not None and wish != has:
             said = ("yes" if wish else "no") if isinstance(wish, bool) else wish
-            return f"{what} {said}"
+            return f"{_WORDS.get(key, key)} {said}"
     return None
 
 

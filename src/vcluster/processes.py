@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -168,8 +169,4 @@ def run(
 
 def find_program(name: str) -> str | None:
     """Return the full path of a program in the system's folders."""
-    for folder in SYSTEM_PATH.split(":"):
-        path = Path(folder, name)
-        if os.access(path, os.X_OK):
-            return str(path)
-    return None
+    return shutil.which(name, path=SYSTEM_PATH)

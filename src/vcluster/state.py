@@ -9,7 +9,7 @@ import os
 import shutil
 import signal
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TextIO
 
@@ -146,14 +146,7 @@ def is_log(paths: Paths, source: str | None) -> bool:
 
 def with_kept_log(failure: UnavailableError, kept: Path) -> UnavailableError:
     """Return the same error, naming the copy of the log that stays."""
-    return UnavailableError(
-        failure.problem,
-        source=str(kept / Path(failure.source or "").name),
-        line=failure.line,
-        expected=failure.expected,
-        got=failure.got,
-        next_step=failure.next_step,
-    )
+    return replace(failure, source=str(kept / Path(failure.source or "").name))
 
 
 @contextlib.contextmanager

@@ -134,15 +134,9 @@ def _reached(tmp_path: Path, *words: str) -> list[str]:
     for program in folder.iterdir():
         program.chmod(0o755)
     head = Space(name="head", init=Process(pid=1, start=1), net="net:[1]", pid_space="pid:[1]")
-    run = tmp_path / "run"
+    paths.run = run = tmp_path / "run"
     run.mkdir()
-
-    class Here(Paths):
-        @property
-        def run(self) -> Path:
-            return run
-
-    guests.write_reach(Here(paths.name), head)
+    guests.write_reach(paths, head)
     environment = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
     done = subprocess.run(
         [str(run / "inside"), "vc1", *words],
@@ -220,7 +214,7 @@ def _own() -> Guest:
 
 def test_a_guest_that_says_so_is_up(quick: Path) -> None:
     (quick / "console-vc1.log").write_text("noise\nfabricproof-guest: UP after 9.1 s\n")
-    guest.wait_until_up(_PATHS, [_own()])
+    guest.wait_until_up(Paths("soft"), [_own()])
 
 
 @pytest.mark.parametrize(
@@ -239,11 +233,11 @@ def test_a_guest_that_does_not_come_up_is_told_with_its_console(
 ) -> None:
     (quick / "console-vc1.log").write_text(console)
     with pytest.raises(Exception, match=words) as caught:
-        guest.wait_until_up(_PATHS, [_own() if alive else _guest()])
+        guest.wait_until_up(Paths("soft"), [_own() if alive else _guest()])
     assert getattr(caught.value, "exit_status", None) == 69
 
 
 def test_a_guest_without_a_console_is_told_with_qemus_words(quick: Path) -> None:
     (quick / "qemu-vc1.log").write_text("qemu-system-x86_64: could not set up host network\n")
     with pytest.raises(Exception, match=r"qemu-vc1\.log.*could not set up host network"):
-        guest.wait_until_up(_PATHS, [_guest()])
+        guest.wait_until_up(Paths("soft"), [_guest()])

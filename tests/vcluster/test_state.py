@@ -43,6 +43,25 @@ def test_a_damaged_state_counts_as_none(paths: Paths, text: str) -> None:
     assert state.load(paths) is None
 
 
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "Upper", "1st", "a" * 25, "../etc", "with space", "a/b"]
+)
+def test_names_that_could_leave_the_run_folder_are_refused(
+    name: str, paths: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``down`` removes the folder of that name, so it asks first, as every command does."""
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    paths.run.mkdir(parents=True)
+    for refused in (
+        service.down,
+        service.running,
+        lambda each: service.ensure_up(each, Wishes(), print),
+    ):
+        with pytest.raises(ConfigError, match="not a name for a virtual cluster"):
+            refused(name)
+    assert paths.run.is_dir()
+
+
 def test_a_second_command_is_locked_out_and_told_by_whom(paths: Paths) -> None:
     with (
         state.locked(paths),
@@ -170,7 +189,7 @@ def test_what_is_ours_or_said_to_go_is_ended(
     ended: list[Paths] = []
     monkeypatch.setattr(cluster, "clear", ended.append)
     assert service.down("tiny", of_another_checkout=of_another_checkout)
-    assert ended == [paths]
+    assert [each.run for each in ended] == [paths.run]
 
 
 def test_a_dead_cluster_of_another_checkout_is_in_nobodys_way(
