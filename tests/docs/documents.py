@@ -25,7 +25,7 @@ DOCUMENTS = sorted(
 _FENCE = re.compile(r"^( *)```([\w-]*)\n(.*?)^\1```$", flags=re.MULTILINE | re.DOTALL)
 
 #: in a block without a language, a line that begins with one of these is a command too
-_OURS = re.compile(r"(fabricproof|reframe|make|ci/\w+\.sh|\.venv/bin/\w+)( |$)")
+_OURS = re.compile(r"(fabricproof|vcluster|reframe|make|ci/\w+\.sh|\.venv/bin/\w+)( |$)")
 
 
 @dataclass(frozen=True, kw_only=True)

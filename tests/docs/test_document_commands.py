@@ -23,7 +23,7 @@ from vcluster.cli import whole_group
 NOT_RUN_HERE: tuple[tuple[str, str, str], ...] = (
     (r"make (accept|install|bench|down|integration)", "target", "installs, or starts a cluster"),
     (r"make (test|check)", "target", "runs this test"),
-    (r"fabricproof vcluster ", "parsed", "needs root; tests/vcluster runs them"),
+    (r"(fabricproof )?vcluster ", "parsed", "needs root; tests/vcluster runs them"),
     (r"fabricproof stack (install|remove)", "parsed", "downloads; tests/stacks runs them"),
     (r"fabricproof stack (build|lock|mirror) ", "parsed", "runs Spack; tests/stacks/spack"),
     (r"fabricproof stack list --site", "parsed", "this machine's; tests/stacks/spack"),
@@ -32,6 +32,7 @@ NOT_RUN_HERE: tuple[tuple[str, str, str], ...] = (
         "elsewhere",
         "of a stack that Spack built: tests/stacks/spack",
     ),
+    (r'(eval "\$\(vcluster env\)"|srun -N4 )', "elsewhere", "of a cluster: tests/vcluster"),
     (r"fabricproof stack doctor ", "parsed", "looks at this machine; tests/nodes/doctor runs it"),
     (r"fabricproof inventory ", "parsed", "needs runs; tests/cli/test_inventory_command.py"),
     (r"fabricproof preflight\b", "parsed", "needs runs; tests/cli/test_preflight_command.py"),
@@ -79,9 +80,10 @@ def chosen(how: str, *programs: str) -> list[Command]:
     ]
 
 
+PROGRAMS = ("fabricproof ", "vcluster ")
 OURS = chosen("run", "fabricproof")
 SHELL = [each for each in chosen("run") if each not in OURS]
-PARSED = [each for each in ALL if each.line.startswith("fabricproof ") and way(each) != "run"]
+PARSED = [each for each in ALL if way(each) != "run" and each.line.startswith(PROGRAMS)]
 TARGETS = chosen("target")
 ON_A_CLUSTER = chosen("cluster")
 
@@ -146,7 +148,11 @@ def test_what_a_document_shows_and_was_not_printed_would_be_noticed(
 
 
 def parse(arguments: list[str]) -> None:
-    """Read ``arguments`` as click would, down to the last subcommand, and call nothing."""
+    """Read ``arguments`` as click would, down to the last subcommand, and call nothing.
+
+    Args:
+        arguments: what follows ``fabricproof``, so first ``vcluster`` where it is that command.
+    """
     parent: click.Command = group
     if arguments[0] == "vcluster":
         parent, arguments = whole_group(), arguments[1:]
@@ -165,7 +171,7 @@ def parse(arguments: list[str]) -> None:
 
 @pytest.mark.parametrize("command", PARSED, ids=ids(PARSED))
 def test_the_options_of_a_command_exist(command: Command) -> None:
-    parse(shlex.split(command.line, comments=True)[1:])
+    parse(shlex.split(command.line.removeprefix("fabricproof "), comments=True))
 
 
 @pytest.mark.parametrize("line", ["vcluster up --speed=1gbit", "vcluster fly", "stack install -x"])
