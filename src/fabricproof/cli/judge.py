@@ -40,7 +40,7 @@ damaged, whatever the others came to (they are still judged, and the damaged one
 """
 
 
-def _fraction(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+def fraction(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
     """Return a fraction as people write it, ``0.1`` or ``10%``; its range is checked later."""
     if value is None:
         return None
@@ -66,7 +66,7 @@ def _fraction(ctx: click.Context, param: click.Parameter, value: str | None) -> 
 )
 @click.option(
     "--tolerance",
-    callback=_fraction,
+    callback=fraction,
     metavar="FRACTION",
     help="Allowed fraction off the reference, 0.1 or 10% "
     f"(default {DEFAULT_TOLERANCE:g} for bandwidth).",
@@ -97,7 +97,7 @@ def command(
     (osu_bibw adds both directions up); --link and its companions say what the road can carry.
     """
     stated = _stated_fabric(fabric, capability)
-    given = _given_references(references, tolerance)
+    given = given_references(references, tolerance)
     site = _site_choice(site_name, partition_name, fabric_name, rail_names, stack_name)
     outcomes: list[_Outcome] = []
     damages: list[ParseError] = []
@@ -169,7 +169,12 @@ def _stated_fabric(options: dict[str, Any], capability: str | None) -> Fabric | 
         ) from None
 
 
-def _given_references(texts: tuple[str, ...], tolerance: float | None) -> dict[str, Reference]:
+def given_references(texts: tuple[str, ...], tolerance: float | None) -> dict[str, Reference]:
+    """Return the references that ``--reference`` gives, by quantity.
+
+    Raises:
+        ConfigError: one is no quantity, or stands twice.
+    """
     found: dict[str, Reference] = {}
     for text in texts:
         try:

@@ -24,6 +24,7 @@ SUBCOMMANDS: dict[str, tuple[str, str]] = {
     "parse": ("fabricproof.cli.parse", "Show the tables in benchmark outputs."),
     "ceiling": ("fabricproof.cli.ceiling", "Show what a fabric can carry, and what binds."),
     "judge": ("fabricproof.cli.judge", "Give a verdict on an output that you already have."),
+    "pairs": ("fabricproof.cli.pairs", "Every node with every node, and whose fault is slow."),
     "report": ("fabricproof.cli.report", "What a run came to: for people, machines, the vendor."),
     "plan": ("fabricproof.cli.plan", "Show what a run would cost, before anything is submitted."),
     "run": ("fabricproof.cli.run", "Run the acceptance checks and print the verdict table."),

@@ -11,17 +11,42 @@ from fabricproof.pairs.fabric import (
     loads_of,
     natural,
 )
+from fabricproof.pairs.judge import Judged, MatrixVerdict, WhyUndecided, judge_matrix
+from fabricproof.pairs.limits import NO_LIMITS, Limits, limits_of
+from fabricproof.pairs.matrix import Kind, Matrix
+from fabricproof.pairs.picture import svg, text_map
+from fabricproof.pairs.said import Blame, Said, Undecided
 from fabricproof.pairs.schedule import Order, Schedule, least_rounds
+from fabricproof.pairs.suspects import SuspectKind
+from fabricproof.pairs.table import read_matrix
+from fabricproof.pairs.words import say
 
 __all__ = [
+    "NO_LIMITS",
+    "Blame",
+    "Judged",
+    "Kind",
     "Leaves",
+    "Limits",
     "Loads",
+    "Matrix",
+    "MatrixVerdict",
     "Order",
+    "Said",
     "Schedule",
+    "SuspectKind",
+    "Undecided",
+    "WhyUndecided",
+    "judge_matrix",
     "least_rounds",
     "leaves_by_name",
     "leaves_of",
+    "limits_of",
     "load_of_flows",
     "loads_of",
     "natural",
+    "read_matrix",
+    "say",
+    "svg",
+    "text_map",
 ]

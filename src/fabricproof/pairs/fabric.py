@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,7 @@ import numpy.typing as npt
 from fabricproof.core.errors import ConfigError
 
 Indices = npt.NDArray[np.int64]
+AnyIndices = npt.NDArray[np.integer[Any]]
 
 
 def natural(name: str) -> tuple[tuple[bool, int, str], ...]:
@@ -75,11 +77,11 @@ class Leaves:
         found[self.leaf_of, self.slot_of] = np.arange(self.num_nodes)
         return found
 
-    def spine(self, destination: Indices) -> Indices:
+    def spine(self, destination: AnyIndices) -> Indices:
         """Return the spine that traffic to each destination takes; needs ``num_spines``."""
         return self.slot_of[destination] % max(self.num_spines, 1)
 
-    def crosses(self, source: Indices, destination: Indices) -> npt.NDArray[np.bool_]:
+    def crosses(self, source: AnyIndices, destination: AnyIndices) -> npt.NDArray[np.bool_]:
         """Tell of which flows the ends hang on unlike leaves."""
         return np.asarray(self.leaf_of[source] != self.leaf_of[destination])
 
@@ -176,7 +178,9 @@ def loads_of(pairs: Indices, leaves: Leaves, *, both_ways: bool = True) -> Loads
     )
 
 
-def load_of_flows(source: Indices, destination: Indices, loads: Loads, leaves: Leaves) -> Indices:
+def load_of_flows(
+    source: AnyIndices, destination: AnyIndices, loads: Loads, leaves: Leaves
+) -> Indices:
     """Return the flows on the busiest link of each flow's way, itself included."""
     found = np.maximum(loads.transmit[source], loads.receive[destination])
     if leaves.num_spines == 0:

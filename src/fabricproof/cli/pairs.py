@@ -1,0 +1,359 @@
+"""``fabricproof pairs``: every node with every node, and whose fault a slow pair is."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fabricproof.cli.fabric_options import fabric_from_options, fabric_options
+from fabricproof.cli.judge import fraction, given_references
+from fabricproof.cli.output import STATUSES
+from fabricproof.core.errors import ConfigError, InputMissingError, OutputError
+
+if TYPE_CHECKING:
+    from fabricproof.pairs import Blame, Judged, Leaves, Said, Schedule
+    from fabricproof.physics import Fabric
+
+#: what a node may be called in Slurm; any other name gets no line for scontrol
+_NODE = re.compile(r"\w[\w.-]*")
+
+_JUDGE_EPILOG = """\b
+Examples:
+  fabricproof pairs judge matrix.csv                        whose fault is what is slow
+  fabricproof pairs judge matrix.csv --unit us              values are latencies
+  fabricproof pairs judge matrix.csv --link 'HDR 4x'        and is the level good enough
+  fabricproof pairs judge matrix.csv --reference '24 GB/s' --tolerance 5%
+  fabricproof pairs judge matrix.csv --leaves topo --spines 16 --plot matrix.svg
+
+\b
+FILE is a CSV with a header; columns in any order, others are ignored:
+  a,b       two nodes; the row is what a sends to b
+  value     a number; empty where the pair was not measured
+  rail, round, size, unit, direction    where there; direction is ab, ba or both
+A pair that stands once, in a file without direction, is both ways.
+
+The exit status is 0 only for PASS: nobody stands out, and --link or --reference says that the
+level is good. 1 FAIL (somebody is blamed, or the level is too low), 3 INVALID (a value that
+physics forbids), 4 MISSING (a node without a value), 5 UNJUDGED (nobody stands out, and nobody
+said how fast it should be) and UNDECIDED (something is low, and the matrix cannot tell whose
+fault it is); 65 damaged data, 66 no such file, 74 cannot write, 78 a wrong option.
+"""
+
+
+@click.group(name="pairs")
+def command() -> None:
+    """Every node with every node: rounds, and whose fault a slow pair is.
+
+    ``judge`` needs nothing but a file.  docs/pairs.md says how to read it.
+    """
+
+
+def _read_leaves(name: str) -> dict[str, str]:
+    """Read node -> leaf from ``scontrol show topology`` or a CSV of ``node,leaf``."""
+    try:
+        text = Path(name).read_text(encoding="utf-8-sig", errors="replace")
+    except OSError as error:
+        raise InputMissingError(
+            f"cannot read: {error.strerror}",
+            source=name,
+            expected="node,leaf rows, or what scontrol show topology prints",
+        ) from None
+    if "=" in text:
+        from fabricproof.nodes.topology import parse_topology  # noqa: PLC0415 - seldom needed
+
+        topology = parse_topology(text, name)
+        return {node: topology.leaf(node) for node in topology.nodes}
+    found: dict[str, str] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        fields = [field.strip() for field in line.split(",")]
+        if not line.strip() or line.startswith("#") or fields == ["node", "leaf"]:
+            continue
+        if len(fields) != 2 or not all(fields) or found.get(fields[0], fields[1]) != fields[1]:
+            raise ConfigError(
+                "no row of node and leaf",
+                source=name,
+                line=number,
+                expected="node,leaf, each node once",
+                got=repr(line),
+            )
+        found[fields[0]] = fields[1]
+    return found
+
+
+_LEAVES = click.option(
+    "--leaves",
+    metavar="FILE",
+    help="Where nodes hang: rows node,leaf, or what scontrol show topology prints.",
+)
+_SPINES = click.option(
+    "--spines",
+    type=click.IntRange(0),
+    default=0,
+    metavar="S",
+    help="Uplinks of each leaf, one to each spine, where routing is static by destination.",
+)
+
+
+@command.command(name="judge", epilog=_JUDGE_EPILOG)
+@click.argument("file", metavar="FILE")
+@fabric_options(link_required=False)
+@click.option(
+    "--reference",
+    "references",
+    multiple=True,
+    metavar="[QUANTITY=]VALUE",
+    help="What a pair should reach: '24 GB/s', 'latency=2 us'. Repeatable.",
+)
+@click.option(
+    "--tolerance",
+    callback=fraction,
+    metavar="FRACTION",
+    help="A pair is low from this part off on, 0.1 or 10% (default 10% bandwidth, 20% latency).",
+)
+@click.option("--unit", default="", metavar="UNIT", help="Unit of rows that name none: 'us'.")
+@_LEAVES
+@_SPINES
+@click.option("--plot", metavar="FILE.svg", help="Draw the matrix into this file.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def judge(
+    file: str,
+    references: tuple[str, ...],
+    tolerance: float | None,
+    unit: str,
+    leaves: str | None,
+    spines: int,
+    plot: str | None,
+    as_json: bool,
+    **fabric: Any,
+) -> None:
+    """Give a verdict on a matrix of pairs, and say whose fault low ones are.
+
+    FILE is a CSV of a,b,value that anybody's program wrote ('-' for standard input).
+    """
+    from fabricproof.pairs import judge_matrix, leaves_by_name, limits_of, read_matrix, say  # noqa: PLC0415 - numpy and polars are slow to import
+
+    given = given_references(references, tolerance)
+    stated = _stated(fabric)
+    if plot is not None and not plot.endswith(".svg"):
+        raise ConfigError("--plot draws SVG", expected="a name that ends in .svg", got=plot)
+    if spines and leaves is None:
+        raise ConfigError("--spines says nothing without the leaves", expected="--leaves FILE")
+    matrix = read_matrix(file, unit=unit)
+    limits = limits_of(matrix, fabric=stated, references=given, tolerance=tolerance)
+    places = leaves_by_name(matrix.nodes, _read_leaves(leaves), spines) if leaves else None
+    judged = judge_matrix(matrix, leaves=places, limits=limits)
+    said = say(judged)
+    if plot is not None:
+        _draw(judged, said, plot)
+    click.echo(_json(judged, said) if as_json else _text(judged, said))
+    sys.exit(int(STATUSES[judged.verdict.as_verdict]))
+
+
+def _stated(options: dict[str, Any]) -> Fabric | None:
+    if options["link"] is not None:
+        return fabric_from_options(**options)
+    idle = {"rails": 1, "flows": 1, "share_slot": False, "bidirectional": False}
+    stray = [key for key, value in options.items() if value != idle.get(key)]
+    if stray:
+        raise ConfigError(
+            f"--{stray[0].replace('_', '-')} says nothing without the link",
+            expected="--link NAME beside it",
+        )
+    return None
+
+
+def _draw(judged: Judged, said: Said, name: str) -> None:
+    from fabricproof.pairs import svg  # noqa: PLC0415 - seldom needed
+
+    sentences = [each.sentence for each in said.blame]
+    sentences += [each.sentence for each in said.undecided]
+    title = f"{judged.matrix.origin}: {judged.verdict.value}"
+    try:
+        Path(name).write_text(svg(judged, sentences, title), encoding="utf-8")
+    except OSError as error:
+        raise OutputError(f"cannot write: {error.strerror}", source=name) from None
+
+
+def _drain_line(blame: Blame) -> str:
+    """Return the line that would drain a blamed node, commented out; empty for no node."""
+    from fabricproof.report.drain import Blamed  # noqa: PLC0415 - seldom needed
+
+    if blame.node is None or _NODE.fullmatch(blame.node) is None:
+        return ""
+    made = Blamed(node=blame.node, run_id="pairs", rails=(), reason=blame.sentence, evidence=())
+    return f"# {made.line}"
+
+
+def _record(judged: Judged, said: Said) -> dict[str, Any]:
+    matrix = judged.matrix
+    quantities = dict.fromkeys(kind.quantity for kind in matrix.kinds)
+    return {
+        "verdict": judged.verdict.value,
+        "quantity": " and ".join(quantities) or "nothing",
+        "reason": judged.reason,
+        "nodes": len(matrix.nodes),
+        "rails": [rail for rail in matrix.rails if rail],
+        "measured": len(matrix),
+        "contention": judged.is_contention,
+        "healthy": [
+            {
+                "quantity": matrix.kinds[kind].quantity,
+                "size": matrix.kinds[kind].size or None,
+                "rail": matrix.rails[rail] or None,
+                "value": value,
+                "unit": matrix.kinds[kind].unit or None,
+            }
+            for (kind, rail), value in sorted(judged.yardsticks.items())
+        ],
+        "blame": [{**each.record(), "drain": _drain_line(each) or None} for each in said.blame],
+        "undecided": [each.record() for each in said.undecided],
+        "findings": list(said.findings),
+    }
+
+
+def _json(judged: Judged, said: Said) -> str:
+    return json.dumps(_record(judged, said), indent=2)
+
+
+def _text(judged: Judged, said: Said) -> str:
+    from fabricproof.pairs import text_map  # noqa: PLC0415 - numpy is slow to import
+
+    matrix = judged.matrix
+    lines = [f"{judged.verdict.value}: {judged.reason}"]
+    for (kind, rail), value in sorted(judged.yardsticks.items()):
+        named = f" over {matrix.rails[rail]}" if matrix.rails[rail] else ""
+        unit = f" {matrix.kinds[kind].unit}" if matrix.kinds[kind].unit else ""
+        lines.append(f"a healthy pair has {value:.4g}{unit} {matrix.kinds[kind].words}{named}")
+    for each in said.blame:
+        lines += ["", f"{each.kind.value}: {each.sentence} (confidence {each.confidence:.3g})"]
+        if each.cannot_tell_from:
+            lines.append(f"  cannot be told from: {', '.join(each.cannot_tell_from)}")
+        lines.append(f"  would tell: {each.would_tell}")
+        drain = _drain_line(each)
+        if drain:
+            lines.append(f"  {drain}")
+    for entry in said.undecided:
+        lines += ["", f"undecided: {entry.sentence}", f"  would tell: {entry.would_tell}"]
+    if said.findings:
+        lines += ["", *said.findings]
+    drawn = text_map(judged)
+    return "\n".join([*lines, *(["", drawn] if drawn and len(matrix) else [])])
+
+
+@command.command(name="plan")
+@click.option("--nodes", metavar="N|LIST", help="How many nodes, or 'n[001-128]'.")
+@click.option("--per-leaf", type=click.IntRange(1), metavar="K", help="Nodes on each leaf.")
+@_LEAVES
+@_SPINES
+@click.option(
+    "--order",
+    type=click.Choice(["leafwise", "circle", "random"]),
+    default="leafwise",
+    show_default=True,
+    help="Order of the rounds.",
+)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of random.")
+@click.option(
+    "--rounds", type=click.IntRange(1), metavar="R", help="Show so many rounds (default: 4)."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, with the pairs.")
+def plan(
+    nodes: str | None,
+    per_leaf: int | None,
+    leaves: str | None,
+    spines: int,
+    order: str,
+    seed: int,
+    rounds: int | None,
+    as_json: bool,
+) -> None:
+    r"""Show rounds in which every node meets every other once, and how they load the links.
+
+    \b
+    Examples:
+      fabricproof pairs plan --nodes 128 --per-leaf 16 --spines 8
+      fabricproof pairs plan --leaves topology.txt --order random --rounds 4 --json
+    """
+    from fabricproof.pairs import Order, Schedule  # noqa: PLC0415 - numpy is slow to import
+
+    names, tree = _planned_nodes(nodes, per_leaf, leaves, spines)
+    schedule = Schedule(order=Order(order), leaves=tree, seed=seed)
+    record = _plan_record(schedule, names, rounds or 4)
+    click.echo(json.dumps(record, indent=2) if as_json else _plan_text(record))
+
+
+def _planned_nodes(
+    nodes: str | None, per_leaf: int | None, leaves: str | None, spines: int
+) -> tuple[list[str], Leaves]:
+    from fabricproof.pairs import leaves_by_name, leaves_of, natural  # noqa: PLC0415 - numpy is slow to import
+
+    if leaves is not None:
+        places = _read_leaves(leaves)
+        names = sorted(places, key=natural) if nodes is None else _named(nodes)
+        return names, leaves_by_name(names, places, spines)
+    if nodes is None:
+        raise ConfigError("no nodes", expected="--nodes N, --nodes LIST or --leaves FILE")
+    names = _named(nodes)
+    return names, leaves_of(len(names), per_leaf or max(len(names), 1), spines)
+
+
+def _named(text: str) -> list[str]:
+    if text.isascii() and text.isdecimal():
+        if int(text) > 1_000_000:
+            raise ConfigError("too many nodes", expected="at most a million", got=text)
+        return [f"node{number}" for number in range(int(text))]
+    from fabricproof.nodes.topology import expand  # noqa: PLC0415 - seldom needed
+
+    return list(expand(text))
+
+
+def _plan_record(schedule: Schedule, names: list[str], rounds: int) -> dict[str, Any]:
+    from fabricproof.pairs import loads_of  # noqa: PLC0415 - numpy is slow to import
+
+    tree = schedule.leaves
+    shown = []
+    for number in range(min(rounds, schedule.num_rounds)):
+        pairs = schedule.round(number)
+        loads = loads_of(pairs, tree)
+        shown.append(
+            {
+                "round": number,
+                "pairs": [[names[first], names[second]] for first, second in pairs.tolist()],
+                "byes": len(names) - 2 * len(pairs),
+                "flows_on_the_busiest_uplink": loads.most_between_switches
+                if tree.num_spines
+                else None,
+                "flows_out_of_the_busiest_leaf": int(loads.up.sum(axis=1).max(initial=0)),
+            }
+        )
+    return {
+        "order": schedule.order.value,
+        "leaf_by_leaf": schedule.is_leafwise,
+        "nodes": len(names),
+        "leaves": tree.num_leaves,
+        "spines": tree.num_spines or None,
+        "pairs": len(names) * (len(names) - 1) // 2,
+        "rounds": schedule.num_rounds,
+        "shown": shown,
+    }
+
+
+def _plan_text(record: dict[str, Any]) -> str:
+    size = f"{record['nodes']} nodes on {record['leaves']} leaves"
+    lines = [
+        f"{size}: {record['pairs']} pairs in {record['rounds']} rounds, {record['order']} order"
+    ]
+    if record["order"] == "leafwise" and not record["leaf_by_leaf"]:
+        lines.append("the leaves are too unlike, or only one: a circle in their order")
+    for each in record["shown"]:
+        pairs = " ".join(f"{first}-{second}" for first, second in each["pairs"][:4])
+        more = f" and {len(each['pairs']) - 4} more" if len(each["pairs"]) > 4 else ""
+        load = each["flows_on_the_busiest_uplink"]
+        flows = f"; at most {load} flows on a link between switches" if load is not None else ""
+        lines.append(f"round {each['round']}: {pairs}{more}; {each['byes']} byes{flows}")
+    return "\n".join(lines)

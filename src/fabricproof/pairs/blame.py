@@ -1,0 +1,303 @@
+"""Whose fault low pairs are: the fewest suspects that explain them, by likelihood.
+
+A suspect that is at fault makes each of its rows low with probability :data:`CAUGHT`; a row that
+nobody is at fault for is low with the rate of chance.  The suspect with the largest ratio of the
+two likelihoods is taken, its rows are explained, and so on.  At the end the rate of chance is
+counted in what is left, and who does not stand up to it is let go: where many rows are low and
+nobody explains them, nobody is blamed.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from fabricproof.pairs.suspects import (
+    Evidence,
+    Family,
+    Flags,
+    Indices,
+    Suspect,
+    SuspectKind,
+    Tally,
+    Values,
+    all_families,
+)
+
+#: how often a row of one that is at fault is low
+CAUGHT = 0.95
+
+#: how often a healthy row is low by chance, at least (one in a hundred)
+CHANCE = 0.01
+
+#: A suspect is blamed where it explains this much more than chance would let any of all suspects
+#: do: logarithm of 2,000, for false blame in less than one of 2,000 campaigns.
+MARGIN = math.log(2000)
+
+#: part of the rows of one that is blamed which has to be low
+LEAST_PART = 0.6
+
+#: two suspects whose likelihoods differ by less than 20 to 1 are not told apart
+_TOLD_APART = math.log(20)
+
+#: how many are looked for; with more at fault the machine as a whole is
+_MOST = 400
+
+#: a good row between two that are blamed contradicts both where it is rarer than this
+_CONTRADICTION = 0.05
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """A suspect that explains low rows.
+
+    Attributes:
+        suspect: who.
+        num_measured: rows that it alone would explain.
+        num_low: of these, low ones.
+        partners: unlike nodes that it was low with.
+        margin: logarithm by which it beats chance over all suspects; above 0.
+        rivals: others that explain nearly the same rows as well.
+    """
+
+    suspect: Suspect
+    num_measured: int
+    num_low: int
+    partners: int
+    margin: float
+    rivals: tuple[Suspect, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Explanation:
+    """What explains the low rows of a matrix.
+
+    Attributes:
+        found: who is at fault, strongest first.
+        groups: nodes that are low with all others and good among themselves: the way between, or
+            the distance, and not these nodes.
+        chance: part of the rows that nobody explains which is low.
+        by: of each row the number in ``found`` of who explains it; -1 nobody, -2 a group.
+        is_endless: whether more would have been found than are looked for.
+    """
+
+    found: tuple[Found, ...]
+    groups: tuple[tuple[Found, ...], ...]
+    chance: float
+    by: Indices = field(repr=False)
+    is_endless: bool = False
+
+
+def likelihood(measured: Values, low: Values, chance: float) -> Values:
+    """Return the logarithm of how much likelier the rows are with the suspect at fault."""
+    chance = min(max(chance, CHANCE), 0.9)
+    caught = low * math.log(CAUGHT / chance)
+    return np.asarray(caught + (measured - low) * math.log((1 - CAUGHT) / (1 - chance)))
+
+
+def explain(evidence: Evidence, *, least_partners: int = 3) -> Explanation:
+    """Return who explains the low rows.
+
+    Args:
+        evidence: rows, low or not.
+        least_partners: unlike nodes with which one has to be low to be blamed, 2 or more.
+    """
+    search = _Search(evidence, least_partners)
+    search.run()
+    search.settle()
+    groups = search.part_groups()
+    free = search.by == -1
+    num_free, num_low = int(free.sum()), int((free & evidence.low).sum())
+    return Explanation(
+        found=tuple(search.found),
+        groups=groups,
+        chance=num_low / num_free if num_free else 0.0,
+        by=search.by,
+        is_endless=search.is_endless,
+    )
+
+
+class _Search:
+    """The search for suspects, one after the other."""
+
+    def __init__(self, evidence: Evidence, least_partners: int) -> None:
+        self.evidence = evidence
+        self.least_partners = least_partners
+        self.by = np.full(len(evidence.low), -1, dtype=np.int64)
+        self.found: list[Found] = []
+        self.is_endless = False
+        self._measured, self._low = Tally(evidence), Tally(evidence)
+        self._measured.add(np.ones(len(evidence.low), dtype=bool))
+        self._low.add(np.flatnonzero(evidence.low))
+        self._refused: set[Suspect] = set()
+        self._bar = MARGIN
+        self._bar = MARGIN + math.log(max(sum(f.measured.size for f in self._families()), 1))
+
+    def _families(self) -> list[Family]:
+        return all_families(self._measured, self._low)
+
+    def run(self) -> None:
+        if not self.evidence.low.any():
+            return
+        while len(self.found) < _MOST:
+            top = self._top()
+            if top is None:
+                return
+            suspect, score = top
+            self._take(suspect, score)
+        self.is_endless = True
+
+    def _ranked(self, families: list[Family]) -> list[tuple[Family, Values]]:
+        ranked = []
+        for family in families:
+            scores = likelihood(family.measured, family.low, CHANCE)
+            few = family.low < np.maximum(LEAST_PART * family.measured, 1)
+            ranked.append((family, np.where(few, -np.inf, scores)))
+        return ranked
+
+    def _top(self) -> tuple[Suspect, float] | None:
+        """Return the best suspect that is not refused, and its score; None below the bar."""
+        ranked = self._ranked(self._families())
+        while True:
+            best: tuple[float, int, int] | None = None
+            for number, (_, scores) in enumerate(ranked):
+                if scores.size:
+                    index = int(np.argmax(scores))
+                    score = float(scores.flat[index])
+                    if best is None or score > best[0] + 1e-9:
+                        best = (score, number, index)
+            if best is None or best[0] < self._bar:
+                return None
+            score, number, index = best
+            suspect = ranked[number][0].suspect_at(index)
+            if suspect not in self._refused:
+                return suspect, score
+            ranked[number][1].flat[index] = -np.inf
+
+    def _take(self, suspect: Suspect, score: float) -> None:
+        rows = np.flatnonzero(suspect.rows(self.evidence) & (self.by == -1))
+        low = rows[self.evidence.low[rows]]
+        partners = self._partners(suspect, low)
+        if suspect.kind is not SuspectKind.ROUND and partners < self.least_partners:
+            self._refused.add(suspect)
+            return
+        close = self._close(suspect, score)
+        self.by[rows] = len(self.found)
+        self._measured.add(rows, -1)
+        self._low.add(low, -1)
+        found = Found(
+            suspect=suspect,
+            num_measured=len(rows),
+            num_low=len(low),
+            partners=partners,
+            margin=score - self._bar + MARGIN,
+            rivals=tuple(each for each in close if self._is_emptied(each)),
+        )
+        self.found.append(found)
+
+    def _partners(self, suspect: Suspect, low: Indices) -> int:
+        """Return how many unlike nodes the suspect was low with."""
+        source, destination = self.evidence.source[low], self.evidence.destination[low]
+        if suspect.kind is SuspectKind.NODE:
+            return len(np.unique(np.where(source == suspect.number, destination, source)))
+        # Of a leaf or an uplink the ends on both sides have to differ.
+        return min(
+            len(np.unique(np.minimum(source, destination) * np.int64(2**31)
+                          + np.maximum(source, destination))),
+            len(np.unique(np.concatenate([source, destination]))) - 1,
+        )  # fmt: skip
+
+    def _close(self, taken: Suspect, score: float) -> list[Suspect]:
+        """Return the suspects of other places whose score is nearly that of the one taken."""
+        close: dict[tuple[SuspectKind, int, int], Suspect] = {}
+        for family, scores in self._ranked(self._families()):
+            for index in np.flatnonzero(scores.ravel() > score - _TOLD_APART)[:50].tolist():
+                suspect = family.suspect_at(index)
+                if suspect.place != taken.place:
+                    close.setdefault(suspect.place, suspect)
+        return list(close.values())
+
+    def _is_emptied(self, suspect: Suspect) -> bool:
+        """Tell whether nothing speaks against a suspect any more, now that rows are explained."""
+        rows = np.flatnonzero(suspect.rows(self.evidence) & (self.by == -1))
+        low = float(self.evidence.low[rows].sum())
+        left = likelihood(np.array(float(len(rows))), np.array(low), CHANCE)
+        return float(left) < self._bar / 2
+
+    def settle(self) -> None:
+        """Let those go who do not stand up to the rate of chance in what is left."""
+        while self.found:
+            free = self.by == -1
+            num_free = int(free.sum())
+            num_low = int((free & self.evidence.low).sum())
+            chance = max(num_low / num_free if num_free else 0.0, CHANCE)
+            scores = [
+                float(likelihood(np.array(each.num_measured), np.array(each.num_low), chance))
+                for each in self.found
+            ]
+            weakest = int(np.argmin(scores))
+            if scores[weakest] >= self._bar:
+                return
+            self._drop([weakest], -1)
+
+    def _drop(self, numbers: list[int], to: int) -> None:
+        kept = [number for number in range(len(self.found)) if number not in numbers]
+        renamed = np.full(len(self.found) + 2, to, dtype=np.int64)
+        renamed[kept] = np.arange(len(kept))
+        renamed[-1], renamed[-2] = -1, -2
+        self.by = renamed[self.by]
+        self.found = [self.found[number] for number in kept]
+
+    def part_groups(self) -> tuple[tuple[Found, ...], ...]:
+        """Take out blamed nodes that are good with each other: it is not these nodes."""
+        blamed = {
+            each.suspect.number: number
+            for number, each in enumerate(self.found)
+            if each.suspect.kind is SuspectKind.NODE
+        }
+        groups = self._good_together(list(blamed)) if len(blamed) > 1 else []
+        parted = tuple(tuple(self.found[blamed[node]] for node in group) for group in groups)
+        taken = [blamed[node] for group in groups for node in group]
+        if taken:
+            self._drop(taken, -2)
+        return parted
+
+    def _good_together(self, nodes: list[int]) -> list[list[int]]:
+        evidence = self.evidence
+        is_blamed = np.zeros(evidence.num_nodes, dtype=bool)
+        is_blamed[nodes] = True
+        mutual = is_blamed[evidence.source] & is_blamed[evidence.destination] & (self.by >= 0)
+        rows = np.flatnonzero(mutual)
+        if not len(rows):
+            return []
+        first = np.minimum(evidence.source[rows], evidence.destination[rows])
+        second = np.maximum(evidence.source[rows], evidence.destination[rows])
+        pairs, at = np.unique(first * np.int64(2**31) + second, return_inverse=True)
+        good = np.bincount(at, weights=~evidence.low[rows])
+        low = np.bincount(at, weights=evidence.low[rows])
+        missed = self._missed(is_blamed)
+        together = (missed**good < _CONTRADICTION) & (low <= good)
+        return components(pairs[together])
+
+    def _missed(self, is_blamed: Flags) -> float:
+        """Return how often a row of the blamed with the others is not low."""
+        evidence = self.evidence
+        outside = (self.by >= 0) & ~(is_blamed[evidence.source] & is_blamed[evidence.destination])
+        total = int(outside.sum())
+        return max(float((outside & ~evidence.low).sum()) / total if total else 0.0, 1 - 0.97)
+
+
+def components(pairs: Indices) -> list[list[int]]:
+    """Return the nodes that hang together by ``pairs`` (first * 2^31 + second)."""
+    of: dict[int, list[int]] = {}
+    for pair in pairs.tolist():
+        first, second = divmod(pair, 2**31)
+        one, other = of.setdefault(first, [first]), of.setdefault(second, [second])
+        if one is not other:
+            one += other
+            for node in other:
+                of[node] = one
+    unique = {id(each): each for each in of.values()}
+    return [sorted(each) for each in unique.values()]

@@ -1,0 +1,264 @@
+"""The verdict on a matrix: which rows are low, who explains them, and what the level is worth.
+
+Nothing defaults to PASS.  Without a reference the population is the yardstick of blame, and a
+matrix in which nobody stands out is UNJUDGED: all may be equally slow.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+import numpy as np
+
+from fabricproof.core.measure import Verdict
+from fabricproof.pairs.blame import Explanation, components
+from fabricproof.pairs.fabric import Leaves
+from fabricproof.pairs.limits import NO_LIMITS, Limits
+from fabricproof.pairs.matrix import Matrix
+from fabricproof.pairs.measure import BadPair, Measure, bad_pairs, bound_of, measure_matrix
+from fabricproof.pairs.suspects import Flags, SuspectKind, Values
+from fabricproof.pairs.yardstick import LEAST_WEIGHT
+from fabricproof.verdict.reference import DEFAULT_TOLERANCE
+
+#: A matrix in which a larger part of the rows is low, and nobody explains them, is undecided as a
+#: whole; below, single rows are named to be measured again.
+_MANY = 0.02
+
+
+class MatrixVerdict(StrEnum):
+    """The verdict on a matrix; all words but the last are those of :class:`Verdict`."""
+
+    PASS = "PASS"  # noqa: S105 - a verdict, not a password
+    FAIL = "FAIL"
+    INVALID = "INVALID"
+    MISSING = "MISSING"
+    UNJUDGED = "UNJUDGED"
+    UNDECIDED = "UNDECIDED"
+    """Something is low, and the matrix does not tell whose fault it is."""
+
+    @property
+    def as_verdict(self) -> Verdict:
+        """The verdict that a run would count this as."""
+        return Verdict.UNJUDGED if self is MatrixVerdict.UNDECIDED else Verdict(self.value)
+
+
+class WhyUndecided(StrEnum):
+    """Why something is low and nobody is blamed."""
+
+    CHANCE = "chance"
+    CONTENTION = "contention"
+    GROUP = "group"
+    FEW = "few"
+    NODE = "node"
+    RIVALS = "rivals"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Judged:
+    """What a matrix came to.
+
+    Attributes:
+        matrix: the rows.
+        verdict: the word.
+        explanation: who explains what is low.
+        bad_pairs: pairs at fault.
+        shortfall: of each row the logarithm of value over yardstick, better is more.
+        low: rows that are low.
+        contended: rows that the load of their round explains.
+        yardsticks: of each kind and rail the healthy value, in the unit of the kind.
+        unexplained: rows that are plainly low and that nobody explains.
+        is_contention: whether many rows are low and nobody explains them.
+        is_few: whether there are too few nodes or values to be a yardstick.
+        below: kinds whose healthy rows are themselves below their reference.
+        impossible: rows better than physics allows.
+        leaves: where the nodes hang, None where nobody said.
+        reason: why the verdict is what it is.
+    """
+
+    matrix: Matrix
+    verdict: MatrixVerdict
+    explanation: Explanation
+    bad_pairs: tuple[BadPair, ...]
+    shortfall: Values
+    low: Flags
+    contended: Flags
+    yardsticks: dict[tuple[int, int], float]
+    unexplained: Flags
+    is_contention: bool
+    is_few: bool
+    below: tuple[int, ...]
+    impossible: Flags
+    leaves: Leaves | None
+    reason: str = ""
+
+
+def judge_matrix(
+    matrix: Matrix, *, leaves: Leaves | None = None, limits: Limits = NO_LIMITS
+) -> Judged:
+    """Judge a matrix, and say whose fault low pairs are.
+
+    Args:
+        matrix: the rows; may be of any part of the pairs.
+        leaves: where the nodes hang, if known; their spines, if the routing is static.
+        limits: reference and ceiling of the values, if any.
+    """
+    measure, explanation = measure_matrix(matrix, leaves, limits)
+    return _judged(matrix, measure, explanation, leaves, limits)
+
+
+def _judged(
+    matrix: Matrix,
+    measure: Measure,
+    explanation: Explanation,
+    leaves: Leaves | None,
+    limits: Limits,
+) -> Judged:
+    rounds = [
+        number
+        for number, each in enumerate(explanation.found)
+        if each.suspect.kind is SuspectKind.ROUND
+    ]
+    free = explanation.by == -1
+    crowded = float((measure.low & free).sum()) > _MANY * max(int(free.sum()), 1) + 3
+    pairs = () if crowded else bad_pairs(matrix, measure, explanation)
+    unexplained = measure.plainly & free
+    for pair in pairs:
+        ends = (pair.first, pair.second)
+        unexplained &= ~(np.isin(matrix.source, ends) & np.isin(matrix.destination, ends))
+    judged = Judged(
+        matrix=matrix,
+        verdict=MatrixVerdict.UNJUDGED,
+        explanation=explanation,
+        bad_pairs=pairs,
+        shortfall=measure.shortfall,
+        low=measure.low,
+        contended=measure.contended,
+        yardsticks=measure.yardsticks,
+        unexplained=unexplained,
+        is_contention=crowded or bool(rounds) or explanation.is_endless,
+        is_few=measure.few,
+        below=_below(matrix, measure, limits),
+        impossible=_impossible(matrix, limits),
+        leaves=leaves,
+    )
+    judged = replace(judged, verdict=_verdict(judged, limits))
+    return replace(judged, reason=_reason(judged, limits))
+
+
+def is_blamed(judged: Judged, number: int) -> bool:
+    """Tell whether the suspect ``number`` of the explanation is blamed: a round is nobody's fault.
+
+    Nor is one blamed that cannot be told from another place of the same kind.
+    """
+    found = judged.explanation.found[number]
+    if found.suspect.kind is SuspectKind.ROUND:
+        return False
+    return all(each.kind is not found.suspect.kind for each in found.rivals)
+
+
+def _verdict(judged: Judged, limits: Limits) -> MatrixVerdict:
+    if judged.impossible.any():
+        return MatrixVerdict.INVALID
+    blamed = any(is_blamed(judged, number) for number in range(len(judged.explanation.found)))
+    if blamed or judged.bad_pairs or judged.below:
+        return MatrixVerdict.FAIL
+    if judged.matrix.unmeasured or not len(judged.matrix):
+        return MatrixVerdict.MISSING
+    if is_undecided(judged):
+        return MatrixVerdict.UNDECIDED
+    kinds = judged.matrix.kinds
+    named = {kind.quantity for kind in kinds}
+    if named == {kinds[number].quantity for number in limits.bounds}:
+        return MatrixVerdict.PASS
+    return MatrixVerdict.UNJUDGED
+
+
+def _reason(judged: Judged, limits: Limits) -> str:
+    """Return why the verdict is what it is, in a sentence."""
+    if judged.verdict is MatrixVerdict.INVALID:
+        return _impossible_words(judged, limits)
+    if judged.verdict is MatrixVerdict.FAIL and judged.below:
+        kinds = ", ".join(judged.matrix.kinds[number].words for number in judged.below)
+        return f"even healthy pairs miss the reference: {kinds}"
+    if judged.verdict is MatrixVerdict.MISSING and not len(judged.matrix):
+        return "no pair has a value"
+    if judged.verdict is MatrixVerdict.PASS:
+        origins = ", ".join(dict.fromkeys(limits.origins.values()))
+        return f"nobody stands out, and the level is good ({origins})"
+    return _REASONS[judged.verdict]
+
+
+_REASONS = {
+    MatrixVerdict.FAIL: "somebody is at fault for low pairs",
+    MatrixVerdict.MISSING: "a node has no value at all",
+    MatrixVerdict.UNDECIDED: "something is low, and the matrix does not tell whose fault it is",
+    MatrixVerdict.UNJUDGED: "nobody stands out; nobody says how fast a pair should be (--link or "
+    "--reference would)",
+}
+
+
+def _impossible_words(judged: Judged, limits: Limits) -> str:
+    matrix, row = judged.matrix, int(judged.impossible.argmax())
+    number = int(matrix.kind[row])
+    first, second = (matrix.nodes[end[row]] for end in (matrix.source, matrix.destination))
+    return (
+        f"{int(judged.impossible.sum())} values cannot be: {first} to {second} "
+        f"{matrix.value[row]:.5g} {matrix.kinds[number].unit}, and physics ends at "
+        f"{limits.impossible[number]:.5g}"
+    )
+
+
+def is_undecided(judged: Judged) -> bool:
+    """Tell whether something is low that nobody is blamed for."""
+    return bool(
+        judged.is_contention
+        or judged.explanation.groups
+        or judged.unexplained.any()
+        or judged.explanation.found
+        or fast_group(judged)
+        or (judged.is_few and differs(judged))
+    )
+
+
+def fast_group(judged: Judged) -> tuple[int, ...]:
+    """Return the only nodes that have pairs far above the yardstick, where others have none.
+
+    Several such groups are leaves; one is either a leaf or the only healthy part.
+    """
+    fast = judged.shortfall > math.log1p(DEFAULT_TOLERANCE) + 0.05
+    if judged.leaves is not None or judged.is_few or fast.sum() < LEAST_WEIGHT * len(fast) + 1:
+        return ()
+    matrix = judged.matrix
+    key = np.minimum(matrix.source, matrix.destination) * np.int64(2**31)
+    key += np.maximum(matrix.source, matrix.destination)
+    groups = components(np.unique(key[fast]))
+    return tuple(groups[0]) if len(groups) == 1 and len(groups[0]) < len(matrix.nodes) else ()
+
+
+def differs(judged: Judged) -> bool:
+    """Tell whether values of too few nodes differ by more than the tolerance."""
+    spread = float(np.ptp(judged.shortfall)) if len(judged.shortfall) else 0.0
+    lower = any(kind.lower_is_better for kind in judged.matrix.kinds)
+    return spread > NO_LIMITS.threshold(lower_is_better=lower)
+
+
+def _below(matrix: Matrix, measure: Measure, limits: Limits) -> tuple[int, ...]:
+    """Return the kinds whose healthy value is itself worse than the reference allows."""
+    found = []
+    for (kind, _), value in measure.yardsticks.items():
+        bound = bound_of(matrix, kind, limits)
+        goodness = -math.log(value) if matrix.kinds[kind].lower_is_better else math.log(value)
+        if bound is not None and goodness < bound - 1e-9:
+            found.append(kind)
+    return tuple(dict.fromkeys(found))
+
+
+def _impossible(matrix: Matrix, limits: Limits) -> Flags:
+    found = np.zeros(len(matrix), dtype=bool)
+    for number, limit in limits.impossible.items():
+        lower_is_better = matrix.kinds[number].lower_is_better
+        better = matrix.value < limit if lower_is_better else matrix.value > limit
+        found |= better & (matrix.kind == number)
+    return found

@@ -1,0 +1,116 @@
+"""A matrix of pairs as columns: who sent to whom over which rail, in which round, how fast."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from fabricproof.core.units import UNITS
+
+Indices = npt.NDArray[np.int32]
+Values = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+#: what a value of this dimension is called, and whether less is better
+QUANTITIES = {
+    "bandwidth": ("bandwidth", False),
+    "rate": ("message rate", False),
+    "time": ("latency", True),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """Rows that may be held against each other: one quantity at one message size.
+
+    Attributes:
+        quantity: ``bandwidth``, ``latency`` or ``message rate``.
+        unit: of the values; empty where nobody said.
+        size: message size as written; empty where none is.
+    """
+
+    quantity: str
+    unit: str
+    size: str = ""
+
+    @property
+    def lower_is_better(self) -> bool:
+        """Tell whether less is better."""
+        return bool(self.unit) and QUANTITIES[UNITS[self.unit][0]][1]
+
+    @property
+    def words(self) -> str:
+        """``bandwidth of 4MiB``."""
+        return f"{self.quantity} of {self.size}" if self.size else self.quantity
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Matrix:
+    """Measured pairs, one row each; rows without a value are not among them.
+
+    Attributes:
+        nodes: names, in natural order.
+        rails: names; one empty name where no rail is named.
+        kinds: what the rows measure.
+        source: node that sends.
+        destination: node that receives.
+        both_ways: True where the row says nothing of the direction; then ``source`` and
+            ``destination`` are two ends.
+        rail: number of the rail.
+        round: number of the round, -1 where none is named.
+        kind: number of the kind.
+        value: in the unit of the kind; above 0, and 0 for a bandwidth where nothing arrived.
+        num_empty: pairs that were named without a value.
+        num_self: rows of a node with itself, left out.
+        num_repeated: rows that repeat another; of repeated rows the median is taken.
+    """
+
+    nodes: tuple[str, ...]
+    rails: tuple[str, ...]
+    kinds: tuple[Kind, ...]
+    source: Indices
+    destination: Indices
+    both_ways: Flags
+    rail: Indices
+    round: Indices
+    kind: Indices
+    value: Values
+    num_empty: int = 0
+    num_self: int = 0
+    num_repeated: int = 0
+    origin: str = field(default="")
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.value)
+
+    @cached_property
+    def goodness(self) -> Values:
+        """The logarithm of each value, of a latency its negative: more is better.
+
+        A bandwidth of 0 counts as a millionth of a unit.
+        """
+        values = np.log(np.maximum(self.value, 1e-6))
+        for number, kind in enumerate(self.kinds):
+            if kind.lower_is_better:
+                if len(self.kinds) == 1:
+                    return -values
+                of_kind = self.kind == number
+                values[of_kind] = -values[of_kind]
+        return values
+
+    @property
+    def unmeasured(self) -> tuple[str, ...]:
+        """Nodes that are named and have no value at all."""
+        seen = np.zeros(len(self.nodes), dtype=bool)
+        seen[self.source] = True
+        seen[self.destination] = True
+        return tuple(self.nodes[number] for number in np.flatnonzero(~seen))
+
+    def rows(self, chosen: npt.NDArray[np.bool_] | npt.NDArray[np.int64]) -> Matrix:
+        """Return the matrix of some rows only."""
+        columns = ("source", "destination", "both_ways", "rail", "round", "kind", "value")
+        return replace(self, **{name: getattr(self, name)[chosen] for name in columns})

@@ -1,0 +1,202 @@
+"""Whom a judged matrix blames, in the words of a person."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from fabricproof.pairs.blame import Found
+from fabricproof.pairs.judge import Judged, is_blamed
+from fabricproof.pairs.measure import BadPair
+from fabricproof.pairs.said import Blame, Said, level, listed, place, share_of
+from fabricproof.pairs.suspects import ALL, RECEIVE, TRANSMIT, Flags, Suspect, SuspectKind
+from fabricproof.pairs.undecided import undecided
+
+DIRECTIONS = {ALL: "both", TRANSMIT: "transmit", RECEIVE: "receive"}
+_VERBS = {"both": "runs", "transmit": "sends", "receive": "receives"}
+
+
+def say(judged: Judged) -> Said:
+    """Return what a judged matrix says."""
+    found = judged.explanation.found
+    blamed = [at for at in range(len(found)) if is_blamed(judged, at)]
+    blame = [_blame(judged, at) for at in blamed]
+    blame += [_blame_pair(judged, pair) for pair in judged.bad_pairs]
+    return Said(
+        blame=tuple(blame), undecided=tuple(undecided(judged)), findings=tuple(_findings(judged))
+    )
+
+
+def _pairs(judged: Judged, rows: Flags) -> tuple[int, int]:
+    """Return how many pairs of nodes are low in any row, and how many were measured."""
+    matrix = judged.matrix
+    first = np.minimum(matrix.source[rows], matrix.destination[rows]).astype(np.int64)
+    key = first * len(matrix.nodes) + np.maximum(matrix.source[rows], matrix.destination[rows])
+    return len(np.unique(key[judged.low[rows]])), len(np.unique(key))
+
+
+def _rail(judged: Judged, number: int) -> str:
+    return judged.matrix.rails[number]
+
+
+def kind_of(judged: Judged, suspect: Suspect) -> SuspectKind:
+    """Return what a suspect is called: one rail of several is no node.
+
+    All uplinks of a leaf together, in one direction only, are its uplink.
+    """
+    if suspect.kind is SuspectKind.NODE and suspect.rail != ALL and len(judged.matrix.rails) > 1:
+        return SuspectKind.RAIL
+    if suspect.kind is SuspectKind.LEAF and suspect.side != ALL:
+        return SuspectKind.UPLINK
+    return suspect.kind
+
+
+def _direction(judged: Judged, suspect: Suspect, rows: Flags) -> str:
+    """Return the direction: of a node of which one side only was measured, that side."""
+    if suspect.side != ALL or suspect.kind is not SuspectKind.NODE:
+        return DIRECTIONS[suspect.side]
+    matrix = judged.matrix
+    if matrix.both_ways[rows].any():
+        return "both"
+    sends = matrix.source[rows] == suspect.number
+    return "transmit" if sends.all() else "both" if sends.any() else "receive"
+
+
+def _blame(judged: Judged, number: int) -> Blame:
+    found = judged.explanation.found[number]
+    suspect, rows = found.suspect, judged.explanation.by == number
+    share, direction = share_of(judged, rows), _direction(judged, suspect, rows)
+    low, measured = _pairs(judged, rows)
+    kind, name = kind_of(judged, suspect), place(judged, suspect)
+    part = found.num_low / found.num_measured
+    confidence = min(1 - math.exp(-found.margin), 0.999) * (0.5 + 0.5 * part)
+    cannot, would = _alternatives(judged, found, kind)
+    sentence = f"{name} {_VERBS[direction]} {level(judged, share)}: {low} of {measured} pairs"
+    if kind is SuspectKind.RAIL:
+        sentence += _other_rails(judged, suspect)
+    if suspect.kind in {SuspectKind.LEAF, SuspectKind.UPLINK} and suspect.across:
+        sentence += "; pairs inside it are fine" if _inside_is_fine(judged, suspect) else ""
+    rail = suspect.rail if suspect.rail != ALL else 0 if len(judged.matrix.rails) == 1 else ALL
+    is_node = suspect.kind is SuspectKind.NODE
+    return Blame(
+        kind=kind,
+        name=name if kind is not SuspectKind.NODE else judged.matrix.nodes[suspect.number],
+        node=judged.matrix.nodes[suspect.number] if is_node else None,
+        rail=(_rail(judged, rail) or None) if rail != ALL else None,
+        direction=direction,
+        confidence=confidence / (1 + len(found.rivals)),
+        share=share,
+        num_low=low,
+        num_measured=measured,
+        sentence=sentence,
+        cannot_tell_from=tuple(cannot),
+        would_tell=would,
+    )
+
+
+def _other_rails(judged: Judged, suspect: Suspect) -> str:
+    matrix = judged.matrix
+    here = (matrix.source == suspect.number) | (matrix.destination == suspect.number)
+    others = here & (matrix.rail != suspect.rail)
+    if not others.any():
+        return "; no other rail of it was measured"
+    free = others & (judged.explanation.by == -1)
+    if free.sum() < others.sum() / 2 or (judged.low & free).sum() > 0.1 * free.sum() + 1:
+        return ""
+    count = len(np.unique(matrix.rail[others]))
+    return "; its other rail is fine" if count == 1 else f"; its {count} other rails are fine"
+
+
+def _inside_is_fine(judged: Judged, suspect: Suspect) -> bool:
+    assert judged.leaves is not None
+    leaf_of, matrix = judged.leaves.leaf_of, judged.matrix
+    inside = (leaf_of[matrix.source] == suspect.number) & (
+        leaf_of[matrix.destination] == suspect.number
+    )
+    return bool(inside.any()) and not bool((judged.low & inside).mean(where=inside) > 0.1)
+
+
+def _alternatives(judged: Judged, found: Found, kind: SuspectKind) -> tuple[list[str], str]:
+    """Return what explains the same, and what would tell."""
+    cannot = [place(judged, each) for each in found.rivals]
+    suspect, matrix = found.suspect, judged.matrix
+    if kind is SuspectKind.NODE and len(matrix.rails) == 1 and matrix.rails[0]:
+        cannot.append(f"{matrix.nodes[suspect.number]} {matrix.rails[0]} alone")
+    if suspect.kind is SuspectKind.NODE:
+        node = matrix.nodes[suspect.number]
+        leaves = judged.leaves
+        if leaves is not None and leaves.sizes[leaves.leaf_of[suspect.number]] == 1:
+            name = leaves.names[leaves.leaf_of[suspect.number]]
+            cannot.append(f"{name}, on which it is alone")
+        cannot.append(f"the port and cable that {node} hangs on")
+        good = _good_partner(judged, suspect.number)
+        rail = f" over {_rail(judged, suspect.rail)}" if suspect.rail != ALL else ""
+        return cannot, f"{node} on another port and cable, measured with {good}{rail.rstrip()}"
+    if suspect.kind is SuspectKind.LEAF and suspect.side != ALL:
+        cannot.append("one of its uplinks, where routing is adaptive")
+    return cannot, "the error and rate counters of its ports (fabricproof subnet check)"
+
+
+def _good_partner(judged: Judged, node: int) -> str:
+    """Return a node that is good with most of its partners."""
+    matrix = judged.matrix
+    counts = np.bincount(matrix.source[judged.low], minlength=len(matrix.nodes)) + np.bincount(
+        matrix.destination[judged.low], minlength=len(matrix.nodes)
+    )
+    counts[node] = np.iinfo(counts.dtype).max
+    return matrix.nodes[int(np.argmin(counts))]
+
+
+def _blame_pair(judged: Judged, pair: BadPair) -> Blame:
+    matrix = judged.matrix
+    first, second = matrix.nodes[pair.first], matrix.nodes[pair.second]
+    ends = (pair.first, pair.second)
+    rows = np.isin(matrix.source, ends) & np.isin(matrix.destination, ends)
+    share = share_of(judged, rows)
+    low = rows & judged.low
+    rails = np.unique(matrix.rail[low])
+    rail = _rail(judged, int(rails[0])) if len(rails) == 1 else ""
+    names = f"{first} - {second}"
+    if pair.both_sides:
+        direction = "both"
+    else:
+        # Said of the node that the pair is named after first.
+        direction = "transmit" if bool((matrix.source[low] == pair.first).all()) else "receive"
+    return Blame(
+        kind=SuspectKind.PAIR,
+        name=names,
+        node=None,
+        rail=rail or None,
+        direction=direction,
+        confidence=min(0.95, 1 - 0.5**pair.num_low)
+        * (0.5 + 0.5 * pair.num_low / pair.num_measured),
+        share=share,
+        num_low=1,
+        num_measured=1,
+        sentence=f"{names} {_VERBS['both']} {level(judged, share)}: {pair.num_low} of "
+        f"{pair.num_measured} values; each of the two is fine with others",
+        cannot_tell_from=("a disturbance of this pair while it was measured",),
+        would_tell=f"{first} with {second} once more, and the counters along their way",
+    )
+
+
+def _findings(judged: Judged) -> list[str]:
+    matrix = judged.matrix
+    found = []
+    if matrix.num_empty:
+        found.append(f"{matrix.num_empty} rows have no value: nothing is said of them")
+    if matrix.num_self:
+        found.append(f"{matrix.num_self} rows of a node with itself are left out")
+    if matrix.num_repeated:
+        found.append(f"{matrix.num_repeated} rows repeat another: their median counts")
+    if matrix.unmeasured:
+        found.append(f"no value at all of {listed(matrix.unmeasured)}")
+    if judged.contended.any():
+        found.append(
+            f"{int(judged.contended.sum())} values are as low as the load of their round lets "
+            "them be: contention, and no fault"
+        )
+    if any(not kind.unit for kind in matrix.kinds):
+        found.append("no unit is stated: more is taken as better (--unit says otherwise)")
+    return found

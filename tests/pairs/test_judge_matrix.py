@@ -1,0 +1,657 @@
+"""Anybody's matrix, judged as a stranger calls it: whose fault, and whose not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matrices import Fault, both, healthy, hops, made, of_node, of_pair, written
+
+Command = Callable[..., Any]
+
+
+@pytest.fixture
+def judge(tmp_path: Path, fabricproof: Command) -> Callable[..., Any]:
+    """Write rows and judge them; the answer has ``record`` and ``status``."""
+
+    def run(rows: list[dict[str, object]], *options: str, **columns: str) -> Any:
+        file = written(tmp_path / "m.csv", rows, **columns)
+        return fabricproof("pairs", "judge", file, "--json", *options)
+
+    return run
+
+
+def blamed(record: dict[str, Any]) -> list[tuple[str, str, str]]:
+    return [(each["kind"], each["name"], each["direction"]) for each in record["blame"]]
+
+
+# --- one fault
+
+
+@pytest.mark.parametrize("num", [4, 8, 16, 40])
+@pytest.mark.parametrize("side", ["both", "transmit", "receive"])
+@pytest.mark.parametrize("factor", [0.3, 0.7])
+def test_a_slow_node_is_blamed(judge: Any, num: int, side: str, factor: float) -> None:
+    ended = judge(made(num, of_node(2, factor, side=side)))
+    assert ended.status == 1
+    assert blamed(ended.record) == [("node", "n0002", side)]
+    blame = ended.record["blame"][0]
+    assert blame["node"] == "n0002"
+    assert blame["share"] == pytest.approx(factor, rel=0.05)
+    assert blame["confidence"] > 0.9
+    assert ended.record["undecided"] == []
+
+
+@pytest.mark.parametrize("num", [4, 8, 16, 40])
+def test_a_triangle_is_both_ways(judge: Any, num: int) -> None:
+    ended = judge(made(num, of_node(2, 0.3), triangle=True))
+    assert blamed(ended.record) == [("node", "n0002", "both")]
+
+
+@pytest.mark.parametrize("side", ["both", "transmit", "receive"])
+def test_one_rail_of_a_node(judge: Any, side: str) -> None:
+    ended = judge(made(16, of_node(3, 0.3, side=side, rail=1), rails=2))
+    assert blamed(ended.record) == [("rail", "n0003 rail1", side)]
+    blame = ended.record["blame"][0]
+    assert (blame["node"], blame["rail"]) == ("n0003", "rail1")
+    assert "15 of 15 pairs; its other rail is fine" in blame["sentence"]
+
+
+def test_all_rails_of_a_node_are_the_node(judge: Any) -> None:
+    ended = judge(made(12, of_node(3, 0.3), rails=4))
+    assert blamed(ended.record) == [("node", "n0003", "both")]
+    assert ended.record["blame"][0]["rail"] is None
+
+
+def test_with_one_rail_measured_node_and_rail_are_not_told_apart(judge: Any) -> None:
+    blame = judge(made(12, of_node(3, 0.3), rails=1)).record["blame"][0]
+    assert (blame["kind"], blame["rail"]) == ("node", "rail0")
+    assert "n0003 rail0 alone" in blame["cannot_tell_from"]
+
+
+@pytest.mark.parametrize("num", [6, 8, 16, 40])
+def test_a_pair_that_is_low_both_ways(judge: Any, num: int) -> None:
+    ended = judge(made(num, of_pair(2, 4, 0.3)))
+    assert blamed(ended.record) == [("pair", "n0002 - n0004", "both")]
+    assert ended.record["blame"][0]["node"] is None
+
+
+@pytest.mark.parametrize("triangle", [True, False])
+def test_a_pair_that_was_measured_once_is_not_blamed(judge: Any, triangle: bool) -> None:
+    rows = made(16, lambda a, b, _: 0.3 if (a, b) == (2, 4) else 1.0, triangle=triangle)
+    ended = judge(rows)
+    assert (ended.status, ended.record["verdict"], ended.record["blame"]) == (5, "UNDECIDED", [])
+    (entry,) = ended.record["undecided"]
+    assert (entry["kind"], entry["nodes"]) == ("chance", ["n0002", "n0004"])
+    assert "once more" in entry["would_tell"]
+
+
+# --- several, and none
+
+
+def test_two_nodes_at_once(judge: Any) -> None:
+    ended = judge(made(16, both(of_node(3, 0.4), of_node(9, 0.6))))
+    assert sorted(blamed(ended.record)) == [("node", "n0003", "both"), ("node", "n0009", "both")]
+
+
+def test_a_node_a_rail_and_a_pair_at_once(judge: Any) -> None:
+    fault = both(of_node(3, 0.4), of_node(9, 0.6, side="receive", rail=0), of_pair(5, 6, 0.5))
+    ended = judge(made(24, fault, rails=2))
+    assert sorted(blamed(ended.record)) == [
+        ("node", "n0003", "both"),
+        ("pair", "n0005 - n0006", "both"),
+        ("rail", "n0009 rail0", "receive"),
+    ]
+
+
+def test_forty_percent_of_the_nodes_are_bad(judge: Any) -> None:
+    ended = judge(made(20, both(*(of_node(node, 0.5) for node in range(8)))))
+    assert [each["node"] for each in ended.record["blame"]] == [f"n{n:04}" for n in range(8)]
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("num", [2, 3, 5, 16, 40])
+@pytest.mark.parametrize("triangle", [True, False])
+def test_a_healthy_matrix_blames_nobody_and_is_no_pass(
+    judge: Any, num: int, seed: int, triangle: bool
+) -> None:
+    noise = 0.03 if num > 3 else 0.01
+    ended = judge(made(num, seed=seed, triangle=triangle, noise=noise))
+    assert (ended.status, ended.record["verdict"]) == (5, "UNJUDGED")
+    assert ended.record["blame"] == ended.record["undecided"] == []
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_chance_reds_blame_nobody(judge: Any, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    ended = judge(made(30, lambda *_: 0.4 if random.random() < 0.01 else 1.0, seed=seed))
+    assert ended.record["blame"] == []
+    assert ended.record["verdict"] == "UNDECIDED"
+
+
+@pytest.mark.parametrize("part", [0.1, 0.25, 0.4])
+@pytest.mark.parametrize("num", [12, 40])
+@pytest.mark.parametrize("triangle", [True, False])
+def test_many_low_pairs_that_no_node_explains(
+    judge: Any, part: float, num: int, triangle: bool
+) -> None:
+    random = np.random.default_rng(3)
+    ended = judge(made(num, lambda *_: 0.5 if random.random() < part else 1.0, triangle=triangle))
+    assert (ended.status, ended.record["verdict"], ended.record["blame"]) == (5, "UNDECIDED", [])
+    assert ended.record["contention"] is True
+    assert ended.record["undecided"][0]["kind"] == "contention"
+
+
+def test_many_pairs_that_are_low_both_ways_blame_nobody(judge: Any) -> None:
+    low = np.triu(np.random.default_rng(4).random((16, 16)) < 0.3, 1)
+    low |= low.T
+    ended = judge(made(16, lambda a, b, _: 0.5 if low[a, b] else 1.0))
+    assert (ended.record["verdict"], ended.record["blame"]) == ("UNDECIDED", [])
+
+
+@pytest.mark.parametrize("num", [2, 3])
+@pytest.mark.parametrize("triangle", [True, False])
+def test_two_or_three_nodes_cannot_be_told_apart(judge: Any, num: int, triangle: bool) -> None:
+    fault = of_node(0, 0.3, side="transmit") if num == 2 else of_node(0, 0.3)
+    if (num, triangle) == (2, True):
+        return  # one value
+    ended = judge(made(num, fault, triangle=triangle))
+    assert (ended.status, ended.record["verdict"], ended.record["blame"]) == (5, "UNDECIDED", [])
+    (entry,) = ended.record["undecided"]
+    assert entry["kind"] == "few"
+    assert "two nodes more" in entry["would_tell"]
+
+
+def test_one_pair_alone_is_unjudged(judge: Any) -> None:
+    ended = judge(made(2, triangle=True))
+    assert (ended.status, ended.record["verdict"]) == (5, "UNJUDGED")
+
+
+def test_with_a_reference_three_nodes_are_enough(judge: Any) -> None:
+    ended = judge(made(3, of_node(0, 0.3)), "--reference", "23 GB/s", unit="GB/s")
+    assert blamed(ended.record) == [("node", "n0000", "both")]
+
+
+# --- distance
+
+
+@pytest.mark.parametrize(("num", "per_leaf"), [(8, 4), (16, 4), (16, 8), (40, 10), (12, 2)])
+@pytest.mark.parametrize("triangle", [True, False])
+@pytest.mark.parametrize("unit", ["us", "GB/s"])
+def test_near_pairs_faster_than_far_ones_are_no_fault(
+    judge: Any, num: int, per_leaf: int, triangle: bool, unit: str
+) -> None:
+    rows = made(num, hops(per_leaf, 1.6), triangle=triangle, lower_is_better=unit == "us")
+    ended = judge(rows, unit=unit)
+    assert ended.record["verdict"] == "UNJUDGED"
+    assert ended.record["blame"] == ended.record["undecided"] == []
+
+
+def test_leaves_of_unlike_size_blame_nobody(judge: Any) -> None:
+    rows = made(16, lambda a, b, _: 1.6 if (a < 12) == (b < 12) else 1.0)
+    ended = judge(rows)
+    assert (ended.record["verdict"], ended.record["blame"]) == ("UNDECIDED", [])
+    assert ended.record["undecided"][0]["kind"] == "group"
+    assert set(ended.record["undecided"][0]["nodes"]) == {f"n{n:04}" for n in range(12, 16)}
+
+
+def test_a_slow_node_among_near_and_far_ones(judge: Any) -> None:
+    def fault(a: int, b: int, rail: int) -> float:
+        return hops(4, 1.6)(a, b, rail) * of_node(5, 0.4)(a, b, rail)
+
+    ended = judge(made(16, fault))
+    assert blamed(ended.record) == [("node", "n0005", "both")]
+
+
+def test_one_fast_group_is_either_near_or_the_only_healthy_part(judge: Any) -> None:
+    fault = both(*(of_node(node, 0.5) for node in range(10)))
+    ended = judge(made(16, fault))
+    assert ended.record["verdict"] == "UNDECIDED"
+    assert set(ended.record["undecided"][0]["nodes"]) == {f"n{n:04}" for n in range(10, 16)}
+
+
+# --- with leaves
+
+
+def leaves_file(folder: Path, num: int, per_leaf: int) -> str:
+    file = folder / "leaves.csv"
+    rows = [f"n{node:04},leaf{node // per_leaf}" for node in range(num)]
+    file.write_text("node,leaf\n" + "\n".join(rows) + "\n")
+    return str(file)
+
+
+def leaf_fault(side: str, *, inside: bool = False) -> Fault:
+    def fault(a: int, b: int, _: int) -> float:
+        first, second = a // 4 == 1, b // 4 == 1
+        if first and second:
+            return 0.4 if inside else 1.0
+        hit = (first and side != "receive") or (second and side != "transmit")
+        return 0.4 if hit else 1.0
+
+    return fault
+
+
+@pytest.mark.parametrize(
+    ("fault", "expected"),
+    [
+        (leaf_fault("both"), ("leaf", "leaf1", "both")),
+        (leaf_fault("both", inside=True), ("leaf", "leaf1", "both")),
+        (leaf_fault("transmit"), ("uplink", "leaf1", "transmit")),
+        (leaf_fault("receive"), ("uplink", "leaf1", "receive")),
+    ],
+)
+def test_a_leaf_and_its_uplinks(
+    judge: Any, tmp_path: Path, fault: Fault, expected: tuple[str, str, str]
+) -> None:
+    ended = judge(made(16, fault), "--leaves", leaves_file(tmp_path, 16, 4))
+    assert blamed(ended.record) == [expected]
+    assert ended.record["blame"][0]["node"] is None
+
+
+def test_one_directed_uplink(judge: Any, tmp_path: Path) -> None:
+    def fault(a: int, b: int, _: int) -> float:
+        return 0.5 if a // 4 == 1 and b // 4 != 1 and b % 4 % 2 == 1 else 1.0
+
+    leaves = leaves_file(tmp_path, 16, 4)
+    ended = judge(made(16, fault), "--leaves", leaves, "--spines", "2")
+    assert blamed(ended.record) == [("uplink", "leaf1 to spine1", "transmit")]
+
+
+def test_a_node_alone_on_its_leaf_is_not_told_from_it(judge: Any, tmp_path: Path) -> None:
+    file = tmp_path / "leaves.csv"
+    file.write_text(
+        "".join(f"n{n:04},{'a' if n < 5 else 'b' if n < 9 else 'c'}\n" for n in range(10))
+    )
+    ended = judge(made(10, of_node(9, 0.4)), "--leaves", str(file))
+    (blame,) = ended.record["blame"]
+    assert (blame["kind"], blame["node"]) == ("node", "n0009")
+    assert any(each.startswith("c") for each in blame["cannot_tell_from"])
+
+
+def test_a_load_that_explains_a_low_value_blames_nobody(judge: Any, tmp_path: Path) -> None:
+    # In each round four nodes of a leaf send through two uplinks: half each, and no fault.
+    from fabricproof.pairs import Order, Schedule, leaves_of  # noqa: PLC0415
+
+    tree = leaves_of(16, 4, 2)
+    rows: list[dict[str, object]] = []
+    for number, pairs in enumerate(Schedule(order=Order.LEAFWISE, leaves=tree).rounds()):
+        for a, b in pairs.tolist():
+            value = 24.0 if a // 4 == b // 4 else 12.0
+            rows += [
+                {"a": f"n{x:04}", "b": f"n{y:04}", "value": value, "round": number}
+                for x, y in ((a, b), (b, a))
+            ]
+    for row in rows:
+        if row["a"] == "n0006":
+            row["value"] = 5.0
+    leaves = leaves_file(tmp_path, 16, 4)
+    ended = judge(rows, "--leaves", leaves, "--spines", "2")
+    assert blamed(ended.record) == [("node", "n0006", "transmit")]
+
+
+def test_a_slow_round_is_contention(judge: Any) -> None:
+    from fabricproof.pairs import Order, Schedule, leaves_of  # noqa: PLC0415
+
+    rows: list[dict[str, object]] = []
+    schedule = Schedule(order=Order.CIRCLE, leaves=leaves_of(16, 16))
+    for number, pairs in enumerate(schedule.rounds()):
+        for a, b in pairs.tolist():
+            value = 10 if number == 4 else 24
+            rows.append({"a": f"n{a:04}", "b": f"n{b:04}", "value": value, "round": number})
+    ended = judge(rows)
+    assert (ended.record["verdict"], ended.record["blame"]) == ("UNDECIDED", [])
+    assert "round 4" in ended.record["undecided"][0]["sentence"]
+
+
+# --- units
+
+
+@pytest.mark.parametrize("unit", ["us", "ms", "usec"])
+def test_of_a_latency_less_is_better(judge: Any, unit: str) -> None:
+    ended = judge(made(12, of_node(3, 0.5), base=2.0, lower_is_better=True), unit=unit)
+    assert blamed(ended.record) == [("node", "n0003", "both")]
+    assert ended.record["quantity"] == "latency"
+    assert ended.record["blame"][0]["share"] == pytest.approx(0.5, rel=0.05)
+    assert "2 times the usual latency" in ended.record["blame"][0]["sentence"]
+
+
+def test_a_unit_on_the_command_line(judge: Any) -> None:
+    ended = judge(made(12, of_node(3, 0.5), lower_is_better=True), "--unit", "us")
+    assert blamed(ended.record) == [("node", "n0003", "both")]
+
+
+def test_a_fast_node_is_no_fault(judge: Any) -> None:
+    ended = judge(made(12, of_node(3, 2.0)))
+    assert ended.record["blame"] == []
+
+
+@pytest.mark.parametrize("unit", ["GB/s", "MB/s", "Gb/s", "MiB/s"])
+def test_bandwidth_in_any_unit(judge: Any, unit: str) -> None:
+    ended = judge(made(12, of_node(3, 0.5)), unit=unit)
+    assert blamed(ended.record) == [("node", "n0003", "both")]
+    assert ended.record["healthy"][0]["unit"] == unit
+
+
+def test_units_may_change_from_row_to_row(judge: Any) -> None:
+    rows = made(12, of_node(3, 0.5))
+    for number, row in enumerate(rows):
+        row["unit"] = "GB/s"
+        if number % 2:
+            row |= {"value": float(str(row["value"])) * 1000, "unit": "MB/s"}
+    assert blamed(judge(rows).record) == [("node", "n0003", "both")]
+
+
+def test_sizes_and_quantities_are_held_against_their_like(judge: Any) -> None:
+    rows = [{**row, "size": "4MiB", "unit": "GB/s"} for row in made(12, of_node(3, 0.5))]
+    rows += [{**row, "size": "8", "unit": "us"} for row in made(12, base=1.5)]
+    ended = judge(rows)
+    assert ended.record["quantity"] == "bandwidth and latency"
+    (healthy_,) = [each for each in ended.record["healthy"] if each["quantity"] == "latency"]
+    assert healthy_["value"] == pytest.approx(1.5, rel=0.02)
+
+
+# --- the level
+
+
+def test_a_level_that_is_good_is_a_pass(judge: Any) -> None:
+    ended = judge(made(12), "--reference", "24 GB/s", unit="GB/s")
+    assert (ended.status, ended.record["verdict"]) == (0, "PASS")
+    ended = judge(made(12, noise=0.005), "--link", "HDR 4x", unit="GB/s")
+    assert (ended.status, ended.record["verdict"]) == (0, "PASS")
+
+
+def test_all_equally_slow_is_a_fail_with_a_reference_only(judge: Any) -> None:
+    rows = made(12, base=12.0)
+    assert judge(rows, unit="GB/s").record["verdict"] == "UNJUDGED"
+    ended = judge(rows, "--link", "HDR 4x", unit="GB/s")
+    assert (ended.status, ended.record["verdict"], ended.record["blame"]) == (1, "FAIL", [])
+
+
+def test_more_than_physics_allows_is_invalid(judge: Any) -> None:
+    ended = judge(made(12, base=26.0), "--link", "HDR 4x", unit="GB/s")
+    assert (ended.status, ended.record["verdict"]) == (3, "INVALID")
+
+
+def test_a_latency_below_the_floor_is_invalid(judge: Any) -> None:
+    ended = judge(made(6, base=0.1), "--link", "HDR 4x", unit="us")
+    assert (ended.status, ended.record["verdict"]) == (3, "INVALID")
+
+
+def test_the_reference_chooses_the_healthy_part(judge: Any) -> None:
+    fault = both(*(of_node(node, 0.5) for node in range(10)))
+    ended = judge(made(16, fault), "--reference", "24 GB/s", unit="GB/s")
+    assert [each["node"] for each in ended.record["blame"]] == [f"n{n:04}" for n in range(10)]
+
+
+def test_single_low_values_leave_no_pass(judge: Any) -> None:
+    rows = made(12, lambda a, b, _: 0.3 if (a, b) == (1, 2) else 1.0)
+    ended = judge(rows, "--reference", "24 GB/s", unit="GB/s")
+    assert (ended.status, ended.record["verdict"]) == (5, "UNDECIDED")
+
+
+def test_a_level_without_a_unit_is_refused(judge: Any) -> None:
+    ended = judge(made(4), "--link", "HDR 4x")
+    assert (ended.status, ended.out) == (78, "")
+    assert "unit" in ended.err
+
+
+# --- what a stranger's file may look like
+
+
+def test_columns_in_any_order_with_unknown_ones(judge: Any) -> None:
+    rows = [
+        {"comment": "x", "VALUE": row["value"], "B": row["b"], "when": "now", "A": row["a"]}
+        for row in made(8, of_node(3, 0.3))
+    ]
+    assert blamed(judge(rows).record) == [("node", "n0003", "both")]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace("\n", "\r\n").encode(),
+        lambda text: b"\xef\xbb\xbf" + text.encode(),
+        lambda text: text.encode("utf-16"),
+        lambda text: text.replace(",", ";").encode(),
+        lambda text: text.replace(",", "\t").encode(),
+        lambda text: text.replace(",", " , ").encode(),
+        lambda text: ("# made by hand\n\n" + text + "\n\n").encode(),
+        lambda text: text.removesuffix("\n").encode(),
+        lambda text: "".join(
+            ",".join(f'"{each}"' for each in line.split(",")) + "\n" for line in text.splitlines()
+        ).encode(),
+    ],
+    ids=["crlf", "bom", "utf16", "semicolon", "tab", "blanks", "comments", "no end", "quoted"],
+)
+def test_other_ways_to_write_a_csv(
+    tmp_path: Path, fabricproof: Command, change: Callable[[str], bytes]
+) -> None:
+    file = written(tmp_path / "m.csv", made(8, of_node(3, 0.3)))
+    file.write_bytes(change(file.read_text()))
+    record = fabricproof("pairs", "judge", file, "--json").record
+    assert blamed(record) == [("node", "n0003", "both")]
+    assert record["measured"] == 56
+
+
+@pytest.mark.parametrize("empty", ["", "nan", "NaN", "NA", "-"])
+def test_missing_and_empty_pairs(judge: Any, empty: str) -> None:
+    rows = made(16, of_node(3, 0.3))
+    kept = [row for number, row in enumerate(rows) if number % 5]
+    for row in kept[::7]:
+        row["value"] = empty
+    ended = judge(kept)
+    assert [each["node"] for each in ended.record["blame"]] == ["n0003"]
+    assert any("have no value" in each for each in ended.record["findings"])
+
+
+def test_a_node_without_any_value_is_missing(judge: Any) -> None:
+    rows = made(8)
+    for row in rows:
+        if "n0003" in {row["a"], row["b"]}:
+            row["value"] = ""
+    ended = judge(rows, "--reference", "24 GB/s", unit="GB/s")
+    assert (ended.status, ended.record["verdict"]) == (4, "MISSING")
+
+
+def test_no_value_at_all_is_missing(judge: Any) -> None:
+    rows = [{**row, "value": ""} for row in made(4)]
+    assert judge(rows).status == 4
+    assert judge([{"a": "n1", "b": "n1", "value": 3.0}]).status == 4
+
+
+def test_a_node_with_itself_is_left_out(judge: Any) -> None:
+    rows = made(8, of_node(3, 0.3))
+    rows += [{"a": f"n{n:04}", "b": f"n{n:04}", "value": 900.0} for n in range(8)]
+    ended = judge(rows)
+    assert blamed(ended.record) == [("node", "n0003", "both")]
+    assert ended.record["measured"] == 56
+
+
+def test_rows_that_stand_twice_count_once(judge: Any) -> None:
+    rows = made(8, of_node(3, 0.3))
+    ended = judge(rows + rows)
+    assert ended.record["measured"] == 56
+    assert blamed(ended.record) == [("node", "n0003", "both")]
+
+
+def test_a_pair_that_was_good_in_one_of_two_looks_is_good(judge: Any) -> None:
+    rows = made(8)
+    low = {**rows[5], "value": 2.0}
+    assert judge([*rows, low]).record["verdict"] == "UNJUDGED"
+    assert judge([low, *rows]).record["verdict"] == "UNJUDGED"
+
+
+@pytest.mark.parametrize("side", ["transmit", "receive"])
+def test_a_column_direction(judge: Any, side: str) -> None:
+    words = {"transmit": ("ab", "ba"), "receive": ("a->b", "b->a")}[side]
+    rows = []
+    for row in made(10, of_node(3, 0.3, side=side)):
+        if str(row["a"]) < str(row["b"]):
+            rows.append({**row, "direction": words[0]})
+        else:
+            rows.append(
+                {"a": row["b"], "b": row["a"], "value": row["value"], "direction": words[1]}
+            )
+    assert blamed(judge(rows).record) == [("node", "n0003", side)]
+
+
+def test_one_direction_only(judge: Any) -> None:
+    rows = made(12, of_node(5, 0.3), triangle=True)
+    ended = judge(rows, direction="ab")
+    assert [each["node"] for each in ended.record["blame"]] == ["n0005"]
+    # Of the first node only the transmit side was measured, and nothing is said of the other.
+    ended = judge(made(12, of_node(0, 0.3), triangle=True), direction="ab")
+    assert blamed(ended.record) == [("node", "n0000", "transmit")]
+
+
+def test_a_bandwidth_of_nothing_is_a_dead_path(judge: Any) -> None:
+    ended = judge(made(8, of_node(3, 0.0)))
+    assert blamed(ended.record) == [("node", "n0003", "both")]
+    assert "at nothing" in ended.record["blame"][0]["sentence"]
+
+
+def test_names_of_any_kind(judge: Any, tmp_path: Path) -> None:
+    rows = made(6, of_node(3, 0.3))
+    for row in rows:
+        for end in ("a", "b"):
+            row[end] = f"rack 1/{row[end]};<b>$(reboot)"
+    plot = tmp_path / "m.svg"
+    ended = judge(rows, "--plot", str(plot))
+    assert ended.record["blame"][0]["node"].startswith("rack 1/n0003")
+    assert ended.record["blame"][0]["drain"] is None
+    assert "<b>" not in plot.read_text()
+
+
+# --- refused
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "empty"),
+        ("\n\n", "empty"),
+        ("n1,n2,3.0\nn2,n1,3.0\n", "m.csv:1: no header"),
+        ("a,b\nn1,n2\n", "m.csv:1: no header"),
+        ("a,b,value,a\nn1,n2,3,n1\n", "m.csv:1: a column stands twice"),
+        ("a,b,value\nn1,n2,3.0\nn2,n1,-3.0\n", "m.csv:3: no value of a pair"),
+        ("a,b,value\nn1,n2,inf\n", "m.csv:2: no value of a pair"),
+        ("a,b,value\nn1,n2,fast\n", "m.csv:2: no value of a pair"),
+        ("a,b,value\nn1,n2,3.0 GB/s\n", "m.csv:2: no value of a pair"),
+        ("a,b,value\n\n# so\nn1,n2,3.0\nn1,,3.0\n", "m.csv:5: no node in column b"),
+        ("a,b,value\nn1,n2,3.0\nn1,n3\n", "m.csv:3: a row has not as many fields"),
+        ("a,b,value\n", "m.csv: no rows"),
+        ("a,b,value\nn1,n2,3,4\n", "m.csv:2: a row has not as many fields"),
+        ("a,b,value,round\nn1,n2,3,x\n", "m.csv:2: no number of a round"),
+        ("a,b,value,unit\nn1,n2,3,GB/s\nn1,n3,3,furlongs\n", "m.csv:3: unknown unit"),
+        ("a,b,value,unit\nn1,n2,3,KiB\n", "m.csv:2: no unit of a pair's value"),
+        ("a,b,value,unit\nn1,n2,0,us\n", "m.csv:2: no latency of a pair"),
+        ("a,b,value,direction\nn1,n2,3,up\n", "m.csv:2: unknown direction"),
+        ("a;b;value\nn1;n2;3,5\n", "m.csv:2: no value of a pair"),
+    ],
+)
+def test_damaged_data_ends_with_65_and_the_line(
+    tmp_path: Path, fabricproof: Command, text: str, said: str
+) -> None:
+    file = tmp_path / "m.csv"
+    file.write_text(text)
+    ended = fabricproof("pairs", "judge", file, "--json")
+    assert (ended.status, ended.out) == (65, "")
+    assert said in ended.err
+    assert len(ended.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "status"),
+    [
+        (("--unit", "furlongs"), 65),
+        (("--unit", "KiB"), 65),
+        (("--spines", "2"), 78),
+        (("--pcie", "3.0x8"), 78),
+        (("--plot", "m.bmp"), 78),
+        (("--leaves", "nowhere"), 66),
+        (("--reference", "latency=2 us"), 78),
+        (("--plot", "/nowhere/at/all.svg"), 74),
+    ],
+)
+def test_wrong_options(judge: Any, options: tuple[str, ...], status: int) -> None:
+    columns = {} if "--unit" in options else {"unit": "GB/s"}
+    ended = judge(made(4), *options, **columns)
+    assert ended.status == status
+    assert len(ended.err.splitlines()) == 1
+
+
+def test_a_node_without_a_leaf_is_refused(judge: Any, tmp_path: Path) -> None:
+    ended = judge(made(6), "--leaves", leaves_file(tmp_path, 5, 2))
+    assert ended.status == 78
+    assert "n0005" in ended.err
+
+
+def test_no_such_file(fabricproof: Command) -> None:
+    assert fabricproof("pairs", "judge", "nowhere.csv").status == 66
+
+
+# --- for a person
+
+
+def test_a_person_gets_a_sentence_a_line_to_review_and_a_map(
+    tmp_path: Path, fabricproof: Command
+) -> None:
+    fault = of_node(3, 0.3, side="receive", rail=0)
+    file = written(tmp_path / "m.csv", made(16, fault, rails=2, noise=0.0))
+    ended = fabricproof("pairs", "judge", file)
+    assert ended.status == 1
+    assert "n0003 rail0 receives at 30 %: 15 of 15 pairs; its other rail is fine" in ended.out
+    (line,) = [each for each in ended.out.splitlines() if "scontrol" in each]
+    assert line.strip().startswith("# scontrol update NodeName=n0003 State=DRAIN Reason=")
+    (drawn,) = [each for each in ended.out.splitlines() if each.startswith("n0000 ")]
+    assert drawn == "n0000  ..3............"
+
+
+def test_the_same_rows_in_any_order_say_the_same(judge: Any) -> None:
+    rows = made(12, both(of_node(3, 0.4), of_pair(5, 6, 0.5)))
+    one = judge(rows).record
+    np.random.default_rng(2).shuffle(rows)
+    other = judge(rows).record
+    assert json.dumps(one["blame"]) == json.dumps(other["blame"])
+
+
+def test_the_picture(judge: Any, tmp_path: Path) -> None:
+    import xml.etree.ElementTree as ET  # noqa: PLC0415 - needed here only
+
+    plot = tmp_path / "m.svg"
+    judge(made(16, of_node(3, 0.3)), "--plot", str(plot))
+    root = ET.parse(plot).getroot()
+    texts = [each.text or "" for each in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert any("n0003 runs at 30 %" in each for each in texts)
+    # The red cells are one row and one column of the node.
+    red = next(root.iter("{http://www.w3.org/2000/svg}path")).attrib["d"]
+    assert "M0 3h3v1H0z" in red
+    assert "M3 0h1v1H3z" in red
+
+
+def test_thousand_nodes_in_seconds(tmp_path: Path, fabricproof: Command) -> None:
+    values = 24 * (
+        1 + 0.03 * np.clip(np.random.default_rng(1).normal(size=(1000, 1000)), -3.3, 3.3)
+    )
+    values[17, :] *= 0.5
+    values[:, 400] *= 0.6
+    lines = ["a,b,value"]
+    for a in range(1000):
+        row = values[a].tolist()
+        lines += [f"n{a:04},n{b:04},{row[b]:.3f}" for b in range(1000) if a != b]
+    file = tmp_path / "m.csv"
+    file.write_text("\n".join(lines) + "\n")
+    ended = fabricproof("pairs", "judge", file, "--json", "--plot", str(tmp_path / "m.svg"))
+    assert sorted(blamed(ended.record)) == [
+        ("node", "n0017", "transmit"),
+        ("node", "n0400", "receive"),
+    ]
+    assert ended.record["undecided"] == []
+
+
+def test_healthy_is_the_default_of_made_matrices() -> None:
+    assert healthy(0, 1, 0) == 1.0
