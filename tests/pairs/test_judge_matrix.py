@@ -471,6 +471,62 @@ def test_a_node_with_itself_is_left_out(judge: Any) -> None:
     assert ended.record["measured"] == 56
 
 
+@pytest.mark.parametrize("value", ["0", "inf", "-1", "self", ""])
+def test_a_node_with_itself_may_have_any_value(judge: Any, value: str) -> None:
+    rows = made(8, of_node(3, 0.3), lower_is_better=True)
+    rows += [{"a": f"n{n:04}", "b": f"n{n:04}", "value": value} for n in range(8)]
+    assert blamed(judge(rows, unit="us").record) == [("node", "n0003", "both")]
+
+
+@pytest.mark.parametrize(
+    "kind", ["node factors", "lognormal", "tail", "quantised", "drift", "same"]
+)
+@pytest.mark.parametrize("seed", range(5))
+def test_other_kinds_of_healthy_noise_blame_nobody(judge: Any, kind: str, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    num = 24
+    of_a_node = 1 + 0.02 * np.clip(random.normal(size=num), -3, 3)
+    count = iter(range(num * num))
+
+    def noise(a: int, b: int, _: int) -> float:
+        return {
+            "node factors": float(of_a_node[a] * of_a_node[b]),
+            "lognormal": float(np.exp(0.05 * random.normal())),
+            "tail": float(1 / (1 + random.exponential(0.05))),
+            "quantised": float(round(random.normal(20, 0.6)) / 20),
+            "drift": 1 - 0.08 * next(count) / (num * num),
+            "same": 1.0,
+        }[kind]
+
+    ended = judge(made(num, noise, noise=0.0 if kind in {"same", "quantised"} else 0.01))
+    assert ended.record["blame"] == []
+    assert ended.record["contention"] is (kind == "tail")
+
+
+def test_a_node_that_flaps_is_not_blamed_and_not_passed(judge: Any) -> None:
+    def fault(a: int, b: int, _: int) -> float:
+        return 0.4 if 3 in {a, b} and (a + b) % 2 else 1.0
+
+    ended = judge(made(24, fault), "--reference", "24 GB/s", unit="GB/s")
+    assert (ended.record["verdict"], ended.record["blame"]) == ("UNDECIDED", [])
+    assert "n0003" in ended.record["undecided"][0]["nodes"]
+
+
+def test_rails_of_unlike_speed_are_each_their_own_yardstick(judge: Any) -> None:
+    def fault(a: int, b: int, rail: int) -> float:
+        return (0.5 if rail else 1.0) * of_node(3, 0.5, rail=1)(a, b, rail)
+
+    ended = judge(made(12, fault, rails=2))
+    assert blamed(ended.record) == [("rail", "n0003 rail1", "both")]
+
+
+def test_rounds_as_a_table_program_writes_them(judge: Any) -> None:
+    rows = made(8, of_node(3, 0.3))
+    for number, row in enumerate(rows):
+        row["round"] = f"{number % 7}.0" if number % 3 else ""
+    assert blamed(judge(rows).record) == [("node", "n0003", "both")]
+
+
 def test_rows_that_stand_twice_count_once(judge: Any) -> None:
     rows = made(8, of_node(3, 0.3))
     ended = judge(rows + rows)
@@ -546,6 +602,7 @@ def test_names_of_any_kind(judge: Any, tmp_path: Path) -> None:
         ("a,b,value\n", "m.csv: no rows"),
         ("a,b,value\nn1,n2,3,4\n", "m.csv:2: a row has not as many fields"),
         ("a,b,value,round\nn1,n2,3,x\n", "m.csv:2: no number of a round"),
+        ("a,b,value,round\nn1,n2,3,1.5\n", "m.csv:2: no number of a round"),
         ("a,b,value,unit\nn1,n2,3,GB/s\nn1,n3,3,furlongs\n", "m.csv:3: unknown unit"),
         ("a,b,value,unit\nn1,n2,3,KiB\n", "m.csv:2: no unit of a pair's value"),
         ("a,b,value,unit\nn1,n2,0,us\n", "m.csv:2: no latency of a pair"),

@@ -198,15 +198,15 @@ def _matrix(file: _File, frame: pl.DataFrame, unit: str) -> Matrix:
         if bad.any():
             row = int(bad.arg_max() or 0)
             file.refuse(f"no node in column {column}", row, "a name", ",".join(frame.row(row)))
-    values, measured = _values(file, frame)
+    own = (frame["a"] == frame["b"]).to_numpy()
+    values, measured = _values(file, frame, own)
     nodes = sorted(set(frame["a"].unique()) | set(frame["b"].unique()), key=natural)
     source, destination = (_codes(frame[column], nodes) for column in ("a", "b"))
     rails, rail = _labels(frame, "rail")
     rounds = _rounds(file, frame)
     kinds, kind, factors = _kinds(file, frame, unit)
     values = values * factors
-    _check_zero(file, frame, values, kinds, kind)
-    own = source == destination
+    _check_zero(file, frame, (values == 0) & ~own, kinds, kind)
     reverse, both = _directions(file, frame)
     source, destination = (
         np.where(reverse, destination, source),
@@ -233,13 +233,14 @@ def _matrix(file: _File, frame: pl.DataFrame, unit: str) -> Matrix:
     return _without_repeats(matrix)
 
 
-def _values(file: _File, frame: pl.DataFrame) -> tuple[Values, Flags]:
+def _values(file: _File, frame: pl.DataFrame, own: Flags) -> tuple[Values, Flags]:
+    """Return values, and which were measured; a node with itself may have any."""
     texts = frame["value"]
     numbers = texts.cast(pl.Float64, strict=False)
     odd = ~(numbers.is_finite() & (numbers >= 0)).fill_null(value=False)
     if odd.any():
         strange = texts.filter(odd)
-        wrong = ~strange.str.to_lowercase().is_in(_EMPTY)
+        wrong = ~strange.str.to_lowercase().is_in(_EMPTY) & ~pl.Series(own).filter(odd)
         if wrong.any():
             row = int(np.flatnonzero(odd.to_numpy())[int(wrong.arg_max() or 0)])
             file.refuse("no value of a pair", row, "a number of at least 0, or nothing", texts[row])
@@ -261,8 +262,10 @@ def _labels(frame: pl.DataFrame, column: str) -> tuple[tuple[str, ...], Indices]
 def _rounds(file: _File, frame: pl.DataFrame) -> Indices:
     if "round" not in frame.columns:
         return np.full(len(frame), -1, dtype=np.int32)
-    numbers = frame["round"].cast(pl.Int32, strict=False)
-    bad = numbers.is_null() & (frame["round"] != "")
+    # A table program writes whole numbers beside empty cells as 3.0.
+    texts = frame["round"].str.strip_suffix(".0")
+    numbers = texts.cast(pl.Int32, strict=False)
+    bad = numbers.is_null() & (texts != "")
     if bad.any():
         row = int(bad.arg_max() or 0)
         file.refuse("no number of a round", row, "a whole number", frame["round"][row])
@@ -316,15 +319,11 @@ def _known_unit(file: _File, text: str, rows: Flags) -> str:
 
 
 def _check_zero(
-    file: _File,
-    frame: pl.DataFrame,
-    values: Values,
-    kinds: tuple[Kind, ...],
-    kind: Indices,
+    file: _File, frame: pl.DataFrame, is_zero: Flags, kinds: tuple[Kind, ...], kind: Indices
 ) -> None:
     """Refuse a latency of 0; a bandwidth of 0 is a pair over which nothing arrived."""
     times = np.array([each.lower_is_better for each in kinds], dtype=bool)
-    bad = times[kind] & (values == 0)
+    bad = times[kind] & is_zero
     if bad.any():
         row = int(bad.argmax())
         file.refuse("no latency of a pair", row, "more than 0", frame["value"][row])
