@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from fabricproof.cli.output import STATUSES
 from fabricproof.core.errors import ConfigError, InputMissingError, OutputError
 
 if TYPE_CHECKING:
-    from fabricproof.pairs import Blame, Judged, Leaves, Said, Schedule
+    from fabricproof.pairs import Blame, Judged, Leaves, Said, Schedule, Score
     from fabricproof.physics import Fabric
 
 #: what a node may be called in Slurm; any other name gets no line for scontrol
@@ -357,3 +358,101 @@ def _plan_text(record: dict[str, Any]) -> str:
         flows = f"; at most {load} flows on a link between switches" if load is not None else ""
         lines.append(f"round {each['round']}: {pairs}{more}; {each['byes']} byes{flows}")
     return "\n".join(lines)
+
+
+@command.command(name="simulate")
+@click.option(
+    "--nodes", type=click.IntRange(4, 200_000), default=64, show_default=True, help="How many."
+)
+@click.option(
+    "--per-leaf",
+    type=click.IntRange(1),
+    default=8,
+    show_default=True,
+    metavar="K",
+    help="Nodes on each leaf, and spines.",
+)
+@click.option(
+    "--rails", type=click.IntRange(1, 16), default=2, show_default=True, help="Of each node."
+)
+@click.option(
+    "--faults", type=click.IntRange(0), default=3, show_default=True, help="Of each campaign."
+)
+@click.option(
+    "--campaigns", type=click.IntRange(1), default=10, show_default=True, help="How many."
+)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the first.")
+@click.option(
+    "--noise",
+    type=click.FloatRange(0, 0.5),
+    default=0.03,
+    show_default=True,
+    help="Standard deviation of a value, as a part of it.",
+)
+@click.option(
+    "--chance",
+    type=click.FloatRange(0, 0.5),
+    default=0.01,
+    show_default=True,
+    help="Part of the values that is low without a fault.",
+)
+@click.option("--full", is_flag=True, help="All pairs, and not the ladder of six rounds.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def simulate(
+    nodes: int,
+    per_leaf: int,
+    rails: int,
+    faults: int,
+    campaigns: int,
+    seed: int,
+    noise: float,
+    chance: float,
+    full: bool,
+    as_json: bool,
+) -> None:
+    r"""Simulate campaigns with faults, and say how right the blame is.
+
+    Faults are of nodes, rails, leaves and uplinks; the same seed draws the same ones.  Nothing is
+    judged here: the exit status is 0 whatever comes out.
+
+    \b
+    Example:
+      fabricproof pairs simulate --nodes 1000 --per-leaf 20 --faults 10 --campaigns 5
+    """
+    from fabricproof.pairs import Setting, run_campaign, score  # noqa: PLC0415 - numpy is slow to import
+
+    setting = Setting(
+        num_nodes=nodes,
+        per_leaf=per_leaf,
+        num_rails=rails,
+        num_faults=faults,
+        noise=noise,
+        chance=chance,
+        is_full=full,
+    )
+    ended = [run_campaign(setting, seed + number) for number in range(campaigns)]
+    total = score(ended)
+    if as_json:
+        record = {"score": asdict(total), "campaigns": [asdict(each) for each in ended]}
+        click.echo(json.dumps(record, indent=2))
+        return
+    for each in ended:
+        wrong = [name for name in each.blamed if name not in each.faults]
+        missed = [name for name in each.faults if name not in each.blamed]
+        text = f"seed {each.seed}: {len(each.faults)} faults, {each.num_rounds} rounds"
+        text += f"; missed: {', '.join(missed)}" if missed else ""
+        text += f"; wrongly blamed: {', '.join(wrong)}" if wrong else ""
+        click.echo(text)
+    click.echo(_score_words(total))
+
+
+def _score_words(total: Score) -> str:
+    rates = (
+        ("of the blamed are at fault", total.precision),
+        ("of the faults are found", total.recall),
+        ("of these are named to rail and direction", total.localisation),
+    )
+    said = [f"{value:.1%} {words}" for words, value in rates if value is not None]
+    if total.clean_blamed or not total.faults:
+        said.append(f"{total.clean_blamed} of {total.campaigns} campaigns blamed somebody wrongly")
+    return "; ".join([*said, f"{total.most_rounds} rounds at most"])

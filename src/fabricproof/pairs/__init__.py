@@ -12,11 +12,13 @@ from fabricproof.pairs.fabric import (
     natural,
 )
 from fabricproof.pairs.judge import Judged, MatrixVerdict, WhyUndecided, judge_matrix
+from fabricproof.pairs.ladder import Ladder
 from fabricproof.pairs.limits import NO_LIMITS, Limits, limits_of
 from fabricproof.pairs.matrix import Kind, Matrix
 from fabricproof.pairs.picture import svg, text_map
 from fabricproof.pairs.said import Blame, Said, Undecided
 from fabricproof.pairs.schedule import Order, Schedule, least_rounds
+from fabricproof.pairs.simulate import Campaign, Score, Setting, run_campaign, score
 from fabricproof.pairs.suspects import SuspectKind
 from fabricproof.pairs.table import read_matrix
 from fabricproof.pairs.words import say
@@ -24,8 +26,10 @@ from fabricproof.pairs.words import say
 __all__ = [
     "NO_LIMITS",
     "Blame",
+    "Campaign",
     "Judged",
     "Kind",
+    "Ladder",
     "Leaves",
     "Limits",
     "Loads",
@@ -34,6 +38,8 @@ __all__ = [
     "Order",
     "Said",
     "Schedule",
+    "Score",
+    "Setting",
     "SuspectKind",
     "Undecided",
     "WhyUndecided",
@@ -46,7 +52,9 @@ __all__ = [
     "loads_of",
     "natural",
     "read_matrix",
+    "run_campaign",
     "say",
+    "score",
     "svg",
     "text_map",
 ]

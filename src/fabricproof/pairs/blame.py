@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fabricproof.pairs.suspects import (
+    LEAST_PART,
     Evidence,
     Family,
     Flags,
@@ -35,9 +36,6 @@ CHANCE = 0.01
 #: A suspect is blamed where it explains this much more than chance would let any of all suspects
 #: do: logarithm of 2,000, for false blame in less than one of 2,000 campaigns.
 MARGIN = math.log(2000)
-
-#: part of the rows of one that is blamed which has to be low
-LEAST_PART = 0.6
 
 #: two suspects whose likelihoods differ by less than 20 to 1 are not told apart
 _TOLD_APART = math.log(20)
@@ -119,6 +117,10 @@ def explain(evidence: Evidence, *, least_partners: int = 3) -> Explanation:
     )
 
 
+#: suspects of one sort that may be near the bar: where they stand in it, and their scores
+_Scored = tuple[Family, Indices, Values]
+
+
 class _Search:
     """The search for suspects, one after the other."""
 
@@ -132,58 +134,59 @@ class _Search:
         self._measured.add(np.ones(len(evidence.low), dtype=bool))
         self._low.add(np.flatnonzero(evidence.low))
         self._refused: set[Suspect] = set()
-        self._bar = MARGIN
-        self._bar = MARGIN + math.log(max(sum(f.measured.size for f in self._families()), 1))
-
-    def _families(self) -> list[Family]:
-        return all_families(self._measured, self._low)
+        sizes = [family.measured.size for family in all_families(self._measured, self._low)]
+        self._bar = MARGIN + math.log(max(sum(sizes), 1))
 
     def run(self) -> None:
         if not self.evidence.low.any():
             return
         while len(self.found) < _MOST:
-            top = self._top()
+            ranked = self._ranked()
+            top = self._top(ranked)
             if top is None:
                 return
-            suspect, score = top
-            self._take(suspect, score)
+            self._take(*top, ranked)
         self.is_endless = True
 
-    def _ranked(self, families: list[Family]) -> list[tuple[Family, Values]]:
+    def _ranked(self) -> list[_Scored]:
+        """Return the suspects that may be near the bar, sort by sort, with their scores."""
         ranked = []
-        for family in families:
-            scores = likelihood(family.measured, family.low, CHANCE)
-            few = family.low < np.maximum(LEAST_PART * family.measured, 1)
-            ranked.append((family, np.where(few, -np.inf, scores)))
+        least = (self._bar - _TOLD_APART) / math.log(CAUGHT / CHANCE)
+        for family in all_families(self._measured, self._low):
+            low = family.low.reshape(-1)
+            places = np.flatnonzero(low >= least)
+            if len(places):
+                low, measured = low[places], family.measured.reshape(-1)[places]
+                scores = likelihood(measured, low, CHANCE)
+                scores[low < LEAST_PART[family.kind] * measured] = -np.inf
+                ranked.append((family, places, scores))
         return ranked
 
-    def _top(self) -> tuple[Suspect, float] | None:
+    def _top(self, ranked: list[_Scored]) -> tuple[Suspect, float] | None:
         """Return the best suspect that is not refused, and its score; None below the bar."""
-        ranked = self._ranked(self._families())
         while True:
             best: tuple[float, int, int] | None = None
-            for number, (_, scores) in enumerate(ranked):
-                if scores.size:
-                    index = int(np.argmax(scores))
-                    score = float(scores.flat[index])
-                    if best is None or score > best[0] + 1e-9:
-                        best = (score, number, index)
+            for number, (_, _, scores) in enumerate(ranked):
+                index = int(np.argmax(scores))
+                if best is None or scores[index] > best[0] + 1e-9:
+                    best = (float(scores[index]), number, index)
             if best is None or best[0] < self._bar:
                 return None
             score, number, index = best
-            suspect = ranked[number][0].suspect_at(index)
+            family, places, scores = ranked[number]
+            suspect = family.suspect_at(int(places[index]))
             if suspect not in self._refused:
                 return suspect, score
-            ranked[number][1].flat[index] = -np.inf
+            scores[index] = -np.inf
 
-    def _take(self, suspect: Suspect, score: float) -> None:
+    def _take(self, suspect: Suspect, score: float, ranked: list[_Scored]) -> None:
         rows = np.flatnonzero(suspect.rows(self.evidence) & (self.by == -1))
         low = rows[self.evidence.low[rows]]
         partners = self._partners(suspect, low)
         if suspect.kind is not SuspectKind.ROUND and partners < self.least_partners:
             self._refused.add(suspect)
             return
-        close = self._close(suspect, score)
+        close = self._close(suspect, score, ranked)
         self.by[rows] = len(self.found)
         self._measured.add(rows, -1)
         self._low.add(low, -1)
@@ -209,38 +212,41 @@ class _Search:
             len(np.unique(np.concatenate([source, destination]))) - 1,
         )  # fmt: skip
 
-    def _close(self, taken: Suspect, score: float) -> list[Suspect]:
-        """Return the suspects of other places whose score is nearly that of the one taken."""
+    def _close(self, taken: Suspect, score: float, ranked: list[_Scored]) -> list[Suspect]:
+        """Return the suspects of other places whose score is nearly that of the one taken.
+
+        Which of them explain the same rows, and are rivals, shows once these are explained.
+        """
         close: dict[tuple[SuspectKind, int, int], Suspect] = {}
-        for family, scores in self._ranked(self._families()):
-            for index in np.flatnonzero(scores.ravel() > score - _TOLD_APART)[:50].tolist():
-                suspect = family.suspect_at(index)
+        for family, places, scores in ranked:
+            for index in np.flatnonzero(scores > score - _TOLD_APART)[:50].tolist():
+                suspect = family.suspect_at(int(places[index]))
                 if suspect.place != taken.place:
                     close.setdefault(suspect.place, suspect)
         return list(close.values())
 
     def _is_emptied(self, suspect: Suspect) -> bool:
         """Tell whether nothing speaks against a suspect any more, now that rows are explained."""
-        rows = np.flatnonzero(suspect.rows(self.evidence) & (self.by == -1))
-        low = float(self.evidence.low[rows].sum())
-        left = likelihood(np.array(float(len(rows))), np.array(low), CHANCE)
-        return float(left) < self._bar / 2
+        measured, low = self._measured.of(suspect), self._low.of(suspect)
+        return float(likelihood(np.array(measured), np.array(low), CHANCE)) < self._bar / 2
 
     def settle(self) -> None:
-        """Let those go who do not stand up to the rate of chance in what is left."""
-        while self.found:
-            free = self.by == -1
-            num_free = int(free.sum())
-            num_low = int((free & self.evidence.low).sum())
-            chance = max(num_low / num_free if num_free else 0.0, CHANCE)
-            scores = [
-                float(likelihood(np.array(each.num_measured), np.array(each.num_low), chance))
-                for each in self.found
-            ]
-            weakest = int(np.argmin(scores))
-            if scores[weakest] >= self._bar:
-                return
-            self._drop([weakest], -1)
+        """Let those go who do not stand up to the rate of chance in what nobody explains.
+
+        The rate is counted once: what is let go may well be low for a reason.
+        """
+        free = self.by == -1
+        num_free = int(free.sum())
+        num_low = int((free & self.evidence.low).sum())
+        chance = num_low / num_free if num_free else 0.0
+        weak = [
+            number
+            for number, each in enumerate(self.found)
+            if float(likelihood(np.array(each.num_measured), np.array(each.num_low), chance))
+            < self._bar
+        ]
+        if weak:
+            self._drop(weak, -1)
 
     def _drop(self, numbers: list[int], to: int) -> None:
         kept = [number for number in range(len(self.found)) if number not in numbers]

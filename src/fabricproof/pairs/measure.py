@@ -29,6 +29,9 @@ _MOST_PAIRS, _MOST_PAIRS_PART = 3, 0.005
 #: how many times chance may make any pair look bad before none is blamed
 _PAIR_CHANCE = 0.005
 
+#: the low values of a bad pair are alike, within 22 % (a logarithm); disturbances are not
+_ALIKE = 0.2
+
 #: what an explanation costs against an unexplained row, both as logarithms of odds
 _ROW_COST = -math.log(CHANCE)
 
@@ -85,6 +88,7 @@ def measure_matrix(
     """
     strata = _strata(matrix, leaves)
     chosen = [_choices(matrix, rows, kind, limits) for kind, _, rows in strata]
+    chosen = _with_nearest(strata, chosen)
     loads = _loads(matrix, leaves)
     ways = [tuple(0 for _ in chosen)]
     if any(len(each) > 1 for each in chosen):
@@ -94,7 +98,7 @@ def measure_matrix(
         heaps = [each[number] if each else None for each, number in zip(chosen, way, strict=True)]
         measure = _measure(matrix, strata, heaps, limits, loads)
         partners = 2 if limits.bounds else 3
-        explanation = explain(_evidence(matrix, measure, leaves), least_partners=partners)
+        explanation = explain(evidence_of(matrix, measure.low, leaves), least_partners=partners)
         cost = _cost(matrix, measure, explanation)
         if best is None or cost < best[0]:
             best = cost, measure, explanation
@@ -137,6 +141,18 @@ def _choices(matrix: Matrix, rows: Rows, kind: int, limits: Limits) -> tuple[Hea
     # Too few to be a population: the reference itself is the yardstick.
     good = own[own >= least]
     return (Heap(centre=float(np.median(good)) if len(good) else least, scatter=0.0, weight=1.0),)
+
+
+def _with_nearest(strata: list[_Stratum], chosen: list[tuple[Heap, ...]]) -> list[tuple[Heap, ...]]:
+    """Give pairs inside leaves that are too few to tell the yardstick of those across.
+
+    They are next to those in ``strata``, and a healthy one is no slower.
+    """
+    found = list(chosen)
+    for at, (kind, rail, _) in enumerate(strata[:-1]):
+        if not chosen[at] and strata[at + 1][:2] == (kind, rail):
+            found[at] = chosen[at + 1]
+    return found
 
 
 def _num_nodes(matrix: Matrix, rows: Rows) -> int:
@@ -210,14 +226,15 @@ def _measure(
     )
 
 
-def _evidence(matrix: Matrix, measure: Measure, leaves: Leaves | None) -> Evidence:
+def evidence_of(matrix: Matrix, low: Flags, leaves: Leaves | None) -> Evidence:
+    """Return the rows of a matrix as evidence for blame."""
     return Evidence(
         source=matrix.source,
         destination=matrix.destination,
         both_ways=matrix.both_ways,
         rail=matrix.rail,
         round=matrix.round,
-        low=measure.low,
+        low=low,
         num_nodes=len(matrix.nodes),
         num_rails=len(matrix.rails),
         leaves=leaves,
@@ -270,6 +287,8 @@ def bad_pairs(matrix: Matrix, measure: Measure, explanation: Explanation) -> tup
             continue
         first, second = divmod(int(often[number]), num)
         mine = own[(of_own == number) & measure.low[own]]
+        if np.ptp(measure.shortfall[mine]) > _ALIKE:
+            continue
         both = bool(matrix.both_ways[mine].any()) or len(np.unique(matrix.source[mine])) > 1
         found.append(
             BadPair(first=first, second=second, num_measured=total, num_low=count, both_sides=both)

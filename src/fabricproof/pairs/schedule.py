@@ -100,6 +100,11 @@ class Schedule:
         """Number of rounds: the least, or where leaf-wise has to, a few more."""
         return self._grid.num_rounds if self.is_leafwise else least_rounds(self.leaves.num_nodes)
 
+    @property
+    def num_cross_rounds(self) -> int:
+        """Number of the first rounds, in which a leaf-wise order has pairs between leaves."""
+        return self._grid.num_cross if self.is_leafwise else self.num_rounds
+
     def round(self, number: int) -> Indices:
         """Return the pairs of round ``number`` as an array of shape (pairs, 2) of node numbers.
 
@@ -149,6 +154,10 @@ class _Grid:
         self.is_dealt = leaves.num_leaves % 2 == 0 and self.size % 2 == 1 and self.size > 1
 
     @property
+    def num_cross(self) -> int:
+        return self.turns * self.size - self.is_dealt
+
+    @property
     def num_rounds(self) -> int:
         cross = self.turns * self.size
         if self.leaves.num_leaves % 2:
@@ -156,9 +165,8 @@ class _Grid:
         return cross + least_rounds(self.size) - self.is_dealt
 
     def round(self, number: int) -> Indices:
-        cross = self.turns * self.size - self.is_dealt
-        if number >= cross:
-            return self._inside_all(number - cross)
+        if number >= self.num_cross:
+            return self._inside_all(number - self.num_cross)
         turn, shift = divmod(number, self.size)
         parts = [self._between(turn, shift)]
         if self.leaves.num_leaves % 2 and shift < least_rounds(self.size):

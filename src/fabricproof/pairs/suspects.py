@@ -182,6 +182,19 @@ class Tally:
         if every.leaves is not None:
             self._add_leaves(every.leaves, source, destination, rail, both, sides, sign)
 
+    def of(self, suspect: Suspect) -> float:
+        """Return how many counted rows a suspect would make low."""
+        rail = slice(None) if suspect.rail == ALL else suspect.rail
+        at = suspect.number
+        if suspect.kind is SuspectKind.ROUND:
+            return float(self.rounds[at])
+        if suspect.kind is SuspectKind.UPLINK:
+            return float(self.links[at, suspect.spine, rail, suspect.side].sum())
+        if suspect.kind is SuspectKind.NODE:
+            return float(_of_side(self.nodes[at, rail], suspect.side).sum())
+        inside = 0.0 if suspect.across else float(self.inside[at, rail].sum())
+        return float(_of_side(self.across[at, rail], suspect.side).sum()) + inside
+
     def _add_leaves(
         self,
         leaves: Leaves,
@@ -282,6 +295,16 @@ def over_rails(family: Family) -> Family | None:
         side=family.side,
         across=family.across,
     )
+
+
+#: part of the rows of a suspect that has to be low for it to be blamed.  Of a leaf it is more: a
+#: few bad nodes on it are no bad leaf.
+LEAST_PART = {
+    SuspectKind.NODE: 0.6,
+    SuspectKind.LEAF: 0.8,
+    SuspectKind.UPLINK: 0.6,
+    SuspectKind.ROUND: 0.6,
+}
 
 
 def all_families(measured: Tally, low: Tally) -> list[Family]:

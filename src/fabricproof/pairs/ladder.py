@@ -1,0 +1,206 @@
+"""Six rounds instead of N-1: a few random rounds, then suspects with partners that were good.
+
+One round cannot tell the two ends of a slow pair apart; several with unlike partners can.  The
+first rounds are drawn from the leaf-wise order with shuffled names, so that each link between
+switches carries one flow in each round.  Then each suspect is measured with a good node on another
+leaf, and once more with a good one on its own, which tells the node from the links of its leaf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from fabricproof.pairs.fabric import Leaves
+from fabricproof.pairs.judge import Judged
+from fabricproof.pairs.measure import evidence_of
+from fabricproof.pairs.schedule import Indices, Order, Schedule
+from fabricproof.pairs.suspects import RECEIVE, TRANSMIT, SuspectKind, Tally
+
+FIRST_ROUNDS = 4
+ADAPTIVE_ROUNDS = 2
+
+#: a node, side, rail or link is a suspect where two of its rows are low and half of all
+_LEAST_LOW, _LEAST_PART = 2, 0.5
+
+#: a node is good of which no more of its rows is low without a reason
+_GOOD_PART = 0.15
+
+#: partners that are tried until one loads no link twice
+_TRIES = 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ladder:
+    """The rounds of a campaign.
+
+    Attributes:
+        leaves: where the nodes hang.
+        seed: of all that is random.
+        first_rounds: random rounds.
+    """
+
+    leaves: Leaves
+    seed: int = 0
+    first_rounds: int = FIRST_ROUNDS
+
+    def first(self) -> Iterator[Indices]:
+        """Yield the random rounds: no pair twice, and nobody twice in a round."""
+        random = np.random.default_rng([self.seed, 1])
+        num = self.leaves.num_nodes
+        names = random.permutation(num)
+        leaf_names = random.permutation(self.leaves.num_leaves)
+        shuffled = replace(self.leaves, leaf_of=leaf_names[self.leaves.leaf_of[names]])
+        schedule = Schedule(order=Order.LEAFWISE, leaves=shuffled)
+        if not schedule.is_leafwise:
+            schedule = Schedule(order=Order.RANDOM, leaves=shuffled, seed=self.seed)
+        choice = schedule.num_cross_rounds
+        count = min(self.first_rounds, choice)
+        for number in random.choice(choice, count, replace=False).tolist():
+            yield names[schedule.round(number)]
+
+    def adaptive(self, judged: Judged, *, inside: bool) -> Indices:
+        """Return a round of suspects with good partners; without suspects it is empty.
+
+        Args:
+            judged: what the rounds so far came to.
+            inside: partners on the suspect's own leaf where one is good; else on others.
+        """
+        return _Pairing(self.leaves, judged, self.seed).pairs(inside=inside)
+
+
+class _Pairing:
+    """One adaptive round: who is suspect, who is good, and who measures with whom."""
+
+    def __init__(self, leaves: Leaves, judged: Judged, seed: int) -> None:
+        self.leaves = leaves
+        self.random = np.random.default_rng([seed, 2])
+        evidence = evidence_of(judged.matrix, judged.low, leaves)
+        explanation = judged.explanation
+        self.suspected = [found.suspect for found in explanation.found]
+        of_leaf = [each.kind is SuspectKind.LEAF for each in self.suspected]
+        # Rows of a leaf that is found say nothing of its nodes.
+        told = np.append(np.array(of_leaf, dtype=bool), [False, False])[explanation.by]
+        self.measured, self.low = Tally(evidence), Tally(evidence)
+        self.measured.add(~told)
+        self.low.add(np.flatnonzero(evidence.low & ~told))
+        self.free = Tally(evidence)
+        self.free.add(np.flatnonzero(evidence.low & (explanation.by == -1)))
+        self.used_nodes = np.zeros(leaves.num_nodes, dtype=bool)
+        self.used_links: set[tuple[int, int, int]] = set()
+        self.found: list[tuple[int, int]] = []
+
+    @cached_property
+    def is_good(self) -> npt.NDArray[np.bool_]:
+        """Nodes that are not at fault as far as is known, nor low with several."""
+        low, measured = (each.nodes.sum(axis=(1, 2)) for each in (self.free, self.measured))
+        good = np.asarray((low <= _GOOD_PART * measured) & (measured > 0))
+        for suspect in self.suspected:
+            if suspect.kind is SuspectKind.NODE:
+                good[suspect.number] = False
+            elif suspect.kind is SuspectKind.LEAF:
+                good[self.leaves.leaf_of == suspect.number] = False
+        return good
+
+    @cached_property
+    def good(self) -> Indices:
+        return self.random.permutation(np.flatnonzero(self.is_good))
+
+    @cached_property
+    def good_spine(self) -> Indices:
+        return self.leaves.spine(self.good)
+
+    @cached_property
+    def good_on(self) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = {}
+        for node in self.good.tolist():
+            found.setdefault(int(self.leaves.leaf_of[node]), []).append(node)
+        return found
+
+    @staticmethod
+    def _odd(low: npt.NDArray[np.float64], measured: npt.NDArray[np.float64]) -> Indices:
+        """Return the flat places that are suspect."""
+        return np.flatnonzero((low >= _LEAST_LOW) & (low >= _LEAST_PART * measured))
+
+    def suspects(self) -> list[int]:
+        """Return the nodes that are suspect by themselves, worst first."""
+        low = self.low.nodes[..., :2] + self.low.nodes[..., 2:]
+        measured = self.measured.nodes[..., :2] + self.measured.nodes[..., 2:]
+        per_node = low[0].size
+        nodes = self._odd(low, measured) // per_node
+        unique, counts = np.unique(nodes, return_counts=True)
+        return [int(node) for node in unique[np.argsort(-counts, kind="stable")]]
+
+    def pairs(self, *, inside: bool) -> Indices:
+        for node in self.suspects():
+            own = int(self.leaves.leaf_of[node])
+            near = self.good_on.get(own, []) if inside else []
+            self._pair(node, (*near, *self._elsewhere(own)))
+        for leaf, spine, side in self._links():
+            self._through(leaf, spine, side)
+        return np.array(self.found, dtype=np.int64).reshape(-1, 2)
+
+    def _links(self) -> Iterable[tuple[int, int, int]]:
+        if not self.low.links.size:
+            return
+        places = self._odd(self.low.links, self.measured.links)
+        seen = set()
+        for place in places.tolist():
+            leaf, spine, _, side = (
+                int(each) for each in np.unravel_index(place, self.low.links.shape)
+            )
+            if (leaf, spine, side) not in seen:
+                seen.add((leaf, spine, side))
+                yield leaf, spine, side
+
+    def _elsewhere(self, leaf: int) -> list[int]:
+        """Return some good nodes on other leaves, in no order."""
+        count = min(len(self.good), _TRIES)
+        some = self.random.choice(self.good, count, replace=False) if count else self.good
+        return [int(node) for node in some if self.leaves.leaf_of[node] != leaf]
+
+    def _through(self, leaf: int, spine: int, side: int) -> None:
+        """Measure with good nodes over one uplink."""
+        here = self.good_on.get(leaf, [])
+        there = self._elsewhere(leaf)
+        if side == RECEIVE:
+            here = [node for node in here if self._spine(node) == spine]
+        else:
+            every = self.good[self.good_spine == spine]
+            some = self.random.choice(every, min(len(every), _TRIES), replace=False)
+            there = some[self.leaves.leaf_of[some] != leaf].tolist()
+        for node in here:
+            if not self.used_nodes[node] and self._pair(node, tuple(there)):
+                return
+
+    def _spine(self, node: int) -> int:
+        return int(self.leaves.slot_of[node] % self.leaves.num_spines)
+
+    def _pair(self, node: int, partners: Iterable[int]) -> bool:
+        """Pair a node with the first partner that is free and loads no link twice."""
+        if self.used_nodes[node]:
+            return False
+        for partner in partners:
+            if self.used_nodes[partner] or partner == node:
+                continue
+            links = set(self._ways(node, partner))
+            if links & self.used_links:
+                continue
+            self.used_links |= links
+            self.used_nodes[[node, partner]] = True
+            self.found.append((node, partner))
+            return True
+        return False
+
+    def _ways(self, first: int, second: int) -> Iterator[tuple[int, int, int]]:
+        leaf_of = self.leaves.leaf_of
+        if self.leaves.num_spines == 0 or leaf_of[first] == leaf_of[second]:
+            return
+        for begin, end in ((first, second), (second, first)):
+            spine = self._spine(end)
+            yield int(leaf_of[begin]), spine, TRANSMIT
+            yield int(leaf_of[end]), spine, RECEIVE

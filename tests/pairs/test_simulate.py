@@ -1,0 +1,127 @@
+"""The ladder and the simulated campaigns: whose fault it is in six rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fabricproof.core.errors import ConfigError
+from fabricproof.pairs import Ladder, Setting, leaves_of, loads_of, run_campaign, score
+from fabricproof.pairs.simulate import Machine, climb, draw_faults
+
+Command = Callable[..., Any]
+
+SMALL = Setting(num_nodes=64, per_leaf=8)
+
+
+def test_first_rounds_are_random_and_load_each_link_once() -> None:
+    tree = leaves_of(64, 8, 8)
+    rounds = list(Ladder(leaves=tree, seed=3).first())
+    assert len(rounds) == 4
+    assert rounds[0].tolist() != next(Ladder(leaves=tree, seed=4).first()).tolist()
+    pairs = {tuple(sorted(pair)) for each in rounds for pair in each.tolist()}
+    assert len(pairs) == 4 * 32
+    assert max(loads_of(each, tree).most_between_switches for each in rounds) == 1
+    assert all(tree.leaf_of[a] != tree.leaf_of[b] for a, b in pairs)
+
+
+def test_unequal_leaves_have_first_rounds_too() -> None:
+    tree = replace(leaves_of(21, 20), num_spines=0)
+    rounds = list(Ladder(leaves=tree, seed=1).first())
+    assert [len(each) for each in rounds] == [10] * 4
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_adaptive_rounds_measure_suspects_and_load_no_link_twice(seed: int) -> None:
+    setting = replace(SMALL, num_faults=4)
+    machine = Machine(setting, seed)
+    judged, rounds = climb(machine, seed)
+    assert rounds == 6
+    matrix = judged.matrix
+    for number in (4, 5):
+        rows = (matrix.round == number) & (matrix.rail == 0)
+        pairs = np.stack([matrix.source[rows], matrix.destination[rows]], axis=1).astype(np.int64)
+        assert len(pairs)
+        loads = loads_of(pairs, machine.leaves, both_ways=False)
+        assert loads.transmit.max() == loads.receive.max() == 1
+        assert loads.most_between_switches <= 1
+
+
+@pytest.mark.parametrize("faults", [1, 4, 8])
+def test_faults_are_found_and_nobody_else(faults: int) -> None:
+    total = score([run_campaign(replace(SMALL, num_faults=faults), seed) for seed in range(20)])
+    assert total.faults == 20 * faults
+    assert total.precision is not None
+    assert total.recall is not None
+    assert total.localisation is not None
+    assert total.precision > 0.982
+    assert total.recall > 0.98
+    assert total.localisation > 0.957
+    assert total.most_rounds <= 6
+
+
+def test_many_nodes() -> None:
+    total = score([run_campaign(Setting(num_nodes=2000, per_leaf=40, num_faults=30), 1)])
+    assert (total.precision, total.recall, total.most_rounds) == (1.0, 1.0, 6)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [SMALL, replace(SMALL, num_nodes=16, per_leaf=4, is_full=True), replace(SMALL, chance=0.03)],
+)
+def test_clean_campaigns_blame_nobody(setting: Setting) -> None:
+    campaigns = [run_campaign(setting, seed) for seed in range(60)]
+    assert [each.blamed for each in campaigns if each.blamed] == []
+    assert {each.verdict for each in campaigns} <= {"UNDECIDED", "UNJUDGED"}
+
+
+def test_a_fault_that_is_too_weak_is_not_found_and_blames_nobody() -> None:
+    weak = replace(SMALL, num_faults=1, strength=(0.97, 0.97))
+    assert all(not run_campaign(weak, seed).blamed for seed in range(10))
+
+
+def test_faults_do_not_hide_each_other() -> None:
+    setting = Setting(num_nodes=160, per_leaf=8, num_faults=30)
+    tree = leaves_of(160, 8, 8)
+    faults = draw_faults(setting, tree, np.random.default_rng(5))
+    assert len(faults) == 30
+    leaves = {each.suspect.number for each in faults if each.suspect.kind != "node"}
+    nodes = [each.suspect.number for each in faults if each.suspect.kind == "node"]
+    assert len(set(nodes)) == len(nodes)
+    assert not {int(tree.leaf_of[node]) for node in nodes} & leaves
+
+
+def test_the_same_seed_is_the_same_campaign() -> None:
+    setting = replace(SMALL, num_faults=5)
+    assert run_campaign(setting, 7) == run_campaign(setting, 7) != run_campaign(setting, 8)
+
+
+def test_what_cannot_be_is_refused() -> None:
+    with pytest.raises(ConfigError, match="impossible campaign"):
+        Setting(num_nodes=3, per_leaf=1)
+
+
+def test_the_command(fabricproof: Command) -> None:
+    ended = fabricproof("pairs", "simulate", "--campaigns", "3", "--json")
+    assert ended.status == 0
+    assert ended.record["score"]["campaigns"] == 3
+    assert len(ended.record["campaigns"][0]["faults"]) == 3
+    ended = fabricproof("pairs", "simulate", "--campaigns", "2", "--faults", "0")
+    assert "0 of 2 campaigns blamed somebody wrongly" in ended.out
+
+
+def test_the_plan(fabricproof: Command) -> None:
+    ended = fabricproof(
+        "pairs", "plan", "--nodes", "n[1-16]", "--per-leaf", "4", "--spines", "4", "--json"
+    )
+    assert ended.status == 0
+    assert (ended.record["rounds"], ended.record["pairs"]) == (15, 120)
+    assert [each["flows_on_the_busiest_uplink"] for each in ended.record["shown"]] == [1] * 4
+    assert ended.record["shown"][0]["pairs"][0][0].startswith("n")
+    assert "15 rounds" in fabricproof("pairs", "plan", "--nodes", "16").out
+    assert fabricproof("pairs", "plan").status == 78
+    assert fabricproof("pairs", "plan", "--nodes", "1").status == 78
