@@ -105,8 +105,8 @@ def parse_rank(text: str, source: str) -> RankRecord:
         library=single.get("library", "unknown"),
         machine=single.get("machine", single["node"]),
         status=_whole(single["status"], source) if "status" in single else None,
-        before=_counters(tables["before"], source),
-        after=_counters(tables["after"], source),
+        before=named_counters(tables["before"], source),
+        after=named_counters(tables["after"], source),
         facts=tables["fact"],
     )
 
@@ -129,7 +129,18 @@ def _whole(text: str, source: str) -> int:
         ) from None
 
 
-def _counters(tables: dict[str, dict[str, str]], source: str) -> dict[str, dict[str, int]]:
+def named_counters(
+    tables: Mapping[str, Mapping[str, str]], source: str
+) -> dict[str, dict[str, int]]:
+    """Return counters by interface under the names, and in the bytes, that all else here has.
+
+    Args:
+        tables: interface -> the kernel's name of a counter -> its number.
+        source: where they stand, for the message.
+
+    Raises:
+        ParseError: a counter that is no whole number.
+    """
     found: dict[str, dict[str, int]] = {}
     for interface, pairs in tables.items():
         counters = {}

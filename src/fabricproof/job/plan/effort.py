@@ -6,6 +6,7 @@ The tools' own defaults suit InfiniBand: ``osu_bw`` would move 22 windows of 64 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 #: sizes above this use the ``large`` repetitions, as in OSU (LARGE_MESSAGE_SIZE, util/osu_util.h)
@@ -59,7 +60,14 @@ def _clamp(value: float, low: int, high: int) -> int:
     return max(low, min(high, int(value)))
 
 
-def plan_windowed(*, max_size: int, rate_mb_s: float, latency_us: float, seconds: float) -> Effort:
+def plan_windowed(
+    *,
+    max_size: int,
+    rate_mb_s: float,
+    latency_us: float,
+    seconds: float,
+    sizes: Sequence[int] = (),
+) -> Effort:
     """Return the effort of a bandwidth program that keeps a window of messages in flight.
 
     Args:
@@ -67,8 +75,9 @@ def plan_windowed(*, max_size: int, rate_mb_s: float, latency_us: float, seconds
         rate_mb_s: what the road is expected to carry, MB/s (bytes per us).
         latency_us: expected time of a small message, us.
         seconds: budget for the whole program.
+        sizes: in bytes, where not all powers of two up to ``max_size`` are measured.
     """
-    sizes = powers_of_two(max_size)
+    sizes = tuple(sizes) or powers_of_two(max_size)
     large = sum(size for size in sizes if size > LARGE_MESSAGE_BYTES)
     rounds = MIN_ITERATIONS + WARMUPS
     window = MAX_WINDOW
@@ -80,7 +89,7 @@ def plan_windowed(*, max_size: int, rate_mb_s: float, latency_us: float, seconds
     count = len([size for size in sizes if size <= LARGE_MESSAGE_BYTES])
     # A round costs its bytes, an answer, and a share of the latency for each message.
     round_us = MAX_WINDOW * small / rate_mb_s + count * latency_us * (1 + MAX_WINDOW / 16)
-    small_fitting = seconds * 1e6 * (1 - LARGE_SHARE) / round_us
+    small_fitting = seconds * 1e6 * (1 - LARGE_SHARE) / round_us if count else MIN_ITERATIONS
     iterations = _clamp(small_fitting, MIN_ITERATIONS, MAX_ITERATIONS)
     return Effort(
         sizes=sizes,
@@ -93,15 +102,22 @@ def plan_windowed(*, max_size: int, rate_mb_s: float, latency_us: float, seconds
     )
 
 
-def plan_ping_pong(*, max_size: int, rate_mb_s: float, latency_us: float, seconds: float) -> Effort:
+def plan_ping_pong(
+    *,
+    max_size: int,
+    rate_mb_s: float,
+    latency_us: float,
+    seconds: float,
+    sizes: Sequence[int] = (),
+) -> Effort:
     """Return the effort of a program that bounces one message at a time; arguments as above."""
-    sizes = powers_of_two(max_size)
+    sizes = tuple(sizes) or powers_of_two(max_size)
     large = [size for size in sizes if size > LARGE_MESSAGE_BYTES]
     small = [size for size in sizes if size <= LARGE_MESSAGE_BYTES]
     large_us = sum(2 * (latency_us + size / rate_mb_s) for size in large)
     small_us = sum(2 * (latency_us + size / rate_mb_s) for size in small)
     half_us = seconds * 1e6 / 2
-    iterations = _clamp(half_us / small_us, MIN_ITERATIONS, MAX_ITERATIONS)
+    iterations = _clamp(half_us / small_us if small else 1, MIN_ITERATIONS, MAX_ITERATIONS)
     large_iterations = _clamp(
         half_us / large_us - WARMUPS if large else 1, MIN_ITERATIONS, MAX_ITERATIONS
     )

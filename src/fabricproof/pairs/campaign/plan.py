@@ -1,0 +1,178 @@
+"""What the kernel is told: nodes, steps and rounds, as the plain file that it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from fabricproof.core.errors import ConfigError
+from fabricproof.job.plan.effort import LARGE_MESSAGE_BYTES, Effort, plan_ping_pong, plan_windowed
+
+KERNEL = Path(__file__).parent / "kernel.c"
+TWIN = Path(__file__).parent / "kernel.py"
+
+#: of the schedule and of the record
+FORMAT = 1
+
+#: the kernel's own limits (kernel.c: NAME, STEPS, MOST_WINDOW)
+_MOST_NAME, _MOST_STEPS, _MOST_WINDOW = 39, 32, 1024
+
+#: Where nodes share cores a rank that waits sleeps so long at a time.  At the rates of such
+#: machines it is a fraction of a frame; ranks that spin would take the core from who measures.
+NAP_US = 100
+
+#: size of the ping-pong's message, in bytes: the smallest of osu_latency
+LATENCY_BYTES = 1
+
+#: A round that takes this many times what it should is ended, and the pair that hangs is named.
+_PATIENCE, _LEAST_PATIENCE_SECONDS = 30, 60
+
+
+class Mode(StrEnum):
+    """What two ranks do."""
+
+    PINGPONG = "pingpong"
+    """One message there and back; half of the time counts (osu_latency)."""
+    UNI = "uni"
+    """A window one way, then an answer (osu_bw); first one way, then the other."""
+    BI = "bi"
+    """A window both ways at once (osu_bibw)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One measurement of every pair of a round.
+
+    Attributes:
+        mode: what the two do.
+        size: of a message, in bytes, 1 or more.
+        window: messages in flight.
+        repetitions: at most.
+        warmups: unmeasured repetitions before.
+        seconds: budget of the measured repetitions, one way.
+    """
+
+    mode: Mode
+    size: int
+    window: int
+    repetitions: int
+    warmups: int
+    seconds: float
+
+
+def plan_steps(
+    *, max_size: int, rate_mb_s: float, latency_us: float, seconds: float, both_ways: bool = False
+) -> tuple[Step, ...]:
+    """Return latency of a small message and bandwidth of a large one, by the rules of all legs.
+
+    Args:
+        max_size: of the large message, in bytes.
+        rate_mb_s: what a pair is expected to carry, MB/s.
+        latency_us: expected time of a small message, us.
+        seconds: budget of each measurement of a pair, one way.
+        both_ways: measure both ways at once, too.
+    """
+    facts = {"rate_mb_s": rate_mb_s, "latency_us": latency_us, "seconds": seconds}
+    small = plan_ping_pong(max_size=LATENCY_BYTES, sizes=(LATENCY_BYTES,), **facts)
+    large = plan_windowed(max_size=max_size, sizes=(max_size,), **facts)
+    modes = (Mode.UNI, Mode.BI) if both_ways else (Mode.UNI,)
+    latency = Step(
+        mode=Mode.PINGPONG,
+        size=LATENCY_BYTES,
+        window=1,
+        repetitions=small.iterations,
+        warmups=min(small.warmups, 100),
+        seconds=seconds / 2,
+    )
+    return (latency, *(_windowed(mode, max_size, large, seconds) for mode in modes))
+
+
+def _windowed(mode: Mode, size: int, effort: Effort, seconds: float) -> Step:
+    is_large = size > LARGE_MESSAGE_BYTES
+    return Step(
+        mode=mode,
+        size=size,
+        window=effort.window_size if is_large else effort.small_window_size,
+        repetitions=effort.large_iterations if is_large else effort.iterations,
+        warmups=effort.large_warmups if is_large else effort.warmups,
+        seconds=seconds,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelPlan:
+    """All that one launch of the kernel does.
+
+    Attributes:
+        nodes: names, one rank on each.
+        steps: of every round.
+        rounds: number of each round, and its pairs as numbers of nodes; nobody twice in a round.
+        share_cores: whether nodes share cores, so that who waits has to sleep.
+    """
+
+    nodes: tuple[str, ...]
+    steps: tuple[Step, ...]
+    rounds: tuple[tuple[int, tuple[tuple[int, int], ...]], ...]
+    share_cores: bool = False
+
+    @property
+    def seconds_per_round(self) -> float:
+        """What a round should take, in seconds: budgets, both ways, with their warm-up."""
+        ways = {Mode.UNI: 2, Mode.PINGPONG: 1, Mode.BI: 1}
+        return sum(2 * ways[step.mode] * step.seconds for step in self.steps)
+
+    @property
+    def limit_seconds(self) -> int:
+        """When a round is ended, in seconds."""
+        return _LEAST_PATIENCE_SECONDS + int(_PATIENCE * self.seconds_per_round)
+
+
+def render_schedule(plan: KernelPlan) -> str:
+    """Return the file that the kernel reads.
+
+    Raises:
+        ConfigError: a name, a window or a pair that the kernel would refuse.
+    """
+    _check(plan)
+    lines = [
+        f"fabricproof-pairs {FORMAT}",
+        f"nap_us {NAP_US if plan.share_cores else 0}",
+        f"round_seconds {plan.limit_seconds}",
+        *(f"node {name}" for name in plan.nodes),
+        *(
+            f"step {each.mode} {each.size} {each.window} {each.repetitions} {each.warmups} "
+            f"{each.seconds:.6f}"
+            for each in plan.steps
+        ),
+        "rounds",
+    ]
+    for number, pairs in plan.rounds:
+        lines.append(" ".join([f"round {number}", *(f"{one} {other}" for one, other in pairs)]))
+    return "\n".join([*lines, "end", ""])
+
+
+def _check(plan: KernelPlan) -> None:
+    for name in plan.nodes:
+        if len(name) > _MOST_NAME or not name or not name.replace("-", "a").replace(
+            ".", "a"
+        ).replace("_", "a").isalnum() or name.startswith("."):  # fmt: skip
+            raise ConfigError(
+                "a node of this name cannot be told to the kernel",
+                expected=f"letters, digits, dots and hyphens, {_MOST_NAME} at most",
+                got=repr(name),
+            )
+    if len(plan.steps) > _MOST_STEPS or any(each.window > _MOST_WINDOW for each in plan.steps):
+        raise ConfigError("too many steps, or too large a window")
+    for number, pairs in plan.rounds:
+        named = [node for pair in pairs for node in pair]
+        if len(set(named)) != len(named) or not all(0 <= at < len(plan.nodes) for at in named):
+            raise ConfigError(
+                f"round {number} is no round", expected="each node once at most", got=str(named)
+            )
+
+
+def as_pairs(rounds: Iterable[Sequence[Sequence[int]]]) -> tuple[tuple[tuple[int, int], ...], ...]:
+    """Return rounds (arrays of shape (pairs, 2)) as plain numbers."""
+    return tuple(tuple((int(one), int(other)) for one, other in pairs) for pairs in rounds)

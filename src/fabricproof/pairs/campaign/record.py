@@ -1,0 +1,323 @@
+"""Read what the kernel wrote: JSON lines, each round closed by its end.
+
+A round without its end is lost, whatever stands of it: the job was killed in it.  A last line
+without its newline is such a loss too.  Any other line that is none of ours is damage, and refused.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from fabricproof.core.errors import ParseError
+from fabricproof.core.records import parse_json
+from fabricproof.job.evidence.ranks import RankRecord, named_counters
+from fabricproof.pairs.campaign.plan import FORMAT, Mode
+
+#: the times of a few repetitions stand singly, and their sum is what is said; rounding allowed
+_ROUNDING_US = 0.01
+
+
+@dataclass(frozen=True, kw_only=True)
+class Value:
+    """One measurement of a pair.
+
+    Attributes:
+        round: number of the round.
+        mode: what the two did.
+        source: node that led: sent first, or one way.
+        destination: its partner.
+        size: of a message, in bytes.
+        window: messages in flight.
+        warmups: unmeasured repetitions.
+        repetitions: measured ones.
+        total_us: of all measured repetitions.
+        least_us: of the fastest one.
+        median_us: of the middle one.
+        most_us: of the slowest one.
+        times_us: of each, where they were few.
+    """
+
+    round: int
+    mode: Mode
+    source: str
+    destination: str
+    size: int
+    window: int
+    warmups: int
+    repetitions: int
+    total_us: float
+    least_us: float
+    median_us: float
+    most_us: float
+    times_us: tuple[float, ...] = ()
+
+    @property
+    def bandwidth_mb_s(self) -> float:
+        """All bytes over all time, as osu_bw and osu_bibw have it; of a ping-pong one way."""
+        ways = 1 if self.mode is Mode.UNI else 2
+        return ways * self.size * self.window * self.repetitions / self.total_us
+
+    @property
+    def latency_us(self) -> float:
+        """Half of the mean time there and back, as osu_latency has it."""
+        return self.total_us / self.repetitions / 2
+
+    @property
+    def median_latency_us(self) -> float:
+        """Half of the middle time there and back: one stall does not change it."""
+        return self.median_us / 2
+
+    @property
+    def sent_bytes(self) -> tuple[int, int]:
+        """Payload that source and destination sent, warm-up included."""
+        forth = self.size * self.window * (self.repetitions + self.warmups)
+        return forth, 0 if self.mode is Mode.UNI else forth
+
+    @property
+    def sent_messages(self) -> int:
+        """Messages of either side that waited for an answer each; 0 where they shared packets."""
+        return self.repetitions + self.warmups if self.mode is Mode.PINGPONG else 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundRecord:
+    """A round that ended.
+
+    Attributes:
+        number: of the round.
+        values: of its pairs.
+        nodes: node -> what its rank saw, counters before and after the round.
+        begin: of the round, in s since 1970.
+        end: likewise.
+    """
+
+    number: int
+    values: tuple[Value, ...]
+    nodes: Mapping[str, RankRecord] = field(repr=False)
+    begin: float
+    end: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelRecord:
+    """What a launch of the kernel left.
+
+    Attributes:
+        rounds: that ended, in the order in which they ran.
+        mpi: the library, in its own words.
+        nodes: that had a rank.
+        is_done: whether the kernel came to its end.
+        lost: rounds that began and did not end, and what else was cut, in words.
+    """
+
+    rounds: tuple[RoundRecord, ...] = ()
+    mpi: str = ""
+    nodes: tuple[str, ...] = ()
+    is_done: bool = False
+    lost: tuple[str, ...] = ()
+
+
+def read_record(text: str, source: str) -> KernelRecord:
+    """Read the record of one launch, also while it is written.
+
+    Args:
+        text: of the file; empty where nothing is written yet.
+        source: its name.
+
+    Raises:
+        ParseError: a line that is none of the kernel's, or that does not fit those before it.
+    """
+    reader = _Reader(source)
+    lines = text.split("\n")
+    for number, line in enumerate(lines[:-1], start=1):
+        reader.take(number, line)
+    lost = [f"{source}:{len(lines)}: a line is cut off"] if lines[-1] else []
+    return reader.record(lost)
+
+
+class _Reader:
+    """What was read so far."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.line = 0
+        self.mpi = ""
+        self.is_done = False
+        self.facts: dict[str, tuple[int, str, str, Mapping[str, Mapping[str, str]]]] = {}
+        self.rounds: dict[int, RoundRecord] = {}
+        self.values: dict[tuple[Mode, int, str, str], Value] = {}
+        self.nodes: dict[str, RankRecord] = {}
+        self.round: int | None = None
+
+    def refuse(self, problem: str, expected: str, got: object) -> NoReturn:
+        raise ParseError(
+            problem, source=self.source, line=self.line, expected=expected, got=repr(got)[:120]
+        )
+
+    def take(self, number: int, line: str) -> None:
+        self.line = number
+        try:
+            fields = parse_json(line)
+        except ValueError:
+            self.refuse("damaged record of pairs", "a JSON object", line)
+        if not isinstance(fields, dict):
+            self.refuse("damaged record of pairs", "a JSON object", line)
+        kind = fields.get("record")
+        takers = {
+            "campaign": self._campaign,
+            "rank": self._rank,
+            "value": self._value,
+            "counters": self._counters,
+            "end": self._end,
+            "done": self._done,
+        }
+        if kind not in takers or self.is_done or (not self.mpi) != (kind == "campaign"):
+            self.refuse("a line that does not belong here", "the kernel's next record", line)
+        try:
+            takers[kind](fields)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            if isinstance(error, ParseError):
+                raise
+            self.refuse("damaged record of pairs", f"a whole {kind} record", line)
+
+    def _campaign(self, fields: dict[str, Any]) -> None:
+        if fields["format"] != FORMAT:
+            self.refuse("a record of another version", f"format {FORMAT}", fields["format"])
+        self.mpi = str(fields["mpi"]) or "unknown"
+
+    def _rank(self, fields: dict[str, Any]) -> None:
+        node = str(fields["node"])
+        if node in self.facts:
+            self.refuse("a node has two ranks", "one each", node)
+        facts = {
+            str(interface): {str(name): str(value) for name, value in told.items()}
+            for interface, told in fields["facts"].items()
+        }
+        self.facts[node] = (
+            _whole(fields["rank"]),
+            str(fields["cpus"]),
+            str(fields["machine"]),
+            facts,
+        )
+
+    def _in_round(self, fields: dict[str, Any]) -> int:
+        number = _whole(fields["round"])
+        if number in self.rounds or self.round not in {None, number}:
+            self.refuse("a record of another round", f"round {self.round}", number)
+        self.round = number
+        return number
+
+    def _node(self, name: object) -> str:
+        if name not in self.facts:
+            self.refuse("a node without a rank", "one that had a rank", name)
+        return str(name)
+
+    def _value(self, fields: dict[str, Any]) -> None:
+        value = Value(
+            round=self._in_round(fields),
+            mode=Mode(fields["mode"]),
+            source=self._node(fields["from"]),
+            destination=self._node(fields["to"]),
+            times_us=tuple(_time(each) for each in fields.get("times_us", ())),
+            size=_whole(fields["size"]),
+            window=_whole(fields["window"]),
+            warmups=_whole(fields["warmups"]),
+            repetitions=_whole(fields["repetitions"]),
+            total_us=_time(fields["total_us"]),
+            least_us=_time(fields["least_us"]),
+            median_us=_time(fields["median_us"]),
+            most_us=_time(fields["most_us"]),
+        )
+        why = _contradiction(value)
+        key = (value.mode, value.size, value.source, value.destination)
+        if why or key in self.values:
+            self.refuse("a value that cannot be", "one that agrees", why or "a second of a pair")
+        self.values[key] = value
+
+    def _counters(self, fields: dict[str, Any]) -> None:
+        self._in_round(fields)
+        node = self._node(fields["node"])
+        if node in self.nodes:
+            self.refuse("the counters of a node stand twice", "once in a round", node)
+        before = {str(name): dict(told) for name, told in fields["before"].items()}
+        after = {name: dict(told) for name, told in before.items()}
+        for name, told in fields["after"].items():
+            after.setdefault(str(name), {}).update(told)
+        for interface, name in fields["gone"]:
+            del after[interface][name]
+        rank, cpus, machine, facts = self.facts[node]
+        self.nodes[node] = RankRecord(
+            rank=rank,
+            node=node,
+            cpus=cpus,
+            machine=machine,
+            status=0,
+            before=named_counters(before, self.source),
+            after=named_counters(after, self.source),
+            facts=facts,
+        )
+
+    def _end(self, fields: dict[str, Any]) -> None:
+        number = self._in_round(fields)
+        named = {name for value in self.values.values() for name in _ends(value)}
+        if named != set(self.nodes):
+            self.refuse("a round ends without all its counters", "those of each node", number)
+        begin, end = _time(fields["begin"]), _time(fields["end"])
+        self.rounds[number] = RoundRecord(
+            number=number,
+            values=tuple(self.values.values()),
+            nodes=self.nodes,
+            begin=begin,
+            end=end,
+        )
+        self.values, self.nodes, self.round = {}, {}, None
+
+    def _done(self, fields: dict[str, Any]) -> None:
+        del fields
+        self.is_done = self.round is None
+        if not self.is_done:
+            self.refuse("an end within a round", f"the end of round {self.round}", "done")
+
+    def record(self, lost: Iterable[str]) -> KernelRecord:
+        unended = [] if self.round is None else [f"round {self.round} did not end"]
+        return KernelRecord(
+            rounds=tuple(self.rounds.values()),
+            mpi=self.mpi,
+            nodes=tuple(self.facts),
+            is_done=self.is_done,
+            lost=(*unended, *lost),
+        )
+
+
+def _ends(value: Value) -> tuple[str, str]:
+    return value.source, value.destination
+
+
+def _whole(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ValueError(value)
+    return value
+
+
+def _time(value: object) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+        raise ValueError(value)
+    return float(value)
+
+
+def _contradiction(value: Value) -> str:
+    """Return what in a value cannot be; empty where it can."""
+    if value.source == value.destination:
+        return "a node with itself"
+    if min(value.size, value.window, value.repetitions) < 1:
+        return "no message was measured"
+    if not 0 < value.least_us <= value.median_us <= value.most_us <= value.total_us * 1.001:
+        return "times that contradict each other"
+    few = value.times_us
+    off = _ROUNDING_US * (value.repetitions + 1)
+    if few and (len(few) != value.repetitions or abs(sum(few) - value.total_us) > off):
+        return "times that are not their sum"
+    return ""
