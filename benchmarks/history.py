@@ -1,4 +1,5 @@
-"""How fast history is asked: ours, pandas on ReFrame's perflogs, and ReFrame's own comparison.
+"""How fast history is asked: ours, pandas on ReFrame's perflogs and on our records, and ReFrame's own
+comparison.
 
     .venv/bin/python benchmarks/history.py --rows 1e6 --pandas PYTHON
 
@@ -296,10 +297,36 @@ def with_pyarrow(folder: Path, question: str, nights: int) -> tuple[float, int, 
     return with_pandas(folder, question, nights, engine="pyarrow")
 
 
+def pandas_on_records(folder: Path, question: str, nights: int) -> tuple[float, int, float]:
+    """Answer with pandas' reader of JSON lines, on the same records, a piece at a time."""
+    import pandas as pd  # noqa: PLC0415 - a contender's own time
+
+    key = ["site", "partition", "stack", "unique_name", "fabric", "suite", "program", "leg",
+           "nodes", "quantity_name", "quantity_unit"]  # fmt: skip
+    pieces = []
+    for path in sorted((folder / SITE).rglob("records.jsonl")):
+        with pd.read_json(path, lines=True, chunksize=20_000, dtype=False) as chunks:
+            for chunk in chunks:
+                chunk["nodes"] = chunk["nodes"].str.join(",")
+                pieces.append(chunk[[*key, "run_id", "quantity_value"]])
+    frame = pd.concat(pieces)
+    first, second = (
+        frame[frame["run_id"].isin(each)].groupby(key, sort=False)["quantity_value"].median()
+        for each in (sides(nights) if question == "five" else [frame["run_id"].unique()] * 2)
+    )
+    both = first.to_frame("first").join(second.to_frame("second"), how="inner")
+    return (
+        float(both["first"].sum()),
+        len(both),
+        float((both["second"] / both["first"]).median()) if question == "five" else 0.0,
+    )
+
+
 CONTENDERS: dict[str, Callable[[Path, str, int], tuple[float, int, float]]] = {
     "ours": ours,
     "pandas": with_pandas,
     "pandas+pyarrow": with_pyarrow,
+    "pandas on records": pandas_on_records,
 }
 
 
@@ -369,6 +396,8 @@ def measure(rows: float, python: str) -> None:
         table = list(_asked_pandas(logs, nights, python))
         size = make(kept, nights, record_lines, "records.jsonl")
         print(f"{size / 1e6:.0f} MB of records")
+        told = contend(python, "pandas on records", kept, "five", nights)
+        table.append(("pandas, JSON lines, same records", "five", told))
         table += _asked_records(kept, nights)
         shutil.rmtree(kept)
         size = make_results(logs, nights)

@@ -13,6 +13,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from io import BytesIO
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from fabricproof.core.errors import ParseError
@@ -111,8 +112,6 @@ def parse_records(data: bytes, file: str, first_line: int) -> Parsed:
 def _cut(data: bytes, first_line: int) -> _Cut:
     cut = _Cut()
     for number, line in enumerate(data.split(b"\n"), start=first_line):
-        if is_deep(line):
-            raise _UnusualError
         if _IS_QUANTITY not in line:
             if line.strip():
                 cut.others.append(line)
@@ -122,6 +121,10 @@ def _cut(data: bytes, first_line: int) -> _Cut:
         if left < 0 or right < 0:
             raise _UnusualError
         cut.take(line[:left] + line[right:], b"{" + line[left + 2 : right] + b"}", number)
+    # What lines share is looked at once: counting the brackets of every whole line took a fifth
+    # of the time of a first question.
+    if any(map(is_deep, chain(cut.shared, cut.own, cut.others))):
+        raise _UnusualError
     return cut
 
 
