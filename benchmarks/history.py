@@ -1,5 +1,4 @@
-"""How fast history is asked: ours, pandas on ReFrame's perflogs and on our records, and ReFrame's own
-comparison.
+"""How fast history is asked: ours, pandas on perflogs and on our records, ReFrame's own way.
 
     .venv/bin/python benchmarks/history.py --rows 1e6 --pandas PYTHON
 
