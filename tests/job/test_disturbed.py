@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from leg_folders import PUT_BW, PUT_BW_SENT, leave, make_leg, rank_text, slower
 
-from fabricproof.core.measure import Verdict
+from fabricproof.core.measure import Verdict, texts_of
 from fabricproof.job.evidence.cores import cpus_of, starved_cores
 from fabricproof.job.evidence.disturbance import Surroundings, excused, share_taken
 from fabricproof.job.evidence.ranks import parse_rank
@@ -57,7 +57,7 @@ def _plateau(report):
 def test_a_quiet_machine_excuses_nothing_and_says_what_was_ruled_out(tmp_path):
     report = _judged(tmp_path, (_rank(0), _rank(1)), factor=1.5).report
     assert report.verdict is Verdict.FAIL
-    (line,) = (each for each in report.findings if each.startswith("ruled out: "))
+    (line,) = (each for each in texts_of(report.findings) if each.startswith("ruled out: "))
     assert "0.00 MB/s that nobody of this job" in line
     assert "waited up to 0% of the time" in line
 
@@ -77,13 +77,13 @@ def test_traffic_that_is_too_little_is_named_and_the_leg_stays_red(tmp_path):
     ranks = (_rank(0), _rank(1, foreign=int(10e6 * LEG_SECONDS)))
     report = _judged(tmp_path, ranks, factor=2.5).report
     assert report.verdict is Verdict.FAIL
-    assert any("10.00 MB/s" in each and "too little" in each for each in report.findings)
+    assert any("10.00 MB/s" in each and "too little" in each for each in texts_of(report.findings))
 
 
 def test_a_disturbed_leg_within_its_bounds_is_pass_with_a_note(tmp_path):
     report = _judged(tmp_path, (_rank(0), _rank(1, foreign=int(62.5e6 * LEG_SECONDS)))).report
     assert report.verdict is Verdict.PASS
-    assert any(each.startswith("disturbed: rail0 of n2") for each in report.findings)
+    assert any(each.startswith("disturbed: rail0 of n2") for each in texts_of(report.findings))
 
 
 def test_what_comes_in_does_not_excuse_what_goes_out(tmp_path):
@@ -165,7 +165,9 @@ def test_without_a_clock_there_is_no_figure_and_no_excuse(tmp_path):
     other = rank_text(1, sent=0, received=PUT_BW_SENT + 4_000_000_000)
     report = _judged(tmp_path, (text, other), factor=1.5).report
     assert report.verdict is Verdict.FAIL
-    assert any("not known: other traffic, waits for a core" in each for each in report.findings)
+    assert any(
+        "not known: other traffic, waits for a core" in each for each in texts_of(report.findings)
+    )
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from leg_folders import leave, make_leg, rank_text
 
-from fabricproof.core.measure import Verdict
+from fabricproof.core.measure import Verdict, texts_of
 from fabricproof.job.evidence.error_rates import (
     LimitSource,
     least_rate,
@@ -88,7 +88,7 @@ def test_what_was_sent_again_in_vain_was_not_lost(tmp_path: Path) -> None:
     found = judgement(outcome)
     assert found.value == pytest.approx(0.225, rel=0.01)
     assert not found.named
-    assert "rail0 from n1 to n2: 1 of" in " ".join(outcome.report.findings)
+    assert "rail0 from n1 to n2: 1 of" in " ".join(texts_of(outcome.report.findings))
 
 
 def test_without_the_count_of_what_came_twice_no_red_and_no_green(tmp_path: Path) -> None:

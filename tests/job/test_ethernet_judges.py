@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from leg_folders import GIGABIT, leave, make_leg, rank_text, speeds
 
-from fabricproof.core.measure import Verdict
+from fabricproof.core.measure import Verdict, texts_of
 from fabricproof.job.outcome import Outcome, judge_leg
 from fabricproof.job.plan.leg import Leg
 from fabricproof.job.relations.judge import judge_relation
@@ -105,7 +105,7 @@ def test_a_share_passes_fails_with_its_hint_and_shows_both_numbers(tmp_path: Pat
         assert one(result).verdict is verdict
         assert one(result).name == "mpi_share"
         assert one(result).value == pytest.approx(mb_s / 117.0)
-        assert result.report.findings == (f"rail0_a {mb_s:.5g} MB/s, rail0_b 117 MB/s",)
+        assert texts_of(result.report.findings) == [f"rail0_a {mb_s:.5g} MB/s, rail0_b 117 MB/s"]
     assert "look at the MPI" in one(result).reason
 
 
@@ -163,7 +163,7 @@ def test_the_best_setting_is_named_and_must_be_in_force(tmp_path: Path) -> None:
     assert one(bad).verdict is Verdict.FAIL
     assert one(bad).value == pytest.approx(1.95)
     assert "set LINKS=4" in one(bad).reason
-    assert bad.report.findings == ("1: 60, 4: 117 MB/s at 1MiB; best with 4",)
+    assert texts_of(bad.report.findings) == ["1: 60, 4: 117 MB/s at 1MiB; best with 4"]
 
 
 def frames(mtu: int = 1500) -> Relation:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from leg_folders import PUT_BW, PUT_BW_SENT, leave, make_leg, rank_text, slower
 
-from fabricproof.core.measure import Verdict
+from fabricproof.core.measure import Verdict, texts_of
 from fabricproof.job.outcome import Outcome, judge_leg, needs_second_look
 
 LEG = make_leg()
@@ -63,8 +63,8 @@ def test_a_hang_that_the_second_look_does_not_find_is_gone_and_said(tmp_path: Pa
     leave(tmp_path, LEG, attempt=2)
     report = judge_leg(tmp_path, LEG).report
     assert report.verdict is Verdict.PASS
-    assert "the first said MISSING" in report.findings[0]
-    assert "MPI_Finalize" in report.findings[0]
+    assert "the first said MISSING" in texts_of(report.findings)[0]
+    assert "MPI_Finalize" in texts_of(report.findings)[0]
 
 
 def test_a_hang_in_the_middle_is_no_hang_at_the_end(tmp_path: Path) -> None:

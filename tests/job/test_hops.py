@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 import pytest
 from looks import bandwidths, look_at
 
-from fabricproof.core.measure import Verdict
+from fabricproof.core.measure import Verdict, texts_of
 from fabricproof.job.outcome import Outcome
 from fabricproof.job.relations.judge import JUDGES
 from fabricproof.job.relations.relation import Relation
@@ -57,7 +57,7 @@ def test_document_002_is_judged_by_distance(
 ) -> None:
     report = JUDGES["hops"](RELATION, _looks(near_us, far_us))
     assert report.verdict is verdict
-    assert report.findings[0].startswith(f"1 switch {near_us} us, 5 switches {far_us} us")
+    assert texts_of(report.findings)[0].startswith(f"1 switch {near_us} us, 5 switches {far_us} us")
 
 
 def test_a_leg_without_numbers_leaves_nothing_to_judge() -> None:

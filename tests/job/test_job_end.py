@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from leg_folders import make_leg, rank_text
 
-from fabricproof.core.measure import Verdict, worst
+from fabricproof.core.measure import Verdict, texts_of, worst
 from fabricproof.job.evidence.job_end import (
     REACHED_END,
     RECORD_END,
@@ -166,7 +166,7 @@ def test_a_job_in_doubt_is_never_green_and_nothing_red_is_milder(
         assert worst(verdicts) is not Verdict.PASS
     for old, new in zip(before, after, strict=True):
         assert worst([old.report.verdict, new.report.verdict]) is new.report.verdict
-        assert new.report.findings[0] == doubt.sentence
+        assert texts_of(new.report.findings)[0] == doubt.sentence
         assert new.counted is not None  # its judgements are still those of its attempt
 
 

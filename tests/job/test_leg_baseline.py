@@ -8,7 +8,7 @@ from pathlib import Path
 from leg_folders import PUT_BW, leave, make_leg, slower
 
 from fabricproof.benchmarks.parsers import parse_text
-from fabricproof.core.measure import Verdict
+from fabricproof.core.measure import Verdict, texts_of
 from fabricproof.job.outcome import judge_leg
 from fabricproof.job.plan.plan_file import read_plan, write_plan
 from fabricproof.job.second_look import doubtful_legs
@@ -67,7 +67,7 @@ def test_the_recorded_output_passes_its_baseline(tmp_path: Path) -> None:
     leave(tmp_path, LEG)
     report = judge_leg(tmp_path, LEG).report
     assert report.verdict is Verdict.PASS
-    assert "baseline spring" not in " ".join(report.findings)
+    assert "baseline spring" not in " ".join(texts_of(report.findings))
 
 
 def test_a_loss_that_physics_allows_is_red_and_gets_a_second_look(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_a_second_look_that_is_well_clears_it(tmp_path: Path) -> None:
     leave(tmp_path, LEG, attempt=2)
     report = judge_leg(tmp_path, LEG).report
     assert report.verdict is Verdict.PASS
-    assert "of the baseline's median" in report.findings[0]
+    assert "of the baseline's median" in texts_of(report.findings)[0]
 
 
 def test_a_node_that_is_another_is_judged_by_physics_alone(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_a_node_that_is_another_is_judged_by_physics_alone(tmp_path: Path) -> No
     leave(tmp_path, LEG, slower(PUT_BW, 1.06))
     report = judge_leg(tmp_path, LEG).report
     assert report.verdict is Verdict.PASS
-    assert any("no longer holds: n1: cable_serial" in each for each in report.findings)
+    assert any("no longer holds: n1: cable_serial" in each for each in texts_of(report.findings))
 
 
 def test_a_baseline_that_is_gone_is_told(tmp_path: Path) -> None:
@@ -105,7 +105,9 @@ def test_a_baseline_that_is_gone_is_told(tmp_path: Path) -> None:
     leave(tmp_path, LEG)
     report = judge_leg(tmp_path, LEG).report
     assert report.verdict is Verdict.PASS
-    assert any("baseline spring was to judge and did not" in each for each in report.findings)
+    assert any(
+        "baseline spring was to judge and did not" in each for each in texts_of(report.findings)
+    )
 
 
 def test_a_plan_from_before_there_were_baselines_is_read(tmp_path: Path) -> None:

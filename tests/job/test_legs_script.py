@@ -12,7 +12,7 @@ import pytest
 from leg_folders import PUT_BW, make_leg, slower
 
 import fabricproof.job
-from fabricproof.core.measure import Verdict
+from fabricproof.core.measure import Verdict, texts_of
 from fabricproof.job.outcome import judge_leg
 from fabricproof.job.plan.leg import Leg
 from fabricproof.job.plan.plan_file import write_plan
@@ -226,8 +226,8 @@ def test_a_second_look_that_breaks_is_kept_and_said(tmp_path: Path) -> None:
     assert "damaged plan" in (tmp_path / "second_look.err").read_text()
     report = judge_leg(tmp_path, leg).report
     assert report.verdict is Verdict.FAIL
-    assert "no second look was made" in report.findings[0]
-    assert "damaged plan" in report.findings[0]
+    assert "no second look was made" in texts_of(report.findings)[0]
+    assert "damaged plan" in texts_of(report.findings)[0]
 
 
 def test_a_leg_repeated_by_hand_changes_no_verdict(tmp_path: Path) -> None:

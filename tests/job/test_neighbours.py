@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from leg_folders import make_leg
 
-from fabricproof.core.measure import Verdict, worst
+from fabricproof.core.measure import Verdict, texts_of, worst
 from fabricproof.job.evidence.neighbours import JOBS_FILE, Neighbour, beside, read_neighbours
 from fabricproof.job.plan.script import render_script
 from fabricproof.verdict.value import Judgement, Report
@@ -88,7 +88,7 @@ def test_beside_a_job_nothing_is_red_and_nothing_becomes_green(
         if old.verdict in {Verdict.FAIL, Verdict.MISSING, Verdict.UNJUDGED}:
             assert new.reason.startswith("disturbed: job 9 of bob was on vc2")
             assert new.reason.endswith(old.reason)
-    assert "disturbed: job 9 of bob was on vc2 during this leg" in after.findings
+    assert "disturbed: job 9 of bob was on vc2 during this leg" in texts_of(after.findings)
     assert beside(before, ()) == before
 
 
@@ -99,8 +99,8 @@ def test_damage_is_nobodys_load() -> None:
 def test_where_nobody_knows_red_stays_red_and_says_so() -> None:
     after = beside(_report(Verdict.FAIL), None)
     assert after.verdict is Verdict.FAIL
-    assert "not known: whether other jobs" in after.findings[0]
-    assert beside(_report(Verdict.PASS), None).findings == ()
+    assert "not known: whether other jobs" in texts_of(after.findings)[0]
+    assert texts_of(beside(_report(Verdict.PASS), None).findings) == []
 
 
 @pytest.mark.parametrize(

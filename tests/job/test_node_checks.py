@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from leg_folders import make_leg
 
-from fabricproof.core.measure import Verdict
+from fabricproof.core.measure import Verdict, as_notes, texts_of
 from fabricproof.job.evidence.nodes import (
     PROGRAM,
     SUITE,
@@ -51,7 +51,7 @@ def _outcome(verdict: Verdict = Verdict.FAIL, *, rail: str = "rail1") -> Outcome
         verdict=verdict,
         reason="50% of 24 MB/s",
     )
-    report = Report(verdict=verdict, quantities=(judgement,), findings=("dip",))
+    report = Report(verdict=verdict, quantities=(judgement,), findings=as_notes(["dip"]))
     ranks = tuple(
         RankRecord(rank=number, node=node, cpus="0-1", status=0)
         for number, node in enumerate(("vc1", "vc2"))
@@ -76,7 +76,7 @@ def test_red_over_a_bad_link_says_so_first(folder: Path) -> None:
     outcome = _outcome()
     result = judge_looks(SPEC, read_looks(folder, [outcome]))
     told = with_preflight(outcome, result)
-    assert told.report.findings == (WARNING, "dip")
+    assert texts_of(told.report.findings) == [WARNING, "dip"]
     assert told.report.quantities[0].reason == f"{WARNING}; 50% of 24 MB/s"
     assert told.report.verdict is Verdict.FAIL
     # The counted number is still the attempt's own.
@@ -88,7 +88,7 @@ def test_a_pass_over_a_bad_link_stays_one_and_carries_the_note(folder: Path) -> 
     outcome = _outcome(Verdict.PASS)
     told = with_preflight(outcome, judge_looks(SPEC, read_looks(folder, [outcome])))
     assert told.report.verdict is Verdict.PASS
-    assert told.report.findings[0] == WARNING
+    assert texts_of(told.report.findings)[0] == WARNING
     assert told.report.quantities == outcome.report.quantities
 
 
@@ -109,7 +109,7 @@ def test_a_leg_over_another_rail_or_other_nodes_says_nothing(folder: Path) -> No
 def test_a_relation_speaks_of_the_nodes_of_its_legs(folder: Path) -> None:
     relation = replace(_outcome(), attempts=(), nodes=("vc1", "vc2"))
     told = with_preflight(relation, judge_looks(SPEC, read_looks(folder, [])))
-    assert told.report.findings[0] == WARNING
+    assert texts_of(told.report.findings)[0] == WARNING
 
 
 def test_a_look_that_left_nothing_changes_no_verdict(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from leg_folders import (
     speeds,
 )
 
-from fabricproof.core.measure import Verdict
+from fabricproof.core.measure import Verdict, texts_of
 from fabricproof.job.outcome import judge_leg, mended, needs_second_look
 from fabricproof.job.plan.leg import Leg
 from fabricproof.job.plan.plan_file import read_plan, write_plan
@@ -204,7 +204,7 @@ def test_a_slow_table_deserves_a_second_look(tmp_path: Path) -> None:
 def test_a_second_look_that_was_never_made_is_said(tmp_path: Path) -> None:
     leave(tmp_path, LEG, slower(PUT_BW, 2))
     (tmp_path / "second_look.err").write_text("Traceback\nModuleNotFoundError: fabricproof\n\n")
-    findings = judge_leg(tmp_path, LEG).report.findings
+    findings = texts_of(judge_leg(tmp_path, LEG).report.findings)
     assert findings[0] == "no second look was made: ModuleNotFoundError: fabricproof"
 
 
@@ -215,7 +215,7 @@ def test_a_second_attempt_that_passes_clears_the_first_and_says_so(tmp_path: Pat
     assert outcome.report.verdict is Verdict.PASS
     assert any(
         finding.startswith("second look: passed; the first said FAIL")
-        for finding in outcome.report.findings
+        for finding in texts_of(outcome.report.findings)
     )
     assert outcome.counted is outcome.attempts[1]
     assert outcome.attempts[0].report.verdict is Verdict.FAIL
@@ -226,7 +226,7 @@ def test_red_twice_stays_red_by_the_numbers_of_the_second(tmp_path: Path) -> Non
     leave(tmp_path, LEG, slower(PUT_BW, 3), attempt=2)
     outcome = judge_leg(tmp_path, LEG)
     assert outcome.report.verdict is Verdict.FAIL
-    assert any("red again" in finding for finding in outcome.report.findings)
+    assert any("red again" in finding for finding in texts_of(outcome.report.findings))
     assert outcome.counted is outcome.attempts[1]
     first, second = (speeds(each.report)[-1].value for each in outcome.attempts)
     assert first != second
@@ -247,7 +247,7 @@ def test_what_is_red_once_and_green_once_is_cleared_and_both_values_are_kept(
     outcome = judge_leg(tmp_path, LEG)
     assert [each.report.verdict for each in outcome.attempts] == [Verdict.FAIL] * 2
     assert outcome.report.verdict is Verdict.PASS
-    assert "red once: bandwidth_64KiB, bandwidth_4MiB" in outcome.report.findings[0]
+    assert "red once: bandwidth_64KiB, bandwidth_4MiB" in texts_of(outcome.report.findings)[0]
     taken = {
         each.number: [j.name for j in speeds(each.report) if outcome.takes(j)]
         for each in outcome.attempts
@@ -307,7 +307,7 @@ def test_a_second_attempt_that_never_ended_leaves_red(tmp_path: Path) -> None:
     leave(tmp_path, LEG, attempt=2, status=None)
     outcome = judge_leg(tmp_path, LEG)
     assert outcome.report.verdict is Verdict.MISSING
-    assert any("the first said FAIL" in finding for finding in outcome.report.findings)
+    assert any("the first said FAIL" in finding for finding in texts_of(outcome.report.findings))
 
 
 def test_only_doubtful_legs_are_named_for_a_second_look(tmp_path: Path) -> None:

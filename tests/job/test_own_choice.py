@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fabricproof.core.measure import Verdict
+from fabricproof.core.measure import Verdict, texts_of
 from fabricproof.core.units import size_label
 from fabricproof.job.outcome import Attempt, Outcome
 from fabricproof.job.relations.judge import judge_relation, legs_to_repeat
@@ -98,7 +98,7 @@ def test_an_own_choice_as_good_as_the_best_passes_at_every_size():
         "own_choice_16KiB",
         "own_choice_64KiB",
     ]
-    assert "left out: 6 two_proc: needs two ranks" in result.report.findings
+    assert "left out: 6 two_proc: needs two ranks" in texts_of(result.report.findings)
     assert result.report.road == PROVEN
 
 
@@ -114,7 +114,9 @@ def test_an_own_choice_that_takes_three_times_as_long_fails_and_names_the_winner
 def test_a_loss_below_the_limit_passes_and_is_told():
     result = judged(1400.0)
     assert result.report.verdict is Verdict.PASS
-    assert any("4 ring" in finding and "1.4" in finding for finding in result.report.findings)
+    assert any(
+        "4 ring" in finding and "1.4" in finding for finding in texts_of(result.report.findings)
+    )
 
 
 def test_a_red_sweep_runs_the_own_choice_and_the_winner_again_and_nobody_else():
@@ -149,7 +151,7 @@ def test_an_algorithm_that_ended_with_an_error_is_left_out_and_said():
     gone = missing(["latency_16KiB"], "the benchmark failed, exit status 1: algo #3 has fallback")
     result = judged(1000.0, **{"4_2": gone})
     assert result.report.verdict is Verdict.PASS
-    assert any("4 ring" in each and "fallback" in each for each in result.report.findings)
+    assert any("4 ring" in each and "fallback" in each for each in texts_of(result.report.findings))
 
 
 def test_an_algorithm_on_another_road_cannot_win():
@@ -157,7 +159,7 @@ def test_an_algorithm_on_another_road_cannot_win():
     fast = report({16384: 10.0, 65536: 20.0}, elsewhere)
     result = judged(1000.0, **{"4_1": fast, "4_2": fast})
     assert result.report.verdict is Verdict.PASS
-    assert any("rail0 carried nothing" in each for each in result.report.findings)
+    assert any("rail0 carried nothing" in each for each in texts_of(result.report.findings))
 
 
 def test_an_impossible_time_never_wins():
@@ -199,7 +201,9 @@ def test_what_a_tuning_gains_is_told():
     series = {**relation().settings["series"], "untuned": ["1.1", "1.2"]}
     tried = relation(series={name: legs for name, legs in series.items() if name != "1"})
     result = judge_relation(tried, outcomes(1000.0))
-    gains = [each for each in result.report.findings if each.startswith("with the tuning")]
+    gains = [
+        each for each in texts_of(result.report.findings) if each.startswith("with the tuning")
+    ]
     assert len(gains) == len(SIZES)
     assert "2 x" in gains[0] or "1.98 x" in gains[0]
 
@@ -240,4 +244,6 @@ def test_an_algorithm_measured_with_a_library_that_nobody_saw_cannot_win():
         for each in outcomes(3000.0)
     ]
     result = judge_relation(relation(), blind).report
-    assert any("not comparable: 4 ring: nobody saw which" in each for each in result.findings)
+    assert any(
+        "not comparable: 4 ring: nobody saw which" in each for each in texts_of(result.findings)
+    )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from looks import bandwidths, look_at, sent
 
-from fabricproof.core.measure import Verdict
+from fabricproof.core.measure import Verdict, texts_of
 from fabricproof.job.outcome import Outcome
 from fabricproof.job.relations.rails import judge_sharing, sent_bytes
 from fabricproof.job.relations.relation import Relation
@@ -62,11 +62,11 @@ def test_even_stripes_pass_and_the_policy_is_told() -> None:
     (balance,) = report.quantities
     assert (report.verdict, balance.name) == (Verdict.PASS, "balance_sharing")
     assert balance.value == pytest.approx(0.99, abs=0.001)
-    assert report.findings == (
+    assert texts_of(report.findings) == [
         "several rails help from 128KiB on (x1.95, x1.95 at 1MiB); up to 64KiB they equal one",
         "small messages: one rail (rail0 0%, rail1 100%)",
         "large messages: striped evenly (rail0 50%, rail1 50%)",
-    )
+    ]
 
 
 def test_a_lopsided_stripe_fails_with_both_shares() -> None:

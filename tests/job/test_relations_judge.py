@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from leg_folders import PUT_BW, leave, make_leg, slower
 
 from fabricproof.core.errors import ConfigError
-from fabricproof.core.measure import Verdict
+from fabricproof.core.measure import Verdict, texts_of
 from fabricproof.job.outcome import Outcome, judge_leg
 from fabricproof.job.plan.leg import Leg
 from fabricproof.job.plan.plan_file import Plan, read_plan, write_plan
@@ -127,7 +127,9 @@ def test_the_second_look_repeats_both_legs_of_a_red_relation_though_each_passed(
     outcomes = [judge_leg(tmp_path, leg) for leg in (ONE, OTHER)]
     result = judge_relation(ratio(), outcomes)
     assert result.report.verdict is Verdict.PASS
-    assert result.report.findings[0].startswith("second look: passed; the first said FAIL")
+    assert texts_of(result.report.findings)[0].startswith(
+        "second look: passed; the first said FAIL"
+    )
 
 
 def test_a_relation_that_is_red_twice_stays_red(tmp_path: Path) -> None:
@@ -136,7 +138,7 @@ def test_a_relation_that_is_red_twice_stays_red(tmp_path: Path) -> None:
         leave(tmp_path, OTHER, slower(PUT_BW, 1.06), attempt=attempt)
     report = judge_relation(ratio(), [judge_leg(tmp_path, leg) for leg in (ONE, OTHER)]).report
     assert report.verdict is Verdict.FAIL
-    assert "red again on the same nodes" in report.findings[0]
+    assert "red again on the same nodes" in texts_of(report.findings)[0]
 
 
 def test_no_second_look_where_a_leg_took_another_road(tmp_path: Path) -> None:

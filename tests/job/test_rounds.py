@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from leg_folders import PUT_BW, leave, make_leg, slower
 
-from fabricproof.core.measure import Verdict
+from fabricproof.core.measure import Verdict, texts_of
 from fabricproof.job.all_outcomes import judge_legs
 from fabricproof.job.evidence.disturbance import Surroundings
 from fabricproof.job.outcome import Attempt, Outcome
@@ -210,7 +210,7 @@ def test_a_round_that_was_lost_does_not_count_and_is_said(tmp_path: Path) -> Non
     leave(tmp_path, TURNS["other"], attempt=2, status="1\n")
     report = judge_relation(RELATION, judge_legs(tmp_path, LEGS)).report
     assert report.verdict is Verdict.UNJUDGED
-    assert any("does not count" in each for each in report.findings)
+    assert any("does not count" in each for each in texts_of(report.findings))
 
 
 def _disturbed(outcomes: Sequence[Outcome], rounds: Collection[int]) -> list[Outcome]:
@@ -241,7 +241,7 @@ def test_disturbed_rounds_count_neither_for_green_nor_for_red(tmp_path: Path) ->
     report = judge_relation(RELATION, _disturbed(outcomes, {0, 4, 5})).report
     assert report.verdict is Verdict.PASS
     assert "in 3 rounds" in report.quantities[0].reason
-    assert sum("does not count: disturbed" in each for each in report.findings) == 3
+    assert sum("does not count: disturbed" in each for each in texts_of(report.findings)) == 3
     assert judge_relation(RELATION, outcomes).report.verdict is not Verdict.PASS
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabricproof.core.errors import ExitStatus, ParseError
-from fabricproof.core.measure import Verdict
+from fabricproof.core.measure import Verdict, texts_of
 from fabricproof.core.records import append_records
 from fabricproof.job.run import BUILD_PROGRAM, SessionResult, assemble, read_report, read_run
 from fabricproof.job.run.collect import collect_again
@@ -229,7 +229,7 @@ def test_a_build_that_failed_is_missing_with_reason_and_log() -> None:
     case = make_build("fail") | {"build_reason": "no  compiler", "build_log": ["==> Error"]}
     (leg,) = assemble(RUN, [case], [], []).legs
     assert (leg.verdict, leg.program, leg.stack) == (Verdict.MISSING, BUILD_PROGRAM, "openmpi5")
-    assert (leg.reason, leg.findings) == ("no compiler", ("==> Error",))
+    assert (leg.reason, texts_of(leg.findings)) == ("no compiler", ["==> Error"])
     assert not leg.for_want_of
 
 

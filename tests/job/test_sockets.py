@@ -16,7 +16,7 @@ from looks import bandwidths, look_at
 
 import fabricproof.job
 from fabricproof.core.errors import ParseError
-from fabricproof.core.measure import Verdict
+from fabricproof.core.measure import Verdict, texts_of
 from fabricproof.job.outcome import Outcome, judge_leg
 from fabricproof.job.relations.judge import judge_relation, legs_to_repeat
 from fabricproof.job.relations.relation import Relation
@@ -234,13 +234,13 @@ def test_document_000_near_wins_and_the_report_names_it(tmp_path: Path) -> None:
     report = judge_locality(RELATION, _looks(tmp_path, 6300, 5600))
     assert report.verdict is Verdict.PASS
     assert report.quantities[0].value == pytest.approx(1.125)
-    assert report.findings == ("bind near: 6.3 GB/s against 5.6 GB/s (far)",)
+    assert texts_of(report.findings) == ["bind near: 6.3 GB/s against 5.6 GB/s (far)"]
 
 
 def test_near_slower_than_far_is_red(tmp_path: Path) -> None:
     report = judge_locality(RELATION, _looks(tmp_path, 5600, 6300))
     assert report.verdict is Verdict.FAIL
-    assert report.findings == ("bind far: 6.3 GB/s against 5.6 GB/s (near)",)
+    assert texts_of(report.findings) == ["bind far: 6.3 GB/s against 5.6 GB/s (near)"]
 
 
 @pytest.mark.parametrize(

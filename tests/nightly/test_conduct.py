@@ -7,7 +7,7 @@ import pytest
 from nights import DISTURBED, OPEN, RUN, key, leg, night, ran, state, unjudged
 
 from fabricproof.core.errors import ExitStatus, OutputError, UnavailableError
-from fabricproof.core.measure import FindingKind, Verdict
+from fabricproof.core.measure import FindingKind, Verdict, texts_of
 from fabricproof.core.provenance import StackIdentity, rebuilt
 from fabricproof.core.records import read_records
 from fabricproof.history.store.labels import labels
@@ -225,7 +225,8 @@ def test_what_was_disturbed_and_passes_when_measured_again_is_pass_and_says_both
     assert settled_leg.quantities == numbers.result.legs[0].quantities
     (told,) = settled_leg.findings
     assert told.kind is FindingKind.SECOND_LOOK_PASSED
-    assert "was disturbed; measured again: PASS on vc1 and vc2; first UNJUDGED: half of it" in told
+    said_of_it = "was disturbed; measured again: PASS on vc1 and vc2; first UNJUDGED: half of it"
+    assert said_of_it in told.text
     assert [nodes for _, nodes in calls] == [OF_VC12], "one look, no partners"
     assert said == [
         "measuring again: OsuBandwidth with openmpi5 on vc1,vc2: rail1 was disturbed",
@@ -236,7 +237,7 @@ def test_unjudged_again_is_the_verdict():
     found, result, calls, _ = again(ran(unjudged(DISTURBED)), unjudged(OPEN))
     assert found.confirmations[0].finding is Finding.UNJUDGED
     assert result.verdict is Verdict.UNJUDGED
-    assert "measured again: UNJUDGED on vc1 and vc2" in result.legs[0].findings[0]
+    assert "measured again: UNJUDGED on vc1 and vc2" in texts_of(result.legs[0].findings)[0]
     assert len(calls) == 1
 
 
@@ -246,7 +247,10 @@ def test_red_when_measured_again_is_that_red(verdict):
     (one,) = found.confirmations
     assert (one.finding, one.stays_red, one.blamed) == (Finding.NOW_RED, True, ())
     assert result.verdict is Verdict(verdict)
-    assert f"measured again: {verdict} on vc1 and vc2: half of it" in result.legs[0].findings[0]
+    assert (
+        f"measured again: {verdict} on vc1 and vc2: half of it"
+        in texts_of(result.legs[0].findings)[0]
+    )
     assert len(calls) == 1, "no partners"
 
 
@@ -273,8 +277,8 @@ def test_without_a_look_it_stays_unjudged_and_says_why(answer, checks, why):
     (one,) = found.confirmations
     assert (one.finding, one.stays_red) == (Finding.UNCONFIRMED, False)
     assert result.verdict is Verdict.UNJUDGED
-    assert "stays UNJUDGED, not measured again: " in result.legs[0].findings[0]
-    assert why in result.legs[0].findings[0]
+    assert "stays UNJUDGED, not measured again: " in texts_of(result.legs[0].findings)[0]
+    assert why in texts_of(result.legs[0].findings)[0]
     assert found.whole is not isinstance(answer, KeyboardInterrupt)
 
 

@@ -122,7 +122,7 @@ def test_no_word_decides_anything():
 
 def test_a_finding_of_a_later_version_is_a_note():
     (found,) = findings_of({"findings": ["new"], "finding_kinds": [{"kind": "of tomorrow"}]})
-    assert (found, found.kind) == ("new", FindingKind.NOTE)
+    assert (found.text, found.kind) == ("new", FindingKind.NOTE)
 
 
 def test_a_baseline_of_the_version_before_is_read():

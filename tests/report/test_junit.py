@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_data import leg, report
 
-from fabricproof.core.measure import Verdict
+from fabricproof.core.measure import Verdict, as_notes
 from fabricproof.report.junit import render_junit, text
 
 _COUNTS = ("tests", "failures", "errors", "skipped")
@@ -80,7 +80,14 @@ def test_the_name_of_a_case_has_no_blank_too_many() -> None:
 @given(words=st.text(), verdict=st.sampled_from(Verdict))
 def test_any_words_make_well_formed_xml(words: str, verdict: Verdict) -> None:
     """Control characters, ]]>, surrogates: the file can be read and the count is right."""
-    mine = leg(verdict, reason=words, stack=words, program=words, nodes=(words,), findings=(words,))
+    mine = leg(
+        verdict,
+        reason=words,
+        stack=words,
+        program=words,
+        nodes=(words,),
+        findings=as_notes([words]),
+    )
     root = parsed(mine)
     assert root.attrib["tests"] == ("2" if verdict is Verdict.SKIPPED else "1")
 

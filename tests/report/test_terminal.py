@@ -11,7 +11,7 @@ import pytest
 from report_data import old
 from rich.console import Console
 
-from fabricproof.core.measure import Verdict
+from fabricproof.core.measure import Verdict, as_notes
 from fabricproof.job.run import BUILD_PROGRAM, LegResult, SessionResult
 from fabricproof.report.terminal import render
 
@@ -203,7 +203,7 @@ def test_a_stack_that_is_gone_is_one_line_and_a_few_lost_checks_are_lines_of_the
 
 def test_lost_legs_that_have_more_to_say_are_never_folded() -> None:
     lost = replace(LEG, verdict=Verdict.MISSING, quantities=(), job_id=None, reason="no compiler")
-    assert _shown(*[replace(lost, findings=("error: cc",))] * 9).count("error: cc") == 9
+    assert _shown(*[replace(lost, findings=as_notes(["error: cc"]))] * 9).count("error: cc") == 9
     assert _shown(*[replace(lost, job_id="7")] * 9).count("(job 7): no compiler") == 9
 
 
@@ -231,7 +231,7 @@ def test_a_reason_does_not_steer_the_terminal() -> None:
         verdict=Verdict.FAIL,
         quantities=(),
         reason=f"slow{steering}",
-        findings=(f"dip{steering}",),
+        findings=as_notes([f"dip{steering}"]),
         stage_folder=f"/stage{steering}",
     )
     text = _shown(red, replace(LEG, verdict=Verdict.SKIPPED, reason=steering), notes=(steering,))

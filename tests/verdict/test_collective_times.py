@@ -8,7 +8,7 @@ import pytest
 
 from fabricproof.benchmarks.catalogue import collective_of
 from fabricproof.benchmarks.parsers import parse_text
-from fabricproof.core.measure import Table, Verdict
+from fabricproof.core.measure import Table, Verdict, texts_of
 from fabricproof.core.units import size_label
 from fabricproof.physics.collective import Layout
 from fabricproof.verdict.collective_times import row_contradiction
@@ -127,7 +127,7 @@ def test_the_overlap_follows_from_the_times(
 def test_the_overlap_is_told_and_not_judged() -> None:
     made = table("osu_iallreduce", OVERLAP, [(4, 150, 100, 100, 50)])
     report = judge_table(made, Rules(fabric=GBE))
-    assert "50 % of the communication overlaps with computing at 4B" in report.findings
+    assert "50 % of the communication overlaps with computing at 4B" in texts_of(report.findings)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_a_time_in_which_the_roots_bytes_cannot_travel_is_told(time_us: float, t
     rules = Rules(fabric=GBE, layout=FOUR, references={"latency_64KiB": at_most(20000, origin="x")})
     report = judge_table(made, rules)
     assert report.quantities[0].verdict is Verdict.PASS
-    assert any("is no delivery" in finding for finding in report.findings) is told
+    assert any("is no delivery" in finding for finding in texts_of(report.findings)) is told
 
 
 def test_a_dip_of_a_collective_is_no_protocol_switch() -> None:
@@ -184,4 +184,4 @@ def test_a_dip_of_a_collective_is_no_protocol_switch() -> None:
     wanted = {f"latency_{size_label(size)}": at_most(22.0, origin="test") for size, _ in rows}
     report = judge_table(made, Rules(fabric=GBE, references=wanted))
     assert report.verdict is Verdict.FAIL
-    assert not [each for each in report.findings if each.startswith("protocol switch")]
+    assert not [each for each in texts_of(report.findings) if each.startswith("protocol switch")]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fabricproof.core.measure import COLUMNS, Table, Verdict
+from fabricproof.core.measure import COLUMNS, Table, Verdict, texts_of
 from fabricproof.physics import Fabric, bound, find_link
 from fabricproof.traffic import RoadProof, RoadState
 from fabricproof.verdict.judge import judge_table, unanswered
@@ -61,7 +61,7 @@ def test_one_bad_row_inside_the_curve_is_red_by_itself() -> None:
     assert [each.name for each in report.quantities if each.verdict is Verdict.FAIL] == [
         "bandwidth_64KiB"
     ]
-    assert any(text.startswith("dip: 64KiB") for text in report.findings)
+    assert any(text.startswith("dip: 64KiB") for text in texts_of(report.findings))
 
 
 def test_one_impossible_row_spoils_the_table() -> None:
@@ -118,8 +118,10 @@ def test_small_messages_that_are_too_slow_have_no_excuse() -> None:
 def test_a_short_table_that_reaches_the_plateau_passes_with_a_note() -> None:
     report = judge_table(hockney(6600, 0.6, last=256 * 1024), against(FDR))
     assert report.verdict is Verdict.PASS
-    assert any("the table ends at 256KiB" in text for text in report.findings)
-    assert not any("ends at" in text for text in judge_table(HEALTHY, against(FDR)).findings)
+    assert any("the table ends at 256KiB" in text for text in texts_of(report.findings))
+    assert not any(
+        "ends at" in text for text in texts_of(judge_table(HEALTHY, against(FDR)).findings)
+    )
 
 
 @pytest.mark.parametrize(("value", "verdict"), [(6300.0, Verdict.PASS), (5600.0, Verdict.FAIL)])
@@ -284,7 +286,7 @@ def test_the_first_time_is_named_where_it_is_not_judged() -> None:
     made = pingpong([(0, 49.81), (4 * MIB, 36276.94)])
     report = judge_table(made, against(GBE))
     assert report.verdict is Verdict.PASS
-    assert any("latency_0B = 49.81 us not judged" in text for text in report.findings)
+    assert any("latency_0B = 49.81 us not judged" in text for text in texts_of(report.findings))
 
 
 def test_shared_memory_shows_in_any_row() -> None:
@@ -359,7 +361,7 @@ def proof(state: RoadState) -> RoadProof:
 def test_the_road_has_the_last_word_over_a_green(state: RoadState, verdict: Verdict) -> None:
     report = judge_table(HEALTHY, against(FDR, road_required=True), proof(state))
     assert {each.verdict for each in report.quantities} == {verdict}
-    assert "seen" in report.findings
+    assert "seen" in texts_of(report.findings)
     if verdict is not Verdict.PASS:
         assert all(f"it is {state}" in each.reason for each in report.quantities)
 
@@ -376,7 +378,9 @@ def test_a_road_that_is_due_and_not_shown_is_never_green() -> None:
 
 
 def test_a_file_without_counters_says_so() -> None:
-    assert any("road not shown" in text for text in judge_table(HEALTHY, against(FDR)).findings)
+    assert any(
+        "road not shown" in text for text in texts_of(judge_table(HEALTHY, against(FDR)).findings)
+    )
 
 
 # --- laws
@@ -547,7 +551,7 @@ def test_one_switch_is_a_finding_and_no_more_than_one(
 ) -> None:
     report = judged_curve(changes, "latency=1.2 us")
     assert report.verdict is verdict
-    told = [text for text in report.findings if text.startswith("protocol switch")]
+    told = [text for text in texts_of(report.findings) if text.startswith("protocol switch")]
     assert len(told) == (len(changes) if verdict is Verdict.PASS else 0)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fabricproof.core.errors import ConfigError, FabricproofError, InputMissingError
-from fabricproof.core.measure import Verdict
+from fabricproof.core.measure import Verdict, texts_of
 from fabricproof.physics import Fabric
 from fabricproof.verdict.published import PublishedFile, judge_published, load_published
 from fabricproof.verdict.value import Judgement, Report, Rules
@@ -43,7 +43,7 @@ def ratio(numerator: str, denominator: str, expected: str) -> str:
 def test_an_empty_file_proves_nothing() -> None:
     report = judged("")
     assert report.verdict is Verdict.UNJUDGED
-    assert "the file states no number" in report.findings
+    assert "the file states no number" in texts_of(report.findings)
 
 
 def test_a_number_without_fabric_and_reference_is_unjudged() -> None:
@@ -97,20 +97,24 @@ def test_one_impossible_pair_spoils_the_population() -> None:
 def test_a_minimum_that_would_fail_by_itself_is_named() -> None:
     report = judged(quantity("6500 MB/s", 'minimum = "3 GB/s"'), FDR)
     assert report.verdict is Verdict.PASS
-    assert any(text.startswith("bandwidth_minimum would be FAIL") for text in report.findings)
+    assert any(
+        text.startswith("bandwidth_minimum would be FAIL") for text in texts_of(report.findings)
+    )
 
 
 @pytest.mark.parametrize(("minimum", "named"), [("6,613 MB/s", True), ("7,400 MB/s", False)])
 def test_an_outlier_is_named(minimum: str, named: bool) -> None:
     spread = f'minimum = "{minimum}"\nstandard_deviation = "35.19 MB/s"'
     report = judged(quantity("7505 MB/s", spread))
-    assert any("outlier: the minimum" in text for text in report.findings) == named
+    assert any("outlier: the minimum" in text for text in texts_of(report.findings)) == named
 
 
 @pytest.mark.parametrize("sigma", ["0 MB/s", "-1 MB/s"])
 def test_no_spread_names_no_outlier(sigma: str) -> None:
     spread = f'minimum = "1 MB/s"\nstandard_deviation = "{sigma}"'
-    assert not any("outlier" in text for text in judged(quantity("9 MB/s", spread)).findings)
+    assert not any(
+        "outlier" in text for text in texts_of(judged(quantity("9 MB/s", spread)).findings)
+    )
 
 
 @pytest.mark.parametrize(
@@ -204,7 +208,9 @@ def test_a_curve_of_no_measurement_is_invalid(values: list[float]) -> None:
 
 
 def test_what_a_document_cannot_show_is_said() -> None:
-    assert "road not shown: a document holds no counters" in judged(quantity("1 GB/s")).findings
+    assert "road not shown: a document holds no counters" in texts_of(
+        judged(quantity("1 GB/s")).findings
+    )
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from fabricproof.core.measure import Table, Verdict
+from fabricproof.core.measure import Table, Verdict, texts_of
 from fabricproof.physics import Fabric, bound, find_link
 from fabricproof.physics.collective import Layout
 from fabricproof.verdict.judge import judge_table
@@ -204,7 +204,7 @@ def test_a_latency_below_the_floor_is_impossible_and_others_are_told() -> None:
     report = judge_table(rings(115.0, 60.0), Rules(fabric=GIGABIT, layout=PACKED))
     assert any(
         "0.52 of the natural one; by the nodes' rails alone 0.50 to 1.00" in each
-        for each in report.findings
+        for each in texts_of(report.findings)
     )
 
 

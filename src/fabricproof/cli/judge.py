@@ -17,7 +17,7 @@ from fabricproof.cli.fabric_options import fabric_from_options, fabric_options
 from fabricproof.cli.output import STATUSES, curve_summary, format_value, report_record, shown
 from fabricproof.cli.reading import read_output
 from fabricproof.core.errors import ConfigError, ExitStatus, FabricproofError, ParseError, UnitError
-from fabricproof.core.measure import Table, worst
+from fabricproof.core.measure import Finding, Table, worst
 from fabricproof.core.units import parse_quantity
 from fabricproof.physics import Fabric, bound
 from fabricproof.verdict.judge import judge_table, unanswered
@@ -257,7 +257,7 @@ class _SiteChoice:
             tolerance=site.spec.tolerance,
         )
 
-    def declined(self, table: Table) -> tuple[str, ...]:
+    def declined(self, table: Table) -> tuple[Finding, ...]:
         """Return what is said of references that one build was measured with: a file names none."""
         site, fabric, rails = self._place
         asked = self._asked(table, fabric, rails)
@@ -331,7 +331,7 @@ def _record(outcomes: list[tuple[str, str, Report]], verdict: str) -> dict[str, 
         for name, program, report in outcomes
         for record in report_record(report)["quantities"]
     ]
-    findings = [finding for _, _, report in outcomes for finding in report.findings]
+    findings = [each.text for _, _, report in outcomes for each in report.findings]
     return {"verdict": verdict, "quantities": quantities, "findings": findings}
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from fabricproof.core.errors import ExitStatus
-from fabricproof.core.measure import Verdict
+from fabricproof.core.measure import Verdict, texts_of
 from fabricproof.verdict.value import Judgement, Report
 
 #: verdict -> exit status of a command whose worst verdict it is
@@ -44,7 +44,7 @@ def report_record(report: Report) -> dict[str, Any]:
     return {
         "verdict": report.verdict.value,
         "quantities": [judgement_record(each) for each in report.quantities],
-        "findings": list(report.findings),
+        "findings": texts_of(report.findings),
         "road": None
         if road is None
         else {

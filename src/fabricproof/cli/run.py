@@ -15,7 +15,7 @@ import click
 
 from fabricproof.cli.output import STATUSES
 from fabricproof.core.errors import ExitStatus, FabricproofError, UnavailableError
-from fabricproof.core.measure import Verdict
+from fabricproof.core.measure import Verdict, texts_of
 from fabricproof.job.run import SessionResult, read_report
 from fabricproof.job.run.collect import collect, not_a_leg
 from fabricproof.job.run.start import (
@@ -375,7 +375,7 @@ def result_record(result: SessionResult) -> dict[str, Any]:
                 "job_id": leg.job_id,
                 "stage_folder": leg.stage_folder,
                 "road_proof": leg.road,
-                "findings": list(leg.findings),
+                "findings": texts_of(leg.findings),
                 "errors": [dict(each) for each in leg.errors],
                 "quantities": [
                     {

@@ -5,11 +5,10 @@ No input or output happens here.  All records are frozen.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Self
 
 #: Names of the columns that a parsed table may have, with their units, in the glossary's words.
 #: ``message_size`` is in bytes; ``_mb_s`` is 10^6 bytes per second.
@@ -115,47 +114,27 @@ class FindingKind(StrEnum):
     PROTOCOL_SWITCH = "protocol_switch"
 
 
-class Finding(str):
-    """A sentence for people, with what a program may know of it: nothing reads the sentence.
-
-    It is a text, so that every place that only shows or keeps findings takes it as one; a plain
-    text among findings is a note.
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """A sentence for people, with what a program may know of it: only renderers read the sentence.
 
     Attributes:
+        text: the sentence.
         kind: what is decided by.
         rail: of PREFLIGHT, whose link it is; empty elsewhere.
         node: of PREFLIGHT, whose card it is; empty where no one node's.
         fact: of PREFLIGHT, ``rate``, ``mtu`` ...
     """
 
-    kind: FindingKind
-    rail: str
-    node: str
-    fact: str
+    text: str
+    kind: FindingKind = FindingKind.NOTE
+    rail: str = ""
+    node: str = ""
+    fact: str = ""
 
-    def __new__(
-        cls,
-        text: str,
-        kind: FindingKind = FindingKind.NOTE,
-        *,
-        rail: str = "",
-        node: str = "",
-        fact: str = "",
-    ) -> Self:
-        """Return ``text`` as a finding of this kind."""
-        made = super().__new__(cls, text)
-        made.kind, made.rail, made.node, made.fact = kind, rail, node, fact
-        return made
-
-    def changed(self, change: Callable[[str], str]) -> Self:
-        """Return the finding with its text and every name in it as ``change`` makes them."""
-        return type(self)(
-            change(str(self)),
-            self.kind,
-            rail=change(self.rail),
-            node=change(self.node),
-            fact=self.fact,
-        )
+    def __str__(self) -> str:
+        """Return the sentence, which is all that a person is shown."""
+        return self.text
 
     def record(self) -> dict[str, str]:
         """Return what stands in a record beside the text; keys without a value are left out."""
@@ -163,9 +142,14 @@ class Finding(str):
         return {name: value for name, value in facts.items() if value}
 
 
-def as_finding(text: str) -> Finding:
-    """Return a finding as it is, a plain text as a note."""
-    return text if isinstance(text, Finding) else Finding(text)
+def as_notes(texts: Iterable[str]) -> tuple[Finding, ...]:
+    """Return sentences that nothing is decided by as findings."""
+    return tuple(Finding(text=each) for each in texts)
+
+
+def texts_of(findings: Iterable[Finding]) -> list[str]:
+    """Return the sentences of findings, for what shows or keeps them."""
+    return [each.text for each in findings]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -240,7 +240,7 @@ def _finding(text: str, facts: object) -> Finding:
     kind, places = told.get("kind"), ("rail", "node", "fact")
     # What a later version may know of it, this one shows.
     known = FindingKind(kind) if kind in set(FindingKind) else FindingKind.NOTE
-    return Finding(text, known, **{name: str(told.get(name) or "") for name in places})
+    return Finding(text=text, kind=known, **{name: str(told.get(name) or "") for name in places})
 
 
 def kind_of_old(text: str) -> Finding:
@@ -251,10 +251,14 @@ def kind_of_old(text: str) -> Finding:
     """
     if found := _OLD_LINK.match(text):
         return Finding(
-            text, FindingKind.PREFLIGHT, rail=found["rail"], node=found["node"], fact=found["what"]
+            text=text,
+            kind=FindingKind.PREFLIGHT,
+            rail=found["rail"],
+            node=found["node"],
+            fact=found["what"],
         )
     kind = next((kind for mark, kind in _OLD_KINDS if text.startswith(mark)), FindingKind.NOTE)
-    return Finding(text, kind)
+    return Finding(text=text, kind=kind)
 
 
 def _damaged(path: Path, number: int, line: bytes) -> ParseError:

@@ -173,7 +173,7 @@ def _without_second_look(folder: Path, report: Report) -> Report:
     """Say that a leg is red after one look only: the job may have ended before the second."""
     said = last_words(folder / SECOND_LOOK_ERRORS)
     note = "no second look was made" + (f": {said}" if said else "")
-    finding = Finding(note, FindingKind.NO_SECOND_LOOK)
+    finding = Finding(text=note, kind=FindingKind.NO_SECOND_LOOK)
     return replace(report, findings=(finding, *report.findings))
 
 
@@ -210,7 +210,7 @@ def weighed(first: Report, last: Report, policy: LooksPolicy) -> Report:
     if last.verdict is Verdict.PASS:
         why = next(each for each in first.quantities if each.verdict is first.verdict)
         note = f"second look: passed; the first said {first.verdict} ({why.name}: {why.reason})"
-        finding = Finding(note, FindingKind.SECOND_LOOK_PASSED)
+        finding = Finding(text=note, kind=FindingKind.SECOND_LOOK_PASSED)
         return replace(last, findings=(finding, *last.findings))
     return _joined_looks(first, last, policy)
 
@@ -222,7 +222,7 @@ def _joined_looks(first: Report, last: Report, policy: LooksPolicy) -> Report:
     never impossible.
     """
     note = f"second look: red again on the same nodes; the first said {first.verdict}"
-    finding = Finding(note, FindingKind.SECOND_LOOK_RED)
+    finding = Finding(text=note, kind=FindingKind.SECOND_LOOK_RED)
     looks = (first, last)
     proven = all(look.road and look.road.state is RoadState.PROVEN for look in looks)
     can_clear = proven or not policy.needs_proven_road
@@ -246,7 +246,7 @@ def _joined_looks(first: Report, last: Report, policy: LooksPolicy) -> Report:
             if each.verdict is not Verdict.PASS
         ]
         note = f"second look: no quantity was red twice; red once: {', '.join(once)}"
-        finding = Finding(note, FindingKind.SECOND_LOOK_PASSED)
+        finding = Finding(text=note, kind=FindingKind.SECOND_LOOK_PASSED)
     return replace(last, verdict=verdict, quantities=quantities, findings=(finding, *last.findings))
 
 

@@ -61,12 +61,12 @@ def _settled(leg: LegResult, found: Mapping[tuple[LegKey, Verdict], Confirmation
         return leg
     if mine.counting is not None:
         return _measured_again(leg, mine)
-    told = measure.Finding(f"confirmation: {mine.finding.value}: {mine.sentence}")
+    told = measure.Finding(text=f"confirmation: {mine.finding.value}: {mine.sentence}")
     findings = (told, *leg.findings)
     if mine.verdict is leg.verdict:
         return replace(leg, findings=findings)
     words = f"second look: it was {leg.verdict.value}: {leg.reason}"
-    said = measure.Finding(words, FindingKind.SECOND_LOOK_PASSED)
+    said = measure.Finding(text=words, kind=FindingKind.SECOND_LOOK_PASSED)
     return replace(leg, verdict=Verdict.PASS, reason="", findings=(*findings, said))
 
 
@@ -76,7 +76,7 @@ def _measured_again(leg: LegResult, mine: Confirmation) -> LegResult:
     assert look is not None, "the caller asked"
     passed = mine.verdict is Verdict.PASS
     kind = FindingKind.SECOND_LOOK_PASSED if passed else FindingKind.NOTE
-    told = measure.Finding(f"confirmation: {mine.finding.value}: {mine.sentence}", kind)
+    told = measure.Finding(text=f"confirmation: {mine.finding.value}: {mine.sentence}", kind=kind)
     if look.leg is not None and key_of(look.leg) == mine.red.key:
         return replace(look.leg, findings=(told, *look.leg.findings))
     # A look whose check left no leg at all: the leg keeps its name.

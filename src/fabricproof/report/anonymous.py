@@ -15,8 +15,6 @@ from typing import Any
 
 from ClusterShell.NodeSet import NodeSet, NodeSetException
 
-from fabricproof.core.measure import Finding
-
 #: accounts that tell nobody's name
 _NOBODY = frozenset({"", "root", "nobody", "slurm"})
 
@@ -134,8 +132,6 @@ class Anonymous:
 
     def of(self, thing: Any) -> Any:
         """Return a record, or anything made of records, with stand-ins in all of its text."""
-        if isinstance(thing, Finding):
-            return thing.changed(self.text)
         if isinstance(thing, str):
             # Words of an enumeration are no names.
             return self.text(thing) if type(thing) is str else thing

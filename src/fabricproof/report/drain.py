@@ -259,7 +259,12 @@ def _of_preflight(leg: LegResult) -> Iterable[tuple[str, str, str, str]]:
         return
     told = [each for each in leg.findings if each.kind is FindingKind.PREFLIGHT and each.node]
     for finding in told:
-        yield finding.rail, finding.fact, finding.node, finding.partition(_MARK)[2]
+        yield (
+            finding.rail,
+            finding.fact,
+            finding.node,
+            finding.text.partition(_MARK)[2] or finding.text,
+        )
         for node in set(leg.nodes) - {each.node for each in told}:
             yield finding.rail, finding.fact, node, ""
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from fabricproof.core.measure import Verdict
+from fabricproof.core.measure import Verdict, texts_of
 from fabricproof.job.run import LegResult
 from fabricproof.report.model import ReportData
 from fabricproof.report.red import folded
@@ -109,7 +109,7 @@ def _case(leg: LegResult) -> str:
     tag = "failure" if leg.verdict is Verdict.FAIL else "error"
     message = f"{leg.verdict}: {leg.reason or 'ReFrame failed its check'}"
     facts = _attributes({"message": message, "type": leg.verdict.value})
-    body = "\n".join([leg.reason, *leg.findings, *_stage(leg)])
+    body = "\n".join([leg.reason, *texts_of(leg.findings), *_stage(leg)])
     return f"{start}>\n      <{tag}{facts}>{text(body)}</{tag}>\n    </testcase>"
 
 

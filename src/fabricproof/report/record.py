@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
+from fabricproof.core.measure import texts_of
 from fabricproof.history.compare.model import FieldChange
 from fabricproof.history.compare.record import comparison_record
 from fabricproof.history.store import Key, Run
@@ -117,7 +118,7 @@ def _leg(leg: LegResult) -> dict[str, Any]:
         "job_id": leg.job_id,
         "stage_folder": leg.stage_folder,
         "road_proof": leg.road,
-        "findings": list(leg.findings),
+        "findings": texts_of(leg.findings),
         "errors": [dict(each) for each in leg.errors],
         "quantities": [
             {

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from fabricproof.core.measure import as_finding
+from fabricproof.core.measure import Finding, texts_of
 from fabricproof.job.outcome import Attempt, Outcome
 from fabricproof.traffic.error_rates import added
 from fabricproof.verdict.value import Judgement, Report
@@ -46,7 +46,7 @@ def environment_digest(outcomes: Sequence[Outcome]) -> str:
 
 
 def describe_outcome(
-    outcome: Outcome, identity: Mapping[str, object], notes: Sequence[str] = ()
+    outcome: Outcome, identity: Mapping[str, object], notes: Sequence[Finding] = ()
 ) -> Iterator[dict[str, Any]]:
     """Yield one record for each quantity of each attempt, then one with the leg's verdict.
 
@@ -91,8 +91,8 @@ def describe_outcome(
         **base,
         "kind": "leg",
         "verdict": outcome.report.verdict.value,
-        "findings": findings,
-        "finding_kinds": [as_finding(each).record() for each in findings],
+        "findings": texts_of(findings),
+        "finding_kinds": [each.record() for each in findings],
         "attempts": len(outcome.attempts),
         "reasons": _reasons(outcome.report),
         "road": _road(outcome.report),

@@ -113,7 +113,7 @@ class Site:
         num_rails: int,
         stack_digest: str,
         hops: int | None = None,
-    ) -> tuple[str, ...]:
+    ) -> tuple[Finding, ...]:
         """Return a sentence for each reference that would apply, were this the build it names."""
         asked = {
             "suite": suite,
@@ -125,9 +125,9 @@ class Site:
         this = f"this is {stack_digest[:SHOWN_DIGITS]}" if stack_digest else "this is not known"
         return tuple(
             Finding(
-                f"the site's reference {spec.quantity} = {spec.value} was measured with build "
+                text=f"the site's reference {spec.quantity} = {spec.value} was measured with build "
                 f"{spec.stack_digest[:SHOWN_DIGITS]}, {this}: it does not apply",
-                FindingKind.OTHER_BUILD,
+                kind=FindingKind.OTHER_BUILD,
             )
             for spec in self._references_to(fabric, asked)
             if spec.stack_digest is not None and not is_build(spec.stack_digest, stack_digest)

@@ -107,7 +107,7 @@ SWITCH_FACTOR = 2.0
 SWITCH_HEALTHY_AFTER = 3
 
 
-def without_switches(judgements: Sequence[Judgement]) -> tuple[list[Judgement], list[str]]:
+def without_switches(judgements: Sequence[Judgement]) -> tuple[list[Judgement], list[Finding]]:
     """Return the judgements with a protocol switch as PASS, and a finding that names it.
 
     A switch is the only red of its curve: one run of at most :data:`SWITCH_POINTS` neighbouring
@@ -117,7 +117,7 @@ def without_switches(judgements: Sequence[Judgement]) -> tuple[list[Judgement], 
     seen twice stays red: a wrong MTU, or a slot short of credits, costs every size from some on.
     """
     judged = list(judgements)
-    findings: list[str] = []
+    findings: list[Finding] = []
     for unit in ("MB/s", "us"):
         places = [index for index, each in enumerate(judged) if each.unit == unit]
         bad = _switch([judged[index] for index in places])
@@ -129,7 +129,7 @@ def without_switches(judgements: Sequence[Judgement]) -> tuple[list[Judgement], 
                 f"({each.reason}) in an otherwise healthy curve; a --reference that names the "
                 "size judges it"
             )
-            findings.append(Finding(words, FindingKind.PROTOCOL_SWITCH))
+            findings.append(Finding(text=words, kind=FindingKind.PROTOCOL_SWITCH))
     return judged, findings
 
 

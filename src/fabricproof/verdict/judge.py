@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from fabricproof.benchmarks.catalogue import reading_of
 from fabricproof.benchmarks.program import Kind, Meaning
-from fabricproof.core.measure import Table, Verdict, worst
+from fabricproof.core.measure import Finding, Table, Verdict, as_notes, worst
 from fabricproof.core.units import size_label
 from fabricproof.traffic import RoadProof, RoadState
 from fabricproof.verdict.collective_times import early_ends, judge_collective, overlaps
@@ -50,16 +50,16 @@ def judge_table(table: Table, rules: Rules, road: RoadProof | None = None) -> Re
     limits = Limits.of(table, reading, rules)
     many = judge_rings(table, rules) or judge_collective(table, limits, rules.layout)
     judgements = many or _bandwidths(table, reading, limits) or _times(table, reading, limits)
-    side, findings = _side_times(table, reading, limits)
+    side, unjudged = _side_times(table, reading, limits)
+    switches: list[Finding] = []
     judgements = [*side, *judgements]
     if not many:  # the law of a switch is one of point-to-point curves
         judgements, switches = without_switches(judgements)
-        findings += switches
     judgements += _due_sizes(table, rules.references, judgements)
     judgements = [_with_soundness(table, reading, judgement) for judgement in judgements]
     judgements = [_with_road(judgement, road, rules) for judgement in judgements]
     judgements += _not_in_the_table(table, reading, rules, road)
-    findings += [
+    findings = [
         *describe_shape(table),
         *early_ends(table, limits, rules.layout),
         *overlaps(table),
@@ -72,7 +72,7 @@ def judge_table(table: Table, rules: Rules, road: RoadProof | None = None) -> Re
     return Report(
         verdict=worst([judgement.verdict for judgement in judgements]),
         quantities=tuple(judgements),
-        findings=tuple(findings),
+        findings=(*as_notes(unjudged), *switches, *as_notes(findings)),
         road=road,
     )
 

@@ -15,7 +15,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fabricproof.core.errors import ConfigError, FabricproofError, InputMissingError
-from fabricproof.core.measure import Table, Verdict, worst
+from fabricproof.core.measure import Table, Verdict, as_notes, worst
 from fabricproof.core.units import convert, dimension, parse_quantity, split_quantity
 from fabricproof.physics import Fabric, bound, expected_rail_gain, latency_floor_us
 from fabricproof.verdict.curve import describe_shape
@@ -154,7 +154,7 @@ def judge_published(published: PublishedFile, fabric: Fabric | None, rules: Rule
     return Report(
         verdict=worst([judgement.verdict for judgement in judgements]),
         quantities=tuple(judgements),
-        findings=tuple(findings),
+        findings=as_notes(findings),
     )
 
 

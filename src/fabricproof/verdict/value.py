@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from fabricproof.core.measure import Verdict
+from fabricproof.core.measure import Finding, Verdict
 from fabricproof.physics import Ceiling, Fabric, Floor
 from fabricproof.physics.collective import Layout
 from fabricproof.traffic import RoadProof
@@ -75,13 +75,12 @@ class Report:
     """The verdict on one table: the worst of its quantities, with findings beside it.
 
     ``findings`` are facts worth reading that are no verdict: dips, steps, drops, what was not
-    judged because nobody said by what.  What is decided by one is its kind
-    (:class:`fabricproof.core.measure.Finding`), never its words; a plain text is a note.
+    judged because nobody said by what.  What is decided by one is its kind, never its words.
     """
 
     verdict: Verdict
     quantities: tuple[Judgement, ...]
-    findings: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     road: RoadProof | None = None
 
 

@@ -10,7 +10,7 @@ from recordings import DATA
 
 from fabricproof.benchmarks.parsers import parse_text
 from fabricproof.core.errors import ParseError
-from fabricproof.core.measure import Table, Verdict
+from fabricproof.core.measure import Table, Verdict, texts_of
 from fabricproof.physics import Fabric, find_link
 from fabricproof.verdict.judge import judge_table
 from fabricproof.verdict.value import Rules
@@ -228,7 +228,7 @@ def test_streams_of_udp_are_what_their_server_reports_say() -> None:
     assert table.column("bandwidth_mb_s")[0] == pytest.approx((251 + 249) / 8000)
     assert table.attributes["lost_datagrams"] == 644
     assert verdict_of(TWO_UDP, "2MbE") is Verdict.FAIL
-    notes = judge_table(table, Rules(fabric=None)).findings
+    notes = texts_of(judge_table(table, Rules(fabric=None)).findings)
     assert any(note.startswith("644 of 856 datagrams (75.23%) were lost") for note in notes)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fabricproof.core.measure import Verdict
+from fabricproof.core.measure import Verdict, as_notes
 from fabricproof.core.records import findings_of, read_records
 from fabricproof.core.units import size_label
 from fabricproof.history.compare.model import (
@@ -343,7 +343,7 @@ def _leg(matrix: Matrix, rows: list[int], spoil: str) -> LegResult:
         leg=key.leg,
         nodes=tuple(key.nodes.split(",")),
         quantities=tuple(quantities),
-        findings=(f"second look: red again{spoil}",) if is_red else (),
+        findings=as_notes([f"second look: red again{spoil}"]) if is_red else (),
         reason=f"{quantities[-1]['quantity_name']}: 71.0% of what it must be{spoil}"
         if is_red
         else "",

@@ -18,7 +18,7 @@ from made_baselines import (
     make_seen,
 )
 
-from fabricproof.core.measure import BADNESS, Verdict
+from fabricproof.core.measure import BADNESS, Verdict, texts_of
 from fabricproof.traffic import RoadProof, RoadState
 from fabricproof.verdict.baseline.apply import held, with_baseline
 from fabricproof.verdict.baseline.model import Node
@@ -142,7 +142,7 @@ def test_an_unjudged_number_with_a_reference_is_not_cleared() -> None:
 def test_better_than_the_baseline_is_a_finding() -> None:
     report = with_baseline(report_of(judged(110.0)), LEG, make_seen())
     assert report.verdict is Verdict.PASS
-    assert "better than baseline spring of 2026-11-06 knows" in report.findings[0]
+    assert "better than baseline spring of 2026-11-06 knows" in texts_of(report.findings)[0]
 
 
 def test_the_verdict_of_the_report_follows() -> None:
@@ -168,15 +168,15 @@ def test_what_is_not_the_same_is_not_judged(changes: dict[str, Any], said: str) 
     """Other nodes, another version, other settings: physics alone judges, and the leg says why."""
     report = with_baseline(report_of(judged(95.0)), LEG, make_seen(**changes))
     assert report.verdict is Verdict.PASS
-    assert said in report.findings[0]
+    assert said in texts_of(report.findings)[0]
 
 
 def test_another_build_is_not_judged() -> None:
     leg = of_leg(make_baseline(), replace(WHERE, build="8ed94ed84df1"))
     report = with_baseline(report_of(judged(95.0)), leg, make_seen())
     assert report.verdict is Verdict.PASS
-    assert "build 51af25c1cd81 -> 8ed94ed84df1" in report.findings[0]
-    assert "fabricproof baseline propose spring" in report.findings[0]
+    assert "build 51af25c1cd81 -> 8ed94ed84df1" in texts_of(report.findings)[0]
+    assert "fabricproof baseline propose spring" in texts_of(report.findings)[0]
 
 
 @pytest.mark.parametrize("field", ["partition", "fabric", "stack", "program", "check", "leg"])
@@ -184,7 +184,7 @@ def test_another_leg_is_not_judged(field: str) -> None:
     leg = of_leg(make_baseline(), replace(WHERE, **{field: "another"}))
     report = with_baseline(report_of(judged(95.0)), leg, make_seen())
     assert report.verdict is Verdict.PASS
-    assert "says nothing of" in report.findings[0]
+    assert "says nothing of" in texts_of(report.findings)[0]
 
 
 def test_an_expired_baseline_says_which_field_changed() -> None:
@@ -194,7 +194,7 @@ def test_an_expired_baseline_says_which_field_changed() -> None:
         report_of(judged(95.0)), LEG, make_seen(machines={"n1": FACTS, "n2": now})
     )
     assert report.verdict is Verdict.PASS
-    assert report.findings[0].startswith(
+    assert texts_of(report.findings)[0].startswith(
         "baseline spring of 2026-11-06 no longer holds: n2: firmware of interface ib0 "
         "28.39 -> 28.41; its numbers do not judge; next: fabricproof compare"
     )
@@ -218,4 +218,4 @@ def test_a_unit_is_never_guessed() -> None:
 def test_a_node_that_the_file_lost_is_not_judged() -> None:
     leg = of_leg(make_baseline(nodes={"n1": Node(digests=("aa11",), facts=FACTS)}), WHERE)
     report = with_baseline(report_of(judged(95.0)), leg, make_seen())
-    assert "n2 was not in it" in report.findings[0]
+    assert "n2 was not in it" in texts_of(report.findings)[0]

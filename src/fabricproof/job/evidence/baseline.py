@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from fabricproof.core.errors import ParseError
-from fabricproof.core.measure import Table
+from fabricproof.core.measure import Finding, Table
 from fabricproof.job.evidence.ranks import RankRecord
 from fabricproof.job.plan.leg import Leg
 from fabricproof.job.plan.script import INVENTORY_FOLDER
@@ -35,7 +35,7 @@ def after_baseline(
         known = read_stage(job_folder, leg.name)
     except ParseError as error:
         note = f"baseline {leg.baseline} was to judge and did not: {error}"
-        return replace(report, findings=(*report.findings, note))
+        return replace(report, findings=(*report.findings, Finding(text=note)))
     nodes = sorted({rank.node for rank in ranks})
     machines = {node: _machine(job_folder / INVENTORY_FOLDER, node) for node in nodes}
     return with_baseline(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from fabricproof.core.measure import Verdict, worst
+from fabricproof.core.measure import Verdict, as_notes, worst
 from fabricproof.job.evidence.cores import counted_seconds, starved_cores
 from fabricproof.job.evidence.ranks import RankRecord
 from fabricproof.job.plan.leg import Leg
@@ -88,7 +88,10 @@ def excused(report: Report, near: Surroundings, num_ranks: int = 2) -> Report:
     if known and any(each.verdict is Verdict.FAIL for each in quantities):
         notes.append(_ruled_out(near))
     return replace(
-        report, verdict=verdict, quantities=quantities, findings=(*report.findings, *notes)
+        report,
+        verdict=verdict,
+        quantities=quantities,
+        findings=(*report.findings, *as_notes(notes)),
     )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from fabricproof.core.measure import Verdict, worst
+from fabricproof.core.measure import Verdict, as_notes, worst
 from fabricproof.job.plan.leg import Leg
 from fabricproof.physics import SOFT_ROCE, find_link
 from fabricproof.traffic import RoadState
@@ -111,7 +111,9 @@ def with_errors(
         rates: of this attempt and those before it, added up.
         nodes: that took part.
     """
-    judged = [each for kind in NAMES if (each := _of_kind(leg, kind, rates)) is not None]
+    of_kinds = [found for kind in NAMES if (found := _of_kind(leg, kind, rates)) is not None]
+    judged = [judgement for judgement, _ in of_kinds]
+    said = [rate for judgement, rate in of_kinds if judgement.verdict is not Verdict.PASS]
     red = [each for each in judged if each.verdict is not Verdict.PASS]
     quiet = [each for each in judged if each.verdict is Verdict.PASS]
     if report.road is None or report.road.state is RoadState.UNKNOWN:
@@ -123,7 +125,7 @@ def with_errors(
         report,
         verdict=worst([each.verdict for each in quantities]),
         quantities=quantities,
-        findings=(*report.findings, *_told(rates, red)),
+        findings=(*report.findings, *as_notes(_told(rates, said))),
     )
 
 
@@ -215,7 +217,10 @@ def _solve(chance: Callable[[float], float], wanted: float, events: int) -> floa
     return high
 
 
-def _of_kind(leg: Leg, kind: ErrorKind, rates: Iterable[ErrorRate]) -> Judgement | None:
+def _of_kind(
+    leg: Leg, kind: ErrorKind, rates: Iterable[ErrorRate]
+) -> tuple[Judgement, ErrorRate] | None:
+    """Return the judgement on one kind of errors, and the direction that it is about."""
     limit = limit_of(leg, kind)
     if limit is None:
         return None
@@ -239,13 +244,13 @@ def _of_kind(leg: Leg, kind: ErrorKind, rates: Iterable[ErrorRate]) -> Judgement
         named=False,
     )
     if worst_one.events < critical:
-        return _unless_set_back(judged, mine)
+        return _unless_set_back(judged, mine), worst_one
     doubt = _doubt(worst_one)
     if doubt:
         why = f"{judged.reason}; {doubt}"
-        return replace(judged, verdict=Verdict.UNJUDGED, reason=why, named=True)
+        return replace(judged, verdict=Verdict.UNJUDGED, reason=why, named=True), worst_one
     reason = judged.reason + _both_ends(worst_one, rates)
-    return replace(judged, verdict=Verdict.FAIL, reason=reason, named=True)
+    return replace(judged, verdict=Verdict.FAIL, reason=reason, named=True), worst_one
 
 
 def _unless_set_back(quiet: Judgement, rates: Iterable[ErrorRate]) -> Judgement:
@@ -320,14 +325,11 @@ def _both_ends(rate: ErrorRate, rates: Iterable[ErrorRate]) -> str:
     return seen
 
 
-def _told(rates: Iterable[ErrorRate], red: Sequence[Judgement]) -> list[str]:
+def _told(rates: Iterable[ErrorRate], said: Sequence[ErrorRate]) -> list[str]:
     """Return a line of each direction in which something happened and no judgement says so."""
-    named = " ".join(each.reason for each in red)
     return [
         f"{each.way}: {each.events} of {max(each.packets, each.events)} packets "
         f"{each.kind.value} ({each.per_million_packets:.3g} per million)"
         for each in rates
-        if each.events
-        and each.kind is not ErrorKind.GAP
-        and f"{each.way}: {each.events} of" not in named
+        if each.events and each.kind is not ErrorKind.GAP and each not in said
     ]

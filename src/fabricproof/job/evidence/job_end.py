@@ -12,7 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from fabricproof.core.errors import FabricproofError
-from fabricproof.core.measure import Verdict
+from fabricproof.core.measure import Finding, Verdict
 from fabricproof.job.outcome import Outcome, mended
 from fabricproof.job.plan.script import JOB_END_FILE
 from fabricproof.nodes.topology import expand
@@ -214,5 +214,7 @@ def _doubted(outcome: Outcome, doubt: Doubt, *, kept: bool) -> Outcome:
         return replace(each, verdict=instead, value=value, reason=doubt.sentence)
 
     changed = mended(outcome, change)
-    report = replace(changed.report, findings=(doubt.sentence, *changed.report.findings))
+    report = replace(
+        changed.report, findings=(Finding(text=doubt.sentence), *changed.report.findings)
+    )
     return replace(changed, report=report)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fabricproof.core.errors import FabricproofError
-from fabricproof.core.measure import Verdict, worst
+from fabricproof.core.measure import Finding, Verdict, as_notes, worst
 from fabricproof.nodes.topology import expand
 from fabricproof.traffic.disturbance import DisturbanceKind
 from fabricproof.verdict.value import Judgement, Report
@@ -88,7 +88,7 @@ def beside(report: Report, found: tuple[Neighbour, ...] | None) -> Report:
     if found is None:
         red = any(each.verdict is Verdict.FAIL for each in report.quantities)
         note = "not known: whether other jobs were on the nodes, squeue did not answer"
-        return replace(report, findings=(*report.findings, note)) if red else report
+        return replace(report, findings=(*report.findings, Finding(text=note))) if red else report
     if not found:
         return report
     notes = [f"disturbed: {each}" for each in found]
@@ -97,7 +97,10 @@ def beside(report: Report, found: tuple[Neighbour, ...] | None) -> Report:
     unlike = any(new is not old for new, old in zip(quantities, report.quantities, strict=True))
     verdict = worst([each.verdict for each in quantities]) if unlike else report.verdict
     return replace(
-        report, verdict=verdict, quantities=quantities, findings=(*report.findings, *notes)
+        report,
+        verdict=verdict,
+        quantities=quantities,
+        findings=(*report.findings, *as_notes(notes)),
     )
 
 

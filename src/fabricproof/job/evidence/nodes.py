@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from fabricproof.core.measure import Verdict, worst
+from fabricproof.core.measure import Verdict, as_notes, texts_of, worst
 from fabricproof.job.evidence.ranks import gather
 from fabricproof.job.outcome import Outcome, mended
 from fabricproof.job.relations.relation import Relation
@@ -95,10 +95,10 @@ def with_preflight(outcome: Outcome, result: Preflight) -> Outcome:
     """
     nodes = {rank.node for attempt in outcome.attempts for rank in attempt.ranks} | {*outcome.nodes}
     warnings = result.warnings(outcome.leg.rails, nodes)
-    notes = (*warnings, *result.far_ranks(outcome.leg.rails, nodes))
+    notes = (*warnings, *as_notes(result.far_ranks(outcome.leg.rails, nodes)))
     if not notes:
         return outcome
-    told = mended(outcome, lambda each: _with_warnings(each, warnings))
+    told = mended(outcome, lambda each: _with_warnings(each, texts_of(warnings)))
     return replace(told, report=replace(told.report, findings=(*notes, *told.report.findings)))
 
 
@@ -139,7 +139,7 @@ def _link(rail: str, result: Preflight, looks: Looks, num_nodes: int) -> Outcome
         report=Report(
             verdict=worst([each.verdict for each in quantities]),
             quantities=tuple(quantities),
-            findings=tuple(dict.fromkeys(notes)),
+            findings=as_notes(dict.fromkeys(notes)),
         ),
         nodes=tuple(looks.machines),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from statistics import median
 
-from fabricproof.core.measure import Verdict
+from fabricproof.core.measure import Verdict, as_notes
 from fabricproof.job.relations.ratio import Looks, judge_ratio, value_at
 from fabricproof.job.relations.relation import Relation
 from fabricproof.nodes.topology.latency import latency_words
@@ -29,4 +29,5 @@ def judge_hops(relation: Relation, looks: Looks) -> Report:
         if leg in looks
     }
     known = {hops: us for hops, us in latency_us.items() if us == us}  # noqa: PLR0124 - NaN is not
-    return replace(report, findings=(latency_words(known), *report.findings)) if known else report
+    told = as_notes([latency_words(known)] if known else [])
+    return replace(report, findings=(*told, *report.findings))

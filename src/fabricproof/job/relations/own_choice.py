@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from fabricproof.core.measure import Verdict, worst
+from fabricproof.core.measure import Verdict, as_notes, worst
 from fabricproof.core.units import size_label
 from fabricproof.job.outcome import Outcome
 from fabricproof.job.relations.ratio import Looks, not_judged
@@ -63,7 +63,7 @@ def judge_own_choice(relation: Relation, looks: Looks) -> Report:
     return Report(
         verdict=worst([each.verdict for each in quantities]),
         quantities=quantities,
-        findings=(*findings, *relation.settings["left_out"]),
+        findings=as_notes((*findings, *relation.settings["left_out"])),
         road=looks[relation.settings["series"][OWN][0]].report.road,
     )
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fabricproof.core.measure import Verdict, worst
+from fabricproof.core.measure import Finding, Verdict, as_notes, worst
 from fabricproof.core.units import parse_size, size_label
 from fabricproof.job.evidence.ranks import RankRecord, gather
 from fabricproof.job.outcome import Outcome
@@ -52,7 +52,7 @@ def judge_sharing(relation: Relation, looks: Looks) -> Report:
     wanted = relation.settings
     label = f"balance_{relation.name}"
     rounds = rounds_of(relation, looks, balance_of)
-    findings: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     if isinstance(rounds, Judgement):
         if rounds.verdict is not Verdict.UNJUDGED or spoiled_leg(relation, looks) is not None:
             return Report(verdict=rounds.verdict, quantities=(rounds,))
@@ -70,7 +70,7 @@ def judge_sharing(relation: Relation, looks: Looks) -> Report:
     return Report(
         verdict=worst([each.verdict for each in judgements]),
         quantities=judgements,
-        findings=(*sentences(policy), *findings),
+        findings=(*as_notes(sentences(policy)), *findings),
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
-from fabricproof.core.measure import Verdict
+from fabricproof.core.measure import Finding, Verdict, as_notes
 from fabricproof.core.units import size_label
 from fabricproof.job.evidence.disturbance import spoiling
 from fabricproof.job.outcome import Outcome
@@ -97,14 +97,14 @@ class Rounds:
     lost: tuple[str, ...] = ()
     disturbed: tuple[Disturbance, ...] = ()
 
-    def findings(self) -> tuple[str, ...]:
+    def findings(self) -> tuple[Finding, ...]:
         """Return what is worth reading of several rounds."""
         shown = tuple(
             f"{label}, round by round: {', '.join(f'{each:.3g}' for each in values)} x"
             for label, values in self.values.items()
             if len(values) > 1
         )
-        return (*shown, *(f"a round that does not count: {why}" for why in self.lost))
+        return as_notes((*shown, *(f"a round that does not count: {why}" for why in self.lost)))
 
 
 def rounds_of(relation: Relation, looks: Looks, values_of: ValuesOf) -> Rounds | Judgement:

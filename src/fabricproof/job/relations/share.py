@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from fabricproof.core.measure import Verdict, worst
+from fabricproof.core.measure import Finding, Verdict, worst
 from fabricproof.core.units import size_label
 from fabricproof.job.relations.ratio import (
     Looks,
@@ -38,7 +38,7 @@ def judge_share(relation: Relation, looks: Looks) -> Report:
     what = ", ".join(
         f"{relation.settings[side]['leg']} {number:.5g} MB/s" for side, number in found.items()
     )
-    return replace(report, findings=(what, *report.findings))
+    return replace(report, findings=(Finding(text=what), *report.findings))
 
 
 def share_of(relation: Relation, looks: Looks) -> Values:
@@ -98,7 +98,7 @@ def judge_best(relation: Relation, looks: Looks) -> Report:
     )
     at = size_label(wanted["size"])
     finding = f"{shown} MB/s at {at}; best with {best}"
-    return replace(report_of(judged[chosen]), findings=(finding, *rounds.findings()))
+    return replace(report_of(judged[chosen]), findings=(Finding(text=finding), *rounds.findings()))
 
 
 def gains_of(relation: Relation, looks: Looks) -> Values:

@@ -12,7 +12,7 @@ from statistics import median
 from typing import Any
 
 from fabricproof.core.errors import FabricproofError, ParseError
-from fabricproof.core.measure import Verdict
+from fabricproof.core.measure import Finding, Verdict
 from fabricproof.job.outcome import Outcome
 from fabricproof.job.relations.ratio import (
     Looks,
@@ -82,7 +82,9 @@ def judge_locality(relation: Relation, looks: Looks) -> Report:
     report = judge_value(relation, looks, held_ratio_of)
     if any(each.value is None for each in report.quantities):
         return report
-    return replace(report, findings=(*report.findings, _advice(relation.settings, looks)))
+    return replace(
+        report, findings=(*report.findings, Finding(text=_advice(relation.settings, looks)))
+    )
 
 
 def held_ratio_of(relation: Relation, looks: Looks) -> Values:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.core.errors import ParseError
-from fabricproof.core.measure import Finding, Verdict, as_finding, worst
+from fabricproof.core.measure import Finding, Verdict, as_notes, worst
 from fabricproof.core.provenance import rebuilt
 from fabricproof.core.records import findings_of, parse_json, read_records
 from fabricproof.job.run.consistency import (
@@ -62,10 +62,6 @@ class LegResult:
     errors: tuple[Mapping[str, Any], ...] = ()
     """What was lost or damaged, for each rail, node and direction, in all attempts together; empty
     where nobody counted, and in records before there were any."""
-
-    def __post_init__(self) -> None:
-        """Take plain texts among the findings as notes."""
-        object.__setattr__(self, "findings", tuple(map(as_finding, self.findings)))
 
     @property
     def device(self) -> str:
@@ -302,7 +298,7 @@ def _build_result(case: Mapping[str, Any]) -> LegResult:
         program=BUILD_PROGRAM,
         fabric="",
         leg="",
-        findings=tuple(Finding(str(line)) for line in case.get("build_log") or ()),
+        findings=as_notes(str(line) for line in case.get("build_log") or ()),
         reason=_build_reason(case),
         stage_folder=case.get("stagedir"),
     )
@@ -329,7 +325,7 @@ def _of_one_build(leg: LegResult, unlike: Mapping[str, str]) -> LegResult:
     if leg.stack not in unlike or leg.verdict in {Verdict.SKIPPED, Verdict.MISSING}:
         return leg
     before = f"it was {leg.verdict.value} before: {leg.reason}"
-    said = (Finding(before),) if leg.reason else ()
+    said = (Finding(text=before),) if leg.reason else ()
     reason = f"stack {leg.stack} was {unlike[leg.stack]}"
     return replace(leg, verdict=Verdict.INVALID, reason=reason, findings=(*said, *leg.findings))
 

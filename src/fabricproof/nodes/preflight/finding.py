@@ -43,8 +43,8 @@ class Finding:
         """
         one = self.nodes if self.quantity not in _OF_SEVERAL else ()
         return measure.Finding(
-            f"preflight: {self.brief}",
-            FindingKind.PREFLIGHT,
+            text=f"preflight: {self.brief}",
+            kind=FindingKind.PREFLIGHT,
             rail=self.rail,
             node=one[0] if len(one) == 1 else "",
             fact=self.quantity,

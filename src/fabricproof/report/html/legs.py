@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fabricproof.core.measure import BADNESS
+from fabricproof.core.measure import BADNESS, texts_of
 from fabricproof.job.run import LegResult
 from fabricproof.report.html.headline import measured, rails_of
 from fabricproof.report.html.markup import (
@@ -86,7 +86,7 @@ def _texts(leg: LegResult) -> list[str]:
         leg.road_name or "-",
         rails_of(leg),
         folded(leg.nodes),
-        "; ".join((leg.reason, *leg.findings)) or "-",
+        "; ".join((leg.reason, *texts_of(leg.findings))) or "-",
         _without_road(leg) if leg.road is None else str(leg.road.get("state", "?")),
     ]
 
@@ -135,7 +135,7 @@ def _of_ceiling(quantity: Mapping[str, Any]) -> str:
 def _reason(leg: LegResult, site: str) -> Markup:
     parts: list[object] = [tag("p", leg.reason)] if leg.reason else []
     if leg.findings:
-        lines = tag("ul", *(tag("li", each) for each in leg.findings))
+        lines = tag("ul", *(tag("li", each) for each in texts_of(leg.findings)))
         parts.append(details(counted(len(leg.findings), "finding"), lines))
     if leg.verdict.value not in {"PASS", "SKIPPED"}:
         where = f"; raw output: {leg.stage_folder}" if leg.stage_folder else ""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from fabricproof.benchmarks.catalogue import meaning
 from fabricproof.benchmarks.program import Kind
+from fabricproof.core.measure import Finding
 from fabricproof.core.units import parse_size, size_label
 from fabricproof.job.evidence.directions import BACK, LARGEST_SIZES, backward
 from fabricproof.job.plan.commands import make_job
@@ -166,7 +167,7 @@ class LegPlanner:
             stack_digest=self.stack_digest,
         )
 
-    def declined(self, rails: tuple[str, ...]) -> tuple[str, ...]:
+    def declined(self, rails: tuple[str, ...]) -> tuple[Finding, ...]:
         """Return what is said of the references that another build was measured with."""
         return self.site.references_of_other_builds(
             fabric=self.fabric,

@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from fabricproof.core.measure import Verdict, worst
+from fabricproof.core.measure import Finding, Verdict, as_notes, worst
 from fabricproof.traffic import RoadState
 from fabricproof.verdict.baseline.holds import why_not
 from fabricproof.verdict.baseline.model import Facts, Limit, Node, Place
@@ -82,7 +82,7 @@ def with_baseline(report: Report, leg: LegBaseline, seen: Seen) -> Report:
     """
     rows, trouble = rows_for(leg, seen)
     if trouble:
-        return replace(report, findings=(*report.findings, trouble))
+        return replace(report, findings=(*report.findings, Finding(text=trouble)))
     may_clear = report.road is not None and report.road.state is RoadState.PROVEN
     findings: list[str] = []
     quantities = []
@@ -95,7 +95,7 @@ def with_baseline(report: Report, leg: LegBaseline, seen: Seen) -> Report:
         report,
         verdict=worst([each.verdict for each in quantities]),
         quantities=tuple(quantities),
-        findings=(*report.findings, *findings),
+        findings=(*report.findings, *as_notes(findings)),
     )
 
 
