@@ -30,7 +30,7 @@ def pretended(tmp_path, monkeypatch, fabricproof):
     monkeypatch.setenv("FABRICPROOF_PERFLOGS", str(tmp_path / "perflogs"))
     monkeypatch.setenv("FABRICPROOF_WORK", str(tmp_path / "work"))
     monkeypatch.setattr(lock.tempfile, "gettempdir", lambda: str(tmp_path))
-    monkeypatch.setattr("fabricproof.nightly.slurm.usable_nodes", lambda *_: FOUR)
+    monkeypatch.setattr("fabricproof.cli.night.usable_nodes", lambda *_: FOUR)
     asked = []
 
     def call(*arguments, answer=lambda _: "PASS"):

@@ -11,16 +11,41 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-if TYPE_CHECKING:
-    from fabricproof.history.compare.interleaving import Means, Measured, Plan
-    from fabricproof.history.compare.model import Comparison
-    from fabricproof.site import Site
-    from fabricproof.site.schema import SwitchSpec
+from fabricproof.cli.compare import compared, site_of, status_of
+from fabricproof.cli.run import Progress, perform, show
+from fabricproof.core.errors import ConfigError
+from fabricproof.history.compare.errors import SideError
+from fabricproof.history.compare.interleaving import (
+    Means,
+    Measured,
+    Plan,
+    SwitchedError,
+    conduct,
+    fewest_rounds,
+    make_plan,
+    plan_lines,
+    read_plan,
+    state_file,
+    switch_back,
+    write_plan,
+)
+from fabricproof.history.compare.lines import lines
+from fabricproof.history.compare.model import Comparison
+from fabricproof.history.compare.record import comparison_record
+from fabricproof.history.compare.whole import Asked
+from fabricproof.history.store.labels import set_label
+from fabricproof.job.run.start import workplace
+from fabricproof.job.run.watch import ends_as_interrupt
+from fabricproof.nightly.lock import night_lock
+from fabricproof.nightly.state import state_file as nightly_state_file
+from fabricproof.site import Site
+from fabricproof.site.choose import project_root
+from fabricproof.site.schema import SwitchSpec
 
 _SITE = click.option("--site", "site_name", metavar="S", help="Site (default: of this host).")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -62,15 +87,6 @@ def plan_command(
 
     Exit status: 0; 78 where site.toml has no such switch; 2 where a plan of that name is there.
     """
-    from fabricproof.cli.compare import site_of  # noqa: PLC0415 - start-up time
-    from fabricproof.history.compare.errors import SideError  # noqa: PLC0415 - start-up time
-    from fabricproof.history.compare.interleaving import (  # noqa: PLC0415 - start-up time
-        fewest_rounds,
-        make_plan,
-        read_plan,
-        write_plan,
-    )
-
     site = site_of(site_name)
     spec = _switch(site, name)
     path = _place(site, name)
@@ -95,11 +111,8 @@ def plan_command(
 @click.argument("name")
 @_SITE
 @_JSON
-def show(name: str, site_name: str | None, as_json: bool) -> None:
+def show_command(name: str, site_name: str | None, as_json: bool) -> None:
     """Show plan NAME and how far it is; 66 where there is none."""
-    from fabricproof.cli.compare import site_of  # noqa: PLC0415 - start-up time
-    from fabricproof.history.compare.interleaving import read_plan  # noqa: PLC0415 - start-up time
-
     site = site_of(site_name)
     _show(read_plan(_place(site, name)), _switch(site, name), as_json=as_json)
 
@@ -109,9 +122,6 @@ def show(name: str, site_name: str | None, as_json: bool) -> None:
 @_SITE
 def back(name: str, site_name: str | None) -> None:
     """Switch back what a killed `ab run` left switched; 69 where that fails."""
-    from fabricproof.cli.compare import site_of  # noqa: PLC0415 - start-up time
-    from fabricproof.history.compare.interleaving import read_plan, switch_back  # noqa: PLC0415
-
     site = site_of(site_name)
     spec, path = _switch(site, name), _place(site, name)
     with _alone(site):
@@ -135,11 +145,6 @@ def run(name: str, site_name: str | None, as_json: bool, arguments: tuple[str, .
     Exit status: of `fabricproof compare` (0, 1, 5, 6); 69: a switch or a run failed; 75: a night
     of the site runs; 130: interrupted.
     """
-    from fabricproof.cli.compare import site_of, status_of  # noqa: PLC0415 - start-up time
-    from fabricproof.history.compare.interleaving import conduct, read_plan  # noqa: PLC0415
-    from fabricproof.history.compare.lines import lines  # noqa: PLC0415 - start-up time
-    from fabricproof.history.compare.record import comparison_record  # noqa: PLC0415 - start-up time
-
     site = site_of(site_name)
     spec, path = _switch(site, name), _place(site, name)
     with _alone(site):
@@ -154,14 +159,11 @@ def run(name: str, site_name: str | None, as_json: bool, arguments: tuple[str, .
 
 
 def _compared(site: Site, name: str) -> Comparison:
-    from fabricproof.cli.compare import compared  # noqa: PLC0415 - start-up time
-    from fabricproof.history.compare.whole import Asked  # noqa: PLC0415 - start-up time
 
     return compared(site, f"label:{name}-a", f"label:{name}-b", Asked())
 
 
 def _switch(site: Site, name: str) -> SwitchSpec:
-    from fabricproof.core.errors import ConfigError  # noqa: PLC0415 - start-up time
 
     if name not in site.switches:
         known = ", ".join(site.switches) or "none"
@@ -176,17 +178,11 @@ def _switch(site: Site, name: str) -> SwitchSpec:
 
 
 def _place(site: Site, name: str) -> Path:
-    from fabricproof.history.compare.interleaving import state_file  # noqa: PLC0415 - start-up time
-    from fabricproof.job.run.start import workplace  # noqa: PLC0415 - start-up time
-    from fabricproof.site.choose import project_root  # noqa: PLC0415 - start-up time
 
     return state_file(workplace(project_root()).perflogs, site.name, name)
 
 
 def _show(plan: Plan, spec: SwitchSpec, *, as_json: bool) -> None:
-    from dataclasses import asdict  # noqa: PLC0415 - start-up time
-
-    from fabricproof.history.compare.interleaving import plan_lines  # noqa: PLC0415 - start-up time
 
     commands = {"a": spec.a, "b": spec.b, "back": spec.back or spec.a}
     if as_json:
@@ -198,10 +194,6 @@ def _show(plan: Plan, spec: SwitchSpec, *, as_json: bool) -> None:
 
 def _with_arguments(plan: Plan, arguments: tuple[str, ...]) -> Plan:
     """Return the plan with what is run in each step; it may not change on the way."""
-    from dataclasses import replace  # noqa: PLC0415 - start-up time
-
-    from fabricproof.history.compare.errors import SideError  # noqa: PLC0415 - start-up time
-
     if plan.arguments is not None and arguments not in {(), plan.arguments}:
         raise SideError(
             f"plan {plan.name} was begun with other options",
@@ -215,13 +207,7 @@ def _with_arguments(plan: Plan, arguments: tuple[str, ...]) -> Plan:
 @contextlib.contextmanager
 def _alone(site: Site) -> Iterator[None]:
     """Keep nights and other plans of the site away, and take SIGTERM as Ctrl-C."""
-    from fabricproof.job.run.start import workplace  # noqa: PLC0415 - start-up time
-    from fabricproof.job.run.watch import ends_as_interrupt  # noqa: PLC0415 - start-up time
-    from fabricproof.nightly.lock import night_lock  # noqa: PLC0415 - start-up time
-    from fabricproof.nightly.state import state_file  # noqa: PLC0415 - start-up time
-    from fabricproof.site.choose import project_root  # noqa: PLC0415 - start-up time
-
-    folder = state_file(workplace(project_root()).perflogs, site.name).parent
+    folder = nightly_state_file(workplace(project_root()).perflogs, site.name).parent
     with ends_as_interrupt(), night_lock(folder) as notes:
         for note in notes:
             click.echo(f"fabricproof: {note}", err=True)
@@ -229,10 +215,6 @@ def _alone(site: Site) -> Iterator[None]:
 
 
 def _means(site: Site, name: str, spec: SwitchSpec, path: Path, *, quiet: bool = False) -> Means:
-    from fabricproof.history.compare.interleaving import Means, write_plan  # noqa: PLC0415
-    from fabricproof.history.store.labels import set_label  # noqa: PLC0415 - start-up time
-    from fabricproof.job.run.start import workplace  # noqa: PLC0415 - start-up time
-    from fabricproof.site.choose import project_root  # noqa: PLC0415 - start-up time
 
     perflogs = workplace(project_root()).perflogs
 
@@ -256,8 +238,6 @@ def _ignore(_: object) -> None:
 
 
 def _measure(site: Site, arguments: tuple[str, ...], *, quiet: bool) -> Measured:
-    from fabricproof.cli.run import Progress, perform, show  # noqa: PLC0415 - start-up time
-    from fabricproof.history.compare.interleaving import Measured  # noqa: PLC0415 - start-up time
 
     done = perform(site, ["-r", *arguments], progress=Progress(quiet=quiet))
     if done.reason == "interrupted":
@@ -275,8 +255,6 @@ def switch_site(name: str, spec: SwitchSpec, side: str) -> None:
     Raises:
         SwitchedError: the command failed or took too long.
     """
-    from fabricproof.history.compare.interleaving import SwitchedError  # noqa: PLC0415 - start-up time
-
     command = {"a": spec.a, "b": spec.b, "back": spec.back or spec.a}[side]
     with _undisturbed() if side == "back" else contextlib.nullcontext():
         status, said = _shell(command, spec.timeout_seconds)

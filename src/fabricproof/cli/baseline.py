@@ -2,23 +2,46 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import shlex
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import click
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from fabricproof.history.baseline.freeze import Frozen
-    from fabricproof.history.baseline.machines import Machines
-    from fabricproof.history.baseline.standing import Standing, Unlike
-    from fabricproof.history.store import Store
-    from fabricproof.site import Site
-    from fabricproof.verdict.baseline.model import Baseline
+from fabricproof.cli.baseline_display import (
+    baseline_record,
+    diff_lines,
+    frozen_lines,
+    frozen_record,
+    list_lines,
+    propose_lines,
+    replay_record,
+    show_lines,
+    unlike_record,
+)
+from fabricproof.cli.compare import history_of
+from fabricproof.core.errors import ConfigError, ExitStatus, InputMissingError
+from fabricproof.history.baseline.freeze import Ask, Frozen, freeze
+from fabricproof.history.baseline.machines import Machines
+from fabricproof.history.baseline.replay import replay
+from fabricproof.history.baseline.standing import (
+    Standing,
+    Unlike,
+    against_run,
+    differences,
+    standing,
+)
+from fabricproof.history.compare.sides import choose_side
+from fabricproof.history.store import Store, open_store
+from fabricproof.job.run.start import workplace
+from fabricproof.site import Site, load_site
+from fabricproof.site.choose import choose_site, project_root
+from fabricproof.verdict.baseline.file import names_in, path_of, read_baseline, write_baseline
+from fabricproof.verdict.baseline.model import Baseline
 
 _SITE = click.option("--site", "site_name", metavar="S", help="Site (default: of this host).")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -56,7 +79,7 @@ def command() -> None:
 @_REPLACE
 @_SITE
 @_JSON
-def freeze(
+def freeze_command(
     name: str,
     runs: tuple[str, ...],
     more: tuple[str, ...],
@@ -78,8 +101,6 @@ def freeze(
     Exit status: 0 written; 65 too few good runs, unlike runs, or an impossible number; 66 no
     records; 74 cannot write; 78 the name is taken.
     """
-    from fabricproof.verdict.baseline.file import path_of, write_baseline  # noqa: PLC0415 - start-up time
-
     if not (runs or more):
         raise click.UsageError("say which runs are known to be good, as last:10")
     site, store, machines = _history(site_name)
@@ -103,9 +124,6 @@ def list_(site_name: str | None, as_json: bool) -> None:
 
     Exit status: 0, also where there is none.
     """
-    from fabricproof.cli.baseline_display import list_lines  # noqa: PLC0415
-    from fabricproof.verdict.baseline.file import names_in  # noqa: PLC0415 - start-up time
-
     site, store, machines = _history(site_name, needed=False)
     records = []
     for name in names_in(site.folder):
@@ -136,8 +154,6 @@ def show(name: str, whole: bool, site_name: str | None, as_json: bool) -> None:
 
     Exit status: 0 where it holds for all its nodes and stacks, 5 where it does not.
     """
-    from fabricproof.cli.baseline_display import baseline_record, show_lines  # noqa: PLC0415
-
     site, store, machines = _history(site_name, needed=False)
     baseline = _read(site, name)
     state = _standing(baseline, machines, store)
@@ -166,10 +182,6 @@ def diff(first: str, second: str, whole: bool, site_name: str | None, as_json: b
 
     Exit status: 0 nothing is beyond the bounds of A, 1 something is, 6 nothing is in both.
     """
-    from fabricproof.cli.baseline_display import diff_lines, unlike_record  # noqa: PLC0415
-    from fabricproof.history.baseline.standing import against_run, differences  # noqa: PLC0415
-    from fabricproof.verdict.baseline.file import names_in  # noqa: PLC0415 - start-up time
-
     site, store, _ = _history(site_name, needed=False)
     one = _read(site, first)
     name = second.removeprefix("baseline:")
@@ -219,10 +231,6 @@ def propose(
     Exit status: 0 proposed; 65 too few good runs since the last change; 74 cannot write; 78 the
     name is taken.
     """
-    from fabricproof.cli.baseline_display import propose_lines, replay_record  # noqa: PLC0415
-    from fabricproof.history.baseline.replay import replay  # noqa: PLC0415
-    from fabricproof.verdict.baseline.file import path_of, write_baseline  # noqa: PLC0415 - start-up time
-
     site, store, machines = _history(site_name)
     path = path_of(site.folder, write) if write else None
     if path is not None:
@@ -250,8 +258,6 @@ def propose(
 
 def _refuse_taken(path: Path, *, replace: bool) -> None:
     """Refuse a name that is taken before a minute is spent on learning."""
-    from fabricproof.core.errors import ConfigError  # noqa: PLC0415 - start-up time
-
     if path.exists() and not replace:
         raise ConfigError(
             "there is a baseline of that name",
@@ -263,12 +269,6 @@ def _refuse_taken(path: Path, *, replace: bool) -> None:
 
 def _history(site_name: str | None, *, needed: bool = True) -> tuple[Site, Any, Machines]:
     """Return the site, its runs (None where there are none and they are not needed), its nodes."""
-    from fabricproof.core.errors import InputMissingError  # noqa: PLC0415 - start-up time
-    from fabricproof.history.baseline.machines import Machines  # noqa: PLC0415
-    from fabricproof.job.run.start import workplace  # noqa: PLC0415
-    from fabricproof.site import load_site  # noqa: PLC0415
-    from fabricproof.site.choose import choose_site, project_root  # noqa: PLC0415
-
     site = load_site(site_name) if site_name else choose_site()
     perflogs = workplace(project_root()).perflogs
     store: Store | None = None
@@ -281,9 +281,6 @@ def _history(site_name: str | None, *, needed: bool = True) -> tuple[Site, Any, 
 
 
 def _needed_store(site: Site) -> Store:
-    from fabricproof.history.store import open_store  # noqa: PLC0415
-    from fabricproof.job.run.start import workplace  # noqa: PLC0415 - start-up time
-    from fabricproof.site.choose import project_root  # noqa: PLC0415
 
     store = open_store(workplace(project_root()).perflogs, site.name)
     for note in store.notes:
@@ -293,9 +290,6 @@ def _needed_store(site: Site) -> Store:
 
 def _chosen(words: Sequence[str], site: Site) -> list[str]:
     """Return the run ids that are meant, as compare understands them."""
-    from fabricproof.cli.compare import history_of  # noqa: PLC0415 - start-up time
-    from fabricproof.history.compare.sides import choose_side  # noqa: PLC0415
-
     _, history = history_of(site)
     chosen = choose_side(",".join(words), history)
     for note in chosen.notes:
@@ -322,9 +316,6 @@ def _frozen(
     *,
     newest_only: bool,
 ) -> Frozen:
-    import datetime  # noqa: PLC0415 - start-up time
-
-    from fabricproof.history.baseline.freeze import Ask, freeze  # noqa: PLC0415
 
     now = datetime.datetime.now(tz=datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     typed = shlex.join(["fabricproof", *sys.argv[1:]])
@@ -333,13 +324,11 @@ def _frozen(
 
 
 def _read(site: Site, name: str) -> Baseline:
-    from fabricproof.verdict.baseline.file import path_of, read_baseline  # noqa: PLC0415 - start-up time
 
     return read_baseline(path_of(site.folder, name))
 
 
 def _standing(baseline: Baseline, machines: Machines, store: Store | None) -> Standing:
-    from fabricproof.history.baseline.standing import standing  # noqa: PLC0415 - start-up time
 
     return standing(baseline, machines, store)
 
@@ -359,7 +348,6 @@ def _head(baseline: Baseline, state: Standing) -> dict[str, Any]:
 
 
 def _tell(frozen: Frozen, path: Path, *, as_json: bool, active: bool) -> None:
-    from fabricproof.cli.baseline_display import frozen_lines, frozen_record  # noqa: PLC0415
 
     if as_json:
         click.echo(json.dumps({**frozen_record(frozen), "file": str(path)}, indent=1))
@@ -375,13 +363,11 @@ def _tell(frozen: Frozen, path: Path, *, as_json: bool, active: bool) -> None:
 
 
 def _status(*, holds: bool) -> int:
-    from fabricproof.core.errors import ExitStatus  # noqa: PLC0415 - start-up time
 
     return int(ExitStatus.PASS if holds else ExitStatus.UNJUDGED)
 
 
 def _diff_status(found: Sequence[Unlike]) -> int:
-    from fabricproof.core.errors import ExitStatus  # noqa: PLC0415 - start-up time
 
     if all(each.ratio is None for each in found):
         return int(ExitStatus.NOTHING_JUDGED)

@@ -6,16 +6,14 @@ import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, Self
+from typing import NoReturn, Self
 
 import click
+from rich.status import Status
 
+from fabricproof.cli.console import HonestConsole
 from fabricproof.core.errors import FabricproofError
-
-if TYPE_CHECKING:
-    from rich.status import Status
-
-    from fabricproof.stacks.spack.progress import Reader
+from fabricproof.stacks.spack.progress import Fetching, Phase, Reader, Started
 
 #: what each step is, for people.
 _STEPS = {
@@ -54,7 +52,6 @@ class Display:
             for sign in _ENDS
             if signal.getsignal(sign) is not signal.SIG_IGN
         }
-        from fabricproof.cli.console import HonestConsole  # noqa: PLC0415 - heavy
 
         console = HonestConsole(stderr=True)
         if console.is_terminal:
@@ -93,7 +90,6 @@ class Display:
         """Return what to show for ``line``, None for nothing new."""
         if step != "install":
             return _STEPS.get(step, line)
-        from fabricproof.stacks.spack.progress import Fetching, Phase, Reader, Started  # noqa: PLC0415
 
         if self._reader is None:
             self._reader = Reader()

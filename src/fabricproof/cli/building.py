@@ -5,22 +5,25 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from fabricproof.cli.build_display import Display
 from fabricproof.core.errors import ConfigError
-
-if TYPE_CHECKING:
-    from fabricproof.site import Site
-    from fabricproof.site.schema import StackSpec
-    from fabricproof.stacks.spack.built import Built
-    from fabricproof.stacks.spack.diagnose import BuildError
-    from fabricproof.stacks.spack.layout import Layout
-    from fabricproof.stacks.spack.offline import Mirror
-    from fabricproof.stacks.spack.tool import Spack
+from fabricproof.site import Site, load_site
+from fabricproof.site.choose import choose_site
+from fabricproof.site.schema import StackSpec
+from fabricproof.stacks.spack.build import Wishes, build, building, compose_for, explain
+from fabricproof.stacks.spack.built import Built
+from fabricproof.stacks.spack.diagnose import BuildError
+from fabricproof.stacks.spack.layout import Layout, layout_for
+from fabricproof.stacks.spack.lock import kept_lock, lock
+from fabricproof.stacks.spack.mirror import make_mirror
+from fabricproof.stacks.spack.offline import Mirror, open_mirror
+from fabricproof.stacks.spack.tool import Spack, fetch_spack, find_spack, open_spack
 
 _Command = Callable[..., Any]
 
@@ -78,10 +81,6 @@ def site_and_layout(
     site_name: str | None, root: Path | None, scopes: Sequence[Path] = ()
 ) -> tuple[Site, Layout]:
     """Return the site that is meant and the layout of its stacks."""
-    from fabricproof.site import load_site  # noqa: PLC0415 - keeps the start-up short
-    from fabricproof.site.choose import choose_site  # noqa: PLC0415
-    from fabricproof.stacks.spack.layout import layout_for  # noqa: PLC0415
-
     site = load_site(site_name) if site_name else choose_site()
     return site, layout_for(site.name, site.folder, root.absolute() if root else None, scopes)
 
@@ -118,9 +117,6 @@ def tool_and_mirror(
 
     With a mirror its own Spack is used, unless another is named: the two are known to fit.
     """
-    from fabricproof.stacks.spack.offline import open_mirror  # noqa: PLC0415
-    from fabricproof.stacks.spack.tool import fetch_spack, find_spack, open_spack  # noqa: PLC0415
-
     if folder is not None:
         mirror = open_mirror(folder, layout, _report)
         program = find_spack(layout, spack_path) if spack_path else mirror.program
@@ -138,7 +134,6 @@ def _report(text: str) -> None:
 
 
 def _record(built: Built, layout: Layout, *, stood: bool, seconds: float) -> dict[str, Any]:
-    from dataclasses import asdict  # noqa: PLC0415
 
     return {
         **asdict(built),
@@ -149,7 +144,6 @@ def _record(built: Built, layout: Layout, *, stood: bool, seconds: float) -> dic
 
 
 def _lock_of(stack: str, layout: Layout) -> dict[str, Any]:
-    from fabricproof.stacks.spack.lock import kept_lock  # noqa: PLC0415
 
     return {"lock": str(kept_lock(layout, stack)), "trial": layout.is_trial}
 
@@ -193,9 +187,6 @@ def build_command(
       fabricproof stack build openmpi             one stack of this site
       fabricproof stack build --mirror /media/m   without a network, from `stack mirror`
     """
-    from fabricproof.stacks.spack.build import Wishes, build  # noqa: PLC0415
-    from fabricproof.stacks.spack.diagnose import BuildError  # noqa: PLC0415
-
     site, layout = site_and_layout(site_name, root, scopes)
     open_tool, offline = tool_and_mirror(layout, spack_path, mirror)
     wishes = Wishes(mirror=offline, jobs=jobs, force=force, smoke=not no_smoke)
@@ -223,8 +214,6 @@ def _echo_log(error: BuildError) -> None:
 
 
 def _echo(built: Built, layout: Layout, *, stood: bool, seconds: float) -> None:
-    from fabricproof.stacks.spack.build import explain  # noqa: PLC0415
-    from fabricproof.stacks.spack.lock import kept_lock  # noqa: PLC0415
 
     if stood:
         click.echo(f"{built.stack}: stands as locked, nothing to do ({seconds:.1f} s)")
@@ -264,9 +253,6 @@ def lock_command(
     site-configs/SITE/spack/locks: commit it, it says exactly what will run.  With --scope or
     another --root it is a trial's, lies below the root, and the site's stays as it is.
     """
-    from fabricproof.stacks.spack.build import Wishes, building, compose_for  # noqa: PLC0415
-    from fabricproof.stacks.spack.lock import lock  # noqa: PLC0415
-
     site, layout = site_and_layout(site_name, root, scopes)
     open_tool, offline = tool_and_mirror(layout, spack_path, mirror)
     wishes = Wishes(mirror=offline)
@@ -319,12 +305,6 @@ def mirror_command(
     Sources, Spack itself, its recipes, its solver, the site's locks, and with --build-cache the
     builds.  Carry the folder over, then: fabricproof stack build --mirror FOLDER
     """
-    from dataclasses import asdict  # noqa: PLC0415
-
-    from fabricproof.stacks.spack.build import Wishes, building, compose_for  # noqa: PLC0415
-    from fabricproof.stacks.spack.lock import lock  # noqa: PLC0415
-    from fabricproof.stacks.spack.mirror import make_mirror  # noqa: PLC0415
-
     site, layout = site_and_layout(site_name, root, scopes)
     open_tool, offline = tool_and_mirror(layout, spack_path, mirror)
     wishes = Wishes(mirror=offline)

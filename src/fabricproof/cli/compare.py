@@ -6,19 +6,32 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import click
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from fabricproof.history.compare.interleaving import Plan
-    from fabricproof.history.compare.model import Comparison
-    from fabricproof.history.compare.sides import History, Samples
-    from fabricproof.history.compare.whole import Asked
-    from fabricproof.history.store import Store
-    from fabricproof.site import Site
+from fabricproof.core.errors import ExitStatus
+from fabricproof.core.units import parse_size
+from fabricproof.history.baseline import samples_of
+from fabricproof.history.compare.errors import SideError
+from fabricproof.history.compare.facts import Machines
+from fabricproof.history.compare.interleaving import Plan, read_plan, state_file
+from fabricproof.history.compare.join import Filters
+from fabricproof.history.compare.lines import lines
+from fabricproof.history.compare.model import Comparison
+from fabricproof.history.compare.quantities import parse_margins
+from fabricproof.history.compare.record import comparison_record
+from fabricproof.history.compare.sides import History, Samples, choose_side
+from fabricproof.history.compare.whole import Asked, compare_sides
+from fabricproof.history.stats.shifts import Change
+from fabricproof.history.store import Store, open_store
+from fabricproof.history.store.labels import labels
+from fabricproof.job.run.start import workplace
+from fabricproof.nodes.inventory.store import FOLDER
+from fabricproof.report.devices import devices_of, with_devices
+from fabricproof.site import Site, load_site
+from fabricproof.site.choose import choose_site, project_root
 
 _FILTERS = {
     "check": "Only this check.",
@@ -106,10 +119,6 @@ def command(
     be compared; 2: A or B means nothing, or more than one thing; 66: no records, or no baseline of
     that name.
     """
-    from fabricproof.history.compare.lines import lines  # noqa: PLC0415 - start-up time
-    from fabricproof.history.compare.record import comparison_record  # noqa: PLC0415 - start-up time
-    from fabricproof.report.devices import devices_of, with_devices  # noqa: PLC0415 - start-up time
-
     asked = _asked(across, renamed, margins, alpha, filters)
     site = site_of(site_name)
     comparison = compared(site, first, second, asked)
@@ -123,9 +132,6 @@ def command(
 
 def status_of(comparison: Comparison) -> int:
     """Return the exit status of a comparison's last word."""
-    from fabricproof.core.errors import ExitStatus  # noqa: PLC0415 - start-up time
-    from fabricproof.history.stats.shifts import Change  # noqa: PLC0415 - start-up time
-
     statuses = {
         Change.BETTER: ExitStatus.PASS,
         Change.SAME: ExitStatus.PASS,
@@ -137,17 +143,11 @@ def status_of(comparison: Comparison) -> int:
 
 def site_of(site_name: str | None) -> Site:
     """Return the site that is meant."""
-    from fabricproof.site import load_site  # noqa: PLC0415 - start-up time
-    from fabricproof.site.choose import choose_site  # noqa: PLC0415 - start-up time
-
     return load_site(site_name) if site_name else choose_site()
 
 
 def compared(site: Site, first: str, second: str, asked: Asked) -> Comparison:
     """Return the comparison of two sides as they are called on the command line."""
-    from fabricproof.history.compare.sides import choose_side  # noqa: PLC0415 - start-up time
-    from fabricproof.history.compare.whole import compare_sides  # noqa: PLC0415 - start-up time
-
     store, history = history_of(site)
     plan = _plan_of(site, first, second)
     if plan is not None:
@@ -175,10 +175,6 @@ def _agreed(
 
 def _plan_of(site: Site, first: str, second: str) -> Plan | None:
     """Return the interleaved plan whose two sides are meant: its rounds are blocks."""
-    from fabricproof.history.compare.interleaving import read_plan, state_file  # noqa: PLC0415
-    from fabricproof.job.run.start import workplace  # noqa: PLC0415 - start-up time
-    from fabricproof.site.choose import project_root  # noqa: PLC0415 - start-up time
-
     words = sorted(each.removeprefix("label:") for each in (first, second))
     name = words[0].removesuffix("-a")
     if words != [f"{name}-a", f"{name}-b"] or "/" in name:
@@ -189,14 +185,6 @@ def _plan_of(site: Site, first: str, second: str) -> Plan | None:
 
 def history_of(site: Site) -> tuple[Store, History]:
     """Return the runs of a site and all that sides are chosen by."""
-    from fabricproof.history.compare.facts import Machines  # noqa: PLC0415 - start-up time
-    from fabricproof.history.compare.sides import History  # noqa: PLC0415 - start-up time
-    from fabricproof.history.store import open_store  # noqa: PLC0415 - start-up time
-    from fabricproof.history.store.labels import labels  # noqa: PLC0415 - start-up time
-    from fabricproof.job.run.start import workplace  # noqa: PLC0415 - start-up time
-    from fabricproof.nodes.inventory.store import FOLDER  # noqa: PLC0415 - start-up time
-    from fabricproof.site.choose import project_root  # noqa: PLC0415 - start-up time
-
     perflogs = workplace(project_root()).perflogs
     store = open_store(perflogs, site.name)
     notes: list[str] = []
@@ -213,8 +201,6 @@ def history_of(site: Site) -> tuple[Store, History]:
 
 def _samples(folder: Path, name: str) -> Samples:
     """Return run -> value for each quantity of a baseline."""
-    from fabricproof.history.baseline import samples_of  # noqa: PLC0415
-
     found: Samples = samples_of(folder, name)
     return found
 
@@ -226,10 +212,6 @@ def _asked(
     alpha: float,
     filters: dict[str, tuple[str, ...]],
 ) -> Asked:
-    from fabricproof.core.units import parse_size  # noqa: PLC0415 - start-up time
-    from fabricproof.history.compare.join import Filters  # noqa: PLC0415 - start-up time
-    from fabricproof.history.compare.quantities import parse_margins  # noqa: PLC0415 - start-up time
-    from fabricproof.history.compare.whole import Asked  # noqa: PLC0415 - start-up time
 
     chosen = {name.removeprefix("only_"): values for name, values in filters.items()}
     sizes = tuple(parse_size(each) for each in chosen.pop("size", ()))
@@ -243,7 +225,6 @@ def _asked(
 
 
 def _renamed(texts: tuple[str, ...]) -> dict[str, str]:
-    from fabricproof.history.compare.errors import SideError  # noqa: PLC0415 - start-up time
 
     found: dict[str, str] = {}
     for text in texts:

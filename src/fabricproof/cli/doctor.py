@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import click
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from fabricproof.nodes.doctor.facts import Facts
-    from fabricproof.nodes.doctor.findings import Finding
-    from fabricproof.nodes.doctor.subject import Subject
+from fabricproof.cli.console import HonestConsole
+from fabricproof.core.errors import ConfigError
+from fabricproof.job.run.start import session_environment, workplace
+from fabricproof.nodes.doctor.diagnose import diagnose
+from fabricproof.nodes.doctor.examine import examine, make_shell, node_launcher
+from fabricproof.nodes.doctor.facts import Facts
+from fabricproof.nodes.doctor.findings import Finding, Level, exit_status
+from fabricproof.nodes.doctor.live import start_world
+from fabricproof.nodes.doctor.present import heading, plain_lines, record, summary, table
+from fabricproof.nodes.doctor.subject import Subject, make_subject
+from fabricproof.site import load_site
+from fabricproof.site.choose import choose_site, project_root
 
 
 @click.command(
@@ -59,10 +65,6 @@ def command(
     fabricproof stack doctor openmpi5 --on-node
     fabricproof stack doctor intelmpi --site mysite --partition gpu --on-node --run --json
     """
-    from fabricproof.nodes.doctor.diagnose import diagnose  # noqa: PLC0415 - start-up time
-    from fabricproof.nodes.doctor.findings import exit_status  # noqa: PLC0415 - start-up time
-    from fabricproof.nodes.doctor.present import record  # noqa: PLC0415 - start-up time
-
     subject, environment = _prepare(name, site_name, partition_name)
     facts = _examine(subject, environment, on_node=on_node, live=live, wait_seconds=wait_seconds)
     findings = diagnose(facts)
@@ -77,12 +79,6 @@ def _prepare(
     name: str, site_name: str | None, partition_name: str | None
 ) -> tuple[Subject, dict[str, str]]:
     """Return what is examined, and the environment of the site's commands."""
-    from fabricproof.core.errors import ConfigError  # noqa: PLC0415 - start-up time
-    from fabricproof.job.run.start import session_environment, workplace  # noqa: PLC0415 - start-up time
-    from fabricproof.nodes.doctor.subject import make_subject  # noqa: PLC0415 - start-up time
-    from fabricproof.site import load_site  # noqa: PLC0415 - start-up time
-    from fabricproof.site.choose import choose_site, project_root  # noqa: PLC0415 - start-up time
-
     site = load_site(site_name) if site_name else choose_site()
     stack = site.stack(name)
     having = [each for each in site.partitions if name in each.stacks]
@@ -108,10 +104,6 @@ def _examine(
     live: bool,
     wait_seconds: int,
 ) -> Facts:
-    from fabricproof.job.run.start import workplace  # noqa: PLC0415 - start-up time
-    from fabricproof.nodes.doctor.examine import examine, make_shell, node_launcher  # noqa: PLC0415 - start-up time
-    from fabricproof.nodes.doctor.live import start_world  # noqa: PLC0415 - start-up time
-    from fabricproof.site.choose import project_root  # noqa: PLC0415 - start-up time
 
     here = make_shell(environment)
     node = None
@@ -126,13 +118,10 @@ def _examine(
 
 
 def _show(facts: Facts, findings: Sequence[Finding], *, everything: bool) -> None:
-    from fabricproof.nodes.doctor.present import heading, plain_lines, summary, table  # noqa: PLC0415 - start-up time
 
     shown = findings if everything else _without_noise(findings)
     click.echo(heading(facts))
     if sys.stdout.isatty():
-        from fabricproof.cli.console import HonestConsole  # noqa: PLC0415 - start-up time
-
         HonestConsole(highlight=False).print(table(shown))
     else:
         click.echo("\n".join(plain_lines(shown)))
@@ -141,8 +130,6 @@ def _show(facts: Facts, findings: Sequence[Finding], *, everything: bool) -> Non
 
 def _without_noise(findings: Sequence[Finding]) -> list[Finding]:
     """Return the findings without what only --all shows: build options and forced variables."""
-    from fabricproof.nodes.doctor.findings import Level  # noqa: PLC0415 - start-up time
-
     noisy = (" is forced by ", "configured with ")
     return [
         each

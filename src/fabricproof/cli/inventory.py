@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import click
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from fabricproof.nodes.inventory.facts import Machine
-    from fabricproof.nodes.inventory.select import Chosen
-    from fabricproof.nodes.inventory.store import Seen
+from fabricproof.core.errors import InputMissingError
+from fabricproof.core.records import record_files
+from fabricproof.job.run import read_run
+from fabricproof.job.run.start import workplace
+from fabricproof.nodes.inventory.compare import compare
+from fabricproof.nodes.inventory.facts import Machine
+from fabricproof.nodes.inventory.notes import distances, notes
+from fabricproof.nodes.inventory.select import Chosen, choose
+from fabricproof.nodes.inventory.store import FOLDER, INDEX_FILE, Seen, read_index, read_kept
+from fabricproof.nodes.inventory.words import name_of, shown
+from fabricproof.site import load_site
+from fabricproof.site.choose import choose_site, project_root
 
 #: columns of a fact's name
 _NAME_WIDTH = 26
@@ -47,8 +54,6 @@ def show(names: tuple[str, ...], site_name: str | None, run_id: str | None, as_j
     fabricproof inventory show n17 n18
     fabricproof inventory show n17@2026-11-01 --json
     """
-    from fabricproof.nodes.inventory.select import choose  # noqa: PLC0415 - start-up time
-
     name, folder = place(site_name)
     index = index_of(folder, name)
     asked = [f"{each}@{run_id}" if run_id else each for each in names] or [run_id or ""]
@@ -79,8 +84,6 @@ def diff(first: str, second: str, site_name: str | None, as_json: bool) -> None:
     fabricproof inventory diff n17@2026-11-01 n17
     fabricproof inventory diff 2026-11-01 2026-11-20
     """
-    from fabricproof.nodes.inventory.select import choose  # noqa: PLC0415 - start-up time
-
     name, folder = place(site_name)
     index = index_of(folder, name)
     sides = choose(index, first), choose(index, second)
@@ -95,20 +98,12 @@ def diff(first: str, second: str, site_name: str | None, as_json: bool) -> None:
 
 def place(site_name: str | None) -> tuple[str, Path]:
     """Return the site's name and the folder of its inventories."""
-    from fabricproof.job.run.start import workplace  # noqa: PLC0415 - start-up time
-    from fabricproof.nodes.inventory.store import FOLDER  # noqa: PLC0415 - start-up time
-    from fabricproof.site import load_site  # noqa: PLC0415 - start-up time
-    from fabricproof.site.choose import choose_site, project_root  # noqa: PLC0415 - start-up time
-
     site = load_site(site_name) if site_name else choose_site()
     return site.name, workplace(project_root()).perflogs / site.name / FOLDER
 
 
 def index_of(folder: Path, site: str) -> list[Seen]:
     """Return who saw which node when, oldest first; refuse where nobody looked."""
-    from fabricproof.core.errors import InputMissingError  # noqa: PLC0415 - start-up time
-    from fabricproof.nodes.inventory.store import INDEX_FILE, read_index  # noqa: PLC0415
-
     index = read_index(folder, on_torn=lambda note: click.echo(f"fabricproof: {note}", err=True))
     if not index:
         raise InputMissingError(
@@ -122,11 +117,6 @@ def index_of(folder: Path, site: str) -> list[Seen]:
 
 def _distances(folder: Path, run_id: str, seen: dict[str, Seen]) -> dict[str, dict[str, Any]]:
     """Return node -> ``rank 0 on CPUs 0-3`` -> how far its cards are, from the records of a run."""
-    from fabricproof.core.records import record_files  # noqa: PLC0415 - start-up time
-    from fabricproof.job.run import read_run  # noqa: PLC0415 - start-up time
-    from fabricproof.nodes.inventory.notes import distances  # noqa: PLC0415 - start-up time
-    from fabricproof.nodes.inventory.store import read_kept  # noqa: PLC0415 - start-up time
-
     records, _ = read_run(record_files(folder.parent), run_id)
     bound = {
         (each["node"], each["rank"], each["cpus"])
@@ -146,13 +136,10 @@ def _distances(folder: Path, run_id: str, seen: dict[str, Seen]) -> dict[str, di
 
 def machine_of(folder: Path, seen: Seen) -> Machine | None:
     """Return what was seen; None where nothing was."""
-    from fabricproof.nodes.inventory.store import read_kept  # noqa: PLC0415 - start-up time
-
     return read_kept(folder, seen.node, seen.digest) if seen.digest is not None else None
 
 
 def _record(folder: Path, seen: Seen, near: dict[str, Any]) -> dict[str, Any]:
-    from fabricproof.nodes.inventory.notes import notes  # noqa: PLC0415 - start-up time
 
     machine = machine_of(folder, seen)
     if machine is None:
@@ -183,7 +170,6 @@ def _shown(records: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _facts(facts: dict[str, dict[str, Any]]) -> Iterator[str]:
-    from fabricproof.nodes.inventory.words import name_of, shown  # noqa: PLC0415 - start-up time
 
     for part, values in facts.items():
         yield f"  {part}"
@@ -218,7 +204,6 @@ def _pairs(first: Chosen, second: Chosen) -> list[tuple[str, str]]:
 
 
 def _compared(folder: Path, first: Chosen, second: Chosen, here: str, there: str) -> dict[str, Any]:
-    from fabricproof.nodes.inventory.compare import compare  # noqa: PLC0415 - start-up time
 
     lines = first.seen.get(here), second.seen.get(there)
     machines = [machine_of(folder, each) if each else None for each in lines]

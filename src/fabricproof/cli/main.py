@@ -130,7 +130,8 @@ class LazyGroup(click.Group):
         if entry is None:
             return None
         module = importlib.import_module(entry[0])
-        command: click.Command = getattr(module, cmd_name, None) or module.command
+        found = getattr(module, cmd_name, None)
+        command: click.Command = found if isinstance(found, click.Command) else module.command
         _unescape(command)
         _refuse_nothing(command)
         return command

@@ -8,10 +8,11 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from fabricproof.cli.console import HonestConsole
 from fabricproof.cli.output import STATUSES
 from fabricproof.cli.run import job_nodes, ran, result_record, show
 from fabricproof.core.errors import ExitStatus, FabricproofError, InputMissingError
@@ -27,12 +28,23 @@ from fabricproof.job.run.start import (
     session_environment,
     workplace,
 )
+from fabricproof.job.run.watch import ends_as_interrupt
+from fabricproof.nightly.changes import red_of
+from fabricproof.nightly.conduct import Ran
+from fabricproof.nightly.confirm import record
+from fabricproof.nightly.course import Means, Outcome, spend
+from fabricproof.nightly.course import alive as ask_alive
+from fabricproof.nightly.display import render_night
+from fabricproof.nightly.lock import night_lock
+from fabricproof.nightly.notify import channels, what_was_sent
+from fabricproof.nightly.reports import write_reports
+from fabricproof.nightly.retention import prune, what_was_removed
+from fabricproof.nightly.rotate import rotate
+from fabricproof.nightly.slurm import usable_nodes
+from fabricproof.nightly.state import now, read_history, state_file
+from fabricproof.report.gather import run_meant
 from fabricproof.site import Site, load_site
 from fabricproof.site.choose import choose_site, project_root
-
-if TYPE_CHECKING:
-    from fabricproof.nightly.conduct import Ran
-    from fabricproof.nightly.course import Outcome
 
 _PASSED_ON = {"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]}
 
@@ -119,7 +131,6 @@ def command(
     if dry_run:
         _show_plan(site, place, wishes)
         return
-    from fabricproof.job.run.watch import ends_as_interrupt  # noqa: PLC0415 - start-up time
 
     with ends_as_interrupt():
         sys.exit(_night(site, place, wishes))
@@ -133,7 +144,6 @@ def _run_meant(site: Site, place: Workplace, words: str) -> str:
     files = record_files(place.perflogs / site.name)
     if place.report_file(words).exists() or read_run(files, words)[0]:
         return words
-    from fabricproof.report.gather import run_meant  # noqa: PLC0415 - start-up time
 
     next_step = f"ls {place.perflogs / 'reports'}"
     try:
@@ -150,8 +160,6 @@ def _run_meant(site: Site, place: Workplace, words: str) -> str:
 
 
 def _night(site: Site, place: Workplace, wishes: _Wishes) -> int:
-    from fabricproof.nightly.lock import night_lock  # noqa: PLC0415 - start-up time
-    from fabricproof.nightly.state import state_file  # noqa: PLC0415
 
     if os.environ.pop(NODES_VARIABLE, ""):
         click.echo(
@@ -165,10 +173,6 @@ def _night(site: Site, place: Workplace, wishes: _Wishes) -> int:
 
 def _spend(site: Site, place: Workplace, wishes: _Wishes) -> int:
     """Spend the night, print it, clean up after it; return the exit status."""
-    from fabricproof.nightly.course import Means, spend  # noqa: PLC0415 - start-up time
-    from fabricproof.nightly.reports import write_reports  # noqa: PLC0415
-    from fabricproof.nightly.slurm import usable_nodes  # noqa: PLC0415
-
     night = new_run_id()
     arguments = _arguments(site, wishes) if wishes.of is None else []
     environment = session_environment(site, place, night)
@@ -201,8 +205,6 @@ def _arguments(site: Site, wishes: _Wishes) -> list[str]:
 
 def _first(site: Site, place: Workplace, wishes: _Wishes, arguments: list[str], night: str) -> Ran:
     """Return the run of the night, or the one that was made before."""
-    from fabricproof.nightly.conduct import Ran  # noqa: PLC0415 - start-up time
-
     if wishes.of is None:
         return ran(site, arguments, quiet=wishes.as_json, run_id=night)
     result, _ = collect_again(site, place, wishes.of)
@@ -218,9 +220,6 @@ def _status(outcome: Outcome) -> int:
 
 def _clean(site: Site, place: Workplace, wishes: _Wishes, outcome: Outcome) -> Iterator[str]:
     """Remove what is older than asked, put past months aside; say what was done."""
-    from fabricproof.nightly.retention import what_was_removed  # noqa: PLC0415 - start-up time
-    from fabricproof.nightly.rotate import rotate  # noqa: PLC0415
-
     if wishes.keep_days is not None:
         removed = _prune(site, place, wishes, outcome.red)
         yield from what_was_removed(removed, dry_run=False)
@@ -232,8 +231,6 @@ def _clean(site: Site, place: Workplace, wishes: _Wishes, outcome: Outcome) -> I
 
 
 def _prune(site: Site, place: Workplace, wishes: _Wishes, red: Mapping[str, Any]) -> Any:
-    from fabricproof.nightly.retention import prune  # noqa: PLC0415 - start-up time
-    from fabricproof.nightly.state import now, read_history, state_file  # noqa: PLC0415
 
     history = read_history(state_file(place.perflogs, site.name))
     return prune(
@@ -250,8 +247,6 @@ def _show(outcome: Outcome, notes: list[str], status: int, *, as_json: bool) -> 
     if as_json:
         click.echo(json.dumps(_record(outcome, notes, status), indent=2, allow_nan=False))
         return
-    from fabricproof.cli.console import HonestConsole  # noqa: PLC0415 - slow, needed at the end
-    from fabricproof.nightly.display import render_night  # noqa: PLC0415
 
     if outcome.result is not None:
         show(outcome.result, as_json=False)
@@ -264,8 +259,6 @@ def _show(outcome: Outcome, notes: list[str], status: int, *, as_json: bool) -> 
 
 def _record(outcome: Outcome, notes: list[str], status: int) -> dict[str, Any]:
     """Return the night as plain data, the form of ``--json``."""
-    from fabricproof.nightly.confirm import record  # noqa: PLC0415 - start-up time
-
     night = outcome.night
     return {
         "night": night.night,
@@ -295,10 +288,8 @@ def _record(outcome: Outcome, notes: list[str], status: int) -> dict[str, Any]:
 
 
 def _alive(site: Site, place: Workplace, wishes: _Wishes) -> ExitStatus:
-    from fabricproof.nightly.course import alive  # noqa: PLC0415 - start-up time
-    from fabricproof.nightly.notify import what_was_sent  # noqa: PLC0415
 
-    why, deliveries = alive(site, place.perflogs, notify=wishes.notify)
+    why, deliveries = ask_alive(site, place.perflogs, notify=wishes.notify)
     if wishes.as_json:
         click.echo(json.dumps({"site": site.name, "alive": not why, "reason": why}))
     else:
@@ -310,11 +301,6 @@ def _alive(site: Site, place: Workplace, wishes: _Wishes) -> ExitStatus:
 
 def _show_plan(site: Site, place: Workplace, wishes: _Wishes) -> None:
     """Say what a night would run, tell and remove; do nothing."""
-    from fabricproof.nightly.changes import red_of  # noqa: PLC0415 - start-up time
-    from fabricproof.nightly.notify import channels  # noqa: PLC0415
-    from fabricproof.nightly.retention import what_was_removed  # noqa: PLC0415
-    from fabricproof.nightly.state import read_history, state_file  # noqa: PLC0415
-
     history = read_history(state_file(place.perflogs, site.name))
     removed = ()
     if wishes.keep_days is not None:

@@ -7,7 +7,7 @@ import re
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -15,10 +15,31 @@ from fabricproof.cli.fabric_options import fabric_from_options, fabric_options
 from fabricproof.cli.judge import fraction, given_references
 from fabricproof.cli.output import STATUSES
 from fabricproof.core.errors import ConfigError, InputMissingError, OutputError
-
-if TYPE_CHECKING:
-    from fabricproof.pairs import Blame, Judged, Leaves, Said, Schedule, Score
-    from fabricproof.physics import Fabric
+from fabricproof.nodes.topology import expand, parse_topology
+from fabricproof.pairs import (
+    Blame,
+    Judged,
+    Leaves,
+    Order,
+    Said,
+    Schedule,
+    Score,
+    Setting,
+    judge_matrix,
+    leaves_by_name,
+    leaves_of,
+    limits_of,
+    loads_of,
+    natural,
+    read_matrix,
+    run_campaign,
+    say,
+    score,
+    svg,
+    text_map,
+)
+from fabricproof.physics import Fabric
+from fabricproof.report.drain import Blamed
 
 #: what a node may be called in Slurm; any other name gets no line for scontrol
 _NODE = re.compile(r"\w[\w.-]*")
@@ -65,8 +86,6 @@ def _read_leaves(name: str) -> dict[str, str]:
             expected="node,leaf rows, or what scontrol show topology prints",
         ) from None
     if "=" in text:
-        from fabricproof.nodes.topology import parse_topology  # noqa: PLC0415 - seldom needed
-
         topology = parse_topology(text, name)
         return {node: topology.leaf(node) for node in topology.nodes}
     found: dict[str, str] = {}
@@ -136,8 +155,6 @@ def judge(
 
     FILE is a CSV of a,b,value that anybody's program wrote ('-' for standard input).
     """
-    from fabricproof.pairs import judge_matrix, leaves_by_name, limits_of, read_matrix, say  # noqa: PLC0415 - numpy and polars are slow to import
-
     given = given_references(references, tolerance)
     stated = _stated(fabric)
     if plot is not None and not plot.endswith(".svg"):
@@ -169,7 +186,6 @@ def _stated(options: dict[str, Any]) -> Fabric | None:
 
 
 def _draw(judged: Judged, said: Said, name: str) -> None:
-    from fabricproof.pairs import svg  # noqa: PLC0415 - seldom needed
 
     sentences = [each.sentence for each in said.blame]
     sentences += [each.sentence for each in said.undecided]
@@ -182,8 +198,6 @@ def _draw(judged: Judged, said: Said, name: str) -> None:
 
 def _drain_line(blame: Blame) -> str:
     """Return the line that would drain a blamed node, commented out; empty for no node."""
-    from fabricproof.report.drain import Blamed  # noqa: PLC0415 - seldom needed
-
     if blame.node is None or _NODE.fullmatch(blame.node) is None:
         return ""
     made = Blamed(node=blame.node, run_id="pairs", rails=(), reason=blame.sentence, evidence=())
@@ -222,7 +236,6 @@ def _json(judged: Judged, said: Said) -> str:
 
 
 def _text(judged: Judged, said: Said) -> str:
-    from fabricproof.pairs import text_map  # noqa: PLC0415 - numpy is slow to import
 
     matrix = judged.matrix
     lines = [f"{judged.verdict.value}: {judged.reason}"]
@@ -280,8 +293,6 @@ def plan(
       fabricproof pairs plan --nodes 128 --per-leaf 16 --spines 8
       fabricproof pairs plan --leaves topology.txt --order random --rounds 4 --json
     """
-    from fabricproof.pairs import Order, Schedule  # noqa: PLC0415 - numpy is slow to import
-
     names, tree = _planned_nodes(nodes, per_leaf, leaves, spines)
     schedule = Schedule(order=Order(order), leaves=tree, seed=seed)
     record = _plan_record(schedule, names, rounds or 4)
@@ -291,7 +302,6 @@ def plan(
 def _planned_nodes(
     nodes: str | None, per_leaf: int | None, leaves: str | None, spines: int
 ) -> tuple[list[str], Leaves]:
-    from fabricproof.pairs import leaves_by_name, leaves_of, natural  # noqa: PLC0415 - numpy is slow to import
 
     if leaves is not None:
         places = _read_leaves(leaves)
@@ -308,13 +318,11 @@ def _named(text: str) -> list[str]:
         if int(text) > 1_000_000:
             raise ConfigError("too many nodes", expected="at most a million", got=text)
         return [f"node{number}" for number in range(int(text))]
-    from fabricproof.nodes.topology import expand  # noqa: PLC0415 - seldom needed
 
     return list(expand(text))
 
 
 def _plan_record(schedule: Schedule, names: list[str], rounds: int) -> dict[str, Any]:
-    from fabricproof.pairs import loads_of  # noqa: PLC0415 - numpy is slow to import
 
     tree = schedule.leaves
     shown = []
@@ -419,8 +427,6 @@ def simulate(
     Example:
       fabricproof pairs simulate --nodes 1000 --per-leaf 20 --faults 10 --campaigns 5
     """
-    from fabricproof.pairs import Setting, run_campaign, score  # noqa: PLC0415 - numpy is slow to import
-
     setting = Setting(
         num_nodes=nodes,
         per_leaf=per_leaf,

@@ -8,6 +8,8 @@ import sys
 
 import click
 
+from fabricproof.cli import plan_display
+from fabricproof.cli.standing import spack_records
 from fabricproof.core.errors import ExitStatus, InputMissingError
 from fabricproof.history.cost.against import Comparison, compare
 from fabricproof.history.cost.ask import ask_reframe
@@ -116,7 +118,6 @@ def _past_run(history: History, run_id: str, site: Site) -> PastRun:
 def _print_comparison(
     site: Site, cases: list[Case], older: History, past: PastRun, *, as_json: bool
 ) -> Comparison:
-    from fabricproof.cli import plan_display  # noqa: PLC0415 - not for --help
 
     lessons = _learn(site, older, cases)
     estimates = [estimate(case, lessons) for case in cases if case.is_due]
@@ -137,8 +138,6 @@ def _print_plan(
     *,
     as_json: bool,
 ) -> None:
-    from fabricproof.cli import plan_display  # noqa: PLC0415 - not for --help
-    from fabricproof.cli.standing import spack_records  # noqa: PLC0415 - heavy
 
     outlook = look_ahead(site, cases, tags, _learn(site, history, cases))
     wanted = {each.case.stack for each in outlook.estimates}

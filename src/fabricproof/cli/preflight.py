@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import datetime
 import json
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import click
 
 from fabricproof.cli.inventory import index_of, machine_of, place
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from pathlib import Path
-
-    from fabricproof.core.measure import Verdict
-    from fabricproof.nodes.inventory.store import Seen
-    from fabricproof.nodes.preflight.finding import Preflight
-    from fabricproof.site import Site
+from fabricproof.cli.output import STATUSES, judgement_record
+from fabricproof.core.measure import Verdict, worst
+from fabricproof.core.records import read_records, record_files
+from fabricproof.nodes.inventory.select import choose
+from fabricproof.nodes.inventory.store import Seen
+from fabricproof.nodes.preflight.finding import Preflight
+from fabricproof.nodes.preflight.judge import preflight
+from fabricproof.site import Site, load_site
 
 _EPILOG = """\b
 Examples:
@@ -54,11 +55,6 @@ def command(
     states, and nodes that are unlike each other.  Nothing is measured and no job is started: the
     output says how old the look is.
     """
-    from fabricproof.cli.output import STATUSES  # noqa: PLC0415 - start-up time
-    from fabricproof.core.measure import worst  # noqa: PLC0415 - start-up time
-    from fabricproof.nodes.inventory.select import choose  # noqa: PLC0415 - start-up time
-    from fabricproof.site import load_site  # noqa: PLC0415 - start-up time
-
     name, folder = place(site_name)
     site = load_site(site_name or name)
     index = index_of(folder, name)
@@ -90,8 +86,6 @@ class _Looks:
 
     def results(self, fabric_name: str | None) -> Iterator[Preflight]:
         """Yield the judgement of each fabric that has a link."""
-        from fabricproof.nodes.preflight.judge import preflight  # noqa: PLC0415 - start-up time
-
         machines = {node: machine_of(self.folder, each) for node, each in self.seen.items()}
         reasons = {node: each.reason for node, each in self.seen.items() if each.reason}
         specs = [self.site.fabric_spec(fabric_name)] if fabric_name else self.site.fabrics
@@ -108,8 +102,6 @@ class _Looks:
 
     def _members(self) -> dict[str, set[str]]:
         """Return node -> the fabrics that were measured on it, as the records of runs say."""
-        from fabricproof.core.records import read_records, record_files  # noqa: PLC0415 - start-up time
-
         found: dict[str, set[str]] = {}
         for path in record_files(self.folder.parent):
             for record in read_records(path, on_torn=lambda _: None):
@@ -123,7 +115,6 @@ class _Looks:
 def _told(
     results: Iterable[Preflight], seen: Mapping[str, Seen], verdict: Verdict
 ) -> Iterator[str]:
-    from fabricproof.core.measure import Verdict  # noqa: PLC0415 - start-up time
 
     for result in results:
         soft = f"{result.device}: " if result.device else ""
@@ -169,7 +160,6 @@ def _ago(time: str) -> str:
 def _record(
     site: str, verdict: Verdict, results: Iterable[Preflight], seen: Mapping[str, Seen]
 ) -> dict[str, Any]:
-    from fabricproof.cli.output import judgement_record  # noqa: PLC0415 - start-up time
 
     return {
         "site": site,

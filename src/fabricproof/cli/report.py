@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
+from rich.text import Text
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from fabricproof.report.gather import Gathered
+from fabricproof.cli.console import HonestConsole
+from fabricproof.cli.output import STATUSES
+from fabricproof.core.errors import OutputError
+from fabricproof.core.whole_file import write_whole
+from fabricproof.job.run.start import workplace
+from fabricproof.report.bundle import write_bundle
+from fabricproof.report.drain import render_drain
+from fabricproof.report.gather import Gathered, gather
+from fabricproof.report.html import render_html
+from fabricproof.report.junit import render_junit
+from fabricproof.report.prometheus import render_prometheus
+from fabricproof.report.record import report_record
+from fabricproof.report.summary import LINES, WIDTH, summary
+from fabricproof.site import load_site
+from fabricproof.site.choose import choose_site, project_root
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -76,7 +88,6 @@ def command(
     _refuse_one_file_twice(
         {"--html": html, "--junit": junit, "--prometheus": prometheus, "--bundle": bundle}
     )
-    from fabricproof.cli.output import STATUSES  # noqa: PLC0415 - start-up time
 
     found = _gathered(site_name, words, against or "", last)
     _write_all(
@@ -86,12 +97,8 @@ def command(
         _partial(bundle, _write_bundle, found, site_name, anonymous=anonymous),
     )
     if as_json:
-        from fabricproof.report.record import report_record  # noqa: PLC0415 - start-up time
-
         click.echo(json.dumps(report_record(found.data, found.records), allow_nan=False))
     elif drain:
-        from fabricproof.report.drain import render_drain  # noqa: PLC0415 - start-up time
-
         click.echo(render_drain(found.data, found.records), nl=False)
     else:
         _show(found, whole=whole)
@@ -120,8 +127,6 @@ def _write_all(*writers: Callable[[], None] | None) -> None:
     Raises:
         OutputError: of the first that could not; of others it is told here.
     """
-    from fabricproof.core.errors import OutputError  # noqa: PLC0415 - start-up time
-
     failed: list[OutputError] = []
     for write in writers:
         try:
@@ -136,10 +141,6 @@ def _write_all(*writers: Callable[[], None] | None) -> None:
 
 
 def _gathered(site_name: str | None, words: str, against: str, last: int) -> Gathered:
-    from fabricproof.job.run.start import workplace  # noqa: PLC0415
-    from fabricproof.report.gather import gather  # noqa: PLC0415 - start-up time
-    from fabricproof.site import load_site  # noqa: PLC0415
-    from fabricproof.site.choose import choose_site, project_root  # noqa: PLC0415
 
     site = load_site(site_name) if site_name else choose_site()
     place = workplace(project_root())
@@ -156,10 +157,6 @@ def _step(words: str) -> None:
 
 
 def _show(found: Gathered, *, whole: bool) -> None:
-    from rich.text import Text  # noqa: PLC0415 - start-up time
-
-    from fabricproof.cli.console import HonestConsole  # noqa: PLC0415
-    from fabricproof.report.summary import LINES, WIDTH, summary  # noqa: PLC0415
 
     console = HonestConsole(width=None if sys.stdout.isatty() else 10**6, soft_wrap=True)
     lines = summary(found.data, found.records, whole=whole, width=WIDTH, lines=LINES)
@@ -173,34 +170,24 @@ def _show(found: Gathered, *, whole: bool) -> None:
 
 
 def _write_html(path: Path, found: Gathered) -> None:
-    from fabricproof.core.whole_file import write_whole  # noqa: PLC0415
-    from fabricproof.report.html import render_html  # noqa: PLC0415 - start-up time
 
     write_whole(path, render_html(found.data))
     click.echo(f"written: {path}", err=True)
 
 
 def _write_junit(path: Path, found: Gathered) -> None:
-    from fabricproof.core.whole_file import write_whole  # noqa: PLC0415
-    from fabricproof.report.junit import render_junit  # noqa: PLC0415 - start-up time
 
     write_whole(path, render_junit(found.data))
     click.echo(f"written: {path}", err=True)
 
 
 def _write_prometheus(path: Path, found: Gathered) -> None:
-    from fabricproof.core.whole_file import write_whole  # noqa: PLC0415
-    from fabricproof.report.prometheus import render_prometheus  # noqa: PLC0415 - start-up time
 
     write_whole(path, render_prometheus(found.data))
     click.echo(f"written: {path}", err=True)
 
 
 def _write_bundle(path: Path, found: Gathered, site_name: str | None, *, anonymous: bool) -> None:
-    from fabricproof.job.run.start import workplace  # noqa: PLC0415
-    from fabricproof.report.bundle import write_bundle  # noqa: PLC0415 - start-up time
-    from fabricproof.site import load_site  # noqa: PLC0415
-    from fabricproof.site.choose import choose_site, project_root  # noqa: PLC0415
 
     site = load_site(site_name) if site_name else choose_site()
     told = write_bundle(path, found, site, workplace(project_root()), anonymous=anonymous)

@@ -6,13 +6,24 @@ import datetime
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+from rich.table import Table
 
-if TYPE_CHECKING:
-    from fabricproof.history.store import Run, Store
+from fabricproof.cli.console import HonestConsole
+from fabricproof.core.errors import FabricproofError, InputMissingError
+from fabricproof.core.measure import BADNESS
+from fabricproof.history.store import Run, Store, open_store
+from fabricproof.history.store.labels import labels_of, require_label, set_label
+from fabricproof.job.run.start import workplace
+from fabricproof.nodes.inventory.compare import compare
+from fabricproof.nodes.inventory.store import FOLDER, read_kept
+from fabricproof.nodes.inventory.words import name_of
+from fabricproof.site import load_site
+from fabricproof.site.choose import choose_site, project_root
 
 _SITE = click.option("--site", "site_name", metavar="S", help="Site (default: of this host).")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -84,8 +95,6 @@ def label(words: tuple[str, ...], remove: bool, site_name: str | None) -> None:
 
     Exit status: 0; 65 a name that could be read as a date or a run; 66 no such run; 74 not written.
     """
-    from fabricproof.history.store.labels import require_label, set_label  # noqa: PLC0415 - start-up time
-
     *asked, name = words
     if not asked:
         raise click.UsageError("expected RUN... NAME, got one word; list runs: fabricproof runs")
@@ -104,11 +113,6 @@ def label(words: tuple[str, ...], remove: bool, site_name: str | None) -> None:
 
 def _store(site_name: str | None) -> tuple[Store, Path]:
     """Return the history of a site and its folder."""
-    from fabricproof.history.store import open_store  # noqa: PLC0415 - start-up time
-    from fabricproof.job.run.start import workplace  # noqa: PLC0415 - start-up time
-    from fabricproof.site import load_site  # noqa: PLC0415 - start-up time
-    from fabricproof.site.choose import choose_site, project_root  # noqa: PLC0415 - start-up time
-
     site = load_site(site_name) if site_name else choose_site()
     perflogs = workplace(project_root()).perflogs
     return open_store(perflogs, site.name), perflogs / site.name
@@ -136,8 +140,6 @@ def _moment(text: str | None, option: str, *, is_end: bool = False) -> datetime.
 
 def _find(words: str, store: Store) -> str:
     """Return the run that somebody means."""
-    from fabricproof.core.errors import InputMissingError  # noqa: PLC0415 - start-up time
-
     if words == "latest":
         return store.runs[-1].run_id
     found = [each.run_id for each in store.runs if each.run_id.startswith(words)]
@@ -153,9 +155,7 @@ def _find(words: str, store: Store) -> str:
 
 def _changes(runs: Sequence[Run], folder: Path) -> dict[str, list[dict[str, Any]]]:
     """Return run -> what is not as it last was before: fields of nodes, builds of stacks."""
-    from fabricproof.nodes.inventory.store import FOLDER  # noqa: PLC0415 - start-up time
-
-    compare = _comparer(folder / FOLDER)
+    differing = _comparer(folder / FOLDER)
     nodes: dict[str, str] = {}
     builds: dict[str, str] = {}
     changes: dict[str, list[dict[str, Any]]] = {}
@@ -165,7 +165,7 @@ def _changes(runs: Sequence[Run], folder: Path) -> dict[str, list[dict[str, Any]
             if digest is None:
                 continue
             before = nodes.get(node, digest)
-            for name in compare(node, before, digest) if before != digest else ():
+            for name in differing(node, before, digest) if before != digest else ():
                 fields.setdefault(name, []).append(node)
             nodes[node] = digest
         changed = [{"field": name, "nodes": where} for name, where in fields.items()]
@@ -181,12 +181,6 @@ def _changes(runs: Sequence[Run], folder: Path) -> dict[str, list[dict[str, Any]
 
 def _comparer(folder: Path) -> Callable[[str, str, str], tuple[str, ...]]:
     """Return what names the fields in which two states of a node differ."""
-    from functools import cache  # noqa: PLC0415 - start-up time
-
-    from fabricproof.core.errors import FabricproofError  # noqa: PLC0415 - start-up time
-    from fabricproof.nodes.inventory.compare import compare  # noqa: PLC0415 - start-up time
-    from fabricproof.nodes.inventory.store import read_kept  # noqa: PLC0415 - start-up time
-    from fabricproof.nodes.inventory.words import name_of  # noqa: PLC0415 - start-up time
 
     @cache
     def names(node: str, before: str, now: str) -> tuple[str, ...]:
@@ -200,8 +194,6 @@ def _comparer(folder: Path) -> Callable[[str, str, str], tuple[str, ...]]:
 
 
 def _record(run: Run, store: Store, changed: list[dict[str, Any]]) -> dict[str, Any]:
-    from fabricproof.core.measure import BADNESS  # noqa: PLC0415 - start-up time
-    from fabricproof.history.store.labels import labels_of  # noqa: PLC0415 - start-up time
 
     words = [verdict.value for verdict in BADNESS]
     legs = {word: run.legs[word] for word in words if word in run.legs}
@@ -219,9 +211,6 @@ def _record(run: Run, store: Store, changed: list[dict[str, Any]]) -> dict[str, 
 
 
 def _print(store: Store, records: Sequence[Mapping[str, Any]]) -> None:
-    from rich.table import Table  # noqa: PLC0415 - slow, needed at the end
-
-    from fabricproof.cli.console import HonestConsole  # noqa: PLC0415 - likewise
 
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for name in ("run", "start (UTC)", "label", "quantities", "legs", "stacks", "changed before"):

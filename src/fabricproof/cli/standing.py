@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from fabricproof.cli.build_display import Display
+from fabricproof.cli.building import chosen_stacks, site_and_layout, tool_and_mirror
 from fabricproof.core.errors import FabricproofError, InputMissingError
-
-if TYPE_CHECKING:
-    from fabricproof.site import Site
-    from fabricproof.site.schema import StackSpec
-    from fabricproof.stacks.spack.layout import Layout
+from fabricproof.site import Site
+from fabricproof.site.schema import StackSpec
+from fabricproof.stacks.spack.build import Wishes, compose_for, why_not_whole
+from fabricproof.stacks.spack.built import read_built
+from fabricproof.stacks.spack.layout import Layout, module_name
+from fabricproof.stacks.spack.remove import remove
 
 
 def spack_records(site_name: str | None, root: Path | None) -> list[dict[str, str | None]]:
@@ -19,8 +21,6 @@ def spack_records(site_name: str | None, root: Path | None) -> list[dict[str, st
     Raises:
         FabricproofError: the site that was named cannot be loaded.
     """
-    from fabricproof.cli.building import site_and_layout  # noqa: PLC0415 - heavy
-
     try:
         site, layout = site_and_layout(site_name, root)
     except InputMissingError:
@@ -31,9 +31,6 @@ def spack_records(site_name: str | None, root: Path | None) -> list[dict[str, st
 
 
 def _record(site: Site, layout: Layout, stack: StackSpec) -> dict[str, str | None]:
-    from fabricproof.stacks.spack.build import Wishes, compose_for, why_not_whole  # noqa: PLC0415
-    from fabricproof.stacks.spack.built import read_built  # noqa: PLC0415
-    from fabricproof.stacks.spack.layout import module_name  # noqa: PLC0415
 
     try:
         reason = why_not_whole(layout, compose_for(stack, layout, Wishes()))
@@ -67,10 +64,6 @@ def remove_built(
     Raises:
         ConfigError: the site has no such stack, or Spack does not build it.
     """
-    from fabricproof.cli.build_display import Display  # noqa: PLC0415
-    from fabricproof.cli.building import chosen_stacks, site_and_layout, tool_and_mirror  # noqa: PLC0415
-    from fabricproof.stacks.spack.remove import remove  # noqa: PLC0415
-
     site, layout = site_and_layout(site_name, root)
     stack = chosen_stacks(site, (name,))[0]
     open_tool, _ = tool_and_mirror(layout, spack_path, mirror)

@@ -5,20 +5,32 @@ from __future__ import annotations
 import json
 import math
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
+from fabricproof.cli.output import STATUSES
+from fabricproof.cli.reading import read_output
 from fabricproof.core.errors import ConfigError, ExitStatus, InputMissingError, UnavailableError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from fabricproof.nodes.topology import Topology
-    from fabricproof.physics import Link
-    from fabricproof.subnet import Expected, Look, Network, Result
+from fabricproof.core.measure import BADNESS, Verdict
+from fabricproof.job.run.watch import ends_as_interrupt
+from fabricproof.nodes.topology import Topology, expand, parse_topology
+from fabricproof.physics import Link, find_link
+from fabricproof.site import load_site
+from fabricproof.subnet import (
+    Expected,
+    Look,
+    Network,
+    Result,
+    compare_looks,
+    join,
+    judge_look,
+    read_folder,
+    write_folder,
+)
+from fabricproof.subnet.live import Road, ask
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -150,8 +162,6 @@ def check(
     managers; counters that stand at their end; Slurm's topology against the cables.  Said besides:
     the kind of network (fat tree with its oversubscription, torus, mesh), errors counted so far.
     """
-    from fabricproof.subnet import judge_look  # noqa: PLC0415 - start-up time
-
     expected = _expected(link_name, site_name, fabric_name, hosts, slurm_file, shape)
     if folder is not None and (keep is not None or via is not None):
         raise click.UsageError("--from asks nobody: it goes with neither --keep nor --via")
@@ -182,8 +192,6 @@ def diff(
     as_json: bool,
 ) -> int:
     """Say what changed since a look that was kept: cables, links, hosts, managers, errors."""
-    from fabricproof.subnet import compare_looks  # noqa: PLC0415 - start-up time
-
     if new is not None and (keep is not None or via is not None):
         raise click.UsageError("with NEW nobody is asked: neither --keep nor --via")
     before = _look(old, None, None)
@@ -192,7 +200,6 @@ def diff(
 
 
 def _road(via: str | None, device: str | None, port: int | None, timeout_seconds: float) -> Any:
-    from fabricproof.subnet.live import Road  # noqa: PLC0415 - start-up time
 
     try:
         words = tuple(shlex.split(via or ""))
@@ -203,10 +210,6 @@ def _road(via: str | None, device: str | None, port: int | None, timeout_seconds
 
 def _look(folder: str | None, keep: str | None, road: Any) -> Look:
     """Return the look that ``folder`` keeps, else a new one, kept before it is judged."""
-    from fabricproof.job.run.watch import ends_as_interrupt  # noqa: PLC0415 - start-up time
-    from fabricproof.subnet import join, read_folder, write_folder  # noqa: PLC0415
-    from fabricproof.subnet.live import ask  # noqa: PLC0415 - start-up time
-
     if folder is not None:
         return join(read_folder(Path(folder)), folder)
     with ends_as_interrupt():
@@ -224,7 +227,6 @@ def _expected(
     slurm_file: str | None,
     shape: str | None,
 ) -> Expected:
-    from fabricproof.subnet import Expected  # noqa: PLC0415 - start-up time
 
     return Expected(
         link=_link(link_name, site_name, fabric_name),
@@ -236,8 +238,6 @@ def _expected(
 
 def _names(hosts: str) -> tuple[str, ...]:
     """Return the hosts of ``--hosts``, at least one: an empty variable is no "nothing expected"."""
-    from fabricproof.nodes.topology import expand  # noqa: PLC0415 - start-up time
-
     found = expand(hosts.strip())
     if not found:
         raise click.UsageError(f"--hosts {hosts!r} names no host; without it none is expected")
@@ -246,9 +246,6 @@ def _names(hosts: str) -> tuple[str, ...]:
 
 def _link(link_name: str | None, site_name: str | None, fabric_name: str | None) -> Link | None:
     """Return what every link is to be at least, None where nobody declares it."""
-    from fabricproof.physics import find_link  # noqa: PLC0415 - start-up time
-    from fabricproof.site import load_site  # noqa: PLC0415 - start-up time
-
     if link_name is not None:
         return _infiniband(find_link(link_name))
     if site_name is None:
@@ -277,8 +274,6 @@ def _infiniband(link: Link) -> Link:
 
 
 def _topology(name: str) -> Topology:
-    from fabricproof.cli.reading import read_output  # noqa: PLC0415 - start-up time
-    from fabricproof.nodes.topology import parse_topology  # noqa: PLC0415 - start-up time
 
     if not name.strip():
         raise click.UsageError("--slurm names no file; without it Slurm's topology is not judged")
@@ -317,7 +312,6 @@ def _widths(network: Network) -> dict[str, int]:
 
 
 def _tell(result: Result, head: dict[str, Any], *, as_json: bool) -> ExitStatus:
-    from fabricproof.cli.output import STATUSES  # noqa: PLC0415 - start-up time
 
     if as_json:
         click.echo(json.dumps(_record(result, head), indent=2))
@@ -346,7 +340,6 @@ def _record(result: Result, head: dict[str, Any]) -> dict[str, Any]:
 
 
 def _lines(result: Result, head: dict[str, Any]) -> Iterator[str]:
-    from fabricproof.core.measure import BADNESS, Verdict  # noqa: PLC0415 - start-up time
 
     links = ", ".join(f"{number} x {words}" for words, number in head["links"].items())
     seen = f", seen from {head['seen_from']}" if head["seen_from"] else ""

@@ -5,14 +5,21 @@ from __future__ import annotations
 import datetime
 import json
 import sys
-from typing import TYPE_CHECKING
+from functools import partial
 
 import click
 
+from fabricproof.cli.compare import history_of, site_of
+from fabricproof.cli.inventory import place
 from fabricproof.core.errors import ExitStatus, FabricproofError
-
-if TYPE_CHECKING:
-    from fabricproof.history.trend.find import Question
+from fabricproof.history.compare.sides import choose_side
+from fabricproof.history.store import open_store
+from fabricproof.history.store.quantities import parse_margins
+from fabricproof.history.trend.find import Question, find_trend
+from fabricproof.history.trend.lines import trend_lines
+from fabricproof.history.trend.record import trend_record
+from fabricproof.nodes.inventory.store import read_kept
+from fabricproof.report.devices import devices_of, with_devices
 
 _FILTERS = ("check", "stack", "program", "quantity", "rail", "node")
 
@@ -20,7 +27,6 @@ _FILTERS = ("check", "stack", "program", "quantity", "rail", "node")
 def _margins(
     _context: click.Context, _option: click.Parameter, texts: tuple[str, ...]
 ) -> dict[str, float]:
-    from fabricproof.history.store.quantities import parse_margins  # noqa: PLC0415 - start-up time
 
     try:
         return parse_margins(texts)
@@ -97,8 +103,6 @@ def command(
     grew worse and still is; 6 too few runs for a step; 65 damaged records; 66 no runs, or nothing
     fits.
     """
-    from fabricproof.history.trend.find import Question  # noqa: PLC0415 - start-up time
-
     ask = Question(
         last=last,
         since=since.date() if since else None,
@@ -113,24 +117,11 @@ def command(
 
 def _chosen(site_name: str | None, words: str) -> list[str]:
     """Return the identities of the runs that are meant."""
-    from fabricproof.cli.compare import history_of, site_of  # noqa: PLC0415 - start-up time
-    from fabricproof.history.compare.sides import choose_side  # noqa: PLC0415
-
     _, history = history_of(site_of(site_name))
     return [run.run_id for run in choose_side(words, history).side.runs]
 
 
 def _show(site_name: str | None, ask: Question, *, verbose: bool, as_json: bool) -> None:
-    from functools import partial  # noqa: PLC0415 - start-up time
-
-    from fabricproof.cli.compare import site_of  # noqa: PLC0415
-    from fabricproof.cli.inventory import place  # noqa: PLC0415
-    from fabricproof.history.store import open_store  # noqa: PLC0415
-    from fabricproof.history.trend.find import find_trend  # noqa: PLC0415
-    from fabricproof.history.trend.lines import trend_lines  # noqa: PLC0415
-    from fabricproof.history.trend.record import trend_record  # noqa: PLC0415
-    from fabricproof.nodes.inventory.store import read_kept  # noqa: PLC0415
-    from fabricproof.report.devices import devices_of, with_devices  # noqa: PLC0415
 
     name, inventories = place(site_name)
     store = open_store(inventories.parent.parent, name)

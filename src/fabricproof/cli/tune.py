@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from fabricproof.site import Site
-    from fabricproof.tuning.propose import Proposal
-    from fabricproof.tuning.sweeps import Sweep
+from fabricproof.core.errors import InputMissingError, OutputError
+from fabricproof.core.records import read_records, record_files
+from fabricproof.core.units import size_label
+from fabricproof.job.run.start import workplace
+from fabricproof.site import Site, load_site
+from fabricproof.site.choose import choose_site, project_root
+from fabricproof.stacks.catalog import load_catalog, stacks_root
+from fabricproof.stacks.spack.built import read_built
+from fabricproof.stacks.spack.layout import layout_for
+from fabricproof.tuning.propose import Proposal, in_words, propose, toml_line
+from fabricproof.tuning.selection import table_in
+from fabricproof.tuning.sweeps import Sweep, sweeps_of
 
 _SITE = click.option("--site", "site_name", metavar="S", help="Site (default: of this host).")
 _RUN = click.option("--run", "run_id", metavar="RUN_ID", help="Of this run (default: the newest).")
@@ -91,25 +98,17 @@ def write(
 
 
 def _site(site_name: str | None) -> Site:
-    from fabricproof.site import load_site  # noqa: PLC0415 - start-up time
-    from fabricproof.site.choose import choose_site  # noqa: PLC0415 - start-up time
 
     return load_site(site_name) if site_name else choose_site()
 
 
 def _perflogs(site: Site) -> Path:
-    from fabricproof.job.run.start import workplace  # noqa: PLC0415 - start-up time
-    from fabricproof.site.choose import project_root  # noqa: PLC0415 - start-up time
 
     return workplace(project_root()).perflogs / site.name
 
 
 def _sweeps(site: Site, run_id: str | None, stacks: tuple[str, ...]) -> list[Sweep]:
     """Return the sweeps of a run, of the newest that has any where none is named."""
-    from fabricproof.core.errors import InputMissingError  # noqa: PLC0415 - start-up time
-    from fabricproof.core.records import read_records, record_files  # noqa: PLC0415 - start-up time
-    from fabricproof.tuning.sweeps import sweeps_of  # noqa: PLC0415 - start-up time
-
     folder = _perflogs(site)
     records = [
         record
@@ -172,7 +171,6 @@ def _sweep_record(sweep: Sweep) -> dict[str, Any]:
 
 
 def _shown(sweep: Sweep) -> Iterator[str]:
-    from fabricproof.core.units import size_label  # noqa: PLC0415 - start-up time
 
     yield (
         f"{sweep.knobs.collective} with {sweep.stack} ({sweep.stack_version}), {sweep.program} of "
@@ -198,8 +196,6 @@ def _write_one(
     site: Site, sweeps: list[Sweep], folder: Path | None, *, say: bool
 ) -> dict[str, Any]:
     """Write the proposal of one stack and return what a program wants to know of it."""
-    from fabricproof.tuning.propose import propose  # noqa: PLC0415 - start-up time
-
     first = sweeps[0]
     proposal = propose(sweeps, _library_table(site, first))
     if proposal is None:
@@ -222,8 +218,6 @@ def _library_table(site: Site, sweep: Sweep) -> str | None:
     """Return MPICH's own selection table, None for other MPIs and where no library is known."""
     if sweep.knobs.family != "mpich":
         return None
-    from fabricproof.stacks.catalog import load_catalog, stacks_root  # noqa: PLC0415 - start-up time
-    from fabricproof.tuning.selection import table_in  # noqa: PLC0415 - start-up time
 
     stack = site.stack(sweep.stack)
     library = None
@@ -231,9 +225,6 @@ def _library_table(site: Site, sweep: Sweep) -> str | None:
         name = stack.installed_as
         library = stacks_root() / name / load_catalog().find(name).library
     elif stack.spack is not None:
-        from fabricproof.stacks.spack.built import read_built  # noqa: PLC0415 - start-up time
-        from fabricproof.stacks.spack.layout import layout_for  # noqa: PLC0415 - start-up time
-
         built = read_built(layout_for(site.name, site.folder).built(stack.name))
         library = Path(built.library) if built is not None else None
     try:
@@ -243,7 +234,6 @@ def _library_table(site: Site, sweep: Sweep) -> str | None:
 
 
 def _put(folder: Path, files: dict[str, str]) -> None:
-    from fabricproof.core.errors import OutputError  # noqa: PLC0415 - start-up time
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -258,7 +248,6 @@ def _put(folder: Path, files: dict[str, str]) -> None:
 
 
 def _told(site: Site, proposal: Proposal, folder: Path, adopted: dict[str, str]) -> Iterator[str]:
-    from fabricproof.tuning.propose import in_words, toml_line  # noqa: PLC0415 - start-up time
 
     yield f"{proposal.stack}: written to {folder}: {', '.join(sorted(_names(proposal)))}"
     for collective, rules in proposal.rules.items():

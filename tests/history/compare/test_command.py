@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from made import SITE, Made, nights, node_facts
 
-from fabricproof.cli import run as run_command
+from fabricproof.cli import ab as ab_command
 from fabricproof.cli.run import Performed
 from fabricproof.core.errors import ExitStatus
 from fabricproof.history.compare.interleaving import read_plan, state_file
@@ -228,7 +228,7 @@ def test_ab_plans_runs_and_compares(
 ) -> None:
     """From plan to verdict on a site of files: b halves a rail, and WORSE says so."""
     runs = Runs(made, tmp_path / "state")
-    monkeypatch.setattr(run_command, "perform", runs)
+    monkeypatch.setattr(ab_command, "perform", runs)
     planned = fabricproof("ab", "plan", "mtu", "--rounds", "7", "--seed", "3", "--site", site)
     assert planned.status == 0
     assert "7 rounds, 0 of 14 runs done, seed 3" in planned.out
@@ -255,7 +255,7 @@ def test_ab_goes_on_after_an_interruption(
     """Ctrl-C ends with 130 and the site is back; other options for the rest are refused."""
     runs = Runs(made, tmp_path / "state")
     runs.interrupted_at = 4
-    monkeypatch.setattr(run_command, "perform", runs)
+    monkeypatch.setattr(ab_command, "perform", runs)
     fabricproof("ab", "plan", "mtu", "--rounds", "3", "--site", site)
     ended = fabricproof("ab", "run", "mtu", "--site", site, "-t", "quick")
     assert ended.status == ExitStatus.INTERRUPTED
@@ -278,7 +278,7 @@ def test_ab_says_what_a_switch_said(
 ) -> None:
     """A command that fails ends the plan with its own words and the next step."""
     (tmp_path / "state").write_text("a")
-    monkeypatch.setattr(run_command, "perform", Runs(made, tmp_path / "state"))
+    monkeypatch.setattr(ab_command, "perform", Runs(made, tmp_path / "state"))
     fabricproof("ab", "plan", "broken", "--rounds", "1", "--site", site)
     ended = fabricproof("ab", "run", "broken", "--site", site)
     assert ended.status == ExitStatus.UNAVAILABLE

@@ -11,8 +11,8 @@ from doctor_facts import facts
 
 from fabricproof.cli import doctor
 from fabricproof.core.errors import ConfigError, UnavailableError
-from fabricproof.nodes.doctor import examine, live
-from fabricproof.nodes.doctor.examine import make_shell, run_command
+from fabricproof.nodes.doctor import live
+from fabricproof.nodes.doctor.examine import examine, make_shell, run_command
 from fabricproof.nodes.doctor.facts import Answer
 
 
@@ -21,7 +21,7 @@ def answered(monkeypatch):
     """Let every examination end with these facts."""
 
     def give(seen):
-        monkeypatch.setattr(examine, "examine", lambda *_, **__: seen)
+        monkeypatch.setattr(doctor, "examine", lambda *_, **__: seen)
 
     return give
 
@@ -58,7 +58,7 @@ def test_no_node_is_said_in_one_line():
     busy = Answer(command="srun", output="srun: error: Requested nodes are busy\n", status=1)
     subject = replace(facts("openmpi5").subject, scheduler="local")
     with pytest.raises(UnavailableError, match="Requested nodes are busy"):
-        examine.examine(subject, lambda *_: busy, lambda *_: busy)
+        examine(subject, lambda *_: busy, lambda *_: busy)
 
 
 def test_a_command_that_hangs_is_ended_with_its_children():
