@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabricproof.nodes.doctor.script import render_script
+from fabricproof.nodes.doctor.probes import render_script
 from fabricproof.nodes.doctor.subject import make_subject
 from fabricproof.site import load_site
 from fabricproof.stacks.environment import shell_values, shell_word

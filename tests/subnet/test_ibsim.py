@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fabricproof.core.measure import Verdict
-from fabricproof.nodes.topology import parse_topology
+from fabricproof.nodes.topology_text import parse_topology
 from fabricproof.subnet import Expected, Hops, Look, compare_looks, join, judge_look, read_perfquery
 from fabricproof.subnet.live import Road, ask
 from simulated_fabric import PATIENCE, SimulatedFabric, needs_ibsim

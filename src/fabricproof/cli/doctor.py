@@ -12,12 +12,19 @@ import click
 from fabricproof.cli.console import HonestConsole
 from fabricproof.core.errors import ConfigError
 from fabricproof.job.run.start import session_environment, workplace
-from fabricproof.nodes.doctor.diagnose import diagnose
-from fabricproof.nodes.doctor.examine import examine, make_shell, node_launcher
+from fabricproof.nodes.doctor.examine import diagnose, examine, make_shell, node_launcher
 from fabricproof.nodes.doctor.facts import Facts
-from fabricproof.nodes.doctor.findings import Finding, Level, exit_status
+from fabricproof.nodes.doctor.findings import (
+    Finding,
+    Level,
+    exit_status,
+    heading,
+    plain_lines,
+    record,
+    summary,
+    table,
+)
 from fabricproof.nodes.doctor.live import start_world
-from fabricproof.nodes.doctor.present import heading, plain_lines, record, summary, table
 from fabricproof.nodes.doctor.subject import Subject, make_subject
 from fabricproof.site import load_site
 from fabricproof.site.choose import choose_site, project_root

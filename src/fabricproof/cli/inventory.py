@@ -17,8 +17,15 @@ from fabricproof.job.run.start import workplace
 from fabricproof.nodes.inventory.compare import compare
 from fabricproof.nodes.inventory.facts import Machine
 from fabricproof.nodes.inventory.notes import distances, notes
-from fabricproof.nodes.inventory.select import Chosen, choose
-from fabricproof.nodes.inventory.store import FOLDER, INDEX_FILE, Seen, read_index, read_kept
+from fabricproof.nodes.inventory.store import (
+    FOLDER,
+    INDEX_FILE,
+    Chosen,
+    Seen,
+    choose,
+    read_index,
+    read_kept,
+)
 from fabricproof.nodes.inventory.words import name_of, shown
 from fabricproof.site import load_site
 from fabricproof.site.choose import choose_site, project_root

@@ -15,7 +15,7 @@ from fabricproof.cli.fabric_options import fabric_from_options, fabric_options
 from fabricproof.cli.judge import fraction, given_references
 from fabricproof.cli.output import STATUSES
 from fabricproof.core.errors import ConfigError, InputMissingError, OutputError
-from fabricproof.nodes.topology import expand, parse_topology
+from fabricproof.nodes.topology_text import expand, parse_topology
 from fabricproof.pairs import (
     Blame,
     Judged,

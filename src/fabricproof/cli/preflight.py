@@ -15,8 +15,7 @@ from fabricproof.cli.inventory import index_of, machine_of, place
 from fabricproof.cli.output import STATUSES, judgement_record
 from fabricproof.core.measure import Verdict, worst
 from fabricproof.core.records import read_records, record_files
-from fabricproof.nodes.inventory.select import choose
-from fabricproof.nodes.inventory.store import Seen
+from fabricproof.nodes.inventory.store import Seen, choose
 from fabricproof.nodes.preflight.finding import Preflight
 from fabricproof.nodes.preflight.judge import preflight
 from fabricproof.site import Site, load_site

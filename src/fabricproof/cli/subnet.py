@@ -16,7 +16,8 @@ from fabricproof.cli.reading import read_output
 from fabricproof.core.errors import ConfigError, ExitStatus, InputMissingError, UnavailableError
 from fabricproof.core.measure import BADNESS, Verdict
 from fabricproof.job.run.watch import ends_as_interrupt
-from fabricproof.nodes.topology import Topology, expand, parse_topology
+from fabricproof.nodes.topology import Topology
+from fabricproof.nodes.topology_text import expand, parse_topology
 from fabricproof.physics import Link, find_link
 from fabricproof.site import load_site
 from fabricproof.subnet import (

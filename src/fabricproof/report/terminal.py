@@ -11,7 +11,7 @@ from rich.text import Text
 
 from fabricproof.core.measure import BADNESS, Verdict
 from fabricproof.job.run import BUILD_PROGRAM, LegResult, SessionResult
-from fabricproof.nodes.topology import fold
+from fabricproof.nodes.topology_text import fold
 from fabricproof.report.red import again, held, told_of_passes
 from fabricproof.report.stacks import slow_stacks
 from fabricproof.verdict.value import ERROR_UNIT

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from fabricproof.core.errors import FabricproofError, ParseError, UnavailableError
 from fabricproof.job.evidence.job_end import SchedulerSays
-from fabricproof.nodes.topology import Shape, Topology, expand, parse_topology, torus_of
+from fabricproof.nodes.topology import Shape, Topology
+from fabricproof.nodes.topology_text import expand, parse_topology, torus_of
 from fabricproof.site.schema import PartitionSpec
 
 #: a controller that does not answer by then holds up no planning

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 
 from fabricproof.core.errors import ParseError
-from fabricproof.nodes.inventory.subnet import read_sminfo
+from fabricproof.nodes.inventory.notes import read_sminfo
 from fabricproof.subnet._lines import Output
 from fabricproof.subnet.model import Manager
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from fabricproof.nodes.discover.facts import HostSeen
-from fabricproof.nodes.discover.host import read_host
 from fabricproof.nodes.discover.probe import LOOK, SLURM
+from fabricproof.nodes.discover.read import read_host
 
 Look = Callable[[], HostSeen]
 

@@ -9,8 +9,7 @@ from seen_clusters import DATA, NAMES, cluster
 
 from fabricproof.core.errors import ParseError
 from fabricproof.nodes.discover.facts import HostSeen, InterfaceSeen
-from fabricproof.nodes.discover.host import read_host
-from fabricproof.nodes.discover.wires import read_payloads
+from fabricproof.nodes.discover.read import read_host, read_payloads
 
 WHOLE = (DATA / "two-ports-one-card" / "node-compute.txt").read_text(encoding="utf-8")
 

@@ -6,7 +6,7 @@ import pytest
 from seen_clusters import DATA, cluster
 
 from fabricproof.nodes.discover.facts import SlurmSeen
-from fabricproof.nodes.discover.slurm import read_slurm
+from fabricproof.nodes.discover.read import read_slurm
 
 
 def slurm(name: str) -> SlurmSeen:

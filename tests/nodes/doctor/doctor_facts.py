@@ -6,8 +6,8 @@ from pathlib import Path
 from fabricproof.nodes.doctor.examine import gather
 from fabricproof.nodes.doctor.facts import Answer, Facts, HcaPort, Interface, NodeFacts
 from fabricproof.nodes.doctor.findings import Finding, Level
-from fabricproof.nodes.doctor.read_slurm import read_slurm
-from fabricproof.nodes.doctor.script import read_answers
+from fabricproof.nodes.doctor.probes import read_answers
+from fabricproof.nodes.doctor.read import read_slurm
 from fabricproof.nodes.doctor.subject import Road, Subject
 from fabricproof.stacks.family import road_environment
 from fabricproof.stacks.launch import Launch, plan_launch

@@ -6,17 +6,21 @@ import pytest
 from doctor_facts import facts, recorded
 
 from fabricproof.nodes.doctor.facts import Answer
-from fabricproof.nodes.doctor.read_library import (
+from fabricproof.nodes.doctor.probes import Probe, read_answers, render_script
+from fabricproof.nodes.doctor.read import (
+    effective_type,
+    family_of,
     read_asker,
     read_fi_info,
+    read_hcas,
+    read_interfaces,
     read_ldd,
+    read_slurm,
     read_ucx_devices,
     read_ucx_version,
+    read_wrapper,
+    version_of,
 )
-from fabricproof.nodes.doctor.read_mpi import family_of, read_wrapper, version_of
-from fabricproof.nodes.doctor.read_node import read_hcas, read_interfaces
-from fabricproof.nodes.doctor.read_slurm import effective_type, read_slurm
-from fabricproof.nodes.doctor.script import Probe, read_answers, render_script
 
 
 def answer(output: str, status: int = 0) -> Answer:

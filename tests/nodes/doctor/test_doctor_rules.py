@@ -6,7 +6,7 @@ import pytest
 from doctor_facts import STACKS, at, facts, infiniband_node, road
 
 from fabricproof.core.errors import ExitStatus
-from fabricproof.nodes.doctor.diagnose import diagnose
+from fabricproof.nodes.doctor.examine import diagnose
 from fabricproof.nodes.doctor.facts import (
     Answer,
     HcaPort,
@@ -17,8 +17,17 @@ from fabricproof.nodes.doctor.facts import (
     World,
     WrapperFacts,
 )
-from fabricproof.nodes.doctor.findings import Finding, Level, exit_status, worst
-from fabricproof.nodes.doctor.present import heading, plain_lines, record, summary, table
+from fabricproof.nodes.doctor.findings import (
+    Finding,
+    Level,
+    exit_status,
+    heading,
+    plain_lines,
+    record,
+    summary,
+    table,
+    worst,
+)
 from fabricproof.site.scheduling import Asks, SlurmTraits
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recorded_nodes import NAMES, fact, machine, text
 
-from fabricproof.nodes.discover.sections import split_sections
+from fabricproof.nodes.discover.read import split_sections
 from fabricproof.nodes.inventory.facts import IDENTITIES, TroubleKind, Value, without_identities
 from fabricproof.nodes.inventory.read import read_machine
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fabricproof.core.errors import InputMissingError
-from fabricproof.nodes.inventory.select import choose
-from fabricproof.nodes.inventory.store import Seen
+from fabricproof.nodes.inventory.store import Seen, choose
 
 RUN1, RUN2, RUN3 = (f"2026111{day}T080000Z-a1b2c3" for day in (6, 7, 8))
 

@@ -9,8 +9,7 @@ from seen_nodes import VIRTUAL, changed, fabric, hindered, nodes, of, recorded
 
 from fabricproof.core.measure import Verdict
 from fabricproof.nodes.inventory.facts import Machine, TroubleKind
-from fabricproof.nodes.preflight.fleet import group
-from fabricproof.nodes.preflight.judge import preflight
+from fabricproof.nodes.preflight.judge import group, preflight
 from fabricproof.site.schema import FabricSpec
 
 HDR = {"link": "HDR 4x", "rails": [{"interface": "mlx5_0:1"}]}

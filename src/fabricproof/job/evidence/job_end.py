@@ -15,7 +15,7 @@ from fabricproof.core.errors import FabricproofError
 from fabricproof.core.measure import Finding, Verdict
 from fabricproof.job.outcome import Outcome, mended
 from fabricproof.job.plan.script import JOB_END_FILE
-from fabricproof.nodes.topology import expand
+from fabricproof.nodes.topology_text import expand
 from fabricproof.verdict.value import Judgement
 
 #: First of all in the job script, before any module is loaded: whatever ends it writes the file.

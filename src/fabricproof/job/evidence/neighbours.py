@@ -14,7 +14,7 @@ from pathlib import Path
 
 from fabricproof.core.errors import FabricproofError
 from fabricproof.core.measure import Finding, Verdict, as_notes, worst
-from fabricproof.nodes.topology import expand
+from fabricproof.nodes.topology_text import expand
 from fabricproof.traffic.disturbance import DisturbanceKind
 from fabricproof.verdict.value import Judgement, Report
 

@@ -8,7 +8,7 @@ from statistics import median
 from fabricproof.core.measure import Verdict, as_notes
 from fabricproof.job.relations.ratio import Looks, judge_ratio, value_at
 from fabricproof.job.relations.relation import Relation
-from fabricproof.nodes.topology.latency import latency_words
+from fabricproof.nodes.topology import latency_words
 from fabricproof.verdict.value import Report
 
 

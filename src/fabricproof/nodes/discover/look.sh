@@ -1,5 +1,5 @@
 # What one machine shows of itself, in sections: a POSIX shell script, because a compute node may
-# have no Python.  Every line it prints is read by fabricproof.nodes.discover.host; "#== end" says whole.
+# have no Python.  Every line it prints is read by fabricproof.nodes.discover.read; "#== end" says whole.
 # $1: where sysfs is, $3: where proc is (tests give other places).  Nothing is changed, no rights
 # are needed; what only root may read is left out.
 # $2: "cluster" (what a site file needs: software too), or "node" (what the node is made of and how

@@ -14,8 +14,7 @@ from pathlib import Path
 
 from fabricproof.core.errors import InputMissingError, ParseError, UnavailableError
 from fabricproof.nodes.discover.facts import ClusterSeen, HostSeen, PartitionSeen, SlurmSeen
-from fabricproof.nodes.discover.host import read_host
-from fabricproof.nodes.discover.slurm import read_slurm
+from fabricproof.nodes.discover.read import read_host, read_slurm
 
 _HERE = Path(__file__).parent
 LOOK, SLURM = _HERE / "look.sh", _HERE / "slurm.sh"

@@ -3,7 +3,7 @@
 Run on a node, in the stack's environment, as ``python asker.py LIBRARY [FAMILY]``; needs nothing
 but the standard library.  ``MPI_Get_library_version`` may be called before ``MPI_Init`` (MPI 3.0,
 8.1.1), so no launcher is needed and no rank is started.  Every line is ``key: value``;
-:mod:`.read_library` reads them.
+:mod:`.read` reads them.
 """
 
 from __future__ import annotations

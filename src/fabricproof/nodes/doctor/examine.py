@@ -1,4 +1,4 @@
-"""Ask everything, once here for Slurm and once on the node, and turn the answers into facts."""
+"""Ask everything, here for Slurm and once on the node: answers become facts, rules judge them."""
 
 from __future__ import annotations
 
@@ -11,18 +11,31 @@ from dataclasses import replace
 
 from fabricproof.core.errors import UnavailableError
 from fabricproof.nodes.doctor.facts import Answer, Facts, LibraryFacts
-from fabricproof.nodes.doctor.probes import fallback_probes, node_probes, slurm_probes
-from fabricproof.nodes.doctor.read_library import (
+from fabricproof.nodes.doctor.findings import Finding
+from fabricproof.nodes.doctor.probes import (
+    MODULE,
+    Probe,
+    fallback_probes,
+    node_probes,
+    read_answers,
+    render_script,
+    slurm_probes,
+)
+from fabricproof.nodes.doctor.read import (
     read_asker,
     read_fi_info,
     read_ldd,
+    read_mpi,
+    read_node,
+    read_slurm,
     read_ucx_devices,
     read_ucx_version,
+    read_wrapper,
 )
-from fabricproof.nodes.doctor.read_mpi import read_mpi, read_wrapper
-from fabricproof.nodes.doctor.read_node import read_node
-from fabricproof.nodes.doctor.read_slurm import read_slurm
-from fabricproof.nodes.doctor.script import MODULE, Probe, read_answers, render_script
+from fabricproof.nodes.doctor.rules_launch import judge_launch
+from fabricproof.nodes.doctor.rules_node import judge_node, judge_world
+from fabricproof.nodes.doctor.rules_road import judge_roads
+from fabricproof.nodes.doctor.rules_stack import judge_stack
 from fabricproof.nodes.doctor.subject import Subject
 from fabricproof.stacks.environment import shell_line, shell_word
 
@@ -191,3 +204,9 @@ def _library(answers: Mapping[str, Answer]) -> LibraryFacts:
             domains=read_fi_info(offers) if offers else None,
         )
     return facts
+
+
+def diagnose(facts: Facts) -> tuple[Finding, ...]:
+    """Return everything that is to be said of ``facts``, each thing once, in order of reading."""
+    rules = [judge_stack, judge_launch, judge_roads, judge_node, judge_world]
+    return tuple(dict.fromkeys(finding for rule in rules for finding in rule(facts)))

@@ -10,7 +10,7 @@ from pathlib import Path
 from fabricproof.core.errors import UnavailableError
 from fabricproof.nodes.doctor.examine import run_command
 from fabricproof.nodes.doctor.facts import Answer, World
-from fabricproof.nodes.doctor.script import render_script
+from fabricproof.nodes.doctor.probes import render_script
 from fabricproof.nodes.doctor.subject import Subject
 from fabricproof.stacks import witness
 from fabricproof.stacks.environment import shell_line

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 
 from fabricproof.nodes.doctor.facts import Facts
 from fabricproof.nodes.doctor.findings import Finding, Level
-from fabricproof.nodes.doctor.read_mpi import family_of
-from fabricproof.nodes.doctor.read_slurm import effective_type
+from fabricproof.nodes.doctor.read import effective_type, family_of
 from fabricproof.site.scheduling import find_troubles
 
 #: what Spack's stub for Open MPI 4 ``schedulers=slurm ~legacylaunchers`` prints before ``exit 2``.

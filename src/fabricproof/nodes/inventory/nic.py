@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from fabricproof.nodes.discover.wires import PCI_FUNCTION, full_address
+from fabricproof.nodes.discover.read import PCI_FUNCTION, full_address
 from fabricproof.nodes.inventory.facts import Value
 
 Facts = dict[str, Value]

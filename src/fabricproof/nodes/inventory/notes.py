@@ -1,16 +1,180 @@
-"""What one machine says against itself: less than its parts can, and cards far from the ranks."""
+"""What machines say against themselves: parts below their best, cards far from ranks, subnets.
+
+A port gets its LID from the subnet manager, which programs the GID prefix and its own LID too (IBA
+specification vol. 1, 14.2.5.6 PortInfo: LID, MasterSMLID, GidPrefix); a port that waits for one
+stays in INIT.  Networks that do not meet need prefixes of their own: Open MPI takes ports of one
+prefix for ports that reach each other, and warns where a node has several (its FAQ, "I'm getting
+lots of errors with multiple ports on the same host", and source document 000).
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from fabricproof.core.errors import FabricproofError
+from fabricproof.core.errors import FabricproofError, ParseError
 from fabricproof.nodes.inventory.facts import Machine, Value
-from fabricproof.nodes.inventory.subnet import ports_of, subnet_notes
 from fabricproof.physics import find_slot
 from fabricproof.physics.slots import Slot
+
+#: what every subnet has unless its manager is told otherwise (IBA specification vol. 1, 4.1.1)
+DEFAULT_PREFIX = "fe80:0000:0000:0000"
+
+#: infiniband-diags, src/sminfo.c: "sminfo: sm lid %d sm guid 0x%x, activity count %u priority %d
+#: state %d %s"
+_SMINFO = re.compile(
+    r"sminfo: sm lid (?P<lid>\d{1,5}) sm guid 0x(?P<guid>[0-9a-f]{1,16}), activity count \d+ "
+    r"priority (?P<priority>\d{1,2}) state (?P<state>\d) (?P<word>\w+)"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubnetPort:
+    """One InfiniBand port as its subnet knows it.
+
+    ``lid`` and ``sm_lid`` are 0 where no manager has been there, None where nobody read them;
+    ``prefix`` is the first half of the port's GID, empty where nobody read it.
+    """
+
+    node: str
+    name: str
+    state: str
+    lid: int | None
+    sm_lid: int | None
+    prefix: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manager:
+    """The subnet manager that answered ``sminfo``."""
+
+    lid: int
+    guid: str
+    priority: int
+    is_master: bool
+
+
+def read_sminfo(text: str, source: str = "sminfo") -> Manager:
+    """Read what ``sminfo`` printed.
+
+    Raises:
+        ParseError: nobody answered, or the line is of another form.
+    """
+    match = _SMINFO.search(text)
+    if match is None:
+        said = " ".join(text.split())[:160]
+        raise ParseError(
+            "no subnet manager answered",
+            source=source,
+            expected="sminfo: sm lid ...",
+            got=repr(said),
+            next_step="start opensm on one node, or the switch's own subnet manager",
+        )
+    return Manager(
+        lid=int(match["lid"]),
+        guid=match["guid"],
+        priority=int(match["priority"]),
+        is_master=match["word"] == "SMINFO_MASTER",
+    )
+
+
+def ports_of(machine: Machine) -> tuple[SubnetPort, ...]:
+    """Return the InfiniBand ports of one node; RoCE has no subnet manager."""
+    return tuple(
+        SubnetPort(
+            node=machine.node,
+            name=part.removeprefix("port "),
+            state=str(facts.get("state", "")),
+            lid=_whole(facts.get("lid")),
+            sm_lid=_whole(facts.get("sm_lid")),
+            prefix=str(facts.get("gid_prefix", "")),
+        )
+        for part, facts in machine.facts.items()
+        if part.startswith("port ") and facts.get("layer") == "InfiniBand"
+    )
+
+
+def _whole(value: Value | None) -> int | None:
+    """Return a LID as sysfs prints it: ``0x1`` or ``1``."""
+    try:
+        return int(str(value), 0)
+    except ValueError:
+        return None
+
+
+def subnet_notes(ports: Sequence[SubnetPort]) -> tuple[str, ...]:
+    """Return what an administrator should know of these ports' subnets, one sentence each.
+
+    Args:
+        ports: of one node or of many; what spans nodes is only seen where their ports are there.
+    """
+    live = [port for port in ports if "ACTIVE" in port.state]
+    return (*_waiting(ports), *_managers(live), *_same_lid(live), *_same_prefix(live))
+
+
+def _where(port: SubnetPort) -> str:
+    return f"{port.name} on {port.node}"
+
+
+def _waiting(ports: Iterable[SubnetPort]) -> Iterator[str]:
+    for port in ports:
+        no_manager = "ACTIVE" in port.state and port.sm_lid == 0
+        if "INIT" in port.state or no_manager:
+            yield (
+                f"{_where(port)} has a link and no subnet manager: start opensm on one node "
+                "(systemctl enable --now opensm), or the switch's own"
+            )
+
+
+def _managers(live: Iterable[SubnetPort]) -> Iterator[str]:
+    subnets: dict[str, dict[int, list[SubnetPort]]] = defaultdict(lambda: defaultdict(list))
+    for port in live:
+        if port.sm_lid and port.prefix:
+            subnets[port.prefix][port.sm_lid].append(port)
+    for prefix, managers in sorted(subnets.items()):
+        if len(managers) > 1:
+            words = "; ".join(
+                f"LID {lid}: {', '.join(map(_where, ports))}"
+                for lid, ports in sorted(managers.items())
+            )
+            yield (
+                f"GID prefix {prefix} has {len(managers)} subnet managers ({words}): networks that "
+                "do not meet need prefixes of their own (subnet_prefix in opensm.conf), or MPI "
+                "takes them for one"
+            )
+
+
+def _same_lid(live: Iterable[SubnetPort]) -> Iterator[str]:
+    found: dict[tuple[str, int | None, int], list[SubnetPort]] = defaultdict(list)
+    for port in live:
+        if port.lid:
+            found[port.prefix, port.sm_lid, port.lid].append(port)
+    for (_, _, lid), ports in sorted(found.items(), key=str):
+        if len(ports) > 1:
+            yield (
+                f"LID {lid} is given to {' and '.join(map(_where, ports))}: they are on networks "
+                "that do not meet, or two managers are at work"
+            )
+
+
+def _same_prefix(live: Iterable[SubnetPort]) -> Iterator[str]:
+    found: dict[tuple[str, str], list[SubnetPort]] = defaultdict(list)
+    for port in live:
+        if port.prefix:
+            found[port.node, port.prefix].append(port)
+    for (node, prefix), ports in sorted(found.items()):
+        managers = {port.sm_lid for port in ports}
+        if len(ports) > 1 and len(managers) == 1 and None not in managers:
+            names = " and ".join(port.name for port in ports)
+            default = ", the default" if prefix == DEFAULT_PREFIX else ""
+            yield (
+                f"{names} on {node} share GID prefix {prefix}{default}, and one subnet manager: "
+                "rails of one subnet; Open MPI's warning of more than one active port with the "
+                "same GID prefix is harmless here (btl_openib_warn_default_gid_prefix=0)"
+            )
+
 
 #: what the kernel gives as the distance of a NUMA node to itself (ACPI specification, SLIT)
 OWN_DISTANCE = 10

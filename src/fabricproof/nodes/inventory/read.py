@@ -11,8 +11,16 @@ from collections.abc import Iterator, Mapping
 
 from fabricproof.nodes.discover.facts import InterfaceSeen, PortSeen, ShaperSeen, SlotSeen
 from fabricproof.nodes.discover.rates import verbs_link
-from fabricproof.nodes.discover.sections import TROUBLES, read_pairs, read_rows, split_sections
-from fabricproof.nodes.discover.wires import read_interfaces, read_payloads, read_ports, slot_name
+from fabricproof.nodes.discover.read import (
+    TROUBLES,
+    read_interfaces,
+    read_pairs,
+    read_payloads,
+    read_ports,
+    read_rows,
+    slot_name,
+    split_sections,
+)
 from fabricproof.nodes.inventory.facts import Machine, Trouble, TroubleKind, Value
 from fabricproof.nodes.inventory.nic import read_ibstat, read_models, read_nics, read_verbs
 from fabricproof.physics import SOFT_ROCE

@@ -1,5 +1,5 @@
 """Whether the nodes are what the site declares, judged from what was seen of them.  Pure.
 
-Layers within: ``finding`` (records), ``soft``, ``rail``, ``card`` and ``fleet`` (the judges),
-``judge`` (all of them over one fabric).
+Layers within: ``finding`` (records), ``soft``, ``rail`` and ``card`` (one rail of one node),
+``judge`` (all of them over one fabric, and the nodes against each other).
 """

@@ -10,8 +10,16 @@ from fabricproof.core.errors import FabricproofError
 from fabricproof.nodes.inventory.facts import Value
 from fabricproof.nodes.inventory.notes import distances
 from fabricproof.nodes.inventory.words import name_of, shown
-from fabricproof.nodes.preflight.expect import Facts, Sight, about
-from fabricproof.nodes.preflight.finding import PLAIN, Finding, Note, seen, unseen
+from fabricproof.nodes.preflight.finding import (
+    PLAIN,
+    Facts,
+    Finding,
+    Note,
+    Sight,
+    about,
+    seen,
+    unseen,
+)
 from fabricproof.physics import Fabric, Slot, bound, find_slot
 from fabricproof.site.schema import Stated
 

@@ -1,19 +1,230 @@
-"""Judge what was seen of a job's nodes by what one fabric is declared to be.  Pure."""
+"""Judge a job's nodes by what one fabric is declared to be, and by each other.  Pure."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from fabricproof.core.measure import Verdict
-from fabricproof.nodes.inventory.facts import Machine
+from fabricproof.nodes.inventory.facts import Machine, Value
+from fabricproof.nodes.inventory.words import meaning_of, name_of, shown
 from fabricproof.nodes.preflight.card import card, card_notes, far_ranks
-from fabricproof.nodes.preflight.expect import Sight, Wanted, about, look_up, wanted_rails
-from fabricproof.nodes.preflight.finding import Finding, Note, Preflight, unseen
-from fabricproof.nodes.preflight.fleet import fleet, fleet_notes, node_notes
+from fabricproof.nodes.preflight.finding import (
+    PLAIN,
+    Finding,
+    Note,
+    Preflight,
+    Sight,
+    Wanted,
+    about,
+    look_up,
+    seen,
+    unseen,
+    wanted_rails,
+)
 from fabricproof.nodes.preflight.rail import mtu, presence, rate
 from fabricproof.nodes.preflight.soft import device, shared_wires, soft_notes, soft_rate
 from fabricproof.physics import device_word, find_link
 from fabricproof.site.schema import FabricSpec
+
+#: facts of a rail's card in which nodes must be alike unless the site states or allows otherwise
+ALIKE = (
+    "model",
+    "type",
+    "psid",
+    "board",
+    "firmware",
+    "driver",
+    "driver_version",
+    "parent",
+    "pcie",
+    "max_payload_bytes",
+    "fec",
+    "mtu",
+)
+
+#: facts in which being unlike is said and is no verdict
+TUNING = ("rings", "queues", "offloads", "pause", "coalescing", "numa_node", "transceiver")
+
+#: the same of the node
+NODE_TUNING = ("kernel", "governor", "tcp_congestion_control", "smt", "irqbalance")
+
+#: what an interface's driver has no word for where nothing hindered the look
+_NONE = "none"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Groups:
+    """Which nodes have which value of one fact; those of which nobody knows are left out.
+
+    Attributes:
+        fact: its name.
+        nodes: value -> the nodes that have it, the most common value first.
+    """
+
+    fact: str
+    nodes: dict[Value, tuple[str, ...]]
+
+    @property
+    def are_unlike(self) -> bool:
+        """Whether there are two values."""
+        return len(self.nodes) > 1
+
+    @property
+    def minority(self) -> tuple[str, ...]:
+        """The nodes that have not the most common value; all of them where none is."""
+        sizes = [len(each) for each in self.nodes.values()]
+        start = 0 if sizes[:1] == sizes[1:2] else 1
+        return tuple(node for each in list(self.nodes.values())[start:] for node in each)
+
+
+def group(fact: str, values: dict[str, Value | None]) -> Groups:
+    """Return which nodes have which value, the most common first.
+
+    Args:
+        fact: its name.
+        values: node -> value, None where nobody knows.
+    """
+    known = {node: value for node, value in values.items() if value is not None}
+    order = [value for value, _ in Counter(known.values()).most_common()]
+    return Groups(
+        fact=fact,
+        nodes={
+            value: tuple(node for node in known if known[node] == value)
+            for value in dict.fromkeys(order)
+        },
+    )
+
+
+def fleet(wanted: Wanted, sights: Sequence[Sight]) -> Iterator[Finding]:
+    """Yield one finding: the cards of a rail are alike on all nodes, or in what they are not.
+
+    Args:
+        wanted: the rail.
+        sights: it on every node that was seen and has it.
+    """
+    if len(sights) < 2:
+        return
+    judged = [fact for fact in ALIKE if fact not in _stated(wanted) | set(wanted.expect.mixed)]
+    unlike = [each for each in (_groups(fact, sights) for fact in judged) if each.are_unlike]
+    odd = {node for each in unlike for node in each.minority}
+    reason = "; ".join(_words(each) for each in unlike)
+    label = f"mixed fleet on {wanted.rail}: {reason}"
+    alike = f"{wanted.rail} is alike on {len(sights)} nodes"
+    judgement = seen(
+        "fleet",
+        value=len(sights) - len(odd),
+        expected=len(sights),
+        unit=PLAIN,
+        reason=label if unlike else alike,
+        origin="nodes of one partition are alike",
+    )
+    yield Finding(
+        rail=wanted.rail,
+        nodes=tuple(sorted(odd)) or tuple(each.machine.node for each in sights),
+        quantity="fleet",
+        judgement=replace(judgement, verdict=Verdict.FAIL) if unlike else judgement,
+        brief=_brief(wanted, unlike, sorted(odd)) if unlike else alike,
+    )
+
+
+def _brief(wanted: Wanted, unlike: Sequence[Groups], odd: Sequence[str]) -> str:
+    facts = ", ".join(name_of(each.fact) for each in unlike)
+    return f"mixed fleet on {wanted.rail}: {facts} of {_some(odd)} not as elsewhere"
+
+
+def _stated(wanted: Wanted) -> set[str]:
+    """Return the facts that are judged by what the site states."""
+    expect = wanted.expect
+    facts = {
+        name
+        for name in ("model", "psid", "firmware", "driver", "driver_version", "fec")
+        if getattr(expect, name) is not None
+    }
+    facts |= {"type"} if "model" in facts else set()
+    facts |= {"board"} if "psid" in facts else set()
+    facts |= {"mtu"} if wanted.mtu is not None else set()
+    facts |= {"pcie"} if wanted.slot is not None else set()
+    return facts | (
+        {"max_payload_bytes"} if wanted.physics.max_payload_bytes is not None else set()
+    )
+
+
+def _groups(fact: str, sights: Sequence[Sight]) -> Groups:
+    values = {each.machine.node: (each.facts or {}).get(fact) for each in sights}
+    if fact == "firmware" and any(value is not None for value in values.values()):
+        # A driver that names none on one node and some on another is a difference, where both
+        # were asked.
+        values = {
+            each.machine.node: _NONE
+            if values[each.machine.node] is None and _was_asked(each.machine)
+            else values[each.machine.node]
+            for each in sights
+        }
+    return group(fact, values)
+
+
+def _was_asked(machine: Machine) -> bool:
+    """Tell whether nothing hindered ethtool: else what it did not say is not known."""
+    return not any(
+        each.is_of_all or (each.tool == "ethtool" and "-m" not in each.command)
+        for each in machine.troubles
+    )
+
+
+def _words(groups: Groups) -> str:
+    """Return ``firmware 20.41 on vc1, vc3 (2 of 4 nodes), 20.35 on vc2``, and what it may mean."""
+    total = sum(len(each) for each in groups.nodes.values())
+    named = [
+        f"{shown(groups.fact, value)} on {_some(nodes)} ({len(nodes)} of {total})"
+        for value, nodes in groups.nodes.items()
+    ]
+    first, second = list(groups.nodes)[:2]
+    sides = (_some(groups.nodes[first]), _some(groups.nodes[second]))
+    meaning = meaning_of(groups.fact, first, second, sides)
+    return f"{name_of(groups.fact)} {', '.join(named)}" + (f": {meaning}" if meaning else "")
+
+
+def _some(nodes: Sequence[str], most: int = 4) -> str:
+    """Return the first nodes by name, and how many more there are."""
+    more = f" and {len(nodes) - most} more" if len(nodes) > most else ""
+    return ", ".join(nodes[:most]) + more
+
+
+def fleet_notes(wanted: Wanted, sights: Sequence[Sight]) -> Iterator[Note]:
+    """Yield what is unlike between nodes and is no verdict; what is allowed to be is said too."""
+    facts = (*TUNING, *(fact for fact in ALIKE if fact in wanted.expect.mixed))
+    for fact in facts:
+        if fact in wanted.expect.tuning:
+            continue
+        groups = _groups(fact, sights)
+        if groups.are_unlike:
+            yield Note(
+                rail=wanted.rail,
+                node="",
+                sentence=f"{wanted.rail} is unlike between nodes: {_words(groups)}",
+            )
+
+
+def node_notes(machines: Sequence[Machine]) -> Iterator[Note]:
+    """Yield in what the nodes themselves are unlike."""
+    for fact in NODE_TUNING:
+        values = {
+            each.node: next(
+                (
+                    part[fact]
+                    for part in map(each.facts.get, ("node", "tuning"))
+                    if part and fact in part
+                ),
+                None,
+            )
+            for each in machines
+        }
+        groups = group(fact, values)
+        if groups.are_unlike:
+            yield Note(rail="", node="", sentence=f"nodes are unlike: {_words(groups)}")
+
 
 #: What follows from the fabric's declaration and only root may read (MaxPayload), or a virtual
 #: machine hides: unread it is a note.

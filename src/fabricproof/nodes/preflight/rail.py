@@ -10,8 +10,7 @@ from fabricproof.core.errors import FabricproofError
 from fabricproof.core.measure import Verdict
 from fabricproof.nodes.inventory.compare import is_like
 from fabricproof.nodes.inventory.facts import Machine
-from fabricproof.nodes.preflight.expect import Facts, Sight, about
-from fabricproof.nodes.preflight.finding import PLAIN, Finding, seen, unseen
+from fabricproof.nodes.preflight.finding import PLAIN, Facts, Finding, Sight, about, seen, unseen
 from fabricproof.nodes.preflight.soft import (
     SHAPER_TOLERANCE,
     WIRELESS_DRIVERS,

@@ -9,8 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from fabricproof.core.measure import Verdict
-from fabricproof.nodes.preflight.expect import Facts, Sight, about
-from fabricproof.nodes.preflight.finding import PLAIN, Finding, Note, seen, unseen
+from fabricproof.nodes.preflight.finding import (
+    PLAIN,
+    Facts,
+    Finding,
+    Note,
+    Sight,
+    about,
+    seen,
+    unseen,
+)
 from fabricproof.physics import SOFT_ROCE, SOFT_ROCE_NAME, soft_path_mtu, why_not_the_device
 
 #: Drivers of interfaces without a wire: their speed is a constant of the driver's source (Linux

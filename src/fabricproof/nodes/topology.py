@@ -1,12 +1,13 @@
-"""A topology as Slurm knows it, and how many switches lie between two nodes of it."""
+"""Where the nodes hang: switches between them, pairs worth measuring, the cost of a switch."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
+from itertools import zip_longest
 
 from fabricproof.core.errors import ConfigError
 
@@ -148,3 +149,128 @@ class Topology:
                 seen.add(next_name)
                 waiting.append((next_name, count + 1))
         return None
+
+
+#: A pair at every distance is looked for from this many nodes; on a machine of thousands the
+#: first ones see every distance that there is, but for a leaf that hangs in a place of its own.
+MAX_HUBS = 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pair:
+    """Two nodes and the switches between them."""
+
+    nodes: tuple[str, str]
+    hops: int
+
+
+def pairs_by_hops(
+    topology: Topology, nodes: Sequence[str], *, max_nodes: int | None = None
+) -> tuple[Pair, ...]:
+    """Return one pair for every distance between ``nodes``, the nearest first.
+
+    All pairs share their first node, the one that sees most distances (the first of equals), so
+    that few nodes are needed.  Where ``max_nodes`` (at least 2) allows fewer than all distances,
+    the nearest and the farthest are kept.
+
+    Args:
+        topology: as Slurm tells it.
+        nodes: what may be measured; nodes that the topology does not hold are left out.
+        max_nodes: nodes that may be used in all.
+    """
+    placed = [node for node in nodes if node in {*topology.nodes}]
+    best: dict[int, Pair] = {}
+    for hub in placed[:MAX_HUBS]:
+        seen = _distances(topology, hub, placed)
+        if len(seen) > len(best):
+            best = seen
+    hops = sorted(best)
+    if max_nodes is not None and len(hops) > max_nodes - 1:
+        kept = max(max_nodes - 1, 1)
+        hops = hops[:1] if kept == 1 else [*hops[: kept - 1], hops[-1]]
+    return tuple(best[count] for count in hops)
+
+
+def _distances(topology: Topology, hub: str, nodes: Sequence[str]) -> dict[int, Pair]:
+    found: dict[int, Pair] = {}
+    for node in nodes:
+        hops = topology.hops(hub, node) if node != hub else None
+        if hops is not None and hops not in found:
+            found[hops] = Pair(nodes=(hub, node), hops=hops)
+    return found
+
+
+def contiguous(topology: Topology, nodes: Sequence[str], count: int) -> tuple[str, ...]:
+    """Return ``count`` of ``nodes`` under as few leaves as possible; all where there are fewer.
+
+    Full leaves go first; within a leaf the order is that of ``nodes``.
+    """
+    by_leaf = sorted(_by_leaf(topology, nodes), key=len, reverse=True)
+    return tuple(node for leaf in by_leaf for node in leaf)[:count]
+
+
+def spread(topology: Topology, nodes: Sequence[str], count: int) -> tuple[str, ...]:
+    """Return ``count`` of ``nodes`` under as many leaves as possible, one of each in turn."""
+    in_turn = (node for turn in zip_longest(*_by_leaf(topology, nodes)) for node in turn)
+    return tuple(node for node in in_turn if node is not None)[:count]
+
+
+def _by_leaf(topology: Topology, nodes: Sequence[str]) -> list[list[str]]:
+    if topology.shape is Shape.FLAT:
+        return [list(nodes)]
+    leaves: dict[str, list[str]] = {}
+    for node in nodes:
+        leaves.setdefault(topology.leaf(node), []).append(node)
+    return list(leaves.values())
+
+
+def words(topology: Topology, pair: Pair) -> str:
+    """Return where the pair sits, for a person: ``vc1 and vc3, 3 switches (leaf1 to leaf2)``."""
+    one, other = pair.nodes
+    here, there = topology.leaf(one), topology.leaf(other)
+    unit = "step of blocks" if topology.shape is Shape.BLOCK else "switch"
+    plural = "steps of blocks" if topology.shape is Shape.BLOCK else "switches"
+    where = f"both on {here}" if here == there else f"{here} to {there}"
+    return f"{one} and {other}, {pair.hops} {unit if pair.hops == 1 else plural} ({where})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class HopCost:
+    """The straight line t = start + switches x each through latencies by hop count.
+
+    Attributes:
+        start_us: what is left without any switch: software, adapters, slots.
+        switch_us: what each switch adds; below 0 where the farther pair was the faster.
+    """
+
+    start_us: float
+    switch_us: float
+
+
+def hop_cost(latency_us: Mapping[int, float]) -> HopCost | None:
+    """Return the least-squares line through ``latency_us``; None with fewer than two distances.
+
+    Args:
+        latency_us: switches between a pair -> its latency in us.
+    """
+    if len(latency_us) < 2:
+        return None
+    mean_hops = sum(latency_us) / len(latency_us)
+    mean_us = sum(latency_us.values()) / len(latency_us)
+    spread = sum((hops - mean_hops) ** 2 for hops in latency_us)
+    slope = sum((hops - mean_hops) * (us - mean_us) for hops, us in latency_us.items()) / spread
+    return HopCost(start_us=mean_us - slope * mean_hops, switch_us=slope)
+
+
+def latency_words(latency_us: Mapping[int, float]) -> str:
+    """Return the latencies by distance, for a person, with what a switch costs."""
+    said = ", ".join(
+        f"{hops} switch{'es' if hops > 1 else ''} {us:.3g} us"
+        for hops, us in sorted(latency_us.items())
+    )
+    cost = hop_cost(latency_us)
+    if cost is None:
+        return said
+    if cost.switch_us <= 0:
+        return f"{said}: the farther pair is no slower, so noise or a wrong topology is larger"
+    return f"{said}: {cost.switch_us:.2g} us for each switch"

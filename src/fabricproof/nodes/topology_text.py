@@ -22,7 +22,7 @@ from collections.abc import Iterable
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 
 from fabricproof.core.errors import ConfigError, ParseError
-from fabricproof.nodes.topology.model import Group, Shape, Topology
+from fabricproof.nodes.topology import Group, Shape, Topology
 
 #: what Slurm says where it has no topology (scontrol, ``slurm_print_topo_info_msg``)
 NO_TOPOLOGY = "No topology information available"
