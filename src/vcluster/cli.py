@@ -16,7 +16,8 @@ import click
 from vcluster import cluster, faults, outside, service, status
 from vcluster.errors import ExitStatus, program
 from vcluster.paths import Paths
-from vcluster.plan import KINDS, RDMA, Wishes, parse_rate, rate_label
+from vcluster.plan import KINDS, RDMA, Wishes
+from vcluster.shaping import parse_rate
 
 DEFAULT_NAME = "vcluster"
 
@@ -110,8 +111,14 @@ def _rates(texts: tuple[str, ...]) -> dict[int, int]:
 )
 @click.option("--nodes", type=int, help="Compute nodes, 2 to 64.  [default: 4; rdma: 2]")
 @click.option("--rails", type=int, help="Rails of each node, 1 to 8.  [default: 2]")
+@click.option(
+    "--leaves", type=int, help="Leaf switches of each rail, at most one a node.  [default: 2]"
+)
 @click.option("--rate", help="Line rate of the rails.  [default: 200mbit; rdma: 80mbit]")
 @click.option("--rail-rate", multiple=True, help="Line rate of one rail, as 1=200mbit.")
+@click.option(
+    "--uplink", help="Line rate between a leaf and the spine, each way.  [default: unlimited]"
+)
 @click.option("--mtu", type=int, help="MTU of the rails in bytes.  [default: 1500; rdma: 4200]")
 @click.option("--flow-limit", help="Most that one TCP or UDP flow gets on a rail.")
 @click.option("--cpus", type=int, help="CPUs that Slurm gives away per node.  [default: 4]")
@@ -147,11 +154,13 @@ def up(name: str, *, as_json: bool, **options: Any) -> None:
 
     \b
     PROGRAM up --rate 200mbit
+    PROGRAM up --nodes 16 --leaves 4 --rate 25mbit --uplink 50mbit
     PROGRAM up --kind rdma
     """
     wishes = Wishes(
         rate_bit_s=_rate(options.pop("rate")),
         rail_rates_bit_s=_rates(options.pop("rail_rate")),
+        uplink_bit_s=_rate(options.pop("uplink")),
         flow_limit_bit_s=_rate(options.pop("flow_limit")),
         shares=options.pop("share"),
         **options,
@@ -204,34 +213,8 @@ def down(name: str, *, of_another_checkout: bool) -> None:
 def show_status(name: str, *, as_json: bool) -> int:
     """Show nodes, daemons and interfaces; exit status 69 unless all is healthy."""
     seen = status.observe(name)
-    click.echo(json.dumps(seen, indent=1) if as_json else _status_text(seen))
+    click.echo(json.dumps(seen, indent=1) if as_json else status.text(seen))
     return ExitStatus.DONE if seen["healthy"] else ExitStatus.UNAVAILABLE
-
-
-def _status_text(seen: dict[str, Any]) -> str:
-    marks = {True: "runs", False: "IS DEAD"}
-    lines = [f"virtual cluster {seen['name']!r}: {'healthy' if seen['healthy'] else 'NOT HEALTHY'}"]
-    lines += [f"guests run with {seen['acceleration']}"] if seen["acceleration"] else []
-    head = [f"{daemon} {marks[runs]}" for daemon, runs in seen["head"].items()]
-    answers = {True: "answers", False: "DOES NOT ANSWER", None: "is off"}[seen["accounting"]]
-    lines.append(f"head: {', '.join(head)}; accounting {answers}")
-    for node in seen["nodes"]:
-        found = [f"{daemon} {marks[runs]}" for daemon, runs in node["daemons"].items()]
-        lines.append(f"{node['name']} (leaf{node['leaf']}): {node['slurm']}; {', '.join(found)}")
-        lines += [_interface_text(interface) for interface in node["interfaces"]]
-    lines += [f"fault in place: {place}: {text}" for place, text in seen["faults"].items()]
-    return "\n".join(lines)
-
-
-def _interface_text(seen: dict[str, Any]) -> str:
-    rate = seen["planned_rate_bit_s"]
-    received, sent = seen["received"], seen["sent"]
-    trouble = sum(way[kind] for way in (received, sent) for kind in ("errors", "dropped"))
-    return (
-        f"  {seen['name']:<6} {seen['address'] or '-':<14} {seen['state']:<5} MTU {seen['mtu']} "
-        f"{rate_label(rate) if rate else 'unlimited':<9} in {received['bytes']} B "
-        f"out {sent['bytes']} B errors and drops {trouble}"
-    )
 
 
 @group.command("env")

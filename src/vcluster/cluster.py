@@ -16,7 +16,7 @@ from vcluster.guest import Guest
 from vcluster.image import Image
 from vcluster.node import Space
 from vcluster.paths import Paths
-from vcluster.plan import RDMA, Node, Plan, render_hosts
+from vcluster.plan import RDMA, Node, Plan
 from vcluster.processes import (
     Process,
     clean_environment,
@@ -165,7 +165,7 @@ def _write_configuration(plan: Plan, paths: Paths) -> None:
         "slurm.conf": slurm.render_slurm_conf(plan, paths),
         "topology.conf": slurm.render_topology_conf(plan),
         "cgroup.conf": slurm.render_cgroup_conf(slurm_version()),
-        "hosts": render_hosts(plan),
+        "hosts": network.render_hosts(plan),
         "epilog": slurm.EPILOG,
     }
     for name, text in texts.items():
@@ -207,6 +207,7 @@ def _wire_all(plan: Plan, spaces: dict[str, Space]) -> None:
     switches, head = spaces[SWITCHES], spaces[HEAD]
     commands = network.switch_commands(plan) + network.head_cable_commands(head.init.pid)
     switches.batch("ip", commands)
+    switches.batch("tc", network.uplink_rate_commands(plan))
     head.batch("ip", network.head_interface_commands())
     for compute in plan.nodes:
         if plan.kind == RDMA:

@@ -17,8 +17,9 @@ from pathlib import Path
 from vcluster import cluster, guest, shaping
 from vcluster.errors import ConfigError
 from vcluster.node import Space
-from vcluster.plan import Node, Plan, rate_label
+from vcluster.plan import Node, Plan
 from vcluster.processes import run
+from vcluster.shaping import rate_label
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,12 +1,13 @@
 """The switches and cables, as command lists for ``ip -batch``.
 
-One namespace holds every switch: a management bridge, and per rail two leaf bridges joined to a
-spine bridge.  A cable is a veth pair with one end in a node.
+One namespace holds every switch: a management bridge, and per rail leaf bridges joined to a spine
+bridge.  A cable is a veth pair with one end in a node.
 """
 
 from __future__ import annotations
 
 from vcluster.plan import HEAD_ADDRESS, Node, Plan
+from vcluster.shaping import uplink_commands
 
 #: no spanning tree and no learning delay: ports forward at once; no multicast snooping: no
 #: queries of the bridge's own in the counters.
@@ -18,19 +19,27 @@ def leaf_bridge(rail: int, leaf: int) -> str:
     return f"rail{rail}leaf{leaf}"
 
 
+def uplink_ports(rail: int, leaf: int) -> tuple[str, str]:
+    """Return the ends of the link between a leaf and the spine: the leaf's, then the spine's.
+
+    What a leaf sends to the spine leaves at the first, what comes down to it at the second.
+    """
+    return f"r{rail}l{leaf}", f"r{rail}s{leaf}"
+
+
 def switch_commands(plan: Plan) -> list[str]:
     """Return the commands that make all switches and the cables between them."""
     commands = [f"link add mgmt {_BRIDGE}", "link set mgmt up"]
     for rail in plan.rails:
         spine = f"rail{rail}spine"
         commands += [f"link add {spine} mtu {plan.mtu} {_BRIDGE}", f"link set {spine} up"]
-        for leaf in (1, 2):
+        for leaf in plan.leaves:
             commands += _leaf_commands(plan, rail, leaf, spine)
     return commands
 
 
 def _leaf_commands(plan: Plan, rail: int, leaf: int, spine: str) -> list[str]:
-    bridge, down, up = leaf_bridge(rail, leaf), f"r{rail}s{leaf}", f"r{rail}l{leaf}"
+    bridge, (up, down) = leaf_bridge(rail, leaf), uplink_ports(rail, leaf)
     return [
         f"link add {bridge} mtu {plan.mtu} {_BRIDGE}",
         f"link set {bridge} up",
@@ -38,6 +47,16 @@ def _leaf_commands(plan: Plan, rail: int, leaf: int, spine: str) -> list[str]:
         f"link set {up} master {bridge} up",
         f"link set {down} master {spine} up",
     ]
+
+
+def uplink_rate_commands(plan: Plan) -> list[str]:
+    """Return the lines for ``tc -batch`` that give both ends of every uplink the planned rate."""
+    if plan.uplink_bit_s is None:
+        return []
+    ports = [
+        port for rail in plan.rails for leaf in plan.leaves for port in uplink_ports(rail, leaf)
+    ]
+    return [line for port in ports for line in uplink_commands(port, plan.uplink_bit_s, plan.mtu)]
 
 
 def head_cable_commands(head_pid: int) -> list[str]:
@@ -110,3 +129,12 @@ def node_interface_commands(plan: Plan, node: Node) -> list[str]:
             f"link set rail{rail} up",
         ]
     return commands
+
+
+def render_hosts(plan: Plan) -> str:
+    """Return ``/etc/hosts`` of every node: each node, and each of its rails by name."""
+    lines = ["127.0.0.1 localhost", f"{HEAD_ADDRESS} head"]
+    for node in plan.nodes:
+        lines.append(f"{node.management_address} {node.name}")
+        lines += [f"{node.rail_address(rail)} {node.name}-rail{rail}" for rail in plan.rails]
+    return "\n".join(lines) + "\n"

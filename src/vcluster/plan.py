@@ -6,16 +6,17 @@ cluster uses the same ones, because none of them leaves its namespaces.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from vcluster.errors import ConfigError
+from vcluster.shaping import rate_label
 
 DEFAULT_NODES = 4
 DEFAULT_RAILS = 2
+DEFAULT_LEAVES = 2
 #: two cores carry it on two rails beside the ranks that send; 1 Gb/s needs more of them.
 DEFAULT_RATE_BIT_S = 200 * 10**6
 DEFAULT_MTU = 1500
@@ -36,10 +37,6 @@ MAX_RAILS = 8
 #: 198.18.0.0/24 is the management network, 198.19.<rail>.0/24 each rail.
 HEAD_ADDRESS = "198.18.0.1"
 _FIRST_NODE_HOST = 10
-_RATE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,12})?)\s*(kbit|mbit|gbit)\Z", re.IGNORECASE)
-_RATE_FACTOR = {"kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
-#: below this a tbf bucket of two frames is a second of traffic; above it veth is the limit.
-_RATE_RANGE = (10**6, 100 * 10**9)
 #: what a node hides behind file systems of its own, so no share may contain it.
 PRIVATE_FOLDERS = ("/tmp", "/dev/shm", "/run")  # noqa: S108 (mount points, not files)
 
@@ -50,31 +47,6 @@ _GUESTS_OWN = frozenset(
 )
 
 
-def parse_rate(text: str) -> int:
-    """Read a rate as tc(8) writes it (``400mbit``, ``1gbit``) into bit/s.
-
-    Raises:
-        ConfigError: not such a rate, or outside 1 Mb/s to 100 Gb/s.
-    """
-    match = _RATE.match(text.strip())
-    rate = round(float(match[1]) * _RATE_FACTOR[match[2].lower()]) if match else 0
-    if not _RATE_RANGE[0] <= rate <= _RATE_RANGE[1]:
-        raise ConfigError(
-            "not a rate of a virtual rail",
-            expected="a number from 1mbit to 100gbit, as 400mbit or 1gbit",
-            got=repr(text),
-        )
-    return rate
-
-
-def rate_label(rate_bit_s: int) -> str:
-    """Return a rate as tc(8) reads it, in the largest unit that keeps it whole."""
-    for unit in ("gbit", "mbit", "kbit"):
-        if rate_bit_s % _RATE_FACTOR[unit] == 0:
-            return f"{rate_bit_s // _RATE_FACTOR[unit]}{unit}"
-    return f"{rate_bit_s}bit"
-
-
 @dataclass(frozen=True, kw_only=True)
 class Wishes:
     """What somebody asks of a cluster; None where anything will do.
@@ -82,6 +54,8 @@ class Wishes:
     Attributes:
         nodes: number of compute nodes.
         rails: number of rails.
+        leaves: number of leaf switches of each rail.
+        uplink_bit_s: line rate between a leaf and the spine, each way.
         rate_bit_s: line rate of the rails that ``rail_rates_bit_s`` does not name.
         rail_rates_bit_s: line rate by rail.
         mtu: of the rails, in bytes.
@@ -97,6 +71,8 @@ class Wishes:
 
     nodes: int | None = None
     rails: int | None = None
+    leaves: int | None = None
+    uplink_bit_s: int | None = None
     rate_bit_s: int | None = None
     rail_rates_bit_s: Mapping[int, int] = field(default_factory=dict)
     mtu: int | None = None
@@ -116,7 +92,7 @@ class Node:
 
     Attributes:
         index: from 1.
-        leaf: the leaf switch it hangs on, 1 or 2.
+        leaf: the leaf switch it hangs on, from 1.
     """
 
     index: int
@@ -151,7 +127,7 @@ class Plan:
 
     Attributes:
         name: tells clusters of one machine apart; short, as it is part of socket paths.
-        node_count: compute nodes, 2 to 64; the first half hangs on leaf 1, the rest on leaf 2.
+        node_count: compute nodes, 2 to 64; they hang on the leaves in order, as evenly as can be.
         rail_rates_bit_s: line rate of each rail, so also how many rails there are (1 to 8).
         mtu: of the rails, 576 to 9000 bytes.
         flow_limit_bit_s: most that one TCP or UDP flow gets on a rail; None for no limit.
@@ -163,6 +139,9 @@ class Plan:
         accounting: slurmdbd and MariaDB run; else ``accounting_storage/none``, as on many a small
             cluster.
         oversubscribe: the partition has ``OverSubscribe=FORCE``.
+        leaf_count: leaf switches of each rail, at most one a node.
+        uplink_bit_s: line rate of the link between a leaf and the spine, each way; None where
+            nothing limits it.
     """
 
     name: str
@@ -177,10 +156,13 @@ class Plan:
     acceleration: str | None = None
     accounting: bool = True
     oversubscribe: bool = False
+    leaf_count: int = DEFAULT_LEAVES
+    uplink_bit_s: int | None = None
 
     def __post_init__(self) -> None:
         _within("number of nodes", self.node_count, 2, MAX_NODES)
         _within("number of rails", len(self.rail_rates_bit_s), 1, MAX_RAILS)
+        _within("number of leaves", self.leaf_count, 1, self.node_count)
         _within("MTU", self.mtu, 576, 9000)
         _within("number of CPUs of a node", self.cpus, 1, 1024)
         for share in self.shares:
@@ -191,11 +173,15 @@ class Plan:
     @property
     def nodes(self) -> tuple[Node, ...]:
         """All compute nodes, in order."""
-        first_leaf = (self.node_count + 1) // 2
-        return tuple(
-            Node(index=index, leaf=1 if index <= first_leaf else 2)
-            for index in range(1, self.node_count + 1)
-        )
+        least, larger = divmod(self.node_count, self.leaf_count)
+        sizes = [least + (leaf <= larger) for leaf in self.leaves]
+        hangs = [leaf for leaf, size in zip(self.leaves, sizes, strict=True) for _ in range(size)]
+        return tuple(Node(index=index, leaf=leaf) for index, leaf in enumerate(hangs, 1))
+
+    @property
+    def leaves(self) -> range:
+        """Numbers of the leaf switches, from 1."""
+        return range(1, self.leaf_count + 1)
 
     @property
     def rails(self) -> range:
@@ -322,6 +308,8 @@ def make_plan(name: str, wishes: Wishes, machine_memory_mb: int) -> Plan:
         acceleration=wishes.acceleration,
         accounting=wishes.accounting is not False,
         oversubscribe=bool(wishes.oversubscribe),
+        leaf_count=DEFAULT_LEAVES if wishes.leaves is None else wishes.leaves,
+        uplink_bit_s=wishes.uplink_bit_s,
     )
 
 
@@ -333,6 +321,8 @@ def _wished(plan: Plan) -> dict[str, Any]:
         "acceleration": plan.acceleration,
         "nodes": plan.node_count,
         "rails": len(plan.rail_rates_bit_s),
+        "leaves": plan.leaf_count,
+        "uplink_bit_s": plan.uplink_bit_s,
         "mtu": plan.mtu,
         "cpus": plan.cpus,
         "flow_limit_bit_s": plan.flow_limit_bit_s,
@@ -360,6 +350,7 @@ _WORDS = {
     "mtu": "MTU",
     "cpus": "CPUs",
     "flow_limit_bit_s": "flow limit in bit/s",
+    "uplink_bit_s": "uplinks in bit/s",
     "oversubscribe": "nodes that jobs share",
 }
 
@@ -381,12 +372,3 @@ def unmet(plan: Plan, wishes: Wishes) -> str | None:
             said = ("yes" if wish else "no") if isinstance(wish, bool) else wish
             return f"{_WORDS.get(key, key)} {said}"
     return None
-
-
-def render_hosts(plan: Plan) -> str:
-    """Return ``/etc/hosts`` of every node: each node, and each of its rails by name."""
-    lines = ["127.0.0.1 localhost", f"{HEAD_ADDRESS} head"]
-    for node in plan.nodes:
-        lines.append(f"{node.management_address} {node.name}")
-        lines += [f"{node.rail_address(rail)} {node.name}-rail{rail}" for rail in plan.rails]
-    return "\n".join(lines) + "\n"

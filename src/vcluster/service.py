@@ -12,16 +12,17 @@ from vcluster.errors import ConfigError, UnavailableError, program
 from vcluster.node import Space
 from vcluster.paths import Paths, project_root
 from vcluster.plan import (
+    DEFAULT_LEAVES,
     PRIVATE_FOLDERS,
     RDMA,
     Plan,
     Wishes,
     inherit,
     make_plan,
-    rate_label,
     unmet,
 )
 from vcluster.processes import end, run
+from vcluster.shaping import rate_label
 from vcluster.state import State
 
 #: without accounting the head has the first and the last of them alone
@@ -111,6 +112,9 @@ def describe(plan: Plan) -> str:
     limit = f", {rate_label(plan.flow_limit_bit_s)} per flow" if plan.flow_limit_bit_s else ""
     limit += "" if plan.accounting else ", no accounting"
     limit += ", jobs share nodes" if plan.oversubscribe else ""
+    default = plan.leaf_count == DEFAULT_LEAVES and plan.uplink_bit_s is None
+    uplink = rate_label(plan.uplink_bit_s) if plan.uplink_bit_s else "no limit"
+    limit += "" if default else f", {plan.leaf_count} leaves with uplinks at {uplink}"
     what = "guests with Soft-RoCE" if plan.kind == RDMA else "nodes"
     return f"{plan.node_count} {what}, rails at {rates}, MTU {plan.mtu}{limit}"
 

@@ -19,7 +19,10 @@ docs/virtual-cluster.md has measurements.
 
 from __future__ import annotations
 
-from vcluster.plan import rate_label
+import re
+from collections.abc import Sequence
+
+from vcluster.errors import ConfigError
 
 #: preamble and start delimiter 8, frame check sequence 4, interpacket gap 12 bytes.
 WIRE_OVERHEAD_BYTES = 24
@@ -36,6 +39,36 @@ _QUEUE_BYTES = 4 * 1024 * 1024
 #: classes that flows are hashed into when one flow is limited: two flows share one with a
 #: probability of 1/64.
 _FLOW_CLASSES = 64
+
+_RATE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,12})?)\s*(kbit|mbit|gbit)\Z", re.IGNORECASE)
+_RATE_FACTOR = {"kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
+#: below this a tbf bucket of two frames is a second of traffic; above it veth is the limit.
+_RATE_RANGE = (10**6, 100 * 10**9)
+
+
+def parse_rate(text: str) -> int:
+    """Read a rate as tc(8) writes it (``400mbit``, ``1gbit``) into bit/s.
+
+    Raises:
+        ConfigError: not such a rate, or outside 1 Mb/s to 100 Gb/s.
+    """
+    match = _RATE.match(text.strip())
+    rate = round(float(match[1]) * _RATE_FACTOR[match[2].lower()]) if match else 0
+    if not _RATE_RANGE[0] <= rate <= _RATE_RANGE[1]:
+        raise ConfigError(
+            "not a rate of a virtual rail",
+            expected="a number from 1mbit to 100gbit, as 400mbit or 1gbit",
+            got=repr(text),
+        )
+    return rate
+
+
+def rate_label(rate_bit_s: int) -> str:
+    """Return a rate as tc(8) reads it, in the largest unit that keeps it whole."""
+    for unit in ("gbit", "mbit", "kbit"):
+        if rate_bit_s % _RATE_FACTOR[unit] == 0:
+            return f"{rate_bit_s // _RATE_FACTOR[unit]}{unit}"
+    return f"{rate_bit_s}bit"
 
 
 def frame_bytes(mtu: int) -> int:
@@ -130,22 +163,51 @@ def _mean(interface: str, rate_bit_s: int, mtu: int, queue_bytes: int | None = N
 
 def _flow_commands(interface: str, rate_bit_s: int, mtu: int, flow_bit_s: int) -> list[str]:
     rate, flow = round(rate_bit_s * _TRIM), round(flow_bit_s * _TRIM)
+    return _classes(interface, rate, flow, mtu, flow_program())
+
+
+def uplink_commands(port: str, rate_bit_s: int, mtu: int) -> list[str]:
+    """Return the lines for ``tc -batch`` that shape what a switch sends to another one.
+
+    Every node that sends has a class of its own and so an even share, as the arbiter of a switch
+    gives it to its input ports.  In one queue the node with the larger windows gets the link.
+
+    Args:
+        port: one switch's end of the cable.
+        rate_bit_s: line rate, in bits on the wire per second.
+        mtu: of the rail, in bytes.
+    """
+    rate = round(peak_rate(rate_bit_s, mtu) * _TRIM)
+    quantum = f" quantum {mtu + _ETHERNET_HEADER_BYTES}"
+    return _classes(port, rate, rate, mtu, source_program(), quantum)
+
+
+def bytecode(program: Sequence[tuple[int, int, int, int]]) -> str:
+    """Return a classic BPF program as tc-bpf(8) reads it."""
+    return f"{len(program)}," + ",".join(" ".join(map(str, line)) for line in program)
+
+
+def _classes(
+    interface: str,
+    rate: int,
+    ceil: int,
+    mtu: int,
+    program: Sequence[tuple[int, int, int, int]],
+    more: str = "",
+) -> list[str]:
+    """Return an htb whose classes ``program`` chooses; each gets at most ``ceil``."""
     share = max(rate // _FLOW_CLASSES, 8000)
     commands = [
         f"qdisc replace dev {interface} root handle 1: htb default 2",
-        f"class add dev {interface} parent 1: classid 1:1 {_htb(rate, rate, mtu)}",
-        f"class add dev {interface} parent 1:1 classid 1:2 {_htb(share, rate, mtu)}",
+        f"class add dev {interface} parent 1: classid 1:1 {_htb(rate, rate, mtu)}{more}",
+        f"class add dev {interface} parent 1:1 classid 1:2 {_htb(share, rate, mtu)}{more}",
     ]
     commands += [
-        f"class add dev {interface} parent 1:1 classid 1:{number:x} {_htb(share, flow, mtu)}"
+        f"class add dev {interface} parent 1:1 classid 1:{number:x} {_htb(share, ceil, mtu)}{more}"
         for number in range(_FIRST_FLOW_CLASS, _FIRST_FLOW_CLASS + _FLOW_CLASSES)
     ]
-    program = flow_program()
-    bytecode = f"{len(program)}," + ",".join(" ".join(map(str, line)) for line in program)
-    return [
-        *commands,
-        f'filter add dev {interface} parent 1: protocol ip bpf bytecode "{bytecode}"',
-    ]
+    chosen = f'protocol ip bpf bytecode "{bytecode(program)}"'
+    return [*commands, f"filter add dev {interface} parent 1: {chosen}"]
 
 
 def _htb(rate: int, ceil: int, mtu: int) -> str:
@@ -160,6 +222,7 @@ _FIRST_FLOW_CLASS = 0x10
 #: offsets in an Ethernet frame with an IPv4 header without options.
 _PROTOCOL, _SOURCE_PORT, _DESTINATION_PORT = 23, 34, 36
 _TCP, _UDP = 6, 17
+_SOURCE_HOST = 29
 
 
 def flow_program() -> list[tuple[int, int, int, int]]:
@@ -181,6 +244,20 @@ def flow_program() -> list[tuple[int, int, int, int]]:
         (0x04, 0, 0, (1 << 16) | _FIRST_FLOW_CLASS),  # A += 1:10
         (0x16, 0, 0, 0),  # return A
         (0x06, 0, 0, 0),  # return 0: no match
+    ]
+
+
+def source_program() -> list[tuple[int, int, int, int]]:
+    """Return a classic BPF program that gives what a node sends its class.
+
+    Class ``1:(0x10 + last byte of the source address % 64)``: up to 64 nodes that follow each other
+    never share one.
+    """
+    return [
+        (0x30, 0, 0, _SOURCE_HOST),  # A = byte[29]
+        (0x54, 0, 0, _FLOW_CLASSES - 1),  # A &= 63
+        (0x04, 0, 0, (1 << 16) | _FIRST_FLOW_CLASS),  # A += 1:10
+        (0x16, 0, 0, 0),  # return A
     ]
 
 

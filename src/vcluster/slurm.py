@@ -293,12 +293,12 @@ def _accounting(plan: Plan, paths: Paths) -> list[str]:
 
 
 def render_topology_conf(plan: Plan) -> str:
-    """Return ``topology.conf``: two leaf switches and a spine."""
+    """Return ``topology.conf``: the leaf switches and a spine."""
     lines = [
         f"SwitchName=leaf{leaf} Nodes={_names(n for n in plan.nodes if n.leaf == leaf)}"
-        for leaf in (1, 2)
+        for leaf in plan.leaves
     ]
-    return "\n".join([*lines, "SwitchName=spine Switches=leaf[1-2]"]) + "\n"
+    return "\n".join([*lines, f"SwitchName=spine Switches=leaf[1-{plan.leaf_count}]"]) + "\n"
 
 
 def render_slurmdbd_conf(paths: Paths) -> str:

@@ -12,6 +12,7 @@ from vcluster.node import Space
 from vcluster.paths import Paths
 from vcluster.plan import Plan
 from vcluster.processes import run
+from vcluster.shaping import rate_label
 from vcluster.state import State
 
 
@@ -111,3 +112,30 @@ def _interfaces(plan: Plan, space: Space) -> list[dict[str, Any]]:
 
 def _counters(raw: dict[str, int]) -> dict[str, int]:
     return {key: raw[key] for key in ("bytes", "packets", "errors", "dropped")}
+
+
+def text(seen: dict[str, Any]) -> str:
+    """Return what :func:`observe` saw as lines for people."""
+    marks = {True: "runs", False: "IS DEAD"}
+    lines = [f"virtual cluster {seen['name']!r}: {'healthy' if seen['healthy'] else 'NOT HEALTHY'}"]
+    lines += [f"guests run with {seen['acceleration']}"] if seen["acceleration"] else []
+    head = [f"{daemon} {marks[runs]}" for daemon, runs in seen["head"].items()]
+    answers = {True: "answers", False: "DOES NOT ANSWER", None: "is off"}[seen["accounting"]]
+    lines.append(f"head: {', '.join(head)}; accounting {answers}")
+    for node in seen["nodes"]:
+        found = [f"{daemon} {marks[runs]}" for daemon, runs in node["daemons"].items()]
+        lines.append(f"{node['name']} (leaf{node['leaf']}): {node['slurm']}; {', '.join(found)}")
+        lines += [_interface_text(interface) for interface in node["interfaces"]]
+    lines += [f"fault in place: {place}: {text}" for place, text in seen["faults"].items()]
+    return "\n".join(lines)
+
+
+def _interface_text(seen: dict[str, Any]) -> str:
+    rate = seen["planned_rate_bit_s"]
+    received, sent = seen["received"], seen["sent"]
+    trouble = sum(way[kind] for way in (received, sent) for kind in ("errors", "dropped"))
+    return (
+        f"  {seen['name']:<6} {seen['address'] or '-':<14} {seen['state']:<5} MTU {seen['mtu']} "
+        f"{rate_label(rate) if rate else 'unlimited':<9} in {received['bytes']} B "
+        f"out {sent['bytes']} B errors and drops {trouble}"
+    )

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vcluster.errors import ConfigError
+from vcluster.network import leaf_bridge, render_hosts, uplink_ports
 from vcluster.plan import (
     HEAD_ADDRESS,
     MAX_NODES,
@@ -16,11 +17,9 @@ from vcluster.plan import (
     Wishes,
     inherit,
     make_plan,
-    parse_rate,
-    rate_label,
-    render_hosts,
     unmet,
 )
+from vcluster.shaping import parse_rate, rate_label
 
 _BENCHMARKING = ipaddress.ip_network("198.18.0.0/15")
 
@@ -79,9 +78,24 @@ def test_both_leaves_have_nodes_and_each_node_one_leaf(nodes: int) -> None:
     assert set(leaves) == {1, 2}
 
 
+@given(st.data())
+def test_nodes_hang_on_all_leaves_as_evenly_as_can_be(data: st.DataObject) -> None:
+    nodes = data.draw(st.integers(2, MAX_NODES))
+    leaves = data.draw(st.integers(1, nodes))
+    plan = make_plan("x", Wishes(nodes=nodes, leaves=leaves), 8000)
+    hangs = [node.leaf for node in plan.nodes]
+    sizes = [hangs.count(leaf) for leaf in plan.leaves]
+    assert hangs == sorted(hangs)
+    assert sizes == sorted(sizes, reverse=True)
+    assert sum(sizes) == nodes
+    assert sizes[0] - sizes[-1] <= 1
+
+
 def test_interface_names_fit_the_kernel() -> None:
-    plan = make_plan("x", Wishes(nodes=MAX_NODES, rails=MAX_RAILS), 8000)
+    plan = make_plan("x", Wishes(nodes=MAX_NODES, rails=MAX_RAILS, leaves=MAX_NODES), 8000)
     names = [node.rail_port(rail) for node in plan.nodes for rail in plan.rails]
+    names += [leaf_bridge(rail, leaf) for rail in plan.rails for leaf in plan.leaves]
+    names += [p for rail in plan.rails for leaf in plan.leaves for p in uplink_ports(rail, leaf)]
     names += [node.management_port() for node in plan.nodes]
     assert len(set(names)) == len(names)
     assert max(len(name) for name in names) <= 15
@@ -93,6 +107,8 @@ def test_interface_names_fit_the_kernel() -> None:
         Wishes(nodes=1),
         Wishes(nodes=MAX_NODES + 1),
         Wishes(rails=MAX_RAILS + 1),
+        Wishes(leaves=0),
+        Wishes(nodes=4, leaves=5),
         Wishes(mtu=100),
         Wishes(mtu=65000),
         Wishes(cpus=5000),
@@ -126,6 +142,9 @@ def test_a_plan_survives_its_state_file(plan: Plan) -> None:
         (Wishes(rail_rates_bit_s={1: 10**8}), "rail 1 at 100mbit"),
         (Wishes(rail_rates_bit_s={5: 10**8}), "rail 5 at 100mbit"),
         (Wishes(nodes=4), "nodes 4"),
+        (Wishes(leaves=2), None),
+        (Wishes(leaves=3), "leaves 3"),
+        (Wishes(uplink_bit_s=10**8), "uplinks in bit/s 100000000"),
         (Wishes(mtu=9000), "MTU 9000"),
         (Wishes(flow_limit_bit_s=10**8), "flow limit in bit/s 100000000"),
         (Wishes(cpus=1), "CPUs 1"),
@@ -144,6 +163,14 @@ def test_a_broken_cluster_comes_back_as_it_was(plan: Plan) -> None:
     assert make_plan("tiny", inherit(Wishes(), plan), 6000) == plan
     bare = replace(plan, accounting=False, oversubscribe=True)
     assert make_plan("tiny", inherit(Wishes(), bare), 6000) == bare
+    leafy = replace(plan, leaf_count=3, uplink_bit_s=10**8)
+    assert make_plan("tiny", inherit(Wishes(), leafy), 6000) == leafy
+
+
+def test_a_plan_of_an_earlier_version_has_two_leaves_without_a_limit(plan: Plan) -> None:
+    written = plan.as_json()
+    del written["leaf_count"], written["uplink_bit_s"]
+    assert Plan.from_json(written) == plan
 
 
 def test_what_is_asked_of_a_broken_cluster_comes_first(plan: Plan) -> None:

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vcluster import shaping
+from vcluster.plan import Wishes, make_plan
 
 _RATES = st.integers(min_value=10**6, max_value=40 * 10**9)
 _MTUS = st.integers(min_value=576, max_value=9000)
@@ -67,10 +68,13 @@ def test_a_flow_limit_not_below_the_rate_changes_nothing(limit: int | None) -> N
     assert len(shaping.node_commands("rail0", 10**9, 1500, limit)) == 1
 
 
-def _classid(frame: bytes) -> int:  # noqa: C901 - one case per instruction
+_Program = list[tuple[int, int, int, int]]
+
+
+def _classid(frame: bytes, program: _Program | None = None) -> int:  # noqa: C901 - a case each
     """Run the classic BPF program by hand: the oracle for its jumps."""
     a = x = at = 0
-    program = shaping.flow_program()
+    program = program or shaping.flow_program()
     while True:
         code, true, false, k = program[at]
         at += 1
@@ -101,11 +105,26 @@ def _frame(protocol: int, source: int, destination: int) -> bytes:
     return bytes(23) + bytes([protocol]) + bytes(10) + struct.pack("!HH", source, destination)
 
 
+def _from_host(host: int) -> bytes:
+    return bytes(26) + bytes([198, 19, 0, host]) + bytes(8)
+
+
 @given(st.sampled_from([6, 17]), st.integers(0, 65535), st.integers(0, 65535))
 def test_a_flow_and_its_answer_have_the_same_class(protocol: int, one: int, other: int) -> None:
     there = _classid(_frame(protocol, one, other))
     assert there == _classid(_frame(protocol, other, one))
     assert 0x10010 <= there < 0x10010 + 64
+
+
+def test_every_node_has_a_class_of_its_own_on_an_uplink() -> None:
+    plan = make_plan("x", Wishes(nodes=64), 8000)
+    hosts = [int(node.rail_address(0).rpartition(".")[2]) for node in plan.nodes]
+    chosen = [_classid(_from_host(host), shaping.source_program()) for host in hosts]
+    made = shaping.uplink_commands("r0l1", 25_000_000, 1500)
+    assert len(set(chosen)) == 64
+    assert all(
+        any(f" classid 1:{number & 0xFFFF:x} htb" in line for line in made) for number in chosen
+    )
 
 
 @pytest.mark.parametrize("protocol", [1, 2, 5, 7, 16, 18, 47])

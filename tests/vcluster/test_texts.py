@@ -16,7 +16,7 @@ import pytest
 from vcluster import network, outside, slurm
 from vcluster.node import Space
 from vcluster.paths import Paths
-from vcluster.plan import Plan, render_hosts
+from vcluster.plan import Plan
 from vcluster.processes import Process, process
 
 _GOLDEN = Path(__file__).parent / "golden"
@@ -34,7 +34,7 @@ def _texts(plan: Plan) -> dict[str, str]:
         "slurm.conf": slurm.render_slurm_conf(plan, _PATHS),
         "topology.conf": slurm.render_topology_conf(plan),
         "slurmdbd.conf": slurm.render_slurmdbd_conf(_PATHS),
-        "hosts": render_hosts(plan),
+        "hosts": network.render_hosts(plan),
         "env.sh": outside.render_environment(_PATHS),
         "sbatch": outside.render_wrapper("/usr/bin/sbatch", _PATHS, _head()),
         "switches.ip": "\n".join(network.switch_commands(plan)) + "\n",
@@ -65,6 +65,27 @@ def test_text_is_as_reviewed(plan: Plan, name: str, monkeypatch: pytest.MonkeyPa
     if os.environ.get("FABRICPROOF_REWRITE_GOLDEN"):
         golden.write_text(text)
     assert text == golden.read_text()
+
+
+def test_slurm_is_told_of_every_leaf(plan: Plan) -> None:
+    wide = replace(plan, node_count=5, leaf_count=3)
+    assert slurm.render_topology_conf(wide).splitlines() == [
+        "SwitchName=leaf1 Nodes=vc[1-2]",
+        "SwitchName=leaf2 Nodes=vc[3-4]",
+        "SwitchName=leaf3 Nodes=vc5",
+        "SwitchName=spine Switches=leaf[1-3]",
+    ]
+
+
+def test_each_leaf_has_a_link_to_the_spine_that_is_shaped_at_both_ends(plan: Plan) -> None:
+    wide = replace(plan, leaf_count=3, uplink_bit_s=25_000_000)
+    cables = [line for line in network.switch_commands(wide) if "type veth" in line]
+    ends = [(line.split()[2], line.split()[9]) for line in cables]
+    assert ends == [(f"r{rail}l{leaf}", f"r{rail}s{leaf}") for rail in (0, 1) for leaf in (1, 2, 3)]
+    shaped = [line for line in network.uplink_rate_commands(wide) if " classid 1:1 " in line]
+    assert [line.split()[3] for line in shaped] == [port for pair in ends for port in pair]
+    assert all("rate 24875kbit ceil 24875kbit" in line for line in shaped)
+    assert network.uplink_rate_commands(plan) == []
 
 
 def test_without_accounting_and_with_shared_nodes_slurm_is_told_so(plan: Plan) -> None:
