@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from leg_folders import make_leg
-
 from fabricproof.core.measure import Verdict
 from fabricproof.core.units import size_label
 from fabricproof.job.evidence.ranks import RankRecord
@@ -14,6 +12,7 @@ from fabricproof.job.outcome import Attempt, Outcome
 from fabricproof.job.plan.leg import Leg
 from fabricproof.traffic import RoadProof, RoadState
 from fabricproof.verdict.value import Judgement, Report
+from leg_folders import make_leg
 
 PROVEN = RoadProof(state=RoadState.PROVEN, reason="over it")
 

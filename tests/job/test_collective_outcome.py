@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from leg_folders import speeds
 
 from fabricproof.core.measure import Verdict
 from fabricproof.job.outcome import Outcome, judge_leg
 from fabricproof.job.plan.leg import FabricFacts, Leg
 from fabricproof.traffic import RoadState
+from leg_folders import speeds
 
 DATA = Path(__file__).parents[1] / "data" / "collectives" / "osu_allreduce-7.2"
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from leg_folders import PUT_BW, PUT_BW_SENT, leave, make_leg, rank_text, slower
 
 from fabricproof.core.measure import Verdict
 from fabricproof.job.all_outcomes import judge_legs
@@ -19,6 +18,7 @@ from fabricproof.job.plan.script import render_script
 from fabricproof.rfm.staging import JOB_FILES
 from fabricproof.stacks.launch import TURN_FILE, turned_command
 from fabricproof.verdict.value import ERROR_UNIT, Judgement
+from leg_folders import PUT_BW, PUT_BW_SENT, leave, make_leg, rank_text, slower
 
 FORTH = make_leg(name="rail0")
 BACK = backward(make_leg(name="rail0.back"))

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from leg_folders import PUT_BW, PUT_BW_SENT, leave, make_leg, rank_text, slower
 
 from fabricproof.core.measure import Verdict, texts_of
 from fabricproof.job.evidence.cores import cpus_of, starved_cores
@@ -18,6 +17,7 @@ from fabricproof.job.relations.judge import judge_relation
 from fabricproof.job.relations.relation import Relation
 from fabricproof.traffic.disturbance import Disturbance, DisturbanceKind
 from fabricproof.verdict.value import Judgement, Report
+from leg_folders import PUT_BW, PUT_BW_SENT, leave, make_leg, rank_text, slower
 
 #: 6.4 GB at 118 MB/s take as long
 LEG_SECONDS = 60

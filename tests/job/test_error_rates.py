@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from leg_folders import leave, make_leg, rank_text
 
 from fabricproof.core.measure import Verdict, texts_of
 from fabricproof.job.evidence.error_rates import (
@@ -26,6 +25,7 @@ from fabricproof.traffic.counters import TCP, CounterSample
 from fabricproof.traffic.error_rates import Direction, ErrorKind, ErrorRate, added, error_rates
 from fabricproof.traffic.expected import Evidence, Rank
 from fabricproof.verdict.value import Judgement, is_of_errors
+from leg_folders import leave, make_leg, rank_text
 
 LEG = make_leg()
 LOST = "retransmitted_per_million_packets"

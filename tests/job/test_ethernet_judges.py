@@ -6,7 +6,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
-from leg_folders import GIGABIT, leave, make_leg, rank_text, speeds
 
 from fabricproof.core.measure import Verdict, texts_of
 from fabricproof.job.outcome import Outcome, judge_leg
@@ -15,6 +14,7 @@ from fabricproof.job.relations.judge import judge_relation
 from fabricproof.job.relations.relation import Relation
 from fabricproof.verdict.reference import around, at_least, at_most
 from fabricproof.verdict.value import Judgement
+from leg_folders import GIGABIT, leave, make_leg, rank_text, speeds
 
 REPORT = (Path(__file__).parents[1] / "data/iperf3/one-stream-report.txt").read_text()
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from leg_folders import PUT_BW, PUT_BW_SENT, leave, make_leg, rank_text, slower
 
 from fabricproof.core.measure import Verdict, texts_of
 from fabricproof.job.outcome import Outcome, judge_leg, needs_second_look
+from leg_folders import PUT_BW, PUT_BW_SENT, leave, make_leg, rank_text, slower
 
 LEG = make_leg()
 

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
-from leg_folders import make_leg
 
 from fabricproof.core.measure import Verdict
 from fabricproof.job.evidence.free_path import judge_free_road
 from fabricproof.job.evidence.ranks import RankRecord, parse_rank
 from fabricproof.traffic import Evidence, Expectation, Rank, RoadState, prove_road
 from fabricproof.traffic.counters import TCP, CounterSample
+from leg_folders import make_leg
 
 MB = 1_000_000
 NODES = ("n1", "n2")

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from leg_folders import make_leg, rank_text
 
 from fabricproof.core.measure import Verdict, texts_of, worst
 from fabricproof.job.evidence.job_end import (
@@ -28,6 +27,7 @@ from fabricproof.job.evidence.ranks import parse_rank
 from fabricproof.job.outcome import Attempt, Outcome
 from fabricproof.job.plan.script import JOB_END_FILE
 from fabricproof.verdict.value import Judgement, Report
+from leg_folders import make_leg, rank_text
 
 _WELL = JobEnd(job_id="7", nodes=("vc1", "vc2"), begin_s=100, end_s=110, reached=True, status=0)
 _KNOWS = SchedulerSays(state="COMPLETED", exit_status=0, nodes=("vc2", "vc1"))

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from leg_folders import PUT_BW, leave, make_leg, slower
-
 from fabricproof.benchmarks.parsers import parse_text
 from fabricproof.core.measure import Verdict, texts_of
 from fabricproof.job.outcome import judge_leg
@@ -17,6 +15,7 @@ from fabricproof.verdict.baseline.apply import LegBaseline
 from fabricproof.verdict.baseline.holds import that_matter
 from fabricproof.verdict.baseline.model import Limit, Node, Place
 from fabricproof.verdict.baseline.stage import STAGE_FILE, write_stage
+from leg_folders import PUT_BW, leave, make_leg, slower
 
 DATA = Path(__file__).parents[1] / "data"
 LEG = make_leg(baseline="spring")

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from leg_folders import GIGABIT, make_leg
 
 from fabricproof.core.errors import ParseError
 from fabricproof.job.plan.plan_file import PLAN_FILE, read_plan, write_plan
 from fabricproof.verdict.reference import at_least, at_most
+from leg_folders import GIGABIT, make_leg
 
 LEGS = (
     make_leg(),

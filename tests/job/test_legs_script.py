@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from leg_folders import PUT_BW, make_leg, slower
 
 import fabricproof.job
 from fabricproof.core.measure import Verdict, texts_of
@@ -17,6 +16,7 @@ from fabricproof.job.outcome import judge_leg
 from fabricproof.job.plan.leg import Leg
 from fabricproof.job.plan.plan_file import write_plan
 from fabricproof.job.plan.script import RANK_FILE, SCRIPT_FILE, render_script, shell_name
+from leg_folders import PUT_BW, make_leg, slower
 
 RANK_SH = Path(fabricproof.job.__file__).parent / RANK_FILE
 SECOND_LOOK = f'{sys.executable} -E -m fabricproof.job.second_look "$here"'

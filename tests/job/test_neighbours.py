@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from leg_folders import make_leg
 
 from fabricproof.core.measure import Verdict, texts_of, worst
 from fabricproof.job.evidence.neighbours import JOBS_FILE, Neighbour, beside, read_neighbours
 from fabricproof.job.plan.script import render_script
 from fabricproof.verdict.value import Judgement, Report
+from leg_folders import make_leg
 
 #: two jobs before ours and ours, as squeue of Slurm 22.05 lists them (virtual cluster)
 _ROWS = ("3|root|1795400403|1795400439|vc[1-2]", "4|ann|1795400439|1795400471|vc[1-2]")

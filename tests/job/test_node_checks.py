@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from leg_folders import make_leg
 
 from fabricproof.core.measure import Verdict, as_notes, texts_of
 from fabricproof.job.evidence.nodes import (
@@ -21,6 +20,7 @@ from fabricproof.job.evidence.ranks import RankRecord
 from fabricproof.job.outcome import Attempt, Outcome
 from fabricproof.site.schema import FabricSpec
 from fabricproof.verdict.value import Judgement, Report
+from leg_folders import make_leg
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "inventory"
 

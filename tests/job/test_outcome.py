@@ -6,6 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
+from fabricproof.core.measure import Verdict, texts_of
+from fabricproof.job.outcome import judge_leg, mended, needs_second_look
+from fabricproof.job.plan.leg import Leg
+from fabricproof.job.plan.plan_file import read_plan, write_plan
+from fabricproof.job.second_look import doubtful_legs
+from fabricproof.physics import Fabric, find_link, latency_floor_us
+from fabricproof.traffic import RoadState
 from leg_folders import (
     P2P,
     P2P_SIZES,
@@ -18,14 +26,6 @@ from leg_folders import (
     slower,
     speeds,
 )
-
-from fabricproof.core.measure import Verdict, texts_of
-from fabricproof.job.outcome import judge_leg, mended, needs_second_look
-from fabricproof.job.plan.leg import Leg
-from fabricproof.job.plan.plan_file import read_plan, write_plan
-from fabricproof.job.second_look import doubtful_legs
-from fabricproof.physics import Fabric, find_link, latency_floor_us
-from fabricproof.traffic import RoadState
 
 LEG = make_leg()
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from leg_folders import PUT_BW_SENT, leave, make_leg, rank_text
 
 from fabricproof.core.measure import Verdict
 from fabricproof.job.outcome import judge_leg, needs_second_look
 from fabricproof.job.plan.plan_file import write_plan
 from fabricproof.job.second_look import doubtful_legs
+from leg_folders import PUT_BW_SENT, leave, make_leg, rank_text
 
 LEG = make_leg()
 #: of rank.sh on a guest whose rail's cable was pulled (vc2, Linux 7.3, rdma_rxe)

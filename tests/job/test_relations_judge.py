@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from leg_folders import PUT_BW, leave, make_leg, slower
 
 from fabricproof.core.errors import ConfigError
 from fabricproof.core.measure import Verdict, texts_of
@@ -20,6 +19,7 @@ from fabricproof.job.relations.ratio import judge_against
 from fabricproof.job.relations.relation import Relation
 from fabricproof.job.second_look import doubtful_legs
 from fabricproof.verdict.reference import at_least
+from leg_folders import PUT_BW, leave, make_leg, slower
 
 TWICE = at_least(1.0, unit="x", tolerance=0.05, origin="test: alike")
 ONE, OTHER = make_leg(name="one"), make_leg(name="other")

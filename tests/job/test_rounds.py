@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from leg_folders import PUT_BW, leave, make_leg, slower
 
 from fabricproof.core.measure import Verdict, texts_of
 from fabricproof.job.all_outcomes import judge_legs
@@ -33,6 +32,7 @@ from fabricproof.job.relations.rounds import (
 from fabricproof.job.second_look import doubtful_legs
 from fabricproof.traffic.disturbance import Disturbance, DisturbanceKind
 from fabricproof.verdict.reference import at_least
+from leg_folders import PUT_BW, leave, make_leg, slower
 
 #: a far pair's latency over a near one's across two switches more (rfm.placement)
 FAR = Bounds(upper=1.4 * 1.25)

@@ -11,7 +11,6 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from leg_folders import leave, make_leg
 from looks import bandwidths, look_at
 
 import fabricproof.job
@@ -23,6 +22,7 @@ from fabricproof.job.relations.relation import Relation
 from fabricproof.job.relations.sockets import judge_locality, loose, parse_binding
 from fabricproof.verdict.locality import Bind
 from fabricproof.verdict.reference import at_least
+from leg_folders import leave, make_leg
 
 SCRIPTS = Path(fabricproof.job.__file__).parent
 

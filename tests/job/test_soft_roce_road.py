@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from leg_folders import PUT_BW, PUT_BW_SENT, leave, make_leg
 from soft_roce import PORT, Moved, make_sys, program, read_rank
 
 from fabricproof.core.measure import Verdict
@@ -17,6 +16,7 @@ from fabricproof.job.outcome import judge_leg, needs_second_look
 from fabricproof.job.plan.leg import FabricFacts, Leg
 from fabricproof.traffic import Expectation, RoadProof, RoadState, prove_road
 from fabricproof.traffic.error_rates import ErrorKind, error_rates
+from leg_folders import PUT_BW, PUT_BW_SENT, leave, make_leg
 
 MB = 1_000_000
 DUE = 500 * MB

@@ -18,7 +18,7 @@ import click
 
 from fabricproof.cli.compare import compared, site_of, status_of
 from fabricproof.cli.run import Progress, perform, show
-from fabricproof.core.errors import ConfigError
+from fabricproof.core.errors import ConfigError, ExitStatus
 from fabricproof.history.compare.errors import SideError
 from fabricproof.history.compare.interleaving import (
     Means,
@@ -240,7 +240,7 @@ def _ignore(_: object) -> None:
 def _measure(site: Site, arguments: tuple[str, ...], *, quiet: bool) -> Measured:
 
     done = perform(site, ["-r", *arguments], progress=Progress(quiet=quiet))
-    if done.reason == "interrupted":
+    if done.status is ExitStatus.INTERRUPTED:
         raise KeyboardInterrupt
     if done.result is not None and not quiet:
         show(done.result, as_json=False, site=site.name)

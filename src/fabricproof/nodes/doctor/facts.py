@@ -54,6 +54,7 @@ class LibraryFacts:
         transports: (transport, device) pairs that UCX offers here.
         verbs_in: libraries (``ucx``, ``libfabric``) that were built with verbs.
         fault: why it could not be loaded.
+        has_command: whether the command that asks it is there.
     """
 
     path: str | None = None
@@ -68,6 +69,7 @@ class LibraryFacts:
     ucx_modules: tuple[str, ...] = ()
     transports: tuple[tuple[str, str], ...] | None = None
     fault: str = ""
+    has_command: bool = True
 
     def loaded(self, begins: str) -> str | None:
         """Return the path of the loaded library whose name begins so, None where none does."""

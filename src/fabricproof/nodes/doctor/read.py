@@ -64,6 +64,7 @@ def read_asker(answer: Answer) -> LibraryFacts:
         ucx_modules=tuple(said.get("ucx-module", ())),
         transports=transports if has_ucx else None,
         fault=fault,
+        has_command=answer.status != 127,
     )
 
 

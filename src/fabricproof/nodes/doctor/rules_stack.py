@@ -70,7 +70,7 @@ def _identity(facts: Facts) -> Finding:
     subject, library = facts.subject, facts.library
     command = facts.seen_by("asker")
     if library.version is None:
-        lost = bool(library.fault) and not library.fault.startswith("no such command")
+        lost = bool(library.fault) and library.has_command
         return Finding(
             level=Level.ERROR if lost else Level.UNKNOWN,
             topic="MPI",

@@ -8,7 +8,7 @@ from fabricproof.job.plan.leg import FabricFacts, Leg
 from fabricproof.job.plan.script import shell_name
 from fabricproof.verdict.value import Judgement, Report, is_of_errors
 
-DATA = Path(__file__).parents[1] / "data"
+DATA = Path(__file__).parent / "data"
 
 #: osu_put_bw over 1 GbE between two machines: every row is good
 PUT_BW = (DATA / "osu" / "document-004-put-bw.txt").read_text()
