@@ -12,8 +12,7 @@ from pathlib import Path
 
 from fabricproof.benchmarks.catalogue import SUITES, collective_of, meaning
 from fabricproof.benchmarks.program import Meaning, Program
-from fabricproof.stacks.volume import expected_bytes
-from fabricproof.stacks.workload import Segment, has_window
+from fabricproof.stacks.workload import Segment, expected_bytes, has_window
 
 ANSWERS = Path(__file__).parents[1] / "data" / "catalogue" / "answers.txt"
 

@@ -21,8 +21,7 @@ from fabricproof.benchmarks.program import Kind
 from fabricproof.site import load_site
 from fabricproof.site.roll import make_roll, read_roll
 from fabricproof.stacks.launch import PMI2_LIBRARIES
-from fabricproof.stacks.volume import expected_bytes
-from fabricproof.stacks.workload import Segment
+from fabricproof.stacks.workload import Segment, expected_bytes
 
 FILES = sorted(CHECKS.glob("**/*.py"))
 SHIPPED_SITES = sorted(path.parent.name for path in SITES.glob("*/site.toml"))

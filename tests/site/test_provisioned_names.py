@@ -13,7 +13,7 @@ from fabricproof.job.run.start import session_environment, workplace
 from fabricproof.rfm.settings import reframe_configuration
 from fabricproof.site import Site, load_site
 from fabricproof.stacks.catalog import load_catalog
-from fabricproof.stacks.provisioned import check_provisioned
+from fabricproof.stacks.install import check_provisioned
 
 SITE = """\
 [site]

@@ -11,7 +11,7 @@ import pytest
 from fabricproof.core.errors import ConfigError, ExitStatus, FabricproofError, InputMissingError
 from fabricproof.physics import bound
 from fabricproof.site import load_site, site_folders
-from fabricproof.site.physics import build_fabric
+from fabricproof.site.model import build_fabric
 from fabricproof.site.schema import FabricSpec, RailSpec
 
 DATA = Path(__file__).parent / "data"

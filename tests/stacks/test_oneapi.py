@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fabricproof.stacks.oneapi import lay_out
+from fabricproof.stacks.install import lay_out
 
 SCRIPT = """\
 #!/bin/sh

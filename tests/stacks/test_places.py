@@ -8,14 +8,16 @@ import pytest
 
 from fabricproof.core.errors import ConfigError, UnavailableError
 from fabricproof.stacks.catalog import load_catalog, project_root
-from fabricproof.stacks.environment import StackEnvironment, ports_folder, stack_environment
-from fabricproof.stacks.launch import find_pmi2_library, plan_launch
-from fabricproof.stacks.modules import (
+from fabricproof.stacks.environment import (
+    StackEnvironment,
+    ports_folder,
     render_project_module,
     render_stack_module,
+    stack_environment,
     write_project_module,
     write_stack_module,
 )
+from fabricproof.stacks.launch import find_pmi2_library, plan_launch
 from fabricproof.stacks.programs import locate
 
 STACKS = load_catalog().stacks

@@ -6,11 +6,12 @@ from hypothesis import strategies as st
 
 from fabricproof.benchmarks.catalogue import SUITES
 from fabricproof.core.errors import ConfigError
-from fabricproof.stacks.volume import BytesMoved, expected_bytes
 from fabricproof.stacks.workload import (
     PORT_RUNNER,
+    BytesMoved,
     Segment,
     command_lines,
+    expected_bytes,
     imb_binary,
     split_sizes,
 )

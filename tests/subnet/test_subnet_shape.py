@@ -60,7 +60,7 @@ def test_the_same_degrees_are_no_torus_yet() -> None:
     for guid, swaps in crossed.items():
         for old, new in swaps.items():
             graph[guid] = graph[guid] - {names[old]} | {names[new]}
-    from fabricproof.subnet.grid import recognise  # noqa: PLC0415 - only here
+    from fabricproof.subnet.shape import recognise  # noqa: PLC0415 - only here
 
     assert recognise(network.beside) is not None
     assert recognise(graph) is None

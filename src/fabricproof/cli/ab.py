@@ -44,7 +44,7 @@ from fabricproof.job.run.watch import ends_as_interrupt
 from fabricproof.nightly.lock import night_lock
 from fabricproof.nightly.state import state_file as nightly_state_file
 from fabricproof.site import Site
-from fabricproof.site.choose import project_root
+from fabricproof.site.load import project_root
 from fabricproof.site.schema import SwitchSpec
 
 _SITE = click.option("--site", "site_name", metavar="S", help="Site (default: of this host).")

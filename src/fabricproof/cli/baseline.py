@@ -39,7 +39,7 @@ from fabricproof.history.compare.sides import choose_side
 from fabricproof.history.store import Store, open_store
 from fabricproof.job.run.start import workplace
 from fabricproof.site import Site, load_site
-from fabricproof.site.choose import choose_site, project_root
+from fabricproof.site.load import choose_site, project_root
 from fabricproof.verdict.baseline.file import names_in, path_of, read_baseline, write_baseline
 from fabricproof.verdict.baseline.model import Baseline
 

@@ -14,7 +14,7 @@ import click
 from fabricproof.cli.build_display import Display
 from fabricproof.core.errors import ConfigError
 from fabricproof.site import Site, load_site
-from fabricproof.site.choose import choose_site
+from fabricproof.site.load import choose_site
 from fabricproof.site.schema import StackSpec
 from fabricproof.stacks.spack.build import Wishes, build, building, compose_for, explain
 from fabricproof.stacks.spack.built import Built

@@ -31,7 +31,7 @@ from fabricproof.job.run.start import workplace
 from fabricproof.nodes.inventory.store import FOLDER
 from fabricproof.report.devices import devices_of, with_devices
 from fabricproof.site import Site, load_site
-from fabricproof.site.choose import choose_site, project_root
+from fabricproof.site.load import choose_site, project_root
 
 _FILTERS = {
     "check": "Only this check.",

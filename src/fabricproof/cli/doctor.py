@@ -27,7 +27,7 @@ from fabricproof.nodes.doctor.findings import (
 from fabricproof.nodes.doctor.live import start_world
 from fabricproof.nodes.doctor.subject import Subject, make_subject
 from fabricproof.site import load_site
-from fabricproof.site.choose import choose_site, project_root
+from fabricproof.site.load import choose_site, project_root
 
 
 @click.command(

@@ -28,7 +28,7 @@ from fabricproof.nodes.inventory.store import (
 )
 from fabricproof.nodes.inventory.words import name_of, shown
 from fabricproof.site import load_site
-from fabricproof.site.choose import choose_site, project_root
+from fabricproof.site.load import choose_site, project_root
 
 #: columns of a fact's name
 _NAME_WIDTH = 26

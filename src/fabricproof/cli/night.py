@@ -44,7 +44,7 @@ from fabricproof.nightly.slurm import usable_nodes
 from fabricproof.nightly.state import now, read_history, state_file
 from fabricproof.report.gather import run_meant
 from fabricproof.site import Site, load_site
-from fabricproof.site.choose import choose_site, project_root
+from fabricproof.site.load import choose_site, project_root
 
 _PASSED_ON = {"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]}
 

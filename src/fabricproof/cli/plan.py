@@ -20,7 +20,7 @@ from fabricproof.history.cost.learn import Lessons, learn
 from fabricproof.history.cost.outlook import look_ahead
 from fabricproof.job.run.start import workplace
 from fabricproof.site import Site, load_site
-from fabricproof.site.choose import choose_site, project_root
+from fabricproof.site.load import choose_site, project_root
 
 
 def _pattern(

@@ -24,7 +24,7 @@ from fabricproof.report.prometheus import render_prometheus
 from fabricproof.report.record import report_record
 from fabricproof.report.summary import LINES, WIDTH, summary
 from fabricproof.site import load_site
-from fabricproof.site.choose import choose_site, project_root
+from fabricproof.site.load import choose_site, project_root
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 

@@ -35,7 +35,7 @@ from fabricproof.job.run.start import (
     workplace,
 )
 from fabricproof.site import Site, load_site
-from fabricproof.site.choose import choose_site, project_root
+from fabricproof.site.load import choose_site, project_root
 from fabricproof.site.roll import selects_only, with_whole_stacks
 
 if TYPE_CHECKING:

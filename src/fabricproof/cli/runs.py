@@ -23,7 +23,7 @@ from fabricproof.nodes.inventory.compare import compare
 from fabricproof.nodes.inventory.store import FOLDER, read_kept
 from fabricproof.nodes.inventory.words import name_of
 from fabricproof.site import load_site
-from fabricproof.site.choose import choose_site, project_root
+from fabricproof.site.load import choose_site, project_root
 
 _SITE = click.option("--site", "site_name", metavar="S", help="Site (default: of this host).")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")

@@ -20,10 +20,10 @@ from fabricproof.job.run.start import (
 )
 from fabricproof.physics import bound
 from fabricproof.site import Site, load_site, site_folders
-from fabricproof.site.choose import project_root
+from fabricproof.site.load import project_root
 from fabricproof.site.roll import ROLL_FILE, make_roll, read_roll, write_roll
 from fabricproof.site.scheduling import Trouble
-from fabricproof.stacks.provisioned import check_provisioned
+from fabricproof.stacks.install import check_provisioned
 
 
 @click.group(name="site")

@@ -14,7 +14,7 @@ from fabricproof.core.records import read_records, record_files
 from fabricproof.core.units import size_label
 from fabricproof.job.run.start import workplace
 from fabricproof.site import Site, load_site
-from fabricproof.site.choose import choose_site, project_root
+from fabricproof.site.load import choose_site, project_root
 from fabricproof.stacks.catalog import load_catalog, stacks_root
 from fabricproof.stacks.spack.built import read_built
 from fabricproof.stacks.spack.layout import layout_for

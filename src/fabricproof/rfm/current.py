@@ -9,7 +9,7 @@ import reframe.core.runtime as rt
 
 from fabricproof.job.run.start import NODES_VARIABLE, new_run_id
 from fabricproof.site import Site, load_site
-from fabricproof.site.choose import choose_site
+from fabricproof.site.load import choose_site
 from fabricproof.site.schema import FabricSpec
 
 #: one identity for all checks of one session

@@ -11,12 +11,16 @@ from fabricproof.core.errors import ConfigError
 from fabricproof.job.evidence.job_end import RECORD_END
 from fabricproof.rfm.stacks import layout_of, spack_stacks
 from fabricproof.site import Site
-from fabricproof.site.choose import project_root
+from fabricproof.site.load import project_root
 from fabricproof.site.schema import PartitionSpec, StackSpec
 from fabricproof.stacks.catalog import load_catalog, stacks_root
-from fabricproof.stacks.environment import shell_values, shell_word, stack_environment
-from fabricproof.stacks.modules import defines_module
-from fabricproof.stacks.provisioned import check_provisioned
+from fabricproof.stacks.environment import (
+    defines_module,
+    shell_values,
+    shell_word,
+    stack_environment,
+)
+from fabricproof.stacks.install import check_provisioned
 
 #: one fixed column list, so that a new quantity never renames an old perflog (reframe-traps)
 PERFLOG_COLUMNS = (

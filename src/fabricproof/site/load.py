@@ -1,9 +1,10 @@
-"""Read a site folder into one frozen object, or say in one line what is wrong with it."""
+"""Read a site folder into one frozen object, or say in one line what is wrong; which site it is."""
 
 from __future__ import annotations
 
 import os
 import re
+import socket
 import tomllib
 from pathlib import Path
 from typing import TypeVar
@@ -11,21 +12,19 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 
 from fabricproof.core.errors import ConfigError, FabricproofError, InputMissingError
-from fabricproof.site.carried import check_transports
-from fabricproof.site.checked import (
+from fabricproof.site.complaint import Lines, first_complaint, line_of, positions
+from fabricproof.site.cross_checks import (
     check_baseline,
+    check_layouts,
     check_names,
     check_physics,
     check_rails,
     check_recipes,
+    check_transports,
     check_unique,
     check_unlike,
 )
-from fabricproof.site.complaint import Lines, first_complaint
-from fabricproof.site.holds import check_layouts
-from fabricproof.site.locate import line_of, positions
-from fabricproof.site.model import Site, to_reference
-from fabricproof.site.physics import protocol_of
+from fabricproof.site.model import Site, protocol_of, to_reference
 from fabricproof.site.schema import FabricFile, ReferenceFile, ReferenceSpec, SiteFile
 
 _File = TypeVar("_File", bound=BaseModel)
@@ -154,3 +153,34 @@ def _load_references(path: Path, fabric: FabricFile, main: SiteFile) -> list[Ref
 
 def _guilty_fact(error: FabricproofError) -> str:
     return "tolerance" if "tolerance" in error.problem else "value"
+
+
+#: names the site; without it the host name decides
+SITE_VARIABLE = "FABRICPROOF_SITE"
+
+
+def project_root() -> Path:
+    """Return the folder that holds ``checks``, ``site-configs`` and ``perflogs``."""
+    return Path(__file__).resolve().parents[3]
+
+
+def choose_site() -> Site:
+    """Return the site that the environment names, else the one that knows this host's name.
+
+    Raises:
+        InputMissingError: neither does; the message says how to choose.
+    """
+    named = os.environ.get(SITE_VARIABLE)
+    if named:
+        return load_site(named)
+    host = socket.gethostname()
+    for folder in site_folders():
+        site = load_site(str(folder))
+        if host in site.spec.hostnames or host.split(".")[0] in site.spec.hostnames:
+            return site
+    known = ", ".join(folder.name for folder in site_folders())
+    raise InputMissingError(
+        f"no site knows this host ({host})",
+        expected=f"{SITE_VARIABLE} set to one of: {known}",
+        next_step=f"export {SITE_VARIABLE}=NAME, or list the host under [site] hostnames",
+    )

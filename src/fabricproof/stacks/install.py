@@ -1,4 +1,10 @@
-"""Put MPI stacks in place from wheels: no compiler, no root, and again only when pins change."""
+"""Put MPI stacks in place from wheels: no compiler, no root, and again only when pins change.
+
+Intel's are laid out as oneAPI does, so that Spack can take them for a vendor's MPI: Spack's
+``intel-oneapi-mpi`` expects ``PREFIX/mpi/<major.minor>/{bin,lib,include,env/vars.sh}``, with
+``lib/release`` from before 2021.11 still looked into for the libraries; the wheels put all into one
+prefix and leave a placeholder where their wrappers' prefix belongs.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +23,69 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from fabricproof.core.errors import OutputError, UnavailableError
-from fabricproof.stacks import index, modules, oneapi
-from fabricproof.stacks.catalog import Catalog, Stack
-from fabricproof.stacks.environment import ports_folder, stack_environment, stack_python
+from fabricproof.core.errors import ConfigError, OutputError, UnavailableError
+from fabricproof.site import Site
+from fabricproof.site.complaint import line_of, positions
+from fabricproof.stacks import index
+from fabricproof.stacks.catalog import Catalog, Stack, load_catalog
+from fabricproof.stacks.environment import (
+    modulefile,
+    ports_folder,
+    stack_environment,
+    stack_python,
+    write_project_module,
+    write_stack_module,
+)
+
+#: what Intel's installer replaces in the compiler wrappers.
+_PLACEHOLDERS = ("I_MPI_SUBSTITUTE_INSTALLDIR", "__EXEC_PREFIX_TO_BE_FILLED_AT_INSTALL_TIME__")
+
+
+def lay_out(prefix: Path, release: str, final: Path) -> Path:
+    """Write ``prefix/oneapi/mpi/RELEASE`` beside the wheels' own files; return that folder.
+
+    Args:
+        prefix: where the wheels were unpacked.
+        release: major and minor version, ``2021.18``.
+        final: the prefix that ``prefix`` is renamed to afterwards; the texts name that one.
+    """
+    tree = prefix / "oneapi" / "mpi" / release
+    named = final / "oneapi" / "mpi" / release
+    shutil.rmtree(tree, ignore_errors=True)
+    (tree / "env").mkdir(parents=True)
+    (tree / "lib").mkdir()
+    for folder in ("include", "etc", "opt"):
+        if (prefix / folder).is_dir():
+            (tree / folder).symlink_to(Path("../../..") / folder)
+    for path in sorted((prefix / "lib").iterdir()):
+        (tree / "lib" / path.name).symlink_to(Path("../../../../lib") / path.name)
+    (tree / "lib" / "release").symlink_to(".")
+    shutil.copytree(prefix / "bin", tree / "bin", symlinks=True)
+    for path in (tree / "bin").iterdir():
+        _fill_in(path, str(named))
+    (tree / "env" / "vars.sh").write_text(_vars(named), encoding="utf-8")
+    return tree
+
+
+def _fill_in(path: Path, prefix: str) -> None:
+    """Replace the placeholders in a script; programs have none and stay as they are."""
+    if path.is_symlink() or not path.is_file() or path.read_bytes()[:2] != b"#!":
+        return
+    text = path.read_text(encoding="utf-8")
+    for placeholder in _PLACEHOLDERS:
+        text = text.replace(placeholder, prefix)
+    path.write_text(text, encoding="utf-8")
+
+
+def _vars(prefix: Path) -> str:
+    return f"""\
+# Sourced by Spack, as Intel's own env/vars.sh is.
+export I_MPI_ROOT="{prefix}"
+export PATH="{prefix}/bin:$PATH"
+export LD_LIBRARY_PATH="{prefix}/lib${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"
+export FI_PROVIDER_PATH="{prefix}/lib"
+"""
+
 
 #: layout of an installed stack; a change makes installed ones stale.
 LAYOUT = 1
@@ -224,7 +289,7 @@ def _build(catalog: Catalog, stack: Stack, prefix: Path, root: Path, report: Rep
     _install_wheels(catalog, stack, prefix, downloads)
     _unpack_ports(archive, prefix)
     if stack.oneapi:
-        oneapi.lay_out(prefix, stack.oneapi, root / stack.name)
+        lay_out(prefix, stack.oneapi, root / stack.name)
     answer = _answer(stack, prefix)
     stamp = {"pins": _pins(catalog, stack), "answer": answer}
     (prefix / _STAMP).write_text(json.dumps(stamp, indent=1) + "\n", encoding="utf-8")
@@ -260,8 +325,8 @@ def install(catalog: Catalog, stack: Stack, root: Path, report: Report) -> Insta
             finally:
                 shutil.rmtree(partial, ignore_errors=True)
             now = observe(catalog, stack, root)
-        modules.write_stack_module(stack, root)
-        modules.write_project_module(root)
+        write_stack_module(stack, root)
+        write_project_module(root)
     return now
 
 
@@ -271,5 +336,30 @@ def remove(stack: Stack, root: Path, report: Report) -> bool:
         prefix = root / stack.name
         there = prefix.exists()
         shutil.rmtree(prefix, ignore_errors=True)
-        modules.modulefile(stack, root).unlink(missing_ok=True)
+        modulefile(stack, root).unlink(missing_ok=True)
     return there
+
+
+def check_provisioned(site: Site) -> None:
+    """Refuse ``provisioned`` where ``fabricproof stack install`` has no stack of that name.
+
+    Args:
+        site: loaded; its ``site.toml`` is read again for the line.
+
+    Raises:
+        ConfigError: the first such stack, with file, line and the names there are.
+    """
+    known = load_catalog().stacks
+    for place, stack in enumerate(site.stacks):
+        if not stack.provisioned or stack.installed_as in known:
+            continue
+        path = site.folder / "site.toml"
+        lines = positions(path.read_text(encoding="utf-8-sig"))
+        raise ConfigError(
+            f"stack {stack.name!r}: fabricproof stack install knows no such stack",
+            source=str(path),
+            line=line_of(("stacks", place, "provisioned"), lines),
+            expected=f"one of {', '.join(known)}",
+            got=repr(stack.installed_as),
+            next_step='provisioned = "NAME" with one of them, or leave the line out',
+        )

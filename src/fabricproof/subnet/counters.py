@@ -15,8 +15,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fabricproof.subnet._lines import Output
 from fabricproof.subnet.model import End, Network, PortCounters
+from fabricproof.subnet.read import Output
 from fabricproof.traffic.counters import ENDS
 
 #: field -> the kernel's name (Linux drivers/infiniband/core/sysfs.c, PORT_PMA_ATTR) and a factor

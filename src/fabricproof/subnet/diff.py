@@ -8,9 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from fabricproof.core.measure import Verdict
-from fabricproof.subnet.finding import Finding, Result, fail, passed
+from fabricproof.subnet.finding import (
+    Finding,
+    Result,
+    asked_less,
+    complaints,
+    counted_in_part,
+    fail,
+    passed,
+    stateless,
+)
 from fabricproof.subnet.model import Cable, End, Kind, Look, Network, Port, PortCounters
-from fabricproof.subnet.unseen import asked_less, complaints, counted_in_part, stateless
 from fabricproof.traffic.counters import ENDS, CounterSample, read_rises
 
 Pair = frozenset[End]

@@ -1,10 +1,15 @@
-"""What is said of a fabric: one finding for each thing that was expected, and notes beside."""
+"""What is said of a fabric: one finding for each thing that was expected or could not be seen.
+
+A verdict on less than all must say so; notes stand beside.  Pure.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fabricproof.core.measure import Verdict, worst
+from fabricproof.subnet.model import Look
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,3 +57,81 @@ def passed(quantity: str, number: int, sentence: str) -> Finding:
     return Finding(
         verdict=Verdict.PASS, quantity=quantity, where="", sentence=sentence, number=number
     )
+
+
+def counted_in_part(look: Look, which: str = "") -> Iterator[Finding]:
+    """Yield one finding where fewer nodes or ports were asked for counters than there are.
+
+    Who asks for counters gets those of every port of every node; an adapter inside a switch (SHARP)
+    need not have any.  Ports alone do not tell: those of switches that nothing is linked to are
+    among them, and make up for adapters that nobody asked.
+    """
+    if look.counters is None:
+        return
+    linked, nodes = len(look.network.outer_links), len(look.network.nodes)
+    if look.counted_ports < linked:
+        sentence = (
+            f"the counters of {look.counted_ports} ports were read{which}, and {linked} have a link"
+        )
+    elif look.counted_nodes is not None and look.counted_nodes != nodes:
+        sentence = (
+            f"the counters of {look.counted_nodes} nodes were read{which}, and ibnetdiscover "
+            f"showed {nodes}"
+        )
+    else:
+        return
+    yield Finding(
+        verdict=Verdict.UNJUDGED,
+        quantity="counters",
+        where="",
+        sentence=f"{sentence}: nobody knows what the others counted (ibqueryerrors asks all)",
+    )
+
+
+def stateless(look: Look, *, is_declared: bool) -> Iterator[Finding]:
+    """Yield what nobody knows of the links where ``iblinkinfo`` was not asked.
+
+    Args:
+        look: what was seen.
+        is_declared: a link is declared that every cable was held against.
+    """
+    if look.has_states:
+        return
+    if not is_declared:
+        yield Finding(
+            verdict=Verdict.UNJUDGED,
+            quantity="link",
+            where="",
+            sentence="what both ends of the links support was not read (iblinkinfo), and no link "
+            "is declared: width and speed were held against nothing (--link 'EDR 4x')",
+        )
+    yield Finding(
+        verdict=Verdict.UNJUDGED,
+        quantity="state",
+        where="",
+        sentence="whether the links are Active was not read: iblinkinfo -l > iblinkinfo.txt",
+    )
+
+
+def complaints(look: Look) -> Iterator[Finding]:
+    """Yield one finding where a tool complained: it may have left part of the fabric out."""
+    if look.complaints:
+        more = f" (and {len(look.complaints) - 1} more)" if len(look.complaints) > 1 else ""
+        yield Finding(
+            verdict=Verdict.UNJUDGED,
+            quantity="look",
+            where="",
+            sentence=f"part of the fabric may not have been seen: {look.complaints[0]}{more}",
+        )
+
+
+def asked_less(before: Look, after: Look) -> Iterator[Finding]:
+    """Yield what the second look did not ask and the first did: what became of it is not known."""
+    for what in after.not_seen:
+        if what not in before.not_seen:
+            yield Finding(
+                verdict=Verdict.UNJUDGED,
+                quantity="look",
+                where="",
+                sentence=f"not looked at the second time, and the first time it was: {what}",
+            )

@@ -14,11 +14,18 @@ from dataclasses import dataclass
 from fabricproof.core.measure import Verdict
 from fabricproof.nodes.topology import Topology
 from fabricproof.physics import Link
-from fabricproof.subnet.finding import Finding, Result, fail, passed
+from fabricproof.subnet.finding import (
+    Finding,
+    Result,
+    complaints,
+    counted_in_part,
+    fail,
+    passed,
+    stateless,
+)
 from fabricproof.subnet.model import Cable, Kind, Look, Manager, Network, Port
 from fabricproof.subnet.shape import Shape, shape_of, uneven_trunks
 from fabricproof.subnet.slurm import slurm_findings
-from fabricproof.subnet.unseen import complaints, counted_in_part, stateless
 from fabricproof.traffic.counters import ENDS, ERROR_COUNTERS, HIGH
 
 

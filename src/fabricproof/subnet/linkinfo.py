@@ -17,8 +17,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from fabricproof.subnet._lines import Output
 from fabricproof.subnet.model import End, Kind, Network, Port
+from fabricproof.subnet.read import Output
 
 TOOL = "iblinkinfo"
 

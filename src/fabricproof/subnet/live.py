@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fabricproof.core.errors import NeedsPrivilegeError, UnavailableError
 from fabricproof.subnet.look import COMPLAINTS, NEEDED, TOOLS
-from fabricproof.subnet.managers import read_issm, read_managers
+from fabricproof.subnet.read import read_issm, read_managers
 
 #: seconds that a tool has; ibnetdiscover takes some for thousands of ports
 TIMEOUT_SECONDS = 120.0

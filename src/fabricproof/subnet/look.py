@@ -17,10 +17,9 @@ from fabricproof.subnet.counters import (
     read_ibqueryerrors,
     read_perfquery,
 )
-from fabricproof.subnet.discover import read_ibnetdiscover
 from fabricproof.subnet.linkinfo import read_iblinkinfo, with_states
-from fabricproof.subnet.managers import read_issm, read_managers
 from fabricproof.subnet.model import End, Look, Manager, Network, PortCounters
+from fabricproof.subnet.read import read_ibnetdiscover, read_issm, read_managers
 from fabricproof.traffic.counters import ENDS
 
 #: file that keeps an output -> the command that prints it

@@ -8,7 +8,6 @@ compares; it reads nothing.
 from __future__ import annotations
 
 from fabricproof.traffic.counters import TCP, CounterSample, read_rises
-from fabricproof.traffic.evidence import evidence_is_whole, rails_are_apart, something_was_due
 from fabricproof.traffic.expected import Evidence, Expectation, Rank, sent_over
 from fabricproof.traffic.proof import (
     MAX_SHARE,
@@ -17,17 +16,20 @@ from fabricproof.traffic.proof import (
     SLACK_BYTES,
     RoadProof,
     RoadState,
-)
-from fabricproof.traffic.rails import (
     bytes_came_by_the_rails,
     bytes_took_the_rails,
+    evidence_is_whole,
     ipoib_carried_none,
     messages_took_the_rails,
+    prove_one_node,
+    rails_are_apart,
     rails_shared,
+    ranks_are_apart,
+    ranks_are_where_they_belong,
     sockets_carried_them,
+    something_was_due,
     wires_below_carried_them,
 )
-from fabricproof.traffic.ranks import prove_one_node, ranks_are_apart, ranks_are_where_they_belong
 from fabricproof.traffic.rivals import no_other_road_fits, no_other_road_fits_messages
 from fabricproof.traffic.wrong_path import megabytes
 

@@ -210,7 +210,7 @@ def test_two_ranks_that_print_a_table_and_end_badly_are_no_stack(lab: Lab):
 
 
 def test_two_ranks_that_never_end_are_ended(lab: Lab, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("fabricproof.stacks.spack.smoke.PATIENCE_S", 0.3)
+    monkeypatch.setattr("fabricproof.stacks.spack.installed.PATIENCE_S", 0.3)
     line = f"echo $$ >{lab.folder}/rank; sleep 60 & wait"
     executable(lab.folder / "openmpi5" / "bin" / "mpiexec", f"#!/bin/sh\n{line}\n")
     with pytest.raises(UnavailableError, match=r"no end after 0\.3 s"):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fabricproof.core.errors import ConfigError
 from fabricproof.stacks.spack.built import Built, Package, read_built, write_built
-from fabricproof.stacks.spack.yaml_files import load_yaml
+from fabricproof.stacks.spack.externals import load_yaml
 from pretended_spack import Lab
 
 SPEC = (

@@ -12,7 +12,7 @@ import pytest
 
 from fabricproof.core.errors import UnavailableError
 from fabricproof.stacks.spack.built import Package
-from fabricproof.stacks.spack.linkage import prove_linkage
+from fabricproof.stacks.spack.installed import prove_linkage
 from pretended_spack import executable
 
 GCC = shutil.which("gcc")

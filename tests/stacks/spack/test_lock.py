@@ -11,20 +11,20 @@ import pytest
 
 from fabricproof.core.errors import ConfigError, OutputError, UnavailableError
 from fabricproof.stacks.spack.build import why_not_whole
-from fabricproof.stacks.spack.compilers import find_compilers
 from fabricproof.stacks.spack.environment import compose
+from fabricproof.stacks.spack.externals import load_yaml
 from fabricproof.stacks.spack.layout import layout_for, sha256_of
 from fabricproof.stacks.spack.lock import (
     Lock,
     adopt_lock,
     digest_of_lock,
+    find_compilers,
     kept_lock,
     lock,
     prove_compilers,
     why_stale,
 )
 from fabricproof.stacks.spack.offline import Mirror
-from fabricproof.stacks.spack.yaml_files import load_yaml
 from pretended_spack import Lab
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "spack"

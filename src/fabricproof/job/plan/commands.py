@@ -8,10 +8,11 @@ from itertools import pairwise
 
 from fabricproof.core.errors import ConfigError
 from fabricproof.job.plan.effort import LARGE_MESSAGE_BYTES, Effort
-from fabricproof.stacks.volume import BytesMoved, expected_bytes
 from fabricproof.stacks.workload import (
+    BytesMoved,
     Segment,
     command_lines,
+    expected_bytes,
     has_window,
     imb_binary,
     split_sizes,

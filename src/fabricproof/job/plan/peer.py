@@ -15,8 +15,7 @@ from fabricproof.benchmarks.program import Kind
 from fabricproof.core.errors import ConfigError
 from fabricproof.job.plan.commands import Job
 from fabricproof.stacks.programs import Located
-from fabricproof.stacks.volume import expected_bytes
-from fabricproof.stacks.workload import Segment
+from fabricproof.stacks.workload import Segment, expected_bytes
 
 PEER_FILE = "peer.sh"
 

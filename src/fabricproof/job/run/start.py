@@ -30,7 +30,7 @@ from fabricproof.site.scheduling import (
     find_troubles,
     read_traits,
 )
-from fabricproof.stacks.provisioned import check_provisioned
+from fabricproof.stacks.install import check_provisioned
 
 #: how long the scheduler may take to say that it is there
 SCHEDULER_PATIENCE_SECONDS = 20

@@ -10,9 +10,8 @@ from pathlib import Path
 
 from fabricproof.nodes.doctor.facts import Answer
 from fabricproof.nodes.doctor.subject import Subject
-from fabricproof.stacks.environment import shell_line, shell_values, shell_word
+from fabricproof.stacks.environment import defines_module, shell_line, shell_values, shell_word
 from fabricproof.stacks.launch import OWN_LAUNCHER, PMI2_LIBRARIES
-from fabricproof.stacks.modules import defines_module
 
 _MARK = "@@fabricproof"
 _BEGIN = re.compile(rf"^{_MARK} begin (\S+)$")

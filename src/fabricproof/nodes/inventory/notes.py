@@ -4,7 +4,7 @@ A port gets its LID from the subnet manager, which programs the GID prefix and i
 specification vol. 1, 14.2.5.6 PortInfo: LID, MasterSMLID, GidPrefix); a port that waits for one
 stays in INIT.  Networks that do not meet need prefixes of their own: Open MPI takes ports of one
 prefix for ports that reach each other, and warns where a node has several (its FAQ, "I'm getting
-lots of errors with multiple ports on the same host", and source document 000).
+lots of errors with multiple ports on the same host", and source document 000).  Pure.
 """
 
 from __future__ import annotations

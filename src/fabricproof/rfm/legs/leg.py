@@ -17,7 +17,7 @@ from fabricproof.job.plan.plan_file import Plan
 from fabricproof.physics import Fabric, bound, latency_floor_us
 from fabricproof.rfm.legs.programs import choose_suite, find_program, launcher_of, printed_name
 from fabricproof.site import Site
-from fabricproof.site.physics import protocol_of
+from fabricproof.site.model import protocol_of
 from fabricproof.site.schema import FabricSpec, PartitionSpec, StackSpec
 from fabricproof.stacks.family import rails_refusal, road_environment, stated_transport
 from fabricproof.stacks.launch import OWN_LAUNCHER, Layout, plan_launch

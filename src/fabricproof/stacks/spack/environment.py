@@ -21,10 +21,9 @@ from fabricproof.core.errors import ConfigError, InputMissingError
 from fabricproof.core.whole_file import write_whole
 from fabricproof.site.schema import StackSpec
 from fabricproof.stacks.catalog import project_root
-from fabricproof.stacks.spack.externals import check_externals
+from fabricproof.stacks.spack.externals import check_externals, load_yaml, parse_yaml
 from fabricproof.stacks.spack.layout import Layout
 from fabricproof.stacks.spack.offline import Mirror
-from fabricproof.stacks.spack.yaml_files import load_yaml, parse_yaml
 
 #: the families by Spack's names.
 PACKAGE_OF = {

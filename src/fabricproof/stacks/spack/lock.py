@@ -2,6 +2,10 @@
 
 A solve takes half a minute and a gigabyte; the kept ``spack.lock`` takes neither and says exactly
 what ran.  It fits one site only: it holds operating system, target, compiler and external paths.
+
+Where the site declares no compiler Spack looks for them first.  Left alone it would write what it
+finds into its own installation, for everybody; here it looks in an environment of its own, and the
+answer stays with the site.
 """
 
 from __future__ import annotations
@@ -12,19 +16,93 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fabricproof.core.errors import ConfigError, OutputError
+import yaml
+
+from fabricproof.core.errors import ConfigError, OutputError, UnavailableError
 from fabricproof.core.whole_file import whole_file
-from fabricproof.stacks.spack.compilers import find_compilers
-from fabricproof.stacks.spack.diagnose import diagnose
+from fabricproof.stacks.spack.diagnose import diagnose, recipes_absent
 from fabricproof.stacks.spack.environment import Environment
+from fabricproof.stacks.spack.externals import load_yaml
 from fabricproof.stacks.spack.layout import Layout, sha256_of
 from fabricproof.stacks.spack.offline import Mirror
 from fabricproof.stacks.spack.tool import Spack, unheard
+
+#: packages that are compilers to Spack 1 (its ``compiler`` tag).
+COMPILERS = frozenset(
+    {
+        "gcc", "llvm", "apple-clang", "aocc", "cce", "nvhpc", "intel-oneapi-compilers",
+        "intel-oneapi-compilers-classic", "llvm-amdgpu", "acfl", "fj", "xl",
+    }
+)  # fmt: skip
+
+
+def declared(scopes: Iterable[Path]) -> bool:
+    """Tell whether one of ``scopes`` declares a compiler."""
+    for scope in scopes:
+        path = scope / "packages.yaml"
+        packages = load_yaml(path).get("packages") or {} if path.is_file() else {}
+        if any((packages.get(name) or {}).get("externals") for name in COMPILERS):
+            return True
+    return False
+
+
+def find_compilers(environment: Environment, spack: Spack, log: Path | None = None) -> bool:
+    """Have Spack look for compilers where nobody declares one; True where it had to.
+
+    Without its recipes Spack knows no compiler either; it only warns, and ends well.
+
+    Args:
+        environment: written down.
+        spack: the tool.
+        log: takes what Spack prints.
+
+    Raises:
+        UnavailableError: there is none, or Spack has no recipes to know one by.
+    """
+    target = environment.compilers / "packages.yaml"
+    if target.is_file() or declared(environment.scopes):
+        return False
+    scratch = environment.folder / "compilers"
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir()
+    asked = {"include": [str(path) for path in environment.includes], "view": False, "specs": []}
+    (scratch / "spack.yaml").write_text(yaml.safe_dump({"spack": asked}), encoding="utf-8")
+    answer = spack.call(
+        ["-e", str(scratch), "compiler", "find", "--scope", f"env:{scratch}"], log=log
+    )
+    if answer.status:
+        raise diagnose("compiler find", answer.output, exit_status=answer.status)
+    found = load_yaml(scratch / "spack.yaml")["spack"].get("packages") or {}
+    externals = [each for settings in found.values() for each in settings.get("externals", ())]
+    if not externals and _lists_one(scratch, spack):
+        return False  # declared in Spack's own installation
+    if not externals and (broken := recipes_absent(answer.output)):
+        raise broken
+    if not any({"c", "cxx"} <= set(each["extra_attributes"]["compilers"]) for each in externals):
+        raise UnavailableError(
+            "there is no compiler for C and C++",
+            expected="gcc and g++ on PATH, or a compiler in the site's spack/packages.yaml",
+            got=", ".join(str(each["spec"]) for each in externals) or "none",
+            next_step="install gcc and g++, or load a compiler's module first",
+        )
+    target.parent.mkdir(parents=True, exist_ok=True)
+    text = "# Found by Spack on this machine; the site declares no compiler.\n"
+    target.write_text(text + yaml.safe_dump({"packages": found}), encoding="utf-8")
+    return True
+
+
+def _lists_one(folder: Path, spack: Spack) -> bool:
+    """Tell whether Spack knows a compiler from anywhere."""
+    answer = spack.call(["-e", str(folder), "compiler", "list"])
+    return not answer.status and bool(
+        re.search(r"^(?:\[.\]\s+)?[\w-]+@\d", answer.output, re.MULTILINE)
+    )
+
 
 #: compilers whose ``--version`` has the version that Spack gives them
 _SAY_THEIR_VERSION = frozenset({"gcc", "llvm"})

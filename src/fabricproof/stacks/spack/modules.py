@@ -15,7 +15,7 @@ import yaml
 
 from fabricproof.core.errors import UnavailableError
 from fabricproof.core.whole_file import write_whole
-from fabricproof.stacks.modules import quoted
+from fabricproof.stacks.environment import quoted
 from fabricproof.stacks.spack.diagnose import diagnose
 from fabricproof.stacks.spack.environment import Environment
 from fabricproof.stacks.spack.installed import Contents, core_compilers

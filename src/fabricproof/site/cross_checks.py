@@ -1,19 +1,25 @@
-"""What no schema can say of site files: names defined once, fabrics that physics knows."""
+"""What no schema can say of site files: names, fabrics, transports, references that would judge."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from fabricproof.core.errors import ConfigError, FabricproofError
 from fabricproof.core.provenance import same_build
-from fabricproof.site.complaint import Lines
-from fabricproof.site.locate import line_of
-from fabricproof.site.physics import build_fabric
-from fabricproof.site.schema import FabricFile, FabricSpec, ReferenceSpec, SiteFile, StackSpec
-from fabricproof.traffic.transports import VERBS
+from fabricproof.site.complaint import Lines, line_of
+from fabricproof.site.model import build_fabric
+from fabricproof.site.schema import (
+    FabricFile,
+    FabricSpec,
+    PartitionSpec,
+    ReferenceSpec,
+    SiteFile,
+    StackSpec,
+)
+from fabricproof.traffic.transports import VERBS, transport_refusal, transports_of, transports_over
 
 #: a port of an RDMA device as UCX, perftest's checks and the counters name it; ports begin with 1
 _PORT = re.compile(r"[^:]+:[1-9][0-9]{0,2}")
@@ -164,3 +170,104 @@ def _guilty_key(spec: FabricSpec, error: FabricproofError) -> tuple[str | int, .
             if str(getattr(rail, key)) == got:
                 return ("rails", place, key)
     return ("link",)
+
+
+def check_transports(
+    path: Path,
+    stacks: Sequence[StackSpec],
+    partitions: Sequence[PartitionSpec],
+    protocols: Mapping[str, str],
+    lines: Lines,
+) -> None:
+    """Refuse what could never be measured: the stack would be skipped everywhere.
+
+    On a partition of several fabrics one that speaks the transport is enough; over the others the
+    stack is SKIPPED with the reason.
+
+    Args:
+        path: of ``site.toml``.
+        stacks: what it says.
+        partitions: likewise.
+        protocols: of each fabric, by its name.
+        lines: where the keys of ``path`` stand.
+
+    Raises:
+        ConfigError: the first such transport, with its line and what there is.
+    """
+    for index, stack in enumerate(stacks):
+        if stack.transport is None:
+            continue
+        line = line_of(("stacks", index, "transport"), lines)
+        if stack.transport not in transports_of(stack.family):
+            raise ConfigError(
+                f"stack {stack.name!r}: {stack.family} has no such transport",
+                source=str(path),
+                line=line,
+                expected=f"one of {', '.join(transports_of(stack.family))}",
+                got=repr(stack.transport),
+            )
+        for partition in partitions:
+            spoken = sorted({protocols[name] for name in partition.fabrics})
+            if stack.name in partition.stacks and all(
+                transport_refusal(stack.family, each, stack.transport) for each in spoken
+            ):
+                fitting = {each for one in spoken for each in transports_over(stack.family, one)}
+                raise ConfigError(
+                    f"stack {stack.name!r}: no fabric of partition {partition.name!r} is spoken "
+                    "by its transport",
+                    source=str(path),
+                    line=line,
+                    expected=f"one of {', '.join(sorted(fitting))} over {', '.join(spoken)}"
+                    if fitting
+                    else f"a fabric other than {', '.join(spoken)}",
+                    got=repr(stack.transport),
+                )
+
+
+def check_layouts(
+    path: Path,
+    references: Sequence[ReferenceSpec],
+    fabrics: Sequence[FabricSpec],
+    partitions: Sequence[PartitionSpec],
+    lines: Lines,
+) -> None:
+    """Refuse rails, nodes and ranks that no check has: the reference would judge nothing.
+
+    Args:
+        path: of ``references.toml``.
+        references: what it says.
+        fabrics: of the site.
+        partitions: of the site.
+        lines: where its keys stand.
+
+    Raises:
+        ConfigError: the first such reference, with its line and what there is.
+    """
+    for index, spec in enumerate(references):
+        there = [each for each in partitions if spec.fabric in each.fabrics]
+        (fabric,) = (each for each in fabrics if each.name == spec.fabric)
+        for key, known in (
+            ("num_rails", tuple(range(1, len(fabric.rails) + 1))),
+            ("num_nodes", tuple(sorted({n for each in there for n in _node_counts(each)}))),
+            ("ranks_per_node", tuple(sorted({n for each in there for n in each.ranks_per_node}))),
+        ):
+            said = getattr(spec, key)
+            # A fabric that no partition has is for later.
+            if said is not None and known and said not in known:
+                raise ConfigError(
+                    f"a reference for {key} = {said} would judge nothing",
+                    source=str(path),
+                    line=line_of(("references", index, key), lines),
+                    expected=f"one of {', '.join(map(str, known))}, as site.toml and fabric.toml "
+                    "have them",
+                    got=str(said),
+                )
+
+
+def _node_counts(partition: PartitionSpec) -> Iterator[int]:
+    """Yield the numbers of nodes that collectives are measured on: powers of two, and all."""
+    count = 2
+    while count <= partition.num_nodes:
+        yield count
+        count *= 2
+    yield partition.num_nodes
