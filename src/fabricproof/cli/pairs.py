@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -14,10 +13,10 @@ import click
 from fabricproof.cli.fabric_options import fabric_from_options, fabric_options
 from fabricproof.cli.judge import fraction, given_references
 from fabricproof.cli.output import STATUSES
+from fabricproof.cli.pairs_run import drain_line, run
 from fabricproof.core.errors import ConfigError, InputMissingError, OutputError
 from fabricproof.nodes.topology_text import expand, parse_topology
 from fabricproof.pairs import (
-    Blame,
     Judged,
     Leaves,
     Order,
@@ -39,10 +38,6 @@ from fabricproof.pairs import (
     text_map,
 )
 from fabricproof.physics import Fabric
-from fabricproof.report.drain import Blamed
-
-#: what a node may be called in Slurm; any other name gets no line for scontrol
-_NODE = re.compile(r"\w[\w.-]*")
 
 _JUDGE_EPILOG = """\b
 Examples:
@@ -73,6 +68,9 @@ def command() -> None:
 
     ``judge`` needs nothing but a file.  docs/pairs.md says how to read it.
     """
+
+
+command.add_command(run)
 
 
 def _read_leaves(name: str) -> dict[str, str]:
@@ -196,14 +194,6 @@ def _draw(judged: Judged, said: Said, name: str) -> None:
         raise OutputError(f"cannot write: {error.strerror}", source=name) from None
 
 
-def _drain_line(blame: Blame) -> str:
-    """Return the line that would drain a blamed node, commented out; empty for no node."""
-    if blame.node is None or _NODE.fullmatch(blame.node) is None:
-        return ""
-    made = Blamed(node=blame.node, run_id="pairs", rails=(), reason=blame.sentence, evidence=())
-    return f"# {made.line}"
-
-
 def _record(judged: Judged, said: Said) -> dict[str, Any]:
     matrix = judged.matrix
     quantities = dict.fromkeys(kind.quantity for kind in matrix.kinds)
@@ -225,7 +215,7 @@ def _record(judged: Judged, said: Said) -> dict[str, Any]:
             }
             for (kind, rail), value in sorted(judged.yardsticks.items())
         ],
-        "blame": [{**each.record(), "drain": _drain_line(each) or None} for each in said.blame],
+        "blame": [{**each.record(), "drain": drain_line(each) or None} for each in said.blame],
         "undecided": [each.record() for each in said.undecided],
         "findings": list(said.findings),
     }
@@ -248,7 +238,7 @@ def _text(judged: Judged, said: Said) -> str:
         if each.cannot_tell_from:
             lines.append(f"  cannot be told from: {', '.join(each.cannot_tell_from)}")
         lines.append(f"  would tell: {each.would_tell}")
-        drain = _drain_line(each)
+        drain = drain_line(each)
         if drain:
             lines.append(f"  {drain}")
     for entry in said.undecided:

@@ -136,13 +136,22 @@ def _forbidden(kind: Kind, fabric: Fabric) -> float | None:
     """Return what no value of a kind can be better than."""
     measured = dimension(kind.unit)
     if measured == "bandwidth":
-        high = bound(fabric).high_mb_s
-        if fabric.shaper is not None or not math.isfinite(high):
+        high = _behind_shaper(fabric, bound(fabric).high_mb_s, _size(kind))
+        if not math.isfinite(high):
             return None
         return convert(high * (1 + CLOCK_TOLERANCE), "MB/s", kind.unit)
     if measured == "time":
         return convert(latency_floor_us(fabric, _size(kind) or 0).us, "us", kind.unit)
     return None
+
+
+def _behind_shaper(fabric: Fabric, high_mb_s: float, size_bytes: int | None) -> float:
+    """Return what a message can have behind a token bucket on each rail; infinite: anything."""
+    if fabric.shaper is None:
+        return high_mb_s
+    share, rails = (size_bytes or 0) / fabric.num_rails, fabric.num_rails
+    least_us = fabric.shaper.least_time_us(int(share), high_mb_s / rails)
+    return share * rails / least_us if least_us > 0 else math.inf
 
 
 def _check_possible(

@@ -125,7 +125,8 @@ def session_environment(site: Site, place: Workplace, run_id: str) -> dict[str, 
     for name, value in site.spec.environment.items():
         environment[name] = _expand(value, environment)
     environment |= {
-        "FABRICPROOF_SITE": str(site.folder),
+        # Absolute: ReFrame loads each check in the folder of its file.
+        "FABRICPROOF_SITE": str(site.folder.resolve()),
         "FABRICPROOF_RUN_ID": run_id,
         "FABRICPROOF_PERFLOGS": str(place.perflogs),
         "FABRICPROOF_REFRAME_LOG": str(place.log_file(run_id)),

@@ -13,7 +13,7 @@ Pair = tuple[str, str]
 
 
 def pairs_of(record: RoundRecord) -> dict[Pair, tuple[Value, ...]]:
-    """Return the values of each pair of a round; the pair is named after who led first."""
+    """Return the values of each pair of a round, named in either order."""
     found: dict[Pair, list[Value]] = {}
     for value in record.values:
         back = (value.destination, value.source)

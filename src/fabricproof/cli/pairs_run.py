@@ -1,0 +1,416 @@
+"""``fabricproof pairs run``: measure every node with others, and say whose fault red is."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fabricproof.cli.output import STATUSES
+from fabricproof.cli.run import ran
+from fabricproof.core.errors import ConfigError, OutputError
+from fabricproof.core.measure import Verdict
+from fabricproof.job.run.start import (
+    check_scheduler,
+    new_run_id,
+    session_environment,
+    workplace,
+)
+from fabricproof.job.run.watch import ends_as_interrupt
+from fabricproof.nodes.doctor.subject import Subject, make_subject
+from fabricproof.nodes.topology_text import expand
+from fabricproof.pairs.campaign.conduct import (
+    Means,
+    all_on_one,
+    conduct,
+    default_size,
+    planned_rounds,
+)
+from fabricproof.pairs.campaign.confirm import Confirmation, confirm
+from fabricproof.pairs.campaign.ledger import Campaign, load, only_one, save
+from fabricproof.pairs.campaign.nodes import Standing, ask_leaves, ask_standing
+from fabricproof.pairs.campaign.verdict import Outcome, Result, places_of
+from fabricproof.pairs.fabric import natural
+from fabricproof.pairs.picture import text_map
+from fabricproof.pairs.said import Blame
+from fabricproof.pairs.schedule import Order
+from fabricproof.report.drain import Blamed
+from fabricproof.site import Site, load_site
+from fabricproof.site.load import choose_site, project_root
+from fabricproof.site.schema import PartitionSpec
+
+#: what a node may be called in Slurm; any other name gets no line for scontrol
+_NODE = re.compile(r"\w[\w.-]*")
+
+#: of pairs that do not stand, or are left, so many are named
+_NAMED = 8
+
+_EPILOG = """\b
+Examples:
+  fabricproof pairs run                        six rounds over each rail, then over all of them
+  fabricproof pairs run --over rail0 --full    every pair over one rail
+  fabricproof pairs run --without n[7-8]       these are left out on purpose: SKIPPED
+  fabricproof pairs run --resume ID            what is left: busy nodes, a job that was killed
+
+The worst verdict is the exit status: 0 PASS, 1 FAIL (red, and a stock program saw it too),
+3 INVALID (a path that was not taken, a value that physics forbids), 4 MISSING (a node or a pair
+that was not measured), 5 UNJUDGED (no proof, no reference, or red that no stock program saw);
+65 damaged record, 66 no such campaign, 69 no Slurm, 75 the campaign goes on elsewhere, 78 a wrong
+option, 130 interrupted: what was measured is kept.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Wishes:
+    """The options that say what a campaign is to measure."""
+
+    partition: str | None
+    stack: str | None
+    fabric: str | None
+    over: tuple[str, ...]
+    is_full: bool
+    order: Order
+    seed: int
+    size: str | None
+    seconds: float | None
+    both_ways: bool
+    without: tuple[str, ...]
+    skip_out: bool
+    spines: int
+
+
+@click.command(name="run", epilog=_EPILOG)
+@click.option("--site", "site_name", metavar="S", help="Site (default: the one of this host).")
+@click.option("--partition", metavar="P", help="Partition (default: the site's first).")
+@click.option("--stack", metavar="NAME", help="MPI stack (default: the partition's first).")
+@click.option("--fabric", metavar="NAME", help="Fabric (default: the partition's first).")
+@click.option(
+    "--over",
+    multiple=True,
+    metavar="each|all|RAIL",
+    help="Each rail by itself, all at once, or one. Repeatable (default: each, then all).",
+)
+@click.option("--full", is_flag=True, help="Every pair, and not the ladder of six rounds.")
+@click.option(
+    "--order",
+    type=click.Choice(["leafwise", "circle", "random"]),
+    default="leafwise",
+    show_default=True,
+    help="Order of a full matrix.",
+)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the rounds.")
+@click.option("--size", metavar="SIZE", help="Large message (default: the partition's largest).")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0, 600, min_open=True),
+    metavar="S",
+    help="For one measurement of a pair (default: the partition's leg_seconds).",
+)
+@click.option("--both-ways", is_flag=True, help="Also both ways at once.")
+@click.option("--without", metavar="LIST", help="Nodes left out on purpose: SKIPPED.")
+@click.option("--skip-out", is_flag=True, help="Nodes that are down or drained are SKIPPED, too.")
+@click.option(
+    "--spines",
+    type=click.IntRange(0),
+    default=0,
+    metavar="S",
+    help="Uplinks of each leaf, one to each spine, where routing is static by destination.",
+)
+@click.option("--no-confirm", is_flag=True, help="Call red what the kernel alone saw.")
+@click.option("--resume", metavar="ID", help="Go on with a campaign; other options do not count.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def run(
+    site_name: str | None,
+    partition: str | None,
+    stack: str | None,
+    fabric: str | None,
+    over: tuple[str, ...],
+    full: bool,
+    order: str,
+    seed: int,
+    size: str | None,
+    seconds: float | None,
+    both_ways: bool,
+    without: str | None,
+    skip_out: bool,
+    spines: int,
+    no_confirm: bool,
+    resume: str | None,
+    as_json: bool,
+) -> None:
+    """Measure every node with others, over each rail and over all, and say whose fault red is.
+
+    One job for all rounds over a rail. Nodes that are busy now are left for --resume; those that
+    are down are MISSING. What is red is measured again by a stock program before it is called so.
+    """
+    wishes = _Wishes(
+        partition=partition,
+        stack=stack,
+        fabric=fabric,
+        over=over,
+        is_full=full,
+        order=Order(order),
+        seed=seed,
+        size=size,
+        seconds=seconds,
+        both_ways=both_ways,
+        without=expand(without) if without else (),
+        skip_out=skip_out,
+        spines=spines,
+    )
+    place = workplace(project_root())
+    folder = place.root.resolve() / "pairs" / (resume or new_run_id())
+    known = load(folder) if resume is not None else None
+    name = site_name or (known.site if known else None)
+    site = load_site(name) if name else choose_site()
+    environment = session_environment(site, place, "pairs")
+    check_scheduler(site, environment)
+    campaign = known or _planned(site, wishes, folder, environment)
+    means = Means(
+        site=site,
+        subject=_subject(site, campaign),
+        folder=folder,
+        environment=environment,
+        standing=lambda: ask_standing(site.partition(campaign.partition), environment),
+        say=lambda text: click.echo(f"[ pairs ] {text}", err=True),
+    )
+    with only_one(folder), ends_as_interrupt():
+        outcome = conduct(campaign, means)
+        looks: tuple[Confirmation, ...] = ()
+        if not no_confirm:
+            outcome, looks = confirm(
+                outcome, lambda asked, nodes: ran(site, asked, quiet=True, nodes=nodes).result
+            )
+    click.echo(json.dumps(_record(outcome, looks), indent=2) if as_json else _text(outcome, looks))
+    sys.exit(int(STATUSES[outcome.verdict]))
+
+
+def _planned(site: Site, wishes: _Wishes, folder: Path, environment: Mapping[str, str]) -> Campaign:
+    """Plan a new campaign in ``folder``."""
+    where = site.partition(wishes.partition) if wishes.partition else site.partitions[0]
+    blank = Campaign(
+        id=folder.name,
+        site=str(site.folder.resolve()),
+        site_name=site.name,
+        partition=where.name,
+        fabric=site.fabric_spec(wishes.fabric or where.fabrics[0]).name,
+        stack=site.stack(wishes.stack or where.stacks[0]).name,
+        nodes=(),
+        leaf_of=(),
+        spines=wishes.spines,
+        out={},
+        skipped={},
+        roads=(),
+        rounds=(),
+        size=default_size(site, where.name, wishes.size),
+        seconds=wishes.seconds or where.leg_seconds,
+        both_ways=wishes.both_ways,
+        is_full=wishes.is_full,
+        seed=wishes.seed,
+    )
+    roads = _roads(blank, _subject(site, blank), wishes.over)
+    standing = ask_standing(where, environment)
+    campaign = _with_nodes(replace(blank, roads=roads), standing, wishes)
+    campaign = replace(campaign, leaf_of=ask_leaves(campaign.nodes, environment))
+    leaves = places_of(campaign) or all_on_one(len(campaign.nodes))
+    rounds = planned_rounds(
+        leaves, len(roads), is_full=wishes.is_full, order=wishes.order, seed=wishes.seed
+    )
+    campaign = replace(campaign, rounds=rounds)
+    _begin(folder, campaign)
+    return campaign
+
+
+def _begin(folder: Path, campaign: Campaign) -> None:
+    try:
+        folder.mkdir(parents=True)
+    except OSError as error:
+        raise OutputError(f"cannot make: {error.strerror}", source=str(folder)) from None
+    save(folder, campaign)
+
+
+def _subject(site: Site, campaign: Campaign) -> Subject:
+    partition: PartitionSpec = site.partition(campaign.partition)
+    return make_subject(site, site.stack(campaign.stack), partition)
+
+
+def _roads(
+    campaign: Campaign, subject: Subject, over: Sequence[str]
+) -> tuple[tuple[str, ...], ...]:
+    """Return the interfaces of each way that is to be measured.
+
+    Raises:
+        ConfigError: an unknown rail, or one that the stack cannot take.
+    """
+    mine = [road for road in subject.roads if road.fabric == campaign.fabric]
+    able = [road.rails for road in mine if not road.refusal]
+    wanted: dict[tuple[str, ...], None] = {}
+    for each in over or ("each", "all"):
+        chosen: list[tuple[str, ...]]
+        if each == "each":
+            chosen = [road.rails for road in mine if len(road.rails) == 1]
+        elif each == "all":
+            widest = max(mine, key=lambda road: len(road.rails))
+            chosen = [widest.rails] if over or widest.rails in able else []
+        else:
+            chosen = [tuple(each.split("+"))]
+        wanted |= dict.fromkeys(chosen)
+    for rails in wanted:
+        if rails not in able:
+            why = next((road.refusal for road in mine if road.rails == rails), "there is none")
+            raise ConfigError(
+                f"{campaign.stack} cannot measure over {'+'.join(rails)}: {why}",
+                source=subject.source,
+                expected=" or ".join("+".join(each) for each in able) or "a rail",
+            )
+    return tuple(wanted)
+
+
+def _with_nodes(campaign: Campaign, standing: Standing, wishes: _Wishes) -> Campaign:
+    """Return the campaign with the nodes that take part, now or later.
+
+    Raises:
+        ConfigError: an unknown node is left out, or fewer than two are left.
+    """
+    known = {*standing.free, *standing.busy, *standing.out}
+    unknown = [each for each in wishes.without if each not in known]
+    if unknown:
+        raise ConfigError("--without names a node that the partition has not", got=unknown[0])
+    skipped = dict.fromkeys(wishes.without, "left out by --without")
+    out = {node: state for node, state in standing.out.items() if node not in skipped}
+    if wishes.skip_out:
+        skipped |= {node: f"{state}, and --skip-out" for node, state in out.items()}
+        out = {}
+    usable = {*standing.free, *standing.busy} - set(skipped)
+    if len(usable) < 2:
+        raise ConfigError("no pair can be made", expected="two nodes or more", got=str(len(usable)))
+    return replace(campaign, nodes=tuple(sorted(usable, key=natural)), out=out, skipped=skipped)
+
+
+def drain_line(blame: Blame) -> str:
+    """Return the line that would drain a blamed node, commented out; empty for no node."""
+    if blame.node is None or _NODE.fullmatch(blame.node) is None:
+        return ""
+    made = Blamed(node=blame.node, run_id="pairs", rails=(), reason=blame.sentence, evidence=())
+    return f"# {made.line}"
+
+
+def _record(outcome: Outcome, looks: Sequence[Confirmation]) -> dict[str, Any]:
+    campaign = outcome.campaign
+    return {
+        "campaign": campaign.id,
+        "verdict": outcome.verdict.value,
+        "site": campaign.site_name,
+        "partition": campaign.partition,
+        "fabric": campaign.fabric,
+        "stack": campaign.stack,
+        "nodes": list(campaign.nodes),
+        "out": dict(campaign.out),
+        "skipped": dict(campaign.skipped),
+        "rounds": outcome.rounds,
+        "proven_paths": outcome.proven,
+        "results": [_result_record(each) for each in outcome.results],
+        "troubles": [asdict(each) for each in outcome.troubles],
+        "left": [
+            {
+                "road": campaign.road_name(road),
+                "round": each.number,
+                "pairs": [[campaign.nodes[one], campaign.nodes[two]] for one, two in each.pairs],
+            }
+            for road, rounds in outcome.left.items()
+            for each in rounds
+        ],
+        "confirmations": [asdict(each) for each in looks],
+        "notes": list(outcome.notes),
+    }
+
+
+def _result_record(result: Result) -> dict[str, Any]:
+    judged = result.judged
+    kind = judged.matrix.kinds[0]
+    return {
+        "quantity": result.quantity.value,
+        "roads": list(result.roads),
+        "verdict": judged.verdict.value,
+        "counts": not result.why_told_only,
+        "reason": result.why_told_only or judged.reason,
+        "size": kind.size,
+        "unit": kind.unit,
+        "population": [asdict(each) for each in result.populations],
+        "blame": [
+            {**each.record(), "drain": drain_line(each) or None} for each in result.said.blame
+        ],
+        "undecided": [each.record() for each in result.said.undecided],
+        "findings": list(result.said.findings),
+    }
+
+
+def _text(outcome: Outcome, looks: Sequence[Confirmation]) -> str:
+    campaign = outcome.campaign
+    measured = f"{outcome.rounds} rounds, {outcome.proven} paths proven"
+    where = f"{len(campaign.nodes)} nodes of {campaign.partition}, {campaign.stack}"
+    lines = [f"{outcome.verdict.value}: {where}, {measured}"]
+    for result in outcome.results:
+        lines += ["", *_result_lines(result)]
+    for each in outcome.troubles[:_NAMED]:
+        pair = " - ".join(each.pair)
+        lines.append(
+            f"{each.verdict.value}: {pair} over {each.road}, round {each.round}: {each.reason}"
+        )
+    if len(outcome.troubles) > _NAMED:
+        lines.append(f"and {len(outcome.troubles) - _NAMED} more whose path is not proven")
+    for look in looks:
+        word = look.verdict.value if look.verdict else "nothing"
+        lines.append(
+            f"looked at again: {look.name} by {look.check} on {','.join(look.nodes)} over "
+            f"{look.road}: {word}: {look.reason}"
+        )
+    lines += [f"MISSING: {node} is {state}" for node, state in campaign.out.items()]
+    lines += [f"SKIPPED: {node}: {why}" for node, why in campaign.skipped.items()]
+    lines += _left_lines(outcome)
+    return "\n".join([*lines, *(f"note: {each}" for each in outcome.notes)])
+
+
+def _left_lines(outcome: Outcome) -> list[str]:
+    campaign = outcome.campaign
+    lines = []
+    for road, rounds in outcome.left.items():
+        pairs = [(each.number, pair) for each in rounds for pair in each.pairs]
+        named = ", ".join(
+            f"{campaign.nodes[one]} - {campaign.nodes[two]} (round {number})"
+            for number, (one, two) in pairs[:_NAMED]
+        )
+        more = f" and {len(pairs) - _NAMED} more" if len(pairs) > _NAMED else ""
+        lines.append(f"{Verdict.MISSING.value}: over {campaign.road_name(road)} {named}{more}")
+    if lines:
+        lines.append(f"later: fabricproof pairs run --resume {campaign.id}")
+    return lines
+
+
+def _result_lines(result: Result) -> list[str]:
+    judged, kind = result.judged, result.judged.matrix.kinds[0]
+    why = result.why_told_only or judged.reason
+    word = "told only" if result.why_told_only else judged.verdict.value
+    lines = [f"{kind.words} over {' and '.join(result.roads)}: {word}: {why}"]
+    lines += [
+        f"  {each.road}: {each.count} values, least {each.least:.4g}, mean {each.mean:.4g}, most "
+        f"{each.most:.4g}, standard deviation {each.deviation:.3g} {kind.unit}"
+        for each in result.populations
+    ]
+    if result.why_told_only:
+        return lines
+    for each in result.said.blame:
+        lines.append(f"  {each.kind.value}: {each.sentence} (confidence {each.confidence:.3g})")
+        if each.cannot_tell_from:
+            lines.append(f"    cannot be told from: {', '.join(each.cannot_tell_from)}")
+        lines += [f"    would tell: {each.would_tell}", *filter(None, [f"    {drain_line(each)}"])]
+    for entry in result.said.undecided:
+        lines += [f"  undecided: {entry.sentence}", f"    would tell: {entry.would_tell}"]
+    drawn = text_map(judged) if result.said.blame else ""
+    return [*lines, *(["", drawn] if drawn else [])]

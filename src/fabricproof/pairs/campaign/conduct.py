@@ -1,0 +1,283 @@
+"""Run a campaign: launch after launch until all that can be had now is measured.
+
+First the planned rounds over each road, then for a ladder the suspects with partners that were
+good.  What a node that is busy, or that died, leaves unmeasured is left for another time.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from fabricproof.core.errors import ConfigError
+from fabricproof.core.units import parse_size
+from fabricproof.core.whole_file import write_whole
+from fabricproof.nodes.doctor.subject import Road, Subject
+from fabricproof.pairs.campaign.job import Ended, follow, prepare, submit
+from fabricproof.pairs.campaign.ledger import (
+    LAUNCH_FILE,
+    Campaign,
+    PlannedRound,
+    launches,
+    left_over,
+    measured,
+    save,
+)
+from fabricproof.pairs.campaign.nodes import Standing
+from fabricproof.pairs.campaign.path import pairs_of, prove_pair
+from fabricproof.pairs.campaign.plan import KernelPlan, Mode, Step, as_pairs, plan_steps
+from fabricproof.pairs.campaign.record import KernelRecord
+from fabricproof.pairs.campaign.verdict import (
+    Outcome,
+    Quantity,
+    Result,
+    judge_campaign,
+    physics,
+    places_of,
+)
+from fabricproof.pairs.fabric import Leaves, leaves_of
+from fabricproof.pairs.ladder import ADAPTIVE_ROUNDS, Ladder
+from fabricproof.pairs.schedule import Order, Schedule
+from fabricproof.physics import bound, latency_floor_us
+from fabricproof.site import Site
+from fabricproof.traffic import RoadState
+
+#: launches over one road that come to nothing new before the rest is left
+_MOST_VAIN = 1
+
+#: a small message is guessed to cost this many times the physical floor, to size the effort
+#: (as in the legs of checks)
+_LATENCY_GUESS = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Means:
+    """All that a campaign needs of the world.
+
+    Attributes:
+        site: where.
+        subject: the stack, and how it is started.
+        folder: of the campaign; the nodes see it too.
+        environment: in which Slurm's commands work.
+        standing: asks which nodes can be had now.
+        say: takes a line of progress.
+    """
+
+    site: Site
+    subject: Subject
+    folder: Path
+    environment: Mapping[str, str]
+    standing: Callable[[], Standing]
+    say: Callable[[str], object]
+
+
+def planned_rounds(
+    leaves: Leaves, num_roads: int, *, is_full: bool, order: Order, seed: int
+) -> tuple[PlannedRound, ...]:
+    """Return the rounds that a campaign begins with, each over every road.
+
+    Args:
+        leaves: where the nodes hang.
+        num_roads: how many there are.
+        is_full: every pair; else the first rounds of the ladder.
+        order: of a full matrix.
+        seed: of what is random.
+    """
+    schedule = Schedule(order=order, leaves=leaves, seed=seed)
+    rounds = schedule.rounds() if is_full else Ladder(leaves=leaves, seed=seed).first()
+    roads = tuple(range(num_roads))
+    return tuple(
+        PlannedRound(number=number, pairs=pairs, roads=roads)
+        for number, pairs in enumerate(as_pairs(each.tolist() for each in rounds))
+    )
+
+
+def all_on_one(num_nodes: int) -> Leaves:
+    """Return ``num_nodes`` nodes of which nobody knows where they hang."""
+    return leaves_of(num_nodes, num_nodes)
+
+
+def conduct(campaign: Campaign, means: Means) -> Outcome:
+    """Measure what a campaign lacks and can have now; return what it came to.
+
+    Raises:
+        FabricproofError: Slurm is away, the stack cannot be started, or a record is damaged; what
+            was measured is kept.
+    """
+    for road in range(len(campaign.roads)):
+        _measure(campaign, means, road)
+    outcome = _judged(campaign, means)
+    if campaign.is_full:
+        return outcome
+    made = sum(each.is_adaptive for each in campaign.rounds)
+    for number in range(made, ADAPTIVE_ROUNDS):
+        pairs, roads = _suspects(outcome, number)
+        if not pairs:
+            break
+        names = campaign.nodes
+        listed = " ".join(f"{names[one]}-{names[other]}" for one, other in pairs[:8])
+        means.say(f"suspects with partners that were good: {listed}")
+        campaign = campaign.with_round(pairs, roads)
+        save(means.folder, campaign)
+        for road in roads:
+            _measure(campaign, means, road)
+        outcome = _judged(campaign, means)
+    return outcome
+
+
+def _judged(campaign: Campaign, means: Means) -> Outcome:
+    return judge_campaign(means.site, campaign, measured(means.folder, campaign))
+
+
+def _suspects(outcome: Outcome, number: int) -> tuple[tuple[tuple[int, int], ...], tuple[int, ...]]:
+    """Return the pairs of an adaptive round, and the roads that have suspects."""
+    campaign = outcome.campaign
+    leaves = places_of(campaign) or all_on_one(len(campaign.nodes))
+    inside = number == ADAPTIVE_ROUNDS - 1 or leaves.num_leaves == 1
+    ladder = Ladder(leaves=leaves, seed=campaign.seed + number)
+    names = [campaign.road_name(road) for road in range(len(campaign.roads))]
+    pairs: dict[int, tuple[int, int]] = {}
+    roads: dict[int, None] = {}
+    for result in _of_bandwidth(outcome):
+        found = as_pairs([ladder.adaptive(result.judged, inside=inside).tolist()])[0]
+        for one, other in found:
+            if one not in pairs and other not in pairs:
+                pairs[one] = pairs[other] = (one, other)
+        if found:
+            roads |= dict.fromkeys(names.index(each) for each in result.roads)
+    return tuple(dict.fromkeys(pairs.values())), tuple(roads)
+
+
+def _of_bandwidth(outcome: Outcome) -> Iterable[Result]:
+    return (each for each in outcome.results if each.quantity is Quantity.BANDWIDTH)
+
+
+def _measure(campaign: Campaign, means: Means, road: int) -> None:
+    """Launch over one road until nothing is left that can be had, or nothing comes of it."""
+    vain = 0
+    while vain <= _MOST_VAIN:
+        before = left_over(campaign, measured(means.folder, campaign)).get(road, ())
+        free = set(means.standing().free)
+        rounds = _with_nodes(campaign, before, free)
+        if not rounds:
+            return
+        ended = _launch(campaign, means, road, rounds)
+        after = left_over(campaign, measured(means.folder, campaign)).get(road, ())
+        if ended.reason:
+            means.say(f"{campaign.road_name(road)}: {ended.reason}")
+        vain = 0 if _count(after) < _count(before) else vain + 1
+
+
+def _count(rounds: Iterable[PlannedRound]) -> int:
+    return sum(len(each.pairs) for each in rounds)
+
+
+def _with_nodes(
+    campaign: Campaign, rounds: Iterable[PlannedRound], free: set[str]
+) -> tuple[PlannedRound, ...]:
+    """Return what of ``rounds`` can be measured with the nodes that are free."""
+    can = [campaign.nodes[at] in free for at in range(len(campaign.nodes))]
+    cut = (
+        replace(
+            each, pairs=tuple((one, other) for one, other in each.pairs if can[one] and can[other])
+        )
+        for each in rounds
+    )
+    return tuple(each for each in cut if each.pairs)
+
+
+def steps_of(site: Site, campaign: Campaign, road: int) -> tuple[Step, ...]:
+    """Return what every pair is measured by over a road, by the rules of all legs."""
+    fabric = physics(site, campaign, road)
+    stated = site.fabric_spec(campaign.fabric).typical_latency_us
+    return plan_steps(
+        max_size=campaign.size,
+        rate_mb_s=bound(fabric).low_mb_s,
+        latency_us=stated or _LATENCY_GUESS * latency_floor_us(fabric, 0).us,
+        seconds=campaign.seconds,
+        both_ways=campaign.both_ways,
+    )
+
+
+def _launch(campaign: Campaign, means: Means, road: int, rounds: tuple[PlannedRound, ...]) -> Ended:
+    """Run one job over one road."""
+    partition = means.site.partition(campaign.partition)
+    used = sorted({node for each in rounds for pair in each.pairs for node in pair})
+    at = {node: number for number, node in enumerate(used)}
+    plan = KernelPlan(
+        nodes=tuple(campaign.nodes[node] for node in used),
+        steps=steps_of(means.site, campaign, road),
+        rounds=tuple(
+            (each.number, tuple((at[one], at[other]) for one, other in each.pairs))
+            for each in rounds
+        ),
+        share_cores=partition.oversubscribed,
+    )
+    numbers = [int(path.suffix[1:]) for path in launches(means.folder)]
+    folder = means.folder / f"launch.{max(numbers, default=-1) + 1}"
+    folder.mkdir()
+    prepare(folder, means.subject, road_of(means.subject, campaign, road), plan)
+    write_whole(folder / LAUNCH_FILE, json.dumps({"road": road}) + "\n")
+    job = submit(folder, means.subject, plan, means.environment)
+    name = campaign.road_name(road)
+    means.say(
+        f"{name}: job {job}, {len(used)} nodes, {len(rounds)} rounds of some "
+        f"{plan.seconds_per_round:.0f} s"
+    )
+    told = set[int]()
+
+    def tell(record: KernelRecord) -> None:
+        for each in record.rounds:
+            if each.number not in told:
+                told.add(each.number)
+                means.say(f"{name}: {_round_words(campaign, road, record, each.number)}")
+
+    return follow(
+        folder,
+        job,
+        means.environment,
+        queue_seconds=60 * partition.queue_minutes,
+        on_record=tell,
+    )
+
+
+def road_of(subject: Subject, campaign: Campaign, road: int) -> Road:
+    """Return how the stack is told to take a road of the campaign.
+
+    Raises:
+        ConfigError: the site has no such road any more.
+    """
+    for each in subject.roads:
+        if (each.fabric, each.rails) == (campaign.fabric, campaign.roads[road]):
+            return each
+    raise ConfigError(
+        f"the site has no road {campaign.road_name(road)} over {campaign.fabric}",
+        source=subject.source,
+        expected=" or ".join(each.name for each in subject.roads),
+    )
+
+
+def _round_words(campaign: Campaign, road: int, record: KernelRecord, number: int) -> str:
+    (ended,) = (each for each in record.rounds if each.number == number)
+    values = [each.bandwidth_mb_s for each in ended.values if each.mode is Mode.UNI]
+    pairs = pairs_of(ended)
+    proofs = [prove_pair(ended, pair, own, campaign.roads[road]) for pair, own in pairs.items()]
+    unproven = [each for each in proofs if each.state is not RoadState.PROVEN]
+    said = (
+        f"path not proven of {len(unproven)}: {unproven[0].reason}" if unproven else "path proven"
+    )
+    span = f"{np.min(values):.4g} to {np.max(values):.4g} MB/s" if values else "nothing"
+    return f"round {number}: {len(pairs)} pairs, {span}, {said}"
+
+
+def default_size(site: Site, partition: str, asked: str | None) -> int:
+    """Return the size of the large message, in bytes: as asked for, else the partition's largest.
+
+    Raises:
+        UnitError: ``asked`` is no size.
+    """
+    return parse_size(asked or site.partition(partition).max_message_size)

@@ -1,0 +1,215 @@
+"""What is red is measured once more by a stock program, before it is called FAIL.
+
+The kernel is ours; a red that osu_bw on the same two nodes does not see is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fabricproof.core.errors import FabricproofError
+from fabricproof.core.measure import Verdict, worst
+from fabricproof.job.run import LegResult, SessionResult
+from fabricproof.pairs.campaign.verdict import Outcome, Quantity, Result
+from fabricproof.pairs.judge import MatrixVerdict
+from fabricproof.pairs.said import Blame
+from fabricproof.pairs.suspects import SuspectKind
+
+#: pairs that are looked at again at most: each is a job of its own
+MOST_LOOKS = 4
+
+#: check that measures a quantity over one rail, and over several
+_CHECKS = {
+    Quantity.BANDWIDTH: ("OsuBandwidth", "OsuMultiRailBandwidth"),
+    Quantity.BOTH_WAYS: ("OsuBidirectionalBandwidth", "OsuMultiRailBothWays"),
+    Quantity.LATENCY: ("OsuLatency", "OsuLatency"),
+}
+
+_RED = frozenset({Verdict.FAIL, Verdict.INVALID})
+
+#: runs ReFrame with arguments on nodes; None where it came to no result
+Look = Callable[[Sequence[str], tuple[str, ...]], SessionResult | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Confirmation:
+    """A second look at something red.
+
+    Attributes:
+        name: what is red: a blamed place, or a quantity.
+        road: over which.
+        nodes: the pair that was measured again.
+        check: that measured it.
+        verdict: what the stock program came to; None where it came to nothing.
+        reason: in words.
+        run_id: of that run; empty where there was none.
+    """
+
+    name: str
+    road: str
+    nodes: tuple[str, ...]
+    check: str
+    verdict: Verdict | None
+    reason: str
+    run_id: str = ""
+
+    @property
+    def is_red(self) -> bool:
+        """Whether the stock program saw red, too."""
+        return self.verdict in _RED
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Red:
+    """Something red, and the pair that shows it best."""
+
+    result: Result
+    name: str
+    road: str
+    source: str
+    destination: str
+    blamed: str | None = None
+    """The node that is blamed, if one is."""
+
+    @property
+    def nodes(self) -> tuple[str, str]:
+        """The two, in the order in which a job has them: the first one sends."""
+        ends = (self.source, self.destination)
+        return min(ends), max(ends)
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether it is over several rails at once."""
+        return "+" in self.road
+
+
+def confirm(outcome: Outcome, look: Look) -> tuple[Outcome, tuple[Confirmation, ...]]:
+    """Measure again what is red; what no stock program sees is UNJUDGED, not FAIL.
+
+    Args:
+        outcome: of the campaign.
+        look: runs checks on two nodes.
+    """
+    reds = [each for result in outcome.results for each in _reds(result)]
+    reds.sort(key=lambda red: red.is_wide)
+    if not reds:
+        return outcome, ()
+    done: list[Confirmation] = []
+    stands: set[int] = set()
+    blamed: set[str] = set()
+    for red in reds:
+        if red.is_wide and red.blamed in blamed:
+            stands.add(id(red.result))  # one rail of several is slow: so are they together
+        elif len(done) < MOST_LOOKS:
+            done.append(_looked(outcome, red, look))
+            if done[-1].is_red:
+                stands.add(id(red.result))
+                blamed |= {red.blamed} - {None}  # type: ignore[arg-type]
+    results = tuple(_doubted(each, id(each) in stands) for each in outcome.results)
+    before = [each.verdict for each in outcome.results if not each.why_told_only]
+    after = [each.verdict for each in results if not each.why_told_only]
+    if before == after:
+        return outcome, tuple(done)
+    others = [each.verdict for each in outcome.troubles]
+    others += [Verdict.MISSING] * bool(outcome.left or outcome.campaign.out)
+    others += [Verdict.INVALID] * (outcome.verdict is Verdict.INVALID)
+    verdict = worst([*after, *others])
+    return replace(outcome, results=results, verdict=verdict), tuple(done)
+
+
+def _doubted(result: Result, stands: bool) -> Result:
+    if result.judged.verdict is not MatrixVerdict.FAIL or result.why_told_only or stands:
+        return result
+    judged = replace(
+        result.judged,
+        verdict=MatrixVerdict.UNDECIDED,
+        reason=f"{result.judged.reason}; no stock program confirmed it",
+    )
+    return replace(result, judged=judged)
+
+
+def _reds(result: Result) -> Iterator[_Red]:
+    if result.judged.verdict is not MatrixVerdict.FAIL or result.why_told_only:
+        return
+    for blame in result.said.blame:
+        row = _worst_row(result, blame)
+        if row is not None:
+            yield _red(result, blame.name, row, blame.node)
+    if result.judged.below and not result.said.blame:
+        shortfall = result.judged.matrix.goodness
+        yield _red(result, result.quantity.value, int(np.argmin(shortfall)))
+
+
+def _red(result: Result, name: str, row: int, blamed: str | None = None) -> _Red:
+    matrix = result.judged.matrix
+    return _Red(
+        result=result,
+        name=name,
+        road=matrix.rails[matrix.rail[row]],
+        source=matrix.nodes[matrix.source[row]],
+        destination=matrix.nodes[matrix.destination[row]],
+        blamed=blamed,
+    )
+
+
+def _worst_row(result: Result, blame: Blame) -> int | None:
+    """Return the lowest row that shows whom ``blame`` names; None where there is none."""
+    judged, matrix = result.judged, result.judged.matrix
+    mine = judged.low.copy()
+    named = [blame.node] if blame.node else []
+    if blame.kind is SuspectKind.PAIR:
+        named = blame.name.split(" - ")
+    for node in named:
+        at = matrix.nodes.index(node)
+        mine &= (matrix.source == at) | (matrix.destination == at)
+    if blame.rail in matrix.rails:
+        mine &= matrix.rail == matrix.rails.index(str(blame.rail))
+    if not mine.any():
+        return None
+    return int(np.where(mine, judged.shortfall, np.inf).argmin())
+
+
+def _looked(outcome: Outcome, red: _Red, look: Look) -> Confirmation:
+    campaign = outcome.campaign
+    check = _CHECKS[red.result.quantity][red.is_wide]
+    arguments = [
+        *("-r", f"--system={campaign.site_name}:{campaign.partition}"),
+        *("-p", f"^{campaign.stack}$"),
+        *("-n", f"^{check}%fabric={campaign.fabric}($|[%~])"),
+    ]
+    blank = Confirmation(
+        name=red.name, road=red.road, nodes=red.nodes, check=check, verdict=None, reason=""
+    )
+    if red.is_wide and red.result.quantity is Quantity.BANDWIDTH and red.source != red.nodes[0]:
+        # The checks over several rails send from a job's first node alone.
+        return replace(blank, reason=f"no check has {red.source} send over several rails here")
+    try:
+        result = look(arguments, red.nodes)
+    except FabricproofError as error:
+        return replace(blank, reason=str(error))
+    if result is None:
+        return replace(blank, reason="the run came to no result")
+    return _of_legs(blank, result)
+
+
+def _of_legs(blank: Confirmation, result: SessionResult) -> Confirmation:
+    """Return what the legs over the red road came to, there and back."""
+    mine = [each for each in result.legs if _road(each) == blank.road and each.nodes]
+    elsewhere = [each for each in mine if not set(each.nodes) <= set(blank.nodes)]
+    if not mine or elsewhere:
+        reason = "it ran on other nodes" if elsewhere else "no leg over this road was measured"
+        return replace(blank, reason=reason, run_id=result.run_id)
+    leg = next((each for each in mine if each.verdict in _RED), None)
+    if leg is not None:
+        reason = leg.reason
+    else:
+        leg = max(mine, key=lambda each: each.verdict is not Verdict.PASS)
+        reason = leg.reason or "it is good there"
+    return replace(blank, verdict=leg.verdict, reason=reason, run_id=result.run_id)
+
+
+def _road(leg: LegResult) -> str:
+    return leg.leg.partition(".")[0]

@@ -1,0 +1,234 @@
+"""One job for one launch of the kernel: its script, how it is submitted, how it is followed."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from fabricproof.core.errors import ConfigError, FabricproofError, UnavailableError
+from fabricproof.core.whole_file import write_whole
+from fabricproof.job.evidence.job_end import REACHED_END, RECORD_END, read_end
+from fabricproof.nodes.doctor.probes import render_script
+from fabricproof.nodes.doctor.subject import Road, Subject
+from fabricproof.nodes.topology_text import fold
+from fabricproof.pairs.campaign.ledger import RECORD_FILE, SCHEDULE_FILE, read_launch
+from fabricproof.pairs.campaign.nodes import ask
+from fabricproof.pairs.campaign.plan import KERNEL, TWIN, KernelPlan, render_schedule
+from fabricproof.pairs.campaign.record import KernelRecord
+from fabricproof.stacks.environment import shell_line, shell_word
+from fabricproof.stacks.launch import Layout, layout_options
+
+SCRIPT_FILE = "job.sh"
+
+#: how often the job is looked at, and how long one may be unknown before it counts as gone, in s
+_LOOK_SECONDS, _GONE_SECONDS = 1.0, 6.0
+
+#: beside the rounds: modules, compiler, start of the ranks; in s
+_START_SECONDS = 120
+
+#: Built where it runs, by the stack's own compiler; the twin where it has none that works.
+_BUILD = """\
+run=(./kernel)
+if ! {{ type -P mpicc && mpicc -O2 -o kernel kernel.c; }} >build.log 2>&1 || [ ! -x kernel ]; then
+    run=({python} -EsP kernel.py)
+    "${{run[0]}}" -c 'import mpi4py' >>build.log 2>&1 || {{
+        echo "neither mpicc nor mpi4py can make the kernel of {stack}" >stderr
+        exit 69
+    }}
+fi
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """How a launch ended.
+
+    Attributes:
+        record: what it measured.
+        reason: why it did not come to its end; empty where it did.
+        nodes: that the job had.
+    """
+
+    record: KernelRecord
+    reason: str
+    nodes: tuple[str, ...] = ()
+
+
+def job_minutes(plan: KernelPlan) -> int:
+    """Return what the job asks for, in minutes: twice what its rounds should take."""
+    rounds = 2 * len(plan.rounds) * plan.seconds_per_round
+    return math.ceil((_START_SECONDS + plan.limit_seconds + rounds) / 60)
+
+
+def render_job(subject: Subject, road: Road, plan: KernelPlan, folder: Path) -> str:
+    """Return the script of the job that runs ``plan`` in ``folder``.
+
+    Raises:
+        ConfigError: the stack cannot be started, or cannot take this road.
+    """
+    why = subject.absent or subject.launch_fault or road.refusal
+    if why or subject.launch is None:
+        raise ConfigError(
+            f"{subject.stack} cannot measure over {'+'.join(road.rails)}: {why}",
+            source=subject.source,
+            next_step=subject.mend or None,
+        )
+    head = render_script(
+        (),
+        settings={**subject.settings, **subject.launch.environment, **road.environment},
+        prepend=subject.prepend,
+        modules=subject.modules,
+        module_paths=subject.module_paths,
+        modules_init=subject.modules_init,
+    )
+    python = shell_word(subject.python or "python3")
+    seconds = 60 * job_minutes(plan)
+    return (
+        f"#!/bin/bash\ncd {shell_word(str(folder))} || exit 74\n{RECORD_END}\n{head}"
+        f"{_BUILD.format(python=python, stack=subject.stack)}"
+        f'timeout -k 5 {seconds} {_launch_line(subject, plan)} "${{run[@]}}" {SCHEDULE_FILE} '
+        f"{RECORD_FILE} >stdout 2>stderr\n"
+        f"echo $? >status\n{REACHED_END}\n"
+    )
+
+
+def _launch_line(subject: Subject, plan: KernelPlan) -> str:
+    assert subject.launch is not None
+    count = len(plan.nodes)
+    layout = layout_options(subject.family, subject.launcher, Layout(num_nodes=count))
+    options = [word for word in layout if not word.startswith("--ntasks=")]
+    if subject.launcher == "srun":
+        first = ["srun", f"--ntasks={count}", "--kill-on-bad-exit=1"]
+    else:
+        hidden = [word for name in subject.launch.hidden for word in ("-u", name)]
+        first = [*(["env", *hidden] if hidden else []), subject.launch.launcher, "-np", str(count)]
+    return shell_line([*first, *options, *subject.options])
+
+
+def prepare(folder: Path, subject: Subject, road: Road, plan: KernelPlan) -> None:
+    """Write all that the job needs into ``folder``.
+
+    Raises:
+        ConfigError: the stack or the plan cannot be.
+        OutputError: it could not be written.
+    """
+    script = render_job(subject, road, plan, folder)
+    write_whole(folder / SCHEDULE_FILE, render_schedule(plan))
+    for source in (KERNEL, TWIN):
+        if source.is_file():
+            write_whole(folder / source.name, source.read_bytes())
+    write_whole(folder / SCRIPT_FILE, script)
+
+
+def submit(folder: Path, subject: Subject, plan: KernelPlan, environment: Mapping[str, str]) -> str:
+    """Submit the job in ``folder``; return its number.
+
+    Raises:
+        UnavailableError: Slurm refuses it.
+    """
+    said = ask(
+        [
+            *("sbatch", "--parsable", "--no-requeue", "--exclusive"),
+            *(f"--job-name=pairs-{folder.parent.name[-6:]}", f"--time={job_minutes(plan)}"),
+            *(f"--nodes={len(plan.nodes)}", f"--ntasks={len(plan.nodes)}", "--ntasks-per-node=1"),
+            *(f"--nodelist={fold(plan.nodes)}", f"--output={folder / 'slurm.out'}"),
+            *subject.access,
+            str(folder / SCRIPT_FILE),
+        ],
+        environment,
+    )
+    return said.strip().partition(";")[0]
+
+
+def follow(
+    folder: Path,
+    job_id: str,
+    environment: Mapping[str, str],
+    *,
+    queue_seconds: float,
+    on_record: Callable[[KernelRecord], object],
+    sleep: Callable[[float], object] = time.sleep,
+    clock: Callable[[], float] = time.monotonic,
+) -> Ended:
+    """Wait for a job, and give its record as it grows; return how it ended.
+
+    A job that waits too long, or whoever interrupts this, has the job cancelled: what it measured
+    is kept.
+
+    Args:
+        folder: of the job.
+        job_id: Slurm's number.
+        environment: in which Slurm's commands work.
+        queue_seconds: how long it may wait for its nodes.
+        on_record: takes the record each time that a round ended.
+        sleep: waits.
+        clock: tells the time, in s.
+
+    Raises:
+        ParseError: the record is damaged.
+    """
+    seen, gone_since, begin = 0, None, clock()
+    try:
+        while True:
+            record = read_launch(folder)
+            if len(record.rounds) > seen:
+                seen = len(record.rounds)
+                on_record(record)
+            end = read_end(folder)
+            state = "" if end else _state(job_id, environment)
+            if end is not None:
+                return _ended(folder, "" if end.reached else "its script was ended", end.nodes)
+            if state in {"PENDING", "CONFIGURING"} and clock() - begin > queue_seconds:
+                _cancel(job_id, environment)
+                return _ended(folder, f"it waited {queue_seconds / 60:.0f} minutes in the queue")
+            if state in {"", "gone"}:
+                gone_since = gone_since if gone_since is not None else clock()
+                if clock() - gone_since > _GONE_SECONDS:
+                    return _ended(folder, "the job ended without its script's last word")
+            else:
+                gone_since = None
+            sleep(_LOOK_SECONDS)
+    except BaseException:
+        _cancel(job_id, environment)
+        raise
+
+
+def _state(job_id: str, environment: Mapping[str, str]) -> str:
+    """Return the state of a job in the queue; ``gone`` where Slurm no longer has it."""
+    try:
+        return ask(["squeue", "-h", "-j", job_id, "-o", "%T"], environment).strip() or "gone"
+    except UnavailableError as error:
+        return "gone" if "nvalid job id" in str(error) else "unknown"
+
+
+def _cancel(job_id: str, environment: Mapping[str, str]) -> None:
+    try:
+        ask(["scancel", "--quiet", job_id], environment)
+    except FabricproofError:
+        return  # Slurm is away: the job ends at its own time limit
+
+
+def _ended(folder: Path, why: str, nodes: tuple[str, ...] = ()) -> Ended:
+    record = read_launch(folder)
+    if record.is_done and not why:
+        return Ended(record=record, reason="", nodes=nodes)
+    status, said = _text(folder / "status"), _last_words(folder)
+    words = [why or f"the kernel ended with status {status or 'unknown'}", said]
+    return Ended(record=record, reason=": ".join(filter(None, words)), nodes=nodes)
+
+
+def _last_words(folder: Path) -> str:
+    """Return what the kernel or the launcher said last, the kernel's own words before all."""
+    lines = [line.strip() for line in _text(folder / "stderr").splitlines() if line.strip()]
+    own = [line for line in lines if line.startswith("fabricproof kernel")]
+    return (own or lines[-1:] or [""])[0][:300]
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""

@@ -1,0 +1,304 @@
+"""A campaign on disk: what it is to measure, what it has measured, and what is left.
+
+The plan is a file that is written whole; what was measured is in the records of the launches, and
+nowhere else, so that a campaign that was killed goes on with what they lack.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from fabricproof.core.errors import ExitStatus, FabricproofError, InputMissingError, ParseError
+from fabricproof.core.records import parse_json
+from fabricproof.core.whole_file import write_whole
+from fabricproof.pairs.campaign.path import pairs_of
+from fabricproof.pairs.campaign.plan import FORMAT, Mode
+from fabricproof.pairs.campaign.record import KernelRecord, RoundRecord, read_record
+
+PLAN_FILE, LAUNCH_FILE = "campaign.json", "launch.json"
+RECORD_FILE, SCHEDULE_FILE = "record.jsonl", "schedule"
+
+NodePair = tuple[int, int]
+
+
+class CampaignRunsError(FabricproofError):
+    """Another program goes on with this campaign."""
+
+    exit_status = ExitStatus.BUSY
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedRound:
+    """A round of the campaign.
+
+    Attributes:
+        number: from 0.
+        pairs: numbers of nodes; nobody twice.
+        roads: numbers of the roads over which it is measured.
+        is_adaptive: whether it was added for suspects.
+    """
+
+    number: int
+    pairs: tuple[NodePair, ...]
+    roads: tuple[int, ...]
+    is_adaptive: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Campaign:
+    """What a campaign is to measure.
+
+    Attributes:
+        id: its name, and that of its folder.
+        site: folder that finds the site again.
+        site_name: its name.
+        partition: of the site.
+        fabric: of the site.
+        stack: of the site.
+        nodes: that take part, in natural order.
+        leaf_of: name of the leaf of each, empty where nobody knows.
+        spines: uplinks of each leaf, 0 where routing is not static.
+        out: nodes of the partition that take no part -> their state in Slurm.
+        skipped: nodes that the site leaves out by its own choice -> why.
+        roads: interfaces of each way to be measured, one or several.
+        rounds: in order.
+        size: of the large message, in bytes.
+        seconds: budget of one measurement of a pair.
+        both_ways: both ways at once, too.
+        is_full: every pair; else the ladder.
+        seed: of the ladder.
+    """
+
+    id: str
+    site: str
+    site_name: str
+    partition: str
+    fabric: str
+    stack: str
+    nodes: tuple[str, ...]
+    leaf_of: tuple[str, ...]
+    spines: int
+    out: Mapping[str, str]
+    skipped: Mapping[str, str]
+    roads: tuple[tuple[str, ...], ...]
+    rounds: tuple[PlannedRound, ...]
+    size: int
+    seconds: float
+    both_ways: bool
+    is_full: bool
+    seed: int = 0
+    format: int = field(default=FORMAT)
+
+    def road_name(self, road: int) -> str:
+        """``rail0+rail1``."""
+        return "+".join(self.roads[road])
+
+    def modes(self) -> Counter[Mode]:
+        """Return how many values each pair has of each mode."""
+        return Counter({Mode.PINGPONG: 1, Mode.UNI: 2} | ({Mode.BI: 1} if self.both_ways else {}))
+
+    def with_round(self, pairs: tuple[NodePair, ...], roads: tuple[int, ...]) -> Campaign:
+        """Return the campaign with a further round, for suspects."""
+        number = max((each.number for each in self.rounds), default=-1) + 1
+        added = PlannedRound(number=number, pairs=pairs, roads=roads, is_adaptive=True)
+        return replace(self, rounds=(*self.rounds, added))
+
+
+def save(folder: Path, campaign: Campaign) -> None:
+    """Write the plan of a campaign, whole.
+
+    Raises:
+        OutputError: it could not be written.
+    """
+    write_whole(folder / PLAN_FILE, json.dumps(asdict(campaign), indent=1) + "\n")
+
+
+def load(folder: Path) -> Campaign:
+    """Return the campaign in ``folder``.
+
+    Raises:
+        InputMissingError: there is none.
+        ParseError: its plan is damaged, or of another version.
+    """
+    path = folder / PLAN_FILE
+    try:
+        fields = parse_json(path.read_bytes())
+    except OSError as error:
+        raise InputMissingError(
+            f"no campaign: {error.strerror}",
+            source=str(path),
+            next_step=f"ls {folder.parent}",
+        ) from None
+    except ValueError:
+        raise ParseError("damaged plan of a campaign", source=str(path)) from None
+    try:
+        return _campaign(fields)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise ParseError(
+            "damaged plan of a campaign", source=str(path), expected=f"one of format {FORMAT}"
+        ) from None
+
+
+def _campaign(fields: dict[str, Any]) -> Campaign:
+    if fields["format"] != FORMAT:
+        raise ValueError
+    rounds = tuple(
+        PlannedRound(
+            number=int(each["number"]),
+            pairs=tuple((int(one), int(other)) for one, other in each["pairs"]),
+            roads=tuple(int(road) for road in each["roads"]),
+            is_adaptive=bool(each["is_adaptive"]),
+        )
+        for each in fields["rounds"]
+    )
+    lists = {name: tuple(fields[name]) for name in ("nodes", "leaf_of")}
+    roads = tuple(tuple(each) for each in fields["roads"])
+    return Campaign(**{**fields, **lists, "roads": roads, "rounds": rounds})
+
+
+@contextlib.contextmanager
+def only_one(folder: Path) -> Iterator[None]:
+    """Keep a second program away from the campaign in ``folder``.
+
+    Raises:
+        CampaignRunsError: it is there already.
+    """
+    with (folder / "lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise CampaignRunsError(
+                "this campaign is going on already",
+                source=str(folder),
+                next_step="wait for it, or end the other one",
+            ) from None
+        yield
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """What the launches of a campaign left.
+
+    Attributes:
+        rounds: road, and a round that ended over it, in the order of the launches.
+        lost: what was begun and lost, in words.
+        mpis: the libraries, in their own words.
+    """
+
+    rounds: tuple[tuple[int, RoundRecord], ...]
+    lost: tuple[str, ...]
+    mpis: tuple[str, ...]
+
+
+def launches(folder: Path) -> list[Path]:
+    """Return the folders of the launches of a campaign, oldest first."""
+    found = [path for path in folder.glob("launch.*") if path.suffix[1:].isdecimal()]
+    return sorted(found, key=lambda path: int(path.suffix[1:]))
+
+
+def read_launch(folder: Path) -> KernelRecord:
+    """Return what one launch has measured so far; nothing where it has not begun.
+
+    Raises:
+        ParseError: its record is damaged.
+    """
+    path = folder / RECORD_FILE
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return KernelRecord()
+    return read_record(text, str(path))
+
+
+def measured(folder: Path, campaign: Campaign) -> Measured:
+    """Return what a campaign has measured.
+
+    Raises:
+        ParseError: a record is damaged, or of another campaign.
+    """
+    rounds: list[tuple[int, RoundRecord]] = []
+    lost: list[str] = []
+    mpis: dict[str, None] = {}
+    for place in launches(folder):
+        road = _road_of(place)
+        if road is None:
+            continue
+        record = read_launch(place)
+        for each in record.rounds:
+            _check(campaign, road, each, place)
+            rounds.append((road, each))
+        lost += [f"{place.name}: {why}" for why in record.lost]
+        if record.mpi:
+            mpis[record.mpi] = None
+    return Measured(rounds=tuple(rounds), lost=tuple(lost), mpis=tuple(mpis))
+
+
+def _road_of(place: Path) -> int | None:
+    """Return the road of a launch; None of one that was cut off before it was planned."""
+    try:
+        return int(parse_json((place / LAUNCH_FILE).read_bytes())["road"])
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError):
+        raise ParseError("damaged plan of a launch", source=str(place / LAUNCH_FILE)) from None
+
+
+def _check(campaign: Campaign, road: int, record: RoundRecord, place: Path) -> None:
+    """Refuse a round that was not planned, and one in which a measurement is lacking."""
+    planned = planned_pairs(campaign, road).get(record.number, frozenset())
+    for pair, values in pairs_of(record).items():
+        seen = Counter(value.mode for value in values)
+        ways = {value.source for value in values if value.mode is Mode.UNI}
+        if frozenset(pair) not in planned or seen != campaign.modes() or ways != set(pair):
+            raise ParseError(
+                "a round that is none of this campaign's",
+                source=str(place / RECORD_FILE),
+                expected=f"the pairs of round {record.number} in {PLAN_FILE}, all measured",
+                got=f"{pair[0]} - {pair[1]}: {len(seen)} values",
+            )
+
+
+def planned_pairs(campaign: Campaign, road: int) -> dict[int, frozenset[frozenset[str]]]:
+    """Return round -> its pairs, each as the names of two nodes."""
+    nodes = campaign.nodes
+    return {
+        each.number: frozenset(frozenset((nodes[one], nodes[two])) for one, two in each.pairs)
+        for each in campaign.rounds
+        if road in each.roads
+    }
+
+
+def left_over(campaign: Campaign, done: Measured) -> dict[int, tuple[PlannedRound, ...]]:
+    """Return road -> what is planned over it and not measured; nothing that was measured.
+
+    Args:
+        campaign: what is planned.
+        done: what was measured.
+    """
+    seen = {
+        (road, record.number, frozenset(pair))
+        for road, record in done.rounds
+        for pair in pairs_of(record)
+    }
+    nodes = campaign.nodes
+    found: dict[int, tuple[PlannedRound, ...]] = {}
+    for road in range(len(campaign.roads)):
+        rounds = []
+        for each in campaign.rounds:
+            pairs = tuple(
+                pair
+                for pair in each.pairs
+                if (road, each.number, frozenset(nodes[at] for at in pair)) not in seen
+            )
+            if road in each.roads and pairs:
+                rounds.append(replace(each, pairs=pairs))
+        if rounds:
+            found[road] = tuple(rounds)
+    return found

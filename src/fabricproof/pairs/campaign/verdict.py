@@ -1,0 +1,346 @@
+"""What a campaign came to: a matrix for each quantity, judged by physics, the site and itself.
+
+Only what is proven to have taken its path goes into a matrix; what took another is INVALID, what
+nobody can say of is UNJUDGED, what was planned and not measured is MISSING.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from fabricproof.core.measure import Verdict, worst
+from fabricproof.core.units import size_label
+from fabricproof.pairs.campaign.ledger import Campaign, Measured, PlannedRound, left_over
+from fabricproof.pairs.campaign.path import pairs_of, prove_pair
+from fabricproof.pairs.campaign.plan import LATENCY_BYTES, Mode
+from fabricproof.pairs.campaign.record import Value
+from fabricproof.pairs.fabric import Leaves, leaves_by_name
+from fabricproof.pairs.judge import Judged, MatrixVerdict, judge_matrix
+from fabricproof.pairs.limits import limits_of
+from fabricproof.pairs.matrix import Kind, Matrix
+from fabricproof.pairs.said import Said
+from fabricproof.pairs.words import say
+from fabricproof.physics import Fabric
+from fabricproof.site import Site
+from fabricproof.traffic import RoadProof, RoadState
+from fabricproof.verdict.reference import Reference
+
+#: words with which a library names itself (MPI_Get_library_version), by family
+_OWN_WORDS = {
+    "openmpi": "Open MPI",
+    "mpich": "MPICH Version",
+    "mvapich": "MVAPICH",
+    "intelmpi": "Intel(R) MPI",
+}
+
+#: what a path that is not proven makes of a value
+_OF_PATH = {
+    RoadState.WRONG: Verdict.INVALID,
+    RoadState.UNKNOWN: Verdict.UNJUDGED,
+    RoadState.DISTURBED: Verdict.UNJUDGED,
+}
+
+
+class Quantity(StrEnum):
+    """What a matrix holds."""
+
+    BANDWIDTH = "bandwidth"
+    BOTH_WAYS = "bandwidth both ways"
+    LATENCY = "latency"
+
+
+_OF_MODE = {
+    Mode.UNI: Quantity.BANDWIDTH,
+    Mode.BI: Quantity.BOTH_WAYS,
+    Mode.PINGPONG: Quantity.LATENCY,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trouble:
+    """A pair in a round whose values do not stand.
+
+    Attributes:
+        verdict: what they are.
+        road: over which.
+        round: number of the round.
+        pair: two nodes.
+        reason: why.
+    """
+
+    verdict: Verdict
+    road: str
+    round: int
+    pair: tuple[str, str]
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Population:
+    """The values of one quantity over one road, over all pairs.
+
+    Attributes:
+        road: name.
+        count: values.
+        least: smallest value, in the unit of the quantity.
+        most: largest.
+        mean: of all.
+        deviation: standard deviation.
+    """
+
+    road: str
+    count: int
+    least: float
+    most: float
+    mean: float
+    deviation: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Result:
+    """One quantity over one or several roads.
+
+    Attributes:
+        quantity: what.
+        roads: names.
+        judged: the matrix and its verdict.
+        said: blame, and what is undecided.
+        populations: of each road.
+        why_told_only: why its verdict does not count; empty where it does.
+    """
+
+    quantity: Quantity
+    roads: tuple[str, ...]
+    judged: Judged
+    said: Said
+    populations: tuple[Population, ...]
+    why_told_only: str = ""
+
+    @property
+    def verdict(self) -> Verdict:
+        """Its verdict, in the words of a run."""
+        return self.judged.verdict.as_verdict
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Outcome:
+    """What a campaign came to so far.
+
+    Attributes:
+        campaign: what was planned.
+        verdict: the worst of all that counts.
+        results: quantities.
+        troubles: pairs whose values do not stand.
+        left: road -> what is planned and not measured.
+        rounds: measured ones, over all roads.
+        proven: pairs in rounds whose path is proven.
+        notes: what else is to be known.
+    """
+
+    campaign: Campaign
+    verdict: Verdict
+    results: tuple[Result, ...]
+    troubles: tuple[Trouble, ...]
+    left: Mapping[int, tuple[PlannedRound, ...]]
+    rounds: int
+    proven: int
+    notes: tuple[str, ...]
+
+
+def places_of(campaign: Campaign) -> Leaves | None:
+    """Return where the nodes hang; None where nobody knows."""
+    if not campaign.leaf_of:
+        return None
+    leaf_of = dict(zip(campaign.nodes, campaign.leaf_of, strict=True))
+    return leaves_by_name(campaign.nodes, leaf_of, campaign.spines)
+
+
+def physics(site: Site, campaign: Campaign, road: int) -> Fabric:
+    """Return the physics of a road of the campaign.
+
+    Raises:
+        ConfigError: the site declares no link to judge by.
+    """
+    connections = site.stack(campaign.stack).connections
+    return site.fabric(campaign.fabric, campaign.roads[road], num_flows=connections)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Row:
+    """A value that stands, of one pair in one round over one road."""
+
+    road: int
+    value: Value
+
+
+def judge_campaign(site: Site, campaign: Campaign, done: Measured) -> Outcome:
+    """Judge what a campaign has measured.
+
+    Args:
+        site: whose links and references apply.
+        campaign: what was planned.
+        done: what was measured.
+    """
+    rows: list[_Row] = []
+    troubles: list[Trouble] = []
+    proven = 0
+    for road, record in done.rounds:
+        for pair, values in pairs_of(record).items():
+            proof = prove_pair(record, pair, values, campaign.roads[road])
+            if proof.state is RoadState.PROVEN:
+                proven += 1
+            else:
+                troubles.append(_trouble(campaign, road, record.number, pair, proof))
+            # Errors make a value no PASS; it may still show whose fault they are.
+            if proof.state in {RoadState.PROVEN, RoadState.DISTURBED}:
+                rows += [_Row(road=road, value=value) for value in values]
+    results = tuple(_results(site, campaign, rows))
+    left = left_over(campaign, done)
+    strangers = _strangers(site, campaign, done.mpis)
+    counted = [each.verdict for each in results if not each.why_told_only]
+    counted += [each.verdict for each in troubles]
+    counted += [Verdict.MISSING] * bool(left or campaign.out or not done.rounds)
+    counted += [Verdict.INVALID] * bool(strangers)
+    return Outcome(
+        campaign=campaign,
+        verdict=worst(counted),
+        results=results,
+        troubles=tuple(troubles),
+        left=left,
+        rounds=len(done.rounds),
+        proven=proven,
+        notes=(*strangers, *done.lost),
+    )
+
+
+def _trouble(
+    campaign: Campaign, road: int, number: int, pair: tuple[str, str], proof: RoadProof
+) -> Trouble:
+    return Trouble(
+        verdict=_OF_PATH[proof.state],
+        road=campaign.road_name(road),
+        round=number,
+        pair=pair,
+        reason=proof.reason,
+    )
+
+
+def _strangers(site: Site, campaign: Campaign, mpis: Iterable[str]) -> list[str]:
+    """Return what is said of a library that is not of the family that was to be measured."""
+    family = site.stack(campaign.stack).family
+    return [
+        f"the kernel ran with another MPI than {family}: {mpi[:80]}"
+        for mpi in mpis
+        if _OWN_WORDS[family] not in mpi
+    ]
+
+
+def _results(site: Site, campaign: Campaign, rows: Sequence[_Row]) -> Iterable[Result]:
+    """Judge each quantity over the roads that may be held against each other."""
+    groups: dict[str, list[int]] = {}
+    for road in range(len(campaign.roads)):
+        groups.setdefault(repr(physics(site, campaign, road)), []).append(road)
+    for quantity in Quantity:
+        for roads in groups.values():
+            own = [
+                row for row in rows if row.road in roads and _OF_MODE[row.value.mode] is quantity
+            ]
+            if own:
+                yield _result(site, campaign, quantity, roads, own)
+
+
+def _result(
+    site: Site, campaign: Campaign, quantity: Quantity, roads: list[int], rows: list[_Row]
+) -> Result:
+    matrix = _matrix(campaign, quantity, roads, rows)
+    kind = matrix.kinds[0]
+    references = _references(site, campaign, len(campaign.roads[roads[0]]), kind)
+    limits = limits_of(
+        matrix,
+        fabric=None if quantity is Quantity.BOTH_WAYS else physics(site, campaign, roads[0]),
+        references=references,
+        tolerance=None if kind.lower_is_better else site.spec.tolerance,
+    )
+    judged = judge_matrix(matrix, leaves=places_of(campaign), limits=limits)
+    return Result(
+        quantity=quantity,
+        roads=matrix.rails,
+        judged=judged,
+        said=say(judged),
+        populations=_populations(matrix),
+        why_told_only=_why_told_only(site, campaign, quantity, judged, bool(limits.bounds)),
+    )
+
+
+def _why_told_only(
+    site: Site, campaign: Campaign, quantity: Quantity, judged: Judged, has_bound: bool
+) -> str:
+    if judged.verdict is MatrixVerdict.INVALID:
+        return ""
+    if quantity is Quantity.LATENCY and site.partition(campaign.partition).oversubscribed:
+        return "nodes share cores: a latency is that of the scheduler"
+    if quantity is Quantity.BANDWIDTH or has_bound:
+        return ""
+    if judged.verdict in {MatrixVerdict.UNJUDGED, MatrixVerdict.UNDECIDED}:
+        return f"the site has no reference of its {quantity}"
+    return ""
+
+
+def _references(site: Site, campaign: Campaign, num_rails: int, kind: Kind) -> dict[str, Reference]:
+    found = site.references_for(
+        fabric=campaign.fabric,
+        suite="fabricproof",
+        program="pairs",
+        stack=campaign.stack,
+        num_rails=num_rails,
+    )
+    meant = {kind.quantity, f"{kind.quantity}_{kind.size}"}
+    return {name: reference for name, reference in found.items() if name in meant}
+
+
+def _matrix(campaign: Campaign, quantity: Quantity, roads: list[int], rows: list[_Row]) -> Matrix:
+    number = {name: at for at, name in enumerate(campaign.nodes)}
+    is_latency = quantity is Quantity.LATENCY
+    size = LATENCY_BYTES if is_latency else campaign.size
+    kind = Kind(quantity=quantity.value, unit="us" if is_latency else "MB/s", size=size_label(size))
+    values = [row.value for row in rows]
+    return Matrix(
+        nodes=campaign.nodes,
+        rails=tuple(campaign.road_name(road) for road in roads),
+        kinds=(kind,),
+        source=np.array([number[each.source] for each in values], dtype=np.int32),
+        destination=np.array([number[each.destination] for each in values], dtype=np.int32),
+        both_ways=np.full(len(rows), quantity is not Quantity.BANDWIDTH),
+        rail=np.array([roads.index(row.road) for row in rows], dtype=np.int32),
+        round=np.array([each.round for each in values], dtype=np.int32),
+        kind=np.zeros(len(rows), dtype=np.int32),
+        value=np.array([_number(quantity, each) for each in values], dtype=np.float64),
+        origin=f"campaign {campaign.id}",
+    )
+
+
+def _number(quantity: Quantity, value: Value) -> float:
+    # One stall of a node is no latency of the network: the middle of all messages counts.
+    return value.median_latency_us if quantity is Quantity.LATENCY else value.bandwidth_mb_s
+
+
+def _populations(matrix: Matrix) -> tuple[Population, ...]:
+    found = []
+    for number, name in enumerate(matrix.rails):
+        own = matrix.value[matrix.rail == number]
+        if len(own):
+            found.append(
+                Population(
+                    road=name,
+                    count=len(own),
+                    least=float(own.min()),
+                    most=float(own.max()),
+                    mean=float(own.mean()),
+                    deviation=float(own.std()),
+                )
+            )
+    return tuple(found)

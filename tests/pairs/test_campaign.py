@@ -1,0 +1,394 @@
+"""A campaign over a machine that does not exist: judged, killed, resumed, and whose fault."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made_kernel import Rate, lines_of, write_record
+
+from fabricproof.core.errors import ConfigError, InputMissingError, ParseError, UnavailableError
+from fabricproof.core.measure import Verdict
+from fabricproof.job.run import LegResult, SessionResult
+from fabricproof.nodes.doctor.subject import make_subject
+from fabricproof.pairs.campaign import conduct as conducted
+from fabricproof.pairs.campaign import job
+from fabricproof.pairs.campaign.conduct import Means, all_on_one, conduct, planned_rounds
+from fabricproof.pairs.campaign.confirm import confirm
+from fabricproof.pairs.campaign.ledger import (
+    Campaign,
+    CampaignRunsError,
+    launches,
+    left_over,
+    load,
+    measured,
+    only_one,
+    save,
+)
+from fabricproof.pairs.campaign.nodes import Standing, read_standing
+from fabricproof.pairs.campaign.path import pairs_of
+from fabricproof.pairs.campaign.verdict import Outcome, Quantity
+from fabricproof.pairs.judge import MatrixVerdict
+from fabricproof.pairs.schedule import Order
+from fabricproof.site import Site, load_site
+
+NODES = tuple(f"vc{number}" for number in range(1, 9))
+HEALTHY = 22.5  # MB/s over a rail of 200 Mb/s
+
+
+@pytest.fixture(scope="module")
+def site() -> Site:
+    return load_site("vcluster")
+
+
+def planned(site: Site, *, is_full: bool = False, roads: Iterable[Any] = (("rail0",),)) -> Campaign:
+    chosen = tuple(roads)
+    return Campaign(
+        id="test", site=str(site.folder), site_name=site.name, partition="compute",
+        fabric="eth0", stack="openmpi5", nodes=NODES, leaf_of=(), spines=0, out={}, skipped={},
+        roads=chosen, size=65536, seconds=0.5, both_ways=False, is_full=is_full,
+        rounds=planned_rounds(
+            all_on_one(len(NODES)), len(chosen), is_full=is_full, order=Order.LEAFWISE, seed=3
+        ),
+    )  # fmt: skip
+
+
+class Machine:
+    """Slurm and the kernel of a machine with faults; ``launched`` counts what was measured."""
+
+    def __init__(self, rate: Rate) -> None:
+        self.rate = rate
+        self.rails: tuple[str, ...] | None = None
+        self.dies_after: list[int] = []
+        self.free = set(NODES)
+        self.lost_on_death: set[str] = set()
+
+    def submit(self, folder: Path, *_: Any) -> str:
+        return "7"
+
+    def follow(self, folder: Path, *_: Any, **__: Any) -> job.Ended:
+        road = json.loads((folder / "launch.json").read_text())["road"]
+        rounds = self.dies_after.pop(0) if self.dies_after else 999
+        rails = self.rails or load(folder.parent).roads[road]
+        write_record(folder, self.rate, rails, rounds=rounds)
+        if rounds != 999:
+            self.free -= self.lost_on_death
+        return job._ended(folder, "" if rounds == 999 else "killed")
+
+    def standing(self) -> Standing:
+        return Standing(free=tuple(sorted(self.free)), busy=(), out={})
+
+
+@pytest.fixture
+def climb(
+    tmp_path: Path, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., tuple[Outcome, Path]]:
+    """Run a campaign on a made machine."""
+    subject = make_subject(site, site.stack("openmpi5"), site.partition("compute"))
+
+    def run(machine: Machine, campaign: Campaign) -> tuple[Outcome, Path]:
+        monkeypatch.setattr(conducted, "submit", machine.submit)
+        monkeypatch.setattr(conducted, "follow", machine.follow)
+        monkeypatch.setattr(conducted, "prepare", _prepare)
+        means = Means(
+            site=site, subject=subject, folder=tmp_path, environment={},
+            standing=machine.standing, say=lambda text: None,
+        )  # fmt: skip
+        save(tmp_path, campaign)
+        return conduct(campaign, means), tmp_path
+
+    return run
+
+
+def _prepare(folder: Path, subject: Any, road: Any, plan: Any) -> None:
+    (folder / "schedule").write_text(job.render_schedule(plan))
+
+
+def healthy(source: str, destination: str) -> float:
+    scatter = np.random.default_rng([ord(source[-1]), ord(destination[-1])]).normal()
+    return HEALTHY * (1 + 0.01 * float(np.clip(scatter, -2, 2)))
+
+
+def _pairs_measured(folder: Path) -> Counter[tuple[int, int, frozenset[str]]]:
+    done = measured(folder, load(folder))
+    return Counter(
+        (road, record.number, frozenset(pair))
+        for road, record in done.rounds
+        for pair in pairs_of(record)
+    )
+
+
+def _result(outcome: Outcome, quantity: Quantity = Quantity.BANDWIDTH) -> Any:
+    return next(each for each in outcome.results if each.quantity is quantity)
+
+
+def test_a_clean_ladder_passes_and_asks_for_no_more_rounds(climb: Any, site: Site) -> None:
+    outcome, _ = climb(Machine(healthy), planned(site, roads=(("rail0",), ("rail1",))))
+    assert outcome.verdict is Verdict.PASS
+    assert outcome.rounds == 8
+    assert outcome.proven == 32
+    assert not outcome.left
+    assert _result(outcome).said.blame == ()
+
+
+def test_a_clean_full_matrix_has_every_pair_once(climb: Any, site: Site) -> None:
+    outcome, folder = climb(Machine(healthy), planned(site, is_full=True))
+    assert outcome.verdict is Verdict.PASS
+    seen = Counter(pair for _, _, pair in _pairs_measured(folder))
+    assert set(seen.values()) == {1}
+    assert len(seen) == 28
+
+
+def test_a_receive_side_is_blamed_by_node_rail_and_direction(climb: Any, site: Site) -> None:
+    class Slow(Machine):
+        def follow(self, folder: Path, *_: Any, **__: Any) -> job.Ended:
+            road = json.loads((folder / "launch.json").read_text())["road"]
+            self.rate = slow if road == 0 else healthy
+            return super().follow(folder)
+
+    def slow(source: str, destination: str) -> float:
+        return healthy(source, destination) * (0.3 if destination == "vc3" else 1)
+
+    outcome, _ = climb(Slow(healthy), planned(site, roads=(("rail0",), ("rail1",))))
+    assert outcome.verdict is Verdict.FAIL
+    (blame,) = _result(outcome).said.blame
+    assert (blame.kind, blame.name, blame.direction) == ("rail", "vc3 rail0", "receive")
+    assert blame.sentence == "vc3 rail0 receives at 30 %: 5 of 5 pairs; its other rail is fine"
+    # Four rounds of all, then two of the suspect alone, over both rails.
+    assert outcome.rounds == 12
+
+
+@pytest.mark.parametrize("is_full", [False, True])
+@pytest.mark.parametrize("ended", [0, 1, 3])
+def test_killed_and_resumed_no_round_is_measured_twice_and_none_is_lost(
+    climb: Any, site: Site, ended: int, is_full: bool
+) -> None:
+    machine = Machine(healthy)
+    machine.dies_after = [ended]
+    outcome, folder = climb(machine, planned(site, is_full=is_full))
+    assert outcome.verdict is Verdict.PASS
+    assert len(launches(folder)) == 2
+    seen = _pairs_measured(folder)
+    assert set(seen.values()) == {1}
+    assert outcome.rounds == (7 if is_full else 4)
+    assert any("cut off" in each or "did not end" in each for each in outcome.notes)
+
+
+def test_a_kernel_that_never_comes_to_a_round_is_left_after_a_second_try(
+    climb: Any, site: Site
+) -> None:
+    machine = Machine(healthy)
+    machine.dies_after = [0] * 10
+    outcome, folder = climb(machine, planned(site))
+    assert len(launches(folder)) == 2
+    assert outcome.verdict is Verdict.MISSING
+    assert outcome.results == ()
+
+
+def test_a_node_that_dies_leaves_its_pairs_missing_and_the_others_judged(
+    climb: Any, site: Site
+) -> None:
+    machine = Machine(healthy)
+    machine.dies_after, machine.lost_on_death = [1], {"vc5"}
+    outcome, folder = climb(machine, planned(site, is_full=True))
+    assert outcome.verdict is Verdict.MISSING
+    assert _result(outcome).judged.verdict is MatrixVerdict.PASS
+    (rounds,) = outcome.left.values()
+    at = NODES.index("vc5")
+    assert all(at in pair for each in rounds for pair in each.pairs)
+    assert sum(len(each.pairs) for each in rounds) == 6
+    machine.free.add("vc5")
+    outcome, _ = climb(machine, load(folder))
+    assert outcome.verdict is Verdict.PASS
+    assert set(_pairs_measured(folder).values()) == {1}
+
+
+@given(st.sets(st.integers(0, 6)), st.sampled_from([True, False]))
+def test_what_is_left_and_what_is_measured_make_the_plan(ended: set[int], is_full: bool) -> None:
+    from fabricproof.pairs.campaign.ledger import Measured  # noqa: PLC0415
+    from fabricproof.pairs.campaign.record import read_record  # noqa: PLC0415
+
+    campaign = planned(load_site("vcluster"), is_full=is_full)
+    mine = [each for each in campaign.rounds if each.number in ended]
+    plan = job.KernelPlan(
+        nodes=NODES,
+        steps=conducted.steps_of(load_site("vcluster"), campaign, 0),
+        rounds=tuple((each.number, each.pairs) for each in mine),
+    )
+    text = "".join(lines_of(job.render_schedule(plan), healthy, ("rail0",)))
+    rounds = tuple((0, each) for each in read_record(text, "r").rounds)
+    left = left_over(campaign, Measured(rounds=rounds, lost=(), mpis=()))
+    assert [each for each in campaign.rounds if each.number not in ended] == list(left.get(0, ()))
+
+
+def test_bytes_that_took_another_rail_are_invalid_and_judge_nobody(climb: Any, site: Site) -> None:
+    machine = Machine(healthy)
+    machine.rails = ("rail1", "rail0")  # the made kernel lets the first of two carry all
+    outcome, _ = climb(machine, planned(site))
+    assert outcome.verdict is Verdict.INVALID
+    assert outcome.results == ()
+    assert len(outcome.troubles) == 16
+    assert (
+        "took another road" in outcome.troubles[0].reason or "rail0" in outcome.troubles[0].reason
+    )
+
+
+def test_faster_than_physics_is_invalid(climb: Any, site: Site) -> None:
+    outcome, _ = climb(Machine(lambda *_: 40.0), planned(site))
+    assert outcome.verdict is Verdict.INVALID
+
+
+def test_all_slow_alike_misses_what_the_link_allows(climb: Any, site: Site) -> None:
+    outcome, _ = climb(Machine(lambda a, b: healthy(a, b) / 2), planned(site))
+    assert outcome.verdict is Verdict.FAIL
+    assert _result(outcome).said.blame == ()
+
+
+def test_another_mpi_than_the_stack_is_invalid(
+    climb: Any, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("made_kernel.MPI", "MPICH Version:      5.0.2")
+    outcome, _ = climb(Machine(healthy), planned(site))
+    assert outcome.verdict is Verdict.INVALID
+    assert any("another MPI" in each for each in outcome.notes)
+
+
+def test_nodes_that_are_out_are_missing_and_those_left_out_are_not(climb: Any, site: Site) -> None:
+    campaign = planned(site)
+    outcome, _ = climb(Machine(healthy), replace(campaign, out={"vc9": "drain"}))
+    assert outcome.verdict is Verdict.MISSING
+    outcome, _ = climb(Machine(healthy), replace(campaign, skipped={"vc9": "left out"}))
+    assert outcome.verdict is Verdict.PASS
+
+
+def _leg(verdict: Verdict, leg: str, nodes: tuple[str, ...]) -> LegResult:
+    return LegResult(
+        verdict=verdict, check="OsuBandwidth", partition="compute", stack="openmpi5", suite="osu",
+        program="osu_bw", fabric="eth0", leg=leg, nodes=nodes, reason="",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("legs", "verdict"),
+    [
+        ({"rail0": Verdict.PASS, "rail0.back": Verdict.FAIL}, Verdict.FAIL),
+        ({"rail0": Verdict.PASS, "rail0.back": Verdict.PASS}, Verdict.UNJUDGED),
+        ({"rail1": Verdict.FAIL}, Verdict.UNJUDGED),
+        ({"rail0": Verdict.UNJUDGED}, Verdict.UNJUDGED),
+        ({}, Verdict.UNJUDGED),
+    ],
+)
+def test_red_is_fail_only_where_a_stock_program_sees_it(
+    climb: Any, site: Site, legs: dict[str, Verdict], verdict: Verdict
+) -> None:
+    def slow(source: str, destination: str) -> float:
+        return healthy(source, destination) * (0.3 if destination == "vc3" else 1)
+
+    outcome, _ = climb(Machine(slow), planned(site))
+    asked: list[tuple[str, ...]] = []
+
+    def look(arguments: Any, nodes: tuple[str, ...]) -> SessionResult:
+        asked.append(nodes)
+        found = tuple(_leg(each, name, nodes) for name, each in legs.items())
+        return SessionResult(run_id="r", legs=found)
+
+    seen, looks = confirm(outcome, look)
+    assert seen.verdict is verdict
+    assert [each.name for each in looks] == ["vc3"]
+    assert len(asked) == 1
+    assert "vc3" in asked[0]
+    assert asked[0] == tuple(sorted(asked[0]))
+
+
+def test_a_second_look_that_cannot_be_had_makes_no_fail(climb: Any, site: Site) -> None:
+    outcome, _ = climb(Machine(lambda a, b: healthy(a, b) / 2), planned(site))
+
+    def away(arguments: Any, nodes: tuple[str, ...]) -> SessionResult:
+        raise UnavailableError("Slurm is away")
+
+    seen, (look,) = confirm(outcome, away)
+    assert seen.verdict is Verdict.UNJUDGED
+    assert look.reason == "Slurm is away"
+
+
+def test_a_clean_campaign_is_not_looked_at_again(climb: Any, site: Site) -> None:
+    outcome, _ = climb(Machine(healthy), planned(site))
+    assert confirm(outcome, lambda *_: pytest.fail("looked")) == (outcome, ())
+
+
+def test_a_plan_that_is_damaged_or_not_there_is_said(tmp_path: Path, site: Site) -> None:
+    with pytest.raises(InputMissingError):
+        load(tmp_path)
+    save(tmp_path, planned(site))
+    assert load(tmp_path) == planned(site)
+    text = (tmp_path / "campaign.json").read_text()
+    for damaged in (text[:50], "[]", text.replace('"format": 1', '"format": 9'), "{}"):
+        (tmp_path / "campaign.json").write_text(damaged)
+        with pytest.raises(ParseError):
+            load(tmp_path)
+
+
+def test_a_record_of_other_pairs_is_refused(climb: Any, site: Site) -> None:
+    _, folder = climb(Machine(healthy), planned(site))
+    other = replace(planned(site), rounds=planned(site).rounds[:2])
+    with pytest.raises(ParseError, match="none of this campaign's"):
+        measured(folder, other)
+
+
+def test_two_programs_do_not_go_on_with_one_campaign(tmp_path: Path) -> None:
+    with only_one(tmp_path), pytest.raises(CampaignRunsError), only_one(tmp_path):
+        pass
+    with only_one(tmp_path):
+        pass
+
+
+def test_sinfo_tells_free_busy_and_out() -> None:
+    text = "vc10 idle\nvc2 mix\nvc1 idle\nvc3 drain\nvc4 down*\nvc5 idle*\nvc6 alloc\nvc1 idle\n"
+    standing = read_standing(text)
+    assert standing.free == ("vc1", "vc10")
+    assert standing.busy == ("vc2", "vc6")
+    assert standing.out == {"vc3": "drain", "vc4": "down*", "vc5": "idle*"}
+    with pytest.raises(ParseError):
+        read_standing("vc1\n")
+
+
+@pytest.mark.parametrize("launcher", ["srun", "mpirun"])
+@pytest.mark.parametrize("stack", ["openmpi5", "mpich5", "intelmpi"])
+def test_the_job_starts_one_rank_on_each_node(
+    site: Site, tmp_path: Path, launcher: str, stack: str
+) -> None:
+    spec = site.stack(stack).model_copy(update={"launcher": launcher})
+    subject = replace(
+        make_subject(site, spec, site.partition("compute")), absent="", stale="", launch_fault=""
+    )
+    if subject.launch is None:
+        pytest.skip("no PMI-2 library here")
+    campaign = planned(site)
+    plan = job.KernelPlan(
+        nodes=NODES, steps=conducted.steps_of(site, campaign, 0), rounds=((0, ((0, 1),)),)
+    )
+    road = conducted.road_of(subject, campaign, 0)
+    text = job.render_job(subject, road, plan, tmp_path)
+    (line,) = (each for each in text.splitlines() if each.startswith("timeout"))
+    assert f"{'--ntasks=8' if launcher == 'srun' else '-np 8'}" in line
+    assert "rail0" in text
+    assert "mpicc -O2 -o kernel kernel.c" in text
+    assert text.endswith("fabricproof_reached=yes\n")
+
+
+def test_a_stack_that_is_not_there_starts_no_job(site: Site, tmp_path: Path) -> None:
+    subject = make_subject(site, site.stack("openmpi5"), site.partition("compute"))
+    plan = job.KernelPlan(nodes=NODES, steps=(), rounds=())
+    road = conducted.road_of(subject, planned(site), 0)
+    with pytest.raises(ConfigError):
+        job.render_job(replace(subject, absent="it is gone"), road, plan, tmp_path)
+    with pytest.raises(ConfigError):
+        job.render_job(subject, replace(road, refusal="not over this"), plan, tmp_path)
