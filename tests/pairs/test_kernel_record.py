@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import fabricproof.job
+import fabricproof.pairs.campaign
 from fabricproof.core.errors import ConfigError, ParseError
 from fabricproof.pairs.campaign.path import pairs_of, prove_pair
 from fabricproof.pairs.campaign.plan import (
@@ -198,3 +202,26 @@ def test_steps_obey_the_rules_of_all_legs(size: int, rate: float, seconds: float
         assert 1 <= each.window <= 64
         assert 3 <= each.repetitions <= 10_000
         assert each.warmups >= 2
+
+
+def test_both_kernels_read_the_counters_that_every_other_rank_reads() -> None:
+    folder = Path(fabricproof.pairs.campaign.__file__).parent
+    in_c = re.findall(r'"(\w+)"', _arrays((folder / "kernel.c").read_text()))
+    tree = ast.parse((folder / "kernel.py").read_text())
+    lists = [each.value for each in tree.body if isinstance(each, ast.Assign)]
+    in_python = [
+        item.value
+        for each in lists
+        if isinstance(each, ast.List)
+        for item in each.elts
+        if isinstance(item, ast.Constant)
+    ]
+    script = (Path(fabricproof.job.__file__).parent / "rank.sh").read_text()
+    words = set(re.findall(r"\w+", script))
+    assert len(in_python) > 50
+    assert set(in_c) - {"carrier_changes"} == set(in_python) - {"starting"}
+    assert set(in_c) <= words
+
+
+def _arrays(text: str) -> str:
+    return "".join(re.findall(r"static const char \*[A-Z_]+\[\] = \{([^}]*)\}", text))
