@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from fabricproof.pairs.campaign.plan import (
     plan_steps,
     render_schedule,
 )
-from fabricproof.pairs.campaign.record import read_record
+from fabricproof.pairs.campaign.record import GrowingRecord, read_record
 from fabricproof.traffic import RoadState
 
 TEXT = (Path(__file__).parents[1] / "data" / "pairs" / "kernel" / "four_nodes.jsonl").read_text()
@@ -68,6 +69,18 @@ def test_cut_anywhere_it_keeps_the_rounds_that_ended_and_no_more(at: int) -> Non
     assert cut.is_done == (at == len(TEXT))
     if not TEXT[:at].endswith("\n") and at:
         assert any("cut off" in each for each in cut.lost)
+
+
+@given(st.lists(st.integers(0, len(TEXT)), max_size=6))
+def test_read_while_it_grows_it_says_the_same(ats: list[int]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "record.jsonl"
+        growing = GrowingRecord(path)
+        assert growing.look().rounds == ()
+        for at in [*sorted(ats), len(TEXT)]:
+            path.write_text(TEXT[:at])
+            assert growing.look().rounds == read_record(TEXT[:at], "r").rounds
+        assert growing.look().is_done
 
 
 def _changed(kind: str, change: Callable[[dict[str, Any]], Any]) -> str:

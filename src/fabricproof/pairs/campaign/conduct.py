@@ -7,6 +7,7 @@ good.  What a node that is busy, or that died, leaves unmeasured is left for ano
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,7 +31,7 @@ from fabricproof.pairs.campaign.ledger import (
 from fabricproof.pairs.campaign.nodes import Standing
 from fabricproof.pairs.campaign.path import pairs_of, prove_pair
 from fabricproof.pairs.campaign.plan import KernelPlan, Mode, Step, as_pairs, plan_steps
-from fabricproof.pairs.campaign.record import KernelRecord
+from fabricproof.pairs.campaign.record import KernelRecord, RoundRecord
 from fabricproof.pairs.campaign.verdict import (
     Outcome,
     Quantity,
@@ -47,7 +48,10 @@ from fabricproof.site import Site
 from fabricproof.traffic import RoadState
 
 #: launches over one road that come to nothing new before the rest is left
-_MOST_VAIN = 1
+_MOST_VAIN = 2
+
+#: how long nodes whose job has just ended are waited for, in s
+_ENDING_SECONDS = 20
 
 #: a small message is guessed to cost this many times the physical floor, to size the effort
 #: (as in the legs of checks)
@@ -161,7 +165,7 @@ def _measure(campaign: Campaign, means: Means, road: int) -> None:
     vain = 0
     while vain <= _MOST_VAIN:
         before = left_over(campaign, measured(means.folder, campaign)).get(road, ())
-        free = set(means.standing().free)
+        free = _free(campaign, means)
         rounds = _with_nodes(campaign, before, free)
         if not rounds:
             return
@@ -170,6 +174,16 @@ def _measure(campaign: Campaign, means: Means, road: int) -> None:
         if ended.reason:
             means.say(f"{campaign.road_name(road)}: {ended.reason}")
         vain = 0 if _count(after) < _count(before) else vain + 1
+
+
+def _free(campaign: Campaign, means: Means) -> set[str]:
+    """Return the nodes that are free, once those of the job before are out of it."""
+    for _ in range(_ENDING_SECONDS):
+        standing = means.standing()
+        if not set(standing.ending) & set(campaign.nodes):
+            break
+        time.sleep(1)
+    return set(standing.free)
 
 
 def _count(rounds: Iterable[PlannedRound]) -> int:
@@ -228,13 +242,13 @@ def _launch(campaign: Campaign, means: Means, road: int, rounds: tuple[PlannedRo
         f"{name}: job {job}, {len(used)} nodes, {len(rounds)} rounds of some "
         f"{plan.seconds_per_round:.0f} s"
     )
-    told = set[int]()
+    told = 0
 
     def tell(record: KernelRecord) -> None:
-        for each in record.rounds:
-            if each.number not in told:
-                told.add(each.number)
-                means.say(f"{name}: {_round_words(campaign, road, record, each.number)}")
+        nonlocal told
+        for each in record.rounds[told:]:
+            means.say(f"{name}: {_round_words(campaign, road, each)}")
+        told = len(record.rounds)
 
     return follow(
         folder,
@@ -261,8 +275,7 @@ def road_of(subject: Subject, campaign: Campaign, road: int) -> Road:
     )
 
 
-def _round_words(campaign: Campaign, road: int, record: KernelRecord, number: int) -> str:
-    (ended,) = (each for each in record.rounds if each.number == number)
+def _round_words(campaign: Campaign, road: int, ended: RoundRecord) -> str:
     values = [each.bandwidth_mb_s for each in ended.values if each.mode is Mode.UNI]
     pairs = pairs_of(ended)
     proofs = [prove_pair(ended, pair, own, campaign.roads[road]) for pair, own in pairs.items()]
@@ -271,7 +284,7 @@ def _round_words(campaign: Campaign, road: int, record: KernelRecord, number: in
         f"path not proven of {len(unproven)}: {unproven[0].reason}" if unproven else "path proven"
     )
     span = f"{np.min(values):.4g} to {np.max(values):.4g} MB/s" if values else "nothing"
-    return f"round {number}: {len(pairs)} pairs, {span}, {said}"
+    return f"round {ended.number}: {len(pairs)} pairs, {span}, {said}"
 
 
 def default_size(site: Site, partition: str, asked: str | None) -> int:

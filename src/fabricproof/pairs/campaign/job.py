@@ -17,7 +17,7 @@ from fabricproof.nodes.topology_text import fold
 from fabricproof.pairs.campaign.ledger import RECORD_FILE, SCHEDULE_FILE, read_launch
 from fabricproof.pairs.campaign.nodes import ask
 from fabricproof.pairs.campaign.plan import KERNEL, TWIN, KernelPlan, render_schedule
-from fabricproof.pairs.campaign.record import KernelRecord
+from fabricproof.pairs.campaign.record import GrowingRecord, KernelRecord
 from fabricproof.stacks.environment import shell_line, shell_word
 from fabricproof.stacks.launch import Layout, layout_options
 
@@ -171,9 +171,10 @@ def follow(
         ParseError: the record is damaged.
     """
     seen, gone_since, begin = 0, None, clock()
+    growing = GrowingRecord(folder / RECORD_FILE)
     try:
         while True:
-            record = read_launch(folder)
+            record = growing.look()
             if len(record.rounds) > seen:
                 seen = len(record.rounds)
                 on_record(record)

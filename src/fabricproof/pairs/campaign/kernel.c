@@ -566,6 +566,9 @@ int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    /* Open MPI 5.0.11 dies of a message that comes while it is in MPI_Init still (seen over btl/tcp
+     * on busy cores: mca_pml_ob1_recv_frag_callback_match below ompi_mpi_init). */
+    sleep(1);
     const char *told = getenv("SLURMD_NODENAME");
     if (told && *told)
         snprintf(node, sizeof node, "%s", told);

@@ -317,6 +317,7 @@ def cpus() -> str:
 def main() -> None:
     """Run the schedule."""
     comm = MPI.COMM_WORLD
+    time.sleep(1)  # as in kernel.c
     told = read_schedule(sys.argv[1]) if comm.rank == 0 else None
     shared = comm.bcast(told[0] if told else None, 0)
     names = comm.gather(NODE, 0)

@@ -31,12 +31,14 @@ class Standing:
     Attributes:
         free: can be had now, in natural order.
         busy: run other jobs.
+        ending: of these, nodes whose job has just ended.
         out: cannot be had -> their state in Slurm.
     """
 
     free: tuple[str, ...]
     busy: tuple[str, ...]
     out: Mapping[str, str]
+    ending: tuple[str, ...] = ()
 
 
 def ask(command: Sequence[str], environment: Mapping[str, str]) -> str:
@@ -99,6 +101,7 @@ def read_standing(text: str) -> Standing:
     return Standing(
         free=tuple(node for node in order if states[node] in FREE),
         busy=tuple(node for node in order if states[node] in BUSY),
+        ending=tuple(node for node in order if states[node] == "comp"),
         out={node: states[node] for node in order if states[node] not in FREE | BUSY},
     )
 

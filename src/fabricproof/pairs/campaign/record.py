@@ -6,9 +6,11 @@ without its newline is such a loss too.  Any other line that is none of ours is 
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NoReturn
 
 from fabricproof.core.errors import ParseError
@@ -131,11 +133,33 @@ def read_record(text: str, source: str) -> KernelRecord:
         ParseError: a line that is none of the kernel's, or that does not fit those before it.
     """
     reader = _Reader(source)
-    lines = text.split("\n")
-    for number, line in enumerate(lines[:-1], start=1):
-        reader.take(number, line)
-    lost = [f"{source}:{len(lines)}: a line is cut off"] if lines[-1] else []
-    return reader.record(lost)
+    tail = reader.take_all(text)
+    return reader.record([f"{source}:{reader.line + 1}: a line is cut off"] if tail else [])
+
+
+class GrowingRecord:
+    """A record that is being written: each look reads what is new in it, once."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._reader = _Reader(str(path))
+        self._tail = b""
+        self._offset = 0
+
+    def look(self) -> KernelRecord:
+        """Return what stands in it by now; nothing before it is there.
+
+        Raises:
+            ParseError: a line that is none of the kernel's.
+        """
+        with contextlib.suppress(OSError), self.path.open("rb") as file:
+            file.seek(self._offset)
+            new = file.read()
+            self._offset += len(new)
+            whole, newline, tail = (self._tail + new).rpartition(b"\n")
+            self._tail = tail
+            self._reader.take_all((whole + newline).decode(errors="replace"))
+        return self._reader.record(())
 
 
 class _Reader:
@@ -157,8 +181,15 @@ class _Reader:
             problem, source=self.source, line=self.line, expected=expected, got=repr(got)[:120]
         )
 
-    def take(self, number: int, line: str) -> None:
-        self.line = number
+    def take_all(self, text: str) -> str:
+        """Take the lines of ``text``; return what stands behind the last one."""
+        *lines, tail = text.split("\n")
+        for line in lines:
+            self._take(line)
+        return tail
+
+    def _take(self, line: str) -> None:
+        self.line += 1
         try:
             fields = parse_json(line)
         except ValueError:

@@ -29,12 +29,13 @@ from fabricproof.site import Site
 from fabricproof.traffic import RoadProof, RoadState
 from fabricproof.verdict.reference import Reference
 
-#: words with which a library names itself (MPI_Get_library_version), by family
+#: words with which a library names itself (MPI_Get_library_version), by family, in small letters:
+#: MPICH's "MPICH Version", Cray's "CRAY MPICH version"
 _OWN_WORDS = {
-    "openmpi": "Open MPI",
-    "mpich": "MPICH Version",
-    "mvapich": "MVAPICH",
-    "intelmpi": "Intel(R) MPI",
+    "openmpi": "open mpi",
+    "mpich": "mpich version",
+    "mvapich": "mvapich",
+    "intelmpi": "intel(r) mpi",
 }
 
 #: what a path that is not proven makes of a value
@@ -235,7 +236,7 @@ def _strangers(site: Site, campaign: Campaign, mpis: Iterable[str]) -> list[str]
     return [
         f"the kernel ran with another MPI than {family}: {mpi[:80]}"
         for mpi in mpis
-        if _OWN_WORDS[family] not in mpi
+        if _OWN_WORDS[family] not in mpi.lower()
     ]
 
 
@@ -249,8 +250,10 @@ def _results(site: Site, campaign: Campaign, rows: Sequence[_Row]) -> Iterable[R
             own = [
                 row for row in rows if row.road in roads and _OF_MODE[row.value.mode] is quantity
             ]
+            # A road of which nothing stands gets no word of its own: it is among what is left.
+            seen = [road for road in roads if any(row.road == road for row in own)]
             if own:
-                yield _result(site, campaign, quantity, roads, own)
+                yield _result(site, campaign, quantity, seen, own)
 
 
 def _result(
