@@ -23,8 +23,9 @@ from leg_folders import PUT_BW, PUT_BW_SENT, leave, make_leg, rank_text, slower
 LEG_SECONDS = 60
 
 
-def _cores(when, clock, busy, idle, own, *, steal=0, waited=None):
+def _cores(when, clock, busy, idle, own, *, steal=0, waited=None, gaps=""):
     pressure = "" if waited is None else f" waited_us={round(waited * 1e6)}"
+    pressure += gaps
     return (
         f"{when} node/cores busy_ticks={round(busy * 100)} idle_ticks={round(idle * 100)} "
         f"steal_ticks={round(steal * 100)} own_ticks={round(own * 100)}{pressure} "
@@ -150,6 +151,31 @@ def test_time_that_the_hypervisor_stole_counts():
     (found,) = starved_cores([rank])
     assert found.share == pytest.approx(1 / 3, abs=0.01)
     assert "20.00 s of it stolen by the hypervisor" in found.reason
+
+
+def test_gaps_of_a_hypervisor_that_counts_no_stolen_time_count():
+    seen = _rank(0, cpus="0", busy=60, idle=0, own=60, gaps=" lost_us=36000 paced_us=80000")
+    (found,) = starved_cores([parse_rank(seen, "x")])
+    assert found.share == pytest.approx(0.45)
+    assert "the hypervisor took the CPU for 45% of the time in a loop" in found.reason
+
+
+def test_the_timer_s_gaps_explain_nothing():
+    seen = _rank(0, cpus="0", busy=60, idle=0, own=60, gaps=" lost_us=2000 paced_us=80000")
+    (found,) = starved_cores([parse_rank(seen, "x")])
+    assert found.share == 0.0
+    assert "hypervisor" not in found.reason
+
+
+def test_red_in_a_guest_that_its_host_starves_is_unjudged(tmp_path):
+    ranks = tuple(
+        _rank(rank, busy=60, idle=0, own=60, cpus="0", machine=f"m{rank}",
+              gaps=" lost_us=24000 paced_us=80000")
+        for rank in (0, 1)
+    )  # fmt: skip
+    report = _judged(tmp_path, ranks, factor=1.5).report
+    assert report.verdict is Verdict.UNJUDGED
+    assert _plateau(report).disturbance == DisturbanceKind.STARVED_CORES
 
 
 def test_ranks_whose_cpus_overlap_do_not_starve_each_other():

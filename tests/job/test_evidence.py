@@ -551,3 +551,31 @@ def test_evidence_that_cannot_be_written_ends_the_run(tmp_path: Path) -> None:
     mark = tmp_path / "ran"
     assert _run(tmp_path, "touch", str(mark)).returncode == 74
     assert not mark.exists()
+
+
+_STEALS = "cpu  10 0 10 10 0 0 0 {} 0 0\ncpu0 10 0 10 10 0 0 0 {} 0 0\n"
+
+
+@pytest.mark.parametrize(
+    ("flags", "stolen", "is_looked_for"),
+    [("fpu hypervisor vmx", 0, True), ("fpu hypervisor vmx", 7, False), ("fpu vmx", 0, False)],
+)
+def test_gaps_are_looked_for_where_a_hypervisor_counts_nothing_as_stolen(
+    tmp_path: Path, flags: str, stolen: int, is_looked_for: bool
+) -> None:
+    script = _machine(tmp_path)
+    (tmp_path / "cpuinfo").write_text(f"processor\t: 0\nflags\t\t: {flags}\n\n")
+    (tmp_path / "stat").write_text(_STEALS.format(stolen, stolen))
+    text = script.read_text()
+    for name in ("cpuinfo", "stat"):
+        assert f"</proc/{name}" in text
+        text = text.replace(f"</proc/{name}", f"<{tmp_path}/{name}")
+    script.write_text(text)
+    (tmp_path / "leg").mkdir()
+    environment = {**os.environ, "FABRICPROOF_LEG": str(tmp_path / "leg"), "SLURM_LOCALID": "0"}
+    subprocess.run(["bash", str(script), "true"], env=environment, timeout=60, check=True)
+    after = parse_rank((tmp_path / "leg/rank.0.0").read_text(), "x").after["node/cores"]
+    assert ("paced_us" in after) is is_looked_for
+    if is_looked_for:
+        assert 80_000 <= after["paced_us"]
+        assert 0 <= after["lost_us"] <= after["paced_us"]

@@ -20,10 +20,17 @@ TICKS_PER_SECOND = 100
 #: a leg that was shorter is no measure of shares: a tick would be more than one per cent of it
 LEAST_SECONDS = 1.0
 
+#: gaps of a smaller share are interrupts and the timer, not the work of others
+MIN_GAPS = 0.05
+
 
 @dataclass(frozen=True, kw_only=True)
 class _Reading:
-    """What one rank saw between its two looks, in seconds; ``waited`` None where nobody counts."""
+    """What one rank saw between its two looks, in seconds; ``waited`` None where nobody counts.
+
+    ``gaps`` is the share of time, 0 to 1, that a hypervisor took in a loop right before and after the
+    leg, where the kernel counts no stolen time; None where nobody looked.
+    """
 
     record: RankRecord
     start: float
@@ -33,6 +40,7 @@ class _Reading:
     steal: float
     own: float
     waited: float | None
+    gaps: float | None
 
 
 def counted_seconds(records: Iterable[RankRecord]) -> dict[str, float]:
@@ -67,7 +75,7 @@ def _place(each: _Reading) -> tuple[str, str]:
 
 
 def _of_place(here: Sequence[_Reading], everywhere: Sequence[_Reading]) -> Disturbance:
-    seconds = waited = taken = stolen = 0.0
+    seconds = waited = taken = stolen = hidden = 0.0
     cpus = cpus_of(here[0].record.cpus)
     for part in sorted({each.record.part for each in here}):
         now = [each for each in here if each.record.part == part]
@@ -85,13 +93,20 @@ def _of_place(here: Sequence[_Reading], everywhere: Sequence[_Reading]) -> Distu
         seconds, waited = seconds + wall, waited + min(limits)
         taken += others
         stolen += max(each.steal for each in now) / max(1, len(cpus)) * len(now)
+        gaps = max(each.gaps or 0.0 for each in now)
+        hidden += gaps * wall if gaps >= MIN_GAPS else 0.0
     nodes = sorted({each.record.node for each in here})
-    share = min(1.0, (waited + stolen) / seconds) if seconds > 0 else 0.0
+    share = min(1.0, (waited + stolen + hidden) / seconds) if seconds > 0 else 0.0
     reason = (
         f"others ran {taken:.2f} s on CPU {here[0].record.cpus} of {', '.join(nodes)} in "
         f"{seconds:.2f} s: its ranks waited up to {share:.0%} of the time"
     )
     reason += f", {stolen:.2f} s of it stolen by the hypervisor" if stolen >= 0.01 else ""
+    if hidden:
+        reason += (
+            f"; the hypervisor took the CPU for {hidden / seconds:.0%} of the time in a loop right "
+            "before and after, and counts nothing as stolen"
+        )
     return Disturbance(
         kind=DisturbanceKind.STARVED_CORES, share=share, reason=reason, node=nodes[0]
     )
@@ -114,6 +129,7 @@ def _readings(records: Iterable[RankRecord]) -> Iterator[_Reading]:
             steal=ticks["steal_ticks"],
             own=ticks["own_ticks"],
             waited=rise["waited_us"] / 1e6 if "waited_us" in rise else None,
+            gaps=after["lost_us"] / after["paced_us"] if after.get("paced_us") else None,
         )
 
 
