@@ -577,5 +577,5 @@ def test_gaps_are_looked_for_where_a_hypervisor_counts_nothing_as_stolen(
     after = parse_rank((tmp_path / "leg/rank.0.0").read_text(), "x").after["node/cores"]
     assert ("paced_us" in after) is is_looked_for
     if is_looked_for:
-        assert 80_000 <= after["paced_us"]
+        assert after["paced_us"] >= 80_000
         assert 0 <= after["lost_us"] <= after["paced_us"]
