@@ -28,7 +28,7 @@ MIN_GAPS = 0.05
 class _Reading:
     """What one rank saw between its two looks, in seconds; ``waited`` None where nobody counts.
 
-    ``gaps`` is the share of time, 0 to 1, that a hypervisor took in a loop right before and after the
+    ``gaps`` is the share of time, 0 to 1, that a hypervisor took in a loop right around the
     leg, where the kernel counts no stolen time; None where nobody looked.
     """
 
