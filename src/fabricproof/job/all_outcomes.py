@@ -14,7 +14,6 @@ from fabricproof.core.measure import Verdict
 from fabricproof.job.outcome import Attempt, Outcome, judge_leg, mended
 from fabricproof.job.plan.leg import Leg
 from fabricproof.traffic import RoadState
-from fabricproof.verdict.reference import Source
 from fabricproof.verdict.value import Judgement, Report, missing
 
 
@@ -82,7 +81,7 @@ def _doubted(outcome: Outcome, why: str) -> Outcome:
 
     def doubt(each: Judgement) -> Judgement:
         stood = each.verdict in {Verdict.PASS, Verdict.FAIL}
-        if not stood or each.source != Source.PAIR:
+        if not stood or each.source is None or not each.source.rests_on_pair:
             return each
         return replace(each, verdict=Verdict.UNJUDGED, reason=why)
 

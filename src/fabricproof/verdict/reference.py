@@ -8,8 +8,10 @@ neither speaks, the quantity is UNJUDGED.
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import lru_cache
 
 from fabricproof.core.errors import ConfigError
 from fabricproof.core.units import convert, dimension, parse_size, size_label, split_quantity
@@ -39,7 +41,42 @@ class Source(StrEnum):
     """The model of a collective, from the pair's leg of the same job."""
     BASELINE = "baseline"
     """A baseline alone."""
+    BASELINE_AND_PAIR = "baseline and pair"
+    """A baseline that is stricter than :attr:`PAIR`."""
+    BASELINE_AND_OTHER = "baseline and other"
+    """A baseline that is stricter than :attr:`OTHER`."""
     OTHER = "other"
+
+    @property
+    def rests_on_pair(self) -> bool:
+        """Whether the pair's leg of the same job has a part in it."""
+        return self in {Source.PAIR, Source.BASELINE_AND_PAIR}
+
+    def and_baseline(self) -> Source:
+        """Return the source of a reference that a stricter baseline tightens."""
+        return Source.BASELINE_AND_PAIR if self.rests_on_pair else Source.BASELINE_AND_OTHER
+
+
+#: the origin of a number that a baseline judged, as records without the kind of it have it
+_BY_BASELINE = re.compile(r"baseline [\w.-]+, \d+ runs(?P<more>, and )?")
+
+
+@lru_cache(maxsize=4096)
+def recorded_source(stated: str | None, origin: str | None) -> Source | None:
+    """Return the source that a record states; of an older record, what its text says.
+
+    Older records have a text alone, or call a baseline that is stricter by what it is stricter
+    than.  No other function reads the text of an origin.
+
+    Args:
+        stated: ``quantity_source`` of the record.
+        origin: ``quantity_origin`` of the record.
+    """
+    known = Source(stated) if stated in set(Source) else None
+    match = _BY_BASELINE.match(origin or "") if known in {None, Source.PAIR, Source.OTHER} else None
+    if match is not None:
+        return (known or Source.OTHER).and_baseline() if match["more"] else Source.BASELINE
+    return known or (Source.OTHER if origin else None)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -38,7 +38,7 @@ class Judgement:
         lower: smallest accepted value.
         upper: largest accepted value.
         origin: where the reference comes from, in words.
-        source: the same for a program; of a baseline that is stricter, what it is stricter than.
+        source: the same for a program.
         named: whether it is one of the quantities a summary names, or a point of the curve.
         disturbance: where others explain why it is out of bounds, the kind of it
             (:class:`fabricproof.traffic.disturbance.DisturbanceKind`); None elsewhere.

@@ -80,21 +80,32 @@ def test_a_baseline_says_nothing_of_nodes_that_were_others(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("origin", "recorded_word", "plain"),
+    ("origin", "source", "recorded_word", "plain"),
     [
-        ("physics: the link binds", "FAIL", "FAIL"),
-        ("baseline spring, 5 runs", "FAIL", "PASS"),
-        ("baseline spring, 5 runs, and physics: the link binds", "PASS", "PASS"),
-        ("baseline spring, 5 runs", "PASS", "UNJUDGED"),
+        # records of before the kind of a source was recorded, and of when a stricter baseline was
+        # called by what it is stricter than
+        ("physics: the link binds", None, "FAIL", "FAIL"),
+        ("baseline spring, 5 runs", None, "FAIL", "PASS"),
+        ("baseline spring, 5 runs, and physics: the link binds", None, "PASS", "PASS"),
+        ("baseline spring, 5 runs, and physics: the link binds", "other", "FAIL", "PASS"),
+        ("baseline spring, 5 runs, and tree model", "pair", "PASS", "PASS"),
+        ("baseline spring, 5 runs", None, "PASS", "UNJUDGED"),
+        # what is recorded today: the text is for people, whatever it says
+        ("in other words", "other", "FAIL", "FAIL"),
+        ("in other words", "baseline", "FAIL", "PASS"),
+        ("in other words", "baseline", "PASS", "UNJUDGED"),
+        ("in other words", "baseline and other", "PASS", "PASS"),
+        ("in other words", "baseline and pair", "FAIL", "PASS"),
     ],
 )
 def test_what_a_baseline_said_is_taken_off(
-    tmp_path: Path, origin: str, recorded_word: str, plain: str
+    tmp_path: Path, origin: str, source: str | None, recorded_word: str, plain: str
 ) -> None:
     """A history that was judged by a baseline is replayed as physics had it."""
     from fabricproof.history.baseline.good import numbers  # noqa: PLC0415 - beside what it serves
 
     changes: dict[str, Any] = {"quantity_origin": origin, "quantity_verdict": recorded_word}
+    changes |= {} if source is None else {"quantity_source": source}
     store, _ = make_history(tmp_path, [make_record(0, 95.0, **changes)])
     (number,) = numbers(store, ids_of(store))
     assert without_baseline(number) == plain

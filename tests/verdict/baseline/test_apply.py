@@ -23,7 +23,7 @@ from fabricproof.traffic import RoadProof, RoadState
 from fabricproof.verdict.baseline.apply import held, with_baseline
 from fabricproof.verdict.baseline.model import Node
 from fabricproof.verdict.baseline.stage import of_leg
-from fabricproof.verdict.reference import Reference, at_least, at_most
+from fabricproof.verdict.reference import Reference, Source, at_least, at_most
 from fabricproof.verdict.value import Judgement, Report, judge_value
 
 PROVEN = RoadProof(state=RoadState.PROVEN, reason="over it")
@@ -69,6 +69,7 @@ def test_a_pass_says_which_baseline_judged_too() -> None:
     found = after(judged(99.5))
     assert found.verdict is Verdict.PASS
     assert found.origin == "baseline spring, 5 runs, and physics: the link binds"
+    assert found.source is Source.BASELINE_AND_OTHER
     assert found.lower == 98.7
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fabricproof.history.baseline.errors import NotKnownGoodError
 from fabricproof.verdict.baseline.model import PLACE, Place
+from fabricproof.verdict.reference import Source, recorded_source
 from fabricproof.verdict.value import PRINT_ROUNDING
 
 if TYPE_CHECKING:
@@ -16,7 +17,16 @@ if TYPE_CHECKING:
 #: columns of the store that are needed beside those of a place
 COLUMNS = (
     *("run_id", "quantity", "unit", "message_size", "better", "named", "value", "verdict"),
-    *("reason", "ceiling", "ceiling_name", "reference", "origin", "road_state", "inventory"),
+    *(
+        "reason",
+        "ceiling",
+        "ceiling_name",
+        "reference",
+        "origin",
+        "source",
+        "road_state",
+        "inventory",
+    ),
     *("attempt", "file", "line"),
 )
 
@@ -36,7 +46,7 @@ class Number:
         value: positive.
         verdict: as it was judged.
         reason: why.
-        origin: of the reference it was judged by.
+        source: of the reference it was judged by; None where there was none.
         open_: nobody said what it should be, on a road that was proven.
         inventory: node to the digest of what it was made of.
         relation: it is of a relation between legs, which no baseline judges.
@@ -52,7 +62,7 @@ class Number:
     value: float
     verdict: str
     reason: str
-    origin: str
+    source: Source | None
     open_: bool
     inventory: Mapping[str, str | None]
     relation: bool
@@ -100,7 +110,7 @@ def numbers(store: Store, run_ids: Iterable[str], *, trusting: bool = False) -> 
             value=row["value"],
             verdict=row["verdict"],
             reason=row["reason"] or "",
-            origin=row["origin"] or "",
+            source=recorded_source(row["source"], row["origin"]),
             open_=row["reference"] is None and row["road_state"] == "proven",
             inventory=inventories[text],
             relation=row["attempt"] == 0 or row["unit"] == "x",

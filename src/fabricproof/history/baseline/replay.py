@@ -6,7 +6,6 @@ is not known, so that a replay shows more FAILs than nights would have.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -17,12 +16,13 @@ from fabricproof.history.baseline.machines import Machines
 from fabricproof.verdict.baseline.apply import outside
 from fabricproof.verdict.baseline.holds import changes
 from fabricproof.verdict.baseline.model import Baseline, Place, Row
+from fabricproof.verdict.reference import Source
 
 if TYPE_CHECKING:
     from fabricproof.history.store import Store
 
-#: the origin of a number that a baseline judged, as ``verdict.baseline.apply`` writes it
-_BY_BASELINE = re.compile(r"baseline [\w.-]+, \d+ runs(?P<more>, and )?")
+#: sources of a number that a baseline judged
+_BY_BASELINE = frozenset({Source.BASELINE, Source.BASELINE_AND_PAIR, Source.BASELINE_AND_OTHER})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,10 +151,9 @@ def replay(
 
 def without_baseline(number: Number) -> str:
     """Return the verdict that physics and the site's references gave a number by themselves."""
-    match = _BY_BASELINE.match(number.origin)
-    if match is None:
+    if number.source not in _BY_BASELINE:
         return number.verdict
-    if number.verdict == "PASS" and not match["more"]:
+    if number.verdict == "PASS" and number.source is Source.BASELINE:
         return "UNJUDGED"
     # A baseline makes a FAIL only of what passed before it, or of what nobody judged.
     return "PASS" if number.verdict == "FAIL" else number.verdict

@@ -17,7 +17,8 @@ Environments = Mapping[str, Mapping[str, str]]
 _HOME = ("stack", "check", "program", "leg")
 
 #: of what a rank says of itself; what nodes are made of is the inventory's
-_OF_RANKS = ("cpus", "library")
+_OF_RANKS = {"cpus": "cpus of the ranks", "library": "library of the ranks"}
+_SAID_BY_RANKS = frozenset(_OF_RANKS.values())
 
 
 def environment_changes(
@@ -97,10 +98,10 @@ def _flat(environment: Mapping[str, Any]) -> dict[str, str]:
     """Return variables, library and CPUs; what the nodes are made of is the inventory's."""
     flat = {str(name): str(value) for name, value in (environment.get("variables") or {}).items()}
     ranks = environment.get("ranks") or ()
-    for fact in _OF_RANKS:
+    for fact, name in _OF_RANKS.items():
         told = [str(rank[fact]) for rank in ranks if rank.get(fact)]
         if told:
-            flat[f"{fact} of the ranks"] = "; ".join(dict.fromkeys(told))
+            flat[name] = "; ".join(dict.fromkeys(told))
     return flat
 
 
@@ -113,13 +114,13 @@ def _union(digests: Iterable[str], read: Environments) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for name in {name for each in several for name in each}:
         values = {each.get(name, "not set") for each in several}
-        found[name] = values - {"not set"} if name.endswith(" of the ranks") else values
+        found[name] = values - {"not set"} if name in _SAID_BY_RANKS else values
     return found
 
 
 def _unsaid(name: str, old: Mapping[str, set[str]], new: Mapping[str, set[str]]) -> bool:
     """Tell whether only one side's ranks said anything: nothing is known to differ."""
-    return name.endswith(" of the ranks") and not (old.get(name) and new.get(name))
+    return name in _SAID_BY_RANKS and not (old.get(name) and new.get(name))
 
 
 def _told(values: Iterable[str] | None) -> str:

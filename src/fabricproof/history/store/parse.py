@@ -42,7 +42,7 @@ _IS_QUANTITY = b'"kind": "quantity"'
 #: keys that a quantity cannot be without
 _NEEDED = ("quantity_name", "quantity_unit", "quantity_verdict")
 
-_OWN_TEXT = ("name", "unit", "verdict", "reason", "ceiling_name", "origin")
+_OWN_TEXT = ("name", "unit", "verdict", "reason", "ceiling_name", "origin", "source")
 _OWN_NUMBERS = ("value", "ceiling", "reference", "lower", "upper")
 
 

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 #: columns beside those of :data:`FIELDS`
 FACTS: tuple[str, ...] = (
     "run_id", "attempt", "counts", "value", "verdict", "reason", "ceiling", "ceiling_name",
-    "reference", "lower", "upper", "origin", "road_state", "job_id", "completed", "inventory",
-    "environment_digest", "stage_folder", "file", "line",
+    "reference", "lower", "upper", "origin", "source", "road_state", "job_id", "completed",
+    "inventory", "environment_digest", "stage_folder", "file", "line",
 )  # fmt: skip
 
 #: columns of a row as it is kept: the key and the run are numbers that tables beside explain

@@ -200,7 +200,8 @@ def held(judgement: Judgement, row: Limit, leg: LegBaseline, *, may_clear: bool)
     if not _stricter(judgement, lower, upper):
         return judgement
     also = f"{origin}, and {judgement.origin}"
-    return replace(_bounded(judgement, row, lower, upper, also), source=judgement.source)
+    source = (judgement.source or Source.OTHER).and_baseline()
+    return replace(_bounded(judgement, row, lower, upper, also), source=source)
 
 
 def _stricter(judgement: Judgement, lower: float | None, upper: float | None) -> bool:
