@@ -7,6 +7,7 @@ names it), of any rate: the site says what the cluster does.
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import shutil
@@ -48,7 +49,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rate = _rate_mbit()
     for name, pattern, text in (
         ("fabric.toml", r"200MbE", f"{rate}MbE"),
-        ("site.toml", r'max_message_size = "\w+"', f'max_message_size = "{rate * 4}KiB"'),
+        (
+            "site.toml",
+            r'max_message_size = "\w+"',
+            f'max_message_size = "{2 ** round(math.log2(4 * rate))}KiB"',
+        ),
         ("site.toml", r"leg_seconds = [\d.]+", "leg_seconds = 0.5"),
     ):
         file = folder / name
@@ -91,8 +96,8 @@ def slow_receive_side() -> Iterator[None]:
 
 
 def test_a_clean_ladder_over_one_rail_and_over_all_blames_nobody(site: Path) -> None:
-    status, record = _run(site, "--over", "rail0", "--over", "all", "--no-confirm")
-    # Others on these cores may slow a pair once: UNDECIDED, and never anybody's fault.
+    status, record = _run(site, "--over", "rail0", "--over", "all")
+    # Cores that others take slow all pairs or one; a second look then makes no FAIL of it.
     assert (status, record["verdict"]) in {(0, "PASS"), (5, "UNJUDGED")}, record
     assert record["troubles"] == record["left"] == []
     assert not any(each["blame"] for each in record["results"] if each["counts"])
@@ -145,3 +150,27 @@ def _ended(path: Path) -> Iterator[dict[str, Any]]:
         elif fields["record"] == "end":
             yield from values
             values = []
+
+
+def test_the_kernel_agrees_with_osu_bw_within_two_percent(site: Path) -> None:
+    said = subprocess.run(
+        [BIN / "sinfo", "-h", "-N", "-p", "compute", "-o", "%N"],
+        capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    others = sorted(set(said.stdout.split()) - {"vc1", "vc2"})
+    _, record = _run(site, "--over", "rail0", "--without", ",".join(others), "--no-confirm")
+    (population,) = _bandwidth(record)["population"]
+    check = ROOT / "checks" / "pt2pt" / "pairs.py"
+    ended = subprocess.run(
+        [FABRICPROOF, "run", "--site", site, "--json", "-c", check, "-n", "^OsuBandwidth%",
+         "-p", "openmpi5"],
+        env={**os.environ, "FABRICPROOF_VCLUSTER": CLUSTER, "FABRICPROOF_NODES": "vc1,vc2",
+             "FABRICPROOF_WORK": str(ROOT / "work" / "slurm-tests"),
+             "FABRICPROOF_PERFLOGS": str(site.parent)},
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    legs = {leg["road"]: leg for leg in json.loads(ended.stdout)["legs"]}
+    (size,) = {each["size"] for each in record["results"] if each["quantity"] == "bandwidth"}
+    values = {each["name"]: each["value"] for each in legs["rail0"]["quantities"]}
+    # Both are slowed by whatever else runs on these cores, never sped up: the better one counts.
+    assert population["most"] == pytest.approx(values[f"bandwidth_{size}"], rel=0.02)
