@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from fabricproof.cli.ceiling import command
-from fabricproof.cli.fabric_options import fabric_from_options, fabric_options
+from fabricproof.cli.output import fabric_from_options, fabric_options
 from fabricproof.core.errors import ConfigError, UnknownLinkError
 from fabricproof.physics import Fabric, bound, find_link, find_slot
 

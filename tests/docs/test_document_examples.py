@@ -158,3 +158,13 @@ def test_a_message_of_the_table_is_one_that_the_code_says(message: str) -> None:
     code = code.replace("......", "...")
     pieces = [piece.strip() for piece in re.split(r"\.\.\.|1\.1\.1", message)]
     assert all(piece in code for piece in pieces if len(piece) > 2), message
+
+
+def test_the_judge_is_five_lines_of_python(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (text,) = examples("docs/how-to-read-a-verdict.md", "python")
+    assert len([line for line in text.splitlines() if line]) == 5
+    monkeypatch.chdir(ROOT)
+    exec(text, {})
+    assert capsys.readouterr().out.startswith("PASS ['99.4% of 117.69 MB/s (physics: ")

@@ -18,7 +18,7 @@ from fabricproof.job import all_outcomes as all_legs
 from fabricproof.job.all_outcomes import judge_legs
 from fabricproof.job.outcome import Outcome, judge_leg, needs_second_look
 from fabricproof.job.plan.leg import Leg
-from fabricproof.verdict.reference import at_most
+from fabricproof.verdict.value import at_most
 
 #: what the recorded pair's own smallest message took is good here
 GOOD = {"latency": at_most(40.0, unit="us", tolerance=0.1, origin="site (test)")}

@@ -12,8 +12,7 @@ from fabricproof.job.outcome import Outcome, judge_leg
 from fabricproof.job.plan.leg import Leg
 from fabricproof.job.relations.judge import judge_relation
 from fabricproof.job.relations.relation import Relation
-from fabricproof.verdict.reference import around, at_least, at_most
-from fabricproof.verdict.value import Judgement
+from fabricproof.verdict.value import Judgement, around, at_least, at_most
 from leg_folders import GIGABIT, leave, make_leg, rank_text, speeds
 
 REPORT = (Path(__file__).parents[1] / "data/iperf3/one-stream-report.txt").read_text()

@@ -9,7 +9,7 @@ import pytest
 
 from fabricproof.job.evidence.message_cost import channel_of, measured_channel, rules_of
 from fabricproof.job.plan.leg import FabricFacts, Leg
-from fabricproof.verdict.reference import at_most
+from fabricproof.verdict.value import at_most
 from tables import table
 
 LEG = Leg(

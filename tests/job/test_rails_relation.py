@@ -13,7 +13,7 @@ from fabricproof.job.outcome import Outcome
 from fabricproof.job.relations.rails import judge_sharing, sent_bytes
 from fabricproof.job.relations.relation import Relation
 from fabricproof.traffic import RoadProof, RoadState
-from fabricproof.verdict.reference import at_least
+from fabricproof.verdict.value import at_least
 
 SIZES = tuple(2**power for power in range(21))
 ONE = {size: size / (10 + size / 23.5) for size in SIZES}

@@ -18,7 +18,7 @@ from fabricproof.job.relations.judge import JUDGES, judge_relation, judge_relati
 from fabricproof.job.relations.ratio import judge_against
 from fabricproof.job.relations.relation import Relation
 from fabricproof.job.second_look import doubtful_legs
-from fabricproof.verdict.reference import at_least
+from fabricproof.verdict.value import at_least
 from leg_folders import PUT_BW, leave, make_leg, slower
 
 TWICE = at_least(1.0, unit="x", tolerance=0.05, origin="test: alike")

@@ -31,7 +31,7 @@ from fabricproof.job.relations.rounds import (
 )
 from fabricproof.job.second_look import doubtful_legs
 from fabricproof.traffic.disturbance import Disturbance, DisturbanceKind
-from fabricproof.verdict.reference import at_least
+from fabricproof.verdict.value import at_least
 from leg_folders import PUT_BW, leave, make_leg, slower
 
 #: a far pair's latency over a near one's across two switches more (rfm.placement)

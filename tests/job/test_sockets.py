@@ -21,7 +21,7 @@ from fabricproof.job.relations.judge import judge_relation, legs_to_repeat
 from fabricproof.job.relations.relation import Relation
 from fabricproof.job.relations.sockets import judge_locality, loose, parse_binding
 from fabricproof.verdict.locality import Bind
-from fabricproof.verdict.reference import at_least
+from fabricproof.verdict.value import at_least
 from leg_folders import leave, make_leg
 
 SCRIPTS = Path(fabricproof.job.__file__).parent

@@ -23,7 +23,7 @@ from fabricproof.physics import (
     known_links,
     known_protocols,
 )
-from fabricproof.physics.slots import make_slot
+from fabricproof.physics.model import make_slot
 
 PAYLOADS = [128, 256, 512, 1024, 2048, 4096]
 LANES = [1, 2, 4, 8, 12, 16, 32]

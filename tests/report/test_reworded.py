@@ -33,9 +33,8 @@ from fabricproof.report.red import red_groups, told_of_passes
 from fabricproof.report.summary import summary
 from fabricproof.report.terminal import render
 from fabricproof.rfm.recording import describe_outcome
-from fabricproof.verdict.judge import judge_table
-from fabricproof.verdict.reference import at_least, from_text
-from fabricproof.verdict.value import Rules
+from fabricproof.verdict.table import judge_table
+from fabricproof.verdict.value import Rules, at_least, from_text
 from leg_folders import PUT_BW, PUT_BW_SENT, leave, make_leg, rank_text, slower
 from reworded import reworded, same
 from tables import latencies

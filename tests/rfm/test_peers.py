@@ -10,7 +10,7 @@ import pytest
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.rfm.legs.peer import peer_leg, with_links
 from fabricproof.site import Site, load_site
-from fabricproof.verdict.reference import Reference, at_most
+from fabricproof.verdict.value import Reference, at_most
 
 SITES = Path(__file__).parents[2] / "site-configs"
 

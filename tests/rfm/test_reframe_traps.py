@@ -17,9 +17,10 @@ from reframe_sessions import HouseRun, StockRun
 from fabricproof.core.errors import ConfigError, UnitError
 from fabricproof.core.records import read_records
 from fabricproof.nodes.inventory.store import read_kept
+from fabricproof.rfm.handover import reframe_tuple
 from fabricproof.site import load_site
 from fabricproof.site.roll import due_entries
-from fabricproof.verdict.reference import Reference, at_least, reframe_tuple
+from fabricproof.verdict.value import Reference, at_least
 
 SITE = Path(__file__).parent / "site"
 

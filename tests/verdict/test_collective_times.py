@@ -12,9 +12,8 @@ from fabricproof.core.measure import Table, Verdict, texts_of
 from fabricproof.core.units import size_label
 from fabricproof.physics.collective import Layout
 from fabricproof.verdict.collective_times import row_contradiction
-from fabricproof.verdict.judge import judge_table
-from fabricproof.verdict.reference import at_most
-from fabricproof.verdict.value import Rules
+from fabricproof.verdict.table import judge_table
+from fabricproof.verdict.value import Rules, at_most
 from tables import GBE, table
 
 DATA = Path(__file__).parents[1] / "data"

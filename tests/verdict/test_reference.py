@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from fabricproof.core.errors import ConfigError, UnitError
 from fabricproof.core.units import convert
 from fabricproof.physics import Fabric, bound, find_link
-from fabricproof.verdict.reference import (
+from fabricproof.rfm.handover import reframe_tuple
+from fabricproof.verdict.value import (
     DEFAULT_LATENCY_TOLERANCE,
     DEFAULT_TOLERANCE,
     Reference,
@@ -20,7 +21,6 @@ from fabricproof.verdict.reference import (
     at_most,
     from_ceiling,
     from_text,
-    reframe_tuple,
 )
 
 MAKERS = [at_least, at_most]

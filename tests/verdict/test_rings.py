@@ -14,8 +14,6 @@ from hypothesis import strategies as st
 from fabricproof.core.measure import Table, Verdict, texts_of
 from fabricproof.physics import Fabric, bound, find_link
 from fabricproof.physics.collective import Layout
-from fabricproof.verdict.judge import judge_table
-from fabricproof.verdict.reference import at_most
 from fabricproof.verdict.rings import (
     HPCC_ORDERS,
     LEAST_STEPS,
@@ -25,7 +23,8 @@ from fabricproof.verdict.rings import (
     random_crossings,
     ring_ceiling,
 )
-from fabricproof.verdict.value import Rules
+from fabricproof.verdict.table import judge_table
+from fabricproof.verdict.value import Rules, at_most
 
 GIGABIT = Fabric(link=find_link("1GbE"), protocol="tcp", mtu=1500)
 

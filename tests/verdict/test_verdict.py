@@ -11,8 +11,15 @@ from hypothesis import strategies as st
 
 from fabricproof.core.measure import Verdict
 from fabricproof.physics import CLOCK_TOLERANCE, bound, latency_floor_us
-from fabricproof.verdict.reference import Reference, at_least, at_most, from_ceiling
-from fabricproof.verdict.value import Judgement, judge_value, missing
+from fabricproof.verdict.value import (
+    Judgement,
+    Reference,
+    at_least,
+    at_most,
+    from_ceiling,
+    judge_value,
+    missing,
+)
 from tables import FDR, GBE
 
 CEILING = bound(FDR)

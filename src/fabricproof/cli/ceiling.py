@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from fabricproof.cli.fabric_options import fabric_from_options, fabric_options
+from fabricproof.cli.output import fabric_from_options, fabric_options
 from fabricproof.physics import Ceiling, Fabric, Floor, binding, bound, ceilings, latency_floor_us
 
 _REASONS = {

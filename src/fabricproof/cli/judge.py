@@ -13,17 +13,30 @@ import click
 
 from fabricproof.benchmarks.catalogue import reading_of
 from fabricproof.benchmarks.parsers import read_tables
-from fabricproof.cli.fabric_options import fabric_from_options, fabric_options
-from fabricproof.cli.output import STATUSES, curve_summary, format_value, report_record, shown
-from fabricproof.cli.reading import read_output
+from fabricproof.cli.output import (
+    STATUSES,
+    curve_summary,
+    fabric_from_options,
+    fabric_options,
+    format_value,
+    read_output,
+    report_record,
+    shown,
+)
 from fabricproof.core.errors import ConfigError, ExitStatus, FabricproofError, ParseError, UnitError
 from fabricproof.core.measure import Finding, Table, worst
 from fabricproof.core.units import parse_quantity
 from fabricproof.physics import Fabric, bound
-from fabricproof.verdict.judge import judge_table, unanswered
 from fabricproof.verdict.limits import loaded_fabric
-from fabricproof.verdict.reference import DEFAULT_TOLERANCE, Reference, from_text
-from fabricproof.verdict.value import Report, Rules, missing
+from fabricproof.verdict.table import judge_table, unanswered
+from fabricproof.verdict.value import (
+    DEFAULT_TOLERANCE,
+    Reference,
+    Report,
+    Rules,
+    from_texts,
+    missing,
+)
 
 if TYPE_CHECKING:
     from fabricproof.site import Site
@@ -175,18 +188,12 @@ def given_references(texts: tuple[str, ...], tolerance: float | None) -> dict[st
     Raises:
         ConfigError: one is no quantity, or stands twice.
     """
-    found: dict[str, Reference] = {}
-    for text in texts:
-        try:
-            name, reference = from_text(text, tolerance=tolerance, origin="--reference")
-        except (UnitError, ConfigError) as error:
-            raise ConfigError(
-                f"--reference: {error.problem}", expected=error.expected, got=error.got
-            ) from None
-        if name in found:
-            raise ConfigError(f"--reference: two values for {name}", expected="one", got=repr(text))
-        found[name] = reference
-    return found
+    try:
+        return from_texts(texts, tolerance=tolerance, origin="--reference")
+    except (UnitError, ConfigError) as error:
+        raise ConfigError(
+            f"--reference: {error.problem}", expected=error.expected, got=error.got
+        ) from None
 
 
 def _rules(

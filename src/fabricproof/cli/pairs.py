@@ -10,9 +10,8 @@ from typing import Any
 
 import click
 
-from fabricproof.cli.fabric_options import fabric_from_options, fabric_options
 from fabricproof.cli.judge import fraction, given_references
-from fabricproof.cli.output import STATUSES
+from fabricproof.cli.output import STATUSES, fabric_from_options, fabric_options
 from fabricproof.cli.pairs_run import drain_line, run
 from fabricproof.core.errors import ConfigError, InputMissingError, OutputError
 from fabricproof.nodes.topology_text import expand, parse_topology

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from fabricproof.benchmarks.parsers import read_tables
-from fabricproof.cli.reading import read_output
+from fabricproof.cli.output import read_output
 from fabricproof.core.errors import ExitStatus, FabricproofError, InputMissingError, ParseError
 from fabricproof.core.measure import COLUMNS, Table
 

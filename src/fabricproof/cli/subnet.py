@@ -11,8 +11,7 @@ from typing import Any, TypeVar
 
 import click
 
-from fabricproof.cli.output import STATUSES
-from fabricproof.cli.reading import read_output
+from fabricproof.cli.output import STATUSES, read_output
 from fabricproof.core.errors import ConfigError, ExitStatus, InputMissingError, UnavailableError
 from fabricproof.core.measure import BADNESS, Verdict
 from fabricproof.job.run.watch import ends_as_interrupt

@@ -35,8 +35,8 @@ from fabricproof.traffic import (
     prove_road,
 )
 from fabricproof.traffic.error_rates import ErrorRate, added, error_rates
-from fabricproof.verdict.judge import judge_table
 from fabricproof.verdict.suspects import unended
+from fabricproof.verdict.table import judge_table
 from fabricproof.verdict.value import Judgement, Report, is_of_errors, missing
 
 #: A first attempt with one of these verdicts gets a second look; a wrong road does not need one.

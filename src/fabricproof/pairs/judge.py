@@ -20,7 +20,7 @@ from fabricproof.pairs.matrix import Matrix
 from fabricproof.pairs.measure import BadPair, Measure, bad_pairs, bound_of, measure_matrix
 from fabricproof.pairs.suspects import Flags, SuspectKind, Values
 from fabricproof.pairs.yardstick import LEAST_WEIGHT
-from fabricproof.verdict.reference import DEFAULT_TOLERANCE
+from fabricproof.verdict.value import DEFAULT_TOLERANCE
 
 #: A matrix in which a larger part of the rows is low, and nobody explains them, is undecided as a
 #: whole; below, single rows are named to be measured again.

@@ -10,7 +10,7 @@ from fabricproof.core.errors import ConfigError, UnitError
 from fabricproof.core.units import convert, dimension, parse_size, size_label
 from fabricproof.pairs.matrix import Kind, Matrix
 from fabricproof.physics import CLOCK_TOLERANCE, Fabric, bound, latency_floor_us
-from fabricproof.verdict.reference import (
+from fabricproof.verdict.value import (
     DEFAULT_LATENCY_TOLERANCE,
     DEFAULT_TOLERANCE,
     Reference,
@@ -63,7 +63,7 @@ def limits_of(
     Args:
         matrix: whose kinds.
         fabric: the way of one pair over one rail, if stated.
-        references: by quantity as :func:`fabricproof.verdict.reference.from_text` names it.
+        references: by quantity as :func:`fabricproof.verdict.value.from_text` names it.
         tolerance: fraction off the healthy value; also of the fabric's bound.
 
     Raises:

@@ -18,7 +18,7 @@ from fabricproof.pairs.limits import Limits
 from fabricproof.pairs.matrix import Matrix
 from fabricproof.pairs.suspects import Evidence, Flags, SuspectKind, Values
 from fabricproof.pairs.yardstick import LEAST_VALUES, Heap, candidates
-from fabricproof.verdict.reference import DEFAULT_TOLERANCE
+from fabricproof.verdict.value import DEFAULT_TOLERANCE
 
 #: A row is low where it misses the yardstick by the tolerance and by this many standard
 #: deviations of the healthy rows: one in 4,000 of a normal distribution does.

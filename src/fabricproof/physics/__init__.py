@@ -5,12 +5,13 @@ from __future__ import annotations
 from fabricproof.physics.ceilings import (
     CLOCK_TOLERANCE,
     Ceiling,
+    Floor,
     binding,
     bound,
     ceilings,
     expected_rail_gain,
+    latency_floor_us,
 )
-from fabricproof.physics.latency import Floor, latency_floor_us
 from fabricproof.physics.link_state import Issue, PortState, compare_link_state
 from fabricproof.physics.links import (
     SOFT_ROCE,
@@ -21,7 +22,7 @@ from fabricproof.physics.links import (
     known_links,
     soft_roce_link,
 )
-from fabricproof.physics.model import Fabric
+from fabricproof.physics.model import Fabric, Shaper, Slot, find_slot
 from fabricproof.physics.protocols import (
     Protocol,
     Reading,
@@ -29,8 +30,6 @@ from fabricproof.physics.protocols import (
     find_protocol,
     known_protocols,
 )
-from fabricproof.physics.shaper import Shaper
-from fabricproof.physics.slots import Slot, find_slot
 from fabricproof.physics.soft import device_word, soft_path_mtu, why_not_the_device
 
 __all__ = [

@@ -1,15 +1,171 @@
-"""The fabric as it is stated: a link, a protocol over it, a slot behind it, and how many."""
+"""The fabric as it is stated: a link, a protocol, a slot (``data/pcie.json``), and how many."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from typing import Any, NoReturn
 
-from fabricproof.core.errors import ConfigError
+from fabricproof.core.errors import ConfigError, UnknownLinkError
 from fabricproof.physics._data import load_data
 from fabricproof.physics.links import Link
 from fabricproof.physics.protocols import Protocol, default_protocol, find_protocol, protocols_over
-from fabricproof.physics.shaper import Shaper
-from fabricproof.physics.slots import Slot
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shaper:
+    """A token bucket as tc-tbf(8) describes it: mean rate, that of the link, bucket, peak rate.
+
+    A wire has no memory; a shaper has one.  After a pause its bucket is full, and a message of the
+    bucket's size passes at the peak rate, or at once where there is none.  Cloud networks shape so
+    (burstable instances), and the rails of the virtual cluster do.  Over N bytes the bucket's share
+    vanishes, so that the plateau keeps its ceiling.
+
+    Attributes:
+        burst_bytes: size of the bucket, 0 or more.
+        peak_factor: peak rate over mean rate, at least 1.
+        instant_bytes: what passes at once, at any rate; 0 or more, at most ``burst_bytes``.
+    """
+
+    burst_bytes: int
+    peak_factor: float = 1.0
+    instant_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse a bucket that cannot be.
+
+        Raises:
+            ConfigError: a value out of range.
+        """
+        if self.burst_bytes < 0 or not 0 <= self.instant_bytes <= self.burst_bytes:
+            raise ConfigError(
+                "impossible token bucket",
+                expected="0 <= instant_bytes <= burst_bytes",
+                got=f"burst_bytes {self.burst_bytes}, instant_bytes {self.instant_bytes}",
+            )
+        if not 1 <= self.peak_factor < float("inf"):
+            raise ConfigError(
+                "impossible peak rate", expected="a factor of at least 1", got=str(self.peak_factor)
+            )
+
+    def least_time_us(self, size_bytes: int, rate_mb_s: float) -> float:
+        """Return the least time in which ``size_bytes`` pass after a pause, in us.
+
+        From the definition of a token bucket with a peak: in time t at most
+        min(peak t + instant, rate t + burst) bytes pass (RFC 2212, section 2: min[pT + M, rT + b]).
+
+        Args:
+            size_bytes: 0 or more.
+            rate_mb_s: the mean rate in MB/s (bytes per us), positive.
+        """
+        at_peak = (size_bytes - self.instant_bytes) / (self.peak_factor * rate_mb_s)
+        at_mean = (size_bytes - self.burst_bytes) / rate_mb_s
+        return max(0.0, at_peak, at_mean)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slot:
+    """A PCIe slot (or riser, or on-board connection) of a generation and width.
+
+    Attributes:
+        generation: 1 to 6.
+        lanes: 1, 2, 4, 8, 12, 16 or 32.
+        gt_per_s_per_lane: signalled transfers per lane in GT/s.
+        encoding: name of the line code.
+        encoding_share: data bits per line bit, 0 to 1.
+        framing: which packet framing it uses: ``symbols``, ``tokens`` or ``flits``.
+        raw_mb_s: one direction after coding and before packets, in MB/s.
+        source: the clause of the specification.
+    """
+
+    generation: int
+    lanes: int
+    gt_per_s_per_lane: float
+    encoding: str
+    encoding_share: float
+    framing: str
+    raw_mb_s: float
+    source: str
+
+    @property
+    def name(self) -> str:
+        """Return the project's spelling: ``PCIe 3.0 x8``."""
+        return f"PCIe {self.generation}.0 x{self.lanes}"
+
+    @property
+    def formula(self) -> str:
+        """Return how ``raw_mb_s`` comes about, in numbers."""
+        row = _generations()[self.generation]
+        share = f"{row['data']}/{row['line']}"
+        return f"{self.lanes} lanes x {self.gt_per_s_per_lane:g} GT/s x {share} / 8"
+
+
+#: '3.0x8', 'PCIe 3.0 x8', 'PCI Express Gen3 x8', '4x16'
+_BY_GENERATION = re.compile(
+    r"(?:pci ?-?(?:e|express)?)?[ -]*(?:gen(?:eration)?)?[ -]*(?P<generation>\d+)(?:\.\d)?"
+    r"[ -]*x ?(?P<lanes>\d+)"
+)
+#: '8 GT/s x8', '8.0 GT/s PCIe x8', '8GT/s, width x8'
+_BY_RATE = re.compile(r"(?P<rate>\d+(?:\.\d+)?) ?gt/s(?: pcie)?,? ?(?:width)? ?x ?(?P<lanes>\d+)")
+
+
+@cache
+def _generations() -> Mapping[int, Mapping[str, Any]]:
+    return {row["generation"]: row for row in load_data("pcie")["generations"]}
+
+
+def make_slot(generation: int, lanes: int) -> Slot:
+    """Return the slot of that generation and width; both must be known to the data."""
+    row = _generations()[generation]
+    share = row["data"] / row["line"]
+    return Slot(
+        generation=generation,
+        lanes=lanes,
+        gt_per_s_per_lane=row["gt_per_s_per_lane"],
+        encoding=row["encoding"],
+        encoding_share=share,
+        framing=row["framing"],
+        raw_mb_s=lanes * row["gt_per_s_per_lane"] * share * 1000 / 8,
+        source=row["source"],
+    )
+
+
+def _refuse(text: str) -> NoReturn:
+    lanes = ", ".join(f"x{lanes}" for lanes in load_data("pcie")["lanes"])
+    raise UnknownLinkError(
+        f"unknown PCIe slot {text!r}",
+        expected=f"a generation of {min(_generations())}.0 to {max(_generations())}.0 and {lanes}",
+        got=repr(text),
+        next_step="write it as '3.0x8'; lspci -vv shows it as LnkSta of the adapter",
+    )
+
+
+def _generation_of(match: re.Match[str]) -> int:
+    fields = match.groupdict()
+    if "generation" in fields:
+        return int(fields["generation"])
+    rate = float(fields["rate"])
+    return next((g for g, row in _generations().items() if row["gt_per_s_per_lane"] == rate), 0)
+
+
+def find_slot(text: str) -> Slot:
+    """Return the slot that ``text`` names: ``3.0x8``, ``PCIe 3.0 x8``, ``Gen3 x8``, ``4x16``.
+
+    ``8 GT/s x8`` and ``8.0 GT/s PCIe x8``, as lspci and the kernel print it, are read too.
+
+    Raises:
+        UnknownLinkError: no such generation or width; the message says what there is.
+    """
+    plain = re.sub(r"\s+", " ", text.strip().lower().replace("\u00d7", "x"))
+    match = _BY_GENERATION.fullmatch(plain) or _BY_RATE.fullmatch(plain)
+    if match is None:
+        _refuse(text)
+    generation, lanes = _generation_of(match), int(match["lanes"])
+    if generation not in _generations() or lanes not in load_data("pcie")["lanes"]:
+        _refuse(text)
+    return make_slot(generation, lanes)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,11 +10,11 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from fabricproof.core.measure import Verdict
+from fabricproof.core.units import convert
 from fabricproof.job.outcome import Outcome
 from fabricproof.job.plan.leg import Leg
 from fabricproof.rfm.legs.leg import quantity_key
-from fabricproof.verdict.reference import Reference, reframe_tuple
-from fabricproof.verdict.value import Judgement, is_of_errors
+from fabricproof.verdict.value import Judgement, Reference, is_of_errors
 
 
 def handed_over(outcomes: Iterable[Outcome]) -> Iterator[tuple[Leg, Judgement]]:
@@ -44,6 +44,23 @@ def bounds(judgement: Judgement) -> tuple[object, ...]:
     return reframe_tuple(
         reference, hard_upper=None if is_time else judgement.ceiling, unit=judgement.unit
     )
+
+
+def reframe_tuple(
+    reference: Reference, *, hard_upper: float | None, unit: str
+) -> tuple[float, float | None, float | None, str]:
+    """Return ReFrame's ``(value, lower fraction, upper fraction, unit)`` for these bounds.
+
+    Args:
+        reference: what the quantity is judged by.
+        hard_upper: the physical ceiling in the reference's unit, or None.
+        unit: unit of the performance variable; the reference is converted to it or refused.
+    """
+    factor = convert(1.0, reference.unit, unit)
+    uppers = [bound for bound in (reference.upper, hard_upper) if bound is not None]
+    upper = min(uppers) / reference.value - 1 if uppers else None
+    lower = reference.lower / reference.value - 1 if reference.lower is not None else None
+    return (reference.value * factor, lower, upper, unit)
 
 
 def complaints(

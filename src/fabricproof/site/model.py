@@ -22,7 +22,7 @@ from fabricproof.site.schema import (
     StackSpec,
     SwitchSpec,
 )
-from fabricproof.verdict.reference import Reference, from_text
+from fabricproof.verdict.value import Reference, from_text
 
 
 def build_fabric(spec: FabricSpec, rails: tuple[str, ...], *, num_flows: int = 1) -> Fabric:

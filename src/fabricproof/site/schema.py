@@ -22,7 +22,7 @@ from fabricproof.site.texts import (
     Variable,
 )
 from fabricproof.traffic.transports import Transport
-from fabricproof.verdict.reference import CURVE_TOLERANCE
+from fabricproof.verdict.value import CURVE_TOLERANCE
 
 Launcher = Literal["srun", "mpirun", "mpiexec"]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]

@@ -16,8 +16,7 @@ from dataclasses import replace
 from fabricproof.benchmarks.catalogue import reading_of
 from fabricproof.core.measure import Finding, FindingKind, Table, Verdict
 from fabricproof.core.units import size_label
-from fabricproof.verdict.reference import CURVE_TOLERANCE
-from fabricproof.verdict.value import Judgement
+from fabricproof.verdict.value import CURVE_TOLERANCE, Judgement
 
 #: crossings before the last byte of a rendezvous message: request, answer, data.
 RENDEZVOUS_CROSSINGS = 3

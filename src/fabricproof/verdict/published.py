@@ -19,10 +19,18 @@ from fabricproof.core.measure import Table, Verdict, as_notes, worst
 from fabricproof.core.units import convert, dimension, parse_quantity, split_quantity
 from fabricproof.physics import Fabric, bound, expected_rail_gain, latency_floor_us
 from fabricproof.verdict.curve import describe_shape
-from fabricproof.verdict.judge import judge_table
-from fabricproof.verdict.reference import Reference, around, from_ceiling, from_text
 from fabricproof.verdict.suspects import explained
-from fabricproof.verdict.value import Judgement, Report, Rules, judge_value
+from fabricproof.verdict.table import judge_table
+from fabricproof.verdict.value import (
+    Judgement,
+    Reference,
+    Report,
+    Rules,
+    around,
+    from_ceiling,
+    from_text,
+    judge_value,
+)
 
 #: A minimum or maximum this many standard deviations from the mean is an outlier: with 1024
 #: normal samples one at 5 sigma comes once in 3000 populations (two-sided tail 5.7e-7).

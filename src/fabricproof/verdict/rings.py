@@ -22,8 +22,7 @@ from dataclasses import dataclass, replace
 from fabricproof.core.measure import Table, Verdict
 from fabricproof.physics import CLOCK_TOLERANCE, Ceiling, Fabric, Floor, bound, latency_floor_us
 from fabricproof.physics.collective import Layout
-from fabricproof.verdict.reference import from_ceiling
-from fabricproof.verdict.value import Judgement, Rules, judge_value
+from fabricproof.verdict.value import Judgement, Rules, from_ceiling, judge_value
 
 #: what a run moves: measurements x (one natural and ten random orders) x (a first step and two
 #: timed ones) by each of two implementations (ring_lat_bw_loop(2000000, 3, 2, 10), bench_lat_bw)

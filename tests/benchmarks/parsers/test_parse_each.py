@@ -12,7 +12,7 @@ from fabricproof.benchmarks.parsers import parse_text, read_tables
 from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import Verdict
 from fabricproof.physics import Fabric, find_link
-from fabricproof.verdict.judge import judge_table
+from fabricproof.verdict.table import judge_table
 from fabricproof.verdict.value import Rules
 
 OSU = "# OSU MPI Bandwidth Test v7.2\n# Size      Bandwidth (MB/s)\n1   1.00\n2   2.00\n4   4.00\n"

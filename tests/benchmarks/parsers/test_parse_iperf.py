@@ -12,7 +12,7 @@ from fabricproof.benchmarks.parsers import parse_text
 from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import Table, Verdict, texts_of
 from fabricproof.physics import Fabric, find_link
-from fabricproof.verdict.judge import judge_table
+from fabricproof.verdict.table import judge_table
 from fabricproof.verdict.value import Rules
 
 REPORT = (DATA / "iperf3/two-streams-report.txt").read_text("utf-8")

@@ -13,8 +13,8 @@ from fabricproof.benchmarks.parsers import parse_text
 from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import Table, Verdict
 from fabricproof.physics import Fabric, find_link
-from fabricproof.verdict.judge import judge_table
 from fabricproof.verdict.limits import Limits, loaded_fabric
+from fabricproof.verdict.table import judge_table
 from fabricproof.verdict.value import Rules
 
 FOLDER = DATA / "perftest"

@@ -15,7 +15,7 @@ from fabricproof.job.plan.effort import plan_ping_pong, plan_windowed
 from fabricproof.job.plan.hpcc import hpcc_seconds
 from fabricproof.job.plan.leg import Leg
 from fabricproof.physics.collective import Layout
-from fabricproof.verdict.reference import at_most
+from fabricproof.verdict.value import at_most
 from planned import make_planned_leg
 
 

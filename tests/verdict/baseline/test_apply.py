@@ -23,8 +23,15 @@ from fabricproof.traffic import RoadProof, RoadState
 from fabricproof.verdict.baseline.apply import held, with_baseline
 from fabricproof.verdict.baseline.model import Node
 from fabricproof.verdict.baseline.stage import of_leg
-from fabricproof.verdict.reference import Reference, Source, at_least, at_most
-from fabricproof.verdict.value import Judgement, Report, judge_value
+from fabricproof.verdict.value import (
+    Judgement,
+    Reference,
+    Report,
+    Source,
+    at_least,
+    at_most,
+    judge_value,
+)
 
 PROVEN = RoadProof(state=RoadState.PROVEN, reason="over it")
 LEG = make_leg_baseline()

@@ -23,8 +23,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fabricproof.benchmarks.parsers._chatter import check_chatter
-from fabricproof.benchmarks.parsers._rows import check_expected_sizes, check_next_size
-from fabricproof.benchmarks.parsers._text import Section, shorten
+from fabricproof.benchmarks.parsers._text import (
+    Section,
+    check_expected_sizes,
+    check_next_size,
+    shorten,
+)
 from fabricproof.core.measure import Table
 from fabricproof.core.units import convert
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fabricproof.history.baseline.errors import NotKnownGoodError
 from fabricproof.verdict.baseline.model import PLACE, Place
-from fabricproof.verdict.reference import Source, recorded_source
-from fabricproof.verdict.value import PRINT_ROUNDING
+from fabricproof.verdict.value import PRINT_ROUNDING, Source, recorded_source
 
 if TYPE_CHECKING:
     from fabricproof.history.store import Store

@@ -16,7 +16,7 @@ from fabricproof.history.baseline.machines import Machines
 from fabricproof.verdict.baseline.apply import outside
 from fabricproof.verdict.baseline.holds import changes
 from fabricproof.verdict.baseline.model import Baseline, Place, Row
-from fabricproof.verdict.reference import Source
+from fabricproof.verdict.value import Source
 
 if TYPE_CHECKING:
     from fabricproof.history.store import Store

@@ -19,8 +19,7 @@ from fabricproof.traffic import (
     megabytes,
 )
 from fabricproof.traffic.expected import beside_verbs
-from fabricproof.verdict.reference import at_least
-from fabricproof.verdict.value import Judgement, Report
+from fabricproof.verdict.value import Judgement, Report, at_least
 
 QUANTITY = "default_road"
 

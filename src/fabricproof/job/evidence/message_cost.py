@@ -18,8 +18,7 @@ from fabricproof.core.units import size_label
 from fabricproof.job.plan.leg import Leg
 from fabricproof.job.plan.script import shell_name
 from fabricproof.physics.collective import Channel, best_model
-from fabricproof.verdict.reference import Reference, Source, at_most
-from fabricproof.verdict.value import Rules
+from fabricproof.verdict.value import Reference, Rules, Source, at_most
 
 
 def rules_of(leg: Leg, job_folder: Path, channel_attempt: int = 0) -> Rules:

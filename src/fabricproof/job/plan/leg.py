@@ -6,8 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from fabricproof.physics.collective import Layout
-from fabricproof.verdict.reference import CURVE_TOLERANCE, Reference
-from fabricproof.verdict.value import Rules
+from fabricproof.verdict.value import CURVE_TOLERANCE, Reference, Rules
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ from fabricproof.core.errors import ConfigError, ParseError
 from fabricproof.job.plan.leg import FabricFacts, Leg
 from fabricproof.job.plan.script import shell_name
 from fabricproof.job.relations.relation import Relation
-from fabricproof.verdict.reference import Reference, Source
+from fabricproof.verdict.value import Reference, Source
 
 PLAN_FILE = "plan.json"
 #: 2: layouts and relations

@@ -11,8 +11,7 @@ from fabricproof.core.measure import Verdict
 from fabricproof.job.outcome import Outcome
 from fabricproof.job.relations.ratio import Looks, not_judged, report_of, spoiled_leg
 from fabricproof.job.relations.relation import Relation
-from fabricproof.verdict.reference import at_least
-from fabricproof.verdict.value import Judgement, Report
+from fabricproof.verdict.value import Judgement, Report, at_least
 
 #: IPv4's and TCP's headers, 20 bytes each, and TCP's time stamps, 12, which Linux sends (RFC 7323)
 HEADERS_BYTES, STAMPS_BYTES = 40, 12

@@ -16,8 +16,7 @@ from fabricproof.job.relations.relation import Relation
 from fabricproof.job.relations.rounds import LEAST, Bounds, Decision, Standing, decide_rounds
 from fabricproof.traffic import RoadState
 from fabricproof.traffic.disturbance import Disturbance
-from fabricproof.verdict.reference import Reference
-from fabricproof.verdict.value import Judgement, Report
+from fabricproof.verdict.value import Judgement, Reference, Report
 
 #: legs by name, each with one look at it
 Looks = Mapping[str, Outcome]
@@ -45,7 +44,7 @@ def judge_ratio(relation: Relation, looks: Looks) -> Report:
         combine: what becomes of several legs on one side: sum, max, min or median.
         scale: what every ratio is multiplied by, for a program that prints a part of what it moves;
             1 where absent.
-        reference: a :class:`~fabricproof.verdict.reference.Reference` in unit ``x``, as its fields.
+        reference: a :class:`~fabricproof.verdict.value.Reference` in unit ``x``, as its fields.
         most: a ratio above this is impossible; absent where there is no such limit.
         hint: what is usually wrong where it is red.
     """

@@ -27,7 +27,7 @@ from fabricproof.pairs.words import say
 from fabricproof.physics import Fabric
 from fabricproof.site import Site
 from fabricproof.traffic import RoadProof, RoadState
-from fabricproof.verdict.reference import Reference
+from fabricproof.verdict.value import Reference
 
 #: words with which a library names itself (MPI_Get_library_version), by family, in small letters:
 #: MPICH's "MPICH Version", Cray's "CRAY MPICH version"

@@ -17,7 +17,7 @@ from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.rfm.legs.peer import peer_leg, with_links
 from fabricproof.stacks.family import NATIVE, crowd_environment, default_transport
 from fabricproof.stacks.launch import Layout, plan_launch
-from fabricproof.verdict.reference import Reference, around, at_least, at_most
+from fabricproof.verdict.value import Reference, around, at_least, at_most
 
 #: connections that the checks of several flows open: fewer than the 36 of source document 001,
 #: enough for its limit of 9.5 of 25 Gb/s in one flow

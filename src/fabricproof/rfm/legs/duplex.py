@@ -10,7 +10,7 @@ from fabricproof.job.plan.plan_file import Plan
 from fabricproof.job.relations.relation import Relation, in_turns
 from fabricproof.physics import bound
 from fabricproof.rfm.legs.leg import LegPlanner
-from fabricproof.verdict.reference import at_least
+from fabricproof.verdict.value import at_least
 
 #: the program that moves both directions at once
 BOTH_WAYS = "osu_bibw"

@@ -24,8 +24,7 @@ from fabricproof.stacks.launch import OWN_LAUNCHER, Layout, plan_launch
 from fabricproof.stacks.spack.built import Built
 from fabricproof.stacks.workload import has_window
 from fabricproof.traffic.transports import transport_refusal
-from fabricproof.verdict.reference import Reference
-from fabricproof.verdict.value import Judgement
+from fabricproof.verdict.value import Judgement, Reference
 
 #: Where a site gives no latency, a small message is guessed to cost this many times the physical
 #: floor; the guess only sizes the effort.

@@ -13,7 +13,7 @@ from fabricproof.job.plan.script import BIND_FILE
 from fabricproof.job.relations.relation import Relation, in_turns
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.verdict.locality import Bind
-from fabricproof.verdict.reference import at_least, at_most
+from fabricproof.verdict.value import at_least, at_most
 
 #: Near may be this much worse than far before it is red: two runs differ by as much.
 TOLERANCE = 0.05

@@ -12,7 +12,7 @@ from fabricproof.job.plan.peer import Pace, peer_job
 from fabricproof.physics import bound
 from fabricproof.rfm.legs.leg import MEMORY_MB_S, LegPlanner
 from fabricproof.stacks.launch import plan_launch
-from fabricproof.verdict.reference import Reference
+from fabricproof.verdict.value import Reference
 
 
 def with_links(planner: LegPlanner, links: int) -> LegPlanner:

@@ -18,7 +18,7 @@ from fabricproof.job.relations.relation import Relation, in_turns
 from fabricproof.nodes.topology import Pair
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.stacks.launch import Layout
-from fabricproof.verdict.reference import Reference, at_least, at_most
+from fabricproof.verdict.value import Reference, at_least, at_most
 
 #: What one more switch may add to a latency, as a fraction of that over one: document 002 of the
 #: sources has 1.03 us for its nearest and 1.85 us for its farthest pairs, over up to five switches.

@@ -10,7 +10,7 @@ from fabricproof.job.plan.plan_file import Plan
 from fabricproof.job.relations.relation import Relation, in_turns
 from fabricproof.physics import Fabric, bound
 from fabricproof.rfm.legs.leg import LegPlanner
-from fabricproof.verdict.reference import Reference, at_least
+from fabricproof.verdict.value import Reference, at_least
 
 #: Two rails that promise 2.0 are red below 1.9: both numbers were measured by one program on the
 #: same nodes within seconds, so that what disturbs one by more than a twentieth deserves a look.

@@ -15,8 +15,7 @@ from fabricproof.core.measure import Finding, Verdict, as_notes, worst
 from fabricproof.traffic import RoadState
 from fabricproof.verdict.baseline.holds import why_not
 from fabricproof.verdict.baseline.model import Facts, Limit, Node, Place
-from fabricproof.verdict.reference import Source
-from fabricproof.verdict.value import Judgement, Report
+from fabricproof.verdict.value import Judgement, Report, Source
 
 
 @dataclass(frozen=True, kw_only=True)

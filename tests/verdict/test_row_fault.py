@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabricproof.benchmarks.catalogue import reading_of
-from fabricproof.verdict.soundness import row_fault
+from fabricproof.verdict.limits import row_fault
 from tables import bandwidths, table
 
 SIZES = st.sampled_from([1, 8, 1024, 65536, 4 * 1024 * 1024])

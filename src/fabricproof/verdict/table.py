@@ -23,12 +23,19 @@ from fabricproof.verdict.curve import (
     too_small_for_plateau,
     without_switches,
 )
-from fabricproof.verdict.limits import Limits
-from fabricproof.verdict.reference import Reference, at_least, at_most
+from fabricproof.verdict.limits import Limits, describe_loss, row_fault
 from fabricproof.verdict.rings import describe_rings, judge_rings
-from fabricproof.verdict.soundness import describe_loss, row_fault
 from fabricproof.verdict.suspects import explained
-from fabricproof.verdict.value import Judgement, Report, Rules, judge_value, missing
+from fabricproof.verdict.value import (
+    Judgement,
+    Reference,
+    Report,
+    Rules,
+    at_least,
+    at_most,
+    judge_value,
+    missing,
+)
 
 #: Messages up to this size may print as 0.00 MB/s on a slow network (4 B in a millisecond).
 SMALLEST_PRINTED_BYTES = 16
@@ -48,7 +55,7 @@ def judge_table(table: Table, rules: Rules, road: RoadProof | None = None) -> Re
     table = _in_decimal_megabytes(table)
     reading = reading_of(table)
     limits = Limits.of(table, reading, rules)
-    many = judge_rings(table, rules) or judge_collective(table, limits, rules.layout)
+    many, told = _of_many(table, reading, limits, rules)
     judgements = many or _bandwidths(table, reading, limits) or _times(table, reading, limits)
     side, unjudged = _side_times(table, reading, limits)
     switches: list[Finding] = []
@@ -61,9 +68,7 @@ def judge_table(table: Table, rules: Rules, road: RoadProof | None = None) -> Re
     judgements += _not_in_the_table(table, reading, rules, road)
     findings = [
         *describe_shape(table),
-        *early_ends(table, limits, rules.layout),
-        *overlaps(table),
-        *describe_rings(table, rules.layout),
+        *told,
         *describe_loss(table),
     ]
     findings += list(road.findings) if road else []
@@ -75,6 +80,19 @@ def judge_table(table: Table, rules: Rules, road: RoadProof | None = None) -> Re
         findings=(*as_notes(unjudged), *switches, *as_notes(findings)),
         road=road,
     )
+
+
+def _of_many(
+    table: Table, reading: Meaning, limits: Limits, rules: Rules
+) -> tuple[list[Judgement], list[str]]:
+    """Judge what all ranks do at once, hpcc's rings or a collective, with what is worth reading."""
+    layout = rules.layout
+    if table.suite == "hpcc":
+        return judge_rings(table, rules), describe_rings(table, layout)
+    if reading.kind is not Kind.COLLECTIVE:
+        return [], []
+    told = [*early_ends(table, limits, layout), *overlaps(table)]
+    return judge_collective(table, limits, layout), told
 
 
 def _in_decimal_megabytes(table: Table) -> Table:

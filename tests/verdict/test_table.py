@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fabricproof.core.errors import ConfigError, ParseError
 from fabricproof.core.measure import COLUMNS, Table, Verdict, texts_of
 from fabricproof.physics import Fabric, bound, find_link
 from fabricproof.traffic import RoadProof, RoadState
-from fabricproof.verdict.judge import judge_table, unanswered
-from fabricproof.verdict.reference import Reference, at_least, at_most, from_text
-from fabricproof.verdict.value import Judgement, Report, Rules
+from fabricproof.verdict import judge
+from fabricproof.verdict.table import judge_table, unanswered
+from fabricproof.verdict.value import (
+    Judgement,
+    Reference,
+    Report,
+    Rules,
+    at_least,
+    at_most,
+    from_text,
+)
 from tables import CX2, FDR, GBE, MIB, against, bandwidths, hockney, latencies, table
 
 HEALTHY = hockney(6600, 0.6)
@@ -593,3 +603,26 @@ def test_a_cut_latency_table_is_no_pass_by_its_first_row() -> None:
 
     assert verdict("latency=1.2 us") is Verdict.MISSING
     assert verdict("latency=1.2 us", "latency_32B=1.2 us") is Verdict.PASS
+
+
+# --- the text as a whole, for programs
+
+PUT = (Path(__file__).parents[1] / "replays" / "gbe_osu_put_bw.out").read_text()
+
+
+def test_a_text_is_judged_by_what_is_given() -> None:
+    gigabit = Fabric(link=find_link("1GbE"))
+    assert judge(PUT, gigabit).verdict is Verdict.PASS
+    assert judge(PUT).verdict is Verdict.UNJUDGED
+    assert judge(PUT, references=["bandwidth=117 MB/s"]).verdict is Verdict.PASS
+    assert judge(PUT, references=["bandwidth=200 MB/s"]).verdict is Verdict.FAIL
+    assert judge(PUT + PUT.replace("116.96", "216.96"), gigabit).verdict is Verdict.INVALID
+
+
+def test_what_a_text_does_not_hold_is_missing_and_a_damaged_one_is_refused() -> None:
+    report = judge(PUT, references=["latency=60 us", "bandwidth=117 MB/s"])
+    assert report.verdict is Verdict.MISSING
+    with pytest.raises(ParseError):
+        judge(PUT + "# OSU MPI Bandwidth Test v7.2\n# Size      Bandwidth (MB/s)\n1   \n")
+    with pytest.raises(ConfigError, match="two values for bandwidth"):
+        judge(PUT, references=["bandwidth=1 GB/s", "bandwidth=2 GB/s"])
