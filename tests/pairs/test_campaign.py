@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -212,6 +213,42 @@ def test_a_node_that_dies_leaves_its_pairs_missing_and_the_others_judged(
     assert set(_pairs_measured(folder).values()) == {1}
 
 
+def test_a_rail_that_is_down_costs_its_node_and_not_the_road(climb: Any, site: Site) -> None:
+    class Down(Machine):
+        def follow(self, folder: Path, *_: Any, **__: Any) -> job.Ended:
+            if "node vc3\n" in (folder / "schedule").read_text():
+                (folder / "down").write_text("vc3 rail0 down\n")
+                return job._ended(folder, "")
+            return super().follow(folder)
+
+    outcome, folder = climb(Down(healthy), planned(site))
+    assert len(launches(folder)) == 2
+    assert outcome.verdict is Verdict.MISSING
+    assert outcome.notes == ("not up: vc3 rail0 down",)
+    assert outcome.proven == 12
+    (left,) = outcome.left.values()
+    assert all(NODES.index("vc3") in pair for each in left for pair in each.pairs)
+
+
+def test_a_pair_that_hangs_is_left_out_and_named(climb: Any, site: Site) -> None:
+    campaign = planned(site)
+    one, other = (NODES[at] for at in campaign.rounds[2].pairs[0])
+    said = f"fabricproof kernel: stuck {one} with {other} in round 2, uni of 65536 bytes\n"
+
+    class Hangs(Machine):
+        def follow(self, folder: Path, *_: Any, **__: Any) -> job.Ended:
+            if len(launches(folder.parent)) == 1:
+                (folder / "stderr").write_text(f"fabricproof kernel: stuck x after round 2\n{said}")
+                self.dies_after = [2]
+            return super().follow(folder)
+
+    outcome, folder = climb(Hangs(healthy), campaign)
+    assert len(launches(folder)) == 2
+    assert outcome.proven == 15
+    assert outcome.notes[0] == f"hung in round 2: {' - '.join(sorted((one, other)))}"
+    assert outcome.verdict is Verdict.MISSING
+
+
 @given(st.sets(st.integers(0, 6)), st.sampled_from([True, False]))
 def test_what_is_left_and_what_is_measured_make_the_plan(ended: set[int], is_full: bool) -> None:
     from fabricproof.pairs.campaign.ledger import Measured  # noqa: PLC0415
@@ -379,8 +416,11 @@ def test_the_job_starts_one_rank_on_each_node(
     )
     road = conducted.road_of(subject, campaign, 0)
     text = job.render_job(subject, road, plan, tmp_path)
-    (line,) = (each for each in text.splitlines() if each.startswith("timeout"))
-    assert f"{'--ntasks=8' if launcher == 'srun' else '-np 8'}" in line
+    lines = [each for each in text.splitlines() if each.strip().startswith("timeout")]
+    assert len(lines) == 2
+    assert all(("--ntasks=8" if launcher == "srun" else "-np 8") in each for each in lines)
+    checked = subprocess.run(["bash", "-n"], input=text, text=True, check=False)
+    assert checked.returncode == 0
     assert "rail0" in text
     assert "mpicc -O2 -o kernel kernel.c" in text
     assert text.endswith("fabricproof_reached=yes\n")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -112,13 +112,12 @@ def conduct(campaign: Campaign, means: Means) -> Outcome:
         FabricproofError: Slurm is away, the stack cannot be started, or a record is damaged; what
             was measured is kept.
     """
+    hindered = [_Hindered() for _ in campaign.roads]
     for road in range(len(campaign.roads)):
-        _measure(campaign, means, road)
+        _measure(campaign, means, road, hindered[road])
     outcome = _judged(campaign, means)
-    if campaign.is_full:
-        return outcome
     made = sum(each.is_adaptive for each in campaign.rounds)
-    for number in range(made, ADAPTIVE_ROUNDS):
+    for number in range(made, 0 if campaign.is_full else ADAPTIVE_ROUNDS):
         pairs, roads = _suspects(outcome, number)
         if not pairs:
             break
@@ -128,9 +127,36 @@ def conduct(campaign: Campaign, means: Means) -> Outcome:
         campaign = campaign.with_round(pairs, roads)
         save(means.folder, campaign)
         for road in roads:
-            _measure(campaign, means, road)
+            _measure(campaign, means, road, hindered[road])
         outcome = _judged(campaign, means)
-    return outcome
+    notes = dict.fromkeys(note for each in hindered for note in each.notes)
+    return replace(outcome, notes=(*notes, *outcome.notes))
+
+
+@dataclass(kw_only=True)
+class _Hindered:
+    """What over one road cannot be measured in this run, as its launches showed.
+
+    Attributes:
+        down: nodes whose rail is not up.
+        stuck: pairs that hung, with the number of the round.
+        notes: the same in words.
+    """
+
+    down: set[str] = field(default_factory=set)
+    stuck: set[tuple[int, frozenset[str]]] = field(default_factory=set)
+    notes: list[str] = field(default_factory=list)
+
+    def learn(self, ended: Ended) -> bool:
+        """Take what a launch showed; tell whether it is new."""
+        before = len(self.down), len(self.stuck)
+        self.down |= set(ended.down)
+        self.stuck |= ended.stuck
+        self.notes += [f"not up: {node} {rail}" for node, rail in ended.down.items()]
+        self.notes += [
+            f"hung in round {number}: {' - '.join(sorted(pair))}" for number, pair in ended.stuck
+        ]
+        return before != (len(self.down), len(self.stuck))
 
 
 def _judged(campaign: Campaign, means: Means) -> Outcome:
@@ -160,20 +186,20 @@ def _of_bandwidth(outcome: Outcome) -> Iterable[Result]:
     return (each for each in outcome.results if each.quantity is Quantity.BANDWIDTH)
 
 
-def _measure(campaign: Campaign, means: Means, road: int) -> None:
+def _measure(campaign: Campaign, means: Means, road: int, hindered: _Hindered) -> None:
     """Launch over one road until nothing is left that can be had, or nothing comes of it."""
     vain = 0
     while vain <= _MOST_VAIN:
         before = left_over(campaign, measured(means.folder, campaign)).get(road, ())
-        free = _free(campaign, means)
-        rounds = _with_nodes(campaign, before, free)
+        rounds = _possible(campaign, before, _free(campaign, means) if before else set(), hindered)
         if not rounds:
             return
         ended = _launch(campaign, means, road, rounds)
         after = left_over(campaign, measured(means.folder, campaign)).get(road, ())
         if ended.reason:
             means.say(f"{campaign.road_name(road)}: {ended.reason}")
-        vain = 0 if _count(after) < _count(before) else vain + 1
+        came_to_something = _count(after) < _count(before)
+        vain = 0 if hindered.learn(ended) or came_to_something else vain + 1
 
 
 def _free(campaign: Campaign, means: Means) -> set[str]:
@@ -190,14 +216,22 @@ def _count(rounds: Iterable[PlannedRound]) -> int:
     return sum(len(each.pairs) for each in rounds)
 
 
-def _with_nodes(
-    campaign: Campaign, rounds: Iterable[PlannedRound], free: set[str]
+def _possible(
+    campaign: Campaign, rounds: Iterable[PlannedRound], free: set[str], hindered: _Hindered
 ) -> tuple[PlannedRound, ...]:
     """Return what of ``rounds`` can be measured with the nodes that are free."""
-    can = [campaign.nodes[at] in free for at in range(len(campaign.nodes))]
+    nodes = campaign.nodes
+    can = [name in free and name not in hindered.down for name in nodes]
     cut = (
         replace(
-            each, pairs=tuple((one, other) for one, other in each.pairs if can[one] and can[other])
+            each,
+            pairs=tuple(
+                (one, other)
+                for one, other in each.pairs
+                if can[one]
+                and can[other]
+                and (each.number, frozenset((nodes[one], nodes[other]))) not in hindered.stuck
+            ),
         )
         for each in rounds
     )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from fabricproof.core.errors import ConfigError, FabricproofError, UnavailableError
@@ -22,6 +23,10 @@ from fabricproof.stacks.environment import shell_line, shell_word
 from fabricproof.stacks.launch import Layout, layout_options
 
 SCRIPT_FILE = "job.sh"
+LOOK = Path(__file__).parent / "look.sh"
+
+#: what a rank that hangs says before it ends the launch (kernel.c, too_long)
+_STUCK = re.compile(r"fabricproof kernel: stuck (\S+) with (\S+) in round (\d+),")
 
 #: how often the job is looked at, and how long one may be unknown before it counts as gone, in s
 _LOOK_SECONDS, _GONE_SECONDS = 1.0, 6.0
@@ -49,12 +54,14 @@ class Ended:
     Attributes:
         record: what it measured.
         reason: why it did not come to its end; empty where it did.
-        nodes: that the job had.
+        down: node -> which of its rails is not up; then no rank was started.
+        stuck: pairs that hung, with the number of the round.
     """
 
     record: KernelRecord
     reason: str
-    nodes: tuple[str, ...] = ()
+    down: Mapping[str, str] = field(default_factory=dict)
+    stuck: frozenset[tuple[int, frozenset[str]]] = frozenset()
 
 
 def job_minutes(plan: KernelPlan) -> int:
@@ -85,13 +92,16 @@ def render_job(subject: Subject, road: Road, plan: KernelPlan, folder: Path) -> 
         modules_init=subject.modules_init,
     )
     python = shell_word(subject.python or "python3")
-    seconds = 60 * job_minutes(plan)
+    seconds, launch = 60 * job_minutes(plan), _launch_line(subject, plan)
     return (
         f"#!/bin/bash\ncd {shell_word(str(folder))} || exit 74\n{RECORD_END}\n{head}"
         f"{_BUILD.format(python=python, stack=subject.stack)}"
-        f'timeout -k 5 {seconds} {_launch_line(subject, plan)} "${{run[@]}}" {SCHEDULE_FILE} '
-        f"{RECORD_FILE} >stdout 2>stderr\n"
-        f"echo $? >status\n{REACHED_END}\n"
+        f"timeout -k 5 {_START_SECONDS} {launch} bash ./{LOOK.name} {shell_line(road.rails)} "
+        ">rails 2>look.err\n"
+        "if ! grep -v ' up$' rails >down; then\n"
+        f'    timeout -k 5 {seconds} {launch} "${{run[@]}}" {SCHEDULE_FILE} {RECORD_FILE} '
+        ">stdout 2>stderr\n    echo $? >status\nfi\n"
+        f"{REACHED_END}\n"
     )
 
 
@@ -117,9 +127,8 @@ def prepare(folder: Path, subject: Subject, road: Road, plan: KernelPlan) -> Non
     """
     script = render_job(subject, road, plan, folder)
     write_whole(folder / SCHEDULE_FILE, render_schedule(plan))
-    for source in (KERNEL, TWIN):
-        if source.is_file():
-            write_whole(folder / source.name, source.read_bytes())
+    for source in (KERNEL, TWIN, LOOK):
+        write_whole(folder / source.name, source.read_bytes())
     write_whole(folder / SCRIPT_FILE, script)
 
 
@@ -181,7 +190,7 @@ def follow(
             end = read_end(folder)
             state = "" if end else _state(job_id, environment)
             if end is not None:
-                return _ended(folder, "" if end.reached else "its script was ended", end.nodes)
+                return _ended(folder, "" if end.reached else "its script was ended")
             if state in {"PENDING", "CONFIGURING"} and clock() - begin > queue_seconds:
                 _cancel(job_id, environment)
                 return _ended(folder, f"it waited {queue_seconds / 60:.0f} minutes in the queue")
@@ -212,13 +221,19 @@ def _cancel(job_id: str, environment: Mapping[str, str]) -> None:
         return  # Slurm is away: the job ends at its own time limit
 
 
-def _ended(folder: Path, why: str, nodes: tuple[str, ...] = ()) -> Ended:
+def _ended(folder: Path, why: str) -> Ended:
     record = read_launch(folder)
     if record.is_done and not why:
-        return Ended(record=record, reason="", nodes=nodes)
+        return Ended(record=record, reason="")
+    down = dict(line.split(" ", 1) for line in _text(folder / "down").splitlines() if " " in line)
+    if down:
+        reason = ", ".join(f"{node} {rail}" for node, rail in sorted(down.items()))
+        return Ended(record=record, reason=f"not up: {reason}", down=down)
+    found = _STUCK.findall(_text(folder / "stderr"))
+    stuck = frozenset((int(number), frozenset((one, other))) for one, other, number in found)
     status, said = _text(folder / "status"), _last_words(folder)
     words = [why or f"the kernel ended with status {status or 'unknown'}", said]
-    return Ended(record=record, reason=": ".join(filter(None, words)), nodes=nodes)
+    return Ended(record=record, reason=": ".join(filter(None, words)), stuck=stuck)
 
 
 def _last_words(folder: Path) -> str:
