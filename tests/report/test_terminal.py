@@ -124,6 +124,16 @@ def test_skips_are_told_with_their_reason_and_are_no_rows() -> None:
     assert len(_rows(text)) == 1
 
 
+def test_skips_of_a_technology_that_the_site_does_not_have_are_one_line_with_a_count() -> None:
+    reason = "this site has no infiniband fabric"
+    absent = replace(
+        LEG, verdict=Verdict.SKIPPED, quantities=(), reason=reason, fabric="no-infiniband"
+    )
+    text = _shown(LEG, absent, replace(absent, program="osu_latency", stack="mpich5"))
+    (line,) = [line for line in text.splitlines() if reason in line]
+    assert line == f"SKIPPED  2 x: {reason}"
+
+
 def test_nothing_but_skips_is_said_to_be_nothing_judged() -> None:
     text = _shown(replace(LEG, verdict=Verdict.SKIPPED, quantities=(), reason="one rail only"))
     assert "SKIPPED: 1 SKIPPED" in text

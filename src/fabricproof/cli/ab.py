@@ -17,7 +17,7 @@ from pathlib import Path
 import click
 
 from fabricproof.cli.compare import compared, site_of, status_of
-from fabricproof.cli.run import Progress, perform, show
+from fabricproof.cli.run import perform, progress_of, show
 from fabricproof.core.errors import ConfigError, ExitStatus
 from fabricproof.history.compare.errors import SideError
 from fabricproof.history.compare.interleaving import (
@@ -239,7 +239,7 @@ def _ignore(_: object) -> None:
 
 def _measure(site: Site, arguments: tuple[str, ...], *, quiet: bool) -> Measured:
 
-    done = perform(site, ["-r", *arguments], progress=Progress(quiet=quiet))
+    done = perform(site, ["-r", *arguments], progress=progress_of(arguments, quiet=quiet))
     if done.status is ExitStatus.INTERRUPTED:
         raise KeyboardInterrupt
     if done.result is not None and not quiet:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fabricproof.cli.output import STATUSES
+from fabricproof.cli.run_progress import Progress
 from fabricproof.core.errors import ExitStatus, FabricproofError, UnavailableError
 from fabricproof.core.measure import Verdict, texts_of
 from fabricproof.job.run import SessionResult, read_report
@@ -143,7 +145,7 @@ def accept(
     place = workplace(project_root())
     if label:
         require_label(label)
-    performed = perform(site, arguments, progress=Progress(quiet=as_json))
+    performed = perform(site, arguments, progress=progress_of(arguments, quiet=as_json))
     if performed.result is not None:
         confirmations: tuple[Confirmation, ...] = ()
         if again and performed.whole and selects_only(arguments):
@@ -196,7 +198,8 @@ def ran(
     """Start ReFrame and return what came of it, in the words of who looks again."""
     from fabricproof.nightly.conduct import Ran  # noqa: PLC0415 - start-up time
 
-    done = perform(site, arguments, progress=Progress(quiet=quiet), run_id=run_id, nodes=nodes)
+    progress = progress_of(arguments, quiet=quiet)
+    done = perform(site, arguments, progress=progress, run_id=run_id, nodes=nodes)
     return Ran(
         result=done.result,
         job_nodes=job_nodes(workplace(project_root()).report_file(done.run_id)),
@@ -204,6 +207,12 @@ def ran(
         reason=done.reason,
         status=int(done.status) if not done.whole else 0,
     )
+
+
+def progress_of(arguments: Sequence[str], *, quiet: bool) -> Progress:
+    """Return what shows how far a run is; with ReFrame's own lines where it is asked for more."""
+    verbose = any(each == "--verbose" or re.match(r"-v+$", each) for each in arguments)
+    return Progress(quiet=quiet, verbose=verbose)
 
 
 def job_nodes(report: Path) -> dict[str, tuple[str, ...]]:
@@ -264,7 +273,8 @@ def perform(
     status, reason = ExitStatus.INTERRUPTED, "interrupted"
     alive = partial(scheduler_answers, site, environment)
     try:
-        ended = run_reframe(arguments, environment, progress.line, alive=alive)
+        with progress.following(site, environment):
+            ended = run_reframe(arguments, environment, progress.line, alive=alive)
     except KeyboardInterrupt:
         click.echo("fabricproof: interrupted; what had finished is kept", err=True)
     except UnavailableError as error:
@@ -308,31 +318,6 @@ def with_interruption(result: SessionResult) -> SessionResult:
         return result
     lost = not_a_leg(Verdict.MISSING, "ReFrame", "interrupted before the end of the run")
     return replace(result, legs=(*result.legs, lost))
-
-
-class Progress:
-    """Keeps ReFrame's lines and shows those that say how far it is."""
-
-    def __init__(self, *, quiet: bool) -> None:
-        self.lines: list[str] = []
-        self.quiet = quiet
-
-    def line(self, text: str) -> None:
-        """Take one line of ReFrame's output."""
-        self.lines.append(text)
-        shown = (
-            text.startswith(("[ RUN", "[     ", "[ ReFrame", "[-----", "[=====")) or "] (" in text
-        )
-        if not self.quiet and (shown or "WARNING" in text or "ERROR" in text):
-            self._echo(text)
-
-    def _echo(self, text: str) -> None:
-        try:
-            click.echo(text)
-        except BrokenPipeError:
-            # The jobs run on and the verdict is kept, though nobody reads (run ... | head).
-            self.quiet = True
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def show(

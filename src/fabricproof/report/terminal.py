@@ -195,6 +195,9 @@ def _folded_legs(
 
 
 def _fold(verdict: Verdict, reason: str, device: str, legs: Sequence[LegResult]) -> Text:
+    if all(leg.fabric.startswith("no-") for leg in legs):
+        # Of a technology that the site does not have nobody needs to know every program.
+        return _text(f"{verdict.value:<9}{len(legs)} x: {reason}", style=STYLES[verdict])
     stacks = ", ".join(sorted({leg.stack for leg in legs}))
     programs = ", ".join(sorted({leg.program or leg.check for leg in legs}))
     what = " ".join(filter(None, (f"{len(legs)} x {programs} ({stacks})", device)))

@@ -220,15 +220,19 @@ def ask_traits(site: Site, environment: Mapping[str, str]) -> SlurmTraits:
     schedulers = {each.scheduler for each in site.partitions}
     if not schedulers & {"slurm", "squeue"}:
         return SlurmTraits()
-    config, _ = _answer(["scontrol", "show", "config"], environment)
-    partitions, _ = _answer(["scontrol", "-o", "show", "partition"], environment)
+    config, _ = ask(["scontrol", "show", "config"], environment)
+    partitions, _ = ask(["scontrol", "-o", "show", "partition"], environment)
     # What was asked for is not there, and that is an answer; a database that is away is none.
     wanted = ["sacct", "-n", "-X", "-j", "1", "-o", "jobid"]
-    fault = _answer(wanted, environment)[1] if "slurm" in schedulers else None
+    fault = ask(wanted, environment)[1] if "slurm" in schedulers else None
     return read_traits(config, partitions, fault)
 
 
-def _answer(command: list[str], environment: Mapping[str, str]) -> tuple[str, str | None]:
+def ask(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    patience_seconds: float = SCHEDULER_PATIENCE_SECONDS,
+) -> tuple[str, str | None]:
     """Return what a command printed, and what it said where it failed."""
     program = shutil.which(command[0], path=environment["PATH"])
     if program is None:
@@ -240,7 +244,7 @@ def _answer(command: list[str], environment: Mapping[str, str]) -> tuple[str, st
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=SCHEDULER_PATIENCE_SECONDS,
+            timeout=patience_seconds,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:

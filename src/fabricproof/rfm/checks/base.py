@@ -43,6 +43,7 @@ from fabricproof.job.plan.plan_file import Plan, write_plan
 from fabricproof.job.plan.script import INVENTORY_FOLDER, JOB_END_FILE, SCRIPT_FILE, render_script
 from fabricproof.job.relations.judge import judge_relations
 from fabricproof.job.relations.relation import Relation, owned_legs
+from fabricproof.job.run.events import JobEvent, tell
 from fabricproof.nodes.inventory.store import FOLDER, inventory_of_job
 from fabricproof.rfm.baselines import with_baseline
 from fabricproof.rfm.build import StackBuild
@@ -241,6 +242,39 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         self.executable = "bash"
         self.executable_opts = [SCRIPT_FILE]
         self.postrun_cmds = [REACHED_END]
+        self._tell(JobEvent.PLANNED, **self._as_planned(partition))
+
+    def _as_planned(self, partition: PartitionSpec) -> Mapping[str, object]:
+        """Return what ReFrame's report of a dry run would say of this case."""
+        return {
+            "name": type(self).__name__,
+            "hashcode": self.hashcode,
+            "fabric": self.fabric,
+            "fixture": False,
+            "suite": self.suite,
+            "program": self.program,
+            "tags": sorted(self.tags),
+            "num_tasks": self.num_tasks,
+            "num_tasks_per_node": self.num_tasks_per_node,
+            "time_limit": 60 * partition.job_minutes,
+            "stagedir": self.stagedir,
+            "result": "pass",
+        }
+
+    def _tell(self, event: JobEvent, **facts: object) -> None:
+        """Tell who shows how far the run is what became of this job."""
+        identity = {
+            "unique_name": self.unique_name,
+            "partition": self.current_partition.name,
+            "environ": self.current_environ.name,
+        }
+        if not self.is_dry_run():
+            tell(event, {**identity, **facts})
+
+    @run_after("run")
+    def tell_of_submission(self) -> None:
+        """Tell that the job is the scheduler's now."""
+        self._tell(JobEvent.SUBMITTED, job_id=str(self.job.jobid))
 
     def _write_plan(self, plan: Plan) -> None:
         folder = Path(self.stagedir)
@@ -355,6 +389,10 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         ]
         path = perflogs / self.current_partition.name / "records.jsonl"
         append_records(path, records)
+        legs = [each for each in records if each["kind"] == "leg"]
+        told = [[each["leg"], each["verdict"], "; ".join(each["reasons"][:1])] for each in legs]
+        nodes = sorted({node for each in records for node in each.get("nodes", ())})
+        self._tell(JobEvent.JUDGED, legs=told, nodes=nodes)
         # After what was measured is safe: what a check makes of it may go wrong.
         more = [{**stacks[self.suite], **job, **each} for each in self.more_records(of_legs)]
         append_records(path, more)
