@@ -96,6 +96,16 @@ def test_red_is_told_in_a_sentence_with_job_reason_and_next_step(verdict: str) -
     assert "next: " in text
 
 
+@pytest.mark.parametrize(
+    ("took", "step"),
+    [("starved_cores", "end what runs beside it"), ("", "give a reference in the site's")],
+)
+def test_what_others_disturbed_wants_quiet_and_no_reference(took: str, step: str) -> None:
+    quantity = {**_quantity("UNJUDGED"), "quantity_disturbance": took}
+    leg = replace(LEG, verdict=Verdict.UNJUDGED, quantities=(quantity,), reason="r")
+    assert f"next: {step}" in _shown(LEG, leg)
+
+
 @pytest.mark.parametrize("verdict", ["FAIL", "INVALID", "MISSING", "UNJUDGED"])
 def test_no_row_of_a_red_leg_is_green_where_none_says_why(verdict: str) -> None:
     curve = _quantity(verdict, name="bandwidth_1KiB", named=False)

@@ -30,6 +30,26 @@ TOLD_OF_A_PASS = frozenset(
 )
 
 
+_NEXT: dict[Verdict, str] = {
+    Verdict.FAIL: "look at the nodes, rail and slot named above; then repeat it",
+    Verdict.INVALID: "the number is not what it claims: mend the road or the site file, run again",
+    Verdict.MISSING: "nothing was measured there: read the reason, then the job's stage folder",
+    Verdict.UNJUDGED: "give a reference in the site's references.toml, or prove the road",
+    Verdict.SKIPPED: "nothing was judged: choose other tags, or a site that has the fabric",
+}
+_NEXT_DISTURBED = "end what runs beside it, as named above, or wait; then repeat it"
+
+
+def next_step(result: SessionResult) -> str:
+    """Return what a person does after a run with this verdict; empty after a PASS."""
+    unjudged = [leg for leg in result.legs if leg.verdict is Verdict.UNJUDGED]
+    if result.verdict is Verdict.UNJUDGED and all(
+        any(each.get("quantity_disturbance") for each in leg.quantities) for leg in unjudged
+    ):
+        return _NEXT_DISTURBED
+    return _NEXT.get(result.verdict, "")
+
+
 @dataclass(frozen=True, kw_only=True)
 class RedGroup:
     """Red legs with one verdict at one place.

@@ -12,7 +12,7 @@ from rich.text import Text
 from fabricproof.core.measure import BADNESS, Verdict
 from fabricproof.job.run import BUILD_PROGRAM, LegResult, SessionResult
 from fabricproof.nodes.topology_text import fold
-from fabricproof.report.red import again, held, told_of_passes
+from fabricproof.report.red import again, held, next_step, told_of_passes
 from fabricproof.report.stacks import slow_stacks
 from fabricproof.verdict.value import ERROR_UNIT
 
@@ -28,15 +28,6 @@ STYLES: dict[Verdict, str] = {
 
 #: findings shown below a red leg
 FINDINGS_SHOWN = 3
-
-_NEXT_STEPS: dict[Verdict, str] = {
-    Verdict.FAIL: "look at the nodes, rail and slot named above; then repeat it",
-    Verdict.INVALID: "the number is not what it claims: mend the road or the site file, run again",
-    Verdict.MISSING: "nothing was measured there: read the reason, then the job's stage folder",
-    Verdict.UNJUDGED: "give a reference in the site's references.toml, or prove the road",
-    Verdict.SKIPPED: "nothing was judged: choose other tags, or a site that has the fabric",
-}
-
 
 #: legs lost for one reason that are told one by one
 LOST_TOLD_APART = 5
@@ -235,5 +226,5 @@ def _summary(result: SessionResult) -> Text:
     of = f" of {count} leg{'s' * (count > 1)}" if (count := len(result.legs)) else ""
     told = f"{', '.join(parts) or 'nothing ran'}{of}"
     line.append(f"{told} (run {result.run_id})", style="default")
-    step = _NEXT_STEPS.get(verdict)
+    step = next_step(result)
     return line.append(f"\nnext: {step}", style="default") if step else line

@@ -21,7 +21,7 @@ from fabricproof.report.html.markup import (
 )
 from fabricproof.report.html.places import Place, place_of
 from fabricproof.report.model import RawNumber, ReportData
-from fabricproof.report.red import again, told_of_passes
+from fabricproof.report.red import again, next_step, told_of_passes
 
 #: legs in the first table; all others are in the section of every leg
 SHOWN = 50
@@ -35,15 +35,6 @@ _SAID: dict[Verdict, str] = {
     Verdict.MISSING: "Something that was due was not measured.",
     Verdict.UNJUDGED: "Something was measured and there was nothing to judge it by.",
     Verdict.SKIPPED: "Nothing was judged in this run.",
-}
-
-_NEXT: dict[Verdict, str] = {
-    Verdict.PASS: "nothing: look again after the next change",
-    Verdict.FAIL: "look at the nodes and the rail named below, then repeat the first of them",
-    Verdict.INVALID: "mend the road or the site file, then run again",
-    Verdict.MISSING: "read the reason, then the job's stage folder",
-    Verdict.UNJUDGED: "give a reference in references.toml, or prove the road",
-    Verdict.SKIPPED: "choose other tags, or a site that has the fabric",
 }
 
 
@@ -98,7 +89,7 @@ def _of_run(data: ReportData) -> Markup:
 
 
 def _next_step(data: ReportData) -> Markup:
-    step = _NEXT[data.session.verdict]
+    step = next_step(data.session) or "nothing: look again after the next change"
     red = red_legs(data)
     return (
         joined([f"{step}: ", tag("code", again(red[0], data.site))]) if red else joined([step, "."])
