@@ -13,10 +13,18 @@ from typing import Any
 #: MB/s of what one node sends to another
 Rate = Callable[[str, str], float]
 
+#: part of the time in which others had a node's cores
+Taken = Callable[[str], float]
+
+#: of a round, in ticks of a hundredth of a second
+_TICKS = 1000
+
 MPI = "Open MPI v5.0.11, package: made"
 
 
-def lines_of(schedule: str, rate: Rate, rails: tuple[str, ...]) -> Iterator[str]:
+def lines_of(
+    schedule: str, rate: Rate, rails: tuple[str, ...], taken: Taken | None = None
+) -> Iterator[str]:
     """Yield the record of a launch, line by line."""
     nodes = [line.split()[1] for line in schedule.splitlines() if line.startswith("node ")]
     steps = [line.split()[1:] for line in schedule.splitlines() if line.startswith("step ")]
@@ -33,7 +41,8 @@ def lines_of(schedule: str, rate: Rate, rails: tuple[str, ...]) -> Iterator[str]
             for step in steps:
                 yield from _values(int(number), step, ends, rate, moved)
         for node, counts in moved.items():
-            yield _counters(int(number), node, counts, stood[node], rails)
+            cores = {"node/cores": _cores(taken(node))} if taken else {}
+            yield _counters(int(number), node, counts, stood[node], rails, cores)
         yield _line(record="end", round=int(number), begin=1000, end=1001)
     yield _line(record="done")
 
@@ -72,14 +81,27 @@ def _values(
 
 
 def _counters(
-    number: int, node: str, counts: dict[str, int], stood: dict[str, int], rails: tuple[str, ...]
+    number: int,
+    node: str,
+    counts: dict[str, int],
+    stood: dict[str, int],
+    rails: tuple[str, ...],
+    cores: dict[str, dict[str, int]],
 ) -> str:
     still = _interface({})
     before = {rails[0]: _interface(stood), **dict.fromkeys((*rails[1:], "mgmt0"), still)}
     for name, count in counts.items():
         stood[name] = stood.get(name, 0) + count
-    after = {rails[0]: _interface(stood)}
+    after = {rails[0]: _interface(stood), **cores}
+    before |= {name: dict.fromkeys(moved, 0) for name, moved in cores.items()}
     return _line(record="counters", round=number, node=node, before=before, after=after, gone=[])
+
+
+def _cores(taken: float) -> dict[str, int]:
+    others = int(taken * _TICKS)
+    own = _TICKS - others
+    ticks = {"busy_ticks": _TICKS, "idle_ticks": 0, "steal_ticks": 0, "own_ticks": own}
+    return ticks | {"clock_us": 10_000 * _TICKS, "waited_us": 10_000 * others}
 
 
 def _interface(stood: dict[str, int]) -> dict[str, int]:
@@ -91,10 +113,17 @@ def _interface(stood: dict[str, int]) -> dict[str, int]:
     }
 
 
-def write_record(folder: Path, rate: Rate, rails: tuple[str, ...], *, rounds: int = 999) -> None:
+def write_record(
+    folder: Path,
+    rate: Rate,
+    rails: tuple[str, ...],
+    *,
+    rounds: int = 999,
+    taken: Taken | None = None,
+) -> None:
     """Write the record of the schedule in ``folder``; after so many rounds it is killed."""
     text = ""
-    for line in lines_of((folder / "schedule").read_text(), rate, rails):
+    for line in lines_of((folder / "schedule").read_text(), rate, rails, taken):
         if rounds == 0 and '"end"' not in line:
             text += line[: len(line) // 2]
             break

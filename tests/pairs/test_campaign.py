@@ -68,6 +68,7 @@ class Machine:
     def __init__(self, rate: Rate) -> None:
         self.rate = rate
         self.rails: tuple[str, ...] | None = None
+        self.taken: Callable[[str], float] | None = None
         self.dies_after: list[int] = []
         self.free = set(NODES)
         self.lost_on_death: set[str] = set()
@@ -79,7 +80,7 @@ class Machine:
         road = json.loads((folder / "launch.json").read_text())["road"]
         rounds = self.dies_after.pop(0) if self.dies_after else 999
         rails = self.rails or load(folder.parent).roads[road]
-        write_record(folder, self.rate, rails, rounds=rounds)
+        write_record(folder, self.rate, rails, rounds=rounds, taken=self.taken)
         if rounds != 999:
             self.free -= self.lost_on_death
         return job._ended(folder, "" if rounds == 999 else "killed")
@@ -288,6 +289,43 @@ def test_all_slow_alike_misses_what_the_link_allows(climb: Any, site: Site) -> N
     outcome, _ = climb(Machine(lambda a, b: healthy(a, b) / 2), planned(site))
     assert outcome.verdict is Verdict.FAIL
     assert _result(outcome).said.blame == ()
+
+
+def _with_vc3(share: float) -> Rate:
+    return lambda a, b: healthy(a, b) * (share if "vc3" in {a, b} else 1)
+
+
+def test_a_node_whose_cores_others_took_is_not_blamed(climb: Any, site: Site) -> None:
+    machine = Machine(_with_vc3(0.5))
+    machine.taken = lambda node: 0.6 if node == "vc3" else 0.0
+    outcome, _ = climb(machine, planned(site))
+    assert outcome.verdict is Verdict.UNJUDGED
+    assert _result(outcome).said.blame == ()
+    assert all("vc3" in each.pair and "disturbed" in each.reason for each in outcome.troubles)
+    assert _result(outcome).judged.verdict is MatrixVerdict.UNJUDGED
+
+
+def test_what_good_pairs_bore_as_well_excuses_nobody(climb: Any, site: Site) -> None:
+    machine = Machine(_with_vc3(0.5))
+    machine.taken = lambda node: 0.4
+    outcome, _ = climb(machine, planned(site))
+    assert outcome.verdict is Verdict.FAIL
+    assert [each.node for each in _result(outcome).said.blame] == ["vc3"]
+
+
+def test_little_that_others_took_excuses_no_large_fault(climb: Any, site: Site) -> None:
+    machine = Machine(_with_vc3(0.3))
+    machine.taken = lambda node: 0.1 if node == "vc3" else 0.0
+    outcome, _ = climb(machine, planned(site))
+    assert outcome.verdict is Verdict.FAIL
+
+
+def test_where_others_had_all_cores_a_slow_road_is_unjudged(climb: Any, site: Site) -> None:
+    machine = Machine(lambda a, b: healthy(a, b) / 2)
+    machine.taken = lambda node: 0.5
+    outcome, _ = climb(machine, planned(site))
+    assert outcome.verdict is Verdict.UNJUDGED
+    assert len(outcome.troubles) == 32
 
 
 def test_another_mpi_than_the_stack_is_invalid(

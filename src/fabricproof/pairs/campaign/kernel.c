@@ -10,14 +10,18 @@
  * compare: a window of messages, then an answer of four bytes; all repetitions over all their time.
  * Ranks that wait for others sleep: where nodes share cores, they leave them to those who measure.
  */
+#define _GNU_SOURCE
 #include <ctype.h>
 #include <dirent.h>
 #include <mpi.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
+#include <sys/times.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -244,7 +248,46 @@ static void take_tcp(const char *path, const char *protocol, take *give) {
     fclose(file);
 }
 
+/* What the CPUs that this rank may run on did, what it took of them itself, in ticks, and how long
+ * anything waited for a CPU of this node, where the kernel keeps it. */
+static void take_cores(take *give) {
+    static char text[512];
+    long long busy = 0, idle = 0, stolen = 0;
+    cpu_set_t mine;
+    struct tms own;
+    struct timeval now;
+    FILE *file = fopen("/proc/stat", "r");
+    if (!file || sched_getaffinity(0, sizeof mine, &mine)) {
+        if (file) fclose(file);
+        return;
+    }
+    while (fgets(text, sizeof text, file)) {
+        int cpu;
+        long long user, nice, system, rest, io, irq, soft, steal = 0;
+        /* Interrupts are nobody's: the network's own work is there. */
+        if (sscanf(text, "cpu%d %lld %lld %lld %lld %lld %lld %lld %lld", &cpu, &user, &nice,
+                &system, &rest, &io, &irq, &soft, &steal) < 8 ||
+            cpu < 0 || cpu >= CPU_SETSIZE || !CPU_ISSET((size_t)cpu, &mine))
+            continue;
+        busy += user + nice + system, idle += rest, stolen += steal;
+    }
+    fclose(file);
+    times(&own);
+    gettimeofday(&now, NULL);
+    give("node/cores", "busy_ticks", busy);
+    give("node/cores", "idle_ticks", idle);
+    give("node/cores", "steal_ticks", stolen);
+    give("node/cores", "own_ticks", (long long)(own.tms_utime + own.tms_stime));
+    give("node/cores", "clock_us", 1000000LL * now.tv_sec + now.tv_usec);
+    if ((file = fopen("/proc/pressure/cpu", "r"))) {
+        char *total = fgets(text, sizeof text, file) ? strstr(text, "total=") : NULL;
+        if (total) give("node/cores", "waited_us", strtoll(total + 6, NULL, 10));
+        fclose(file);
+    }
+}
+
 static void read_counters(take *give) {
+    take_cores(give);
     each_interface(see_counters, give);
     take_tcp("/proc/net/snmp", "Tcp:", give);
     take_tcp("/proc/net/netstat", "TcpExt:", give);

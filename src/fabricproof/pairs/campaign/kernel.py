@@ -100,9 +100,30 @@ def tcp_counters() -> dict[str, int]:
     return found
 
 
+def core_counters() -> dict[str, int]:
+    """Return what the CPUs that this rank may run on did, in ticks, and what it took of them."""
+    mine = {f"cpu{number}" for number in os.sched_getaffinity(0)}
+    busy = idle = stolen = 0
+    for line in Path("/proc/stat").read_text(encoding="ascii").splitlines():
+        name, *fields = line.split()
+        if name in mine:
+            # Interrupts are nobody's: the network's own work is there.
+            user, nice, system, rest, _, _, _, steal = map(int, fields[:8])
+            busy, idle, stolen = busy + user + nice + system, idle + rest, stolen + steal
+    own = os.times()
+    found = {"busy_ticks": busy, "idle_ticks": idle, "steal_ticks": stolen}
+    found |= {"own_ticks": int(100 * (own.user + own.system)), "clock_us": time.time_ns() // 1000}
+    try:
+        pressure = Path("/proc/pressure/cpu").read_text(encoding="ascii").split()
+        found["waited_us"] = int(pressure[4].partition("=")[2])
+    except (OSError, ValueError, IndexError):
+        pass
+    return found
+
+
 def read_counters() -> Counters:
-    """Return the counters of all interfaces and ports, and of TCP."""
-    found = {}
+    """Return the counters of all interfaces and ports, of TCP, and of this rank's CPUs."""
+    found = {"node/cores": core_counters()}
     for folder in folders("net/*"):
         if (folder / "statistics").is_dir():
             found[folder.name] = numbers(folder / "statistics", NET)

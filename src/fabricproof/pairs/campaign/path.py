@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fabricproof.job.evidence.ranks import gather
+from fabricproof.job.evidence.cores import counted_seconds, starved_cores
+from fabricproof.job.evidence.ranks import RankRecord, gather
 from fabricproof.pairs.campaign.record import RoundRecord, Value
-from fabricproof.traffic import Expectation, RoadProof, prove_road
+from fabricproof.traffic import Evidence, Expectation, RoadProof, prove_road
+from fabricproof.traffic.disturbance import Disturbance, foreign_traffic
 
 Pair = tuple[str, str]
 
@@ -35,14 +37,21 @@ def prove_pair(
         values: theirs, all of the round.
         rails: interfaces or ports that had to carry them.
     """
+    return prove_road(_evidence(record, pair), _expected(pair, values, rails))
+
+
+def _evidence(record: RoundRecord, pair: Pair) -> Evidence:
+    return gather(replace(record.nodes[node], rank=number) for number, node in enumerate(pair))
+
+
+def _expected(pair: Pair, values: Sequence[Value], rails: Sequence[str]) -> Expectation:
     sent = dict.fromkeys(pair, 0)
     for value in values:
         forth, back = value.sent_bytes
         sent[value.source] += forth
         sent[value.destination] += back
     messages = sum(value.sent_messages for value in values)
-    ranks = [replace(record.nodes[node], rank=number) for number, node in enumerate(pair)]
-    expected = Expectation(
+    return Expectation(
         rails=tuple(rails),
         sent_bytes=(sent[pair[0]], sent[pair[1]]),
         num_ranks=2,
@@ -51,4 +60,28 @@ def prove_pair(
         ranks_per_node=1,
         nodes=tuple(sorted(pair)),
     )
-    return prove_road(gather(ranks), expected)
+
+
+def disturbances(
+    record: RoundRecord,
+    pair: Pair,
+    values: Sequence[Value],
+    rails: Sequence[str],
+    rail_mb_s: float,
+) -> tuple[Disturbance, ...]:
+    """Return what others took in a round from a pair: of its rails, and of its cores.
+
+    Arguments as of :func:`prove_pair`; ``rail_mb_s`` is what one rail carries.
+    """
+    seconds = counted_seconds(record.nodes.values())
+    traffic = foreign_traffic(
+        _evidence(record, pair), _expected(pair, values, rails), seconds, rail_mb_s
+    )
+    # All ranks of the round: those that share a machine take from each other, which is their own.
+    places = {_place(record.nodes[node]) for node in pair}
+    cores = starved_cores(tuple(record.nodes.values()))
+    return (*traffic, *(each for each in cores if _place(record.nodes[each.node]) in places))
+
+
+def _place(rank: RankRecord) -> tuple[str, str]:
+    return rank.machine, rank.cpus

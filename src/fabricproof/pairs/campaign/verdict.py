@@ -7,22 +7,23 @@ nobody can say of is UNJUDGED, what was planned and not measured is MISSING.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
 
 from fabricproof.core.measure import Verdict, worst
 from fabricproof.core.units import size_label
+from fabricproof.job.evidence.disturbance import CONCENTRATION, MOST, share_taken
 from fabricproof.pairs.campaign.ledger import Campaign, Measured, PlannedRound, left_over
-from fabricproof.pairs.campaign.path import pairs_of, prove_pair
+from fabricproof.pairs.campaign.path import disturbances, pairs_of, prove_pair
 from fabricproof.pairs.campaign.plan import LATENCY_BYTES, Mode
 from fabricproof.pairs.campaign.record import Value
 from fabricproof.pairs.fabric import Leaves, leaves_by_name
 from fabricproof.pairs.judge import Judged, MatrixVerdict, judge_matrix
-from fabricproof.pairs.limits import limits_of
+from fabricproof.pairs.limits import Limits, limits_of
 from fabricproof.pairs.matrix import Kind, Matrix
-from fabricproof.pairs.said import Said
+from fabricproof.pairs.said import Said, listed
 from fabricproof.pairs.words import say
 from fabricproof.physics import Fabric
 from fabricproof.site import Site
@@ -172,10 +173,19 @@ def physics(site: Site, campaign: Campaign, road: int) -> Fabric:
 
 @dataclass(frozen=True, kw_only=True)
 class _Row:
-    """A value that stands, of one pair in one round over one road."""
+    """A value that stands, of one pair in one round over one road.
+
+    Attributes:
+        road: its number.
+        value: what was measured.
+        taken: what others took of wire and cores meanwhile, as a part of the time.
+        by: who, in words.
+    """
 
     road: int
     value: Value
+    taken: float = 0.0
+    by: str = ""
 
 
 def judge_campaign(site: Site, campaign: Campaign, done: Measured) -> Outcome:
@@ -190,6 +200,7 @@ def judge_campaign(site: Site, campaign: Campaign, done: Measured) -> Outcome:
     troubles: list[Trouble] = []
     proven = 0
     for road, record in done.rounds:
+        rate = physics(site, campaign, road).link.data_rate_mb_s
         for pair, values in pairs_of(record).items():
             proof = prove_pair(record, pair, values, campaign.roads[road])
             if proof.state is RoadState.PROVEN:
@@ -198,8 +209,11 @@ def judge_campaign(site: Site, campaign: Campaign, done: Measured) -> Outcome:
                 troubles.append(_trouble(campaign, road, record.number, pair, proof))
             # Errors make a value no PASS; it may still show whose fault they are.
             if proof.state in {RoadState.PROVEN, RoadState.DISTURBED}:
-                rows += [_Row(road=road, value=value) for value in values]
-    results = tuple(_results(site, campaign, rows))
+                near = disturbances(record, pair, values, campaign.roads[road], rate)
+                by = "; ".join(each.reason for each in near if each.counts)
+                taken = share_taken(near)
+                rows += [_Row(road=road, value=each, taken=taken, by=by) for each in values]
+    results = tuple(_results(site, campaign, rows, troubles))
     left = left_over(campaign, done)
     strangers = _strangers(site, campaign, done.mpis)
     counted = [each.verdict for each in results if not each.why_told_only]
@@ -240,8 +254,13 @@ def _strangers(site: Site, campaign: Campaign, mpis: Iterable[str]) -> list[str]
     ]
 
 
-def _results(site: Site, campaign: Campaign, rows: Sequence[_Row]) -> Iterable[Result]:
-    """Judge each quantity over the roads that may be held against each other."""
+def _results(
+    site: Site, campaign: Campaign, rows: Sequence[_Row], troubles: list[Trouble]
+) -> Iterable[Result]:
+    """Judge each quantity over the roads that may be held against each other.
+
+    Values that others explain are left out, and added to ``troubles``.
+    """
     groups: dict[str, list[int]] = {}
     for road in range(len(campaign.roads)):
         groups.setdefault(repr(physics(site, campaign, road)), []).append(road)
@@ -250,25 +269,75 @@ def _results(site: Site, campaign: Campaign, rows: Sequence[_Row]) -> Iterable[R
             own = [
                 row for row in rows if row.road in roads and _OF_MODE[row.value.mode] is quantity
             ]
+            if quantity is Quantity.BANDWIDTH:
+                own = _undisturbed(site, campaign, roads, own, troubles)
             # A road of which nothing stands gets no word of its own: it is among what is left.
             seen = [road for road in roads if any(row.road == road for row in own)]
             if own:
-                yield _result(site, campaign, quantity, seen, own)
+                yield _result(site, campaign, quantity, seen, own, troubles)
+
+
+def _undisturbed(
+    site: Site, campaign: Campaign, roads: list[int], rows: list[_Row], troubles: list[Trouble]
+) -> list[_Row]:
+    """Return the rows without those that are low for what others took.
+
+    What the good rows bore as well explains no low one: only what was taken beyond that does.
+    """
+    if not rows:
+        return rows
+    matrix = _matrix(campaign, Quantity.BANDWIDTH, roads, rows)
+    lower = _limits(site, campaign, Quantity.BANDWIDTH, roads[0], matrix).bounds.get(0, 0.0)
+    good = [row.taken for row in rows if row.value.bandwidth_mb_s >= lower]
+    borne = float(np.median(good)) if good else 0.0
+    kept = []
+    for row in rows:
+        share = min(MOST, CONCENTRATION * max(0.0, row.taken - borne))
+        value = row.value.bandwidth_mb_s
+        if value >= lower or value / (1 - share) < lower:
+            kept.append(row)
+            continue
+        troubles.append(
+            Trouble(
+                verdict=Verdict.UNJUDGED,
+                road=campaign.road_name(row.road),
+                round=row.value.round,
+                pair=(row.value.source, row.value.destination),
+                reason=f"{value:.4g} MB/s, disturbed: {row.by}",
+            )
+        )
+    return kept
+
+
+def _limits(
+    site: Site, campaign: Campaign, quantity: Quantity, road: int, matrix: Matrix
+) -> Limits:
+    kind = matrix.kinds[0]
+    return limits_of(
+        matrix,
+        fabric=None if quantity is Quantity.BOTH_WAYS else physics(site, campaign, road),
+        references=_references(site, campaign, len(campaign.roads[road]), kind),
+        tolerance=None if kind.lower_is_better else site.spec.tolerance,
+    )
 
 
 def _result(
-    site: Site, campaign: Campaign, quantity: Quantity, roads: list[int], rows: list[_Row]
+    site: Site,
+    campaign: Campaign,
+    quantity: Quantity,
+    roads: list[int],
+    rows: list[_Row],
+    troubles: Sequence[Trouble],
 ) -> Result:
     matrix = _matrix(campaign, quantity, roads, rows)
-    kind = matrix.kinds[0]
-    references = _references(site, campaign, len(campaign.roads[roads[0]]), kind)
-    limits = limits_of(
-        matrix,
-        fabric=None if quantity is Quantity.BOTH_WAYS else physics(site, campaign, roads[0]),
-        references=references,
-        tolerance=None if kind.lower_is_better else site.spec.tolerance,
-    )
+    limits = _limits(site, campaign, quantity, roads[0], matrix)
     judged = judge_matrix(matrix, leaves=places_of(campaign), limits=limits)
+    excused = {node for each in troubles for node in each.pair}
+    if judged.verdict is MatrixVerdict.MISSING and set(matrix.unmeasured) <= excused:
+        named = listed(matrix.unmeasured)
+        judged = replace(
+            judged, verdict=MatrixVerdict.UNJUDGED, reason=f"no value of {named} stands"
+        )
     return Result(
         quantity=quantity,
         roads=matrix.rails,
