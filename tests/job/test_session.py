@@ -414,6 +414,27 @@ def test_a_leg_knows_its_link_and_an_old_record_says_nothing_of_it() -> None:
         assert (leg.device, leg.road_name) == ("", "rail0")
 
 
+@pytest.mark.parametrize(
+    ("name", "recorded", "layout", "relation"),
+    [
+        ("eth0.100", {"rails": ["eth0.100"]}, "", ""),
+        ("eth0.100.4x2", {"rails": ["eth0.100"], "relation": ""}, "4x2", ""),
+        ("r0+r1.back", {"rails": ["r0", "r1"], "relation": ""}, "back", ""),
+        ("r0.far_over_near", {"rails": ["r0"], "relation": "far_over_near"}, "", "far_over_near"),
+        ("scaling", {"rails": ["r0", "r1"]}, "", "scaling"),
+        ("scaling", {"rails": ["r0", "r1"], "relation": "scaling"}, "", "scaling"),
+        ("untold", {"rails": ["r0"], "relation": ""}, "untold", ""),
+        ("r0", {"relation": None}, "", ""),
+    ],
+)
+def test_a_leg_knows_its_rails_its_layout_and_whether_it_is_a_relation(
+    name: str, recorded: dict[str, Any], layout: str, relation: str
+) -> None:
+    (leg,) = assemble(RUN, [make_case()], make_records(leg=name, **recorded), []).legs
+    assert (leg.leg, leg.layout, leg.relation) == (name, layout, relation)
+    assert leg.rails == tuple(recorded.get("rails", ()))
+
+
 def test_what_left_no_record_has_the_link_that_the_site_declares(tmp_path: Path) -> None:
     folder = tmp_path / "soft"
     folder.mkdir()

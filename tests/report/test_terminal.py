@@ -127,6 +127,26 @@ def test_a_reason_in_brackets_is_shown_as_it_is() -> None:
     assert _shown(red).count(reason) == 2
 
 
+def test_rails_layout_and_relation_have_columns_of_their_own_where_they_say_something() -> None:
+    rails = ("rail0", "rail1")
+    legs = [
+        replace(LEG, leg="rail0.4x2", rails=rails[:1]),
+        replace(LEG, leg="rail0+rail1", rails=rails),
+        replace(LEG, leg="scaling", rails=rails, relation="scaling"),
+        replace(LEG, leg="rail0.far_over_near", rails=rails[:1], relation="far_over_near"),
+    ]
+    names = ["verdict", "stack", "suite", "program", "rails", "layout", "relation", "nodes"]
+    head, *rows = [line.split()[: len(names)] for line in _shown(*legs).splitlines()[:5]]
+    assert head == names
+    assert sorted(row[4:7] for row in rows) == [
+        ["rail0", "-", "far_over_near"],
+        ["rail0", "4x2", "-"],
+        ["rail0+rail1", "-", "-"],
+        ["rail0+rail1", "-", "scaling"],
+    ]
+    assert _shown(legs[1]).split()[4:6] == ["rails", "nodes"]
+
+
 def test_skips_are_told_with_their_reason_and_are_no_rows() -> None:
     skipped = replace(LEG, verdict=Verdict.SKIPPED, quantities=(), reason="one rail only")
     text = _shown(LEG, skipped)

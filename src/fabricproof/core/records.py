@@ -8,7 +8,8 @@ Format history: 1, the first.  Later keys that old records lack, read as unknown
 (``core.provenance``), ``inventory`` (node to the digest of what it is made of, null where
 nobody saw it: ``nodes.inventory.store``), ``link`` (what the site declares the road to be:
 ``Soft-RoCE 100 Mb/s``; empty where it declares none), ``finding_kinds`` (beside the
-texts of a leg's ``findings``, as many: see :func:`findings_of`).
+texts of a leg's ``findings``, as many: see :func:`findings_of`), ``relation`` (what is judged
+across legs, ``scaling``; empty for a leg).
 """
 
 from __future__ import annotations

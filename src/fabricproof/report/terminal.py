@@ -62,7 +62,9 @@ def render(result: SessionResult, console: Console, site: str = "") -> None:
 
 def _table(legs: Sequence[LegResult]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold", collapse_padding=True)
-    for name in ("verdict", "stack", "suite", "program", "road", "nodes"):
+    # A column in which nothing stands takes room from the others.
+    own = tuple(name for name in ("layout", "relation") if any(getattr(leg, name) for leg in legs))
+    for name in ("verdict", "stack", "suite", "program", "rails", *own, "nodes"):
         table.add_column(name, no_wrap=True)
     for name in ("quantity", "value", "ceiling"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -71,19 +73,22 @@ def _table(legs: Sequence[LegResult]) -> Table:
     for leg in order:
         named = [each for each in leg.quantities if each["quantity_named"]]
         if not named:
-            _add(table, leg, None)
+            _add(table, leg, None, own)
         for quantity in named:
-            _add(table, leg, quantity)
+            _add(table, leg, quantity, own)
     return table
 
 
-def _add(table: Table, leg: LegResult, quantity: Mapping[str, Any] | None) -> None:
+def _add(
+    table: Table, leg: LegResult, quantity: Mapping[str, Any] | None, own: Sequence[str]
+) -> None:
     verdict = _row_verdict(leg, quantity)
     cells = [
         leg.stack,
         leg.suite,
         leg.program or leg.check,
-        leg.road_name or "-",
+        " ".join(filter(None, ("+".join(leg.rails) or leg.leg, leg.device))) or "-",
+        *(getattr(leg, name) or "-" for name in own),
         fold(leg.nodes) or "-",
     ]
     if quantity is None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from fabricproof.core.measure import Finding, texts_of
 from fabricproof.job.outcome import Attempt, Outcome
+from fabricproof.job.plan.leg import own_name
 from fabricproof.traffic.error_rates import added
 from fabricproof.verdict.value import Judgement, Report
 
@@ -61,6 +62,8 @@ def describe_outcome(
         **identity,
         "leg": outcome.leg.name,
         "rails": list(outcome.leg.rails),
+        # A relation starts no program of its own.
+        "relation": "" if outcome.leg.commands else own_name(outcome.leg.name, outcome.leg.rails),
         "suite": outcome.leg.suite,
         "program": outcome.leg.program,
     }

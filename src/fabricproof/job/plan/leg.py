@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -25,6 +26,17 @@ class FabricFacts:
     capability_mb_s: float | None = None
     shaper: dict[str, float] | None = None
     unlike_rails_high_mb_s: float | None = None
+
+
+def own_name(name: str, rails: Sequence[str]) -> str:
+    """Return the name of a leg or relation without its rails: ``4x2`` of ``rail0.4x2``.
+
+    Empty where the rails are all of it; the whole name where it does not begin with them.
+    """
+    joined = "+".join(rails)
+    if name.startswith(f"{joined}."):  # an interface may have a dot in its name: eth0.100
+        return name.removeprefix(f"{joined}.")
+    return "" if name == joined else name
 
 
 @dataclass(frozen=True, kw_only=True)

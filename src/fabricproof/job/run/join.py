@@ -17,6 +17,7 @@ from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import Finding, Verdict, as_notes, worst
 from fabricproof.core.provenance import rebuilt
 from fabricproof.core.records import findings_of, parse_json, read_records
+from fabricproof.job.plan.leg import own_name
 from fabricproof.job.run.consistency import (
     is_sound_case,
     is_sound_record,
@@ -62,6 +63,15 @@ class LegResult:
     errors: tuple[Mapping[str, Any], ...] = ()
     """What was lost or damaged, for each rail, node and direction, in all attempts together; empty
     where nobody counted, and in records before there were any."""
+    rails: tuple[str, ...] = ()
+    """The rails that it was to go over; empty where it left no record."""
+    relation: str = ""
+    """What is judged across legs: ``scaling``; empty for a leg."""
+
+    @property
+    def layout(self) -> str:
+        """What tells a leg from others over the same rails: ``4x2`` nodes and ranks, ``back``."""
+        return own_name(self.leg, self.rails) if self.rails and not self.relation else ""
 
     @property
     def device(self) -> str:
@@ -226,6 +236,10 @@ def _leg_result(
     if verdict is Verdict.UNJUDGED and not guilty:
         reason = f"ReFrame failed the check: {_said(case)}"
     nodes = quantities[0].get("nodes", []) if quantities else []
+    rails = tuple(str(rail) for rail in record.get("rails") or ())
+    own = own_name(str(record["leg"]), rails)
+    # Earlier records do not say so: what is not named after its rails was one.
+    earlier = own if rails and own == record["leg"] else ""
     return LegResult(
         verdict=verdict,
         check=str(record["check"]),
@@ -244,6 +258,8 @@ def _leg_result(
         road=record.get("road"),
         link=str(record.get("link") or ""),
         errors=tuple(record.get("errors") or ()),
+        rails=rails,
+        relation=str(record.get("relation", earlier) or ""),
     )
 
 
