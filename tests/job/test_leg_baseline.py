@@ -11,8 +11,7 @@ from fabricproof.job.outcome import judge_leg
 from fabricproof.job.plan.plan_file import read_plan, write_plan
 from fabricproof.job.second_look import doubtful_legs
 from fabricproof.nodes.inventory.read import read_machine
-from fabricproof.verdict.baseline.apply import LegBaseline
-from fabricproof.verdict.baseline.holds import that_matter
+from fabricproof.verdict.baseline.apply import LegBaseline, that_matter
 from fabricproof.verdict.baseline.model import Limit, Node, Place
 from fabricproof.verdict.baseline.stage import STAGE_FILE, write_stage
 from leg_folders import PUT_BW, leave, make_leg, slower

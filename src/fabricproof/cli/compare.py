@@ -29,7 +29,7 @@ from fabricproof.history.store import Store, open_store
 from fabricproof.history.store.labels import labels
 from fabricproof.job.run.start import workplace
 from fabricproof.nodes.inventory.store import FOLDER
-from fabricproof.report.devices import devices_of, with_devices
+from fabricproof.report.model import devices_of, with_devices
 from fabricproof.site import Site, load_site
 from fabricproof.site.load import choose_site, project_root
 

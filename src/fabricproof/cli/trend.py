@@ -19,7 +19,7 @@ from fabricproof.history.trend.find import Question, find_trend
 from fabricproof.history.trend.lines import trend_lines
 from fabricproof.history.trend.record import trend_record
 from fabricproof.nodes.inventory.store import read_kept
-from fabricproof.report.devices import devices_of, with_devices
+from fabricproof.report.model import devices_of, with_devices
 
 _FILTERS = ("check", "stack", "program", "quantity", "rail", "node")
 

@@ -11,9 +11,8 @@ from fabricproof.core.measure import BADNESS, Verdict
 from fabricproof.history.compare.model import Comparison
 from fabricproof.history.stats.shifts import Change
 from fabricproof.job.run import LegResult
-from fabricproof.report.devices import for_people
 from fabricproof.report.drain import advise
-from fabricproof.report.model import ReportData
+from fabricproof.report.model import ReportData, for_people
 from fabricproof.report.red import RedGroup, folded, held, red_groups, told_of_passes, what_next
 
 #: one screen of a terminal as administrators have them

@@ -13,13 +13,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from fabricproof.core.errors import ConfigError
 from fabricproof.core.measure import Finding, Verdict
 from fabricproof.core.units import convert, dimension, parse_size, size_label, split_quantity
 from fabricproof.physics import Ceiling, Fabric, Floor
-from fabricproof.physics.collective import Layout
-from fabricproof.traffic import RoadProof
+
+if TYPE_CHECKING:
+    from fabricproof.physics.collective import Layout
+    from fabricproof.traffic import RoadProof
 
 #: Allowed fraction below a bandwidth reference where nobody says otherwise.  Document 002 of the
 #: sources accepts its inter-switch links at 10 %; document 000's FDR run at 18 % below was a rank

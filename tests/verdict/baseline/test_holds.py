@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_baselines import FACTS
 
-from fabricproof.verdict.baseline.holds import HANDED_OUT, SYMPTOMS, changes, that_matter, why_not
+from fabricproof.verdict.baseline.apply import HANDED_OUT, SYMPTOMS, changes, that_matter, why_not
 
 FACT = st.sampled_from(["firmware", "driver", "kernel", "mtu", "model", "cable_serial", "guid"])
 EXCUSE = st.sampled_from(sorted(SYMPTOMS | HANDED_OUT))

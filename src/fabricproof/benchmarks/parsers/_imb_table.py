@@ -318,7 +318,14 @@ _CLEAR_US = 5.0
 
 
 def with_unit(table: Table) -> Table:
-    """Return ``table`` with its bandwidth column named by the megabyte it is printed in."""
+    """Return ``table`` with its bandwidth column named by the megabyte it is printed in.
+
+    Since 2018.0 it is 10^6 bytes (``MEGA = 1.0/1e6`` in IMB_display_times, src/IMB_output.c of tag
+    v2018.0); IMB 3 and 4 took 2^20 (``MEGA = 1.0/1048576.0`` in the same function).  For releases
+    between, and for a table pasted without its header, the numbers themselves tell: a bandwidth is
+    the size over the time printed beside it, times a power of two (1 PingPong, 2 Sendrecv, 4
+    Exchange), or the size times the message rate.
+    """
     if "bandwidth_mb_s" not in table.columns or not _is_binary(table):
         return table
     columns = tuple(

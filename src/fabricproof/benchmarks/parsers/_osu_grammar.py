@@ -233,7 +233,11 @@ class _Block:
 def read_varied(
     section: Section, at: int, blank: Table, expected_sizes: Sequence[int] | None
 ) -> tuple[Table, ...]:
-    """Return one table per window size, each with its ``window_size`` attribute.
+    """Return one table per window size of the matrix that ``osu_mbw_mr -V`` prints.
+
+    Sizes down, window sizes across (mpi/pt2pt/standard/osu_mbw_mr.c; mpi/pt2pt/osu_mbw_mr.c up to
+    6.x): a line of window sizes, rows of MB/s, and, unless rates are off, "Message Rate Profile"
+    with the same shape again.  Each table has its ``window_size`` as an attribute.
 
     Raises:
         ParseError: a row is damaged or missing, or the rates are not those of the bandwidths.

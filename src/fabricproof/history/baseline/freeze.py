@@ -18,7 +18,7 @@ from fabricproof.history.baseline.errors import NotKnownGoodError
 from fabricproof.history.baseline.good import Number, numbers, why_not_good
 from fabricproof.history.baseline.machines import Machines
 from fabricproof.history.store.schema import SETTINGS
-from fabricproof.verdict.baseline.holds import UNKNOWN, changes
+from fabricproof.verdict.baseline.apply import UNKNOWN, changes
 from fabricproof.verdict.baseline.model import Baseline, Facts, Group, Node, Outlier, Place, Row
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fabricproof.core.errors import ParseError
 from fabricproof.nodes.inventory.store import FOLDER, Seen, read_index, read_kept
-from fabricproof.verdict.baseline.holds import that_matter
+from fabricproof.verdict.baseline.apply import that_matter
 from fabricproof.verdict.baseline.model import Facts
 
 

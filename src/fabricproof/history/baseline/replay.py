@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 from fabricproof.history.baseline.good import Number, numbers
 from fabricproof.history.baseline.machines import Machines
-from fabricproof.verdict.baseline.apply import outside
-from fabricproof.verdict.baseline.holds import changes
+from fabricproof.verdict.baseline.apply import changes, outside
 from fabricproof.verdict.baseline.model import Baseline, Place, Row
 from fabricproof.verdict.value import Source
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from fabricproof.history.baseline.good import Number, numbers
 from fabricproof.history.baseline.machines import Machines
-from fabricproof.verdict.baseline.holds import why_not
+from fabricproof.verdict.baseline.apply import why_not
 from fabricproof.verdict.baseline.model import Baseline, Place, Row
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from fabricproof.report.html.markup import (
     who,
     word,
 )
-from fabricproof.report.html.places import Place, place_of
+from fabricproof.report.html.payload import Place, place_of
 from fabricproof.report.model import RawNumber, ReportData
 from fabricproof.report.red import again, next_step, told_of_passes
 

@@ -21,8 +21,7 @@ from fabricproof.report.html.markup import (
     who,
     word,
 )
-from fabricproof.report.html.payload import Words, red_raw
-from fabricproof.report.html.places import Place, place_of
+from fabricproof.report.html.payload import Place, Words, place_of, red_raw
 from fabricproof.report.model import ReportData
 from fabricproof.report.red import again
 

@@ -171,7 +171,7 @@ class Node:
 
     Attributes:
         digests: of its inventories in those runs; all say the same of what matters.
-        facts: the facts that matter: see :mod:`fabricproof.verdict.baseline.holds`.
+        facts: the facts that matter: see :mod:`fabricproof.verdict.baseline.apply`.
     """
 
     digests: tuple[str, ...]
