@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_kernel import Rate, lines_of, write_record
 
+from fabricproof.cli import pairs_run as shown
 from fabricproof.core.errors import ConfigError, InputMissingError, ParseError, UnavailableError
 from fabricproof.core.measure import Verdict
 from fabricproof.job.run import LegResult, SessionResult
@@ -250,6 +251,7 @@ def test_a_pair_that_hangs_is_left_out_and_named(climb: Any, site: Site) -> None
     assert outcome.verdict is Verdict.MISSING
 
 
+@settings(deadline=None)
 @given(st.sets(st.integers(0, 6)), st.sampled_from([True, False]))
 def test_what_is_left_and_what_is_measured_make_the_plan(ended: set[int], is_full: bool) -> None:
     from fabricproof.pairs.campaign.ledger import Measured  # noqa: PLC0415
@@ -398,6 +400,26 @@ def test_a_second_look_that_cannot_be_had_makes_no_fail(climb: Any, site: Site) 
 def test_a_clean_campaign_is_not_looked_at_again(climb: Any, site: Site) -> None:
     outcome, _ = climb(Machine(healthy), planned(site))
     assert confirm(outcome, lambda *_: pytest.fail("looked")) == (outcome, ())
+
+
+def test_text_and_json_name_the_blamed_the_missing_and_what_comes_later(
+    climb: Any, site: Site
+) -> None:
+    machine = Machine(_with_vc3(0.3))
+    machine.free = set(NODES) - {"vc8"}
+    outcome, _ = climb(machine, replace(planned(site), out={"vc9": "drain"}))
+    text = shown._text(outcome, ())
+    assert text.startswith("FAIL: 8 nodes of compute, openmpi5, ")
+    assert "node: vc3 runs at 30 %: 5 of 5 pairs" in text or "vc3 rail0 runs at 30 %" in text
+    assert "# scontrol update NodeName=vc3" in text
+    assert "MISSING: vc9 is drain" in text
+    assert "MISSING: over rail0 " in text
+    assert "later: fabricproof pairs run --resume test" in text
+    record = json.loads(json.dumps(shown._record(outcome, ())))
+    assert record["verdict"] == "FAIL"
+    assert [each["node"] for each in record["results"][0]["blame"]] == ["vc3"]
+    assert all("vc8" in pair for each in record["left"] for pair in each["pairs"])
+    assert record["out"] == {"vc9": "drain"}
 
 
 def test_a_plan_that_is_damaged_or_not_there_is_said(tmp_path: Path, site: Site) -> None:

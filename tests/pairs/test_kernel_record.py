@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fabricproof.job
@@ -60,6 +60,7 @@ def test_numbers_are_those_of_osu() -> None:
     assert there_and_back.sent_messages == there_and_back.repetitions + 10
 
 
+@settings(deadline=None)
 @given(st.integers(0, len(TEXT)))
 def test_cut_anywhere_it_keeps_the_rounds_that_ended_and_no_more(at: int) -> None:
     whole = read_record(TEXT, "r").rounds
@@ -71,6 +72,7 @@ def test_cut_anywhere_it_keeps_the_rounds_that_ended_and_no_more(at: int) -> Non
         assert any("cut off" in each for each in cut.lost)
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, len(TEXT)), max_size=6))
 def test_read_while_it_grows_it_says_the_same(ats: list[int]) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -201,6 +203,7 @@ def test_what_the_kernel_would_refuse_is_not_written(
         render_schedule(KernelPlan(nodes=nodes, steps=(), rounds=((0, pairs),)))
 
 
+@settings(deadline=None)
 @given(
     size=st.sampled_from([1, 4096, 65536, 4 * 2**20]),
     rate=st.floats(0.5, 50_000),

@@ -1,0 +1,101 @@
+"""``fabricproof pairs run``: what is planned of its options, and what ends it before any job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fabricproof.cli.pairs_run import _roads, _Wishes, _with_nodes
+from fabricproof.core.errors import ConfigError, ExitStatus
+from fabricproof.nodes.doctor.subject import Subject, make_subject
+from fabricproof.pairs.campaign.ledger import Campaign
+from fabricproof.pairs.campaign.nodes import Standing
+from fabricproof.pairs.schedule import Order
+from fabricproof.site import load_site
+
+BLANK = Campaign(
+    id="test", site="vcluster", site_name="vcluster", partition="compute", fabric="eth0",
+    stack="openmpi5", nodes=(), leaf_of=(), spines=0, out={}, skipped={}, roads=(), rounds=(),
+    size=65536, seconds=0.5, both_ways=False, is_full=False,
+)  # fmt: skip
+WISHES = _Wishes(
+    partition=None, stack=None, fabric=None, over=(), is_full=False, order=Order.LEAFWISE, seed=0,
+    size=None, seconds=None, both_ways=False, without=(), skip_out=False, spines=0,
+)  # fmt: skip
+STANDING = Standing(free=("vc1", "vc2", "vc10"), busy=("vc3",), out={"vc4": "drain", "vc5": "down"})
+
+
+def subject(stack: str = "openmpi5") -> Subject:
+    site = load_site("vcluster")
+    return make_subject(site, site.stack(stack), site.partition("compute"))
+
+
+@pytest.mark.parametrize(
+    ("over", "roads"),
+    [
+        ((), (("rail0",), ("rail1",), ("rail0", "rail1"))),
+        (("each",), (("rail0",), ("rail1",))),
+        (("all",), (("rail0", "rail1"),)),
+        (("rail1",), (("rail1",),)),
+        (("rail1", "each"), (("rail1",), ("rail0",))),
+        (("rail0+rail1",), (("rail0", "rail1"),)),
+    ],
+)
+def test_over_names_roads_each_once(over: tuple[str, ...], roads: Any) -> None:
+    assert _roads(BLANK, subject(), over) == roads
+
+
+def test_a_road_that_is_not_there_or_cannot_be_taken_is_refused() -> None:
+    with pytest.raises(ConfigError, match="there is none"):
+        _roads(BLANK, subject(), ("rail9",))
+    # libfabric's tcp gives an MPI one device: unasked that road is left out, asked for it is said
+    one_rail = replace(BLANK, stack="intelmpi")
+    assert _roads(one_rail, subject("intelmpi"), ()) == (("rail0",), ("rail1",))
+    with pytest.raises(ConfigError, match="cannot measure over rail0\\+rail1"):
+        _roads(one_rail, subject("intelmpi"), ("all",))
+
+
+def test_busy_nodes_take_part_and_those_out_are_named() -> None:
+    campaign = _with_nodes(BLANK, STANDING, WISHES)
+    assert campaign.nodes == ("vc1", "vc2", "vc3", "vc10")
+    assert campaign.out == {"vc4": "drain", "vc5": "down"}
+    assert campaign.skipped == {}
+
+
+def test_what_the_site_leaves_out_is_skipped_and_named() -> None:
+    campaign = _with_nodes(BLANK, STANDING, replace(WISHES, without=("vc2", "vc4")))
+    assert campaign.nodes == ("vc1", "vc3", "vc10")
+    assert campaign.out == {"vc5": "down"}
+    assert set(campaign.skipped) == {"vc2", "vc4"}
+    campaign = _with_nodes(BLANK, STANDING, replace(WISHES, skip_out=True))
+    assert campaign.out == {}
+    assert set(campaign.skipped) == {"vc4", "vc5"}
+
+
+@pytest.mark.parametrize("without", [("vc9",), ("vc1", "vc2", "vc3")])
+def test_unknown_nodes_and_too_few_are_refused(without: tuple[str, ...]) -> None:
+    with pytest.raises(ConfigError):
+        _with_nodes(BLANK, STANDING, replace(WISHES, without=without))
+
+
+def test_a_campaign_that_is_not_there_ends_with_66(
+    fabricproof: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FABRICPROOF_WORK", str(tmp_path))
+    ended = fabricproof("pairs", "run", "--site", "vcluster", "--resume", "nothing")
+    assert ended.status == ExitStatus.NO_INPUT
+    assert "no campaign" in ended.err
+
+
+def test_without_slurm_it_ends_with_69_and_leaves_nothing(
+    fabricproof: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FABRICPROOF_WORK", str(tmp_path))
+    monkeypatch.setenv("FABRICPROOF_VCLUSTER", "no-such-cluster")
+    ended = fabricproof("pairs", "run", "--site", "vcluster")
+    assert ended.status == ExitStatus.UNAVAILABLE
+    assert not (tmp_path / "pairs").exists()
