@@ -19,7 +19,6 @@ import click
 from fabricproof.cli.compare import compared, site_of, status_of
 from fabricproof.cli.run import perform, progress_of, show
 from fabricproof.core.errors import ConfigError, ExitStatus
-from fabricproof.history.compare.errors import SideError
 from fabricproof.history.compare.interleaving import (
     Means,
     Measured,
@@ -35,7 +34,7 @@ from fabricproof.history.compare.interleaving import (
     write_plan,
 )
 from fabricproof.history.compare.lines import lines
-from fabricproof.history.compare.model import Comparison
+from fabricproof.history.compare.model import Comparison, SideError
 from fabricproof.history.compare.record import comparison_record
 from fabricproof.history.compare.whole import Asked
 from fabricproof.history.store.labels import set_label

@@ -26,7 +26,7 @@ from fabricproof.cli.baseline_display import (
 from fabricproof.cli.compare import history_of
 from fabricproof.core.errors import ConfigError, ExitStatus, InputMissingError
 from fabricproof.history.baseline.freeze import Ask, Frozen, freeze
-from fabricproof.history.baseline.machines import Machines
+from fabricproof.history.baseline.past import Machines
 from fabricproof.history.baseline.replay import replay
 from fabricproof.history.baseline.standing import (
     Standing,

@@ -14,13 +14,11 @@ import click
 from fabricproof.core.errors import ExitStatus
 from fabricproof.core.units import parse_size
 from fabricproof.history.baseline import samples_of
-from fabricproof.history.compare.errors import SideError
 from fabricproof.history.compare.facts import Machines
 from fabricproof.history.compare.interleaving import Plan, read_plan, state_file
 from fabricproof.history.compare.join import Filters
 from fabricproof.history.compare.lines import lines
-from fabricproof.history.compare.model import Comparison
-from fabricproof.history.compare.quantities import parse_margins
+from fabricproof.history.compare.model import Comparison, SideError, parse_margins
 from fabricproof.history.compare.record import comparison_record
 from fabricproof.history.compare.sides import History, Samples, choose_side
 from fabricproof.history.compare.whole import Asked, compare_sides

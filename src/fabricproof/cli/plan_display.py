@@ -9,11 +9,10 @@ from typing import Any
 
 from fabricproof.core.units import size_label
 from fabricproof.history.compare.lines import columns
-from fabricproof.history.cost.against import Comparison, off_by
 from fabricproof.history.cost.estimate import Cost, Estimate, LeftOut, licence_of, refusals
 from fabricproof.history.cost.history import History, PastRun
 from fabricproof.history.cost.learn import DEFAULT_SESSION_SECONDS, DEFAULT_START_SECONDS, Lessons
-from fabricproof.history.cost.outlook import NIGHT_SECONDS, Level, Outlook
+from fabricproof.history.cost.outlook import NIGHT_SECONDS, Comparison, Level, Outlook, off_by
 from fabricproof.site import Site
 
 #: a build that took less only found everything built

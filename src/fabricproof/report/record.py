@@ -10,7 +10,7 @@ from fabricproof.core.measure import texts_of
 from fabricproof.history.compare.model import FieldChange
 from fabricproof.history.compare.record import comparison_record
 from fabricproof.history.store import Key, Run
-from fabricproof.history.trend.record import trend_record
+from fabricproof.history.trend.model import trend_record
 from fabricproof.job.run import LegResult
 from fabricproof.report.drain import DrainAdvice, advise
 from fabricproof.report.model import ReportData

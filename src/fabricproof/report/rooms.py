@@ -27,7 +27,7 @@ def bands_of(
 ) -> tuple[Mapping[Key, Band], list[str]]:
     """Return the bands of the active baseline, and why there are none, or some do not hold."""
     from fabricproof.history.baseline import keyed  # noqa: PLC0415
-    from fabricproof.history.baseline.machines import Machines  # noqa: PLC0415
+    from fabricproof.history.baseline.past import Machines  # noqa: PLC0415
     from fabricproof.history.baseline.standing import standing  # noqa: PLC0415
     from fabricproof.verdict.baseline.file import path_of, read_baseline  # noqa: PLC0415 - start-up time
 

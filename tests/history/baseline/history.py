@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.history.baseline.freeze import Ask
-from fabricproof.history.baseline.machines import Machines
+from fabricproof.history.baseline.past import Machines
 from fabricproof.history.store import Store, open_store
 from fabricproof.nodes.inventory.facts import Machine
 from fabricproof.nodes.inventory.store import FOLDER, write_machine

@@ -102,7 +102,7 @@ def test_what_a_baseline_said_is_taken_off(
     tmp_path: Path, origin: str, source: str | None, recorded_word: str, plain: str
 ) -> None:
     """A history that was judged by a baseline is replayed as physics had it."""
-    from fabricproof.history.baseline.good import numbers  # noqa: PLC0415 - beside what it serves
+    from fabricproof.history.baseline.past import numbers  # noqa: PLC0415 - beside what it serves
 
     changes: dict[str, Any] = {"quantity_origin": origin, "quantity_verdict": recorded_word}
     changes |= {} if source is None else {"quantity_source": source}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from made import Made, nights, node_facts
 
-from fabricproof.history.compare.errors import NothingComparedError, SideError
+from fabricproof.history.compare.model import NothingComparedError, SideError
 from fabricproof.history.stats.shifts import Change
 
 BEFORE, AFTER = "2026-11-01..2026-11-10", "2026-11-11.."

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabricproof.core.errors import InputMissingError, ParseError, UnavailableError
-from fabricproof.history.compare.errors import SideError
 from fabricproof.history.compare.interleaving import (
     UNKNOWN,
     Means,
@@ -27,6 +26,7 @@ from fabricproof.history.compare.interleaving import (
     state_file,
     write_plan,
 )
+from fabricproof.history.compare.model import SideError
 
 
 @dataclass

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made import Made, nights, node_facts
 
-from fabricproof.history.compare.errors import NothingComparedError, SideError
 from fabricproof.history.compare.facts import Machines, is_value
+from fabricproof.history.compare.model import NothingComparedError, SideError
 from fabricproof.history.compare.sides import History, choose_side
 from fabricproof.history.store import Run
 from fabricproof.history.store.labels import set_label

@@ -10,11 +10,9 @@ from pathlib import Path
 import pytest
 from made import Made, Where, nights
 
-from fabricproof.history.compare.errors import NothingComparedError
 from fabricproof.history.compare.join import Filters
 from fabricproof.history.compare.lines import lines, next_step
-from fabricproof.history.compare.model import Comparison, Group
-from fabricproof.history.compare.quantities import parse_margins
+from fabricproof.history.compare.model import Comparison, Group, NothingComparedError, parse_margins
 from fabricproof.history.compare.record import comparison_record
 from fabricproof.history.compare.time import unreachable_notes
 from fabricproof.history.stats.shifts import Change

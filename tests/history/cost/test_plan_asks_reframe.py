@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fabricproof.history.cost.ask import ask_reframe
+from fabricproof.history.cost.case import ask_reframe
 from fabricproof.site import load_site
 
 ROOT = Path(__file__).resolve().parents[3]

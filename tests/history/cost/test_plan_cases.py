@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fabricproof.core.errors import ConfigError, ParseError, UnavailableError
-from fabricproof.history.cost import ask
+from fabricproof.history.cost import case as cases
 from fabricproof.history.cost.case import read_cases
 from fabricproof.job.plan.plan_file import write_plan
 from fabricproof.site import load_site
@@ -90,8 +90,8 @@ class Reframe:
 
 
 def asked(monkeypatch: pytest.MonkeyPatch, reframe: Reframe, stacks: str | None = None) -> Any:
-    monkeypatch.setattr(ask, "run_reframe", reframe)
-    return ask.ask_reframe(load_site(str(TRAPS)), TRAPS, stacks)
+    monkeypatch.setattr(cases, "run_reframe", reframe)
+    return cases.ask_reframe(load_site(str(TRAPS)), TRAPS, stacks)
 
 
 def test_reframe_is_asked_in_a_dry_run_that_leaves_nothing(

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabricproof.history.cost.against import compare, off_by
 from fabricproof.history.cost.estimate import (
     LEAST_JOB_SECONDS,
     Estimate,
@@ -19,7 +18,7 @@ from fabricproof.history.cost.estimate import (
     serialised_by,
 )
 from fabricproof.history.cost.learn import DEFAULT_START_SECONDS, Lesson, Lessons
-from fabricproof.history.cost.outlook import look_ahead, select
+from fabricproof.history.cost.outlook import compare, look_ahead, off_by, select
 from planned import make_case, make_job, make_partition, make_road, make_run
 
 NOTHING_LEARNT = Lessons(by_circle={})

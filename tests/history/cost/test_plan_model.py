@@ -8,8 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabricproof.history.cost.collectives import IMB_SIZE_SECONDS
-from fabricproof.history.cost.model import Rounds, assumed_road, model_seconds, planned_rounds
+from fabricproof.history.cost.model import (
+    IMB_SIZE_SECONDS,
+    Rounds,
+    assumed_road,
+    model_seconds,
+    planned_rounds,
+)
 from fabricproof.job.plan.commands import make_job
 from fabricproof.job.plan.effort import plan_ping_pong, plan_windowed
 from fabricproof.job.plan.hpcc import hpcc_seconds

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from fabricproof.history.baseline.good import Number, numbers
-from fabricproof.history.baseline.machines import Machines
+from fabricproof.history.baseline.past import Machines, Number, numbers
 from fabricproof.verdict.baseline.apply import changes, outside
 from fabricproof.verdict.baseline.model import Baseline, Place, Row
 from fabricproof.verdict.value import Source

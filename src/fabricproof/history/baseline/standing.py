@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fabricproof.history.baseline.good import Number, numbers
-from fabricproof.history.baseline.machines import Machines
+from fabricproof.history.baseline.past import Machines, Number, numbers
 from fabricproof.verdict.baseline.apply import why_not
 from fabricproof.verdict.baseline.model import Baseline, Place, Row
 

@@ -51,7 +51,7 @@ def find_changes(
         second: the side after.
         machines: the inventories.
         renamed: old name of a node to its name of today.
-        environments: of :func:`fabricproof.history.compare.environments.environment_changes`.
+        environments: of :func:`fabricproof.history.compare.facts.environment_changes`.
     """
     here, there = (_nodes(each, machines, renamed or {}) for each in (first, second))
     changes = (

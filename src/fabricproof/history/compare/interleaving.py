@@ -24,7 +24,7 @@ from fabricproof.core.errors import (
 )
 from fabricproof.core.records import parse_json
 from fabricproof.core.whole_file import whole_file
-from fabricproof.history.compare.errors import SideError
+from fabricproof.history.compare.model import SideError
 
 FORMAT = 1
 

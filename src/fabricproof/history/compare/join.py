@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from fabricproof.core.measure import Verdict
 from fabricproof.core.units import size_label
-from fabricproof.history.compare.errors import NothingComparedError, SideError
+from fabricproof.history.compare.model import NothingComparedError, SideError
 from fabricproof.history.compare.sides import Chosen
 from fabricproof.history.store import FIELDS, Key, Matrix, Run, Store
 from fabricproof.verdict.value import ERROR_UNIT

@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from fabricproof.core.errors import ConfigError, ExitStatus, FabricproofError
 from fabricproof.history.stats.shifts import Change, Shift
-from fabricproof.history.store import Key, Run
+from fabricproof.history.store import Key, Run, quantities
+
+
+class SideError(FabricproofError, ValueError):
+    """What was asked for names no side, or sides that cannot stand against each other."""
+
+    exit_status = ExitStatus.USAGE
+
+
+class NothingComparedError(FabricproofError, ValueError):
+    """A side is empty, or the sides have no quantity in common."""
+
+    exit_status = ExitStatus.NOTHING_JUDGED
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,3 +194,15 @@ class Comparison:
         """``--rail rail0 --size 1MiB``; empty where everything was."""
         several = ((name, each) for name, values in self.filters.items() for each in values)
         return " ".join(f"--{name} {shlex.quote(each)}" for name, each in several)
+
+
+def parse_margins(texts: Sequence[str]) -> dict[str, float]:
+    """Return the margins with those of ``bandwidth=3%`` or ``latency=0.05`` in place.
+
+    Raises:
+        SideError: an unknown metric, or no fraction between 0 and 1.
+    """
+    try:
+        return quantities.parse_margins(texts)
+    except ConfigError as error:
+        raise SideError(error.problem, expected=error.expected, got=error.got) from None

@@ -8,9 +8,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from fabricproof.history.compare.errors import NothingComparedError, SideError
 from fabricproof.history.compare.facts import AskedFact, Having, Machines, runs_having
-from fabricproof.history.compare.model import Side
+from fabricproof.history.compare.model import NothingComparedError, Side, SideError
 from fabricproof.history.store import Key, Run
 from fabricproof.history.store.labels import LOOK_LABEL
 

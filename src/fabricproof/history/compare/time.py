@@ -6,8 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from fabricproof.history.compare.errors import SideError
-from fabricproof.history.compare.model import Side
+from fabricproof.history.compare.model import Side, SideError
 from fabricproof.history.stats.power import can_be_sure, number_of_labellings
 
 if TYPE_CHECKING:

@@ -9,11 +9,17 @@ from typing import TYPE_CHECKING
 
 from fabricproof.history.compare import time, verdict
 from fabricproof.history.compare.changes import Differing, find_changes, renaming_hints
-from fabricproof.history.compare.environments import environment_changes
-from fabricproof.history.compare.errors import NothingComparedError
+from fabricproof.history.compare.facts import environment_changes
 from fabricproof.history.compare.groups import KINDS, Members, group_rows, group_values
 from fabricproof.history.compare.join import Filters, Joined, Table, error_notes, gather, join
-from fabricproof.history.compare.model import Compared, Comparison, Group, Side, Unpaired
+from fabricproof.history.compare.model import (
+    Compared,
+    Comparison,
+    Group,
+    NothingComparedError,
+    Side,
+    Unpaired,
+)
 from fabricproof.history.compare.sides import Chosen, History
 from fabricproof.history.compare.unpaired import Lost, find_lost, grouped, unpaired
 from fabricproof.history.stats.shifts import ALPHA, Change, Shift, compare_rows

@@ -7,22 +7,43 @@ The repetitions stand in the commands; what one of them takes follows from the f
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from fabricproof.benchmarks.catalogue import collective_of, program_of
 from fabricproof.benchmarks.program import Collective
-from fabricproof.history.cost.collectives import (
-    IMB_NON_BLOCKING_SIZE_SECONDS,
-    IMB_SIZE_SECONDS,
-    operations_us,
-)
 from fabricproof.job.plan.hpcc import SUITE as HPCC
 from fabricproof.job.plan.hpcc import hpcc_seconds
 from fabricproof.job.plan.leg import Leg
 from fabricproof.job.plan.peer import PEER_SUITES, peer_seconds
 from fabricproof.physics import bound, latency_floor_us
-from fabricproof.physics.collective import Channel, Layout
+from fabricproof.physics.collective import Channel, Layout, best_model
+
+#: A non-blocking program runs the operation by itself, then the same again beside a computation of
+#: the same length (OSU: osu_iallreduce.c; IMB: IMB_iallreduce.c measures the three in turn).
+NON_BLOCKING_RUNS = 3.0
+
+#: IMB spends this on each message size beside its repetitions, in seconds; a non-blocking benchmark
+#: also finds out how long its computation must be (48 legs of 15 sizes on the virtual cluster)
+IMB_SIZE_SECONDS, IMB_NON_BLOCKING_SIZE_SECONDS = 0.13, 0.5
+
+
+def operations_us(
+    known: Collective, counts: Iterable[tuple[int, int]], layout: Layout, channel: Channel
+) -> float:
+    """Return what the operations of a run take together, in us.
+
+    Args:
+        known: what the program measures.
+        counts: message sizes in bytes, and how often each is sent.
+        layout: the ranks.
+        channel: what a message is thought to cost.
+    """
+    runs = NON_BLOCKING_RUNS if known.non_blocking else 1.0
+    return runs * sum(
+        count * best_model(known.operation, size, layout, channel)[1] for size, count in counts
+    )
+
 
 #: What a small message is thought to take where the site does not say, as a multiple of the
 #: physical floor.  The legs are sized by 20 times it (``rfm.legs.leg``), on the safe side for a

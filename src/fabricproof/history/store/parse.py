@@ -20,10 +20,12 @@ from fabricproof.core.errors import ParseError
 from fabricproof.core.provenance import SHOWN_DIGITS, UNRECORDED
 from fabricproof.core.records import FORMAT, TORN
 from fabricproof.history.store.model import FIELDS
-from fabricproof.history.store.schema import FACTS, SETTINGS, better_rows
-from fabricproof.history.store.sound import (
+from fabricproof.history.store.schema import (
+    FACTS,
     OBJECTS,
+    SETTINGS,
     TEXTS,
+    better_rows,
     float_of,
     is_deep,
     is_sound_leg,

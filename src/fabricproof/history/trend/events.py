@@ -12,8 +12,15 @@ from dataclasses import dataclass, replace
 
 from fabricproof.history.store import Key, Run
 from fabricproof.history.store.quantities import MARGINS, metric_of
-from fabricproof.history.trend.coincide import Between, ReadMachine, coincidences
-from fabricproof.history.trend.common import Common, Names, common, name_all
+from fabricproof.history.trend.common import (
+    Between,
+    Common,
+    Names,
+    ReadMachine,
+    coincidences,
+    common,
+    name_all,
+)
 from fabricproof.history.trend.model import Event, FoundStep
 
 #: what a person reads of a list of changes

@@ -15,7 +15,7 @@ from fabricproof.history.stats.steps import Changes, Step, find_changes
 from fabricproof.history.store import Key, Matrix, Store
 from fabricproof.history.store.labels import LOOK_LABEL
 from fabricproof.history.store.quantities import MARGINS, class_of, metric_of, numbered
-from fabricproof.history.trend.coincide import ReadMachine
+from fabricproof.history.trend.common import ReadMachine
 from fabricproof.history.trend.events import Tested, events_of
 from fabricproof.history.trend.model import FoundDrift, FoundStep, Trend
 
