@@ -20,10 +20,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import rivals
+from order import order_matters
 
 from fabricproof.history.stats.interval import null_distribution
 from fabricproof.history.stats.moderated import step_down
-from fabricproof.history.stats.order import order_matters
 from fabricproof.history.stats.power import student_quantile
 from fabricproof.history.stats.relabel import labellings
 from fabricproof.history.stats.shifts import Change, Shift, compare_rows

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import runpy
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from fabricproof.history.stats.order import order_matters
+ORDER = Path(__file__).parents[3] / "benchmarks" / "order.py"
+order_matters = runpy.run_path(str(ORDER))["order_matters"]
 
 
 def nights(seed: int, runs: int) -> np.ndarray:

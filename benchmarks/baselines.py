@@ -1,6 +1,6 @@
 """How often a night without any change is red by its baseline, and what a loss must be to be seen.
 
-``python -m fabricproof.history.baseline.simulate`` prints the table of docs/baselines.md.
+``.venv/bin/python benchmarks/baselines.py`` prints the table of docs/baselines.md.
 """
 
 from __future__ import annotations
