@@ -12,11 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 import vcluster.__main__
 from fabricproof.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[1]
+
+# A busy machine makes no law false: no test depends on a time.
+settings.register_profile(
+    "busy", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("busy")
 
 #: what a person has set for his own cluster, and no test may depend on
 OF_THE_CALLER = (
