@@ -48,8 +48,9 @@ class _Job:
     estimate: Estimate
     program: str
     mark: str  # how a line of ReFrame that ends the test case names it
+    folder: str  # where the job is submitted
     job_id: str = ""
-    submitted: float = 0.0
+    submitted: float | None = None
     waits: str = ""
     nodes: tuple[str, ...] = ()
     verdicts: list[tuple[Verdict, str]] = field(default_factory=list)
@@ -127,7 +128,6 @@ class Progress:
             if event is JobEvent.PLANNED:
                 self._jobs[key] = self._planned(facts)
             elif event is JobEvent.SUBMITTED:
-                self._jobs[key].job_id = str(facts["job_id"])
                 self._jobs[key].submitted = self._clock()
                 if self._begun is None:
                     self._begun = self._clock()
@@ -143,6 +143,7 @@ class Progress:
         return _Job(
             estimate=estimate(case, Lessons(by_circle={})),
             program=str(facts["program"]),
+            folder=str(facts["stagedir"]),
             mark=f"/{facts['hashcode']} @{self._site.name}:{case.partition}+{case.stack}",
         )
 
@@ -179,27 +180,24 @@ class Progress:
         jobs = list(self._jobs.values())
         partitions = {each.name: each for each in self._site.partitions}
         expected = sum(job.estimate.seconds for job in jobs)
-        done = sum(self._done_seconds(job) for job in jobs)
+        over = sum(job.estimate.seconds for job in jobs if job.over)
         wall = sum(add_up([job.estimate for job in jobs], partitions, 0.0).wall_seconds) / 2
-        passed = self._clock() - self._begun if self._begun is not None else 0.0
-        weighted = passed + PLAN_WEIGHT_SECONDS * (wall / expected if expected else 1.0)
-        left = (expected - done) * weighted / (done + PLAN_WEIGHT_SECONDS)
+        took = self._last_over - self._begun if over and self._begun is not None else 0.0
+        weighted = took + PLAN_WEIGHT_SECONDS * (wall / expected if expected else 1.0)
+        pace = weighted / (over + PLAN_WEIGHT_SECONDS)
+        running = [min(self._passed(job) / pace, job.estimate.seconds) for job in self._now()[:1]]
+        left = (expected - over - sum(running)) * pace
         return f"about {duration(left)} left"
-
-    def _done_seconds(self, job: _Job) -> float:
-        """Return how many of a job's expected seconds are over."""
-        if job.over:
-            return job.estimate.seconds
-        return min(self._passed(job), job.estimate.seconds) if job in self._now()[:1] else 0.0
 
     def _now(self) -> list[_Job]:
         """Return the jobs that run, those that wait last; without an answer the oldest first."""
-        now = [job for job in list(self._jobs.values()) if job.job_id and not job.over]
+        jobs = list(self._jobs.values())
+        now = [job for job in jobs if job.submitted is not None and not job.over]
         return sorted(now, key=lambda job: (bool(job.waits), job.submitted))
 
     def _passed(self, job: _Job) -> float:
         """Return for how many seconds a job can have run: where one waits for another, no more."""
-        return self._clock() - max(job.submitted, self._last_over)
+        return self._clock() - max(job.submitted or 0.0, self._last_over)
 
     def _screen(self) -> Text:
         """Return the live lines."""
@@ -222,19 +220,21 @@ class Progress:
 
     def _line_of(self, job: _Job) -> Text:
         took, of = duration(self._passed(job)), duration(job.estimate.seconds)
-        return Text(f"now  {job.name}: job {job.job_id}, {took} of about {of}")
+        number = f"job {job.job_id}, " if job.job_id else ""
+        return Text(f"now  {job.name}: {number}{took} of about {of}")
 
     def _ask_where(self, now: list[_Job]) -> None:
         """Ask the scheduler for the nodes of jobs that have none yet, or why they wait."""
-        unknown = {job.job_id: job for job in now if not job.nodes}
+        unknown = {job.folder: job for job in now if not job.nodes}
         if not unknown or self._clock() - self._asked < ASK_EVERY_SECONDS:
             return
-        command = ["squeue", "-h", "-j", ",".join(unknown), "-o", "%i|%T|%N|%r"]
+        command = ["squeue", "-h", "-u", str(os.getuid()), "-o", "%i|%T|%N|%r|%Z"]
         answer, _ = ask(command, self._environment, ASK_PATIENCE_SECONDS)
         self._asked = self._clock()
         for line in answer.splitlines():
-            job_id, state, nodes, reason = [*line.split("|"), "", "", "", ""][:4]
-            if job := unknown.get(job_id):
+            job_id, state, nodes, reason, folder = [*line.split("|", 4), "", "", "", ""][:5]
+            if job := unknown.get(folder):
+                job.job_id = job_id
                 with contextlib.suppress(FabricproofError):
                     job.nodes = expand(nodes)
                 job.waits = f"{state} ({reason})" if state == "PENDING" else ""

@@ -262,7 +262,7 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         }
 
     def _tell(self, event: JobEvent, **facts: object) -> None:
-        """Tell who shows how far the run is what became of this job."""
+        """Tell whoever shows how far the run is what became of this job."""
         identity = {
             "unique_name": self.unique_name,
             "partition": self.current_partition.name,
@@ -270,11 +270,6 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         }
         if not self.is_dry_run():
             tell(event, {**identity, **facts})
-
-    @run_after("run")
-    def tell_of_submission(self) -> None:
-        """Tell that the job is the scheduler's now."""
-        self._tell(JobEvent.SUBMITTED, job_id=str(self.job.jobid))
 
     def _write_plan(self, plan: Plan) -> None:
         folder = Path(self.stagedir)
@@ -359,6 +354,8 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
             self.job.options.append("--no-requeue")
             pinned = Plan(legs=self.legs).nodes or asked_nodes()
             self.job.options += [f"--nodelist={','.join(pinned)}"] if pinned else []
+        # What runs after ReFrame's "run" runs when the job is over.
+        self._tell(JobEvent.SUBMITTED)
 
     @run_before("sanity")
     def judge_and_keep(self) -> None:
