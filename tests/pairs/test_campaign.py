@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_kernel import Rate, lines_of, write_record
 
-from fabricproof.cli import pairs_run as shown
+from fabricproof.cli import pairs_display as shown
 from fabricproof.core.errors import ConfigError, InputMissingError, ParseError, UnavailableError
 from fabricproof.core.measure import Verdict
 from fabricproof.job.run import LegResult, SessionResult
@@ -35,9 +35,10 @@ from fabricproof.pairs.campaign.ledger import (
     only_one,
     save,
 )
+from fabricproof.pairs.campaign.matrices import Quantity
 from fabricproof.pairs.campaign.nodes import Standing, read_standing
 from fabricproof.pairs.campaign.path import pairs_of
-from fabricproof.pairs.campaign.verdict import Outcome, Quantity
+from fabricproof.pairs.campaign.verdict import Outcome
 from fabricproof.pairs.judge import MatrixVerdict
 from fabricproof.pairs.schedule import Order
 from fabricproof.site import Site, load_site
@@ -380,6 +381,8 @@ def test_red_is_fail_only_where_a_stock_program_sees_it(
 
     seen, looks = confirm(outcome, look)
     assert seen.verdict is verdict
+    # Nobody is to be drained for what no stock program saw.
+    assert ("scontrol" in shown.campaign_text(seen, looks)) == (verdict is Verdict.FAIL)
     assert [each.name for each in looks] == ["vc3"]
     assert len(asked) == 1
     assert "vc3" in asked[0]
@@ -408,14 +411,14 @@ def test_text_and_json_name_the_blamed_the_missing_and_what_comes_later(
     machine = Machine(_with_vc3(0.3))
     machine.free = set(NODES) - {"vc8"}
     outcome, _ = climb(machine, replace(planned(site), out={"vc9": "drain"}))
-    text = shown._text(outcome, ())
+    text = shown.campaign_text(outcome, ())
     assert text.startswith("FAIL: 8 nodes of compute, openmpi5, ")
     assert "node: vc3 runs at 30 %: 5 of 5 pairs" in text or "vc3 rail0 runs at 30 %" in text
     assert "# scontrol update NodeName=vc3" in text
     assert "MISSING: vc9 is drain" in text
     assert "MISSING: over rail0 " in text
     assert "later: fabricproof pairs run --resume test" in text
-    record = json.loads(json.dumps(shown._record(outcome, ())))
+    record = json.loads(json.dumps(shown.campaign_record(outcome, ())))
     assert record["verdict"] == "FAIL"
     assert [each["node"] for each in record["results"][0]["blame"]] == ["vc3"]
     assert all("vc8" in pair for each in record["left"] for pair in each["pairs"])

@@ -12,7 +12,8 @@ import click
 
 from fabricproof.cli.judge import fraction, given_references
 from fabricproof.cli.output import STATUSES, fabric_from_options, fabric_options
-from fabricproof.cli.pairs_run import drain_line, run
+from fabricproof.cli.pairs_display import drain_line
+from fabricproof.cli.pairs_run import run
 from fabricproof.core.errors import ConfigError, InputMissingError, OutputError
 from fabricproof.nodes.topology_text import expand, parse_topology
 from fabricproof.pairs import (

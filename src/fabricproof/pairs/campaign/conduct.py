@@ -28,13 +28,13 @@ from fabricproof.pairs.campaign.ledger import (
     measured,
     save,
 )
+from fabricproof.pairs.campaign.matrices import Quantity
 from fabricproof.pairs.campaign.nodes import Standing
 from fabricproof.pairs.campaign.path import pairs_of, prove_pair
 from fabricproof.pairs.campaign.plan import KernelPlan, Mode, Step, as_pairs, plan_steps
 from fabricproof.pairs.campaign.record import KernelRecord, RoundRecord
 from fabricproof.pairs.campaign.verdict import (
     Outcome,
-    Quantity,
     Result,
     judge_campaign,
     physics,

@@ -13,7 +13,8 @@ import numpy as np
 from fabricproof.core.errors import FabricproofError
 from fabricproof.core.measure import Verdict, worst
 from fabricproof.job.run import LegResult, SessionResult
-from fabricproof.pairs.campaign.verdict import Outcome, Quantity, Result
+from fabricproof.pairs.campaign.matrices import Quantity
+from fabricproof.pairs.campaign.verdict import Outcome, Result
 from fabricproof.pairs.judge import MatrixVerdict
 from fabricproof.pairs.said import Blame
 from fabricproof.pairs.suspects import SuspectKind

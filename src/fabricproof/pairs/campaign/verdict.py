@@ -8,17 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 import numpy as np
 
 from fabricproof.core.measure import Verdict, worst
-from fabricproof.core.units import size_label
 from fabricproof.job.evidence.disturbance import CONCENTRATION, MOST, share_taken
 from fabricproof.pairs.campaign.ledger import Campaign, Measured, PlannedRound, left_over
+from fabricproof.pairs.campaign.matrices import (
+    OF_MODE,
+    Population,
+    Quantity,
+    Row,
+    matrix_of,
+    populations_of,
+)
 from fabricproof.pairs.campaign.path import disturbances, pairs_of, prove_pair
-from fabricproof.pairs.campaign.plan import LATENCY_BYTES, Mode
-from fabricproof.pairs.campaign.record import Value
 from fabricproof.pairs.fabric import Leaves, leaves_by_name
 from fabricproof.pairs.judge import Judged, MatrixVerdict, judge_matrix
 from fabricproof.pairs.limits import Limits, limits_of
@@ -47,21 +51,6 @@ _OF_PATH = {
 }
 
 
-class Quantity(StrEnum):
-    """What a matrix holds."""
-
-    BANDWIDTH = "bandwidth"
-    BOTH_WAYS = "bandwidth both ways"
-    LATENCY = "latency"
-
-
-_OF_MODE = {
-    Mode.UNI: Quantity.BANDWIDTH,
-    Mode.BI: Quantity.BOTH_WAYS,
-    Mode.PINGPONG: Quantity.LATENCY,
-}
-
-
 @dataclass(frozen=True, kw_only=True)
 class Trouble:
     """A pair in a round whose values do not stand.
@@ -79,27 +68,6 @@ class Trouble:
     round: int
     pair: tuple[str, str]
     reason: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Population:
-    """The values of one quantity over one road, over all pairs.
-
-    Attributes:
-        road: name.
-        count: values.
-        least: smallest value, in the unit of the quantity.
-        most: largest.
-        mean: of all.
-        deviation: standard deviation.
-    """
-
-    road: str
-    count: int
-    least: float
-    most: float
-    mean: float
-    deviation: float
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -171,23 +139,6 @@ def physics(site: Site, campaign: Campaign, road: int) -> Fabric:
     return site.fabric(campaign.fabric, campaign.roads[road], num_flows=connections)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Row:
-    """A value that stands, of one pair in one round over one road.
-
-    Attributes:
-        road: its number.
-        value: what was measured.
-        taken: what others took of wire and cores meanwhile, as a part of the time.
-        by: who, in words.
-    """
-
-    road: int
-    value: Value
-    taken: float = 0.0
-    by: str = ""
-
-
 def judge_campaign(site: Site, campaign: Campaign, done: Measured) -> Outcome:
     """Judge what a campaign has measured.
 
@@ -196,7 +147,7 @@ def judge_campaign(site: Site, campaign: Campaign, done: Measured) -> Outcome:
         campaign: what was planned.
         done: what was measured.
     """
-    rows: list[_Row] = []
+    rows: list[Row] = []
     troubles: list[Trouble] = []
     proven = 0
     for road, record in done.rounds:
@@ -212,7 +163,7 @@ def judge_campaign(site: Site, campaign: Campaign, done: Measured) -> Outcome:
                 near = disturbances(record, pair, values, campaign.roads[road], rate)
                 by = "; ".join(each.reason for each in near if each.counts)
                 taken = share_taken(near)
-                rows += [_Row(road=road, value=each, taken=taken, by=by) for each in values]
+                rows += [Row(road=road, value=each, taken=taken, by=by) for each in values]
     results = tuple(_results(site, campaign, rows, troubles))
     left = left_over(campaign, done)
     strangers = _strangers(site, campaign, done.mpis)
@@ -255,7 +206,7 @@ def _strangers(site: Site, campaign: Campaign, mpis: Iterable[str]) -> list[str]
 
 
 def _results(
-    site: Site, campaign: Campaign, rows: Sequence[_Row], troubles: list[Trouble]
+    site: Site, campaign: Campaign, rows: Sequence[Row], troubles: list[Trouble]
 ) -> Iterable[Result]:
     """Judge each quantity over the roads that may be held against each other.
 
@@ -266,9 +217,7 @@ def _results(
         groups.setdefault(repr(physics(site, campaign, road)), []).append(road)
     for quantity in Quantity:
         for roads in groups.values():
-            own = [
-                row for row in rows if row.road in roads and _OF_MODE[row.value.mode] is quantity
-            ]
+            own = [row for row in rows if row.road in roads and OF_MODE[row.value.mode] is quantity]
             if quantity is Quantity.BANDWIDTH:
                 own = _undisturbed(site, campaign, roads, own, troubles)
             # A road of which nothing stands gets no word of its own: it is among what is left.
@@ -278,15 +227,15 @@ def _results(
 
 
 def _undisturbed(
-    site: Site, campaign: Campaign, roads: list[int], rows: list[_Row], troubles: list[Trouble]
-) -> list[_Row]:
+    site: Site, campaign: Campaign, roads: list[int], rows: list[Row], troubles: list[Trouble]
+) -> list[Row]:
     """Return the rows without those that are low for what others took.
 
     What the good rows bore as well explains no low one: only what was taken beyond that does.
     """
     if not rows:
         return rows
-    matrix = _matrix(campaign, Quantity.BANDWIDTH, roads, rows)
+    matrix = matrix_of(campaign, Quantity.BANDWIDTH, roads, rows)
     lower = _limits(site, campaign, Quantity.BANDWIDTH, roads[0], matrix).bounds.get(0, 0.0)
     good = [row.taken for row in rows if row.value.bandwidth_mb_s >= lower]
     borne = float(np.median(good)) if good else 0.0
@@ -326,10 +275,10 @@ def _result(
     campaign: Campaign,
     quantity: Quantity,
     roads: list[int],
-    rows: list[_Row],
+    rows: list[Row],
     troubles: Sequence[Trouble],
 ) -> Result:
-    matrix = _matrix(campaign, quantity, roads, rows)
+    matrix = matrix_of(campaign, quantity, roads, rows)
     limits = _limits(site, campaign, quantity, roads[0], matrix)
     judged = judge_matrix(matrix, leaves=places_of(campaign), limits=limits)
     excused = {node for each in troubles for node in each.pair}
@@ -343,7 +292,7 @@ def _result(
         roads=matrix.rails,
         judged=judged,
         said=say(judged),
-        populations=_populations(matrix),
+        populations=populations_of(matrix),
         why_told_only=_why_told_only(site, campaign, quantity, judged, bool(limits.bounds)),
     )
 
@@ -372,47 +321,3 @@ def _references(site: Site, campaign: Campaign, num_rails: int, kind: Kind) -> d
     )
     meant = {kind.quantity, f"{kind.quantity}_{kind.size}"}
     return {name: reference for name, reference in found.items() if name in meant}
-
-
-def _matrix(campaign: Campaign, quantity: Quantity, roads: list[int], rows: list[_Row]) -> Matrix:
-    number = {name: at for at, name in enumerate(campaign.nodes)}
-    is_latency = quantity is Quantity.LATENCY
-    size = LATENCY_BYTES if is_latency else campaign.size
-    kind = Kind(quantity=quantity.value, unit="us" if is_latency else "MB/s", size=size_label(size))
-    values = [row.value for row in rows]
-    return Matrix(
-        nodes=campaign.nodes,
-        rails=tuple(campaign.road_name(road) for road in roads),
-        kinds=(kind,),
-        source=np.array([number[each.source] for each in values], dtype=np.int32),
-        destination=np.array([number[each.destination] for each in values], dtype=np.int32),
-        both_ways=np.full(len(rows), quantity is not Quantity.BANDWIDTH),
-        rail=np.array([roads.index(row.road) for row in rows], dtype=np.int32),
-        round=np.array([each.round for each in values], dtype=np.int32),
-        kind=np.zeros(len(rows), dtype=np.int32),
-        value=np.array([_number(quantity, each) for each in values], dtype=np.float64),
-        origin=f"campaign {campaign.id}",
-    )
-
-
-def _number(quantity: Quantity, value: Value) -> float:
-    # One stall of a node is no latency of the network: the middle of all messages counts.
-    return value.median_latency_us if quantity is Quantity.LATENCY else value.bandwidth_mb_s
-
-
-def _populations(matrix: Matrix) -> tuple[Population, ...]:
-    found = []
-    for number, name in enumerate(matrix.rails):
-        own = matrix.value[matrix.rail == number]
-        if len(own):
-            found.append(
-                Population(
-                    road=name,
-                    count=len(own),
-                    least=float(own.min()),
-                    most=float(own.max()),
-                    mean=float(own.mean()),
-                    deviation=float(own.std()),
-                )
-            )
-    return tuple(found)

@@ -1,0 +1,168 @@
+"""What a campaign of pairs came to, as text and as ``--json``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from fabricproof.core.measure import Verdict
+from fabricproof.pairs.campaign.confirm import Confirmation
+from fabricproof.pairs.campaign.verdict import Outcome, Result
+from fabricproof.pairs.judge import MatrixVerdict
+from fabricproof.pairs.picture import text_map
+from fabricproof.pairs.said import Blame
+from fabricproof.report.drain import Blamed
+
+#: what a node may be called in Slurm; any other name gets no line for scontrol
+_NODE = re.compile(r"\w[\w.-]*")
+
+#: of pairs that do not stand, or are left, so many are named
+_NAMED = 8
+
+
+def drain_line(blame: Blame) -> str:
+    """Return the line that would drain a blamed node, commented out; empty for no node."""
+    if blame.node is None or _NODE.fullmatch(blame.node) is None:
+        return ""
+    made = Blamed(node=blame.node, run_id="pairs", rails=(), reason=blame.sentence, evidence=())
+    return f"# {made.line}"
+
+
+def _doubted(looks: Sequence[Confirmation]) -> set[str]:
+    """Return the names that a second look did not find red."""
+    return {look.name for look in looks if not look.is_red}
+
+
+def _drain(result: Result, blame: Blame, doubted: set[str]) -> str:
+    """Return the line that would drain a blamed node; none for red that was not confirmed."""
+    if result.judged.verdict is not MatrixVerdict.FAIL or blame.name in doubted:
+        return ""
+    return drain_line(blame)
+
+
+def _drain_lines(result: Result, blame: Blame, doubted: set[str]) -> list[str]:
+    line = _drain(result, blame, doubted)
+    return [f"    {line}"] if line else []
+
+
+def campaign_record(outcome: Outcome, looks: Sequence[Confirmation]) -> dict[str, Any]:
+    """Return a campaign as plain data, the form of ``--json``."""
+    campaign = outcome.campaign
+    return {
+        "campaign": campaign.id,
+        "verdict": outcome.verdict.value,
+        "site": campaign.site_name,
+        "partition": campaign.partition,
+        "fabric": campaign.fabric,
+        "stack": campaign.stack,
+        "nodes": list(campaign.nodes),
+        "out": dict(campaign.out),
+        "skipped": dict(campaign.skipped),
+        "rounds": outcome.rounds,
+        "proven_paths": outcome.proven,
+        "results": [_result_record(each, _doubted(looks)) for each in outcome.results],
+        "troubles": [asdict(each) for each in outcome.troubles],
+        "left": [
+            {
+                "road": campaign.road_name(road),
+                "round": each.number,
+                "pairs": [[campaign.nodes[one], campaign.nodes[two]] for one, two in each.pairs],
+            }
+            for road, rounds in outcome.left.items()
+            for each in rounds
+        ],
+        "confirmations": [asdict(each) for each in looks],
+        "notes": list(outcome.notes),
+    }
+
+
+def _result_record(result: Result, doubted: set[str]) -> dict[str, Any]:
+    judged = result.judged
+    kind = judged.matrix.kinds[0]
+    return {
+        "quantity": result.quantity.value,
+        "roads": list(result.roads),
+        "verdict": judged.verdict.value,
+        "counts": not result.why_told_only,
+        "reason": result.why_told_only or judged.reason,
+        "size": kind.size,
+        "unit": kind.unit,
+        "population": [asdict(each) for each in result.populations],
+        "blame": [
+            {**each.record(), "drain": _drain(result, each, doubted) or None}
+            for each in result.said.blame
+        ],
+        "undecided": [each.record() for each in result.said.undecided],
+        "findings": list(result.said.findings),
+    }
+
+
+def campaign_text(outcome: Outcome, looks: Sequence[Confirmation]) -> str:
+    """Return a campaign in words, verdict first."""
+    campaign = outcome.campaign
+    measured = f"{outcome.rounds} rounds, {outcome.proven} paths proven"
+    where = f"{len(campaign.nodes)} nodes of {campaign.partition}, {campaign.stack}"
+    lines = [f"{outcome.verdict.value}: {where}, {measured}"]
+    for result in outcome.results:
+        lines += ["", *_result_lines(result, _doubted(looks))]
+    for each in outcome.troubles[:_NAMED]:
+        pair = " - ".join(each.pair)
+        lines.append(
+            f"{each.verdict.value}: {pair} over {each.road}, round {each.round}: {each.reason}"
+        )
+    if len(outcome.troubles) > _NAMED:
+        lines.append(f"and {len(outcome.troubles) - _NAMED} more whose path is not proven")
+    for look in looks:
+        word = look.verdict.value if look.verdict else "nothing"
+        lines.append(
+            f"looked at again: {look.name} by {look.check} on {','.join(look.nodes)} over "
+            f"{look.road}: {word}: {look.reason}"
+        )
+    lines += [f"MISSING: {node} is {state}" for node, state in campaign.out.items()]
+    lines += [f"SKIPPED: {node}: {why}" for node, why in campaign.skipped.items()]
+    lines += _left_lines(outcome)
+    return "\n".join([*lines, *(f"note: {each}" for each in outcome.notes)])
+
+
+def _left_lines(outcome: Outcome) -> list[str]:
+    campaign = outcome.campaign
+    lines = []
+    for road, rounds in outcome.left.items():
+        pairs = [(each.number, pair) for each in rounds for pair in each.pairs]
+        named = ", ".join(
+            f"{campaign.nodes[one]} - {campaign.nodes[two]} (round {number})"
+            for number, (one, two) in pairs[:_NAMED]
+        )
+        more = f" and {len(pairs) - _NAMED} more" if len(pairs) > _NAMED else ""
+        lines.append(f"{Verdict.MISSING.value}: over {campaign.road_name(road)} {named}{more}")
+    if lines:
+        lines.append(f"later: fabricproof pairs run --resume {campaign.id}")
+    return lines
+
+
+def _result_lines(result: Result, doubted: set[str]) -> list[str]:
+    judged, kind = result.judged, result.judged.matrix.kinds[0]
+    why = result.why_told_only or judged.reason
+    word = "told only" if result.why_told_only else judged.verdict.value
+    lines = [f"{kind.words} over {' and '.join(result.roads)}: {word}: {why}"]
+    lines += [
+        f"  {each.road}: {each.count} values, least {each.least:.4g}, mean {each.mean:.4g}, most "
+        f"{each.most:.4g}, standard deviation {each.deviation:.3g} {kind.unit}"
+        for each in result.populations
+    ]
+    if result.why_told_only:
+        return lines
+    for each in result.said.blame:
+        lines.append(f"  {each.kind.value}: {each.sentence} (confidence {each.confidence:.3g})")
+        if each.cannot_tell_from:
+            lines.append(f"    cannot be told from: {', '.join(each.cannot_tell_from)}")
+        lines += [
+            f"    would tell: {each.would_tell}",
+            *filter(None, [_drain(result, each, doubted)]),
+        ]
+    for entry in result.said.undecided:
+        lines += [f"  undecided: {entry.sentence}", f"    would tell: {entry.would_tell}"]
+    drawn = text_map(judged) if result.said.blame else ""
+    return [*lines, *(["", drawn] if drawn else [])]

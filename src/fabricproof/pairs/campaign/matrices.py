@@ -1,0 +1,123 @@
+"""The values of a campaign as matrices: which of them are which quantity, and their population."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from fabricproof.core.units import size_label
+from fabricproof.pairs.campaign.ledger import Campaign
+from fabricproof.pairs.campaign.plan import LATENCY_BYTES, Mode
+from fabricproof.pairs.campaign.record import Value
+from fabricproof.pairs.matrix import Kind, Matrix
+
+
+class Quantity(StrEnum):
+    """What a matrix holds."""
+
+    BANDWIDTH = "bandwidth"
+    BOTH_WAYS = "bandwidth both ways"
+    LATENCY = "latency"
+
+
+OF_MODE = {
+    Mode.UNI: Quantity.BANDWIDTH,
+    Mode.BI: Quantity.BOTH_WAYS,
+    Mode.PINGPONG: Quantity.LATENCY,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Population:
+    """The values of one quantity over one road, over all pairs.
+
+    Attributes:
+        road: name.
+        count: values.
+        least: smallest value, in the unit of the quantity.
+        most: largest.
+        mean: of all.
+        deviation: standard deviation.
+    """
+
+    road: str
+    count: int
+    least: float
+    most: float
+    mean: float
+    deviation: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A value that stands, of one pair in one round over one road.
+
+    Attributes:
+        road: its number.
+        value: what was measured.
+        taken: what others took of wire and cores meanwhile, as a part of the time.
+        by: who, in words.
+    """
+
+    road: int
+    value: Value
+    taken: float = 0.0
+    by: str = ""
+
+
+def matrix_of(
+    campaign: Campaign, quantity: Quantity, roads: Sequence[int], rows: Sequence[Row]
+) -> Matrix:
+    """Return the rows of one quantity as a matrix, in MB/s or us, its nodes in campaign's order.
+
+    Args:
+        campaign: that measured them.
+        quantity: of all rows.
+        roads: over which, as the rails of the matrix.
+        rows: at least one.
+    """
+    number = {name: at for at, name in enumerate(campaign.nodes)}
+    is_latency = quantity is Quantity.LATENCY
+    size = LATENCY_BYTES if is_latency else campaign.size
+    kind = Kind(quantity=quantity.value, unit="us" if is_latency else "MB/s", size=size_label(size))
+    values = [row.value for row in rows]
+    return Matrix(
+        nodes=campaign.nodes,
+        rails=tuple(campaign.road_name(road) for road in roads),
+        kinds=(kind,),
+        source=np.array([number[each.source] for each in values], dtype=np.int32),
+        destination=np.array([number[each.destination] for each in values], dtype=np.int32),
+        both_ways=np.full(len(rows), quantity is not Quantity.BANDWIDTH),
+        rail=np.array([roads.index(row.road) for row in rows], dtype=np.int32),
+        round=np.array([each.round for each in values], dtype=np.int32),
+        kind=np.zeros(len(rows), dtype=np.int32),
+        value=np.array([_number(quantity, each) for each in values], dtype=np.float64),
+        origin=f"campaign {campaign.id}",
+    )
+
+
+def _number(quantity: Quantity, value: Value) -> float:
+    # One stall of a node is no latency of the network: the middle of all messages counts.
+    return value.median_latency_us if quantity is Quantity.LATENCY else value.bandwidth_mb_s
+
+
+def populations_of(matrix: Matrix) -> tuple[Population, ...]:
+    """Return the population of each rail that has values."""
+    found = []
+    for number, name in enumerate(matrix.rails):
+        own = matrix.value[matrix.rail == number]
+        if len(own):
+            found.append(
+                Population(
+                    road=name,
+                    count=len(own),
+                    least=float(own.min()),
+                    most=float(own.max()),
+                    mean=float(own.mean()),
+                    deviation=float(own.std()),
+                )
+            )
+    return tuple(found)
