@@ -52,6 +52,7 @@ FILE is a CSV with a header; columns in any order, others are ignored:
   a,b       two nodes; the row is what a sends to b
   value     a number; empty where the pair was not measured
   rail, round, size, unit, direction    where there; direction is ab, ba or both
+Usual other names are understood, and a unit beside the value: source,destination,latency_us.
 A pair that stands once, in a file without direction, is both ways.
 
 The exit status is 0 only for PASS: nobody stands out, and --link or --reference says that the

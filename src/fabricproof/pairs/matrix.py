@@ -8,8 +8,6 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from fabricproof.core.units import UNITS
-
 Indices = npt.NDArray[np.int32]
 Values = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -39,7 +37,7 @@ class Kind:
     @property
     def lower_is_better(self) -> bool:
         """Tell whether less is better."""
-        return bool(self.unit) and QUANTITIES[UNITS[self.unit][0]][1]
+        return dict(QUANTITIES.values())[self.quantity]
 
     @property
     def words(self) -> str:

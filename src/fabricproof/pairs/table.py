@@ -1,13 +1,15 @@
 """Read anybody's matrix: a CSV of ``a,b,value[,rail][,direction][,round][,size][,unit]``.
 
 A row is what ``a`` sends to ``b``.  A pair that stands once, in a file without a column
-``direction``, is both ways.
+``direction``, is both ways.  Columns may have other usual names, and that of the value its unit:
+``source,destination,latency_us``.
 """
 
 from __future__ import annotations
 
 import codecs
 import io
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -28,6 +30,29 @@ MOST_BYTES = 2 * 1024**3
 NEEDED = ("a", "b", "value")
 OPTIONAL = ("rail", "direction", "round", "size", "unit")
 
+#: other names of a column, without blanks, ``_`` and ``-``; they count where its own is not there
+_NAMES = {
+    "a": {"source", "src", "from", "sender", "nodea", "node1", "hosta", "host1"},
+    "b": {"destination", "dest", "dst", "to", "receiver", "target", "nodeb", "node2", "hostb",
+          "host2"},
+    "value": {"bandwidth", "bw", "throughput", "latency", "lat", "messagerate", "msgrate"},
+    "rail": {"hca"},
+    "size": {"messagesize", "msgsize", "sizebytes", "size(bytes)", "size(b)"},
+}  # fmt: skip
+
+#: what a column of this name holds
+_HOLDS = {
+    "bandwidth": "bandwidth", "bw": "bandwidth", "throughput": "bandwidth",
+    "latency": "latency", "lat": "latency",
+    "messagerate": "message rate", "msgrate": "message rate",
+}  # fmt: skip
+
+#: ``value (GB/s)``, ``latency [us]``, ``bandwidth_gbps``
+_WITH_UNIT = (
+    re.compile(r"(.+?)[ _]*[(\[]\s*(.+?)\s*[)\]]"),
+    re.compile(r"(.+?)(?:[ _]+in)?[ _]+([^ _]+)"),
+)
+
 #: how a value that was not measured is written
 _EMPTY = ["", "-", "na", "n/a", "nan", "null", "none", "-nan", "missing"]
 
@@ -43,12 +68,23 @@ _MOST_CELLS = 2**28
 
 @dataclass(frozen=True, kw_only=True)
 class _File:
-    """The text of a file, and how to say where in it something is wrong."""
+    """The text of a file, and how to say where in it something is wrong.
+
+    Attributes:
+        name: of the file, in messages.
+        data: all of it.
+        separator: what parts its columns.
+        columns: of the header; those that count have the names of this module.
+        unit: that the header gives the values; empty: none.
+        quantity: that the header says they are; empty: it says nothing.
+    """
 
     name: str
     data: bytes
     separator: str
     columns: tuple[str, ...]
+    unit: str = ""
+    quantity: str = ""
 
     def lines(self) -> Iterator[tuple[int, str]]:
         """Yield the rows with their line numbers, without header, comments and blank lines."""
@@ -121,7 +157,8 @@ def _opened(name: str, data: bytes) -> _File:
         if not text or text.startswith("#"):
             continue
         for separator in (",", ";", "\t"):
-            columns = tuple(each.strip().strip('"').lower() for each in text.split(separator))
+            written = [each.strip().strip('"').strip() for each in text.split(separator)]
+            columns, unit, quantity = _header(written, name, line)
             if set(NEEDED) <= set(columns):
                 break
         else:
@@ -137,8 +174,68 @@ def _opened(name: str, data: bytes) -> _File:
             raise ParseError(
                 "a column stands twice", source=name, line=line, expected="each once", got=twice[0]
             )
-        return _File(name=name, data=data, separator=separator, columns=columns)
+        return _File(
+            name=name,
+            data=data,
+            separator=separator,
+            columns=tuple(columns),
+            unit=unit,
+            quantity=quantity,
+        )
     raise ParseError("the file is empty", source=name, expected="columns a,b,value and rows")
+
+
+def _header(written: list[str], name: str, line: int) -> tuple[list[str], str, str]:
+    """Return the columns of a header by their own names, and unit and quantity of the value.
+
+    Raises:
+        ParseError: two columns could be the same one.
+    """
+    plain = [each.lower() for each in written]
+    columns, unit, quantity = list(plain), "", ""
+    parts = [_without_unit(each) for each in written]
+    for own in (*NEEDED, *OPTIONAL):
+        if own in plain:
+            continue
+        usual = _NAMES.get(own, set()) | {own}
+        at = [number for number, (word, _) in enumerate(parts) if word in usual]
+        if own != "value":
+            at = [number for number in at if not parts[number][1]]
+        if len(at) > 1:
+            raise ParseError(
+                f"several columns could be the {own}",
+                source=name,
+                line=line,
+                expected=f"one, or one that is called {own}",
+                got=", ".join(written[number] for number in at),
+            )
+        if at:
+            columns[at[0]] = own
+            if own == "value":
+                unit, quantity = parts[at[0]][1], _HOLDS.get(parts[at[0]][0], "")
+    return columns, unit, quantity
+
+
+def _without_unit(written: str) -> tuple[str, str]:
+    """Return the name of a column without blanks, and the unit that stands beside it, if any."""
+    for pattern in _WITH_UNIT:
+        match = pattern.fullmatch(written)
+        unit = _pair_unit(match[2]) if match else ""
+        if match and unit:
+            return re.sub("[ _-]", "", match[1].lower()), unit
+    return re.sub("[ _-]", "", written.lower()), ""
+
+
+def _pair_unit(text: str) -> str:
+    """Return the unit of a pair's value that ``text`` is; ``gbps`` for Gb/s; empty: none."""
+    # A name of a column is often in small letters; of these only one reading is usual.
+    for spelling in (text, {"gbps": "Gb/s", "mbps": "Mb/s"}.get(text.lower(), text)):
+        try:
+            unit = canonical_unit(spelling)
+        except UnitError:
+            continue
+        return unit if dimension(unit) in QUANTITIES else ""
+    return ""
 
 
 def _check_fields(file: _File) -> None:
@@ -290,6 +387,7 @@ def _kinds(file: _File, frame: pl.DataFrame, unit: str) -> tuple[tuple[Kind, ...
     """Return the kinds, the kind of each row, and the factor of its value to the kind's unit."""
     written, unit_of = _labels(frame, "unit")
     sizes, size_of = _labels(frame, "size")
+    unit = file.unit or unit
     units = [_known_unit(file, text or unit, unit_of == at) for at, text in enumerate(written)]
     shown: dict[str, str] = {}
     for name in units:
@@ -303,7 +401,7 @@ def _kinds(file: _File, frame: pl.DataFrame, unit: str) -> tuple[tuple[Kind, ...
     kinds = []
     for code in used.tolist():
         name, size = of_unit[code // len(sizes)], sizes[code % len(sizes)]
-        quantity = _quantity(name) if name else "bandwidth"
+        quantity = _quantity(name) if name else file.quantity or "bandwidth"
         kinds.append(Kind(quantity=quantity, unit=name, size=size))
     return tuple(kinds), kind.astype(np.int32), factors[unit_of]
 
@@ -311,10 +409,12 @@ def _kinds(file: _File, frame: pl.DataFrame, unit: str) -> tuple[tuple[Kind, ...
 def _known_unit(file: _File, text: str, rows: Flags) -> str:
     try:
         name = canonical_unit(text) if text else ""
-        if name:
-            _quantity(name)
+        quantity = _quantity(name) if name else ""
     except UnitError as error:
         file.refuse(error.problem, int(rows.argmax()), error.expected or "a known unit", text)
+    if quantity and file.quantity not in {"", quantity}:
+        row = int(rows.argmax())
+        file.refuse(f"the column of a {file.quantity} has a {quantity}", row, file.quantity, text)
     return name
 
 

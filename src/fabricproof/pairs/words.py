@@ -197,6 +197,10 @@ def _findings(judged: Judged) -> list[str]:
             f"{int(judged.contended.sum())} values are as low as the load of their round lets "
             "them be: contention, and no fault"
         )
-    if any(not kind.unit for kind in matrix.kinds):
-        found.append("no unit is stated: more is taken as better (--unit says otherwise)")
+    bare = {kind.lower_is_better for kind in matrix.kinds if not kind.unit}
+    found += [
+        f"no unit is stated: {'less' if less else 'more'} is taken as better "
+        "(--unit says otherwise)"
+        for less in sorted(bare)
+    ]
     return found
