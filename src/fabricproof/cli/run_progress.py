@@ -157,9 +157,8 @@ class Progress:
 
     def _say_begun(self) -> None:
         log = self._environment.get("FABRICPROOF_REFRAME_LOG", "its log")
-        self._echo(
-            f"{len(self._jobs)} jobs, {self._left()}; the lines of ReFrame: {log}, or here with -v"
-        )
+        count = f"{len(self._jobs)} job{'s' * (len(self._jobs) > 1)}"
+        self._echo(f"{count}, {self._left()}; the lines of ReFrame: {log}, or here with -v")
 
     def _say_over(self, job: _Job) -> None:
         if not self._live:
@@ -172,7 +171,7 @@ class Progress:
 
     def _count(self) -> str:
         jobs = list(self._jobs.values())
-        return f"{sum(job.over for job in jobs)} of {len(jobs)} jobs"
+        return f"{sum(job.over for job in jobs)} of {len(jobs)} job{'s' * (len(jobs) > 1)}"
 
     def _left(self) -> str:
         """Return how long it is still expected to take."""
