@@ -40,9 +40,9 @@ def test_adaptive_rounds_measure_suspects_and_load_no_link_twice(seed: int) -> N
     setting = replace(SMALL, num_faults=4)
     machine = Machine(setting, seed)
     judged, rounds = climb(machine, seed)
-    assert rounds == 6
+    assert 6 <= rounds <= 10
     matrix = judged.matrix
-    for number in (4, 5):
+    for number in range(4, rounds):
         rows = (matrix.round == number) & (matrix.rail == 0)
         pairs = np.stack([matrix.source[rows], matrix.destination[rows]], axis=1).astype(np.int64)
         assert len(pairs)
@@ -61,12 +61,25 @@ def test_faults_are_found_and_nobody_else(faults: int) -> None:
     assert total.precision > 0.982
     assert total.recall > 0.98
     assert total.localisation > 0.957
-    assert total.most_rounds <= 6
+    assert total.most_rounds <= 10
+
+
+def test_rounds_beyond_six_are_for_what_is_undecided_only() -> None:
+    one = [run_campaign(replace(SMALL, num_faults=1), seed) for seed in range(20)]
+    assert {each.num_rounds for each in one} <= {4, 6}
+    # Half of the machine is at fault: six rounds leave one fault of five without a blame.
+    half = score([run_campaign(replace(SMALL, num_faults=30), seed) for seed in range(20)])
+    assert half.recall is not None
+    assert half.precision is not None
+    assert half.recall > 0.95
+    assert half.precision > 0.98
+    assert 6 < half.most_rounds <= 10
 
 
 def test_many_nodes() -> None:
     total = score([run_campaign(Setting(num_nodes=2000, per_leaf=40, num_faults=30), 1)])
-    assert (total.precision, total.recall, total.most_rounds) == (1.0, 1.0, 6)
+    assert (total.precision, total.recall) == (1.0, 1.0)
+    assert total.most_rounds <= 10
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,9 @@ from fabricproof.pairs.suspects import RECEIVE, TRANSMIT, SuspectKind, Tally
 FIRST_ROUNDS = 4
 ADAPTIVE_ROUNDS = 2
 
+#: rounds more, each only while somebody is suspect whose low values nobody explains
+MORE_ROUNDS = 4
+
 #: a node, side, rail or link is a suspect where two of its rows are low and half of all
 _LEAST_LOW, _LEAST_PART = 2, 0.5
 
@@ -71,6 +74,19 @@ class Ladder:
             inside: partners on the suspect's own leaf where one is good; else on others.
         """
         return _Pairing(self.leaves, judged, self.seed).pairs(inside=inside)
+
+    def more(self, judged: Judged, number: int) -> Indices:
+        """Return one round more of those that are still undecided; without any it is empty.
+
+        Args:
+            judged: what the rounds so far came to.
+            number: of this round; each draws other partners.
+        """
+        pairing = _Pairing(self.leaves, judged, self.seed + number)
+        pairing.low = pairing.free
+        pairing.measured = Tally(evidence_of(judged.matrix, judged.low, self.leaves))
+        pairing.measured.add(judged.explanation.by == -1)
+        return pairing.pairs(inside=bool(number % 2))
 
 
 class _Pairing:
