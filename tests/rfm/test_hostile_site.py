@@ -221,7 +221,7 @@ def test_nothing_else_quotes_for_a_shell_in_the_rooms_that_write_scripts() -> No
         if others.search(line)
     ]
     assert found == [
-        'script.py: lines += [f"export {name}={value}" for name, value in values.items()]'
+        'probes.py: lines += [f"export {name}={value}" for name, value in values.items()]'
     ]
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from seen_nodes import VIRTUAL, changed, fabric, hindered, nodes, of, recorded
 
-from fabricproof.core.measure import Verdict
+from fabricproof.core.measure import Verdict, texts_of
 from fabricproof.nodes.inventory.facts import Machine, TroubleKind
 from fabricproof.nodes.preflight.judge import group, preflight
 from fabricproof.site.schema import FabricSpec
@@ -31,7 +31,7 @@ def test_the_minority_of_a_mixed_fleet_is_named() -> None:
     )
     assert found.brief == "mixed fleet on mlx5_0:1: firmware of n3 not as elsewhere"
     assert result.warnings(["mlx5_0:1"], ["n1", "n2"]) == ()
-    assert result.warnings(["mlx5_0:1"], ["n1", "n3"]) == (f"preflight: {found.brief}",)
+    assert texts_of(result.warnings(["mlx5_0:1"], ["n1", "n3"])) == [f"preflight: {found.brief}"]
 
 
 def test_of_two_unlike_nodes_neither_is_the_minority() -> None:

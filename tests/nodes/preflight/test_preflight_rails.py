@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from seen_nodes import VIRTUAL, changed, fabric, hindered, nodes, of, recorded, without, written
 
-from fabricproof.core.measure import Verdict
+from fabricproof.core.measure import Verdict, texts_of
 from fabricproof.nodes.inventory.facts import Machine, TroubleKind, Value
 from fabricproof.nodes.preflight.judge import preflight
 from fabricproof.physics import find_link
@@ -55,7 +55,7 @@ def test_a_veth_is_judged_by_its_shaper_and_not_by_the_speed_that_it_says() -> N
     assert found.brief == "rail1 on vc2 runs at 100 of 200 Mb/s"
     assert "shaper (tc qdisc)" in found.judgement.reason
     assert of(result, "vc2.rate", "rail0").verdict is Verdict.PASS
-    assert result.warnings(["rail1"], ["vc1", "vc2"]) == (f"preflight: {found.brief}",)
+    assert texts_of(result.warnings(["rail1"], ["vc1", "vc2"])) == [f"preflight: {found.brief}"]
     assert result.warnings(["rail0"], ["vc1", "vc2"]) == ()
     assert result.warnings(["rail1"], ["vc1", "vc3"]) == ()
 
@@ -142,7 +142,7 @@ def test_a_node_that_nobody_saw_is_missing_with_the_reason() -> None:
     found = of(result, "vc2.state", "rail1")
     assert (found.verdict, result.verdict) == (Verdict.MISSING, Verdict.MISSING)
     assert found.judgement.reason.endswith("it hung")
-    assert result.warnings(["rail1"], ["vc1", "vc2"]) == ()
+    assert texts_of(result.warnings(["rail1"], ["vc1", "vc2"])) == ()
 
 
 def test_the_same_card_under_another_name_is_named() -> None:

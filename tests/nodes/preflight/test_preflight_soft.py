@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from seen_nodes import changed, fabric, hindered, nodes, of, recorded, without, written
 
-from fabricproof.core.measure import Verdict
+from fabricproof.core.measure import Verdict, texts_of
 from fabricproof.nodes.inventory.facts import Machine, TroubleKind
 from fabricproof.nodes.preflight.finding import Preflight
 from fabricproof.nodes.preflight.judge import preflight
@@ -86,9 +86,9 @@ def test_a_software_device_is_no_adapter_whatever_its_rate_in_sysfs_says(
         "name the HCA's port"
     )
     # said by the benchmarks that use the rail too, and no rate that means nothing beside it
-    assert look(guest(), spec).warnings(["rxe0:1"], ["vc1"]) == (
-        "preflight: rxe0:1 on vc1 is Soft-RoCE over rail0: the kernel's software, no HCA",
-    )
+    assert texts_of(look(guest(), spec).warnings(["rxe0:1"], ["vc1"])) == [
+        "preflight: rxe0:1 on vc1 is Soft-RoCE over rail0: the kernel's software, no HCA"
+    ]
     assert not [each for each in look(guest(), spec).findings if each.quantity == "rate"]
 
 
@@ -132,9 +132,9 @@ def test_two_devices_over_one_interface_are_red() -> None:
     assert found.judgement.reason.startswith(
         "rxe0:1 and rxe1:1 on vc2 are over one interface: rail0 below them carries all"
     )
-    assert result.warnings(["rxe1:1"], ["vc1"]) == (
-        "preflight: rxe0:1 and rxe1:1 on vc1 are over one interface",
-    )
+    assert texts_of(result.warnings(["rxe1:1"], ["vc1"])) == [
+        "preflight: rxe0:1 and rxe1:1 on vc1 are over one interface"
+    ]
     # a fabric of one of them is one rail
     assert look(both[0], MEASURED).verdict is not Verdict.FAIL
 
