@@ -42,7 +42,7 @@ echo "rdma: up after $((SECONDS - began)) s"
 export FABRICPROOF_VCLUSTER=$name
 began=$SECONDS
 # No --max-retries: a job looks twice itself, and what is red then is red.  ReFrame would judge by
-# its last try alone, on the same cluster, also where a verdict is about the road and not the speed.
+# its last try alone, on the same cluster, also where a verdict is about the path and not the speed.
 (
     cd /
     . "$root/env.sh" vcluster-rdma

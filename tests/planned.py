@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.core.records import append_records
-from fabricproof.history.cost.case import Case, Road
+from fabricproof.history.cost.case import Case, NetPath
 from fabricproof.history.cost.history import PastJob, PastRun
 from fabricproof.job.plan.leg import FabricFacts, Leg
 from fabricproof.site.schema import PartitionSpec
@@ -49,13 +49,13 @@ def make_case(**changes: Any) -> Case:
         "tags": ("ethernet", "full", "nightly", "pt2pt", "quick"),
         "nodes": 2,
         "limit_seconds": 300.0,
-        "roads": (make_road("rail0"), make_road("rail1")),
+        "net_paths": (make_path("rail0"), make_path("rail1")),
     }
     return Case(**{**facts, **changes})
 
 
-def make_road(name: str, seconds: float = 2.0, **changes: Any) -> Road:
-    return Road(**{"name": name, "sizes": (1, 2, 4), "starts": 1, "seconds": seconds, **changes})
+def make_path(name: str, seconds: float = 2.0, **changes: Any) -> NetPath:
+    return NetPath(**{"name": name, "sizes": (1, 2, 4), "starts": 1, "seconds": seconds, **changes})
 
 
 def make_job(run_id: str, job_id: str, **changes: Any) -> PastJob:

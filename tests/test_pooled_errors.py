@@ -108,7 +108,7 @@ def test_doubtful_counts_prove_nothing(doubt: dict[str, Any]) -> None:
     assert pooled_errors([_leg(4, **doubt)] * 20) == ()
 
 
-def test_a_wrong_road_and_old_records_bring_nothing() -> None:
+def test_a_wrong_path_and_old_records_bring_nothing() -> None:
     assert pooled_errors([replace(_leg(4), verdict=Verdict.INVALID)] * 20) == ()
     assert pooled_errors([replace(_leg(4), errors=())] * 20) == ()
     assert pooled_errors([replace(_leg(4), quantities=())] * 20) == ()

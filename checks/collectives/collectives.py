@@ -10,7 +10,7 @@ osu = family(rfm.simple_test, __name__, CollectiveBenchmark, "collectives", suit
 osu("OsuAllgather", "osu_allgather", "quick", "Every rank's block to all")
 osu("OsuAllreduce", "osu_allreduce", "quick", "A sum over all ranks that all get")
 osu("OsuAlltoall", "osu_alltoall", "nightly", "A block from every rank to every other")
-osu("OsuAlltoallRails", "osu_alltoall", "full", "Alltoall over all rails together", roads="all")
+osu("OsuAlltoallRails", "osu_alltoall", "full", "Alltoall over all rails together", net_paths="all")
 osu("OsuAlltoallv", "osu_alltoallv", "full", "As alltoall, with a count for each pair")
 osu("OsuBarrier", "osu_barrier", "quick", "Nobody goes on before everybody came")
 osu("OsuBcast", "osu_bcast", "nightly", "From one rank to all")

@@ -5,7 +5,7 @@ import reframe as rfm
 from fabricproof.rfm.checks.ethernet import (
     FlowsBenchmark,
     FramesBenchmark,
-    FreeRoadBenchmark,
+    FreePathBenchmark,
     LinksBenchmark,
     MpiOverTcp,
     PairsBenchmark,
@@ -86,8 +86,8 @@ class MtuPath(FramesBenchmark):
 
 
 @rfm.simple_test
-class DefaultInterfaces(FreeRoadBenchmark):
-    """The interfaces that an MPI takes when nobody tells it its road (osu_bw)."""
+class DefaultInterfaces(FreePathBenchmark):
+    """The interfaces that an MPI takes when nobody tells it its path (osu_bw)."""
 
     suite = "osu"
     program = "osu_bw"

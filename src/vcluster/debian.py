@@ -1,7 +1,7 @@
 """What guests have of Debian: the machine's own release, and a kernel with ``rdma_rxe``.
 
 The newest of Debian's kernels is taken where the release has backports: its rxe counts bytes per
-port (drivers/infiniband/sw/rxe/rxe_mad.c; not in 6.1 and 6.12), which are the proof of the road.
+port (drivers/infiniband/sw/rxe/rxe_mad.c; not in 6.1 and 6.12), which are the proof of the path.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ def test_the_header_decides_over_the_columns() -> None:
 
 
 @pytest.mark.parametrize("program", ["Birandom", "Unirandom", "Corandom", "Stencil2D"])
-def test_random_pairs_have_no_road_to_be_held_against(program: str) -> None:
+def test_random_pairs_have_no_path_to_be_held_against(program: str) -> None:
     made = table(program, P2P, [(1, 1, 1.0, 1.0, 1000000)], suite="imb")
     assert reading_of(made).kind is Kind.COLLECTIVE
 

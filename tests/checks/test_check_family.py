@@ -18,7 +18,7 @@ from fabricproof.rfm.checks.base import PairBenchmark
 from fabricproof.rfm.checks.family import family
 
 osu = family(rfm.simple_test, __name__, PairBenchmark, "pt2pt", "ours", suite="osu")
-osu("OwnPersistent", "osu_bw_persistent", "{level}", "What it measures", roads="each")
+osu("OwnPersistent", "osu_bw_persistent", "{level}", "What it measures", net_paths="each")
 
 
 @rfm.simple_test

@@ -38,7 +38,7 @@ KEPT = {
 LEVELS = {"quick", "nightly", "full"}
 
 #: what a check may state beside suite and program
-VALUES = ("roads", "one_way", "streams", "packed", "collective", "once")
+VALUES = ("net_paths", "one_way", "streams", "packed", "collective", "once")
 
 
 def test_there_are_checks() -> None:
@@ -98,7 +98,7 @@ def test_every_check_has_its_folder_a_level_and_its_technology_as_tags(site: str
             assert tags >= LEVELS
 
 
-def test_every_check_measures_what_the_judge_and_the_road_know() -> None:
+def test_every_check_measures_what_the_judge_and_the_path_know() -> None:
     one = (Segment(sizes=(1,), iterations=1, warmups=0, window_size=1),)
     for check in described("vcluster"):
         suite, program = check["suite"], check["program"]

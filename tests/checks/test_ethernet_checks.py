@@ -116,7 +116,7 @@ def test_an_untold_leg_names_no_interface(cases: dict[str, Any]) -> None:
             continue
         (leg,) = plan_of(case).legs
         assert "rail" not in " ".join(leg.environment.values()), stack
-        assert "rail0" in leg.free_road
+        assert "rail0" in leg.free_path
         assert leg.required == ("default_road",)
 
 

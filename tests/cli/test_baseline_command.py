@@ -44,7 +44,7 @@ def test_without_any_it_says_what_to_do(site: Path) -> None:
 
 
 def test_freeze_show_list_diff_and_propose(site: Path) -> None:
-    """The road of an administrator: each step says what it did and what comes next."""
+    """The path of an administrator: each step says what it did and what comes next."""
     frozen = call("freeze", "autumn", "last:8")
     assert frozen.exit_code == 0
     assert (site / "baselines" / "autumn.json").is_file()

@@ -7,7 +7,7 @@ import pytest
 from fabricproof.cli.output import STATUSES, curve_summary, format_value, report_record, shown
 from fabricproof.core.measure import Verdict
 from fabricproof.report.terminal import STYLES
-from fabricproof.traffic import RoadProof, RoadState
+from fabricproof.traffic import PathProof, PathState
 from fabricproof.verdict.value import Judgement, Report
 
 
@@ -69,9 +69,9 @@ def test_values_are_short(value: float | None, unit: str, expected: str) -> None
     assert format_value(value, unit) == expected
 
 
-def test_a_record_holds_the_road() -> None:
-    road = RoadProof(state=RoadState.PROVEN, reason="over rail0", moved_bytes={"n1:rail0": 5})
-    record = report_record(Report(verdict=Verdict.PASS, quantities=(), road=road))
+def test_a_record_holds_the_path() -> None:
+    net_path = PathProof(state=PathState.PROVEN, reason="over rail0", moved_bytes={"n1:rail0": 5})
+    record = report_record(Report(verdict=Verdict.PASS, quantities=(), net_path=net_path))
     assert record["road"] == {
         "state": "proven",
         "reason": "over rail0",

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fabricproof.cli.pairs_run import _roads, _Wishes, _with_nodes
+from fabricproof.cli.pairs_run import _net_paths, _Wishes, _with_nodes
 from fabricproof.core.errors import ConfigError, ExitStatus
 from fabricproof.nodes.doctor.subject import Subject, make_subject
 from fabricproof.pairs.campaign.ledger import Campaign
@@ -19,7 +19,7 @@ from fabricproof.site import load_site
 
 BLANK = Campaign(
     id="test", site="vcluster", site_name="vcluster", partition="compute", fabric="eth0",
-    stack="openmpi5", nodes=(), leaf_of=(), spines=0, out={}, skipped={}, roads=(), rounds=(),
+    stack="openmpi5", nodes=(), leaf_of=(), spines=0, out={}, skipped={}, net_paths=(), rounds=(),
     size=65536, seconds=0.5, both_ways=False, is_full=False,
 )  # fmt: skip
 WISHES = _Wishes(
@@ -35,7 +35,7 @@ def subject(stack: str = "openmpi5") -> Subject:
 
 
 @pytest.mark.parametrize(
-    ("over", "roads"),
+    ("over", "net_paths"),
     [
         ((), (("rail0",), ("rail1",), ("rail0", "rail1"))),
         (("each",), (("rail0",), ("rail1",))),
@@ -45,18 +45,18 @@ def subject(stack: str = "openmpi5") -> Subject:
         (("rail0+rail1",), (("rail0", "rail1"),)),
     ],
 )
-def test_over_names_roads_each_once(over: tuple[str, ...], roads: Any) -> None:
-    assert _roads(BLANK, subject(), over) == roads
+def test_over_names_paths_each_once(over: tuple[str, ...], net_paths: Any) -> None:
+    assert _net_paths(BLANK, subject(), over) == net_paths
 
 
-def test_a_road_that_is_not_there_or_cannot_be_taken_is_refused() -> None:
+def test_a_path_that_is_not_there_or_cannot_be_taken_is_refused() -> None:
     with pytest.raises(ConfigError, match="there is none"):
-        _roads(BLANK, subject(), ("rail9",))
-    # libfabric's tcp gives an MPI one device: unasked that road is left out, asked for it is said
+        _net_paths(BLANK, subject(), ("rail9",))
+    # libfabric's tcp gives an MPI one device: unasked that path is left out, asked for it is said
     one_rail = replace(BLANK, stack="intelmpi")
-    assert _roads(one_rail, subject("intelmpi"), ()) == (("rail0",), ("rail1",))
+    assert _net_paths(one_rail, subject("intelmpi"), ()) == (("rail0",), ("rail1",))
     with pytest.raises(ConfigError, match="cannot measure over rail0\\+rail1"):
-        _roads(one_rail, subject("intelmpi"), ("all",))
+        _net_paths(one_rail, subject("intelmpi"), ("all",))
 
 
 def test_busy_nodes_take_part_and_those_out_are_named() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fabricproof.cli import plan as plan_module
-from fabricproof.history.cost.case import Case, Road
+from fabricproof.history.cost.case import Case, NetPath
 from planned import reported_case, write_leg, write_report
 
 Command = Callable[..., Any]
@@ -31,7 +31,7 @@ def make_case(check: str, *tags: str, **changes: Any) -> Case:
         "tags": ("ethernet", *tags),
         "nodes": 1,
         "limit_seconds": 600.0,
-        "roads": (Road(name="rail0", sizes=(1, 2), starts=1, seconds=3.0),),
+        "net_paths": (NetPath(name="rail0", sizes=(1, 2), starts=1, seconds=3.0),),
     }
     return Case(**{**facts, **changes})
 
@@ -75,43 +75,43 @@ def test_a_plan_has_jobs_totals_and_one_sentence(fabricproof: Command, site: Pat
     lines = ended.out.splitlines()
     assert lines[0] == "site traps -t quick: nothing was submitted"
     assert lines[3].split() == ["OsuBandwidth", "fake", "eth0", "1", "4", "600", "rail0", "4.2"]
-    assert "quick leaves out 1 check: OsuBibw; all stacks, roads, sizes are in it" in lines
+    assert "quick leaves out 1 check: OsuBibw; all stacks, paths, sizes are in it" in lines
     assert "SKIPPED" not in ended.out
     assert lines[-1].startswith("Tonight: fabricproof run -t nightly --site traps ")
 
 
-def test_a_level_that_leaves_out_stacks_roads_and_sizes_names_them(
+def test_a_level_that_leaves_out_stacks_paths_and_sizes_names_them(
     fabricproof: Command, site: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wide = make_case(
         "OsuBandwidth",
         "full",
         stack="other",
-        roads=(Road(name="rail0+rail1", sizes=(1, 2, 1024), starts=1, seconds=3.0),),
+        net_paths=(NetPath(name="rail0+rail1", sizes=(1, 2, 1024), starts=1, seconds=3.0),),
     )
     monkeypatch.setattr(plan_module, "ask_reframe", lambda *_: [CASES[0], wide])
     out = fabricproof("plan", "--site", site).out
     assert (
-        "quick leaves out 1 stack: other; 1 road: eth0:rail0+rail1; 1 size: 1KiB; "
+        "quick leaves out 1 stack: other; 1 path: eth0:rail0+rail1; 1 size: 1KiB; "
         "all checks are in it"
     ) in out.splitlines()
 
 
-def test_the_hundred_roads_of_a_sweep_do_not_flood_a_terminal(
+def test_the_hundred_paths_of_a_sweep_do_not_flood_a_terminal(
     fabricproof: Command, site: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    roads = tuple(
-        Road(name=f"rail0.alg-{number:03}", sizes=(1024,), starts=1, seconds=3.0)
+    net_paths = tuple(
+        NetPath(name=f"rail0.alg-{number:03}", sizes=(1024,), starts=1, seconds=3.0)
         for number in range(100)
     )
-    sweep = make_case("AlgorithmSweep", "full", roads=roads)
+    sweep = make_case("AlgorithmSweep", "full", net_paths=net_paths)
     monkeypatch.setattr(plan_module, "ask_reframe", lambda *_: [CASES[0], sweep])
     (line,) = [
         line
         for line in fabricproof("plan", "--site", site).out.splitlines()
         if line.startswith("quick leaves out")
     ]
-    assert "100 roads: eth0:rail0.alg-000, " in line
+    assert "100 paths: eth0:rail0.alg-000, " in line
     assert " and 88 more (--json names them); " in line
     told = json.loads(fabricproof("plan", "--site", site, "--json").out)
     assert len(told["levels"]["quick"]["leaves_out"]["roads"]) == 100

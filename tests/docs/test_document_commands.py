@@ -289,7 +289,7 @@ def test_a_command_for_a_cluster_selects_checks_and_stacks(command: Command) -> 
 def test_a_command_for_a_cluster_ends_with_a_verdict(
     command: Command, request: pytest.FixtureRequest
 ) -> None:
-    """Narrowed to one check and one stack: the whole road from the command to a verdict."""
+    """Narrowed to one check and one stack: the whole path from the command to a verdict."""
     if "slurm" not in request.config.getoption("markexpr"):
         pytest.skip("opt in: pytest -m slurm")
     if not BIN.is_dir():
@@ -303,7 +303,7 @@ def test_a_command_for_a_cluster_ends_with_a_verdict(
     assert re.search(r"\(run \d{8}T\d{6}Z-\w+\)", out), out
     if "faults.py" in line:
         assert status == 3
-        assert "traffic took another road" in out
+        assert "traffic took another path" in out
     elif "infiniband" in line:
         assert status == 6
         assert "this site has no infiniband fabric" in out

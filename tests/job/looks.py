@@ -10,11 +10,11 @@ from fabricproof.core.units import size_label
 from fabricproof.job.evidence.ranks import RankRecord
 from fabricproof.job.outcome import Attempt, Outcome
 from fabricproof.job.plan.leg import Leg
-from fabricproof.traffic import RoadProof, RoadState
+from fabricproof.traffic import PathProof, PathState
 from fabricproof.verdict.value import Judgement, Report
 from leg_folders import make_leg
 
-PROVEN = RoadProof(state=RoadState.PROVEN, reason="over it")
+PROVEN = PathProof(state=PathState.PROVEN, reason="over it")
 
 
 def bandwidths(curve: Mapping[int, float], verdict: Verdict = Verdict.PASS) -> Report:
@@ -30,7 +30,7 @@ def bandwidths(curve: Mapping[int, float], verdict: Verdict = Verdict.PASS) -> R
         )
         for size, value in curve.items()
     )
-    return Report(verdict=verdict, quantities=quantities, road=PROVEN)
+    return Report(verdict=verdict, quantities=quantities, net_path=PROVEN)
 
 
 def sent(rank: int, moved: Mapping[str, int], part: int = 0) -> RankRecord:

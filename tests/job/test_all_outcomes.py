@@ -75,12 +75,12 @@ def test_a_good_pair_changes_nothing(job: Path) -> None:
     assert set(words(outcome).values()) == {Verdict.PASS}
 
 
-def test_a_pair_over_another_road_judges_no_collective(job: Path) -> None:
+def test_a_pair_over_another_path_judges_no_collective(job: Path) -> None:
     change(job, "rank.*", elsewhere)
     outcome = collective(job, replace(PAIR, sent_bytes=(10**6, 10**6)))
     assert set(words(outcome).values()) == {Verdict.UNJUDGED}
     assert "leg rail0.pair, which says what it should take" in outcome.report.quantities[0].reason
-    assert "another road" in outcome.report.quantities[0].reason
+    assert "another path" in outcome.report.quantities[0].reason
 
 
 def test_a_pair_that_is_slow_itself_judges_no_collective(job: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from fabricproof.core.measure import Verdict
 from fabricproof.job.outcome import Outcome, judge_leg
 from fabricproof.job.plan.leg import FabricFacts, Leg
-from fabricproof.traffic import RoadState
+from fabricproof.traffic import PathState
 from leg_folders import speeds
 
 DATA = Path(__file__).parents[1] / "data" / "collectives" / "osu_allreduce-7.2"
@@ -68,8 +68,8 @@ def words(outcome: Outcome) -> dict[str, Verdict]:
 def test_the_recorded_job_is_green_by_the_model_of_its_own_pair(job: Path) -> None:
     outcome = judge_leg(job, LEG)
     assert set(words(outcome).values()) == {Verdict.PASS}
-    assert outcome.report.road is not None
-    assert outcome.report.road.state is RoadState.PROVEN
+    assert outcome.report.net_path is not None
+    assert outcome.report.net_path.state is PathState.PROVEN
     last = speeds(outcome.report)[-1]
     assert last.name == "latency_64KiB"
     assert last.value == 6663.94
@@ -93,7 +93,7 @@ def test_traffic_over_the_management_network_is_invalid(job: Path) -> None:
     )
     outcome = judge_leg(job, LEG)
     assert set(words(outcome).values()) == {Verdict.INVALID}
-    assert "another road" in outcome.report.quantities[0].reason
+    assert "another path" in outcome.report.quantities[0].reason
 
 
 def test_bytes_that_left_by_the_rail_and_came_by_another_are_invalid(job: Path) -> None:
@@ -103,10 +103,10 @@ def test_bytes_that_left_by_the_rail_and_came_by_another_are_invalid(job: Path) 
     assert "must have received" in outcome.report.quantities[0].reason
 
 
-def test_small_messages_that_took_another_road_are_invalid(job: Path) -> None:
+def test_small_messages_that_took_another_path_are_invalid(job: Path) -> None:
     outcome = judge_leg(job, replace(LEG, least_packets=(10**6,) * 4))
     assert set(words(outcome).values()) == {Verdict.INVALID}
-    assert "small messages took another road" in outcome.report.quantities[0].reason
+    assert "small messages took another path" in outcome.report.quantities[0].reason
 
 
 def test_faster_than_physics_is_invalid(job: Path) -> None:

@@ -1,4 +1,4 @@
-"""Judgements across legs without MPI: shares, the best setting, frames, roads that nobody told."""
+"""Judgements across legs without MPI: shares, the best setting, frames, paths that nobody told."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ def test_iperf3_as_a_leg_is_proven_by_its_own_bytes_and_judged_by_physics(tmp_pa
     outcome = measured(tmp_path, iperf_leg(), 117.0)
     assert outcome.report.verdict is Verdict.PASS
     assert one(outcome).name == "bandwidth"
-    assert outcome.report.road is not None
-    assert outcome.report.road.state == "proven"
+    assert outcome.report.net_path is not None
+    assert outcome.report.net_path.state == "proven"
 
 
 def test_iperf3_over_another_interface_is_invalid(tmp_path: Path) -> None:
@@ -238,8 +238,8 @@ def test_pings_that_prove_nothing_leave_the_frames_missing(tmp_path: Path, pings
 
 
 def untold(folder: Path, *moved: tuple[str, int]) -> Judgement:
-    """Judge osu_put_bw that was told no road and moved these bytes from the first node."""
-    leg = make_leg(name="untold", rails=("rail0", "rail1"), free_road="IF=rail0")
+    """Judge osu_put_bw that was told no path and moved these bytes from the first node."""
+    leg = make_leg(name="untold", rails=("rail0", "rail1"), free_path="IF=rail0")
     text = rank_text(0, sent=0, received=0)
     for name, count in moved:
         text = text.replace(
@@ -273,13 +273,13 @@ def test_a_third_over_the_management_network_fails_too(tmp_path: Path) -> None:
     assert judgement.value == pytest.approx(2 / 3, rel=0.01)
 
 
-def test_bytes_that_nobody_carried_or_that_two_roads_carried_judge_nothing(
+def test_bytes_that_nobody_carried_or_that_two_paths_carried_judge_nothing(
     tmp_path: Path,
 ) -> None:
     assert untold(tmp_path / "none").verdict is Verdict.UNJUDGED
     both = untold(tmp_path / "both", ("rail0", DUE), ("mgmt0", DUE))
     assert both.verdict is Verdict.UNJUDGED
-    assert "two roads fit" in both.reason
+    assert "two paths fit" in both.reason
 
 
 def test_a_part_on_the_management_network_is_not_hidden_by_a_strangers_bytes_on_the_rail(
@@ -288,8 +288,8 @@ def test_a_part_on_the_management_network_is_not_hidden_by_a_strangers_bytes_on_
     """DUE is some 100 MB: the rail shows all of it, and a fifth more left by another card."""
     judgement = untold(tmp_path, ("rail0", DUE), ("mgmt0", DUE // 5))
     assert judgement.verdict is Verdict.UNJUDGED
-    assert "two roads fit" in judgement.reason
+    assert "two paths fit" in judgement.reason
 
 
-def test_chatter_on_the_management_network_is_no_road(tmp_path: Path) -> None:
+def test_chatter_on_the_management_network_is_no_path(tmp_path: Path) -> None:
     assert untold(tmp_path, ("rail0", DUE), ("mgmt0", 1_000_000)).verdict is Verdict.PASS

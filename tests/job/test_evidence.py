@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import fabricproof.job
 from fabricproof.core.errors import ParseError
 from fabricproof.job.evidence.ranks import RankRecord, gather, parse_rank
-from fabricproof.traffic import Expectation, RoadState, prove_road
+from fabricproof.traffic import Expectation, PathState, prove_path
 from fabricproof.traffic.counters import read_rises
 
 RANK_SH = Path(fabricproof.job.__file__).parent / "rank.sh"
@@ -172,10 +172,10 @@ def test_a_reset_between_two_starts_is_no_movement(counter: str) -> None:
     expected = Expectation(rails=("rail0",), sent_bytes=(10, 10), num_ranks=2, spread=False)
     records = _starts((10**9, 10**9 + 1000), (0, 1000), counter=counter)
     for order in (records, records[::-1]):
-        proof = prove_road(gather(order), expected)
-        assert proof.state is RoadState.UNKNOWN
+        proof = prove_path(gather(order), expected)
+        assert proof.state is PathState.UNKNOWN
         assert proof.reason == (
-            "counters of rail0 on n1 ran backwards (wrapped or reset during the run): the road is "
+            "counters of rail0 on n1 ran backwards (wrapped or reset during the run): the path is "
             "not shown"
         )
 
@@ -193,12 +193,12 @@ def test_errors_that_were_reset_between_two_starts_are_a_doubt() -> None:
     )
 
 
-def test_a_rank_file_without_after_leaves_the_road_unknown() -> None:
+def test_a_rank_file_without_after_leaves_the_path_unknown() -> None:
     begun = parse_rank(TEXT[: TEXT.index("after lo")], "rank.1")
     whole = parse_rank(TEXT.replace("rank 1", "rank 0").replace("node n2", "node n1"), "rank.0")
     expected = Expectation(rails=("rail0",), sent_bytes=(0, 0), num_ranks=2, spread=False)
-    proof = prove_road(gather([whole, begun]), expected)
-    assert proof.state is RoadState.UNKNOWN
+    proof = prove_path(gather([whole, begun]), expected)
+    assert proof.state is PathState.UNKNOWN
 
 
 def test_a_rank_that_started_twice_is_one_rank_with_one_span() -> None:
@@ -213,7 +213,7 @@ def test_worlds_of_one_on_two_nodes_stay_two_ranks() -> None:
     one = parse_rank("rank 0\nnode n1\nstatus 0\n", "x")
     other = parse_rank("rank 0\nnode n2\nstatus 0\n", "x")
     expected = Expectation(rails=("r",), sent_bytes=(0, 0), num_ranks=2, spread=False)
-    assert prove_road(gather([one, other]), expected).state is RoadState.WRONG
+    assert prove_path(gather([one, other]), expected).state is PathState.WRONG
 
 
 # --- rank.sh itself
@@ -472,7 +472,7 @@ def test_an_older_efa_driver_counts_its_bytes_at_once() -> None:
     assert parse_rank(text, "x").before["efa_0:1"] == {"tx_bytes": 5, "rx_bytes": 6}
 
 
-def test_the_other_ranks_read_what_proves_the_road(tmp_path: Path) -> None:
+def test_the_other_ranks_read_what_proves_the_path(tmp_path: Path) -> None:
     seen = _counted(tmp_path, SLURM_LOCALID="2")
     assert seen["p1"] == {"tx_bytes": 100, "rx_bytes": 200, "carrier_changes": 3}
     assert seen["mlx5_0:1"]["tx_bytes"] == 1000

@@ -61,5 +61,5 @@ def test_document_002_is_judged_by_distance(
 
 def test_a_leg_without_numbers_leaves_nothing_to_judge() -> None:
     looks = _looks(1.0, 1.5)
-    looks["far"] = look_at("far", Report(verdict=Verdict.PASS, quantities=(), road=None))
+    looks["far"] = look_at("far", Report(verdict=Verdict.PASS, quantities=(), net_path=None))
     assert JUDGES["hops"](RELATION, looks).verdict is Verdict.UNJUDGED

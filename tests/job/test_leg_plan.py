@@ -43,7 +43,7 @@ def test_the_plan_carries_all_that_a_leg_is_judged_by(tmp_path: Path) -> None:
     write_plan(tmp_path, LEGS)
     for before, after in zip(LEGS, read_plan(tmp_path).legs, strict=True):
         assert after.rules() == before.rules()
-        assert after.rules().road_required
+        assert after.rules().path_required
 
 
 def test_a_plan_of_another_version_is_named(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from fabricproof.job.plan.leg import Leg
 from fabricproof.job.plan.plan_file import read_plan, write_plan
 from fabricproof.job.second_look import doubtful_legs
 from fabricproof.physics import Fabric, find_link, latency_floor_us
-from fabricproof.traffic import RoadState
+from fabricproof.traffic import PathState
 from leg_folders import (
     P2P,
     P2P_SIZES,
@@ -35,12 +35,12 @@ def _reason(folder: Path, leg: object = LEG) -> str:
     return next(each.reason for each in report.quantities if each.verdict is report.verdict)
 
 
-def test_a_good_table_over_its_road_passes(tmp_path: Path) -> None:
+def test_a_good_table_over_its_path_passes(tmp_path: Path) -> None:
     leave(tmp_path, LEG)
     outcome = judge_leg(tmp_path, LEG)
     assert outcome.report.verdict is Verdict.PASS
-    assert outcome.report.road is not None
-    assert outcome.report.road.state is RoadState.PROVEN
+    assert outcome.report.net_path is not None
+    assert outcome.report.net_path.state is PathState.PROVEN
     assert len(speeds(outcome.report)) == len(PUT_BW_SIZES)
     assert not needs_second_look(outcome)
 
@@ -116,7 +116,7 @@ def test_a_failed_rank_counts_although_the_launcher_says_zero(tmp_path: Path) ->
     assert "rank 1 on n2 ended with exit status 11" in _reason(tmp_path)
 
 
-def test_a_rank_that_never_came_back_leaves_the_road_unproven(tmp_path: Path) -> None:
+def test_a_rank_that_never_came_back_leaves_the_path_unproven(tmp_path: Path) -> None:
     ranks = (
         rank_text(0, sent=PUT_BW_SENT, received=0),
         rank_text(1, sent=0, received=PUT_BW_SENT, status=None),
@@ -148,12 +148,12 @@ def test_traffic_over_another_interface_is_invalid_and_gets_no_second_look(tmp_p
     leave(tmp_path, LEG, ranks=ranks)
     outcome = judge_leg(tmp_path, LEG)
     assert outcome.report.verdict is Verdict.INVALID
-    assert "traffic took another road" in _reason(tmp_path)
+    assert "traffic took another path" in _reason(tmp_path)
     assert "mgmt0 sent" in _reason(tmp_path)
     assert not needs_second_look(outcome)
 
 
-def test_both_ranks_on_one_node_prove_no_road(tmp_path: Path) -> None:
+def test_both_ranks_on_one_node_prove_no_path(tmp_path: Path) -> None:
     ranks = (
         rank_text(0, sent=PUT_BW_SENT, received=0, node="n1"),
         rank_text(1, sent=0, received=PUT_BW_SENT, node="n1"),
@@ -168,8 +168,8 @@ def test_two_ranks_on_one_node_pass_only_where_the_site_says_so(tmp_path: Path) 
     leave(tmp_path, leg, ranks=ranks)
     report = judge_leg(tmp_path, leg).report
     assert report.verdict is Verdict.PASS
-    assert report.road is not None
-    assert "as the site declares" in report.road.reason
+    assert report.net_path is not None
+    assert "as the site declares" in report.net_path.reason
 
 
 @pytest.mark.parametrize(
@@ -187,8 +187,8 @@ def test_a_site_of_one_node_is_told_where_its_ranks_ran(
     leave(tmp_path, leg, ranks=tuple(ranks))
     report = judge_leg(tmp_path, leg).report
     assert report.verdict is verdict
-    assert report.road is not None
-    assert reason in report.road.reason
+    assert report.net_path is not None
+    assert reason in report.net_path.reason
 
 
 # Second looks.
@@ -376,11 +376,11 @@ def test_repetitions_in_the_table_say_what_must_have_moved(tmp_path: Path) -> No
     leave(tmp_path, P2P_LEG, P2P, ranks=ranks)
     report = judge_leg(tmp_path, P2P_LEG).report
     assert report.verdict is Verdict.PASS
-    assert report.road is not None
-    assert report.road.state is RoadState.PROVEN
+    assert report.net_path is not None
+    assert report.net_path.state is PathState.PROVEN
 
 
-def test_fewer_bytes_than_the_repetitions_say_took_another_road(tmp_path: Path) -> None:
+def test_fewer_bytes_than_the_repetitions_say_took_another_path(tmp_path: Path) -> None:
     payload = _p2p_payload() // 2
     ranks = tuple(rank_text(rank, sent=payload, received=payload) for rank in (0, 1))
     leave(tmp_path, P2P_LEG, P2P, ranks=ranks)

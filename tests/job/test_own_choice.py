@@ -11,12 +11,12 @@ from fabricproof.job.outcome import Attempt, Outcome
 from fabricproof.job.relations.judge import judge_relation, legs_to_repeat
 from fabricproof.job.relations.own_choice import describe_sweep
 from fabricproof.job.relations.relation import Relation
-from fabricproof.traffic import RoadProof, RoadState
+from fabricproof.traffic import PathProof, PathState
 from fabricproof.tuning.sweeps import sweeps_of
 from fabricproof.verdict.value import Judgement, Report, missing
 
 SIZES = (16384, 65536)
-PROVEN = RoadProof(state=RoadState.PROVEN, reason="all bytes on rail0")
+PROVEN = PathProof(state=PathState.PROVEN, reason="all bytes on rail0")
 SERIES = {"own": 3, "1": 2, "4": 2}
 
 
@@ -52,7 +52,9 @@ def relation(**settings) -> Relation:
     )
 
 
-def report(times: dict[int, float], road: RoadProof = PROVEN, verdict=Verdict.UNJUDGED) -> Report:
+def report(
+    times: dict[int, float], net_path: PathProof = PROVEN, verdict=Verdict.UNJUDGED
+) -> Report:
     return Report(
         verdict=verdict,
         quantities=tuple(
@@ -66,7 +68,7 @@ def report(times: dict[int, float], road: RoadProof = PROVEN, verdict=Verdict.UN
             )
             for size, time in times.items()
         ),
-        road=road,
+        net_path=net_path,
     )
 
 
@@ -99,7 +101,7 @@ def test_an_own_choice_as_good_as_the_best_passes_at_every_size():
         "own_choice_64KiB",
     ]
     assert "left out: 6 two_proc: needs two ranks" in texts_of(result.report.findings)
-    assert result.report.road == PROVEN
+    assert result.report.net_path == PROVEN
 
 
 def test_an_own_choice_that_takes_three_times_as_long_fails_and_names_the_winner():
@@ -154,8 +156,8 @@ def test_an_algorithm_that_ended_with_an_error_is_left_out_and_said():
     assert any("4 ring" in each and "fallback" in each for each in texts_of(result.report.findings))
 
 
-def test_an_algorithm_on_another_road_cannot_win():
-    elsewhere = RoadProof(state=RoadState.WRONG, reason="rail0 carried nothing")
+def test_an_algorithm_on_another_path_cannot_win():
+    elsewhere = PathProof(state=PathState.WRONG, reason="rail0 carried nothing")
     fast = report({16384: 10.0, 65536: 20.0}, elsewhere)
     result = judged(1000.0, **{"4_1": fast, "4_2": fast})
     assert result.report.verdict is Verdict.PASS
@@ -174,11 +176,11 @@ def test_an_impossible_time_never_wins():
     [
         (missing(["latency_16KiB"], "the leg was cut off"), Verdict.MISSING),
         (
-            report({16384: 1.0}, RoadProof(state=RoadState.WRONG, reason="went over mgmt0")),
+            report({16384: 1.0}, PathProof(state=PathState.WRONG, reason="went over mgmt0")),
             Verdict.INVALID,
         ),
         (
-            report({16384: 1.0}, RoadProof(state=RoadState.UNKNOWN, reason="no counters")),
+            report({16384: 1.0}, PathProof(state=PathState.UNKNOWN, reason="no counters")),
             Verdict.UNJUDGED,
         ),
         (report({16384: 5.0, 65536: 9.0}, verdict=Verdict.INVALID), Verdict.INVALID),

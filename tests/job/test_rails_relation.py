@@ -12,7 +12,7 @@ from fabricproof.core.measure import Verdict, texts_of
 from fabricproof.job.outcome import Outcome
 from fabricproof.job.relations.rails import judge_sharing, sent_bytes
 from fabricproof.job.relations.relation import Relation
-from fabricproof.traffic import RoadProof, RoadState
+from fabricproof.traffic import PathProof, PathState
 from fabricproof.verdict.value import at_least
 
 SIZES = tuple(2**power for power in range(21))
@@ -82,10 +82,11 @@ def test_without_counters_of_large_messages_nothing_is_green() -> None:
     assert "less than 256KiB" in report.quantities[0].reason
 
 
-def test_a_leg_on_another_road_leaves_nothing_to_judge() -> None:
+def test_a_leg_on_another_path_leaves_nothing_to_judge() -> None:
     looks = make_looks()
     away = replace(
-        bandwidths(TWO, Verdict.INVALID), road=RoadProof(state=RoadState.WRONG, reason="elsewhere")
+        bandwidths(TWO, Verdict.INVALID),
+        net_path=PathProof(state=PathState.WRONG, reason="elsewhere"),
     )
     looks["rail0+rail1"] = look_at("rail0+rail1", away)
     assert judge_sharing(make_relation(), looks).verdict is Verdict.INVALID

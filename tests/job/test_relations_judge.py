@@ -86,11 +86,11 @@ def test_a_leg_without_numbers_leaves_no_ratio(tmp_path: Path) -> None:
     assert "leg other is MISSING" in report.quantities[0].reason
 
 
-def test_a_leg_on_another_road_spoils_the_ratio(tmp_path: Path) -> None:
+def test_a_leg_on_another_path_spoils_the_ratio(tmp_path: Path) -> None:
     strays = measured(tmp_path, replace(OTHER, rails=("rail1",)))
     report = judge_relation(ratio(), [measured(tmp_path, ONE), strays]).report
     assert report.verdict is Verdict.INVALID
-    assert "took another road" in report.quantities[0].reason
+    assert "took another path" in report.quantities[0].reason
 
 
 def test_a_leg_that_was_never_planned_is_named(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_a_relation_that_is_red_twice_stays_red(tmp_path: Path) -> None:
     assert "red again on the same nodes" in texts_of(report.findings)[0]
 
 
-def test_no_second_look_where_a_leg_took_another_road(tmp_path: Path) -> None:
+def test_no_second_look_where_a_leg_took_another_path(tmp_path: Path) -> None:
     outcomes = [
         measured(tmp_path, ONE),
         measured(tmp_path, replace(OTHER, rails=("rail1",))),

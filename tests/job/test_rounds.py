@@ -197,7 +197,7 @@ def test_rounds_that_differ_are_unjudged_with_the_number_that_would_tell(tmp_pat
     assert "rounds like these would tell" in judgement.reason or "no reasonable" in judgement.reason
 
 
-def test_a_round_over_another_road_is_no_green(tmp_path: Path) -> None:
+def test_a_round_over_another_path_is_no_green(tmp_path: Path) -> None:
     _job(tmp_path, [1.0, 1.0, 1.0])
     strays = replace(TURNS["other"], rails=("rail1",))
     outcomes = judge_legs(tmp_path, [ONE, OTHER, TURNS["one"], strays])

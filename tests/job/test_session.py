@@ -404,14 +404,14 @@ def test_only_this_runs_records_are_read_and_torn_ones_are_noted(tmp_path: Path)
 def test_a_leg_knows_its_link_and_an_old_record_says_nothing_of_it() -> None:
     soft = make_records(leg="rxe0:1", link="Soft-RoCE 100 Mb/s")
     (leg,) = assemble(RUN, [make_case()], soft, []).legs
-    assert (leg.link, leg.device, leg.road_name) == (
+    assert (leg.link, leg.device, leg.path_name) == (
         "Soft-RoCE 100 Mb/s",
         "Soft-RoCE",
         "rxe0:1 Soft-RoCE",
     )
     for records in (make_records(), make_records(link=""), make_records(link="EDR 4x")):
         (leg,) = assemble(RUN, [make_case()], records, []).legs
-        assert (leg.device, leg.road_name) == ("", "rail0")
+        assert (leg.device, leg.path_name) == ("", "rail0")
 
 
 @pytest.mark.parametrize(
@@ -462,7 +462,7 @@ def test_what_left_no_record_has_the_link_that_the_site_declares(tmp_path: Path)
         "rxe0:1": "",
         "": "Soft-RoCE 100 Mb/s",
     }
-    assert [leg.road_name for leg in session.legs if not leg.leg] == ["Soft-RoCE"]
+    assert [leg.path_name for leg in session.legs if not leg.leg] == ["Soft-RoCE"]
 
 
 @pytest.mark.parametrize(

@@ -96,4 +96,6 @@ def night(number, legs=(), ended=Ended.WHOLE, run_id=None, **more):
 
 
 def state(colour="red", blamed=(), **more):
-    return LegState(colour=LegColour(colour), blamed=blamed, verdict="FAIL", road="rail1", **more)
+    return LegState(
+        colour=LegColour(colour), blamed=blamed, verdict="FAIL", net_path="rail1", **more
+    )

@@ -54,12 +54,12 @@ def test_only_what_passes_is_measured_again(one, cause):
     assert [each.cause for each in found] == [cause] * (cause is not None)
 
 
-def test_a_road_over_a_software_device_says_so_to_people_and_not_to_machines():
+def test_a_path_over_a_software_device_says_so_to_people_and_not_to_machines():
     soft = replace(leg("FAIL", name="rxe0:1"), link="Soft-RoCE 80 Mb/s")
     run = ran(soft, leg("FAIL"))
     one, other = reds_of(run.result, run.job_nodes)
-    assert (one.road, one.rails, one.key.leg) == ("rxe0:1 Soft-RoCE", ("rxe0:1",), "rxe0:1")
-    assert other.road == "rail1"
+    assert (one.net_path, one.rails, one.key.leg) == ("rxe0:1 Soft-RoCE", ("rxe0:1",), "rxe0:1")
+    assert other.net_path == "rail1"
 
 
 def test_the_nodes_of_a_red_leg_are_those_of_its_job():

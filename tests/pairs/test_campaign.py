@@ -52,12 +52,14 @@ def site() -> Site:
     return load_site("vcluster")
 
 
-def planned(site: Site, *, is_full: bool = False, roads: Iterable[Any] = (("rail0",),)) -> Campaign:
-    chosen = tuple(roads)
+def planned(
+    site: Site, *, is_full: bool = False, net_paths: Iterable[Any] = (("rail0",),)
+) -> Campaign:
+    chosen = tuple(net_paths)
     return Campaign(
         id="test", site=str(site.folder), site_name=site.name, partition="compute",
         fabric="eth0", stack="openmpi5", nodes=NODES, leaf_of=(), spines=0, out={}, skipped={},
-        roads=chosen, size=65536, seconds=0.5, both_ways=False, is_full=is_full,
+        net_paths=chosen, size=65536, seconds=0.5, both_ways=False, is_full=is_full,
         rounds=planned_rounds(
             all_on_one(len(NODES)), len(chosen), is_full=is_full, order=Order.LEAFWISE, seed=3
         ),
@@ -79,9 +81,9 @@ class Machine:
         return "7"
 
     def follow(self, folder: Path, *_: Any, **__: Any) -> job.Ended:
-        road = json.loads((folder / "launch.json").read_text())["road"]
+        net_path = json.loads((folder / "launch.json").read_text())["net_path"]
         rounds = self.dies_after.pop(0) if self.dies_after else 999
-        rails = self.rails or load(folder.parent).roads[road]
+        rails = self.rails or load(folder.parent).net_paths[net_path]
         write_record(folder, self.rate, rails, rounds=rounds, taken=self.taken)
         if rounds != 999:
             self.free -= self.lost_on_death
@@ -112,7 +114,7 @@ def climb(
     return run
 
 
-def _prepare(folder: Path, subject: Any, road: Any, plan: Any) -> None:
+def _prepare(folder: Path, subject: Any, net_path: Any, plan: Any) -> None:
     (folder / "schedule").write_text(job.render_schedule(plan))
 
 
@@ -124,8 +126,8 @@ def healthy(source: str, destination: str) -> float:
 def _pairs_measured(folder: Path) -> Counter[tuple[int, int, frozenset[str]]]:
     done = measured(folder, load(folder))
     return Counter(
-        (road, record.number, frozenset(pair))
-        for road, record in done.rounds
+        (net_path, record.number, frozenset(pair))
+        for net_path, record in done.rounds
         for pair in pairs_of(record)
     )
 
@@ -135,7 +137,7 @@ def _result(outcome: Outcome, quantity: Quantity = Quantity.BANDWIDTH) -> Any:
 
 
 def test_a_clean_ladder_passes_and_asks_for_no_more_rounds(climb: Any, site: Site) -> None:
-    outcome, _ = climb(Machine(healthy), planned(site, roads=(("rail0",), ("rail1",))))
+    outcome, _ = climb(Machine(healthy), planned(site, net_paths=(("rail0",), ("rail1",))))
     assert outcome.verdict is Verdict.PASS
     assert outcome.rounds == 8
     assert outcome.proven == 32
@@ -154,14 +156,14 @@ def test_a_clean_full_matrix_has_every_pair_once(climb: Any, site: Site) -> None
 def test_a_receive_side_is_blamed_by_node_rail_and_direction(climb: Any, site: Site) -> None:
     class Slow(Machine):
         def follow(self, folder: Path, *_: Any, **__: Any) -> job.Ended:
-            road = json.loads((folder / "launch.json").read_text())["road"]
-            self.rate = slow if road == 0 else healthy
+            net_path = json.loads((folder / "launch.json").read_text())["net_path"]
+            self.rate = slow if net_path == 0 else healthy
             return super().follow(folder)
 
     def slow(source: str, destination: str) -> float:
         return healthy(source, destination) * (0.3 if destination == "vc3" else 1)
 
-    outcome, _ = climb(Slow(healthy), planned(site, roads=(("rail0",), ("rail1",))))
+    outcome, _ = climb(Slow(healthy), planned(site, net_paths=(("rail0",), ("rail1",))))
     assert outcome.verdict is Verdict.FAIL
     (blame,) = _result(outcome).said.blame
     assert (blame.kind, blame.name, blame.direction) == ("rail", "vc3 rail0", "receive")
@@ -191,10 +193,10 @@ def test_a_kernel_that_never_comes_to_a_round_is_left_after_three_tries(
 ) -> None:
     machine = Machine(healthy)
     machine.dies_after = [0, 0, 0]
-    outcome, folder = climb(machine, planned(site, roads=(("rail0",), ("rail1",))))
+    outcome, folder = climb(machine, planned(site, net_paths=(("rail0",), ("rail1",))))
     assert len(launches(folder)) == 4
     # What was measured over the other rail says nothing of this one.
-    assert {each.roads for each in outcome.results} == {("rail1",)}
+    assert {each.net_paths for each in outcome.results} == {("rail1",)}
     assert outcome.verdict is Verdict.MISSING
 
 
@@ -216,7 +218,7 @@ def test_a_node_that_dies_leaves_its_pairs_missing_and_the_others_judged(
     assert set(_pairs_measured(folder).values()) == {1}
 
 
-def test_a_rail_that_is_down_costs_its_node_and_not_the_road(climb: Any, site: Site) -> None:
+def test_a_rail_that_is_down_costs_its_node_and_not_the_path(climb: Any, site: Site) -> None:
     class Down(Machine):
         def follow(self, folder: Path, *_: Any, **__: Any) -> job.Ended:
             if "node vc3\n" in (folder / "schedule").read_text():
@@ -279,7 +281,7 @@ def test_bytes_that_took_another_rail_are_invalid_and_judge_nobody(climb: Any, s
     assert outcome.results == ()
     assert len(outcome.troubles) == 16
     assert (
-        "took another road" in outcome.troubles[0].reason or "rail0" in outcome.troubles[0].reason
+        "took another path" in outcome.troubles[0].reason or "rail0" in outcome.troubles[0].reason
     )
 
 
@@ -323,7 +325,7 @@ def test_little_that_others_took_excuses_no_large_fault(climb: Any, site: Site) 
     assert outcome.verdict is Verdict.FAIL
 
 
-def test_where_others_had_all_cores_a_slow_road_is_unjudged(climb: Any, site: Site) -> None:
+def test_where_others_had_all_cores_a_slow_path_is_unjudged(climb: Any, site: Site) -> None:
     machine = Machine(lambda a, b: healthy(a, b) / 2)
     machine.taken = lambda node: 0.5
     outcome, _ = climb(machine, planned(site))
@@ -477,8 +479,8 @@ def test_the_job_starts_one_rank_on_each_node(
     plan = job.KernelPlan(
         nodes=NODES, steps=conducted.steps_of(site, campaign, 0), rounds=((0, ((0, 1),)),)
     )
-    road = conducted.road_of(subject, campaign, 0)
-    text = job.render_job(subject, road, plan, tmp_path)
+    net_path = conducted.path_of(subject, campaign, 0)
+    text = job.render_job(subject, net_path, plan, tmp_path)
     lines = [each for each in text.splitlines() if each.strip().startswith("timeout")]
     assert len(lines) == 2
     assert all(("--ntasks=8" if launcher == "srun" else "-np 8") in each for each in lines)
@@ -492,8 +494,8 @@ def test_the_job_starts_one_rank_on_each_node(
 def test_a_stack_that_is_not_there_starts_no_job(site: Site, tmp_path: Path) -> None:
     subject = make_subject(site, site.stack("openmpi5"), site.partition("compute"))
     plan = job.KernelPlan(nodes=NODES, steps=(), rounds=())
-    road = conducted.road_of(subject, planned(site), 0)
+    net_path = conducted.path_of(subject, planned(site), 0)
     with pytest.raises(ConfigError):
-        job.render_job(replace(subject, absent="it is gone"), road, plan, tmp_path)
+        job.render_job(replace(subject, absent="it is gone"), net_path, plan, tmp_path)
     with pytest.raises(ConfigError):
-        job.render_job(subject, replace(road, refusal="not over this"), plan, tmp_path)
+        job.render_job(subject, replace(net_path, refusal="not over this"), plan, tmp_path)

@@ -25,7 +25,7 @@ from fabricproof.pairs.campaign.plan import (
     render_schedule,
 )
 from fabricproof.pairs.campaign.record import GrowingRecord, read_record
-from fabricproof.traffic import RoadState
+from fabricproof.traffic import PathState
 
 TEXT = (Path(__file__).parents[1] / "data" / "pairs" / "kernel" / "four_nodes.jsonl").read_text()
 LINES = TEXT.splitlines()
@@ -151,14 +151,14 @@ def test_a_round_without_the_counters_of_a_node_is_refused(at: int) -> None:
 def test_the_path_of_each_pair_is_proven_over_its_rail_and_no_other() -> None:
     for record in read_record(TEXT, "r").rounds:
         for pair, values in pairs_of(record).items():
-            assert prove_pair(record, pair, values, ("rail0",)).state is RoadState.PROVEN
-            assert prove_pair(record, pair, values, ("rail1",)).state is RoadState.WRONG
+            assert prove_pair(record, pair, values, ("rail0",)).state is PathState.PROVEN
+            assert prove_pair(record, pair, values, ("rail1",)).state is PathState.WRONG
             both = prove_pair(record, pair, values, ("rail0", "rail1"))
             assert (
-                both.state is not RoadState.PROVEN
+                both.state is not PathState.PROVEN
                 or sum(value.sent_bytes[0] for value in values) < 4 * 2**20
             )  # too little to tell how two rails shared it
-            assert prove_pair(record, pair, values, ("rail7",)).state is RoadState.UNKNOWN
+            assert prove_pair(record, pair, values, ("rail7",)).state is PathState.UNKNOWN
 
 
 def test_a_counter_that_was_gone_after_the_round_proves_nothing() -> None:
@@ -168,7 +168,7 @@ def test_a_counter_that_was_gone_after_the_round_proves_nothing() -> None:
         prove_pair(record, pair, values, ("rail0",)).state
         for pair, values in pairs_of(record).items()
     ]
-    assert sorted(states) == [RoadState.PROVEN, RoadState.UNKNOWN]
+    assert sorted(states) == [PathState.PROVEN, PathState.UNKNOWN]
 
 
 def test_the_schedule_says_all_that_the_kernel_asks_for() -> None:

@@ -175,8 +175,8 @@ def _signal_group(leader: int, number: signal.Signals) -> None:
         os.killpg(leader, number)
 
 
-def by_road(legs: list[dict[str, Any]], check: str = "") -> dict[str, dict[str, Any]]:
-    """Return the legs of one check, or of the only one, by road."""
+def by_path(legs: list[dict[str, Any]], check: str = "") -> dict[str, dict[str, Any]]:
+    """Return the legs of one check, or of the only one, by path."""
     mine = [leg for leg in legs if not check or leg["check"] == check]
     found = {leg["road"]: leg for leg in mine}
     assert len(found) == len(mine), [leg["road"] for leg in mine]

@@ -1,4 +1,4 @@
-"""Traffic that takes another road than the one that is judged, and devices that are others.
+"""Traffic that takes another path than the one that is judged, and devices that are others.
 
 Opt in: ``pytest -m rdma`` with a cluster of guests up (FABRICPROOF_VCLUSTER names it).
 """
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rdma_session import ROOT, SITE, TEST_SECONDS, Session, by_road, port_bytes, told_bytes
+from rdma_session import ROOT, SITE, TEST_SECONDS, Session, by_path, port_bytes, told_bytes
 
 pytestmark = [pytest.mark.rdma, pytest.mark.timeout(TEST_SECONDS)]
 
@@ -26,22 +26,22 @@ def detours(session: Session) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="session")
 def ucx(detours: list[dict[str, Any]]) -> Legs:
-    """Give UCX's detours, by road."""
-    return by_road(detours, "DetoursOfUcx")
+    """Give UCX's detours, by path."""
+    return by_path(detours, "DetoursOfUcx")
 
 
 @pytest.mark.parametrize(
-    ("road", "words"),
+    ("net_path", "words"),
     [
         ("rxe0:1.tcp_rail0", "traffic went over TCP on rail0 (the interface under rxe0): UCX"),
         ("rxe0:1.tcp_mgmt0", "traffic went over TCP on mgmt0: UCX"),
-        ("rxe0:1.other_rail", "traffic took another road"),
+        ("rxe0:1.other_rail", "traffic took another path"),
     ],
 )
-def test_ucx_on_another_road_is_invalid_and_the_road_is_named(
-    road: str, words: str, ucx: Legs
+def test_ucx_on_another_path_is_invalid_and_the_path_is_named(
+    net_path: str, words: str, ucx: Legs
 ) -> None:
-    leg = ucx[road]
+    leg = ucx[net_path]
     assert leg["verdict"] == "INVALID"
     assert words in leg["reason"]
 
@@ -72,7 +72,7 @@ def test_one_rail_where_two_are_measured_is_invalid_and_the_idle_one_is_named(uc
 
 
 def test_libfabric_over_tcp_is_invalid_and_named(detours: list[dict[str, Any]]) -> None:
-    (leg,) = by_road(detours, "DetourOfLibfabric").values()
+    (leg,) = by_path(detours, "DetourOfLibfabric").values()
     assert (leg["stack"], leg["verdict"]) == ("intelmpi", "INVALID")
     assert "traffic went over TCP on rail0 (the interface under rxe0)" in leg["reason"]
 

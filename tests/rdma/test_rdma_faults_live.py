@@ -9,7 +9,7 @@ import contextlib
 from typing import Any
 
 import pytest
-from rdma_session import PERFTEST, PREFLIGHT, SMALL, TEST_SECONDS, Session, by_road
+from rdma_session import PERFTEST, PREFLIGHT, SMALL, TEST_SECONDS, Session, by_path
 
 pytestmark = [pytest.mark.rdma, pytest.mark.timeout(TEST_SECONDS)]
 
@@ -18,7 +18,7 @@ Legs = list[dict[str, Any]]
 
 def _only_rxe1_is_blamed(legs: Legs, check: str) -> str:
     """Return why the second rail is red in ``check``; the first one is green."""
-    found = by_road(legs, check)
+    found = by_path(legs, check)
     assert found["rxe0:1"]["verdict"] == "PASS", found["rxe0:1"]["reason"]
     assert found["rxe1:1"]["verdict"] != "PASS"
     return str(found["rxe1:1"]["reason"])
@@ -31,7 +31,7 @@ def _looked_at_twice(session: Session, checks: str, *paths: str) -> Legs:
     """
     _, legs = session.run(checks, *paths)
     mine = [leg for leg in legs if leg["check"] == "PerftestWriteBandwidth"]
-    if by_road(mine)["rxe0:1"]["verdict"] == "FAIL":
+    if by_path(mine)["rxe0:1"]["verdict"] == "FAIL":
         _, again = session.run("PerftestWriteBandwidth", PERFTEST)
         legs = [leg for leg in legs if leg not in mine] + again
     return legs
@@ -53,7 +53,7 @@ def test_a_rail_that_is_down_is_named_by_its_look_and_by_the_mpi(session: Sessio
 def test_a_rail_that_is_down_is_named_by_perftest_and_the_other_passes(session: Session) -> None:
     with session.fault("vc2", "rail1", "--down"):
         legs = _looked_at_twice(session, "PerftestWriteBandwidth", PERFTEST)
-    perftest = by_road(legs, "PerftestWriteBandwidth")["rxe1:1"]
+    perftest = by_path(legs, "PerftestWriteBandwidth")["rxe1:1"]
     assert perftest["verdict"] == "MISSING"
     assert "port rxe1:1 on vc2 is DOWN" in _only_rxe1_is_blamed(legs, "PerftestWriteBandwidth")
 
@@ -68,14 +68,14 @@ def test_a_slowed_rail_and_a_smaller_mtu_are_each_named_on_their_node_alone(
         with session.fault("vc2", "rail1", "--mtu", "1500"):
             _, legs = session.run("LinkPreflight", PREFLIGHT)
     assert "below the lower bound" in _only_rxe1_is_blamed(measured, "PerftestWriteBandwidth")
-    found = by_road(measured, "PerftestWriteBandwidth")
+    found = by_path(measured, "PerftestWriteBandwidth")
     assert found["rxe1:1"]["verdict"] == "FAIL"
     slow, good = (found[rail]["quantities"][0]["value"] for rail in ("rxe1:1", "rxe0:1"))
     assert slow < 0.6 * good
     _only_rxe1_is_blamed(legs, "LinkPreflight")
     said = {
         each["name"]: (each["verdict"], each["reason"])
-        for each in by_road(legs, "LinkPreflight")["rxe1:1"]["quantities"]
+        for each in by_path(legs, "LinkPreflight")["rxe1:1"]["quantities"]
     }
     red = {name: reason for name, (verdict, reason) in said.items() if verdict == "FAIL"}
     rate, mtu = (

@@ -80,7 +80,7 @@ REPLAYS = [
         "c5n_osu_mbw_mr_plain.out",
         ("--link", "100GbE", *FLOW, "--mtu", "9001", "--flows", "72"),
         INVALID,
-        ("the declared fabric is wrong or part of the traffic took another road",),
+        ("the declared fabric is wrong or part of the traffic took another path",),
     ),
     Replay("001", "c5n_iperf3_one_stream.out", ("--link", "100GbE", *FLOW), PASS, ("flow limit",)),
     Replay("001", "c5n_iperf3_one_stream.out", ("--link", "100GbE"), FAIL, ("one TCP connection",)),

@@ -40,7 +40,7 @@ def meaning(session: SessionResult, records: Sequence[Mapping[str, Any]]) -> dic
         "verdicts": [[leg.leg, leg.verdict.value] for leg in session.legs],
         "screen": console.export_text().splitlines(),
         "red": [
-            [each.verdict.value, each.road, *each.nodes, each.worst, each.sure]
+            [each.verdict.value, each.net_path, *each.nodes, each.worst, each.sure]
             for each in red_groups(session)
         ],
         "told": told_of_passes(session.legs),

@@ -87,7 +87,7 @@ LEFT: Mapping[str, tuple[Mapping[str, Any], ...]] = {
     "never ended": ({"status": None},),
     "failed": ({"status": "1\n", "stderr": "Connection reset by peer"},),
     "refused": ({"status": "77\n", "stderr": "no such device"},),
-    "wrong road": ({"ranks": ranks(interface="mgmt0")},),
+    "wrong path": ({"ranks": ranks(interface="mgmt0")},),
     "a rank lost": ({"ranks": ranks(status=None)},),
     "one node": ({"ranks": ranks(node="n1")},),
     "no ranks": ({"ranks": ()},),
@@ -203,7 +203,7 @@ def with_a_switch() -> Table:
     return latencies(times | {32768: times[32768] * 2.4})
 
 
-#: what the tables of the recordings are judged by: nothing, a road, a road and what somebody says
+#: what the tables of the recordings are judged by: nothing, a path, a path and what somebody says
 RULES = (
     Rules(fabric=None),
     Rules(fabric=Fabric(link=find_link("HDR100"))),
@@ -217,14 +217,14 @@ RULES = (
 )
 
 
-@pytest.mark.parametrize("rules", RULES, ids=("nothing", "a road", "references"))
+@pytest.mark.parametrize("rules", RULES, ids=("nothing", "a path", "references"))
 def test_no_word_decides_about_a_recorded_table(rules: Rules) -> None:
     """The whole report: verdicts, numbers, bounds, kinds, and the sentences in their order."""
     tables = [*tables_of_recordings(), with_a_switch()]
     assert len(tables) > 100
     plain = [asdict(judge_table(each, rules)) for each in tables]
     with reworded():
-        # References and roads that are made meanwhile have other letters too.
+        # References and paths that are made meanwhile have other letters too.
         again = replace(rules, references={k: replace(v) for k, v in rules.references.items()})
         other = [asdict(judge_table(each, again)) for each in tables]
     for table, first, second in zip(tables, plain, other, strict=True):

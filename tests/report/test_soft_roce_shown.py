@@ -142,7 +142,7 @@ def test_records_carry_link_and_device() -> None:
     for record in (report_record(report(*LEGS)), result_record(report(*LEGS).session)):
         legs = record["legs"]
         assert {(each["link"], each["device"]) for each in legs} == {("Soft-RoCE 100 Mb/s", WORD)}
-        # the road stays the name that machines match by
+        # the path stays the name that machines match by
         assert legs[0]["road"] == "rxe0:1"
 
 

@@ -160,9 +160,9 @@ def test_variables_arrive_to_the_byte(job: Job) -> None:
         assert environment["BAD"] == BAD
         assert environment["EMPTY"] == ""
         assert environment["ORDER"] == "1:0-1024;2:1025-4096"
-    roads = {each.get("OMPI_MCA_btl_tcp_if_include") for _, each in job.launches}
-    # Two iperf3 are started without an MPI, which nobody tells its road.
-    assert roads == {MODULE, None}
+    net_paths = {each.get("OMPI_MCA_btl_tcp_if_include") for _, each in job.launches}
+    # Two iperf3 are started without an MPI, which nobody tells its path.
+    assert net_paths == {MODULE, None}
 
 
 def test_options_of_several_words_arrive_as_such(job: Job) -> None:

@@ -1,4 +1,4 @@
-"""What one check plans between two nodes: roads, programs, launcher, what is due."""
+"""What one check plans between two nodes: paths, programs, launcher, what is due."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def vcluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
 
 
 def _plan(
-    site: Site, stack: str, suite: str, program: str, roads: str = "each"
+    site: Site, stack: str, suite: str, program: str, net_paths: str = "each"
 ) -> tuple[tuple[Leg, ...], str]:
     plan = LegPlanner(
         site=site,
@@ -47,7 +47,7 @@ def _plan(
         fabric="eth0",
         suite=suite,
         program=program,
-    ).plan(roads)
+    ).plan(net_paths)
     return plan.legs, plan.reason
 
 
@@ -96,7 +96,7 @@ def test_references_of_the_site_travel_with_the_leg(vcluster: Site) -> None:
     (leg, _), _ = _plan(vcluster, "openmpi5", "osu-mpi4py", "osu_latency")
     assert leg.references["latency"].unit == "us"
     assert leg.rules().references == leg.references
-    assert leg.rules().road_required
+    assert leg.rules().path_required
 
 
 def test_the_ports_stand_in_where_a_stack_has_no_c_programs(vcluster: Site) -> None:

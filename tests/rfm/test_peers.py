@@ -91,7 +91,7 @@ def test_several_streams_and_a_variant_stand_in_name_and_command() -> None:
     assert leg.commands[0][-2:] == ("-P", "8")
 
 
-def test_an_mpi_road_is_not_told_to_what_has_no_mpi() -> None:
+def test_an_mpi_path_is_not_told_to_what_has_no_mpi() -> None:
     leg = peer_leg(planner("vcluster", "iperf3", "iperf3", "openmpi5"), "rail0")
     assert leg.environment == {}
     more = peer_leg(

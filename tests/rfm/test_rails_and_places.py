@@ -10,7 +10,7 @@ from reframe.core.backends import getlauncher, getscheduler
 from reframe.core.schedulers import Job
 
 from fabricproof.core.errors import ParseError, UnavailableError
-from fabricproof.job.evidence.ranks import as_one_road
+from fabricproof.job.evidence.ranks import as_one_path
 from fabricproof.job.plan.leg import Leg
 from fabricproof.job.plan.plan_file import Plan, read_plan, write_plan
 from fabricproof.job.plan.script import render_script
@@ -188,14 +188,14 @@ def test_what_a_leg_asks_and_where_it_goes_survives_the_plan_file(
     assert read_plan(tmp_path).legs == legs
 
 
-def test_interfaces_of_two_names_are_one_road() -> None:
+def test_interfaces_of_two_names_are_one_path() -> None:
     samples = [
         CounterSample(node=node, interface=rail, before={}, after={})
         for node in ("a", "b")
         for rail in ("rail0", "rail1")
     ]
     ranks = (Rank(rank=0, node="b", cpus=""), Rank(rank=1, node="a", cpus=""))
-    evidence = as_one_road(Evidence(ranks=ranks, samples=tuple(samples)), "x", ("rail0", "rail1"))
+    evidence = as_one_path(Evidence(ranks=ranks, samples=tuple(samples)), "x", ("rail0", "rail1"))
     named = {(each.node, each.interface) for each in evidence.samples}
     assert named == {("b", "x"), ("b", "rail1"), ("a", "x"), ("a", "rail0")}
 

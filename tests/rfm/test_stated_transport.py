@@ -121,7 +121,7 @@ def _planner(site: Site, stack: str, fabric: str = "roce0") -> LegPlanner:
         ("intelmpi", {"FI_PROVIDER": "verbs", "FI_VERBS_DEVICE_NAME": "rxe0"}),
     ],
 )
-def test_each_stack_takes_its_own_road(site: Site, stack: str, told: dict[str, str]) -> None:
+def test_each_stack_takes_its_own_path(site: Site, stack: str, told: dict[str, str]) -> None:
     first, second = _planner(site, stack).plan("each").legs
     assert told.items() <= first.environment.items()
     assert first.rails == ("rxe0:1",)
@@ -208,7 +208,7 @@ def test_intel_mpis_launcher_does_not_hand_on_the_name_of_the_scripts_own_node(s
     assert launch_command(job, open_mpi, "mpirun", None)[0] == "mpirun"
 
 
-def test_every_check_that_tells_a_road_asks_first_whether_it_can(site: Site) -> None:
+def test_every_check_that_tells_a_path_asks_first_whether_it_can(site: Site) -> None:
     told: list[str] = []
 
     def plan(planner: LegPlanner) -> Plan:

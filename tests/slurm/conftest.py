@@ -43,5 +43,5 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
 
 @pytest.fixture(scope="session")
 def clean(session: Session) -> dict[str, dict[str, Any]]:
-    """Give the legs of one bandwidth check on a whole cluster, by road."""
+    """Give the legs of one bandwidth check on a whole cluster, by path."""
     return bandwidth(session)

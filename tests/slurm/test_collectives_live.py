@@ -34,7 +34,7 @@ def test_a_collective_over_the_management_network_is_invalid(check):
     assert status == 3
     assert legs["rail0.pair"]["verdict"] == "PASS"
     assert legs["rail0.4x1"]["verdict"] == "INVALID"
-    assert "another road" in legs["rail0.4x1"]["reason"]
+    assert "another path" in legs["rail0.4x1"]["reason"]
 
 
 def test_ranks_that_crowd_on_fewer_nodes_are_invalid():

@@ -70,7 +70,7 @@ def test_an_mpi_that_takes_the_management_network_by_itself_fails_with_the_bytes
     status, legs = legs_of(session, "-n", "DefaultInterfaces", "-p", "openmpi5")
     leg = legs["untold"]
     assert (status, leg["verdict"]) == (1, "FAIL")
-    assert "nobody told this MPI its road" in leg["reason"]
+    assert "nobody told this MPI its path" in leg["reason"]
     assert "mgmt0" in leg["reason"]
     assert "OMPI_MCA_btl_tcp_if_include=rail0" in leg["reason"]
 

@@ -73,7 +73,7 @@ def wait_for_job(others, *options):
 def test_traffic_over_the_management_network_is_invalid_and_the_detour_is_named():
     status, leg = verdict_of("OpenMpiOverManagement", "openmpi5")
     assert (status, leg["verdict"]) == (3, "INVALID")
-    assert "traffic took another road" in leg["reason"]
+    assert "traffic took another path" in leg["reason"]
     assert "mgmt0 sent" in leg["reason"]
 
 

@@ -103,8 +103,8 @@ def test_a_rail_that_is_down_is_red_and_leaves_no_gain_to_judge() -> None:
         status, legs = run("OsuMultiRailBandwidth", *MULTIRAIL)
     assert status not in {0, 6}
     assert is_green(legs["rail0"]), legs["rail0"]["reason"]
-    for road in ("rail1", "rail0+rail1", "scaling", "sharing"):
-        assert legs[road]["verdict"] in {"MISSING", "INVALID", "FAIL"}, road
+    for net_path in ("rail1", "rail0+rail1", "scaling", "sharing"):
+        assert legs[net_path]["verdict"] in {"MISSING", "INVALID", "FAIL"}, net_path
 
 
 def test_pairs_are_measured_where_slurm_says_they_are() -> None:

@@ -102,8 +102,8 @@ def test_a_clean_ladder_over_one_rail_and_over_all_blames_nobody(site: Path) -> 
     assert record["left"] == []
     assert all("disturbed" in each["reason"] for each in record["troubles"])
     assert not any(each["blame"] for each in record["results"] if each["counts"])
-    assert record["proven_paths"] >= 2 * 2 * (len(record["nodes"]) // 2)  # two roads, two rounds
-    assert {each["roads"][0] for each in record["results"]} == {"rail0", "rail0+rail1"}
+    assert record["proven_paths"] >= 2 * 2 * (len(record["nodes"]) // 2)  # two paths, two rounds
+    assert {each["net_paths"][0] for each in record["results"]} == {"rail0", "rail0+rail1"}
 
 
 @pytest.mark.usefixtures("slow_receive_side")

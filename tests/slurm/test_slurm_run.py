@@ -11,7 +11,7 @@ from fabricproof.core.measure import Verdict
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(600)]
 
 
-def test_one_check_measures_each_rail_and_proves_its_road(clean: dict[str, dict[str, Any]]) -> None:
+def test_one_check_measures_each_rail_and_proves_its_path(clean: dict[str, dict[str, Any]]) -> None:
     assert set(clean) == {"rail0", "rail1", "rail0.back", "rail1.back"}
     for leg in clean.values():
         # A cluster at another rate than the site declares is INVALID, and rightly so.

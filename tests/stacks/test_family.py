@@ -1,4 +1,4 @@
-"""Roads: the exact environment of every family, and what each family cannot do."""
+"""Paths: the exact environment of every family, and what each family cannot do."""
 
 import pytest
 from hypothesis import given
@@ -10,8 +10,8 @@ from fabricproof.stacks.family import (
     can_use_rails,
     default_transport,
     known_transport,
+    path_environment,
     rails_refusal,
-    road_environment,
 )
 from fabricproof.traffic.transports import transports_over
 
@@ -167,17 +167,17 @@ GOLDEN = [
 ]
 
 
-@pytest.mark.parametrize(("road", "options", "expected"), GOLDEN)
+@pytest.mark.parametrize(("net_path", "options", "expected"), GOLDEN)
 def test_golden_environment(
-    road: tuple[str, str, list[str]], options: dict[str, str], expected: dict[str, str]
+    net_path: tuple[str, str, list[str]], options: dict[str, str], expected: dict[str, str]
 ):
-    assert expected == road_environment(*road, **options)
+    assert expected == path_environment(*net_path, **options)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_no_road_leaves_shared_memory_on(family: str):
+def test_no_path_leaves_shared_memory_on(family: str):
     for launcher in ("srun", "mpirun"):
-        environment = road_environment(family, "tcp", ["rail0"], launcher=launcher)
+        environment = path_environment(family, "tcp", ["rail0"], launcher=launcher)
         assert not any(
             word in value.replace("self", "").split(",")
             for value in environment.values()
@@ -193,27 +193,27 @@ def test_no_road_leaves_shared_memory_on(family: str):
 
 
 def test_mpich_on_loopback_avoids_ucx_which_finds_no_route():
-    environment = road_environment("mpich", "tcp", ["lo"], launcher="mpiexec")
+    environment = path_environment("mpich", "tcp", ["lo"], launcher="mpiexec")
     assert environment["FI_TCP_IFACE"] == "lo"
 
 
 def test_ipoib_is_sockets_to_the_mpi():
-    assert road_environment("openmpi", "tcp", ["ib0"]) == road_environment(
+    assert path_environment("openmpi", "tcp", ["ib0"]) == path_environment(
         "openmpi", "ipoib", ["ib0"]
     )
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_yielding_only_where_cores_are_shared(family: str):
-    plain = road_environment(family, "tcp", ["rail0"])
-    shared = road_environment(family, "tcp", ["rail0"], oversubscribed=True)
+    plain = path_environment(family, "tcp", ["rail0"])
+    shared = path_environment(family, "tcp", ["rail0"], oversubscribed=True)
     assert plain == {name: shared[name] for name in plain}
     assert not any("YIELD" in name.upper() or "PIN" in name for name in plain)
 
 
 def test_shared_cores_never_make_mpirun_fill_the_first_node():
     """With Open MPI's oversubscribe mapping both ranks ran on one node: 1700 MB/s of memory."""
-    shared = road_environment("openmpi", "tcp", ["rail0"], oversubscribed=True)
+    shared = path_environment("openmpi", "tcp", ["rail0"], oversubscribed=True)
     assert not any("oversubscribe" in value for value in shared.values())
     assert shared["PRTE_MCA_hwloc_default_binding_policy"] == "none"
 
@@ -249,10 +249,10 @@ def test_one_rail_of_ucx_is_too_much_for_pmi1_as_well():
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("protocol", ["ib", "rocev2"])
-def test_no_road_over_verbs_lets_tcp_in(family: str, protocol: str):
+def test_no_path_over_verbs_lets_tcp_in(family: str, protocol: str):
     """UCX and libfabric fall back in silence where they may."""
     for transport in (None, *transports_over(family, protocol)):
-        environment = road_environment(family, protocol, ["x0:1"], transport=transport)
+        environment = path_environment(family, protocol, ["x0:1"], transport=transport)
         words = {
             word
             for name, value in environment.items()
@@ -282,7 +282,7 @@ def test_every_rail_that_may_be_used_is_named(
     family: str, protocol: str, interfaces: list[str], launcher: str
 ):
     if can_use_rails(family, protocol, len(interfaces), launcher=launcher):
-        environment = road_environment(family, protocol, interfaces, launcher=launcher)
+        environment = path_environment(family, protocol, interfaces, launcher=launcher)
         named = ",".join(environment.values()).split(",")
         wanted = interfaces if protocol == "tcp" or family == "openmpi" else interfaces[:1]
         assert all(interface in named for interface in wanted)
@@ -306,7 +306,7 @@ def test_what_cannot_be_is_refused(
     arguments: tuple[str, str, list[str]], options: dict[str, str], complaint: str
 ):
     with pytest.raises(ConfigError, match=complaint):
-        road_environment(*arguments, **options)
+        path_environment(*arguments, **options)
 
 
 def test_a_fabrics_transport_is_for_the_families_that_have_it():

@@ -9,7 +9,7 @@ import pytest
 from fabricproof.stacks import witness as witness_module
 from fabricproof.stacks.catalog import load_catalog, stacks_root
 from fabricproof.stacks.environment import stack_environment, stack_python
-from fabricproof.stacks.family import road_environment
+from fabricproof.stacks.family import path_environment
 from fabricproof.stacks.install import State, observe
 from fabricproof.stacks.launch import plan_launch
 from fabricproof.stacks.programs import locate
@@ -41,7 +41,7 @@ def _start(name: str, command: Sequence[str], *, ranks: int = 2) -> str:
     stack = CATALOG.stacks[name]
     if observe(CATALOG, stack, ROOT).state is not State.INSTALLED:
         pytest.skip(f"fabricproof stack install {name}")
-    road = road_environment(
+    net_path = path_environment(
         stack.family,
         "tcp",
         ["lo"],
@@ -50,8 +50,8 @@ def _start(name: str, command: Sequence[str], *, ranks: int = 2) -> str:
         oversubscribed=True,
     )
     # Two ranks on a machine with one core are too many for Open MPI without this.
-    road |= {"PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
-    environment = stack_environment(stack, ROOT / name).applied_to({**os.environ, **road})
+    net_path |= {"PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
+    environment = stack_environment(stack, ROOT / name).applied_to({**os.environ, **net_path})
     launcher = EXACT.get(name) or plan_launch(stack.family, "mpirun").launcher
     done = subprocess.run(
         [launcher, "-n", str(ranks), *command],

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabricproof.traffic import Evidence, Expectation, Rank, RoadState, prove_road
+from fabricproof.traffic import Evidence, Expectation, PathState, Rank, prove_path
 from fabricproof.traffic.counters import ERROR_COUNTERS, FEW, TCP, CounterSample, Rises, read_rises
 
 BYTES = {"tx_bytes": 10_000_000, "rx_bytes": 10_000_000, "tx_packets": 7000, "rx_packets": 7000}
@@ -104,7 +104,7 @@ def test_segments_sent_again_count_by_their_share(
     assert (len(rises.errors), len(rises.notes)) == (errors, notes)
 
 
-def test_tcp_says_nothing_of_a_road_over_verbs() -> None:
+def test_tcp_says_nothing_of_a_path_over_verbs() -> None:
     tcp = _sample(TCP, {"OutSegs": 0, "RetransSegs": 0}, {"OutSegs": 1000, "RetransSegs": 1000})
     assert read_rises([tcp], ["mlx5_0:1"]) == Rises()
     assert read_rises([tcp], ["rail0"]).notes
@@ -181,10 +181,10 @@ def test_quiet_means_that_no_error_counter_moved(moves: dict[str, tuple[int, int
     assert (not rises.errors and not rises.doubts) == quiet
 
 
-# The road.
+# The path.
 
 
-def _prove(before: dict[str, int], after: dict[str, int]) -> RoadState:
+def _prove(before: dict[str, int], after: dict[str, int]) -> PathState:
     samples = [
         CounterSample(
             node=node,
@@ -198,12 +198,12 @@ def _prove(before: dict[str, int], after: dict[str, int]) -> RoadState:
     expected = Expectation(
         rails=("mlx5_0:1",), sent_bytes=(9_000_000, 9_000_000), num_ranks=2, spread=False
     )
-    return prove_road(Evidence(ranks=ranks, samples=tuple(samples)), expected).state
+    return prove_path(Evidence(ranks=ranks, samples=tuple(samples)), expected).state
 
 
-def test_a_doubt_leaves_the_road_unknown_and_an_error_disturbs_it() -> None:
-    assert _prove({"link_downed": 3}, {"link_downed": 3}) is RoadState.PROVEN
-    assert _prove({"link_downed": 3}, {"link_downed": 0}) is RoadState.UNKNOWN
-    assert _prove({"link_downed": 3}, {"link_downed": 4}) is RoadState.DISTURBED
+def test_a_doubt_leaves_the_path_unknown_and_an_error_disturbs_it() -> None:
+    assert _prove({"link_downed": 3}, {"link_downed": 3}) is PathState.PROVEN
+    assert _prove({"link_downed": 3}, {"link_downed": 0}) is PathState.UNKNOWN
+    assert _prove({"link_downed": 3}, {"link_downed": 4}) is PathState.DISTURBED
     both = {"link_downed": 3, "symbol_error": 9}
-    assert _prove(both, {"link_downed": 4, "symbol_error": 0}) is RoadState.DISTURBED
+    assert _prove(both, {"link_downed": 4, "symbol_error": 0}) is PathState.DISTURBED

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fabricproof.core.errors import ConfigError
-from fabricproof.stacks.family import road_environment
+from fabricproof.stacks.family import path_environment
 from fabricproof.traffic.transports import (
     FAMILIES,
     TRANSPORTS,
@@ -24,11 +24,11 @@ PROTOCOLS = ("tcp", "ipoib", "ib", "rocev2", "opa", "slingshot", "efa", "bxi")
 def test_what_is_not_refused_has_its_variables(family: str, transport: str, protocol: str) -> None:
     refusal = transport_refusal(family, protocol, transport)
     if refusal is None:
-        assert road_environment(family, protocol, ["x0:1"], transport=transport)
+        assert path_environment(family, protocol, ["x0:1"], transport=transport)
         return
     assert transport in refusal
     with pytest.raises(ConfigError):
-        road_environment(family, protocol, ["x0:1"], transport=transport)
+        path_environment(family, protocol, ["x0:1"], transport=transport)
 
 
 def test_a_refusal_says_what_there_is() -> None:

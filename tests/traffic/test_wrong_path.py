@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fabricproof.traffic import Evidence, Expectation, Rank, RoadState, prove_road
+from fabricproof.traffic import Evidence, Expectation, PathState, Rank, prove_path
 from fabricproof.traffic.counters import CounterSample
 
 DUE = 500_000_000
@@ -25,7 +25,7 @@ def _sample(node: str, interface: str, moved: int, address: str | None = None) -
 
 def _state(
     port: int, ib0: int, address: str = IPOIB_ADDRESS, *, other_port: int = 0, ib1: int = 0
-) -> tuple[RoadState, str]:
+) -> tuple[PathState, str]:
     nodes = ("n1", "n2")
     samples = [
         each
@@ -38,64 +38,64 @@ def _state(
         )
     ]
     ranks = tuple(Rank(rank=rank, node=node, cpus="0") for rank, node in enumerate(nodes))
-    found = prove_road(Evidence(ranks=ranks, samples=tuple(samples)), PORT)
+    found = prove_path(Evidence(ranks=ranks, samples=tuple(samples)), PORT)
     return found.state, found.reason
 
 
 def test_tcp_over_ipoib_is_no_verbs_and_is_named() -> None:
     state, reason = _state(port=int(1.03 * DUE), ib0=int(1.01 * DUE))
-    assert state is RoadState.WRONG
+    assert state is PathState.WRONG
     assert reason.startswith("traffic went over TCP on ib0 (IPoIB): UCX or libfabric fell back")
 
 
-def test_verbs_beside_a_quiet_ipoib_are_the_road() -> None:
-    assert _state(port=int(1.01 * DUE), ib0=1_000_000)[0] is RoadState.PROVEN
+def test_verbs_beside_a_quiet_ipoib_are_the_path() -> None:
+    assert _state(port=int(1.01 * DUE), ib0=1_000_000)[0] is PathState.PROVEN
 
 
 @pytest.mark.parametrize("foreign", [2, 20])
 def test_verbs_under_a_strangers_ipoib_are_not_called_tcp(foreign: int) -> None:
     """A file system over IPoIB: the port holds both, and what is left over is the benchmark's."""
     state, _ = _state(port=int((foreign + 1.02) * DUE), ib0=foreign * DUE)
-    assert state in {RoadState.PROVEN, RoadState.UNKNOWN}
+    assert state in {PathState.PROVEN, PathState.UNKNOWN}
 
 
 def test_an_ethernet_driver_may_count_its_adapters_verbs_as_its_own() -> None:
     """mlx4's statistics hold RoCE; six octets are no IPoIB."""
-    assert _state(DUE, DUE, "02:00:00:00:00:01")[0] is RoadState.PROVEN
+    assert _state(DUE, DUE, "02:00:00:00:00:01")[0] is PathState.PROVEN
 
 
 @pytest.mark.parametrize("share", [0.05, 0.5, 0.6, 0.9, 0.97, 0.99])
 def test_a_part_over_ipoib_is_no_number_of_verbs(share: float) -> None:
     state, reason = _state(port=int(1.02 * DUE), ib0=int(share * DUE))
-    assert state is RoadState.WRONG
+    assert state is PathState.WRONG
     assert "of which ib0" in reason
 
 
 def test_two_ipoib_interfaces_are_taken_together() -> None:
     state, reason = _state(port=int(1.02 * DUE), ib0=int(0.03 * DUE), ib1=int(0.03 * DUE))
-    assert state is RoadState.WRONG
+    assert state is PathState.WRONG
     assert reason.startswith("traffic went over TCP on ib0+ib1 (IPoIB)")
 
 
 def test_what_the_ports_carried_beside_ipoib_may_be_enough() -> None:
-    """98 % of what is due: a frame under way, as for every road."""
-    assert _state(port=int(1.02 * DUE), ib0=int(0.03 * DUE))[0] is RoadState.PROVEN
-    assert _state(port=int(1.52 * DUE), ib0=int(0.5 * DUE))[0] is RoadState.PROVEN
+    """98 % of what is due: a frame under way, as for every path."""
+    assert _state(port=int(1.02 * DUE), ib0=int(0.03 * DUE))[0] is PathState.PROVEN
+    assert _state(port=int(1.52 * DUE), ib0=int(0.5 * DUE))[0] is PathState.PROVEN
 
 
 @pytest.mark.parametrize(
     ("small", "large", "state"),
     [
-        (1_000_000, 10_000_000, RoadState.PROVEN),
-        (50_000_000, 60_000_000, RoadState.UNKNOWN),
-        (DUE, DUE, RoadState.WRONG),
+        (1_000_000, 10_000_000, PathState.PROVEN),
+        (50_000_000, 60_000_000, PathState.UNKNOWN),
+        (DUE, DUE, PathState.WRONG),
     ],
 )
 def test_ipoib_that_may_be_another_ports_is_no_tcp_for_sure(
-    small: int, large: int, state: RoadState
+    small: int, large: int, state: PathState
 ) -> None:
     """A second adapter with storage behind it; which port ib1 is of, nobody reads."""
     due = int(0.9801 * DUE)
     assert _state(port=due, ib0=0, other_port=large, ib1=small)[0] is state
     # without a port that could have carried it, it is the rail's
-    assert _state(port=due, ib0=0, ib1=small)[0] is RoadState.WRONG
+    assert _state(port=due, ib0=0, ib1=small)[0] is PathState.WRONG

@@ -13,7 +13,7 @@ from test_tuning_files import knobs_of, mending
 
 from fabricproof.stacks.catalog import load_catalog, stacks_root
 from fabricproof.stacks.environment import stack_environment, stack_python
-from fabricproof.stacks.family import road_environment
+from fabricproof.stacks.family import path_environment
 from fabricproof.stacks.install import State, observe
 from fabricproof.stacks.launch import plan_launch
 from fabricproof.tuning.selection import table_in
@@ -39,15 +39,15 @@ def start(name: str, collective: str, size: int, ranks: int, environment: dict[s
     stack = CATALOG.stacks[name]
     if observe(CATALOG, stack, ROOT).state is not State.INSTALLED:
         pytest.skip(f"fabricproof stack install {name}")
-    road = road_environment(
+    net_path = path_environment(
         stack.family, "tcp", ["lo"], version=stack.version, launcher="mpirun", oversubscribed=True
     )
-    road |= {
+    net_path |= {
         "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
         "OMPI_MCA_rmaps_base_oversubscribe": "1",
     }
     variables = stack_environment(stack, ROOT / name).applied_to(
-        {**os.environ, **road, **environment}
+        {**os.environ, **net_path, **environment}
     )
     launcher = (
         "mpirun.openmpi" if name == "openmpi4" else plan_launch(stack.family, "mpirun").launcher

@@ -78,7 +78,7 @@ def test_a_pasted_table_of_unknown_layout_has_no_floor() -> None:
 
 
 def test_a_broadcast_may_be_printed_faster_than_its_bytes_travel() -> None:
-    """The root is done when its buffer is free; the counters, not the time, show the road."""
+    """The root is done when its buffer is free; the counters, not the time, show the path."""
     made = table("osu_bcast", FULL, [(1 << 20, 3000, 100, 9000)])
     rules = Rules(fabric=GBE, layout=FOUR, references={"latency_1MiB": at_most(20000, origin="x")})
     assert judged(made, rules)["latency_1MiB"][0] is Verdict.PASS

@@ -208,7 +208,7 @@ def test_a_curve_of_no_measurement_is_invalid(values: list[float]) -> None:
 
 
 def test_what_a_document_cannot_show_is_said() -> None:
-    assert "road not shown: a document holds no counters" in texts_of(
+    assert "path not shown: a document holds no counters" in texts_of(
         judged(quantity("1 GB/s")).findings
     )
 

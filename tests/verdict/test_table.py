@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fabricproof.core.errors import ConfigError, ParseError
 from fabricproof.core.measure import COLUMNS, Table, Verdict, texts_of
 from fabricproof.physics import Fabric, bound, find_link
-from fabricproof.traffic import RoadProof, RoadState
+from fabricproof.traffic import PathProof, PathState
 from fabricproof.verdict import judge
 from fabricproof.verdict.table import judge_table, unanswered
 from fabricproof.verdict.value import (
@@ -339,7 +339,7 @@ def test_pairs_count_as_flows() -> None:
     assert judge_table(bandwidths({4 * MIB: 4500.0}), against(limited)).verdict is Verdict.INVALID
 
 
-# --- soundness and the road
+# --- soundness and the path
 
 
 def test_a_failed_validation_spoils_every_row() -> None:
@@ -355,41 +355,41 @@ def test_a_row_that_contradicts_itself_is_invalid() -> None:
     assert judge_table(made, against(GBE)).verdict is Verdict.INVALID
 
 
-def proof(state: RoadState) -> RoadProof:
-    return RoadProof(state=state, reason=f"it is {state}", findings=("seen",))
+def proof(state: PathState) -> PathProof:
+    return PathProof(state=state, reason=f"it is {state}", findings=("seen",))
 
 
 @pytest.mark.parametrize(
     ("state", "verdict"),
     [
-        (RoadState.PROVEN, Verdict.PASS),
-        (RoadState.WRONG, Verdict.INVALID),
-        (RoadState.UNKNOWN, Verdict.UNJUDGED),
-        (RoadState.DISTURBED, Verdict.FAIL),
+        (PathState.PROVEN, Verdict.PASS),
+        (PathState.WRONG, Verdict.INVALID),
+        (PathState.UNKNOWN, Verdict.UNJUDGED),
+        (PathState.DISTURBED, Verdict.FAIL),
     ],
 )
-def test_the_road_has_the_last_word_over_a_green(state: RoadState, verdict: Verdict) -> None:
-    report = judge_table(HEALTHY, against(FDR, road_required=True), proof(state))
+def test_the_path_has_the_last_word_over_a_green(state: PathState, verdict: Verdict) -> None:
+    report = judge_table(HEALTHY, against(FDR, path_required=True), proof(state))
     assert {each.verdict for each in report.quantities} == {verdict}
     assert "seen" in texts_of(report.findings)
     if verdict is not Verdict.PASS:
         assert all(f"it is {state}" in each.reason for each in report.quantities)
 
 
-@pytest.mark.parametrize("state", [RoadState.UNKNOWN, RoadState.DISTURBED, RoadState.PROVEN])
-def test_no_road_makes_a_red_better(state: RoadState) -> None:
+@pytest.mark.parametrize("state", [PathState.UNKNOWN, PathState.DISTURBED, PathState.PROVEN])
+def test_no_path_makes_a_red_better(state: PathState) -> None:
     report = judge_table(hockney(3000, 0.6), against(FDR), proof(state))
     assert report.verdict is Verdict.FAIL
 
 
-def test_a_road_that_is_due_and_not_shown_is_never_green() -> None:
-    report = judge_table(HEALTHY, against(FDR, road_required=True))
+def test_a_path_that_is_due_and_not_shown_is_never_green() -> None:
+    report = judge_table(HEALTHY, against(FDR, path_required=True))
     assert {each.verdict for each in report.quantities} == {Verdict.UNJUDGED}
 
 
 def test_a_file_without_counters_says_so() -> None:
     assert any(
-        "road not shown" in text for text in texts_of(judge_table(HEALTHY, against(FDR)).findings)
+        "path not shown" in text for text in texts_of(judge_table(HEALTHY, against(FDR)).findings)
     )
 
 
@@ -420,7 +420,7 @@ RULES = [
     against(None),
     against(FDR),
     against(GBE),
-    against(CX2, road_required=True),
+    against(CX2, path_required=True),
     against(FDR, references=stated("latency=1 us", "bandwidth=6 GB/s", "bandwidth_64KiB=5 GB/s")),
     against(None, references={"latency": at_most(5, origin="x")}),
 ]
@@ -457,7 +457,7 @@ def test_the_judge_has_a_verdict_on_every_table(made: Table, rules: Rules) -> No
         if each.verdict is Verdict.PASS:
             assert each.reference is not None
             assert each.value is not None
-            assert not rules.road_required
+            assert not rules.path_required
     if report.verdict is Verdict.PASS:
         assert rules.fabric is not None or rules.references
 
@@ -508,7 +508,7 @@ def test_a_sum_over_pairs_is_judged_by_what_is_known(
 
 
 def test_a_run_of_our_own_puts_all_pairs_between_two_nodes() -> None:
-    rules = replace(against(Fabric(link=find_link("100GbE"))), road_required=True)
+    rules = replace(against(Fabric(link=find_link("100GbE"))), path_required=True)
     made = bandwidths({4 * MIB: 30000.0}, "osu_mbw_mr", num_pairs=4)
     assert judge_table(made, rules).verdict is Verdict.INVALID
 

@@ -83,7 +83,7 @@ def test_one_percent_above_the_ceiling_is_invalid_and_says_what_to_doubt() -> No
     judged = bandwidth(CEILING.high_mb_s * 1.01, from_ceiling(CEILING))
     assert judged.verdict is Verdict.INVALID
     assert "101.0% of the ceiling" in judged.reason
-    assert "the declared fabric is wrong or part of the traffic took another road" in judged.reason
+    assert "the declared fabric is wrong or part of the traffic took another path" in judged.reason
 
 
 @pytest.mark.parametrize("factor", [1.0, 1 + 0.9 * CLOCK_TOLERANCE])

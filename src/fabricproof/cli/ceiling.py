@@ -109,7 +109,7 @@ def _text(fabric: Fabric, limits: tuple[Ceiling, ...], floor: Floor) -> str:
         f"A value above {total.high_mb_s:.1f} MB/s is impossible.",
         (
             f"Latency floor, one way, no payload: {floor.us:g} us. "
-            "A lower value did not take this road."
+            "A lower value did not take this path."
         ),
     ]
     return "\n".join(lines)

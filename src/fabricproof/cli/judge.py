@@ -107,7 +107,7 @@ def command(
 
     FILE is the output of an OSU, IMB, iperf3 or iperf run ('-' for standard input), or a .toml
     file of published numbers (docs/how-to-read-a-verdict.md).  The program decides what is judged
-    (osu_bibw adds both directions up); --link and its companions say what the road can carry.
+    (osu_bibw adds both directions up); --link and its companions say what the path can carry.
     """
     stated = _stated_fabric(fabric, capability)
     given = given_references(references, tolerance)

@@ -229,18 +229,18 @@ def judgement_record(judgement: Judgement) -> dict[str, Any]:
 
 
 def report_record(report: Report) -> dict[str, Any]:
-    """Return ``report`` as plain data: verdict, quantities, findings and the road."""
-    road = report.road
+    """Return ``report`` as plain data: verdict, quantities, findings and the path."""
+    net_path = report.net_path
     return {
         "verdict": report.verdict.value,
         "quantities": [judgement_record(each) for each in report.quantities],
         "findings": texts_of(report.findings),
         "road": None
-        if road is None
+        if net_path is None
         else {
-            "state": road.state.value,
-            "reason": road.reason,
-            "moved_bytes": dict(road.moved_bytes or {}),
+            "state": net_path.state.value,
+            "reason": net_path.reason,
+            "moved_bytes": dict(net_path.moved_bytes or {}),
         },
     }
 

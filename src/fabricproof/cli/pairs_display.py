@@ -66,11 +66,11 @@ def campaign_record(outcome: Outcome, looks: Sequence[Confirmation]) -> dict[str
         "troubles": [asdict(each) for each in outcome.troubles],
         "left": [
             {
-                "road": campaign.road_name(road),
+                "net_path": campaign.path_name(net_path),
                 "round": each.number,
                 "pairs": [[campaign.nodes[one], campaign.nodes[two]] for one, two in each.pairs],
             }
-            for road, rounds in outcome.left.items()
+            for net_path, rounds in outcome.left.items()
             for each in rounds
         ],
         "confirmations": [asdict(each) for each in looks],
@@ -83,7 +83,7 @@ def _result_record(result: Result, doubted: set[str]) -> dict[str, Any]:
     kind = judged.matrix.kinds[0]
     return {
         "quantity": result.quantity.value,
-        "roads": list(result.roads),
+        "net_paths": list(result.net_paths),
         "verdict": judged.verdict.value,
         "counts": not result.why_told_only,
         "reason": result.why_told_only or judged.reason,
@@ -110,7 +110,7 @@ def campaign_text(outcome: Outcome, looks: Sequence[Confirmation]) -> str:
     for each in outcome.troubles[:_NAMED]:
         pair = " - ".join(each.pair)
         lines.append(
-            f"{each.verdict.value}: {pair} over {each.road}, round {each.round}: {each.reason}"
+            f"{each.verdict.value}: {pair} over {each.net_path}, round {each.round}: {each.reason}"
         )
     if len(outcome.troubles) > _NAMED:
         lines.append(f"and {len(outcome.troubles) - _NAMED} more whose path is not proven")
@@ -118,7 +118,7 @@ def campaign_text(outcome: Outcome, looks: Sequence[Confirmation]) -> str:
         word = look.verdict.value if look.verdict else "nothing"
         lines.append(
             f"looked at again: {look.name} by {look.check} on {','.join(look.nodes)} over "
-            f"{look.road}: {word}: {look.reason}"
+            f"{look.net_path}: {word}: {look.reason}"
         )
     lines += [f"MISSING: {node} is {state}" for node, state in campaign.out.items()]
     lines += [f"SKIPPED: {node}: {why}" for node, why in campaign.skipped.items()]
@@ -129,14 +129,14 @@ def campaign_text(outcome: Outcome, looks: Sequence[Confirmation]) -> str:
 def _left_lines(outcome: Outcome) -> list[str]:
     campaign = outcome.campaign
     lines = []
-    for road, rounds in outcome.left.items():
+    for net_path, rounds in outcome.left.items():
         pairs = [(each.number, pair) for each in rounds for pair in each.pairs]
         named = ", ".join(
             f"{campaign.nodes[one]} - {campaign.nodes[two]} (round {number})"
             for number, (one, two) in pairs[:_NAMED]
         )
         more = f" and {len(pairs) - _NAMED} more" if len(pairs) > _NAMED else ""
-        lines.append(f"{Verdict.MISSING.value}: over {campaign.road_name(road)} {named}{more}")
+        lines.append(f"{Verdict.MISSING.value}: over {campaign.path_name(net_path)} {named}{more}")
     if lines:
         lines.append(f"later: fabricproof pairs run --resume {campaign.id}")
     return lines
@@ -146,10 +146,10 @@ def _result_lines(result: Result, doubted: set[str]) -> list[str]:
     judged, kind = result.judged, result.judged.matrix.kinds[0]
     why = result.why_told_only or judged.reason
     word = "told only" if result.why_told_only else judged.verdict.value
-    lines = [f"{kind.words} over {' and '.join(result.roads)}: {word}: {why}"]
+    lines = [f"{kind.words} over {' and '.join(result.net_paths)}: {word}: {why}"]
     lines += [
-        f"  {each.road}: {each.count} values, least {each.least:.4g}, mean {each.mean:.4g}, most "
-        f"{each.most:.4g}, standard deviation {each.deviation:.3g} {kind.unit}"
+        f"  {each.net_path}: {each.count} values, least {each.least:.4g}, mean {each.mean:.4g}, "
+        f"most {each.most:.4g}, standard deviation {each.deviation:.3g} {kind.unit}"
         for each in result.populations
     ]
     if result.why_told_only:

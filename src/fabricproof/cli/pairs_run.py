@@ -199,7 +199,7 @@ def _planned(site: Site, wishes: _Wishes, folder: Path, environment: Mapping[str
         spines=wishes.spines,
         out={},
         skipped={},
-        roads=(),
+        net_paths=(),
         rounds=(),
         size=default_size(site, where.name, wishes.size),
         seconds=wishes.seconds or where.leg_seconds,
@@ -207,13 +207,13 @@ def _planned(site: Site, wishes: _Wishes, folder: Path, environment: Mapping[str
         is_full=wishes.is_full,
         seed=wishes.seed,
     )
-    roads = _roads(blank, _subject(site, blank), wishes.over)
+    net_paths = _net_paths(blank, _subject(site, blank), wishes.over)
     standing = ask_standing(where, environment)
-    campaign = _with_nodes(replace(blank, roads=roads), standing, wishes)
+    campaign = _with_nodes(replace(blank, net_paths=net_paths), standing, wishes)
     campaign = replace(campaign, leaf_of=ask_leaves(campaign.nodes, environment))
     leaves = places_of(campaign) or all_on_one(len(campaign.nodes))
     rounds = planned_rounds(
-        leaves, len(roads), is_full=wishes.is_full, order=wishes.order, seed=wishes.seed
+        leaves, len(net_paths), is_full=wishes.is_full, order=wishes.order, seed=wishes.seed
     )
     campaign = replace(campaign, rounds=rounds)
     _begin(folder, campaign)
@@ -233,7 +233,7 @@ def _subject(site: Site, campaign: Campaign) -> Subject:
     return make_subject(site, site.stack(campaign.stack), partition)
 
 
-def _roads(
+def _net_paths(
     campaign: Campaign, subject: Subject, over: Sequence[str]
 ) -> tuple[tuple[str, ...], ...]:
     """Return the interfaces of each way that is to be measured.
@@ -241,22 +241,24 @@ def _roads(
     Raises:
         ConfigError: an unknown rail, or one that the stack cannot take.
     """
-    mine = [road for road in subject.roads if road.fabric == campaign.fabric]
-    able = [road.rails for road in mine if not road.refusal]
+    mine = [net_path for net_path in subject.net_paths if net_path.fabric == campaign.fabric]
+    able = [net_path.rails for net_path in mine if not net_path.refusal]
     wanted: dict[tuple[str, ...], None] = {}
     for each in over or ("each", "all"):
         chosen: list[tuple[str, ...]]
         if each == "each":
-            chosen = [road.rails for road in mine if len(road.rails) == 1]
+            chosen = [net_path.rails for net_path in mine if len(net_path.rails) == 1]
         elif each == "all":
-            widest = max(mine, key=lambda road: len(road.rails))
+            widest = max(mine, key=lambda net_path: len(net_path.rails))
             chosen = [widest.rails] if over or widest.rails in able else []
         else:
             chosen = [tuple(each.split("+"))]
         wanted |= dict.fromkeys(chosen)
     for rails in wanted:
         if rails not in able:
-            why = next((road.refusal for road in mine if road.rails == rails), "there is none")
+            why = next(
+                (net_path.refusal for net_path in mine if net_path.rails == rails), "there is none"
+            )
             raise ConfigError(
                 f"{campaign.stack} cannot measure over {'+'.join(rails)}: {why}",
                 source=subject.source,

@@ -71,8 +71,8 @@ def _job_lines(estimates: Sequence[Estimate]) -> Iterator[str]:
     ]
     for each in sorted(estimates, key=lambda one: one.case.key):
         case = each.case
-        pairs = zip(case.roads, each.leg_seconds, strict=True)
-        legs = ", ".join(f"{road.name} {seconds:.1f}" for road, seconds in pairs)
+        pairs = zip(case.net_paths, each.leg_seconds, strict=True)
+        legs = ", ".join(f"{net_path.name} {seconds:.1f}" for net_path, seconds in pairs)
         numbers = (str(case.nodes), f"{each.seconds:.0f}", f"{case.limit_seconds:.0f}")
         rows.append((case.check, case.stack, case.fabric, *numbers, legs))
     yield from columns(rows, frozenset({3, 4, 5}))
@@ -98,7 +98,7 @@ def _total(name: str, cost: Cost, leaves_out: str) -> tuple[str, ...]:
 def _count(lost: LeftOut) -> str:
     if lost.is_nothing:
         return "nothing"
-    named = {"check": lost.checks, "stack": lost.stacks, "road": lost.roads}
+    named = {"check": lost.checks, "stack": lost.stacks, "path": lost.net_paths}
     parts = [_so_many(kind, each) for kind, each in named.items() if each]
     parts += [f"{len(lost.sizes)} sizes"] if lost.sizes else []
     return f"{lost.jobs} jobs" + (f": {', '.join(parts)}" if parts else "")
@@ -165,7 +165,7 @@ def _left_out_lines(outlook: Outlook) -> Iterator[str]:
         if lost.is_nothing or not level.cost.jobs:
             continue
         sizes = [size_label(size) for size in lost.sizes]
-        named = {"check": lost.checks, "stack": lost.stacks, "road": lost.roads, "size": sizes}
+        named = {"check": lost.checks, "stack": lost.stacks, "path": lost.net_paths, "size": sizes}
         parts = [f"{_so_many(kind, each)}: {_first(each)}" for kind, each in named.items() if each]
         same = ", ".join(f"{kind}s" for kind, each in named.items() if not each)
         kept = f"; all {same} are in it" if same else ""
@@ -173,7 +173,7 @@ def _left_out_lines(outlook: Outlook) -> Iterator[str]:
 
 
 def _first(names: Sequence[str]) -> str:
-    """Return what can be read at once; a sweep alone has a hundred roads."""
+    """Return what can be read at once; a sweep alone has a hundred paths."""
     if len(names) <= _NAMED_AT_MOST:
         return ", ".join(names)
     more = len(names) - _NAMED_AT_MOST
@@ -269,7 +269,7 @@ def plan_record(
         "total": asdict(outlook.cost),
         "technologies": {name: asdict(cost) for name, cost in outlook.technologies.items()},
         "levels": {
-            level.name: {**asdict(level.cost), "leaves_out": asdict(level.leaves_out)}
+            level.name: {**asdict(level.cost), "leaves_out": _left_out(level.leaves_out)}
             for level in outlook.levels
         },
         "skipped": [_refusal_record(case.key, case.skipped) for case in outlook.skipped],
@@ -281,6 +281,12 @@ def plan_record(
         "session_seconds": outlook.lessons.session_seconds,
         "notes": list(notes),
     }
+
+
+def _left_out(lost: LeftOut) -> dict[str, Any]:
+    """Return what a level leaves out, under the keys that ``--json`` always had."""
+    record = asdict(lost)
+    return {("roads" if name == "net_paths" else name): each for name, each in record.items()}
 
 
 def _job_record(each: Estimate) -> dict[str, Any]:
@@ -300,13 +306,13 @@ def _job_record(each: Estimate) -> dict[str, Any]:
         "learnt": asdict(each.lesson) if each.lesson else None,
         "legs": [
             {
-                "road": road.name,
+                "road": net_path.name,
                 "seconds": seconds,
-                "model_seconds": road.seconds,
-                "starts": road.starts,
-                "sizes": list(road.sizes),
+                "model_seconds": net_path.seconds,
+                "starts": net_path.starts,
+                "sizes": list(net_path.sizes),
             }
-            for road, seconds in zip(case.roads, each.leg_seconds, strict=True)
+            for net_path, seconds in zip(case.net_paths, each.leg_seconds, strict=True)
         ],
     }
 

@@ -126,8 +126,8 @@ def _told(
             good = [each for each in result.of_rail(rail) if each.verdict is Verdict.PASS]
             what = ", ".join(dict.fromkeys(each.quantity for each in good))
             if good:
-                road = " ".join(filter(None, (rail, result.device)))
-                yield f"  PASS     {road}: {len(good)} of {len(result.of_rail(rail))} ({what})"
+                net_path = " ".join(filter(None, (rail, result.device)))
+                yield f"  PASS     {net_path}: {len(good)} of {len(result.of_rail(rail))} ({what})"
         for note in dict.fromkeys(each.sentence for each in result.notes):
             yield f"  note     {note}"
     if not results:

@@ -152,10 +152,12 @@ def _fabric_record(site: Site, name: str) -> dict[str, Any]:
     if spec.link is None:
         return {**spec.model_dump(), "ceilings": {}, "meaning": "no link: nothing to judge by"}
     rails = [rail.interface for rail in spec.rails]
-    roads = [[rail] for rail in rails] + ([rails] if len(rails) > 1 else [])
-    ceilings = {"+".join(road): asdict(bound(site.fabric(name, road))) for road in roads}
+    net_paths = [[rail] for rail in rails] + ([rails] if len(rails) > 1 else [])
+    ceilings = {
+        "+".join(net_path): asdict(bound(site.fabric(name, net_path))) for net_path in net_paths
+    }
     meaning = ", ".join(
-        f"{road} {ceiling['low_mb_s']:.0f} to {ceiling['high_mb_s']:.0f} MB/s ({ceiling['name']})"
-        for road, ceiling in ceilings.items()
+        f"{rails} {ceiling['low_mb_s']:.0f} to {ceiling['high_mb_s']:.0f} MB/s ({ceiling['name']})"
+        for rails, ceiling in ceilings.items()
     )
     return {**spec.model_dump(), "ceilings": ceilings, "meaning": f"{spec.link}: {meaning}"}

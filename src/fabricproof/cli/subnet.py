@@ -30,7 +30,7 @@ from fabricproof.subnet import (
     read_folder,
     write_folder,
 )
-from fabricproof.subnet.live import Road, ask
+from fabricproof.subnet.live import NetPath, ask
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -165,7 +165,7 @@ def check(
     expected = _expected(link_name, site_name, fabric_name, hosts, slurm_file, shape)
     if folder is not None and (keep is not None or via is not None):
         raise click.UsageError("--from asks nobody: it goes with neither --keep nor --via")
-    look = _look(folder, keep, _road(via, device, port, timeout_seconds))
+    look = _look(folder, keep, _net_path(via, device, port, timeout_seconds))
     if not look.network.cables:
         raise UnavailableError(
             "the fabric is empty: no link is seen",
@@ -195,25 +195,25 @@ def diff(
     if new is not None and (keep is not None or via is not None):
         raise click.UsageError("with NEW nobody is asked: neither --keep nor --via")
     before = _look(old, None, None)
-    after = _look(new, keep, _road(via, device, port, timeout_seconds))
+    after = _look(new, keep, _net_path(via, device, port, timeout_seconds))
     return _tell(compare_looks(before, after), _head(after), as_json=as_json)
 
 
-def _road(via: str | None, device: str | None, port: int | None, timeout_seconds: float) -> Any:
+def _net_path(via: str | None, device: str | None, port: int | None, timeout_seconds: float) -> Any:
 
     try:
         words = tuple(shlex.split(via or ""))
     except ValueError as error:
         raise click.UsageError(f"--via is no command: {error}") from None
-    return Road(via=words, device=device, port=port, timeout_seconds=timeout_seconds)
+    return NetPath(via=words, device=device, port=port, timeout_seconds=timeout_seconds)
 
 
-def _look(folder: str | None, keep: str | None, road: Any) -> Look:
+def _look(folder: str | None, keep: str | None, net_path: Any) -> Look:
     """Return the look that ``folder`` keeps, else a new one, kept before it is judged."""
     if folder is not None:
         return join(read_folder(Path(folder)), folder)
     with ends_as_interrupt():
-        texts = ask(road)
+        texts = ask(net_path)
     if keep is not None:
         write_folder(Path(keep), texts)
     return join(texts, keep or "")

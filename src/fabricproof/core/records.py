@@ -6,7 +6,7 @@ are only ever appended, so that a torn last line is the worst that a crash can d
 
 Format history: 1, the first.  Later keys that old records lack, read as unknown: ``stack_identity``
 (``core.provenance``), ``inventory`` (node to the digest of what it is made of, null where
-nobody saw it: ``nodes.inventory.store``), ``link`` (what the site declares the road to be:
+nobody saw it: ``nodes.inventory.store``), ``link`` (what the site declares the path to be:
 ``Soft-RoCE 100 Mb/s``; empty where it declares none), ``finding_kinds`` (beside the
 texts of a leg's ``findings``, as many: see :func:`findings_of`), ``relation`` (what is judged
 across legs, ``scaling``; empty for a leg).

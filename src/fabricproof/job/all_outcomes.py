@@ -1,6 +1,6 @@
 """Judge all legs of a job: those that say what others should take first, and whether to believe it.
 
-A collective that is held against a pair that was slow, or went over another road, passes too
+A collective that is held against a pair that was slow, or went over another path, passes too
 easily; against one that was impossibly fast it fails without a fault.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from fabricproof.core.measure import Verdict
 from fabricproof.job.outcome import Attempt, Outcome, judge_leg, mended
 from fabricproof.job.plan.leg import Leg
-from fabricproof.traffic import RoadState
+from fabricproof.traffic import PathState
 from fabricproof.verdict.value import Judgement, Report, missing
 
 
@@ -52,9 +52,9 @@ def why_unsound(pair: Attempt) -> str:
 
     What counts of it are its ends: the smallest message and the largest.
     """
-    road = pair.report.road
-    if pair.foreign or road is None or road.state is not RoadState.PROVEN:
-        return pair.foreign or (road.reason if road else _first_reason(pair.report))
+    net_path = pair.report.net_path
+    if pair.foreign or net_path is None or net_path.state is not PathState.PROVEN:
+        return pair.foreign or (net_path.reason if net_path else _first_reason(pair.report))
     sized = [each for each in pair.report.quantities if each.message_size]
     if not sized:
         return _first_reason(pair.report)

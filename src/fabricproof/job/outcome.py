@@ -19,27 +19,27 @@ from fabricproof.job.evidence.baseline import after_baseline
 from fabricproof.job.evidence.devices import of_what_was_declared, rails_down
 from fabricproof.job.evidence.disturbance import NOBODY, Surroundings, around, excused
 from fabricproof.job.evidence.error_rates import errors_of_all, with_errors
-from fabricproof.job.evidence.free_path import judge_free_road
+from fabricproof.job.evidence.free_path import judge_free_path
 from fabricproof.job.evidence.message_cost import rules_of
 from fabricproof.job.evidence.neighbours import with_neighbours
-from fabricproof.job.evidence.ranks import RankRecord, as_one_road, gather, parse_rank
+from fabricproof.job.evidence.ranks import RankRecord, as_one_path, gather, parse_rank
 from fabricproof.job.plan.leg import Leg
 from fabricproof.job.plan.peer import PEER_SUITES
 from fabricproof.job.plan.script import SECOND_LOOK_ERRORS, shell_name
 from fabricproof.traffic import (
     Evidence,
     Expectation,
-    RoadProof,
-    RoadState,
+    PathProof,
+    PathState,
     prove_one_node,
-    prove_road,
+    prove_path,
 )
 from fabricproof.traffic.error_rates import ErrorRate, added, error_rates
 from fabricproof.verdict.suspects import unended
 from fabricproof.verdict.table import judge_table
 from fabricproof.verdict.value import Judgement, Report, is_of_errors, missing
 
-#: A first attempt with one of these verdicts gets a second look; a wrong road does not need one.
+#: A first attempt with one of these verdicts gets a second look; a wrong path does not need one.
 DOUBTFUL = frozenset({Verdict.FAIL, Verdict.INVALID, Verdict.MISSING, Verdict.UNJUDGED})
 
 
@@ -142,10 +142,10 @@ def _with_errors(attempt: Attempt, leg: Leg, earlier: Sequence[Attempt]) -> Atte
 
     A lossy link that happens to lose nothing at the second look is a lossy link still.
     """
-    road = attempt.report.road
-    if road is None or road.state is RoadState.WRONG or attempt.foreign:
+    net_path = attempt.report.net_path
+    if net_path is None or net_path.state is PathState.WRONG or attempt.foreign:
         return attempt
-    if leg.same_node or leg.free_road:
+    if leg.same_node or leg.free_path:
         return attempt
     evidence = _evidence(leg, attempt.ranks)
     mine = error_rates(evidence, leg.rails)
@@ -182,11 +182,11 @@ class LooksPolicy:
     """How two looks at one thing are weighed.
 
     Attributes:
-        needs_proven_road: only what was measured on a proven road clears what was red.  A relation
-            has no road of its own; its judge asks for those of its legs.
+        needs_proven_path: only what was measured on a proven path clears what was red.  A relation
+            has no path of its own; its judge asks for those of its legs.
     """
 
-    needs_proven_road: bool = True
+    needs_proven_path: bool = True
 
 
 #: of the legs
@@ -224,8 +224,8 @@ def _joined_looks(first: Report, last: Report, policy: LooksPolicy) -> Report:
     note = f"second look: red again on the same nodes; the first said {first.verdict}"
     finding = Finding(text=note, kind=FindingKind.SECOND_LOOK_RED)
     looks = (first, last)
-    proven = all(look.road and look.road.state is RoadState.PROVEN for look in looks)
-    can_clear = proven or not policy.needs_proven_road
+    proven = all(look.net_path and look.net_path.state is PathState.PROVEN for look in looks)
+    can_clear = proven or not policy.needs_proven_path
     if not can_clear or any(look.verdict is Verdict.INVALID for look in looks):
         return replace(last, findings=(finding, *last.findings))
     passed = {
@@ -256,13 +256,13 @@ def needs_second_look(outcome: Outcome) -> bool:
         return False
     if not outcome.leg.required and not outcome.report.quantities:
         return False  # it measures nothing that could be cleared: preflight's looks are taken once
-    road = outcome.report.road
-    if (road is not None and road.state is RoadState.WRONG) or outcome.attempts[0].foreign:
+    net_path = outcome.report.net_path
+    if (net_path is not None and net_path.state is PathState.WRONG) or outcome.attempts[0].foreign:
         return False
-    if outcome.report.verdict is Verdict.UNJUDGED and road is not None:
+    if outcome.report.verdict is Verdict.UNJUDGED and net_path is not None:
         # Nobody says what it should be: no other number would be judged either.
         open_ones = [each for each in outcome.report.quantities if each.verdict is not Verdict.PASS]
-        return road.state is not RoadState.PROVEN or any(
+        return net_path.state is not PathState.PROVEN or any(
             each.reference is not None for each in open_ones
         )
     return outcome.report.verdict in DOUBTFUL
@@ -286,12 +286,12 @@ def _judge_attempt(folder: Path, leg: Leg, number: int, channel_attempt: int) ->
     elif table is None or trouble is not None:
         report = missing(leg.required, trouble or "no table")
         report = with_neighbours(report, folder, {each.node for each in ranks})
-    elif leg.free_road:
-        report = judge_free_road(leg, ranks, _moved(leg, table)[0])
+    elif leg.free_path:
+        report = judge_free_path(leg, ranks, _moved(leg, table)[0])
         report, foreign = of_what_was_declared(leg, ranks, report)
     else:
         rules = rules_of(leg, folder.parents[1], channel_attempt)
-        report = _with_required(leg, judge_table(table, rules, _road(leg, ranks, table)))
+        report = _with_required(leg, judge_table(table, rules, _net_path(leg, ranks, table)))
         report = after_baseline(report, leg, ranks, table, folder.parents[1])
         near = around(leg, ranks, *_meant(leg, ranks, table))
         report = excused(report, near, leg.num_ranks)
@@ -327,7 +327,7 @@ def _failed_rank(ranks: Sequence[RankRecord]) -> str | None:
 def _failure(folder: Path, status: int | None, leg: Leg, ranks: Sequence[RankRecord]) -> str:
     """Return why a start that did not end with 0 says nothing; a whole table says no more.
 
-    Without its end nobody counted the road to the end.
+    Without its end nobody counted the path to the end.
     """
     told = _told(folder)
     if told:
@@ -434,15 +434,15 @@ def _moved(leg: Leg, table: Table) -> tuple[tuple[int, int], tuple[int, int] | N
     return (forth * payload, back * payload), messages
 
 
-def _road(leg: Leg, ranks: tuple[RankRecord, ...], table: Table) -> RoadProof:
+def _net_path(leg: Leg, ranks: tuple[RankRecord, ...], table: Table) -> PathProof:
     if leg.same_node:
         return prove_one_node(gather(ranks))
     lost = [str(each.rank) for each in ranks if each.status is None]
     if lost:
-        return RoadProof(
-            state=RoadState.UNKNOWN, reason=f"rank {', '.join(lost)} never came back to be counted"
+        return PathProof(
+            state=PathState.UNKNOWN, reason=f"rank {', '.join(lost)} never came back to be counted"
         )
-    return prove_road(*_meant(leg, ranks, table))
+    return prove_path(*_meant(leg, ranks, table))
 
 
 def _meant(leg: Leg, ranks: tuple[RankRecord, ...], table: Table) -> tuple[Evidence, Expectation]:
@@ -465,7 +465,7 @@ def _meant(leg: Leg, ranks: tuple[RankRecord, ...], table: Table) -> tuple[Evide
 def _evidence(leg: Leg, ranks: Sequence[RankRecord]) -> Evidence:
     evidence = gather(ranks)
     if leg.node_rails:
-        return as_one_road(evidence, leg.rails[0], leg.node_rails)
+        return as_one_path(evidence, leg.rails[0], leg.node_rails)
     return evidence
 
 

@@ -33,7 +33,7 @@ class Change:
     sentence: str
     key: LegKey | None = None
     blamed: tuple[str, ...] = ()
-    road: str = ""
+    net_path: str = ""
 
 
 def changes(history: History, tonight: Night, *, max_gap_hours: float) -> tuple[Change, ...]:
@@ -58,13 +58,17 @@ _ORDER = {
 
 def _leg_change(key: LegKey, before: LegState | None, now: LegState) -> Change | None:
     was = before.colour if before else None
-    change = Change(kind=Kind.RED, sentence=now.sentence, key=key, blamed=now.blamed, road=now.road)
+    change = Change(
+        kind=Kind.RED, sentence=now.sentence, key=key, blamed=now.blamed, net_path=now.net_path
+    )
     if now.colour is Colour.RED:
         if before is None or was is not Colour.RED:
             return change
         if now.blamed and set(now.blamed) != set(before.blamed):
             said = f"{now.sentence} (before: {','.join(before.blamed) or 'not told apart'})"
-            return Change(kind=Kind.BLAME, sentence=said, key=key, blamed=now.blamed, road=now.road)
+            return Change(
+                kind=Kind.BLAME, sentence=said, key=key, blamed=now.blamed, net_path=now.net_path
+            )
         return None
     if now.colour is Colour.UNJUDGED:
         judged = was in {Colour.GREEN, Colour.RED}
@@ -129,7 +133,7 @@ def _counted(kind: Kind, count: int) -> str:
 
 
 def _culprit(change: Change) -> str:
-    return " ".join(filter(None, (",".join(change.blamed), change.road)))
+    return " ".join(filter(None, (",".join(change.blamed), change.net_path)))
 
 
 def body(site: str, told: Sequence[Change], red: Mapping[str, LegState], tonight: Night) -> str:
@@ -158,7 +162,7 @@ def _line(change: Change) -> str:
 
 
 def _red(state: LegState) -> str:
-    blamed = f"{','.join(state.blamed)} {state.road}: " if state.blamed else ""
+    blamed = f"{','.join(state.blamed)} {state.net_path}: " if state.blamed else ""
     return f"{blamed}{state.verdict} {state.sentence}".rstrip()
 
 

@@ -58,7 +58,7 @@ class Red:
         verdict: FAIL, INVALID or MISSING; UNJUDGED where there is a ``cause``.
         reason: why, as the run says.
         nodes: of its job, sorted; empty where it ran nowhere.
-        rails: interfaces of its road; empty where nobody said.
+        rails: interfaces of its path; empty where nobody said.
         device: what software stood for an adapter there (``Soft-RoCE``); empty where none did.
         run_id: the run in which it was red.
         cause: what left it UNJUDGED, for a person: ``was disturbed``; empty for what is red.
@@ -85,7 +85,7 @@ class Red:
         return self.nodes[:middle], self.nodes[middle:]
 
     @property
-    def road(self) -> str:
+    def net_path(self) -> str:
         """``rail1`` or ``rxe0:1 Soft-RoCE``; the leg's name where nobody said the rails."""
         return " ".join(filter(None, ("+".join(self.rails) or self.key.leg or "-", self.device)))
 
@@ -137,7 +137,7 @@ class Finding(StrEnum):
     NOT_REPEATED = "NOT REPEATED"
     """Green when looked at again on the same nodes: a flutter, kept and counted."""
     NEVER_CLEARED = "NOT CLEARED"
-    """INVALID, and green when looked at again: stays red, a wrong road is no bad luck."""
+    """INVALID, and green when looked at again: stays red, a wrong path is no bad luck."""
     UNCONFIRMED = "NOT LOOKED AT"
     """No look came about: stays red, or UNJUDGED."""
     FLUTTERS = "FLUTTERS"
@@ -319,7 +319,7 @@ def _who(red: Red, looks: Sequence[Look], blame: Blame) -> str:
     if red.halves is None:
         return "nodes not told apart: they have no two sides to try with others"
     first, second = (",".join(half) for half in red.halves)
-    on = f" on {red.road}"
+    on = f" on {red.net_path}"
     match blame:
         case Blame.FIRST:
             return (

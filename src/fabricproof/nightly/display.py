@@ -59,7 +59,7 @@ def _table(confirmations: Iterable[Confirmation]) -> Table:
     for each in confirmations:
         cells = [
             each.red.key.label,
-            each.red.road,
+            each.red.net_path,
             ",".join(each.red.nodes) or "-",
             each.red.verdict.value,
             _looks(each.looks, {Role.SAME}, with_nodes=False),

@@ -58,7 +58,7 @@ class LegState:
         colour: red, green, unjudged or gone.
         verdict: of the leg; the one that the run gave it where it fluttered.
         blamed: nodes, sorted.
-        road: rails, for a person.
+        net_path: rails, for a person.
         sentence: why; empty for a plain green.
         flutter: it was red once and green when looked at again.
     """
@@ -66,7 +66,7 @@ class LegState:
     colour: Colour
     verdict: str = ""
     blamed: tuple[str, ...] = ()
-    road: str = ""
+    net_path: str = ""
     sentence: str = ""
     flutter: bool = False
 
@@ -235,7 +235,7 @@ def _read_state(line: Mapping[str, Any]) -> LegState:
         colour=Colour(line["state"]),
         verdict=line["verdict"],
         blamed=tuple(line["blamed"]),
-        road=line["road"],
+        net_path=line["road"],
         sentence=line["sentence"],
         flutter=bool(line["flutter"]),
     )
@@ -286,7 +286,7 @@ def _state_line(state: LegState) -> dict[str, Any]:
         "state": state.colour.value,
         "verdict": state.verdict,
         "blamed": list(state.blamed),
-        "road": state.road,
+        "road": state.net_path,
         "sentence": state.sentence,
         "flutter": state.flutter,
     }
@@ -312,7 +312,7 @@ def states_of(
             colour=colour,
             verdict=(mine.red.verdict if mine and flutter else leg.verdict).value,
             blamed=mine.blamed if mine else (),
-            road=mine.red.road if mine else "",
+            net_path=mine.red.net_path if mine else "",
             sentence=mine.sentence if mine else leg.reason,
             flutter=flutter,
         )

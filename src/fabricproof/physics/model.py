@@ -170,7 +170,7 @@ def find_slot(text: str) -> Slot:
 
 @dataclass(frozen=True, kw_only=True)
 class Fabric:
-    """What is stated about the road between two nodes.  None means: not stated.
+    """What is stated about the path between two nodes.  None means: not stated.
 
     Attributes:
         link: the link of each rail.

@@ -33,7 +33,7 @@ def soft_path_mtu(interface_mtu: int) -> int | None:
 def device_word(link: str) -> str:
     """Return ``Soft-RoCE`` for the name of a software device's link, nothing for any other.
 
-    It stands beside every road whose numbers people read, so that nobody takes them for an HCA's.
+    It stands beside every path whose numbers people read, so that nobody takes them for an HCA's.
 
     Args:
         link: as :attr:`Link.name` has it; empty where nobody recorded one.

@@ -147,16 +147,16 @@ def _of_legs(legs: Iterable[LegResult]) -> Iterable[Seen]:
             continue
         yield Seen(
             nodes=frozenset(leg.nodes),
-            rails=_road("+".join(rails_of(leg)), leg.device),
+            rails=_net_path("+".join(rails_of(leg)), leg.device),
             check=leg.check,
             stack=leg.stack,
             is_red=leg.verdict is Verdict.FAIL,
-            sentence=f"{leg.stack} {leg.program} {leg.road_name}: {leg.reason}",
+            sentence=f"{leg.stack} {leg.program} {leg.path_name}: {leg.reason}",
             shortfall=_shortfall(leg),
         )
 
 
-def _road(rails: str, device: str) -> str:
+def _net_path(rails: str, device: str) -> str:
     """Return rails as every line for people shows them: ``rxe0:1 Soft-RoCE``."""
     return " ".join(filter(None, (rails, device)))
 
@@ -173,11 +173,11 @@ def _of_looks(records: Sequence[Mapping[str, Any]], devices: Mapping[str, str]) 
                 continue
             yield Seen(
                 nodes=nodes,
-                rails=_road("+".join(record.get("rails", ())), device),
+                rails=_net_path("+".join(record.get("rails", ())), device),
                 check=record["check"],
                 stack=record["stack"],
                 is_red=verdict == "FAIL",
-                sentence=f"{record['stack']} {record['check']} {_road(record['leg'], device)}, "
+                sentence=f"{record['stack']} {record['check']} {_net_path(record['leg'], device)}, "
                 "looked at again "
                 f"in {look.get('run_id')}: {look.get('reason') or verdict}",
             )
@@ -228,7 +228,7 @@ def _by_own_cards(data: ReportData) -> Iterable[Blamed]:
     fine: dict[tuple[str, str], set[str]] = {}
     for leg in data.session.legs:
         for rail, fact, node, sentence in _of_preflight(leg):
-            place = (_road(rail, leg.device), fact)
+            place = (_net_path(rail, leg.device), fact)
             if sentence:
                 told = f"{leg.device}: {sentence}" if leg.device else sentence
                 found.setdefault(place, {}).setdefault(node, told)

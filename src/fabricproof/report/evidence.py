@@ -212,13 +212,13 @@ def _environments(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
                 {"digest": each["environment_digest"], "legs": [], **each["environment"]},
             )
             entry["legs"].append(
-                f"{each['stack']} {each['check']} {_road(each)} attempt {each['attempt']}"
+                f"{each['stack']} {each['check']} {_net_path(each)} attempt {each['attempt']}"
             )
     return list(known.values())
 
 
-def _road(record: Mapping[str, Any]) -> str:
-    """Return the road as every line for people shows it: ``rxe0:1 Soft-RoCE``."""
+def _net_path(record: Mapping[str, Any]) -> str:
+    """Return the path as every line for people shows it: ``rxe0:1 Soft-RoCE``."""
     return " ".join(filter(None, (record["leg"], device_word(str(record.get("link") or "")))))
 
 

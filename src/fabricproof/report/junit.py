@@ -99,7 +99,7 @@ def _case(leg: LegResult) -> str:
     nodes = f"on {folded(leg.nodes)}" if leg.nodes else ""
     place = ".".join(_word(each) for each in (leg.partition, leg.stack, leg.check) if each)
     job = f"job {leg.job_id}" if leg.job_id else ""
-    name = " ".join(filter(None, (leg.program or leg.check, leg.road_name, nodes, job)))
+    name = " ".join(filter(None, (leg.program or leg.check, leg.path_name, nodes, job)))
     start = f"    <testcase{_attributes({'name': name, 'classname': place, 'time': '0'})}"
     if leg.verdict is Verdict.PASS:
         return f"{start}/>"
@@ -133,7 +133,7 @@ def _nothing(data: ReportData, index: int) -> str:
 def _said(legs: Sequence[LegResult]) -> str:
     """Return the named numbers of a suite, one line each."""
     return "\n".join(
-        f"{leg.verdict} {leg.stack} {leg.road_name} {each['quantity_name']} "
+        f"{leg.verdict} {leg.stack} {leg.path_name} {each['quantity_name']} "
         f"{each['quantity_value']} {each['quantity_unit']}: {each['quantity_reason']}"
         for leg in legs
         for each in leg.quantities

@@ -137,7 +137,7 @@ def for_people(data: ReportData) -> ReportData:
 
 
 def with_devices(thing: _Thing, devices: Mapping[str, str]) -> _Thing:
-    """Return a comparison, a trend or what they are made of, with the word behind each road.
+    """Return a comparison, a trend or what they are made of, with the word behind each path.
 
     Args:
         thing: any of them.
@@ -149,8 +149,8 @@ def with_devices(thing: _Thing, devices: Mapping[str, str]) -> _Thing:
 def _told(thing: Any, devices: Mapping[str, str], known: dict[Key, Key]) -> Any:
     if isinstance(thing, Key):
         if thing not in known:
-            road = " ".join(filter(None, (thing.leg, devices.get(thing.fabric))))
-            known[thing] = replace(thing, leg=road)
+            net_path = " ".join(filter(None, (thing.leg, devices.get(thing.fabric))))
+            known[thing] = replace(thing, leg=net_path)
         return known[thing]
     if is_dataclass(thing) and not isinstance(thing, type):
         values = {each.name: getattr(thing, each.name) for each in fields(thing) if each.init}

@@ -120,7 +120,7 @@ def _leg(leg: LegResult) -> dict[str, Any]:
         "reason": leg.reason,
         "job_id": leg.job_id,
         "stage_folder": leg.stage_folder,
-        "road_proof": leg.road,
+        "road_proof": leg.net_path,
         "findings": texts_of(leg.findings),
         "errors": [dict(each) for each in leg.errors],
         "quantities": [

@@ -32,9 +32,9 @@ TOLD_OF_A_PASS = frozenset(
 
 _NEXT: dict[Verdict, str] = {
     Verdict.FAIL: "look at the nodes, rail and slot named above; then repeat it",
-    Verdict.INVALID: "the number is not what it claims: mend the road or the site file, run again",
+    Verdict.INVALID: "the number is not what it claims: mend the path or the site file, run again",
     Verdict.MISSING: "nothing was measured there: read the reason, then the job's stage folder",
-    Verdict.UNJUDGED: "give a reference in the site's references.toml, or prove the road",
+    Verdict.UNJUDGED: "give a reference in the site's references.toml, or prove the path",
     Verdict.SKIPPED: "nothing was judged: choose other tags, or a site that has the fabric",
 }
 _NEXT_DISTURBED = "end what runs beside it, as named above, or wait; then repeat it"
@@ -79,7 +79,7 @@ class RedGroup:
         return self.legs[0].device
 
     @property
-    def road(self) -> str:
+    def net_path(self) -> str:
         """The rails as people read them: ``rxe0:1 Soft-RoCE``, ``rail1``."""
         return " ".join(filter(None, (self.rails, self.device)))
 
@@ -215,7 +215,7 @@ def _legs(legs: Sequence[LegResult]) -> str:
     first = legs[0]
     nodes = f" on {folded(first.nodes)}" if first.nodes else ""
     words = (
-        " ".join(filter(None, (first.stack, first.program or first.check, first.road_name))) + nodes
+        " ".join(filter(None, (first.stack, first.program or first.check, first.path_name))) + nodes
     )
     return f"{words}, which is PASS" if len(legs) == 1 else f"{words} and {len(legs) - 1} more PASS"
 

@@ -19,7 +19,7 @@ WORTH_TELLING = 3.0
 #: lines of a run's report
 LINES = 5
 
-#: the verdicts whose numbers compare: possible, and on the road that they claim
+#: the verdicts whose numbers compare: possible, and on the path that they claim
 _MEASURED = frozenset({Verdict.PASS, Verdict.FAIL})
 
 
@@ -31,7 +31,7 @@ class Comparison:
         place: partition and fabric.
         suite: which all of them ran: a port's own time would be taken for the MPI's.
         program: the collective.
-        leg: road and layout.
+        leg: path and layout.
         quantity: ``latency_64KiB``.
         times_us: stack -> time in us, the best first; two or more.
     """
@@ -62,13 +62,13 @@ class Comparison:
 def compare_stacks(legs: Sequence[LegResult]) -> list[Comparison]:
     """Return every quantity of a collective that two stacks or more measured, worst factor first.
 
-    Only numbers on a proven road that are possible count.  A stream that only the root of a
+    Only numbers on a proven path that are possible count.  A stream that only the root of a
     broadcast, gather or scatter timed tells when a buffer was free, and is left out.
     """
     found: dict[tuple[str, ...], dict[str, float]] = {}
     for leg in legs:
         for name, time in _times(leg):
-            key = (leg.partition, leg.fabric, leg.suite, leg.program, leg.road_name, name)
+            key = (leg.partition, leg.fabric, leg.suite, leg.program, leg.path_name, name)
             found.setdefault(key, {})[leg.stack] = time
     made = [
         Comparison(

@@ -126,7 +126,7 @@ def _line(text: str) -> Line:
 
 def _red(group: RedGroup) -> str:
     count = f" [{len(group.legs)} legs]" if len(group.legs) > 1 else ""
-    where = ", ".join(each for each in (group.road, folded(group.nodes)) if each)
+    where = ", ".join(each for each in (group.net_path, folded(group.nodes)) if each)
     place = f"{where}: " if where else ""
     # How sure stands before the reason: a long reason is cut.
     sure = f" ({group.sure})" if group.sure else ""

@@ -160,7 +160,7 @@ def _curve(leg: LegResult, quantity: Mapping[str, Any]) -> str:
 
 def _where(leg: LegResult) -> str:
     nodes = f" on {fold(leg.nodes)}" if leg.nodes else ""
-    return f"{leg.stack} {leg.program or leg.check} {leg.road_name}{nodes}".replace(
+    return f"{leg.stack} {leg.program or leg.check} {leg.path_name}{nodes}".replace(
         "  ", " "
     ).rstrip()
 

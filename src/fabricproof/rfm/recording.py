@@ -98,7 +98,7 @@ def describe_outcome(
         "finding_kinds": [each.record() for each in findings],
         "attempts": len(outcome.attempts),
         "reasons": _reasons(outcome.report),
-        "road": _road(outcome.report),
+        "road": _net_path(outcome.report),
         "errors": [
             each.record()
             for each in added(rate for attempt in outcome.attempts for rate in attempt.errors)
@@ -123,7 +123,7 @@ def _quantities(
             **run,
             "kind": "quantity",
             **{f"quantity_{name}": value for name, value in _facts(judgement).items()},
-            "road_state": report.road.state.value if report.road else None,
+            "road_state": report.net_path.state.value if report.net_path else None,
         }
         yield record, judgement
 
@@ -133,11 +133,11 @@ def _facts(judgement: Judgement) -> dict[str, Any]:
     return {name: value for name, value in asdict(judgement).items() if name != "attempt"}
 
 
-def _road(report: Report) -> dict[str, Any] | None:
-    if report.road is None:
+def _net_path(report: Report) -> dict[str, Any] | None:
+    if report.net_path is None:
         return None
     return {
-        "state": report.road.state.value,
-        "reason": report.road.reason,
-        "moved_bytes": dict(report.road.moved_bytes or {}),
+        "state": report.net_path.state.value,
+        "reason": report.net_path.reason,
+        "moved_bytes": dict(report.net_path.moved_bytes or {}),
     }

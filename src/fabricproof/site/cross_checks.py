@@ -130,7 +130,7 @@ def check_rails(
 ) -> None:
     """Refuse a rail of a verbs fabric that is no port: no byte of it could ever be counted.
 
-    UCX finds no device by the name of an interface or without a port, and a road without a colon
+    UCX finds no device by the name of an interface or without a port, and a path without a colon
     is taken for sockets (``traffic.wrong_path.is_verbs``).
 
     Args:

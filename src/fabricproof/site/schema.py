@@ -269,7 +269,7 @@ class PartitionSpec(_Model):
     stacks: Annotated[list[Name], Field(min_length=1)]
     max_jobs: Annotated[int, Field(ge=1, le=1000)] = 8
     leg_seconds: Annotated[float, Field(gt=0, le=600)] = 2.0
-    """Time budget of one measurement (one program over one road), in seconds."""
+    """Time budget of one measurement (one program over one path), in seconds."""
     leg_limit_seconds: Annotated[float, Field(ge=5, le=86400)] | None = None
     """A measurement that takes longer is ended; None: ten times ``leg_seconds``, at least 30 s."""
     job_minutes: Annotated[int, Field(ge=1, le=1440)] = 10

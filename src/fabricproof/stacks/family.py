@@ -1,7 +1,7 @@
-"""How each MPI family is told which road its messages take: data and pure functions.
+"""How each MPI family is told which path its messages take: data and pure functions.
 
-A road is a protocol and the interfaces (or HCA ports) that carry it.  What is set here is always
-exclusive: every other transport, shared memory included, is switched off, so that a road that
+A path is a protocol and the interfaces (or HCA ports) that carry it.  What is set here is always
+exclusive: every other transport, shared memory included, is switched off, so that a path that
 does not work is an error of the MPI and never a number from elsewhere.
 
 Sources: for TCP, runs on a cluster with counters on every interface (``docs/stacks.md``).  For
@@ -43,8 +43,8 @@ __all__ = [
     "crowd_environment",
     "default_transport",
     "known_transport",
+    "path_environment",
     "rails_refusal",
-    "road_environment",
     "stated_transport",
     "transport_refusal",
 ]
@@ -162,7 +162,7 @@ def can_use_rails(family: str, protocol: str, rails: int, **options: object) -> 
     return rails_refusal(family, protocol, rails, **options) is None  # type: ignore[arg-type]
 
 
-def road_environment(
+def path_environment(
     family: str,
     protocol: str,
     interfaces: Sequence[str],
@@ -188,7 +188,7 @@ def road_environment(
         ConfigError: unknown family or protocol, no interface, or a transport the family lacks.
     """
     if not interfaces:
-        raise ConfigError("a road needs an interface", got="none")
+        raise ConfigError("a path needs an interface", got="none")
     spoken = wire(protocol)
     chosen = transport or _transport(family, protocol, launcher, interfaces)
     make = _ROADS.get((family, library_of(chosen)))
@@ -263,7 +263,7 @@ def _openmpi_native(spoken: str, interfaces: tuple[str, ...]) -> dict[str, str]:
     }
 
 
-#: Collectives that go by the messages of the pml, and so take the road: coll/hcoll and coll/ucc of
+#: Collectives that go by the messages of the pml, and so take the path: coll/hcoll and coll/ucc of
 #: HPC-X choose devices by variables of their own (HCOLL_MAIN_IB, UCC_TLS).
 _OWN_COLLECTIVES: Mapping[str, str] = {
     "OMPI_MCA_coll_hcoll_enable": "0",

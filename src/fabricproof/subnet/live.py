@@ -34,7 +34,7 @@ _UMAD = Path("/dev/infiniband")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Road:
+class NetPath:
     """How the fabric is reached.
 
     Attributes:
@@ -56,7 +56,7 @@ class Road:
         return [*self.via, command[0], *device, *port, *command[1:]]
 
 
-def ask(road: Road) -> dict[str, str]:
+def ask(net_path: NetPath) -> dict[str, str]:
     """Return what each tool printed, by the name of its file, and what they complained of.
 
     Raises:
@@ -67,7 +67,7 @@ def ask(road: Road) -> dict[str, str]:
     complaints: list[str] = []
     for name, command in TOOLS.items():
         try:
-            text, said = _run(road, name, command)
+            text, said = _run(net_path, name, command)
         except UnavailableError as error:
             # sminfo answered, and so there is a manager: that it tells no more is to be said, and
             # is no reason to say nothing.
@@ -79,7 +79,7 @@ def ask(road: Road) -> dict[str, str]:
         complaints += [f"{command[0]}: {line}" for line in said.splitlines() if line.strip()]
     for lid in _others(found):
         try:
-            found["sminfo.txt"] += _run(road, "sminfo.txt", ("sminfo", str(lid)))[0]
+            found["sminfo.txt"] += _run(net_path, "sminfo.txt", ("sminfo", str(lid)))[0]
         except UnavailableError as error:
             complaints.append(str(error))
     if complaints:
@@ -95,8 +95,8 @@ def _others(texts: dict[str, str]) -> list[int]:
     return [lid for lid in read_issm(texts["issm.txt"]) if lid not in known]
 
 
-def _run(road: Road, name: str, command: Sequence[str]) -> tuple[str, str]:
-    line = road.line(command)
+def _run(net_path: NetPath, name: str, command: Sequence[str]) -> tuple[str, str]:
+    line = net_path.line(command)
     environment = os.environ | {"LC_ALL": "C"}
     try:
         # A session of its own, so that what the tool started ends with it.
@@ -124,10 +124,10 @@ def _run(road: Road, name: str, command: Sequence[str]) -> tuple[str, str]:
             next_step="--via takes a command, as 'ssh HOST'; a script begins with #!/bin/sh",
         ) from None
     try:
-        text, said = process.communicate(timeout=road.timeout_seconds)
+        text, said = process.communicate(timeout=net_path.timeout_seconds)
     except subprocess.TimeoutExpired:
         raise UnavailableError(
-            f"{shlex.join(line)} did not end in {road.timeout_seconds:g} s",
+            f"{shlex.join(line)} did not end in {net_path.timeout_seconds:g} s",
             next_step="the fabric or its manager does not answer; try sminfo by hand, or a "
             "longer --timeout",
         ) from None

@@ -1,4 +1,4 @@
-"""The proof of the road: did the bytes go where the number says they went?
+"""The proof of the path: did the bytes go where the number says they went?
 
 Every node's interface counters are read before and after a run.  A benchmark that says it moved
 N bytes over rail 0 while rail 0's counters stood still measured something else.  This room
@@ -14,8 +14,8 @@ from fabricproof.traffic.proof import (
     MIN_RAIL_SHARE,
     MIN_SHARE,
     SLACK_BYTES,
-    RoadProof,
-    RoadState,
+    PathProof,
+    PathState,
     bytes_came_by_the_rails,
     bytes_took_the_rails,
     evidence_is_whole,
@@ -30,7 +30,7 @@ from fabricproof.traffic.proof import (
     something_was_due,
     wires_below_carried_them,
 )
-from fabricproof.traffic.rivals import no_other_road_fits, no_other_road_fits_messages
+from fabricproof.traffic.rivals import no_other_path_fits, no_other_path_fits_messages
 from fabricproof.traffic.wrong_path import megabytes
 
 __all__ = [
@@ -41,13 +41,13 @@ __all__ = [
     "CounterSample",
     "Evidence",
     "Expectation",
+    "PathProof",
+    "PathState",
     "Rank",
-    "RoadProof",
-    "RoadState",
     "doubt_of_counters",
     "megabytes",
     "prove_one_node",
-    "prove_road",
+    "prove_path",
 ]
 
 #: What must hold, in the order in which a failure says most.
@@ -64,8 +64,8 @@ _TESTS = (
     messages_took_the_rails,
     wires_below_carried_them,
     rails_shared,
-    no_other_road_fits,
-    no_other_road_fits_messages,
+    no_other_path_fits,
+    no_other_path_fits_messages,
 )
 
 #: Of these, what tells whether the rails' own counters mean what they say.
@@ -77,16 +77,16 @@ _COUNTER_TESTS = (
 )
 
 
-def doubt_of_counters(evidence: Evidence, expected: Expectation) -> RoadProof | None:
+def doubt_of_counters(evidence: Evidence, expected: Expectation) -> PathProof | None:
     """Return why the counters of the rails cannot bear witness; None where they can.
 
-    For who asks which interfaces were taken, not whether the road was the one that was told.
+    For who asks which interfaces were taken, not whether the path was the one that was told.
     """
     found = (test(evidence, expected) for test in _COUNTER_TESTS)
     return next((doubt for doubt in found if doubt is not None), None)
 
 
-def prove_road(evidence: Evidence, expected: Expectation) -> RoadProof:
+def prove_path(evidence: Evidence, expected: Expectation) -> PathProof:
     """Compare what the counters saw with what the benchmark says it moved.
 
     Never raises: evidence that is not there or makes no sense is a finding of its own.
@@ -98,7 +98,7 @@ def prove_road(evidence: Evidence, expected: Expectation) -> RoadProof:
     return _quiet_or_disturbed(evidence, expected)
 
 
-def _quiet_or_disturbed(evidence: Evidence, expected: Expectation) -> RoadProof:
+def _quiet_or_disturbed(evidence: Evidence, expected: Expectation) -> PathProof:
     rises = read_rises(evidence.samples, expected.rails)
     moved = {
         f"{sample.node}:{sample.interface}": sample.moved("tx_bytes")
@@ -109,13 +109,13 @@ def _quiet_or_disturbed(evidence: Evidence, expected: Expectation) -> RoadProof:
         f"{node} sent {megabytes(sent_over(evidence, node, expected.rails))}"
         for node in evidence.nodes
     )
-    state, reason = RoadState.PROVEN, f"over {'+'.join(expected.rails)} {seen}"
+    state, reason = PathState.PROVEN, f"over {'+'.join(expected.rails)} {seen}"
     if rises.errors:
-        state, reason = RoadState.DISTURBED, "; ".join(rises.errors)
+        state, reason = PathState.DISTURBED, "; ".join(rises.errors)
     elif rises.doubts:
-        state = RoadState.UNKNOWN
+        state = PathState.UNKNOWN
         reason = f"whether errors rose is not known: {'; '.join(rises.doubts)}"
-    return RoadProof(
+    return PathProof(
         state=state,
         reason=reason,
         findings=(*rises.notes, *_foreign_traffic(evidence, expected)),

@@ -35,7 +35,7 @@ class Expectation:
     """What the run was meant to do.
 
     Attributes:
-        rails: interface or port names of the intended road, the same on every node.
+        rails: interface or port names of the intended path, the same on every node.
         sent_bytes: payload bytes that each node's ranks must have sent, by rank order of nodes
             (first half of the ranks, second half); what the benchmark's own repetitions say.
         num_ranks: how many ranks the run was asked for.

@@ -1,4 +1,4 @@
-"""What a proof of the road says; its tests: ranks in place, counters whole, bytes on the rails."""
+"""What a proof of the path says; its tests: ranks in place, counters whole, bytes on the rails."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from fabricproof.traffic.wrong_path import (
 )
 
 #: Share of the benchmark's own bytes that must be seen on the intended rails, in each direction.
-#: Counters count whole frames, so a true road shows more than the payload, never less; 2 % is
+#: Counters count whole frames, so a true path shows more than the payload, never less; 2 % is
 #: left for a last frame still under way when the counter was read.
 MIN_SHARE = 0.98
 
@@ -45,8 +45,8 @@ SLACK_BYTES = 4 * 1024 * 1024
 MIN_RAIL_SHARE = 0.10
 
 
-class RoadState(StrEnum):
-    """Whether the road is proven."""
+class PathState(StrEnum):
+    """Whether the path is proven."""
 
     PROVEN = "proven"
     WRONG = "wrong"
@@ -54,47 +54,47 @@ class RoadState(StrEnum):
     UNKNOWN = "unknown"
     """Evidence is missing: nothing is green."""
     DISTURBED = "disturbed"
-    """The road is right, but errors rose while the traffic ran."""
+    """The path is right, but errors rose while the traffic ran."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class RoadProof:
-    """The finding about one run's road, in words for a person, with bytes per interface."""
+class PathProof:
+    """The finding about one run's path, in words for a person, with bytes per interface."""
 
-    state: RoadState
+    state: PathState
     reason: str
     findings: tuple[str, ...] = ()
     moved_bytes: Mapping[str, int] | None = None
 
 
-def proof(state: RoadState, reason: str) -> RoadProof:
+def proof(state: PathState, reason: str) -> PathProof:
     """Return a finding that has nothing beside its reason."""
-    return RoadProof(state=state, reason=reason)
+    return PathProof(state=state, reason=reason)
 
 
-def ranks_are_apart(evidence: Evidence, expected: Expectation) -> RoadProof | None:
+def ranks_are_apart(evidence: Evidence, expected: Expectation) -> PathProof | None:
     """Refuse ranks that are missing, worlds of their own, or all on one node."""
     seen = sorted(rank.rank for rank in evidence.ranks)
     if seen != list(range(expected.num_ranks)):
         reason = f"ranks 0 to {expected.num_ranks - 1} were due, {seen} reported"
         if set(seen) != {0}:
-            return proof(RoadState.UNKNOWN, reason)
+            return proof(PathState.UNKNOWN, reason)
         alone = (
             "every rank started as its own world of one: the launcher's PMI does not fit this MPI"
         )
         if len(seen) > 1:
-            return proof(RoadState.WRONG, alone)
-        return proof(RoadState.UNKNOWN, f"{reason}: the others were lost, or {alone}")
+            return proof(PathState.WRONG, alone)
+        return proof(PathState.UNKNOWN, f"{reason}: the others were lost, or {alone}")
     if expected.num_ranks > 1 and len(evidence.nodes) < 2:
         return proof(
-            RoadState.WRONG,
+            PathState.WRONG,
             f"both ranks ran on one node ({evidence.nodes[0]}): its memory was measured, "
             "not a fabric",
         )
     return None
 
 
-def ranks_are_where_they_belong(evidence: Evidence, expected: Expectation) -> RoadProof | None:
+def ranks_are_where_they_belong(evidence: Evidence, expected: Expectation) -> PathProof | None:
     """Refuse ranks on another node than the one they were sent to, and crowded or idle nodes."""
     if expected.ranks_per_node is None:
         return None
@@ -103,7 +103,7 @@ def ranks_are_where_they_belong(evidence: Evidence, expected: Expectation) -> Ro
         if rank.node not in expected.nodes:
             due = " or ".join(expected.nodes)
             reason = f"rank {rank.rank} ran on {rank.node}, it was sent to {due}"
-            return proof(RoadState.WRONG, reason)
+            return proof(PathState.WRONG, reason)
     order = in_order(evidence)
     for index, node in enumerate(order):
         here = [rank.rank for rank in by_rank if rank.node == node]
@@ -114,21 +114,21 @@ def ranks_are_where_they_belong(evidence: Evidence, expected: Expectation) -> Ro
                 for each in order
             )
             return proof(
-                RoadState.WRONG,
+                PathState.WRONG,
                 f"{expected.ranks_per_node} ranks on each node, one after the other, were asked "
                 f"for; the launcher made {layout}",
             )
     return None
 
 
-def prove_one_node(evidence: Evidence) -> RoadProof:
-    """Compare where the ranks ran with a site that declares one machine; no road is shown."""
+def prove_one_node(evidence: Evidence) -> PathProof:
+    """Compare where the ranks ran with a site that declares one machine; no path is shown."""
     if not evidence.ranks:
-        return proof(RoadState.UNKNOWN, "no rank reported where it ran")
+        return proof(PathState.UNKNOWN, "no rank reported where it ran")
     if len(evidence.nodes) > 1:
         where = " and ".join(evidence.nodes)
-        return proof(RoadState.WRONG, f"the site declares one node, the ranks ran on {where}")
-    return proof(RoadState.PROVEN, "both ranks on this machine, as the site declares")
+        return proof(PathState.WRONG, f"the site declares one node, the ranks ran on {where}")
+    return proof(PathState.PROVEN, "both ranks on this machine, as the site declares")
 
 
 #: Where InfiniBand's 32-bit counters stop (IBA specification vol. 1, 16.1.3.5: they do not wrap),
@@ -136,37 +136,37 @@ def prove_one_node(evidence: Evidence) -> RoadProof:
 IB_COUNTER_END_BYTES = 4 * (2**32 - 1)
 
 
-def evidence_is_whole(evidence: Evidence, expected: Expectation) -> RoadProof | None:
-    """Refuse a road whose counters were not read, or cannot be what was counted."""
+def evidence_is_whole(evidence: Evidence, expected: Expectation) -> PathProof | None:
+    """Refuse a path whose counters were not read, or cannot be what was counted."""
     for node in evidence.nodes:
         there = {sample.interface: sample for sample in evidence.samples if sample.node == node}
         for rail in expected.rails:
             if rail not in there:
                 return proof(
-                    RoadState.UNKNOWN, f"no counters of {rail} on {node}: the road is not shown"
+                    PathState.UNKNOWN, f"no counters of {rail} on {node}: the path is not shown"
                 )
             trouble = _damage(there[rail], expected)
             if trouble is not None:
-                reason = f"counters of {rail} on {node} {trouble}: the road is not shown"
-                return proof(RoadState.UNKNOWN, reason)
+                reason = f"counters of {rail} on {node} {trouble}: the path is not shown"
+                return proof(PathState.UNKNOWN, reason)
     return None
 
 
-def rails_are_apart(evidence: Evidence, expected: Expectation) -> RoadProof | None:
+def rails_are_apart(evidence: Evidence, expected: Expectation) -> PathProof | None:
     """Refuse several Soft-RoCE devices over one interface as several rails."""
     wrong = describe_shared_wire(evidence, expected)
-    return None if wrong is None else proof(RoadState.WRONG, wrong)
+    return None if wrong is None else proof(PathState.WRONG, wrong)
 
 
-def something_was_due(evidence: Evidence, expected: Expectation) -> RoadProof | None:
-    """Refuse a proof by nothing: any road carries no bytes and no messages."""
+def something_was_due(evidence: Evidence, expected: Expectation) -> PathProof | None:
+    """Refuse a proof by nothing: any path carries no bytes and no messages."""
     due = sum(due_to_send(evidence, expected).values())
     due += sum(received for _, received in expected.least_bytes or ())
     due += sum(packets_due(evidence, expected).values())
     if due > 0 or expected.num_ranks == 1:
         return None
-    reason = "nobody can say of any byte or message that it had to pass: the road is not shown"
-    return proof(RoadState.UNKNOWN, reason)
+    reason = "nobody can say of any byte or message that it had to pass: the path is not shown"
+    return proof(PathState.UNKNOWN, reason)
 
 
 def _damage(sample: CounterSample, expected: Expectation) -> str | None:
@@ -192,27 +192,27 @@ def _damage(sample: CounterSample, expected: Expectation) -> str | None:
     return None
 
 
-def bytes_took_the_rails(evidence: Evidence, expected: Expectation) -> RoadProof | None:
-    """Refuse a road whose rails sent less than the benchmark did."""
+def bytes_took_the_rails(evidence: Evidence, expected: Expectation) -> PathProof | None:
+    """Refuse a path whose rails sent less than the benchmark did."""
     for node, bytes_due in due_to_send(evidence, expected).items():
         seen = sent_over(evidence, node, expected.rails)
         if seen < MIN_SHARE * bytes_due:
             return proof(
-                RoadState.WRONG, describe_detour(evidence, expected, node, bytes_due, seen)
+                PathState.WRONG, describe_detour(evidence, expected, node, bytes_due, seen)
             )
     return None
 
 
-def sockets_carried_them(evidence: Evidence, expected: Expectation) -> RoadProof | None:
-    """Refuse verbs on a road of sockets: the interface below the device counts them too."""
+def sockets_carried_them(evidence: Evidence, expected: Expectation) -> PathProof | None:
+    """Refuse verbs on a path of sockets: the interface below the device counts them too."""
     for node, bytes_due in due_to_send(evidence, expected).items():
         wrong = describe_verbs(evidence, expected, node, bytes_due, MIN_SHARE)
         if wrong is not None:
-            return proof(RoadState.WRONG, wrong)
+            return proof(PathState.WRONG, wrong)
     return None
 
 
-def ipoib_carried_none(evidence: Evidence, expected: Expectation) -> RoadProof | None:
+def ipoib_carried_none(evidence: Evidence, expected: Expectation) -> PathProof | None:
     """Refuse a port's bytes that IPoIB moved, a part of them too: the port counts both."""
     for node, bytes_due in due_to_send(evidence, expected).items():
         wrong = describe_ipoib(evidence, expected, node, bytes_due, MIN_SHARE)
@@ -221,12 +221,12 @@ def ipoib_carried_none(evidence: Evidence, expected: Expectation) -> RoadProof |
             continue
         if 0 < elsewhere < MIN_SHARE * bytes_due:
             reason = f"{wrong}, unless a port that is no rail carried those"
-            return proof(RoadState.UNKNOWN, reason)
-        return proof(RoadState.WRONG, wrong)
+            return proof(PathState.UNKNOWN, reason)
+        return proof(PathState.WRONG, wrong)
     return None
 
 
-def bytes_came_by_the_rails(evidence: Evidence, expected: Expectation) -> RoadProof | None:
+def bytes_came_by_the_rails(evidence: Evidence, expected: Expectation) -> PathProof | None:
     """Refuse bytes that left by the rail and came in by another interface.
 
     Two rails in one network do so where any of them answers for the other's address (Linux
@@ -236,33 +236,33 @@ def bytes_came_by_the_rails(evidence: Evidence, expected: Expectation) -> RoadPr
         seen = sent_over(evidence, node, expected.rails, "rx_bytes")
         if expected.num_ranks > 1 and seen < MIN_SHARE * due:
             return proof(
-                RoadState.WRONG,
-                f"traffic took another road: {node} must have received {megabytes(due)} at least, "
+                PathState.WRONG,
+                f"traffic took another path: {node} must have received {megabytes(due)} at least, "
                 f"{'+'.join(expected.rails)} brought {megabytes(seen)}",
             )
     return None
 
 
-def messages_took_the_rails(evidence: Evidence, expected: Expectation) -> RoadProof | None:
-    """Refuse a road whose rails sent fewer packets than messages had to be sent alone."""
+def messages_took_the_rails(evidence: Evidence, expected: Expectation) -> PathProof | None:
+    """Refuse a path whose rails sent fewer packets than messages had to be sent alone."""
     for node, due in packets_due(evidence, expected).items():
         seen = sent_over(evidence, node, expected.rails, "tx_packets")
         if seen < MIN_SHARE * due:
             return proof(
-                RoadState.WRONG,
-                f"small messages took another road: {node} sent {due} messages one by one, "
+                PathState.WRONG,
+                f"small messages took another path: {node} sent {due} messages one by one, "
                 f"{'+'.join(expected.rails)} sent only {seen} packets",
             )
     return None
 
 
-def wires_below_carried_them(evidence: Evidence, expected: Expectation) -> RoadProof | None:
+def wires_below_carried_them(evidence: Evidence, expected: Expectation) -> PathProof | None:
     """Refuse a Soft-RoCE device's word for itself: the interface below must have moved it too."""
     if expected.num_ranks == 1:
         return None
     unseen = why_wire_is_unseen(evidence, expected)
     if unseen is not None:
-        return proof(RoadState.UNKNOWN, unseen)
+        return proof(PathState.UNKNOWN, unseen)
     for counter, due in (
         ("tx_bytes", due_to_send(evidence, expected)),
         ("rx_bytes", due_to_receive(evidence, expected)),
@@ -270,12 +270,12 @@ def wires_below_carried_them(evidence: Evidence, expected: Expectation) -> RoadP
     ):
         wrong = describe_still_wire(evidence, expected, counter, due, MIN_SHARE)
         if wrong is not None:
-            return proof(RoadState.WRONG, wrong)
+            return proof(PathState.WRONG, wrong)
     hidden = why_tcp_may_hide(evidence, expected, due_to_send(evidence, expected))
-    return None if hidden is None else proof(RoadState.UNKNOWN, hidden)
+    return None if hidden is None else proof(PathState.UNKNOWN, hidden)
 
 
-def rails_shared(evidence: Evidence, expected: Expectation) -> RoadProof | None:
+def rails_shared(evidence: Evidence, expected: Expectation) -> PathProof | None:
     """Refuse a number of several rails of which one took no part."""
     if len(expected.rails) < 2 or not expected.spread:
         return None
@@ -288,7 +288,7 @@ def rails_shared(evidence: Evidence, expected: Expectation) -> RoadProof | None:
             share = sent_over(evidence, node, [rail]) / total
             if share < MIN_RAIL_SHARE:
                 return proof(
-                    RoadState.WRONG,
+                    PathState.WRONG,
                     f"{rail} carried {share:.1%} of {node}'s traffic: this is not a "
                     f"{len(expected.rails)}-rail number",
                 )

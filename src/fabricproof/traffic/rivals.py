@@ -1,4 +1,4 @@
-"""Whether another interface moved as much as the rails: then nobody knows which road it was."""
+"""Whether another interface moved as much as the rails: then nobody knows which path it was."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from fabricproof.traffic.proof import (
     MIN_RAIL_SHARE,
     MIN_SHARE,
     SLACK_BYTES,
-    RoadProof,
-    RoadState,
+    PathProof,
+    PathState,
     proof,
 )
 from fabricproof.traffic.wrong_path import address_of, is_below, megabytes
@@ -26,7 +26,7 @@ from fabricproof.traffic.wrong_path import address_of, is_below, megabytes
 SAME_WIRE = 0.10
 
 #: Packets that a node sends beside a leg without being asked: the scheduler's, shells', monitors'.
-#: Our choice: fewer are no other road.
+#: Our choice: fewer are no other path.
 CHATTER_PACKETS = 1000
 
 #: The same while a pair of ranks runs one program, where its few messages would be lost in that.
@@ -35,10 +35,10 @@ CHATTER_PACKETS = 1000
 CHATTER_BESIDE_A_PAIR = 100
 
 
-def no_other_road_fits(evidence: Evidence, expected: Expectation) -> RoadProof | None:
+def no_other_path_fits(evidence: Evidence, expected: Expectation) -> PathProof | None:
     """Refuse a rail's bytes as proof where another interface moved as many: which was it?
 
-    Somebody else's traffic on the rail would otherwise hide that this run's took another road.
+    Somebody else's traffic on the rail would otherwise hide that this run's took another path.
     """
     for node, bytes_due in due_to_send(evidence, expected).items():
         on_rails = sent_over(evidence, node, expected.rails)
@@ -52,19 +52,19 @@ def no_other_road_fits(evidence: Evidence, expected: Expectation) -> RoadProof |
                 continue
             if not _same_wire(evidence, expected, sample, on_rails):
                 return proof(
-                    RoadState.UNKNOWN,
-                    f"two roads fit: the benchmark says {node} sent {megabytes(bytes_due)}, "
+                    PathState.UNKNOWN,
+                    f"two paths fit: the benchmark says {node} sent {megabytes(bytes_due)}, "
                     f"{'+'.join(expected.rails)} sent {megabytes(on_rails)} and "
                     f"{sample.interface} {megabytes(moved)}",
                 )
     return None
 
 
-def no_other_road_fits_messages(evidence: Evidence, expected: Expectation) -> RoadProof | None:
+def no_other_path_fits_messages(evidence: Evidence, expected: Expectation) -> PathProof | None:
     """Refuse a rail's packets as proof of messages where another interface sent as many.
 
     Bytes and packets of the large messages would hide that the small ones, of which latency is
-    made, took that other road.
+    made, took that other path.
     """
     bytes_due = due_to_send(evidence, expected)
     for node, due in packets_due(evidence, expected).items():
@@ -80,8 +80,8 @@ def no_other_road_fits_messages(evidence: Evidence, expected: Expectation) -> Ro
                 evidence, expected, sample, (packets, on_rails)
             ):
                 return proof(
-                    RoadState.UNKNOWN,
-                    f"two roads fit: {node} sent {due} messages one by one at least, "
+                    PathState.UNKNOWN,
+                    f"two paths fit: {node} sent {due} messages one by one at least, "
                     f"{'+'.join(expected.rails)} sent {on_rails} packets and "
                     f"{sample.interface} {packets}",
                 )
@@ -89,7 +89,7 @@ def no_other_road_fits_messages(evidence: Evidence, expected: Expectation) -> Ro
 
 
 def _telling_packets(expected: Expectation, due: int, *, payload: bool) -> float | None:
-    """Return what another interface must have sent to be a road that messages may have taken.
+    """Return what another interface must have sent to be a path that messages may have taken.
 
     Messages without payload are all alike, and all of them must have gone there.  Of a ping-pong
     the smallest sizes may have, a part of all messages; what else is due has its bytes as proof.
@@ -149,9 +149,9 @@ def _known_apart(evidence: Evidence, expected: Expectation, sample: CounterSampl
 
 
 def _telling_bytes(expected: Expectation, bytes_due: int, on_rails: int) -> float:
-    """Return what another interface must have moved to be a road that may have been taken.
+    """Return what another interface must have moved to be a path that may have been taken.
 
-    Where only the least is known the rails may show it although a part took that other road: the
+    Where only the least is known the rails may show it although a part took that other path: the
     share of a rail that takes part is then enough.
     """
     if expected.least_bytes is None:

@@ -1,4 +1,4 @@
-"""Name the road that the bytes took instead: by TCP below a verbs device, beside it, or by verbs.
+"""Name the path that the bytes took instead: by TCP below a verbs device, beside it, or by verbs.
 
 An interface below a Soft-RoCE device counts the device's packets as its own; IPoIB's bytes are in
 its port's counters.  So that neither passes for the other, what is one's own is told apart first.
@@ -14,11 +14,11 @@ from fabricproof.traffic.expected import Evidence, Expectation, beside_verbs, se
 #: octets of an IPoIB hardware address (RFC 4391, 9.1.1: 20; all of Ethernet's have 6)
 _IPOIB_OCTETS = 20
 
-#: TCP's segments over a Soft-RoCE rail that are no road of messages (an MPI's start-up), our choice
+#: TCP's segments over a Soft-RoCE rail that are no path of messages (an MPI's start-up), our choice
 FEW_SEGMENTS = 100
 #: the most that one carries: a jumbo frame (no standard; 9000 by custom)
 SEGMENT_BYTES = 9000
-#: Segments that may hold this share of what was due are another road; as of a rail that takes part.
+#: Segments that may hold this share of what was due are another path; as of a rail that takes part.
 TELLING_SHARE = 0.10
 #: what a node's TCP calls them (Linux /proc/net/snmp)
 TCP_SEGMENTS = "OutSegs"
@@ -30,7 +30,7 @@ def megabytes(count: int) -> str:
 
 
 def is_verbs(expected: Expectation) -> bool:
-    """Tell whether the road is ports of HCAs; over interfaces it is sockets."""
+    """Tell whether the path is ports of HCAs; over interfaces it is sockets."""
     return all(":" in rail for rail in expected.rails)
 
 
@@ -74,10 +74,10 @@ def describe_detour(
     took = max(others, key=others.__getitem__, default=None)
     says = f"the benchmark says {node} sent {megabytes(bytes_due)}, {rails} sent {megabytes(seen)}"
     if took is None or others[took] < (bytes_due - seen) / 2:
-        return f"traffic took another road: {says} and no other interface sent the rest"
+        return f"traffic took another path: {says} and no other interface sent the rest"
     says += f", {took} sent {megabytes(others[took])}"
     if ":" in took or not is_verbs(expected):
-        return f"traffic took another road: {says}"
+        return f"traffic took another path: {says}"
     above = _ports_over(evidence, node, took)
     under = f" (the interface under {_device(above[0])})" if above else ""
     return f"traffic went over TCP on {took}{under}: UCX or libfabric fell back; {says}"
@@ -110,7 +110,7 @@ def describe_verbs(
         return None
     devices = "+".join(_device(_ports_over(evidence, node, each.interface)[0]) for each in mine)
     return (
-        f"traffic took another road: the benchmark says {node} sent {megabytes(bytes_due)}, "
+        f"traffic took another path: the benchmark says {node} sent {megabytes(bytes_due)}, "
         f"{'+'.join(expected.rails)} sent {megabytes(by_sockets)} by sockets and "
         f"{megabytes(by_verbs)} as verbs of {devices}"
     )
@@ -142,15 +142,15 @@ def why_wire_is_unseen(evidence: Evidence, expected: Expectation) -> str | None:
             below = _wire_of(evidence, port)
             where = f"{port.interface} on {node}"
             if not port.parent:
-                return f"{where} does not say over which interface it is: the road is not shown"
+                return f"{where} does not say over which interface it is: the path is not shown"
             if port.parent == "lo":
-                return f"{where} is over lo, which leaves no node: the road is not shown"
+                return f"{where} is over lo, which leaves no node: the path is not shown"
             if below is None or not (below.has("tx_bytes") and below.has("rx_bytes")):
-                return f"no counters of {port.parent} below {where}: the road is not shown"
+                return f"no counters of {port.parent} below {where}: the path is not shown"
             if below.ran_backwards("tx_bytes") or below.ran_backwards("rx_bytes"):
                 return (
                     f"counters of {port.parent} below {where} ran backwards (wrapped or reset "
-                    "during the run): the road is not shown"
+                    "during the run): the path is not shown"
                 )
     return None
 
@@ -216,7 +216,7 @@ def why_tcp_may_hide(
         if left > FEW_SEGMENTS and left * SEGMENT_BYTES >= TELLING_SHARE * amount:
             names = "+".join(str(each) for each in wires)
             return (
-                f"two roads fit: {node} runs several ranks, whose messages to each other its "
+                f"two paths fit: {node} runs several ranks, whose messages to each other its "
                 f"device counts too, and sent {left} TCP segments over {names}"
             )
     return None

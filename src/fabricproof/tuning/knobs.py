@@ -42,7 +42,7 @@ class SizeUnit(StrEnum):
     BLOCK_OF_ALL_RANKS = "block_of_all_ranks"
 
 
-#: needs that a layout may meet; the others are met by none of our runs: every road switches shared
+#: needs that a layout may meet; the others are met by none of our runs: every path switches shared
 #: memory off, no benchmark uses one buffer for both directions, and none runs on GPUs.  What gives
 #: wrong results to some programs is never proposed.
 _MET: Mapping[Need, Callable[[int], bool]] = {

@@ -26,7 +26,7 @@ class Sweep:
         knobs: what can be said to this MPI about the collective.
         num_nodes, ranks_per_node: the layout.
         nodes: names of the nodes.
-        rails: the road.
+        rails: the path.
         own_environment: what the site's environment already says about the collective.
         tuning: variables of a tuning that was on trial.
         choices: the decision for each message size.

@@ -23,7 +23,7 @@ def judge(
 
     Args:
         text: what OSU, IMB, perftest, iperf3, iperf or HPCC printed, with whatever stood around it.
-        fabric: what the road can carry; None where nobody says, then only what contradicts itself
+        fabric: what the path can carry; None where nobody says, then only what contradicts itself
             or a reference is red.
         references: what it should be, as ``"bandwidth=21 GB/s"`` or ``"latency_8B=1.5 us"``.
         source: what messages call the text.

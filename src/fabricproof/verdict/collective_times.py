@@ -214,7 +214,7 @@ def early_ends(table: Table, limits: Limits, layout: Layout | None) -> list[str]
     note = (
         f"{_name(row, program)} of {row[column]:g} us is no delivery: the root's bytes travel "
         f"{due_us:.4g} us at least; its clock stopped when a buffer was free, the counters show "
-        "the road"
+        "the path"
     )
     return [note]
 

@@ -228,7 +228,7 @@ def _unknown_nodes(table: Table, reading: Meaning, rules: Rules) -> str | None:
     """
     pairs = num_pairs(table)
     is_sum = reading.kind is Kind.BANDWIDTH and reading.pairs_share_rails
-    if rules.road_required or rules.fabric is None or not is_sum or pairs < 2:
+    if rules.path_required or rules.fabric is None or not is_sum or pairs < 2:
         return None
     if rules.fabric.num_flows >= pairs:
         return None

@@ -156,7 +156,7 @@ def judge_published(published: PublishedFile, fabric: Fabric | None, rules: Rule
         table = _as_table(curve, published.document)
         judgements += judge_table(table, replace(rules, fabric=fabric)).quantities
         findings += describe_shape(table)
-    findings.append("road not shown: a document holds no counters")
+    findings.append("path not shown: a document holds no counters")
     if not judgements:
         findings.append("the file states no number")
     return Report(

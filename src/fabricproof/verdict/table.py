@@ -2,7 +2,7 @@
 
 A quantity passes only by being possible (within its physical ceiling or above its latency floor),
 good enough (within the bounds of its reference), arithmetically sound (the columns of its row
-agree) and measured on the right road.  Everything else has a name of its own.
+agree) and measured on the right path.  Everything else has a name of its own.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from fabricproof.benchmarks.catalogue import reading_of
 from fabricproof.benchmarks.program import Kind, Meaning
 from fabricproof.core.measure import Finding, Table, Verdict, as_notes, worst
 from fabricproof.core.units import size_label
-from fabricproof.traffic import RoadProof, RoadState
+from fabricproof.traffic import PathProof, PathState
 from fabricproof.verdict.collective_times import early_ends, judge_collective, overlaps
 from fabricproof.verdict.curve import (
     describe_shape,
@@ -44,13 +44,13 @@ SMALLEST_PRINTED_BYTES = 16
 OSU_LARGEST_BYTES = 4 * 1024 * 1024
 
 
-def judge_table(table: Table, rules: Rules, road: RoadProof | None = None) -> Report:
+def judge_table(table: Table, rules: Rules, net_path: PathProof | None = None) -> Report:
     """Judge one parsed table.
 
     Args:
         table: as a parser returned it.
         rules: what to judge by.
-        road: the proof of the road; None where no counters were read.
+        net_path: the proof of the path; None where no counters were read.
     """
     table = _in_decimal_megabytes(table)
     reading = reading_of(table)
@@ -64,21 +64,21 @@ def judge_table(table: Table, rules: Rules, road: RoadProof | None = None) -> Re
         judgements, switches = without_switches(judgements)
     judgements += _due_sizes(table, rules.references, judgements)
     judgements = [_with_soundness(table, reading, judgement) for judgement in judgements]
-    judgements = [_with_road(judgement, road, rules) for judgement in judgements]
-    judgements += _not_in_the_table(table, reading, rules, road)
+    judgements = [_with_path(judgement, net_path, rules) for judgement in judgements]
+    judgements += _not_in_the_table(table, reading, rules, net_path)
     findings = [
         *describe_shape(table),
         *told,
         *describe_loss(table),
     ]
-    findings += list(road.findings) if road else []
-    if road is None and not rules.road_required:
+    findings += list(net_path.findings) if net_path else []
+    if net_path is None and not rules.path_required:
         findings += _what_a_file_cannot_show(table, reading)
     return Report(
         verdict=worst([judgement.verdict for judgement in judgements]),
         quantities=tuple(judgements),
         findings=(*as_notes(unjudged), *switches, *as_notes(findings)),
-        road=road,
+        net_path=net_path,
     )
 
 
@@ -106,7 +106,7 @@ def _in_decimal_megabytes(table: Table) -> Table:
 
 
 def _not_in_the_table(
-    table: Table, reading: Meaning, rules: Rules, road: RoadProof | None
+    table: Table, reading: Meaning, rules: Rules, net_path: PathProof | None
 ) -> list[Judgement]:
     """Return what the tool gave up on, and the end that a cut latency table may lack, as MISSING.
 
@@ -123,7 +123,7 @@ def _not_in_the_table(
     last = sizes[-1] if sizes else None
     is_cut = last is not None and table.suite == "osu" and last < OSU_LARGEST_BYTES
     asked = [name for name in rules.references if name.partition("_")[0] == "latency"]
-    from_file = road is None and not rules.road_required
+    from_file = net_path is None and not rules.path_required
     if not (is_cut and from_file and asked and reading.kind is Kind.LATENCY):
         return absent
     if _label("latency", last) in asked:
@@ -165,7 +165,7 @@ def _due_sizes(
 
 
 def _what_a_file_cannot_show(table: Table, reading: Meaning) -> list[str]:
-    found = ["road not shown: no counters were read around this run"]
+    found = ["path not shown: no counters were read around this run"]
     sizes = _sizes(table)
     last = sizes[-1] if sizes else None
     is_osu = reading.kind in {Kind.BANDWIDTH, Kind.LATENCY} and table.suite == "osu"
@@ -386,18 +386,18 @@ def _with_soundness(table: Table, reading: Meaning, judgement: Judgement) -> Jud
     return replace(judgement, verdict=Verdict.INVALID, reason=fault)
 
 
-def _with_road(judgement: Judgement, road: RoadProof | None, rules: Rules) -> Judgement:
-    """Return the judgement after the road had its say: a wrong road spoils every number."""
-    if road is not None and road.state is RoadState.WRONG:
-        return replace(judgement, verdict=Verdict.INVALID, reason=road.reason)
+def _with_path(judgement: Judgement, net_path: PathProof | None, rules: Rules) -> Judgement:
+    """Return the judgement after the path had its say: a wrong path spoils every number."""
+    if net_path is not None and net_path.state is PathState.WRONG:
+        return replace(judgement, verdict=Verdict.INVALID, reason=net_path.reason)
     if judgement.verdict is not Verdict.PASS:
         return judgement
-    if road is None and rules.road_required:
-        reason = "the road is not shown: no counters were read around this run"
+    if net_path is None and rules.path_required:
+        reason = "the path is not shown: no counters were read around this run"
         return replace(judgement, verdict=Verdict.UNJUDGED, reason=reason)
-    if road is not None and road.state is RoadState.UNKNOWN:
-        return replace(judgement, verdict=Verdict.UNJUDGED, reason=road.reason)
-    if road is not None and road.state is RoadState.DISTURBED:
-        reason = f"fast, but errors rose while it ran: {road.reason}"
+    if net_path is not None and net_path.state is PathState.UNKNOWN:
+        return replace(judgement, verdict=Verdict.UNJUDGED, reason=net_path.reason)
+    if net_path is not None and net_path.state is PathState.DISTURBED:
+        reason = f"fast, but errors rose while it ran: {net_path.reason}"
         return replace(judgement, verdict=Verdict.FAIL, reason=reason)
     return judgement

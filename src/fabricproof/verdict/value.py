@@ -22,7 +22,7 @@ from fabricproof.physics import Ceiling, Fabric, Floor
 
 if TYPE_CHECKING:
     from fabricproof.physics.collective import Layout
-    from fabricproof.traffic import RoadProof
+    from fabricproof.traffic import PathProof
 
 #: Allowed fraction below a bandwidth reference where nobody says otherwise.  Document 002 of the
 #: sources accepts its inter-switch links at 10 %; document 000's FDR run at 18 % below was a rank
@@ -331,7 +331,7 @@ class Report:
     verdict: Verdict
     quantities: tuple[Judgement, ...]
     findings: tuple[Finding, ...] = ()
-    road: RoadProof | None = None
+    net_path: PathProof | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -339,11 +339,11 @@ class Rules:
     """What a table is judged by.
 
     Attributes:
-        fabric: the road as the site declares it, None where nothing is declared.
+        fabric: the path as the site declares it, None where nothing is declared.
         references: site references by quantity: ``bandwidth``, ``latency``, or one size of it,
             ``bandwidth_4MiB``, ``latency_8B``.
         tolerance: allowed fraction below the reference that physics gives.
-        road_required: True for our own runs: without proof of the road nothing is green.
+        path_required: True for our own runs: without proof of the path nothing is green.
         curve_tolerance: how much longer than the model a point inside the curve may take.
         layout: where the ranks lay, for collectives; None where nobody said.
     """
@@ -351,7 +351,7 @@ class Rules:
     fabric: Fabric | None
     references: Mapping[str, Reference] = field(default_factory=dict)
     tolerance: float = DEFAULT_TOLERANCE
-    road_required: bool = False
+    path_required: bool = False
     curve_tolerance: float = CURVE_TOLERANCE
     layout: Layout | None = None
 
@@ -420,7 +420,7 @@ def _impossible(value: float, ceiling: Ceiling | None, floor: Floor | None) -> s
             f"{value:g} MB/s is {value / ceiling.high_mb_s:.1%} of the ceiling "
             f"{ceiling.high_mb_s:.0f} MB/s ({ceiling.name}, the most generous reading of "
             f"{ceiling.formula} = {ceiling.nominal_mb_s:.0f}): the declared fabric is wrong or "
-            "part of the traffic took another road"
+            "part of the traffic took another path"
         )
     if floor is not None and value < floor.us - PRINT_ROUNDING:
         return (

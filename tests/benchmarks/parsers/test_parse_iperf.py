@@ -150,7 +150,7 @@ def test_sum_of_the_sender_does_not_stand_in_for_the_receiver() -> None:
     assert refuse(text.replace("sum_received", "sum_oops")).problem == "not a whole report"
 
 
-# What a sender says of UDP is no measurement of the road.
+# What a sender says of UDP is no measurement of the path.
 
 #: iperf3 3.1 over UDP, in the form of a fixture of PerfKitBenchmarker; the numbers are ours
 OLD_UDP = """\

@@ -131,7 +131,7 @@ def test_what_is_red_is_not_known_good(tmp_path: Path, verdict: str) -> None:
     assert f"{verdict}: too slow by half" in told
 
 
-def test_an_unjudged_number_is_good_only_on_a_proven_road(tmp_path: Path) -> None:
+def test_an_unjudged_number_is_good_only_on_a_proven_path(tmp_path: Path) -> None:
     unjudged = {"quantity_verdict": "UNJUDGED", "quantity_reference": None}
     records = [make_record(number, value, **unjudged) for number, value in enumerate(GOOD)]
     assert len(only_row(frozen_of(tmp_path / "a", records)).samples) == 6

@@ -22,7 +22,9 @@ def test_the_real_checks_say_what_they_would_run(
     bandwidth = cases["OsuBandwidth"]
     assert bandwidth.is_due
     assert bandwidth.nodes == 1
-    assert all(0 < road.seconds < 2 and road.starts == 2 for road in bandwidth.roads)
+    assert all(
+        0 < net_path.seconds < 2 and net_path.starts == 2 for net_path in bandwidth.net_paths
+    )
     assert "has no suite imb" in cases["ImbPingPong"].skipped
     assert any(case.skipped == "this site has no infiniband fabric" for case in found)
     assert not list(tmp_path.iterdir())

@@ -24,10 +24,10 @@ def planned(folder: Path, **changes: Any) -> dict[str, Any]:
     return reported_case(stagedir=str(folder), **changes)
 
 
-def test_a_planned_case_has_its_roads_and_starts(tmp_path: Path) -> None:
+def test_a_planned_case_has_its_paths_and_starts(tmp_path: Path) -> None:
     (case,) = read_cases([planned(tmp_path)])
     assert case.key == ("OsuBandwidth", "eth0", "compute", "openmpi5")
-    assert [(road.name, road.starts, road.sizes) for road in case.roads] == [
+    assert [(net_path.name, net_path.starts, net_path.sizes) for net_path in case.net_paths] == [
         ("rail0", 2, (1, 2, 4))
     ]
     assert case.is_due

@@ -19,7 +19,7 @@ from fabricproof.history.cost.estimate import (
 )
 from fabricproof.history.cost.learn import DEFAULT_START_SECONDS, Lesson, Lessons
 from fabricproof.history.cost.outlook import compare, look_ahead, off_by, select
-from planned import make_case, make_job, make_partition, make_road, make_run
+from planned import make_case, make_job, make_partition, make_path, make_run
 
 NOTHING_LEARNT = Lessons(by_circle={})
 
@@ -32,7 +32,7 @@ def lessons(overhead: float, second_looks: float = 0.0) -> Lessons:
 
 
 def test_without_history_each_start_has_the_stated_default() -> None:
-    case = make_case(roads=(make_road("rail0", 2.0, starts=2),))
+    case = make_case(net_paths=(make_path("rail0", 2.0, starts=2),))
     found = estimate(case, NOTHING_LEARNT)
     assert found.leg_seconds == (2.0 + 2 * DEFAULT_START_SECONDS,)
     assert found.lesson is None
@@ -82,7 +82,7 @@ def test_nothing_costs_nothing() -> None:
 
 @given(st.lists(st.floats(0.1, 500), min_size=1, max_size=9), st.integers(1, 20))
 def test_the_expectation_is_never_below_the_longest_job(seconds: list[float], at_once: int) -> None:
-    cases = [make_case(roads=(make_road("rail0", each),)) for each in seconds]
+    cases = [make_case(net_paths=(make_path("rail0", each),)) for each in seconds]
     found = [estimate(case, lessons(0.0)) for case in cases]
     cost = add_up(found, {"compute": make_partition(max_jobs=at_once)}, 0.0)
     least, most = cost.wall_seconds
@@ -99,12 +99,12 @@ def test_the_upper_bound_is_every_job_at_its_limit() -> None:
 
 
 def test_what_is_left_out_is_named() -> None:
-    small = make_case(roads=(make_road("rail0"),))
+    small = make_case(net_paths=(make_path("rail0"),))
     other = make_case(
-        check="OsuPut", stack="mpich", roads=(make_road("rail1", sizes=(1, 2, 4, 8)),)
+        check="OsuPut", stack="mpich", net_paths=(make_path("rail1", sizes=(1, 2, 4, 8)),)
     )
     lost = left_out([small], [small, other])
-    assert (lost.checks, lost.stacks, lost.roads) == (("OsuPut",), ("mpich",), ("eth0:rail1",))
+    assert (lost.checks, lost.stacks, lost.net_paths) == (("OsuPut",), ("mpich",), ("eth0:rail1",))
     assert (lost.sizes, lost.jobs) == ((8,), 1)
     assert left_out([small], [small]).is_nothing
 
@@ -150,7 +150,7 @@ def test_levels_are_those_of_the_same_selection() -> None:
 
 def test_tonight_is_the_largest_level_that_fits() -> None:
     long = make_case(
-        check="Endless", tags=("full",), roads=(make_road("rail0", 1e6),), limit_seconds=1e7
+        check="Endless", tags=("full",), net_paths=(make_path("rail0", 1e6),), limit_seconds=1e7
     )
     assert outlook([make_case()]).tonight().name == "quick"
     more = make_case(check="OsuPut", tags=("nightly", "full"))
@@ -194,5 +194,5 @@ def test_nothing_measured_is_off_by_nothing() -> None:
 
 
 def test_no_job_outlives_its_time_limit() -> None:
-    endless = make_case(roads=(make_road("rail0", 1e6),), limit_seconds=300.0)
+    endless = make_case(net_paths=(make_path("rail0", 1e6),), limit_seconds=300.0)
     assert estimate(endless, Lessons(by_circle={})).seconds == 300.0

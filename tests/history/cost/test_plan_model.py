@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fabricproof.history.cost.model import (
     IMB_SIZE_SECONDS,
     Rounds,
-    assumed_road,
+    assumed_path,
     model_seconds,
     planned_rounds,
 )
@@ -66,8 +66,8 @@ def test_a_command_of_another_kind_says_nothing(argv: tuple[str, ...]) -> None:
 def test_a_known_latency_counts_where_it_is_the_smaller() -> None:
     free = make_planned_leg("osu", "osu_latency", ("osu_latency",))
     known = replace(free, references={"latency": at_most(3.0, origin="site")})
-    assert assumed_road(free)[1] > 3.0
-    assert assumed_road(known)[1] == 3.0
+    assert assumed_path(free)[1] > 3.0
+    assert assumed_path(known)[1] == 3.0
 
 
 def test_messages_in_turn_take_both_ways() -> None:
@@ -93,7 +93,7 @@ def test_the_model_gives_back_the_budget_that_the_effort_was_made_for(
     seconds: float, program: str
 ) -> None:
     leg = make_planned_leg("osu", program, (program,))
-    rate, latency = assumed_road(leg)
+    rate, latency = assumed_path(leg)
     plan = plan_windowed if program == "osu_bw" else plan_ping_pong
     effort = plan(max_size=2**20, rate_mb_s=rate, latency_us=latency, seconds=seconds)
     job = make_job("osu", program, (program,), effort)

@@ -8,8 +8,8 @@ from fabricproof.nodes.doctor.facts import Answer, Facts, HcaPort, Interface, No
 from fabricproof.nodes.doctor.findings import Finding, Level
 from fabricproof.nodes.doctor.probes import read_answers
 from fabricproof.nodes.doctor.read import read_slurm
-from fabricproof.nodes.doctor.subject import Road, Subject
-from fabricproof.stacks.family import road_environment
+from fabricproof.nodes.doctor.subject import NetPath, Subject
+from fabricproof.stacks.family import path_environment
 from fabricproof.stacks.launch import Launch, plan_launch
 
 DATA = Path(__file__).parents[2] / "data" / "doctor"
@@ -27,15 +27,17 @@ def recorded(name: str, status: int = 0) -> Answer:
     return Answer(command=name, output=(DATA / name).read_text(), status=status)
 
 
-def road(family: str, protocol: str = "tcp", rails=("rail0",), transport=None, **facts) -> Road:
+def net_path(
+    family: str, protocol: str = "tcp", rails=("rail0",), transport=None, **facts
+) -> NetPath:
     chosen = transport or ("native" if family == "openmpi" else "libfabric")
-    return Road(
+    return NetPath(
         fabric="eth0",
         protocol=protocol,
         link=facts.get("link"),
         rails=tuple(rails),
         transport=chosen,
-        environment=road_environment(family, protocol, rails, transport=chosen),
+        environment=path_environment(family, protocol, rails, transport=chosen),
     )
 
 
@@ -55,7 +57,7 @@ def subject(stack: str, **changes) -> Subject:
         launcher=launcher,
         launch=launch,
         options=launch.options,
-        roads=(road(family), road(family, rails=("rail1",))),
+        net_paths=(net_path(family), net_path(family, rails=("rail1",))),
         prefix="" if stack == "openmpi4" else f"/stacks/{stack}",
         settings={"OMPI_MCA_btl_tcp_links": "2"} if family == "openmpi" else {},
         mend=f"fabricproof stack install {stack}",

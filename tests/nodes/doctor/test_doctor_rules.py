@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from doctor_facts import STACKS, at, facts, infiniband_node, road
+from doctor_facts import STACKS, at, facts, infiniband_node, net_path
 
 from fabricproof.core.errors import ExitStatus
 from fabricproof.nodes.doctor.examine import diagnose
@@ -51,7 +51,7 @@ def test_what_was_not_seen_is_unknown_and_never_ok():
     findings = diagnose(seen)
     assert at(findings, Level.OK, "MPI") == []
     assert at(findings, Level.OK, "rail") == []
-    assert at(findings, Level.OK, "road") == []
+    assert at(findings, Level.OK, "path") == []
     assert len(at(findings, Level.UNKNOWN, "rail")) == 2
 
 
@@ -109,8 +109,8 @@ def test_pmix_newer_than_slurms_plugin(version, level):
 
 
 def test_pmi1_and_ucx_addresses():
-    wrong = road("mpich", rails=("rail0", "rail1"), transport="ucx")
-    findings = diagnose(facts("mpich5", roads=(wrong,)))
+    wrong = net_path("mpich", rails=("rail0", "rail1"), transport="ucx")
+    findings = diagnose(facts("mpich5", net_paths=(wrong,)))
     assert "1024" in only(findings, Level.WARNING, "PMI").means
 
 
@@ -222,14 +222,14 @@ def test_two_mpis_below_usr():
 
 def infiniband(stack, library, node=None, **changes):
     family = STACKS[stack][0]
-    roads = (road(family, "ib", ("mlx5_0:1",), link="HDR", **changes),)
-    seen = facts(stack, roads=roads)
+    net_paths = (net_path(family, "ib", ("mlx5_0:1",), link="HDR", **changes),)
+    seen = facts(stack, net_paths=net_paths)
     return replace(seen, library=replace(seen.library, **library), node=node or infiniband_node())
 
 
 def test_ucx_without_verbs():
     seen = infiniband("openmpi5", {"ucx_modules": ("cma",), "verbs_in": ()}, transport="ucx")
-    finding = only(diagnose(seen), Level.ERROR, "road")
+    finding = only(diagnose(seen), Level.ERROR, "path")
     assert "fall back to TCP in silence" in finding.means
     assert "+verbs" in finding.mend
 
@@ -238,12 +238,12 @@ def test_ucx_with_verbs_and_a_port():
     seen = infiniband("openmpi5", {"transports": (("rc_mlx5", "mlx5_0:1"),)}, transport="ucx")
     findings = diagnose(seen)
     assert at(findings, Level.ERROR) == []
-    assert "rc_mlx5" in only(findings, Level.OK, "road").seen
+    assert "rc_mlx5" in only(findings, Level.OK, "path").seen
 
 
 def test_libfabric_without_verbs():
     seen = infiniband("mpich5", {"providers": ("tcp", "shm"), "verbs_in": ()})
-    finding = only(diagnose(seen), Level.ERROR, "road")
+    finding = only(diagnose(seen), Level.ERROR, "path")
     assert "InfiniBand would go over TCP" in finding.means
 
 
@@ -251,32 +251,32 @@ def test_verbs_that_no_hca_proves_are_unknown():
     bare = infiniband_node(hcas=())
     seen = infiniband("mpich5", {"providers": ("tcp", "verbs")}, bare)
     findings = diagnose(seen)
-    assert only(findings, Level.UNKNOWN, "road")
-    assert at(findings, Level.OK, "road") == []
+    assert only(findings, Level.UNKNOWN, "path")
+    assert at(findings, Level.OK, "path") == []
 
 
 def test_verbs_that_offer_nothing_beside_an_hca_are_wrong():
     seen = infiniband("mpich5", {"providers": ("tcp", "verbs")})
-    assert "ulimit -l" in only(diagnose(seen), Level.ERROR, "road").mend
+    assert "ulimit -l" in only(diagnose(seen), Level.ERROR, "path").mend
 
 
 def test_open_mpi_without_pml_ucx():
     seen = infiniband("openmpi5", {"transports": (("rc_mlx5", "mlx5_0:1"),)}, transport="ucx")
     seen = replace(seen, mpi=replace(seen.mpi, components=frozenset({"pml:ob1"})))
-    assert "no pml:ucx" in only(diagnose(seen), Level.ERROR, "road").seen
+    assert "no pml:ucx" in only(diagnose(seen), Level.ERROR, "path").seen
 
 
 def test_mpich_without_the_network_module():
-    seen = facts("mpich5", roads=(road("mpich"),))
+    seen = facts("mpich5", net_paths=(net_path("mpich"),))
     seen = replace(
         seen,
         library=replace(seen.library, version=("MPICH Version: 5.0.2", "MPICH Device: ch4:ucx")),
     )
-    assert "without ofi" in only(diagnose(seen), Level.ERROR, "road").seen
+    assert "without ofi" in only(diagnose(seen), Level.ERROR, "path").seen
 
 
 def test_a_rail_that_does_not_exist():
-    seen = facts("mpich5", roads=(road("mpich", rails=("ib1",)),))
+    seen = facts("mpich5", net_paths=(net_path("mpich", rails=("ib1",)),))
     finding = only(diagnose(seen), Level.ERROR, "rail")
     assert "'ib1' of fabric eth0 does not exist on vc1" in finding.seen
     elsewhere = replace(seen, node=replace(seen.node, is_node=False))
@@ -308,13 +308,13 @@ def rxe(**changes):
 
 
 def over(hca: HcaPort, link: str | None, **changes):
-    """Return what is seen of a stack over UCX, its road declared with ``link``."""
+    """Return what is seen of a stack over UCX, its path declared with ``link``."""
     seen = facts("openmpi4", **changes)
-    one = road("openmpi", protocol="rocev2", rails=(hca.name,), transport="ucx", link=link)
+    one = net_path("openmpi", protocol="rocev2", rails=(hca.name,), transport="ucx", link=link)
     offered = LibraryFacts(
         ucx="1.13.1", transports=(("rc_verbs", hca.name), ("ud_verbs", hca.name))
     )
-    subject = replace(seen.subject, roads=(one,))
+    subject = replace(seen.subject, net_paths=(one,))
     return replace(seen, subject=subject, library=offered, node=infiniband_node(hcas=(hca,)))
 
 
@@ -344,10 +344,10 @@ def test_an_adapter_stands_for_no_software_device():
 def test_ucx_1_13_on_a_software_device_needs_its_gid_check_off():
     check = {"UCX_UD_VERBS_ETH_DGID_CHECK": "n"}
     bad = over(rxe(), "Soft-RoCE 100 Mb/s")
-    if "UCX_UD_VERBS_ETH_DGID_CHECK" in bad.subject.roads[0].environment:
-        bare = replace(bad.subject.roads[0], environment={})
-        bad = replace(bad, subject=replace(bad.subject, roads=(bare,)))
-    found = [each for each in at(diagnose(bad), Level.ERROR, "road") if "GID" in each.seen]
+    if "UCX_UD_VERBS_ETH_DGID_CHECK" in bad.subject.net_paths[0].environment:
+        bare = replace(bad.subject.net_paths[0], environment={})
+        bad = replace(bad, subject=replace(bad.subject, net_paths=(bare,)))
+    found = [each for each in at(diagnose(bad), Level.ERROR, "path") if "GID" in each.seen]
     assert len(found) == 1
     assert 'UCX_UD_VERBS_ETH_DGID_CHECK = "n"' in found[0].mend
     told = replace(bad, subject=replace(bad.subject, settings=check))

@@ -144,7 +144,11 @@ def test_the_sites_options_come_after_ours(site, tmp_path):
     )
     subject = subject_of(site, stack, tmp_path)
     assert subject.options == ("--mpi=pmi2", "--mpi=pmix")
-    assert [road.rails for road in subject.roads] == [("rail0",), ("rail1",), ("rail0", "rail1")]
+    assert [net_path.rails for net_path in subject.net_paths] == [
+        ("rail0",),
+        ("rail1",),
+        ("rail0", "rail1"),
+    ]
 
 
 def test_every_probe_has_a_name_of_its_own(site, spack_stack, tmp_path):

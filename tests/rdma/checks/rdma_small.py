@@ -1,7 +1,7 @@
 """Small measurements over Soft-RoCE, and the same with something wrong on purpose.
 
 An emulated core takes some 8 s to start two ranks, so that few legs are measured, each with sizes
-that end soon.  What is wrong is wrong in the environment of a leg alone: road, judge and report are
+that end soon.  What is wrong is wrong in the environment of a leg alone: path, judge and report are
 those of every check.
 """
 

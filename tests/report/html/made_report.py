@@ -118,7 +118,7 @@ def _legs(records: list[dict[str, Any]]) -> Iterable[LegResult]:
             findings=findings_of(leg),
             reason="" if leg["verdict"] == "PASS" else said,
             stage_folder=leg["stage_folder"],
-            road=leg["road"],
+            net_path=leg["road"],
         )
 
 
@@ -321,7 +321,7 @@ def _session(matrix: Matrix, run: Run, spoil: str) -> SessionResult:
         verdict=Verdict.MISSING,
         leg="rail9",
         quantities=(),
-        road=None,
+        net_path=None,
         reason="job 7: TIMEOUT",
     )
     return SessionResult(run_id=run.run_id, legs=(*legs, missing))
@@ -349,7 +349,7 @@ def _leg(matrix: Matrix, rows: list[int], spoil: str) -> LegResult:
         else "",
         job_id="42",
         stage_folder="/srv/stage",
-        road=moved,
+        net_path=moved,
     )
 
 

@@ -19,7 +19,7 @@ from made_baselines import (
 )
 
 from fabricproof.core.measure import BADNESS, Verdict, texts_of
-from fabricproof.traffic import RoadProof, RoadState
+from fabricproof.traffic import PathProof, PathState
 from fabricproof.verdict.baseline.apply import held, with_baseline
 from fabricproof.verdict.baseline.model import Node
 from fabricproof.verdict.baseline.stage import of_leg
@@ -33,7 +33,7 @@ from fabricproof.verdict.value import (
     judge_value,
 )
 
-PROVEN = RoadProof(state=RoadState.PROVEN, reason="over it")
+PROVEN = PathProof(state=PathState.PROVEN, reason="over it")
 LEG = make_leg_baseline()
 
 
@@ -51,13 +51,13 @@ def judged(value: float, reference: float | Reference | None = 100.0, **changes:
     return judge_value(**{**facts, **changes})
 
 
-def report_of(*judgements: Judgement, road: RoadProof | None = PROVEN) -> Report:
+def report_of(*judgements: Judgement, net_path: PathProof | None = PROVEN) -> Report:
     worst = max((each.verdict for each in judgements), key=list(Verdict).index)
-    return Report(verdict=worst, quantities=judgements, road=road)
+    return Report(verdict=worst, quantities=judgements, net_path=net_path)
 
 
-def after(judgement: Judgement, road: RoadProof | None = PROVEN, **seen: Any) -> Judgement:
-    report = with_baseline(report_of(judgement, road=road), LEG, make_seen(**seen))
+def after(judgement: Judgement, net_path: PathProof | None = PROVEN, **seen: Any) -> Judgement:
+    report = with_baseline(report_of(judgement, net_path=net_path), LEG, make_seen(**seen))
     return report.quantities[0]
 
 
@@ -104,7 +104,7 @@ def test_a_latency_is_held_from_above() -> None:
 def test_a_baseline_never_makes_a_verdict_kinder(
     value: float, reference: float | None, low: float, proven: bool
 ) -> None:
-    """Only what nobody judged, on a proven road, may become a PASS."""
+    """Only what nobody judged, on a proven path, may become a PASS."""
     before = judged(value, reference)
     after_it = held(before, make_row(low=low).limit, LEG, may_clear=proven)
     if before.verdict is Verdict.UNJUDGED and proven:
@@ -134,16 +134,16 @@ def test_what_is_red_by_physics_stays_as_it_is(verdict: Verdict) -> None:
     assert after(judgement) is judgement
 
 
-def test_an_unjudged_number_needs_a_proven_road() -> None:
-    unknown = RoadProof(state=RoadState.UNKNOWN, reason="no counters")
+def test_an_unjudged_number_needs_a_proven_path() -> None:
+    unknown = PathProof(state=PathState.UNKNOWN, reason="no counters")
     assert after(judged(100.0, None)).verdict is Verdict.PASS
     assert after(judged(100.0, None), unknown).verdict is Verdict.UNJUDGED
     assert after(judged(100.0, None), None).verdict is Verdict.UNJUDGED
 
 
 def test_an_unjudged_number_with_a_reference_is_not_cleared() -> None:
-    """It is not judged for a reason, as of a road that is not known."""
-    judgement = replace(judged(100.0), verdict=Verdict.UNJUDGED, reason="the road is not shown")
+    """It is not judged for a reason, as of a path that is not known."""
+    judgement = replace(judged(100.0), verdict=Verdict.UNJUDGED, reason="the path is not shown")
     assert after(judgement) is judgement
 
 

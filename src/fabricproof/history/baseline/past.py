@@ -122,7 +122,7 @@ class Number:
         verdict: as it was judged.
         reason: why.
         source: of the reference it was judged by; None where there was none.
-        open_: nobody said what it should be, on a road that was proven.
+        open_: nobody said what it should be, on a path that was proven.
         inventory: node to the digest of what it was made of.
         relation: it is of a relation between legs, which no baseline judges.
     """

@@ -28,11 +28,11 @@ Key = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Road:
+class NetPath:
     """One leg of a case.
 
     Attributes:
-        name: the road in a word: ``rail0+rail1``.
+        name: the path in a word: ``rail0+rail1``.
         sizes: the message sizes that are measured, in bytes.
         starts: how often the launcher is started for it, rounds of a relation included.
         seconds: what the effort model says that all of them measure, without any start.
@@ -57,7 +57,7 @@ class Case:
         tags: all tags of the check.
         nodes: nodes that the job takes.
         limit_seconds: the job's time limit.
-        roads: its legs, in their order.
+        net_paths: its legs, in their order.
         skipped: why it would be SKIPPED; empty where it is due.
         lost: why it would be MISSING although it is due; empty where it can run.
     """
@@ -70,7 +70,7 @@ class Case:
     tags: tuple[str, ...]
     nodes: int
     limit_seconds: float
-    roads: tuple[Road, ...] = ()
+    net_paths: tuple[NetPath, ...] = ()
     skipped: str = ""
     lost: str = ""
 
@@ -130,7 +130,7 @@ def _case(record: Mapping[str, Any], one_node: Collection[str]) -> Case:
         tags=tuple(sorted(record["tags"])),
         nodes=1 if partition in one_node else -(-tasks // per_node),
         limit_seconds=float(record["time_limit"] or 0),
-        roads=_roads(folder) if is_whole else (),
+        net_paths=_net_paths(folder) if is_whole else (),
         skipped=_skipped(record),
         lost="" if is_whole or record["result"] == "skip" else _lost(record),
     )
@@ -148,25 +148,25 @@ def _lost(record: Mapping[str, Any]) -> str:
     return words.rstrip(": ") or "its legs were not planned"
 
 
-def _roads(folder: Path) -> tuple[Road, ...]:
+def _net_paths(folder: Path) -> tuple[NetPath, ...]:
     """Return the legs, each with the rounds that a relation measures of it at the least."""
     plan = read_plan(folder)
     legs = {leg.name: leg for leg in plan.legs}
     turns = {leg: turn for each in plan.relations for leg, turn in each.turns.items()}
-    roads = []
+    net_paths = []
     for leg in plan.legs:
         if leg.in_turn:
             continue
         again = [legs[turns[leg.name]]] * (LEAST - 1) if leg.name in turns else []
-        roads.append(
-            Road(
+        net_paths.append(
+            NetPath(
                 name=leg.name,
                 sizes=leg.expected_sizes,
                 starts=sum(len(each.commands) for each in (leg, *again)),
                 seconds=sum(model_seconds(each) for each in (leg, *again)),
             )
         )
-    return tuple(roads)
+    return tuple(net_paths)
 
 
 def ask_reframe(site: Site, project: Path, stacks: str | None = None) -> list[Case]:

@@ -50,10 +50,10 @@ def estimate(case: Case, lessons: Lessons) -> Estimate:
     legs = tuple(
         max(
             0.0,
-            road.seconds
-            + (lesson.overhead_seconds if lesson else DEFAULT_START_SECONDS * road.starts),
+            net_path.seconds
+            + (lesson.overhead_seconds if lesson else DEFAULT_START_SECONDS * net_path.starts),
         )
-        for road in case.roads
+        for net_path in case.net_paths
     )
     again = lesson.second_looks if lesson else 0.0
     return Estimate(
@@ -132,7 +132,7 @@ class LeftOut:
 
     checks: tuple[str, ...]
     stacks: tuple[str, ...]
-    roads: tuple[str, ...]
+    net_paths: tuple[str, ...]
     sizes: tuple[int, ...]
     jobs: int
 
@@ -150,13 +150,15 @@ def left_out(chosen: Sequence[Case], everything: Sequence[Case]) -> LeftOut:
         return tuple(sorted({name for case in everything for name in names(case)} - kept))
 
     sizes = [
-        {size for case in part for road in case.roads for size in road.sizes}
+        {size for case in part for net_path in case.net_paths for size in net_path.sizes}
         for part in (everything, chosen)
     ]
     return LeftOut(
         checks=lost(lambda case: [case.check]),
         stacks=lost(lambda case: [case.stack]),
-        roads=lost(lambda case: [f"{case.fabric}:{road.name}" for road in case.roads]),
+        net_paths=lost(
+            lambda case: [f"{case.fabric}:{net_path.name}" for net_path in case.net_paths]
+        ),
         sizes=tuple(sorted(sizes[0] - sizes[1])),
         jobs=len(everything) - len(chosen),
     )

@@ -107,13 +107,13 @@ def learn(history: History, cases: Iterable[Case], *, serial: bool) -> Lessons:
 
 def _teaches(job: PastJob, planned: Mapping[Key, Case]) -> bool:
     case = planned.get(job.key)
-    return case is not None and case.suite == job.suite and len(job.attempts) == len(case.roads)
+    return case is not None and case.suite == job.suite and len(job.attempts) == len(case.net_paths)
 
 
 def overhead_seconds(job: PastJob, case: Case) -> float:
     """Return what each launch of ``job`` cost beside the model, in seconds."""
-    pairs = zip(job.attempts, case.roads, strict=True)
-    measuring = sum(count * road.seconds for count, road in pairs)
+    pairs = zip(job.attempts, case.net_paths, strict=True)
+    measuring = sum(count * net_path.seconds for count, net_path in pairs)
     return (job.seconds - measuring) / sum(job.attempts)
 
 

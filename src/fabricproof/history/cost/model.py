@@ -129,7 +129,7 @@ def _imb(argv: Sequence[str]) -> Iterator[Rounds]:
         )
 
 
-def assumed_road(leg: Leg) -> tuple[float, float]:
+def assumed_path(leg: Leg) -> tuple[float, float]:
     """Return the rate in MB/s and the latency in us that the leg's effort was made for."""
     fabric = leg.rules().fabric
     if fabric is None:
@@ -146,7 +146,7 @@ def model_seconds(leg: Leg) -> float:
     if leg.suite == HPCC:
         ranks = Layout(num_ranks=leg.num_ranks, ranks_per_node=leg.ranks_per_node)
         return hpcc_seconds(leg.rules().fabric, ranks)
-    rate_mb_s, latency_us = assumed_road(leg)
+    rate_mb_s, latency_us = assumed_path(leg)
     known = collective_of(leg.suite, leg.program)
     if known is not None:
         return _collective_seconds(leg, known, rate_mb_s, latency_us)

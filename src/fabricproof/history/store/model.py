@@ -30,7 +30,7 @@ class Key:
         program: ``osu_bw``.
         tool_version: of the suite as it printed it; empty where it prints none.
         check: name of the check.
-        leg: the road and the layout, ``rail0``, ``rail1.hops3``.
+        leg: the path and the layout, ``rail0``, ``rail1.hops3``.
         rails: that the leg went over, joined by commas.
         nodes: that took part, sorted, joined by commas; of a pair its two ends.
         settings: what the tool said of its own setting: ``num_pairs=1 window_size=64``.

@@ -1,1 +1,1 @@
-"""What one job left as evidence: ranks, devices, errors, others on the road, its end."""
+"""What one job left as evidence: ranks, devices, errors, others on the path, its end."""

@@ -1,7 +1,7 @@
 """What is red and was disturbed by others is UNJUDGED, where the disturbance explains it.
 
 A disturbance explains a number that would be within its bounds had the others not been there.  It
-excuses no impossible number, no wrong road and no number over errors, and makes none PASS.
+excuses no impossible number, no wrong path and no number over errors, and makes none PASS.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from fabricproof.job.evidence.cores import counted_seconds, starved_cores
 from fabricproof.job.evidence.ranks import RankRecord
 from fabricproof.job.plan.leg import Leg
 from fabricproof.physics import find_link
-from fabricproof.traffic import Evidence, Expectation, RoadState
+from fabricproof.traffic import Evidence, Expectation, PathState
 from fabricproof.traffic.disturbance import (
     Disturbance,
     DisturbanceKind,
@@ -75,8 +75,8 @@ def excused(report: Report, near: Surroundings, num_ranks: int = 2) -> Report:
         near: what others did meanwhile.
         num_ranks: of the leg: a collective may wait for a burst at each step.
     """
-    if report.road is not None and report.road.state is not RoadState.PROVEN:
-        return report  # errors rose, or nobody knows the road: that comes first
+    if report.net_path is not None and report.net_path.state is not PathState.PROVEN:
+        return report  # errors rose, or nobody knows the path: that comes first
     heavy = [each for each in each_kind(near.found) if each.counts]
     quantities = tuple(_excused(each, near.found, num_ranks) for each in report.quantities)
     changed = any(new is not old for new, old in zip(quantities, report.quantities, strict=True))
@@ -84,7 +84,7 @@ def excused(report: Report, near: Surroundings, num_ranks: int = 2) -> Report:
     red = any(each.verdict is not Verdict.PASS for each in report.quantities)
     worth = [each for each in heavy if red or each.share is None or each.share >= NOTED]
     notes = [f"disturbed: {each.reason}" for each in worth]
-    known = report.road is not None or near.found  # a relation speaks for its legs
+    known = report.net_path is not None or near.found  # a relation speaks for its legs
     if known and any(each.verdict is Verdict.FAIL for each in quantities):
         notes.append(_ruled_out(near))
     return replace(

@@ -15,7 +15,7 @@ from enum import StrEnum
 from fabricproof.core.measure import Verdict, as_notes, worst
 from fabricproof.job.plan.leg import Leg
 from fabricproof.physics import SOFT_ROCE, find_link
-from fabricproof.traffic import RoadState
+from fabricproof.traffic import PathState
 from fabricproof.traffic.error_rates import Direction, ErrorKind, ErrorRate
 from fabricproof.verdict.value import ERROR_UNIT, Judgement, Report, is_of_errors
 
@@ -116,7 +116,7 @@ def with_errors(
     said = [rate for judgement, rate in of_kinds if judgement.verdict is not Verdict.PASS]
     red = [each for each in judged if each.verdict is not Verdict.PASS]
     quiet = [each for each in judged if each.verdict is Verdict.PASS]
-    if report.road is None or report.road.state is RoadState.UNKNOWN:
+    if report.net_path is None or report.net_path.state is PathState.UNKNOWN:
         quiet = []  # what rose is a fact; that nothing did is not known
     else:
         red += _uncounted(leg, rates, nodes)

@@ -13,8 +13,8 @@ from fabricproof.traffic import (
     SLACK_BYTES,
     Evidence,
     Expectation,
-    RoadProof,
-    RoadState,
+    PathProof,
+    PathState,
     doubt_of_counters,
     megabytes,
 )
@@ -24,11 +24,11 @@ from fabricproof.verdict.value import Judgement, Report, at_least
 QUANTITY = "default_road"
 
 
-def judge_free_road(leg: Leg, ranks: Sequence[RankRecord], sent_bytes: tuple[int, int]) -> Report:
+def judge_free_path(leg: Leg, ranks: Sequence[RankRecord], sent_bytes: tuple[int, int]) -> Report:
     """Return PASS where the leg's rails carried all that the benchmark says it moved.
 
     Args:
-        leg: with the advice what to set in ``free_road``.
+        leg: with the advice what to set in ``free_path``.
         ranks: what each rank's wrapper read.
         sent_bytes: payload that the first and the second half of the ranks sent.
     """
@@ -49,7 +49,7 @@ def judge_free_road(leg: Leg, ranks: Sequence[RankRecord], sent_bytes: tuple[int
         return _report(None, Verdict.UNJUDGED, reason, evidence)
     twin = _other_that_fits(evidence, leg.rails, due)
     if on_rails >= MIN_SHARE * due and twin:
-        reason = f"two roads fit, the declared rails and {twin}: {seen}"
+        reason = f"two paths fit, the declared rails and {twin}: {seen}"
         return _report(None, Verdict.UNJUDGED, reason, evidence)
     share = min(1.0, on_rails / due)
     doubt = doubt_of_counters(evidence, _expected(leg, sent_bytes))
@@ -59,8 +59,8 @@ def judge_free_road(leg: Leg, ranks: Sequence[RankRecord], sent_bytes: tuple[int
         reason = f"left alone it took the declared fabric: {seen} of {megabytes(due)}"
         return _report(share, Verdict.PASS, reason, evidence)
     reason = (
-        f"nobody told this MPI its road, and the declared rails carried {share:.0%} of "
-        f"{megabytes(due)}: {seen}; users should set {leg.free_road}"
+        f"nobody told this MPI its path, and the declared rails carried {share:.0%} of "
+        f"{megabytes(due)}: {seen}; users should set {leg.free_path}"
     )
     return _report(share, Verdict.FAIL, reason, evidence)
 
@@ -116,11 +116,11 @@ def _report(
         lower=wanted.lower if share is not None else None,
         origin=wanted.origin if share is not None else None,
     )
-    road = RoadProof(
-        state=RoadState.PROVEN if verdict is Verdict.PASS else RoadState.UNKNOWN,
+    net_path = PathProof(
+        state=PathState.PROVEN if verdict is Verdict.PASS else PathState.UNKNOWN,
         reason=reason,
         moved_bytes={
             f"{each.node}:{each.interface}": each.moved("tx_bytes") for each in evidence.samples
         },
     )
-    return Report(verdict=verdict, quantities=(judgement,), road=road)
+    return Report(verdict=verdict, quantities=(judgement,), net_path=net_path)

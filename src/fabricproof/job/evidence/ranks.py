@@ -251,14 +251,14 @@ def _readings(
                 yield record.node, interface, name, value
 
 
-def as_one_road(evidence: Evidence, road: str, interfaces: Sequence[str]) -> Evidence:
-    """Return ``evidence`` with each node's own interface under the one name of their road.
+def as_one_path(evidence: Evidence, net_path: str, interfaces: Sequence[str]) -> Evidence:
+    """Return ``evidence`` with each node's own interface under the one name of their path.
 
     Args:
         evidence: of one leg.
-        road: the name, which no interface has.
+        net_path: the name, which no interface has.
         interfaces: of each node, in the order of their lowest ranks; one too few for the nodes that
-            ran leaves a node without the road, which then is not proven.
+            ran leaves a node without the path, which then is not proven.
     """
     ranks = sorted(evidence.ranks, key=lambda rank: rank.rank)
     nodes = dict.fromkeys(rank.node for rank in ranks)
@@ -268,9 +268,9 @@ def as_one_road(evidence: Evidence, road: str, interfaces: Sequence[str]) -> Evi
         samples=tuple(
             replace(
                 sample,
-                interface=road if own == sample.interface else sample.interface,
+                interface=net_path if own == sample.interface else sample.interface,
                 # A device over it stays over it, and its verbs are told from sockets.
-                parent=road if own and own == sample.parent else sample.parent,
+                parent=net_path if own and own == sample.parent else sample.parent,
             )
             for sample in evidence.samples
             for own in (mine.get(sample.node),)

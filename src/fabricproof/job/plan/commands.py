@@ -63,7 +63,7 @@ def make_job(
             anew, so that the counters tell small messages from large; IMB-MPI1 alone of IMB.
 
     Raises:
-        ConfigError: a program whose traffic cannot be foretold; its road could not be proven.
+        ConfigError: a program whose traffic cannot be foretold; its path could not be proven.
     """
     if suite == "imb":
         return _imb_job(program, argv, effort, num_ranks, starts_above)
@@ -130,7 +130,7 @@ def _foretold(suite: str, program: str, segments: Sequence[Segment], num_ranks: 
         raise ConfigError(
             f"nobody can say how many bytes {program} of {suite} moves",
             expected="a program with a fixed exchange between pairs",
-            next_step="its road cannot be proven, so its numbers could never be green",
+            next_step="its path cannot be proven, so its numbers could never be green",
         )
     return moved
 

@@ -72,7 +72,7 @@ def plan_windowed(
 
     Args:
         max_size: largest message in bytes.
-        rate_mb_s: what the road is expected to carry, MB/s (bytes per us).
+        rate_mb_s: what the path is expected to carry, MB/s (bytes per us).
         latency_us: expected time of a small message, us.
         seconds: budget for the whole program.
         sizes: in bytes, where not all powers of two up to ``max_size`` are measured.

@@ -1,4 +1,4 @@
-"""A leg: one program over one road between the nodes of one job, and all it is judged by."""
+"""A leg: one program over one path between the nodes of one job, and all it is judged by."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ class Leg:
     """One measurement to be made and judged.
 
     Attributes:
-        name: the road in a word, with what else tells it from its neighbours: ``rail0``,
+        name: the path in a word, with what else tells it from its neighbours: ``rail0``,
             ``rail0+rail1``, ``rail0.links4``; unique within a job.
-        rails: the interfaces or ports of that road.
+        rails: the interfaces or ports of that path.
         suite: ``osu``, ``osu-mpi4py``, ``imb``.
         program: ``osu_bw``, ``PingPong``.
-        environment: variables that make the MPI take this road.
+        environment: variables that make the MPI take this path.
         commands: the program with its arguments, once for each table it is to print.
         num_nodes: nodes that take part.
         ranks_per_node: ranks to start on each of them; ranks follow each other on a node (block).
@@ -70,8 +70,8 @@ class Leg:
         references: the site's references that apply, by quantity.
         tolerance: allowed fraction below the physical reference.
         curve_tolerance: how much longer than the model a point inside the curve may take.
-        fabric: the fabric of this road, None where the site declares none.
-        same_node: both ranks run on one machine on purpose; no road is proven.
+        fabric: the fabric of this path, None where the site declares none.
+        same_node: both ranks run on one machine on purpose; no path is proven.
         channel_leg: name of the point-to-point leg of the same job whose times, put into a cost
             model, say what this collective should take; empty for all others.
         stated_alpha_us: what the site says that a message may cost; the model takes no less.
@@ -79,10 +79,10 @@ class Leg:
         ask: a question of ``ask.sh`` with its arguments, which every node answers before the leg;
             where one says no, the leg is SKIPPED with its reason.
         node_rails: where each node takes another interface, theirs, in the order of their lowest
-            ranks; ``rails`` then holds one name for the road between them.
+            ranks; ``rails`` then holds one name for the path between them.
         library: the MPI library that the program was proven to load when it was built, absolute;
             None where nobody proved one.
-        free_road: the MPI is told no road on purpose, and all that is judged is which interfaces it
+        free_path: the MPI is told no path on purpose, and all that is judged is which interfaces it
             took; what users should set where those are the wrong ones.  Empty for all other legs.
         limit_seconds: it may take this long where that is more than the job gives every leg.
         error_limits: what the site says may be lost or damaged, in events per million packets, by
@@ -124,7 +124,7 @@ class Leg:
     stated_alpha_us: float = 0.0
     model_factor: float = 1.0
     library: str | None = None
-    free_road: str = ""
+    free_path: str = ""
     limit_seconds: int = 0
     error_limits: dict[str, float] = field(default_factory=dict)
     error_limits_origin: str = ""
@@ -138,7 +138,7 @@ class Leg:
         return self.num_nodes * self.ranks_per_node
 
     def turn(self, **changes: Any) -> Leg:
-        """Return the leg that measures this one's road again, for a relation and for it alone."""
+        """Return the leg that measures this one's path again, for a relation and for it alone."""
         named = replace(self, name=f"{self.name}.turn", in_turn=True)
         return replace(named, **changes)
 
@@ -150,7 +150,7 @@ class Leg:
         if self.num_ranks > 1:
             layout = Layout(num_ranks=self.num_ranks, ranks_per_node=self.ranks_per_node)
         if self.fabric is None:
-            return Rules(fabric=None, references=self.references, road_required=True, layout=layout)
+            return Rules(fabric=None, references=self.references, path_required=True, layout=layout)
         facts = asdict(self.fabric)
         slot, shaper = facts.pop("slot"), facts.pop("shaper")
         return Rules(
@@ -162,6 +162,6 @@ class Leg:
             references=self.references,
             tolerance=self.tolerance,
             curve_tolerance=self.curve_tolerance,
-            road_required=True,
+            path_required=True,
             layout=layout,
         )

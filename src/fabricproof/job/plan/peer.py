@@ -37,7 +37,7 @@ ANSWER_SECONDS = 6
 
 @dataclass(frozen=True, kw_only=True)
 class Pace:
-    """What is expected of a road, to size the effort: MB/s, us, and a budget in seconds."""
+    """What is expected of a path, to size the effort: MB/s, us, and a budget in seconds."""
 
     rate_mb_s: float
     latency_us: float
@@ -86,7 +86,7 @@ def _command(seconds: float, rail: str, program: str, options: list[str]) -> tup
 
 
 def _perftest_job(program: str, rail: str, pace: Pace) -> Job:
-    """Return all sizes where the road is fast enough for them, else the program's own one."""
+    """Return all sizes where the path is fast enough for them, else the program's own one."""
     is_latency = meaning("perftest", program).kind is not Kind.BANDWIDTH
     sizes: tuple[int, ...] = ALL_SIZES
     iterations = _fitting(pace, sizes, is_latency=is_latency)

@@ -33,7 +33,7 @@ from fabricproof.job.relations.relation import Relation, owned_legs
 from fabricproof.job.relations.rounds import rounds_to_add
 from fabricproof.job.relations.share import gains_of, judge_best, judge_share, share_of
 from fabricproof.job.relations.sockets import held_ratio_of, judge_locality
-from fabricproof.traffic import RoadState
+from fabricproof.traffic import PathState
 from fabricproof.verdict.value import Report, missing
 
 #: how each kind of relation is judged
@@ -58,8 +58,8 @@ VALUES: dict[str, ValuesOf] = {
     "hops": ratio_of,
 }
 
-#: two looks at a relation: its judge takes no number of an unproven road
-OF_RELATIONS = LooksPolicy(needs_proven_road=False)
+#: two looks at a relation: its judge takes no number of an unproven path
+OF_RELATIONS = LooksPolicy(needs_proven_path=False)
 
 #: which legs a red relation wants again, where not all of them
 AGAIN: dict[str, Callable[[Relation, Looks], frozenset[str]]] = {"own_choice": legs_in_question}
@@ -138,7 +138,7 @@ def legs_to_repeat(relations: Sequence[Relation], outcomes: Sequence[Outcome]) -
     """Return the names of the legs that deserve a second attempt before anything is called red.
 
     A leg that is doubtful by itself does, and so do all legs of a relation that is: unless one of
-    them took another road, for then no other number would help.
+    them took another path, for then no other number would help.
     """
     owned = owned_legs(relations)
     doubtful = {
@@ -157,7 +157,7 @@ def _again_for(
     """Return the legs that one relation wants again; rounds in turn are no second look."""
     result = judge_relation(relation, outcomes)
     mine, _ = _legs_of(relation, outcomes)
-    hopeless = any(_on_another_road(outcome) for outcome in mine)
+    hopeless = any(_on_another_path(outcome) for outcome in mine)
     unrepeated = all(len(outcome.attempts) == 1 for outcome in mine)
     if result.report.verdict not in DOUBTFUL or hopeless or not unrepeated:
         return frozenset()
@@ -205,6 +205,6 @@ def _rounds_of_one(relation: Relation, outcomes: Sequence[Outcome]) -> int:
     return 0
 
 
-def _on_another_road(outcome: Outcome) -> bool:
-    road = outcome.report.road
-    return road is not None and road.state is RoadState.WRONG
+def _on_another_path(outcome: Outcome) -> bool:
+    net_path = outcome.report.net_path
+    return net_path is not None and net_path.state is PathState.WRONG

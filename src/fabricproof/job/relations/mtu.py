@@ -1,4 +1,4 @@
-"""Judge whether a road carries frames of the MTU that the site declares.
+"""Judge whether a path carries frames of the MTU that the site declares.
 
 Three witnesses: what each node says of its interface; what TCP's ends agreed upon (its largest
 segment, and the path's MTU after a run at full speed, RFC 6691 and RFC 1191); and, where TCP never

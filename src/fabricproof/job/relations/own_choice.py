@@ -2,7 +2,7 @@
 
 The legs are raw material: by themselves they are neither due nor judged, since a bad algorithm has
 a right to be slow, and one that the library cannot use here ends with an error on purpose.  What
-they took, on which road, and whether it is possible, counts as for any other leg.
+they took, on which path, and whether it is possible, counts as for any other leg.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fabricproof.core.units import size_label
 from fabricproof.job.outcome import Outcome
 from fabricproof.job.relations.ratio import Looks, not_judged
 from fabricproof.job.relations.relation import Relation
-from fabricproof.traffic import RoadState
+from fabricproof.traffic import PathState
 from fabricproof.tuning.decide import Bar, Choice, Standing, Times, decide
 from fabricproof.verdict.value import Judgement, Report
 
@@ -64,7 +64,7 @@ def judge_own_choice(relation: Relation, looks: Looks) -> Report:
         verdict=worst([each.verdict for each in quantities]),
         quantities=quantities,
         findings=as_notes((*findings, *relation.settings["left_out"])),
-        road=looks[relation.settings["series"][OWN][0]].report.road,
+        net_path=looks[relation.settings["series"][OWN][0]].report.net_path,
     )
 
 
@@ -122,12 +122,12 @@ def _spoiled(legs: Iterable[str], looks: Looks) -> tuple[Verdict, str] | None:
 def _trouble(report: Report) -> tuple[Verdict, str] | None:
     if report.verdict in {Verdict.MISSING, Verdict.SKIPPED}:
         return report.verdict, _first_reason(report)
-    if report.road is None:
-        return Verdict.UNJUDGED, "no road was shown"
-    if report.road.state is RoadState.WRONG:
-        return Verdict.INVALID, report.road.reason
-    if report.road.state is RoadState.UNKNOWN:
-        return Verdict.UNJUDGED, report.road.reason
+    if report.net_path is None:
+        return Verdict.UNJUDGED, "no path was shown"
+    if report.net_path.state is PathState.WRONG:
+        return Verdict.INVALID, report.net_path.reason
+    if report.net_path.state is PathState.UNKNOWN:
+        return Verdict.UNJUDGED, report.net_path.reason
     return None
 
 

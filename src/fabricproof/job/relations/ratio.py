@@ -14,7 +14,7 @@ from fabricproof.job.evidence.disturbance import spoiling
 from fabricproof.job.outcome import Outcome
 from fabricproof.job.relations.relation import Relation
 from fabricproof.job.relations.rounds import LEAST, Bounds, Decision, Standing, decide_rounds
-from fabricproof.traffic import RoadState
+from fabricproof.traffic import PathState
 from fabricproof.traffic.disturbance import Disturbance
 from fabricproof.verdict.value import Judgement, Reference, Report
 
@@ -109,7 +109,7 @@ class Rounds:
 def rounds_of(relation: Relation, looks: Looks, values_of: ValuesOf) -> Rounds | Judgement:
     """Return the numbers of the first look and of all rounds after it.
 
-    A round that took another road, or is impossible, spoils the relation as its first look would.
+    A round that took another path, or is impossible, spoils the relation as its first look would.
 
     Args:
         relation: what is judged.
@@ -299,9 +299,9 @@ def spoiled_leg(relation: Relation, looks: Looks) -> tuple[Verdict, str] | None:
         foreign = next((each.foreign for each in looks[name].attempts if each.foreign), "")
         if foreign:
             return Verdict.UNJUDGED, f"leg {name}: {foreign}"
-        road = report.road
-        if road is None or road.state in {RoadState.UNKNOWN, RoadState.WRONG}:
-            reason = road.reason if road else "no road was shown"
+        net_path = report.net_path
+        if net_path is None or net_path.state in {PathState.UNKNOWN, PathState.WRONG}:
+            reason = net_path.reason if net_path else "no path was shown"
             return Verdict.UNJUDGED, f"leg {name}: {reason}"
     return None
 

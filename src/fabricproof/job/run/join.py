@@ -52,14 +52,14 @@ class LegResult:
     reason: str = ""
     job_id: str | None = None
     stage_folder: str | None = None
-    road: Mapping[str, Any] | None = None
-    """The proof of the road: its state, the reason and the bytes moved; None where none was."""
+    net_path: Mapping[str, Any] | None = None
+    """The proof of the path: its state, the reason and the bytes moved; None where none was."""
     for_want_of: str = ""
     """The stack whose failed build kept it from running; empty for all others."""
     fail_phase: str = ""
     """Where it left no record: the phase of ReFrame that failed its test case; empty elsewhere."""
     link: str = ""
-    """The link of its road, as the site declared it when it ran; empty where nobody recorded it."""
+    """The link of its path, as the site declared it when it ran; empty where nobody recorded it."""
     errors: tuple[Mapping[str, Any], ...] = ()
     """What was lost or damaged, for each rail, node and direction, in all attempts together; empty
     where nobody counted, and in records before there were any."""
@@ -79,8 +79,8 @@ class LegResult:
         return device_word(self.link)
 
     @property
-    def road_name(self) -> str:
-        """The road as every line for people shows it: ``rxe0:1 Soft-RoCE``, ``rail0``."""
+    def path_name(self) -> str:
+        """The path as every line for people shows it: ``rxe0:1 Soft-RoCE``, ``rail0``."""
         return " ".join(filter(None, (self.leg, self.device)))
 
 
@@ -255,7 +255,7 @@ def _leg_result(
         reason=reason,
         job_id=str(record["job_id"]),
         stage_folder=record.get("stage_folder"),
-        road=record.get("road"),
+        net_path=record.get("road"),
         link=str(record.get("link") or ""),
         errors=tuple(record.get("errors") or ()),
         rails=rails,

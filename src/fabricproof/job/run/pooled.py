@@ -123,6 +123,6 @@ def _row(most: _Part, reason: str, value: float, upper: float) -> LegResult:
         reason=f"{quantity['quantity_name']}: {reason}",
         job_id=leg.job_id,
         stage_folder=leg.stage_folder,
-        road=leg.road,
+        net_path=leg.net_path,
         link=leg.link,
     )

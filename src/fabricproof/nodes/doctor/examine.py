@@ -34,7 +34,7 @@ from fabricproof.nodes.doctor.read import (
 )
 from fabricproof.nodes.doctor.rules_launch import judge_launch
 from fabricproof.nodes.doctor.rules_node import judge_node, judge_world
-from fabricproof.nodes.doctor.rules_road import judge_roads
+from fabricproof.nodes.doctor.rules_path import judge_paths
 from fabricproof.nodes.doctor.rules_stack import judge_stack
 from fabricproof.nodes.doctor.subject import Subject
 from fabricproof.stacks.environment import shell_line, shell_word
@@ -208,5 +208,5 @@ def _library(answers: Mapping[str, Answer]) -> LibraryFacts:
 
 def diagnose(facts: Facts) -> tuple[Finding, ...]:
     """Return everything that is to be said of ``facts``, each thing once, in order of reading."""
-    rules = [judge_stack, judge_launch, judge_roads, judge_node, judge_world]
+    rules = [judge_stack, judge_launch, judge_paths, judge_node, judge_world]
     return tuple(dict.fromkeys(finding for rule in rules for finding in rule(facts)))

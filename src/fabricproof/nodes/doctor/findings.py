@@ -40,7 +40,7 @@ class Finding:
 
     Attributes:
         level: how much it matters.
-        topic: ``MPI``, ``programs``, ``PMI``, ``launcher``, ``road``, ``node``, ``world``.
+        topic: ``MPI``, ``programs``, ``PMI``, ``launcher``, ``net_path``, ``node``, ``world``.
         seen: what is there.
         command: what saw it.
         means: what comes of it; empty for OK.
@@ -185,11 +185,11 @@ def record(facts: Facts, findings: Sequence[Finding]) -> dict[str, Any]:
         ],
         "roads": [
             {
-                "name": road.name,
-                "transport": road.transport,
-                "environment": dict(road.environment),
-                "refusal": road.refusal,
+                "name": net_path.name,
+                "transport": net_path.transport,
+                "environment": dict(net_path.environment),
+                "refusal": net_path.refusal,
             }
-            for road in subject.roads
+            for net_path in subject.net_paths
         ],
     }

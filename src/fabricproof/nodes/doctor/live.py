@@ -50,9 +50,9 @@ def launch_line(subject: Subject) -> str:
 def render_job(subject: Subject) -> str:
     """Return the script that starts two ranks in the stack's environment."""
     assert subject.launch is not None
-    road = next((road for road in subject.roads if road.environment), None)
+    net_path = next((net_path for net_path in subject.net_paths if net_path.environment), None)
     settings = {**subject.settings, **subject.launch.environment}
-    settings |= road.environment if road else {}
+    settings |= net_path.environment if net_path else {}
     head = render_script(
         (),
         settings=settings,

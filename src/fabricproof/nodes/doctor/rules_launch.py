@@ -276,16 +276,16 @@ def _short_lines(facts: Facts) -> Iterator[Finding]:
     """
     subject = facts.subject
     words = spoken(facts)
-    roads = [
-        road.name
-        for road in subject.roads
-        if not road.refusal and road.environment.get("MPIR_CVAR_CH4_NETMOD") == "ucx"
+    net_paths = [
+        net_path.name
+        for net_path in subject.net_paths
+        if not net_path.refusal and net_path.environment.get("MPIR_CVAR_CH4_NETMOD") == "ucx"
     ]
-    if roads and words is not None and words[0] == {"pmi1"}:
+    if net_paths and words is not None and words[0] == {"pmi1"}:
         yield Finding(
             level=Level.WARNING,
             topic="PMI",
-            seen=f"{', '.join(roads)} goes through UCX, and the MPI speaks {words[1]}",
+            seen=f"{', '.join(net_paths)} goes through UCX, and the MPI speaks {words[1]}",
             command=facts.seen_by("asker", "mpichversion"),
             means="UCX addresses do not fit Slurm's PMI-1 lines of 1024 bytes: now and then the "
             'start fails with "value not properly terminated in client request", or hangs',

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from fabricproof.core.errors import FabricproofError
 from fabricproof.nodes.doctor.facts import Facts, HcaPort, Interface
 from fabricproof.nodes.doctor.findings import Finding, Level
-from fabricproof.nodes.doctor.subject import Road
+from fabricproof.nodes.doctor.subject import NetPath
 from fabricproof.physics import (
     SOFT_ROCE_NAME,
     Link,
@@ -38,43 +38,45 @@ def judge_node(facts: Facts) -> Iterator[Finding]:
             means="what is said of interfaces, devices and limits may differ on the nodes",
             mend="--on-node asks a node",
         )
-    for road in facts.subject.roads:
-        if len(road.rails) == 1:
-            yield _rail(facts, road, road.rails[0])
+    for net_path in facts.subject.net_paths:
+        if len(net_path.rails) == 1:
+            yield _rail(facts, net_path, net_path.rails[0])
     yield from _memlock(facts)
     yield from _outside(facts)
 
 
-def _rail(facts: Facts, road: Road, rail: str) -> Finding:
+def _rail(facts: Facts, net_path: NetPath, rail: str) -> Finding:
     node = facts.node
     if node.interfaces is None or node.hcas is None:
         return Finding(
             level=Level.UNKNOWN,
             topic="rail",
-            seen=f"{rail} of {road.fabric}: sysfs did not answer",
+            seen=f"{rail} of {net_path.fabric}: sysfs did not answer",
             command=facts.seen_by("interfaces", "hcas"),
         )
     port = next((each for each in node.hcas if rail in {each.name, each.device}), None)
     netdev = next((each for each in node.interfaces if each.name == rail), None)
     if port is None and netdev is None:
-        return _no_rail(facts, road, rail)
+        return _no_rail(facts, net_path, rail)
     state = port.state if port else netdev.state if netdev else ""
     if state.lower() not in {"active", "up", "unknown"}:
         return Finding(
             level=Level.ERROR if node.is_node else Level.UNKNOWN,
             topic="rail",
-            seen=f"{rail} of {road.fabric} is {state} on {node.host}",
+            seen=f"{rail} of {net_path.fabric} is {state} on {node.host}",
             command=facts.seen_by("interfaces", "hcas"),
-            means="no message crosses it; an MPI that may choose takes another road",
+            means="no message crosses it; an MPI that may choose takes another path",
             mend=f"ibstat {port.device}" if port else f"ip link set {rail} up",
         )
-    link = find_link(road.link) if road.link else None
+    link = find_link(net_path.link) if net_path.link else None
     if link is not None and (link.is_soft or (port is not None and port.parent is not None)):
-        return _device(facts, road, link, rail, port)
-    return _rate(facts, road, rail, port, netdev)
+        return _device(facts, net_path, link, rail, port)
+    return _rate(facts, net_path, rail, port, netdev)
 
 
-def _device(facts: Facts, road: Road, link: Link, rail: str, port: HcaPort | None) -> Finding:
+def _device(
+    facts: Facts, net_path: NetPath, link: Link, rail: str, port: HcaPort | None
+) -> Finding:
     """Say whether a rail is the software device that the site declares, or stands for an adapter.
 
     Its rate is not compared: what sysfs says of it is made up.
@@ -95,37 +97,37 @@ def _device(facts: Facts, road: Road, link: Link, rail: str, port: HcaPort | Non
     return Finding(
         level=Level.OK,
         topic="rail",
-        seen=f"{rail} of {road.fabric} is there on {facts.node.host}: {SOFT_ROCE_NAME} over "
+        seen=f"{rail} of {net_path.fabric} is there on {facts.node.host}: {SOFT_ROCE_NAME} over "
         f"{parent or 'an interface that it does not say'}{rate}",
         command=facts.seen_by("hcas"),
         means="no HCA: no subnet manager, no LIDs, no GPUDirect; the CPU's time is its speed",
     )
 
 
-def _no_rail(facts: Facts, road: Road, rail: str) -> Finding:
+def _no_rail(facts: Facts, net_path: NetPath, rail: str) -> Finding:
     node = facts.node
     ports = [port.name for port in node.hcas or ()]
     known = ", ".join([*ports, *(each.name for each in node.interfaces or ())])
     return Finding(
         level=Level.ERROR if node.is_node else Level.UNKNOWN,
         topic="rail",
-        seen=f"the rail {rail!r} of fabric {road.fabric} does not exist on {node.host}, which has "
-        f"{known}",
+        seen=f"the rail {rail!r} of fabric {net_path.fabric} does not exist on {node.host}, "
+        f"which has {known}",
         command=facts.seen_by("interfaces", "hcas"),
         means="every leg over it fails, and none over all rails can run" if node.is_node else "",
-        mend=f"name one of these as rail of {road.fabric} in fabric.toml"
+        mend=f"name one of these as rail of {net_path.fabric} in fabric.toml"
         if node.is_node
         else "ask a node: --on-node",
     )
 
 
 def _rate(
-    facts: Facts, road: Road, rail: str, port: HcaPort | None, netdev: Interface | None
+    facts: Facts, net_path: NetPath, rail: str, port: HcaPort | None, netdev: Interface | None
 ) -> Finding:
-    expected = find_link(road.link).data_rate_gbit_s if road.link else None
+    expected = find_link(net_path.link).data_rate_gbit_s if net_path.link else None
     observed = _observed(port, netdev)
     command = facts.seen_by("hcas" if port else "interfaces")
-    told = f"{rail} of {road.fabric} is there on {facts.node.host}"
+    told = f"{rail} of {net_path.fabric} is there on {facts.node.host}"
     if expected is None or observed is None:
         return Finding(
             level=Level.OK if expected is None else Level.UNKNOWN,
@@ -165,7 +167,7 @@ def _observed(port: HcaPort | None, netdev: Interface | None) -> float | None:
 
 def _memlock(facts: Facts) -> Iterator[Finding]:
     node = facts.node
-    if not any(road.protocol in _LOCKING for road in facts.subject.roads):
+    if not any(net_path.protocol in _LOCKING for net_path in facts.subject.net_paths):
         return
     if node.memlock_kib is None or not node.is_node:
         yield Finding(
@@ -196,9 +198,9 @@ def _memlock(facts: Facts) -> Iterator[Finding]:
 
 
 def _outside(facts: Facts) -> Iterator[Finding]:
-    """Report variables that choose a road and come from neither the stack nor the site."""
+    """Report variables that choose a path and come from neither the stack nor the site."""
     known = set(facts.subject.settings) | {
-        name for road in facts.subject.roads for name in road.environment
+        name for net_path in facts.subject.net_paths for name in net_path.environment
     }
     launch = facts.subject.launch
     known |= set(launch.environment) if launch else set()

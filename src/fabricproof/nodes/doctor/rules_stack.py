@@ -91,7 +91,7 @@ def _identity(facts: Facts) -> Finding:
             topic="MPI",
             seen=f"{seen} answers, declared is {subject.family} {subject.version}",
             command=command,
-            means=f"PMI, launcher and roads would be chosen for {subject.family} and not fit",
+            means=f"PMI, launcher and paths would be chosen for {subject.family} and not fit",
             mend=f"set family and version of {subject.stack} in {subject.source}, or load the "
             "right module",
         )

@@ -14,8 +14,8 @@ from fabricproof.stacks.catalog import load_catalog, stacks_root
 from fabricproof.stacks.environment import option_words, stack_environment, stack_python
 from fabricproof.stacks.family import (
     default_transport,
+    path_environment,
     rails_refusal,
-    road_environment,
     stated_transport,
 )
 from fabricproof.stacks.install import State, observe
@@ -37,8 +37,8 @@ PACKAGES = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Road:
-    """One road of the site's fabrics, as this stack would be told to take it.
+class NetPath:
+    """One path of the site's fabrics, as this stack would be told to take it.
 
     Attributes:
         fabric: its name in fabric.toml.
@@ -91,7 +91,7 @@ class Subject:
         library: the MPI library, a path or a soname; empty where only the loader knows.
         programs: files of the stack to look into.
         python: interpreter with mpi4py, for the stacks that have one.
-        roads: of the partition's fabrics.
+        net_paths: of the partition's fabrics.
         absent: why there is nothing to examine; empty where there is.
         stale: why what is there is not what the site asks for.
         mend: what puts absent and stale right.
@@ -121,7 +121,7 @@ class Subject:
     library: str = ""
     programs: tuple[str, ...] = ()
     python: str = ""
-    roads: tuple[Road, ...] = ()
+    net_paths: tuple[NetPath, ...] = ()
     absent: str = ""
     stale: str = ""
     mend: str = ""
@@ -161,7 +161,7 @@ def make_subject(
         launch_fault=fault,
         options=(*(launch.options if launch else ()), *option_words(stack.launcher_options)),
         access=tuple(option_words(partition.access)),
-        roads=_roads(site, stack, partition, launcher),
+        net_paths=_net_paths(site, stack, partition, launcher),
         same_node=partition.same_node,
         asks=asks_of(partition),
         modules_init=site.spec.modules_init,
@@ -295,27 +295,29 @@ def _find_programs(folders: list[Path]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _roads(
+def _net_paths(
     site: Site, stack: StackSpec, partition: PartitionSpec, launcher: str
-) -> tuple[Road, ...]:
-    roads = []
+) -> tuple[NetPath, ...]:
+    net_paths = []
     for name in partition.fabrics:
         spec = site.fabric_spec(name)
         rails = tuple(rail.interface for rail in spec.rails)
         protocol = "tcp" if spec.link is None else site.fabric(name).framing.name
         chosen = [(rail,) for rail in rails] + ([rails] if len(rails) > 1 else [])
-        roads += [_road(spec, protocol, stack, partition, launcher, each) for each in chosen]
-    return tuple(roads)
+        net_paths += [
+            _net_path(spec, protocol, stack, partition, launcher, each) for each in chosen
+        ]
+    return tuple(net_paths)
 
 
-def _road(
+def _net_path(
     spec: FabricSpec,
     protocol: str,
     stack: StackSpec,
     partition: PartitionSpec,
     launcher: str,
     rails: tuple[str, ...],
-) -> Road:
+) -> NetPath:
     facts = {"fabric": spec.name, "protocol": protocol, "link": spec.link, "rails": rails}
     try:
         wanted = stated_transport(stack.family, stack.transport, spec.transport)
@@ -330,7 +332,7 @@ def _road(
             launcher=launcher,
             pmi1=stack.speaks_pmi1,
         )
-        environment = road_environment(
+        environment = path_environment(
             stack.family,
             protocol,
             rails,
@@ -340,8 +342,8 @@ def _road(
             oversubscribed=partition.oversubscribed,
         )
     except FabricproofError as error:
-        return Road(**facts, refusal=str(error))  # type: ignore[arg-type]
-    return Road(
+        return NetPath(**facts, refusal=str(error))  # type: ignore[arg-type]
+    return NetPath(
         **facts,  # type: ignore[arg-type]
         transport=transport,
         environment=environment,

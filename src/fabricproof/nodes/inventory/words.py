@@ -59,7 +59,7 @@ WORDS: dict[str, Word] = {
     "rmem_max": Word(name="receive buffer at most", unit=" bytes", less="one flow may stay slower"),
     "wmem_max": Word(name="send buffer at most", unit=" bytes", less="one flow may stay slower"),
     "distance": Word(name="NUMA distances", meaning="another layout of sockets (or BIOS setting)"),
-    "state": Word(name="link state", meaning="where it is down, nothing takes this road"),
+    "state": Word(name="link state", meaning="where it is down, nothing takes this path"),
     "phys_state": Word(name="physical state", meaning="the link is not trained on one of them"),
     "rate_gbit_s": Word(name="link rate", unit=" Gb/s", less=_TRAINED_DOWN),
     "speed_mbit_s": Word(name="link rate", unit=" Mb/s", less=_TRAINED_DOWN),

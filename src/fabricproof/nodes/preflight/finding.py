@@ -115,7 +115,7 @@ class Preflight:
         a link of another node is said where it makes the fleet mixed, not otherwise.
 
         Args:
-            rails: the road of the benchmark.
+            rails: the path of the benchmark.
             nodes: those that ran its ranks; none where nobody knows, then all count.
         """
         chosen, there = set(rails), set(nodes) or set(self.nodes)
@@ -190,7 +190,7 @@ class Wanted:
     Attributes:
         rail: interface or port (``mlx5_0:1``).
         fabric: the fabric's name.
-        physics: the road over this rail alone, from which ceilings follow.
+        physics: the path over this rail alone, from which ceilings follow.
         mtu: in bytes.
         shaped: the site declares a shaper, so that the link's own rate is none.
         expect: what else is stated of the cards.

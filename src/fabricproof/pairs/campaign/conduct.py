@@ -1,6 +1,6 @@
 """Run a campaign: launch after launch until all that can be had now is measured.
 
-First the planned rounds over each road, then for a ladder the suspects with partners that were
+First the planned rounds over each path, then for a ladder the suspects with partners that were
 good.  What a node that is busy, or that died, leaves unmeasured is left for another time.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 from fabricproof.core.errors import ConfigError
 from fabricproof.core.units import parse_size
 from fabricproof.core.whole_file import write_whole
-from fabricproof.nodes.doctor.subject import Road, Subject
+from fabricproof.nodes.doctor.subject import NetPath, Subject
 from fabricproof.pairs.campaign.job import Ended, follow, prepare, submit
 from fabricproof.pairs.campaign.ledger import (
     LAUNCH_FILE,
@@ -45,9 +45,9 @@ from fabricproof.pairs.ladder import ADAPTIVE_ROUNDS, Ladder
 from fabricproof.pairs.schedule import Order, Schedule
 from fabricproof.physics import bound, latency_floor_us
 from fabricproof.site import Site
-from fabricproof.traffic import RoadState
+from fabricproof.traffic import PathState
 
-#: launches over one road that come to nothing new before the rest is left
+#: launches over one path that come to nothing new before the rest is left
 _MOST_VAIN = 2
 
 #: how long nodes whose job has just ended are waited for, in s
@@ -80,22 +80,22 @@ class Means:
 
 
 def planned_rounds(
-    leaves: Leaves, num_roads: int, *, is_full: bool, order: Order, seed: int
+    leaves: Leaves, num_paths: int, *, is_full: bool, order: Order, seed: int
 ) -> tuple[PlannedRound, ...]:
-    """Return the rounds that a campaign begins with, each over every road.
+    """Return the rounds that a campaign begins with, each over every path.
 
     Args:
         leaves: where the nodes hang.
-        num_roads: how many there are.
+        num_paths: how many there are.
         is_full: every pair; else the first rounds of the ladder.
         order: of a full matrix.
         seed: of what is random.
     """
     schedule = Schedule(order=order, leaves=leaves, seed=seed)
     rounds = schedule.rounds() if is_full else Ladder(leaves=leaves, seed=seed).first()
-    roads = tuple(range(num_roads))
+    net_paths = tuple(range(num_paths))
     return tuple(
-        PlannedRound(number=number, pairs=pairs, roads=roads)
+        PlannedRound(number=number, pairs=pairs, net_paths=net_paths)
         for number, pairs in enumerate(as_pairs(each.tolist() for each in rounds))
     )
 
@@ -112,22 +112,22 @@ def conduct(campaign: Campaign, means: Means) -> Outcome:
         FabricproofError: Slurm is away, the stack cannot be started, or a record is damaged; what
             was measured is kept.
     """
-    hindered = [_Hindered() for _ in campaign.roads]
-    for road in range(len(campaign.roads)):
-        _measure(campaign, means, road, hindered[road])
+    hindered = [_Hindered() for _ in campaign.net_paths]
+    for net_path in range(len(campaign.net_paths)):
+        _measure(campaign, means, net_path, hindered[net_path])
     outcome = _judged(campaign, means)
     made = sum(each.is_adaptive for each in campaign.rounds)
     for number in range(made, 0 if campaign.is_full else ADAPTIVE_ROUNDS):
-        pairs, roads = _suspects(outcome, number)
+        pairs, net_paths = _suspects(outcome, number)
         if not pairs:
             break
         names = campaign.nodes
         listed = " ".join(f"{names[one]}-{names[other]}" for one, other in pairs[:8])
         means.say(f"suspects with partners that were good: {listed}")
-        campaign = campaign.with_round(pairs, roads)
+        campaign = campaign.with_round(pairs, net_paths)
         save(means.folder, campaign)
-        for road in roads:
-            _measure(campaign, means, road, hindered[road])
+        for net_path in net_paths:
+            _measure(campaign, means, net_path, hindered[net_path])
         outcome = _judged(campaign, means)
     notes = dict.fromkeys(note for each in hindered for note in each.notes)
     return replace(outcome, notes=(*notes, *outcome.notes))
@@ -135,7 +135,7 @@ def conduct(campaign: Campaign, means: Means) -> Outcome:
 
 @dataclass(kw_only=True)
 class _Hindered:
-    """What over one road cannot be measured in this run, as its launches showed.
+    """What over one path cannot be measured in this run, as its launches showed.
 
     Attributes:
         down: nodes whose rail is not up.
@@ -164,40 +164,40 @@ def _judged(campaign: Campaign, means: Means) -> Outcome:
 
 
 def _suspects(outcome: Outcome, number: int) -> tuple[tuple[tuple[int, int], ...], tuple[int, ...]]:
-    """Return the pairs of an adaptive round, and the roads that have suspects."""
+    """Return the pairs of an adaptive round, and the paths that have suspects."""
     campaign = outcome.campaign
     leaves = places_of(campaign) or all_on_one(len(campaign.nodes))
     inside = number == ADAPTIVE_ROUNDS - 1 or leaves.num_leaves == 1
     ladder = Ladder(leaves=leaves, seed=campaign.seed + number)
-    names = [campaign.road_name(road) for road in range(len(campaign.roads))]
+    names = [campaign.path_name(net_path) for net_path in range(len(campaign.net_paths))]
     pairs: dict[int, tuple[int, int]] = {}
-    roads: dict[int, None] = {}
+    net_paths: dict[int, None] = {}
     for result in _of_bandwidth(outcome):
         found = as_pairs([ladder.adaptive(result.judged, inside=inside).tolist()])[0]
         for one, other in found:
             if one not in pairs and other not in pairs:
                 pairs[one] = pairs[other] = (one, other)
         if found:
-            roads |= dict.fromkeys(names.index(each) for each in result.roads)
-    return tuple(dict.fromkeys(pairs.values())), tuple(roads)
+            net_paths |= dict.fromkeys(names.index(each) for each in result.net_paths)
+    return tuple(dict.fromkeys(pairs.values())), tuple(net_paths)
 
 
 def _of_bandwidth(outcome: Outcome) -> Iterable[Result]:
     return (each for each in outcome.results if each.quantity is Quantity.BANDWIDTH)
 
 
-def _measure(campaign: Campaign, means: Means, road: int, hindered: _Hindered) -> None:
-    """Launch over one road until nothing is left that can be had, or nothing comes of it."""
+def _measure(campaign: Campaign, means: Means, net_path: int, hindered: _Hindered) -> None:
+    """Launch over one path until nothing is left that can be had, or nothing comes of it."""
     vain = 0
     while vain <= _MOST_VAIN:
-        before = left_over(campaign, measured(means.folder, campaign)).get(road, ())
+        before = left_over(campaign, measured(means.folder, campaign)).get(net_path, ())
         rounds = _possible(campaign, before, _free(campaign, means) if before else set(), hindered)
         if not rounds:
             return
-        ended = _launch(campaign, means, road, rounds)
-        after = left_over(campaign, measured(means.folder, campaign)).get(road, ())
+        ended = _launch(campaign, means, net_path, rounds)
+        after = left_over(campaign, measured(means.folder, campaign)).get(net_path, ())
         if ended.reason:
-            means.say(f"{campaign.road_name(road)}: {ended.reason}")
+            means.say(f"{campaign.path_name(net_path)}: {ended.reason}")
         came_to_something = _count(after) < _count(before)
         vain = 0 if hindered.learn(ended) or came_to_something else vain + 1
 
@@ -238,9 +238,9 @@ def _possible(
     return tuple(each for each in cut if each.pairs)
 
 
-def steps_of(site: Site, campaign: Campaign, road: int) -> tuple[Step, ...]:
-    """Return what every pair is measured by over a road, by the rules of all legs."""
-    fabric = physics(site, campaign, road)
+def steps_of(site: Site, campaign: Campaign, net_path: int) -> tuple[Step, ...]:
+    """Return what every pair is measured by over a path, by the rules of all legs."""
+    fabric = physics(site, campaign, net_path)
     stated = site.fabric_spec(campaign.fabric).typical_latency_us
     return plan_steps(
         max_size=campaign.size,
@@ -251,14 +251,16 @@ def steps_of(site: Site, campaign: Campaign, road: int) -> tuple[Step, ...]:
     )
 
 
-def _launch(campaign: Campaign, means: Means, road: int, rounds: tuple[PlannedRound, ...]) -> Ended:
-    """Run one job over one road."""
+def _launch(
+    campaign: Campaign, means: Means, net_path: int, rounds: tuple[PlannedRound, ...]
+) -> Ended:
+    """Run one job over one path."""
     partition = means.site.partition(campaign.partition)
     used = sorted({node for each in rounds for pair in each.pairs for node in pair})
     at = {node: number for number, node in enumerate(used)}
     plan = KernelPlan(
         nodes=tuple(campaign.nodes[node] for node in used),
-        steps=steps_of(means.site, campaign, road),
+        steps=steps_of(means.site, campaign, net_path),
         rounds=tuple(
             (each.number, tuple((at[one], at[other]) for one, other in each.pairs))
             for each in rounds
@@ -268,10 +270,10 @@ def _launch(campaign: Campaign, means: Means, road: int, rounds: tuple[PlannedRo
     numbers = [int(path.suffix[1:]) for path in launches(means.folder)]
     folder = means.folder / f"launch.{max(numbers, default=-1) + 1}"
     folder.mkdir()
-    prepare(folder, means.subject, road_of(means.subject, campaign, road), plan)
-    write_whole(folder / LAUNCH_FILE, json.dumps({"road": road}) + "\n")
+    prepare(folder, means.subject, path_of(means.subject, campaign, net_path), plan)
+    write_whole(folder / LAUNCH_FILE, json.dumps({"net_path": net_path}) + "\n")
     job = submit(folder, means.subject, plan, means.environment)
-    name = campaign.road_name(road)
+    name = campaign.path_name(net_path)
     means.say(
         f"{name}: job {job}, {len(used)} nodes, {len(rounds)} rounds of some "
         f"{plan.seconds_per_round:.0f} s"
@@ -281,7 +283,7 @@ def _launch(campaign: Campaign, means: Means, road: int, rounds: tuple[PlannedRo
     def tell(record: KernelRecord) -> None:
         nonlocal told
         for each in record.rounds[told:]:
-            means.say(f"{name}: {_round_words(campaign, road, each)}")
+            means.say(f"{name}: {_round_words(campaign, net_path, each)}")
         told = len(record.rounds)
 
     return follow(
@@ -293,27 +295,29 @@ def _launch(campaign: Campaign, means: Means, road: int, rounds: tuple[PlannedRo
     )
 
 
-def road_of(subject: Subject, campaign: Campaign, road: int) -> Road:
-    """Return how the stack is told to take a road of the campaign.
+def path_of(subject: Subject, campaign: Campaign, net_path: int) -> NetPath:
+    """Return how the stack is told to take a path of the campaign.
 
     Raises:
-        ConfigError: the site has no such road any more.
+        ConfigError: the site has no such path any more.
     """
-    for each in subject.roads:
-        if (each.fabric, each.rails) == (campaign.fabric, campaign.roads[road]):
+    for each in subject.net_paths:
+        if (each.fabric, each.rails) == (campaign.fabric, campaign.net_paths[net_path]):
             return each
     raise ConfigError(
-        f"the site has no road {campaign.road_name(road)} over {campaign.fabric}",
+        f"the site has no path {campaign.path_name(net_path)} over {campaign.fabric}",
         source=subject.source,
-        expected=" or ".join(each.name for each in subject.roads),
+        expected=" or ".join(each.name for each in subject.net_paths),
     )
 
 
-def _round_words(campaign: Campaign, road: int, ended: RoundRecord) -> str:
+def _round_words(campaign: Campaign, net_path: int, ended: RoundRecord) -> str:
     values = [each.bandwidth_mb_s for each in ended.values if each.mode is Mode.UNI]
     pairs = pairs_of(ended)
-    proofs = [prove_pair(ended, pair, own, campaign.roads[road]) for pair, own in pairs.items()]
-    unproven = [each for each in proofs if each.state is not RoadState.PROVEN]
+    proofs = [
+        prove_pair(ended, pair, own, campaign.net_paths[net_path]) for pair, own in pairs.items()
+    ]
+    unproven = [each for each in proofs if each.state is not PathState.PROVEN]
     said = (
         f"path not proven of {len(unproven)}: {unproven[0].reason}" if unproven else "path proven"
     )

@@ -41,7 +41,7 @@ class Confirmation:
 
     Attributes:
         name: what is red: a blamed place, or a quantity.
-        road: over which.
+        net_path: over which.
         nodes: the pair that was measured again.
         check: that measured it.
         verdict: what the stock program came to; None where it came to nothing.
@@ -50,7 +50,7 @@ class Confirmation:
     """
 
     name: str
-    road: str
+    net_path: str
     nodes: tuple[str, ...]
     check: str
     verdict: Verdict | None
@@ -69,7 +69,7 @@ class _Red:
 
     result: Result
     name: str
-    road: str
+    net_path: str
     source: str
     destination: str
     blamed: str | None = None
@@ -84,7 +84,7 @@ class _Red:
     @property
     def is_wide(self) -> bool:
         """Whether it is over several rails at once."""
-        return "+" in self.road
+        return "+" in self.net_path
 
 
 def confirm(outcome: Outcome, look: Look) -> tuple[Outcome, tuple[Confirmation, ...]]:
@@ -149,7 +149,7 @@ def _red(result: Result, name: str, row: int, blamed: str | None = None) -> _Red
     return _Red(
         result=result,
         name=name,
-        road=matrix.rails[matrix.rail[row]],
+        net_path=matrix.rails[matrix.rail[row]],
         source=matrix.nodes[matrix.source[row]],
         destination=matrix.nodes[matrix.destination[row]],
         blamed=blamed,
@@ -182,7 +182,7 @@ def _looked(outcome: Outcome, red: _Red, look: Look) -> Confirmation:
         *("-n", f"^{check}%fabric={campaign.fabric}($|[%~])"),
     ]
     blank = Confirmation(
-        name=red.name, road=red.road, nodes=red.nodes, check=check, verdict=None, reason=""
+        name=red.name, net_path=red.net_path, nodes=red.nodes, check=check, verdict=None, reason=""
     )
     if red.is_wide and red.result.quantity is Quantity.BANDWIDTH and red.source != red.nodes[0]:
         # The checks over several rails send from a job's first node alone.
@@ -197,11 +197,11 @@ def _looked(outcome: Outcome, red: _Red, look: Look) -> Confirmation:
 
 
 def _of_legs(blank: Confirmation, result: SessionResult) -> Confirmation:
-    """Return what the legs over the red road came to, there and back."""
-    mine = [each for each in result.legs if _road(each) == blank.road and each.nodes]
+    """Return what the legs over the red path came to, there and back."""
+    mine = [each for each in result.legs if _net_path(each) == blank.net_path and each.nodes]
     elsewhere = [each for each in mine if not set(each.nodes) <= set(blank.nodes)]
     if not mine or elsewhere:
-        reason = "it ran on other nodes" if elsewhere else "no leg over this road was measured"
+        reason = "it ran on other nodes" if elsewhere else "no leg over this path was measured"
         return replace(blank, reason=reason, run_id=result.run_id)
     leg = next((each for each in mine if each.verdict in _RED), None)
     if leg is not None:
@@ -212,5 +212,5 @@ def _of_legs(blank: Confirmation, result: SessionResult) -> Confirmation:
     return replace(blank, verdict=leg.verdict, reason=reason, run_id=result.run_id)
 
 
-def _road(leg: LegResult) -> str:
+def _net_path(leg: LegResult) -> str:
     return leg.leg.partition(".")[0]

@@ -13,7 +13,7 @@ from fabricproof.core.errors import ConfigError, FabricproofError, UnavailableEr
 from fabricproof.core.whole_file import write_whole
 from fabricproof.job.evidence.job_end import REACHED_END, RECORD_END, read_end
 from fabricproof.nodes.doctor.probes import render_script
-from fabricproof.nodes.doctor.subject import Road, Subject
+from fabricproof.nodes.doctor.subject import NetPath, Subject
 from fabricproof.nodes.topology_text import fold
 from fabricproof.pairs.campaign.ledger import RECORD_FILE, SCHEDULE_FILE, read_launch
 from fabricproof.pairs.campaign.nodes import ask
@@ -70,22 +70,22 @@ def job_minutes(plan: KernelPlan) -> int:
     return math.ceil((_START_SECONDS + plan.limit_seconds + rounds) / 60)
 
 
-def render_job(subject: Subject, road: Road, plan: KernelPlan, folder: Path) -> str:
+def render_job(subject: Subject, net_path: NetPath, plan: KernelPlan, folder: Path) -> str:
     """Return the script of the job that runs ``plan`` in ``folder``.
 
     Raises:
-        ConfigError: the stack cannot be started, or cannot take this road.
+        ConfigError: the stack cannot be started, or cannot take this path.
     """
-    why = subject.absent or subject.launch_fault or road.refusal
+    why = subject.absent or subject.launch_fault or net_path.refusal
     if why or subject.launch is None:
         raise ConfigError(
-            f"{subject.stack} cannot measure over {'+'.join(road.rails)}: {why}",
+            f"{subject.stack} cannot measure over {'+'.join(net_path.rails)}: {why}",
             source=subject.source,
             next_step=subject.mend or None,
         )
     head = render_script(
         (),
-        settings={**subject.settings, **subject.launch.environment, **road.environment},
+        settings={**subject.settings, **subject.launch.environment, **net_path.environment},
         prepend=subject.prepend,
         modules=subject.modules,
         module_paths=subject.module_paths,
@@ -96,7 +96,7 @@ def render_job(subject: Subject, road: Road, plan: KernelPlan, folder: Path) -> 
     return (
         f"#!/bin/bash\ncd {shell_word(str(folder))} || exit 74\n{RECORD_END}\n{head}"
         f"{_BUILD.format(python=python, stack=subject.stack)}"
-        f"timeout -k 5 {_START_SECONDS} {launch} bash ./{LOOK.name} {shell_line(road.rails)} "
+        f"timeout -k 5 {_START_SECONDS} {launch} bash ./{LOOK.name} {shell_line(net_path.rails)} "
         ">rails 2>look.err\n"
         "if ! grep -v ' up$' rails >down; then\n"
         f'    timeout -k 5 {seconds} {launch} "${{run[@]}}" {SCHEDULE_FILE} {RECORD_FILE} '
@@ -118,14 +118,14 @@ def _launch_line(subject: Subject, plan: KernelPlan) -> str:
     return shell_line([*first, *options, *subject.options])
 
 
-def prepare(folder: Path, subject: Subject, road: Road, plan: KernelPlan) -> None:
+def prepare(folder: Path, subject: Subject, net_path: NetPath, plan: KernelPlan) -> None:
     """Write all that the job needs into ``folder``.
 
     Raises:
         ConfigError: the stack or the plan cannot be.
         OutputError: it could not be written.
     """
-    script = render_job(subject, road, plan, folder)
+    script = render_job(subject, net_path, plan, folder)
     write_whole(folder / SCHEDULE_FILE, render_schedule(plan))
     for source in (KERNEL, TWIN, LOOK):
         write_whole(folder / source.name, source.read_bytes())

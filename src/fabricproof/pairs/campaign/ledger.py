@@ -41,13 +41,13 @@ class PlannedRound:
     Attributes:
         number: from 0.
         pairs: numbers of nodes; nobody twice.
-        roads: numbers of the roads over which it is measured.
+        net_paths: numbers of the paths over which it is measured.
         is_adaptive: whether it was added for suspects.
     """
 
     number: int
     pairs: tuple[NodePair, ...]
-    roads: tuple[int, ...]
+    net_paths: tuple[int, ...]
     is_adaptive: bool = False
 
 
@@ -67,7 +67,7 @@ class Campaign:
         spines: uplinks of each leaf, 0 where routing is not static.
         out: nodes of the partition that take no part -> their state in Slurm.
         skipped: nodes that the site leaves out by its own choice -> why.
-        roads: interfaces of each way to be measured, one or several.
+        net_paths: interfaces of each way to be measured, one or several.
         rounds: in order.
         size: of the large message, in bytes.
         seconds: budget of one measurement of a pair.
@@ -87,7 +87,7 @@ class Campaign:
     spines: int
     out: Mapping[str, str]
     skipped: Mapping[str, str]
-    roads: tuple[tuple[str, ...], ...]
+    net_paths: tuple[tuple[str, ...], ...]
     rounds: tuple[PlannedRound, ...]
     size: int
     seconds: float
@@ -96,18 +96,18 @@ class Campaign:
     seed: int = 0
     format: int = field(default=FORMAT)
 
-    def road_name(self, road: int) -> str:
+    def path_name(self, net_path: int) -> str:
         """``rail0+rail1``."""
-        return "+".join(self.roads[road])
+        return "+".join(self.net_paths[net_path])
 
     def modes(self) -> Counter[Mode]:
         """Return how many values each pair has of each mode."""
         return Counter({Mode.PINGPONG: 1, Mode.UNI: 2} | ({Mode.BI: 1} if self.both_ways else {}))
 
-    def with_round(self, pairs: tuple[NodePair, ...], roads: tuple[int, ...]) -> Campaign:
+    def with_round(self, pairs: tuple[NodePair, ...], net_paths: tuple[int, ...]) -> Campaign:
         """Return the campaign with a further round, for suspects."""
         number = max((each.number for each in self.rounds), default=-1) + 1
-        added = PlannedRound(number=number, pairs=pairs, roads=roads, is_adaptive=True)
+        added = PlannedRound(number=number, pairs=pairs, net_paths=net_paths, is_adaptive=True)
         return replace(self, rounds=(*self.rounds, added))
 
 
@@ -153,14 +153,14 @@ def _campaign(fields: dict[str, Any]) -> Campaign:
         PlannedRound(
             number=int(each["number"]),
             pairs=tuple((int(one), int(other)) for one, other in each["pairs"]),
-            roads=tuple(int(road) for road in each["roads"]),
+            net_paths=tuple(int(net_path) for net_path in each["net_paths"]),
             is_adaptive=bool(each["is_adaptive"]),
         )
         for each in fields["rounds"]
     )
     lists = {name: tuple(fields[name]) for name in ("nodes", "leaf_of")}
-    roads = tuple(tuple(each) for each in fields["roads"])
-    return Campaign(**{**fields, **lists, "roads": roads, "rounds": rounds})
+    net_paths = tuple(tuple(each) for each in fields["net_paths"])
+    return Campaign(**{**fields, **lists, "net_paths": net_paths, "rounds": rounds})
 
 
 @contextlib.contextmanager
@@ -187,7 +187,7 @@ class Measured:
     """What the launches of a campaign left.
 
     Attributes:
-        rounds: road, and a round that ended over it, in the order of the launches.
+        rounds: path, and a round that ended over it, in the order of the launches.
         lost: what was begun and lost, in words.
         mpis: the libraries, in their own words.
     """
@@ -227,32 +227,32 @@ def measured(folder: Path, campaign: Campaign) -> Measured:
     lost: list[str] = []
     mpis: dict[str, None] = {}
     for place in launches(folder):
-        road = _road_of(place)
-        if road is None:
+        net_path = _path_of(place)
+        if net_path is None:
             continue
         record = read_launch(place)
         for each in record.rounds:
-            _check(campaign, road, each, place)
-            rounds.append((road, each))
+            _check(campaign, net_path, each, place)
+            rounds.append((net_path, each))
         lost += [f"{place.name}: {why}" for why in record.lost]
         if record.mpi:
             mpis[record.mpi] = None
     return Measured(rounds=tuple(rounds), lost=tuple(lost), mpis=tuple(mpis))
 
 
-def _road_of(place: Path) -> int | None:
-    """Return the road of a launch; None of one that was cut off before it was planned."""
+def _path_of(place: Path) -> int | None:
+    """Return the path of a launch; None of one that was cut off before it was planned."""
     try:
-        return int(parse_json((place / LAUNCH_FILE).read_bytes())["road"])
+        return int(parse_json((place / LAUNCH_FILE).read_bytes())["net_path"])
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError):
         raise ParseError("damaged plan of a launch", source=str(place / LAUNCH_FILE)) from None
 
 
-def _check(campaign: Campaign, road: int, record: RoundRecord, place: Path) -> None:
+def _check(campaign: Campaign, net_path: int, record: RoundRecord, place: Path) -> None:
     """Refuse a round that was not planned, and one in which a measurement is lacking."""
-    planned = planned_pairs(campaign, road).get(record.number, frozenset())
+    planned = planned_pairs(campaign, net_path).get(record.number, frozenset())
     for pair, values in pairs_of(record).items():
         seen = Counter(value.mode for value in values)
         ways = {value.source for value in values if value.mode is Mode.UNI}
@@ -265,40 +265,40 @@ def _check(campaign: Campaign, road: int, record: RoundRecord, place: Path) -> N
             )
 
 
-def planned_pairs(campaign: Campaign, road: int) -> dict[int, frozenset[frozenset[str]]]:
+def planned_pairs(campaign: Campaign, net_path: int) -> dict[int, frozenset[frozenset[str]]]:
     """Return round -> its pairs, each as the names of two nodes."""
     nodes = campaign.nodes
     return {
         each.number: frozenset(frozenset((nodes[one], nodes[two])) for one, two in each.pairs)
         for each in campaign.rounds
-        if road in each.roads
+        if net_path in each.net_paths
     }
 
 
 def left_over(campaign: Campaign, done: Measured) -> dict[int, tuple[PlannedRound, ...]]:
-    """Return road -> what is planned over it and not measured; nothing that was measured.
+    """Return path -> what is planned over it and not measured; nothing that was measured.
 
     Args:
         campaign: what is planned.
         done: what was measured.
     """
     seen = {
-        (road, record.number, frozenset(pair))
-        for road, record in done.rounds
+        (net_path, record.number, frozenset(pair))
+        for net_path, record in done.rounds
         for pair in pairs_of(record)
     }
     nodes = campaign.nodes
     found: dict[int, tuple[PlannedRound, ...]] = {}
-    for road in range(len(campaign.roads)):
+    for net_path in range(len(campaign.net_paths)):
         rounds = []
         for each in campaign.rounds:
             pairs = tuple(
                 pair
                 for pair in each.pairs
-                if (road, each.number, frozenset(nodes[at] for at in pair)) not in seen
+                if (net_path, each.number, frozenset(nodes[at] for at in pair)) not in seen
             )
-            if road in each.roads and pairs:
+            if net_path in each.net_paths and pairs:
                 rounds.append(replace(each, pairs=pairs))
         if rounds:
-            found[road] = tuple(rounds)
+            found[net_path] = tuple(rounds)
     return found

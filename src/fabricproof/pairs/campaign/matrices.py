@@ -32,10 +32,10 @@ OF_MODE = {
 
 @dataclass(frozen=True, kw_only=True)
 class Population:
-    """The values of one quantity over one road, over all pairs.
+    """The values of one quantity over one path, over all pairs.
 
     Attributes:
-        road: name.
+        net_path: name.
         count: values.
         least: smallest value, in the unit of the quantity.
         most: largest.
@@ -43,7 +43,7 @@ class Population:
         deviation: standard deviation.
     """
 
-    road: str
+    net_path: str
     count: int
     least: float
     most: float
@@ -53,30 +53,30 @@ class Population:
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """A value that stands, of one pair in one round over one road.
+    """A value that stands, of one pair in one round over one path.
 
     Attributes:
-        road: its number.
+        net_path: its number.
         value: what was measured.
         taken: what others took of wire and cores meanwhile, as a part of the time.
         by: who, in words.
     """
 
-    road: int
+    net_path: int
     value: Value
     taken: float = 0.0
     by: str = ""
 
 
 def matrix_of(
-    campaign: Campaign, quantity: Quantity, roads: Sequence[int], rows: Sequence[Row]
+    campaign: Campaign, quantity: Quantity, net_paths: Sequence[int], rows: Sequence[Row]
 ) -> Matrix:
     """Return the rows of one quantity as a matrix, in MB/s or us, its nodes in campaign's order.
 
     Args:
         campaign: that measured them.
         quantity: of all rows.
-        roads: over which, as the rails of the matrix.
+        net_paths: over which, as the rails of the matrix.
         rows: at least one.
     """
     number = {name: at for at, name in enumerate(campaign.nodes)}
@@ -86,12 +86,12 @@ def matrix_of(
     values = [row.value for row in rows]
     return Matrix(
         nodes=campaign.nodes,
-        rails=tuple(campaign.road_name(road) for road in roads),
+        rails=tuple(campaign.path_name(net_path) for net_path in net_paths),
         kinds=(kind,),
         source=np.array([number[each.source] for each in values], dtype=np.int32),
         destination=np.array([number[each.destination] for each in values], dtype=np.int32),
         both_ways=np.full(len(rows), quantity is not Quantity.BANDWIDTH),
-        rail=np.array([roads.index(row.road) for row in rows], dtype=np.int32),
+        rail=np.array([net_paths.index(row.net_path) for row in rows], dtype=np.int32),
         round=np.array([each.round for each in values], dtype=np.int32),
         kind=np.zeros(len(rows), dtype=np.int32),
         value=np.array([_number(quantity, each) for each in values], dtype=np.float64),
@@ -112,7 +112,7 @@ def populations_of(matrix: Matrix) -> tuple[Population, ...]:
         if len(own):
             found.append(
                 Population(
-                    road=name,
+                    net_path=name,
                     count=len(own),
                     least=float(own.min()),
                     most=float(own.max()),

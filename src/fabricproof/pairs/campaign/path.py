@@ -8,7 +8,7 @@ from dataclasses import replace
 from fabricproof.job.evidence.cores import counted_seconds, starved_cores
 from fabricproof.job.evidence.ranks import RankRecord, gather
 from fabricproof.pairs.campaign.record import RoundRecord, Value
-from fabricproof.traffic import Evidence, Expectation, RoadProof, prove_road
+from fabricproof.traffic import Evidence, Expectation, PathProof, prove_path
 from fabricproof.traffic.disturbance import Disturbance, foreign_traffic
 
 Pair = tuple[str, str]
@@ -26,7 +26,7 @@ def pairs_of(record: RoundRecord) -> dict[Pair, tuple[Value, ...]]:
 
 def prove_pair(
     record: RoundRecord, pair: Pair, values: Sequence[Value], rails: Sequence[str]
-) -> RoadProof:
+) -> PathProof:
     """Compare what the counters of two nodes saw in a round with what the two moved in it.
 
     In a round a node has one partner, so that all that its rails moved is of this pair.
@@ -37,7 +37,7 @@ def prove_pair(
         values: theirs, all of the round.
         rails: interfaces or ports that had to carry them.
     """
-    return prove_road(_evidence(record, pair), _expected(pair, values, rails))
+    return prove_path(_evidence(record, pair), _expected(pair, values, rails))
 
 
 def _evidence(record: RoundRecord, pair: Pair) -> Evidence:

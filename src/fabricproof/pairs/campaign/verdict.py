@@ -31,7 +31,7 @@ from fabricproof.pairs.said import Said, listed
 from fabricproof.pairs.words import say
 from fabricproof.physics import Fabric
 from fabricproof.site import Site
-from fabricproof.traffic import RoadProof, RoadState
+from fabricproof.traffic import PathProof, PathState
 from fabricproof.verdict.value import Reference
 
 #: words with which a library names itself (MPI_Get_library_version), by family, in small letters:
@@ -45,9 +45,9 @@ _OWN_WORDS = {
 
 #: what a path that is not proven makes of a value
 _OF_PATH = {
-    RoadState.WRONG: Verdict.INVALID,
-    RoadState.UNKNOWN: Verdict.UNJUDGED,
-    RoadState.DISTURBED: Verdict.UNJUDGED,
+    PathState.WRONG: Verdict.INVALID,
+    PathState.UNKNOWN: Verdict.UNJUDGED,
+    PathState.DISTURBED: Verdict.UNJUDGED,
 }
 
 
@@ -57,14 +57,14 @@ class Trouble:
 
     Attributes:
         verdict: what they are.
-        road: over which.
+        net_path: over which.
         round: number of the round.
         pair: two nodes.
         reason: why.
     """
 
     verdict: Verdict
-    road: str
+    net_path: str
     round: int
     pair: tuple[str, str]
     reason: str
@@ -72,19 +72,19 @@ class Trouble:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Result:
-    """One quantity over one or several roads.
+    """One quantity over one or several paths.
 
     Attributes:
         quantity: what.
-        roads: names.
+        net_paths: names.
         judged: the matrix and its verdict.
         said: blame, and what is undecided.
-        populations: of each road.
+        populations: of each path.
         why_told_only: why its verdict does not count; empty where it does.
     """
 
     quantity: Quantity
-    roads: tuple[str, ...]
+    net_paths: tuple[str, ...]
     judged: Judged
     said: Said
     populations: tuple[Population, ...]
@@ -105,8 +105,8 @@ class Outcome:
         verdict: the worst of all that counts.
         results: quantities.
         troubles: pairs whose values do not stand.
-        left: road -> what is planned and not measured.
-        rounds: measured ones, over all roads.
+        left: path -> what is planned and not measured.
+        rounds: measured ones, over all paths.
         proven: pairs in rounds whose path is proven.
         notes: what else is to be known.
     """
@@ -129,14 +129,14 @@ def places_of(campaign: Campaign) -> Leaves | None:
     return leaves_by_name(campaign.nodes, leaf_of, campaign.spines)
 
 
-def physics(site: Site, campaign: Campaign, road: int) -> Fabric:
-    """Return the physics of a road of the campaign.
+def physics(site: Site, campaign: Campaign, net_path: int) -> Fabric:
+    """Return the physics of a path of the campaign.
 
     Raises:
         ConfigError: the site declares no link to judge by.
     """
     connections = site.stack(campaign.stack).connections
-    return site.fabric(campaign.fabric, campaign.roads[road], num_flows=connections)
+    return site.fabric(campaign.fabric, campaign.net_paths[net_path], num_flows=connections)
 
 
 def judge_campaign(site: Site, campaign: Campaign, done: Measured) -> Outcome:
@@ -150,20 +150,20 @@ def judge_campaign(site: Site, campaign: Campaign, done: Measured) -> Outcome:
     rows: list[Row] = []
     troubles: list[Trouble] = []
     proven = 0
-    for road, record in done.rounds:
-        rate = physics(site, campaign, road).link.data_rate_mb_s
+    for net_path, record in done.rounds:
+        rate = physics(site, campaign, net_path).link.data_rate_mb_s
         for pair, values in pairs_of(record).items():
-            proof = prove_pair(record, pair, values, campaign.roads[road])
-            if proof.state is RoadState.PROVEN:
+            proof = prove_pair(record, pair, values, campaign.net_paths[net_path])
+            if proof.state is PathState.PROVEN:
                 proven += 1
             else:
-                troubles.append(_trouble(campaign, road, record.number, pair, proof))
+                troubles.append(_trouble(campaign, net_path, record.number, pair, proof))
             # Errors make a value no PASS; it may still show whose fault they are.
-            if proof.state in {RoadState.PROVEN, RoadState.DISTURBED}:
-                near = disturbances(record, pair, values, campaign.roads[road], rate)
+            if proof.state in {PathState.PROVEN, PathState.DISTURBED}:
+                near = disturbances(record, pair, values, campaign.net_paths[net_path], rate)
                 by = "; ".join(each.reason for each in near if each.counts)
                 taken = share_taken(near)
-                rows += [Row(road=road, value=each, taken=taken, by=by) for each in values]
+                rows += [Row(net_path=net_path, value=each, taken=taken, by=by) for each in values]
     results = tuple(_results(site, campaign, rows, troubles))
     left = left_over(campaign, done)
     strangers = _strangers(site, campaign, done.mpis)
@@ -184,11 +184,11 @@ def judge_campaign(site: Site, campaign: Campaign, done: Measured) -> Outcome:
 
 
 def _trouble(
-    campaign: Campaign, road: int, number: int, pair: tuple[str, str], proof: RoadProof
+    campaign: Campaign, net_path: int, number: int, pair: tuple[str, str], proof: PathProof
 ) -> Trouble:
     return Trouble(
         verdict=_OF_PATH[proof.state],
-        road=campaign.road_name(road),
+        net_path=campaign.path_name(net_path),
         round=number,
         pair=pair,
         reason=proof.reason,
@@ -208,26 +208,32 @@ def _strangers(site: Site, campaign: Campaign, mpis: Iterable[str]) -> list[str]
 def _results(
     site: Site, campaign: Campaign, rows: Sequence[Row], troubles: list[Trouble]
 ) -> Iterable[Result]:
-    """Judge each quantity over the roads that may be held against each other.
+    """Judge each quantity over the paths that may be held against each other.
 
     Values that others explain are left out, and added to ``troubles``.
     """
     groups: dict[str, list[int]] = {}
-    for road in range(len(campaign.roads)):
-        groups.setdefault(repr(physics(site, campaign, road)), []).append(road)
+    for net_path in range(len(campaign.net_paths)):
+        groups.setdefault(repr(physics(site, campaign, net_path)), []).append(net_path)
     for quantity in Quantity:
-        for roads in groups.values():
-            own = [row for row in rows if row.road in roads and OF_MODE[row.value.mode] is quantity]
+        for net_paths in groups.values():
+            own = [
+                row
+                for row in rows
+                if row.net_path in net_paths and OF_MODE[row.value.mode] is quantity
+            ]
             if quantity is Quantity.BANDWIDTH:
-                own = _undisturbed(site, campaign, roads, own, troubles)
-            # A road of which nothing stands gets no word of its own: it is among what is left.
-            seen = [road for road in roads if any(row.road == road for row in own)]
+                own = _undisturbed(site, campaign, net_paths, own, troubles)
+            # A path of which nothing stands gets no word of its own: it is among what is left.
+            seen = [
+                net_path for net_path in net_paths if any(row.net_path == net_path for row in own)
+            ]
             if own:
                 yield _result(site, campaign, quantity, seen, own, troubles)
 
 
 def _undisturbed(
-    site: Site, campaign: Campaign, roads: list[int], rows: list[Row], troubles: list[Trouble]
+    site: Site, campaign: Campaign, net_paths: list[int], rows: list[Row], troubles: list[Trouble]
 ) -> list[Row]:
     """Return the rows without those that are low for what others took.
 
@@ -235,8 +241,8 @@ def _undisturbed(
     """
     if not rows:
         return rows
-    matrix = matrix_of(campaign, Quantity.BANDWIDTH, roads, rows)
-    lower = _limits(site, campaign, Quantity.BANDWIDTH, roads[0], matrix).bounds.get(0, 0.0)
+    matrix = matrix_of(campaign, Quantity.BANDWIDTH, net_paths, rows)
+    lower = _limits(site, campaign, Quantity.BANDWIDTH, net_paths[0], matrix).bounds.get(0, 0.0)
     good = [row.taken for row in rows if row.value.bandwidth_mb_s >= lower]
     borne = float(np.median(good)) if good else 0.0
     kept = []
@@ -249,7 +255,7 @@ def _undisturbed(
         troubles.append(
             Trouble(
                 verdict=Verdict.UNJUDGED,
-                road=campaign.road_name(row.road),
+                net_path=campaign.path_name(row.net_path),
                 round=row.value.round,
                 pair=(row.value.source, row.value.destination),
                 reason=f"{value:.4g} MB/s, disturbed: {row.by}",
@@ -259,13 +265,13 @@ def _undisturbed(
 
 
 def _limits(
-    site: Site, campaign: Campaign, quantity: Quantity, road: int, matrix: Matrix
+    site: Site, campaign: Campaign, quantity: Quantity, net_path: int, matrix: Matrix
 ) -> Limits:
     kind = matrix.kinds[0]
     return limits_of(
         matrix,
-        fabric=None if quantity is Quantity.BOTH_WAYS else physics(site, campaign, road),
-        references=_references(site, campaign, len(campaign.roads[road]), kind),
+        fabric=None if quantity is Quantity.BOTH_WAYS else physics(site, campaign, net_path),
+        references=_references(site, campaign, len(campaign.net_paths[net_path]), kind),
         tolerance=None if kind.lower_is_better else site.spec.tolerance,
     )
 
@@ -274,12 +280,12 @@ def _result(
     site: Site,
     campaign: Campaign,
     quantity: Quantity,
-    roads: list[int],
+    net_paths: list[int],
     rows: list[Row],
     troubles: Sequence[Trouble],
 ) -> Result:
-    matrix = matrix_of(campaign, quantity, roads, rows)
-    limits = _limits(site, campaign, quantity, roads[0], matrix)
+    matrix = matrix_of(campaign, quantity, net_paths, rows)
+    limits = _limits(site, campaign, quantity, net_paths[0], matrix)
     judged = judge_matrix(matrix, leaves=places_of(campaign), limits=limits)
     excused = {node for each in troubles for node in each.pair}
     if judged.verdict is MatrixVerdict.MISSING and set(matrix.unmeasured) <= excused:
@@ -289,7 +295,7 @@ def _result(
         )
     return Result(
         quantity=quantity,
-        roads=matrix.rails,
+        net_paths=matrix.rails,
         judged=judged,
         said=say(judged),
         populations=populations_of(matrix),

@@ -1,4 +1,4 @@
-"""The least time that a printed mean can show: below it the operation did not take this road.
+"""The least time that a printed mean can show: below it the operation did not take this path.
 
 A rank's time alone has no floor: a rank that comes last may find its data already there, and the
 root of a broadcast is done when its buffer is free.  What binds is the mean over the ranks, of
@@ -29,7 +29,7 @@ class Statistic(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Wire:
-    """What one node's road can do at its most generous.
+    """What one node's path can do at its most generous.
 
     Attributes:
         latency_us: the least one-way time of an empty message, us.
@@ -65,7 +65,7 @@ def least_mean_us(
         operation: which one.
         size: message size in bytes, as :class:`Operation` counts it.
         layout: where the ranks lie.
-        wire: the road of one node.
+        wire: the path of one node.
         repetitions: how many a stream has, at the least.
     """
     if layout.num_nodes < 2 or not everyone_waits(operation, size, layout):

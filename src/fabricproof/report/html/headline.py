@@ -29,7 +29,7 @@ SHOWN = 50
 _FINE = frozenset({Verdict.PASS, Verdict.SKIPPED})
 
 _SAID: dict[Verdict, str] = {
-    Verdict.PASS: "Every leg that was due here was measured, took its road, and was good enough.",
+    Verdict.PASS: "Every leg that was due here was measured, took its path, and was good enough.",
     Verdict.FAIL: "At least one number is worse than it must be.",
     Verdict.INVALID: "At least one number is not what it claims to be.",
     Verdict.MISSING: "Something that was due was not measured.",
@@ -174,7 +174,7 @@ def _red_table(
 
 
 def _red_row(leg: LegResult, site: str, sure: str) -> list[object]:
-    what = f"{leg.stack} {leg.program or leg.check} {leg.road_name}".rstrip()
+    what = f"{leg.stack} {leg.program or leg.check} {leg.path_name}".rstrip()
     return [
         word(leg.verdict.value),
         tag("strong", who(leg.nodes)),

@@ -1,4 +1,4 @@
-"""Every leg with its verdict, reason, findings and road; the raw numbers of the red ones."""
+"""Every leg with its verdict, reason, findings and path; the raw numbers of the red ones."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def every_leg(data: ReportData, known: Mapping[Place, int]) -> Markup:
     """Return the table of all legs, the worst first; numbers in ``known`` open their raw ones."""
     order = _in_order(data)
     shown = order[: _num_static(order)]
-    head = ("verdict", "stack", "program", "leg", "rails", "nodes", "numbers", "reason", "road")
+    head = ("verdict", "stack", "program", "leg", "rails", "nodes", "numbers", "reason", "path")
     rows = [_row(leg, data.site, known) for leg in shown]
     caption = f"Every leg of this run, worst first ({len(order)})"
     more = len(order) - len(shown)
@@ -82,11 +82,11 @@ def _texts(leg: LegResult) -> list[str]:
         leg.verdict.value,
         leg.stack,
         _program(leg),
-        leg.road_name or "-",
+        leg.path_name or "-",
         rails_of(leg),
         folded(leg.nodes),
         "; ".join((leg.reason, *texts_of(leg.findings))) or "-",
-        _without_road(leg) if leg.road is None else str(leg.road.get("state", "?")),
+        _without_path(leg) if leg.net_path is None else str(leg.net_path.get("state", "?")),
     ]
 
 
@@ -100,12 +100,12 @@ def _row(leg: LegResult, site: str, known: Mapping[Place, int]) -> list[object]:
         word(leg.verdict.value),
         leg.stack,
         _program(leg),
-        leg.road_name or "-",
+        leg.path_name or "-",
         rails_of(leg),
         who(leg.nodes),
         _numbers(leg, known),
         _reason(leg, site),
-        _road(leg),
+        _net_path(leg),
     ]
 
 
@@ -143,17 +143,19 @@ def _reason(leg: LegResult, site: str) -> Markup:
     return joined(parts) if parts else joined(["-"])
 
 
-def _without_road(leg: LegResult) -> str:
+def _without_path(leg: LegResult) -> str:
     """Return what stands for a proof where there is none: a relation moves no bytes itself."""
     return "none of its own" if leg.quantities else "-"
 
 
-def _road(leg: LegResult) -> Markup:
-    road = leg.road
-    if road is None:
-        return joined([_without_road(leg)])
-    state, reason = str(road.get("state", "?")), str(road.get("reason", ""))
-    moved = [f"{name} = {value}" for name, value in road.items() if name not in {"state", "reason"}]
+def _net_path(leg: LegResult) -> Markup:
+    net_path = leg.net_path
+    if net_path is None:
+        return joined([_without_path(leg)])
+    state, reason = str(net_path.get("state", "?")), str(net_path.get("reason", ""))
+    moved = [
+        f"{name} = {value}" for name, value in net_path.items() if name not in {"state", "reason"}
+    ]
     if not moved and not reason:
         return joined([state])
     inside = tag("ul", *(tag("li", each) for each in (reason, *moved) if each))

@@ -200,9 +200,9 @@ def _machinery() -> Markup:
 
 
 _VERDICTS = {
-    "PASS": "measured, on the road it claims, possible, and good enough",
-    "FAIL": "measured, on the road it claims, and worse than the accepted range",
-    "INVALID": "the number is not what it claims: impossible, or it took another road",
+    "PASS": "measured, on the path it claims, possible, and good enough",
+    "FAIL": "measured, on the path it claims, and worse than the accepted range",
+    "INVALID": "the number is not what it claims: impossible, or it took another path",
     "MISSING": "was due and was not measured",
     "UNJUDGED": "measured, and there is nothing to judge it by",
     "SKIPPED": "not due here; the reason says why",
@@ -218,7 +218,7 @@ _CHANGES = {
 _WORDS = {
     "run": "one start of fabricproof run: what is compared; attempts within it are not",
     "attempt": "a second look at the same number in the same job; one of them counts",
-    "leg": "one launch of one program over one road and layout",
+    "leg": "one launch of one program over one path and layout",
     "rail": "one of several networks, or ports, that join the same nodes",
     "ceiling": "what physics allows: a rate not to be exceeded, a latency not to be beaten",
     "reference": "what a number is judged by; the accepted range lies around it",

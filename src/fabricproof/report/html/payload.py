@@ -334,8 +334,8 @@ def _of_key(key: Key) -> Place:
 
 def place_of(leg: LegResult, quantity: Mapping[str, Any]) -> Place:
     """Return the place of one number of a leg, in a report as people read it."""
-    road = leg.road_name
-    facts = (leg.partition, leg.fabric, leg.stack, leg.suite, leg.program, leg.check, road)
+    net_path = leg.path_name
+    facts = (leg.partition, leg.fabric, leg.stack, leg.suite, leg.program, leg.check, net_path)
     nodes = quantity.get("nodes") or leg.nodes
     told = ("quantity_name", "quantity_verdict", "quantity_value")
     return (*facts, ",".join(sorted(nodes)), *(str(quantity.get(name)) for name in told))

@@ -74,7 +74,7 @@ ask_nodes_once()
 
 
 class FabricBenchmark(rfm.RunOnlyRegressionTest):
-    """Legs over the roads between some nodes, and what is to hold between them.
+    """Legs over the paths between some nodes, and what is to hold between them.
 
     Subclasses must set before setup: :attr:`suite`, :attr:`program`, :attr:`family_tags`; and say
     in :meth:`plan` what is measured.
@@ -116,8 +116,8 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
     require_reference = True
     sourcesdir = None
 
-    #: the MPI is told its road; False where there is none or nobody tells it
-    tells_the_road: bool = True
+    #: the MPI is told its path; False where there is none or nobody tells it
+    tells_the_path: bool = True
 
     #: the MPI's own launcher starts the ranks, where the partition's could not do what is asked
     own_launcher: bool = False
@@ -231,7 +231,7 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         site = current_site()
         partition = site.partition(self.current_partition.name)
         planner = self._planner()
-        plan = planner.told(self.plan) if self.tells_the_road else self.plan(planner)
+        plan = planner.told(self.plan) if self.tells_the_path else self.plan(planner)
         if not plan.legs:
             self._skip(plan.reason)
         self.num_tasks = plan.num_nodes * plan.ranks_per_node
@@ -506,21 +506,21 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
 
 
 class PairBenchmark(FabricBenchmark):
-    """Two nodes, one program, one leg for each road between them."""
+    """Two nodes, one program, one leg for each path between them."""
 
     #: ``each``: every rail by itself; ``all``: the first rail, then all rails together
-    roads = variable(str, value="each")
+    net_paths = variable(str, value="each")
 
     #: its program sends one way: each rail is measured the other way as well
     one_way = variable(bool, value=False)
 
     def why_not(self) -> str:
         """Tell where several rails are asked for and there is one."""
-        return why_one_rail(self.fabric) if self.roads == "all" else ""
+        return why_one_rail(self.fabric) if self.net_paths == "all" else ""
 
     def plan(self, planner: LegPlanner) -> Plan:
-        """Return one leg for each road."""
-        plan = planner.plan(self.roads)
+        """Return one leg for each path."""
+        plan = planner.plan(self.net_paths)
         if not plan.legs or not self.one_way:
             return plan
         return replace(plan, legs=(*plan.legs, *planner.backwards()))

@@ -19,16 +19,18 @@ __all__ = ["CollectiveBenchmark", "channel_leg", "channel_planner", "collective_
 
 
 class CollectiveBenchmark(FabricBenchmark):
-    """One collective on every layout of the partition, over one road."""
+    """One collective on every layout of the partition, over one path."""
 
     #: ``first``: the first rail; ``all``: all rails together
-    roads = variable(str, value="first")
+    net_paths = variable(str, value="first")
 
     def why_not(self) -> str:
         """Tell where several rails are asked for and there is one."""
         one_rail = len(current_site().fabric_spec(self.fabric).rails) < 2
-        return f"fabric {self.fabric} has one rail" if self.roads == "all" and one_rail else ""
+        return f"fabric {self.fabric} has one rail" if self.net_paths == "all" and one_rail else ""
 
     def plan(self, planner: LegPlanner) -> Plan:
         """Return the point-to-point leg, and one leg of the collective for each layout."""
-        return plan_collective(planner, planner.rails if self.roads == "all" else planner.rails[:1])
+        return plan_collective(
+            planner, planner.rails if self.net_paths == "all" else planner.rails[:1]
+        )

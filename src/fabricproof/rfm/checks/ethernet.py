@@ -1,4 +1,4 @@
-"""Plan the Ethernet checks that compare: flows, MPI over TCP, connections, frames, no road told."""
+"""Plan the Ethernet checks that compare: flows, MPI over TCP, connections, frames, no path told."""
 
 from __future__ import annotations
 
@@ -244,8 +244,8 @@ class FramesBenchmark(PeerBenchmark):
         return Plan(legs=legs, relations=relations)
 
 
-class FreeRoadBenchmark(FabricBenchmark):
-    """An MPI that nobody tells its road: which interfaces does it take?"""
+class FreePathBenchmark(FabricBenchmark):
+    """An MPI that nobody tells its path: which interfaces does it take?"""
 
     def why_not(self) -> str:
         """Tell where there are no two nodes, and where another fabric is the one to take."""
@@ -265,7 +265,7 @@ class FreeRoadBenchmark(FabricBenchmark):
         return f"left alone an MPI should take {fastest}, the fastest fabric of this partition"
 
     def plan(self, planner: LegPlanner) -> Plan:
-        """Return one leg without any road, over what the site declares."""
+        """Return one leg without any path, over what the site declares."""
         leg = planner.leg(planner.rails[:1], variant="untold")
         told = leg.environment
         launch = plan_launch(planner.stack.family, planner.launcher).environment
@@ -276,7 +276,7 @@ class FreeRoadBenchmark(FabricBenchmark):
             environment={**launch, **manners(planner)},
             required=(QUANTITY,),
             spread=False,
-            free_road=_advice(planner, told),
+            free_path=_advice(planner, told),
         )
         return Plan(legs=(untold,))
 
@@ -293,8 +293,8 @@ _FOR_LEGS_ONLY = frozenset({"OMPI_MCA_btl", "OMPI_MCA_osc", "MPIR_CVAR_NOLOCAL",
 def _advice(planner: LegPlanner, told: dict[str, str]) -> str:
     """Return the variables that users have to set, as they stand on a command line."""
     others = {*manners(planner), *plan_launch(planner.stack.family, planner.launcher).environment}
-    road = {name: value for name, value in told.items() if name not in others | _FOR_LEGS_ONLY}
-    return " ".join(f"{name}={value}" for name, value in sorted(road.items()))
+    net_path = {name: value for name, value in told.items() if name not in others | _FOR_LEGS_ONLY}
+    return " ".join(f"{name}={value}" for name, value in sorted(net_path.items()))
 
 
 def one_node(check: FabricBenchmark) -> str:

@@ -14,7 +14,7 @@ from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.rfm.legs.peer import peer_leg
 from fabricproof.site.roll import stack_of_looks
 
-#: what a road that is verbs speaks
+#: what a path that is verbs speaks
 VERBS = frozenset({"ib", "rocev2"})
 
 
@@ -37,7 +37,7 @@ class PeerBenchmark(FabricBenchmark):
     #: TCP connections at once
     streams = variable(int, value=1)
 
-    tells_the_road = False
+    tells_the_path = False
 
     def why_not(self) -> str:
         """Tell where the check does not belong: another stack, one machine, no verbs."""

@@ -28,7 +28,7 @@ class PreflightBenchmark(FabricBenchmark):
 
     suite = SUITE
 
-    tells_the_road = False
+    tells_the_path = False
     program = PROGRAM
 
     #: for the roll: due with one stack of each partition, not with each

@@ -72,10 +72,10 @@ def collective_leg(
     Args:
         planner: of a collective program.
         pair: of the point-to-point program, whose leg over the same rails must be in the plan.
-        rails: the interfaces or ports of the road.
+        rails: the interfaces or ports of the path.
         layout: nodes and ranks.
-        variant: what tells it from another leg of the same road and layout: an algorithm.
-        environment: variables beside those that force the road.
+        variant: what tells it from another leg of the same path and layout: an algorithm.
+        environment: variables beside those that force the path.
 
     Raises:
         ConfigError: the program is no known collective, or the stack has not got it.
@@ -86,7 +86,7 @@ def collective_leg(
     if found.argv is None:
         raise ConfigError("a leg without its program", got=found.reason)
     shape = f"{layout.num_nodes}x{layout.ranks_per_node}"
-    road = pair.leg(
+    net_path = pair.leg(
         rails,
         variant=f"{shape}.{variant}" if variant else shape,
         layout=layout,
@@ -104,7 +104,7 @@ def collective_leg(
     )
     declared = planner.suite in planner.stack.suites
     return replace(
-        road,
+        net_path,
         suite=planner.suite,
         program=program,
         commands=job.commands,
@@ -172,7 +172,7 @@ def plan_collective(planner: LegPlanner, rails: tuple[str, ...]) -> Plan:
 
     Args:
         planner: of the collective program.
-        rails: its road.
+        rails: its path.
     """
     layouts = layouts_of(planner.partition)
     if planner.partition.same_node or not layouts:

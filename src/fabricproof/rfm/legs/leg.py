@@ -1,4 +1,4 @@
-"""Plan the legs of one check: which road, which program, how hard, and what is due from it."""
+"""Plan the legs of one check: which path, which program, how hard, and what is due from it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fabricproof.rfm.legs.programs import choose_suite, find_program, launcher_o
 from fabricproof.site import Site
 from fabricproof.site.model import protocol_of
 from fabricproof.site.schema import FabricSpec, PartitionSpec, StackSpec
-from fabricproof.stacks.family import rails_refusal, road_environment, stated_transport
+from fabricproof.stacks.family import path_environment, rails_refusal, stated_transport
 from fabricproof.stacks.launch import OWN_LAUNCHER, Layout, plan_launch
 from fabricproof.stacks.spack.built import Built
 from fabricproof.stacks.workload import has_window
@@ -35,7 +35,7 @@ MEMORY_MB_S = 3000.0
 
 
 def quantity_key(leg: Leg, judgement: Judgement) -> str:
-    """Return the name of a quantity in ReFrame's perflog: road, then quantity, without colons."""
+    """Return the name of a quantity in ReFrame's perflog: path, then quantity, without colons."""
     return f"{leg.name}.{judgement.name}".replace(":", "_")
 
 
@@ -85,12 +85,12 @@ class LegPlanner:
         """The interfaces or ports of the fabric's rails."""
         return tuple(rail.interface for rail in self.spec.rails)
 
-    def plan(self, roads: str) -> Plan:
-        """Return the legs for ``roads`` (``each`` or ``all``), or none and the reason."""
+    def plan(self, net_paths: str) -> Plan:
+        """Return the legs for ``net_paths`` (``each`` or ``all``), or none and the reason."""
         refusal = self.refusal(self.rails[:1])
         if refusal is not None:
             return Plan(reason=refusal)
-        if roads == "each":
+        if net_paths == "each":
             return Plan(legs=tuple(self.leg((name,)) for name in self.rails))
         refusal = self.refusal(self.rails)
         if refusal is not None:
@@ -149,7 +149,7 @@ class LegPlanner:
         return stated_transport(self.stack.family, self.stack.transport, self.spec.transport)
 
     def physics(self, rails: tuple[str, ...]) -> Fabric | None:
-        """Return the physics of a road, None where the site declares no link."""
+        """Return the physics of a path, None where the site declares no link."""
         if self.spec.link is None:
             return None
         return self.site.fabric(self.fabric, rails, num_flows=self.stack.connections)
@@ -190,11 +190,11 @@ class LegPlanner:
         """Return one leg of the planner's program.
 
         Args:
-            rails: the interfaces or ports of its road.
-            variant: what tells it from another leg over the same road: ``links4``.
+            rails: the interfaces or ports of its path.
+            variant: what tells it from another leg over the same path: ``links4``.
             layout: nodes and ranks; a pair on two nodes where None, on one where the partition has
                 one only.
-            environment: variables beside those that force the road.
+            environment: variables beside those that force the path.
             starts_above: message sizes above each of which the program is started anew, so that the
                 counters tell small messages from large.
             sizes: message sizes of it that are wanted, in bytes, neighbours; all where empty.
@@ -224,7 +224,7 @@ class LegPlanner:
             program=printed_name(self.program),
             environment={
                 **launch.environment,
-                **road_environment(
+                **path_environment(
                     self.stack.family,
                     self.protocol,
                     rails,
@@ -303,7 +303,7 @@ class LegPlanner:
         return (f"latency_{size_label(sizes[0])}",)
 
     def facts(self, rails: tuple[str, ...]) -> FabricFacts | None:
-        """Return the physics of a road as it is written to the plan."""
+        """Return the physics of a path as it is written to the plan."""
         spec = self.spec
         fabric = self.physics(rails)
         if fabric is None:

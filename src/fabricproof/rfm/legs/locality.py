@@ -18,7 +18,7 @@ from fabricproof.verdict.value import at_least, at_most
 #: Near may be this much worse than far before it is red: two runs differ by as much.
 TOLERANCE = 0.05
 
-#: The far leg is there to be compared.  It is asked to be possible and on its road, not to be
+#: The far leg is there to be compared.  It is asked to be possible and on its path, not to be
 #: good: document 000 has 18 % less from the far socket.
 WITNESS_TOLERANCE = 0.9
 

@@ -59,8 +59,12 @@ def _loaded(planner: LegPlanner, rails: tuple[str, ...]) -> Fabric | None:
 
 def _rates(planner: LegPlanner) -> dict[str, float]:
     """Return what each rail carries alone by physics, in MB/s; empty where no link is declared."""
-    roads = {rail: _loaded(planner, (rail,)) for rail in planner.rails}
-    return {rail: bound(road).nominal_mb_s for rail, road in roads.items() if road is not None}
+    net_paths = {rail: _loaded(planner, (rail,)) for rail in planner.rails}
+    return {
+        rail: bound(net_path).nominal_mb_s
+        for rail, net_path in net_paths.items()
+        if net_path is not None
+    }
 
 
 def expected_gain(planner: LegPlanner) -> float:

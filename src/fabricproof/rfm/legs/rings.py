@@ -26,7 +26,7 @@ from fabricproof.verdict.value import Reference, at_least
 
 QUANTITIES = ("natural_ring_bandwidth", "random_ring_bandwidth")
 
-#: both rings of a ratio ran over like roads within minutes, each the best of three measurements
+#: both rings of a ratio ran over like paths within minutes, each the best of three measurements
 TOLERANCE = 0.10
 
 #: Over all rails a ring may lose what a ring may lose by itself: the same two steps, timed at once
@@ -89,17 +89,17 @@ def ring_legs(
     Args:
         planner: for hpcc.
         layouts: by what is added to a leg's name beside its shape.
-        rails: the road; the first rail where empty.
+        rails: the path; the first rail where empty.
     """
     pair, reason = _pair(planner)
     if pair is None:
         return (), reason
-    road = rails or planner.rails[:1]
-    return tuple(_leg(planner, pair, road, name, each) for name, each in layouts.items()), ""
+    net_path = rails or planner.rails[:1]
+    return tuple(_leg(planner, pair, net_path, name, each) for name, each in layouts.items()), ""
 
 
 def _pair(planner: LegPlanner) -> tuple[LegPlanner | None, str]:
-    """Return the planner of a program that the stack has, whose legs say how to take a road."""
+    """Return the planner of a program that the stack has, whose legs say how to take a path."""
     found, reason = planner.of("osu", "osu_latency")
     return (found, reason) if found is not None else planner.of("imb", "PingPong")
 

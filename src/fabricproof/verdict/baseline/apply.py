@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fabricproof.core.measure import Finding, Verdict, as_notes, worst
-from fabricproof.traffic import RoadState
+from fabricproof.traffic import PathState
 from fabricproof.verdict.baseline.model import Facts, Limit, Node, Place, Value
 from fabricproof.verdict.value import Judgement, Report, Source
 
@@ -190,7 +190,7 @@ def with_baseline(report: Report, leg: LegBaseline, seen: Seen) -> Report:
     rows, trouble = rows_for(leg, seen)
     if trouble:
         return replace(report, findings=(*report.findings, Finding(text=trouble)))
-    may_clear = report.road is not None and report.road.state is RoadState.PROVEN
+    may_clear = report.net_path is not None and report.net_path.state is PathState.PROVEN
     findings: list[str] = []
     quantities = []
     for each in report.quantities:
@@ -277,7 +277,7 @@ def held(judgement: Judgement, row: Limit, leg: LegBaseline, *, may_clear: bool)
         judgement: as physics or the site made it.
         row: what the baseline says of the quantity.
         leg: whose row it is.
-        may_clear: an UNJUDGED number of a proven road may pass by the baseline alone.
+        may_clear: an UNJUDGED number of a proven path may pass by the baseline alone.
     """
     value = judgement.value
     nobody_says = judgement.verdict is Verdict.UNJUDGED and judgement.reference is None

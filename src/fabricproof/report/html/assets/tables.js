@@ -67,12 +67,12 @@ function remarkOf(at) {
 // The green legs that the page itself leaves out, in the order of its columns.
 function loadLegs(table) {
   const lines = D.legs.of.map((cells, at) => {
-    const [verdict, stack, program, leg, rails, nodes, reason, road] =
+    const [verdict, stack, program, leg, rails, nodes, reason, path] =
       cells.map((index) => D.legs.words[index]);
     const numbers = D.legs.keys[at].filter((key) => D.keys.named[key]).map((key) => make("li", {},
       rawButton(key, `${field(key, "quantity")} ${shown(valueOf(key, D.now), field(key, "unit"))}`)));
     const texts = [word(verdict), stack, program, leg, rails, nodes, make("ul", {}, ...numbers),
-      reason, road];
+      reason, path];
     return make("tr", {}, ...texts.map((text) => make("td", {}, text)));
   });
   D.legs.of = [];

@@ -1,4 +1,4 @@
-"""Healthy legs over real verbs, and the counters that prove the road of each.
+"""Healthy legs over real verbs, and the counters that prove the path of each.
 
 Opt in: ``pytest -m rdma`` with a cluster of guests up (FABRICPROOF_VCLUSTER names it).
 """
@@ -16,7 +16,7 @@ from rdma_session import (
     SMALL,
     TEST_SECONDS,
     Session,
-    by_road,
+    by_path,
     port_bytes,
     told_bytes,
 )
@@ -80,7 +80,7 @@ def healthy(session: Session, request: pytest.FixtureRequest) -> Legs:
 def test_a_healthy_rail_passes_and_its_own_port_counted_the_bytes(
     check: str, stack: str, rail: str, healthy: Legs
 ) -> None:
-    leg = by_road([each for each in healthy if each["stack"] == stack], check)[rail]
+    leg = by_path([each for each in healthy if each["stack"] == stack], check)[rail]
     assert leg["verdict"] == "PASS", leg["reason"]
     assert leg["road_proof"]["state"] == "proven"
     due = told_bytes(leg)
@@ -93,7 +93,7 @@ def test_a_healthy_rail_passes_and_its_own_port_counted_the_bytes(
 
 def test_two_rails_at_once_both_carry_their_share(healthy: Legs) -> None:
     (leg,) = [leg for leg in healthy if leg["road"] == "+".join(RAILS)]
-    # How fast is for a machine whose cores are its nodes' own; the road is not.
+    # How fast is for a machine whose cores are its nodes' own; the path is not.
     assert leg["verdict"] in {"PASS", "FAIL"}, leg["reason"]
     assert leg["road_proof"]["state"] == "proven", leg["road_proof"]
     due = told_bytes(leg)
@@ -104,7 +104,7 @@ def test_two_rails_at_once_both_carry_their_share(healthy: Legs) -> None:
 
 @pytest.mark.parametrize("rail", RAILS)
 def test_preflight_is_green_once_the_fault_is_taken_out(rail: str, healthy: Legs) -> None:
-    leg = by_road(healthy, "LinkPreflight")[rail]
+    leg = by_path(healthy, "LinkPreflight")[rail]
     assert leg["verdict"] == "PASS", leg["reason"]
     assert leg["nodes"] == ["vc1", "vc2"]
     states = {each["name"]: each["verdict"] for each in leg["quantities"]}

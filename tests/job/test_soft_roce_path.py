@@ -1,4 +1,4 @@
-"""The road of Soft-RoCE devices, from what rank.sh writes on a guest that has them."""
+"""The path of Soft-RoCE devices, from what rank.sh writes on a guest that has them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from soft_roce import PORT, Moved, make_sys, program, read_rank
 
 from fabricproof.core.measure import Verdict
 from fabricproof.job.evidence.error_rates import SOFT_ROCE_LIMIT, red_from
-from fabricproof.job.evidence.ranks import as_one_road, gather, parse_rank
+from fabricproof.job.evidence.ranks import as_one_path, gather, parse_rank
 from fabricproof.job.outcome import judge_leg, needs_second_look
 from fabricproof.job.plan.leg import FabricFacts, Leg
-from fabricproof.traffic import Expectation, RoadProof, RoadState, prove_road
+from fabricproof.traffic import Expectation, PathProof, PathState, prove_path
 from fabricproof.traffic.error_rates import ErrorKind, error_rates
 from leg_folders import PUT_BW, PUT_BW_SENT, leave, make_leg
 
@@ -49,10 +49,10 @@ def texts(
     return tuple(found)
 
 
-def proof(folder: Path, expected: Expectation, moved: Moved, **options: object) -> RoadProof:
-    """Return the proof of the road from what rank.sh wrote."""
+def proof(folder: Path, expected: Expectation, moved: Moved, **options: object) -> PathProof:
+    """Return the proof of the path from what rank.sh wrote."""
     read = texts(folder, moved, **options)  # type: ignore[arg-type]
-    return prove_road(gather(parse_rank(text, "x") for text in read), expected)
+    return prove_path(gather(parse_rank(text, "x") for text in read), expected)
 
 
 def test_what_the_wrapper_says_of_a_soft_device(tmp_path: Path) -> None:
@@ -68,17 +68,17 @@ def test_what_the_wrapper_says_of_a_soft_device(tmp_path: Path) -> None:
     assert sample.parent == "rail0"
 
 
-def test_another_rank_of_the_node_reads_what_proves_the_road(tmp_path: Path) -> None:
+def test_another_rank_of_the_node_reads_what_proves_the_path(tmp_path: Path) -> None:
     first = parse_rank(texts(tmp_path, {"rxe0": SENT}, local_rank=1)[0], "x")
     assert first.after["rxe0:1"].keys() == {"tx_bytes", "rx_bytes", "tx_packets", "rx_packets"}
 
 
 @pytest.mark.parametrize("kernel", ["7.3", "hw_counters alone"])
-def test_verbs_over_the_device_are_its_road_and_the_interface_below_no_other(
+def test_verbs_over_the_device_are_its_path_and_the_interface_below_no_other(
     tmp_path: Path, kernel: str
 ) -> None:
     found = proof(tmp_path, ONE, {"rxe0": SENT, "mgmt0": (MB, MB, 900)}, kernel=kernel)
-    assert (found.state, found.findings) == (RoadState.PROVEN, ())
+    assert (found.state, found.findings) == (PathState.PROVEN, ())
     assert found.reason.startswith("over rxe0:1 vc1 sent 505.0 MB")
 
 
@@ -93,12 +93,12 @@ def test_small_messages_leave_more_headers_below_than_bytes_above(tmp_path: Path
         spread=False,
     )
     moved = {"rxe0": (66 * packets, 66 * packets, packets)}
-    assert proof(tmp_path, small, moved).state is RoadState.PROVEN
+    assert proof(tmp_path, small, moved).state is PathState.PROVEN
 
 
 def test_tcp_over_the_interface_below_is_named(tmp_path: Path) -> None:
     found = proof(tmp_path, ONE, {"rxe0": (MB, MB, 500), "rail0": SENT})
-    assert found.state is RoadState.WRONG
+    assert found.state is PathState.WRONG
     assert found.reason == (
         "traffic went over TCP on rail0 (the interface under rxe0): UCX or libfabric fell back; "
         "the benchmark says vc1 sent 500.0 MB, rxe0:1 sent 1.0 MB, rail0 sent 505.0 MB"
@@ -107,7 +107,7 @@ def test_tcp_over_the_interface_below_is_named(tmp_path: Path) -> None:
 
 def test_tcp_over_the_management_network_is_named(tmp_path: Path) -> None:
     found = proof(tmp_path, ONE, {"rxe0": (MB, MB, 500), "mgmt0": SENT})
-    assert found.state is RoadState.WRONG
+    assert found.state is PathState.WRONG
     assert found.reason.startswith(
         "traffic went over TCP on mgmt0: UCX or libfabric fell back; the benchmark says vc1 sent"
     )
@@ -115,14 +115,14 @@ def test_tcp_over_the_management_network_is_named(tmp_path: Path) -> None:
 
 def test_verbs_of_the_other_device_are_no_tcp(tmp_path: Path) -> None:
     found = proof(tmp_path, ONE, {"rxe1": SENT})
-    assert found.state is RoadState.WRONG
-    assert found.reason.startswith("traffic took another road:")
+    assert found.state is PathState.WRONG
+    assert found.reason.startswith("traffic took another path:")
     assert found.reason.endswith("rxe1:1 sent 505.0 MB")
 
 
-def test_half_of_it_over_tcp_is_not_the_road(tmp_path: Path) -> None:
+def test_half_of_it_over_tcp_is_not_the_path(tmp_path: Path) -> None:
     found = proof(tmp_path, ONE, {"rxe0": HALF, "rail0": HALF})
-    assert found.state is RoadState.WRONG
+    assert found.state is PathState.WRONG
     assert "TCP on rail0 (the interface under rxe0)" in found.reason
 
 
@@ -132,23 +132,23 @@ def test_a_strangers_verbs_hide_no_tcp_below_them(tmp_path: Path, times: int) ->
     sent, received, packets = SENT
     stranger = (times * sent, times * received, times * packets)
     found = proof(tmp_path, ONE, {"rxe0": stranger, "rail0": SENT})
-    assert found.state is RoadState.UNKNOWN
-    assert found.reason.startswith("two roads fit")
+    assert found.state is PathState.UNKNOWN
+    assert found.reason.startswith("two paths fit")
     assert "rail0" in found.reason
 
 
 def test_one_of_two_rails_is_no_number_of_two(tmp_path: Path) -> None:
-    assert proof(tmp_path / "a", TWO, {"rxe0": HALF, "rxe1": HALF}).state is RoadState.PROVEN
+    assert proof(tmp_path / "a", TWO, {"rxe0": HALF, "rxe1": HALF}).state is PathState.PROVEN
     found = proof(tmp_path / "b", TWO, {"rxe0": SENT})
-    assert found.state is RoadState.WRONG
+    assert found.state is PathState.WRONG
     assert "rxe1:1 carried 0.0% of vc1's traffic" in found.reason
 
 
 def test_two_devices_over_one_interface_are_no_two_rails(tmp_path: Path) -> None:
     read = texts(tmp_path, {"rxe0": HALF, "rxe1": HALF})
     one = [text.replace("parent=rail1", "parent=rail0") for text in read]
-    found = prove_road(gather(parse_rank(text, "x") for text in one), TWO)
-    assert found.state is RoadState.WRONG
+    found = prove_path(gather(parse_rank(text, "x") for text in one), TWO)
+    assert found.state is PathState.WRONG
     assert found.reason == (
         "2 rails, but rxe0:1 and rxe1:1 on vc1 are two devices over one interface (rail0)"
     )
@@ -157,17 +157,17 @@ def test_two_devices_over_one_interface_are_no_two_rails(tmp_path: Path) -> None
 def test_a_rail_that_went_down_under_the_run_is_an_error(tmp_path: Path) -> None:
     down = {f"{HARDWARE}/link_downed": 1, "class/net/rail0/carrier_changes": 2}
     found = proof(tmp_path, ONE, {"rxe0": SENT}, extra=down)
-    assert found.state is RoadState.DISTURBED
+    assert found.state is PathState.DISTURBED
     assert "link_downed of rxe0:1 on vc1 rose by 1" in found.reason
     assert "carrier_changes of rail0 on vc1 rose by 2: the link went down" in found.reason
     other = {f"class/net/{name}/carrier_changes": 2 for name in ("rail1", "mgmt0")}
-    assert proof(tmp_path / "b", ONE, {"rxe0": SENT}, extra=other).state is RoadState.PROVEN
+    assert proof(tmp_path / "b", ONE, {"rxe0": SENT}, extra=other).state is PathState.PROVEN
 
 
 @pytest.mark.parametrize("counter", ["retry_exceeded_err", "retry_rnr_exceeded_err"])
 def test_a_connection_that_was_given_up_is_an_error(tmp_path: Path, counter: str) -> None:
     found = proof(tmp_path, ONE, {"rxe0": SENT}, extra={f"{HARDWARE}/{counter}": 1})
-    assert found.state is RoadState.DISTURBED
+    assert found.state is PathState.DISTURBED
     assert f"{counter} of rxe0:1 on vc1 rose by 1: the device gave" in found.reason
 
 
@@ -178,7 +178,7 @@ def test_packets_sent_again_are_noted_and_judged_as_a_rate(
     """With 1 % loss a guest counted out_of_seq_request 249, rcvd_seq_err 234."""
     lost = {f"{HARDWARE}/{name}": rise for name in ("out_of_seq_request", "rcvd_seq_err")}
     found = proof(tmp_path, ONE, {"rxe0": SENT}, extra=lost)
-    assert found.state is RoadState.PROVEN
+    assert found.state is PathState.PROVEN
     said = f"lost packets or their order: out_of_seq_request {rise}, rcvd_seq_err {rise}"
     assert said in " ".join(found.findings)
     read = texts(tmp_path / "again", {"rxe0": SENT}, extra=lost)
@@ -191,7 +191,7 @@ def test_packets_sent_again_are_noted_and_judged_as_a_rate(
 
 def test_a_slow_receiver_is_a_note(tmp_path: Path) -> None:
     found = proof(tmp_path, ONE, {"rxe0": SENT}, extra={f"{HARDWARE}/rcvd_rnr_err": 500})
-    assert (found.state, len(found.findings)) == (RoadState.PROVEN, 1)
+    assert (found.state, len(found.findings)) == (PathState.PROVEN, 1)
     assert "rcvd_rnr_err of rxe0:1 on vc1 rose by 500" in found.findings[0]
 
 
@@ -199,29 +199,29 @@ def test_a_count_of_255_is_no_end_of_a_soft_counter(tmp_path: Path) -> None:
     """PortCounters' link_downed has eight bits; that of rdma_rxe has 64."""
     read = texts(tmp_path, {"rxe0": SENT})
     high = [text.replace("link_downed=0", "link_downed=255") for text in read]
-    found = prove_road(gather(parse_rank(text, "x") for text in high), ONE)
-    assert found.state is RoadState.PROVEN
+    found = prove_path(gather(parse_rank(text, "x") for text in high), ONE)
+    assert found.state is PathState.PROVEN
 
 
 def test_a_kernel_that_counts_no_bytes_proves_nothing(tmp_path: Path) -> None:
     found = proof(tmp_path, ONE, {"rxe0": SENT}, kernel="6.1")
-    assert found.state is RoadState.UNKNOWN
+    assert found.state is PathState.UNKNOWN
     assert found.reason == (
         "counters of rxe0:1 on vc1 were not read (tx_bytes, rx_bytes): rdma_rxe of this kernel "
         "counts no bytes; take one with ports/1/counters (Linux 7.2 has them, 6.1 and 6.12 do "
-        "not): the road is not shown"
+        "not): the path is not shown"
     )
 
 
 def test_verbs_over_a_rail_of_sockets_are_no_tcp_number(tmp_path: Path) -> None:
     sockets = Expectation(rails=("rail0",), sent_bytes=(DUE, 0), num_ranks=2, spread=False)
-    assert proof(tmp_path / "a", sockets, {"rail0": SENT}).state is RoadState.PROVEN
+    assert proof(tmp_path / "a", sockets, {"rail0": SENT}).state is PathState.PROVEN
     found = proof(tmp_path / "b", sockets, {"rxe0": SENT})
-    assert found.state is RoadState.WRONG
+    assert found.state is PathState.WRONG
     assert "rail0 sent 0.0 MB by sockets and 506.7 MB as verbs of rxe0" in found.reason
 
 
-def _with_below(folder: Path, share: float, *counters: str) -> RoadProof:
+def _with_below(folder: Path, share: float, *counters: str) -> PathProof:
     """Return the proof where counters of the first node's rail0 moved only a share of the truth."""
     seen = gather(parse_rank(text, "x") for text in texts(folder, {"rxe0": SENT}))
     samples = tuple(
@@ -236,7 +236,7 @@ def _with_below(folder: Path, share: float, *counters: str) -> RoadProof:
         else each
         for each in seen.samples
     )
-    return prove_road(replace(seen, samples=samples), SMALL)
+    return prove_path(replace(seen, samples=samples), SMALL)
 
 
 #: a flood of small messages in a leg of verbs; all packets are due
@@ -245,9 +245,9 @@ SMALL = replace(ONE, least_packets=(SENT[2], SENT[2]), least_bytes=((DUE, 0), (0
 
 def test_the_interface_below_bears_witness(tmp_path: Path) -> None:
     """98 % of what is due, as for a rail; the device's headers make it 3 % more than that."""
-    assert _with_below(tmp_path, 1.0).state is RoadState.PROVEN
+    assert _with_below(tmp_path, 1.0).state is PathState.PROVEN
     names = ("tx_bytes", "rx_bytes")
-    assert _with_below(tmp_path, 0.99, *names).state is RoadState.PROVEN
+    assert _with_below(tmp_path, 0.99, *names).state is PathState.PROVEN
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ def test_a_device_that_talks_to_itself_is_no_wire(
 ) -> None:
     """Two "nodes" on one kernel: rxe0 hands packets to itself and rail0 stands still."""
     found = _with_below(tmp_path, share, counter)
-    assert found.state is RoadState.WRONG
+    assert found.state is PathState.WRONG
     assert found.reason.startswith(f"traffic took no wire: rxe0 on vc1 counts {counter}")
     assert "rail0 below it only" in found.reason
 
@@ -272,38 +272,38 @@ def test_what_the_wire_did_not_bring_did_not_come(tmp_path: Path) -> None:
         for line in read[1].splitlines()
     ]
     records = (parse_rank(read[0], "x"), parse_rank("\n".join(still) + "\n", "x"))
-    found = prove_road(gather(records), ONE)
-    assert found.state is RoadState.WRONG
+    found = prove_path(gather(records), ONE)
+    assert found.state is PathState.WRONG
     assert "rxe0 on vc2 counts rx_bytes 505000000, rail0 below it only 0" in found.reason
 
 
 @pytest.mark.parametrize(
     ("parent", "reason"),
     [
-        ("parent=eth9", "no counters of eth9 below rxe0:1 on vc1: the road is not shown"),
-        ("parent=lo", "rxe0:1 on vc1 is over lo, which leaves no node: the road is not shown"),
-        ("parent=", "rxe0:1 on vc1 does not say over which interface it is: the road is not shown"),
+        ("parent=eth9", "no counters of eth9 below rxe0:1 on vc1: the path is not shown"),
+        ("parent=lo", "rxe0:1 on vc1 is over lo, which leaves no node: the path is not shown"),
+        ("parent=", "rxe0:1 on vc1 does not say over which interface it is: the path is not shown"),
     ],
 )
-def test_without_a_wire_to_ask_the_road_is_not_shown(
+def test_without_a_wire_to_ask_the_path_is_not_shown(
     tmp_path: Path, parent: str, reason: str
 ) -> None:
     read = (each.replace("parent=rail0", parent) for each in texts(tmp_path, {"rxe0": SENT}))
-    found = prove_road(gather(parse_rank(text, "x") for text in read), ONE)
-    assert (found.state, found.reason) == (RoadState.UNKNOWN, reason)
+    found = prove_path(gather(parse_rank(text, "x") for text in read), ONE)
+    assert (found.state, found.reason) == (PathState.UNKNOWN, reason)
 
 
 def test_a_wire_below_that_was_reset_is_no_witness(tmp_path: Path) -> None:
     high = "before rail0 tx_bytes=9000000000"
     read = texts(tmp_path, {"rxe0": SENT})
     records = (parse_rank(text.replace("before rail0 tx_bytes=1000", high), "x") for text in read)
-    found = prove_road(gather(records), ONE)
-    assert found.state is RoadState.UNKNOWN
+    found = prove_path(gather(records), ONE)
+    assert found.state is PathState.UNKNOWN
     assert "counters of rail0 below rxe0:1 on vc1 ran backwards" in found.reason
 
 
 @pytest.mark.parametrize(("name", "state"), [("rail", "proven"), ("rxe", "wrong")])
-def test_a_road_of_each_nodes_own_interface_tells_verbs_from_sockets(
+def test_a_path_of_each_nodes_own_interface_tells_verbs_from_sockets(
     tmp_path: Path, name: str, state: str
 ) -> None:
     """The first rail of one node to the second of the other, under one name."""
@@ -313,8 +313,8 @@ def test_a_road_of_each_nodes_own_interface_tells_verbs_from_sockets(
         sys = make_sys(tmp_path / f"guest{rank}")
         text = read_rank(tmp_path, rank, program(sys, mine), sys=sys)
         records.append(parse_rank(text, "x"))
-    seen = as_one_road(gather(records), "rail0-rail1", ("rail0", "rail1"))
-    found = prove_road(seen, replace(ONE, rails=("rail0-rail1",)))
+    seen = as_one_path(gather(records), "rail0-rail1", ("rail0", "rail1"))
+    found = prove_path(seen, replace(ONE, rails=("rail0-rail1",)))
     assert found.state == state
     if state == "wrong":
         assert "rail0-rail1 sent 0.0 MB by sockets and 506.7 MB as verbs of rxe0" in found.reason
@@ -395,8 +395,8 @@ def test_losses_that_one_node_does_not_count_are_a_note(tmp_path: Path) -> None:
     cut = read[1]
     for name in ("retry_exceeded_err", "completer_retry_err"):
         cut = cut.replace(f" {name}=0", "")
-    found = prove_road(gather([parse_rank(read[0], "x"), parse_rank(cut, "x")]), ONE)
-    assert found.state is RoadState.PROVEN
+    found = prove_path(gather([parse_rank(read[0], "x"), parse_rank(cut, "x")]), ONE)
+    assert found.state is PathState.PROVEN
     (note,) = found.findings
     assert note == (
         "completer_retry_err, retry_exceeded_err of rxe0:1 were read on another node and not on "

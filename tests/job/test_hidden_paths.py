@@ -1,4 +1,4 @@
-"""Roads that a number of bytes alone would hide: small messages, loops, twin ports."""
+"""Paths that a number of bytes alone would hide: small messages, loops, twin ports."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from fabricproof.core.measure import Verdict
-from fabricproof.job.evidence.free_path import judge_free_road
+from fabricproof.job.evidence.free_path import judge_free_path
 from fabricproof.job.evidence.ranks import RankRecord, parse_rank
-from fabricproof.traffic import Evidence, Expectation, Rank, RoadState, prove_road
+from fabricproof.traffic import Evidence, Expectation, PathState, Rank, prove_path
 from fabricproof.traffic.counters import TCP, CounterSample
 from leg_folders import make_leg
 
@@ -90,7 +90,7 @@ def management(packets: int) -> list[CounterSample]:
 
 
 def test_a_ping_pong_over_its_rail_is_proven_beside_the_launchers_own_packets() -> None:
-    assert prove_road(evidence(soft(21, 20_000), management(37)), FEW).state is RoadState.PROVEN
+    assert prove_path(evidence(soft(21, 20_000), management(37)), FEW).state is PathState.PROVEN
 
 
 @pytest.mark.parametrize(
@@ -106,12 +106,12 @@ def test_a_ping_pong_over_its_rail_is_proven_beside_the_launchers_own_packets() 
         ),
     ],
 )
-def test_small_messages_on_another_road_are_not_hidden_by_the_large_ones(
+def test_small_messages_on_another_path_are_not_hidden_by_the_large_ones(
     elsewhere: list[CounterSample],
 ) -> None:
-    proof = prove_road(evidence(elsewhere), FEW)
-    assert proof.state is RoadState.UNKNOWN
-    assert proof.reason.startswith("two roads fit: n1 sent 287 messages one by one at least")
+    proof = prove_path(evidence(elsewhere), FEW)
+    assert proof.state is PathState.UNKNOWN
+    assert proof.reason.startswith("two paths fit: n1 sent 287 messages one by one at least")
 
 
 @pytest.mark.parametrize(
@@ -125,15 +125,15 @@ def test_small_messages_on_another_road_are_not_hidden_by_the_large_ones(
         (("irdma0:1", None), ("eth0", "02:00:00:00:00:01")),
     ],
 )
-def test_what_counts_the_rails_packets_once_more_is_no_other_road(
+def test_what_counts_the_rails_packets_once_more_is_no_other_path(
     rail: tuple[str, str | None], twin: tuple[str, str | None]
 ) -> None:
     pair = replace(FEW, rails=(rail[0],))
     own = counted(rail[0], 21, 20_000, address=rail[1])
     again = counted(twin[0], 21.1, 20_030, address=twin[1])
-    assert prove_road(evidence(own, again), pair).state is RoadState.PROVEN
+    assert prove_path(evidence(own, again), pair).state is PathState.PROVEN
     other = counted(twin[0], 0.1, 240, address=twin[1])
-    assert prove_road(evidence(own, other), pair).state is RoadState.UNKNOWN
+    assert prove_path(evidence(own, other), pair).state is PathState.UNKNOWN
 
 
 #: IMB: it moves more than its table says
@@ -144,9 +144,9 @@ UNSEEN = Expectation(
 
 def test_two_ports_that_share_what_imb_moves_unseen_are_not_one_wire() -> None:
     port = counted("mlx5_0:1", 100, 30_000)
-    assert prove_road(evidence(port), UNSEEN).state is RoadState.PROVEN
-    striped = prove_road(evidence(port, counted("mlx5_1:1", 100, 30_000)), UNSEEN)
-    assert striped.state is RoadState.UNKNOWN
+    assert prove_path(evidence(port), UNSEEN).state is PathState.PROVEN
+    striped = prove_path(evidence(port, counted("mlx5_1:1", 100, 30_000)), UNSEEN)
+    assert striped.state is PathState.UNKNOWN
     assert "mlx5_1:1 100.0 MB" in striped.reason
 
 
@@ -156,8 +156,8 @@ def test_a_soft_device_has_the_address_of_the_interface_below_it() -> None:
         rails=("rxe0:1",), sent_bytes=(40 * MB, 40 * MB), num_ranks=2, spread=False, exact=False
     )
     beside = counted("mgmt0", 105, 90_000, address="02:00:00:00:00:09")
-    assert prove_road(evidence(soft(100, 90_000)), rail).state is RoadState.PROVEN
-    assert prove_road(evidence(soft(100, 90_000), beside), rail).state is RoadState.UNKNOWN
+    assert prove_path(evidence(soft(100, 90_000)), rail).state is PathState.PROVEN
+    assert prove_path(evidence(soft(100, 90_000), beside), rail).state is PathState.UNKNOWN
 
 
 def many(segments_sent: int) -> Evidence:
@@ -177,9 +177,9 @@ MANY = Expectation(
 
 
 def test_what_a_device_hands_to_itself_does_not_hide_tcp_below_it() -> None:
-    assert prove_road(many(60), MANY).state is RoadState.PROVEN
-    hidden = prove_road(many(27_000), MANY)
-    assert hidden.state is RoadState.UNKNOWN
+    assert prove_path(many(60), MANY).state is PathState.PROVEN
+    hidden = prove_path(many(27_000), MANY)
+    assert hidden.state is PathState.UNKNOWN
     assert "sent 27000 TCP segments over rail0" in hidden.reason
 
 
@@ -211,7 +211,7 @@ status 0
 def test_left_alone_a_soft_device_does_not_prove_itself_either(
     wire_mb: int, parent: str, verdict: Verdict
 ) -> None:
-    leg = make_leg(name="untold", rails=("rxe0:1",), free_road="UCX_NET_DEVICES=rxe0:1")
+    leg = make_leg(name="untold", rails=("rxe0:1",), free_path="UCX_NET_DEVICES=rxe0:1")
     ranks = (left_alone(0, wire_mb, parent), left_alone(1, wire_mb, parent))
-    report = judge_free_road(leg, ranks, (28 * MB, 28 * MB))
+    report = judge_free_path(leg, ranks, (28 * MB, 28 * MB))
     assert report.verdict is verdict, report.quantities[0].reason

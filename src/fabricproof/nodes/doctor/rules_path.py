@@ -1,4 +1,4 @@
-"""Rules about the roads: can this build take them, and what forces it to."""
+"""Rules about the paths: can this build take them, and what forces it to."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from fabricproof.nodes.doctor.facts import Facts
 from fabricproof.nodes.doctor.findings import Finding, Level
-from fabricproof.nodes.doctor.subject import Road
+from fabricproof.nodes.doctor.subject import NetPath
 from fabricproof.stacks.family import LIBFABRIC, NATIVE, UCX
 
 #: UCX's transports over verbs: rc_verbs, rc_mlx5, dc_mlx5, ud_verbs, ud_mlx5; srd is EFA's.
@@ -31,51 +31,51 @@ _SILENT = {
 }
 
 
-def judge_roads(facts: Facts) -> Iterator[Finding]:
-    """Yield what is to be said of each road of the partition."""
+def judge_paths(facts: Facts) -> Iterator[Finding]:
+    """Yield what is to be said of each path of the partition."""
     if facts.subject.absent:
         return
-    for road in facts.subject.roads:
-        yield from _judge(facts, road)
+    for net_path in facts.subject.net_paths:
+        yield from _judge(facts, net_path)
 
 
-def _judge(facts: Facts, road: Road) -> Iterator[Finding]:
-    if road.refusal:
+def _judge(facts: Facts, net_path: NetPath) -> Iterator[Finding]:
+    if net_path.refusal:
         yield Finding(
             level=Level.NOTE,
-            topic="road",
-            seen=f"{road.name}: not with this stack: {road.refusal}",
+            topic="path",
+            seen=f"{net_path.name}: not with this stack: {net_path.refusal}",
             means="its checks are skipped with this reason",
         )
         return
     family = facts.subject.family
     if family == "openmpi":
-        yield from _components(facts, road)
+        yield from _components(facts, net_path)
     elif family in {"mpich", "mvapich"}:
-        yield from _netmod(facts, road)
-    provider = road.environment.get("FI_PROVIDER", "")
-    if road.transport == UCX or provider == "mlx":
-        yield _ucx(facts, road)
-        yield from _ucx_on_soft(facts, road)
-    elif road.transport == LIBFABRIC:
-        yield _libfabric(facts, road, provider.partition(";")[0])
-    yield _forced(road)
+        yield from _netmod(facts, net_path)
+    provider = net_path.environment.get("FI_PROVIDER", "")
+    if net_path.transport == UCX or provider == "mlx":
+        yield _ucx(facts, net_path)
+        yield from _ucx_on_soft(facts, net_path)
+    elif net_path.transport == LIBFABRIC:
+        yield _libfabric(facts, net_path, provider.partition(";")[0])
+    yield _forced(net_path)
 
 
-def _forced(road: Road) -> Finding:
-    lines = " ".join(f"{name}={value}" for name, value in sorted(road.environment.items()))
-    return Finding(level=Level.NOTE, topic="road", seen=f"{road.name} is forced by {lines}")
+def _forced(net_path: NetPath) -> Finding:
+    lines = " ".join(f"{name}={value}" for name, value in sorted(net_path.environment.items()))
+    return Finding(level=Level.NOTE, topic="path", seen=f"{net_path.name} is forced by {lines}")
 
 
-def _components(facts: Facts, road: Road) -> Iterator[Finding]:
-    needed, option = _COMPONENTS[road.transport]
+def _components(facts: Facts, net_path: NetPath) -> Iterator[Finding]:
+    needed, option = _COMPONENTS[net_path.transport]
     command = facts.seen_by("ompi_info")
     components = facts.mpi.components
     if components is None:
         yield Finding(
             level=Level.UNKNOWN,
-            topic="road",
-            seen=f"{road.name}: whether this Open MPI has {', '.join(needed)} is unknown",
+            topic="path",
+            seen=f"{net_path.name}: whether this Open MPI has {', '.join(needed)} is unknown",
             command=command,
         )
         return
@@ -83,71 +83,71 @@ def _components(facts: Facts, road: Road) -> Iterator[Finding]:
     if lost:
         yield Finding(
             level=Level.ERROR,
-            topic="road",
-            seen=f"{road.name}: this Open MPI has no {', '.join(lost)}",
+            topic="path",
+            seen=f"{net_path.name}: this Open MPI has no {', '.join(lost)}",
             command=command,
-            means="it would take another road; forced by OMPI_MCA_pml, as here, it aborts: "
+            means="it would take another path; forced by OMPI_MCA_pml, as here, it aborts: "
             f"{lost[0]} cannot be found",
-            mend=f"build openmpi with {option}, or transport of {road.fabric} in fabric.toml",
+            mend=f"build openmpi with {option}, or transport of {net_path.fabric} in fabric.toml",
         )
-    elif road.transport == NATIVE:
+    elif net_path.transport == NATIVE:
         yield Finding(
             level=Level.OK,
-            topic="road",
-            seen=f"{road.name}: {' and '.join(needed)} are built in",
+            topic="path",
+            seen=f"{net_path.name}: {' and '.join(needed)} are built in",
             command=command,
         )
 
 
-def _netmod(facts: Facts, road: Road) -> Iterator[Finding]:
-    """MPICH names its device: ``ch4:ucx ofi``; the road asks for one of these network modules."""
+def _netmod(facts: Facts, net_path: NetPath) -> Iterator[Finding]:
+    """MPICH names its device: ``ch4:ucx ofi``; the path asks for one of these network modules."""
     lines = facts.library.version or ()
     device = next((line.partition(":")[2].strip() for line in lines if "Device" in line), "")
-    wanted = road.environment.get("MPIR_CVAR_CH4_NETMOD", "")
+    wanted = net_path.environment.get("MPIR_CVAR_CH4_NETMOD", "")
     if not device or wanted in re.split(r"[:,\s]+", device):
         return
     yield Finding(
         level=Level.ERROR,
-        topic="road",
-        seen=f"{road.name}: this build's device is {device}, without {wanted}",
+        topic="path",
+        seen=f"{net_path.name}: this build's device is {device}, without {wanted}",
         command=facts.seen_by("asker"),
-        means=f"MPIR_CVAR_CH4_NETMOD={wanted} is refused or not heard, and the road is not forced",
-        mend=f"build mpich device=ch4 netmod={wanted}, or transport of {road.fabric} in "
+        means=f"MPIR_CVAR_CH4_NETMOD={wanted} is refused or not heard, and the path is not forced",
+        mend=f"build mpich device=ch4 netmod={wanted}, or transport of {net_path.fabric} in "
         "fabric.toml",
     )
 
 
-def _ucx(facts: Facts, road: Road) -> Finding:
+def _ucx(facts: Facts, net_path: NetPath) -> Finding:
     library, command = facts.library, facts.seen_by("asker")
     if library.transports is None:
         return Finding(
             level=Level.UNKNOWN,
-            topic="road",
-            seen=f"{road.name}: what UCX would take is unknown (no libucp answered)",
+            topic="path",
+            seen=f"{net_path.name}: what UCX would take is unknown (no libucp answered)",
             command=command,
         )
-    verbs = road.protocol in {"ib", "rocev2"}
+    verbs = net_path.protocol in {"ib", "rocev2"}
     wanted = [
         (name, device)
         for name, device in library.transports
         if (_UCX_VERBS.match(name) if verbs else name == "tcp")
     ]
     if not wanted:
-        return _no_verbs(facts, road, UCX, "ib" in library.ucx_modules)
+        return _no_verbs(facts, net_path, UCX, "ib" in library.ucx_modules)
     devices = {device for _, device in wanted}
-    lost = [rail for rail in road.rails if rail not in devices]
+    lost = [rail for rail in net_path.rails if rail not in devices]
     names = ", ".join(sorted({name for name, _ in wanted}))
     if lost:
-        return _elsewhere(facts, road, lost[0], f"UCX {library.ucx} has {names}", devices)
+        return _elsewhere(facts, net_path, lost[0], f"UCX {library.ucx} has {names}", devices)
     return Finding(
         level=Level.OK,
-        topic="road",
-        seen=f"{road.name}: UCX {library.ucx} offers {names} there",
+        topic="path",
+        seen=f"{net_path.name}: UCX {library.ucx} offers {names} there",
         command=command,
     )
 
 
-def _ucx_on_soft(facts: Facts, road: Road) -> Iterator[Finding]:
+def _ucx_on_soft(facts: Facts, net_path: NetPath) -> Iterator[Finding]:
     """UCX 1.13 drops what a software device receives over IPv4, and ends in a timeout of 30 s.
 
     Measured with Debian's UCX 1.13 on rdma_rxe: "unhandled timeout error" until the check of the
@@ -155,61 +155,62 @@ def _ucx_on_soft(facts: Facts, road: Road) -> Iterator[Finding]:
     """
     soft = {port.name for port in facts.node.hcas or () if port.parent is not None}
     version = facts.library.ucx or ""
-    settings = {**facts.node.environment, **facts.subject.settings, **road.environment}
+    settings = {**facts.node.environment, **facts.subject.settings, **net_path.environment}
     is_off = settings.get(_GID_CHECK, "").lower() in {"n", "no", "0", "off"}
-    if not soft & set(road.rails) or not version.startswith("1.13") or is_off:
+    if not soft & set(net_path.rails) or not version.startswith("1.13") or is_off:
         return
     yield Finding(
         level=Level.ERROR,
-        topic="road",
-        seen=f"{road.name}: UCX {version} checks the GID of what it receives, on Soft-RoCE",
+        topic="path",
+        seen=f"{net_path.name}: UCX {version} checks the GID of what it receives, on Soft-RoCE",
         command=facts.seen_by("asker", "hcas"),
         means="it drops all that comes over IPv4: each leg ends in an unhandled timeout error",
         mend=f'environment = {{ {_GID_CHECK} = "n" }} of {facts.subject.stack} in site.toml',
     )
 
 
-def _libfabric(facts: Facts, road: Road, provider: str) -> Finding:
+def _libfabric(facts: Facts, net_path: NetPath, provider: str) -> Finding:
     library, command = facts.library, facts.seen_by("asker")
     if library.providers is None:
         return Finding(
             level=Level.UNKNOWN,
-            topic="road",
-            seen=f"{road.name}: libfabric's providers are unknown",
+            topic="path",
+            seen=f"{net_path.name}: libfabric's providers are unknown",
             command=command,
         )
     domains = {name for offered, name in library.domains or () if offered.startswith(provider)}
     if provider not in library.providers or (provider == "verbs" and not domains):
-        return _no_verbs(facts, road, LIBFABRIC, provider in library.providers, provider)
-    begins = {name.partition(":")[0] for name in road.rails}
+        return _no_verbs(facts, net_path, LIBFABRIC, provider in library.providers, provider)
+    begins = {name.partition(":")[0] for name in net_path.rails}
     lost = sorted(each for each in begins if not any(each in name for name in domains))
     told = f"libfabric {library.libfabric} has {provider}"
     if lost:
-        return _elsewhere(facts, road, lost[0], told, domains)
+        return _elsewhere(facts, net_path, lost[0], told, domains)
     return Finding(
-        level=Level.OK, topic="road", seen=f"{road.name}: {told}, and offers it there",
+        level=Level.OK, topic="path", seen=f"{net_path.name}: {told}, and offers it there",
         command=command,
     )  # fmt: skip
 
 
-def _elsewhere(facts: Facts, road: Road, rail: str, told: str, devices: set[str]) -> Finding:
+def _elsewhere(facts: Facts, net_path: NetPath, rail: str, told: str, devices: set[str]) -> Finding:
     """A transport is built in, but not offered on the rail."""
     known = facts.node.is_node
     return Finding(
         level=Level.ERROR if known else Level.UNKNOWN,
-        topic="road",
-        seen=f"{road.name}: {told}, not on {rail} but on {', '.join(sorted(devices)) or 'nothing'}"
+        topic="path",
+        seen=f"{net_path.name}: {told}, not on {rail} but on "
+        + (", ".join(sorted(devices)) or "nothing")
         + ("" if known else " (this machine is no node)"),
         command=facts.seen_by("asker"),
         means="no message can be sent over that rail" if known else "",
-        mend=f"ip link show {rail}; or correct rails of {road.fabric} in fabric.toml"
+        mend=f"ip link show {rail}; or correct rails of {net_path.fabric} in fabric.toml"
         if known
         else "ask a node: --on-node",
     )
 
 
 def _no_verbs(
-    facts: Facts, road: Road, kind: str, has_module: bool, provider: str = "verbs"
+    facts: Facts, net_path: NetPath, kind: str, has_module: bool, provider: str = "verbs"
 ) -> Finding:
     """Nothing is offered: because it was not built, because it fails, or because of this machine.
 
@@ -223,9 +224,9 @@ def _no_verbs(
     if linked and not facts.node.hcas:
         return Finding(
             level=Level.UNKNOWN,
-            topic="road",
-            seen=f"{road.name}: {name} is built with {provider}; {facts.node.host} has no HCA to "
-            "prove it on",
+            topic="path",
+            seen=f"{net_path.name}: {name} is built with {provider}; {facts.node.host} has no HCA "
+            "to prove it on",
             command=facts.seen_by("asker", "hcas"),
             mend="" if facts.node.is_node else "ask a node: --on-node",
         )
@@ -233,8 +234,8 @@ def _no_verbs(
     why = "offers none here though the node has an HCA" if linked else f"has no {provider} {word}"
     return Finding(
         level=Level.ERROR,
-        topic="road",
-        seen=f"{road.name}: {name} {why}",
+        topic="path",
+        seen=f"{net_path.name}: {name} {why}",
         command=facts.seen_by("asker", "hcas"),
         means=_SILENT[kind] if verbs else f"forced by FI_PROVIDER={provider}, every leg aborts",
         mend=_build_mend(kind, provider, linked=linked),

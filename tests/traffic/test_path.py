@@ -1,4 +1,4 @@
-"""The proof of the road, against evidence that is whole and evidence that is bad on purpose."""
+"""The proof of the path, against evidence that is whole and evidence that is bad on purpose."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from fabricproof.traffic import (
     CounterSample,
     Evidence,
     Expectation,
+    PathState,
     Rank,
-    RoadState,
     megabytes,
-    prove_road,
+    prove_path,
 )
 
 MB = 1_000_000
@@ -66,9 +66,9 @@ RIGHT = evidence(
 )
 
 
-def test_bytes_on_the_rail_prove_the_road() -> None:
-    proof = prove_road(RIGHT, ONE_RAIL)
-    assert proof.state is RoadState.PROVEN
+def test_bytes_on_the_rail_prove_the_path() -> None:
+    proof = prove_path(RIGHT, ONE_RAIL)
+    assert proof.state is PathState.PROVEN
     assert proof.reason == "over rail0 n1 sent 530.0 MB, n2 sent 530.0 MB"
     assert proof.moved_bytes is not None
     assert proof.moved_bytes["n1:rail0"] == 530 * MB
@@ -82,18 +82,18 @@ def test_traffic_over_the_management_network_is_caught_and_the_network_named() -
         sample("n2", "rail0", tx_bytes=900),
         sample("n2", "mgmt", tx_bytes=530 * MB),
     )
-    proof = prove_road(seen, ONE_RAIL)
-    assert proof.state is RoadState.WRONG
+    proof = prove_path(seen, ONE_RAIL)
+    assert proof.state is PathState.WRONG
     assert proof.reason == (
-        "traffic took another road: the benchmark says n1 sent 500.0 MB, rail0 sent 0.0 MB, "
+        "traffic took another path: the benchmark says n1 sent 500.0 MB, rail0 sent 0.0 MB, "
         "mgmt sent 530.0 MB"
     )
 
 
 def test_traffic_that_no_interface_saw_is_caught() -> None:
     still = evidence(sample("n1", "rail0"), sample("n2", "rail0"))
-    proof = prove_road(still, ONE_RAIL)
-    assert proof.state is RoadState.WRONG
+    proof = prove_path(still, ONE_RAIL)
+    assert proof.state is PathState.WRONG
     assert "no other interface sent the rest" in proof.reason
 
 
@@ -103,8 +103,8 @@ def test_only_one_direction_on_the_rail_is_not_enough() -> None:
         sample("n2", "rail0", tx_bytes=900),
         sample("n2", "mgmt", tx_bytes=530 * MB),
     )
-    proof = prove_road(seen, ONE_RAIL)
-    assert proof.state is RoadState.WRONG
+    proof = prove_path(seen, ONE_RAIL)
+    assert proof.state is PathState.WRONG
     assert "n2" in proof.reason
 
 
@@ -112,7 +112,7 @@ def test_a_stream_in_one_direction_owes_nothing_the_other_way() -> None:
     seen = evidence(
         sample("n1", "rail0", tx_bytes=530 * MB), sample("n2", "rail0", tx_bytes=9 * MB)
     )
-    assert prove_road(seen, replace(ONE_RAIL, sent_bytes=(DUE, 0))).state is RoadState.PROVEN
+    assert prove_path(seen, replace(ONE_RAIL, sent_bytes=(DUE, 0))).state is PathState.PROVEN
 
 
 def test_a_strangers_traffic_on_the_rail_hides_no_detour() -> None:
@@ -122,10 +122,10 @@ def test_a_strangers_traffic_on_the_rail_hides_no_detour() -> None:
         sample("n2", "rail0", tx_bytes=900 * MB),
         sample("n2", "mgmt", tx_bytes=530 * MB),
     )
-    proof = prove_road(seen, ONE_RAIL)
-    assert proof.state is RoadState.UNKNOWN
+    proof = prove_path(seen, ONE_RAIL)
+    assert proof.state is PathState.UNKNOWN
     assert proof.reason == (
-        "two roads fit: the benchmark says n1 sent 500.0 MB, rail0 sent 900.0 MB and mgmt 530.0 MB"
+        "two paths fit: the benchmark says n1 sent 500.0 MB, rail0 sent 900.0 MB and mgmt 530.0 MB"
     )
 
 
@@ -138,34 +138,34 @@ def test_a_strangers_traffic_on_the_rail_hides_no_detour() -> None:
         ("bond0", 900 * MB, "02:00:00:00:00:01"),  # the same card
     ],
 )
-def test_an_interface_that_cannot_be_the_road_raises_no_doubt(
+def test_an_interface_that_cannot_be_the_path_raises_no_doubt(
     name: str, moved: int, address: str | None
 ) -> None:
     rail = replace(RIGHT.samples[0], address="02:00:00:00:00:01")
     other = replace(sample("n1", name, tx_bytes=moved), address=address)
     seen = evidence(rail, *RIGHT.samples[1:], other)
-    assert prove_road(seen, ONE_RAIL).state is RoadState.PROVEN
+    assert prove_path(seen, ONE_RAIL).state is PathState.PROVEN
 
 
 def test_a_busy_neighbour_of_a_node_that_only_acknowledges_raises_no_doubt() -> None:
     seen = evidence(*RIGHT.samples[:2], sample("n2", "rail0"), sample("n2", "mgmt", tx_bytes=DUE))
-    assert prove_road(seen, replace(ONE_RAIL, sent_bytes=(DUE, 0))).state is RoadState.PROVEN
+    assert prove_path(seen, replace(ONE_RAIL, sent_bytes=(DUE, 0))).state is PathState.PROVEN
 
 
 @pytest.mark.parametrize("counter", ["tx_bytes", "rx_bytes"])
-def test_a_counter_of_32_bits_that_stopped_shows_no_road(counter: str) -> None:
+def test_a_counter_of_32_bits_that_stopped_shows_no_path(counter: str) -> None:
     stopped = sample("n1", "mlx4_0:1", before={counter: 4 * (2**32 - 1)})
     quiet = sample("n2", "mlx4_0:1", tx_bytes=530 * MB)
     seen = Evidence(ranks=ranks("n1", "n2"), samples=(stopped, quiet))
-    proof = prove_road(seen, replace(ONE_RAIL, rails=("mlx4_0:1",)))
-    assert proof.state is RoadState.UNKNOWN
+    proof = prove_path(seen, replace(ONE_RAIL, rails=("mlx4_0:1",)))
+    assert proof.state is PathState.UNKNOWN
     assert "end of their 32 bits" in proof.reason
 
 
 def test_both_ranks_on_one_node_measured_its_memory() -> None:
     seen = evidence(sample("n1", "rail0", tx_bytes=10**12), nodes=("n1", "n1"))
-    proof = prove_road(seen, ONE_RAIL)
-    assert proof.state is RoadState.WRONG
+    proof = prove_path(seen, ONE_RAIL)
+    assert proof.state is PathState.WRONG
     assert "both ranks ran on one node (n1)" in proof.reason
 
 
@@ -174,34 +174,34 @@ def test_worlds_of_one_are_named() -> None:
         ranks=(Rank(rank=0, node="n1", cpus="0"), Rank(rank=0, node="n2", cpus="0")),
         samples=RIGHT.samples,
     )
-    proof = prove_road(twice, ONE_RAIL)
-    assert proof.state is RoadState.WRONG
+    proof = prove_path(twice, ONE_RAIL)
+    assert proof.state is PathState.WRONG
     assert "world of one" in proof.reason
 
 
-def test_a_rank_that_did_not_report_is_not_called_a_wrong_road() -> None:
+def test_a_rank_that_did_not_report_is_not_called_a_wrong_path() -> None:
     alone = Evidence(ranks=ranks("n1"), samples=RIGHT.samples)
-    proof = prove_road(alone, ONE_RAIL)
-    assert proof.state is RoadState.UNKNOWN
+    proof = prove_path(alone, ONE_RAIL)
+    assert proof.state is PathState.UNKNOWN
     assert "ranks 0 to 1 were due, [0] reported" in proof.reason
 
 
 @pytest.mark.parametrize("seen", [(), ("n1", "n2", "n1")])
 def test_no_rank_or_too_many_is_unknown(seen: tuple[str, ...]) -> None:
-    proof = prove_road(Evidence(ranks=ranks(*seen), samples=RIGHT.samples), ONE_RAIL)
-    assert proof.state is RoadState.UNKNOWN
+    proof = prove_path(Evidence(ranks=ranks(*seen), samples=RIGHT.samples), ONE_RAIL)
+    assert proof.state is PathState.UNKNOWN
 
 
 def test_a_single_rank_needs_no_second_node() -> None:
     one = replace(ONE_RAIL, num_ranks=1, sent_bytes=(0, 0))
     seen = evidence(sample("n1", "rail0"), nodes=("n1",))
-    assert prove_road(seen, one).state is RoadState.PROVEN
+    assert prove_path(seen, one).state is PathState.PROVEN
 
 
 def test_a_rail_without_counters_is_unknown() -> None:
     seen = evidence(*(each for each in RIGHT.samples if each.node == "n1"))
-    proof = prove_road(seen, ONE_RAIL)
-    assert proof.state is RoadState.UNKNOWN
+    proof = prove_path(seen, ONE_RAIL)
+    assert proof.state is PathState.UNKNOWN
     assert "no counters of rail0 on n2" in proof.reason
 
 
@@ -212,16 +212,16 @@ def _spoilt(**changes: dict[str, int]) -> Evidence:
 
 @pytest.mark.parametrize("side", ["before", "after"])
 def test_counters_read_once_only_are_unknown(side: str) -> None:
-    proof = prove_road(_spoilt(**{side: {}}), ONE_RAIL)
-    assert proof.state is RoadState.UNKNOWN
+    proof = prove_path(_spoilt(**{side: {}}), ONE_RAIL)
+    assert proof.state is PathState.UNKNOWN
     assert "not read both before and after" in proof.reason
 
 
 @pytest.mark.parametrize("counter", ["tx_bytes", "rx_bytes"])
 def test_counters_that_ran_backwards_are_unknown(counter: str) -> None:
     before = {"tx_bytes": 0, "rx_bytes": 0, counter: 10**15}
-    proof = prove_road(_spoilt(before=before), ONE_RAIL)
-    assert proof.state is RoadState.UNKNOWN
+    proof = prove_path(_spoilt(before=before), ONE_RAIL)
+    assert proof.state is PathState.UNKNOWN
     assert "ran backwards" in proof.reason
 
 
@@ -230,20 +230,20 @@ def test_an_interface_that_came_and_went_beside_the_rail_does_not_matter() -> No
     reset = CounterSample(
         node="n2", interface="docker0", before={"tx_bytes": 10**9}, after={"tx_bytes": 0}
     )
-    proof = prove_road(evidence(*RIGHT.samples, gone, reset), ONE_RAIL)
-    assert proof.state is RoadState.PROVEN
+    proof = prove_path(evidence(*RIGHT.samples, gone, reset), ONE_RAIL)
+    assert proof.state is PathState.PROVEN
 
 
 def test_small_messages_that_went_elsewhere_are_caught() -> None:
     pingpong = replace(ONE_RAIL, sent_messages=(10**6, 10**6))
-    assert prove_road(RIGHT, pingpong).state is RoadState.PROVEN
+    assert prove_path(RIGHT, pingpong).state is PathState.PROVEN
     few = evidence(
         sample("n1", "rail0", tx_bytes=530 * MB, tx_packets=9000),
         sample("n2", "rail0", tx_bytes=530 * MB, tx_packets=9000),
     )
-    proof = prove_road(few, pingpong)
-    assert proof.state is RoadState.WRONG
-    assert "small messages took another road" in proof.reason
+    proof = prove_path(few, pingpong)
+    assert proof.state is PathState.WRONG
+    assert "small messages took another path" in proof.reason
 
 
 def test_packets_that_were_not_counted_are_unknown() -> None:
@@ -255,9 +255,9 @@ def test_packets_that_were_not_counted_are_unknown() -> None:
             for node in ("n1", "n2")
         )
     )
-    assert prove_road(seen, ONE_RAIL).state is RoadState.PROVEN
-    proof = prove_road(seen, replace(ONE_RAIL, sent_messages=(1, 1)))
-    assert proof.state is RoadState.UNKNOWN
+    assert prove_path(seen, ONE_RAIL).state is PathState.PROVEN
+    proof = prove_path(seen, replace(ONE_RAIL, sent_messages=(1, 1)))
+    assert proof.state is PathState.UNKNOWN
     assert "tx_packets" in proof.reason
 
 
@@ -272,18 +272,18 @@ def _two(first: int, second: int) -> Evidence:
 
 
 def test_two_rails_that_share_are_proven() -> None:
-    assert prove_road(_two(265 * MB, 265 * MB), TWO_RAILS).state is RoadState.PROVEN
+    assert prove_path(_two(265 * MB, 265 * MB), TWO_RAILS).state is PathState.PROVEN
 
 
 def test_a_rail_that_took_no_part_is_caught() -> None:
-    proof = prove_road(_two(529 * MB, MB), TWO_RAILS)
-    assert proof.state is RoadState.WRONG
+    proof = prove_path(_two(529 * MB, MB), TWO_RAILS)
+    assert proof.state is PathState.WRONG
     assert proof.reason == "rail1 carried 0.2% of n1's traffic: this is not a 2-rail number"
 
 
 def test_small_messages_need_not_spread() -> None:
-    assert prove_road(_two(530 * MB, 0), replace(TWO_RAILS, spread=False)).state is (
-        RoadState.PROVEN
+    assert prove_path(_two(530 * MB, 0), replace(TWO_RAILS, spread=False)).state is (
+        PathState.PROVEN
     )
 
 
@@ -294,16 +294,16 @@ def test_acknowledgements_may_all_take_one_rail() -> None:
         sample("n2", "rail0", tx_bytes=30 * MB),
         sample("n2", "rail1"),
     )
-    assert prove_road(seen, replace(TWO_RAILS, sent_bytes=(DUE, 0))).state is RoadState.PROVEN
+    assert prove_path(seen, replace(TWO_RAILS, sent_bytes=(DUE, 0))).state is PathState.PROVEN
 
 
-def test_rising_errors_disturb_a_right_road() -> None:
+def test_rising_errors_disturb_a_right_path() -> None:
     noisy = evidence(
         sample("n1", "rail0", tx_bytes=530 * MB, symbol_error=3),
         sample("n2", "rail0", tx_bytes=530 * MB),
     )
-    proof = prove_road(noisy, ONE_RAIL)
-    assert proof.state is RoadState.DISTURBED
+    proof = prove_path(noisy, ONE_RAIL)
+    assert proof.state is PathState.DISTURBED
     assert proof.reason == "symbol_error of rail0 on n1 rose by 3"
 
 
@@ -312,7 +312,7 @@ def test_errors_from_before_the_run_do_not_count() -> None:
         sample("n1", "rail0", {"symbol_error": 10**6}, tx_bytes=530 * MB),
         sample("n2", "rail0", tx_bytes=530 * MB),
     )
-    assert prove_road(old, ONE_RAIL).state is RoadState.PROVEN
+    assert prove_path(old, ONE_RAIL).state is PathState.PROVEN
 
 
 def test_a_counter_read_only_afterwards_did_not_rise() -> None:
@@ -324,12 +324,12 @@ def test_a_counter_read_only_afterwards_did_not_rise() -> None:
     )
     assert late.moved("symbol_error") == 0
     seen = evidence(late, sample("n2", "rail0", tx_bytes=530 * MB))
-    assert prove_road(seen, ONE_RAIL).state is RoadState.PROVEN
+    assert prove_path(seen, ONE_RAIL).state is PathState.PROVEN
 
 
 def test_errors_of_another_interface_are_not_the_rails() -> None:
     seen = evidence(*RIGHT.samples, sample("n1", "wlan0", rx_errors=9))
-    assert prove_road(seen, ONE_RAIL).state is RoadState.PROVEN
+    assert prove_path(seen, ONE_RAIL).state is PathState.PROVEN
 
 
 def test_drops_are_named_and_are_no_fault() -> None:
@@ -337,8 +337,8 @@ def test_drops_are_named_and_are_no_fault() -> None:
         sample("n1", "rail0", tx_bytes=530 * MB, rx_dropped=4),
         sample("n2", "rail0", tx_bytes=530 * MB),
     )
-    proof = prove_road(seen, ONE_RAIL)
-    assert proof.state is RoadState.PROVEN
+    proof = prove_path(seen, ONE_RAIL)
+    assert proof.state is PathState.PROVEN
     assert proof.findings == ("rx_dropped of rail0 on n1 rose by 4",)
 
 
@@ -346,8 +346,8 @@ def test_somebody_elses_traffic_is_named() -> None:
     seen = evidence(
         sample("n1", "rail0", tx_bytes=5000 * MB), sample("n2", "rail0", tx_bytes=5000 * MB)
     )
-    proof = prove_road(seen, ONE_RAIL)
-    assert proof.state is RoadState.PROVEN
+    proof = prove_path(seen, ONE_RAIL)
+    assert proof.state is PathState.PROVEN
     assert "other traffic ran beside it" in proof.findings[0]
 
 
@@ -355,10 +355,10 @@ def test_several_nodes_share_what_their_half_sent() -> None:
     four = replace(ONE_RAIL, num_ranks=4)
     nodes = ("n1", "n2", "n3", "n4")
     half = [sample(node, "rail0", tx_bytes=265 * MB) for node in nodes]
-    assert prove_road(evidence(*half, nodes=nodes), four).state is RoadState.PROVEN
+    assert prove_path(evidence(*half, nodes=nodes), four).state is PathState.PROVEN
     half[2] = sample("n3", "rail0", tx_bytes=MB)
-    proof = prove_road(evidence(*half, nodes=nodes), four)
-    assert proof.state is RoadState.WRONG
+    proof = prove_path(evidence(*half, nodes=nodes), four)
+    assert proof.state is PathState.WRONG
     assert "n3 sent 250.0 MB" in proof.reason
 
 
@@ -370,10 +370,10 @@ BYTES = st.integers(min_value=0, max_value=4 * DUE)
 
 
 @given(BYTES, BYTES, BYTES)
-def test_more_bytes_on_the_wrong_road_never_prove_the_right_one(
+def test_more_bytes_on_the_wrong_path_never_prove_the_right_one(
     rail: int, mgmt: int, more: int
 ) -> None:
-    def state(elsewhere: int) -> RoadState:
+    def state(elsewhere: int) -> PathState:
         seen = evidence(
             *(
                 each
@@ -384,36 +384,36 @@ def test_more_bytes_on_the_wrong_road_never_prove_the_right_one(
                 )
             )
         )
-        return prove_road(seen, ONE_RAIL).state
+        return prove_path(seen, ONE_RAIL).state
 
-    if state(mgmt) is RoadState.WRONG:
-        assert state(mgmt + more) is RoadState.WRONG
-    if state(0) is RoadState.PROVEN and max(DUE, SLACK_BYTES) <= mgmt < 0.9 * rail:
-        assert state(mgmt) is RoadState.UNKNOWN
+    if state(mgmt) is PathState.WRONG:
+        assert state(mgmt + more) is PathState.WRONG
+    if state(0) is PathState.PROVEN and max(DUE, SLACK_BYTES) <= mgmt < 0.9 * rail:
+        assert state(mgmt) is PathState.UNKNOWN
 
 
 @given(BYTES, BYTES, st.integers(min_value=1, max_value=50))
-def test_more_bytes_everywhere_never_make_a_proven_road_wrong(
+def test_more_bytes_everywhere_never_make_a_proven_path_wrong(
     first: int, second: int, factor: int
 ) -> None:
-    if prove_road(_two(first, second), TWO_RAILS).state is RoadState.PROVEN:
-        more = prove_road(_two(first * factor, second * factor), TWO_RAILS)
-        assert more.state is RoadState.PROVEN
+    if prove_path(_two(first, second), TWO_RAILS).state is PathState.PROVEN:
+        more = prove_path(_two(first * factor, second * factor), TWO_RAILS)
+        assert more.state is PathState.PROVEN
 
 
 @given(st.integers(min_value=0, max_value=DUE // 2 - SLACK_BYTES))
-def test_half_the_bytes_never_prove_a_road(rail: int) -> None:
+def test_half_the_bytes_never_prove_a_path(rail: int) -> None:
     seen = evidence(sample("n1", "rail0", tx_bytes=rail), sample("n2", "rail0", tx_bytes=rail))
-    assert prove_road(seen, ONE_RAIL).state is RoadState.WRONG
+    assert prove_path(seen, ONE_RAIL).state is PathState.WRONG
 
 
 @given(st.integers(min_value=0, max_value=100))
 def test_a_two_rail_number_has_two_rails(percent: int) -> None:
     total = 540 * MB
     second = total * percent // 100
-    state = prove_road(_two(total - second, second), TWO_RAILS).state
+    state = prove_path(_two(total - second, second), TWO_RAILS).state
     fair = MIN_RAIL_SHARE * 100 <= percent <= 100 - MIN_RAIL_SHARE * 100
-    assert (state is RoadState.PROVEN) == fair
+    assert (state is PathState.PROVEN) == fair
 
 
 # Many ranks: where they lie, and what any algorithm must move.
@@ -438,43 +438,43 @@ def exchanged(sent: int, received: int, interface: str = "rail0") -> Evidence:
 
 
 def test_ranks_one_after_the_other_on_each_node_are_right() -> None:
-    assert prove_road(exchanged(530 * MB, 530 * MB), LAYOUT).state is RoadState.PROVEN
+    assert prove_path(exchanged(530 * MB, 530 * MB), LAYOUT).state is PathState.PROVEN
 
 
 def test_ranks_dealt_out_in_turn_are_another_layout_than_asked_for() -> None:
     seen = replace(exchanged(530 * MB, 530 * MB), ranks=ranks("n1", "n2", "n1", "n2"))
-    proof = prove_road(seen, LAYOUT)
-    assert proof.state is RoadState.WRONG
+    proof = prove_path(seen, LAYOUT)
+    assert proof.state is PathState.WRONG
     assert "the launcher made n1: 0, 2; n2: 1, 3" in proof.reason
 
 
 def test_a_rank_on_a_node_that_it_was_not_sent_to_is_named() -> None:
     pinned = replace(LAYOUT, nodes=("n1", "n3"))
-    proof = prove_road(exchanged(530 * MB, 530 * MB), pinned)
-    assert proof.state is RoadState.WRONG
+    proof = prove_path(exchanged(530 * MB, 530 * MB), pinned)
+    assert proof.state is PathState.WRONG
     assert proof.reason == "rank 2 ran on n2, it was sent to n1 or n3"
 
 
 def test_a_collective_must_send_and_receive_at_least_its_cut() -> None:
-    assert prove_road(exchanged(530 * MB, 530 * MB), AT_LEAST).state is RoadState.PROVEN
+    assert prove_path(exchanged(530 * MB, 530 * MB), AT_LEAST).state is PathState.PROVEN
     # Any algorithm may move more than the least, without being somebody else's traffic.
-    assert prove_road(exchanged(5300 * MB, 5300 * MB), AT_LEAST).findings == ()
-    too_few = prove_road(exchanged(530 * MB, 400 * MB), AT_LEAST)
-    assert too_few.state is RoadState.WRONG
+    assert prove_path(exchanged(5300 * MB, 5300 * MB), AT_LEAST).findings == ()
+    too_few = prove_path(exchanged(530 * MB, 400 * MB), AT_LEAST)
+    assert too_few.state is PathState.WRONG
     assert "must have received 500.0 MB at least, rail0 brought 400.0 MB" in too_few.reason
 
 
 def test_a_collective_over_the_management_network_is_caught() -> None:
-    proof = prove_road(exchanged(530 * MB, 530 * MB, interface="mgmt"), AT_LEAST)
-    assert proof.state is RoadState.WRONG
+    proof = prove_path(exchanged(530 * MB, 530 * MB, interface="mgmt"), AT_LEAST)
+    assert proof.state is PathState.WRONG
     assert "mgmt sent 530.0 MB" in proof.reason
 
 
 def test_messages_without_payload_must_be_packets_on_the_rail() -> None:
     barrier = replace(AT_LEAST, least_bytes=((0, 0), (0, 0)), least_packets=(1000, 1000))
-    assert prove_road(exchanged(2 * MB, 2 * MB), barrier).state is RoadState.PROVEN
-    proof = prove_road(exchanged(2000, 2000), barrier)
-    assert proof.state is RoadState.WRONG
+    assert prove_path(exchanged(2 * MB, 2 * MB), barrier).state is PathState.PROVEN
+    proof = prove_path(exchanged(2000, 2000), barrier)
+    assert proof.state is PathState.WRONG
     assert "sent 1000 messages one by one, rail0 sent only 2 packets" in proof.reason
 
 
@@ -496,27 +496,27 @@ def carried(rail: int, other: int, *, apart: bool = True) -> Evidence:
 
 
 def test_a_collective_of_which_only_the_least_is_known_is_proven_by_its_rail_alone() -> None:
-    assert prove_road(carried(300 * MB, 3 * MB), LEAST).state is RoadState.PROVEN
-    assert prove_road(carried(90 * MB, 3 * MB), LEAST).state is RoadState.WRONG
+    assert prove_path(carried(300 * MB, 3 * MB), LEAST).state is PathState.PROVEN
+    assert prove_path(carried(90 * MB, 3 * MB), LEAST).state is PathState.WRONG
 
 
 @pytest.mark.parametrize("other", [40 * MB, 99 * MB, 200 * MB, 210 * MB])
-def test_a_part_of_a_collective_that_took_another_road_leaves_its_road_unknown(other: int) -> None:
+def test_a_part_of_a_collective_that_took_another_path_leaves_its_path_unknown(other: int) -> None:
     """The rail shows the least that any algorithm moves, and the rest went elsewhere."""
-    proof = prove_road(carried(200 * MB, other), LEAST)
-    assert proof.state is RoadState.UNKNOWN
-    assert "two roads fit" in proof.reason
+    proof = prove_path(carried(200 * MB, other), LEAST)
+    assert proof.state is PathState.UNKNOWN
+    assert "two paths fit" in proof.reason
 
 
-def test_a_card_that_is_counted_twice_is_no_other_road_for_a_collective() -> None:
-    assert prove_road(carried(200 * MB, 200 * MB, apart=False), LEAST).state is RoadState.PROVEN
+def test_a_card_that_is_counted_twice_is_no_other_path_for_a_collective() -> None:
+    assert prove_path(carried(200 * MB, 200 * MB, apart=False), LEAST).state is PathState.PROVEN
 
 
 def test_two_cards_that_share_what_imb_moves_unseen_are_not_one_wire() -> None:
     """IMB warms up with a whole benchmark: half of all that it moves is all that it says."""
     warm = replace(ONE_RAIL, exact=False)
-    assert prove_road(carried(530 * MB, 530 * MB), warm).state is RoadState.UNKNOWN
-    assert prove_road(carried(530 * MB, 530 * MB, apart=False), warm).state is RoadState.PROVEN
+    assert prove_path(carried(530 * MB, 530 * MB), warm).state is PathState.UNKNOWN
+    assert prove_path(carried(530 * MB, 530 * MB, apart=False), warm).state is PathState.PROVEN
 
 
 @pytest.mark.parametrize(
@@ -527,10 +527,10 @@ def test_two_cards_that_share_what_imb_moves_unseen_are_not_one_wire() -> None:
         replace(LEAST, least_bytes=((0, 0), (0, 0)), least_packets=(0, 0)),
     ],
 )
-def test_a_run_of_which_nothing_must_be_seen_proves_no_road(nothing: Expectation) -> None:
-    proof = prove_road(carried(0, 900 * MB), nothing)
-    assert proof.state is RoadState.UNKNOWN
-    assert "the road is not shown" in proof.reason
+def test_a_run_of_which_nothing_must_be_seen_proves_no_path(nothing: Expectation) -> None:
+    proof = prove_path(carried(0, 900 * MB), nothing)
+    assert proof.state is PathState.UNKNOWN
+    assert "the path is not shown" in proof.reason
 
 
 #: a barrier: 2000 operations, no payload
@@ -552,25 +552,25 @@ def packets(rail: int, other: int, address: str = "02:00:00:00:00:09") -> Eviden
 @pytest.mark.parametrize(
     ("rail", "other", "state"),
     [
-        (4100, 300, RoadState.PROVEN),  # what a node says beside it
-        (300, 4100, RoadState.WRONG),
-        (2500, 4100, RoadState.UNKNOWN),  # a stranger on the rail, the barrier elsewhere?
+        (4100, 300, PathState.PROVEN),  # what a node says beside it
+        (300, 4100, PathState.WRONG),
+        (2500, 4100, PathState.UNKNOWN),  # a stranger on the rail, the barrier elsewhere?
     ],
 )
 def test_a_barrier_is_proven_by_packets_that_no_other_interface_sent(
-    rail: int, other: int, state: RoadState
+    rail: int, other: int, state: PathState
 ) -> None:
-    assert prove_road(packets(rail, other), BARRIER).state is state
+    assert prove_path(packets(rail, other), BARRIER).state is state
 
 
-def test_packets_of_one_card_counted_twice_are_one_road() -> None:
+def test_packets_of_one_card_counted_twice_are_one_path() -> None:
     seen = packets(4100, 4100, address="02:00:00:00:00:01")
-    assert prove_road(seen, BARRIER).state is RoadState.PROVEN
+    assert prove_path(seen, BARRIER).state is PathState.PROVEN
 
 
 def test_few_barriers_are_not_lost_in_a_nodes_own_chatter() -> None:
     few = replace(BARRIER, least_packets=(24, 24))
-    assert prove_road(packets(60, 400), few).state is RoadState.PROVEN
+    assert prove_path(packets(60, 400), few).state is PathState.PROVEN
 
 
 def test_bytes_that_left_by_the_rail_and_came_in_by_another_are_caught() -> None:
@@ -580,8 +580,8 @@ def test_bytes_that_left_by_the_rail_and_came_in_by_another_are_caught() -> None
         sample("n2", "rail0", tx_bytes=9 * MB, rx_bytes=900),
         sample("n2", "rail1", tx_bytes=900, rx_bytes=530 * MB),
     )
-    proof = prove_road(seen, replace(ONE_RAIL, sent_bytes=(DUE, 0)))
-    assert proof.state is RoadState.WRONG
+    proof = prove_path(seen, replace(ONE_RAIL, sent_bytes=(DUE, 0)))
+    assert proof.state is PathState.WRONG
     assert proof.reason == (
-        "traffic took another road: n2 must have received 500.0 MB at least, rail0 brought 0.0 MB"
+        "traffic took another path: n2 must have received 500.0 MB at least, rail0 brought 0.0 MB"
     )
