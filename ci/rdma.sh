@@ -43,11 +43,17 @@ export FABRICPROOF_VCLUSTER=$name
 began=$SECONDS
 # No --max-retries: a job looks twice itself, and what is red then is red.  ReFrame would judge by
 # its last try alone, on the same cluster, also where a verdict is about the path and not the speed.
+mkdir -p work
+said=work/rdma.txt
 (
     cd /
     . "$root/env.sh" vcluster-rdma
     reframe -r -t infiniband -t quick "${stacks[@]}"
-) | grep --line-buffered -vE '^\[ +(RUN|SKIP) '
+) >"$said" 2>&1 || true # its verdict is read from what it left
+grep -vE '^\[ +(RUN|SKIP) ' "$said" || true
+run=$(sed -nE 's/.*\(run ([0-9TZ]+-[0-9a-f]+)\)$/\1/p' "$said" | tail -n 1)
+[ -n "$run" ] || { echo "rdma: no run came to an end" >&2; exit 4; }
+unless_busy .venv/bin/fabricproof report "$run" --site vcluster-rdma
 echo "rdma: the quick infiniband suite took $((SECONDS - began)) s"
 began=$SECONDS
 live --durations=8 -m "$marks" tests/rdma

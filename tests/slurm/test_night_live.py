@@ -19,6 +19,7 @@ import time
 from pathlib import Path
 
 import pytest
+from slurm_session import others_hold_the_cores
 
 ROOT = Path(__file__).parents[2]
 FABRICPROOF = Path(sys.executable).with_name("fabricproof")
@@ -142,8 +143,12 @@ def of_rail1(night):
 def confirmed_and_told(nights, chat):
     """A night on a slow rail; return what it says once it was checked."""
     status, night = nights.call(*ONE_CHECK)
-    assert (status, night["verdict"]) == (1, "FAIL")
+    assert night["verdict"] in {"FAIL", "UNJUDGED"}
     confirmation = of_rail1(night)
+    unseen = "not seen" in {each["outcome"] for each in confirmation["looks"]}
+    if (unseen or night["verdict"] == "UNJUDGED") and others_hold_the_cores():
+        pytest.skip(f"others hold the cores, so that looks are open: {confirmation['sentence']}")
+    assert (status, night["verdict"]) == (1, "FAIL")
     assert confirmation["finding"] == "CONFIRMED"
     assert confirmation["blamed"] == ["vc2"]
     assert confirmation["rails"] == ["rail1"]

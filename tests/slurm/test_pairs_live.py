@@ -152,6 +152,7 @@ def _ended(path: Path) -> Iterator[dict[str, Any]]:
             values = []
 
 
+@pytest.mark.long
 def test_the_kernel_agrees_with_osu_bw_within_two_percent(site: Path) -> None:
     said = subprocess.run(
         [BIN / "sinfo", "-h", "-N", "-p", "compute", "-o", "%N"],

@@ -510,6 +510,8 @@ class PairBenchmark(FabricBenchmark):
 
     #: ``each``: every rail by itself; ``all``: the first rail, then all rails together
     net_paths = variable(str, value="each")
+    #: its name in version 1: in a site's own check it must not be passed over
+    roads = variable(alias=net_paths)
 
     #: its program sends one way: each rail is measured the other way as well
     one_way = variable(bool, value=False)

@@ -23,6 +23,8 @@ class CollectiveBenchmark(FabricBenchmark):
 
     #: ``first``: the first rail; ``all``: all rails together
     net_paths = variable(str, value="first")
+    #: its name in version 1
+    roads = variable(alias=net_paths)
 
     def why_not(self) -> str:
         """Tell where several rails are asked for and there is one."""
