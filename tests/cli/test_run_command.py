@@ -419,7 +419,7 @@ def test_a_damaged_record_is_an_error_with_its_line(
 def test_a_site_without_a_roll_is_told_so(fabricproof: Command, project: Pretended) -> None:
     project.leg("PASS")
     notes = fabricproof("run", "--site", project.site, "--json").record["notes"]
-    assert any("no roll" in note for note in notes)
+    assert any("no list of required checks" in note for note in notes)
 
 
 def test_without_slurm_nothing_is_started(

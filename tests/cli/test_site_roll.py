@@ -42,7 +42,7 @@ def test_without_a_roll_everything_is_new(fabricproof: Command, site: Path) -> N
     ended = fabricproof("site", "roll", site)
     assert ended.status == 78
     assert ended.out.count("\n+ ") + ended.out.startswith("+ ") == 2
-    assert "0 due no longer, 2 new" in ended.err
+    assert "0 gone, 2 new" in ended.err
     assert "--write" in ended.err
     assert not (site / "roll.json").exists()
 
@@ -55,7 +55,7 @@ def test_a_check_that_is_gone_is_shown(
     ended = fabricproof("site", "roll", site)
     assert ended.status == 78
     assert ended.out.startswith('- {"check": "OsuLatency"')
-    assert "1 due no longer, 0 new" in ended.err
+    assert "1 gone, 0 new" in ended.err
 
 
 def test_json_is_the_roll_as_it_would_be_written(fabricproof: Command, site: Path) -> None:

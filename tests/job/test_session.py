@@ -1,4 +1,4 @@
-"""One run's result from report, records and roll: what is not shown is never green."""
+"""One run's result from report, records and required checks: what is not shown is never green."""
 
 from __future__ import annotations
 
@@ -316,7 +316,7 @@ def test_what_is_due_and_never_ran_is_missing() -> None:
     result = assemble(RUN, [make_case()], make_records(), [_entry(), _entry(check="OsuLatency")])
     assert _verdicts(result) == ["PASS", "MISSING"]
     assert result.legs[1].check == "OsuLatency"
-    assert "on the roll" in result.legs[1].reason
+    assert "a required check" in result.legs[1].reason
 
 
 @pytest.mark.parametrize(

@@ -108,14 +108,14 @@ def test_no_run_at_all_is_one_message(site: Site, tmp_path: Path) -> None:
 def test_without_reframes_report_the_records_speak_and_the_roll_is_due(
     site: Site, place: Workplace
 ) -> None:
-    """Nobody knows what was selected then, so what the roll has and nobody saw is MISSING."""
+    """Nobody knows what was selected then, so a required check that nobody saw is MISSING."""
     place.report_file(HEALTHY).unlink()
     found = gather(site, place, HEALTHY)
     assert counts(found)[Verdict.PASS] == 5
     assert counts(found)[Verdict.MISSING] > 10
     notes = "\n".join(found.data.session.notes)
     assert "no readable report of ReFrame" in notes
-    assert "nobody knows what was selected, so all of the roll counts as due" in notes
+    assert "nobody knows what was selected, so all required checks count as due" in notes
 
 
 def test_reframes_log_still_says_what_was_selected(site: Site, place: Workplace) -> None:

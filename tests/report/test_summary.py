@@ -104,10 +104,10 @@ def test_a_build_that_failed_is_mended_by_a_build() -> None:
 
 
 def test_what_was_not_measured_is_told_with_its_reason() -> None:
-    never = leg(Verdict.MISSING, quantities=(), nodes=(), reason="on the roll, never ran")
+    never = leg(Verdict.MISSING, quantities=(), nodes=(), reason="a required check, never ran")
     text = screen(report(leg(), never, leg(Verdict.SKIPPED, reason="no such fabric")), whole=True)
     assert "  1 of 2 due legs were measured\n" in text
-    assert "not measured: 1 x OsuBandwidth (openmpi5): on the roll, never ran" in text
+    assert "not measured: 1 x OsuBandwidth (openmpi5): a required check, never ran" in text
     assert "not due: 1 x no such fabric" in text
 
 

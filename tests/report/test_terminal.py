@@ -230,11 +230,17 @@ def test_a_stack_that_is_gone_is_one_line_and_a_few_lost_checks_are_lines_of_the
         for _ in range(40)
     ]
     gone = [
-        replace(each, check=f"Check{index}", program="", stack="mpich5", reason="on the roll")
+        replace(
+            each,
+            check=f"Check{index}",
+            program="",
+            stack="mpich5",
+            reason="a required check",
+        )
         for index, each in enumerate(lost)
     ]
     text = _shown(LEG, *gone)
-    assert text.count("on the roll") == 1
+    assert text.count("a required check") == 1
     assert "MISSING  40 x Check0, Check1, " in text
     assert "MISSING: 1 PASS, 40 MISSING" in text
     few = _shown(LEG, *gone[:5])

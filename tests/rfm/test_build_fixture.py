@@ -133,7 +133,7 @@ def test_what_is_due_and_waits_is_there_and_what_is_due_and_unknown_is_not(
     builds: HouseRun,
 ) -> None:
     assert all(len([leg for leg in builds.legs("Well") if leg["stack"] == s]) == 1 for s in STACKS)
-    lost = {leg["stack"] for leg in builds.legs("NoSuch") if "on the roll" in leg["reason"]}
+    lost = {leg["stack"] for leg in builds.legs("NoSuch") if "a required check" in leg["reason"]}
     assert lost == set(STACKS)
 
 

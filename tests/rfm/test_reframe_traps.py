@@ -186,7 +186,7 @@ def test_reframe_by_itself_runs_one_of_two_namesakes(stock: StockRun) -> None:
 def test_a_due_check_that_no_partition_fits_is_missing(house: HouseRun) -> None:
     leg = house.leg("Elsewhere")
     assert leg["verdict"] == "MISSING"
-    assert "on the roll" in leg["reason"]
+    assert "a required check" in leg["reason"]
 
 
 def test_reframe_by_itself_is_silent_of_what_no_partition_fits(stock: StockRun) -> None:

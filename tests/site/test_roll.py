@@ -1,4 +1,4 @@
-"""The roll: what is due, what a command line made of it, and damage."""
+"""The list of required checks: what is due, what a command line made of it, and damage."""
 
 from __future__ import annotations
 

@@ -101,11 +101,11 @@ def show(name: str) -> None:
 @command.command(name="roll")
 @click.argument("name", metavar="SITE")
 @click.option("--write", is_flag=True, help="Replace roll.json; read the change before you commit.")
-@click.option("--json", "as_json", is_flag=True, help="Print the roll as ReFrame makes it now.")
+@click.option("--json", "as_json", is_flag=True, help="Print the list as ReFrame makes it now.")
 def roll(name: str, *, write: bool, as_json: bool) -> None:
-    """Compare a site's roll (which checks are due) with what ReFrame loads now.
+    """Compare a site's required checks (roll.json) with what ReFrame loads now.
 
-    A check that is on the roll and does not run is MISSING.  Status 78 where the two differ.
+    A required check that does not run is MISSING.  Status 78 where the two differ.
     """
     site = load_site(name)
     now = make_roll(site, describe_checks(site, workplace(project_root())))
@@ -128,7 +128,7 @@ def _compare_rolls(
             click.echo(f"{sign} {json.dumps(entry, sort_keys=True)}", err=quiet)
     if lost or new:
         raise ConfigError(
-            f"the roll is not what ReFrame loads: {len(lost)} due no longer, {len(new)} new",
+            f"the required checks are not what ReFrame loads: {len(lost)} gone, {len(new)} new",
             source=str(site.folder / ROLL_FILE),
             next_step=f"mend the checks, or: fabricproof site roll {site.name} --write",
         )

@@ -333,7 +333,7 @@ def gone(
     """Return the red legs of the same selection that a whole night did not have any more.
 
     A check that left no leg is named without one; once it has legs again it is green or red by
-    them.  What was taken from the roll, or built again, is not red for ever.
+    them.  What was taken from the list of required checks, or built again, is not red for ever.
     """
     seen = set(seen)
     same = {

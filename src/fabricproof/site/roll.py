@@ -1,7 +1,7 @@
-"""The roll: which checks a site is due to run, committed, so that an absent one is noticed.
+"""The checks that a site is required to run: committed, so that an absent one is noticed.
 
 ReFrame passes over a check file that cannot be imported with a warning, and over a check that no
-partition fits in silence.  The roll is the list it is compared with.
+partition fits in silence.  The list of required checks is what it is compared with.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fabricproof.site.schema import PartitionSpec
 ROLL_FILE = "roll.json"
 ROLL_VERSION = 1
 
-#: options of ReFrame that narrow the selection in ways the roll does not follow
+#: options of ReFrame that narrow the selection in ways the list does not follow
 _NARROWING_SHORT = re.compile(r"-[nxEpcTSP]")
 _NARROWING_LONG = (
     "--name",
@@ -50,7 +50,7 @@ _BUNDLE = re.compile(r"-[vqrR]+(?=[^vqrR-])")
 
 
 def make_roll(site: Site, described: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the roll of a site from what ``reframe --describe`` says of its checks."""
+    """Return a site's required checks from what ``reframe --describe`` says of its checks."""
     entries = []
     for check in described:
         fabric = check["params"]["fabric"] if "params" in check else check["fabric"]
@@ -92,7 +92,7 @@ def write_roll(folder: Path, entries: Sequence[Mapping[str, Any]]) -> Path:
 
 
 def read_roll(folder: Path) -> list[dict[str, Any]]:
-    """Return the roll of a site; an empty list where the site keeps none.
+    """Return the required checks of a site; an empty list where the site keeps none.
 
     Raises:
         ConfigError: the file is damaged or of another version.

@@ -29,10 +29,10 @@ _COMMAND = re.compile(r"^\[[^]]*\] info: reframe:\s+command:\s+(?P<quoted>['\"].
 def collect(
     site: Site, place: Workplace, run_id: str, arguments: Sequence[str], lines: Sequence[str]
 ) -> SessionResult:
-    """Return the result of a finished run from report, records, roll and ReFrame's own words."""
+    """Return the result of an ended run: report, records, required checks, ReFrame's own words."""
     report = place.report_file(run_id)
     refuse_full_disk(lines)
-    # ReFrame writes no report of a run without checks; the roll may know better than that.
+    # ReFrame writes no report of a run without checks; the required checks may know better.
     nothing_ran = not report.exists() and "[==========] Running 0 check(s)" in lines
     cases = [] if nothing_ran else read_report(report)
     kept, torn = read_run(record_files(site, place), run_id)
@@ -56,7 +56,7 @@ def collect_again(
     """Return the result of a run of the past, and its records, from what it left.
 
     Where ReFrame's report is gone or damaged, the records alone speak, with a note: then nobody
-    knows what failed before it left a record, and all of the roll that has no record is MISSING,
+    knows what failed before it left a record, and every required check without a record is MISSING,
     unless ReFrame's log still says what was selected.
     """
     kept, torn = read_run(record_files(site, place), run_id)
@@ -165,7 +165,8 @@ def _nothing_selected(site: Site, arguments: Sequence[str]) -> str:
 def _without_roll(site: Site) -> tuple[str, ...]:
     if (site.folder / ROLL_FILE).exists():
         return ()
-    return (f"no roll, an absent check is not noticed: fabricproof site roll {site.name}",)
+    missing = "no list of required checks: an absent one is not noticed; next: "
+    return (f"{missing}fabricproof site roll {site.name}",)
 
 
 def record_files(site: Site, place: Workplace) -> list[Path]:
@@ -176,12 +177,12 @@ def record_files(site: Site, place: Workplace) -> list[Path]:
 def _doubts(site: Site, run_id: str, arguments: Sequence[str] | None) -> Iterable[str]:
     yield from _without_roll(site)
     if arguments is None:
-        yield "nobody knows what was selected, so all of the roll counts as due"
+        yield "nobody knows what was selected, so all required checks count as due"
     roll = site.folder / ROLL_FILE
     if roll.exists():
         changed = datetime.datetime.fromtimestamp(roll.stat().st_mtime, tz=datetime.UTC)
         if changed.strftime("%Y%m%dT%H%M%SZ") > run_id:
-            yield "the roll was changed after this run: what is due is what it says today"
+            yield "the list of required checks is newer than this run; what is due is what it says"
 
 
 def _arguments(report: Path, words: Sequence[str]) -> Sequence[str] | None:

@@ -1,7 +1,7 @@
 """Join what was due, what ReFrame did and what the records say; pure but for reading.
 
 The verdict of a run is made here, never from ReFrame's exit status alone: a test case without a
-record is MISSING, a check of the roll that ReFrame did not load is MISSING, and a run in which
+record is MISSING, a required check that ReFrame did not load is MISSING, and a run in which
 nothing was judged is no PASS.
 """
 
@@ -156,7 +156,7 @@ def assemble(
         run_id: identity of the run.
         cases: test cases of ReFrame's report.
         records: records of this run.
-        due: entries of the roll that this selection should have run: check, partition, stack.
+        due: required checks that this selection should have run: check, partition, stack.
     """
     lost = _not_built(cases)
     of_job: dict[tuple[object, ...], list[Mapping[str, Any]]] = {}
@@ -385,6 +385,6 @@ def _never_ran(entry: Mapping[str, str]) -> LegResult:
         program="",
         fabric=entry.get("fabric", ""),
         leg="",
-        reason="on the roll, but ReFrame never ran it: its file may not load, see the log; "
-        "or the roll is older than the site: fabricproof site roll",
+        reason="a required check that ReFrame never ran: its file may not load, see the log; "
+        "or the list of required checks is older than the site: fabricproof site roll",
     )

@@ -22,7 +22,7 @@ def only_first_stack(check: FabricBenchmark, what: str) -> str:
     """Return why ``check``, which needs no MPI, does not run here: it runs on one stack.
 
     On the first that need not be built for it, so that no failed build takes it along.  It runs
-    once a partition and stands on the roll for every stack, with a verdict or a reason.
+    once a partition and is a required check of every stack, with a verdict or a reason.
     """
     site = current_site()
     first = stack_of_looks(site, site.partition(check.current_partition.name))

@@ -31,7 +31,7 @@ class PreflightBenchmark(FabricBenchmark):
     tells_the_path = False
     program = PROGRAM
 
-    #: for the roll: due with one stack of each partition, not with each
+    #: required with one stack of each partition, not with each
     once = variable(bool, value=True)
 
     @run_after("init")
