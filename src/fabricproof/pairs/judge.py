@@ -105,7 +105,25 @@ def judge_matrix(
         limits: reference and ceiling of the values, if any.
     """
     measure, explanation = measure_matrix(matrix, leaves, limits)
+    if matrix.is_selection:
+        measure, explanation = _without_blame(matrix, measure)
     return _judged(matrix, measure, explanation, leaves, limits)
+
+
+def _without_blame(matrix: Matrix, measure: Measure) -> tuple[Measure, Explanation]:
+    """Return that nobody is low: the slowest pairs do not tell what the others of a node are."""
+    nobody = np.zeros(len(matrix), dtype=bool)
+    measure = replace(
+        measure,
+        shortfall=np.zeros(len(matrix)),
+        low=nobody,
+        plainly=nobody,
+        contended=nobody,
+        yardsticks={},
+        few=False,
+    )
+    by = np.full(len(matrix), -1, dtype=np.int64)
+    return measure, Explanation(found=(), groups=(), chance=0.0, by=by)
 
 
 def _judged(
@@ -164,7 +182,7 @@ def _verdict(judged: Judged, limits: Limits) -> MatrixVerdict:
     blamed = any(is_blamed(judged, number) for number in range(len(judged.explanation.found)))
     if blamed or judged.bad_pairs or judged.below:
         return MatrixVerdict.FAIL
-    if judged.matrix.unmeasured or not len(judged.matrix):
+    if judged.matrix.unmeasured or judged.matrix.missing or not len(judged.matrix):
         return MatrixVerdict.MISSING
     if is_undecided(judged):
         return MatrixVerdict.UNDECIDED
@@ -181,9 +199,12 @@ def _reason(judged: Judged, limits: Limits) -> str:
         return _impossible_words(judged, limits)
     if judged.verdict is MatrixVerdict.FAIL and judged.below:
         kinds = ", ".join(judged.matrix.kinds[number].words for number in judged.below)
-        return f"even healthy pairs miss the reference: {kinds}"
+        who = "pairs that were measured twice" if judged.matrix.is_selection else "healthy pairs"
+        return f"even {who} miss the reference: {kinds}"
     if judged.verdict is MatrixVerdict.MISSING and not len(judged.matrix):
         return "no pair has a value"
+    if judged.verdict is MatrixVerdict.MISSING and judged.matrix.missing:
+        return f"not in the output: {'; '.join(judged.matrix.missing)}"
     if judged.verdict is MatrixVerdict.PASS:
         origins = ", ".join(dict.fromkeys(limits.origins.values()))
         return f"nobody stands out, and the level is good ({origins})"
@@ -245,9 +266,15 @@ def differs(judged: Judged) -> bool:
 
 
 def _below(matrix: Matrix, measure: Measure, limits: Limits) -> tuple[int, ...]:
-    """Return the kinds whose healthy value is itself worse than the reference allows."""
+    """Return the kinds whose healthy value is itself worse than the reference allows.
+
+    Of the slowest pairs, each of which is the better of two looks, any value.
+    """
+    healthy = [(kind, value) for (kind, _), value in measure.yardsticks.items()]
+    if matrix.is_selection:
+        healthy = list(zip(matrix.kind.tolist(), matrix.value.tolist(), strict=True))
     found = []
-    for (kind, _), value in measure.yardsticks.items():
+    for kind, value in healthy:
         bound = bound_of(matrix, kind, limits)
         goodness = -math.log(value) if matrix.kinds[kind].lower_is_better else math.log(value)
         if bound is not None and goodness < bound - 1e-9:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fabricproof.core.errors import ConfigError, UnitError
 from fabricproof.core.units import convert, dimension, parse_size, size_label
-from fabricproof.pairs.matrix import Kind, Matrix
-from fabricproof.physics import CLOCK_TOLERANCE, Fabric, bound, latency_floor_us
+from fabricproof.pairs.matrix import Kind, Load, Matrix
+from fabricproof.physics import CLOCK_TOLERANCE, Ceiling, Fabric, bound, latency_floor_us
 from fabricproof.verdict.value import (
     DEFAULT_LATENCY_TOLERANCE,
     DEFAULT_TOLERANCE,
     Reference,
     from_ceiling,
 )
+
+#: A message that waits for an answer shows the rate of a link where it takes so long: TCP's 30 us
+#: to start leave nine tenths of the rate.
+LEAST_TRANSFER_US = 300.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,12 +86,14 @@ def limits_of(
     origins: dict[int, str] = {}
     if fabric is not None:
         chosen = DEFAULT_TOLERANCE if tolerance is None else tolerance
-        physics = from_ceiling(bound(fabric), tolerance=chosen)
+        physics = from_ceiling(_loaded(fabric, matrix.load), tolerance=chosen)
         for number, kind in enumerate(matrix.kinds):
             limit = _forbidden(kind, fabric)
             if limit is not None:
                 impossible[number] = limit
         for number in _meant(matrix, "bandwidth"):
+            if not _shows_rate(matrix.kinds[number], physics, matrix.load):
+                continue
             bounds[number] = convert(physics.lower or 0.0, "MB/s", matrix.kinds[number].unit)
             origins[number] = physics.origin
     for name, reference in references.items():
@@ -103,6 +109,24 @@ def limits_of(
             origins[number] = reference.origin
     _check_possible(matrix, bounds, impossible)
     return Limits(bounds=bounds, impossible=impossible, origins=origins, tolerance=tolerance)
+
+
+def _loaded(fabric: Fabric, load: Load) -> Ceiling:
+    """Return what one direction has, where the other is busy as well no more than half of both."""
+    one = bound(fabric)
+    if Load.BOTH_AT_ONCE not in load or fabric.bidirectional:
+        return one
+    both = bound(replace(fabric, bidirectional=True))
+    return replace(one, low_mb_s=min(one.low_mb_s, both.low_mb_s / 2))
+
+
+def _shows_rate(kind: Kind, physics: Reference, load: Load) -> bool:
+    """Tell whether a healthy pair has the rate of its link: long messages, a rail of its own."""
+    if Load.SHARED in load:
+        return False
+    size = _size(kind)
+    long_enough = size is not None and size / physics.value >= LEAST_TRANSFER_US
+    return long_enough or Load.IN_TURN not in load
 
 
 def _size(kind: Kind) -> int | None:

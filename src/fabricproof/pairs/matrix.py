@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from enum import Flag, auto
 from functools import cached_property
 
 import numpy as np
@@ -18,6 +19,18 @@ QUANTITIES = {
     "rate": ("message rate", False),
     "time": ("latency", True),
 }
+
+
+class Load(Flag):
+    """How pairs were measured, as far as a bound by the rate of their link depends on it."""
+
+    UNKNOWN = 0
+    IN_TURN = auto()
+    """Each message waited for the answer to the one before."""
+    BOTH_AT_ONCE = auto()
+    """A node sent while it received as much; the value is of one direction."""
+    SHARED = auto()
+    """Several ranks of a node measured at once, and shared its rails."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +77,10 @@ class Matrix:
         num_empty: pairs that were named without a value.
         num_self: rows of a node with itself, left out.
         num_repeated: rows that repeat another; of repeated rows the median is taken.
+        missing: what the program that measured them should have printed and did not, in words.
+        notes: what else is known of the values, in words.
+        is_selection: these are the slowest pairs alone: nothing is told of the others.
+        load: how the pairs loaded their links, where the program that measured them tells.
     """
 
     nodes: tuple[str, ...]
@@ -79,6 +96,10 @@ class Matrix:
     num_empty: int = 0
     num_self: int = 0
     num_repeated: int = 0
+    missing: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    is_selection: bool = False
+    load: Load = Load.UNKNOWN
     origin: str = field(default="")
 
     def __len__(self) -> int:

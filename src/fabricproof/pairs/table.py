@@ -1,5 +1,7 @@
 """Read anybody's matrix: a CSV of ``a,b,value[,rail][,direction][,round][,size][,unit]``.
 
+What LinkTest and mpiGraph print is read as well.
+
 A row is what ``a`` sends to ``b``.  A pair that stands once, in a file without a column
 ``direction``, is both ways.  Columns may have other usual names, and that of the value its unit:
 ``source,destination,latency_us``.
@@ -22,10 +24,16 @@ import polars as pl
 from fabricproof.core.errors import InputMissingError, ParseError, UnitError
 from fabricproof.core.units import canonical_unit, convert, dimension
 from fabricproof.pairs.fabric import natural
+from fabricproof.pairs.linktest import is_of_linktest, read_linktest
 from fabricproof.pairs.matrix import QUANTITIES, Flags, Indices, Kind, Matrix, Values
+from fabricproof.pairs.mpigraph import is_of_mpigraph, read_mpigraph
+from fabricproof.pairs.ranks import Printed
 
 #: A larger file is refused: reading takes some ten times its bytes of memory.
 MOST_BYTES = 2 * 1024**3
+
+#: a program says who it is in the beginning of its output, behind what launchers say
+_BEGINNING = 2**20
 
 NEEDED = ("a", "b", "value")
 OPTIONAL = ("rail", "direction", "round", "size", "unit")
@@ -107,7 +115,7 @@ def read_matrix(name: str, *, unit: str = "") -> Matrix:
     """Read the matrix in file ``name``, ``-`` for standard input.
 
     Columns may come in any order, others are ignored; comma, semicolon or tab part them.  Lines
-    that begin with ``#`` are left out.
+    that begin with ``#`` are left out.  The output of LinkTest or mpiGraph is known by its words.
 
     Args:
         name: of the file.
@@ -122,9 +130,38 @@ def read_matrix(name: str, *, unit: str = "") -> Matrix:
         unit = canonical_unit(unit)
         _quantity(unit)
     data = _bytes(name)
-    file = _opened("<stdin>" if name == "-" else name, data)
+    source = "<stdin>" if name == "-" else name
+    printed = _printed(data, source)
+    if printed is not None:
+        return _of_program(printed, source)
+    file = _opened(source, data)
     _check_fields(file)
-    return _matrix(file, _frame(file), unit)
+    return _without_repeats(_matrix(file, _frame(file), unit))
+
+
+def _printed(data: bytes, source: str) -> Printed | None:
+    """Return the values in the output of a program; None where it is of none that is known."""
+    beginning = data[:_BEGINNING].decode("utf-8", errors="replace")
+    if is_of_mpigraph(beginning):
+        return read_mpigraph(data.decode("utf-8", errors="replace"), source)
+    if is_of_linktest(beginning):
+        return read_linktest(data.decode("utf-8", errors="replace"), source)
+    return None
+
+
+def _of_program(printed: Printed, source: str) -> Matrix:
+    """Return the matrix of what a program printed: its reader left nothing to refuse."""
+    frame = printed.frame
+    file = _File(name=source, data=b"", separator=",", columns=tuple(frame.columns))
+    matrix = _matrix(file, frame, "")
+    matrix = _without_repeats(matrix) if printed.repeats else matrix
+    return replace(
+        matrix,
+        missing=printed.missing,
+        notes=printed.notes,
+        is_selection=printed.is_selection,
+        load=printed.load,
+    )
 
 
 def _bytes(name: str) -> bytes:
@@ -312,7 +349,7 @@ def _matrix(file: _File, frame: pl.DataFrame, unit: str) -> Matrix:
     if "direction" not in frame.columns:
         both = _stand_once(source, destination, rail, len(nodes), len(rails))
     kept = measured & ~own
-    matrix = Matrix(
+    return Matrix(
         nodes=tuple(nodes),
         rails=rails,
         kinds=kinds,
@@ -327,7 +364,6 @@ def _matrix(file: _File, frame: pl.DataFrame, unit: str) -> Matrix:
         num_self=int(own.sum()),
         origin=file.name,
     ).rows(kept)
-    return _without_repeats(matrix)
 
 
 def _values(file: _File, frame: pl.DataFrame, own: Flags) -> tuple[Values, Flags]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from fabricproof.pairs.blame import Found
 from fabricproof.pairs.judge import Judged, is_blamed
+from fabricproof.pairs.matrix import Load, Matrix
 from fabricproof.pairs.measure import BadPair
 from fabricproof.pairs.said import Blame, Said, level, listed, place, share_of
 from fabricproof.pairs.suspects import ALL, RECEIVE, TRANSMIT, Flags, Suspect, SuspectKind
@@ -181,9 +182,28 @@ def _blame_pair(judged: Judged, pair: BadPair) -> Blame:
     )
 
 
+_LOADS = {
+    Load.IN_TURN: "messages went there and back in turn: --link judges the level of long ones only",
+    Load.SHARED: "ranks of a node measured at once: --link does not judge the level of such shares",
+}
+
+
+def _slowest(matrix: Matrix) -> str:
+    rows = np.argsort(matrix.goodness, kind="stable")[:4].tolist()
+    return ", ".join(
+        f"{matrix.nodes[matrix.source[row]]} with {matrix.nodes[matrix.destination[row]]} "
+        f"{matrix.value[row]:.5g} {matrix.kinds[matrix.kind[row]].unit}"
+        for row in rows
+    )
+
+
 def _findings(judged: Judged) -> list[str]:
     matrix = judged.matrix
-    found = []
+    found = [f"not in the output: {each}" for each in matrix.missing]
+    found += matrix.notes
+    found += [_LOADS[load] for load in _LOADS if load in matrix.load]
+    if matrix.is_selection:
+        found.append(f"slowest, the better of two looks: {_slowest(matrix)}")
     if matrix.num_empty:
         found.append(f"{matrix.num_empty} rows have no value: nothing is said of them")
     if matrix.num_self:

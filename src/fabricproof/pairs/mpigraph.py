@@ -1,0 +1,120 @@
+"""Read what mpiGraph prints.
+
+From mpiGraph.c of 1.5 (``code``, ``main``): in step D each rank sends to the rank D to its right
+while it receives from the one D to its left; both ends print what they saw, in MiB/s.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import polars as pl
+
+from fabricproof.core.errors import ParseError
+from fabricproof.pairs.matrix import Load
+from fabricproof.pairs.ranks import Printed, Ranks, checked, only, unplaced, values_of
+
+_BEGINS = re.compile(r"^(?: *\d+: )?START mpiGraph ", re.MULTILINE)
+_SIZE = re.compile(r"^MsgSize\t(\d{1,12})$", re.MULTILINE)
+_PROCS = re.compile(r"^Procs\t(\d{1,7})$", re.MULTILINE)
+_TABLE_ROW = re.compile(r"^(\S+):(\d{1,7}) (to|from)\t(.*)$", re.MULTILINE)
+_HEADING = re.compile(r"^(?:Send|Recv)\t(?=\S+:\d)(.*)$", re.MULTILINE)
+_CELL = re.compile(r"\d{1,12}\.\d{3}")
+
+
+def is_of_mpigraph(beginning: str) -> bool:
+    """Tell whether an output that begins so is mpiGraph's."""
+    return _BEGINS.search(beginning) is not None
+
+
+def read_mpigraph(text: str, source: str) -> Printed:
+    """Return the values of pairs of nodes in an output of mpiGraph.
+
+    Raises:
+        ParseError: it holds no table, or contradicts itself.
+    """
+    if re.search(r"^ *\d+: START mpiGraph ", text, re.MULTILINE):
+        text = re.sub(r"^ *\d+: ?", "", text, flags=re.MULTILINE)
+    if len(re.findall("^START mpiGraph ", text, re.MULTILINE)) > 1:
+        raise ParseError("two runs in one output", source=source, expected="one run a file")
+    size = only(_SIZE, text, source, "message size")
+    num = only(_PROCS, text, source, "number of processes")
+    hosts = _columns(text, source)
+    rows = [(host, int(rank), way, cells) for host, rank, way, cells in _TABLE_ROW.findall(text)]
+    if not rows or num < 2:
+        raise ParseError(
+            "no table in what mpiGraph printed",
+            source=source,
+            expected="the tables Send and Recv, a row for each process",
+            next_step="it prints them at the end: did the run end?",
+        )
+    found: dict[str, list[tuple[int, int, float]]] = {"to": [], "from": []}
+    for host, rank, way, cells in rows:
+        if hosts.get(rank) != host:
+            raise ParseError("a row of nobody in the heading", source=source, got=f"{host}:{rank}")
+        for other, value in _cells(cells):
+            if other != rank and value > 0:
+                found[way].append((rank, other, value) if way == "to" else (other, rank, value))
+    return _both_ends(found, hosts, num, size, source)
+
+
+def _columns(text: str, source: str) -> dict[int, str]:
+    hosts: dict[int, str] = {}
+    for heading in _HEADING.findall(text):
+        for name in heading.split():
+            host, _, rank = name.rpartition(":")
+            if not host or not rank.isdecimal() or hosts.setdefault(int(rank), host) != host:
+                raise ParseError("two runs in one output", source=source, got=repr(name))
+    return hosts
+
+
+def _cells(cells: str) -> Iterator[tuple[int, float]]:
+    """Yield the values of a row with the number of their column, up to the first damaged one."""
+    for number, cell in enumerate(cells.split("\t")):
+        if not _CELL.fullmatch(cell.strip()):
+            return
+        yield number, float(cell)
+
+
+def _both_ends(
+    found: dict[str, list[tuple[int, int, float]]],
+    hosts: dict[int, str],
+    num: int,
+    size: int,
+    source: str,
+) -> Printed:
+    """Return the slower of what the two ends saw: a transfer is over when both are done."""
+    lost: list[str] = []
+    for way, table in (("to", "Send"), ("from", "Recv")):
+        ranks = checked(_of_table(found[way], hosts, num, size), source)
+        lost += [f"table {table}: {each}" for each in ranks.missing()]
+    ends = pl.concat([values_of(found["to"]), values_of(found["from"])])
+    slower = ends.group_by("from", "to").agg(pl.col("value").min())
+    ranks = _of_table(list(slower.iter_rows()), hosts, num, size)
+    lost += unplaced(ranks)
+    frame = ranks.table("ab")
+    if len(set(hosts.values())) == num:
+        numbers = {host: rank for rank, host in hosts.items()}
+        step = pl.col("b").replace_strict(numbers) - pl.col("a").replace_strict(numbers)
+        frame = frame.with_columns(((step + num) % num).cast(pl.String).alias("round"))
+    notes = ("each process sent and received at once; a value is the slower of what both ends saw",)
+    return Printed(
+        frame=frame,
+        missing=tuple(lost),
+        notes=(*ranks.fold_notes(), *notes),
+        load=Load.BOTH_AT_ONCE | (Load.SHARED if ranks.share_nodes else Load.UNKNOWN),
+    )
+
+
+def _of_table(
+    values: list[tuple[int, int, float]], hosts: dict[int, str], num: int, size: int
+) -> Ranks:
+    return Ranks(
+        values=values_of(values),
+        hosts=hosts,
+        num=num,
+        lower_is_better=False,
+        unit="MiB/s",
+        size=size,
+    )

@@ -1,0 +1,283 @@
+"""What LinkTest and mpiGraph print, as matrices: whose fault, what is missing, what is none."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from made_programs import (
+    RATE_MIB_S,
+    again,
+    gnuplot,
+    header,
+    healthy,
+    linktest_parallel,
+    linktest_serial,
+    mapping,
+    mpigraph,
+    one_each,
+    results,
+    slow,
+    tasks,
+)
+
+from fabricproof.core.errors import FabricproofError, ParseError
+from fabricproof.pairs import Judged, MatrixVerdict, judge_matrix, limits_of, read_matrix, say
+from fabricproof.physics import Fabric, find_link
+from fabricproof.verdict.value import at_least
+
+NODES = one_each(8)
+WHOLE: dict[str, Callable[..., str]] = {
+    "serial": lambda fault=healthy: linktest_serial(NODES, fault),
+    "analysis": lambda fault=healthy: mapping(NODES) + gnuplot(8, fault),
+    "mpigraph": lambda fault=healthy: mpigraph(NODES, fault),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("programs")
+
+
+def judged_text(folder: Path, text: str, least_mib_s: float = 0.0, link: str = "") -> Judged:
+    file = folder / "run.out"
+    file.write_text(text, encoding="utf-8")
+    matrix = read_matrix(str(file))
+    given_ = {"bandwidth": at_least(least_mib_s * 1.048576, origin="test")} if least_mib_s else {}
+    fabric = Fabric(link=find_link(link)) if link else None
+    return judge_matrix(matrix, limits=limits_of(matrix, references=given_, fabric=fabric))
+
+
+@pytest.mark.parametrize("form", WHOLE)
+def test_a_whole_output_of_healthy_nodes_blames_nobody(folder: Path, form: str) -> None:
+    judged = judged_text(folder, WHOLE[form]())
+    assert judged.verdict is MatrixVerdict.UNJUDGED
+    assert len(judged.matrix) == (28 if form == "analysis" else 56)
+    assert judged.matrix.missing == ()
+    (kind,) = judged.matrix.kinds
+    assert (kind.quantity, kind.unit, kind.size) == ("bandwidth", "MiB/s", "1MiB")
+    assert judged.yardsticks[0, 0] == pytest.approx(RATE_MIB_S, rel=0.02)
+    good = judged_text(folder, WHOLE[form](), least_mib_s=RATE_MIB_S)
+    assert good.verdict is MatrixVerdict.PASS
+    assert judged_text(folder, WHOLE[form](), RATE_MIB_S * 1.2).verdict is MatrixVerdict.FAIL
+
+
+@pytest.mark.parametrize("form", WHOLE)
+def test_a_slow_node_is_blamed(folder: Path, form: str) -> None:
+    judged = judged_text(folder, WHOLE[form](slow(3)))
+    assert judged.verdict is MatrixVerdict.FAIL
+    (blame,) = say(judged).blame
+    assert (blame.node, blame.direction) == ("n3", "both")
+    assert blame.share == pytest.approx(0.3, abs=0.02)
+
+
+def test_mpigraph_tells_the_receiving_side_and_the_slower_end_counts(folder: Path) -> None:
+    judged = judged_text(folder, mpigraph(NODES, lambda _a, b: 0.3 if b == 5 else 1.0))
+    (blame,) = say(judged).blame
+    assert (blame.node, blame.direction) == ("n5", "receive")
+    # A buffer that took the message ends the sender's clock early: the receiver's counts.
+    text = mpigraph(NODES)
+    row = next(line for line in text.splitlines() if line.startswith("n0:0 to"))
+    fast = "\t".join(["n0:0 to", "0.000", *["99999.000"] * 7, ""])
+    matrix = judged_text(folder, text.replace(row, fast)).matrix
+    assert matrix.value.max() < RATE_MIB_S * 1.05
+
+
+def test_ranks_of_a_node_are_folded_to_the_slowest_pair(folder: Path) -> None:
+    hosts = [f"n{rank // 2}" for rank in range(12)]
+    for text in (
+        linktest_serial(hosts, slow(7, 0.4)),
+        mapping(hosts) + gnuplot(12, slow(7, 0.4)),
+        mpigraph(hosts, slow(7, 0.4)),
+    ):
+        judged = judged_text(folder, text)
+        assert [each.node for each in say(judged).blame] == ["n3"]
+        assert len(judged.matrix.nodes) == 6
+        assert "slowest pair of ranks" in " ".join(say(judged).findings)
+
+
+def test_cyclic_placement_folds_by_the_host_and_not_by_the_number(folder: Path) -> None:
+    judged = judged_text(folder, linktest_serial([f"n{rank % 6}" for rank in range(12)], slow(7)))
+    assert [each.node for each in say(judged).blame] == ["n1"]
+
+
+def test_rates_of_ranks_that_share_a_node_are_not_held_against_its_link(folder: Path) -> None:
+    """Four ranks of a node have a fourth each: a level below the link is no fault."""
+    hosts = [f"n{rank // 2}" for rank in range(12)]
+    assert judged_text(folder, mpigraph(hosts), link="100GbE").verdict is MatrixVerdict.UNJUDGED
+    # alone on its node a rank should have it
+    assert judged_text(folder, mpigraph(NODES), link="100GbE").verdict is MatrixVerdict.FAIL
+
+
+def test_short_ping_pongs_are_not_held_against_the_rate_of_a_link(folder: Path) -> None:
+    """128 KiB there and back over HDR are two thirds of its rate on a healthy fabric."""
+    short = linktest_serial(NODES, size=131072)
+    assert judged_text(folder, short, link="HDR 4x").verdict is MatrixVerdict.UNJUDGED
+    long = linktest_serial(NODES, size=16 * 2**20)
+    assert judged_text(folder, long, link="HDR 4x").verdict is MatrixVerdict.FAIL
+    # what no link carries is INVALID at any size
+    assert judged_text(folder, short, link="10GbE").verdict is MatrixVerdict.INVALID
+
+
+def test_small_messages_are_latencies(folder: Path) -> None:
+    for text in (
+        linktest_serial(NODES, slow(2), size=1024),
+        mapping(NODES) + gnuplot(8, slow(2), size=1024),
+    ):
+        judged = judged_text(folder, text)
+        (kind,) = judged.matrix.kinds
+        assert (kind.quantity, kind.unit) == ("latency", "us")
+        assert [each.node for each in say(judged).blame] == ["n2"]
+
+
+# --- what is missing
+
+
+@pytest.mark.parametrize("form", WHOLE)
+def test_a_cut_output_is_missing_and_never_green(folder: Path, form: str) -> None:
+    lines = WHOLE[form]().splitlines(keepends=True)
+    keep = next(at for at, line in enumerate(lines) if form != "mpigraph" or "Recv\t" in line)
+    for cut in range(max(keep, len(lines) // 2), len(lines) - 1):
+        judged = judged_text(folder, "".join(lines[:cut]), least_mib_s=RATE_MIB_S * 0.9)
+        if form == "mpigraph" and cut == len(lines) - 1:
+            continue
+        assert judged.verdict is MatrixVerdict.MISSING, cut
+        assert "not in the output" in judged.reason
+
+
+def test_what_is_missing_is_named(folder: Path) -> None:
+    text = linktest_serial(NODES)
+    line = next(each for each in text.splitlines() if "      2->     6:" in each)
+    for damaged in (text.replace(line, ""), text.replace(line, line[:30])):
+        judged = judged_text(folder, damaged, least_mib_s=RATE_MIB_S)
+        assert judged.verdict is MatrixVerdict.MISSING
+        assert judged.matrix.missing == ("1 of 56 values: n2 to n6",)
+    text = mpigraph(NODES).replace("Recv\tn0:0", "Recvd\tn0:0").replace("n7:7 from\t", "n7:7 fro")
+    (lost,) = judged_text(folder, text).matrix.missing
+    assert lost == "table Recv: 7 of 56 values: n0 to n7, n1 to n7, n2 to n7 ..."
+
+
+def test_a_fault_stays_red_in_a_cut_output(folder: Path) -> None:
+    text = linktest_serial(NODES, slow(3))
+    judged = judged_text(folder, text[: text.index("RESULT")])
+    assert judged.verdict is MatrixVerdict.FAIL
+    assert any("not in the output" in each for each in say(judged).findings)
+
+
+def test_the_slowest_value_that_was_counted_must_stand_there(folder: Path) -> None:
+    text = re.sub(r"(RESULT: Max Time: +)\d+", r"\g<1>999", linktest_serial(NODES))
+    judged = judged_text(folder, text, least_mib_s=RATE_MIB_S)
+    assert judged.verdict is MatrixVerdict.MISSING
+    assert "the slowest value" in judged.reason
+
+
+def test_a_rank_without_a_node_is_missing(folder: Path) -> None:
+    text = linktest_serial(NODES).replace("task[000004] on n4", "ta")
+    judged = judged_text(folder, text, least_mib_s=RATE_MIB_S)
+    assert judged.verdict is MatrixVerdict.MISSING
+    assert "where 1 of 8 ranks ran" in judged.matrix.missing
+
+
+# --- parallel runs: the slowest pairs alone
+
+
+def test_the_slowest_pairs_alone_are_no_verdict_on_anybody(folder: Path) -> None:
+    """All listed pairs are of n3, and that its others are fine nobody can see."""
+    for fault in (healthy, slow(3)):
+        judged = judged_text(folder, linktest_parallel(NODES, fault))
+        assert judged.verdict is MatrixVerdict.MISSING
+        said = say(judged)
+        assert said.blame == ()
+        assert "gnuplotinput.dat" in judged.reason
+    assert any("n3 with" in each or "with n3" in each for each in said.findings)
+
+
+def test_pairs_that_were_slow_twice_miss_a_reference(folder: Path) -> None:
+    bad = judged_text(folder, linktest_parallel(NODES, slow(3)), least_mib_s=RATE_MIB_S)
+    assert bad.verdict is MatrixVerdict.FAIL
+    assert "measured twice" in bad.reason
+    good = judged_text(folder, linktest_parallel(NODES), least_mib_s=RATE_MIB_S * 0.9)
+    assert good.verdict is MatrixVerdict.MISSING
+
+
+def test_a_second_look_takes_a_low_value_of_a_serial_run_back(folder: Path) -> None:
+    text = linktest_serial(NODES, lambda a, b: 0.3 if (a, b) == (1, 6) else 1.0)
+    judged = judged_text(folder, text, least_mib_s=RATE_MIB_S)
+    assert judged.verdict is MatrixVerdict.UNDECIDED
+    text += again(0, 1, 6, 1190.0, 357.0)
+    judged = judged_text(folder, text, least_mib_s=RATE_MIB_S)
+    assert judged.verdict is MatrixVerdict.PASS
+
+
+# --- what is refused
+
+
+def test_two_runs_of_unlike_nodes_are_refused(folder: Path) -> None:
+    other = [f"m{rank}" for rank in range(8)]
+    for text in (
+        linktest_serial(NODES) + linktest_serial(other),
+        mpigraph(NODES) + mpigraph(NODES),
+    ):
+        with pytest.raises(ParseError, match="two runs"):
+            judged_text(folder, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (gnuplot(8), "no line says on which node"),
+        (linktest_serial(NODES).replace("task[", "t["), "no line says on which node"),
+        (linktest_serial(["n0"] * 8), "all ranks ran on one node"),
+        (header(8) + tasks(NODES) + results([355.0, 360.0]), "no value of a pair"),
+        (mpigraph(NODES).partition("Gathering")[0], "no table"),
+        (linktest_serial(NODES).replace("  8\n", "  4\n", 1), "a rank beyond"),
+        (
+            # the form of 2.x: sums over all pairs
+            "Parallel Results for step 3: min:   10.00000 us (   24.4141 GiB/s)\n",
+            "no value of a pair",
+        ),
+    ],
+)
+def test_what_holds_no_matrix_is_refused(folder: Path, text: str, problem: str) -> None:
+    with pytest.raises(ParseError, match=problem):
+        judged_text(folder, text)
+
+
+def test_a_value_that_contradicts_its_rate_is_refused(folder: Path) -> None:
+    text = linktest_serial(NODES)
+    line = next(each for each in text.splitlines() if "->" in each)
+    us = line.split(":")[1].split("us")[0].strip()
+    with pytest.raises(ParseError, match="contradicts itself"):
+        judged_text(folder, text.replace(us, f"{float(us) / 2:.5f}", 1))
+
+
+def test_labels_of_a_launcher_change_nothing(folder: Path) -> None:
+    for text in (linktest_serial(NODES, slow(3)), mpigraph(NODES, slow(3))):
+        labelled = "".join(f"0: {line}\n" for line in text.splitlines())
+        if "mpiGraph" not in text:
+            labelled = labelled.replace("0: linktest", "linktest").replace("0: RESULT", "RESULT")
+        one, two = judged_text(folder, text), judged_text(folder, labelled)
+        assert (one.matrix.value == two.matrix.value).all()
+        assert one.verdict is two.verdict
+
+
+@given(seed=st.integers(0, 10**6), form=st.sampled_from([*WHOLE, "parallel"]))
+@settings(max_examples=60, deadline=None)
+def test_no_damage_breaks_the_readers_or_makes_more_values(
+    folder: Path, seed: int, form: str
+) -> None:
+    chance = random.Random(seed)
+    text = WHOLE[form]() if form in WHOLE else linktest_parallel(NODES)
+    for _ in range(chance.randint(1, 4)):
+        at, junk = chance.randrange(len(text)), chance.choice(["", "\n", "9" * 40, "-", "\0", "²"])
+        text = text[:at] + junk + text[at + chance.choice([0, 1, 40, 400]) :]
+    try:
+        judged = judged_text(folder, text, least_mib_s=RATE_MIB_S * 0.5)
+    except FabricproofError:
+        return
+    assert len(judged.matrix) <= 56
