@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -202,3 +203,66 @@ def test_no_bytes_end_in_a_traceback(folder: Path, data: bytes) -> None:
         except FabricproofError:
             continue
         assert judged.verdict.value != "PASS"
+
+
+# --- Parquet
+
+
+def as_parquet(folder: Path, rows: list[dict[str, object]]) -> Path:
+    typed = [{**row, "value": float(str(row["value"]))} for row in rows]
+    pl.DataFrame(typed).write_parquet(folder / "m.parquet")
+    return folder / "m.parquet"
+
+
+def test_a_parquet_file_is_read_as_its_csv(folder: Path) -> None:
+    rows = made(8, of_node(3, 0.3), rails=2)
+    csv = read_matrix(str(written(folder / "m.csv", rows)))
+    parquet = read_matrix(str(as_parquet(folder, rows)))
+    assert (parquet.nodes, parquet.rails, parquet.kinds) == (csv.nodes, csv.rails, csv.kinds)
+    assert (parquet.value == csv.value).all()
+    assert [each.node for each in say(judge_matrix(parquet)).blame] == ["n0003"]
+
+
+def test_a_null_of_a_parquet_file_was_not_measured(folder: Path) -> None:
+    rows = made(8)
+    frame = pl.DataFrame(rows).rename({"a": "src", "b": "dst", "value": "latency_us"})
+    frame = frame.with_columns(pl.col("latency_us").cast(pl.Float64))
+    known = (pl.col("src") != "n0001") & (pl.col("dst") != "n0001")
+    frame = frame.with_columns(pl.when(known).then(pl.col("latency_us")))
+    frame.write_parquet(folder / "m.parquet")
+    matrix = read_matrix(str(folder / "m.parquet"))
+    assert matrix.num_empty == 14
+    assert matrix.kinds[0].quantity == "latency"
+    assert judge_matrix(matrix).verdict.value == "MISSING"
+
+
+def test_a_damaged_parquet_file_is_refused(folder: Path) -> None:
+    data = as_parquet(folder, made(8)).read_bytes()
+    file = folder / "damaged.parquet"
+    for bad in (data[:4], data[:-9], data[:100], data.replace(b"value", b"valux")[:-20]):
+        file.write_bytes(bad)
+        with pytest.raises(FabricproofError):
+            read_matrix(str(file))
+    for columns, problem in ((["a", "b"], "no header"), (["a", "b", "speed"], "no header")):
+        pl.DataFrame({name: ["1"] for name in columns}).write_parquet(file)
+        with pytest.raises(FabricproofError, match=problem):
+            read_matrix(str(file))
+    pl.DataFrame({"a": ["x"], "b": ["y"], "value": [float("inf")]}).write_parquet(file)
+    with pytest.raises(FabricproofError, match="no value of a pair"):
+        read_matrix(str(file))
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=60, deadline=None)
+def test_no_byte_of_a_parquet_file_breaks_the_reader(folder: Path, seed: int) -> None:
+    chance = np.random.default_rng(seed)
+    data = bytearray(as_parquet(folder, made(6)).read_bytes())
+    for at in chance.integers(4, len(data), size=3):
+        data[at] = int(chance.integers(0, 256))
+    file = folder / "damaged.parquet"
+    file.write_bytes(bytes(data))
+    try:
+        matrix = read_matrix(str(file))
+    except FabricproofError:
+        return
+    assert len(matrix) <= 30

@@ -54,8 +54,8 @@ FILE is a CSV with a header; columns in any order, others are ignored:
   rail, round, size, unit, direction    where there; direction is ab, ba or both
 Usual other names are understood, and a unit beside the value: source,destination,latency_us.
 A pair that stands once, in a file without direction, is both ways.
-FILE may also be the output of LinkTest 1.2 or mpiGraph, or mapping.dat and gnuplotinput.dat of
-LinkTest's pingponganalysis, one after the other.
+FILE may also be Parquet with these columns, the output of LinkTest 1.2 or mpiGraph, or mapping.dat
+and gnuplotinput.dat of LinkTest's pingponganalysis, one after the other.
 
 The exit status is 0 only for PASS: nobody stands out, and --link or --reference says that the
 level is good. 1 FAIL (somebody is blamed, or the level is too low), 3 INVALID (a value that

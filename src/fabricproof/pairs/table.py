@@ -1,6 +1,6 @@
 """Read anybody's matrix: a CSV of ``a,b,value[,rail][,direction][,round][,size][,unit]``.
 
-What LinkTest and mpiGraph print is read as well.
+A Parquet file of the same columns, and what LinkTest and mpiGraph print, are read as well.
 
 A row is what ``a`` sends to ``b``.  A pair that stands once, in a file without a column
 ``direction``, is both ways.  Columns may have other usual names, and that of the value its unit:
@@ -35,8 +35,15 @@ MOST_BYTES = 2 * 1024**3
 #: a program says who it is in the beginning of its output, behind what launchers say
 _BEGINNING = 2**20
 
+#: a Parquet file is small for its rows; of so many a matrix takes some ten GB
+MOST_ROWS = 100_000_000
+
+#: how a Parquet file begins
+_PARQUET = b"PAR1"
+
 NEEDED = ("a", "b", "value")
 OPTIONAL = ("rail", "direction", "round", "size", "unit")
+_OWN = frozenset({*NEEDED, *OPTIONAL})
 
 #: other names of a column, without blanks, ``_`` and ``-``; they count where its own is not there
 _NAMES = {
@@ -115,7 +122,8 @@ def read_matrix(name: str, *, unit: str = "") -> Matrix:
     """Read the matrix in file ``name``, ``-`` for standard input.
 
     Columns may come in any order, others are ignored; comma, semicolon or tab part them.  Lines
-    that begin with ``#`` are left out.  The output of LinkTest or mpiGraph is known by its words.
+    that begin with ``#`` are left out.  A Parquet file has the same columns.  The output of
+    LinkTest or mpiGraph is known by its words.
 
     Args:
         name: of the file.
@@ -131,6 +139,8 @@ def read_matrix(name: str, *, unit: str = "") -> Matrix:
         _quantity(unit)
     data = _bytes(name)
     source = "<stdin>" if name == "-" else name
+    if data.startswith(_PARQUET):
+        return _without_repeats(_matrix(*_of_parquet(data, source), unit))
     printed = _printed(data, source)
     if printed is not None:
         return _of_program(printed, source)
@@ -147,6 +157,32 @@ def _printed(data: bytes, source: str) -> Printed | None:
     if is_of_linktest(beginning):
         return read_linktest(data.decode("utf-8", errors="replace"), source)
     return None
+
+
+def _of_parquet(data: bytes, source: str) -> tuple[_File, pl.DataFrame]:
+    """Return the columns of a Parquet file, as those of a CSV with the same names."""
+    try:
+        lazy = pl.scan_parquet(io.BytesIO(data))
+        written = lazy.collect_schema().names()
+        columns, unit, quantity = _header(written, source, None)
+        _check_columns(columns, written, source, None)
+        wanted = {name: own for name, own in zip(written, columns, strict=True) if own in _OWN}
+        if lazy.select(pl.len()).collect().item() > MOST_ROWS:
+            raise ParseError("too many rows", source=source, expected=f"at most {MOST_ROWS}")
+        frame = lazy.select(pl.col(name).cast(pl.String).alias(wanted[name]) for name in wanted)
+        texts = frame.collect().with_columns(pl.all().fill_null("").str.strip_chars())
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        said = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ParseError("no table", source=source, expected="Parquet", got=said) from None
+    file = _File(
+        name=source,
+        data=b"",
+        separator=",",
+        columns=tuple(texts.columns),
+        unit=unit,
+        quantity=quantity,
+    )
+    return file, texts
 
 
 def _of_program(printed: Printed, source: str) -> Matrix:
@@ -181,6 +217,8 @@ def _bytes(name: str) -> bytes:
         )
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         data = data.decode("utf-16", errors="replace").encode()
+    if data.startswith(_PARQUET):
+        return data
     data = data.removeprefix(codecs.BOM_UTF8)
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
@@ -199,18 +237,8 @@ def _opened(name: str, data: bytes) -> _File:
             if set(NEEDED) <= set(columns):
                 break
         else:
-            raise ParseError(
-                "no header of a matrix of pairs",
-                source=name,
-                line=line,
-                expected="columns a,b,value and, where there, rail,direction,round,size,unit",
-                got=repr(text),
-            )
-        twice = [each for each in (*NEEDED, *OPTIONAL) if columns.count(each) > 1]
-        if twice:
-            raise ParseError(
-                "a column stands twice", source=name, line=line, expected="each once", got=twice[0]
-            )
+            columns = []
+        _check_columns(columns, [text], name, line)
         return _File(
             name=name,
             data=data,
@@ -222,7 +250,24 @@ def _opened(name: str, data: bytes) -> _File:
     raise ParseError("the file is empty", source=name, expected="columns a,b,value and rows")
 
 
-def _header(written: list[str], name: str, line: int) -> tuple[list[str], str, str]:
+def _check_columns(columns: list[str], written: list[str], name: str, line: int | None) -> None:
+    """Refuse a header without the columns that are needed, or with one twice."""
+    if not set(NEEDED) <= set(columns):
+        raise ParseError(
+            "no header of a matrix of pairs",
+            source=name,
+            line=line,
+            expected="columns a,b,value and, where there, rail,direction,round,size,unit",
+            got=repr(",".join(written)),
+        )
+    twice = [each for each in (*NEEDED, *OPTIONAL) if columns.count(each) > 1]
+    if twice:
+        raise ParseError(
+            "a column stands twice", source=name, line=line, expected="each once", got=twice[0]
+        )
+
+
+def _header(written: list[str], name: str, line: int | None) -> tuple[list[str], str, str]:
     """Return the columns of a header by their own names, and unit and quantity of the value.
 
     Raises:
@@ -300,7 +345,7 @@ def _check_fields(file: _File) -> None:
 
 def _frame(file: _File) -> pl.DataFrame:
     """Return the columns as texts, stripped, without the blank lines."""
-    wanted = [each for each in file.columns if each in {*NEEDED, *OPTIONAL}]
+    wanted = [each for each in file.columns if each in _OWN]
     positions = [file.columns.index(each) for each in wanted]
     body = b"".join(
         line for line in io.BytesIO(file.data) if line.strip() and not line.startswith(b"#")
