@@ -157,7 +157,7 @@ def test_what_is_missing_is_named(folder: Path) -> None:
         judged = judged_text(folder, damaged, least_mib_s=RATE_MIB_S)
         assert judged.verdict is MatrixVerdict.MISSING
         assert judged.matrix.missing == ("1 of 56 values: n2 to n6",)
-    text = mpigraph(NODES).replace("Recv\tn0:0", "Recvd\tn0:0").replace("n7:7 from\t", "n7:7 fro")
+    text = mpigraph(NODES).replace("Recv\tn0:0", "Recvd\tn0:0").replace("n7:7 from\t", "n7:7 f")
     (lost,) = judged_text(folder, text).matrix.missing
     assert lost == "table Recv: 7 of 56 values: n0 to n7, n1 to n7, n2 to n7 ..."
 
