@@ -23,11 +23,10 @@ import rivals
 from order import order_matters
 
 from fabricproof.history.stats.interval import null_distribution
-from fabricproof.history.stats.moderated import step_down
+from fabricproof.history.stats.max_t import step_down
 from fabricproof.history.stats.power import student_quantile
-from fabricproof.history.stats.relabel import labellings
+from fabricproof.history.stats.relabel import labellings, prepare
 from fabricproof.history.stats.shifts import Change, Shift, compare_rows
-from fabricproof.history.stats.statistic import prepare
 
 Values = npt.NDArray[np.float64]
 Noise = Callable[[np.random.Generator, int, int], Values]

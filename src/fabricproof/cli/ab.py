@@ -19,7 +19,9 @@ import click
 from fabricproof.cli.compare import compared, site_of, status_of
 from fabricproof.cli.run import perform, progress_of, show
 from fabricproof.core.errors import ConfigError, ExitStatus
-from fabricproof.history.compare.interleaving import (
+from fabricproof.history.compare.lines import lines
+from fabricproof.history.compare.model import Comparison, SideError, comparison_record
+from fabricproof.history.compare.plan import (
     Means,
     Measured,
     Plan,
@@ -33,9 +35,6 @@ from fabricproof.history.compare.interleaving import (
     switch_back,
     write_plan,
 )
-from fabricproof.history.compare.lines import lines
-from fabricproof.history.compare.model import Comparison, SideError
-from fabricproof.history.compare.record import comparison_record
 from fabricproof.history.compare.whole import Asked
 from fabricproof.history.store.labels import set_label
 from fabricproof.job.run.start import workplace

@@ -26,15 +26,15 @@ from fabricproof.cli.baseline_display import (
 from fabricproof.cli.compare import history_of
 from fabricproof.core.errors import ConfigError, ExitStatus, InputMissingError
 from fabricproof.history.baseline.freeze import Ask, Frozen, freeze
-from fabricproof.history.baseline.past import Machines
-from fabricproof.history.baseline.replay import replay
-from fabricproof.history.baseline.standing import (
+from fabricproof.history.baseline.review import (
     Standing,
     Unlike,
     against_run,
     differences,
+    replay,
     standing,
 )
+from fabricproof.history.compare.facts import Machines
 from fabricproof.history.compare.sides import choose_side
 from fabricproof.history.store import Store, open_store
 from fabricproof.job.run.start import workplace
@@ -277,7 +277,7 @@ def _history(site_name: str | None, *, needed: bool = True) -> tuple[Site, Any, 
     except InputMissingError:
         if needed:
             raise
-    return site, store, Machines.of(perflogs, site.name)
+    return site, store, Machines.of_site(perflogs, site.name)
 
 
 def _needed_store(site: Site) -> Store:

@@ -12,8 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from fabricproof.history.baseline.freeze import Frozen
-from fabricproof.history.baseline.replay import Replay, Turned
-from fabricproof.history.baseline.standing import Unlike
+from fabricproof.history.baseline.review import Replay, Turned, Unlike
 from fabricproof.verdict.baseline.model import Baseline, Place, Row
 
 #: lines of a list that are shown without ``--all``

@@ -6,27 +6,26 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import click
 
 from fabricproof.core.errors import ExitStatus
 from fabricproof.core.units import parse_size
-from fabricproof.history.baseline import samples_of
-from fabricproof.history.compare.facts import Machines
-from fabricproof.history.compare.interleaving import Plan, read_plan, state_file
 from fabricproof.history.compare.join import Filters
 from fabricproof.history.compare.lines import lines
-from fabricproof.history.compare.model import Comparison, SideError, parse_margins
-from fabricproof.history.compare.record import comparison_record
-from fabricproof.history.compare.sides import History, Samples, choose_side
+from fabricproof.history.compare.model import (
+    Comparison,
+    SideError,
+    comparison_record,
+    parse_margins,
+)
+from fabricproof.history.compare.plan import Plan, read_plan, state_file
+from fabricproof.history.compare.sides import History, choose_side
 from fabricproof.history.compare.whole import Asked, compare_sides
 from fabricproof.history.stats.shifts import Change
 from fabricproof.history.store import Store, open_store
-from fabricproof.history.store.labels import labels
 from fabricproof.job.run.start import workplace
-from fabricproof.nodes.inventory.store import FOLDER
 from fabricproof.report.model import devices_of, with_devices
 from fabricproof.site import Site, load_site
 from fabricproof.site.load import choose_site, project_root
@@ -185,22 +184,7 @@ def history_of(site: Site) -> tuple[Store, History]:
     """Return the runs of a site and all that sides are chosen by."""
     perflogs = workplace(project_root()).perflogs
     store = open_store(perflogs, site.name)
-    notes: list[str] = []
-    known = labels(perflogs, site.name, on_torn=notes.append)
-    history = History(
-        site=site.name,
-        runs=store.runs,
-        labels=known,
-        machines=Machines(folder=perflogs / site.name / FOLDER, notes=notes),
-        baseline=lambda name: _samples(site.folder, name),
-    )
-    return store, history
-
-
-def _samples(folder: Path, name: str) -> Samples:
-    """Return run -> value for each quantity of a baseline."""
-    found: Samples = samples_of(folder, name)
-    return found
+    return store, History.of(store, perflogs, site.folder)
 
 
 def _asked(

@@ -42,7 +42,6 @@ from fabricproof.nightly.retention import prune, what_was_removed
 from fabricproof.nightly.rotate import rotate
 from fabricproof.nightly.slurm import usable_nodes
 from fabricproof.nightly.state import now, read_history, state_file
-from fabricproof.report.gather import run_meant
 from fabricproof.site import Site, load_site
 from fabricproof.site.load import choose_site, project_root
 
@@ -141,6 +140,8 @@ def _run_meant(site: Site, place: Workplace, words: str) -> str:
 
     A run that left nothing is refused: all that is due would be MISSING in it.
     """
+    from fabricproof.report.gather import run_meant  # noqa: PLC0415 - polars, all night long
+
     files = record_files(place.perflogs / site.name)
     if place.report_file(words).exists() or read_run(files, words)[0]:
         return words

@@ -12,10 +12,14 @@ from fabricproof.cli import plan_display
 from fabricproof.cli.standing import spack_records
 from fabricproof.core.errors import ExitStatus, InputMissingError
 from fabricproof.history.cost.case import Case, ask_reframe
-from fabricproof.history.cost.estimate import estimate, serialised_by
-from fabricproof.history.cost.history import History, PastRun, read_history
-from fabricproof.history.cost.learn import Lessons, learn
-from fabricproof.history.cost.outlook import Comparison, compare, look_ahead
+from fabricproof.history.cost.history import History, Lessons, PastRun, learn, read_history
+from fabricproof.history.cost.outlook import (
+    Comparison,
+    compare,
+    estimate,
+    look_ahead,
+    serialised_by,
+)
 from fabricproof.job.run.start import workplace
 from fabricproof.site import Site, load_site
 from fabricproof.site.load import choose_site, project_root

@@ -9,10 +9,25 @@ from typing import Any
 
 from fabricproof.core.units import size_label
 from fabricproof.history.compare.lines import columns
-from fabricproof.history.cost.estimate import Cost, Estimate, LeftOut, licence_of, refusals
-from fabricproof.history.cost.history import History, PastRun
-from fabricproof.history.cost.learn import DEFAULT_SESSION_SECONDS, DEFAULT_START_SECONDS, Lessons
-from fabricproof.history.cost.outlook import NIGHT_SECONDS, Comparison, Level, Outlook, off_by
+from fabricproof.history.cost.history import (
+    DEFAULT_SESSION_SECONDS,
+    DEFAULT_START_SECONDS,
+    History,
+    Lessons,
+    PastRun,
+)
+from fabricproof.history.cost.outlook import (
+    NIGHT_SECONDS,
+    Comparison,
+    Cost,
+    Estimate,
+    LeftOut,
+    Level,
+    Outlook,
+    licence_of,
+    off_by,
+    refusals,
+)
 from fabricproof.site import Site
 
 #: a build that took less only found everything built

@@ -20,8 +20,8 @@ from fabricproof.cli.plan_display import duration
 from fabricproof.core.errors import FabricproofError
 from fabricproof.core.measure import BADNESS, Verdict
 from fabricproof.history.cost.case import read_cases
-from fabricproof.history.cost.estimate import Estimate, add_up, estimate
-from fabricproof.history.cost.learn import Lessons
+from fabricproof.history.cost.history import Lessons
+from fabricproof.history.cost.outlook import Estimate, add_up, estimate
 from fabricproof.job.run.events import LISTENS_VARIABLE, JobEvent, heard
 from fabricproof.job.run.start import ask
 from fabricproof.nodes.topology_text import expand, fold

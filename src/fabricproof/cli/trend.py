@@ -14,10 +14,9 @@ from fabricproof.cli.inventory import place
 from fabricproof.core.errors import ExitStatus, FabricproofError
 from fabricproof.history.compare.sides import choose_side
 from fabricproof.history.store import open_store
-from fabricproof.history.store.quantities import parse_margins
+from fabricproof.history.store.model import parse_margins
 from fabricproof.history.trend.find import Question, find_trend
-from fabricproof.history.trend.lines import trend_lines
-from fabricproof.history.trend.model import trend_record
+from fabricproof.history.trend.model import trend_lines, trend_record
 from fabricproof.nodes.inventory.store import read_kept
 from fabricproof.report.model import devices_of, with_devices
 

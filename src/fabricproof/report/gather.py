@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from fabricproof.core.errors import FabricproofError, InputMissingError
 from fabricproof.core.records import parse_json, read_records
 from fabricproof.history.store import Run, Store, labels, open_store
-from fabricproof.history.store.read import start_of
+from fabricproof.history.store.history import start_of
 from fabricproof.job.run.collect import collect_again, record_files
 from fabricproof.job.run.start import Workplace
 from fabricproof.report.machines import inventory_changes, machines_of

@@ -7,8 +7,7 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from fabricproof.core.measure import texts_of
-from fabricproof.history.compare.model import FieldChange
-from fabricproof.history.compare.record import comparison_record
+from fabricproof.history.compare.model import FieldChange, comparison_record
 from fabricproof.history.store import Key, Run
 from fabricproof.history.trend.model import trend_record
 from fabricproof.job.run import LegResult

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import polars as pl
 
 from fabricproof.core.errors import FabricproofError, InputMissingError
-from fabricproof.history.store import FIELDS, Key, Matrix, Run, Store, labels
+from fabricproof.history.baseline import keyed
+from fabricproof.history.baseline.review import standing
+from fabricproof.history.compare.facts import Machines
+from fabricproof.history.compare.model import Comparison, Side
+from fabricproof.history.compare.sides import Chosen, History, choose_side
+from fabricproof.history.compare.whole import Asked, compare_sides
+from fabricproof.history.store import FIELDS, Key, Matrix, Run, Store
+from fabricproof.history.trend.find import Question, find_trend
 from fabricproof.history.trend.model import Trend
 from fabricproof.job.run.start import Workplace
 from fabricproof.nodes.inventory.store import FOLDER, read_kept
 from fabricproof.report.model import Band, Bounds, RawNumber
 from fabricproof.site import Site
-
-if TYPE_CHECKING:
-    from fabricproof.history.compare.model import Comparison
-    from fabricproof.history.compare.sides import Chosen, History
+from fabricproof.verdict.baseline.file import path_of, read_baseline
 
 #: what ``--before`` takes beside the words of ``fabricproof compare``
 SAME_INVENTORY = "same-inventory"
@@ -26,17 +33,12 @@ def bands_of(
     site: Site, place: Workplace, store: Store, keys: Iterable[Key]
 ) -> tuple[Mapping[Key, Band], list[str]]:
     """Return the bands of the active baseline, and why there are none, or some do not hold."""
-    from fabricproof.history.baseline import keyed  # noqa: PLC0415
-    from fabricproof.history.baseline.past import Machines  # noqa: PLC0415
-    from fabricproof.history.baseline.standing import standing  # noqa: PLC0415
-    from fabricproof.verdict.baseline.file import path_of, read_baseline  # noqa: PLC0415 - start-up time
-
     name = site.spec.baseline
     if name is None:
         return {}, []
     try:
         baseline = read_baseline(path_of(site.folder, name))
-        machines = Machines.of(place.perflogs, site.name)
+        machines = Machines.of_site(place.perflogs, site.name)
         reasons = standing(baseline, machines, store).reasons
     except FabricproofError as error:
         return {}, [f"no bands: {error}"]
@@ -58,8 +60,6 @@ def trend_of(
     site: Site, place: Workplace, store: Store, runs: tuple[Run, ...]
 ) -> tuple[Trend | None, list[str]]:
     """Return what these runs show, None where it cannot be told, and why not."""
-    from fabricproof.history.trend.find import Question, find_trend  # noqa: PLC0415 - start-up time
-
     folder = place.perflogs / site.name / FOLDER
     looked_at = replace(store, runs=runs, notes=())
     try:
@@ -89,10 +89,7 @@ def comparison_of(
     Raises:
         FabricproofError: a side is empty or means nothing, or both have nothing in common.
     """
-    from fabricproof.history.compare.sides import choose_side  # noqa: PLC0415 - start-up time
-    from fabricproof.history.compare.whole import Asked, compare_sides  # noqa: PLC0415
-
-    history = history_of(site, place, store)
+    history = History.of(store, place.perflogs, site.folder)
     second = choose_side(words, history)
     first = (
         _same_inventory(run, store.runs)
@@ -108,31 +105,11 @@ def newest_of(words: str, site: Site, place: Workplace, store: Store) -> Run:
     Raises:
         FabricproofError: they mean nothing, or no run.
     """
-    from fabricproof.history.compare.sides import choose_side  # noqa: PLC0415 - start-up time
-
-    return choose_side(words, history_of(site, place, store)).side.runs[-1]
-
-
-def history_of(site: Site, place: Workplace, store: Store) -> History:
-    """Return what sides are chosen from."""
-    from fabricproof.history.baseline import samples_of  # noqa: PLC0415
-    from fabricproof.history.compare.facts import Machines  # noqa: PLC0415 - start-up time
-    from fabricproof.history.compare.sides import History  # noqa: PLC0415
-
-    return History(
-        site=site.name,
-        runs=store.runs,
-        labels=labels(place.perflogs, site.name),
-        machines=Machines(folder=place.perflogs / site.name / FOLDER, notes=[]),
-        baseline=lambda name: samples_of(site.folder, name),
-    )
+    return choose_side(words, History.of(store, place.perflogs, site.folder)).side.runs[-1]
 
 
 def _same_inventory(run: Run, runs: Iterable[Run]) -> Chosen:
     """Return the runs before ``run`` that saw each of its nodes, where they did, as it is now."""
-    from fabricproof.history.compare.model import Side  # noqa: PLC0415 - start-up time
-    from fabricproof.history.compare.sides import Chosen  # noqa: PLC0415
-
     found = []
     for each in runs:
         shared = [node for node in each.inventory if run.inventory.get(node)]
@@ -148,9 +125,6 @@ def _same_inventory(run: Run, runs: Iterable[Run]) -> Chosen:
     words = "the runs before with the same inventory"
     return Chosen(side=Side(words=words, runs=tuple(found)))
 
-
-if TYPE_CHECKING:
-    import polars as pl
 
 _RAW = ("run_id", "attempt", "counts", "value", "verdict", "reason", "file", "line")
 _BOUNDS = ("ceiling", "ceiling_name", "reference", "lower", "upper", "origin")
@@ -183,8 +157,6 @@ def _keys(rows: pl.DataFrame) -> pl.DataFrame:
 
 def matrix_of(store: Store | None, runs: Sequence[Run], keys: Sequence[Key]) -> Matrix:
     """Return the matrix of ``keys`` by ``runs``; an empty one where there is neither."""
-    import numpy as np  # noqa: PLC0415 - start-up time
-
     if store is None or not runs:
         return Matrix(keys=(), runs=tuple(runs), values=np.empty((0, len(runs))))
     whole = store.matrix([each.run_id for each in runs])
@@ -204,8 +176,6 @@ def matrix_of(store: Store | None, runs: Sequence[Run], keys: Sequence[Key]) -> 
 
 def _of_keys(store: Store, runs: Sequence[Run], keys: Sequence[Key], columns: Sequence[str]) -> Any:
     """Return the samples of ``keys``, each with its number in ``keys`` as ``key``."""
-    import polars as pl  # noqa: PLC0415 - start-up time
-
     rows = store.samples([each.run_id for each in runs])
     schema = {name: rows.schema[name] for name in FIELDS}
     columns_of = {name: [getattr(key, name) for key in keys] for name in FIELDS}

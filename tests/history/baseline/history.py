@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.history.baseline.freeze import Ask
-from fabricproof.history.baseline.past import Machines
+from fabricproof.history.compare.facts import Machines
 from fabricproof.history.store import Store, open_store
 from fabricproof.nodes.inventory.facts import Machine
 from fabricproof.nodes.inventory.store import FOLDER, write_machine
@@ -26,7 +26,7 @@ def recorded(folder: Path) -> tuple[Store, Machines]:
     """Open a copy of the recorded history: the store keeps an index beside what it reads."""
     perflogs = folder / "recorded"
     shutil.copytree(RECORDED, perflogs)
-    return open_store(perflogs, "vcluster"), Machines.of(perflogs, "vcluster")
+    return open_store(perflogs, "vcluster"), Machines.of_site(perflogs, "vcluster")
 
 
 def run_id(number: int) -> str:
@@ -105,7 +105,7 @@ def make_history(
     path = folder / "here" / "compute" / "records.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(lines) + "\n")
-    return open_store(folder, "here"), Machines.of(folder, "here")
+    return open_store(folder, "here"), Machines.of_site(folder, "here")
 
 
 def ask(**changes: Any) -> Ask:

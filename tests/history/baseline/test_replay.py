@@ -8,8 +8,13 @@ from typing import Any
 import pytest
 
 from fabricproof.history.baseline.freeze import freeze
-from fabricproof.history.baseline.replay import replay, without_baseline
-from fabricproof.history.baseline.standing import against_run, differences, standing
+from fabricproof.history.baseline.review import (
+    against_run,
+    differences,
+    replay,
+    standing,
+    without_baseline,
+)
 from fabricproof.history.store import Store
 from history import FACTS, ask, make_history, make_record, recorded, run_id
 

@@ -13,7 +13,7 @@ from made import SITE, Made, nights, node_facts
 from fabricproof.cli import ab as ab_command
 from fabricproof.cli.run import Performed
 from fabricproof.core.errors import ExitStatus
-from fabricproof.history.compare.interleaving import read_plan, state_file
+from fabricproof.history.compare.plan import read_plan, state_file
 from fabricproof.history.compare.sides import choose_side
 from fabricproof.history.compare.whole import Asked, compare_sides
 

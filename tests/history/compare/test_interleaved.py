@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabricproof.core.errors import InputMissingError, ParseError, UnavailableError
-from fabricproof.history.compare.interleaving import (
+from fabricproof.history.compare.model import SideError
+from fabricproof.history.compare.plan import (
     UNKNOWN,
     Means,
     Measured,
@@ -26,7 +27,6 @@ from fabricproof.history.compare.interleaving import (
     state_file,
     write_plan,
 )
-from fabricproof.history.compare.model import SideError
 
 
 @dataclass

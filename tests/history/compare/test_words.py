@@ -12,11 +12,16 @@ from made import Made, Where, nights
 
 from fabricproof.history.compare.join import Filters
 from fabricproof.history.compare.lines import lines, next_step
-from fabricproof.history.compare.model import Comparison, Group, NothingComparedError, parse_margins
-from fabricproof.history.compare.record import comparison_record
+from fabricproof.history.compare.model import (
+    Comparison,
+    Group,
+    NothingComparedError,
+    comparison_record,
+    parse_margins,
+)
 from fabricproof.history.compare.time import unreachable_notes
 from fabricproof.history.stats.shifts import Change
-from fabricproof.history.store.quantities import MARGINS
+from fabricproof.history.store.model import MARGINS
 
 BEFORE, AFTER = "2026-11-01..2026-11-10", "2026-11-11.."
 

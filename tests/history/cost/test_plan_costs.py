@@ -8,17 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabricproof.history.cost.estimate import (
+from fabricproof.history.cost.history import DEFAULT_START_SECONDS, Lesson, Lessons
+from fabricproof.history.cost.outlook import (
     LEAST_JOB_SECONDS,
     Estimate,
     add_up,
+    compare,
     estimate,
     left_out,
+    look_ahead,
+    off_by,
     refusals,
+    select,
     serialised_by,
 )
-from fabricproof.history.cost.learn import DEFAULT_START_SECONDS, Lesson, Lessons
-from fabricproof.history.cost.outlook import compare, look_ahead, off_by, select
 from planned import make_case, make_job, make_partition, make_path, make_run
 
 NOTHING_LEARNT = Lessons(by_circle={})

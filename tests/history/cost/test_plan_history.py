@@ -8,8 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabricproof.history.cost.history import History, read_history, without_waiting
-from fabricproof.history.cost.learn import DEFAULT_SESSION_SECONDS, learn
+from fabricproof.history.cost.history import (
+    DEFAULT_SESSION_SECONDS,
+    History,
+    learn,
+    read_history,
+    without_waiting,
+)
 from planned import make_case, make_job, make_run, reported_case, write_leg, write_report
 
 RUN = "20261120T180000Z-000001"

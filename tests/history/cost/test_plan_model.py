@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabricproof.history.cost.model import (
+from fabricproof.history.cost.case import (
     IMB_SIZE_SECONDS,
     Rounds,
     assumed_path,

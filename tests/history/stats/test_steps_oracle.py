@@ -17,11 +17,11 @@ from fabricproof.history.stats.step_orders import (
     in_time,
     random_orders,
     ranked,
+    scaled,
     slope_statistic,
     split_statistic,
     window,
 )
-from fabricproof.history.stats.step_scale import scaled
 
 PRIOR_RUNS, CLIP = 4.0, 10.0
 
@@ -32,7 +32,7 @@ Row = list[float]
 
 
 def _prepared(logs: Row, prior: float) -> Row:
-    """Return a row on one scale: what stands in step_scale, one row at a time."""
+    """Return a row on one scale: what stands in step_orders, one row at a time."""
     there = [value for value in logs if not math.isnan(value)]
     middle = statistics.median(there)
     mad = 1.4826 * statistics.median(abs(value - middle) for value in there)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fabricproof.history.stats import moderated, relabel, statistic, unequal
+from fabricproof.history.stats import max_t, relabel, unequal
 from fabricproof.history.stats.shifts import compare_rows
 
 
@@ -23,12 +23,12 @@ def made(seed: int, rows: int, sizes: tuple[int, int], scatter: float) -> np.nda
 def adjusted(values: np.ndarray, first: int, *, alike: bool = False) -> np.ndarray:
     """Return the p of each row; ``alike``: sides taken to scatter alike, as it was before."""
     second, block = np.arange(values.shape[1]) >= first, np.zeros(values.shape[1], np.int64)
-    rows = statistic.prepare(values, block, [0] * len(values))
+    rows = relabel.prepare(values, block, [0] * len(values))
     labels = relabel.labellings(values, second, block, 1)
     if not alike:
-        return moderated.step_down(rows, labels, 0.05).p
-    with mock.patch.object(moderated.unequal, "sides_of", return_value=None):
-        return moderated.step_down(rows, labels, 0.05).p
+        return max_t.step_down(rows, labels, 0.05).p
+    with mock.patch.object(max_t.unequal, "sides_of", return_value=None):
+        return max_t.step_down(rows, labels, 0.05).p
 
 
 def scatter_told(values: np.ndarray, first: int) -> list[float | None]:
@@ -89,5 +89,5 @@ def test_rows_that_scatter_unlike_are_no_longer_said_to_have_changed() -> None:
 def test_runs_in_pairs_are_left_alone() -> None:
     """Within blocks of one run of each side a wilder side cannot pass for a level."""
     values, block = made(1, 5, (6, 6), 2.0), np.tile(np.arange(6), 2)
-    rows = statistic.prepare(values, block, [0] * 5)
+    rows = relabel.prepare(values, block, [0] * 5)
     assert unequal.sides_of(rows, np.zeros((12, 3))) is None

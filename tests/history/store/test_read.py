@@ -19,7 +19,7 @@ from fabricproof.core.errors import InputMissingError, ParseError
 from fabricproof.history.store import FIELDS, Store, open_store
 from fabricproof.history.store import ingest as ingest_module
 from fabricproof.history.store.matrix import RenamingError
-from fabricproof.history.store.schema import FACTS
+from fabricproof.history.store.model import FACTS
 
 FIRST, SECOND, THIRD = run_id(1), run_id(2), run_id(3)
 RUNS = (FIRST, SECOND, THIRD)

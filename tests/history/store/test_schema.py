@@ -6,8 +6,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabricproof.history.store.model import FIELDS
-from fabricproof.history.store.schema import schema, told_apart_by
+from fabricproof.history.store.model import FIELDS, schema, told_apart_by
 
 ROWS = st.lists(
     st.fixed_dictionaries(

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from fabricproof.core.errors import ConfigError, ParseError
 from fabricproof.history.store import Key, Run
-from fabricproof.history.store.quantities import class_of, metric_of, numbered, parse_margins
-from fabricproof.history.trend.common import Between, coincidences, common, name_all
-from fabricproof.history.trend.lines import sparkline
+from fabricproof.history.store.model import class_of, metric_of, numbered, parse_margins
+from fabricproof.history.trend.events import Between, coincidences, common, name_all
+from fabricproof.history.trend.model import sparkline
 from fabricproof.nodes.inventory.facts import Machine
 
 KEY = Key(

@@ -9,6 +9,12 @@ not blunt the few (weighted Bonferroni; Rosenthal and Rubin 1983, Psychol. Bull.
 the residuals of like quantities have a longer tail than Student's t on that side, an exponential
 tail through their largest (Pickands 1975, Ann. Stat. 3, 119, with shape 0) replaces it.  It is
 never tighter than a floor.  docs/baselines.md has the formulas and what simulations made of them.
+
+What a set of good measurements is like (:func:`summarise`) goes by the median and the median
+absolute deviation, as a standard deviation (Hampel 1974) with the small-sample factor of Croux and
+Rousseeuw 1992.  Latencies have a long tail to the right, and the numbers in it are no errors: a
+side whose own deviations are larger gets its own, wider scatter (the double MAD), never a narrower
+one.
 """
 
 from __future__ import annotations
@@ -20,8 +26,89 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from fabricproof.history.baseline.student import digamma, inverse_trigamma, quantile, trigamma
-from fabricproof.history.stats.robust import summarise
+from fabricproof.history.stats.power import (
+    digamma,
+    inverse_trigamma,
+    student_quantile,
+    trigamma,
+)
+
+#: with fewer numbers none is called an outlier: three of four cannot outvote the fourth
+LEAST_NUM = 5
+
+#: a number is an outlier where it is further from the median, in scatters (Iglewicz and Hoaglin
+#: 1993, "How to detect and handle outliers": 3.5) ...
+APART = 3.5
+
+#: ... times 1 + this / number of numbers, so that few of them do not cry wolf
+_FEW = 5.0
+
+#: a scatter is at least this share: what two prints of the same number may differ by
+LEAST_SPREAD = 0.002
+
+_TO_NORMAL = 1.4826
+
+#: factor for the median absolute deviation of n numbers; above 9: n / (n - 0.8)
+_SMALL = {2: 1.196, 3: 1.495, 4: 1.363, 5: 1.206, 6: 1.200, 7: 1.140, 8: 1.129, 9: 1.107}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Summary:
+    """What numbers of one quantity are like.
+
+    Attributes:
+        median: in the unit of the quantity; outliers take part, since half of them would have to
+            be wrong to move it far.
+        spread: scatter as a share of the median: 0.02 is a standard deviation of 2 %.
+        low: a number below it stands apart, in the unit of the quantity.
+        high: a number above it stands apart.
+        outliers: for each number, in the order given, whether it stands apart.
+        num: how many numbers.
+    """
+
+    median: float
+    spread: float
+    low: float
+    high: float
+    outliers: tuple[bool, ...]
+    num: int
+
+
+def summarise(values: Sequence[float]) -> Summary:
+    """Return what ``values`` are like.
+
+    Args:
+        values: positive and finite, at least one.
+
+    Raises:
+        ValueError: there is none, or one is zero, negative or not finite.
+    """
+    if not values or any(not 0.0 < each < math.inf for each in values):
+        raise ValueError("at least one positive, finite value is needed")
+    logs = [math.log(each) for each in values]
+    middle = statistics.median(logs)
+    apart = [each - middle for each in logs]
+    spread = _scatter([abs(each) for each in apart])
+    below = max(spread, _scatter([-each for each in apart if each <= 0]))
+    above = max(spread, _scatter([each for each in apart if each >= 0]))
+    cut = APART * (1.0 + _FEW / len(logs))
+    told = len(logs) >= LEAST_NUM
+    return Summary(
+        median=statistics.median(values),
+        spread=math.expm1(spread),
+        low=math.exp(middle - cut * below),
+        high=math.exp(middle + cut * above),
+        outliers=tuple(told and not -cut * below <= each <= cut * above for each in apart),
+        num=len(values),
+    )
+
+
+def _scatter(deviations: Sequence[float]) -> float:
+    """Return the standard deviation that normal noise with these deviations would have."""
+    num = len(deviations)
+    factor = _SMALL.get(num, num / (num - 0.8)) if num > 1 else 1.0
+    return max(statistics.median(deviations) * _TO_NORMAL * factor, LEAST_SPREAD)
+
 
 _Name = TypeVar("_Name")
 
@@ -35,7 +122,7 @@ FLOORS: Mapping[str, float] = {"MB/s": 0.015, "MiB/s": 0.015, "us": 0.05, "ms": 
 #: for all other units
 OTHER_FLOOR = 0.05
 
-#: what stands apart from its own median (``history.stats.robust``) is an outlier where it is
+#: what stands apart from its own median (:func:`summarise`) is an outlier where it is
 #: also this many deviations of its kind away: five numbers alone may lie close together by chance
 OUTLIER_DEVIATIONS = 6.0
 
@@ -128,15 +215,11 @@ def learn(
     tails = _tails(samples, kept, spreads)
     rates = _rates(samples, false_alarms)
     found = {}
-    student: dict[tuple[float, float], float] = {}
     for name, each in samples.items():
         (moderated, freedom), tail = spreads[name], rates[each.family]
-        if (tail, freedom) not in student:
-            student[tail, freedom] = quantile(tail, freedom)
+        usual = student_quantile(tail, freedom)
         price = math.sqrt(1 + MEDIAN_PRICE / len(kept[name]))
-        low, high = (
-            price * max(student[tail, freedom], side.reaches(tail)) for side in tails[each.kind]
-        )
+        low, high = (price * max(usual, side.reaches(tail)) for side in tails[each.kind])
         found[name] = _bounds(each, kept[name], math.sqrt(moderated), (low, high), aside[name])
     return found
 
@@ -244,8 +327,7 @@ def print_step(values: Iterable[float]) -> float:
 def _rounded(bound: float, *, up: bool) -> float:
     """Return the bound in few digits, a hair away from the median: no sample is cut off by it."""
     step = 10.0 ** (math.floor(math.log10(bound)) - _DIGITS + 2)
-    whole = bound / step
-    moved = (math.ceil(whole) + 1 if up else math.floor(whole) - 1) * step
+    moved = (math.ceil(bound / step) + 1 if up else math.floor(bound / step) - 1) * step
     return float(f"{moved:.{_DIGITS}g}")
 
 
@@ -279,13 +361,10 @@ def _priors(
     kept: Mapping[_Name, Sequence[float]],
 ) -> dict[tuple[object, ...], tuple[float, float]]:
     """Return kind -> (degrees of freedom, variance) of what like quantities lend each other."""
-    members: dict[tuple[object, ...], list[_Name]] = {}
+    members: dict[tuple[object, ...], list[tuple[float, int]]] = {}
     for name, each in samples.items():
-        members.setdefault(each.kind, []).append(name)
-    return {
-        kind: prior([(variances[name], len(kept[name]) - 1) for name in names])
-        for kind, names in members.items()
-    }
+        members.setdefault(each.kind, []).append((variances[name], len(kept[name]) - 1))
+    return {kind: prior(several) for kind, several in members.items()}
 
 
 def prior(variances: Sequence[tuple[float, int]]) -> tuple[float, float]:

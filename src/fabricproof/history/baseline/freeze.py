@@ -15,13 +15,13 @@ from fabricproof import __version__
 from fabricproof.core.errors import UnlikeError
 from fabricproof.history.baseline.bounds import FALSE_ALARMS, FLOORS, Bounds, Samples, learn
 from fabricproof.history.baseline.past import (
-    Machines,
     NotKnownGoodError,
     Number,
     numbers,
     why_not_good,
 )
-from fabricproof.history.store.schema import SETTINGS
+from fabricproof.history.compare.facts import Machines
+from fabricproof.history.store.model import SETTINGS
 from fabricproof.verdict.baseline.apply import UNKNOWN, changes
 from fabricproof.verdict.baseline.model import Baseline, Facts, Group, Node, Outlier, Place, Row
 

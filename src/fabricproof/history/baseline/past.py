@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fabricproof.core.errors import ExitStatus, FabricproofError, ParseError
+from fabricproof.core.errors import ExitStatus, FabricproofError
 from fabricproof.history.store import Key
-from fabricproof.nodes.inventory.store import FOLDER, Seen, read_index, read_kept
-from fabricproof.verdict.baseline.apply import that_matter
 from fabricproof.verdict.baseline.file import path_of, read_baseline
-from fabricproof.verdict.baseline.model import PLACE, Baseline, Facts, Place, Row
+from fabricproof.verdict.baseline.model import PLACE, Baseline, Place, Row
 from fabricproof.verdict.value import PRINT_ROUNDING, Source, recorded_source
 
 if TYPE_CHECKING:
@@ -23,39 +21,6 @@ class NotKnownGoodError(FabricproofError, ValueError):
     """The runs hold too few numbers that are known to be good, or one that cannot be true."""
 
     exit_status = ExitStatus.DATA
-
-
-@dataclass(frozen=True, kw_only=True)
-class Machines:
-    """The inventories that a site keeps below its perflogs.
-
-    Attributes:
-        folder: of the site's inventories.
-    """
-
-    folder: Path
-    _known: dict[tuple[str, str], Facts | None] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, perflogs: Path, site: str) -> Machines:
-        """Return those of a site."""
-        return cls(folder=perflogs / site / FOLDER)
-
-    def facts(self, node: str, digest: str | None) -> Facts | None:
-        """Return the facts that matter; None where nobody saw them, or the file is gone."""
-        if digest is None:
-            return None
-        key = (node, digest)
-        if key not in self._known:
-            try:
-                self._known[key] = that_matter(read_kept(self.folder, node, digest).facts)
-            except ParseError:
-                self._known[key] = None
-        return self._known[key]
-
-    def newest(self) -> dict[str, Seen]:
-        """Return node to the last line of the index in which it was seen."""
-        return {each.node: each for each in read_index(self.folder) if each.digest is not None}
 
 
 def samples_of(site_folder: Path, name: str) -> dict[Key, dict[str, float]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from fabricproof.history.compare.facts import Machines
 from fabricproof.history.compare.model import FieldChange, Side
@@ -23,19 +22,6 @@ _ONE_CAUSE: Mapping[str, str] = {
 Values = Mapping[tuple[str, str], frozenset[str]]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Differing:
-    """What differs between the sides, and within one.
-
-    Attributes:
-        changes: fields of which the sides have unlike values.
-        warnings: what cannot be told apart or is not known.
-    """
-
-    changes: tuple[FieldChange, ...]
-    warnings: tuple[str, ...]
-
-
 def find_changes(
     first: Side,
     second: Side,
@@ -43,8 +29,8 @@ def find_changes(
     *,
     renamed: Mapping[str, str] | None = None,
     environments: Iterable[FieldChange] = (),
-) -> Differing:
-    """Return what differs between the runs of two sides.
+) -> tuple[tuple[FieldChange, ...], tuple[str, ...]]:
+    """Return the fields that differ between two sides, and warnings of what is not known.
 
     Args:
         first: the side before.
@@ -65,7 +51,7 @@ def find_changes(
         *_within(here, there),
         *_confounded(changes),
     )
-    return Differing(changes=changes, warnings=warnings)
+    return changes, warnings
 
 
 def _nodes(

@@ -13,8 +13,10 @@ from fabricproof.core.records import parse_json
 from fabricproof.history.compare.model import FieldChange, Side
 from fabricproof.history.store import Run, Store
 from fabricproof.nodes.inventory.facts import Machine, Value
-from fabricproof.nodes.inventory.store import read_kept
-from fabricproof.nodes.inventory.words import name_of, shown
+from fabricproof.nodes.inventory.store import FOLDER, Seen, read_index, read_kept
+from fabricproof.nodes.inventory.words import name_of
+from fabricproof.verdict.baseline.apply import that_matter
+from fabricproof.verdict.baseline.model import Facts
 
 #: ``[NODE:][PART.]FACT=VALUE``; an interface or a port stands for its part
 _ASKED = re.compile(
@@ -95,6 +97,12 @@ class Machines:
     folder: Path
     notes: list[str] = field(default_factory=list)
     _kept: dict[tuple[str, str], Machine | None] = field(default_factory=dict)
+    _facts: dict[tuple[str, str], Facts] = field(default_factory=dict)
+
+    @classmethod
+    def of_site(cls, perflogs: Path, site: str) -> Machines:
+        """Return those that a site keeps below its perflogs."""
+        return cls(folder=perflogs / site / FOLDER)
 
     def get(self, node: str, digest: str | None) -> Machine | None:
         """Return the machine; None where nobody saw it or its file cannot be read."""
@@ -111,6 +119,19 @@ class Machines:
     def of(self, run: Run) -> dict[str, Machine | None]:
         """Return node -> what it was in this run; None where that is not known."""
         return {node: self.get(node, digest) for node, digest in run.inventory.items()}
+
+    def facts(self, node: str, digest: str | None) -> Facts | None:
+        """Return the facts that a baseline rests on; None as for :meth:`get`."""
+        machine = self.get(node, digest)
+        if machine is None or digest is None:
+            return None
+        if (node, digest) not in self._facts:
+            self._facts[node, digest] = that_matter(machine.facts)
+        return self._facts[node, digest]
+
+    def newest(self) -> dict[str, Seen]:
+        """Return node to the last line of the index in which it was seen."""
+        return {each.node: each for each in read_index(self.folder) if each.digest is not None}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,11 +192,6 @@ def _mixture(told: Mapping[str, set[str] | None]) -> str:
         f"{node} {' and '.join(sorted(values)) if values else 'not known'}"
         for node, values in sorted(told.items())
     )
-
-
-def value_shown(fact: str, values: Iterable[Value]) -> str:
-    """Return values as a person reads them, joined by commas; empty where there is none."""
-    return ", ".join(sorted(shown(fact, each) for each in values))
 
 
 #: digest -> what the leg's environment was, flat

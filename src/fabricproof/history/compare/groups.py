@@ -20,12 +20,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fabricproof.history.stats.statistic import qn
+import numpy as np
+
+from fabricproof.history.stats.relabel import qn
 from fabricproof.history.store import Key
-from fabricproof.history.store.quantities import band_of, metric_of
+from fabricproof.history.store.model import band_of, metric_of
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
     Values = npt.NDArray[np.float64]
@@ -83,8 +84,6 @@ def group_rows(keys: Sequence[Key], *, merged: bool = True) -> list[Members]:
         keys: of the quantities that are compared.
         merged: groups of the very same quantities are one, which names the others.
     """
-    import numpy as np  # noqa: PLC0415 - start-up time
-
     found: dict[_Place, list[int]] = {}
     homes: dict[tuple[str, str, str, str], tuple[tuple[str, str], ...]] = {}
     for row, key in enumerate(keys):
@@ -142,8 +141,6 @@ def group_values(values: Values, groups: Iterable[Members], kinds: Sequence[int]
         groups: of :func:`group_rows`.
         kinds: of each quantity, the number of those whose scatter is alike.
     """
-    import numpy as np  # noqa: PLC0415 - start-up time
-
     logs = np.log(values)
     here = np.isfinite(logs)
     levels = np.nanmedian(logs, axis=1, keepdims=True)
@@ -161,8 +158,6 @@ def _typical(filled: Values, here: npt.NDArray[np.bool_], weights: Values) -> Va
         here: where there is a number.
         weights: shape (quantities, 1).
     """
-    import numpy as np  # noqa: PLC0415 - start-up time
-
     used = here.any(axis=0)
     whole = here[:, used].all(axis=1)
     if 2 * int(whole.sum()) >= len(filled):
@@ -183,8 +178,6 @@ def _weights(logs: Values, kinds: Sequence[int]) -> Values:
 
     A kind of which no row has two numbers has the usual one.
     """
-    import numpy as np  # noqa: PLC0415 - start-up time
-
     scatter = qn(logs)
     known = np.isfinite(scatter)
     usual = float(np.median(scatter[known])) if known.any() else 1.0
@@ -197,7 +190,5 @@ def _weights(logs: Values, kinds: Sequence[int]) -> Values:
 
 
 def _mean(total: Values, shares: Values) -> Values:
-    import numpy as np  # noqa: PLC0415 - start-up time
-
     mean: Values = total / np.where(shares > 0, shares, 1.0)
     return mean

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from fabricproof.core.measure import Verdict
 from fabricproof.core.units import size_label
 from fabricproof.history.compare.model import NothingComparedError, SideError
@@ -14,7 +16,6 @@ from fabricproof.history.store import FIELDS, Key, Matrix, Run, Store
 from fabricproof.verdict.value import ERROR_UNIT
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
     Values = npt.NDArray[np.float64]
@@ -166,8 +167,6 @@ def _one_table(
     across: Sequence[str],
     renamed: Mapping[str, str],
 ) -> Table:
-    import numpy as np  # noqa: PLC0415 - start-up time
-
     of_second = {each.run_id for each in second}
     matrix = store.matrix(
         [each.run_id for each in (*first, *second)], across=across, renamed=renamed
@@ -229,8 +228,6 @@ def _rows_of(matrix: Matrix, rows: Sequence[int], *, stars: Sequence[str]) -> _H
 def _of_baseline(
     samples: Mapping[Key, Mapping[str, float]], across: Sequence[str], renamed: Mapping[str, str]
 ) -> _Half:
-    import numpy as np  # noqa: PLC0415 - start-up time
-
     run_ids = tuple(sorted({run_id for each in samples.values() for run_id in each}))
     column = {run_id: index for index, run_id in enumerate(run_ids)}
     found: dict[Key, list[Mapping[str, float]]] = {}
@@ -252,8 +249,6 @@ def _with_names(key: Key, across: Sequence[str], renamed: Mapping[str, str]) -> 
 
 
 def _two_halves(first: _Half, second: _Half) -> Table:
-    import numpy as np  # noqa: PLC0415 - start-up time
-
     place = {key: row for row, key in enumerate(first.keys)}
     for key in second.keys:
         place.setdefault(key, len(place))
@@ -339,8 +334,6 @@ class Joined:
 
 def join(table: Table) -> Joined:
     """Return which rows both sides have."""
-    import numpy as np  # noqa: PLC0415 - start-up time
-
     usable = np.isfinite(table.values)
     split = table.num_first
     here, there = usable[:, :split].any(axis=1), usable[:, split:].any(axis=1)

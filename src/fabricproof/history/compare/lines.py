@@ -6,11 +6,10 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from fabricproof.core.units import percent
-from fabricproof.history.compare.model import Compared, Comparison, Group, Side
-from fabricproof.history.compare.unpaired import grouped
+from fabricproof.history.compare.model import Compared, Comparison, Group, Side, grouped
 from fabricproof.history.compare.verdict import LEAST_RUNS, scatter_word
 from fabricproof.history.stats.shifts import Change, Shift
-from fabricproof.history.store.quantities import metric_of
+from fabricproof.history.store.model import metric_of
 
 #: rows of one kind of group, and quantities, that are shown without ``--all``
 _ROWS, _QUANTITIES, _CHANGES, _REASONS = 3, 5, 6, 4

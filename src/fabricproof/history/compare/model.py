@@ -1,14 +1,16 @@
-"""What a comparison came to, as plain records that every report is made of."""
+"""What a comparison came to, as plain records that every report is made of, and as ``--json``."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from fabricproof.core.errors import ConfigError, ExitStatus, FabricproofError
 from fabricproof.history.stats.shifts import Change, Shift
-from fabricproof.history.store import Key, Run, quantities
+from fabricproof.history.store import Key, Run, model
 
 
 class SideError(FabricproofError, ValueError):
@@ -196,6 +198,12 @@ class Comparison:
         return " ".join(f"--{name} {shlex.quote(each)}" for name, each in several)
 
 
+def grouped(several: Iterable[Unpaired]) -> list[tuple[int, str, tuple[str, ...], int]]:
+    """Return (side, reason, fields that are unlike, how many), the most first."""
+    counts = Counter((each.side, each.reason, each.unlike) for each in several)
+    return [(*group, count) for group, count in counts.most_common()]
+
+
 def parse_margins(texts: Sequence[str]) -> dict[str, float]:
     """Return the margins with those of ``bandwidth=3%`` or ``latency=0.05`` in place.
 
@@ -203,6 +211,83 @@ def parse_margins(texts: Sequence[str]) -> dict[str, float]:
         SideError: an unknown metric, or no fraction between 0 and 1.
     """
     try:
-        return quantities.parse_margins(texts)
+        return model.parse_margins(texts)
     except ConfigError as error:
         raise SideError(error.problem, expected=error.expected, got=error.got) from None
+
+
+#: of the form; grows with each change that a reader of it must know
+FORMAT = 1
+
+
+def comparison_record(comparison: Comparison) -> dict[str, Any]:
+    """Return everything that a comparison says; every number that it rests on is in it."""
+    return {
+        "format": FORMAT,
+        "site": comparison.site,
+        "overall": comparison.overall.value,
+        "reason": comparison.reason,
+        "filters": {name: list(values) for name, values in comparison.filters.items()},
+        "more_runs": comparison.more_runs,
+        "first": _side(comparison.first),
+        "second": _side(comparison.second),
+        "alpha": comparison.alpha,
+        "margins": dict(comparison.margins),
+        "groups": [_group(each) for each in comparison.groups],
+        "quantities": [_compared(each) for each in comparison.quantities],
+        "suspects": [each.key.label for each in comparison.suspects],
+        "changes": [asdict(each) for each in comparison.changes],
+        "warnings": list(comparison.warnings),
+        "directionless": comparison.directionless,
+        "not_compared": [
+            {"side": side, "reason": reason, "quantities": count}
+            for side, reason, _, count in grouped(comparison.unpaired)
+        ],
+        "unpaired": [
+            {"key": asdict(each.key), "side": each.side, "reason": each.reason}
+            for each in comparison.unpaired
+        ],
+    }
+
+
+def _side(side: Side) -> dict[str, Any]:
+    return {
+        "words": side.words,
+        "baseline": side.baseline,
+        "stack": side.stack,
+        "build": side.build,
+        "runs": [
+            {"run_id": each.run_id, "start": each.start.isoformat(), "inventory": each.inventory}
+            for each in side.runs
+        ],
+    }
+
+
+def _shift(shift: Shift | None) -> dict[str, Any] | None:
+    if shift is None:
+        return None
+    return {**asdict(shift), "change": shift.change.value}
+
+
+def _group(group: Group) -> dict[str, Any]:
+    return {
+        "kind": group.kind,
+        "name": group.name,
+        "metric": group.metric,
+        "band": group.band,
+        "also": list(group.also),
+        "change": group.change.value,
+        "shift": _shift(group.shift),
+        "counts": {word.value: count for word, count in group.counts.items()},
+        "sentence": group.sentence,
+    }
+
+
+def _compared(compared: Compared) -> dict[str, Any]:
+    return {
+        "key": asdict(compared.key),
+        "shift": _shift(compared.shift),
+        "first": dict(compared.first),
+        "second": dict(compared.second),
+        "note": compared.note,
+    }

@@ -7,10 +7,12 @@ import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
+from fabricproof.history.baseline import samples_of
 from fabricproof.history.compare.facts import AskedFact, Having, Machines, runs_having
 from fabricproof.history.compare.model import NothingComparedError, Side, SideError
-from fabricproof.history.store import Key, Run
+from fabricproof.history.store import Key, Run, Store
 from fabricproof.history.store.labels import LOOK_LABEL
 
 #: baseline -> run -> value, of each quantity that it holds
@@ -47,6 +49,23 @@ class History:
     machines: Machines
     labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
     baseline: Callable[[str], Samples] | None = None
+
+    @classmethod
+    def of(cls, store: Store, perflogs: Path, site_folder: Path) -> History:
+        """Return all that sides are chosen from.
+
+        Args:
+            store: the runs of a site.
+            perflogs: the folder of all sites.
+            site_folder: of the site's own files, its baselines among them.
+        """
+        return cls(
+            site=store.site,
+            runs=store.runs,
+            labels=store.labels,
+            machines=Machines.of_site(perflogs, store.site),
+            baseline=lambda name: samples_of(site_folder, name),
+        )
 
     @property
     def without_looks(self) -> History:

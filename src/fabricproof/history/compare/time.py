@@ -6,11 +6,12 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from fabricproof.history.compare.model import Side, SideError
 from fabricproof.history.stats.power import can_be_sure, number_of_labellings
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
     Values = npt.NDArray[np.float64]
@@ -114,8 +115,6 @@ def drift_notes(
         margins: smallest movement over the side that is told, as a fraction.
         side: ``first`` or ``second``.
     """
-    import numpy as np  # noqa: PLC0415 - start-up time
-
     for row, name, margin in zip(values, names, margins, strict=True):
         there = row[np.isfinite(row)]
         p = trend_p(there.tolist())

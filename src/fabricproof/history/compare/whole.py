@@ -4,30 +4,33 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from fabricproof.history.compare import time, verdict
-from fabricproof.history.compare.changes import Differing, find_changes, renaming_hints
+from fabricproof.history.compare.changes import find_changes, renaming_hints
 from fabricproof.history.compare.facts import environment_changes
 from fabricproof.history.compare.groups import KINDS, Members, group_rows, group_values
 from fabricproof.history.compare.join import Filters, Joined, Table, error_notes, gather, join
+from fabricproof.history.compare.lost import Lost, find_lost, unpaired
 from fabricproof.history.compare.model import (
     Compared,
     Comparison,
+    FieldChange,
     Group,
     NothingComparedError,
     Side,
     Unpaired,
+    grouped,
 )
 from fabricproof.history.compare.sides import Chosen, History
-from fabricproof.history.compare.unpaired import Lost, find_lost, grouped, unpaired
 from fabricproof.history.stats.shifts import ALPHA, Change, Shift, compare_rows
 from fabricproof.history.store import Key, Store
-from fabricproof.history.store.quantities import MARGINS, class_of, metric_of, numbered
+from fabricproof.history.store.model import MARGINS, class_of, metric_of, numbered
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
     Values = npt.NDArray[np.float64]
@@ -109,19 +112,19 @@ def compare_sides(
     if not len(joined.rows):
         raise _nothing_in_common(apart, joined, sides, history)
     family = _family(table, joined, asked, sides)
-    changes, notes = environment_changes(store, *sides)
-    differing = find_changes(*sides, history.machines, renamed=asked.renamed, environments=changes)
-    warnings = _warnings(table, joined, lost, family, asked, (first, second), differing)
+    found, notes = environment_changes(store, *sides)
+    changes, doubts = find_changes(
+        *sides, history.machines, renamed=asked.renamed, environments=found
+    )
+    warnings = _warnings(table, joined, lost, family, asked, (first, second), doubts)
     return _told(
-        table, joined, lost, family, asked, sides, apart, differing,
+        table, joined, lost, family, asked, sides, apart, changes,
         (*warnings, *notes, *dict.fromkeys(history.machines.notes), *store.notes),
     )  # fmt: skip
 
 
 def _family(table: Table, joined: Joined, asked: Asked, sides: tuple[Side, Side]) -> _Family:
     """Return all rows with what became of them, from one call: one error rate over all."""
-    import numpy as np  # noqa: PLC0415 - start-up time
-
     keys = tuple(table.keys[row] for row in joined.rows.tolist())
     values = table.values[joined.rows]
     groups = group_rows(keys)
@@ -159,7 +162,7 @@ def _told(
     asked: Asked,
     sides: tuple[Side, Side],
     apart: tuple[Unpaired, ...],
-    differing: Differing,
+    changes: tuple[FieldChange, ...],
     warnings: tuple[str, ...],
 ) -> Comparison:
     """Return the records: quantities, groups, words."""
@@ -190,7 +193,7 @@ def _told(
         reason=word.reason,
         quantities=tuple(ranked),
         groups=groups,
-        changes=differing.changes,
+        changes=changes,
         warnings=warnings,
         unpaired=apart,
         alpha=asked.alpha,
@@ -204,8 +207,6 @@ def _told(
 
 
 def _quantities(table: Table, joined: Joined, family: _Family) -> list[Compared]:
-    import numpy as np  # noqa: PLC0415 - start-up time
-
     split = table.num_first
     usable = np.isfinite(family.values)
     found: list[Compared] = []
@@ -303,14 +304,14 @@ def _warnings(
     family: _Family,
     asked: Asked,
     chosen: tuple[Chosen, Chosen],
-    differing: Differing,
+    doubts: tuple[str, ...],
 ) -> tuple[str, ...]:
     """Return what a reader must know, the most telling first."""
     sides = chosen[0].side, chosen[1].side
     split = table.num_first
     told = [each for one in chosen for each in one.notes]
     told += error_notes(table)
-    told += differing.warnings
+    told += doubts
     counts = split, len(table.run_ids) - split
     told += time.few_notes(counts, sides)
     told += time.unreachable_notes(counts, _blocks(table, asked, sides), asked.alpha)
@@ -392,15 +393,3 @@ def _nothing_in_common(
         got=f"{here} quantities against {there}; {reasons[0][1]}",
         next_step=step,
     )
-
-
-def with_renaming_hints(comparison: Comparison, history: History) -> Comparison:
-    """Return the comparison with a warning for nodes that seem to have been renamed."""
-    if not any("nodes" in each.unlike for each in comparison.unpaired):
-        return comparison
-    hints = renaming_hints(comparison.first, comparison.second, history.machines)
-    told = tuple(
-        f"{old} and {new} have {why}: if it is the same node, --renamed {old}={new}"
-        for old, new, why in hints
-    )
-    return replace(comparison, warnings=(*told, *comparison.warnings))

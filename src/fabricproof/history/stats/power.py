@@ -1,4 +1,8 @@
-"""What so many runs could have shown, and how many would."""
+"""What so many runs could have shown, and how many would; Student's t far out in its tail.
+
+A night has a thousand quantities and may raise one false alarm in a hundred nights: tails of one
+in a hundred thousand, with degrees of freedom that are no whole numbers.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +30,9 @@ _LOG_FOR_AN_INTERVAL = math.log(20) - 1e-9
 MOST_RUNS = 1000
 
 _NORMAL = statistics.NormalDist()
+
+#: terms of the continued fraction; it converges in tens
+_TERMS = 500
 
 #: half the width of a two-sided interval of 95 %, in standard errors
 _TWO_SIDED = _NORMAL.inv_cdf(0.975)
@@ -74,51 +81,87 @@ def wallace(freedom: Number) -> Number:
     return ((8.0 * freedom + 1.0) / (8.0 * freedom + 3.0)) ** 2
 
 
-def student_tail(t: float, freedom: int) -> float:
-    """Return the probability that Student's t is above ``t``.
+def student_tail(t: float, freedom: float) -> float:
+    """Return the probability that Student's t is above ``t`` (0 or more).
 
-    Abramowitz and Stegun 1964, 26.7.3 and 26.7.4.
-
-    Args:
-        t: at least 0.
-        freedom: whole degrees of freedom, at least 1.
+    Half the regularised incomplete beta function I_x(v/2, 1/2) at x = v/(v + t^2) (Abramowitz and
+    Stegun 1964, 26.7.1 and 26.5.8).
     """
-    angle = math.atan2(t, math.sqrt(freedom))
-    cos2 = math.cos(angle) ** 2
-    if freedom % 2:
-        term = math.cos(angle)
-        total = 0.0
-        for each in range(1, freedom - 1, 2):
-            total += term
-            term *= cos2 * (each + 1) / (each + 2)
-        inside = 2.0 / math.pi * (angle + math.sin(angle) * total)
-    else:
-        term = 1.0
-        total = 0.0
-        for each in range(0, freedom - 1, 2):
-            total += term
-            term *= cos2 * (each + 1) / (each + 2)
-        inside = math.sin(angle) * total
-    return max((1.0 - inside) / 2.0, 0.0)
+    if math.isinf(freedom):
+        return math.erfc(t / math.sqrt(2)) / 2
+    return _beta(freedom / 2, 0.5, freedom / (freedom + t * t)) / 2
 
 
 @functools.lru_cache(maxsize=4096)
-def student_quantile(tail: float, freedom: int) -> float:
-    """Return the t above which is the probability ``tail``, by bisection.
+def student_quantile(tail: float, freedom: float) -> float:
+    """Return the t that Student's t exceeds with probability ``tail``.
 
     Args:
-        tail: in (0, 0.5).
-        freedom: whole degrees of freedom, at least 1.
+        tail: above 0, at most 0.5.
+        freedom: degrees of freedom, 1 or more; infinite for the normal distribution.
     """
-    if freedom > 200:
-        return _NORMAL.inv_cdf(1.0 - tail) if tail > 1e-15 else 8.0
-    low, high = 0.0, 1e6
-    for _ in range(80):
-        middle = (low + high) / 2.0
-        if student_tail(middle, freedom) > tail:
-            low = middle
-        else:
-            high = middle
+    low, high = 0.0, 1.0
+    while student_tail(high, freedom) > tail:
+        high *= 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if student_tail(middle, freedom) > tail else (low, middle)
+    return high
+
+
+def _beta(a: float, b: float, x: float) -> float:
+    """Return the regularised incomplete beta function I_x(a, b), by its continued fraction."""
+    if x <= 0 or x >= 1:
+        return 0.0 if x <= 0 else 1.0
+    if x > (a + 1) / (a + b + 2):
+        return 1 - _beta(b, a, 1 - x)
+    front = math.exp(
+        math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
+    )
+    # Lentz's method, Numerical Recipes 6.4.
+    c, d = 1.0, 1 / (1 - (a + b) * x / (a + 1))
+    total = d
+    for m in range(1, _TERMS):
+        for term in (
+            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
+            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
+        ):
+            d = 1 / (1 + term * d)
+            c = 1 + term / c
+            total *= d * c
+        if abs(d * c - 1) < 1e-14:
+            break
+    return front * total / a
+
+
+def digamma(x: float) -> float:
+    """Return the derivative of the logarithm of the gamma function (A. and S. 6.3.18)."""
+    below = 0.0
+    while x < 6:
+        below -= 1 / x
+        x += 1
+    inverse = 1 / (x * x)
+    series = inverse * (1 / 12 - inverse * (1 / 120 - inverse * (1 / 252 - inverse / 240)))
+    return below + math.log(x) - 0.5 / x - series
+
+
+def trigamma(x: float) -> float:
+    """Return its second derivative (A. and S. 6.4.12)."""
+    below = 0.0
+    while x < 6:
+        below += 1 / (x * x)
+        x += 1
+    inverse = 1 / (x * x)
+    series = 1 + inverse * (1 / 6 - inverse * (1 / 30 - inverse * (1 / 42 - inverse / 30)))
+    return below + 0.5 * inverse + series / x
+
+
+def inverse_trigamma(y: float) -> float:
+    """Return x with ``trigamma(x) == y``, for y above 0."""
+    low, high = 1e-8, 1e8
+    for _ in range(60):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if trigamma(middle) > y else (low, middle)
     return high
 
 

@@ -144,11 +144,10 @@ def _all_shifts(
     seed: int,
 ) -> list[Shift]:
     """Return what is said of each row, of arguments that fit."""
-    from fabricproof.history.stats import interval, moderated, statistic  # noqa: PLC0415 - start-up time
-    from fabricproof.history.stats.relabel import labellings  # noqa: PLC0415
+    from fabricproof.history.stats import interval, max_t, relabel  # noqa: PLC0415 - start-up time
 
-    rows = statistic.prepare(values, block, classes)
-    found = moderated.step_down(rows, labellings(values, second, block, seed), alpha)
+    rows = relabel.prepare(values, block, classes)
+    found = max_t.step_down(rows, relabel.labellings(values, second, block, seed), alpha)
     ratios = interval.intervals(values, second, block, level=CONFIDENCE, least=LEAST_CONFIDENCE)
     family = Family(
         rows=len(values),

@@ -1,4 +1,7 @@
-"""Where a step lies, how sure that is, whether it lasts, and whether a line tells it better."""
+"""Where a step lies, how sure that is, whether it lasts, and whether a line tells it better.
+
+Beside it what single nights do: nights that hang together, and a last night that is far off.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,134 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fabricproof.history.stats.step_orders import weights, window, window_weights
-from fabricproof.history.stats.step_scale import RESOLUTION, Scaled, Values, Whole, median_of_rows
+from fabricproof.history.stats.step_orders import (
+    LEAST_RUNS,
+    RESOLUTION,
+    Flags,
+    Scaled,
+    Values,
+    Whole,
+    median_of_rows,
+    scale_of_rows,
+    weights,
+    window,
+    window_weights,
+)
+
+#: shorter rows say nothing of how one night hangs together with the next
+_LEAST_FOR_LAG = 10
+
+#: rows that are asked, and rows of pure noise that tell what is found by chance
+_ASKED, _BY_CHANCE = 400, 400
+
+#: standard deviation of the estimate times the root of the runs, where runs are independent
+#: (simulated: 1.8 to 1.95 for 10 to 60 runs), and how many of it count as more than noise
+_SPREAD, _SURE = 1.85, 1.2
+
+#: one in so many jumps from a run to the next may be a step; the largest do not count
+_JUMPS = 8
+
+
+def hanging_together(logs: Values, seed: int) -> float:
+    """Return the correlation of one run with the next, over all rows, where it is more than noise.
+
+    From differences, which levels that come and go hardly touch: where each run hangs together
+    with the next by r, and with the one after by r^2, the mean square over two runs is 1 + r times
+    that over one (the ratio of von Neumann 1941, doi:10.1214/aoms/1177731677, taken at two lags).
+    The largest jumps of each row are left out; what that does is known from rows of pure noise.
+
+    Returns:
+        In [0, 0.95]; the median over rows, 0 also where no row is long enough.
+    """
+    long = np.flatnonzero(np.isfinite(logs).sum(axis=1) >= _LEAST_FOR_LAG)
+    if not len(long):
+        return 0.0
+    asked = _level(logs[long[np.linspace(0, len(long) - 1, min(len(long), _ASKED)).astype(int)]])
+    noise = _level(np.random.default_rng(seed).normal(size=(_BY_CHANCE, logs.shape[1])))
+    excess = _ratio(asked) - _ratio(noise)
+    typical = float(np.median(np.isfinite(asked).sum(axis=1)))
+    doubt = _SPREAD / math.sqrt(typical * _rows_that_count(asked))
+    return min(excess, 0.95) if excess > _SURE * doubt else 0.0
+
+
+def _level(logs: Values) -> Values:
+    """Return the rows without their slope, which would pass for nights that hang together.
+
+    The slope is the mean jump without the largest: a line through a step would leave more of it.
+    """
+    jumps, small = _small_jumps(logs)
+    slopes = jumps.sum(axis=1) / np.maximum(small.sum(axis=1), 1)
+    return np.asarray(logs - slopes[:, None] * np.arange(logs.shape[1]))
+
+
+def _rows_that_count(logs: Values) -> float:
+    """Return how many rows of their own these are worth: 1 where all of a night move together.
+
+    The mean over R independent rows scatters as one of R times as many.
+    """
+    jumps, small = _small_jumps(logs)
+    size = np.sqrt((jumps**2).sum(axis=1) / np.maximum(small.sum(axis=1), 1))
+    together = (jumps / np.maximum(size, 1e-12)[:, None]).sum(axis=0)
+    counted = np.maximum(small.sum(axis=0), 1)
+    square = float(np.mean((together / counted) ** 2))
+    return float(np.clip(1 / max(square, 1e-12), 1, len(logs)))
+
+
+def _small_jumps(logs: Values) -> tuple[Values, Flags]:
+    """Return the jumps from run to run, 0 for the largest and the absent, and which are left."""
+    jumps = np.diff(logs, axis=1)
+    far = np.abs(jumps)
+    limit = np.sort(np.nan_to_num(far), axis=1)[:, -max(1, logs.shape[1] // _JUMPS), None]
+    small = far < limit
+    return np.where(small, jumps, 0.0), small
+
+
+def _ratio(logs: Values) -> float:
+    """Return the median over rows of the mean square over two runs against that over one."""
+    jumps, small = _small_jumps(logs)
+    two = logs[:, 2:] - logs[:, :-2]
+    near = small[:, 1:] & small[:, :-1] & np.isfinite(two)
+    over_one = (jumps**2).sum(axis=1) / np.maximum(small.sum(axis=1), 1)
+    over_two = (np.where(near, two, 0.0) ** 2).sum(axis=1) / np.maximum(near.sum(axis=1), 1)
+    return float(np.median(over_two / np.maximum(over_one, 1e-12)))
+
+
+def fewer_nights(lag: float) -> float:
+    """Return for how many independent nights one counts (Bayley and Hammersley 1946).
+
+    The mean of nights of which each hangs together with the next by ``lag`` scatters as that of
+    (1 - lag) / (1 + lag) times as many.
+    """
+    return (1 - lag) / (1 + lag)
+
+
+def last_run(residuals: Values, prior: Values, enough: Flags) -> Values:
+    """Return for each row how surprising its last run is, adjusted over all rows; 1 where not.
+
+    No order of n runs can tell one run that is off by chance from one that is off for a reason:
+    the last is the furthest off of all once in n histories.  So a last run is told only if it is
+    further off than any run of any row ever was, and by how many times is what p is made of:
+    of noise whose variance is finite (tails as a power of at least 2) the furthest is r times as
+    far off as the next with a chance of at most r^-2 (Pareto tails; Embrechts, Klueppelberg and
+    Mikosch 1997, section 4), so p = r^-2 / n.
+
+    Args:
+        residuals: logs around the level that each row has at that time, NaN where absent.
+        prior: scatter of the class of each row.
+        enough: rows that have enough runs at their last level.
+    """
+    p = np.ones(len(residuals))
+    counts = np.isfinite(residuals).sum(axis=1)
+    rows = np.flatnonzero(counts >= LEAST_RUNS)
+    if not len(rows):
+        return p
+    far = np.abs(residuals[rows]) / scale_of_rows(residuals[rows], prior[rows])[:, None]
+    others = float(np.nanmax(far[:, :-1]))
+    ratio = np.nan_to_num(far[:, -1]) / max(others, 1e-9)
+    nights = int(np.isfinite(far).any(axis=0).sum())
+    p[rows] = np.where(ratio > 1, np.maximum(ratio, 1.0) ** -2 / nights, 1.0)
+    return np.where(enough, p, 1.0)
+
 
 #: twice the logarithm of the likelihood ratio within which a moment is still possible with 95 %:
 #: (1 - exp(-c/2))^2 = 0.95 (Eo and Morley 2015, doi:10.3982/QE186, for one step)

@@ -24,7 +24,7 @@ import numpy as np
 
 from fabricproof.history.stats import prior
 from fabricproof.history.stats.power import wallace
-from fabricproof.history.stats.statistic import Rows, information, row_medians
+from fabricproof.history.stats.relabel import Rows, information, row_medians
 
 if TYPE_CHECKING:
     import numpy.typing as npt

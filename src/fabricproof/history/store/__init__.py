@@ -7,9 +7,9 @@ number a quantity, without rails, settings, attempts or the state of the path.
 
 from __future__ import annotations
 
+from fabricproof.history.store.history import Store, open_store
 from fabricproof.history.store.labels import labels, labels_of, set_label
 from fabricproof.history.store.model import FIELDS, Key, Matrix, Run
-from fabricproof.history.store.read import Store, open_store
 
 __all__ = [
     "FIELDS",

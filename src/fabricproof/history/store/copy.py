@@ -20,8 +20,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fabricproof.history.store.model import FIELDS
-from fabricproof.history.store.schema import KEPT, schema
+from fabricproof.history.store.model import FIELDS, KEPT, schema
 
 if TYPE_CHECKING:
     import polars as pl

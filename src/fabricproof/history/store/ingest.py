@@ -19,9 +19,8 @@ from fabricproof.history.store.files import (
     look,
     pieces,
 )
-from fabricproof.history.store.model import FIELDS
+from fabricproof.history.store.model import FIELDS, KEPT, SAME, told_apart_by, usable_rows
 from fabricproof.history.store.parse import Parsed, parse_records, torn
-from fabricproof.history.store.schema import KEPT, SAME, told_apart_by, usable_rows
 
 if TYPE_CHECKING:
     import polars as pl

@@ -10,8 +10,7 @@ import polars as pl
 
 from fabricproof.core.errors import ExitStatus, FabricproofError, InputMissingError
 from fabricproof.history.store.history import History
-from fabricproof.history.store.model import FIELDS, Key, Matrix, Run
-from fabricproof.history.store.schema import kind_of
+from fabricproof.history.store.model import FIELDS, Key, Matrix, Run, kind_of
 from fabricproof.verdict.value import ERROR_UNIT
 
 if TYPE_CHECKING:

@@ -1,12 +1,15 @@
-"""The words that history is told in: what makes two numbers comparable, a run, a matrix of both."""
+"""What makes two numbers comparable, a run, a matrix of both, and the columns that hold them."""
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
 
+from fabricproof.core.errors import ConfigError
 from fabricproof.core.units import size_label
 
 if TYPE_CHECKING:
@@ -14,6 +17,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     Values = npt.NDArray[np.float64]
+    import polars as pl
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -129,3 +133,266 @@ class Matrix:
     values: Values
     verdicts: tuple[tuple[str, ...], ...] = ()
     set_aside: tuple[tuple[int, int, str], ...] = ()
+
+
+#: smallest change that matters, as a fraction; a site or ``--margin`` may say otherwise
+MARGINS: Mapping[str, float] = {
+    "bandwidth": 0.03,
+    "message rate": 0.03,
+    "ratio": 0.05,
+    "cost ratio": 0.05,
+    "latency": 0.05,
+}
+
+_METRICS = {"MB/s": "bandwidth", "MiB/s": "bandwidth", "1/s": "message rate", "x": "ratio"}
+
+#: messages up to here cost the time of a start, above they cost bytes: unlike scatter
+_SHORT, _MEDIUM = 1 << 10, 1 << 16
+
+
+def metric_of(key: Key) -> str:
+    """Return the metric, a name of :data:`MARGINS`; of a ``cost ratio`` less is better."""
+    if key.unit == "x" and key.better < 0:
+        return "cost ratio"
+    return _METRICS.get(key.unit, "latency")
+
+
+def band_of(key: Key) -> str:
+    """Return ``short``, ``medium`` or ``long`` for the messages; empty where there are none."""
+    size = key.message_size
+    if size is None:
+        return ""
+    return "short" if size <= _SHORT else "medium" if size <= _MEDIUM else "long"
+
+
+def class_of(key: Key) -> tuple[str, ...]:
+    """Return what tells quantities of unlike scatter apart: unit, program and length."""
+    return (key.unit, key.program, band_of(key))
+
+
+def numbered(kinds: Sequence[object]) -> list[int]:
+    """Return a number for each kind, the same for the same."""
+    numbers: dict[object, int] = {}
+    return [numbers.setdefault(each, len(numbers)) for each in kinds]
+
+
+def parse_margins(texts: Sequence[str]) -> dict[str, float]:
+    """Return the margins with those of ``bandwidth=3%`` or ``latency=0.05`` in place.
+
+    Raises:
+        ConfigError: an unknown metric, or no fraction between 0 and 1.
+    """
+    margins = dict(MARGINS)
+    for text in texts:
+        name, _, value = text.partition("=")
+        name = name.replace("-", " ").replace("_", " ")
+        try:
+            number = float(value.removesuffix("%")) / (100 if value.endswith("%") else 1)
+        except ValueError:
+            number = -1.0
+        if name not in margins or not 0 < number < 1:
+            raise ConfigError(
+                "no margin",
+                source="--margin",
+                expected=f"METRIC=PERCENT as latency=5%, with one of {', '.join(margins)}",
+                got=repr(text),
+            )
+        margins[name] = number
+    return margins
+
+
+#: keys of a quantity's record that are texts
+TEXTS = (
+    "site", "partition", "fabric", "stack", "suite", "program", "tool_version", "check", "leg",
+    "run_id", "road_state", "job_id", "environment_digest", "stage_folder",
+)  # fmt: skip
+LISTS = ("rails", "nodes")
+OBJECTS = ("inventory", "attributes", "stack_identity")
+
+#: whole numbers that a column holds
+_STORABLE = range(-(2**63), 2**63)
+#: moments that a datetime holds: years 1 to 9999, seconds since 1970
+_FIRST, _LAST = -62135596800.0, 253402300799.0
+
+#: objects and lists within each other; ours have four, and JSON readers crash at some thousands
+_DEPTH = 500
+_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*"')
+_STEPS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+
+
+def is_deep(line: bytes) -> bool:
+    """Tell whether a line nests so deeply that reading it could end the process."""
+    if line.count(b"[") + line.count(b"{") <= _DEPTH:
+        return False
+    steps = (_STEPS.get(each, 0) for each in _TEXT.sub(b"", line))
+    return max(accumulate(steps), default=0) > _DEPTH
+
+
+def is_sound_quantity(record: Mapping[str, Any]) -> bool:
+    """Tell whether what a quantity shares with others has the types that it must have.
+
+    Keys that an old record lacks are unknown; ``counts`` stands in every one since the first, and
+    without it nobody can say which attempt made the verdict.
+    """
+    seen = record.get("inventory")
+    return (
+        bool(record.get("run_id"))
+        and is_sound_leg(record)
+        and all(isinstance(record.get(name), str | None) for name in TEXTS)
+        and all(_is_list(record.get(name)) for name in LISTS)
+        and all(isinstance(record.get(name), dict | None) for name in OBJECTS)
+        and all(isinstance(each, str | None) for each in (seen or {}).values())
+        and isinstance(record.get("counts"), bool)
+        and _is_whole(record.get("attempt"))
+        and _is_moment(record.get("completed"))
+    )
+
+
+def is_sound_leg(record: Mapping[str, Any]) -> bool:
+    """Tell whether what is read of any other record has the types that it must have."""
+    return all(isinstance(record.get(name), str | None) for name in ("kind", "run_id", "verdict"))
+
+
+def _is_list(value: object) -> bool:
+    return value is None or (
+        isinstance(value, list) and all(isinstance(each, str) for each in value)
+    )
+
+
+def _is_whole(value: object) -> bool:
+    return value is None or (
+        isinstance(value, int) and not isinstance(value, bool) and value in _STORABLE
+    )
+
+
+def _is_moment(value: object) -> bool:
+    return value is None or (
+        isinstance(value, int | float) and not isinstance(value, bool) and _FIRST <= value <= _LAST
+    )
+
+
+def whole_number(value: float) -> int | None:
+    """Return a number that is whole and fits a column; None for any other, NaN and 1e300 too."""
+    if isinstance(value, float) and not value.is_integer():
+        return None
+    return int(value) if int(value) in _STORABLE else None
+
+
+def float_of(value: float) -> float | None:
+    """Return a number as the float it is nearest to; None for one that is beyond all floats."""
+    try:
+        return float(value)
+    except OverflowError:
+        return None
+
+
+#: columns beside those of :data:`FIELDS`
+FACTS: tuple[str, ...] = (
+    "run_id", "attempt", "counts", "value", "verdict", "reason", "ceiling", "ceiling_name",
+    "reference", "lower", "upper", "origin", "source", "road_state", "job_id", "completed",
+    "inventory", "environment_digest", "stage_folder", "file", "line",
+)  # fmt: skip
+
+#: columns of a row as it is kept: the key and the run are numbers that tables beside explain
+KEPT: tuple[str, ...] = (
+    "key", "run", *(name for name in FACTS if name not in {"run_id", "file"}), "usable",
+)  # fmt: skip
+
+#: columns in which two lines that say the same agree; whatever else they hold follows from these
+SAME: tuple[str, ...] = (
+    "key", "run", "attempt", "counts", "value", "verdict", "job_id", "completed", "stage_folder",
+)  # fmt: skip
+
+_WHOLE = frozenset({"message_size", "better", "attempt", "line"})
+_NUMBERS = frozenset({"value", "ceiling", "reference", "lower", "upper", "completed"})
+_YES_NO = frozenset({"named", "counts", "usable"})
+
+#: the tool's own setting, of all that it says of a run; what it measured beside (retransmits,
+#: bytes moved, the MTU that TCP found) is a result and tells no two quantities apart.
+SETTINGS = (
+    "binary", "datatype", "group", "mode", "num_pairs", "num_processes", "protocol", "streams",
+    "synchronization", "threads", "window_creation", "window_size",
+)  # fmt: skip
+
+#: units of which more is better, and less
+_HIGHER, _LOWER = ("1/s", "MB/s", "MiB/s"), ("ms", "us")
+
+#: a verdict that spoils a number, however good it looks
+INVALID = "INVALID"
+
+
+def kind_of(column: str) -> type[pl.DataType]:
+    """Return the type of a column."""
+    import polars as pl  # noqa: PLC0415 - start-up time
+
+    if column in {"key", "run"}:
+        return pl.UInt32
+    if column in _WHOLE:
+        return pl.Int64
+    if column in _NUMBERS:
+        return pl.Float64
+    return pl.Boolean if column in _YES_NO else pl.String
+
+
+def schema(columns: tuple[str, ...] = (*FIELDS, *FACTS)) -> dict[str, type[pl.DataType]]:
+    """Return column -> type; of a table of samples where no columns are named."""
+    return {name: kind_of(name) for name in columns}
+
+
+def usable(value: float | None, verdict: str) -> bool:
+    """Tell whether a number is a measurement: positive, finite, and not INVALID."""
+    return value is not None and 0 < value < float("inf") and verdict != INVALID
+
+
+def usable_rows() -> pl.Expr:
+    """Return :func:`usable` of a whole table; no row is neither."""
+    import polars as pl  # noqa: PLC0415 - start-up time
+
+    value = pl.col("value")
+    sound = value.is_finite() & (value > 0) & (pl.col("verdict") != INVALID)
+    return sound.fill_null(value=False)
+
+
+def better_rows() -> pl.Expr:
+    """Return 1 where more is better, -1 where less is, 0 where nobody can say.
+
+    A ratio (``x``) is better on the side that has no bound.  Link states, rates and counts are
+    facts: the inventory compares them.
+    """
+    import polars as pl  # noqa: PLC0415 - start-up time
+
+    unit, lower, upper = pl.col("unit"), pl.col("lower"), pl.col("upper")
+    one_sided = (unit == "x") & (lower.is_null() != upper.is_null())
+    return (
+        pl.when(unit.is_in(_HIGHER) | (one_sided & upper.is_null()))
+        .then(1)
+        .when(unit.is_in(_LOWER) | one_sided)
+        .then(-1)
+        .otherwise(0)
+        .cast(pl.Int64)
+    )
+
+
+def told_apart_by(rows: pl.DataFrame, known: pl.DataFrame) -> tuple[list[str], pl.DataFrame]:
+    """Return the fields of a key in which ``rows`` differ, at least one, and like ``known`` keys.
+
+    To compare texts with one text costs less than to hash them all, and most fields of a piece of a
+    history are the same throughout.
+
+    Args:
+        rows: with columns :data:`FIELDS`.
+        known: keys, with these columns too.
+    """
+    import polars as pl  # noqa: PLC0415 - start-up time
+
+    if rows.is_empty():
+        return list(FIELDS), known
+    first = {
+        name: pl.lit(value, dtype=kind_of(name))
+        for name, value in rows.select(FIELDS).row(0, named=True).items()
+    }
+    same = rows.select(pl.col(name).eq_missing(value).all() for name, value in first.items())
+    fields = [name for name, is_same in same.row(0, named=True).items() if not is_same]
+    fields = fields or [FIELDS[0]]
+    others = [name for name in FIELDS if name not in fields]
+    return fields, known.filter(pl.col(name).eq_missing(first[name]) for name in others)

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 from fabricproof.core.errors import ParseError
 from fabricproof.core.provenance import SHOWN_DIGITS, UNRECORDED
 from fabricproof.core.records import FORMAT, TORN
-from fabricproof.history.store.model import FIELDS
-from fabricproof.history.store.schema import (
+from fabricproof.history.store.model import (
     FACTS,
+    FIELDS,
     OBJECTS,
     SETTINGS,
     TEXTS,

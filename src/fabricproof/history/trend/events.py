@@ -1,4 +1,7 @@
-"""Steps that begin together told as one event, with what they share and what else changed."""
+"""Steps that begin together told as one event, with what they share and what else changed.
+
+They share a rail, a node or a stack.
+"""
 
 from __future__ import annotations
 
@@ -7,24 +10,224 @@ import math
 import shlex
 import statistics
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from fabricproof.core.errors import FabricproofError
 from fabricproof.history.store import Key, Run
-from fabricproof.history.store.quantities import MARGINS, metric_of
-from fabricproof.history.trend.common import (
-    Between,
-    Common,
-    Names,
-    ReadMachine,
-    coincidences,
-    common,
-    name_all,
-)
+from fabricproof.history.store.model import MARGINS, metric_of
 from fabricproof.history.trend.model import Event, FoundStep
+from fabricproof.nodes.inventory.compare import Difference, compare
+from fabricproof.nodes.inventory.facts import Machine
+from fabricproof.nodes.inventory.words import name_of, shown
+
+#: (node, digest) -> what the node was made of; raises FabricproofError where that is lost
+ReadMachine = Callable[[str, str], Machine]
+
+#: what a whole table of nodes with the same change is cut to
+_NODES_NAMED = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Between:
+    """The last run before a change and the first after it, among the runs that were looked at.
+
+    Attributes:
+        runs: oldest first.
+        before: index of the last run that was surely before.
+        after: index of the first run that was surely after.
+    """
+
+    runs: Sequence[Run]
+    before: int
+    after: int
+
+
+def coincidences(
+    between: Between, nodes: Sequence[str], read: ReadMachine
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return what changed, one sentence each, and what nobody knows.
+
+    Args:
+        between: where to look.
+        nodes: that matter; theirs stand first.
+        read: where inventories are kept.
+    """
+    known = {node for run in between.runs for node in run.inventory}
+    order = sorted(known | set(nodes), key=lambda node: (node not in nodes, node))
+    changes: dict[tuple[str, str, str], list[str]] = {}
+    unknown: list[str] = []
+    for node in order:
+        pair = _digests(between, node)
+        if pair is None:
+            if node in nodes:
+                unknown.append(f"what {node} was made of before or after is not known")
+            continue
+        if pair[0] == pair[1]:
+            continue
+        try:
+            found = compare(read(node, pair[0]), read(node, pair[1]), ("before", "after"))
+        except FabricproofError as error:
+            unknown.append(f"{node} is made of something else, but: {error}")
+            continue
+        for each in found:
+            changes.setdefault(_said(each), []).append(node)
+    told = [
+        f"{part} of {_nodes_named(where)}: {fact} {change}"
+        for (part, fact, change), where in changes.items()
+    ]
+    return (*told, *_builds(between)), tuple(unknown)
+
+
+def _digests(between: Between, node: str) -> tuple[str, str] | None:
+    """Return what a node was before and after; None where one of both is not known."""
+    before = (run.inventory.get(node) for run in reversed(between.runs[: between.before + 1]))
+    after = (run.inventory.get(node) for run in between.runs[between.after :])
+    first, second = (next((each for each in side if each), None) for side in (before, after))
+    return (first, second) if first and second else None
+
+
+def _said(difference: Difference) -> tuple[str, str, str]:
+    if not difference.fact:
+        return difference.part, "", "is there " + ("before" if difference.first else "after")
+    fact, values = difference.fact, (difference.first, difference.second)
+    sides = ["not known" if each is None else shown(fact, each) for each in values]
+    return difference.part, name_of(difference.fact), " -> ".join(sides)
+
+
+def _nodes_named(nodes: Sequence[str]) -> str:
+    some = ", ".join(nodes[:_NODES_NAMED])
+    return some + f" and {len(nodes) - _NODES_NAMED} more" * (len(nodes) > _NODES_NAMED)
+
+
+def _builds(between: Between) -> Iterator[str]:
+    before, after = (
+        _last_build(side)
+        for side in (between.runs[: between.before + 1], between.runs[between.after :][::-1])
+    )
+    for stack in sorted({*before} & {*after}):
+        if before[stack] != after[stack]:
+            yield f"stack {stack}: build {before[stack]} -> {after[stack]}"
+
+
+def _last_build(runs: Sequence[Run]) -> Mapping[str, str]:
+    return {stack: build for run in runs for stack, build in run.builds.items() if build}
+
+
+#: how much of the changed a name holds and how much of the name changed, at once (their harmonic
+#: mean): below this a name explains too little
+_LEAST_FIT = 0.5
+
+#: share of the changed that a name must hold: where all rails changed, none of them is to blame
+_LEAST_HELD = 0.7
+
+#: a second name must fit better by this, or one is enough
+_MUCH_BETTER = 0.05
+
+_KINDS: Mapping[str, Callable[[Key], Iterable[str]]] = {
+    "rail": lambda key: key.rails.split(",") if key.rails else (),
+    "node": lambda key: key.nodes.split(",") if key.nodes else (),
+    "fabric": lambda key: (key.fabric,),
+    "stack": lambda key: (key.stack,),
+    "program": lambda key: (key.program,),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Common:
+    """What is common to changed quantities.
+
+    Attributes:
+        words: ``rail1``, ``rail1 of vc2``; empty where nothing is.
+        changed: how many of the changed it holds.
+        of_changed: how many changed.
+        held: how many of all quantities it holds.
+    """
+
+    words: str
+    changed: int
+    of_changed: int
+    held: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Name:
+    words: str
+    rows: frozenset[int]
+
+
+_NOTHING = _Name(words="", rows=frozenset())
+
+
+#: kind to its names, with the indices of the quantities that have them
+Names = Mapping[str, Sequence[_Name]]
+
+
+def name_all(keys: Sequence[Key]) -> Names:
+    """Return every rail, node, stack ... that some quantities have and others have not."""
+    return {kind: _names(keys, kind) for kind in _KINDS}
+
+
+def common(names: Names, changed: Sequence[int]) -> Common:
+    """Return the name, or the two, that best tell the changed from all others.
+
+    Args:
+        names: of :func:`name_all`.
+        changed: indices of the quantities that changed.
+    """
+    those = frozenset(changed)
+    holding = {
+        kind: [each for each in of_kind if _fit(each.rows, those)]
+        for kind, of_kind in names.items()
+    }
+
+    def best_of(several: Iterable[_Name]) -> _Name:
+        return max(several, key=lambda name: _fit(name.rows, those), default=_NOTHING)
+
+    single = best_of(each for of_kind in holding.values() for each in of_kind)
+    double = best_of(_pairs(holding))
+    best = double if _fit(double.rows, those) > _fit(single.rows, those) + _MUCH_BETTER else single
+    if _fit(best.rows, those) < _LEAST_FIT:
+        best = _NOTHING
+    return Common(
+        words=best.words,
+        changed=len(best.rows & those),
+        of_changed=len(those),
+        held=len(best.rows),
+    )
+
+
+def _names(keys: Sequence[Key], kind: str) -> list[_Name]:
+    """Return the names of a kind that some quantities have and others have not."""
+    rows: dict[str, set[int]] = {}
+    for index, key in enumerate(keys):
+        for word in _KINDS[kind](key):
+            rows.setdefault(word, set()).add(index)
+    return [
+        _Name(words=word, rows=frozenset(those))
+        for word, those in rows.items()
+        if word and len(those) < len(keys)
+    ]
+
+
+def _pairs(holding: Mapping[str, Sequence[_Name]]) -> Iterator[_Name]:
+    """Yield two names at once, of those that hold most of the changed each."""
+    for kinds in (("rail", "node"), ("rail", "stack"), ("node", "stack")):
+        for one, other in itertools.product(*(holding[kind] for kind in kinds)):
+            yield _Name(words=f"{one.words} of {other.words}", rows=one.rows & other.rows)
+
+
+def _fit(rows: frozenset[int], changed: frozenset[int]) -> float:
+    """Return the harmonic mean of how much of the changed is held and how much of it changed."""
+    both = len(rows & changed)
+    return 2 * both / (len(rows) + len(changed)) if both >= _LEAST_HELD * len(changed) else 0.0
+
 
 #: what a person reads of a list of changes
 _CHANGES_NAMED = 3
+
+#: of an event in the newest run
+_ALONE = "this is one run so far: the next will tell whether it lasts"
 
 #: how a metric that is larger or smaller is said
 _LARGER = {"latency": "longer", "cost ratio": "more"}
@@ -114,10 +317,11 @@ def _event(
     matter = [each for each in steps if each.worse] or steps
     lasts = any(each.lasts for each in matter)
     run = tested.runs[at]
+    since = f"since the run of {run.night} UTC"
     words = [
-        f"{_since(tested, at)} {_what(tested, shared, steps)} ({_how_sure(tested, shared, steps)})",
+        f"{since} {_what(tested, shared, steps)} ({_how_sure(tested, shared, steps)})",
         "" if lasts else "it is over: later runs were as before",
-        _alone(tested, at),
+        _ALONE if at == len(tested.runs) - 1 else "",
         _at_once(changed, unknown),
     ]
     return Event(
@@ -131,23 +335,11 @@ def _event(
     )
 
 
-def _since(tested: Tested, at: int) -> str:
-    return f"since the run of {tested.runs[at].night} UTC"
-
-
 def _what(tested: Tested, shared: Common, steps: Sequence[FoundStep]) -> str:
-    who = shared.words or ("everything" if _is_all(tested, steps) else _few(steps))
-    return f"{who}: " + ", ".join(_amounts(steps))
-
-
-def _few(steps: Sequence[FoundStep]) -> str:
-    if len(steps) == 1:
-        return steps[0].key.label
-    return f"{steps[0].key.label} and {len(steps) - 1} more"
-
-
-def _is_all(tested: Tested, steps: Sequence[FoundStep]) -> bool:
-    return len(steps) > 1 and len({each.step.row for each in steps}) >= 0.8 * len(tested.keys)
+    who = steps[0].key.label + f" and {len(steps) - 1} more" * (len(steps) > 1)
+    if len(steps) > 1 and len({each.step.row for each in steps}) >= 0.8 * len(tested.keys):
+        who = "everything"
+    return f"{shared.words or who}: " + ", ".join(_amounts(steps))
 
 
 def _amounts(steps: Sequence[FoundStep]) -> Iterator[str]:
@@ -177,12 +369,6 @@ def _how_sure(tested: Tested, shared: Common, steps: Sequence[FoundStep]) -> str
     low, high = (f(each.step.p for each in steps) for f in (min, max))
     p = f"p = {low:.2g}" if f"{low:.2g}" == f"{high:.2g}" else f"p = {low:.2g} to {high:.2g}"
     return "; ".join([", ".join(words), p])
-
-
-def _alone(tested: Tested, at: int) -> str:
-    if at < len(tested.runs) - 1:
-        return ""
-    return "this is one run so far: the next will tell whether it lasts"
 
 
 def _at_once(changed: Sequence[str], unknown: Sequence[str]) -> str:

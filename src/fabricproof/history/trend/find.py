@@ -10,16 +10,17 @@ import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from fabricproof.core.errors import ExitStatus, FabricproofError, InputMissingError
 from fabricproof.history.stats.steps import Changes, Step, find_changes
 from fabricproof.history.store import Key, Matrix, Store
 from fabricproof.history.store.labels import LOOK_LABEL
-from fabricproof.history.store.quantities import MARGINS, class_of, metric_of, numbered
-from fabricproof.history.trend.common import ReadMachine
-from fabricproof.history.trend.events import Tested, events_of
+from fabricproof.history.store.model import MARGINS, class_of, metric_of, numbered
+from fabricproof.history.trend.events import ReadMachine, Tested, events_of
 from fabricproof.history.trend.model import FoundDrift, FoundStep, Trend
 
-#: runs, and numbers of a quantity, below which nothing can be told (stats.step_scale.LEAST_RUNS)
+#: runs, and numbers of a quantity, below which nothing can be told (stats.step_orders.LEAST_RUNS)
 LEAST_RUNS = 6
 
 #: the chance of even one false step or drift
@@ -117,15 +118,11 @@ def _plain(row: Sequence[float]) -> tuple[float | None, ...]:
 
 
 def _counts(matrix: Matrix) -> list[int]:
-    import numpy as np  # noqa: PLC0415 - start-up time
-
     return [int(count) for count in np.isfinite(matrix.values).sum(axis=1)]
 
 
 def _asked(store: Store, ask: Question) -> tuple[Matrix, int, tuple[str, ...]]:
     """Return quantities and runs asked for, how many facts were left out, and what is silent."""
-    import numpy as np  # noqa: PLC0415 - start-up time
-
     looks = set(store.labels.get(LOOK_LABEL, ()))
     ids = [
         run.run_id
@@ -174,8 +171,6 @@ def _without_numbers(matrix: Matrix, rows: Sequence[int]) -> Iterator[str]:
 
 def _tried_and_measured(matrix: Matrix, rows: Sequence[int]) -> tuple[list[int], list[int]]:
     """Return the columns in which any of the rows has a word, and those with a usable number."""
-    import numpy as np  # noqa: PLC0415 - start-up time
-
     measured = np.flatnonzero(np.isfinite(matrix.values[list(rows)]).any(axis=0)).tolist()
     words = [matrix.verdicts[row] for row in rows] if matrix.verdicts else []
     columns = range(len(matrix.runs))
@@ -184,8 +179,6 @@ def _tried_and_measured(matrix: Matrix, rows: Sequence[int]) -> tuple[list[int],
 
 
 def _part(matrix: Matrix, rows: Sequence[int], columns: Sequence[int]) -> Matrix:
-    import numpy as np  # noqa: PLC0415 - start-up time
-
     row_of = {row: index for index, row in enumerate(rows)}
     column_of = {column: index for index, column in enumerate(columns)}
     return replace(
@@ -313,8 +306,6 @@ def _warnings(matrix: Matrix, changes: Changes) -> Iterator[str]:
 
 def _silent(matrix: Matrix) -> Iterator[str]:
     """Yield a sentence where quantities have stopped while others of their check go on."""
-    import numpy as np  # noqa: PLC0415 - start-up time
-
     present = np.isfinite(matrix.values)
     of_check: dict[tuple[str, str], list[int]] = {}
     for row, key in enumerate(matrix.keys):

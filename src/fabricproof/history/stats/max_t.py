@@ -23,8 +23,7 @@ import numpy as np
 from fabricproof.history.stats import prior, unequal
 from fabricproof.history.stats.power import can_be_sure, wallace
 from fabricproof.history.stats.prior import Prior
-from fabricproof.history.stats.relabel import Labellings
-from fabricproof.history.stats.statistic import ROUNDING, Rows, information
+from fabricproof.history.stats.relabel import ROUNDING, Labellings, Rows, information
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -137,7 +136,7 @@ def squared_normal(rows: Rows, second: Values, known: Prior, least: float = 0.0)
         second: shape (runs, labellings), 1.0 where the run is of the second side.
         known: of :func:`fit` for the same labellings.
         least: 0 for a row that could be shared out in fewer ways; see
-            :func:`fabricproof.history.stats.statistic.information`.
+            :func:`fabricproof.history.stats.relabel.information`.
     """
     between, within = _apart(rows, second, known, least)
     scale, lent = known.scale[rows.kind], known.lent[rows.kind]

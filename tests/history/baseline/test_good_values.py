@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fabricproof.history.stats.robust import LEAST_NUM, summarise
+from fabricproof.history.baseline.bounds import LEAST_NUM, summarise
 
 GOOD = (100.0, 101.0, 99.5, 100.4, 99.0, 100.9, 100.2)
 numbers = st.lists(st.floats(0.01, 1e9), min_size=1, max_size=40)

@@ -11,7 +11,7 @@ import slow_shifts as oracle
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from fabricproof.history.stats import moderated, relabel, statistic
+from fabricproof.history.stats import max_t, relabel
 from fabricproof.history.stats.power import number_of_labellings
 
 seeds = st.integers(0, 10_000)
@@ -38,9 +38,9 @@ def test_the_fast_answer_is_the_slow_one(seed: int, first: int, second: int, hol
     """Matrix products and running maxima against loops over labellings, sides taken as alike."""
     values = made(seed, 5, first + second, holes)
     values[0, first:] *= 0.95
-    rows = statistic.prepare(values, np.zeros(first + second, np.int64), [0, 0, 0, 1, 1])
-    with mock.patch.object(moderated.unequal, "sides_of", return_value=None):
-        found = moderated.step_down(rows, labels(values, first), 0.05)
+    rows = relabel.prepare(values, np.zeros(first + second, np.int64), [0, 0, 0, 1, 1])
+    with mock.patch.object(max_t.unequal, "sides_of", return_value=None):
+        found = max_t.step_down(rows, labels(values, first), 0.05)
     holed = np.where(rows.here > 0, rows.x, np.nan).tolist()
     sides = [run >= first for run in range(first + second)]
     slow = oracle.adjusted(holed, sides, rows.noise.tolist(), [0, 0, 0, 1, 1])
@@ -52,12 +52,12 @@ def test_the_fast_answer_is_the_slow_one(seed: int, first: int, second: int, hol
 def test_qn_is_the_quantile_of_all_pairs(seed: int, runs: int, holes: float) -> None:
     """Against sorted pairs, with the factor for small samples beside."""
     values = made(seed, 6, runs, holes)
-    for row, found in zip(values, statistic.qn(values), strict=True):
+    for row, found in zip(values, relabel.qn(values), strict=True):
         num = int(np.isfinite(row).sum())
         if num < 2:
             assert math.isnan(found)
         else:
-            small = statistic._QN_SMALL[num]
+            small = relabel._QN_SMALL[num]
             assert found == pytest.approx(oracle.qn(row.tolist()) * small)
 
 
@@ -65,17 +65,17 @@ def test_qn_is_the_quantile_of_all_pairs(seed: int, runs: int, holes: float) -> 
 def test_qn_estimates_the_standard_deviation(runs: int) -> None:
     """The mean over 1000 normal rows is 1, within 4 %."""
     values = np.random.default_rng(1).normal(0.0, 1.0, (1000, runs))
-    assert statistic.qn(values).mean() == pytest.approx(1.0, abs=0.04)
+    assert relabel.qn(values).mean() == pytest.approx(1.0, abs=0.04)
 
 
 @pytest.mark.parametrize("alternating", [False, True])
 def test_a_step_of_every_row_moves_the_yardstick_little(alternating: bool) -> None:
     """10 v 10, all changed by 100 scatters, one after the other or in turns: at most 3 times."""
     values = made(2, 200, 20)
-    plain = statistic.prepare(values, np.zeros(20, np.int64), [0] * 200).noise[0]
+    plain = relabel.prepare(values, np.zeros(20, np.int64), [0] * 200).noise[0]
     second = np.arange(20) % 2 == 1 if alternating else np.arange(20) >= 10
     values[:, second] *= math.e
-    stepped = statistic.prepare(values, np.zeros(20, np.int64), [0] * 200).noise[0]
+    stepped = relabel.prepare(values, np.zeros(20, np.int64), [0] * 200).noise[0]
     assert 1.0 <= stepped / plain < 3.0**2
 
 
@@ -83,7 +83,7 @@ def test_a_wild_number_is_drawn_in_and_stays_the_largest() -> None:
     """Three times its neighbours is 110 scatters; it counts as less than 10, before all others."""
     values = made(3, 50, 12)
     values[0, 4] *= 3.0
-    rows = statistic.prepare(values, np.zeros(12, np.int64), [0] * 50)
+    rows = relabel.prepare(values, np.zeros(12, np.int64), [0] * 50)
     assert rows.x[0].argmax() == 4
     assert rows.x[0, 4] < 15 * math.sqrt(rows.noise[0])
 
@@ -122,12 +122,12 @@ def test_too_many_labellings_are_drawn_and_the_real_one_is_counted() -> None:
 def test_pieces_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows taken two at a time give what they give all at once."""
     values = made(5, 31, 8, 0.1)
-    rows = statistic.prepare(values, np.zeros(8, np.int64), [0] * 31)
-    whole = moderated.step_down(rows, labels(values, 4), 0.05)
-    monkeypatch.setattr(moderated, "_IN_CACHE", 140)
-    monkeypatch.setattr(statistic, "_CELLS", 1)
-    again = statistic.prepare(values, np.zeros(8, np.int64), [0] * 31)
-    pieces = moderated.step_down(again, labels(values, 4), 0.05)
+    rows = relabel.prepare(values, np.zeros(8, np.int64), [0] * 31)
+    whole = max_t.step_down(rows, labels(values, 4), 0.05)
+    monkeypatch.setattr(max_t, "_IN_CACHE", 140)
+    monkeypatch.setattr(relabel, "_CELLS", 1)
+    again = relabel.prepare(values, np.zeros(8, np.int64), [0] * 31)
+    pieces = max_t.step_down(again, labels(values, 4), 0.05)
     assert pieces.p.tolist() == whole.p.tolist()
     assert pieces.critical == pytest.approx(whole.critical)
 
@@ -149,12 +149,12 @@ def test_a_row_that_cannot_be_sure_hides_no_other() -> None:
     """
     values = made(6, 20, 12)
     values[1, 6:] *= 0.9
-    rows = statistic.prepare(values, np.zeros(12, np.int64), [0] * 20)
-    alone = moderated.step_down(rows, labels(values, 6), 0.05).p
+    rows = relabel.prepare(values, np.zeros(12, np.int64), [0] * 20)
+    alone = max_t.step_down(rows, labels(values, 6), 0.05).p
     values[0] = np.nan
     values[0, [2, 8]] = 1.0, 0.01
-    rows = statistic.prepare(values, np.zeros(12, np.int64), [0] * 20)
-    beside = moderated.step_down(rows, labels(values, 6), 0.05).p
+    rows = relabel.prepare(values, np.zeros(12, np.int64), [0] * 20)
+    beside = max_t.step_down(rows, labels(values, 6), 0.05).p
     assert beside[0] == 1.0
     assert beside[1] == pytest.approx(alone[1])
     assert beside[1] < 0.01
@@ -165,5 +165,5 @@ def test_rows_with_few_numbers_do_not_set_what_the_others_must_pass() -> None:
     values = made(7, 200, 24)
     values[100:, np.random.default_rng(3).permutation(24)[:16]] = np.nan
     values[0, 12:] *= 0.94
-    rows = statistic.prepare(values, np.zeros(24, np.int64), [0] * 200)
-    assert moderated.step_down(rows, labels(values, 12), 0.05).p[0] <= 0.05
+    rows = relabel.prepare(values, np.zeros(24, np.int64), [0] * 200)
+    assert max_t.step_down(rows, labels(values, 12), 0.05).p[0] <= 0.05

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from fabricproof.history.compare.join import Joined, Table
 from fabricproof.history.compare.model import Unpaired
 from fabricproof.history.store import FIELDS, Key
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
     Rows = npt.NDArray[np.intp]
@@ -62,8 +62,6 @@ def find_lost(table: Table) -> Lost:
     A leg that ended before its first row has no nodes in its record: it stands for every set of
     nodes that the other runs measured it on.
     """
-    import numpy as np  # noqa: PLC0415 - start-up time
-
     split = table.num_first
     usable = np.isfinite(table.values)
     failed = _failed(table, usable)
@@ -84,8 +82,6 @@ def find_lost(table: Table) -> Lost:
 
 def _failed(table: Table, usable: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     """Return where a number was tried for in vain."""
-    import numpy as np  # noqa: PLC0415 - start-up time
-
     failed = np.zeros(usable.shape, dtype=bool)
     nowhere: dict[tuple[str, ...], set[int]] = {}
     for row in np.flatnonzero(~usable.all(axis=1)).tolist():
@@ -171,9 +167,3 @@ def unlike_fields(key: Key, other: Key) -> tuple[str, ...]:
 
 def _shown(value: object) -> str:
     return repr(value) if value in {"", None} else str(value)
-
-
-def grouped(several: Iterable[Unpaired]) -> list[tuple[int, str, tuple[str, ...], int]]:
-    """Return (side, reason, fields that are unlike, how many), the most first."""
-    counts = Counter((each.side, each.reason, each.unlike) for each in several)
-    return [(*group, count) for group, count in counts.most_common()]
