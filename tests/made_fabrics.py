@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import product
 
-from fabricproof.subnet import End, Kind, Look, Network, Node, Port
+from fabricproof.subnet import End, Look, Network, Node, NodeKind, Port
 
 GBPS = {
     "SDR": "2.5 Gbps",
@@ -50,7 +50,7 @@ def make(
     nodes: dict[str, Node] = {}
     names: dict[str, str] = {}
     lids = iter(range(1, 10_000))
-    for kind, given in ((Kind.SWITCH, switches), (Kind.HOST, hosts)):
+    for kind, given in ((NodeKind.SWITCH, switches), (NodeKind.HOST, hosts)):
         for name, num_ports in given:
             own = guid(len(nodes))
             names[name] = own
@@ -59,7 +59,7 @@ def make(
                 kind=kind,
                 num_ports=num_ports,
                 description=name,
-                lid=next(lids) if kind is Kind.SWITCH else None,
+                lid=next(lids) if kind is NodeKind.SWITCH else None,
                 port_guids=frozenset({own}),
             )
     ports: dict[End, Port] = {}
@@ -77,10 +77,10 @@ def make(
                 state="Active",
                 physical="LinkUp",
             )
-            if node.kind is Kind.HOST:
+            if node.kind is NodeKind.HOST:
                 nodes[mine.guid] = replace(node, port_guids=node.port_guids | {port_guid(mine)})
     for own, node in nodes.items():
-        if node.kind is Kind.SWITCH:
+        if node.kind is NodeKind.SWITCH:
             for number in range(1, node.num_ports + 1):
                 end = End(guid=own, port=number)
                 down = Port(end=end, lid=node.lid, state="Down", physical="Polling")
@@ -144,7 +144,7 @@ def without(network: Network, one: str, port: int) -> Network:
     for each in (end, peer):
         down = replace(ports[each], peer=None, lanes=None, speed=None)
         ports[each] = replace(down, state="Down", physical="Polling")
-        if network.nodes[each.guid].kind is Kind.HOST:
+        if network.nodes[each.guid].kind is NodeKind.HOST:
             del ports[each]
     return replace(network, ports=ports)
 
@@ -173,7 +173,7 @@ def show_discover(network: Network) -> str:
     for own, node in network.nodes.items():
         lines += ["", "vendid=0x2c9", "devid=0xd2f0", f"sysimgguid=0x{int(own, 16):x}"]
         short = f"{int(own, 16):x}"
-        if node.kind is Kind.SWITCH:
+        if node.kind is NodeKind.SWITCH:
             lines.append(f"switchguid=0x{short}({short})")
             lines.append(
                 f'Switch\t{node.num_ports} "S-{own}"\t\t# "{node.description}" enhanced port 0 '
@@ -194,11 +194,11 @@ def _end(port: Port) -> End:
 def _discovered(network: Network, port: Port) -> str:
     assert port.peer is not None
     far, here = network.nodes[port.peer.guid], network.nodes[port.end.guid]
-    letter = {Kind.SWITCH: "S", Kind.HOST: "H", Kind.ROUTER: "R"}[far.kind]
+    letter = {NodeKind.SWITCH: "S", NodeKind.HOST: "H", NodeKind.ROUTER: "R"}[far.kind]
     trained = f"{f'{port.lanes}x' if port.lanes else '??'}{port.speed or '???'}"
-    far_guid = "" if far.kind is Kind.SWITCH else f"({int(port_guid(port.peer), 16):x}) "
+    far_guid = "" if far.kind is NodeKind.SWITCH else f"({int(port_guid(port.peer), 16):x}) "
     far_lid = network.ports[port.peer].lid
-    if here.kind is Kind.SWITCH:
+    if here.kind is NodeKind.SWITCH:
         return (
             f'[{port.end.port}]\t"{letter}-{far.guid}"[{port.peer.port}]{far_guid}\t\t# '
             f'"{far.description}" lid {far_lid} {trained}'
@@ -216,7 +216,7 @@ def show_linkinfo(network: Network, *, lines: bool = True) -> str:
     printed: list[str] = []
     for own, node in network.nodes.items():
         ports = sorted((port for end, port in network.ports.items() if end.guid == own), key=_end)
-        is_switch = node.kind is Kind.SWITCH
+        is_switch = node.kind is NodeKind.SWITCH
         if ports and not lines:
             head = f"Switch: 0x{own} " if is_switch else "CA: "
             printed.append(f"{head}{node.description}:")
@@ -239,7 +239,7 @@ def _informed(network: Network, port: Port, *, lines: bool) -> str:
     if port.peer is None:
         return f'{start}=={link}==>      "Port not available"'
     far = network.nodes[port.peer.guid]
-    name = far.guid if far.kind is Kind.SWITCH else port_guid(port.peer)
+    name = far.guid if far.kind is NodeKind.SWITCH else port_guid(port.peer)
     could = (
         f"Could be {port.could_lanes}X" if port.could_lanes else "",
         f"Could be {'FDR10' if port.could_speed == 'FDR10' else GBPS[port.could_speed]}"

@@ -7,7 +7,7 @@ from catalogue_answers import ANSWERS, text
 
 from fabricproof.benchmarks.catalogue import SUITES, meaning, reading_of
 from fabricproof.benchmarks.parsers._osu_grammar import PROGRAMS
-from fabricproof.benchmarks.program import Consistency, Kind, Program
+from fabricproof.benchmarks.program import Consistency, Program, ProgramKind
 from tables import bandwidths, latencies, table
 
 PRINTS_MB_S = {program for program in PROGRAMS.values() if "bw" in program}
@@ -18,7 +18,7 @@ MPI1 = ("message_size", "repetitions", "latency_us", "bandwidth_mb_s")
 @pytest.mark.parametrize("program", sorted(PRINTS_MB_S))
 @pytest.mark.parametrize("suite", ["osu", "osu-mpi4py"])
 def test_every_osu_program_that_prints_mb_s_is_judged_by_it(suite: str, program: str) -> None:
-    assert meaning(suite, program).kind is Kind.BANDWIDTH
+    assert meaning(suite, program).kind is ProgramKind.BANDWIDTH
     # mpi4py's port of osu_bibw counts one of the two directions that it moves.
     both_ways = "bibw" in program and (suite, program) != ("osu-mpi4py", "osu_bibw")
     assert meaning(suite, program).bidirectional == both_ways
@@ -26,26 +26,26 @@ def test_every_osu_program_that_prints_mb_s_is_judged_by_it(suite: str, program:
 
 @pytest.mark.parametrize("program", sorted(set(PROGRAMS.values()) - PRINTS_MB_S))
 def test_no_other_program_is_held_against_a_bandwidth(program: str) -> None:
-    assert meaning("osu", program).kind is not Kind.BANDWIDTH
+    assert meaning("osu", program).kind is not ProgramKind.BANDWIDTH
 
 
 @pytest.mark.parametrize("program", ["osu_bcast", "osu_allreduce", "osu_barrier", "osu_nonsense"])
 def test_a_collective_has_no_floor(program: str) -> None:
     reading = meaning("osu", program)
-    assert (reading.kind, reading.crosses) == (Kind.COLLECTIVE, False)
+    assert (reading.kind, reading.crosses) == (ProgramKind.COLLECTIVE, False)
 
 
 def test_an_unknown_suite_is_read_as_knowing_nothing() -> None:
-    assert meaning("linktest", "osu_bw").kind is Kind.COLLECTIVE
+    assert meaning("linktest", "osu_bw").kind is ProgramKind.COLLECTIVE
 
 
 @pytest.mark.parametrize("program", ["Unidir_put", "Unidir_Put", "bidir_get", "PingPong"])
 def test_the_case_of_an_imb_name_does_not_matter(program: str) -> None:
-    assert meaning("imb", program).kind is Kind.BANDWIDTH
+    assert meaning("imb", program).kind is ProgramKind.BANDWIDTH
 
 
 def test_an_osu_name_is_taken_literally() -> None:
-    assert meaning("osu", "OSU_BW").kind is Kind.COLLECTIVE
+    assert meaning("osu", "OSU_BW").kind is ProgramKind.COLLECTIVE
 
 
 @pytest.mark.parametrize("program", ["Sendrecv", "Exchange", "Biband"])
@@ -77,7 +77,7 @@ def test_the_header_decides_over_the_columns() -> None:
 @pytest.mark.parametrize("program", ["Birandom", "Unirandom", "Corandom", "Stencil2D"])
 def test_random_pairs_have_no_path_to_be_held_against(program: str) -> None:
     made = table(program, P2P, [(1, 1, 1.0, 1.0, 1000000)], suite="imb")
-    assert reading_of(made).kind is Kind.COLLECTIVE
+    assert reading_of(made).kind is ProgramKind.COLLECTIVE
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_what_is_counted_is_moved(row: Program) -> None:
     assert row.messages is not None
     if row.meaning.bidirectional:
         assert row.messages.both_at_once
-    if row.meaning.kind is Kind.LATENCY:
+    if row.meaning.kind is ProgramKind.LATENCY:
         assert not row.messages.both_at_once
         assert not row.messages.windowed
     if row.meaning.round_trip:

@@ -17,7 +17,7 @@ from checks_as_reframe_sees_them import CHECKS, SITES, described, dry_run, refra
 
 import fabricproof
 from fabricproof.benchmarks.catalogue import collective_of, meaning
-from fabricproof.benchmarks.program import Kind
+from fabricproof.benchmarks.program import ProgramKind
 from fabricproof.site import load_site
 from fabricproof.site.roll import make_roll, read_roll
 from fabricproof.stacks.launch import PMI2_LIBRARIES
@@ -112,7 +112,11 @@ def test_every_check_measures_what_the_judge_and_the_path_know() -> None:
             continue  # their output says how many bytes they moved
         assert expected_bytes(suite, program, one) is not None, program
         reading = meaning(suite, program.rpartition("/")[2])
-        assert reading.kind in {Kind.BANDWIDTH, Kind.LATENCY, Kind.ROUND_TRIP_FREE}, program
+        assert reading.kind in {
+            ProgramKind.BANDWIDTH,
+            ProgramKind.LATENCY,
+            ProgramKind.ROUND_TRIP_FREE,
+        }, program
 
 
 def test_every_check_requires_references_and_two_nodes() -> None:

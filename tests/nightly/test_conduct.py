@@ -13,10 +13,10 @@ from fabricproof.core.records import read_records
 from fabricproof.history.store.labels import labels
 from fabricproof.job.run import read_run
 from fabricproof.nightly.conduct import Budget, Confirmer, Ran, keep
-from fabricproof.nightly.confirm import Finding
+from fabricproof.nightly.confirm import LookResult
 from fabricproof.nightly.course import Means, alive, spend
 from fabricproof.nightly.settle import settled
-from fabricproof.nightly.state import Colour, Ended, History, read_history
+from fabricproof.nightly.state import Colour, Ended, Nights, read_history
 from fabricproof.site import load_site
 
 IDENTITY = StackIdentity(
@@ -71,7 +71,7 @@ def confirm(cluster, night=None, **more):
 def test_the_guilty_is_found(bad, links, blamed):
     cluster = Cluster(*bad, links=links)
     (found,) = confirm(cluster).confirmations
-    assert found.finding is Finding.CONFIRMED
+    assert found.finding is LookResult.CONFIRMED
     assert found.blamed == blamed
     assert cluster.runs == [("vc1", "vc2"), ("vc1", "vc3"), ("vc2", "vc4")]
 
@@ -81,7 +81,7 @@ def test_what_is_green_again_is_not_looked_at_with_others():
     night = cluster.night()
     cluster.bad.clear()
     (found,) = confirm(cluster, night).confirmations
-    assert found.finding is Finding.NOT_REPEATED
+    assert found.finding is LookResult.NOT_REPEATED
     assert cluster.runs == [("vc1", "vc2")]
 
 
@@ -95,7 +95,7 @@ def test_the_budget_of_checks_ends_the_looks_and_is_said():
     cluster = Cluster("vc2")
     (found,) = confirm(cluster, checks=1).confirmations
     assert cluster.runs == [("vc1", "vc2")]
-    assert found.finding is Finding.CONFIRMED
+    assert found.finding is LookResult.CONFIRMED
     assert "confirm_checks" in found.sentence
 
 
@@ -115,7 +115,7 @@ def test_a_small_budget_is_shared_so_that_somebody_is_blamed():
         night.result, night.job_nodes
     )
     words = [each.finding for each in found.confirmations]
-    assert words == [Finding.CONFIRMED] * 2 + [Finding.UNCONFIRMED] * 38
+    assert words == [LookResult.CONFIRMED] * 2 + [LookResult.UNCONFIRMED] * 38
     assert [each.blamed for each in found.confirmations[:2]] == [("vc2",)] * 2
     assert budget.checks == 0
 
@@ -139,7 +139,7 @@ def test_a_run_that_was_made_before_makes_nothing_gone(spent):
 
 def test_no_budget_at_all_leaves_everything_red():
     (found,) = confirm(Cluster("vc2"), checks=0).confirmations
-    assert found.finding is Finding.UNCONFIRMED
+    assert found.finding is LookResult.UNCONFIRMED
     assert found.stays_red
 
 
@@ -150,7 +150,7 @@ def test_the_budget_of_time_ends_the_looks_and_is_said():
 
 def test_no_partners_leave_the_node_untold():
     (found,) = confirm(Cluster("vc2"), usable=("vc1", "vc2")).confirmations
-    assert found.finding is Finding.CONFIRMED
+    assert found.finding is LookResult.CONFIRMED
     assert found.blamed == ()
     assert "no node of compute that could be a partner" in found.sentence
 
@@ -162,7 +162,7 @@ def test_a_scheduler_that_dies_while_confirming_clears_nothing():
     found = confirm(cluster, night)
     assert not found.whole
     assert found.status == ExitStatus.UNAVAILABLE
-    assert found.confirmations[0].finding is Finding.UNCONFIRMED
+    assert found.confirmations[0].finding is LookResult.UNCONFIRMED
 
 
 def test_a_look_that_was_interrupted_says_nothing_of_the_leg():
@@ -219,7 +219,7 @@ def test_what_was_disturbed_and_passes_when_measured_again_is_pass_and_says_both
     numbers = ran(leg("PASS"), run_id=LATER)
     found, result, calls, said = again(numbers)
     (one,) = found.confirmations
-    assert (one.finding, one.stays_red, one.flutters) == (Finding.NOW_GREEN, False, 0)
+    assert (one.finding, one.stays_red, one.flutters) == (LookResult.NOW_GREEN, False, 0)
     assert result.verdict is Verdict.PASS
     (settled_leg,) = result.legs
     assert settled_leg.quantities == numbers.result.legs[0].quantities
@@ -235,7 +235,7 @@ def test_what_was_disturbed_and_passes_when_measured_again_is_pass_and_says_both
 
 def test_unjudged_again_is_the_verdict():
     found, result, calls, _ = again(ran(unjudged(DISTURBED)), unjudged(OPEN))
-    assert found.confirmations[0].finding is Finding.UNJUDGED
+    assert found.confirmations[0].finding is LookResult.UNJUDGED
     assert result.verdict is Verdict.UNJUDGED
     assert "measured again: UNJUDGED on vc1 and vc2" in texts_of(result.legs[0].findings)[0]
     assert len(calls) == 1
@@ -245,7 +245,7 @@ def test_unjudged_again_is_the_verdict():
 def test_red_when_measured_again_is_that_red(verdict):
     found, result, calls, _ = again(ran(leg(verdict)))
     (one,) = found.confirmations
-    assert (one.finding, one.stays_red, one.blamed) == (Finding.NOW_RED, True, ())
+    assert (one.finding, one.stays_red, one.blamed) == (LookResult.NOW_RED, True, ())
     assert result.verdict is Verdict(verdict)
     assert (
         f"measured again: {verdict} on vc1 and vc2: half of it"
@@ -275,7 +275,7 @@ def test_a_look_whose_check_left_no_leg_is_missing_under_the_name_of_the_leg():
 def test_without_a_look_it_stays_unjudged_and_says_why(answer, checks, why):
     found, result, _, _ = again(answer, checks=checks)
     (one,) = found.confirmations
-    assert (one.finding, one.stays_red) == (Finding.UNCONFIRMED, False)
+    assert (one.finding, one.stays_red) == (LookResult.UNCONFIRMED, False)
     assert result.verdict is Verdict.UNJUDGED
     assert "stays UNJUDGED, not measured again: " in texts_of(result.legs[0].findings)[0]
     assert why in texts_of(result.legs[0].findings)[0]
@@ -287,7 +287,7 @@ def test_red_comes_before_what_is_open():
     of_two = unjudged(OPEN, nodes=("vc3", "vc4"), check="OsuLatency", job="2")
     found, _, calls, _ = again(ran(leg("FAIL")), of_two, leg("FAIL"), checks=3)
     assert [each.finding for each in found.confirmations] == [
-        *(Finding.CONFIRMED, Finding.UNCONFIRMED)
+        *(LookResult.CONFIRMED, LookResult.UNCONFIRMED)
     ]
     assert {check for checks, _ in calls for check in checks} == {
         "^OsuBandwidth%fabric=eth0($|[%~])"
@@ -298,7 +298,7 @@ def test_a_check_that_runs_again_for_its_red_leg_is_the_look_at_its_open_one():
     both = ran(leg("PASS"), leg("PASS", name="rail0"))
     found, result, calls, _ = again(both, unjudged(OPEN, name="rail0"), leg("FAIL"))
     assert [each.finding for each in found.confirmations] == [
-        *(Finding.NOT_REPEATED, Finding.NOW_GREEN)
+        *(LookResult.NOT_REPEATED, LookResult.NOW_GREEN)
     ]
     assert result.verdict is Verdict.PASS
     assert len(calls) == 1
@@ -434,13 +434,13 @@ def test_the_third_flutter_is_red(spent):
         *("PASS", "PASS", "FAIL")
     ]
     assert kinds(third) == ["RED"]
-    assert third.confirmations[0].finding is Finding.FLUTTERS
+    assert third.confirmations[0].finding is LookResult.FLUTTERS
     assert third.confirmations[0].flutters == 3
 
 
 def test_one_run_that_is_confirmed_twice_flutters_once():
     once = (key(), state("green", flutter=True))
-    history = History(nights=(night(0, [once], run_id="r"), night(1, [once])), notices=())
+    history = Nights(nights=(night(0, [once], run_id="r"), night(1, [once])), notices=())
     assert history.flutters(10, "r") == {key(): 1}
     assert history.flutters(10, "another") == {key(): 2}
 
@@ -457,7 +457,7 @@ def test_invalid_is_never_cleared(spent):
     cluster = Cluster()
     outcome = spent(cluster, 0, first=ran(leg("INVALID")))
     assert outcome.result.verdict is Verdict.INVALID
-    assert outcome.confirmations[0].finding is Finding.NEVER_CLEARED
+    assert outcome.confirmations[0].finding is LookResult.NEVER_CLEARED
 
 
 def test_a_scheduler_that_is_down_is_no_red_network(spent):

@@ -8,7 +8,16 @@ from hypothesis import strategies as st
 from nights import key, look, red
 
 from fabricproof.core.measure import Verdict
-from fabricproof.nightly.confirm import Blame, Colour, Finding, LegKey, Look, Role, decide, record
+from fabricproof.nightly.confirm import (
+    Blame,
+    Colour,
+    LegKey,
+    Look,
+    LookResult,
+    Role,
+    decide,
+    record,
+)
 
 REDS = ("FAIL", "INVALID", "MISSING")
 COLOURS = ("red", "green", "not seen")
@@ -97,7 +106,7 @@ def test_the_order_of_the_looks_does_not_matter(seen, data):
 
 def test_no_look_at_all_leaves_it_red():
     found = decide(red(), [])
-    assert found.finding is Finding.UNCONFIRMED
+    assert found.finding is LookResult.UNCONFIRMED
     assert found.stays_red
 
 
@@ -116,7 +125,7 @@ def test_three_nodes_have_no_sides_and_are_said_not_to_be_told_apart():
     odd = red(nodes=("vc1", "vc2", "vc3"))
     assert odd.halves is None
     found = decide(odd, [look("same nodes", "red", odd.nodes)])
-    assert found.finding is Finding.CONFIRMED
+    assert found.finding is LookResult.CONFIRMED
     assert found.blamed == ()
     assert "not told apart" in found.sentence
 

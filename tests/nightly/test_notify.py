@@ -9,9 +9,9 @@ import threading
 import pytest
 from nights import key, night, state
 
-from fabricproof.nightly.changes import Change, Kind, body, changes, subject
+from fabricproof.nightly.changes import Change, ChangeKind, body, changes, subject
 from fabricproof.nightly.notify import NIGHTS_TRIED, Notice, deliver, unsent, what_was_sent
-from fabricproof.nightly.state import History
+from fabricproof.nightly.state import Nights
 from fabricproof.nightly.weekly import digest
 from fabricproof.site.schema import NightSpec
 
@@ -174,7 +174,7 @@ def test_a_url_in_the_site_file_is_refused():
 
 
 def history(*nights, notices=()):
-    return History(nights=nights, notices=tuple(notices))
+    return Nights(nights=nights, notices=tuple(notices))
 
 
 def told(before, tonight, **more):
@@ -188,17 +188,17 @@ GREEN = (key(), state("green"))
 @pytest.mark.parametrize(
     ("before", "now", "kinds"),
     [
-        ([], RED_VC2, [Kind.RED]),
-        ([GREEN], RED_VC2, [Kind.RED]),
+        ([], RED_VC2, [ChangeKind.RED]),
+        ([GREEN], RED_VC2, [ChangeKind.RED]),
         ([RED_VC2], RED_VC2, []),
-        ([RED_VC2], GREEN, [Kind.GREEN]),
+        ([RED_VC2], GREEN, [ChangeKind.GREEN]),
         ([GREEN], GREEN, []),
         ([], GREEN, []),
-        ([RED_VC2], (key(), state("red", ("vc1",))), [Kind.BLAME]),
+        ([RED_VC2], (key(), state("red", ("vc1",))), [ChangeKind.BLAME]),
         ([RED_VC2], (key(), state("red")), []),
-        ([GREEN], (key(), state("unjudged")), [Kind.UNJUDGED]),
+        ([GREEN], (key(), state("unjudged")), [ChangeKind.UNJUDGED]),
         ([], (key(), state("unjudged")), []),
-        ([RED_VC2], (key(), state("gone")), [Kind.GREEN]),
+        ([RED_VC2], (key(), state("gone")), [ChangeKind.GREEN]),
     ],
 )
 def test_what_is_a_change(before, now, kinds):
@@ -213,7 +213,7 @@ def test_a_leg_that_was_not_measured_in_between_keeps_its_state():
 
 def test_a_gap_is_told():
     (change,) = changes(history(night(0, [GREEN])), night(3, [GREEN]), max_gap_hours=30)
-    assert change.kind is Kind.NIGHT
+    assert change.kind is ChangeKind.NIGHT
     assert "no night ran for 72 hours" in change.sentence
 
 
@@ -229,7 +229,7 @@ def test_a_notice_names_leg_node_rail_and_next_step():
 
 
 def test_a_thousand_changes_are_counted_not_listed():
-    many = [Change(kind=Kind.RED, sentence="x", key=key(f"rail{i}")) for i in range(1000)]
+    many = [Change(kind=ChangeKind.RED, sentence="x", key=key(f"rail{i}")) for i in range(1000)]
     text = body("vcluster", many, {}, night(1))
     assert "and 980 more changes" in text
     assert len(text) < 4000

@@ -12,7 +12,7 @@ import pytest
 from fabricproof.core.measure import Verdict
 from fabricproof.nodes.topology_text import parse_topology
 from fabricproof.subnet import Expected, Hops, Look, compare_looks, join, judge_look, read_perfquery
-from fabricproof.subnet.live import NetPath, ask
+from fabricproof.subnet.live import SubnetAccess, ask
 from simulated_fabric import PATIENCE, SimulatedFabric, needs_ibsim
 
 pytestmark = [pytest.mark.ibsim, needs_ibsim, pytest.mark.timeout(180)]
@@ -68,7 +68,7 @@ def is_up(fabric: SimulatedFabric) -> bool:
 
 
 def look() -> Look:
-    return join(ask(NetPath(via=("ibsim-run",), timeout_seconds=PATIENCE)))
+    return join(ask(SubnetAccess(via=("ibsim-run",), timeout_seconds=PATIENCE)))
 
 
 def sentences(look: Look, *, link: str = "EDR 4x", **expected: object) -> list[str]:

@@ -9,8 +9,8 @@ import pytest
 
 from fabricproof.core.errors import InputMissingError, ParseError
 from fabricproof.subnet import (
-    Kind,
     Look,
+    NodeKind,
     join,
     read_folder,
     read_iblinkinfo,
@@ -45,7 +45,7 @@ def test_a_recorded_tree_is_read_whole() -> None:
     assert {cable.one.words for cable in network.cables} == {"EDR 4x"}
     assert network.name(network.from_guid) == "host7 HCA-1"
     host = network.nodes[network.hosts["host1"][0]]
-    assert (host.kind, host.num_ports) == (Kind.HOST, 2)
+    assert (host.kind, host.num_ports) == (NodeKind.HOST, 2)
     assert {network.name(guid) for guid in network.leaves_of["host1"]} == {"leaf1", "leaf2"}
 
 

@@ -11,7 +11,7 @@ from fabricproof.tuning.decide import (
     FALSE_ALARMS,
     Bar,
     Choice,
-    Standing,
+    ChoiceResult,
     Times,
     _tail_beyond,
     decide,
@@ -87,14 +87,14 @@ def test_a_planted_loser_is_found_at_every_size_in_ordinary_noise():
     draw = _log_normal(random.Random(5), 0.05)
     for _ in range(100):
         for choice in _sweep(draw, plant=3.0):
-            assert choice.standing is Standing.LOSES_BADLY
+            assert choice.standing is ChoiceResult.LOSES_BADLY
             assert choice.at_least > 1.5
 
 
 def test_in_heavy_noise_nobody_says_that_the_own_choice_is_good():
     draw = _log_normal(random.Random(6), 0.25)
     found = [each.standing for _ in range(200) for each in _sweep(draw, plant=2.0)]
-    assert found.count(Standing.AS_GOOD) <= 0.02 * len(found)
+    assert found.count(ChoiceResult.AS_GOOD) <= 0.02 * len(found)
 
 
 def _one(own, other, bar: Bar | None = None) -> Choice:
@@ -103,14 +103,14 @@ def _one(own, other, bar: Bar | None = None) -> Choice:
 
 def test_one_sample_names_nobody_and_clears_nobody():
     choice = _one((300.0,), (100.0,))
-    assert choice.standing is Standing.UNCERTAIN
+    assert choice.standing is ChoiceResult.UNCERTAIN
     assert not choice.is_sure
     assert choice.at_least == 0.0
     assert choice.at_most == math.inf
 
 
 def test_a_single_sample_of_the_other_is_not_enough():
-    assert _one((300.0, 301.0, 299.0), (100.0,)).standing is Standing.UNCERTAIN
+    assert _one((300.0, 301.0, 299.0), (100.0,)).standing is ChoiceResult.UNCERTAIN
 
 
 def test_one_fast_time_of_the_own_choice_keeps_it_from_being_called_a_loser():
@@ -119,19 +119,19 @@ def test_one_fast_time_of_the_own_choice_keeps_it_from_being_called_a_loser():
 
 def test_a_sure_gain_below_the_factor_is_not_worth_a_rule():
     choice = _one((110.0, 110.1, 110.2), (100.0, 100.1))
-    assert choice.standing is Standing.AS_GOOD
+    assert choice.standing is ChoiceResult.AS_GOOD
     assert choice.at_least > 1
 
 
 def test_between_factor_and_limit_it_loses_but_not_badly():
     choice = _one((140.0, 140.1, 140.2), (100.0, 100.1))
-    assert choice.standing is Standing.LOSES
+    assert choice.standing is ChoiceResult.LOSES
     assert choice.gain == pytest.approx(1.4, abs=0.01)
 
 
 def test_without_another_algorithm_nothing_is_known():
     choice = decide([Times(size=None, own_us=(5.0, 5.0), others_us={})])[0]
-    assert choice.standing is Standing.UNCERTAIN
+    assert choice.standing is ChoiceResult.UNCERTAIN
     assert choice.best is None
 
 
@@ -161,7 +161,7 @@ def test_a_winner_is_always_separated_and_worth_it(own, others):
         assert max(best) < min(own)
         assert choice.gain >= 1.25
         assert choice.at_least > 1
-    if choice.standing is Standing.AS_GOOD:
+    if choice.standing is ChoiceResult.AS_GOOD:
         assert choice.at_most <= 1.5
 
 
@@ -181,10 +181,15 @@ def test_the_unit_of_time_changes_nothing(own, other, scale):
     slower=st.floats(min_value=1.0, max_value=10.0),
 )
 def test_a_slower_own_choice_never_looks_better(own, other, slower):
-    order = [Standing.AS_GOOD, Standing.UNCERTAIN, Standing.LOSES, Standing.LOSES_BADLY]
+    order = [
+        ChoiceResult.AS_GOOD,
+        ChoiceResult.UNCERTAIN,
+        ChoiceResult.LOSES,
+        ChoiceResult.LOSES_BADLY,
+    ]
     before = _one(own, other)
     after = _one(tuple(each * slower for each in own), other)
     assert after.gain == pytest.approx(before.gain * slower, rel=1e-9)
     assert after.at_most >= before.at_most * (1 - 1e-9)
-    if before.standing in {Standing.LOSES, Standing.LOSES_BADLY}:
+    if before.standing in {ChoiceResult.LOSES, ChoiceResult.LOSES_BADLY}:
         assert order.index(after.standing) >= order.index(before.standing)

@@ -18,25 +18,25 @@ from fabricproof.benchmarks.program import (
     UNKNOWN,
     Collective,
     Consistency,
-    Kind,
     Meaning,
     Messages,
     Program,
+    ProgramKind,
 )
 from fabricproof.core.measure import Table
 from fabricproof.physics.collective import Operation, Statistic
 
 # How tables are read.
 
-_LATENCY = Meaning(kind=Kind.LATENCY)
-_BANDWIDTH = Meaning(kind=Kind.BANDWIDTH)
-_BOTH_WAYS = Meaning(kind=Kind.BANDWIDTH, bidirectional=True)
-_OPERATION = Meaning(kind=Kind.ROUND_TRIP_FREE)
+_LATENCY = Meaning(kind=ProgramKind.LATENCY)
+_BANDWIDTH = Meaning(kind=ProgramKind.BANDWIDTH)
+_BOTH_WAYS = Meaning(kind=ProgramKind.BANDWIDTH, bidirectional=True)
+_OPERATION = Meaning(kind=ProgramKind.ROUND_TRIP_FREE)
 _PAIRS = Meaning(
-    kind=Kind.BANDWIDTH, pairs_share_rails=True, consistency=Consistency.RATE_TIMES_SIZE
+    kind=ProgramKind.BANDWIDTH, pairs_share_rails=True, consistency=Consistency.RATE_TIMES_SIZE
 )
-_STREAM = Meaning(kind=Kind.BANDWIDTH, consistency=Consistency.RATE_TIMES_SIZE)
-_PING = Meaning(kind=Kind.BANDWIDTH, consistency=Consistency.SIZE_OVER_TIME)
+_STREAM = Meaning(kind=ProgramKind.BANDWIDTH, consistency=Consistency.RATE_TIMES_SIZE)
+_PING = Meaning(kind=ProgramKind.BANDWIDTH, consistency=Consistency.SIZE_OVER_TIME)
 _ONE_SIDED = replace(_PING, empty_crosses=False)
 
 # What one iteration sends.

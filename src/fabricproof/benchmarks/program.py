@@ -9,7 +9,7 @@ from enum import StrEnum
 from fabricproof.physics.collective import Operation, Statistic
 
 
-class Kind(StrEnum):
+class ProgramKind(StrEnum):
     """What a program is judged by first."""
 
     LATENCY = "latency"
@@ -48,7 +48,7 @@ class Meaning:
         consistency: the law between the columns of a row.
     """
 
-    kind: Kind
+    kind: ProgramKind
     bidirectional: bool = False
     pairs_share_rails: bool = False
     crosses: bool = True
@@ -127,7 +127,7 @@ class Collective:
 
 
 #: times only, no ceiling and no floor: collectives, and what no row is known of
-UNKNOWN = Meaning(kind=Kind.COLLECTIVE, crosses=False)
+UNKNOWN = Meaning(kind=ProgramKind.COLLECTIVE, crosses=False)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ from fabricproof.job.run.start import session_environment, workplace
 from fabricproof.nodes.doctor.examine import diagnose, examine, make_shell, node_launcher
 from fabricproof.nodes.doctor.facts import Facts
 from fabricproof.nodes.doctor.findings import (
-    Finding,
+    Diagnosis,
     Level,
     exit_status,
     heading,
@@ -124,7 +124,7 @@ def _examine(
     return replace(facts, world=world)
 
 
-def _show(facts: Facts, findings: Sequence[Finding], *, everything: bool) -> None:
+def _show(facts: Facts, findings: Sequence[Diagnosis], *, everything: bool) -> None:
 
     shown = findings if everything else _without_noise(findings)
     click.echo(heading(facts))
@@ -135,7 +135,7 @@ def _show(facts: Facts, findings: Sequence[Finding], *, everything: bool) -> Non
     click.echo(summary(findings, hidden=len(findings) - len(shown)))
 
 
-def _without_noise(findings: Sequence[Finding]) -> list[Finding]:
+def _without_noise(findings: Sequence[Diagnosis]) -> list[Diagnosis]:
     """Return the findings without what only --all shows: build options and forced variables."""
     noisy = (" is forced by ", "configured with ")
     return [

@@ -32,7 +32,7 @@ from fabricproof.job.run.watch import ends_as_interrupt
 from fabricproof.nightly.changes import red_of
 from fabricproof.nightly.conduct import Ran
 from fabricproof.nightly.confirm import record
-from fabricproof.nightly.course import Means, Outcome, spend
+from fabricproof.nightly.course import Means, NightOutcome, spend
 from fabricproof.nightly.course import alive as ask_alive
 from fabricproof.nightly.display import render_night
 from fabricproof.nightly.lock import night_lock
@@ -212,14 +212,14 @@ def _first(site: Site, place: Workplace, wishes: _Wishes, arguments: list[str], 
     return Ran(result=result, job_nodes=job_nodes(place.report_file(wishes.of)))
 
 
-def _status(outcome: Outcome) -> int:
+def _status(outcome: NightOutcome) -> int:
     if outcome.status is not None:
         return outcome.status
     assert outcome.result is not None, "a whole night has a result"
     return int(STATUSES[outcome.result.verdict])
 
 
-def _clean(site: Site, place: Workplace, wishes: _Wishes, outcome: Outcome) -> Iterator[str]:
+def _clean(site: Site, place: Workplace, wishes: _Wishes, outcome: NightOutcome) -> Iterator[str]:
     """Remove what is older than asked, put past months aside; say what was done."""
     if wishes.keep_days is not None:
         removed = _prune(site, place, wishes, outcome.red)
@@ -244,7 +244,7 @@ def _prune(site: Site, place: Workplace, wishes: _Wishes, red: Mapping[str, Any]
     )
 
 
-def _show(outcome: Outcome, notes: list[str], status: int, *, as_json: bool) -> None:
+def _show(outcome: NightOutcome, notes: list[str], status: int, *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(_record(outcome, notes, status), indent=2, allow_nan=False))
         return
@@ -258,7 +258,7 @@ def _show(outcome: Outcome, notes: list[str], status: int, *, as_json: bool) -> 
         click.echo(f"note          {note}")
 
 
-def _record(outcome: Outcome, notes: list[str], status: int) -> dict[str, Any]:
+def _record(outcome: NightOutcome, notes: list[str], status: int) -> dict[str, Any]:
     """Return the night as plain data, the form of ``--json``."""
     night = outcome.night
     return {

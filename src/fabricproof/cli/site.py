@@ -22,7 +22,7 @@ from fabricproof.physics import bound
 from fabricproof.site import Site, load_site, site_folders
 from fabricproof.site.load import project_root
 from fabricproof.site.roll import ROLL_FILE, make_roll, read_roll, write_roll
-from fabricproof.site.scheduling import Trouble
+from fabricproof.site.scheduling import SchedulingTrouble
 from fabricproof.stacks.install import check_provisioned
 
 
@@ -66,7 +66,7 @@ def check(names: tuple[str, ...], as_json: bool) -> None:
         for fabric in record["fabrics"]:
             click.echo(f"  {fabric['name']}: {fabric['meaning']}")
         for trouble in record["troubles"]:
-            click.echo(f"  warning: {Trouble(**trouble)}")
+            click.echo(f"  warning: {SchedulingTrouble(**trouble)}")
 
 
 def _troubles(site: Site) -> list[dict[str, Any]]:

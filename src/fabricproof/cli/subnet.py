@@ -30,7 +30,7 @@ from fabricproof.subnet import (
     read_folder,
     write_folder,
 )
-from fabricproof.subnet.live import NetPath, ask
+from fabricproof.subnet.live import SubnetAccess, ask
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -205,7 +205,7 @@ def _net_path(via: str | None, device: str | None, port: int | None, timeout_sec
         words = tuple(shlex.split(via or ""))
     except ValueError as error:
         raise click.UsageError(f"--via is no command: {error}") from None
-    return NetPath(via=words, device=device, port=port, timeout_seconds=timeout_seconds)
+    return SubnetAccess(via=words, device=device, port=port, timeout_seconds=timeout_seconds)
 
 
 def _look(folder: str | None, keep: str | None, net_path: Any) -> Look:

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from fabricproof.nightly.confirm import LegKey
-from fabricproof.nightly.state import Colour, Ended, History, LegState, Night
+from fabricproof.nightly.state import Colour, Ended, LegState, Night, Nights
 
 #: legs named in a notice; the rest are counted
 LEGS_TOLD = 20
 
 
-class Kind(StrEnum):
+class ChangeKind(StrEnum):
     """What changed."""
 
     RED = "RED"
@@ -29,14 +29,14 @@ class Kind(StrEnum):
 class Change:
     """One change of state; ``key`` is None for the night itself."""
 
-    kind: Kind
+    kind: ChangeKind
     sentence: str
     key: LegKey | None = None
     blamed: tuple[str, ...] = ()
     net_path: str = ""
 
 
-def changes(history: History, tonight: Night, *, max_gap_hours: float) -> tuple[Change, ...]:
+def changes(history: Nights, tonight: Night, *, max_gap_hours: float) -> tuple[Change, ...]:
     """Return what ``tonight`` changed against the nights before it."""
     before = history.legs()
     found = list(_night_changes(history, tonight, max_gap_hours))
@@ -48,18 +48,22 @@ def changes(history: History, tonight: Night, *, max_gap_hours: float) -> tuple[
 
 
 _ORDER = {
-    Kind.RED: 0,
-    Kind.BLAME: 1,
-    Kind.NIGHT: 2,
-    Kind.UNJUDGED: 3,
-    Kind.GREEN: 4,
+    ChangeKind.RED: 0,
+    ChangeKind.BLAME: 1,
+    ChangeKind.NIGHT: 2,
+    ChangeKind.UNJUDGED: 3,
+    ChangeKind.GREEN: 4,
 }
 
 
 def _leg_change(key: LegKey, before: LegState | None, now: LegState) -> Change | None:
     was = before.colour if before else None
     change = Change(
-        kind=Kind.RED, sentence=now.sentence, key=key, blamed=now.blamed, net_path=now.net_path
+        kind=ChangeKind.RED,
+        sentence=now.sentence,
+        key=key,
+        blamed=now.blamed,
+        net_path=now.net_path,
     )
     if now.colour is Colour.RED:
         if before is None or was is not Colour.RED:
@@ -67,39 +71,43 @@ def _leg_change(key: LegKey, before: LegState | None, now: LegState) -> Change |
         if now.blamed and set(now.blamed) != set(before.blamed):
             said = f"{now.sentence} (before: {','.join(before.blamed) or 'not told apart'})"
             return Change(
-                kind=Kind.BLAME, sentence=said, key=key, blamed=now.blamed, net_path=now.net_path
+                kind=ChangeKind.BLAME,
+                sentence=said,
+                key=key,
+                blamed=now.blamed,
+                net_path=now.net_path,
             )
         return None
     if now.colour is Colour.UNJUDGED:
         judged = was in {Colour.GREEN, Colour.RED}
-        return Change(kind=Kind.UNJUDGED, sentence=now.sentence, key=key) if judged else None
+        return Change(kind=ChangeKind.UNJUDGED, sentence=now.sentence, key=key) if judged else None
     if was is not Colour.RED:
         return None
     assert before is not None, "it was red"
     how = "no longer in the run" if now.colour is Colour.GONE else "green again"
     flutter = ", though red at first tonight" if now.flutter else ""
-    return Change(kind=Kind.GREEN, sentence=f"{how}{flutter}", key=key, blamed=before.blamed)
+    return Change(kind=ChangeKind.GREEN, sentence=f"{how}{flutter}", key=key, blamed=before.blamed)
 
 
-def _night_changes(history: History, tonight: Night, max_gap_hours: float) -> Iterator[Change]:
+def _night_changes(history: Nights, tonight: Night, max_gap_hours: float) -> Iterator[Change]:
     """Yield what changed between nights; a run handed over is none, and hides no silence."""
     if not tonight.is_own:
         return
     own = [each for each in history.nights if each.is_own]
     last = own[-1] if own else None
     if last is not None and last.ended is Ended.LOST:
-        yield Change(kind=Kind.NIGHT, sentence=f"the night before was lost: {last.reason}")
+        yield Change(kind=ChangeKind.NIGHT, sentence=f"the night before was lost: {last.reason}")
     if last is not None:
         gap = tonight.time - last.time
         if gap > datetime.timedelta(hours=max_gap_hours):
-            yield Change(kind=Kind.NIGHT, sentence=_gap(last, gap))
+            yield Change(kind=ChangeKind.NIGHT, sentence=_gap(last, gap))
     was = last.ended if last is not None else Ended.WHOLE
     if tonight.ended is was:
         return
     if tonight.ended is not Ended.WHOLE:
-        yield Change(kind=Kind.NIGHT, sentence=f"{tonight.ended.value}: {tonight.reason}")
+        yield Change(kind=ChangeKind.NIGHT, sentence=f"{tonight.ended.value}: {tonight.reason}")
     elif was is not Ended.LOST:
-        yield Change(kind=Kind.NIGHT, sentence=f"whole again (before: {was.value})")
+        yield Change(kind=ChangeKind.NIGHT, sentence=f"whole again (before: {was.value})")
 
 
 def _gap(last: Night, gap: datetime.timedelta) -> str:
@@ -109,26 +117,28 @@ def _gap(last: Night, gap: datetime.timedelta) -> str:
 
 def subject(site: str, told: Sequence[Change], red: int) -> str:
     """Return one line: what changed, how much is red now, which nodes."""
-    counts = {kind: count for kind in Kind if (count := sum(each.kind is kind for each in told))}
+    counts = {
+        kind: count for kind in ChangeKind if (count := sum(each.kind is kind for each in told))
+    }
     words = ", ".join(_counted(kind, count) for kind, count in counts.items())
     guilty = sorted(
-        {_culprit(each) for each in told if each.blamed and each.kind is not Kind.GREEN}
+        {_culprit(each) for each in told if each.blamed and each.kind is not ChangeKind.GREEN}
     )
     nodes = f" ({', '.join(guilty[:4])}{' ...' if len(guilty) > 4 else ''})" if guilty else ""
     return f"fabricproof {site}: {words or 'nothing changed'}{nodes}; {red} red now"
 
 
-def _counted(kind: Kind, count: int) -> str:
+def _counted(kind: ChangeKind, count: int) -> str:
     match kind:
-        case Kind.RED:
+        case ChangeKind.RED:
             return f"{count} leg{'s' * (count > 1)} turned RED"
-        case Kind.GREEN:
+        case ChangeKind.GREEN:
             return f"{count} green again"
-        case Kind.BLAME:
+        case ChangeKind.BLAME:
             return f"{count} red on other nodes"
-        case Kind.UNJUDGED:
+        case ChangeKind.UNJUDGED:
             return f"{count} no longer judged"
-        case Kind.NIGHT:
+        case ChangeKind.NIGHT:
             return "the night itself"
 
 
@@ -166,7 +176,7 @@ def _red(state: LegState) -> str:
     return f"{blamed}{state.verdict} {state.sentence}".rstrip()
 
 
-def red_of(history: History) -> dict[str, LegState]:
+def red_of(history: Nights) -> dict[str, LegState]:
     """Return what is red after the last night, by the text of its key."""
     states = sorted(history.legs().items())
     return {str(key): state for key, state in states if state.colour is Colour.RED}

@@ -129,7 +129,7 @@ class Look:
     leg: LegResult | None = field(default=None, compare=False, repr=False)
 
 
-class Finding(StrEnum):
+class LookResult(StrEnum):
     """What became of a leg that was looked at again."""
 
     CONFIRMED = "CONFIRMED"
@@ -151,7 +151,7 @@ class Finding(StrEnum):
 
 
 #: findings of a leg that was green when it was looked at again
-FLUTTERED: frozenset[Finding] = frozenset({Finding.NOT_REPEATED, Finding.FLUTTERS})
+FLUTTERED: frozenset[LookResult] = frozenset({LookResult.NOT_REPEATED, LookResult.FLUTTERS})
 
 
 class Blame(StrEnum):
@@ -179,7 +179,7 @@ class Confirmation:
 
     red: Red
     looks: tuple[Look, ...]
-    finding: Finding
+    finding: LookResult
     blame: Blame
     blamed: tuple[str, ...]
     sentence: str
@@ -195,16 +195,16 @@ class Confirmation:
     @property
     def verdict(self) -> Verdict:
         """The verdict that counts, once it was looked at again."""
-        if self.finding is Finding.NOT_REPEATED:
+        if self.finding is LookResult.NOT_REPEATED:
             return Verdict.PASS
         return (self.counting and self.counting.verdict) or self.red.verdict
 
     @property
     def counting(self) -> Look | None:
         """The look that takes the place of what was UNJUDGED; None where none does."""
-        if self.finding not in {Finding.NOW_GREEN, Finding.NOW_RED}:
+        if self.finding not in {LookResult.NOW_GREEN, LookResult.NOW_RED}:
             return None
-        colour = Colour.RED if self.finding is Finding.NOW_RED else Colour.GREEN
+        colour = Colour.RED if self.finding is LookResult.NOW_RED else Colour.GREEN
         return next(look for look in self.looks if look.colour is colour)
 
 
@@ -223,20 +223,20 @@ def decide(red: Red, looks: Sequence[Look]) -> Confirmation:
     if red.verdict is Verdict.UNJUDGED:
         return _confirmation(red, looks, _of_unjudged(same, looks), Blame.UNKNOWN)
     if same is Colour.NONE:
-        return _confirmation(red, looks, Finding.UNCONFIRMED, Blame.UNKNOWN)
+        return _confirmation(red, looks, LookResult.UNCONFIRMED, Blame.UNKNOWN)
     if same is Colour.GREEN:
         invalid = red.verdict is Verdict.INVALID
-        finding = Finding.NEVER_CLEARED if invalid else Finding.NOT_REPEATED
+        finding = LookResult.NEVER_CLEARED if invalid else LookResult.NOT_REPEATED
         return _confirmation(red, looks, finding, Blame.UNKNOWN)
     blame = _BLAME[_worst(looks, Role.FIRST), _worst(looks, Role.SECOND)]
-    return _confirmation(red, looks, Finding.CONFIRMED, blame)
+    return _confirmation(red, looks, LookResult.CONFIRMED, blame)
 
 
-def _of_unjudged(same: Colour, looks: Sequence[Look]) -> Finding:
+def _of_unjudged(same: Colour, looks: Sequence[Look]) -> LookResult:
     if same is not Colour.NONE:
-        return Finding.NOW_GREEN if same is Colour.GREEN else Finding.NOW_RED
+        return LookResult.NOW_GREEN if same is Colour.GREEN else LookResult.NOW_RED
     again = any(look.verdict is Verdict.UNJUDGED for look in looks)
-    return Finding.UNJUDGED if again else Finding.UNCONFIRMED
+    return LookResult.UNJUDGED if again else LookResult.UNCONFIRMED
 
 
 #: (first side with others, second side with others) -> blame.  One side that is red with others is
@@ -260,7 +260,9 @@ def _worst(looks: Iterable[Look], role: Role) -> Colour:
     return next((each for each in (Colour.RED, Colour.GREEN) if each in seen), Colour.NONE)
 
 
-def _confirmation(red: Red, looks: Sequence[Look], finding: Finding, blame: Blame) -> Confirmation:
+def _confirmation(
+    red: Red, looks: Sequence[Look], finding: LookResult, blame: Blame
+) -> Confirmation:
     return Confirmation(
         red=red,
         looks=tuple(looks),
@@ -283,25 +285,25 @@ def _blamed(red: Red, blame: Blame) -> tuple[str, ...]:
     return tuple(sorted(sides[blame]))
 
 
-def _sentence(red: Red, looks: Sequence[Look], finding: Finding, blame: Blame) -> str:
+def _sentence(red: Red, looks: Sequence[Look], finding: LookResult, blame: Blame) -> str:
     where = " and ".join(",".join(half) for half in red.halves or ()) or ",".join(red.nodes)
     if red.verdict is Verdict.UNJUDGED:
         return _sentence_of_unjudged(red, looks, finding, where)
     match finding:
-        case Finding.UNCONFIRMED:
+        case LookResult.UNCONFIRMED:
             return f"red once and stays red: {_why_unseen(looks)}"
-        case Finding.NEVER_CLEARED:
+        case LookResult.NEVER_CLEARED:
             return f"INVALID once, green when looked at again on {where}: no repeating clears that"
-        case Finding.NOT_REPEATED | Finding.FLUTTERS:
+        case LookResult.NOT_REPEATED | LookResult.FLUTTERS:
             return f"green when looked at again on {where}: kept as a flutter"
-        case Finding.CONFIRMED:
+        case LookResult.CONFIRMED:
             return f"red again on {where}; {_who(red, looks, blame)}"
-        case Finding.NOW_GREEN | Finding.NOW_RED | Finding.UNJUDGED:
+        case LookResult.NOW_GREEN | LookResult.NOW_RED | LookResult.UNJUDGED:
             raise AssertionError("what was red is not judged anew")
 
 
-def _sentence_of_unjudged(red: Red, looks: Sequence[Look], finding: Finding, where: str) -> str:
-    if finding is Finding.UNCONFIRMED:
+def _sentence_of_unjudged(red: Red, looks: Sequence[Look], finding: LookResult, where: str) -> str:
+    if finding is LookResult.UNCONFIRMED:
         return f"{red.cause}; stays UNJUDGED, not measured again: {_why_unseen(looks)}"
     seen = [look for look in looks if look.verdict is not None]
     look = min(seen, key=lambda each: (each.colour is not Colour.RED, each.colour is Colour.NONE))

@@ -25,9 +25,9 @@ from fabricproof.nightly.settle import settled, with_flutters
 from fabricproof.nightly.state import (
     Colour,
     Ended,
-    History,
     LegState,
     Night,
+    Nights,
     append_began,
     append_night,
     gone,
@@ -79,7 +79,7 @@ class Means:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class NightOutcome:
     """What a night came to.
 
     Attributes:
@@ -105,7 +105,7 @@ class Outcome:
     notes: tuple[str, ...] = ()
 
 
-def spend(means: Means) -> Outcome:
+def spend(means: Means) -> NightOutcome:
     """Spend a night: run, confirm, keep, compare with before, tell.
 
     The caller holds the lock.
@@ -154,7 +154,7 @@ def _early(status: int) -> Ended:
     return ends.get(int(status), Ended.FAILED)
 
 
-def _confirm(means: Means, ran: Ran, history: History) -> Confirmed:
+def _confirm(means: Means, ran: Ran, history: Nights) -> Confirmed:
     if ran.result is None or not means.confirm:
         return Confirmed(confirmations=())
     spec = means.site.night
@@ -174,9 +174,9 @@ def _outcome(
     ran: Ran,
     ended: Ended,
     confirmed: Confirmed,
-    history: History,
+    history: Nights,
     notes: Sequence[str],
-) -> Outcome:
+) -> NightOutcome:
     result = settled(ran.result, confirmed.confirmations) if ran.result else None
     legs = {}
     if result is not None:
@@ -193,7 +193,7 @@ def _outcome(
         arguments=means.arguments,
         legs=legs,
     )
-    return Outcome(
+    return NightOutcome(
         night=night,
         first=ran.result,
         result=result,
@@ -205,7 +205,7 @@ def _outcome(
     )
 
 
-def _kept_from_newer(history: History, night: Night) -> Iterator[str]:
+def _kept_from_newer(history: Nights, night: Night) -> Iterator[str]:
     """Say where the run was too old to change a state."""
     count = len(night.legs) - len(history.counting(night))
     if count:
@@ -215,12 +215,12 @@ def _kept_from_newer(history: History, night: Night) -> Iterator[str]:
         )
 
 
-def _red_now(history: History, night: Night) -> dict[str, LegState]:
+def _red_now(history: Nights, night: Night) -> dict[str, LegState]:
     states = {**history.legs(), **history.counting(night)}
     return {str(key): state for key, state in sorted(states.items()) if state.colour is Colour.RED}
 
 
-def _kept(means: Means, outcome: Outcome, notice: Notice | None) -> Outcome:
+def _kept(means: Means, outcome: NightOutcome, notice: Notice | None) -> NightOutcome:
     """Write confirmations, label and state; what cannot be written is said, and the status.
 
     With the state, and before it, goes what is to be told: a state that is known is no change to
@@ -240,7 +240,7 @@ def _kept(means: Means, outcome: Outcome, notice: Notice | None) -> Outcome:
     return replace(outcome, notes=notes, status=outcome.status or int(ExitStatus.IO))
 
 
-def _looks_of(outcome: Outcome) -> list[str]:
+def _looks_of(outcome: NightOutcome) -> list[str]:
     looks = (look.run_id for each in outcome.confirmations for look in each.looks)
     return list(dict.fromkeys(looks))
 
@@ -259,7 +259,9 @@ def _troubles(steps: Sequence[Callable[[], object]]) -> Iterator[FabricproofErro
             yield error
 
 
-def _told(means: Means, outcome: Outcome, history: History, notice: Notice | None) -> Outcome:
+def _told(
+    means: Means, outcome: NightOutcome, history: Nights, notice: Notice | None
+) -> NightOutcome:
     """Tell what changed and what could not be told before; keep what became of it."""
     if not means.notify:
         return outcome
@@ -267,7 +269,7 @@ def _told(means: Means, outcome: Outcome, history: History, notice: Notice | Non
     return replace(outcome, deliveries=deliveries, notes=(*outcome.notes, *_log(means, deliveries)))
 
 
-def _notice(means: Means, outcome: Outcome, history: History) -> Notice | None:
+def _notice(means: Means, outcome: NightOutcome, history: Nights) -> Notice | None:
     """Return what is to be told: changes, or the digest of a week; None where nothing is."""
     site = means.site.name
     if not outcome.changes:
@@ -314,7 +316,7 @@ def alive(site: Site, perflogs: Path, *, notify: bool) -> tuple[str, tuple[Deliv
     return why, deliveries
 
 
-def _why_not_alive(history: History, max_gap_hours: float) -> tuple[str, str]:
+def _why_not_alive(history: Nights, max_gap_hours: float) -> tuple[str, str]:
     """Return why, and the night since which; only a whole night that made its own run is a life."""
     own = [each for each in history.nights if each.is_own]
     whole = [each for each in own if each.ended is Ended.WHOLE]

@@ -8,35 +8,43 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from fabricproof.nightly.changes import Change, Kind
-from fabricproof.nightly.confirm import RED, Blame, Colour, Confirmation, Finding, Look, Role
-from fabricproof.nightly.course import Outcome
+from fabricproof.nightly.changes import Change, ChangeKind
+from fabricproof.nightly.confirm import (
+    RED,
+    Blame,
+    Colour,
+    Confirmation,
+    Look,
+    LookResult,
+    Role,
+)
+from fabricproof.nightly.course import NightOutcome
 from fabricproof.nightly.notify import what_was_sent
 from fabricproof.nightly.state import Ended
 
 _STYLES = {
-    Finding.CONFIRMED: "bold red",
-    Finding.FLUTTERS: "bold red",
-    Finding.NEVER_CLEARED: "bold magenta",
-    Finding.UNCONFIRMED: "bold yellow",
-    Finding.NOT_REPEATED: "yellow",
-    Finding.NOW_GREEN: "yellow",
-    Finding.NOW_RED: "bold red",
-    Finding.UNJUDGED: "bold yellow",
+    LookResult.CONFIRMED: "bold red",
+    LookResult.FLUTTERS: "bold red",
+    LookResult.NEVER_CLEARED: "bold magenta",
+    LookResult.UNCONFIRMED: "bold yellow",
+    LookResult.NOT_REPEATED: "yellow",
+    LookResult.NOW_GREEN: "yellow",
+    LookResult.NOW_RED: "bold red",
+    LookResult.UNJUDGED: "bold yellow",
 }
 _CHANGE_STYLES = {
-    Kind.RED: "bold red",
-    Kind.BLAME: "bold red",
-    Kind.GREEN: "green",
-    Kind.UNJUDGED: "yellow",
-    Kind.NIGHT: "bold yellow",
+    ChangeKind.RED: "bold red",
+    ChangeKind.BLAME: "bold red",
+    ChangeKind.GREEN: "green",
+    ChangeKind.UNJUDGED: "yellow",
+    ChangeKind.NIGHT: "bold yellow",
 }
 
 #: how the colour of a look is shown
 _WORDS = {Colour.RED: "red", Colour.GREEN: "green", Colour.NONE: "-"}
 
 
-def render_night(outcome: Outcome, console: Console) -> None:
+def render_night(outcome: NightOutcome, console: Console) -> None:
     """Print the confirmations, the changes, what was told, and one line that sums up."""
     if outcome.confirmations:
         console.print()
@@ -92,7 +100,7 @@ def _change(change: Change) -> Text:
     return text.append(f"{where}{change.sentence}", style="default")
 
 
-def _summary(outcome: Outcome) -> Text:
+def _summary(outcome: NightOutcome) -> Text:
     night = outcome.night
     line = Text(f"night {night.night}: {night.ended.value}")
     if night.ended is not Ended.WHOLE:
@@ -104,8 +112,8 @@ def _summary(outcome: Outcome) -> Text:
     return line.append(f"\nnext: {step}") if step else line
 
 
-def _counts(outcome: Outcome) -> Iterator[str]:
-    for finding in Finding:
+def _counts(outcome: NightOutcome) -> Iterator[str]:
+    for finding in LookResult:
         count = sum(each.finding is finding for each in outcome.confirmations)
         if count:
             yield f"{count} {finding.value}"
@@ -115,7 +123,7 @@ def _counts(outcome: Outcome) -> Iterator[str]:
         yield f"{alone} red, not looked at again"
 
 
-def _next_step(outcome: Outcome) -> str:
+def _next_step(outcome: NightOutcome) -> str:
     if outcome.night.ended is Ended.NO_SCHEDULER:
         return "look at slurmctld; this says nothing of the network"
     blamed = sorted({node for each in outcome.confirmations for node in each.blamed})

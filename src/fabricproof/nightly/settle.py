@@ -8,7 +8,7 @@ from dataclasses import replace
 from fabricproof.core import measure
 from fabricproof.core.measure import FindingKind, Verdict
 from fabricproof.job.run import LegResult, SessionResult
-from fabricproof.nightly.confirm import Confirmation, Finding, LegKey, mildest_first
+from fabricproof.nightly.confirm import Confirmation, LegKey, LookResult, mildest_first
 from fabricproof.nightly.looks import key_of
 
 #: So many flutters of one leg within the nights that count are red.  A leg that stalls by chance in
@@ -31,7 +31,7 @@ def with_flutters(
 
 
 def _counted(confirmation: Confirmation, before: int, nights: int) -> Confirmation:
-    if confirmation.finding is not Finding.NOT_REPEATED:
+    if confirmation.finding is not LookResult.NOT_REPEATED:
         return replace(confirmation, flutters=before)
     count = before + 1
     said = f"{confirmation.sentence}, {count} in the last {nights} nights"
@@ -40,7 +40,7 @@ def _counted(confirmation: Confirmation, before: int, nights: int) -> Confirmati
     return replace(
         confirmation,
         flutters=count,
-        finding=Finding.FLUTTERS,
+        finding=LookResult.FLUTTERS,
         sentence=f"{said}: {FLUTTERS_RED} are red",
     )
 

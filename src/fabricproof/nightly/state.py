@@ -100,7 +100,7 @@ class Night:
 
 
 @dataclass(frozen=True, kw_only=True)
-class History:
+class Nights:
     """All nights of a site, oldest first, and what was told of them."""
 
     nights: tuple[Night, ...]
@@ -167,14 +167,14 @@ def state_file(perflogs: Path, site: str) -> Path:
     return perflogs / site / FOLDER / STATE_FILE
 
 
-def read_history(path: Path, on_torn: Callable[[str], object] | None = None) -> History:
+def read_history(path: Path, on_torn: Callable[[str], object] | None = None) -> Nights:
     """Return what the state file says; nothing where there is none.
 
     Raises:
         ParseError: a damaged line that no crash explains.
     """
     if not path.exists():
-        return History(nights=(), notices=())
+        return Nights(nights=(), notices=())
     begun: dict[str, Night] = {}
     notices = []
     for number, line in enumerate(read_records(path, on_torn=on_torn), start=1):
@@ -192,7 +192,7 @@ def read_history(path: Path, on_torn: Callable[[str], object] | None = None) -> 
                 expected="a line that fabricproof night wrote",
                 next_step="move the file away: the next night begins a new one",
             ) from None
-    return History(nights=tuple(begun.values()), notices=tuple(notices))
+    return Nights(nights=tuple(begun.values()), notices=tuple(notices))
 
 
 #: what a line on a notice must hold, each of which kind
@@ -328,7 +328,7 @@ def _colour(verdict: Verdict) -> Colour | None:
 
 
 def gone(
-    history: History, arguments: Sequence[str], seen: Iterable[LegKey]
+    history: Nights, arguments: Sequence[str], seen: Iterable[LegKey]
 ) -> dict[LegKey, LegState]:
     """Return the red legs of the same selection that a whole night did not have any more.
 

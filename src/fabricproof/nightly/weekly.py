@@ -6,14 +6,14 @@ import datetime
 from collections.abc import Mapping
 
 from fabricproof.nightly.notify import Notice
-from fabricproof.nightly.state import Ended, History, LegState, Night
+from fabricproof.nightly.state import Ended, LegState, Night, Nights
 
 _NAME = "week-"
 _DAYS = 7
 
 
 def digest(
-    site: str, history: History, tonight: Night, red: Mapping[str, LegState]
+    site: str, history: Nights, tonight: Night, red: Mapping[str, LegState]
 ) -> Notice | None:
     """Return the digest where the last one, or the first night, is a week ago; else None."""
     name = f"{_NAME}{tonight.time:%Y-%m-%d}"
@@ -37,7 +37,7 @@ def digest(
     )
 
 
-def _last(history: History) -> datetime.datetime | None:
+def _last(history: Nights) -> datetime.datetime | None:
     found = [
         datetime.datetime.strptime(line["notice"], f"{_NAME}%Y-%m-%d").replace(tzinfo=datetime.UTC)
         for line in history.notices

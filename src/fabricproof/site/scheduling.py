@@ -29,7 +29,7 @@ class TroubleKind(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trouble:
+class SchedulingTrouble:
     """What will not work on a partition.
 
     Attributes:
@@ -128,7 +128,7 @@ def asked_partitions(access: Sequence[str]) -> list[str]:
     return [name for names in found for name in names.split(",")]
 
 
-def find_troubles(asks: Asks, traits: SlurmTraits) -> Iterator[Trouble]:
+def find_troubles(asks: Asks, traits: SlurmTraits) -> Iterator[SchedulingTrouble]:
     """Yield what will not work, the worst first."""
     if asks.scheduler == "slurm":
         yield from _no_accounting(asks, traits)
@@ -136,14 +136,14 @@ def find_troubles(asks: Asks, traits: SlurmTraits) -> Iterator[Trouble]:
         yield from _shared(asks, traits)
 
 
-def _no_accounting(asks: Asks, traits: SlurmTraits) -> Iterator[Trouble]:
+def _no_accounting(asks: Asks, traits: SlurmTraits) -> Iterator[SchedulingTrouble]:
     if keeps_accounts(traits.accounting) is False:
         seen = f"this Slurm keeps no accounts (AccountingStorageType = {traits.accounting})"
     elif traits.sacct_fault is not None:
         seen = f"sacct fails ({traits.sacct_fault})"
     else:
         return
-    yield Trouble(
+    yield SchedulingTrouble(
         kind=TroubleKind.NO_ACCOUNTING,
         partition=asks.name,
         seen=f'scheduler = "slurm" asks sacct how a job ended, and {seen}',
@@ -153,7 +153,7 @@ def _no_accounting(asks: Asks, traits: SlurmTraits) -> Iterator[Trouble]:
     )
 
 
-def _shared(asks: Asks, traits: SlurmTraits) -> Iterator[Trouble]:
+def _shared(asks: Asks, traits: SlurmTraits) -> Iterator[SchedulingTrouble]:
     for name in asked_partitions(asks.access) or [asks.name]:
         how = traits.oversubscribe.get(name, "")
         if not shares_nodes(how):
@@ -161,7 +161,7 @@ def _shared(asks: Asks, traits: SlurmTraits) -> Iterator[Trouble]:
         apart = asks.max_jobs == 1 or any(map(_LICENSE.match, asks.access))
         whose = "jobs of others" if apart else "our own jobs, and those of others,"
         other = "give it a partition with OverSubscribe=EXCLUSIVE or a reservation"
-        yield Trouble(
+        yield SchedulingTrouble(
             kind=TroubleKind.SHARED_NODES,
             partition=asks.name,
             seen=f"Slurm's {name} has OverSubscribe={how}, so --exclusive is not honoured",

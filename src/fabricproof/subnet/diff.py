@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from fabricproof.core.measure import Verdict
 from fabricproof.subnet.finding import (
-    Finding,
+    FabricFinding,
     Result,
     asked_less,
     complaints,
@@ -18,7 +18,7 @@ from fabricproof.subnet.finding import (
     passed,
     stateless,
 )
-from fabricproof.subnet.model import Cable, End, Kind, Look, Network, Port, PortCounters
+from fabricproof.subnet.model import Cable, End, Look, Network, NodeKind, Port, PortCounters
 from fabricproof.traffic.counters import ENDS, CounterSample, read_rises
 
 Pair = frozenset[End]
@@ -30,7 +30,7 @@ _PRINTED = (*ENDS, "VL15_dropped")
 def compare_looks(before: Look, after: Look) -> Result:
     """Return what the second look shows that the first did not, and the other way round."""
     old, new = before.network, after.network
-    findings: list[Finding] = [*_nodes(old, new)]
+    findings: list[FabricFinding] = [*_nodes(old, new)]
     notes: list[str] = [*_new_nodes(old, new)]
     told, added = _cables(old, new)
     findings += told
@@ -53,10 +53,10 @@ def _pairs(network: Network) -> dict[Pair, Cable]:
     return {frozenset((each.one.end, each.other.end)): each for each in network.cables}
 
 
-def _nodes(old: Network, new: Network) -> Iterator[Finding]:
+def _nodes(old: Network, new: Network) -> Iterator[FabricFinding]:
     lost_hosts = [name for name in old.hosts if name not in new.hosts]
     for name in lost_hosts:
-        yield Finding(
+        yield FabricFinding(
             verdict=Verdict.MISSING,
             quantity="hosts",
             where=name,
@@ -66,9 +66,11 @@ def _nodes(old: Network, new: Network) -> Iterator[Finding]:
         host = old.host_of(guid)
         if guid in new.nodes or host in lost_hosts:
             continue
-        words = {Kind.SWITCH: "the switch", Kind.HOST: "the adapter", Kind.ROUTER: "the router"}[
-            node.kind
-        ]
+        words = {
+            NodeKind.SWITCH: "the switch",
+            NodeKind.HOST: "the adapter",
+            NodeKind.ROUTER: "the router",
+        }[node.kind]
         swapped = f" ({host} has another now)" if host is not None else ""
         sentence = f"{words} {old.name(guid)} (0x{guid}) is gone{swapped}"
         yield fail("nodes", old.name(guid), sentence)
@@ -80,12 +82,12 @@ def _new_nodes(old: Network, new: Network) -> Iterator[str]:
             yield f"new: {new.nodes[guid].kind.value.lower()} {new.name(guid)} (0x{guid})"
 
 
-def _cables(old: Network, new: Network) -> tuple[list[Finding], list[str]]:
+def _cables(old: Network, new: Network) -> tuple[list[FabricFinding], list[str]]:
     """Return swaps, moves and losses of cables, and the new ones as notes."""
     had, have = _pairs(old), _pairs(new)
     gone = {pair: had[pair] for pair in had if pair not in have}
     come = {pair: have[pair] for pair in have if pair not in had}
-    findings: list[Finding] = []
+    findings: list[FabricFinding] = []
     for finding, olds, news in [*_swaps(old, gone, come)]:
         findings.append(finding)
         for pair in olds:
@@ -105,7 +107,7 @@ def _cables(old: Network, new: Network) -> tuple[list[Finding], list[str]]:
 
 def _swaps(
     old: Network, gone: Mapping[Pair, Cable], come: Mapping[Pair, Cable]
-) -> Iterator[tuple[Finding, tuple[Pair, ...], tuple[Pair, ...]]]:
+) -> Iterator[tuple[FabricFinding, tuple[Pair, ...], tuple[Pair, ...]]]:
     """Yield two cables whose four ends are paired otherwise now."""
     new_of = {end: pair for pair in come for end in pair}
     done: set[Pair] = set()
@@ -138,7 +140,7 @@ def _loss(old: Network, new: Network, cable: Cable) -> str:
     return f"{where}: the link is gone" + (f" ({'; '.join(states)})" if states else "")
 
 
-def _trained(old: Network, new: Network) -> Iterator[Finding]:
+def _trained(old: Network, new: Network) -> Iterator[FabricFinding]:
     had = _pairs(old)
     for pair, cable in _pairs(new).items():
         if pair not in had:
@@ -213,7 +215,7 @@ def _managed(before: Look, after: Look) -> Iterator[str]:
         )
 
 
-def _counted(before: Look, after: Look) -> tuple[list[Finding], list[str]]:
+def _counted(before: Look, after: Look) -> tuple[list[FabricFinding], list[str]]:
     """Judge what the counters rose by, as ``counters.py`` judges those of a run."""
     if before.counters is None or after.counters is None:
         which = "first" if before.counters is None else "second"
@@ -244,7 +246,9 @@ def _counted(before: Look, after: Look) -> tuple[list[Finding], list[str]]:
         place = after.network.where(end)
         findings += [fail("counters", place, sentence) for sentence in rises.errors]
         findings += [
-            Finding(verdict=Verdict.UNJUDGED, quantity="counters", where=place, sentence=sentence)
+            FabricFinding(
+                verdict=Verdict.UNJUDGED, quantity="counters", where=place, sentence=sentence
+            )
             for sentence in rises.doubts
         ]
         notes += rises.notes

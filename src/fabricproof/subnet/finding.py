@@ -13,7 +13,7 @@ from fabricproof.subnet.model import Look
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class FabricFinding:
     """One thing that was expected of a fabric, and what was seen.
 
     Attributes:
@@ -36,7 +36,7 @@ class Finding:
 class Result:
     """All findings of one look, or of the comparison of two, and what is only worth knowing."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[FabricFinding, ...]
     notes: tuple[str, ...] = ()
 
     @property
@@ -47,19 +47,19 @@ class Result:
         return worst([each.verdict for each in self.findings])
 
 
-def fail(quantity: str, where: str, sentence: str) -> Finding:
+def fail(quantity: str, where: str, sentence: str) -> FabricFinding:
     """Return a FAIL."""
-    return Finding(verdict=Verdict.FAIL, quantity=quantity, where=where, sentence=sentence)
+    return FabricFinding(verdict=Verdict.FAIL, quantity=quantity, where=where, sentence=sentence)
 
 
-def passed(quantity: str, number: int, sentence: str) -> Finding:
+def passed(quantity: str, number: int, sentence: str) -> FabricFinding:
     """Return a PASS that stands for ``number`` things."""
-    return Finding(
+    return FabricFinding(
         verdict=Verdict.PASS, quantity=quantity, where="", sentence=sentence, number=number
     )
 
 
-def counted_in_part(look: Look, which: str = "") -> Iterator[Finding]:
+def counted_in_part(look: Look, which: str = "") -> Iterator[FabricFinding]:
     """Yield one finding where fewer nodes or ports were asked for counters than there are.
 
     Who asks for counters gets those of every port of every node; an adapter inside a switch (SHARP)
@@ -80,7 +80,7 @@ def counted_in_part(look: Look, which: str = "") -> Iterator[Finding]:
         )
     else:
         return
-    yield Finding(
+    yield FabricFinding(
         verdict=Verdict.UNJUDGED,
         quantity="counters",
         where="",
@@ -88,7 +88,7 @@ def counted_in_part(look: Look, which: str = "") -> Iterator[Finding]:
     )
 
 
-def stateless(look: Look, *, is_declared: bool) -> Iterator[Finding]:
+def stateless(look: Look, *, is_declared: bool) -> Iterator[FabricFinding]:
     """Yield what nobody knows of the links where ``iblinkinfo`` was not asked.
 
     Args:
@@ -98,14 +98,14 @@ def stateless(look: Look, *, is_declared: bool) -> Iterator[Finding]:
     if look.has_states:
         return
     if not is_declared:
-        yield Finding(
+        yield FabricFinding(
             verdict=Verdict.UNJUDGED,
             quantity="link",
             where="",
             sentence="what both ends of the links support was not read (iblinkinfo), and no link "
             "is declared: width and speed were held against nothing (--link 'EDR 4x')",
         )
-    yield Finding(
+    yield FabricFinding(
         verdict=Verdict.UNJUDGED,
         quantity="state",
         where="",
@@ -113,11 +113,11 @@ def stateless(look: Look, *, is_declared: bool) -> Iterator[Finding]:
     )
 
 
-def complaints(look: Look) -> Iterator[Finding]:
+def complaints(look: Look) -> Iterator[FabricFinding]:
     """Yield one finding where a tool complained: it may have left part of the fabric out."""
     if look.complaints:
         more = f" (and {len(look.complaints) - 1} more)" if len(look.complaints) > 1 else ""
-        yield Finding(
+        yield FabricFinding(
             verdict=Verdict.UNJUDGED,
             quantity="look",
             where="",
@@ -125,11 +125,11 @@ def complaints(look: Look) -> Iterator[Finding]:
         )
 
 
-def asked_less(before: Look, after: Look) -> Iterator[Finding]:
+def asked_less(before: Look, after: Look) -> Iterator[FabricFinding]:
     """Yield what the second look did not ask and the first did: what became of it is not known."""
     for what in after.not_seen:
         if what not in before.not_seen:
-            yield Finding(
+            yield FabricFinding(
                 verdict=Verdict.UNJUDGED,
                 quantity="look",
                 where="",

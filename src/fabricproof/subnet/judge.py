@@ -15,7 +15,7 @@ from fabricproof.core.measure import Verdict
 from fabricproof.nodes.topology import Topology
 from fabricproof.physics import Link
 from fabricproof.subnet.finding import (
-    Finding,
+    FabricFinding,
     Result,
     complaints,
     counted_in_part,
@@ -23,7 +23,7 @@ from fabricproof.subnet.finding import (
     passed,
     stateless,
 )
-from fabricproof.subnet.model import Cable, Kind, Look, Manager, Network, Port
+from fabricproof.subnet.model import Cable, Look, Manager, Network, NodeKind, Port
 from fabricproof.subnet.shape import Shape, shape_of, uneven_trunks
 from fabricproof.subnet.slurm import slurm_findings
 from fabricproof.traffic.counters import ENDS, ERROR_COUNTERS, HIGH
@@ -72,7 +72,7 @@ def judge_look(look: Look, expected: Expected) -> Result:
     return Result(findings=tuple(findings), notes=tuple(notes))
 
 
-def _links(network: Network, link: Link | None) -> Iterator[Finding]:
+def _links(network: Network, link: Link | None) -> Iterator[FabricFinding]:
     good = 0
     for cable in network.cables:
         is_inner = any(network.is_inner(port.end.guid) for port in (cable.one, cable.other))
@@ -87,7 +87,7 @@ def _links(network: Network, link: Link | None) -> Iterator[Finding]:
         yield passed("link", good, f"{good} of {len(network.cables)} links are at {by}")
 
 
-def _declared(network: Network, cable: Cable, link: Link) -> Finding | None:
+def _declared(network: Network, cable: Cable, link: Link) -> FabricFinding | None:
     """Judge a cable by the declared link; the worse of what its two ends say counts."""
     where = network.between(cable)
     for port in (cable.one, cable.other):
@@ -111,7 +111,7 @@ def _declared(network: Network, cable: Cable, link: Link) -> Finding | None:
     return _torn(network, cable)
 
 
-def _torn(network: Network, cable: Cable) -> Finding | None:
+def _torn(network: Network, cable: Cable) -> FabricFinding | None:
     """Doubt a cable whose ends say other widths or speeds: one link has one of each."""
     pairs = (cable.one.lanes, cable.other.lanes), (cable.one.speed, cable.other.speed)
     if all(None in pair or pair[0] == pair[1] for pair in pairs):
@@ -124,7 +124,7 @@ def _torn(network: Network, cable: Cable) -> Finding | None:
     )
 
 
-def _supported(network: Network, cable: Cable) -> Finding | None:
+def _supported(network: Network, cable: Cable) -> FabricFinding | None:
     """Judge a cable by what both its ends support; what is wrong goes before what is not known."""
     where = network.between(cable)
     ports = (cable.one, cable.other)
@@ -162,7 +162,7 @@ def _mend(*, narrow: bool, slow: bool) -> str:
     return "reseat or replace the cable; ibportstate shows what is enabled"
 
 
-def _unknown(where: str, port: Port) -> Finding:
+def _unknown(where: str, port: Port) -> FabricFinding:
     return _doubt(
         where,
         f"{where}: width or speed is not known to the tool ({port.words}): a newer "
@@ -170,8 +170,8 @@ def _unknown(where: str, port: Port) -> Finding:
     )
 
 
-def _doubt(where: str, sentence: str) -> Finding:
-    return Finding(verdict=Verdict.UNJUDGED, quantity="link", where=where, sentence=sentence)
+def _doubt(where: str, sentence: str) -> FabricFinding:
+    return FabricFinding(verdict=Verdict.UNJUDGED, quantity="link", where=where, sentence=sentence)
 
 
 #: IBA specification vol. 1, 7.2.7: Initialize waits for the subnet manager, Armed for traffic
@@ -185,7 +185,7 @@ def _why(state: str) -> str:
     return _WAITS.get(state, "it carries no traffic")
 
 
-def _states(network: Network) -> Iterator[Finding]:
+def _states(network: Network) -> Iterator[FabricFinding]:
     linked = [port for port in network.ports.values() if port.peer is not None]
     read = [port for port in linked if port.state]
     active = [port for port in read if port.state == "Active"]
@@ -222,11 +222,11 @@ def _states(network: Network) -> Iterator[Finding]:
         yield passed("state", good, f"{good} of {len(linked)} linked ports are Active")
 
 
-def _shaky(network: Network, port: Port) -> Finding:
+def _shaky(network: Network, port: Port) -> FabricFinding:
     """Return what is to be said of an Active port whose link is not up below it."""
     where = network.where(port.end)
     is_known = bool(port.physical) and not port.physical.startswith("?")
-    return Finding(
+    return FabricFinding(
         verdict=Verdict.FAIL if is_known else Verdict.UNJUDGED,
         quantity="state",
         where=where,
@@ -235,7 +235,7 @@ def _shaky(network: Network, port: Port) -> Finding:
     )
 
 
-def _lids(network: Network) -> Iterator[Finding]:
+def _lids(network: Network) -> Iterator[FabricFinding]:
     found: dict[int, set[tuple[str, int]]] = defaultdict(set)
     for port in network.ports.values():
         if port.peer is None:
@@ -257,7 +257,7 @@ def _lids(network: Network) -> Iterator[Finding]:
             )
 
 
-def _trunks(network: Network, shape: Shape) -> Iterator[Finding]:
+def _trunks(network: Network, shape: Shape) -> Iterator[FabricFinding]:
     for each in uneven_trunks(network, shape):
         where = f"{network.name(each.one)} - {network.name(each.other)}"
         cables = f"{each.cables} cable{'' if each.cables == 1 else 's'}"
@@ -269,7 +269,7 @@ def _trunks(network: Network, shape: Shape) -> Iterator[Finding]:
         )
 
 
-def _hosts(network: Network, expected: Iterable[str]) -> Iterator[Finding]:
+def _hosts(network: Network, expected: Iterable[str]) -> Iterator[FabricFinding]:
     due = tuple(dict.fromkeys(name.partition(".")[0] for name in expected))
     linked = {port.end.guid for port in network.ports.values() if port.peer is not None}
     there = [name for name in due if not linked.isdisjoint(network.hosts.get(name, ()))]
@@ -283,7 +283,7 @@ def _hosts(network: Network, expected: Iterable[str]) -> Iterator[Finding]:
             else "not on this fabric: off, its cable out, its driver not loaded, or its adapter's "
             "description is not its host name (rdma-ndd)"
         )
-        yield Finding(
+        yield FabricFinding(
             verdict=Verdict.MISSING,
             quantity="hosts",
             where=name,
@@ -293,7 +293,7 @@ def _hosts(network: Network, expected: Iterable[str]) -> Iterator[Finding]:
         yield passed("hosts", len(there), f"{len(there)} of {len(due)} expected hosts are there")
 
 
-def _shape(shape: Shape, declared: str | None) -> Iterator[Finding]:
+def _shape(shape: Shape, declared: str | None) -> Iterator[FabricFinding]:
     if declared is None:
         return
     if declared in shape.words:
@@ -302,7 +302,7 @@ def _shape(shape: Shape, declared: str | None) -> Iterator[Finding]:
         yield fail("shape", "", f"the cables make no {declared}, which is declared: {shape.words}")
 
 
-def _managers(managers: tuple[Manager, ...] | None) -> Iterator[Finding]:
+def _managers(managers: tuple[Manager, ...] | None) -> Iterator[FabricFinding]:
     if managers is None:
         return
     masters = [each for each in managers if each.is_master]
@@ -332,7 +332,7 @@ def _manager(each: Manager) -> str:
     return f"LID {each.lid} (0x{each.guid}) {word}, priority {each.priority}"
 
 
-def _counters(look: Look) -> Iterator[Finding]:
+def _counters(look: Look) -> Iterator[FabricFinding]:
     if look.counters is None:
         return
     ended = 0
@@ -342,7 +342,7 @@ def _counters(look: Look) -> Iterator[Finding]:
         for counter, limit in ENDS.items():
             if values.get(counter) == limit:
                 ended += 1
-                yield Finding(
+                yield FabricFinding(
                     verdict=Verdict.UNJUDGED,
                     quantity="counters",
                     where=where,
@@ -365,7 +365,9 @@ def _notes(look: Look, expected: Expected) -> Iterator[str]:
     nameless = [
         guid
         for guid, node in network.nodes.items()
-        if node.kind is Kind.HOST and network.host_of(guid) is None and not network.is_inner(guid)
+        if node.kind is NodeKind.HOST
+        and network.host_of(guid) is None
+        and not network.is_inner(guid)
     ]
     if nameless:
         yield (

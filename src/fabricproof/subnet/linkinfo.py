@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from fabricproof.subnet.model import End, Kind, Network, Port
+from fabricproof.subnet.model import End, Network, NodeKind, Port
 from fabricproof.subnet.read import Output
 
 TOOL = "iblinkinfo"
@@ -216,7 +216,7 @@ def with_states(network: Network, lines: Iterable[PortLine], source: str = TOOL)
 def _due(network: Network) -> Iterable[End]:
     yield from network.ports
     for guid, node in network.nodes.items():
-        if node.kind is Kind.SWITCH:
+        if node.kind is NodeKind.SWITCH:
             yield from (End(guid=guid, port=port) for port in range(1, node.num_ports + 1))
 
 

@@ -34,7 +34,7 @@ _UMAD = Path("/dev/infiniband")
 
 
 @dataclass(frozen=True, kw_only=True)
-class NetPath:
+class SubnetAccess:
     """How the fabric is reached.
 
     Attributes:
@@ -56,7 +56,7 @@ class NetPath:
         return [*self.via, command[0], *device, *port, *command[1:]]
 
 
-def ask(net_path: NetPath) -> dict[str, str]:
+def ask(net_path: SubnetAccess) -> dict[str, str]:
     """Return what each tool printed, by the name of its file, and what they complained of.
 
     Raises:
@@ -95,7 +95,7 @@ def _others(texts: dict[str, str]) -> list[int]:
     return [lid for lid in read_issm(texts["issm.txt"]) if lid not in known]
 
 
-def _run(net_path: NetPath, name: str, command: Sequence[str]) -> tuple[str, str]:
+def _run(net_path: SubnetAccess, name: str, command: Sequence[str]) -> tuple[str, str]:
     line = net_path.line(command)
     environment = os.environ | {"LC_ALL": "C"}
     try:

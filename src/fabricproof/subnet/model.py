@@ -16,7 +16,7 @@ from fabricproof.core.errors import UnknownLinkError
 from fabricproof.physics import Link, find_link
 
 
-class Kind(StrEnum):
+class NodeKind(StrEnum):
     """What a node of the fabric is (IBA specification vol. 1, 14.2.5.3, NodeInfo: NodeType)."""
 
     SWITCH = "Switch"
@@ -47,7 +47,7 @@ class Node:
     """
 
     guid: str
-    kind: Kind
+    kind: NodeKind
     num_ports: int
     description: str
     lid: int | None = None
@@ -135,7 +135,7 @@ class Network:
         """GUIDs of the switches, in the order of their names."""
         return tuple(
             sorted(
-                (guid for guid, node in self.nodes.items() if node.kind is Kind.SWITCH),
+                (guid for guid, node in self.nodes.items() if node.kind is NodeKind.SWITCH),
                 key=lambda guid: (_natural(self.name(guid)), guid),
             )
         )
@@ -156,7 +156,7 @@ class Network:
         found: dict[str, list[str]] = defaultdict(list)
         for guid, node in sorted(self.nodes.items()):
             name = self.host_of(guid)
-            if node.kind is Kind.HOST and name is not None:
+            if node.kind is NodeKind.HOST and name is not None:
                 found[name].append(guid)
         return {name: tuple(found[name]) for name in sorted(found, key=_natural)}
 
@@ -202,11 +202,11 @@ class Network:
     def is_inner(self, guid: str) -> bool:
         """Tell whether that node is part of a switch: SHARP's aggregation node."""
         node = self.nodes[guid]
-        return node.kind is Kind.HOST and _AGGREGATION in node.description
+        return node.kind is NodeKind.HOST and _AGGREGATION in node.description
 
     def is_switch(self, guid: str) -> bool:
         """Tell whether that node is a switch."""
-        return self.nodes[guid].kind is Kind.SWITCH
+        return self.nodes[guid].kind is NodeKind.SWITCH
 
     def _is_trunk(self, cable: Cable) -> bool:
         return self.is_switch(cable.one.end.guid) and self.is_switch(cable.other.end.guid)
@@ -218,7 +218,7 @@ class Network:
         switches, and for adapters that still have the factory's name.
         """
         node = self.nodes[guid]
-        if node.kind is not Kind.HOST or _FACTORY.search(node.description):
+        if node.kind is not NodeKind.HOST or _FACTORY.search(node.description):
             return None
         return node.description.split()[0].partition(".")[0]
 

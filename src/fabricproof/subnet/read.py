@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 
 from fabricproof.core.errors import ParseError
 from fabricproof.nodes.inventory.notes import read_sminfo
-from fabricproof.subnet.model import End, Kind, Manager, Network, Node, Port
+from fabricproof.subnet.model import End, Manager, Network, Node, NodeKind, Port
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +118,7 @@ _HOST_PORT = re.compile(
 #: the names of ``dump_linkspeedext_compat``
 SPEEDS = frozenset({"SDR", "DDR", "QDR", "FDR10", "FDR", "EDR", "HDR", "NDR", "XDR"})
 
-_KINDS = {"switch": Kind.SWITCH, "ca": Kind.HOST, "rt": Kind.ROUTER}
+_KINDS = {"switch": NodeKind.SWITCH, "ca": NodeKind.HOST, "rt": NodeKind.ROUTER}
 
 
 @dataclass(kw_only=True)
@@ -218,14 +218,14 @@ def _comment(reading: _Reading, number: int, line: str) -> None:
 
 def _node(reading: _Reading, number: int, found: re.Match[str]) -> None:
     pending, guid = reading.pending, found["guid"]
-    kind = Kind(found["kind"])
+    kind = NodeKind(found["kind"])
     if pending is None or pending["guid"].zfill(16) != guid or _KINDS[pending["kind"]] != kind:
         raise reading.output.error(
             number, "a node without its GUID", expected="'switchguid=' or 'caguid=' of it before"
         )
     if guid in reading.nodes:
         raise reading.output.error(number, "a node twice", expected="each once", got=f"0x{guid}")
-    if (kind is Kind.SWITCH) != (found["lid"] is not None):
+    if (kind is NodeKind.SWITCH) != (found["lid"] is not None):
         raise reading.output.unknown(number, found[0], "'base port 0 lid N lmc N' of a switch")
     own = {guid, (pending["port"] or guid).zfill(16)}
     reading.current = Node(
@@ -244,7 +244,7 @@ def _port(reading: _Reading, number: int, line: str) -> None:
     node = reading.current
     if node is None or reading.ids:
         raise reading.output.unknown(number, line, "the node that this port is of, before it")
-    is_switch = node.kind is Kind.SWITCH
+    is_switch = node.kind is NodeKind.SWITCH
     found = (_SWITCH_PORT if is_switch else _HOST_PORT).fullmatch(line)
     if found is None or (found["speed"] not in SPEEDS and found["speed"] != "???"):
         raise reading.output.unknown(

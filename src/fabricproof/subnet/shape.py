@@ -174,7 +174,7 @@ class _Search:
                 yield name
 
 
-class Kind(StrEnum):
+class NetworkKind(StrEnum):
     """The kinds of network that are told apart."""
 
     BACK_TO_BACK = "back to back"
@@ -196,7 +196,7 @@ class Shape:
             1 is a full fat tree; None where it is none or a rate is not known.
     """
 
-    kind: Kind
+    kind: NetworkKind
     words: str
     levels: Mapping[str, int]
     oversubscription: float | None = None
@@ -209,19 +209,21 @@ def shape_of(network: Network) -> Shape:
     """
     switches = len(network.switches)
     if not switches:
-        return Shape(kind=Kind.BACK_TO_BACK, words="no switch: hosts back to back", levels={})
+        return Shape(
+            kind=NetworkKind.BACK_TO_BACK, words="no switch: hosts back to back", levels={}
+        )
     if switches == 1:
         ports = network.nodes[network.switches[0]].num_ports
-        return Shape(kind=Kind.SINGLE, words=f"one switch of {ports} ports", levels={})
+        return Shape(kind=NetworkKind.SINGLE, words=f"one switch of {ports} ports", levels={})
     levels = _levels(network)
     if levels is not None:
         return _tree(network, levels)
     grid = recognise(network.beside)
     if grid is not None:
-        return Shape(kind=Kind.GRID, words=f"{grid.words} of switches", levels={})
+        return Shape(kind=NetworkKind.GRID, words=f"{grid.words} of switches", levels={})
     pairs = sum(map(len, network.beside.values())) // 2
     words = f"irregular: {switches} switches, {pairs} of their pairs joined"
-    return Shape(kind=Kind.IRREGULAR, words=words, levels={})
+    return Shape(kind=NetworkKind.IRREGULAR, words=words, levels={})
 
 
 def _levels(network: Network) -> dict[str, int] | None:
@@ -258,7 +260,9 @@ def _tree(network: Network, levels: dict[str, int]) -> Shape:
     sizes = Counter(levels.values())
     if len(sizes) != 2:
         words = ", ".join(f"{sizes[level]} on level {level}" for level in sorted(sizes))
-        return Shape(kind=Kind.TREE, words=f"{len(sizes)}-level tree: {words}", levels=levels)
+        return Shape(
+            kind=NetworkKind.TREE, words=f"{len(sizes)}-level tree: {words}", levels=levels
+        )
     ratios = _ratios(network, levels)
     worst = max(ratios.values()) if ratios else None
     words = f"two-level fat tree: {_plural(sizes[0], 'leaf')}, {_plural(sizes[1], 'spine')}"
@@ -268,7 +272,7 @@ def _tree(network: Network, levels: dict[str, int]) -> Shape:
         if min(ratios.values()) < worst:
             name = max(ratios, key=lambda each: ratios[each])
             words += f" at worst ({network.name(name)})"
-    return Shape(kind=Kind.TREE, words=words, levels=levels, oversubscription=worst)
+    return Shape(kind=NetworkKind.TREE, words=words, levels=levels, oversubscription=worst)
 
 
 def _plural(number: int, word: str) -> str:
@@ -315,7 +319,7 @@ def uneven_trunks(network: Network, shape: Shape) -> Iterator[Uneven]:
     counts: Counter[tuple[str, str]] = Counter()
     for cable in network.trunks:
         counts[_pair(cable.one.end.guid, cable.other.end.guid)] += 1
-    if shape.kind is Kind.TREE and set(shape.levels.values()) == {0, 1}:
+    if shape.kind is NetworkKind.TREE and set(shape.levels.values()) == {0, 1}:
         low = [guid for guid, level in shape.levels.items() if level == 0]
         high = [guid for guid, level in shape.levels.items() if level == 1]
         pairs = [_pair(leaf, spine) for leaf in low for spine in high]

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from fabricproof.core.measure import Verdict
 from fabricproof.nodes.topology import Shape, Topology
-from fabricproof.subnet.finding import Finding, fail, passed
+from fabricproof.subnet.finding import FabricFinding, fail, passed
 from fabricproof.subnet.model import Network
 from fabricproof.subnet.shape import Hops
 
@@ -25,7 +25,7 @@ _ALL_PAIRS = 64
 
 def slurm_findings(
     network: Network, topology: Topology
-) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
+) -> tuple[tuple[FabricFinding, ...], tuple[str, ...]]:
     """Return findings and notes of the comparison.
 
     A leaf's switches are those that most of its hosts are linked to; a host that is linked to
@@ -69,10 +69,10 @@ def _names(network: Network, switches: _Switches) -> str:
     return " and ".join(sorted(map(network.name, switches)))
 
 
-def _absent(network: Network, topology: Topology) -> Iterator[Finding]:
+def _absent(network: Network, topology: Topology) -> Iterator[FabricFinding]:
     for name in topology.nodes:
         if name.partition(".")[0] not in network.hosts:
-            yield Finding(
+            yield FabricFinding(
                 verdict=Verdict.MISSING,
                 quantity="slurm",
                 where=name,
@@ -82,7 +82,7 @@ def _absent(network: Network, topology: Topology) -> Iterator[Finding]:
 
 def _strangers(
     network: Network, leaves: Mapping[str, list[str]], usual: Mapping[str, _Switches]
-) -> Iterator[Finding]:
+) -> Iterator[FabricFinding]:
     for leaf, hosts in leaves.items():
         for name in hosts:
             mine = _switches_of(network, name)
@@ -100,7 +100,7 @@ def _strangers(
             )
 
 
-def _merged(network: Network, usual: Mapping[str, _Switches]) -> Iterator[Finding]:
+def _merged(network: Network, usual: Mapping[str, _Switches]) -> Iterator[FabricFinding]:
     found: dict[_Switches, list[str]] = defaultdict(list)
     for leaf, switches in usual.items():
         if switches:
@@ -120,7 +120,7 @@ def _distances(
     topology: Topology,
     leaves: Mapping[str, list[str]],
     usual: Mapping[str, _Switches],
-) -> Iterator[Finding]:
+) -> Iterator[FabricFinding]:
     """Compare the switches between one host of each two leaves (see :data:`_ALL_PAIRS`)."""
     if topology.shape is Shape.BLOCK:
         return

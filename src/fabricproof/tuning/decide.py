@@ -38,7 +38,7 @@ FALSE_ALARMS = 0.01
 MISSES = 0.05
 
 
-class Standing(StrEnum):
+class ChoiceResult(StrEnum):
     """What was found out about the own choice for one message size."""
 
     AS_GOOD = "as good"
@@ -99,7 +99,7 @@ class Choice:
     """
 
     size: int | None
-    standing: Standing
+    standing: ChoiceResult
     own_us: float
     best: str | None
     best_us: float
@@ -114,7 +114,7 @@ class Choice:
     @property
     def is_sure(self) -> bool:
         """Tell whether ``best`` is a winner."""
-        return self.standing in {Standing.LOSES, Standing.LOSES_BADLY}
+        return self.standing in {ChoiceResult.LOSES, ChoiceResult.LOSES_BADLY}
 
 
 def decide(tables: Sequence[Times], bar: Bar | None = None) -> tuple[Choice, ...]:
@@ -161,17 +161,17 @@ def _choice(table: Times, bar: Bar, comparisons: int) -> Choice:
 class _Rival:
     """One algorithm against the own choice; the fields as in :class:`Choice`."""
 
-    standing: Standing
+    standing: ChoiceResult
     gain: float
     at_least: float
     at_most: float
 
     @property
     def is_sure(self) -> bool:
-        return self.standing in {Standing.LOSES, Standing.LOSES_BADLY}
+        return self.standing in {ChoiceResult.LOSES, ChoiceResult.LOSES_BADLY}
 
 
-_NOBODY = _Rival(standing=Standing.UNCERTAIN, gain=math.nan, at_least=0.0, at_most=math.inf)
+_NOBODY = _Rival(standing=ChoiceResult.UNCERTAIN, gain=math.nan, at_least=0.0, at_most=math.inf)
 
 
 def _rival(
@@ -187,12 +187,12 @@ def _rival(
     at_least = gain / _explained(bar.false_alarms / max(comparisons, 1), freedom, error)
     at_most = gain * _explained(MISSES, freedom, error)
     apart = len(own) > 1 and len(others) > 1 and max(others) < min(own)
-    standing = Standing.AS_GOOD
+    standing = ChoiceResult.AS_GOOD
     if apart and at_least > 1 and gain >= bar.sure_factor:
-        standing = Standing.LOSES_BADLY if gain > bar.loss_limit else Standing.LOSES
+        standing = ChoiceResult.LOSES_BADLY if gain > bar.loss_limit else ChoiceResult.LOSES
     elif at_most > bar.loss_limit:
         # A loss that could not have been seen was not looked for.
-        standing = Standing.UNCERTAIN
+        standing = ChoiceResult.UNCERTAIN
     return _Rival(standing=standing, gain=gain, at_least=at_least, at_most=at_most)
 
 

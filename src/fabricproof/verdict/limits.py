@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from fabricproof.benchmarks.catalogue import reading_of
-from fabricproof.benchmarks.program import Consistency, Kind, Meaning
+from fabricproof.benchmarks.program import Consistency, Meaning, ProgramKind
 from fabricproof.core.measure import Table
 from fabricproof.physics import (
     Ceiling,
@@ -90,7 +90,7 @@ def _in_flight(table: Table) -> int:
     (src/perftest_resources.c of linux-rdma/perftest).  Of reads the adapter has fewer, its
     ``Outstand reads``, which the programs that read print alone (ctx_print_test_info).
     """
-    if table.suite != "perftest" or reading_of(table).kind is not Kind.BANDWIDTH:
+    if table.suite != "perftest" or reading_of(table).kind is not ProgramKind.BANDWIDTH:
         return 1
     depth = int(table.attributes.get("tx_depth", 1))
     reads = int(table.attributes.get("outstanding_reads", depth))
@@ -133,7 +133,7 @@ class Limits:
         ceiling = bound(fabric) if fabric else None
         silence = _shared_rails(table, reading)
         reference = rules.references.get("bandwidth")
-        if silence and reading.kind is Kind.LATENCY:
+        if silence and reading.kind is ProgramKind.LATENCY:
             reference = None
         elif reference is not None:
             silence = None
@@ -227,7 +227,7 @@ def _unknown_nodes(table: Table, reading: Meaning, rules: Rules) -> str | None:
     says that the pairs shared the rails.  What is too slow for one node is too slow for more.
     """
     pairs = num_pairs(table)
-    is_sum = reading.kind is Kind.BANDWIDTH and reading.pairs_share_rails
+    is_sum = reading.kind is ProgramKind.BANDWIDTH and reading.pairs_share_rails
     if rules.path_required or rules.fabric is None or not is_sum or pairs < 2:
         return None
     if rules.fabric.num_flows >= pairs:
@@ -250,7 +250,7 @@ def _shared_rails(table: Table, reading: Meaning) -> str | None:
     processes = int(said.get("num_processes", 2))
     if reading.consistency in counts_own and processes > 2:
         return f"{processes} processes ran at once: how they shared the rails is not in the output"
-    is_multi_pair_latency = reading.kind is Kind.LATENCY and reading.pairs_share_rails
+    is_multi_pair_latency = reading.kind is ProgramKind.LATENCY and reading.pairs_share_rails
     if is_multi_pair_latency and "num_pairs" not in said:
         return "how many pairs shared the rails is not in the output"
     return None

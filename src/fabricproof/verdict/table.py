@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from fabricproof.benchmarks.catalogue import reading_of
-from fabricproof.benchmarks.program import Kind, Meaning
+from fabricproof.benchmarks.program import Meaning, ProgramKind
 from fabricproof.core.measure import Finding, Table, Verdict, as_notes, worst
 from fabricproof.core.units import size_label
 from fabricproof.traffic import PathProof, PathState
@@ -89,7 +89,7 @@ def _of_many(
     layout = rules.layout
     if table.suite == "hpcc":
         return judge_rings(table, rules), describe_rings(table, layout)
-    if reading.kind is not Kind.COLLECTIVE:
+    if reading.kind is not ProgramKind.COLLECTIVE:
         return [], []
     told = [*early_ends(table, limits, layout), *overlaps(table)]
     return judge_collective(table, limits, layout), told
@@ -113,7 +113,7 @@ def _not_in_the_table(
     OSU prints no end mark.  A bandwidth table is judged by its last row, which carries its size in
     its name; a latency table is judged by its first, and would pass on that row alone.
     """
-    kind = "bandwidth" if reading.kind is Kind.BANDWIDTH else "latency"
+    kind = "bandwidth" if reading.kind is ProgramKind.BANDWIDTH else "latency"
     absent = [
         each
         for size, words in table.unmeasured.items()
@@ -124,7 +124,7 @@ def _not_in_the_table(
     is_cut = last is not None and table.suite == "osu" and last < OSU_LARGEST_BYTES
     asked = [name for name in rules.references if name.partition("_")[0] == "latency"]
     from_file = net_path is None and not rules.path_required
-    if not (is_cut and from_file and asked and reading.kind is Kind.LATENCY):
+    if not (is_cut and from_file and asked and reading.kind is ProgramKind.LATENCY):
         return absent
     if _label("latency", last) in asked:
         return absent
@@ -168,7 +168,7 @@ def _what_a_file_cannot_show(table: Table, reading: Meaning) -> list[str]:
     found = ["path not shown: no counters were read around this run"]
     sizes = _sizes(table)
     last = sizes[-1] if sizes else None
-    is_osu = reading.kind in {Kind.BANDWIDTH, Kind.LATENCY} and table.suite == "osu"
+    is_osu = reading.kind in {ProgramKind.BANDWIDTH, ProgramKind.LATENCY} and table.suite == "osu"
     if is_osu and last is not None and last < OSU_LARGEST_BYTES:
         found.append(
             f"the table ends at {size_label(last)}: OSU prints no end mark, and its own largest "
@@ -178,7 +178,7 @@ def _what_a_file_cannot_show(table: Table, reading: Meaning) -> list[str]:
 
 
 def _bandwidths(table: Table, reading: Meaning, limits: Limits) -> list[Judgement]:
-    if reading.kind is not Kind.BANDWIDTH or "bandwidth_mb_s" not in table.columns:
+    if reading.kind is not ProgramKind.BANDWIDTH or "bandwidth_mb_s" not in table.columns:
         return []
     values = table.column("bandwidth_mb_s")
     smallest_us = smallest_message_us(table)
@@ -274,7 +274,7 @@ def _times(table: Table, reading: Meaning, limits: Limits) -> list[Judgement]:
     if column is None:
         return [_nothing_to_judge(table)]
     sizes, values = _sizes(table), table.column(column)
-    first_us = values[0] if reading.kind is Kind.LATENCY else None
+    first_us = values[0] if reading.kind is ProgramKind.LATENCY else None
     return [
         _latency(size, value, reading, limits, named=index == 0, first_us=first_us)
         for index, (size, value) in enumerate(zip(sizes, values, strict=True))
@@ -356,7 +356,7 @@ def _side_times(
     message's is otherwise named as not judged, since the table was run for its bandwidth.
     """
     column = _time_column(table)
-    if reading.kind is not Kind.BANDWIDTH or column is None or reading.pairs_share_rails:
+    if reading.kind is not ProgramKind.BANDWIDTH or column is None or reading.pairs_share_rails:
         return [], []
     if "bandwidth_mb_s" not in table.columns:
         return [], []

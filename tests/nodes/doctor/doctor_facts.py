@@ -5,7 +5,7 @@ from pathlib import Path
 
 from fabricproof.nodes.doctor.examine import gather
 from fabricproof.nodes.doctor.facts import Answer, Facts, HcaPort, Interface, NodeFacts
-from fabricproof.nodes.doctor.findings import Finding, Level
+from fabricproof.nodes.doctor.findings import Diagnosis, Level
 from fabricproof.nodes.doctor.probes import read_answers
 from fabricproof.nodes.doctor.read import read_slurm
 from fabricproof.nodes.doctor.subject import NetPath, Subject
@@ -96,7 +96,7 @@ def infiniband_node(**changes) -> NodeFacts:
     return replace(node, **changes)
 
 
-def at(findings, level: Level, topic: str | None = None) -> list[Finding]:
+def at(findings, level: Level, topic: str | None = None) -> list[Diagnosis]:
     return [
         each for each in findings if each.level is level and (topic is None or each.topic == topic)
     ]

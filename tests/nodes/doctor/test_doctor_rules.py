@@ -18,7 +18,7 @@ from fabricproof.nodes.doctor.facts import (
     WrapperFacts,
 )
 from fabricproof.nodes.doctor.findings import (
-    Finding,
+    Diagnosis,
     Level,
     exit_status,
     heading,
@@ -379,7 +379,7 @@ def test_the_world_of_a_real_launch(fault, level):
 
 def test_a_finding_of_something_wrong_says_what_it_means_and_mends():
     with pytest.raises(AssertionError):
-        Finding(level=Level.ERROR, topic="x", seen="y")
+        Diagnosis(level=Level.ERROR, topic="x", seen="y")
 
 
 def test_nothing_found_is_no_success():

@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fabricproof.nodes.inventory.facts import Machine, Trouble, TroubleKind, Value
+from fabricproof.nodes.inventory.facts import Machine, ReadTrouble, TroubleKind, Value
 from fabricproof.nodes.inventory.read import read_machine
-from fabricproof.nodes.preflight.finding import Finding, Preflight
+from fabricproof.nodes.preflight.finding import Preflight, RailFinding
 from fabricproof.site.schema import FabricSpec
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "inventory"
@@ -29,7 +29,7 @@ def recorded(name: str, node: str) -> Machine:
 
 
 def written(
-    node: str, parts: dict[str, dict[str, Value]], troubles: tuple[Trouble, ...] = ()
+    node: str, parts: dict[str, dict[str, Value]], troubles: tuple[ReadTrouble, ...] = ()
 ) -> Machine:
     """Return a node with these facts and no others."""
     return Machine(node=node, facts=parts, troubles=troubles)
@@ -51,7 +51,7 @@ def without(machine: Machine, part: str) -> Machine:
 def hindered(machine: Machine, kind: TroubleKind, what: str) -> Machine:
     """Return the node as a look saw it that ``what``, a section or a command, hindered."""
     cut = kind is TroubleKind.CUT_OFF
-    trouble = Trouble(
+    trouble = ReadTrouble(
         text=f"a trouble with {what}",
         kind=kind,
         section=what if cut else "",
@@ -65,7 +65,7 @@ def fabric(**keys: Any) -> FabricSpec:
     return FabricSpec.model_validate({"name": "f", **keys})
 
 
-def of(result: Preflight, name: str, rail: str = "") -> Finding:
+def of(result: Preflight, name: str, rail: str = "") -> RailFinding:
     """Return the one finding of that name (and rail)."""
     found = [
         each

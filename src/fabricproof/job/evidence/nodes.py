@@ -14,9 +14,9 @@ from fabricproof.core.measure import Verdict, as_notes, texts_of, worst
 from fabricproof.job.evidence.ranks import gather
 from fabricproof.job.outcome import Outcome, mended
 from fabricproof.job.relations.relation import Relation
-from fabricproof.nodes.inventory.facts import Machine, Trouble
+from fabricproof.nodes.inventory.facts import Machine, ReadTrouble
 from fabricproof.nodes.inventory.read import read_machine
-from fabricproof.nodes.preflight.finding import Finding, Preflight
+from fabricproof.nodes.preflight.finding import Preflight, RailFinding
 from fabricproof.nodes.preflight.judge import preflight
 from fabricproof.site.schema import FabricSpec
 from fabricproof.traffic.counters import CounterSample, read_rises
@@ -76,7 +76,7 @@ def _read(path: Path, node: str) -> Machine:
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
-        trouble = Trouble(text=f"its file cannot be read: {error.strerror}")
+        trouble = ReadTrouble(text=f"its file cannot be read: {error.strerror}")
         return Machine(node=node, troubles=(trouble,))
     return read_machine(text, node)
 
@@ -145,7 +145,7 @@ def _link(rail: str, result: Preflight, looks: Looks, num_nodes: int) -> Outcome
     )
 
 
-def _named(finding: Finding, findings: Sequence[Finding]) -> Judgement:
+def _named(finding: RailFinding, findings: Sequence[RailFinding]) -> Judgement:
     """Return its judgement; of those that pass, a summary names one."""
     first = next((each for each in findings if each.quantity == "fleet"), findings[0])
     is_named = finding.verdict is not Verdict.PASS or finding is first

@@ -11,7 +11,7 @@ import shutil
 from dataclasses import dataclass
 
 from fabricproof.benchmarks.catalogue import meaning
-from fabricproof.benchmarks.program import Kind
+from fabricproof.benchmarks.program import ProgramKind
 from fabricproof.core.errors import ConfigError
 from fabricproof.job.plan.commands import Job
 from fabricproof.stacks.programs import Located
@@ -87,7 +87,7 @@ def _command(seconds: float, rail: str, program: str, options: list[str]) -> tup
 
 def _perftest_job(program: str, rail: str, pace: Pace) -> Job:
     """Return all sizes where the path is fast enough for them, else the program's own one."""
-    is_latency = meaning("perftest", program).kind is not Kind.BANDWIDTH
+    is_latency = meaning("perftest", program).kind is not ProgramKind.BANDWIDTH
     sizes: tuple[int, ...] = ALL_SIZES
     iterations = _fitting(pace, sizes, is_latency=is_latency)
     options = ["-a"]

@@ -18,7 +18,7 @@ from fabricproof.job.outcome import Outcome
 from fabricproof.job.relations.ratio import Looks, not_judged
 from fabricproof.job.relations.relation import Relation
 from fabricproof.traffic import PathState
-from fabricproof.tuning.decide import Bar, Choice, Standing, Times, decide
+from fabricproof.tuning.decide import Bar, Choice, ChoiceResult, Times, decide
 from fabricproof.verdict.value import Judgement, Report
 
 #: series that are no algorithm: the choice that is judged, and the one before a tuning
@@ -28,10 +28,10 @@ OWN, UNTUNED = "own", "untuned"
 DRIFT = 1.1
 
 _VERDICTS = {
-    Standing.AS_GOOD: Verdict.PASS,
-    Standing.LOSES: Verdict.PASS,
-    Standing.LOSES_BADLY: Verdict.FAIL,
-    Standing.UNCERTAIN: Verdict.UNJUDGED,
+    ChoiceResult.AS_GOOD: Verdict.PASS,
+    ChoiceResult.LOSES: Verdict.PASS,
+    ChoiceResult.LOSES_BADLY: Verdict.FAIL,
+    ChoiceResult.UNCERTAIN: Verdict.UNJUDGED,
 }
 
 
@@ -75,7 +75,7 @@ def legs_in_question(relation: Relation, looks: Looks) -> frozenset[str]:
     others, _ = usable_series(relation, looks)
     tables = [_times(relation, others, size, looks) for size in relation.settings["sizes"]]
     for choice in decide([each for each in tables if each], Bar(**relation.settings["bar"])):
-        if choice.standing is not Standing.AS_GOOD and choice.best is not None:
+        if choice.standing is not ChoiceResult.AS_GOOD and choice.best is not None:
             again |= set(series[choice.best])
     return frozenset(again)
 
@@ -216,16 +216,16 @@ def _reason(relation: Relation, choice: Choice, bar: Bar) -> str:
     )
     noise = f"noise {choice.noise:.1%}"
     match choice.standing:
-        case Standing.AS_GOOD:
+        case ChoiceResult.AS_GOOD:
             return f"{said}, at most {choice.at_most:.3g} x: as good as any ({noise})"
-        case Standing.LOSES:
+        case ChoiceResult.LOSES:
             return f"{said}, surely {choice.at_least:.3g} x: not above {bar.loss_limit:g} x"
-        case Standing.LOSES_BADLY:
+        case ChoiceResult.LOSES_BADLY:
             return (
                 f"{said}, surely {choice.at_least:.3g} x ({noise}), above {bar.loss_limit:g} x; "
                 "'fabricproof tune write' has the mending"
             )
-        case Standing.UNCERTAIN:
+        case ChoiceResult.UNCERTAIN:
             return (
                 f"{said}, but the noise of {choice.noise:.0%} leaves up to {choice.at_most:.3g} x "
                 f"open, and {bar.loss_limit:g} x is the limit"
@@ -238,7 +238,7 @@ def _beside(relation: Relation, tables: Iterable[Times | None], bar: Bar) -> lis
     said = [
         f"{_label(each.size)}: {_reason(relation, each, bar)}"
         for each in choices
-        if each.standing is Standing.LOSES
+        if each.standing is ChoiceResult.LOSES
     ]
     drift = math.exp(sum(math.log(each.drift) for each in choices) / max(len(choices), 1))
     if max(drift, 1 / drift) > DRIFT:

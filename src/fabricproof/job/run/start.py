@@ -23,8 +23,8 @@ from fabricproof.core.errors import ConfigError, OutputError, UnavailableError
 from fabricproof.job.run.watch import Watch, ends_as_interrupt, patience_seconds
 from fabricproof.site import Site
 from fabricproof.site.scheduling import (
+    SchedulingTrouble,
     SlurmTraits,
-    Trouble,
     asked_partitions,
     asks_of,
     find_troubles,
@@ -254,13 +254,13 @@ def ask(
     return done.stdout, None
 
 
-def scheduling_troubles(site: Site, environment: Mapping[str, str]) -> list[Trouble]:
+def scheduling_troubles(site: Site, environment: Mapping[str, str]) -> list[SchedulingTrouble]:
     """Return what this Slurm will not do for the partitions of ``site``, before any job."""
     traits = ask_traits(site, environment)
     return [trouble for each in site.partitions for trouble in find_troubles(asks_of(each), traits)]
 
 
-def refuse_troubles(site: Site, troubles: Sequence[Trouble]) -> None:
+def refuse_troubles(site: Site, troubles: Sequence[SchedulingTrouble]) -> None:
     """Refuse a run of which no number would count.
 
     Raises:

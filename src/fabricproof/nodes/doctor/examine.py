@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from fabricproof.core.errors import UnavailableError
 from fabricproof.nodes.doctor.facts import Answer, Facts, LibraryFacts
-from fabricproof.nodes.doctor.findings import Finding
+from fabricproof.nodes.doctor.findings import Diagnosis
 from fabricproof.nodes.doctor.probes import (
     MODULE,
     Probe,
@@ -206,7 +206,7 @@ def _library(answers: Mapping[str, Answer]) -> LibraryFacts:
     return facts
 
 
-def diagnose(facts: Facts) -> tuple[Finding, ...]:
+def diagnose(facts: Facts) -> tuple[Diagnosis, ...]:
     """Return everything that is to be said of ``facts``, each thing once, in order of reading."""
     rules = [judge_stack, judge_launch, judge_paths, judge_node, judge_world]
     return tuple(dict.fromkeys(finding for rule in rules for finding in rule(facts)))

@@ -35,7 +35,7 @@ ORDER = tuple(Level)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class Diagnosis:
     """One thing that was looked at.
 
     Attributes:
@@ -61,13 +61,13 @@ class Finding:
         assert not wrong or (self.means and self.mend), f"{self.seen}: say what it means and mends"
 
 
-def worst(findings: Iterable[Finding]) -> Level:
+def worst(findings: Iterable[Diagnosis]) -> Level:
     """Return the worst level; UNKNOWN where nothing was found at all."""
     levels = [finding.level for finding in findings]
     return max(levels, key=ORDER.index) if levels else Level.UNKNOWN
 
 
-def exit_status(findings: Iterable[Finding]) -> ExitStatus:
+def exit_status(findings: Iterable[Diagnosis]) -> ExitStatus:
     """Return 0 without an ERROR, 69 where what should be examined is not there, else 78."""
     found = list(findings)
     if worst(found) is not Level.ERROR:
@@ -100,7 +100,7 @@ def heading(facts: Facts) -> str:
     )
 
 
-def summary(findings: Sequence[Finding], *, hidden: int = 0) -> str:
+def summary(findings: Sequence[Diagnosis], *, hidden: int = 0) -> str:
     """Return how many findings there are of each level, worst first.
 
     Args:
@@ -113,7 +113,7 @@ def summary(findings: Sequence[Finding], *, hidden: int = 0) -> str:
     return f"{told or 'nothing was examined'}{left_out}; status {int(exit_status(findings))}"
 
 
-def _details(finding: Finding) -> Iterable[tuple[str, str]]:
+def _details(finding: Diagnosis) -> Iterable[tuple[str, str]]:
     """Yield the lines below a finding; where all is well, what saw it is noise."""
     for label, key in _DETAILS:
         text = getattr(finding, key)
@@ -121,7 +121,7 @@ def _details(finding: Finding) -> Iterable[tuple[str, str]]:
             yield label, text
 
 
-def plain_lines(findings: Iterable[Finding], width: int = 100) -> list[str]:
+def plain_lines(findings: Iterable[Diagnosis], width: int = 100) -> list[str]:
     """Return the findings as lines of text, ``width`` characters wide at most where words allow."""
     lines = []
     for finding in findings:
@@ -142,7 +142,7 @@ def _wrapped(begin: str, text: str, width: int) -> list[str]:
     )
 
 
-def table(findings: Iterable[Finding]) -> Table:
+def table(findings: Iterable[Diagnosis]) -> Table:
     """Return the findings as a table for a terminal."""
     from rich.table import Table as RichTable  # noqa: PLC0415 - start-up time
     from rich.text import Text  # noqa: PLC0415 - start-up time
@@ -157,7 +157,7 @@ def table(findings: Iterable[Finding]) -> Table:
     return result
 
 
-def record(facts: Facts, findings: Sequence[Finding]) -> dict[str, Any]:
+def record(facts: Facts, findings: Sequence[Diagnosis]) -> dict[str, Any]:
     """Return everything for ``--json``."""
     subject = facts.subject
     return {

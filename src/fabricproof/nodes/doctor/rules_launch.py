@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from fabricproof.nodes.doctor.facts import Facts
-from fabricproof.nodes.doctor.findings import Finding, Level
+from fabricproof.nodes.doctor.findings import Diagnosis, Level
 from fabricproof.nodes.doctor.read import effective_type, family_of
 from fabricproof.site.scheduling import find_troubles
 
@@ -36,11 +36,11 @@ _CONSEQUENCES = {
 _SERVED = {"pmi2": {"pmi1", "pmi2"}, "cray_shasta": {"pmi2"}, "none": set[str]()}
 
 
-def judge_launch(facts: Facts) -> Iterator[Finding]:
+def judge_launch(facts: Facts) -> Iterator[Diagnosis]:
     """Yield what is to be said of how ranks start."""
     subject = facts.subject
     if subject.launch is None:
-        yield Finding(
+        yield Diagnosis(
             level=Level.ERROR,
             topic="launch",
             seen=subject.launch_fault,
@@ -57,13 +57,13 @@ def judge_launch(facts: Facts) -> Iterator[Finding]:
         yield from _root(facts)
 
 
-def _scheduling(facts: Facts) -> Iterator[Finding]:
+def _scheduling(facts: Facts) -> Iterator[Diagnosis]:
     """Yield what this Slurm will not do for the partition, whatever the stack."""
     asks = facts.subject.asks
     if facts.slurm is None or asks is None:
         return
     for trouble in find_troubles(asks, facts.slurm.traits):
-        yield Finding(
+        yield Diagnosis(
             level=Level.ERROR if trouble.stops else Level.WARNING,
             topic="scheduler",
             seen=trouble.seen,
@@ -132,11 +132,11 @@ def _intelmpi(facts: Facts) -> tuple[set[str], str] | None:
     return None
 
 
-def _slurm(facts: Facts) -> Iterator[Finding]:
+def _slurm(facts: Facts) -> Iterator[Diagnosis]:
     subject, slurm = facts.subject, facts.slurm
     command = facts.seen_by("mpi_list", "config")
     if slurm is None or slurm.mpi_types is None:
-        yield Finding(
+        yield Diagnosis(
             level=Level.ERROR,
             topic="PMI",
             seen=f"Slurm does not answer: {slurm.fault if slurm else 'not asked'}",
@@ -148,7 +148,7 @@ def _slurm(facts: Facts) -> Iterator[Finding]:
         return
     chosen = effective_type(subject.options, slurm.mpi_default)
     if chosen is None:
-        yield Finding(
+        yield Diagnosis(
             level=Level.UNKNOWN, topic="PMI", seen="srun's default PMI is unknown", command=command
         )
     elif chosen not in slurm.mpi_types:
@@ -160,10 +160,10 @@ def _slurm(facts: Facts) -> Iterator[Finding]:
         yield from _short_lines(facts)
 
 
-def _no_plugin(facts: Facts, chosen: str, command: str) -> Finding:
+def _no_plugin(facts: Facts, chosen: str, command: str) -> Diagnosis:
     slurm = facts.slurm
     assert slurm is not None
-    return Finding(
+    return Diagnosis(
         level=Level.ERROR,
         topic="PMI",
         seen=f"srun would be told --mpi={chosen}; this Slurm has "
@@ -179,11 +179,11 @@ def _plugin_family(chosen: str) -> str:
     return "pmix" if chosen.startswith("pmix") else chosen
 
 
-def _match(facts: Facts, chosen: str, command: str) -> Finding:
+def _match(facts: Facts, chosen: str, command: str) -> Diagnosis:
     subject, plugin = facts.subject, _plugin_family(chosen)
     words = spoken(facts)
     if words is None:
-        return Finding(
+        return Diagnosis(
             level=Level.UNKNOWN,
             topic="PMI",
             seen=f"srun --mpi={chosen}; which PMI this {subject.family} speaks is unknown",
@@ -192,11 +192,11 @@ def _match(facts: Facts, chosen: str, command: str) -> Finding:
         )
     speaks, how = words
     if speaks & _SERVED.get(plugin, {plugin}):
-        return Finding(
+        return Diagnosis(
             level=Level.OK, topic="PMI", seen=f"srun --mpi={chosen}, the MPI speaks {how}",
             command=command,
         )  # fmt: skip
-    return Finding(
+    return Diagnosis(
         level=Level.ERROR,
         topic="PMI",
         seen=f"srun would be told --mpi={chosen}, but this {subject.family} speaks {how}",
@@ -219,14 +219,14 @@ def _pmi_mend(facts: Facts, speaks: set[str]) -> str:
     return f'launcher = "mpirun" in the stack {subject.stack} of {subject.source}'
 
 
-def _pmix_versions(facts: Facts, chosen: str) -> Iterator[Finding]:
+def _pmix_versions(facts: Facts, chosen: str) -> Iterator[Diagnosis]:
     slurm, version = facts.slurm, _pmix_version(facts)
     assert slurm is not None
     if _plugin_family(chosen) != "pmix" or facts.subject.family != "openmpi":
         return
     major = int(version.partition(".")[0]) if version and version[0].isdigit() else None
     if major is None or not slurm.pmix_versions:
-        yield Finding(
+        yield Diagnosis(
             level=Level.UNKNOWN,
             topic="PMIx",
             seen="the version of the MPI's PMIx, or of Slurm's plugin, is unknown",
@@ -236,7 +236,7 @@ def _pmix_versions(facts: Facts, chosen: str) -> Iterator[Finding]:
     ahead = major - max(slurm.pmix_versions)
     plugin = ", ".join(f"pmix_v{each}" for each in slurm.pmix_versions)
     seen = f"the MPI's PMIx is {version}, Slurm's plugin {plugin}"
-    yield Finding(
+    yield Diagnosis(
         level=Level.WARNING if ahead > 1 else Level.NOTE if ahead == 1 else Level.OK,
         topic="PMIx",
         seen=seen + (": newer than Slurm's" if ahead > 0 else ""),
@@ -252,13 +252,13 @@ def _pmix_versions(facts: Facts, chosen: str) -> Iterator[Finding]:
     )
 
 
-def _intel_library(facts: Facts) -> Iterator[Finding]:
+def _intel_library(facts: Facts) -> Iterator[Diagnosis]:
     launch = facts.subject.launch
     library = (launch.environment if launch else {}).get("I_MPI_PMI_LIBRARY")
     on_node = facts.node.pmi_libraries
     if library is None or on_node is None or library in on_node:
         return
-    yield Finding(
+    yield Diagnosis(
         level=Level.ERROR if facts.node.is_node else Level.UNKNOWN,
         topic="PMI",
         seen=f"I_MPI_PMI_LIBRARY={library} is not on {facts.node.host}",
@@ -269,7 +269,7 @@ def _intel_library(facts: Facts) -> Iterator[Finding]:
     )
 
 
-def _short_lines(facts: Facts) -> Iterator[Finding]:
+def _short_lines(facts: Facts) -> Iterator[Diagnosis]:
     """Slurm reads a PMI-1 command in 1024 bytes (MAX_READLINE); UCX addresses are longer.
 
     docs/stacks.md, "Why MPICH with UCX fails now and then under srun".
@@ -282,7 +282,7 @@ def _short_lines(facts: Facts) -> Iterator[Finding]:
         if not net_path.refusal and net_path.environment.get("MPIR_CVAR_CH4_NETMOD") == "ucx"
     ]
     if net_paths and words is not None and words[0] == {"pmi1"}:
-        yield Finding(
+        yield Diagnosis(
             level=Level.WARNING,
             topic="PMI",
             seen=f"{', '.join(net_paths)} goes through UCX, and the MPI speaks {words[1]}",
@@ -294,13 +294,13 @@ def _short_lines(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def _own_launcher(facts: Facts) -> Iterator[Finding]:
+def _own_launcher(facts: Facts) -> Iterator[Diagnosis]:
     subject, answer = facts.subject, facts.launcher
     name = subject.launch.launcher if subject.launch else subject.launcher
     if answer is None:
-        yield Finding(level=Level.UNKNOWN, topic="launcher", seen=f"{name} was not asked")
+        yield Diagnosis(level=Level.UNKNOWN, topic="launcher", seen=f"{name} was not asked")
     elif _STUB.search(answer.output):
-        yield Finding(
+        yield Diagnosis(
             level=Level.ERROR,
             topic="launcher",
             seen=f"{name} is a stub that exits {answer.status}: Open MPI 4 built with "
@@ -310,7 +310,7 @@ def _own_launcher(facts: Facts) -> Iterator[Finding]:
             mend=f'launcher = "srun" in {subject.source}, or build openmpi +legacylaunchers',
         )
     elif answer.status:
-        yield Finding(
+        yield Diagnosis(
             level=Level.ERROR,
             topic="launcher",
             seen=f"{name}: {answer.fault}",
@@ -322,19 +322,19 @@ def _own_launcher(facts: Facts) -> Iterator[Finding]:
         yield _launcher_identity(facts, name, answer.output, answer.command)
 
 
-def _launcher_identity(facts: Facts, name: str, output: str, command: str) -> Finding:
+def _launcher_identity(facts: Facts, name: str, output: str, command: str) -> Diagnosis:
     lines = [" ".join(line.split()) for line in output.splitlines() if line.strip()]
     told = " ".join(lines[:2])[:80]
     family = family_of(output) or ("mpich" if "HYDRA" in output else None)
     kin = {family, "mvapich"} if family == "mpich" else {family}
     if family is None or facts.subject.family in kin:
-        return Finding(
+        return Diagnosis(
             level=Level.OK if family else Level.UNKNOWN,
             topic="launcher",
             seen=f"{name}: {told}",
             command=command,
         )
-    return Finding(
+    return Diagnosis(
         level=Level.ERROR,
         topic="launcher",
         seen=f"{name} is {told}: of {family}, not {facts.subject.family}",
@@ -344,7 +344,7 @@ def _launcher_identity(facts: Facts, name: str, output: str, command: str) -> Fi
     )
 
 
-def _root(facts: Facts) -> Iterator[Finding]:
+def _root(facts: Facts) -> Iterator[Diagnosis]:
     node, subject = facts.node, facts.subject
     if subject.family != "openmpi" or node.uid != 0:
         return
@@ -353,7 +353,7 @@ def _root(facts: Facts) -> Iterator[Finding]:
     names = [f"{begin}_ALLOW_RUN_AS_ROOT", f"{begin}_ALLOW_RUN_AS_ROOT_CONFIRM"]
     if all(name in known for name in names):
         return
-    yield Finding(
+    yield Diagnosis(
         level=Level.ERROR,
         topic="launcher",
         seen="this is root, and Open MPI's mpirun refuses root",

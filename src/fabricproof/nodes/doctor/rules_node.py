@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from fabricproof.core.errors import FabricproofError
 from fabricproof.nodes.doctor.facts import Facts, HcaPort, Interface
-from fabricproof.nodes.doctor.findings import Finding, Level
+from fabricproof.nodes.doctor.findings import Diagnosis, Level
 from fabricproof.nodes.doctor.subject import NetPath
 from fabricproof.physics import (
     SOFT_ROCE_NAME,
@@ -28,10 +28,10 @@ _CHOOSING = re.compile(
 )
 
 
-def judge_node(facts: Facts) -> Iterator[Finding]:
+def judge_node(facts: Facts) -> Iterator[Diagnosis]:
     """Yield what is to be said of the machine on which all this was seen."""
     if not facts.node.is_node:
-        yield Finding(
+        yield Diagnosis(
             level=Level.NOTE,
             topic="node",
             seen=f"{facts.node.host} was asked, on which no job of {facts.subject.partition} runs",
@@ -45,10 +45,10 @@ def judge_node(facts: Facts) -> Iterator[Finding]:
     yield from _outside(facts)
 
 
-def _rail(facts: Facts, net_path: NetPath, rail: str) -> Finding:
+def _rail(facts: Facts, net_path: NetPath, rail: str) -> Diagnosis:
     node = facts.node
     if node.interfaces is None or node.hcas is None:
-        return Finding(
+        return Diagnosis(
             level=Level.UNKNOWN,
             topic="rail",
             seen=f"{rail} of {net_path.fabric}: sysfs did not answer",
@@ -60,7 +60,7 @@ def _rail(facts: Facts, net_path: NetPath, rail: str) -> Finding:
         return _no_rail(facts, net_path, rail)
     state = port.state if port else netdev.state if netdev else ""
     if state.lower() not in {"active", "up", "unknown"}:
-        return Finding(
+        return Diagnosis(
             level=Level.ERROR if node.is_node else Level.UNKNOWN,
             topic="rail",
             seen=f"{rail} of {net_path.fabric} is {state} on {node.host}",
@@ -76,7 +76,7 @@ def _rail(facts: Facts, net_path: NetPath, rail: str) -> Finding:
 
 def _device(
     facts: Facts, net_path: NetPath, link: Link, rail: str, port: HcaPort | None
-) -> Finding:
+) -> Diagnosis:
     """Say whether a rail is the software device that the site declares, or stands for an adapter.
 
     Its rate is not compared: what sysfs says of it is made up.
@@ -85,7 +85,7 @@ def _device(
     wrong = why_not_the_device(link, f"{rail} on {facts.node.host}", parent)
     if wrong:
         seen, _, mend = wrong.partition(": state ")
-        return Finding(
+        return Diagnosis(
             level=Level.ERROR,
             topic="rail",
             seen=seen,
@@ -94,7 +94,7 @@ def _device(
             mend=f"state {mend}",
         )
     rate = f", whose {port.rate!r} in sysfs is made up" if port and port.rate else ""
-    return Finding(
+    return Diagnosis(
         level=Level.OK,
         topic="rail",
         seen=f"{rail} of {net_path.fabric} is there on {facts.node.host}: {SOFT_ROCE_NAME} over "
@@ -104,11 +104,11 @@ def _device(
     )
 
 
-def _no_rail(facts: Facts, net_path: NetPath, rail: str) -> Finding:
+def _no_rail(facts: Facts, net_path: NetPath, rail: str) -> Diagnosis:
     node = facts.node
     ports = [port.name for port in node.hcas or ()]
     known = ", ".join([*ports, *(each.name for each in node.interfaces or ())])
-    return Finding(
+    return Diagnosis(
         level=Level.ERROR if node.is_node else Level.UNKNOWN,
         topic="rail",
         seen=f"the rail {rail!r} of fabric {net_path.fabric} does not exist on {node.host}, "
@@ -123,13 +123,13 @@ def _no_rail(facts: Facts, net_path: NetPath, rail: str) -> Finding:
 
 def _rate(
     facts: Facts, net_path: NetPath, rail: str, port: HcaPort | None, netdev: Interface | None
-) -> Finding:
+) -> Diagnosis:
     expected = find_link(net_path.link).data_rate_gbit_s if net_path.link else None
     observed = _observed(port, netdev)
     command = facts.seen_by("hcas" if port else "interfaces")
     told = f"{rail} of {net_path.fabric} is there on {facts.node.host}"
     if expected is None or observed is None:
-        return Finding(
+        return Diagnosis(
             level=Level.OK if expected is None else Level.UNKNOWN,
             topic="rail",
             seen=told + ("" if expected is None else ", its rate is unknown"),
@@ -139,11 +139,11 @@ def _rate(
         PortState(port=rail, rate_gbit_s=expected), PortState(port=rail, rate_gbit_s=observed)
     )
     if not issues:
-        return Finding(
+        return Diagnosis(
             level=Level.OK, topic="rail", seen=f"{told}, {observed:g} Gb/s", command=command
         )
     slower = observed < expected
-    return Finding(
+    return Diagnosis(
         level=Level.WARNING if slower else Level.NOTE,
         topic="rail",
         seen=f"{told}: {issues[0].sentence}" if slower
@@ -165,12 +165,12 @@ def _observed(port: HcaPort | None, netdev: Interface | None) -> float | None:
     return None if speed is None else speed / 1000
 
 
-def _memlock(facts: Facts) -> Iterator[Finding]:
+def _memlock(facts: Facts) -> Iterator[Diagnosis]:
     node = facts.node
     if not any(net_path.protocol in _LOCKING for net_path in facts.subject.net_paths):
         return
     if node.memlock_kib is None or not node.is_node:
-        yield Finding(
+        yield Diagnosis(
             level=Level.UNKNOWN,
             topic="memlock",
             seen="how much memory a job may lock on a node is unknown",
@@ -178,7 +178,7 @@ def _memlock(facts: Facts) -> Iterator[Finding]:
             mend="ask a node: --on-node",
         )
     elif node.memlock_kib >= 0:
-        yield Finding(
+        yield Diagnosis(
             level=Level.WARNING,
             topic="memlock",
             seen=f"a process may lock {node.memlock_kib} KiB of memory",
@@ -189,7 +189,7 @@ def _memlock(facts: Facts) -> Iterator[Finding]:
             "in slurm.conf",
         )
     else:
-        yield Finding(
+        yield Diagnosis(
             level=Level.OK,
             topic="memlock",
             seen="unlimited",
@@ -197,7 +197,7 @@ def _memlock(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def _outside(facts: Facts) -> Iterator[Finding]:
+def _outside(facts: Facts) -> Iterator[Diagnosis]:
     """Report variables that choose a path and come from neither the stack nor the site."""
     known = set(facts.subject.settings) | {
         name for net_path in facts.subject.net_paths for name in net_path.environment
@@ -210,7 +210,7 @@ def _outside(facts: Facts) -> Iterator[Finding]:
         if _CHOOSING.match(name) and name not in known
     }
     for name, value in sorted(found.items()):
-        yield Finding(
+        yield Diagnosis(
             level=Level.WARNING,
             topic="variable",
             seen=f"{name}={value} is set outside the stack and the site",
@@ -220,20 +220,20 @@ def _outside(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def judge_world(facts: Facts) -> Iterator[Finding]:
+def judge_world(facts: Facts) -> Iterator[Diagnosis]:
     """Yield what two real ranks saw, or that none were started."""
     world = facts.world
     if facts.subject.absent:
         return
     if world is None:
-        yield Finding(
+        yield Diagnosis(
             level=Level.UNKNOWN,
             topic="world",
             seen="no rank was started",
             mend="--run starts two, and says what world they see",
         )
     elif world.fault is None:
-        yield Finding(
+        yield Diagnosis(
             level=Level.OK,
             topic="world",
             seen=f"world of {world.num_ranks}: right",
@@ -241,7 +241,7 @@ def judge_world(facts: Facts) -> Iterator[Finding]:
         )
     else:
         last = [line.strip() for line in world.output.splitlines() if line.strip()][-3:]
-        yield Finding(
+        yield Diagnosis(
             level=Level.ERROR,
             topic="world",
             seen=world.fault,

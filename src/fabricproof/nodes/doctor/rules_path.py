@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from fabricproof.nodes.doctor.facts import Facts
-from fabricproof.nodes.doctor.findings import Finding, Level
+from fabricproof.nodes.doctor.findings import Diagnosis, Level
 from fabricproof.nodes.doctor.subject import NetPath
 from fabricproof.stacks.family import LIBFABRIC, NATIVE, UCX
 
@@ -31,7 +31,7 @@ _SILENT = {
 }
 
 
-def judge_paths(facts: Facts) -> Iterator[Finding]:
+def judge_paths(facts: Facts) -> Iterator[Diagnosis]:
     """Yield what is to be said of each path of the partition."""
     if facts.subject.absent:
         return
@@ -39,9 +39,9 @@ def judge_paths(facts: Facts) -> Iterator[Finding]:
         yield from _judge(facts, net_path)
 
 
-def _judge(facts: Facts, net_path: NetPath) -> Iterator[Finding]:
+def _judge(facts: Facts, net_path: NetPath) -> Iterator[Diagnosis]:
     if net_path.refusal:
-        yield Finding(
+        yield Diagnosis(
             level=Level.NOTE,
             topic="path",
             seen=f"{net_path.name}: not with this stack: {net_path.refusal}",
@@ -62,17 +62,17 @@ def _judge(facts: Facts, net_path: NetPath) -> Iterator[Finding]:
     yield _forced(net_path)
 
 
-def _forced(net_path: NetPath) -> Finding:
+def _forced(net_path: NetPath) -> Diagnosis:
     lines = " ".join(f"{name}={value}" for name, value in sorted(net_path.environment.items()))
-    return Finding(level=Level.NOTE, topic="path", seen=f"{net_path.name} is forced by {lines}")
+    return Diagnosis(level=Level.NOTE, topic="path", seen=f"{net_path.name} is forced by {lines}")
 
 
-def _components(facts: Facts, net_path: NetPath) -> Iterator[Finding]:
+def _components(facts: Facts, net_path: NetPath) -> Iterator[Diagnosis]:
     needed, option = _COMPONENTS[net_path.transport]
     command = facts.seen_by("ompi_info")
     components = facts.mpi.components
     if components is None:
-        yield Finding(
+        yield Diagnosis(
             level=Level.UNKNOWN,
             topic="path",
             seen=f"{net_path.name}: whether this Open MPI has {', '.join(needed)} is unknown",
@@ -81,7 +81,7 @@ def _components(facts: Facts, net_path: NetPath) -> Iterator[Finding]:
         return
     lost = [name for name in needed if name not in components]
     if lost:
-        yield Finding(
+        yield Diagnosis(
             level=Level.ERROR,
             topic="path",
             seen=f"{net_path.name}: this Open MPI has no {', '.join(lost)}",
@@ -91,7 +91,7 @@ def _components(facts: Facts, net_path: NetPath) -> Iterator[Finding]:
             mend=f"build openmpi with {option}, or transport of {net_path.fabric} in fabric.toml",
         )
     elif net_path.transport == NATIVE:
-        yield Finding(
+        yield Diagnosis(
             level=Level.OK,
             topic="path",
             seen=f"{net_path.name}: {' and '.join(needed)} are built in",
@@ -99,14 +99,14 @@ def _components(facts: Facts, net_path: NetPath) -> Iterator[Finding]:
         )
 
 
-def _netmod(facts: Facts, net_path: NetPath) -> Iterator[Finding]:
+def _netmod(facts: Facts, net_path: NetPath) -> Iterator[Diagnosis]:
     """MPICH names its device: ``ch4:ucx ofi``; the path asks for one of these network modules."""
     lines = facts.library.version or ()
     device = next((line.partition(":")[2].strip() for line in lines if "Device" in line), "")
     wanted = net_path.environment.get("MPIR_CVAR_CH4_NETMOD", "")
     if not device or wanted in re.split(r"[:,\s]+", device):
         return
-    yield Finding(
+    yield Diagnosis(
         level=Level.ERROR,
         topic="path",
         seen=f"{net_path.name}: this build's device is {device}, without {wanted}",
@@ -117,10 +117,10 @@ def _netmod(facts: Facts, net_path: NetPath) -> Iterator[Finding]:
     )
 
 
-def _ucx(facts: Facts, net_path: NetPath) -> Finding:
+def _ucx(facts: Facts, net_path: NetPath) -> Diagnosis:
     library, command = facts.library, facts.seen_by("asker")
     if library.transports is None:
-        return Finding(
+        return Diagnosis(
             level=Level.UNKNOWN,
             topic="path",
             seen=f"{net_path.name}: what UCX would take is unknown (no libucp answered)",
@@ -139,7 +139,7 @@ def _ucx(facts: Facts, net_path: NetPath) -> Finding:
     names = ", ".join(sorted({name for name, _ in wanted}))
     if lost:
         return _elsewhere(facts, net_path, lost[0], f"UCX {library.ucx} has {names}", devices)
-    return Finding(
+    return Diagnosis(
         level=Level.OK,
         topic="path",
         seen=f"{net_path.name}: UCX {library.ucx} offers {names} there",
@@ -147,7 +147,7 @@ def _ucx(facts: Facts, net_path: NetPath) -> Finding:
     )
 
 
-def _ucx_on_soft(facts: Facts, net_path: NetPath) -> Iterator[Finding]:
+def _ucx_on_soft(facts: Facts, net_path: NetPath) -> Iterator[Diagnosis]:
     """UCX 1.13 drops what a software device receives over IPv4, and ends in a timeout of 30 s.
 
     Measured with Debian's UCX 1.13 on rdma_rxe: "unhandled timeout error" until the check of the
@@ -159,7 +159,7 @@ def _ucx_on_soft(facts: Facts, net_path: NetPath) -> Iterator[Finding]:
     is_off = settings.get(_GID_CHECK, "").lower() in {"n", "no", "0", "off"}
     if not soft & set(net_path.rails) or not version.startswith("1.13") or is_off:
         return
-    yield Finding(
+    yield Diagnosis(
         level=Level.ERROR,
         topic="path",
         seen=f"{net_path.name}: UCX {version} checks the GID of what it receives, on Soft-RoCE",
@@ -169,10 +169,10 @@ def _ucx_on_soft(facts: Facts, net_path: NetPath) -> Iterator[Finding]:
     )
 
 
-def _libfabric(facts: Facts, net_path: NetPath, provider: str) -> Finding:
+def _libfabric(facts: Facts, net_path: NetPath, provider: str) -> Diagnosis:
     library, command = facts.library, facts.seen_by("asker")
     if library.providers is None:
-        return Finding(
+        return Diagnosis(
             level=Level.UNKNOWN,
             topic="path",
             seen=f"{net_path.name}: libfabric's providers are unknown",
@@ -186,16 +186,18 @@ def _libfabric(facts: Facts, net_path: NetPath, provider: str) -> Finding:
     told = f"libfabric {library.libfabric} has {provider}"
     if lost:
         return _elsewhere(facts, net_path, lost[0], told, domains)
-    return Finding(
+    return Diagnosis(
         level=Level.OK, topic="path", seen=f"{net_path.name}: {told}, and offers it there",
         command=command,
     )  # fmt: skip
 
 
-def _elsewhere(facts: Facts, net_path: NetPath, rail: str, told: str, devices: set[str]) -> Finding:
+def _elsewhere(
+    facts: Facts, net_path: NetPath, rail: str, told: str, devices: set[str]
+) -> Diagnosis:
     """A transport is built in, but not offered on the rail."""
     known = facts.node.is_node
-    return Finding(
+    return Diagnosis(
         level=Level.ERROR if known else Level.UNKNOWN,
         topic="path",
         seen=f"{net_path.name}: {told}, not on {rail} but on "
@@ -211,7 +213,7 @@ def _elsewhere(facts: Facts, net_path: NetPath, rail: str, told: str, devices: s
 
 def _no_verbs(
     facts: Facts, net_path: NetPath, kind: str, has_module: bool, provider: str = "verbs"
-) -> Finding:
+) -> Diagnosis:
     """Nothing is offered: because it was not built, because it fails, or because of this machine.
 
     A library that names libibverbs was built with verbs, even where it says nothing for lack of
@@ -222,7 +224,7 @@ def _no_verbs(
     version = facts.library.ucx if kind == UCX else facts.library.libfabric
     name = f"UCX {version}" if kind == UCX else f"libfabric {version}"
     if linked and not facts.node.hcas:
-        return Finding(
+        return Diagnosis(
             level=Level.UNKNOWN,
             topic="path",
             seen=f"{net_path.name}: {name} is built with {provider}; {facts.node.host} has no HCA "
@@ -232,7 +234,7 @@ def _no_verbs(
         )
     word = "transport" if kind == UCX else "provider"
     why = "offers none here though the node has an HCA" if linked else f"has no {provider} {word}"
-    return Finding(
+    return Diagnosis(
         level=Level.ERROR,
         topic="path",
         seen=f"{net_path.name}: {name} {why}",

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fabricproof.nodes.doctor.facts import Facts, ProgramFacts
-from fabricproof.nodes.doctor.findings import Finding, Level
+from fabricproof.nodes.doctor.findings import Diagnosis, Level
 from fabricproof.nodes.doctor.read import family_of, version_of
 from fabricproof.stacks.spack.installed import is_below
 
 
-def judge_stack(facts: Facts) -> Iterator[Finding]:
+def judge_stack(facts: Facts) -> Iterator[Diagnosis]:
     """Yield what is to be said of the stack, its MPI library, its programs and its wrapper."""
     yield from _presence(facts)
     yield from _module(facts)
@@ -22,10 +22,10 @@ def judge_stack(facts: Facts) -> Iterator[Finding]:
     yield from _wrapper(facts)
 
 
-def _presence(facts: Facts) -> Iterator[Finding]:
+def _presence(facts: Facts) -> Iterator[Diagnosis]:
     subject = facts.subject
     if subject.absent:
-        yield Finding(
+        yield Diagnosis(
             level=Level.ERROR,
             topic="stack",
             seen=f"{subject.stack}: {subject.absent}",
@@ -34,7 +34,7 @@ def _presence(facts: Facts) -> Iterator[Finding]:
             missing=True,
         )
     elif subject.stale:
-        yield Finding(
+        yield Diagnosis(
             level=Level.WARNING,
             topic="stack",
             seen=f"{subject.stack} is stale: {subject.stale}",
@@ -43,14 +43,14 @@ def _presence(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def _module(facts: Facts) -> Iterator[Finding]:
+def _module(facts: Facts) -> Iterator[Diagnosis]:
     answer = facts.module
     if answer is None:
         return
     # Environment Modules before 5.0 ends with 0 all the same.
     failed = answer.status != 0 or "ERROR" in answer.output
     lines = [line.strip() for line in answer.output.splitlines() if line.strip()]
-    yield Finding(
+    yield Diagnosis(
         level=Level.ERROR if failed else Level.OK,
         topic="module",
         seen=(lines[0] if lines else answer.fault) if failed else answer.command,
@@ -66,12 +66,12 @@ def _module(facts: Facts) -> Iterator[Finding]:
     )
 
 
-def _identity(facts: Facts) -> Finding:
+def _identity(facts: Facts) -> Diagnosis:
     subject, library = facts.subject, facts.library
     command = facts.seen_by("asker")
     if library.version is None:
         lost = bool(library.fault) and library.has_command
-        return Finding(
+        return Diagnosis(
             level=Level.ERROR if lost else Level.UNKNOWN,
             topic="MPI",
             seen=f"the MPI library does not load: {library.fault}" if lost else "not asked",
@@ -86,7 +86,7 @@ def _identity(facts: Facts) -> Finding:
     family, version = family_of(text), version_of(text)
     seen = f"{_short(library.version)} ({library.path or 'path unknown'})"
     if family != subject.family:
-        return Finding(
+        return Diagnosis(
             level=Level.ERROR,
             topic="MPI",
             seen=f"{seen} answers, declared is {subject.family} {subject.version}",
@@ -98,17 +98,17 @@ def _identity(facts: Facts) -> Finding:
     return _version_finding(facts, seen, version)
 
 
-def _version_finding(facts: Facts, seen: str, version: str | None) -> Finding:
+def _version_finding(facts: Facts, seen: str, version: str | None) -> Diagnosis:
     subject, command = facts.subject, facts.seen_by("asker")
     if version is None:
-        return Finding(
+        return Diagnosis(
             level=Level.UNKNOWN,
             topic="MPI",
             seen=f"{seen}: its version is unknown",
             command=command,
         )
     same = _begins_alike(version, subject.version)
-    return Finding(
+    return Diagnosis(
         level=Level.OK if same else Level.WARNING,
         topic="MPI",
         seen=seen if same else f"{seen}, declared is version {subject.version}",
@@ -132,18 +132,18 @@ def _short(version: tuple[str, ...]) -> str:
     return line.partition(", package")[0].replace("MPICH Version: ", "MPICH ")
 
 
-def _program(facts: Facts, program: ProgramFacts) -> Finding:
+def _program(facts: Facts, program: ProgramFacts) -> Diagnosis:
     command = facts.seen_by(f"ldd:{program.path}")
     name = program.path.rpartition("/")[2]
     if program.fault:
-        return Finding(
+        return Diagnosis(
             level=Level.UNKNOWN,
             topic="program",
             seen=f"{program.path}: {program.fault}",
             command=command,
         )
     if program.missing:
-        return Finding(
+        return Diagnosis(
             level=Level.ERROR,
             topic="program",
             seen=f"{name} finds no {', '.join(program.missing)}",
@@ -154,17 +154,17 @@ def _program(facts: Facts, program: ProgramFacts) -> Finding:
     return _loaded(facts, program, name, command)
 
 
-def _loaded(facts: Facts, program: ProgramFacts, name: str, command: str) -> Finding:
+def _loaded(facts: Facts, program: ProgramFacts, name: str, command: str) -> Diagnosis:
     prefix = facts.subject.prefix
     if program.mpi is None:
-        return Finding(
+        return Diagnosis(
             level=Level.UNKNOWN,
             topic="program",
             seen=f"{name} names no MPI library",
             command=command,
         )
     if prefix and prefix != "/usr" and not is_below(Path(program.mpi), Path(prefix)):
-        return Finding(
+        return Diagnosis(
             level=Level.ERROR,
             topic="program",
             seen=f"{name} loads {program.mpi}, which is not below {prefix}",
@@ -172,14 +172,14 @@ def _loaded(facts: Facts, program: ProgramFacts, name: str, command: str) -> Fin
             means="another MPI than the stack's would be measured under its name",
             mend=facts.subject.mend or "unset LD_LIBRARY_PATH",
         )
-    return Finding(
+    return Diagnosis(
         level=Level.OK, topic="program", seen=f"{name} loads {program.mpi}", command=command
     )
 
 
-def _build(facts: Facts) -> Iterator[Finding]:
+def _build(facts: Facts) -> Iterator[Diagnosis]:
     if facts.mpi.configure:
-        yield Finding(
+        yield Diagnosis(
             level=Level.NOTE,
             topic="build",
             seen=f"configured with {facts.mpi.configure[:300]}",
@@ -187,35 +187,35 @@ def _build(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def _wrapper(facts: Facts) -> Iterator[Finding]:
+def _wrapper(facts: Facts) -> Iterator[Diagnosis]:
     subject, wrapper = facts.subject, facts.wrapper
     if wrapper is None:
         return
     command = facts.seen_by("wrapper")
     told = wrapper.path if wrapper.path == wrapper.real else f"{wrapper.path} -> {wrapper.real}"
     if wrapper.family is None:
-        yield Finding(
+        yield Diagnosis(
             level=Level.UNKNOWN, topic="mpicc", seen=f"{told}: its MPI is unknown", command=command
         )
     elif wrapper.family == subject.family:
-        yield Finding(level=Level.OK, topic="mpicc", seen=told, command=command)
+        yield Diagnosis(level=Level.OK, topic="mpicc", seen=told, command=command)
     else:
         yield _wrong_wrapper(facts, told, command)
 
 
-def _wrong_wrapper(facts: Facts, told: str, command: str) -> Finding:
+def _wrong_wrapper(facts: Facts, told: str, command: str) -> Diagnosis:
     subject, wrapper = facts.subject, facts.wrapper
     assert wrapper is not None
     why = ", a link of the alternatives system" if wrapper.alternatives else ""
     if subject.kind == "provisioned":
         # Its programs are not compiled here: nothing that runs depends on mpicc.
-        return Finding(
+        return Diagnosis(
             level=Level.NOTE,
             topic="mpicc",
             seen=f"{told}{why} belongs to {wrapper.family}; this stack has no wrapper of its own",
             command=command,
         )
-    return Finding(
+    return Diagnosis(
         level=Level.ERROR,
         topic="mpicc",
         seen=f"two MPIs: mpicc is {told}{why}, and builds for {wrapper.family}, not "

@@ -31,7 +31,7 @@ class TroubleKind(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trouble:
+class ReadTrouble:
     """What a look could not read, and why.
 
     Attributes:
@@ -73,7 +73,7 @@ class Machine:
 
     node: str
     facts: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)
-    troubles: tuple[Trouble, ...] = ()
+    troubles: tuple[ReadTrouble, ...] = ()
 
     @property
     def unknown(self) -> tuple[str, ...]:

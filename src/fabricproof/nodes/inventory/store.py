@@ -15,7 +15,7 @@ from pathlib import Path
 from fabricproof.core.errors import FabricproofError, InputMissingError, OutputError, ParseError
 from fabricproof.core.records import append_records, parse_json, read_records
 from fabricproof.core.whole_file import whole_file
-from fabricproof.nodes.inventory.facts import Machine, Trouble
+from fabricproof.nodes.inventory.facts import Machine, ReadTrouble
 from fabricproof.nodes.inventory.read import read_machine
 
 FORMAT = 1
@@ -133,7 +133,7 @@ def read_kept(folder: Path, node: str, digest: str) -> Machine:
         machine = Machine(
             node=record["node"],
             facts=record["facts"],
-            troubles=tuple(Trouble(text=each) for each in record["unknown"]),
+            troubles=tuple(ReadTrouble(text=each) for each in record["unknown"]),
         )
         if machine.digest != digest:
             raise ValueError("what it holds has another digest")

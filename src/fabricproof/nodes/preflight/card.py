@@ -13,8 +13,8 @@ from fabricproof.nodes.inventory.words import name_of, shown
 from fabricproof.nodes.preflight.finding import (
     PLAIN,
     Facts,
-    Finding,
     Note,
+    RailFinding,
     Sight,
     about,
     seen,
@@ -31,7 +31,7 @@ DEFAULT_PAYLOAD_BYTES = 128
 _PARTS = ("tuning", "node")
 
 
-def card(sight: Sight) -> Iterator[Finding]:
+def card(sight: Sight) -> Iterator[RailFinding]:
     """Yield a finding for each thing that the site states of the card and its slot."""
     assert sight.facts is not None
     yield from (each for each in (_slot(sight), _payload(sight)) if each is not None)
@@ -53,7 +53,7 @@ def _find(value: Value | None) -> Slot | None:
         return None
 
 
-def _slot(sight: Sight) -> Finding | None:
+def _slot(sight: Sight) -> RailFinding | None:
     wanted = sight.wanted.slot
     if wanted is None or sight.facts is None:
         return None
@@ -102,7 +102,7 @@ def _why_less(facts: Facts, slot: Slot) -> str:
     return "card and slot are able to more: reseat the card, look at riser and BIOS"
 
 
-def _payload(sight: Sight) -> Finding | None:
+def _payload(sight: Sight) -> RailFinding | None:
     declared = sight.wanted.physics
     wanted, facts = declared.max_payload_bytes, sight.facts or {}
     if wanted is None:
@@ -141,7 +141,7 @@ def _payload_means(sight: Sight, observed: int, wanted: int) -> str:
     return f"{_ceiling(declared, actual)}{card_can}"
 
 
-def _stated(sight: Sight, quantity: str, stated: Stated) -> Finding:
+def _stated(sight: Sight, quantity: str, stated: Stated) -> RailFinding:
     """Judge a fact that the site's ``expect`` table states: one of several texts."""
     wanted = [stated] if isinstance(stated, str) else list(stated)
     words = " or ".join(wanted)
@@ -175,7 +175,7 @@ def _fits(wanted: str, observed: str) -> bool:
     return wanted.casefold() == observed.casefold()
 
 
-def _tuned(sight: Sight, fact: str, wanted: str) -> Finding:
+def _tuned(sight: Sight, fact: str, wanted: str) -> RailFinding:
     """Judge a fact of ``expect.tuning``; of a list each item must be there."""
     facts = sight.machine.facts
     parts: list[Facts] = [sight.facts or {}, *(facts.get(part, {}) for part in _PARTS)]

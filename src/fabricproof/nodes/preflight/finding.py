@@ -18,7 +18,7 @@ _OF_SEVERAL = frozenset({"fleet", "wire"})
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class RailFinding:
     """One thing that was expected of a rail, and what was seen.
 
     Attributes:
@@ -86,7 +86,7 @@ class Preflight:
 
     fabric: str
     nodes: tuple[str, ...]
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[RailFinding, ...] = ()
     notes: tuple[Note, ...] = ()
     device: str = ""
 
@@ -95,7 +95,7 @@ class Preflight:
         """The worst of the findings; UNJUDGED where there are none."""
         return worst([each.verdict for each in self.findings])
 
-    def of_rail(self, rail: str) -> tuple[Finding, ...]:
+    def of_rail(self, rail: str) -> tuple[RailFinding, ...]:
         """Return the findings of one rail."""
         return tuple(each for each in self.findings if each.rail == rail)
 
@@ -275,7 +275,7 @@ def look_up(wanted: Wanted, machine: Machine) -> Sight:
     return Sight(wanted=wanted, machine=machine, facts=facts)
 
 
-def about(sight: Sight, quantity: str, judgement: Judgement, brief: str = "") -> Finding:
+def about(sight: Sight, quantity: str, judgement: Judgement, brief: str = "") -> RailFinding:
     """Return the finding about one thing of a rail on its node.
 
     Args:
@@ -284,7 +284,7 @@ def about(sight: Sight, quantity: str, judgement: Judgement, brief: str = "") ->
         judgement: the verdict on it.
         brief: a few words; the reason up to its first colon where empty.
     """
-    return Finding(
+    return RailFinding(
         rail=sight.wanted.rail,
         nodes=(sight.machine.node,),
         quantity=quantity,

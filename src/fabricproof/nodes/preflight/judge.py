@@ -12,9 +12,9 @@ from fabricproof.nodes.inventory.words import meaning_of, name_of, shown
 from fabricproof.nodes.preflight.card import card, card_notes, far_ranks
 from fabricproof.nodes.preflight.finding import (
     PLAIN,
-    Finding,
     Note,
     Preflight,
+    RailFinding,
     Sight,
     Wanted,
     about,
@@ -97,7 +97,7 @@ def group(fact: str, values: dict[str, Value | None]) -> Groups:
     )
 
 
-def fleet(wanted: Wanted, sights: Sequence[Sight]) -> Iterator[Finding]:
+def fleet(wanted: Wanted, sights: Sequence[Sight]) -> Iterator[RailFinding]:
     """Yield one finding: the cards of a rail are alike on all nodes, or in what they are not.
 
     Args:
@@ -120,7 +120,7 @@ def fleet(wanted: Wanted, sights: Sequence[Sight]) -> Iterator[Finding]:
         reason=label if unlike else alike,
         origin="nodes of one partition are alike",
     )
-    yield Finding(
+    yield RailFinding(
         rail=wanted.rail,
         nodes=tuple(sorted(odd)) or tuple(each.machine.node for each in sights),
         quantity="fleet",
@@ -247,7 +247,7 @@ def preflight(
         bound_cpus: node -> CPUs its ranks are bound to, as the kernel lists them.
     """
     there = [each for each in machines.values() if each is not None]
-    findings: list[Finding] = []
+    findings: list[RailFinding] = []
     notes: list[Note] = list(node_notes(there))
     rails = wanted_rails(spec)
     for wanted in rails:
@@ -270,13 +270,13 @@ def preflight(
     return Preflight(
         fabric=spec.name,
         nodes=tuple(machines),
-        findings=tuple(each for each in told if isinstance(each, Finding)),
+        findings=tuple(each for each in told if isinstance(each, RailFinding)),
         notes=(*notes, *(each for each in told if isinstance(each, Note))),
         device=device_word(find_link(spec.link).name) if spec.link is not None else "",
     )
 
 
-def _of_node(sight: Sight, machines: Sequence[Machine]) -> Iterator[Finding]:
+def _of_node(sight: Sight, machines: Sequence[Machine]) -> Iterator[RailFinding]:
     yield presence(sight, machines)
     if sight.facts is None:
         return
@@ -293,14 +293,14 @@ def _of_node(sight: Sight, machines: Sequence[Machine]) -> Iterator[Finding]:
     yield from card(sight)
 
 
-def _never_seen(wanted: Wanted, node: str, reason: str) -> Finding:
+def _never_seen(wanted: Wanted, node: str, reason: str) -> RailFinding:
     why = f": {reason}" if reason else ""
     sight = Sight(wanted=wanted, machine=Machine(node=node), facts=None)
     words = f"{wanted.rail} on {node} was never seen: the look at {node} left nothing{why}"
     return about(sight, "state", unseen(sight.name("state"), words, Verdict.MISSING))
 
 
-def _told(spec: FabricSpec, finding: Finding) -> Finding | Note:
+def _told(spec: FabricSpec, finding: RailFinding) -> RailFinding | Note:
     """Return a note instead of what need not be told: for want of rights, or as the site says."""
     allowed = {*_MAY_BE_HIDDEN, *(spec.expect.not_told if spec.expect else ())}
     if finding.quantity not in allowed or finding.verdict is not Verdict.UNJUDGED:

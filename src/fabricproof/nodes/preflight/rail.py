@@ -10,7 +10,15 @@ from fabricproof.core.errors import FabricproofError
 from fabricproof.core.measure import Verdict
 from fabricproof.nodes.inventory.compare import is_like
 from fabricproof.nodes.inventory.facts import Machine
-from fabricproof.nodes.preflight.finding import PLAIN, Facts, Finding, Sight, about, seen, unseen
+from fabricproof.nodes.preflight.finding import (
+    PLAIN,
+    Facts,
+    RailFinding,
+    Sight,
+    about,
+    seen,
+    unseen,
+)
 from fabricproof.nodes.preflight.soft import (
     SHAPER_TOLERANCE,
     WIRELESS_DRIVERS,
@@ -41,7 +49,7 @@ _PHYSICAL_STATES = {
 }
 
 
-def presence(sight: Sight, others: Sequence[Machine]) -> Finding:
+def presence(sight: Sight, others: Sequence[Machine]) -> RailFinding:
     """Judge that the rail exists on the node and that its link is up.
 
     Args:
@@ -61,7 +69,7 @@ def presence(sight: Sight, others: Sequence[Machine]) -> Finding:
     return _state(sight, is_up=is_up, reason=f"{sight.where} {words}")
 
 
-def _state(sight: Sight, *, is_up: bool, reason: str) -> Finding:
+def _state(sight: Sight, *, is_up: bool, reason: str) -> RailFinding:
     judgement = seen(
         sight.name("state"),
         value=float(is_up),
@@ -83,7 +91,7 @@ def _why_down(sight: Sight, state: str) -> str:
     return "no carrier (cable, transceiver, the switch's port), or set down"
 
 
-def _absent(sight: Sight, others: Sequence[Machine]) -> Finding:
+def _absent(sight: Sight, others: Sequence[Machine]) -> RailFinding:
     doubt = _doubt(sight)
     if doubt is not None:
         reason = f"{sight.where}: whether it exists is not known: {doubt}"
@@ -144,7 +152,7 @@ class _Rate:
     shaped: bool = False
 
 
-def rate(sight: Sight) -> Finding:
+def rate(sight: Sight) -> RailFinding:
     """Judge the rate of the rail's link, or of the shaper on a rail that has no wire."""
     assert sight.facts is not None
     wanted = sight.wanted.link
@@ -273,7 +281,7 @@ def _split_port(sight: Sight) -> list[str]:
     return names if len(names) >= sight.wanted.link.lanes >= 2 else []
 
 
-def mtu(sight: Sight) -> Finding | None:
+def mtu(sight: Sight) -> RailFinding | None:
     """Judge the MTU where the site states one; None where it does not."""
     assert sight.facts is not None
     wanted, observed = sight.wanted.mtu, sight.facts.get("mtu")

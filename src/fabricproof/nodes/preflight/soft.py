@@ -12,8 +12,8 @@ from fabricproof.core.measure import Verdict
 from fabricproof.nodes.preflight.finding import (
     PLAIN,
     Facts,
-    Finding,
     Note,
+    RailFinding,
     Sight,
     about,
     seen,
@@ -51,7 +51,7 @@ def below(sight: Sight) -> Facts:
     return sight.machine.facts.get(f"interface {parent_of(sight.facts or {})}", {})
 
 
-def device(sight: Sight) -> Finding | None:
+def device(sight: Sight) -> RailFinding | None:
     """Judge that a rail is a software device where the site declares one, and only there.
 
     None where neither speaks of one: all that is declared of an adapter is judged elsewhere.
@@ -78,7 +78,7 @@ def device(sight: Sight) -> Finding | None:
     return about(sight, "device", judgement, brief)
 
 
-def shared_wires(sights: Sequence[Sight]) -> Iterator[Finding]:
+def shared_wires(sights: Sequence[Sight]) -> Iterator[RailFinding]:
     """Yield a red finding for each software rail of one node that shares its interface.
 
     Args:
@@ -104,7 +104,7 @@ def shared_wires(sights: Sequence[Sight]) -> Iterator[Finding]:
             yield about(sight, "wire", judgement, brief)
 
 
-def soft_rate(sight: Sight) -> Finding:
+def soft_rate(sight: Sight) -> RailFinding:
     """Judge the declared rate of a software device by what shapes the interface below it.
 
     A wire below that is faster than the declared rate proves nothing, for the software is slower;

@@ -5,7 +5,7 @@ from __future__ import annotations
 from reframe.core.builtins import variable
 
 from fabricproof.benchmarks.catalogue import meaning
-from fabricproof.benchmarks.program import Kind
+from fabricproof.benchmarks.program import ProgramKind
 from fabricproof.job.evidence.directions import BACK, backward
 from fabricproof.job.plan.plan_file import Plan
 from fabricproof.rfm.checks.base import FabricBenchmark
@@ -55,7 +55,7 @@ class PeerBenchmark(FabricBenchmark):
     def plan(self, planner: LegPlanner) -> Plan:
         """Return one leg for each rail, and one the other way where its program sends one way."""
         forth = [peer_leg(planner, rail, streams=self.streams) for rail in planner.rails]
-        if meaning(self.suite, self.program).kind is not Kind.BANDWIDTH:
+        if meaning(self.suite, self.program).kind is not ProgramKind.BANDWIDTH:
             return Plan(legs=tuple(forth))
         back = [
             backward(peer_leg(planner, rail, variant=BACK, streams=self.streams))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fabricproof.benchmarks.catalogue import meaning
-from fabricproof.benchmarks.program import Kind
+from fabricproof.benchmarks.program import ProgramKind
 from fabricproof.core.measure import Finding
 from fabricproof.core.units import parse_size, size_label
 from fabricproof.job.evidence.directions import BACK, LARGEST_SIZES, backward
@@ -216,7 +216,7 @@ class LegPlanner:
         )
         launch = plan_launch(self.stack.family, self.launcher)
         reading = meaning(self.suite, self.program)
-        windowed = reading.kind is Kind.BANDWIDTH and effort.window_size > 1
+        windowed = reading.kind is ProgramKind.BANDWIDTH and effort.window_size > 1
         return Leg(
             name="+".join(rails) + (f".{variant}" if variant else ""),
             rails=rails,
@@ -244,7 +244,7 @@ class LegPlanner:
             sent_per_message=job.sent_per_message,
             sent_messages=None if len(rails) > 1 or windowed else job.sent_messages,
             least_repetitions=job.least_repetitions,
-            spread=len(rails) > 1 and reading.kind is Kind.BANDWIDTH,
+            spread=len(rails) > 1 and reading.kind is ProgramKind.BANDWIDTH,
             required=self._required(job.sizes, references),
             references=references,
             tolerance=self.site.spec.tolerance,
@@ -280,7 +280,7 @@ class LegPlanner:
         if "latency" in references:
             guess = min(guess, references["latency"].value)
         reading = meaning(self.suite, self.program)
-        windowed = has_window(self.suite, self.program) and reading.kind is Kind.BANDWIDTH
+        windowed = has_window(self.suite, self.program) and reading.kind is ProgramKind.BANDWIDTH
         plan = plan_windowed if windowed else plan_ping_pong
         return plan(
             max_size=parse_size(self.partition.max_message_size),
@@ -293,7 +293,7 @@ class LegPlanner:
         self, sizes: tuple[int, ...], references: dict[str, Reference]
     ) -> tuple[str, ...]:
         reading = meaning(self.suite, self.program)
-        if reading.kind is Kind.BANDWIDTH:
+        if reading.kind is ProgramKind.BANDWIDTH:
             due = [f"bandwidth_{size_label(sizes[-1])}"]
             times = self.suite == "imb" and not reading.pairs_share_rails  # Uniband prints none
             if times and "latency" in references:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 
 from fabricproof.benchmarks.catalogue import meaning
-from fabricproof.benchmarks.program import Kind
+from fabricproof.benchmarks.program import ProgramKind
 from fabricproof.job.plan.leg import Leg
 from fabricproof.job.plan.plan_file import Plan
 from fabricproof.job.plan.script import BIND_FILE
@@ -96,19 +96,19 @@ def bound_leg(planner: LegPlanner, rail: str, policy: str, sizes: Sequence[int] 
         commands=tuple(("bash", BIND_FILE, moved, rail, *argv) for argv in leg.commands),
         environment={**leg.environment, "FABRICPROOF_PROGRAM": leg.commands[0][0]},
     )
-    if policy == Bind.NEAR or _kind(planner) is not Kind.BANDWIDTH:
+    if policy == Bind.NEAR or _kind(planner) is not ProgramKind.BANDWIDTH:
         return leg
     return replace(leg, tolerance=WITNESS_TOLERANCE, curve_tolerance=100.0, references={})
 
 
-def _kind(planner: LegPlanner) -> Kind:
+def _kind(planner: LegPlanner) -> ProgramKind:
     return meaning(planner.suite, planner.program).kind
 
 
 def near_over_far(planner: LegPlanner, rail: str, legs: Mapping[str, Leg]) -> Relation:
     """Return the relation between the legs of one rail."""
     near, far = legs[Bind.NEAR], legs[Bind.FAR]
-    is_bandwidth = _kind(planner) is Kind.BANDWIDTH
+    is_bandwidth = _kind(planner) is ProgramKind.BANDWIDTH
     make = at_least if is_bandwidth else at_most
     reference = make(
         1.0, unit="x", tolerance=TOLERANCE, origin="a slot is nearest to its own socket"

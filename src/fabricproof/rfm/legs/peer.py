@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fabricproof.benchmarks.catalogue import meaning
-from fabricproof.benchmarks.program import Kind
+from fabricproof.benchmarks.program import ProgramKind
 from fabricproof.core.units import size_label
 from fabricproof.job.plan.leg import Leg
 from fabricproof.job.plan.peer import Pace, peer_job
@@ -41,7 +41,7 @@ def peer_leg(
     alone = with_links(planner, 1)  # the streams stand in the output and count by themselves
     rails = (rail,)
     job = peer_job(planner.suite, planner.program, rail, _pace(alone, rail), streams=streams)
-    is_latency = meaning(planner.suite, planner.program).kind is Kind.LATENCY
+    is_latency = meaning(planner.suite, planner.program).kind is ProgramKind.LATENCY
     ends = (job.sizes[0] if is_latency else job.sizes[-1],) if job.sizes else ()
     kind = "latency" if is_latency else "bandwidth"
     return Leg(

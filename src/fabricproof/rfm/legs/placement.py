@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 
 from fabricproof.benchmarks.catalogue import meaning
-from fabricproof.benchmarks.program import Kind
+from fabricproof.benchmarks.program import ProgramKind
 from fabricproof.job.plan.leg import Leg
 from fabricproof.job.plan.plan_file import Plan
 from fabricproof.job.relations.relation import Relation, in_turns
@@ -67,7 +67,7 @@ def _far_over_near(
 ) -> Relation:
     near, far = legs[0], legs[-1]
     kind = meaning(planner.suite, planner.program).kind
-    is_bandwidth = kind is Kind.BANDWIDTH
+    is_bandwidth = kind is ProgramKind.BANDWIDTH
     sizes = near.expected_sizes
     reference = _equal() if is_bandwidth else _with_switches(pairs[-1].hops - pairs[0].hops)
     return Relation(
