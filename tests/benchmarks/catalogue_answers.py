@@ -42,6 +42,8 @@ def _facts(suite: str, row: Program) -> Iterator[str]:
     if known is not None:
         flags = [name for name in _FLAGS if getattr(known, name)]
         yield f"collective: {', '.join([known.operation, known.statistic, *flags])}"
+    if row.bus is not None:
+        yield f"busbw: size / time x {row.bus.factor}, {row.bus.operation or 'each to the next'}"
     if row.messages is not None:
         yield from _moved(suite, row)
 

@@ -6,7 +6,7 @@ over the same QDR link.  A new program is one row here, one recorded output, one
 Sources.  OSU: titles, times and loops of c/mpi/pt2pt, c/mpi/one-sided and c/mpi/collective of
 releases 5.7 to 7.4 (the directories are those of 7.2; up to 6.x the same files stand at the top).
 mpi4py: demo/osu_*.py of 4.1.2.  IMB: src_c and src_cpp of 2021.11, ``IMB-* -list``.  perftest:
-src/perftest_parameters.c and perftest_resources.c of v4.5-0.20.
+src/perftest_parameters.c and perftest_resources.c of v4.5-0.20.  nccl-tests: src/*.cu of 2.19.6.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from dataclasses import replace
 
 from fabricproof.benchmarks.program import (
     UNKNOWN,
+    Bus,
+    BusFactor,
     Collective,
     Consistency,
     Meaning,
@@ -285,6 +287,26 @@ PERFTEST: tuple[Program, ...] = (
     Program(name="ib_atomic_lat", meaning=replace(_OPERATION, round_trip=True)),
 )
 
+
+def _nccl(name: str, operation: Operation | None, factor: BusFactor) -> Program:
+    return Program(name=f"{name}_perf", bus=Bus(operation=operation, factor=factor))
+
+
+#: nccl-tests and rccl-tests: the buffers of GPUs.  ``sendrecv_perf`` is a ring: each rank sends to
+#: the next and receives from the one before.  ``hypercube_perf`` and ``alltoallv_perf`` have no
+#: rows: what they send depends on more than the size.
+NCCL: tuple[Program, ...] = (
+    _nccl("all_reduce", Operation.ALLREDUCE, BusFactor.TWICE_OTHERS),
+    _nccl("reduce_scatter", Operation.REDUCE_SCATTER, BusFactor.OTHERS),
+    _nccl("all_gather", Operation.ALLGATHER, BusFactor.OTHERS),
+    _nccl("alltoall", Operation.ALLTOALL, BusFactor.OTHERS),
+    _nccl("gather", Operation.GATHER, BusFactor.OTHERS),
+    _nccl("scatter", Operation.SCATTER, BusFactor.OTHERS),
+    _nccl("broadcast", Operation.BCAST, BusFactor.ONE),
+    _nccl("reduce", Operation.REDUCE, BusFactor.ONE),
+    _nccl("sendrecv", None, BusFactor.ONE),
+)
+
 #: the suites, in the names that records and sites use; mpi4py's ports are rows of OSU's
 SUITES: Mapping[str, tuple[Program, ...]] = {
     "osu": OSU,
@@ -293,6 +315,8 @@ SUITES: Mapping[str, tuple[Program, ...]] = {
     "perftest": PERFTEST,
     "iperf": (Program(name="iperf", meaning=_BANDWIDTH),),
     "iperf3": (Program(name="iperf3", meaning=_BANDWIDTH),),
+    "nccl-tests": NCCL,
+    "rccl-tests": NCCL,
 }
 
 _BY_NAME = {
@@ -306,7 +330,8 @@ def program_of(suite: str, name: str) -> Program | None:
     """Return the row of a program as it is called; None where there is none.
 
     Args:
-        suite: ``osu``, ``osu-mpi4py``, ``imb``, ``perftest``, ``iperf`` or ``iperf3``.
+        suite: ``osu``, ``osu-mpi4py``, ``imb``, ``perftest``, ``iperf``, ``iperf3``,
+            ``nccl-tests`` or ``rccl-tests``.
         name: ``osu_bw``, ``PingPong``, ``P2P/PingPong``, ``ib_write_bw`` ...
     """
     return _BY_NAME.get(suite, {}).get(name)

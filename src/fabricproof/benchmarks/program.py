@@ -8,6 +8,9 @@ from enum import StrEnum
 
 from fabricproof.physics.collective import Operation, Statistic
 
+#: what a program is called whose output does not name it
+UNNAMED = "unnamed"
+
 
 class ProgramKind(StrEnum):
     """What a program is judged by first."""
@@ -27,6 +30,37 @@ class Consistency(StrEnum):
     TWICE_SIZE_OVER_TIME = "bandwidth = 2 x message size / t_max"
     FOUR_TIMES_SIZE_OVER_TIME = "bandwidth = 4 x message size / t_max"
     RATE_TIMES_SIZE = "bandwidth = message rate x message size"
+
+
+class BusFactor(StrEnum):
+    """What makes the bus bandwidth of nccl-tests out of size / time, with n ranks.
+
+    ``*GetBw`` in src/*.cu of NVIDIA/nccl-tests.
+    """
+
+    ONE = "1"
+    OTHERS = "(n - 1) / n"
+    TWICE_OTHERS = "2 (n - 1) / n"
+
+    def of(self, num_ranks: int) -> float:
+        """Return the factor for so many ranks, 2 or more."""
+        if self is BusFactor.ONE:
+            return 1.0
+        others = (num_ranks - 1) / num_ranks
+        return others if self is BusFactor.OTHERS else 2 * others
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bus:
+    """The bus bandwidth of one of nccl-tests.
+
+    Attributes:
+        factor: what makes it out of size / time.
+        operation: the collective; None where each rank sends to the next, and gets as much.
+    """
+
+    factor: BusFactor
+    operation: Operation | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,6 +180,7 @@ class Program:
             read; None where all are alike.
         messages: of one iteration; None where they are no fixed exchange between pairs.
         collective: the operation of a collective; None for all others.
+        bus: its bus bandwidth; None where it prints none, or none that says something.
         has_port: mpi4py ports it to Python (demo/osu_*.py, 4.1).
     """
 
@@ -158,6 +193,7 @@ class Program:
     earlier: tuple[tuple[int, int], Meaning] | None = None
     messages: Messages | None = None
     collective: Collective | None = None
+    bus: Bus | None = None
     has_port: bool = False
 
     def meaning_of(self, suite: str, version: str | None = None) -> Meaning:

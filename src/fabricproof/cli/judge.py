@@ -27,6 +27,7 @@ from fabricproof.core.errors import ConfigError, ExitStatus, FabricproofError, P
 from fabricproof.core.measure import Finding, Table, worst
 from fabricproof.core.units import parse_quantity
 from fabricproof.physics import Fabric, bound
+from fabricproof.verdict.busbw import QUANTITY
 from fabricproof.verdict.limits import loaded_fabric
 from fabricproof.verdict.table import judge_table, unanswered
 from fabricproof.verdict.value import (
@@ -105,9 +106,10 @@ def command(
 ) -> None:
     """Give a verdict on benchmark outputs, without a cluster.
 
-    FILE is the output of an OSU, IMB, iperf3 or iperf run ('-' for standard input), or a .toml
-    file of published numbers (docs/how-to-read-a-verdict.md).  The program decides what is judged
-    (osu_bibw adds both directions up); --link and its companions say what the path can carry.
+    FILE is the output of OSU, IMB, iperf3, iperf, perftest, hpcc or nccl-tests ('-' for standard
+    input), or a .toml file of published numbers (docs/how-to-read-a-verdict.md).  The program
+    decides what is judged (osu_bibw adds both directions up); --link and its companions say what
+    the path can carry.
     """
     stated = _stated_fabric(fabric, capability)
     given = given_references(references, tolerance)
@@ -224,7 +226,9 @@ def _check_against_ceiling(table: Table, rules: Rules) -> None:
         return
     limit = bound(loaded_fabric(table, rules.fabric)).high_mb_s
     for name, reference in rules.references.items():
-        if reference.lower is not None and reference.lower > limit:
+        # What a bus bandwidth cannot be depends on the operation: the judge knows.
+        of_links = not name.startswith(QUANTITY)
+        if of_links and reference.lower is not None and reference.lower > limit:
             raise ConfigError(
                 f"the reference of {name} is above the ceiling",
                 expected=f"at most {limit:.0f} MB/s",

@@ -21,9 +21,10 @@ from fabricproof.core.measure import COLUMNS, Table
 def command(files: tuple[str, ...], as_json: bool) -> None:
     r"""Show the tables in benchmark outputs.
 
-    FILE is what an OSU, IMB, iperf3 or iperf run printed, with whatever the launcher and MPI put
-    around it; '-' is standard input.  Nothing is judged, and nothing is guessed: a damaged or
-    cut table is an error with its line, and the other tables and files are still shown.
+    FILE is what a run of OSU, IMB, iperf3, iperf, perftest, hpcc or nccl-tests printed, with
+    whatever the launcher and MPI put around it; '-' is standard input.  Nothing is judged, and
+    nothing is guessed: a damaged or cut table is an error with its line, and the other tables and
+    files are still shown.
 
     \b
     fabricproof parse osu_bw.out

@@ -60,6 +60,8 @@ COLUMNS: Mapping[str, str] = MappingProxyType(
         "bandwidth_min_mb_s": "MB/s",
         "bandwidth_avg_mb_s": "MB/s",
         "bandwidth_max_mb_s": "MB/s",
+        "bus_bandwidth_mb_s": "MB/s",
+        "wrong_values": "",
     }
 )
 
@@ -158,7 +160,7 @@ class Table:
 
     Attributes:
         suite: ``osu`` (the C programs), ``osu-mpi4py`` (the Python ports), ``imb``,
-            ``iperf3``, ``iperf`` or ``perftest``.
+            ``iperf3``, ``iperf``, ``perftest``, ``hpcc``, ``nccl-tests`` or ``rccl-tests``.
         program: the OSU program (``osu_bw``) or IMB benchmark (``PingPong``).
         version: the suite's version as printed, None where the tool prints none.
         columns: names from :data:`COLUMNS`, in printed order.

@@ -15,6 +15,8 @@ from fabricproof.benchmarks.program import Meaning, ProgramKind
 from fabricproof.core.measure import Finding, Table, Verdict, as_notes, worst
 from fabricproof.core.units import size_label
 from fabricproof.traffic import PathProof, PathState
+from fabricproof.verdict import busbw
+from fabricproof.verdict.busbw import describe_busbw, judge_busbw
 from fabricproof.verdict.collective_times import early_ends, judge_collective, overlaps
 from fabricproof.verdict.curve import (
     describe_shape,
@@ -85,8 +87,10 @@ def judge_table(table: Table, rules: Rules, net_path: PathProof | None = None) -
 def _of_many(
     table: Table, reading: Meaning, limits: Limits, rules: Rules
 ) -> tuple[list[Judgement], list[str]]:
-    """Judge what all ranks do at once, hpcc's rings or a collective, with what is worth reading."""
+    """Judge what all ranks do at once, with what is worth reading: rings, collectives, GPUs'."""
     layout = rules.layout
+    if table.suite in busbw.SUITES:
+        return judge_busbw(table, rules), describe_busbw(table)
     if table.suite == "hpcc":
         return judge_rings(table, rules), describe_rings(table, layout)
     if reading.kind is not ProgramKind.COLLECTIVE:
@@ -142,8 +146,11 @@ def unanswered(references: Iterable[str], judgements: Iterable[Judgement]) -> li
     A reference that nothing was held against is a measurement that is missing, never a pass.
     """
     kinds = {"MB/s": "bandwidth", "us": "latency"}
-    answered = {judgement.name for judgement in judgements}
-    answered |= {kinds.get(judgement.unit, "") for judgement in judgements}
+    answered = set()
+    for judgement in judgements:
+        is_busbw = judgement.name.startswith(busbw.QUANTITY)
+        kind = busbw.QUANTITY if is_busbw else kinds.get(judgement.unit, "")
+        answered |= {judgement.name, kind}
     return [name for name in references if name not in answered]
 
 

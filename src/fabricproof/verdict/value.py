@@ -252,14 +252,17 @@ def _share(
 
 def _quantity_name(name: str) -> str:
     """Return ``name`` in the judge's spelling: ``bandwidth_4194304`` is ``bandwidth_4MiB``."""
-    kind, mark, size = name.partition("_")
-    if name and kind not in {"bandwidth", "latency"}:
+    device = name.startswith("device_")
+    kind, mark, size = name.removeprefix("device_").partition("_")
+    if name and kind not in ({"busbw"} if device else {"bandwidth", "latency"}):
         raise ConfigError(
             "unknown quantity in a reference",
-            expected="bandwidth, latency, or one size of it as bandwidth_4MiB",
+            expected="bandwidth, latency, device_busbw, or one size of it as bandwidth_4MiB",
             got=repr(name),
         )
-    return f"{kind}_{size_label(parse_size(size))}" if mark else name
+    if not mark:
+        return name
+    return f"{'device_' if device else ''}{kind}_{size_label(parse_size(size))}"
 
 
 #: A printed number has two decimals; half a last digit is not "above the ceiling".
@@ -340,8 +343,8 @@ class Rules:
 
     Attributes:
         fabric: the path as the site declares it, None where nothing is declared.
-        references: site references by quantity: ``bandwidth``, ``latency``, or one size of it,
-            ``bandwidth_4MiB``, ``latency_8B``.
+        references: site references by quantity: ``bandwidth``, ``latency``, ``device_busbw``, or
+            one size of it, ``bandwidth_4MiB``, ``latency_8B``.
         tolerance: allowed fraction below the reference that physics gives.
         path_required: True for our own runs: without proof of the path nothing is green.
         curve_tolerance: how much longer than the model a point inside the curve may take.

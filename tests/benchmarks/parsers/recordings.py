@@ -11,7 +11,7 @@ from fabricproof.cli.parse import table_record
 from fabricproof.core.measure import Table
 
 DATA = Path(__file__).parents[2] / "data"
-TOOLS = ("osu", "osu-mpi4py", "imb", "iperf", "iperf3", "perftest", "hpcc")
+TOOLS = ("osu", "osu-mpi4py", "imb", "iperf", "iperf3", "perftest", "hpcc", "nccl")
 
 GOOD = sorted(path for tool in TOOLS for path in (DATA / tool).glob("*.txt"))
 DAMAGED = sorted(path for tool in TOOLS for path in (DATA / tool / "damaged").glob("*.txt"))
@@ -21,8 +21,8 @@ ROWS = [
     for path in GOOD
     if not path.parent.name.startswith(("iperf", "hpcc")) and "-V-" not in path.name
 ]
-#: those whose numbers are what is printed; perftest's MiB/s and Gb/s become MB/s
-AS_PRINTED = [path for path in ROWS if path.parent.name != "perftest"]
+#: those whose numbers are what is printed; MiB/s, Gb/s and GB/s become MB/s
+AS_PRINTED = [path for path in ROWS if path.parent.name not in {"perftest", "nccl"}]
 
 #: what launchers, MPI libraries and networks say while a benchmark runs
 CHATTER = (
@@ -43,6 +43,10 @@ CHATTER = (
 )
 
 
+#: suites whose version stands in a line of its own
+OWN_LINE = {"iperf3", "nccl-tests", "rccl-tests"}
+
+
 def texts(paths: list[Path]) -> list[tuple[str, str]]:
     return [(path.name, path.read_text(encoding="utf-8")) for path in paths]
 
@@ -54,12 +58,12 @@ def sizes_of(tables: tuple[Table, ...]) -> list[int] | None:
 
 
 def essence(tables: tuple[Table, ...]) -> list[tuple[Any, ...]]:
-    """Everything but the place in the text, and the version of iperf3 (a line of its own)."""
+    """Everything but the place in the text, and a version that has a line of its own."""
     return [
         (
             table.suite,
             table.program,
-            table.version if table.suite != "iperf3" else None,
+            table.version if table.suite not in OWN_LINE else None,
             table.columns,
             table.rows,
         )

@@ -71,10 +71,6 @@ def test_rows_below_a_line_of_iperf_inside_a_table_are_not_lost_in_silence() -> 
             "CA: MT4115 node1:\n      0x1 1 1[  ] ==( 4X 25.78125 Gbps\nSwitch: 0x248a sw\n",
             "subnet",
         ),
-        (
-            "# nThread 1 nGpus 8 minBytes 8\n#       size    count   type  algbw   busbw\n",
-            "nccl-tests",
-        ),
     ],
 )
 def test_an_output_of_another_kind_is_told_with_what_to_do(text: str, says: str) -> None:

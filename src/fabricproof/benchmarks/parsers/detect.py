@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from fabricproof.benchmarks.parsers import hpcc, imb, iperf, iperf3, osu, perftest
+from fabricproof.benchmarks.parsers import hpcc, imb, iperf, iperf3, nccl, osu, perftest
 from fabricproof.benchmarks.parsers._chatter import first_death
 from fabricproof.benchmarks.parsers._text import Section, by_label, clean, shorten
 from fabricproof.core.errors import ParseError
@@ -23,6 +23,7 @@ PARSERS: dict[str, _Parser] = {
     "iperf": iperf.parse,
     "perftest": perftest.parse,
     "hpcc": hpcc.parse,
+    "nccl": nccl.parse,
 }
 
 #: tool whose section holds several tables -> what reads them one by one.
@@ -43,6 +44,8 @@ _START = re.compile(
     r"|(?P<perftest>(?:Send|RDMA_(?:Write|Read)|Atomic [A-Z_]{1,20})(?: Bidirectional)?"
     r"(?: Post List)? (?:BW|Latency) Test|bytes[ \t]+#iter)"
     r"|(?P<hpcc>This is the DARPA/DOE HPC Challenge Benchmark version|Begin of Summary section)"
+    r"|(?P<nccl>nccl-tests version |Collective test starting: |nThread [0-9]+ nGpus "
+    r"|size[ \t]+count[ \t]+type\b)"
     r"|(?P<iperf>Client connecting to |Server listening on (?:TCP|UDP)|\$ iperf .*-c )"
     r"|(?P<any_iperf>\[ ID\] Interval|\[(?:SUM| *\d+)\] +\d+\.\d+ ?- *\d)"
     r")",
@@ -65,6 +68,7 @@ _FULL = {
     "iperf3": _IPERF_BEGUN,
     "perftest": re.compile(r"^[ \t]*#bytes[ \t]+#iter", re.MULTILINE),
     "hpcc": re.compile(r"^[ \t]*End of HPC Challenge tests", re.MULTILINE),
+    "nccl": re.compile(r"^[ \t]*# Avg bus bandwidth", re.MULTILINE),
 }
 
 #: Words that iperf3 alone prints near the head of its tables.
@@ -194,27 +198,15 @@ def _no_table(text: str, source: str) -> ParseError:
         "no benchmark table",
         source=source,
         line=at + 1,
-        expected="the output of OSU, IMB, iperf3, iperf, perftest or hpcc",
+        expected="the output of OSU, IMB, iperf3, iperf, perftest, hpcc or nccl-tests",
         got=repr(shorten(lines[at].strip())) if lines[at].strip() else "nothing of the kind",
         next_step=_next_step(text),
     )
 
 
-#: ``nccl-tests`` and ``rccl-tests``: lines of their ``src/common.cu`` above the table.
-_NCCL = re.compile(
-    r"^(?:# )?(?:nccl-tests version|rccl-tests: Version|nThread \d)|^#.* busbw", re.MULTILINE
-)
-_NCCL_HINT = (
-    "this is nccl-tests or rccl-tests, whose tables are not read yet: give osu_xccl_* or MPI "
-    "benchmarks of the same nodes"
-)
-
-
 def _next_step(text: str) -> str | None:
-    """Return what to do with an output that another command reads, or none does yet."""
-    if _SUBNET.search(text):
-        return _SUBNET_HINT
-    return _NCCL_HINT if _NCCL.search(text) else None
+    """Return what to do with an output that another command reads."""
+    return _SUBNET_HINT if _SUBNET.search(text) else None
 
 
 def _all_sections(text: str, source: str) -> Iterator[tuple[str, Section]]:
@@ -288,5 +280,6 @@ def _can_begin(tool: str, word: str) -> bool:
         "iperf3": ("$", "{", "Connecting", "iperf 3", "Server"),
         "perftest": ("Send", "RDMA", "Atomic"),
         "hpcc": ("This is the DARPA",),
+        "nccl": ("nccl-tests", "Collective", "nThread"),
     }
     return word.startswith(words[tool])

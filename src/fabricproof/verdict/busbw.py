@@ -1,0 +1,269 @@
+"""Bus bandwidth of nccl-tests and rccl-tests, held against the rails of a node.
+
+``busbw`` is size / time x a factor f of the operation (doc/PERFORMANCE.md of NVIDIA/nccl-tests).
+With n ranks on N nodes, and a message of S bytes as these programs count it, a node that sends x S
+bytes over rails of rate R takes x S / R; so that busbw = f R / x:
+
+- most: x is the least that any algorithm may send (:func:`fabricproof.physics.least_bytes`; a
+  switch that adds halves what a ring sends).
+- expected: x is that of a ring, which is f itself: busbw = R.  Of gather, scatter and alltoall x is
+  the least.
+- sendrecv: each rank sends S to the next.  Where c ranks of a node have their neighbour elsewhere,
+  each may have one rail, and all of them share the R of all rails.
+
+The buffers are those of GPUs: the quantity is ``device_busbw``, and no reference of host memory
+speaks of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from fabricproof.benchmarks.catalogue import program_of
+from fabricproof.benchmarks.program import UNNAMED, Bus
+from fabricproof.core.measure import Table, Verdict
+from fabricproof.core.units import size_label
+from fabricproof.physics import Ceiling, Fabric, bound
+from fabricproof.physics.collective import Layout, Operation, least_bytes
+from fabricproof.verdict.curve import SMALL_MESSAGE_BYTES
+from fabricproof.verdict.value import Judgement, Rules, from_ceiling, judge_value
+
+SUITES = frozenset({"nccl-tests", "rccl-tests"})
+
+QUANTITY = "device_busbw"
+
+#: Operations whose size is what one rank sends to all, or gets from all; the catalogue of
+#: collectives counts one rank's block of it.
+_OF_BLOCKS = frozenset(
+    {Operation.ALLGATHER, Operation.ALLTOALL, Operation.GATHER, Operation.SCATTER}
+)
+#: operations that a ring does with no more than any algorithm must send
+_AT_LEAST = frozenset({Operation.ALLTOALL, Operation.GATHER, Operation.SCATTER})
+
+#: A row shows the rate of the rails where starting takes less than this part of its time; starting
+#: takes as long as the smallest message, or so many us where the table has no small one.
+_START_FRACTION, _USUAL_START_US = 0.05, 50.0
+
+#: columns of two decimals, averaged over ranks and repetitions, agree within this
+_SLACK, _ROUNDING_MB_S = 0.02, 6.0
+
+
+def judge_busbw(table: Table, rules: Rules) -> list[Judgement]:
+    """Judge the bus bandwidth of the largest message, and what is wrong with any.
+
+    Args:
+        table: of :data:`SUITES`, out of place or in place.
+        rules: the fabric, its rails those of one node; references of :data:`QUANTITY`.
+    """
+    known = _Run.of(table)
+    rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+    judged = [
+        _judged(row, table, known, rules, start_us=_start_us(rows), named=index == len(rows) - 1)
+        for index, row in enumerate(rows)
+        if index == len(rows) - 1 or not _lost_in_rounding(row) or _fault(row, table, known)
+    ]
+    return [each for each in judged if each.named or each.verdict is Verdict.INVALID]
+
+
+def describe_busbw(table: Table) -> list[str]:
+    """Return what is worth reading beside the verdict."""
+    said = table.attributes
+    if not said["checked"] and said["placement"] == "out-of-place":
+        return ["the values that arrived were not checked (-c 0)"]
+    return []
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Run:
+    """What a run was, and why it is not held against the rails; empty: it is.
+
+    Attributes:
+        bus: what its program does; None: not known.
+        layout: where the ranks ran; None: not known.
+        neighbours_elsewhere: ranks of the busiest node whose right-hand neighbour is elsewhere.
+        silence: why no rail says what it should have.
+    """
+
+    bus: Bus | None
+    layout: Layout | None
+    neighbours_elsewhere: int
+    silence: str
+
+    @classmethod
+    def of(cls, table: Table) -> _Run:
+        """Return what the head of a table says."""
+        said = table.attributes
+        ranks, here = int(said.get("num_ranks", 0)), int(said.get("ranks_per_node", 0))
+        layout = Layout(num_ranks=ranks, ranks_per_node=here) if ranks > 1 and here else None
+        bus = _bus(table, ranks)
+        silence = ""
+        if not ranks:
+            silence = "on which nodes the ranks ran is not in the output"
+        elif int(said["num_nodes"]) < 2:
+            silence = "all ranks ran on one node: their bytes crossed no link between nodes"
+        elif int(said.get("num_groups", 1)) > 1:
+            silence = "several groups ran at once: how they shared the rails is not in the output"
+        elif layout is None:
+            silence = "the nodes do not hold as many ranks each"
+        elif bus is None:
+            silence = f"what {table.program} should reach is not known"
+        return cls(
+            bus=bus,
+            layout=layout,
+            neighbours_elsewhere=int(said.get("neighbours_elsewhere", 0)),
+            silence=silence,
+        )
+
+    def ceiling(self, fabric: Fabric, size: int) -> Ceiling:
+        """Return what busbw can be over the rails of ``fabric``, as an interval."""
+        assert self.bus is not None
+        assert self.layout is not None
+        rails, operation = _one_way(fabric), self.bus.operation
+        factor = self.bus.factor.of(self.layout.num_ranks)
+        if operation is None:
+            one = _one_way(replace(fabric, num_rails=1, unlike_rails_high_mb_s=None))
+            each = rails.low_mb_s / self.neighbours_elsewhere
+            expected, most = min(one.low_mb_s, each), rails.high_mb_s / self.neighbours_elsewhere
+        else:
+            crossing = _crossing(operation, size, self.layout)
+            usual = crossing if operation in _AT_LEAST else factor
+            expected, most = factor * rails.low_mb_s / usual, factor * rails.high_mb_s / crossing
+        return replace(
+            rails,
+            low_mb_s=expected,
+            nominal_mb_s=max(expected, min(most, rails.nominal_mb_s)),
+            high_mb_s=most,
+            formula=f"{rails.formula}, of {self.layout.num_ranks} ranks on "
+            f"{self.layout.num_nodes} nodes",
+        )
+
+
+def _bus(table: Table, ranks: int) -> Bus | None:
+    """Return what a program does; of one that does not print its name, what its numbers tell.
+
+    Only allreduce and reduce_scatter combine values without a root, and their factors differ.
+    """
+    if table.program != UNNAMED:
+        return _known(table.suite, table.program)
+    said = table.attributes
+    combines = said.get("operation", "none") != "none"
+    if ranks < 2 or not combines or str(said.get("root", "-1")) not in {"-1", "N/A"}:
+        return None
+    row = dict(zip(table.columns, table.rows[-1], strict=True))
+    rate, bus = row["bandwidth_mb_s"], row["bus_bandwidth_mb_s"]
+    candidates = [_known(table.suite, name) for name in ("all_reduce_perf", "reduce_scatter_perf")]
+    agree = [each for each in candidates if each and _agrees(bus, rate * each.factor.of(ranks))]
+    return agree[0] if len(agree) == 1 else None
+
+
+def _known(suite: str, name: str) -> Bus | None:
+    program = program_of(suite, name)
+    return None if program is None else program.bus
+
+
+def _one_way(fabric: Fabric) -> Ceiling:
+    """Return what the rails carry one way while they carry as much the other way."""
+    both = bound(replace(fabric, bidirectional=True))
+    one = bound(replace(fabric, bidirectional=False))
+    return replace(one, low_mb_s=min(one.low_mb_s, both.low_mb_s / 2))
+
+
+def _crossing(operation: Operation, size: int, layout: Layout) -> float:
+    """Return what the busiest node must send or receive at least, in messages of ``size``."""
+    blocks = layout.num_ranks if operation in _OF_BLOCKS else 1
+    whole = max(size, 1) * layout.num_ranks
+    nodes = least_bytes(operation, whole // blocks, layout)
+    return max(max(node.sent, node.received) for node in nodes) / whole
+
+
+def _lost_in_rounding(row: Mapping[str, float]) -> bool:
+    """Tell whether a small message has 0.00 GB/s only because two decimals are printed."""
+    is_short = "latency_avg_us" in row or row["message_size"] <= SMALL_MESSAGE_BYTES
+    return row["bus_bandwidth_mb_s"] == 0 and is_short
+
+
+def _start_us(rows: list[dict[str, float]]) -> float:
+    """Return what an operation takes to start, in us."""
+    if rows and rows[0]["message_size"] <= SMALL_MESSAGE_BYTES and "latency_avg_us" in rows[0]:
+        return rows[0]["latency_avg_us"]
+    return _USUAL_START_US
+
+
+def _judged(
+    row: Mapping[str, float],
+    table: Table,
+    run: _Run,
+    rules: Rules,
+    *,
+    start_us: float,
+    named: bool,
+) -> Judgement:
+    size, value = int(row["message_size"]), row["bus_bandwidth_mb_s"]
+    in_place = "_in_place" if table.attributes["placement"] == "in-place" else ""
+    given = rules.references.get(f"{QUANTITY}_{size_label(size)}")
+    given = given or (rules.references.get(QUANTITY) if named else None)
+    ceiling, unknown = None, run.silence
+    if rules.fabric is not None and not run.silence and size:
+        ceiling = run.ceiling(rules.fabric, size)
+        unknown = _unknown_rails(rules.fabric, run)
+    derived = from_ceiling(ceiling, tolerance=rules.tolerance) if ceiling and named else None
+    judgement = judge_value(
+        name=f"{QUANTITY}{in_place}_{size_label(size)}",
+        value=value,
+        unit="MB/s",
+        message_size=size,
+        reference=given or derived,
+        ceiling=None if unknown else ceiling,
+        named=named,
+    )
+    if fault := _fault(row, table, run):
+        return replace(judgement, verdict=Verdict.INVALID, reason=fault)
+    if given is not None or judgement.verdict is Verdict.INVALID:
+        return judgement
+    if judgement.verdict is Verdict.FAIL and size / row["bandwidth_mb_s"] < (
+        start_us / _START_FRACTION
+    ):
+        unknown = f"{judgement.reason}; but {size_label(size)} is too short to show the rate"
+    elif judgement.verdict is Verdict.FAIL:
+        return judgement
+    if unknown:
+        return replace(judgement, verdict=Verdict.UNJUDGED, reason=unknown)
+    return judgement
+
+
+def _unknown_rails(fabric: Fabric, run: _Run) -> str:
+    """Return why what one rail could carry is no PASS; what is too slow for one is for more."""
+    assert run.layout is not None
+    if run.layout.ranks_per_node == 1 or fabric.num_rails > 1:
+        return ""
+    return (
+        f"{run.layout.ranks_per_node} GPUs on each node, and how many rails they have is not in "
+        f"the output: give --rails, or --reference {QUANTITY}=..."
+    )
+
+
+def _fault(row: Mapping[str, float], table: Table, run: _Run) -> str | None:
+    """Return why a row proves nothing, None where it is sound."""
+    outside = int(table.attributes["out_of_bounds"])
+    if row.get("wrong_values", 0) > 0:
+        return f"{row['wrong_values']:g} values that arrived were wrong"
+    if outside > 0:
+        return f"{outside} values of the run were beyond their limit"
+    rate, bus = row["bandwidth_mb_s"], row["bus_bandwidth_mb_s"]
+    time_us = row.get("latency_avg_us", 0.0)
+    if time_us > 0 and run.bus is not None:
+        follows = row["message_size"] / time_us
+        if not _agrees(rate, follows):
+            return f"the row contradicts itself: {follows:.5g} MB/s by size and time, not {rate:g}"
+        if run.layout is None:
+            return None
+        follows = rate * run.bus.factor.of(run.layout.num_ranks)
+        if not _agrees(bus, follows):
+            return f"the row contradicts itself: busbw {bus:g} MB/s, of algbw {follows:.5g}"
+    return None
+
+
+def _agrees(value: float, expected: float) -> bool:
+    """Tell whether two printed rates, in GB/s with two decimals, may be the same."""
+    return abs(value - expected) <= 3 * _ROUNDING_MB_S + _SLACK * max(value, expected)

@@ -1,0 +1,261 @@
+"""Bus bandwidth of GPUs: what the rails of a node allow, what is unknown, what proves nothing."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fabricproof.benchmarks.parsers import parse_text, read_tables
+from fabricproof.cli.judge import command as judge
+from fabricproof.cli.parse import command as parse
+from fabricproof.core.errors import ConfigError
+from fabricproof.core.measure import Verdict
+from fabricproof.physics import Fabric, find_link
+from fabricproof.verdict.table import judge_table
+from fabricproof.verdict.value import Report, Rules, from_texts
+
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
+from nccl_outputs import COMBINES, FACTORS, Made, text_of
+
+#: eight rails of NDR, 400 GB/s a node: about 390 of payload
+EIGHT = Fabric(link=find_link("NDR 4x"), num_rails=8)
+ONE = Fabric(link=find_link("NDR 4x"))
+
+
+def reports(
+    run: Made, fabric: Fabric | None = EIGHT, *references: str, rccl: bool = False
+) -> list[Report]:
+    rules = Rules(fabric=fabric, references=from_texts(references, origin="test"))
+    return [judge_table(table, rules) for table in parse_text(text_of(run, rccl=rccl))]
+
+
+def verdict(run: Made, fabric: Fabric | None = EIGHT, *references: str) -> Verdict:
+    return reports(run, fabric, *references)[0].verdict
+
+
+def reason(run: Made, fabric: Fabric | None = EIGHT, *references: str) -> str:
+    return reports(run, fabric, *references)[0].quantities[-1].reason
+
+
+def test_two_nodes_of_eight_gpus_over_eight_rails() -> None:
+    out, inside = reports(Made())
+    assert (out.verdict, inside.verdict) == (Verdict.PASS, Verdict.PASS)
+    (judgement,) = out.quantities
+    assert judgement.name == "device_busbw_8GiB"
+    assert judgement.value == pytest.approx(369_660)
+    assert inside.quantities[0].name == "device_busbw_in_place_8GiB"
+    assert verdict(Made(gb_s=300.0)) is Verdict.FAIL
+    assert verdict(Made(gb_s=370.0), replace(EIGHT, num_rails=4)) is Verdict.PASS
+
+
+def test_gigabytes_are_of_10_to_the_9() -> None:
+    table = parse_text(text_of(Made()))[0]
+    assert table.column("bus_bandwidth_mb_s")[-1] == pytest.approx(369.66 * 1000)
+
+
+def test_what_no_algorithm_can_do_is_invalid() -> None:
+    """Switches that add halve what leaves a node, so that busbw may be nearly twice the rails."""
+    assert verdict(Made(gb_s=700.0)) is Verdict.PASS
+    assert verdict(Made(gb_s=800.0)) is Verdict.INVALID
+    # what all ranks send each other crosses in full
+    assert verdict(Made(name="broadcast", gb_s=370.0)) is Verdict.PASS
+    assert verdict(Made(name="broadcast", gb_s=450.0)) is Verdict.INVALID
+
+
+def test_alltoall_divides_the_rails_among_the_ranks_of_a_node() -> None:
+    # 16 ranks, of whose 15 blocks 8 cross: 390 / 8 x 15 / 8 is 91 GB/s for each rank
+    assert verdict(Made(name="alltoall", gb_s=88.0)) is Verdict.PASS
+    assert verdict(Made(name="alltoall", gb_s=70.0)) is Verdict.FAIL
+    assert verdict(Made(name="alltoall", gb_s=110.0)) is Verdict.INVALID
+
+
+def test_sendrecv_crosses_once_a_node_or_with_every_rank() -> None:
+    run = Made(name="sendrecv", gb_s=46.0)
+    assert verdict(run) is Verdict.PASS
+    assert verdict(replace(run, gb_s=30.0)) is Verdict.FAIL
+    cyclic = replace(run, hosts=tuple(f"gpu{rank % 2}" for rank in range(16)))
+    assert verdict(cyclic) is Verdict.PASS
+    assert verdict(replace(cyclic, gb_s=60.0)) is Verdict.INVALID
+    # two rails for eight ranks that all send elsewhere: a quarter of one each
+    few = replace(EIGHT, num_rails=2)
+    assert verdict(replace(cyclic, gb_s=11.8), few) is Verdict.PASS
+    assert verdict(replace(cyclic, gb_s=9.0), few) is Verdict.FAIL
+
+
+# --- never green
+
+
+def test_unknown_rails_are_never_green() -> None:
+    """Eight GPUs and one rail stated: nobody said how many rails the node has."""
+    assert verdict(Made(gb_s=370.0), ONE) is Verdict.UNJUDGED
+    assert "--rails" in reason(Made(gb_s=370.0), ONE)
+    assert verdict(Made(gb_s=47.0), ONE) is Verdict.UNJUDGED
+    # slower than one rail is too slow for any number of them
+    assert verdict(Made(gb_s=20.0), ONE) is Verdict.FAIL
+    assert verdict(Made(gb_s=370.0), ONE, "device_busbw=360 GB/s") is Verdict.PASS
+    assert verdict(Made(here=1, gb_s=47.0), ONE) is Verdict.PASS
+
+
+@pytest.mark.parametrize(
+    ("run", "words"),
+    [
+        (Made(nodes=1), "one node"),
+        (Made(groups=2), "several groups"),
+        (Made(hosts=("a", "a", "a", "b")), "as many ranks"),
+        (Made(hosts=("a",)), "one node"),
+    ],
+)
+def test_what_the_rails_do_not_explain_is_unjudged(run: Made, words: str) -> None:
+    if len(run.ranks) == 1:
+        run = replace(run, name="sendrecv")
+    assert verdict(run) is Verdict.UNJUDGED
+    assert words in reason(run)
+
+
+def test_without_the_lines_of_the_ranks_nothing_is_known() -> None:
+    lines = [line for line in text_of(Made()).split("\n") if "  Rank " not in line]
+    report = judge_table(parse_text("\n".join(lines))[0], Rules(fabric=EIGHT))
+    assert report.verdict is Verdict.UNJUDGED
+    assert "on which nodes" in report.quantities[-1].reason
+
+
+def test_no_link_no_verdict() -> None:
+    assert verdict(Made(), None) is Verdict.UNJUDGED
+
+
+def test_a_program_that_does_not_print_its_name_is_told_by_its_numbers_or_not_at_all() -> None:
+    old = Made(version="2.13.9")
+    assert verdict(old) is Verdict.PASS
+    assert verdict(replace(old, name="reduce_scatter")) is Verdict.PASS
+    assert verdict(replace(old, gb_s=200.0)) is Verdict.FAIL
+    for name in sorted(set(FACTORS) - {"all_reduce", "reduce_scatter"}):
+        assert verdict(replace(old, name=name)) is Verdict.UNJUDGED, name
+
+
+def test_a_program_without_a_row_is_unjudged() -> None:
+    text = text_of(Made()).replace("all_reduce_perf", "hypercube_perf")
+    report = judge_table(parse_text(text)[0], Rules(fabric=EIGHT))
+    assert report.verdict is Verdict.UNJUDGED
+
+
+def test_messages_too_short_to_show_the_rate_are_not_red() -> None:
+    short = Made(most=2**21, factor=2)
+    assert verdict(short) is Verdict.UNJUDGED
+    assert "too short" in reason(short)
+    # of a table that begins with large messages nobody knows what starting takes
+    assert verdict(Made(least=2**21, most=2**22, factor=2)) is Verdict.UNJUDGED
+    assert verdict(Made(least=2**30, most=2**33, gb_s=200.0)) is Verdict.FAIL
+
+
+def test_a_reference_of_host_memory_says_nothing_of_gpus() -> None:
+    rules = Rules(fabric=EIGHT, references=from_texts(["1 GB/s"], origin="test"))
+    (judgement,) = judge_table(parse_text(text_of(Made(gb_s=100.0)))[0], rules).quantities
+    assert judgement.verdict is Verdict.FAIL
+    assert judgement.reference != pytest.approx(1000)
+    with pytest.raises(ConfigError, match="unknown quantity"):
+        from_texts(["device_bandwidth=1 GB/s"], origin="test")
+
+
+# --- proves nothing
+
+
+def test_wrong_values_are_invalid() -> None:
+    run = Made(wrong=3)
+    assert verdict(run) is Verdict.INVALID
+    assert "wrong" in reason(run)
+    # also where the count of the rows is lost, and where a reference would be met
+    text = text_of(Made()).replace("values : 0 OK", "values : 7 FAILED")
+    report = judge_table(parse_text(text)[0], Rules(fabric=EIGHT))
+    assert report.verdict is Verdict.INVALID
+    assert verdict(run, EIGHT, "device_busbw=1 GB/s") is Verdict.INVALID
+
+
+def test_a_wrong_value_of_a_small_message_spoils_the_run() -> None:
+    lines = text_of(Made()).split("\n")
+    at = next(index for index, line in enumerate(lines) if line.startswith("        2048"))
+    lines[at] = lines[at].replace("       0    40.41", "       5    40.41")
+    report = judge_table(parse_text("\n".join(lines))[0], Rules(fabric=EIGHT))
+    assert report.verdict is Verdict.INVALID
+
+
+def test_unchecked_values_are_told() -> None:
+    findings = " ".join(map(str, reports(Made(checked=False))[0].findings))
+    assert "not checked" in findings
+
+
+@pytest.mark.parametrize(("word", "other"), [("196.61", "296.61"), ("10922.5", "5922.5")])
+def test_a_row_that_contradicts_itself_is_invalid(word: str, other: str) -> None:
+    text = text_of(Made())
+    assert word in text
+    report = judge_table(parse_text(text.replace(word, other))[0], Rules(fabric=EIGHT))
+    assert report.verdict is Verdict.INVALID
+    assert any("contradicts" in each.reason for each in report.quantities)
+
+
+@given(
+    name=st.sampled_from(sorted(FACTORS)),
+    nodes=st.integers(2, 9),
+    here=st.sampled_from([1, 2, 4, 8]),
+    share=st.floats(0.05, 3),
+)
+@settings(max_examples=150, deadline=None)
+def test_more_is_never_worse_until_it_is_impossible(
+    name: str, nodes: int, here: int, share: float
+) -> None:
+    order = [Verdict.FAIL, Verdict.PASS, Verdict.INVALID]
+    runs = [
+        Made(name=name, nodes=nodes, here=here, gb_s=390 * part, least=2**30)
+        for part in (share, share * 1.3)
+    ]
+    found = [verdict(run) for run in runs]
+    assert set(found) <= set(order)
+    assert order.index(found[0]) <= order.index(found[1])
+
+
+def test_rccl_and_its_half_tables() -> None:
+    (table,) = parse_text(text_of(Made(version="2.13"), rccl=True, in_place_only=True))
+    assert (table.suite, table.attributes["placement"]) == ("rccl-tests", "in-place")
+    assert judge_table(table, Rules(fabric=EIGHT)).verdict is Verdict.PASS
+
+
+def test_several_types_are_tables_of_their_own() -> None:
+    text = text_of(Made())
+    head, _, rows = text.partition("       (B)")
+    body, _, end = rows.partition("# Out of")
+    lines = body.split("\n", 1)[1]
+    both = head + "#  (B)\n" + lines + lines.replace("   float", "    half") + "# Out of" + end
+    tables = parse_text(both)
+    assert [each.attributes["datatype"] for each in tables] == ["float", "float", "half", "half"]
+
+
+def test_combining_programs_are_those_of_the_catalogue() -> None:
+    assert {"all_reduce", "reduce", "reduce_scatter"} == COMBINES
+
+
+def test_runs_one_after_the_other_and_a_damaged_one() -> None:
+    text = text_of(Made()) + text_of(Made(name="sendrecv", gb_s=46.0))
+    assert len(parse_text(text)) == 4
+    damaged = text.replace("# Avg bus bandwidth    : 127", "# Avg bus bandwidth    : 128")
+    reading = read_tables(damaged)
+    assert [len(reading.tables), len(reading.damages)] == [2, 1]
+
+
+def test_the_command() -> None:
+    folder = Path(__file__).parents[1] / "data" / "nccl"
+    words = [str(folder / "all_reduce-2x8.txt"), "--link", "NDR 4x", "--json"]
+    result = CliRunner().invoke(judge, [*words, "--rails", "8"])
+    assert (result.exit_code, json.loads(result.output)["verdict"]) == (0, "PASS")
+    assert CliRunner().invoke(judge, words).exit_code == 5
+    asked = [*words, "--rails", "8", "--reference", "25 GB/s"]
+    assert CliRunner().invoke(judge, asked).exit_code == 4
+    asked = [*words, "--reference", "device_busbw=366 GB/s"]
+    assert CliRunner().invoke(judge, asked).exit_code == 0
+    parsed = CliRunner().invoke(parse, [str(folder / "sendrecv-2x8.txt"), "--json"])
+    assert [each["program"] for each in json.loads(parsed.output)] == ["sendrecv_perf"] * 2
