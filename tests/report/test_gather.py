@@ -308,3 +308,19 @@ def test_of_a_label_of_several_runs_the_reported_one_is_compared_with_its_own_no
     assert both is not None
     assert [each.run_id for each in both.first.runs] == earlier
     assert [each.run_id for each in both.second.runs] == [NEWEST]
+
+
+def test_the_matrix_of_a_pair_campaign_is_gathered(site: Site, place: Workplace) -> None:
+    matrix = {
+        "kind": "pair matrix", "run_id": NEWEST, "title": "bandwidth over rail0", "reason": "why",
+        "verdict": "FAIL", "nodes": ["n1", "n2"], "leaves": [], "healthy": [], "blame": [],
+        "undecided": [], "unique_name": "AllPairs", "partition": "compute", "stack": "openmpi5",
+        "job_id": "1", "cells": "eNr7nyT3HwAGYQJ/",
+    }  # fmt: skip
+    assert gather(site, place).data.pairs == ()
+    append_records(records_file(place), [matrix])
+    (picture,) = gather(site, place).data.pairs
+    assert picture.title == "bandwidth over rail0"
+    append_records(records_file(place), [{**matrix, "cells": "damaged"}])
+    with pytest.raises(ParseError, match="pair matrix is damaged"):
+        gather(site, place)

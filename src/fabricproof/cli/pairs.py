@@ -12,9 +12,9 @@ import click
 
 from fabricproof.cli.judge import fraction, given_references
 from fabricproof.cli.output import STATUSES, fabric_from_options, fabric_options
-from fabricproof.cli.pairs_display import drain_line
+from fabricproof.cli.pairs_display import PLOT, check_plot, drain_line, draw
 from fabricproof.cli.pairs_run import run
-from fabricproof.core.errors import ConfigError, InputMissingError, OutputError
+from fabricproof.core.errors import ConfigError, InputMissingError
 from fabricproof.nodes.topology_text import expand, parse_topology
 from fabricproof.pairs import (
     Judged,
@@ -24,17 +24,18 @@ from fabricproof.pairs import (
     Schedule,
     Score,
     Setting,
+    healthy_words,
     judge_matrix,
     leaves_by_name,
     leaves_of,
     limits_of,
     loads_of,
     natural,
+    picture_of,
     read_matrix,
     run_campaign,
     say,
     score,
-    svg,
     text_map,
 )
 from fabricproof.physics import Fabric
@@ -139,7 +140,7 @@ _SPINES = click.option(
 @click.option("--unit", default="", metavar="UNIT", help="Unit of rows that name none: 'us'.")
 @_LEAVES
 @_SPINES
-@click.option("--plot", metavar="FILE.svg", help="Draw the matrix into this file.")
+@PLOT
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def judge(
     file: str,
@@ -159,8 +160,7 @@ def judge(
     """
     given = given_references(references, tolerance)
     stated = _stated(fabric)
-    if plot is not None and not plot.endswith(".svg"):
-        raise ConfigError("--plot draws SVG", expected="a name that ends in .svg", got=plot)
+    check_plot(plot)
     if spines and leaves is None:
         raise ConfigError("--spines says nothing without the leaves", expected="--leaves FILE")
     matrix = read_matrix(file, unit=unit)
@@ -169,7 +169,7 @@ def judge(
     judged = judge_matrix(matrix, leaves=places, limits=limits)
     said = say(judged)
     if plot is not None:
-        _draw(judged, said, plot)
+        draw(plot, [picture_of(judged, said, matrix.origin)])
     click.echo(_json(judged, said) if as_json else _text(judged, said))
     sys.exit(int(STATUSES[judged.verdict.as_verdict]))
 
@@ -185,17 +185,6 @@ def _stated(options: dict[str, Any]) -> Fabric | None:
             expected="--link NAME beside it",
         )
     return None
-
-
-def _draw(judged: Judged, said: Said, name: str) -> None:
-
-    sentences = [each.sentence for each in said.blame]
-    sentences += [each.sentence for each in said.undecided]
-    title = f"{judged.matrix.origin}: {judged.verdict.value}"
-    try:
-        Path(name).write_text(svg(judged, sentences, title), encoding="utf-8")
-    except OSError as error:
-        raise OutputError(f"cannot write: {error.strerror}", source=name) from None
 
 
 def _record(judged: Judged, said: Said) -> dict[str, Any]:
@@ -233,10 +222,7 @@ def _text(judged: Judged, said: Said) -> str:
 
     matrix = judged.matrix
     lines = [f"{judged.verdict.value}: {judged.reason}"]
-    for (kind, rail), value in sorted(judged.yardsticks.items()):
-        named = f" over {matrix.rails[rail]}" if matrix.rails[rail] else ""
-        unit = f" {matrix.kinds[kind].unit}" if matrix.kinds[kind].unit else ""
-        lines.append(f"a healthy pair has {value:.4g}{unit} {matrix.kinds[kind].words}{named}")
+    lines += healthy_words(judged)
     for each in said.blame:
         lines += ["", f"{each.kind.value}: {each.sentence} (confidence {each.confidence:.3g})"]
         if each.cannot_tell_from:

@@ -5,13 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
+import click
+
+from fabricproof.core.errors import ConfigError
 from fabricproof.core.measure import Verdict
+from fabricproof.core.whole_file import write_whole
 from fabricproof.pairs.campaign.confirm import Confirmation
 from fabricproof.pairs.campaign.verdict import Outcome, Result
 from fabricproof.pairs.judge import MatrixVerdict
-from fabricproof.pairs.picture import text_map
+from fabricproof.pairs.picture import Picture, svg, text_map
 from fabricproof.pairs.said import Blame
 from fabricproof.report.drain import Blamed
 
@@ -28,6 +33,37 @@ def drain_line(blame: Blame) -> str:
         return ""
     made = Blamed(node=blame.node, run_id="pairs", rails=(), reason=blame.sentence, evidence=())
     return f"# {made.line}"
+
+
+PLOT = click.option(
+    "--plot", metavar="FILE", help="Draw the matrix into this file: .html, or .svg."
+)
+
+
+def check_plot(name: str | None) -> None:
+    """Refuse a picture of another kind.
+
+    Raises:
+        ConfigError: it is neither HTML nor SVG.
+    """
+    if name is not None and not name.endswith((".svg", ".html")):
+        raise ConfigError(
+            "--plot draws HTML or SVG", expected="a name that ends in .html or .svg", got=name
+        )
+
+
+def draw(name: str, pictures: Sequence[Picture]) -> None:
+    """Write pictures into a file: HTML takes all of them, SVG the first.
+
+    Raises:
+        OutputError: it could not be written.
+    """
+    if name.endswith(".html"):
+        from fabricproof.report.html import render_pairs  # noqa: PLC0415 - loads all of history
+
+        write_whole(Path(name), render_pairs(pictures))
+    elif pictures:
+        write_whole(Path(name), svg(pictures[0]))
 
 
 def _doubted(looks: Sequence[Confirmation]) -> set[str]:
@@ -143,13 +179,13 @@ def _left_lines(outcome: Outcome) -> list[str]:
 
 
 def _result_lines(result: Result, doubted: set[str]) -> list[str]:
-    judged, kind = result.judged, result.judged.matrix.kinds[0]
+    judged, unit = result.judged, result.judged.matrix.kinds[0].unit
     why = result.why_told_only or judged.reason
     word = "told only" if result.why_told_only else judged.verdict.value
-    lines = [f"{kind.words} over {' and '.join(result.net_paths)}: {word}: {why}"]
+    lines = [f"{result.title}: {word}: {why}"]
     lines += [
         f"  {each.net_path}: {each.count} values, least {each.least:.4g}, mean {each.mean:.4g}, "
-        f"most {each.most:.4g}, standard deviation {each.deviation:.3g} {kind.unit}"
+        f"most {each.most:.4g}, standard deviation {each.deviation:.3g} {unit}"
         for each in result.populations
     ]
     if result.why_told_only:

@@ -11,7 +11,13 @@ from pathlib import Path
 import click
 
 from fabricproof.cli.output import STATUSES
-from fabricproof.cli.pairs_display import campaign_record, campaign_text
+from fabricproof.cli.pairs_display import (
+    PLOT,
+    campaign_record,
+    campaign_text,
+    check_plot,
+    draw,
+)
 from fabricproof.cli.run import ran
 from fabricproof.core.errors import ConfigError, OutputError
 from fabricproof.job.run.start import (
@@ -33,7 +39,7 @@ from fabricproof.pairs.campaign.conduct import (
 from fabricproof.pairs.campaign.confirm import Confirmation, confirm
 from fabricproof.pairs.campaign.ledger import Campaign, load, only_one, save
 from fabricproof.pairs.campaign.nodes import Standing, ask_leaves, ask_standing
-from fabricproof.pairs.campaign.verdict import places_of
+from fabricproof.pairs.campaign.verdict import pictures_of, places_of
 from fabricproof.pairs.fabric import natural
 from fabricproof.pairs.schedule import Order
 from fabricproof.site import Site, load_site
@@ -113,6 +119,7 @@ class _Wishes:
 )
 @click.option("--no-confirm", is_flag=True, help="Call red what the kernel alone saw.")
 @click.option("--resume", metavar="ID", help="Go on with a campaign; other options do not count.")
+@PLOT
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def run(
     site_name: str | None,
@@ -131,6 +138,7 @@ def run(
     spines: int,
     no_confirm: bool,
     resume: str | None,
+    plot: str | None,
     as_json: bool,
 ) -> None:
     """Measure every node with others, over each rail and over all, and say whose fault red is.
@@ -138,6 +146,7 @@ def run(
     One job for all rounds over a rail. Nodes that are busy now are left for --resume; those that
     are down are MISSING. What is red is measured again by a stock program before it is called so.
     """
+    check_plot(plot)
     wishes = _Wishes(
         partition=partition,
         stack=stack,
@@ -176,6 +185,8 @@ def run(
             outcome, looks = confirm(
                 outcome, lambda asked, nodes: ran(site, asked, quiet=True, nodes=nodes).result
             )
+    if plot is not None:
+        draw(plot, pictures_of(outcome))
     click.echo(
         json.dumps(campaign_record(outcome, looks), indent=2)
         if as_json

@@ -15,7 +15,14 @@ from fabricproof.pairs.judge import Judged, MatrixVerdict, WhyUndecided, judge_m
 from fabricproof.pairs.ladder import Ladder
 from fabricproof.pairs.limits import NO_LIMITS, Limits, limits_of
 from fabricproof.pairs.matrix import Kind, Matrix
-from fabricproof.pairs.picture import svg, text_map
+from fabricproof.pairs.picture import (
+    Picture,
+    healthy_words,
+    picture_of,
+    read_picture,
+    svg,
+    text_map,
+)
 from fabricproof.pairs.said import Blame, Said, Undecided
 from fabricproof.pairs.schedule import Order, Schedule, least_rounds
 from fabricproof.pairs.simulate import Campaign, Score, Setting, run_campaign, score
@@ -36,6 +43,7 @@ __all__ = [
     "Matrix",
     "MatrixVerdict",
     "Order",
+    "Picture",
     "Said",
     "Schedule",
     "Score",
@@ -43,6 +51,7 @@ __all__ = [
     "SuspectKind",
     "Undecided",
     "WhyUndecided",
+    "healthy_words",
     "judge_matrix",
     "least_rounds",
     "leaves_by_name",
@@ -51,7 +60,9 @@ __all__ = [
     "load_of_flows",
     "loads_of",
     "natural",
+    "picture_of",
     "read_matrix",
+    "read_picture",
     "run_campaign",
     "say",
     "score",

@@ -6,13 +6,22 @@ pair reached of a healthy one; with more nodes than cells it is the worst of man
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import base64
+import dataclasses
+import math
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
+from itertools import groupby
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fabricproof.pairs.judge import Judged
+from fabricproof.core.errors import ParseError
+from fabricproof.pairs.judge import Judged, MatrixVerdict
+from fabricproof.pairs.said import Said
 
 Shares = npt.NDArray[np.float64]
 
@@ -26,7 +35,7 @@ MOST_LETTERS = 64
 _COLOURS = 16
 
 _SIDE = 800
-_MARGIN = 110
+MARGIN = 110
 _LEGEND = 300
 _ROW = 16
 
@@ -37,6 +46,112 @@ _CRISP = 'shape-rendering="crispEdges"'
 
 #: lines of the legend
 _WORST = 24
+
+#: the key stands beside even the smallest matrix, and is so high
+_LEAST_SIDE = _COLOURS * 16
+
+#: the key is so wide
+KEY = 90
+
+#: letters of a name above its column
+_ABOVE = 8
+
+#: cells along a side up to which each has its number; below this share it is white on dark
+_MOST_NUMBERS, _DARK, _ON_DARK = 24, 0.25, ' fill="#ffffff"'
+
+_BOLD = ' font-weight="bold"'
+
+#: stands in a record for a cell that was not measured; others are whole percents, rounded down
+_UNMEASURED = 255
+
+#: of the records that keep a picture
+RECORD_KIND = "pair matrix"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Picture:
+    """What is drawn of a judged matrix, and said beside it.
+
+    Attributes:
+        title: above it.
+        verdict: of the matrix.
+        reason: why.
+        nodes: names, in the order of their leaves.
+        leaves: name of each leaf, and how many of ``nodes`` hang there, in their order; empty where
+            nobody knows.
+        cells: worst share of a healthy pair, 0 to 1, of each cell; NaN where nothing was measured.
+        healthy: what a healthy pair has, in words.
+        blame: as :meth:`fabricproof.pairs.said.Blame.record` gives them.
+        undecided: as :meth:`fabricproof.pairs.said.Undecided.record` gives them.
+        next_step: a command; empty where there is none to be run.
+    """
+
+    title: str
+    verdict: MatrixVerdict
+    reason: str
+    nodes: tuple[str, ...]
+    leaves: tuple[tuple[str, int], ...]
+    cells: Shares
+    healthy: tuple[str, ...]
+    blame: tuple[Mapping[str, Any], ...]
+    undecided: tuple[Mapping[str, Any], ...]
+    next_step: str = ""
+
+    def record(self) -> dict[str, Any]:
+        """Return it as plain data: a share has whole percents there, rounded down."""
+        fields = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
+        cells = np.where(np.isnan(self.cells), _UNMEASURED, np.floor(100 * self.cells))
+        packed = zlib.compress(cells.astype(np.uint8).tobytes(), 9)
+        return {
+            **fields,
+            "kind": RECORD_KIND,
+            "verdict": self.verdict.value,
+            "cells": base64.b64encode(packed).decode(),
+        }
+
+
+def read_picture(record: Mapping[str, Any], source: str) -> Picture:
+    """Return the picture that a record keeps.
+
+    Args:
+        record: as :meth:`Picture.record` returns it; what it has more is passed over.
+        source: where it stands.
+
+    Raises:
+        ParseError: it is damaged.
+    """
+    try:
+        packed = zlib.decompress(base64.b64decode(record["cells"], validate=True))
+        cells = np.frombuffer(packed, dtype=np.uint8).astype(np.float64)
+        side = math.isqrt(len(cells))
+        nodes = tuple(map(str, record["nodes"]))
+        leaves = tuple((str(name), int(num)) for name, num in record["leaves"])
+        if side != min(len(nodes), MOST_CELLS) or side < 1:
+            raise ValueError(side)
+        if leaves and sum(num for _, num in leaves) != len(nodes):
+            raise ValueError(leaves)
+        cells[cells == _UNMEASURED] = np.nan
+        return Picture(
+            title=str(record["title"]),
+            verdict=MatrixVerdict(record["verdict"]),
+            reason=str(record["reason"]),
+            nodes=nodes,
+            leaves=leaves,
+            cells=cells.reshape(side, side) / 100,
+            healthy=tuple(map(str, record["healthy"])),
+            blame=tuple({**_BLAME, **each} for each in record["blame"]),
+            undecided=tuple({**_UNDECIDED, **each} for each in record["undecided"]),
+            next_step=str(record.get("next_step", "")),
+        )
+    except (KeyError, TypeError, ValueError, zlib.error) as error:
+        raise ParseError(
+            "the record of a pair matrix is damaged", source=source, got=repr(error)[:80]
+        ) from None
+
+
+#: what each of them has at least
+_UNDECIDED = {"kind": "", "nodes": (), "sentence": "", "would_tell": ""}
+_BLAME = {**_UNDECIDED, "name": "", "node": None, "confidence": 0.0, "cannot_tell_from": ()}
 
 
 def cells_of(judged: Judged, most: int) -> tuple[Shares, list[int]]:
@@ -94,48 +209,126 @@ def _colour(step: int) -> str:
     return f"#{red:02x}{green:02x}{blue:02x}"
 
 
-def svg(judged: Judged, worst_first: Sequence[str], title: str) -> str:
-    """Return the matrix as an SVG document.
+def picture_of(judged: Judged, said: Said, title: str, next_step: str = "") -> Picture:
+    """Return what is drawn of a judged matrix.
 
     Args:
         judged: the matrix.
-        worst_first: sentences of the legend, worst first; the first two dozen are shown.
+        said: whom it blames.
         title: above the picture.
+        next_step: a command, where there is one to be run.
     """
     cells, order = cells_of(judged, MOST_CELLS)
-    side = len(cells)
-    scale = _SIDE / side
-    height = _MARGIN + _SIDE + 40
-    legend = list(worst_first[:_WORST])
-    if len(worst_first) > _WORST:
-        legend.append(f"and {len(worst_first) - _WORST} more")
-    width = _MARGIN + _SIDE + 2 * _LEGEND
-    binned = _binned(side, len(order))
+    matrix, leaves = judged.matrix, judged.leaves
+    hung: list[tuple[str, int]] = []
+    if leaves is not None:
+        hung = [
+            (leaves.names[leaf], len(list(nodes)))
+            for leaf, nodes in groupby(leaves.leaf_of[order].tolist())
+        ]
+    return Picture(
+        title=title,
+        verdict=judged.verdict,
+        reason=judged.reason,
+        nodes=tuple(matrix.nodes[number] for number in order),
+        leaves=tuple(hung),
+        cells=cells,
+        healthy=tuple(healthy_words(judged)),
+        blame=tuple(each.record() for each in said.blame),
+        undecided=tuple(each.record() for each in said.undecided),
+        next_step=next_step,
+    )
+
+
+def healthy_words(judged: Judged) -> list[str]:
+    """Return what a healthy pair has, a sentence for each kind of value and rail."""
+    matrix, lines = judged.matrix, []
+    for (kind, rail), value in sorted(judged.yardsticks.items()):
+        named = f" over {matrix.rails[rail]}" if matrix.rails[rail] else ""
+        unit = f" {matrix.kinds[kind].unit}" if matrix.kinds[kind].unit else ""
+        lines.append(f"a healthy pair has {value:.4g}{unit} {matrix.kinds[kind].words}{named}")
+    return lines
+
+
+def svg(picture: Picture) -> str:
+    """Return a picture as an SVG document, with a legend of what is low, worst first."""
+    sentences = [str(each["sentence"]) for each in (*picture.blame, *picture.undecided)]
+    legend = sentences[:_WORST]
+    if len(sentences) > _WORST:
+        legend.append(f"and {len(sentences) - _WORST} more")
+    side = side_of(picture)
+    x = MARGIN + side + 20 + KEY
     parts = [
-        (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
-            f'width="{width}" height="{height}" font-family="sans-serif" font-size="12">'
+        f'<text x="{x}" y="{MARGIN + 12}" font-weight="bold">worst first</text>',
+        *(
+            f'<text x="{x}" y="{MARGIN + 12 + (at + 1) * _ROW}">{escape(sentence[:90])}</text>'
+            for at, sentence in enumerate(legend)
         ),
-        f"<title>{escape(title)}</title>",
-        f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
-        f'<text x="{_MARGIN}" y="24" font-size="16">{escape(title)}</text>',
-        f'<text x="{_MARGIN}" y="42">row sends, column receives; {binned}</text>',
-        f'<g transform="translate({_MARGIN} {_MARGIN}) scale({scale:.6g})" {_CRISP}>',
-        f'<rect width="{side}" height="{side}" fill="#e8e8e8"/>',
-        *_runs(cells),
-        "</g>",
-        *_leaf_lines(judged, order, scale * side / len(order)),
-        *_names(judged, order),
-        *_key(),
     ]
-    for number, sentence in enumerate(legend):
-        y = _MARGIN + 90 + number * _ROW
-        parts.append(f'<text x="{_MARGIN + _SIDE + 20}" y="{y}">{escape(sentence[:90])}</text>')
-    return "\n".join([*parts, "</svg>"]) + "\n"
+    return drawing(picture, x + 2 * _LEGEND, parts)
 
 
-def _binned(side: int, num: int) -> str:
+def drawing(picture: Picture, width: int, beside: Sequence[str] = (), attributes: str = "") -> str:
+    """Return the matrix with names, leaves and key, as an ``svg`` element.
+
+    Args:
+        picture: what is drawn.
+        width: of the whole, in pixels.
+        beside: further elements.
+        attributes: of the element.
+    """
+    side = side_of(picture)
+    legend = _ROW * (_WORST + 3) if beside else 0
+    height = MARGIN + max(side, _LEAST_SIDE, legend) + 40
+    title = escape(f"{picture.title}: {picture.verdict.value}")
+    scale = side / max(len(picture.cells), 1)
+    return "\n".join(
+        [
+            (
+                f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+                f'width="{width}" height="{height}" font-family="sans-serif" font-size="12"'
+                f"{attributes}>"
+            ),
+            f"<title>{title}</title>",
+            f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
+            f'<text x="{MARGIN}" y="24" font-size="16">{title}</text>',
+            f'<text x="{MARGIN}" y="42">row sends, column receives; {_binned(picture)}</text>',
+            f'<g transform="translate({MARGIN} {MARGIN}) scale({scale:.6g})" {_CRISP}>',
+            f'<rect width="{len(picture.cells)}" height="{len(picture.cells)}" fill="#e8e8e8"/>',
+            *_runs(picture.cells),
+            "</g>",
+            *_percents(picture, scale),
+            *_leaf_lines(picture, side / max(len(picture.nodes), 1)),
+            *_names(picture),
+            *_key(MARGIN + side + 20),
+            *beside,
+            "</svg>\n",
+        ]
+    )
+
+
+def side_of(picture: Picture) -> int:
+    """Return how wide the matrix is drawn, in pixels: two a cell where there are many."""
+    num = len(picture.cells)
+    return max(min(40 * num, _SIDE), 2 * num)
+
+
+def _binned(picture: Picture) -> str:
+    side, num = len(picture.cells), len(picture.nodes)
     return "a cell is a pair" if side == num else f"a cell is the worst of {num / side:.1f} nodes"
+
+
+def _percents(picture: Picture, scale: float) -> list[str]:
+    """Return the share in each cell as a number, where there is room for it."""
+    if len(picture.cells) > _MOST_NUMBERS:
+        return []
+    return [
+        f'<text x="{MARGIN + (column + 0.5) * scale:.1f}" text-anchor="middle" '
+        f'y="{MARGIN + (row + 0.5) * scale + 4:.1f}"{_ON_DARK if share < _DARK else ""}>'
+        f"{math.floor(100 * share)}</text>"
+        for (row, column), share in np.ndenumerate(picture.cells)
+        if not np.isnan(share)
+    ]
 
 
 def _runs(cells: Shares) -> list[str]:
@@ -158,40 +351,55 @@ def _runs(cells: Shares) -> list[str]:
     ]
 
 
-def _leaf_lines(judged: Judged, order: list[int], scale: float) -> list[str]:
-    if judged.leaves is None:
-        return []
-    leaf = judged.leaves.leaf_of[order]
-    lines = []
-    for at in np.flatnonzero(np.diff(leaf)).tolist():
-        where = (at + 1) * scale
+def _leaf_lines(picture: Picture, scale: float) -> list[str]:
+    lines, at, side = [], 0, side_of(picture)
+    for _, num in picture.leaves[:-1]:
+        at += num
+        where = MARGIN + at * scale
         lines.append(
-            f'<path stroke="#ffffff" stroke-width="0.7" d="M{_MARGIN + where:.1f} {_MARGIN}v{_SIDE}'
-            f'M{_MARGIN} {_MARGIN + where:.1f}h{_SIDE}"/>'
+            f'<path stroke="#ffffff" stroke-width="0.7" d="M{where:.1f} {MARGIN}v{side}'
+            f'M{MARGIN} {where:.1f}h{side}"/>'
         )
     return lines
 
 
-def _names(judged: Judged, order: list[int]) -> list[str]:
-    """Return as many names of nodes along the left side as there is room for."""
-    step = -(-len(order) * 14 // _SIDE)
-    scale = _SIDE / len(order)
-    return [
-        f'<text x="{_MARGIN - 6}" y="{_MARGIN + (at + 0.5) * scale + 4:.1f}" text-anchor="end">'
-        f"{escape(judged.matrix.nodes[order[at]][:14])}</text>"
-        for at in range(0, len(order), step)
-    ]
+def _names(picture: Picture) -> list[str]:
+    """Return as many names of nodes along both sides as there is room for; the blamed in bold.
+
+    A blamed one takes the place of its neighbours.
+    """
+    num, side = len(picture.nodes), side_of(picture)
+    scale = side / max(num, 1)
+    step = max(math.ceil(14 / max(scale, 1e-9)), 1)
+    guilty = {each["node"] for each in picture.blame}
+    bold = [at for at, node in enumerate(picture.nodes) if node in guilty]
+    plain = [at for at in range(0, num, step) if all(abs(at - each) >= step for each in bold)]
+    lines = []
+    for at in sorted({*plain, *bold}):
+        name, where = picture.nodes[at], MARGIN + (at + 0.5) * scale + 4
+        weight = _BOLD if at in bold else ""
+        above = name if len(name) <= _ABOVE else f"\u2026{name[1 - _ABOVE :]}"
+        lines += [
+            (
+                f'<text x="{MARGIN - 6}" y="{where:.1f}" text-anchor="end"{weight}>'
+                f"{escape(name[:14])}</text>"
+            ),
+            (
+                f'<text transform="translate({where:.1f} {MARGIN - 6}) rotate(-90)"{weight}>'
+                f"{escape(above)}</text>"
+            ),
+        ]
+    return lines
 
 
-def _key() -> list[str]:
-    x, y = _MARGIN + _SIDE + 20, _MARGIN
+def _key(x: int) -> list[str]:
     boxes = [
-        f'<rect x="{x + step * 16}" y="{y}" width="16" height="16" fill="{_colour(step)}"/>'
+        f'<rect x="{x}" y="{MARGIN + (_COLOURS - 1 - step) * 16}" width="16" height="16" '
+        f'fill="{_colour(step)}"/>'
         for step in range(_COLOURS)
     ]
     return [
         *boxes,
-        f'<text x="{x}" y="{y + 32}">0 %</text>',
-        f'<text x="{x + _COLOURS * 16}" y="{y + 32}" text-anchor="end">healthy</text>',
-        f'<text x="{x}" y="{y + 60}" font-weight="bold">worst first</text>',
+        f'<text x="{x + 22}" y="{MARGIN + 12}">healthy</text>',
+        f'<text x="{x + 22}" y="{MARGIN + _COLOURS * 16 - 4}">0 %</text>',
     ]

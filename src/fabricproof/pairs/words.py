@@ -132,8 +132,9 @@ def _alternatives(judged: Judged, found: Found, kind: SuspectKind) -> tuple[list
             cannot.append(f"{name}, on which it is alone")
         cannot.append(f"the port and cable that {node} hangs on")
         good = _good_partner(judged, suspect.number)
-        rail = f" over {_rail(judged, suspect.rail)}" if suspect.rail != ALL else ""
-        return cannot, f"{node} on another port and cable, measured with {good}{rail.rstrip()}"
+        rail = _rail(judged, suspect.rail) if suspect.rail != ALL else ""
+        over = f" over {rail}" if rail else ""
+        return cannot, f"{node} on another port and cable, measured with {good}{over}"
     if suspect.kind is SuspectKind.LEAF and suspect.side != ALL:
         cannot.append("one of its uplinks, where routing is adaptive")
     return cannot, "the error and rate counters of its ports (fabricproof subnet check)"

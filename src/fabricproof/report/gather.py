@@ -14,6 +14,7 @@ from fabricproof.history.store import Run, Store, labels, open_store
 from fabricproof.history.store.history import start_of
 from fabricproof.job.run.collect import collect_again, record_files
 from fabricproof.job.run.start import Workplace
+from fabricproof.pairs.picture import RECORD_KIND, read_picture
 from fabricproof.report.machines import inventory_changes, machines_of
 from fabricproof.report.model import ReportData
 from fabricproof.report.rooms import (
@@ -231,6 +232,11 @@ def gather(
         machines=machines_of(place.perflogs / site.name, run, doubts.append),
         inventory_changes=inventory_changes(place.perflogs / site.name, run, earlier),
         notes=(*night_without_run(words, run, place.perflogs / site.name), *doubts),
+        pairs=tuple(
+            read_picture(each, f"a record of run {run.run_id}")
+            for each in records
+            if each["kind"] == RECORD_KIND
+        ),
     )
     if store is None:
         return Gathered(data=data, records=tuple(records))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fabricproof.history.compare.model import Comparison, FieldChange, Group
 from fabricproof.history.store import Key, Matrix, Run
@@ -17,6 +17,9 @@ from fabricproof.history.trend.model import Trend
 from fabricproof.job.run import SessionResult
 from fabricproof.physics import device_word, find_link
 from fabricproof.site import Site
+
+if TYPE_CHECKING:
+    from fabricproof.pairs import Picture
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +96,7 @@ class ReportData:
         machines: node to part to facts, as this run saw them.
         inventory_changes: what changed since the run before.
         notes: what was passed over.
+        pairs: matrices of the run's pair campaigns.
     """
 
     site: str
@@ -108,6 +112,7 @@ class ReportData:
     machines: Mapping[str, Mapping[str, Mapping[str, str | int]]] = field(default_factory=dict)
     inventory_changes: tuple[FieldChange, ...] = ()
     notes: tuple[str, ...] = ()
+    pairs: tuple[Picture, ...] = ()
 
 
 _Thing = TypeVar("_Thing")

@@ -27,6 +27,7 @@ from fabricproof.pairs.fabric import Leaves, leaves_by_name
 from fabricproof.pairs.judge import Judged, MatrixVerdict, judge_matrix
 from fabricproof.pairs.limits import Limits, limits_of
 from fabricproof.pairs.matrix import Kind, Matrix
+from fabricproof.pairs.picture import Picture, picture_of
 from fabricproof.pairs.said import Said, listed
 from fabricproof.pairs.words import say
 from fabricproof.physics import Fabric
@@ -91,6 +92,11 @@ class Result:
     why_told_only: str = ""
 
     @property
+    def title(self) -> str:
+        """What it is, in words: ``32 KiB bandwidth over rail0 and rail1``."""
+        return f"{self.judged.matrix.kinds[0].words} over {' and '.join(self.net_paths)}"
+
+    @property
     def verdict(self) -> Verdict:
         """Its verdict, in the words of a run."""
         return self.judged.verdict.as_verdict
@@ -119,6 +125,22 @@ class Outcome:
     rounds: int
     proven: int
     notes: tuple[str, ...]
+
+
+def pictures_of(outcome: Outcome) -> list[Picture]:
+    """Return a picture of each quantity; one whose verdict does not count blames nobody."""
+    lacks = outcome.left or outcome.campaign.out
+    again = f"fabricproof pairs run --resume {outcome.campaign.id}" if lacks else ""
+    found = []
+    for each in outcome.results:
+        drawn = picture_of(each.judged, each.said, each.title, again)
+        if why := each.why_told_only:
+            told = f"told only: {why}"
+            drawn = replace(
+                drawn, verdict=MatrixVerdict.UNJUDGED, reason=told, blame=(), undecided=()
+            )
+        found.append(drawn)
+    return found
 
 
 def places_of(campaign: Campaign) -> Leaves | None:

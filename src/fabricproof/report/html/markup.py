@@ -39,7 +39,12 @@ def escaped(text: object) -> Markup:
     """Return ``text`` as HTML; what already is HTML stays."""
     if isinstance(text, Markup):
         return text
-    return Markup(html.escape(_UNSPEAKABLE.sub("\ufffd", str(text))))
+    return speakable(html.escape(str(text)))
+
+
+def speakable(text: str) -> Markup:
+    """Return HTML without the characters that no document may hold."""
+    return Markup(_UNSPEAKABLE.sub("\ufffd", text))
 
 
 def tag(name: str, /, *children: object, **attributes: object) -> Markup:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 
-from fabricproof.report.html import change, headline, history, legs
+from fabricproof.pairs import Picture
+from fabricproof.report.html import change, headline, history, legs, pairs
 from fabricproof.report.html.markup import Markup, joined, section, tag, word
 from fabricproof.report.html.payload import all_keys, collect, packed, places
 from fabricproof.report.model import ReportData, for_people
@@ -46,13 +47,14 @@ def render_html(data: ReportData) -> str:
         [
             tag("a", "Skip to the content", href="#main", class_="skip"),
             headline.header(data),
-            _CONTENTS,
+            _contents(_SECTIONS if data.pairs else _WITHOUT_PAIRS),
             tag(
                 "main",
                 headline.verdict(data, keys, known),
                 change.before_and_after(data),
                 _curves(),
                 _matrices(),
+                *([pairs.pair_matrices(pairs.worst_first(data.pairs))] if data.pairs else []),
                 history.trend(data),
                 history.inventory(data),
                 legs.every_leg(data, known),
@@ -73,6 +75,28 @@ def render_html(data: ReportData) -> str:
         ],
         "\n",
     )
+    title = f"{data.site}: {data.session.verdict.value} (run {data.run.run_id})"
+    return _document(title, body, script, style)
+
+
+def render_pairs(pictures: Sequence[Picture]) -> str:
+    """Return matrices of pairs alone as one HTML file, without a script.
+
+    Args:
+        pictures: one for each quantity over each choice of rails.
+    """
+    shown = pairs.worst_first(pictures)
+    words = ", ".join(dict.fromkeys(each.verdict.value for each in shown)) or "nothing measured"
+    body = joined(
+        [
+            tag("header", tag("h1", "Every node with every node")),
+            tag("main", pairs.pair_matrices(shown)),
+        ]
+    )
+    return _document(f"All pairs: {words}", body, "", _style())
+
+
+def _document(title: str, body: Markup, script: str, style: str) -> str:
     head = joined(
         [
             tag("meta", charset="utf-8"),
@@ -81,7 +105,7 @@ def render_html(data: ReportData) -> str:
             tag("meta", name="color-scheme", content="light dark"),
             tag("meta", name="referrer", content="no-referrer"),
             tag("meta", name="generator", content="fabricproof"),
-            tag("title", f"{data.site}: {data.session.verdict.value} (run {data.run.run_id})"),
+            tag("title", title),
             tag("style", Markup(style)),
         ],
         "\n",
@@ -119,6 +143,7 @@ _SECTIONS = {
     "change": "Before and after",
     "curves": "Curves",
     "matrix": "Node by node",
+    "pairs": "All pairs",
     "trend": "History",
     "inventory": "Inventory",
     "legs": "Every leg",
@@ -126,11 +151,13 @@ _SECTIONS = {
     "notes": "How to read",
 }
 
-_CONTENTS = tag(
-    "nav",
-    tag("ol", *(tag("li", tag("a", title, href=f"#{name}")) for name, title in _SECTIONS.items())),
-    aria_label="Sections",
-)
+_WITHOUT_PAIRS = {name: title for name, title in _SECTIONS.items() if name != "pairs"}
+
+
+def _contents(sections: Mapping[str, str]) -> Markup:
+    links = (tag("li", tag("a", title, href=f"#{name}")) for name, title in sections.items())
+    return tag("nav", tag("ol", *links), aria_label="Sections")
+
 
 _NO_SCRIPT = tag(
     "noscript",
@@ -264,8 +291,8 @@ def how_to_read(data: ReportData) -> Markup:
     )
 
 
-def _list(pairs: Iterable[tuple[str, str]]) -> Markup:
-    return tag("dl", joined(_pair(*pair) for pair in pairs))
+def _list(entries: Iterable[tuple[str, str]]) -> Markup:
+    return tag("dl", joined(_pair(*each) for each in entries))
 
 
 def _pair(name: object, text: str) -> Markup:
