@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from fabricproof.core.measure import Verdict
-from fabricproof.job.all_outcomes import judge_legs
-from fabricproof.job.evidence.directions import backward, with_directions
 from fabricproof.job.outcome import Outcome, mended
+from fabricproof.job.outcomes import backward, judge_legs, with_directions
 from fabricproof.job.plan.leg import Leg
 from fabricproof.job.plan.script import render_script
 from fabricproof.rfm.staging import JOB_FILES

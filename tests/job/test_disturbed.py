@@ -9,8 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabricproof.core.measure import Verdict, texts_of
-from fabricproof.job.evidence.cores import cpus_of, starved_cores
-from fabricproof.job.evidence.disturbance import Surroundings, excused, share_taken
+from fabricproof.job.evidence.disturbance import (
+    Surroundings,
+    cpus_of,
+    excused,
+    share_taken,
+    starved_cores,
+)
 from fabricproof.job.evidence.ranks import parse_rank
 from fabricproof.job.outcome import judge_leg
 from fabricproof.job.relations.judge import judge_relation

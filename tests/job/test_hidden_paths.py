@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from fabricproof.core.measure import Verdict
-from fabricproof.job.evidence.free_path import judge_free_path
+from fabricproof.job.evidence.declaration import judge_free_path
 from fabricproof.job.evidence.ranks import RankRecord, parse_rank
 from fabricproof.traffic import Evidence, Expectation, PathState, Rank, prove_path
 from fabricproof.traffic.counters import TCP, CounterSample

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fabricproof.core.measure import Verdict, texts_of
-from fabricproof.job.all_outcomes import judge_legs
 from fabricproof.job.evidence.disturbance import Surroundings
 from fabricproof.job.outcome import Attempt, Outcome
+from fabricproof.job.outcomes import judge_legs
 from fabricproof.job.plan.plan_file import read_plan, write_plan
 from fabricproof.job.relations.judge import judge_relation, rounds_due
 from fabricproof.job.relations.relation import Relation, in_turns

@@ -2,17 +2,28 @@
 
 A disturbance explains a number that would be within its bounds had the others not been there.  It
 excuses no impossible number, no wrong path and no number over errors, and makes none PASS.
+
+Three things are read: traffic of others on the rails, what others took of the CPUs that the ranks
+were to run on (``rank.sh``), and other jobs on the nodes, as the scheduler told the job's script.
+A rank waits for a core only while somebody else runs there: ranks of the same job may crowd each
+other (four nodes that are one machine with two cores), and that counts for nothing here.  Of other
+jobs squeue lists also what has ended, for ``MinJobAge`` (300 s where nobody says, slurm.conf(5)),
+so that a short job between two looks is not missed; what a site hides from its users
+(``PrivateData=jobs``) is not seen.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
-from fabricproof.core.measure import Verdict, as_notes, worst
-from fabricproof.job.evidence.cores import counted_seconds, starved_cores
-from fabricproof.job.evidence.ranks import RankRecord
+from fabricproof.core.errors import FabricproofError
+from fabricproof.core.measure import Finding, Verdict, as_notes, worst
+from fabricproof.job.evidence.ranks import CORES, RankRecord
 from fabricproof.job.plan.leg import Leg
+from fabricproof.nodes.topology_text import expand
 from fabricproof.physics import find_link
 from fabricproof.traffic import Evidence, Expectation, PathState
 from fabricproof.traffic.disturbance import (
@@ -23,6 +34,135 @@ from fabricproof.traffic.disturbance import (
     strongest,
 )
 from fabricproof.verdict.value import Judgement, Report, is_of_errors
+
+#: ticks of ``/proc/stat`` and ``/proc/PID/stat`` in a second (USER_HZ: Linux
+#: include/asm-generic/param.h; 100 on all machines that MPI runs on)
+TICKS_PER_SECOND = 100
+
+#: a leg that was shorter is no measure of shares: a tick would be more than one per cent of it
+LEAST_SECONDS = 1.0
+
+#: gaps of a smaller share are interrupts and the timer, not the work of others
+MIN_GAPS = 0.05
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Reading:
+    """What one rank saw between its two looks, in seconds; ``waited`` None where nobody counts.
+
+    ``gaps`` is the share of time, 0 to 1, that a hypervisor took in a loop right around the
+    leg, where the kernel counts no stolen time; None where nobody looked.
+    """
+
+    record: RankRecord
+    start: float
+    end: float
+    busy: float
+    idle: float
+    steal: float
+    own: float
+    waited: float | None
+    gaps: float | None
+
+
+def counted_seconds(records: Iterable[RankRecord]) -> dict[str, float]:
+    """Return node -> seconds from its first look before the leg to its last one after."""
+    spans: dict[str, tuple[float, float]] = {}
+    for each in _readings(records):
+        start, end = spans.get(each.record.node, (each.start, each.end))
+        spans[each.record.node] = (min(start, each.start), max(end, each.end))
+    return {node: end - start for node, (start, end) in spans.items()}
+
+
+def starved_cores(records: Sequence[RankRecord]) -> tuple[Disturbance, ...]:
+    """Return for each set of CPUs what share of the leg's time others kept its ranks waiting.
+
+    Others' time is what the CPUs were busy, less what the job's own ranks took.  Ranks waited no
+    longer than that, no longer than the kernel's pressure says that anybody waited, and never
+    while a CPU of theirs was idle.  Time that the hypervisor stole counts for each rank.
+    """
+    readings = list(_readings(records))
+    places = dict.fromkeys((each.record.machine, each.record.cpus) for each in readings)
+    spans = counted_seconds(records)
+    if not spans or max(spans.values()) < LEAST_SECONDS:
+        return ()
+    return tuple(
+        _of_place([each for each in readings if _place(each) == place], readings)
+        for place in places
+    )
+
+
+def _place(each: _Reading) -> tuple[str, str]:
+    return each.record.machine, each.record.cpus
+
+
+def _of_place(here: Sequence[_Reading], everywhere: Sequence[_Reading]) -> Disturbance:
+    seconds = waited = taken = stolen = hidden = 0.0
+    cpus = cpus_of(here[0].record.cpus)
+    for part in sorted({each.record.part for each in here}):
+        now = [each for each in here if each.record.part == part]
+        wall = max(each.end for each in now) - min(each.start for each in now)
+        own = sum(
+            each.own
+            for each in everywhere
+            if each.record.part == part
+            and each.record.machine == now[0].record.machine
+            and cpus & cpus_of(each.record.cpus)
+        )
+        others = max(0.0, max(each.busy for each in now) - own)
+        limits = [others, max(0.0, wall - max(each.idle for each in now))]
+        limits += [max(each.waited or 0.0 for each in now)] if now[0].waited is not None else []
+        seconds, waited = seconds + wall, waited + min(limits)
+        taken += others
+        stolen += max(each.steal for each in now) / max(1, len(cpus)) * len(now)
+        gaps = max(each.gaps or 0.0 for each in now)
+        hidden += gaps * wall if gaps >= MIN_GAPS else 0.0
+    nodes = sorted({each.record.node for each in here})
+    share = min(1.0, (waited + stolen + hidden) / seconds) if seconds > 0 else 0.0
+    reason = (
+        f"others ran {taken:.2f} s on CPU {here[0].record.cpus} of {', '.join(nodes)} in "
+        f"{seconds:.2f} s: its ranks waited up to {share:.0%} of the time"
+    )
+    reason += f", {stolen:.2f} s of it stolen by the hypervisor" if stolen >= 0.01 else ""
+    if hidden:
+        reason += (
+            f"; the hypervisor took the CPU for {hidden / seconds:.0%} of the time in a loop right "
+            "before and after, and counts nothing as stolen"
+        )
+    return Disturbance(
+        kind=DisturbanceKind.STARVED_CORES, share=share, reason=reason, node=nodes[0]
+    )
+
+
+def _readings(records: Iterable[RankRecord]) -> Iterator[_Reading]:
+    for each in records:
+        before, after = each.before.get(CORES, {}), each.after.get(CORES, {})
+        rise = {name: after[name] - before[name] for name in before if name in after}
+        due = {"clock_us", "busy_ticks", "idle_ticks", "steal_ticks", "own_ticks"}
+        if not due <= rise.keys() or min(rise.values()) < 0 or not rise["clock_us"]:
+            continue
+        ticks = {name: rise[name] / TICKS_PER_SECOND for name in due if name.endswith("ticks")}
+        yield _Reading(
+            record=each,
+            start=before["clock_us"] / 1e6,
+            end=after["clock_us"] / 1e6,
+            busy=ticks["busy_ticks"],
+            idle=ticks["idle_ticks"],
+            steal=ticks["steal_ticks"],
+            own=ticks["own_ticks"],
+            waited=rise["waited_us"] / 1e6 if "waited_us" in rise else None,
+            gaps=after["lost_us"] / after["paced_us"] if after.get("paced_us") else None,
+        )
+
+
+def cpus_of(text: str) -> frozenset[int]:
+    """Return the CPUs of a kernel list (``0-3,8``); none where it is not one."""
+    try:
+        spans = [part.split("-") for part in text.split(",")]
+        return frozenset(cpu for span in spans for cpu in range(int(span[0]), int(span[-1]) + 1))
+    except ValueError:
+        return frozenset()
+
 
 #: Figures are means over the whole leg, its start included; one message size may have had twice
 #: its share of what came and went.  Our choice.
@@ -79,17 +219,20 @@ def excused(report: Report, near: Surroundings, num_ranks: int = 2) -> Report:
         return report  # errors rose, or nobody knows the path: that comes first
     heavy = [each for each in each_kind(near.found) if each.counts]
     quantities = tuple(_excused(each, near.found, num_ranks) for each in report.quantities)
-    changed = any(new is not old for new, old in zip(quantities, report.quantities, strict=True))
-    verdict = worst([each.verdict for each in quantities]) if changed else report.verdict
     red = any(each.verdict is not Verdict.PASS for each in report.quantities)
-    worth = [each for each in heavy if red or each.share is None or each.share >= NOTED]
+    worth = [each for each in heavy if red or _weight(each) >= NOTED]
     notes = [f"disturbed: {each.reason}" for each in worth]
     known = report.net_path is not None or near.found  # a relation speaks for its legs
     if known and any(each.verdict is Verdict.FAIL for each in quantities):
         notes.append(_ruled_out(near))
+    return _with(report, quantities, notes)
+
+
+def _with(report: Report, quantities: tuple[Judgement, ...], notes: Iterable[str]) -> Report:
+    unlike = any(new is not old for new, old in zip(quantities, report.quantities, strict=True))
     return replace(
         report,
-        verdict=verdict,
+        verdict=worst([each.verdict for each in quantities]) if unlike else report.verdict,
         quantities=quantities,
         findings=(*report.findings, *as_notes(notes)),
     )
@@ -101,12 +244,11 @@ def _excused(judgement: Judgement, found: Sequence[Disturbance], num_ranks: int)
         return judgement
     if is_of_errors(judgement) or not _explains(judgement, judgement.value, found, num_ranks):
         return judgement
-    most = max(heavy, key=lambda each: 1.0 if each.share is None else each.share)
     return replace(
         judgement,
         verdict=Verdict.UNJUDGED,
         reason=f"disturbed: {'; '.join(each.reason for each in heavy)}; {judgement.reason}",
-        disturbance=most.kind.value,
+        disturbance=max(heavy, key=_weight).kind.value,
     )
 
 
@@ -140,8 +282,12 @@ def spoiling(near: Surroundings) -> Disturbance | None:
 
     From :data:`NOTED` on.  Less than that is scatter, which the rounds show themselves.
     """
-    worth = [e for e in near.found if e.counts and (e.share is None or e.share >= NOTED)]
-    return max(worth, key=lambda each: 1.0 if each.share is None else each.share, default=None)
+    worth = [each for each in near.found if each.counts and _weight(each) >= NOTED]
+    return max(worth, key=_weight, default=None)
+
+
+def _weight(disturbance: Disturbance) -> float:
+    return 1.0 if disturbance.share is None else disturbance.share
 
 
 def share_taken(found: Iterable[Disturbance]) -> float:
@@ -164,3 +310,92 @@ def _ruled_out(near: Surroundings) -> str:
     ]
     text = f"ruled out: {'; '.join(said) or 'nothing'}"
     return f"{text}; not known: {', '.join(near.unknown)}" if near.unknown else text
+
+
+#: what the script of the legs leaves in the folder of an attempt
+JOBS_FILE = "jobs"
+
+#: rates and times: what another job on the node takes from; a damaged packet is nobody's load
+_DISTURBED_UNITS = frozenset({"MB/s", "us"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Neighbour:
+    """Another job that was on nodes of a leg while it ran."""
+
+    job_id: str
+    user: str
+    nodes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"job {self.job_id} of {self.user} was on {', '.join(self.nodes)} during this leg"
+
+
+def with_neighbours(report: Report, folder: Path, nodes: Collection[str]) -> Report:
+    """Return the report of the attempt in ``folder`` with the other jobs on its nodes named.
+
+    Outside Slurm nobody was asked, and nothing is said.
+    """
+    if not (folder / JOBS_FILE).exists():
+        return report
+    return beside(report, read_neighbours(folder, nodes))
+
+
+def read_neighbours(folder: Path, nodes: Collection[str]) -> tuple[Neighbour, ...] | None:
+    """Return the other jobs that were on ``nodes`` while the attempt in ``folder`` ran.
+
+    None where the scheduler was not asked or did not answer: then nobody knows.
+    """
+    try:
+        lines = (folder / JOBS_FILE).read_text(encoding="utf-8", errors="replace").splitlines()
+        own, begin, end = lines[0].split(" ")
+        if lines[-1] != "answered":
+            return None
+        rows = [line.split("|") for line in lines[1:-1]]
+        found = [_neighbour(row, nodes, float(begin), float(end)) for row in rows]
+    except (OSError, ValueError, IndexError, FabricproofError):
+        return None
+    return tuple(each for each in found if each is not None and each.job_id != own)
+
+
+def _neighbour(
+    row: list[str], nodes: Collection[str], begin: float, end: float
+) -> Neighbour | None:
+    """Return the job of one row where it overlaps; times are whole seconds, touching is none."""
+    job_id, user, started, ended, where = row
+    shared = tuple(sorted({*expand(where)} & {*nodes}))
+    if not shared or _seconds(started) >= end or _seconds(ended) <= begin:
+        return None
+    return Neighbour(job_id=job_id, user=user, nodes=shared)
+
+
+def _seconds(text: str) -> float:
+    """Return a time of squeue; of a job without an end (``NONE``, ``N/A``) it is never."""
+    return float(text) if text.isdecimal() else math.inf
+
+
+def beside(report: Report, found: tuple[Neighbour, ...] | None) -> Report:
+    """Return the report of an attempt beside which other jobs ran, red for no load of theirs.
+
+    What passed although they were there stays PASS: it is within its bounds.
+    """
+    if found is None:
+        red = any(each.verdict is Verdict.FAIL for each in report.quantities)
+        note = "not known: whether other jobs were on the nodes, squeue did not answer"
+        return replace(report, findings=(*report.findings, Finding(text=note))) if red else report
+    if not found:
+        return report
+    notes = [f"disturbed: {each}" for each in found]
+    more = f" (and {len(found) - 1} more jobs)" if len(found) > 1 else ""
+    quantities = tuple(_beside_jobs(each, f"{notes[0]}{more}") for each in report.quantities)
+    return _with(report, quantities, notes)
+
+
+def _beside_jobs(judgement: Judgement, why: str) -> Judgement:
+    told = replace(judgement, reason=f"{why}; {judgement.reason}")
+    if judgement.verdict in {Verdict.MISSING, Verdict.UNJUDGED}:
+        return told
+    if judgement.verdict is not Verdict.FAIL or judgement.unit not in _DISTURBED_UNITS:
+        return judgement
+    kind = DisturbanceKind.OTHER_JOB.value
+    return replace(told, verdict=Verdict.UNJUDGED, disturbance=kind)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fabricproof.job.evidence.cores import counted_seconds, starved_cores
+from fabricproof.job.evidence.disturbance import counted_seconds, starved_cores
 from fabricproof.job.evidence.ranks import RankRecord, gather
 from fabricproof.pairs.campaign.record import RoundRecord, Value
 from fabricproof.traffic import Evidence, Expectation, PathProof, prove_path

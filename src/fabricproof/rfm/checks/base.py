@@ -32,11 +32,10 @@ from reframe.core.exceptions import PerformanceError
 from fabricproof.core.measure import Verdict
 from fabricproof.core.provenance import AFTERWARDS_KEY, IDENTITY_KEY, StackIdentity
 from fabricproof.core.records import append_records
-from fabricproof.job.all_outcomes import judge_legs
-from fabricproof.job.evidence.directions import with_directions
 from fabricproof.job.evidence.job_end import REACHED_END, JobEnd, find_strangers, with_doubt
 from fabricproof.job.evidence.nodes import judge_looks, read_looks, with_preflight
 from fabricproof.job.outcome import Outcome
+from fabricproof.job.outcomes import judge_legs, with_directions
 from fabricproof.job.plan.leg import Leg
 from fabricproof.job.plan.peer import PEER_SUITES
 from fabricproof.job.plan.plan_file import Plan, write_plan

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 
-from fabricproof.job.evidence.free_path import QUANTITY
+from fabricproof.job.evidence.declaration import QUANTITY
 from fabricproof.job.plan.leg import Leg
 from fabricproof.job.plan.plan_file import Plan
 from fabricproof.job.relations.relation import Relation, in_turns

@@ -6,7 +6,7 @@ from reframe.core.builtins import variable
 
 from fabricproof.benchmarks.catalogue import meaning
 from fabricproof.benchmarks.program import ProgramKind
-from fabricproof.job.evidence.directions import BACK, backward
+from fabricproof.job.outcomes import BACK, backward
 from fabricproof.job.plan.plan_file import Plan
 from fabricproof.rfm.checks.base import FabricBenchmark
 from fabricproof.rfm.current import current_site

@@ -9,7 +9,7 @@ from fabricproof.benchmarks.catalogue import meaning
 from fabricproof.benchmarks.program import ProgramKind
 from fabricproof.core.measure import Finding
 from fabricproof.core.units import parse_size, size_label
-from fabricproof.job.evidence.directions import BACK, LARGEST_SIZES, backward
+from fabricproof.job.outcomes import BACK, LARGEST_SIZES, backward
 from fabricproof.job.plan.commands import make_job
 from fabricproof.job.plan.effort import Effort, plan_ping_pong, plan_windowed
 from fabricproof.job.plan.leg import FabricFacts, Leg

@@ -14,9 +14,9 @@ import pytest
 from test_collective_outcome import DATA, LEG, words
 
 from fabricproof.core.measure import Verdict
-from fabricproof.job import all_outcomes as all_legs
-from fabricproof.job.all_outcomes import judge_legs
+from fabricproof.job import outcomes as all_legs
 from fabricproof.job.outcome import Outcome, judge_leg, needs_second_look
+from fabricproof.job.outcomes import judge_legs
 from fabricproof.job.plan.leg import Leg
 from fabricproof.verdict.value import at_most
 
