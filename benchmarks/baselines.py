@@ -164,15 +164,15 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quantities", type=int, default=500)
-    parser.add_argument("--worlds", type=int, default=50)
+    parser.add_argument("--worlds", type=int, help="baselines of each line")
     parser.add_argument("--nights", type=int, default=40)
+    parser.add_argument("--full", action="store_true", help="the figures of docs/baselines.md")
     asked = parser.parse_args()
+    worlds = asked.worlds or (50 if asked.full else 5)
     sys.stdout.write("noise  | runs | first look red | red twice | bound\n")
     for name, noise in KINDS.items():
         for runs in (5, 10, 20):
-            found = rates(
-                noise, runs, num=asked.quantities, worlds=asked.worlds, nights=asked.nights
-            )
+            found = rates(noise, runs, num=asked.quantities, worlds=worlds, nights=asked.nights)
             sys.stdout.write(
                 f"{name:<7}| {runs:>4} | {found.first:>14.2%} | {found.twice:>9.2%} | "
                 f"{found.bound:.1%}\n"

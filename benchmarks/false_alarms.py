@@ -4,7 +4,7 @@
 
 Tables: ``null``, ``sizes``, ``same``, ``coverage``, ``power``, ``scatter``, ``order``,
 ``node``, ``looks``; all without a name.  Seeded: the same figures each time.  The short form is a
-twentieth of the comparisons, ``--full`` those of ``docs/statistics.md``; ``--num=200`` so many.
+hundredth of the comparisons, ``--full`` those of ``docs/statistics.md``; ``--num=200`` so many.
 Rates have 95 % intervals (Wilson 1927).  Beside ours stand the rules that are in use elsewhere.
 """
 
@@ -562,7 +562,7 @@ def main() -> None:
     """Print the tables that were asked for."""
     options = [each for each in sys.argv[1:] if each.startswith("--")]
     asked = [each for each in sys.argv[1:] if each not in options] or list(TABLES)
-    num = 1000 if "--full" in options else 50
+    num = 1000 if "--full" in options else 10
     num = next((int(each[6:]) for each in options if each.startswith("--num=")), num)
     for name in asked:
         print(f"\n{name}: {(TABLES[name].__doc__ or '').splitlines()[0]}\n")
