@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import shutil
 import sys
 import tempfile
@@ -32,7 +33,10 @@ from fabricproof.report.terminal import render
 from fabricproof.rfm.recording import describe_outcome
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path[:0] = [str(ROOT / "tests" / each) for each in ("", "history/compare", "report")]
+
+from made import SITE, Made, nights, node_facts  # noqa: E402 - likewise
+from report_data import NEWEST, recorded  # noqa: E402 - likewise
 
 from leg_folders import PUT_BW, leave, make_leg, slower  # noqa: E402 - from the tests
 
@@ -70,6 +74,58 @@ def a_leg_that_ran() -> None:
     shutil.rmtree(folder)
 
 
+_SITE = """
+[site]
+name = "made"
+[[partitions]]
+name = "compute"
+scheduler = "local"
+fabrics = ["ib0"]
+stacks = ["openmpi5"]
+[[stacks]]
+name = "openmpi5"
+family = "openmpi"
+version = "5.0"
+"""
+
+_FABRIC = """
+[[fabrics]]
+name = "ib0"
+link = "HDR100"
+rails = [{ interface = "mlx5_0:1" }, { interface = "mlx5_1:1" }]
+"""
+
+
+def compare(folder: Path) -> None:
+    """Compare five runs with five since which a rail lost half; three nodes, other firmware."""
+    site = folder / "sites" / SITE
+    if not site.exists():
+        site.mkdir(parents=True)
+        (site / "site.toml").write_text(_SITE)
+        (site / "fabric.toml").write_text(_FABRIC)
+        made, lost = Made(folder / "made"), node_facts(firmware="28.41.1000")
+        nights(made, range(1, 6))
+        half = {True: 0.5, False: 1.0}
+        nights(made, range(6, 11), facts=lost, factor=lambda where: half[where[0] == "rail1"])
+        made.store()
+    os.environ |= {
+        "FABRICPROOF_SITES": str(site.parent),
+        "FABRICPROOF_PERFLOGS": str(folder / "made"),
+    }
+    judge("compare", "--site", SITE, "2026-11-01..2026-11-05", "2026-11-06..")
+
+
+def report(folder: Path) -> None:
+    """Report the newest of four recorded runs on one screen, compared with the runs before."""
+    if not (folder / "perflogs").exists():
+        recorded(folder)
+    os.environ.pop("FABRICPROOF_SITES", None)
+    os.environ["FABRICPROOF_PERFLOGS"] = str(folder / "perflogs")
+    judge("report", NEWEST, "--site", "vcluster", "--before", "same-inventory")
+
+
+_FOLDER = tempfile.TemporaryDirectory(prefix="fabricproof-entered-")
+
 #: what is asked, how, and how many files it may enter
 QUESTIONS: tuple[tuple[str, Callable[[], None], int], ...] = (
     *(
@@ -78,6 +134,8 @@ QUESTIONS: tuple[tuple[str, Callable[[], None], int], ...] = (
         for more in [("--link", link)]
     ),
     ("run, from a leg's folder to the table and the JSON", a_leg_that_ran, 48),
+    ("compare A B", partial(compare, Path(_FOLDER.name)), 44),
+    ("report --before A", partial(report, Path(_FOLDER.name)), 59),
 )
 
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from made import Made, nights, node_facts
 
 from fabricproof.history.compare.changes import causes
+from fabricproof.history.compare.doubts import trend_p
 from fabricproof.history.compare.model import FieldChange
-from fabricproof.history.compare.time import trend_p
 
 BEFORE, AFTER = "2026-11-01..2026-11-10", "2026-11-11.."
 

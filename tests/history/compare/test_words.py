@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from made import Made, Where, nights
 
+from fabricproof.history.compare.doubts import unreachable_notes
 from fabricproof.history.compare.join import Filters
 from fabricproof.history.compare.lines import lines, next_step
 from fabricproof.history.compare.model import (
@@ -19,7 +20,6 @@ from fabricproof.history.compare.model import (
     comparison_record,
     parse_margins,
 )
-from fabricproof.history.compare.time import unreachable_notes
 from fabricproof.history.stats.shifts import Change
 from fabricproof.history.store.model import MARGINS
 

@@ -8,14 +8,12 @@ alone are named, not hidden.
 
 from __future__ import annotations
 
-import statistics
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from fabricproof.history.compare.model import Compared, Group
 from fabricproof.history.stats.shifts import Change, Shift
-from fabricproof.history.store import Key
 
 #: an UNDECIDED row that is worse by more than its margin with an adjusted p up to here is no noise
 #: that SAME may be said over: at most one comparison in five without any change is held back by it
@@ -65,28 +63,6 @@ def _apart(compared: Compared) -> bool:
     if compared.key.better > 0:
         return max(second) < min(first)
     return min(second) > max(first)
-
-
-def scatter_notes(keys: Sequence[Key], shifts: Sequence[Shift]) -> Iterator[str]:
-    """Yield that one side scatters more, which is neither BETTER nor WORSE.
-
-    Args:
-        keys: the quantities.
-        shifts: of them.
-    """
-    told = [(k, s.scatter) for k, s in zip(keys, shifts, strict=True) if s.scatter is not None]
-    for word, of in (
-        ("more", [(key, ratio) for key, ratio in told if ratio > 1.0]),
-        ("less", [(key, ratio) for key, ratio in told if ratio < 1.0]),
-    ):
-        if of:
-            ratios = [ratio for _, ratio in of]
-            yield (
-                f"{len(of)} of {len(keys)} quantities scatter {word} on the second side, by the "
-                f"rows of their kind together: {statistics.median(ratios):.2g} times as much as on "
-                f"the first, first {of[0][0].label}; that is neither BETTER nor WORSE, and levels "
-                "are judged with each side's own scatter"
-            )
 
 
 def note(shift: Shift, aside: Sequence[tuple[int, str]]) -> str:

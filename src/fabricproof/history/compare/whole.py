@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fabricproof.history.compare import time, verdict
+from fabricproof.history.compare import doubts, verdict
 from fabricproof.history.compare.changes import find_changes, renaming_hints
+from fabricproof.history.compare.doubts import Lost, find_lost, unpaired
 from fabricproof.history.compare.facts import environment_changes
 from fabricproof.history.compare.groups import KINDS, Members, group_rows, group_values
 from fabricproof.history.compare.join import Filters, Joined, Table, error_notes, gather, join
-from fabricproof.history.compare.lost import Lost, find_lost, unpaired
 from fabricproof.history.compare.model import (
     Compared,
     Comparison,
@@ -98,7 +98,7 @@ def compare_sides(
         NothingComparedError: a side is empty, or the sides have nothing in common.
     """
     sides = first.side, second.side
-    time.refuse_overlap(*sides)
+    doubts.refuse_overlap(*sides)
     table = gather(
         store,
         first,
@@ -113,10 +113,10 @@ def compare_sides(
         raise _nothing_in_common(apart, joined, sides, history)
     family = _family(table, joined, asked, sides)
     found, notes = environment_changes(store, *sides)
-    changes, doubts = find_changes(
+    changes, differing = find_changes(
         *sides, history.machines, renamed=asked.renamed, environments=found
     )
-    warnings = _warnings(table, joined, lost, family, asked, (first, second), doubts)
+    warnings = _warnings(table, joined, lost, family, asked, (first, second), differing)
     return _told(
         table, joined, lost, family, asked, sides, apart, changes,
         (*warnings, *notes, *dict.fromkeys(history.machines.notes), *store.notes),
@@ -304,21 +304,21 @@ def _warnings(
     family: _Family,
     asked: Asked,
     chosen: tuple[Chosen, Chosen],
-    doubts: tuple[str, ...],
+    differing: tuple[str, ...],
 ) -> tuple[str, ...]:
     """Return what a reader must know, the most telling first."""
     sides = chosen[0].side, chosen[1].side
     split = table.num_first
     told = [each for one in chosen for each in one.notes]
     told += error_notes(table)
-    told += doubts
+    told += differing
     counts = split, len(table.run_ids) - split
-    told += time.few_notes(counts, sides)
-    told += time.unreachable_notes(counts, _blocks(table, asked, sides), asked.alpha)
-    told += time.order_notes(*sides)
+    told += doubts.few_notes(counts, sides)
+    told += doubts.unreachable_notes(counts, _blocks(table, asked, sides), asked.alpha)
+    told += doubts.order_notes(*sides)
     told += _drifts(table, family, asked)
-    told += _failures(lost)
-    told += verdict.scatter_notes(family.keys, family.shifts[: len(family.keys)])
+    told += doubts.lost_notes(lost)
+    told += doubts.scatter_notes(family.keys, family.shifts[: len(family.keys)])
     aside = [why for several in table.set_aside.values() for _, why in several]
     if aside:
         told.append(f"{len(aside)} numbers set aside as no measurements, first: {aside[0]}")
@@ -341,20 +341,8 @@ def _drifts(table: Table, family: _Family, asked: Asked) -> list[str]:
     return [
         note
         for side, part in (("first", slice(0, split)), ("second", slice(split, None)))
-        for note in time.drift_notes(family.group_values[rows][:, part], names, margins, side)
+        for note in doubts.drift_notes(family.group_values[rows][:, part], names, margins, side)
     ]
-
-
-def _failures(lost: Lost) -> list[str]:
-    told = []
-    if lost.often:
-        told.append(
-            f"{len(lost.often)} quantities: {next(iter(lost.often.values()))}: what is left of "
-            "them is no fair sample"
-        )
-    if lost.some:
-        told.append(f"{len(lost.some)} quantities: {next(iter(lost.some.values()))}")
-    return told
 
 
 def _nothing_in_common(
