@@ -70,7 +70,7 @@ def test_what_needs_no_mpi_runs_once_and_says_so_elsewhere(cases: dict[str, Any]
 def test_verbs_are_skipped_on_ethernet_with_the_reason(cases: dict[str, Any]) -> None:
     case = cases["PerftestWriteBandwidth"]["openmpi5"]
     assert case["result"] == "skip"
-    assert case["skip_reason"] == "ib_write_bw measures verbs, which fabric eth0 does not speak"
+    assert case["skip_reason"] == "it measures verbs, which fabric eth0 does not speak"
 
 
 def test_connections_are_open_mpis_own(cases: dict[str, Any]) -> None:

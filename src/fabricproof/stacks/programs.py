@@ -75,7 +75,7 @@ def _locate_port(stack: Stack, root: Path, program: str) -> Located:
     prefix = root / stack.name
     row = program_of("osu-mpi4py", program)
     if row is None or not row.has_port:
-        return _absent(f"mpi4py has no port of {program}")
+        return _absent("mpi4py has no port of it")
     port = ports_folder(prefix) / f"{program}.py"
     if not port.is_file():
         return _lost(stack)

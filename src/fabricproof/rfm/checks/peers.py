@@ -47,7 +47,7 @@ class PeerBenchmark(FabricBenchmark):
             return f"{self.program} measures between two nodes, and this partition has one"
         verbs = site.fabric(self.fabric).framing.name in VERBS
         if self.suite == "perftest" and not verbs:
-            return f"{self.program} measures verbs, which fabric {self.fabric} does not speak"
+            return f"it measures verbs, which fabric {self.fabric} does not speak"
         if self.suite != "perftest" and spec.rails[0].interface.partition(":")[1]:
             return f"fabric {self.fabric} is declared by HCA ports, over which TCP has no address"
         return only_first_stack(self, self.program)
