@@ -18,8 +18,8 @@ from fabricproof.job.evidence.disturbance import (
 )
 from fabricproof.job.evidence.ranks import parse_rank
 from fabricproof.job.outcome import judge_leg
+from fabricproof.job.plan.leg import Relation
 from fabricproof.job.relations.judge import judge_relation
-from fabricproof.job.relations.relation import Relation
 from fabricproof.traffic.disturbance import Disturbance, DisturbanceKind
 from fabricproof.verdict.value import Judgement, Report
 from leg_folders import PUT_BW, PUT_BW_SENT, leave, make_leg, rank_text, slower

@@ -9,8 +9,8 @@ from looks import bandwidths, look_at
 
 from fabricproof.core.measure import Verdict, texts_of
 from fabricproof.job.outcome import Outcome
+from fabricproof.job.plan.leg import Relation
 from fabricproof.job.relations.judge import JUDGES
-from fabricproof.job.relations.relation import Relation
 from fabricproof.verdict.value import Report, at_most
 
 #: document 002: over one switch and over five, as the placement check would plan them

@@ -8,9 +8,9 @@ import pytest
 from fabricproof.core.measure import Verdict, texts_of
 from fabricproof.core.units import size_label
 from fabricproof.job.outcome import Attempt, Outcome
+from fabricproof.job.plan.leg import Relation
 from fabricproof.job.relations.judge import judge_relation, legs_to_repeat
 from fabricproof.job.relations.own_choice import describe_sweep
-from fabricproof.job.relations.relation import Relation
 from fabricproof.traffic import PathProof, PathState
 from fabricproof.tuning.sweeps import sweeps_of
 from fabricproof.verdict.value import Judgement, Report, missing

@@ -10,8 +10,8 @@ from looks import bandwidths, look_at, sent
 
 from fabricproof.core.measure import Verdict, texts_of
 from fabricproof.job.outcome import Outcome
+from fabricproof.job.plan.leg import Relation
 from fabricproof.job.relations.rails import judge_sharing, sent_bytes
-from fabricproof.job.relations.relation import Relation
 from fabricproof.traffic import PathProof, PathState
 from fabricproof.verdict.value import at_least
 

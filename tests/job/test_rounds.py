@@ -16,9 +16,9 @@ from fabricproof.core.measure import Verdict, texts_of
 from fabricproof.job.evidence.disturbance import Surroundings
 from fabricproof.job.outcome import Attempt, Outcome
 from fabricproof.job.outcomes import judge_legs
+from fabricproof.job.plan.leg import Relation, in_turns
 from fabricproof.job.plan.plan_file import read_plan, write_plan
 from fabricproof.job.relations.judge import judge_relation, rounds_due
-from fabricproof.job.relations.relation import Relation, in_turns
 from fabricproof.job.relations.rounds import (
     LEAST,
     LEAST_RED,

@@ -81,6 +81,15 @@ class Outcome:
     nodes: tuple[str, ...] = ()
 
     @property
+    def ranks(self) -> tuple[RankRecord, ...]:
+        """What each rank of each attempt left."""
+        return tuple(rank for attempt in self.attempts for rank in attempt.ranks)
+
+    def look(self, attempt: Attempt) -> Outcome:
+        """Return the leg as one of its attempts alone shows it."""
+        return replace(self, attempts=(attempt,), report=attempt.report)
+
+    @property
     def counted(self) -> Attempt | None:
         """The latest attempt that has numbers in the report; None where there is none."""
         return next((each for each in reversed(self.attempts) if self.counts(each)), None)
@@ -93,6 +102,11 @@ class Outcome:
         """Tell whether the report holds this judgement, not its twin of another attempt."""
         mine = (judgement.name, judgement.attempt)
         return any(mine == (each.name, each.attempt) for each in self.report.quantities)
+
+
+def first_reason(report: Report) -> str:
+    """Return what a report says first, for one whose leg has no number."""
+    return report.quantities[0].reason if report.quantities else "it left nothing"
 
 
 def mended(outcome: Outcome, change: Callable[[Judgement], Judgement]) -> Outcome:

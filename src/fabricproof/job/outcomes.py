@@ -15,11 +15,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from fabricproof.core.measure import Verdict
-from fabricproof.job.outcome import Attempt, Outcome, judge_leg, mended
+from fabricproof.job.outcome import Attempt, Outcome, first_reason, judge_leg, mended
 from fabricproof.job.plan.leg import Leg
 from fabricproof.job.plan.peer import PEER_SUITES
 from fabricproof.traffic import PathState
-from fabricproof.verdict.value import Judgement, Report, is_of_errors, missing
+from fabricproof.verdict.value import Judgement, is_of_errors, missing
 
 
 def judge_legs(folder: Path, legs: Sequence[Leg]) -> tuple[Outcome, ...]:
@@ -59,10 +59,10 @@ def why_unsound(pair: Attempt) -> str:
     """
     net_path = pair.report.net_path
     if pair.foreign or net_path is None or net_path.state is not PathState.PROVEN:
-        return pair.foreign or (net_path.reason if net_path else _first_reason(pair.report))
+        return pair.foreign or (net_path.reason if net_path else first_reason(pair.report))
     sized = [each for each in pair.report.quantities if each.message_size]
     if not sized:
-        return _first_reason(pair.report)
+        return first_reason(pair.report)
     ends = {max(sized, key=_size), min(sized, key=_size)}
     return next((each.reason for each in ends if not _stands(each)), "")
 
@@ -75,10 +75,6 @@ def _stands(judgement: Judgement) -> bool:
     """Tell whether a number is good, or nobody says what it should be."""
     open_ = judgement.verdict is Verdict.UNJUDGED and judgement.reference is None
     return judgement.value is not None and (open_ or judgement.verdict is Verdict.PASS)
-
-
-def _first_reason(report: Report) -> str:
-    return report.quantities[0].reason if report.quantities else "it left nothing"
 
 
 def _doubted(outcome: Outcome, why: str) -> Outcome:
@@ -150,9 +146,7 @@ def _beside(mine: Outcome, other: Outcome) -> Outcome:
 
 def _ends(outcome: Outcome) -> tuple[str, str] | None:
     """Return the node that sent and the one that received; None where that is not known."""
-    ranks = sorted(
-        {(each.rank, each.node) for attempt in outcome.attempts for each in attempt.ranks}
-    )
+    ranks = sorted({(each.rank, each.node) for each in outcome.ranks})
     if len(ranks) != 2:
         return None
     first, second = ranks[0][1], ranks[1][1]

@@ -178,9 +178,9 @@ def find_strangers(end: JobEnd | None, outcomes: Sequence[Outcome]) -> Doubt | N
     """
     if end is None or not end.nodes:
         return None
-    ranks = [rank for each in outcomes for attempt in each.attempts for rank in attempt.ranks]
+    ran_on = {rank.node for each in outcomes for rank in each.ranks}
     own = {node.partition(".")[0] for node in end.nodes}
-    strange = sorted({each.node for each in ranks if each.node.partition(".")[0] not in own})
+    strange = sorted({node for node in ran_on if node.partition(".")[0] not in own})
     if not strange:
         return None
     there = ", ".join(end.nodes)

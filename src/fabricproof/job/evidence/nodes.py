@@ -13,7 +13,7 @@ from pathlib import Path
 from fabricproof.core.measure import Verdict, as_notes, texts_of, worst
 from fabricproof.job.evidence.ranks import gather
 from fabricproof.job.outcome import Outcome, mended
-from fabricproof.job.relations.relation import Relation
+from fabricproof.job.plan.leg import Relation
 from fabricproof.nodes.inventory.facts import Machine, ReadTrouble
 from fabricproof.nodes.inventory.read import read_machine
 from fabricproof.nodes.preflight.finding import Preflight, RailFinding
@@ -52,7 +52,7 @@ def read_looks(folder: Path, outcomes: Sequence[Outcome], due: Iterable[str] = (
         outcomes: of the job's legs, whose ranks say which nodes took part.
         due: names of nodes that must have been seen.
     """
-    ranks = [rank for each in outcomes for attempt in each.attempts for rank in attempt.ranks]
+    ranks = [rank for each in outcomes for rank in each.ranks]
     left = {path.stem: path for path in folder.glob("*.txt")}
     machines: dict[str, Machine | None] = {}
     reasons: dict[str, str] = {}
@@ -93,7 +93,7 @@ def with_preflight(outcome: Outcome, result: Preflight) -> Outcome:
         outcome: of a leg, or of a relation between legs.
         result: of preflight, on the nodes of the same job.
     """
-    nodes = {rank.node for attempt in outcome.attempts for rank in attempt.ranks} | {*outcome.nodes}
+    nodes = {rank.node for rank in outcome.ranks} | {*outcome.nodes}
     warnings = result.warnings(outcome.leg.rails, nodes)
     notes = (*warnings, *as_notes(result.far_ranks(outcome.leg.rails, nodes)))
     if not notes:

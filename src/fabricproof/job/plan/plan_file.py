@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.core.errors import ConfigError, ParseError
-from fabricproof.job.plan.leg import FabricFacts, Leg
+from fabricproof.job.plan.leg import FabricFacts, Leg, Relation
 from fabricproof.job.plan.script import shell_name
-from fabricproof.job.relations.relation import Relation
 from fabricproof.verdict.value import Reference, Source
 
 PLAN_FILE = "plan.json"

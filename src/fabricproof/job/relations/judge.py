@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
 
 from fabricproof.job.evidence.disturbance import Surroundings, excused, spoiling
 from fabricproof.job.outcome import (
     DOUBTFUL,
-    Attempt,
     LooksPolicy,
     Outcome,
     needs_second_look,
     weighed,
 )
-from fabricproof.job.relations.hops import judge_hops
-from fabricproof.job.relations.mtu import judge_frames
+from fabricproof.job.plan.leg import Relation, owned_legs
+from fabricproof.job.relations.comparison import (
+    gains_of,
+    held_ratio_of,
+    judge_best,
+    judge_hops,
+    judge_locality,
+    judge_share,
+    share_of,
+)
 from fabricproof.job.relations.own_choice import judge_own_choice, legs_in_question
-from fabricproof.job.relations.rails import balance_of, judge_sharing
+from fabricproof.job.relations.rails import balance_of, judge_frames, judge_sharing
 from fabricproof.job.relations.ratio import (
     Judge,
     Looks,
@@ -29,10 +35,7 @@ from fabricproof.job.relations.ratio import (
     ratio_of,
     rounds_of,
 )
-from fabricproof.job.relations.relation import Relation, owned_legs
 from fabricproof.job.relations.rounds import rounds_to_add
-from fabricproof.job.relations.share import gains_of, judge_best, judge_share, share_of
-from fabricproof.job.relations.sockets import held_ratio_of, judge_locality
 from fabricproof.traffic import PathState
 from fabricproof.verdict.value import Report, missing
 
@@ -73,7 +76,7 @@ def judge_relation(relation: Relation, outcomes: Sequence[Outcome]) -> Outcome:
         outcomes: of all legs of the job.
     """
     mine, in_turn = _legs_of(relation, outcomes)
-    nodes = {rank.node for each in mine for attempt in each.attempts for rank in attempt.ranks}
+    nodes = {rank.node for each in mine for rank in each.ranks}
     report = _judged(relation, {**_looks(mine, 0), **in_turn})
     if any(len(outcome.attempts) > 1 for outcome in mine):
         # What is decided from the spread of times is decided from all of them.
@@ -118,13 +121,9 @@ def _near(relation: Relation, looks: Looks) -> Surroundings:
 
 def _looks(outcomes: Sequence[Outcome], index: int) -> Looks:
     return {
-        outcome.leg.name: _look(outcome, outcome.attempts[index]) if outcome.attempts else outcome
+        outcome.leg.name: outcome.look(outcome.attempts[index]) if outcome.attempts else outcome
         for outcome in outcomes
     }
-
-
-def _look(outcome: Outcome, attempt: Attempt) -> Outcome:
-    return replace(outcome, attempts=(attempt,), report=attempt.report)
 
 
 def judge_relations(

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from fabricproof.core.measure import Verdict, as_notes, worst
 from fabricproof.core.units import size_label
-from fabricproof.job.outcome import Outcome
+from fabricproof.job.outcome import Outcome, first_reason
+from fabricproof.job.plan.leg import Relation
 from fabricproof.job.relations.ratio import Looks, not_judged
-from fabricproof.job.relations.relation import Relation
 from fabricproof.traffic import PathState
 from fabricproof.tuning.decide import Bar, Choice, ChoiceResult, Times, decide
 from fabricproof.verdict.value import Judgement, Report
@@ -109,7 +108,7 @@ def _spoiled(legs: Iterable[str], looks: Looks) -> tuple[Verdict, str] | None:
         if name not in looks:
             return Verdict.MISSING, f"leg {name}: it was never planned"
         if not looks[name].attempts:
-            return Verdict.MISSING, f"leg {name}: {_first_reason(looks[name].report)}"
+            return Verdict.MISSING, f"leg {name}: {first_reason(looks[name].report)}"
         for attempt in looks[name].attempts:
             trouble = _trouble(attempt.report)
             if trouble is None and attempt.foreign:
@@ -121,7 +120,7 @@ def _spoiled(legs: Iterable[str], looks: Looks) -> tuple[Verdict, str] | None:
 
 def _trouble(report: Report) -> tuple[Verdict, str] | None:
     if report.verdict in {Verdict.MISSING, Verdict.SKIPPED}:
-        return report.verdict, _first_reason(report)
+        return report.verdict, first_reason(report)
     if report.net_path is None:
         return Verdict.UNJUDGED, "no path was shown"
     if report.net_path.state is PathState.WRONG:
@@ -129,10 +128,6 @@ def _trouble(report: Report) -> tuple[Verdict, str] | None:
     if report.net_path.state is PathState.UNKNOWN:
         return Verdict.UNJUDGED, report.net_path.reason
     return None
-
-
-def _first_reason(report: Report) -> str:
-    return report.quantities[0].reason if report.quantities else "it left nothing"
 
 
 def _quantities(look: Outcome, size: int | None) -> list[Judgement | None]:
@@ -287,14 +282,7 @@ def describe_sweep(relation: Relation, outcomes: Iterable[Outcome]) -> dict[str,
         "program": relation.program,
         **relation.settings["facts"],
         "bar": relation.settings["bar"],
-        "nodes": sorted(
-            {
-                rank.node
-                for outcome in by_name.values()
-                for attempt in outcome.attempts
-                for rank in attempt.ranks
-            }
-        ),
+        "nodes": sorted({rank.node for outcome in by_name.values() for rank in outcome.ranks}),
         "left_out": relation.settings["left_out"],
         "series": [
             {
@@ -309,7 +297,7 @@ def describe_sweep(relation: Relation, outcomes: Iterable[Outcome]) -> dict[str,
 
 def _series(relation: Relation, legs: list[Outcome]) -> dict[str, Any]:
     looks = [
-        {outcome.leg.name: replace(outcome, attempts=(attempt,), report=attempt.report)}
+        {outcome.leg.name: outcome.look(attempt)}
         for outcome in legs
         for attempt in outcome.attempts
     ]

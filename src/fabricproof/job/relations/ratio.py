@@ -12,7 +12,7 @@ from fabricproof.core.measure import Finding, Verdict, as_notes
 from fabricproof.core.units import size_label
 from fabricproof.job.evidence.disturbance import spoiling
 from fabricproof.job.outcome import Outcome
-from fabricproof.job.relations.relation import Relation
+from fabricproof.job.plan.leg import Relation
 from fabricproof.job.relations.rounds import LEAST, Bounds, Decision, Standing, decide_rounds
 from fabricproof.traffic import PathState
 from fabricproof.traffic.disturbance import Disturbance
@@ -160,8 +160,7 @@ def _round(relation: Relation, looks: Looks, index: int) -> Looks:
     for leg, name in relation.turns.items():
         attempts = looks[name].attempts if name in looks else ()
         if index < len(attempts):
-            attempt = attempts[index]
-            found[leg] = replace(looks[name], attempts=(attempt,), report=attempt.report)
+            found[leg] = looks[name].look(attempts[index])
     return found
 
 

@@ -36,12 +36,11 @@ from fabricproof.job.evidence.job_end import REACHED_END, JobEnd, find_strangers
 from fabricproof.job.evidence.nodes import judge_looks, read_looks, with_preflight
 from fabricproof.job.outcome import Outcome
 from fabricproof.job.outcomes import judge_legs, with_directions
-from fabricproof.job.plan.leg import Leg
+from fabricproof.job.plan.leg import Leg, Relation, owned_legs
 from fabricproof.job.plan.peer import PEER_SUITES
 from fabricproof.job.plan.plan_file import Plan, write_plan
 from fabricproof.job.plan.script import INVENTORY_FOLDER, JOB_END_FILE, SCRIPT_FILE, render_script
 from fabricproof.job.relations.judge import judge_relations
-from fabricproof.job.relations.relation import Relation, owned_legs
 from fabricproof.job.run.events import JobEvent, tell
 from fabricproof.nodes.inventory.store import FOLDER, inventory_of_job
 from fabricproof.rfm.baselines import with_baseline
@@ -415,12 +414,7 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         """Keep what the nodes are made of, and return what the records say of it."""
         if not self.looks(current_site().partition(self.current_partition.name)):
             return {}
-        nodes = {
-            rank.node
-            for outcome in of_legs
-            for attempt in outcome.attempts
-            for rank in attempt.ranks
-        }
+        nodes = {rank.node for outcome in of_legs for rank in outcome.ranks}
         digests, trouble = inventory_of_job(
             folder,
             Path(self.stagedir) / INVENTORY_FOLDER,

@@ -13,9 +13,8 @@ from fabricproof.job.plan.hpcc import (
     hpcc_seconds,
     moved_bytes,
 )
-from fabricproof.job.plan.leg import Leg
+from fabricproof.job.plan.leg import Leg, Relation, in_turns
 from fabricproof.job.plan.plan_file import Plan
-from fabricproof.job.relations.relation import Relation, in_turns
 from fabricproof.physics.collective import Layout as Ranks
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.rfm.legs.programs import find_program

@@ -8,10 +8,9 @@ from dataclasses import asdict, replace
 from fabricproof.benchmarks.catalogue import collective_of
 from fabricproof.core.units import parse_size
 from fabricproof.job.plan.collective_commands import SMALLEST_BYTES
-from fabricproof.job.plan.leg import Leg
+from fabricproof.job.plan.leg import Leg, Relation
 from fabricproof.job.plan.plan_file import Plan
 from fabricproof.job.relations.own_choice import OWN, UNTUNED
-from fabricproof.job.relations.relation import Relation
 from fabricproof.rfm.legs.collective import channel_planner, collective_leg
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.site.schema import PartitionSpec
