@@ -21,6 +21,7 @@ from fabricproof.core.errors import ConfigError, InputMissingError, ParseError, 
 from fabricproof.core.measure import Verdict
 from fabricproof.job.run import LegResult, SessionResult
 from fabricproof.nodes.doctor.subject import make_subject
+from fabricproof.pairs import ladder
 from fabricproof.pairs.campaign import conduct as conducted
 from fabricproof.pairs.campaign import job
 from fabricproof.pairs.campaign.conduct import Means, all_on_one, conduct, planned_rounds
@@ -170,6 +171,47 @@ def test_a_receive_side_is_blamed_by_node_rail_and_direction(climb: Any, site: S
     assert blame.sentence == "vc3 rail0 receives at 30 %: 5 of 5 pairs; its other rail is fine"
     # Four rounds of all, then two of the suspect alone, over both rails.
     assert outcome.rounds == 12
+
+
+@pytest.mark.parametrize("most_more", [0, 4])
+def test_rounds_are_added_while_somebody_is_undecided(
+    climb: Any, site: Site, monkeypatch: pytest.MonkeyPatch, most_more: int
+) -> None:
+    names = tuple(f"vc{number}" for number in range(1, 17))
+    sends, receives = {"vc2", "vc13", "vc14", "vc15"}, {"vc7", "vc10", "vc11", "vc12"}
+
+    def half_bad(source: str, destination: str) -> float:
+        bad = source in sends or destination in receives
+        return healthy(source, destination) * (0.4 if bad else 1)
+
+    monkeypatch.setattr(ladder, "MORE_ROUNDS", most_more)
+    machine = Machine(half_bad)
+    machine.free = set(names)
+    first = planned_rounds(all_on_one(16), 1, is_full=False, order=Order.LEAFWISE, seed=3)
+    outcome, folder = climb(machine, replace(planned(site), nodes=names, rounds=first))
+    found = {(each.node, each.direction) for each in _result(outcome).said.blame}
+    true = {(name, "transmit") for name in sends} | {(name, "receive") for name in receives}
+    assert (found == true) == bool(most_more)
+    assert outcome.rounds == (8 if most_more else 6)
+    assert sum(each.is_adaptive for each in load(folder).rounds) == outcome.rounds - 4
+    again, _ = climb(machine, load(folder))
+    assert again.rounds == outcome.rounds
+
+
+def test_a_round_of_which_nothing_can_be_had_is_the_last_one(climb: Any, site: Site) -> None:
+    def slow(source: str, destination: str) -> float:
+        return healthy(source, destination) * (0.3 if destination == "vc3" else 1)
+
+    class Dies(Machine):
+        def follow(self, folder: Path, *_: Any, **__: Any) -> job.Ended:
+            ended = super().follow(folder)
+            self.free = {"vc3"}
+            return ended
+
+    outcome, folder = climb(Dies(slow), planned(site))
+    assert outcome.rounds == 4
+    assert sum(each.is_adaptive for each in load(folder).rounds) == 1
+    assert [each.number for each in outcome.left[0]] == [4]
 
 
 @pytest.mark.parametrize("is_full", [False, True])

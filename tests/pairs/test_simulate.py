@@ -133,6 +133,15 @@ def test_the_plan(fabricproof: Command) -> None:
     )
     assert ended.status == 0
     assert (ended.record["rounds"], ended.record["pairs"]) == (15, 120)
+    told = ended.record["ladder"]
+    # A round is a ping-pong of half a budget and two windows of one, each with its warm-up.
+    assert told["seconds_per_round"] == 5 * told["leg_seconds"] == 10
+    assert (told["rounds"], told["more_rounds_at_most"]) == (6, 4)
+    assert told["node_seconds"] == 16 * 6 * 10
+    assert told["node_seconds_more_at_most"] == 16 * 4 * 10
+    assert told["node_seconds_full_matrix"] == 16 * 15 * 10
+    words = fabricproof("pairs", "plan", "--nodes", "16").out
+    assert "up to 4 rounds more while somebody is undecided, 640 node-seconds at most" in words
     assert [each["flows_on_the_busiest_uplink"] for each in ended.record["shown"]] == [1] * 4
     assert ended.record["shown"][0]["pairs"][0][0].startswith("n")
     assert "15 rounds" in fabricproof("pairs", "plan", "--nodes", "16").out

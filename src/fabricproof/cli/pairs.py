@@ -38,7 +38,13 @@ from fabricproof.pairs import (
     score,
     text_map,
 )
+from fabricproof.pairs.campaign.plan import plan_steps, round_seconds
+from fabricproof.pairs.ladder import MORE_ROUNDS, USUAL_ROUNDS
 from fabricproof.physics import Fabric
+from fabricproof.site.schema import PartitionSpec
+
+#: time budget of one measurement where a site says nothing else, in seconds
+LEG_SECONDS: float = PartitionSpec.model_fields["leg_seconds"].default
 
 _JUDGE_EPILOG = """\b
 Examples:
@@ -328,8 +334,34 @@ def _plan_record(schedule: Schedule, names: list[str], rounds: int) -> dict[str,
         "spines": tree.num_spines or None,
         "pairs": len(names) * (len(names) - 1) // 2,
         "rounds": schedule.num_rounds,
+        "ladder": _ladder_record(len(names), schedule.num_rounds),
         "shown": shown,
     }
+
+
+def _ladder_record(num_nodes: int, full_rounds: int) -> dict[str, Any]:
+    """Return what the ladder of ``pairs run`` costs over each path, by the usual budget."""
+    # Budgets are of time: rate, latency and size change how often is measured, and not how long.
+    steps = plan_steps(max_size=2**22, rate_mb_s=1.0, latency_us=1.0, seconds=LEG_SECONDS)
+    each = round_seconds(steps)
+    return {
+        "rounds": USUAL_ROUNDS,
+        "more_rounds_at_most": MORE_ROUNDS,
+        "leg_seconds": LEG_SECONDS,
+        "seconds_per_round": each,
+        "node_seconds": each * USUAL_ROUNDS * num_nodes,
+        "node_seconds_more_at_most": each * MORE_ROUNDS * num_nodes,
+        "node_seconds_full_matrix": each * full_rounds * num_nodes,
+    }
+
+
+def _ladder_words(told: dict[str, Any]) -> str:
+    return (
+        f"pairs run: {told['rounds']} rounds over each path, {told['node_seconds']:.0f} "
+        f"node-seconds (leg_seconds {told['leg_seconds']:g}); up to {told['more_rounds_at_most']} "
+        f"rounds more while somebody is undecided, {told['node_seconds_more_at_most']:.0f} "
+        f"node-seconds at most; --full: {told['node_seconds_full_matrix']:.0f} node-seconds"
+    )
 
 
 def _plan_text(record: dict[str, Any]) -> str:
@@ -345,7 +377,7 @@ def _plan_text(record: dict[str, Any]) -> str:
         load = each["flows_on_the_busiest_uplink"]
         flows = f"; at most {load} flows on a link between switches" if load is not None else ""
         lines.append(f"round {each['round']}: {pairs}{more}; {each['byes']} byes{flows}")
-    return "\n".join(lines)
+    return "\n".join([*lines, _ladder_words(record["ladder"])])
 
 
 @command.command(name="simulate")
@@ -384,7 +416,7 @@ def _plan_text(record: dict[str, Any]) -> str:
     show_default=True,
     help="Part of the values that is low without a fault.",
 )
-@click.option("--full", is_flag=True, help="All pairs, and not the ladder of six rounds.")
+@click.option("--full", is_flag=True, help="All pairs, and not the ladder.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def simulate(
     nodes: int,

@@ -91,7 +91,7 @@ class _Wishes:
     metavar="each|all|RAIL",
     help="Each rail by itself, all at once, or one. Repeatable (default: each, then all).",
 )
-@click.option("--full", is_flag=True, help="Every pair, and not the ladder of six rounds.")
+@click.option("--full", is_flag=True, help="Every pair, and not the ladder of six to ten rounds.")
 @click.option(
     "--order",
     type=click.Choice(["leafwise", "circle", "random"]),

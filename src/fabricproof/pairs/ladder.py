@@ -1,9 +1,10 @@
-"""Six rounds instead of N-1: a few random rounds, then suspects with partners that were good.
+"""Six to ten rounds instead of N-1: random ones, then suspects with partners that were good.
 
 One round cannot tell the two ends of a slow pair apart; several with unlike partners can.  The
 first rounds are drawn from the leaf-wise order with shuffled names, so that each link between
 switches carries one flow in each round.  Then each suspect is measured with a good node on another
 leaf, and once more with a good one on its own, which tells the node from the links of its leaf.
+Up to four rounds more follow while somebody is low and nobody is blamed for it.
 """
 
 from __future__ import annotations
@@ -22,10 +23,13 @@ from fabricproof.pairs.schedule import Indices, Order, Schedule
 from fabricproof.pairs.suspects import RECEIVE, TRANSMIT, SuspectKind, Tally
 
 FIRST_ROUNDS = 4
-ADAPTIVE_ROUNDS = 2
+_ADAPTIVE_ROUNDS = 2
 
 #: rounds more, each only while somebody is suspect whose low values nobody explains
 MORE_ROUNDS = 4
+
+#: rounds as a rule; with those more it is ten at most
+USUAL_ROUNDS = FIRST_ROUNDS + _ADAPTIVE_ROUNDS
 
 #: a node, side, rail or link is a suspect where two of its rows are low and half of all
 _LEAST_LOW, _LEAST_PART = 2, 0.5
@@ -66,27 +70,29 @@ class Ladder:
         for number in random.choice(choice, count, replace=False).tolist():
             yield names[schedule.round(number)]
 
-    def adaptive(self, judged: Judged, *, inside: bool) -> Indices:
-        """Return a round of suspects with good partners; without suspects it is empty.
+    def further(self, judged: Judged, made: int) -> Indices:
+        """Return the next round behind the random ones; empty: the campaign is at its end.
+
+        Two rounds are of all suspects.  Those that follow, four at most, are only of those that
+        are low where nobody who is blamed explains it.
 
         Args:
             judged: what the rounds so far came to.
-            inside: partners on the suspect's own leaf where one is good; else on others.
+            made: rounds behind the random ones that were measured; each draws other partners.
         """
-        return _Pairing(self.leaves, judged, self.seed).pairs(inside=inside)
-
-    def more(self, judged: Judged, number: int) -> Indices:
-        """Return one round more of those that are still undecided; without any it is empty.
-
-        Args:
-            judged: what the rounds so far came to.
-            number: of this round; each draws other partners.
-        """
-        pairing = _Pairing(self.leaves, judged, self.seed + number)
+        if made >= _ADAPTIVE_ROUNDS + MORE_ROUNDS:
+            return np.zeros((0, 2), dtype=np.int64)
+        # The second of two is inside the leaf, which tells a node from the links of its leaf.
+        inside = bool(made % 2) or self.leaves.num_leaves == 1
+        if made < _ADAPTIVE_ROUNDS:
+            pairs = _Pairing(self.leaves, judged, self.seed + made).pairs(inside=inside)
+            if len(pairs):
+                return pairs
+        pairing = _Pairing(self.leaves, judged, self.seed + made)
         pairing.low = pairing.free
         pairing.measured = Tally(evidence_of(judged.matrix, judged.low, self.leaves))
         pairing.measured.add(judged.explanation.by == -1)
-        return pairing.pairs(inside=bool(number % 2))
+        return pairing.pairs(inside=inside)
 
 
 class _Pairing:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from fabricproof.core.errors import ConfigError
 from fabricproof.pairs.fabric import Leaves, leaves_of, load_of_flows, loads_of
 from fabricproof.pairs.judge import Judged, judge_matrix
-from fabricproof.pairs.ladder import ADAPTIVE_ROUNDS, FIRST_ROUNDS, MORE_ROUNDS, Ladder
+from fabricproof.pairs.ladder import FIRST_ROUNDS, Ladder
 from fabricproof.pairs.matrix import Kind, Matrix
 from fabricproof.pairs.measure import evidence_of
 from fabricproof.pairs.said import place
@@ -232,17 +232,7 @@ def climb(machine: Machine, seed: int) -> tuple[Judged, int]:
     matrix = machine.matrix(list(ladder.first()))
     judged = judge_matrix(matrix, leaves=machine.leaves)
     num_rounds = FIRST_ROUNDS
-    for number in range(ADAPTIVE_ROUNDS):
-        pairs = ladder.adaptive(judged, inside=number == ADAPTIVE_ROUNDS - 1)
-        if not len(pairs):
-            break
-        matrix = joined(matrix, machine.matrix([pairs], first=num_rounds))
-        num_rounds += 1
-        judged = judge_matrix(matrix, leaves=machine.leaves)
-    for number in range(MORE_ROUNDS):
-        pairs = ladder.more(judged, number)
-        if not len(pairs):
-            break
+    while len(pairs := ladder.further(judged, num_rounds - FIRST_ROUNDS)):
         matrix = joined(matrix, machine.matrix([pairs], first=num_rounds))
         num_rounds += 1
         judged = judge_matrix(matrix, leaves=machine.leaves)

@@ -41,7 +41,7 @@ from fabricproof.pairs.campaign.verdict import (
     places_of,
 )
 from fabricproof.pairs.fabric import Leaves, leaves_of
-from fabricproof.pairs.ladder import ADAPTIVE_ROUNDS, Ladder
+from fabricproof.pairs.ladder import Ladder
 from fabricproof.pairs.schedule import Order, Schedule
 from fabricproof.physics import bound, latency_floor_us
 from fabricproof.site import Site
@@ -117,11 +117,11 @@ def conduct(campaign: Campaign, means: Means) -> Outcome:
         _measure(campaign, means, net_path, hindered[net_path])
     outcome = _judged(campaign, means)
     made = sum(each.is_adaptive for each in campaign.rounds)
-    for number in range(made, 0 if campaign.is_full else ADAPTIVE_ROUNDS):
-        pairs, net_paths = _suspects(outcome, number)
+    while not campaign.is_full:
+        pairs, net_paths = _suspects(outcome, made)
         if not pairs:
             break
-        names = campaign.nodes
+        names, before = campaign.nodes, outcome.rounds
         listed = " ".join(f"{names[one]}-{names[other]}" for one, other in pairs[:8])
         means.say(f"suspects with partners that were good: {listed}")
         campaign = campaign.with_round(pairs, net_paths)
@@ -129,6 +129,10 @@ def conduct(campaign: Campaign, means: Means) -> Outcome:
         for net_path in net_paths:
             _measure(campaign, means, net_path, hindered[net_path])
         outcome = _judged(campaign, means)
+        if outcome.rounds == before:
+            # Nothing of it can be had now: it is left for --resume, and those after it too.
+            break
+        made += 1
     notes = dict.fromkeys(note for each in hindered for note in each.notes)
     return replace(outcome, notes=(*notes, *outcome.notes))
 
@@ -163,17 +167,16 @@ def _judged(campaign: Campaign, means: Means) -> Outcome:
     return judge_campaign(means.site, campaign, measured(means.folder, campaign))
 
 
-def _suspects(outcome: Outcome, number: int) -> tuple[tuple[tuple[int, int], ...], tuple[int, ...]]:
-    """Return the pairs of an adaptive round, and the paths that have suspects."""
+def _suspects(outcome: Outcome, made: int) -> tuple[tuple[tuple[int, int], ...], tuple[int, ...]]:
+    """Return the pairs of the next round of suspects, and the paths that have some."""
     campaign = outcome.campaign
     leaves = places_of(campaign) or all_on_one(len(campaign.nodes))
-    inside = number == ADAPTIVE_ROUNDS - 1 or leaves.num_leaves == 1
-    ladder = Ladder(leaves=leaves, seed=campaign.seed + number)
+    ladder = Ladder(leaves=leaves, seed=campaign.seed)
     names = [campaign.path_name(net_path) for net_path in range(len(campaign.net_paths))]
     pairs: dict[int, tuple[int, int]] = {}
     net_paths: dict[int, None] = {}
     for result in _of_bandwidth(outcome):
-        found = as_pairs([ladder.adaptive(result.judged, inside=inside).tolist()])[0]
+        found = as_pairs([ladder.further(result.judged, made).tolist()])[0]
         for one, other in found:
             if one not in pairs and other not in pairs:
                 pairs[one] = pairs[other] = (one, other)

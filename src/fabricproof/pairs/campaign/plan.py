@@ -101,6 +101,12 @@ def _windowed(mode: Mode, size: int, effort: Effort, seconds: float) -> Step:
     )
 
 
+def round_seconds(steps: Iterable[Step]) -> float:
+    """Return what a round should take, in seconds: budgets, both ways, with their warm-up."""
+    ways = {Mode.UNI: 2, Mode.PINGPONG: 1, Mode.BI: 1}
+    return sum(2 * ways[step.mode] * step.seconds for step in steps)
+
+
 @dataclass(frozen=True, kw_only=True)
 class KernelPlan:
     """All that one launch of the kernel does.
@@ -119,9 +125,8 @@ class KernelPlan:
 
     @property
     def seconds_per_round(self) -> float:
-        """What a round should take, in seconds: budgets, both ways, with their warm-up."""
-        ways = {Mode.UNI: 2, Mode.PINGPONG: 1, Mode.BI: 1}
-        return sum(2 * ways[step.mode] * step.seconds for step in self.steps)
+        """What a round should take, in seconds."""
+        return round_seconds(self.steps)
 
     @property
     def limit_seconds(self) -> int:
