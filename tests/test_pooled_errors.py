@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from fabricproof.core.measure import Verdict
+from fabricproof.core.records import QuantityRecord
 from fabricproof.job.evidence.error_rates import red_from
 from fabricproof.job.run import LegResult
 from fabricproof.job.run.pooled import pooled_errors
@@ -48,7 +49,7 @@ def _leg(events: int, *, limit: float = 10.0, verdict: str = "PASS", **changes: 
         program="osu_bw",
         fabric="eth0",
         leg="rail0",
-        quantities=(quantity,),
+        quantities=(QuantityRecord.read(quantity),),
         errors=(rate,),
     )
 
@@ -63,7 +64,7 @@ def test_what_no_leg_can_tell_all_of_them_do() -> None:
         "OsuBandwidth",
     )
     assert "rail0 from vc1 to vc2: 40 of 900000 packets retransmitted in 20 legs" in found.reason
-    assert found.quantities[0]["quantity_verdict"] == "FAIL"
+    assert found.quantities[0].verdict is Verdict.FAIL
 
 
 def test_the_side_that_counts_what_comes_in_names_the_sender_first() -> None:

@@ -7,11 +7,13 @@ import fcntl
 import json
 import multiprocessing
 import os
+import re
 import resource
 import signal
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +21,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import fabricproof
 from fabricproof.core.errors import ExitStatus, InputMissingError, OutputError, ParseError
-from fabricproof.core.records import append_records, read_records, record_files
+from fabricproof.core.measure import QUANTITY_KEYS, Verdict
+from fabricproof.core.records import QuantityRecord, append_records, read_records, record_files
 
 JSON = st.recursive(
     st.none()
@@ -276,3 +280,53 @@ def test_a_partition_that_cannot_be_read_is_an_error(
     monkeypatch.setattr(os, "scandir", refusing)
     with pytest.raises(InputMissingError, match=r"gpu: cannot be read: Permission denied"):
         record_files(tmp_path)
+
+
+@given(
+    verdict=st.sampled_from(list(Verdict)),
+    facts=st.dictionaries(st.sampled_from(list(QUANTITY_KEYS.values())), JSON),
+    later=st.dictionaries(st.text().map(lambda name: f"quantity_of_later_{name}"), JSON),
+    others=st.dictionaries(st.sampled_from(["leg", "counts", "stage_folder"]), JSON),
+    data=st.data(),
+)
+def test_a_quantity_is_written_as_it_was_read(
+    verdict: Verdict,
+    facts: dict[str, Any],
+    later: dict[str, Any],
+    others: dict[str, Any],
+    data: st.DataObject,
+) -> None:
+    """Whatever keys an earlier version left out, or a later one has more, and in any order."""
+    own = {**facts, **later, "quantity_verdict": verdict.value}
+    order = data.draw(st.permutations([*own, *others]))
+    record = {name: {**own, **others}[name] for name in order}
+    written = QuantityRecord.read(record).record()
+    expected = {name: own[name] for name in order if name in own}
+    assert json.dumps(written) == json.dumps(expected)
+
+
+def test_a_quantity_is_written_with_what_it_got_since() -> None:
+    record = {"quantity_verdict": "PASS", "quantity_later": 1, "quantity_name": "latency_8B"}
+    red = replace(QuantityRecord.read(record), verdict=Verdict.FAIL, upper=0.0, named=True)
+    assert list(red.record().items()) == [
+        ("quantity_verdict", "FAIL"),
+        ("quantity_later", 1),
+        ("quantity_name", "latency_8B"),
+        ("quantity_upper", 0.0),
+        ("quantity_named", True),
+    ]
+
+
+def test_what_a_record_lacks_is_no_pass_and_nothing_that_a_summary_names() -> None:
+    bare = QuantityRecord.read({"quantity_verdict": "UNJUDGED"})
+    assert (bare.value, bare.named, bare.is_open, bare.nodes) == (None, False, False, ())
+    with pytest.raises(ValueError, match="None is not a valid Verdict"):
+        QuantityRecord.read({"quantity_name": "latency_8B"})
+
+
+def test_keys_of_quantities_are_spelled_in_one_module() -> None:
+    """All others take them from QUANTITY_KEYS, or have the fields of a record."""
+    source = Path(fabricproof.__file__).parent
+    spelled = re.compile(r"""["']quantity_""")
+    found = {path for path in source.rglob("*.py") if spelled.search(path.read_text())}
+    assert found == {source / "core" / "measure.py"}

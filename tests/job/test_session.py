@@ -482,7 +482,7 @@ def test_a_pass_whose_value_lies_outside_its_bounds_is_none(
     (found,) = result.legs
     assert found.verdict is result.verdict is Verdict.UNJUDGED
     assert why in found.reason
-    assert found.quantities[0]["quantity_verdict"] == "UNJUDGED"
+    assert found.quantities[0].verdict is Verdict.UNJUDGED
     unchanged = [{**quantity, "quantity_value": 22.0, "quantity_lower": 21.18}, leg]
     assert assemble(RUN, [make_case()], unchanged, []).verdict is Verdict.PASS
 

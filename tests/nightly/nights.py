@@ -6,6 +6,7 @@ import datetime
 from dataclasses import replace
 
 from fabricproof.core.measure import Verdict
+from fabricproof.core.records import QuantityRecord
 from fabricproof.job.run import LegResult, SessionResult
 from fabricproof.nightly.conduct import Ran
 from fabricproof.nightly.confirm import Colour, LegKey, Look, Red, Role
@@ -56,7 +57,9 @@ def leg(verdict, nodes=("vc1", "vc2"), name="rail1", job="1", check="OsuBandwidt
         fabric="eth0",
         leg=name,
         nodes=tuple(nodes),
-        quantities=(QUANTITY | {"rails": [name], "quantity_verdict": verdict},),
+        quantities=(
+            QuantityRecord.read(QUANTITY | {"rails": [name], "quantity_verdict": verdict}),
+        ),
         reason="" if verdict == "PASS" else "half of it",
         job_id=job,
     )
@@ -66,11 +69,11 @@ def unjudged(*marks, **more):
     """Return an UNJUDGED leg with one quantity for each of ``marks``: what left that one so."""
     plain = leg("UNJUDGED", **more)
     (quantity,) = plain.quantities
-    return replace(plain, quantities=tuple({**quantity, **each} for each in marks))
+    return replace(plain, quantities=tuple(replace(quantity, **each) for each in marks))
 
 
-DISTURBED = {"quantity_disturbance": "foreign_traffic"}
-OPEN = {"quantity_is_open": True}
+DISTURBED = {"disturbance": "foreign_traffic"}
+OPEN = {"is_open": True}
 
 
 def session(*legs, run_id=RUN):

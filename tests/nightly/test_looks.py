@@ -39,11 +39,11 @@ def test_only_fail_invalid_and_missing_are_red():
         (unjudged(DISTURBED), "was disturbed"),
         (unjudged(OPEN), "was left open by its rounds"),
         (unjudged(OPEN, OPEN | DISTURBED), "was disturbed"),
-        (unjudged(OPEN, {"quantity_verdict": "PASS"}), "was left open by its rounds"),
+        (unjudged(OPEN, {"verdict": Verdict.PASS}), "was left open by its rounds"),
         (unjudged({}), None),
         (unjudged(), None),
         (unjudged(DISTURBED, {}), None),
-        (unjudged({"quantity_disturbance": None, "quantity_is_open": False}), None),
+        (unjudged({"disturbance": None, "is_open": False}), None),
         (replace(unjudged(DISTURBED), verdict=Verdict.FAIL), None),
     ],
 )

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import datetime
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fabricproof.core.measure import Finding, Verdict
-from fabricproof.core.records import kind_of_old
+from fabricproof.core.measure import QUANTITY_KEYS, Finding, Verdict
+from fabricproof.core.records import QuantityRecord, kind_of_old
 from fabricproof.history.store import Matrix, Run
 from fabricproof.job.run import LegResult, SessionResult
 from fabricproof.job.run.start import Workplace
@@ -40,8 +40,8 @@ def recorded(folder: Path) -> Workplace:
     return Workplace(project=folder, root=folder / "work", perflogs=folder / "perflogs")
 
 
-def quantity(verdict: str = "PASS", **changes: Any) -> dict[str, Any]:
-    """Return a quantity as it stands in the records."""
+def quantity(verdict: str = "PASS", **changes: Any) -> QuantityRecord:
+    """Return a quantity as it is read from the records."""
     facts = {
         "name": "bandwidth_4MiB",
         "value": 47.0,
@@ -59,7 +59,13 @@ def quantity(verdict: str = "PASS", **changes: Any) -> dict[str, Any]:
         **changes,
     }
     rails = facts.pop("rails", ["rail1"])
-    return {"rails": rails, **{f"quantity_{name}": value for name, value in facts.items()}}
+    return quantity_of(facts, rails=rails)
+
+
+def quantity_of(facts: Mapping[str, Any], **others: Any) -> QuantityRecord:
+    """Return the quantity of a record with these facts, and with others that are not its own."""
+    own = {QUANTITY_KEYS[name]: value for name, value in facts.items()}
+    return QuantityRecord.read({**own, **others})
 
 
 def old(*texts: str) -> tuple[Finding, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from report_data import RUN, leg, report
+from report_data import RUN, leg, quantity_of, report
 from rich.console import Console
 
 from fabricproof.cli.run import result_record
@@ -47,10 +47,7 @@ def soft(verdict: Verdict = Verdict.PASS, **changes: Any) -> LegResult:
 def looked(verdict: Verdict, node: str, nodes: tuple[str, ...], reason: str) -> LegResult:
     """Return the preflight of the port on one node."""
     quantities = tuple(
-        {
-            "rails": ["rxe0:1"],
-            **{f"quantity_{name}": value for name, value in facts.items()},
-        }
+        quantity_of(facts, rails=["rxe0:1"])
         for facts in (
             {
                 "name": f"{each}.rate",

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+from report_data import quantity_of
+
 from fabricproof.core.measure import Verdict
 from fabricproof.job.run import LegResult
 from fabricproof.report.stacks import LINES, compare_stacks, slow_stacks
 
 
 def leg(stack: str, time_us: float, **changes: Any) -> LegResult:
-    quantity = {
-        "quantity_name": changes.pop("quantity", "latency_64KiB"),
-        "quantity_value": time_us,
-        "quantity_unit": "us",
-        "quantity_verdict": changes.pop("judged", "PASS"),
-    }
+    quantity = quantity_of(
+        {
+            "name": changes.pop("quantity", "latency_64KiB"),
+            "value": time_us,
+            "unit": "us",
+            "verdict": changes.pop("judged", "PASS"),
+        }
+    )
     facts = {
         "verdict": Verdict.PASS,
         "check": "OsuAlltoall",

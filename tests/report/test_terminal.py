@@ -8,19 +8,21 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from report_data import old
+from report_data import old, quantity_of
 from rich.console import Console
 
 from fabricproof.core.measure import Verdict, as_notes
+from fabricproof.core.records import QuantityRecord
 from fabricproof.job.run import BUILD_PROGRAM, LegResult, SessionResult
 from fabricproof.report.terminal import render
 
 
-def _quantity(verdict: str = "PASS", **changes: Any) -> dict[str, Any]:
+def _quantity(verdict: str = "PASS", **changes: Any) -> QuantityRecord:
     facts = {
         "name": "bandwidth_4MiB",
         "value": 47.0,
         "unit": "MB/s",
+        "message_size": 4194304,
         "verdict": verdict,
         "reason": "97.0% of 48.5 MB/s (physics)",
         "named": True,
@@ -29,7 +31,7 @@ def _quantity(verdict: str = "PASS", **changes: Any) -> dict[str, Any]:
         "origin": "physics: the link binds",
         **changes,
     }
-    return {f"quantity_{key}": value for key, value in facts.items()}
+    return quantity_of(facts)
 
 
 LEG = LegResult(
@@ -76,7 +78,7 @@ def test_the_summary_counts_and_names_the_run() -> None:
 
 
 def test_the_summary_counts_legs_where_one_has_several_rows() -> None:
-    two = (_quantity("PASS"), {**_quantity("PASS"), "quantity_name": "message_rate"})
+    two = (_quantity("PASS"), _quantity("PASS", name="message_rate"))
     text = _shown(replace(LEG, quantities=two))
     assert text.count("PASS  ") == 2
     assert "PASS: 1 PASS of 1 leg (run run-1)" in text
@@ -101,7 +103,7 @@ def test_red_is_told_in_a_sentence_with_job_reason_and_next_step(verdict: str) -
     [("starved_cores", "end what runs beside it"), ("", "give a reference in the site's")],
 )
 def test_what_others_disturbed_wants_quiet_and_no_reference(took: str, step: str) -> None:
-    quantity = {**_quantity("UNJUDGED"), "quantity_disturbance": took}
+    quantity = _quantity("UNJUDGED", disturbance=took)
     leg = replace(LEG, verdict=Verdict.UNJUDGED, quantities=(quantity,), reason="r")
     assert f"next: {step}" in _shown(LEG, leg)
 

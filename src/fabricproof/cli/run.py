@@ -17,7 +17,7 @@ import click
 from fabricproof.cli.output import STATUSES
 from fabricproof.cli.run_progress import Progress
 from fabricproof.core.errors import ExitStatus, FabricproofError, UnavailableError
-from fabricproof.core.measure import Verdict, texts_of
+from fabricproof.core.measure import Verdict
 from fabricproof.job.run import SessionResult, read_report
 from fabricproof.job.run.collect import collect, not_a_leg
 from fabricproof.job.run.start import (
@@ -339,42 +339,12 @@ def show(
 
 def result_record(result: SessionResult) -> dict[str, Any]:
     """Return a run's result as plain data, the form of ``--json``."""
+    from fabricproof.report.record import leg_record  # noqa: PLC0415 - slow, needed at the end
+
     return {
         "verdict": result.verdict.value,
         "run_id": result.run_id,
         "counts": {verdict.value: count for verdict, count in result.counts().items()},
-        "legs": [
-            {
-                "verdict": leg.verdict.value,
-                "check": leg.check,
-                "partition": leg.partition,
-                "stack": leg.stack,
-                "suite": leg.suite,
-                "program": leg.program,
-                "fabric": leg.fabric,
-                "road": leg.leg,
-                "rails": list(leg.rails),
-                "layout": leg.layout,
-                "relation": leg.relation,
-                "link": leg.link,
-                "device": leg.device,
-                "nodes": list(leg.nodes),
-                "reason": leg.reason,
-                "job_id": leg.job_id,
-                "stage_folder": leg.stage_folder,
-                "road_proof": leg.net_path,
-                "findings": texts_of(leg.findings),
-                "errors": [dict(each) for each in leg.errors],
-                "quantities": [
-                    {
-                        key.removeprefix("quantity_"): value
-                        for key, value in each.items()
-                        if key.startswith("quantity_")
-                    }
-                    for each in leg.quantities
-                ],
-            }
-            for leg in result.legs
-        ],
+        "legs": [leg_record(leg) for leg in result.legs],
         "notes": list(result.notes),
     }

@@ -6,9 +6,10 @@ No input or output happens here.  All records are frozen.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from types import MappingProxyType
+from typing import Any
 
 #: Names of the columns that a parsed table may have, with their units, in the glossary's words.
 #: ``message_size`` is in bytes; ``_mb_s`` is 10^6 bytes per second.
@@ -102,6 +103,62 @@ def worst(verdicts: list[Verdict]) -> Verdict:
         return Verdict.UNJUDGED
     judged = [verdict for verdict in verdicts if verdict is not Verdict.SKIPPED]
     return min(judged or verdicts, key=BADNESS.index)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quantity:
+    """The verdict on one quantity, with everything it rests on.
+
+    Attributes:
+        name: the quantity, ``bandwidth_4MiB`` or ``latency_8B``.
+        value: the measured value in ``unit``; None when it is MISSING.
+        unit: ``MB/s`` or ``us``; ``ppm`` of errors.
+        message_size: in bytes, None for quantities without one.
+        verdict: the verdict.
+        reason: why, in one sentence.
+        ceiling: the hard physical limit in ``unit`` (a ceiling for bandwidth, a floor for
+            latency), None where none is known.
+        ceiling_name: which limit binds.
+        reference: the value it was judged by, None where there is none.
+        lower: smallest accepted value.
+        upper: largest accepted value.
+        origin: where the reference comes from, in words.
+        source: the same for a program (:class:`fabricproof.verdict.value.Source`).
+        named: whether it is one of the quantities a summary names, or a point of the curve.
+        disturbance: where others explain why it is out of bounds, the kind of it
+            (:class:`fabricproof.traffic.disturbance.DisturbanceKind`); None elsewhere.
+        is_open: its rounds were too few, or left open on which side of its bound it lies.
+    """
+
+    name: str
+    value: float | None
+    unit: str
+    message_size: int | None
+    verdict: Verdict
+    reason: str
+    ceiling: float | None = None
+    ceiling_name: str | None = None
+    reference: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    origin: str | None = None
+    source: str | None = None
+    named: bool = True
+    disturbance: str | None = None
+    is_open: bool = False
+
+    def record(self) -> dict[str, Any]:
+        """Return what stands of it in a flat record, by :data:`QUANTITY_KEYS`."""
+        return {key: getattr(self, name) for name, key in QUANTITY_KEYS.items()}
+
+
+#: what the keys of a quantity begin with in a flat record
+QUANTITY_PREFIX = "quantity_"
+
+#: field of a :class:`Quantity` -> its key in a flat record
+QUANTITY_KEYS: Mapping[str, str] = MappingProxyType(
+    {each.name: f"{QUANTITY_PREFIX}{each.name}" for each in fields(Quantity)}
+)
 
 
 class FindingKind(StrEnum):

@@ -22,12 +22,20 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from fabricproof.core.errors import InputMissingError, OutputError, ParseError
-from fabricproof.core.measure import Finding, FindingKind
+from fabricproof.core.measure import (
+    QUANTITY_KEYS,
+    QUANTITY_PREFIX,
+    Finding,
+    FindingKind,
+    Quantity,
+    Verdict,
+)
 
 FORMAT = 1
 
@@ -45,6 +53,9 @@ _OLD_KINDS = (
 )
 #: how a benchmark then said what is wrong with a link that it used
 _OLD_LINK = re.compile(r"preflight: (?P<rail>\S+) on (?P<node>[\w.-]+) (?P<what>.+)")
+
+#: how the fields of a quantity are read whose keys a record lacks; all others as None
+_ABSENT: Mapping[str, Any] = {"reason": "", "named": False, "is_open": False}
 
 #: what the next writer puts behind a line that a crash left without its end
 TORN = b" #torn"
@@ -222,6 +233,57 @@ def read_records(
             ):
                 raise _damaged(path, number, line)
             yield record
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuantityRecord(Quantity):
+    """A quantity as its record has it, with what the record says of the job beside it.
+
+    Attributes:
+        nodes: those that its attempt ran on.
+        rails: those that its leg was to go over.
+        job_state: how the job ended, in Slurm's words; empty where the record does not say.
+        lost_nodes: those that Slurm lost meanwhile.
+        read_as: its own keys as they were read, those of later versions too.
+    """
+
+    nodes: tuple[str, ...] = ()
+    rails: tuple[str, ...] = ()
+    job_state: str = ""
+    lost_nodes: tuple[str, ...] = ()
+    read_as: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, record: Mapping[str, Any]) -> Self:
+        """Return the quantity of a record that ``job.run.consistency`` found sound.
+
+        Raises:
+            ValueError: its verdict is none.
+        """
+        own = {name: record.get(key, _ABSENT.get(name)) for name, key in QUANTITY_KEYS.items()}
+        return cls(
+            **{**own, "verdict": Verdict(own["verdict"])},
+            nodes=tuple(record.get("nodes") or ()),
+            rails=tuple(record.get("rails") or ()),
+            job_state=str(record.get("job_state", "")),
+            lost_nodes=tuple(record.get("lost_nodes") or ()),
+            read_as={
+                key: value for key, value in record.items() if key.startswith(QUANTITY_PREFIX)
+            },
+        )
+
+    def record(self) -> dict[str, Any]:
+        """Return its own keys in the order they were read in, behind them those it got since."""
+        own = {
+            key: value
+            for name, key in QUANTITY_KEYS.items()
+            if (value := getattr(self, name)) != _ABSENT.get(name) or key in self.read_as
+        }
+        return {**self.read_as, **own}
+
+    def facts(self) -> dict[str, Any]:
+        """Return what ``--json`` says of it: the keys of :meth:`record` without their prefix."""
+        return {key.removeprefix(QUANTITY_PREFIX): value for key, value in self.record().items()}
 
 
 def findings_of(record: Mapping[str, Any]) -> tuple[Finding, ...]:

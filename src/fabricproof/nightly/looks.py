@@ -65,19 +65,13 @@ def _open_cause(leg: LegResult) -> str:
 
     Where there is no reference, or no proof of the path, another look says the same.
     """
-    unjudged = [
-        each for each in leg.quantities if each.get("quantity_verdict") == Verdict.UNJUDGED.value
-    ]
+    unjudged = [each for each in leg.quantities if each.verdict is Verdict.UNJUDGED]
     if leg.verdict is not Verdict.UNJUDGED or not unjudged:
         return ""
-    disturbed = [bool(each.get("quantity_disturbance")) for each in unjudged]
-    passing = [
-        by_others or each.get("quantity_is_open") is True
-        for by_others, each in zip(disturbed, unjudged, strict=True)
-    ]
-    if not all(passing):
+    if not all(each.disturbance or each.is_open is True for each in unjudged):
         return ""
-    return "was disturbed" if any(disturbed) else "was left open by its rounds"
+    disturbed = any(each.disturbance for each in unjudged)
+    return "was disturbed" if disturbed else "was left open by its rounds"
 
 
 def _to_look_at(
@@ -114,7 +108,7 @@ def _nodes_of(leg: LegResult, job_nodes: Mapping[str, tuple[str, ...]]) -> tuple
 
 
 def _rails(leg: LegResult) -> tuple[str, ...]:
-    return tuple(str(rail) for each in leg.quantities[:1] for rail in each.get("rails") or ())
+    return tuple(rail for each in leg.quantities[:1] for rail in each.rails)
 
 
 def first_looks(reds: Iterable[Red]) -> tuple[Batch, ...]:

@@ -186,14 +186,13 @@ def _of_looks(records: Sequence[Mapping[str, Any]], devices: Mapping[str, str]) 
 def _shortfall(leg: LegResult) -> str:
     """Say by how much the worst number of a red leg misses its reference."""
     for each in leg.quantities:
-        value, reference = each.get("quantity_value"), each.get("quantity_reference")
-        if each["quantity_verdict"] != "FAIL" or not value or not reference:
+        value, reference, unit = each.value, each.reference, each.unit
+        if each.verdict is not Verdict.FAIL or not value or not reference:
             continue
         percent = (value / reference - 1) * 100
         way = "below" if percent < 0 else "above"
-        unit = each["quantity_unit"]
         number = f"{reference:.4g} {unit}" if unit not in {"1", "x"} else f"{reference:.3g}"
-        return f"{each['quantity_name']} {abs(percent):.0f} % {way} {number}"
+        return f"{each.name} {abs(percent):.0f} % {way} {number}"
     return ""
 
 
@@ -252,10 +251,9 @@ def _of_preflight(leg: LegResult) -> Iterable[tuple[str, str, str, str]]:
     """Yield rail, fact, node and what is wrong with it; empty where it is as declared."""
     if leg.suite == _PREFLIGHT:
         for each in leg.quantities:
-            node, dot, fact = str(each["quantity_name"]).rpartition(".")
-            verdict = each["quantity_verdict"]
-            if dot and verdict in {"PASS", "FAIL"}:
-                yield leg.leg, fact, node, str(each["quantity_reason"]) * (verdict == "FAIL")
+            node, dot, fact = each.name.rpartition(".")
+            if dot and each.verdict in {Verdict.PASS, Verdict.FAIL}:
+                yield leg.leg, fact, node, each.reason * (each.verdict is Verdict.FAIL)
         return
     told = [each for each in leg.findings if each.kind is FindingKind.PREFLIGHT and each.node]
     for finding in told:

@@ -133,11 +133,11 @@ def _nothing(data: ReportData, index: int) -> str:
 def _said(legs: Sequence[LegResult]) -> str:
     """Return the named numbers of a suite, one line each."""
     return "\n".join(
-        f"{leg.verdict} {leg.stack} {leg.path_name} {each['quantity_name']} "
-        f"{each['quantity_value']} {each['quantity_unit']}: {each['quantity_reason']}"
+        f"{leg.verdict} {leg.stack} {leg.path_name} {each.name} {each.value} {each.unit}: "
+        f"{each.reason}"
         for leg in legs
         for each in leg.quantities
-        if each.get("quantity_named")
+        if each.named
     )
 
 

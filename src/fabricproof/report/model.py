@@ -133,7 +133,7 @@ def for_people(data: ReportData) -> ReportData:
     devices: dict[str, str] = {}
     for leg in data.session.legs:
         if leg.device:
-            rails = {rail for each in leg.quantities for rail in each.get("rails", ())}
+            rails = {rail for each in leg.quantities for rail in each.rails}
             devices |= {leg.fabric: leg.device, **dict.fromkeys(rails, leg.device)}
     if not devices:
         return data

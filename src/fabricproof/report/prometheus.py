@@ -146,21 +146,20 @@ def _samples(site: str, leg: LegResult) -> Iterator[Sample]:
     )
     yield Sample(metric=_LEG, labels=labels, value=NUMBERS[leg.verdict])
     for each in leg.quantities:
-        value, unit = each["quantity_value"], each["quantity_unit"]
+        value, unit = each.value, each.unit
         # A number that is not there is no sample: 0 would be a measurement.
-        if value is None or not each.get("quantity_named"):
+        if value is None or not each.named:
             continue
-        size = each.get("quantity_message_size")
         more = (
             *labels,
-            ("quantity", str(each["quantity_name"])),
-            ("size", "" if size is None else size_label(size)),
+            ("quantity", each.name),
+            ("size", "" if each.message_size is None else size_label(each.message_size)),
         )
         metric = METRICS.get(unit, _OTHER)
         named = (*more, ("unit", unit)) if metric is _OTHER else more
         yield Sample(metric=metric, labels=named, value=value * metric.factor)
-        if each.get("quantity_reference"):
-            ratio = value / each["quantity_reference"]
+        if each.reference:
+            ratio = value / each.reference
             yield Sample(metric=_OF_REFERENCE, labels=more, value=ratio)
 
 

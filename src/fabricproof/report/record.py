@@ -36,7 +36,7 @@ def report_record(data: ReportData, records: Sequence[Mapping[str, Any]] = ()) -
         "run": _run(data.run),
         "verdict": data.session.verdict.value,
         "counts": {verdict.value: count for verdict, count in data.session.counts().items()},
-        "legs": [_leg(each) for each in data.session.legs],
+        "legs": [leg_record(each) for each in data.session.legs],
         "red": [
             {
                 "verdict": each.verdict.value,
@@ -100,7 +100,8 @@ def _run(run: Run) -> dict[str, Any]:
     }
 
 
-def _leg(leg: LegResult) -> dict[str, Any]:
+def leg_record(leg: LegResult) -> dict[str, Any]:
+    """Return a leg as plain data, the form of every ``--json`` that tells of legs."""
     return {
         "verdict": leg.verdict.value,
         "check": leg.check,
@@ -123,11 +124,7 @@ def _leg(leg: LegResult) -> dict[str, Any]:
         "findings": texts_of(leg.findings),
         "errors": [dict(each) for each in leg.errors],
         "quantities": [
-            {
-                name.removeprefix("quantity_"): _number(value)
-                for name, value in each.items()
-                if name.startswith("quantity_")
-            }
+            {name: _number(value) for name, value in each.facts().items()}
             for each in leg.quantities
         ],
     }

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fabricproof.core.measure import BADNESS, Finding, FindingKind, Verdict
+from fabricproof.core.measure import BADNESS, Finding, FindingKind, Quantity, Verdict
 from fabricproof.job.run import BUILD_PROGRAM, LegResult, SessionResult
 from fabricproof.nodes.topology_text import fold
 
@@ -44,7 +44,7 @@ def next_step(result: SessionResult) -> str:
     """Return what a person does after a run with this verdict; empty after a PASS."""
     unjudged = [leg for leg in result.legs if leg.verdict is Verdict.UNJUDGED]
     if result.verdict is Verdict.UNJUDGED and all(
-        any(each.get("quantity_disturbance") for each in leg.quantities) for leg in unjudged
+        any(each.disturbance for each in leg.quantities) for leg in unjudged
     ):
         return _NEXT_DISTURBED
     return _NEXT.get(result.verdict, "")
@@ -118,7 +118,7 @@ def red_groups(
 
 def rails_of(leg: LegResult) -> tuple[str, ...]:
     """Return the rails that a leg went over, as its records say; none where it left none."""
-    return tuple(dict.fromkeys(rail for each in leg.quantities for rail in each.get("rails", ())))
+    return tuple(dict.fromkeys(rail for each in leg.quantities for rail in each.rails))
 
 
 def _place(leg: LegResult) -> tuple[Any, ...]:
@@ -149,12 +149,11 @@ def _group(legs: Sequence[LegResult], confirmations: Sequence[Mapping[str, Any]]
 
 def miss(leg: LegResult) -> float:
     """Return by which factor a leg's worst named number misses its bound; 1 where none does."""
-    return max((_miss(each) for each in leg.quantities if each.get("quantity_named")), default=1.0)
+    return max((_miss(each) for each in leg.quantities if each.named), default=1.0)
 
 
-def _miss(quantity: Mapping[str, Any]) -> float:
-    value = quantity.get("quantity_value")
-    lower, upper = quantity.get("quantity_lower"), quantity.get("quantity_upper")
+def _miss(quantity: Quantity) -> float:
+    value, lower, upper = quantity.value, quantity.lower, quantity.upper
     if not value or value <= 0:
         return 1.0
     if lower and value < lower:

@@ -90,9 +90,8 @@ def _times(leg: LegResult) -> Iterator[tuple[str, float]]:
     if known is None or known.times_root_alone:
         return
     for each in leg.quantities:
-        value = each["quantity_value"]
-        if Verdict(each["quantity_verdict"]) in _MEASURED and each["quantity_unit"] == "us":
-            yield str(each["quantity_name"]), float(value)
+        if each.verdict in _MEASURED and each.unit == "us" and each.value is not None:
+            yield each.name, float(each.value)
 
 
 def slow_stacks(legs: Sequence[LegResult]) -> list[str]:

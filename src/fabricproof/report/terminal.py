@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from fabricproof.core.measure import BADNESS, Verdict
+from fabricproof.core.measure import BADNESS, Quantity, Verdict
 from fabricproof.job.run import BUILD_PROGRAM, LegResult, SessionResult
 from fabricproof.nodes.topology_text import fold
 from fabricproof.report.red import again, held, next_step, told_of_passes
@@ -71,7 +70,7 @@ def _table(legs: Sequence[LegResult]) -> Table:
     table.add_column("judged by", overflow="fold")
     order = sorted(legs, key=lambda leg: (leg.stack, leg.suite, leg.program, leg.leg))
     for leg in order:
-        named = [each for each in leg.quantities if each["quantity_named"]]
+        named = [each for each in leg.quantities if each.named]
         if not named:
             _add(table, leg, None, own)
         for quantity in named:
@@ -79,9 +78,7 @@ def _table(legs: Sequence[LegResult]) -> Table:
     return table
 
 
-def _add(
-    table: Table, leg: LegResult, quantity: Mapping[str, Any] | None, own: Sequence[str]
-) -> None:
+def _add(table: Table, leg: LegResult, quantity: Quantity | None, own: Sequence[str]) -> None:
     verdict = _row_verdict(leg, quantity)
     cells = [
         leg.stack,
@@ -95,8 +92,8 @@ def _add(
         cells += ["-", "-", "-", leg.reason]
     else:
         cells += [
-            quantity["quantity_name"],
-            _number(quantity["quantity_value"], quantity["quantity_unit"]),
+            quantity.name,
+            _number(quantity.value, quantity.unit),
             _limit(quantity),
             _judged_by(quantity) + _curve(leg, quantity),
         ]
@@ -104,16 +101,16 @@ def _add(
     table.add_row(Text(verdict.value, style=STYLES[verdict]), *map(_text, cells))
 
 
-def _row_verdict(leg: LegResult, quantity: Mapping[str, Any] | None) -> Verdict:
+def _row_verdict(leg: LegResult, quantity: Quantity | None) -> Verdict:
     """Return the verdict a row shows: the quantity's, but no green for a leg that is red.
 
     A leg may be red for a point of its curve that no row names, or because ReFrame failed it.
     """
     if quantity is None:
         return leg.verdict
-    own = Verdict(quantity["quantity_verdict"])
-    named = {each["quantity_verdict"] for each in leg.quantities if each["quantity_named"]}
-    return own if leg.verdict.value in named or own is not Verdict.PASS else leg.verdict
+    own = quantity.verdict
+    named = {each.verdict for each in leg.quantities if each.named}
+    return own if leg.verdict in named or own is not Verdict.PASS else leg.verdict
 
 
 def _number(value: float | None, unit: str) -> str:
@@ -123,38 +120,36 @@ def _number(value: float | None, unit: str) -> str:
     return digits if unit == "1" else f"{digits} {unit}"
 
 
-def _limit(quantity: Mapping[str, Any]) -> str:
-    limit = quantity["quantity_ceiling"]
+def _limit(quantity: Quantity) -> str:
+    limit = quantity.ceiling
     if limit is None:
         return "-"
-    sign = ">=" if quantity["quantity_unit"] == "us" else "<="
+    sign = ">=" if quantity.unit == "us" else "<="
     return f"{sign} {limit:.4g}"
 
 
-def _judged_by(quantity: Mapping[str, Any]) -> str:
-    reference, value = quantity["quantity_reference"], quantity["quantity_value"]
-    if quantity["quantity_unit"] == ERROR_UNIT and reference is not None:
-        return f"at most {reference:.4g} ({quantity['quantity_origin']})"
+def _judged_by(quantity: Quantity) -> str:
+    reference, value, upper = quantity.reference, quantity.value, quantity.upper
+    if quantity.unit == ERROR_UNIT and reference is not None:
+        return f"at most {reference:.4g} ({quantity.origin})"
     if reference is None or not value:
         return "-"
-    origin = str(quantity["quantity_origin"]).split(":", maxsplit=1)[0]
+    origin = str(quantity.origin).split(":", maxsplit=1)[0]
     if origin.startswith("site"):
         origin = "site"
     if origin.startswith("baseline"):
         origin = origin.split(", and ", maxsplit=1)[0]
-    upper = quantity.get("quantity_upper")
-    if quantity["quantity_unit"] == "us" and upper is not None:
+    if quantity.unit == "us" and upper is not None:
         return f"at most {upper:.4g} ({origin})"
     return f"{value / reference:.1%} of {reference:.4g} ({origin})"
 
 
-def _curve(leg: LegResult, quantity: Mapping[str, Any]) -> str:
+def _curve(leg: LegResult, quantity: Quantity) -> str:
     """Return how many more points of the curve stand behind the leg's first named quantity."""
-    told = [each for each in leg.quantities if each["quantity_unit"] != ERROR_UNIT]
-    named = [each for each in told if each["quantity_named"]]
+    told = [each for each in leg.quantities if each.unit != ERROR_UNIT]
+    named = [each for each in told if each.named]
     points = len(told) - len(named)
-    sizes = [each.get("quantity_message_size", 0) for each in told]
-    what = "more" if set(sizes) == {None} else "sizes"
+    what = "more" if all(each.message_size is None for each in told) else "sizes"
     return f" + {points} {what}" if points and named and quantity is named[0] else ""
 
 

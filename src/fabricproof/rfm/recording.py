@@ -122,15 +122,10 @@ def _quantities(
         record = {
             **run,
             "kind": "quantity",
-            **{f"quantity_{name}": value for name, value in _facts(judgement).items()},
+            **judgement.record(),
             "road_state": report.net_path.state.value if report.net_path else None,
         }
         yield record, judgement
-
-
-def _facts(judgement: Judgement) -> dict[str, Any]:
-    """Return what a record says of a quantity; its attempt stands in the record itself."""
-    return {name: value for name, value in asdict(judgement).items() if name != "attempt"}
 
 
 def _net_path(report: Report) -> dict[str, Any] | None:

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from fabricproof.core.errors import ConfigError
-from fabricproof.core.measure import Finding, Verdict
+from fabricproof.core.measure import Finding, Quantity, Verdict
 from fabricproof.core.units import convert, dimension, parse_size, size_label, split_quantity
 from fabricproof.physics import Ceiling, Fabric, Floor
 
@@ -274,48 +274,16 @@ ERROR_UNIT = "ppm"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judgement:
-    """The verdict on one quantity, with everything it rests on.
+class Judgement(Quantity):
+    """A quantity as the judge has it.
 
     Attributes:
-        name: the quantity, ``bandwidth_4MiB`` or ``latency_8B``.
-        value: the measured value in ``unit``; None when it is MISSING.
-        unit: ``MB/s`` or ``us``; :data:`ERROR_UNIT` of errors.
-        message_size: in bytes, None for quantities without one.
-        verdict: the verdict.
-        reason: why, in one sentence.
-        ceiling: the hard physical limit in ``unit`` (a ceiling for bandwidth, a floor for
-            latency), None where none is known.
-        ceiling_name: which limit binds.
-        reference: the value it was judged by, None where there is none.
-        lower: smallest accepted value.
-        upper: largest accepted value.
-        origin: where the reference comes from, in words.
-        source: the same for a program.
-        named: whether it is one of the quantities a summary names, or a point of the curve.
-        disturbance: where others explain why it is out of bounds, the kind of it
-            (:class:`fabricproof.traffic.disturbance.DisturbanceKind`); None elsewhere.
+        source: where the reference comes from, for a program.
         attempt: number of the attempt at its leg that it is of, from 1; 0 where there is none.
-        is_open: its rounds were too few, or left open on which side of its bound it lies.
     """
 
-    name: str
-    value: float | None
-    unit: str
-    message_size: int | None
-    verdict: Verdict
-    reason: str
-    ceiling: float | None = None
-    ceiling_name: str | None = None
-    reference: float | None = None
-    lower: float | None = None
-    upper: float | None = None
-    origin: str | None = None
     source: Source | None = None
-    named: bool = True
-    disturbance: str | None = None
     attempt: int = 0
-    is_open: bool = False
 
 
 def is_of_errors(judgement: Judgement) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fabricproof.core.measure import Verdict, as_notes
-from fabricproof.core.records import findings_of, read_records
+from fabricproof.core.records import QuantityRecord, findings_of, read_records
 from fabricproof.core.units import size_label
 from fabricproof.history.compare.model import (
     Compared,
@@ -101,19 +101,19 @@ def _legs(records: list[dict[str, Any]]) -> Iterable[LegResult]:
         if leg["kind"] != "leg":
             continue
         mine = tuple(
-            each
+            QuantityRecord.read(each)
             for each in records
             if each["kind"] == "quantity"
             and each["counts"]
             and all(each[name] == leg[name] for name in ("leg", "unique_name", "stack", "job_id"))
         )
-        guilty = [each for each in mine if each["quantity_verdict"] == leg["verdict"]]
-        said = f"{guilty[0]['quantity_name']}: {guilty[0]['quantity_reason']}" if guilty else ""
+        guilty = [each for each in mine if each.verdict == leg["verdict"]]
+        said = f"{guilty[0].name}: {guilty[0].reason}" if guilty else ""
         facts = ("check", "partition", "stack", "suite", "program", "fabric", "leg", "job_id")
         yield LegResult(
             verdict=Verdict(leg["verdict"]),
             **{name: leg[name] for name in facts},
-            nodes=tuple(mine[0]["nodes"]) if mine else (),
+            nodes=mine[0].nodes if mine else (),
             quantities=mine,
             findings=findings_of(leg),
             reason="" if leg["verdict"] == "PASS" else said,
@@ -330,7 +330,7 @@ def _session(matrix: Matrix, run: Run, spoil: str) -> SessionResult:
 def _leg(matrix: Matrix, rows: list[int], spoil: str) -> LegResult:
     key = matrix.keys[rows[0]]
     quantities = [_quantity(matrix, row) for row in rows]
-    is_red = any(each["quantity_verdict"] == "FAIL" for each in quantities)
+    is_red = any(each.verdict is Verdict.FAIL for each in quantities)
     moved = {"state": "proved", "reason": f"all bytes on {key.rails}{spoil}", "bytes": 123456789}
     return LegResult(
         verdict=Verdict.FAIL if is_red else Verdict.PASS,
@@ -344,26 +344,26 @@ def _leg(matrix: Matrix, rows: list[int], spoil: str) -> LegResult:
         nodes=tuple(key.nodes.split(",")),
         quantities=tuple(quantities),
         findings=as_notes([f"second look: red again{spoil}"]) if is_red else (),
-        reason=f"{quantities[-1]['quantity_name']}: 71.0% of what it must be{spoil}"
-        if is_red
-        else "",
+        reason=f"{quantities[-1].name}: 71.0% of what it must be{spoil}" if is_red else "",
         job_id="42",
         stage_folder="/srv/stage",
         net_path=moved,
     )
 
 
-def _quantity(matrix: Matrix, row: int) -> Mapping[str, Any]:
+def _quantity(matrix: Matrix, row: int) -> QuantityRecord:
     key = matrix.keys[row]
-    return {
-        "quantity_name": key.quantity,
-        "quantity_value": float(matrix.values[row, -1]),
-        "quantity_unit": key.unit,
-        "quantity_named": key.named,
-        "quantity_verdict": matrix.verdicts[row][-1],
-        "quantity_ceiling": _bounds(key, "").ceiling,
-        "rails": [key.rails],
-    }
+    return QuantityRecord(
+        name=key.quantity,
+        value=float(matrix.values[row, -1]),
+        unit=key.unit,
+        message_size=key.message_size,
+        named=key.named,
+        verdict=Verdict(matrix.verdicts[row][-1]),
+        reason="",
+        ceiling=_bounds(key, "").ceiling,
+        rails=(key.rails,),
+    )
 
 
 def _shift(first: Any, second: Any, better: int) -> Shift:

@@ -17,6 +17,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from fabricproof.core.errors import ParseError
+from fabricproof.core.measure import QUANTITY_KEYS, QUANTITY_PREFIX
 from fabricproof.core.provenance import SHOWN_DIGITS, UNRECORDED
 from fabricproof.core.records import FORMAT, TORN
 from fabricproof.history.store.model import (
@@ -37,12 +38,12 @@ if TYPE_CHECKING:
     import polars as pl
 
 #: before and behind what a line has for itself; keys are sorted, see records.append_records
-_LEFT = b', "quantity_ceiling": '
+_LEFT = b', "' + QUANTITY_KEYS["ceiling"].encode() + b'": '
 _RIGHT = b', "rails": '
 _IS_QUANTITY = b'"kind": "quantity"'
 
 #: keys that a quantity cannot be without
-_NEEDED = ("quantity_name", "quantity_unit", "quantity_verdict")
+_NEEDED = tuple(QUANTITY_KEYS[each] for each in ("name", "unit", "verdict"))
 
 _OWN_TEXT = ("name", "unit", "verdict", "reason", "ceiling_name", "origin", "source")
 _OWN_NUMBERS = ("value", "ceiling", "reference", "lower", "upper")
@@ -144,10 +145,10 @@ def _own_schema() -> dict[str, Any]:
     import polars as pl  # noqa: PLC0415 - start-up time
 
     return {
-        **{f"quantity_{name}": pl.String for name in _OWN_TEXT},
-        **{f"quantity_{name}": pl.Float64 for name in _OWN_NUMBERS},
-        "quantity_message_size": pl.Int64,
-        "quantity_named": pl.Boolean,
+        **{QUANTITY_KEYS[name]: pl.String for name in _OWN_TEXT},
+        **{QUANTITY_KEYS[name]: pl.Float64 for name in _OWN_NUMBERS},
+        QUANTITY_KEYS["message_size"]: pl.Int64,
+        QUANTITY_KEYS["named"]: pl.Boolean,
     }
 
 
@@ -212,7 +213,7 @@ def _joined(cut: _Cut, shared: pl.DataFrame, own: pl.DataFrame) -> tuple[pl.Data
         or any(own[name].null_count() for name in _NEEDED)
     ):
         raise _UnusualError
-    own = own.rename({name: name.removeprefix("quantity_") for name in own.columns})
+    own = own.rename({name: name.removeprefix(QUANTITY_PREFIX) for name in own.columns})
     alike = ["shared", *(name for name in own.columns if name != "named")]
     rows = own.with_columns(
         pl.Series("shared", cut.which, dtype=pl.UInt32),
@@ -342,23 +343,23 @@ def _record(line: bytes, file: str, number: int, notes: list[str]) -> dict[str, 
 
 def _checked(own: dict[str, Any], file: str, number: int, line: bytes) -> dict[str, Any]:
     """Return what a quantity has for itself, each of the kind that it must be."""
-    for name in _OWN_TEXT:
-        value = own[f"quantity_{name}"]
-        if not isinstance(value, str) and (value is not None or f"quantity_{name}" in _NEEDED):
+    for key in (QUANTITY_KEYS[each] for each in _OWN_TEXT):
+        value = own[key]
+        if not isinstance(value, str) and (value is not None or key in _NEEDED):
             raise damaged(file, number, line)
         if value is not None:
             # JSON can name half characters, which no column holds.
-            own[f"quantity_{name}"] = value.encode(errors="replace").decode()
+            own[key] = value.encode(errors="replace").decode()
     for name in (*_OWN_NUMBERS, "message_size"):
-        value = own[f"quantity_{name}"]
+        value = own[QUANTITY_KEYS[name]]
         if isinstance(value, bool) or not isinstance(value, int | float | None):
             raise damaged(file, number, line)
         if value is not None:
             known = whole_number(value) if name == "message_size" else float_of(value)
             if known is None:
                 raise damaged(file, number, line)
-            own[f"quantity_{name}"] = known
-    if not isinstance(own["quantity_named"], bool | None):
+            own[QUANTITY_KEYS[name]] = known
+    if not isinstance(own[QUANTITY_KEYS["named"]], bool | None):
         raise damaged(file, number, line)
     return own
 

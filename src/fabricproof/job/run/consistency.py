@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from fabricproof.core.measure import Verdict, worst
+from fabricproof.core.measure import QUANTITY_KEYS, Verdict, worst
+from fabricproof.core.records import QuantityRecord
 from fabricproof.verdict.value import PRINT_ROUNDING
 
 #: keys by which a record is joined with a test case
@@ -18,18 +20,20 @@ _OF_ALL = ("unique_name", "partition", "stack", "job_id")
 #: what the two kinds have that a verdict is read from
 _TEXTS = {
     "leg": ("verdict",),
-    "quantity": ("quantity_name", "quantity_unit", "quantity_verdict", "quantity_reason"),
+    "quantity": tuple(QUANTITY_KEYS[each] for each in ("name", "unit", "verdict", "reason")),
 }
 _THERE = {
     "leg": ("check", "suite", "program", "fabric", "leg"),
-    "quantity": ("leg", "quantity_named"),
+    "quantity": ("leg", QUANTITY_KEYS["named"]),
 }
 
 #: a leg is as bad as a quantity of it that is so
 _NEVER_GREEN = frozenset({Verdict.FAIL, Verdict.INVALID})
 
 _LISTS = ("rails", "nodes", "findings", "lost_nodes")
-_NUMBERS = tuple(f"quantity_{each}" for each in ("value", "ceiling", "reference", "lower", "upper"))
+_NUMBERS = tuple(
+    QUANTITY_KEYS[each] for each in ("value", "ceiling", "reference", "lower", "upper")
+)
 
 
 def is_sound_record(record: Mapping[str, Any]) -> bool:
@@ -51,7 +55,7 @@ def _has_verdict(record: Mapping[str, Any]) -> bool:
     if record["kind"] == "leg":
         return record["verdict"] in words
     if record["kind"] == "quantity":
-        return record["quantity_verdict"] in words and isinstance(record.get("counts"), bool)
+        return record[QUANTITY_KEYS["verdict"]] in words and isinstance(record.get("counts"), bool)
     return True
 
 
@@ -81,33 +85,32 @@ def is_sound_case(case: object) -> bool:
     )
 
 
-def unless_out_of_bounds(quantity: Mapping[str, Any]) -> Mapping[str, Any]:
+def unless_out_of_bounds(quantity: QuantityRecord) -> QuantityRecord:
     """Return a quantity's record; a PASS that its own value and bounds refuse as UNJUDGED.
 
     The judge writes both; a record in which they disagree was changed since.
     """
-    if quantity["quantity_verdict"] != Verdict.PASS or not (why := _why_not(quantity)):
+    if quantity.verdict is not Verdict.PASS or not (why := _why_not(quantity)):
         return quantity
-    return {**quantity, "quantity_verdict": Verdict.UNJUDGED.value, "quantity_reason": why}
+    return replace(quantity, verdict=Verdict.UNJUDGED, reason=why)
 
 
-def unless_contradicted(verdict: Verdict, quantities: Sequence[Mapping[str, Any]]) -> Verdict:
+def unless_contradicted(verdict: Verdict, quantities: Sequence[QuantityRecord]) -> Verdict:
     """Return the verdict of a leg, or that of a quantity in it that cannot be green.
 
     Args:
         verdict: of the leg's own record.
         quantities: that counted for it, as :func:`unless_out_of_bounds` has them.
     """
-    found = {Verdict(each["quantity_verdict"]) for each in quantities if _why_not(each)}
-    red = {Verdict(each["quantity_verdict"]) for each in quantities} & _NEVER_GREEN
+    found = {each.verdict for each in quantities if _why_not(each)}
+    red = {each.verdict for each in quantities} & _NEVER_GREEN
     return worst([verdict, *found, *red])
 
 
-def _why_not(quantity: Mapping[str, Any]) -> str:
-    value, unit = quantity.get("quantity_value"), quantity["quantity_unit"]
+def _why_not(quantity: QuantityRecord) -> str:
+    value, lower, upper = quantity.value, quantity.lower, quantity.upper
     if value is None:
         return ""
-    lower, upper = quantity.get("quantity_lower"), quantity.get("quantity_upper")
     if lower is not None and value < lower - PRINT_ROUNDING:
         bound = f"below its own bound, {lower:g}"
     elif upper is not None and value > upper + PRINT_ROUNDING:
@@ -115,6 +118,6 @@ def _why_not(quantity: Mapping[str, Any]) -> str:
     else:
         return ""
     return (
-        f"the record says PASS, and its value {value:g} {unit} is {bound}: it was changed since it "
-        "was judged"
+        f"the record says PASS, and its value {value:g} {quantity.unit} is {bound}: it was changed "
+        "since it was judged"
     )

@@ -16,7 +16,7 @@ from typing import Any
 from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import Finding, Verdict, as_notes, worst
 from fabricproof.core.provenance import rebuilt
-from fabricproof.core.records import findings_of, parse_json, read_records
+from fabricproof.core.records import QuantityRecord, findings_of, parse_json, read_records
 from fabricproof.job.plan.leg import own_name
 from fabricproof.job.run.consistency import (
     is_sound_case,
@@ -47,7 +47,7 @@ class LegResult:
     fabric: str
     leg: str
     nodes: tuple[str, ...] = ()
-    quantities: tuple[Mapping[str, Any], ...] = ()
+    quantities: tuple[QuantityRecord, ...] = ()
     findings: tuple[Finding, ...] = ()
     reason: str = ""
     job_id: str | None = None
@@ -206,7 +206,7 @@ def _from_records(records: Sequence[Mapping[str, Any]], case: Mapping[str, Any])
         if record["kind"] != "leg":
             continue
         quantities = tuple(
-            unless_out_of_bounds(each)
+            unless_out_of_bounds(QuantityRecord.read(each))
             for each in records
             if each["kind"] == "quantity" and each["leg"] == record["leg"] and each["counts"]
         )
@@ -227,15 +227,14 @@ def _unless_another_leg(records: Sequence[Mapping[str, Any]], verdict: Verdict) 
 
 def _leg_result(
     record: Mapping[str, Any],
-    quantities: tuple[Mapping[str, Any], ...],
+    quantities: tuple[QuantityRecord, ...],
     verdict: Verdict,
     case: Mapping[str, Any],
 ) -> LegResult:
-    guilty = [each for each in quantities if each["quantity_verdict"] == verdict.value]
+    guilty = [each for each in quantities if each.verdict is verdict]
     reason = "" if verdict is Verdict.PASS or not guilty else _complaint(guilty)
     if verdict is Verdict.UNJUDGED and not guilty:
         reason = f"ReFrame failed the check: {_said(case)}"
-    nodes = quantities[0].get("nodes", []) if quantities else []
     rails = tuple(str(rail) for rail in record.get("rails") or ())
     own = own_name(str(record["leg"]), rails)
     # Earlier records do not say so: what is not named after its rails was one.
@@ -249,7 +248,7 @@ def _leg_result(
         program=str(record["program"]),
         fabric=str(record["fabric"]),
         leg=str(record["leg"]),
-        nodes=tuple(str(node) for node in nodes),
+        nodes=quantities[0].nodes if quantities else (),
         quantities=quantities,
         findings=findings_of(record),
         reason=reason,
@@ -263,19 +262,18 @@ def _leg_result(
     )
 
 
-def _complaint(guilty: Sequence[Mapping[str, Any]]) -> str:
+def _complaint(guilty: Sequence[QuantityRecord]) -> str:
     """Return what is wrong in one sentence: the named quantity first, how many more after it."""
-    first = next((each for each in guilty if each["quantity_named"]), guilty[0])
+    first = next((each for each in guilty if each.named), guilty[0])
     more = f" (and {len(guilty) - 1} more sizes)" if len(guilty) > 1 else ""
-    return f"{first['quantity_name']}: {first['quantity_reason']}{more}{_ended(first)}"
+    return f"{first.name}: {first.reason}{more}{_ended(first)}"
 
 
-def _ended(record: Mapping[str, Any]) -> str:
+def _ended(quantity: QuantityRecord) -> str:
     """Return what the scheduler says of a job that did not end by itself."""
-    state = str(record.get("job_state", "COMPLETED"))
-    if state in {"COMPLETED", "None", "SUCCESS", "FAILED"}:
+    state, lost = quantity.job_state, quantity.lost_nodes
+    if state in {"", "COMPLETED", "None", "SUCCESS", "FAILED"}:
         return ""
-    lost = record.get("lost_nodes") or ()
     return f"; the job ended {state}" + (f": Slurm lost {', '.join(lost)}" if lost else "")
 
 

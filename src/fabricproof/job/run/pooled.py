@@ -8,10 +8,11 @@ the events that the limits of all those legs allow together.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fabricproof.core.measure import Verdict
+from fabricproof.core.records import QuantityRecord
 from fabricproof.job.evidence.error_rates import NAMES, red_from
 from fabricproof.job.run.join import LegResult
 from fabricproof.traffic.error_rates import Direction, ErrorKind, way_between
@@ -28,7 +29,8 @@ class _Part:
 
     leg: LegResult
     rate: Mapping[str, Any]
-    judged: Mapping[str, Any]
+    judged: QuantityRecord
+    limit_ppm: float
 
     @property
     def packets(self) -> int:
@@ -37,7 +39,7 @@ class _Part:
     @property
     def allowed(self) -> float:
         """Events that the leg's own limit allows on average."""
-        return float(self.judged["quantity_reference"]) * self.packets / 1e6
+        return self.limit_ppm * self.packets / 1e6
 
 
 def pooled_errors(legs: Sequence[LegResult]) -> tuple[LegResult, ...]:
@@ -62,19 +64,19 @@ def _parts(legs: Iterable[LegResult]) -> Iterator[_Part]:
     for leg in legs:
         if leg.verdict in {Verdict.INVALID, Verdict.MISSING, Verdict.SKIPPED}:
             continue
-        judged = {each["quantity_name"]: each for each in leg.quantities}
+        judged = {each.name: each for each in leg.quantities}
         for rate in leg.errors:
             mine = judged.get(_NAME_OF.get(rate["kind"], ""))
             # Among many nodes nobody knows the other end; what a leg may not judge, none may.
-            if mine is None or mine.get("quantity_reference") is None or not rate["peer"]:
+            if mine is None or mine.reference is None or not rate["peer"]:
                 continue
             doubtful = rate.get("in_vain_unknown") or rate.get("set_back")
             if not doubtful and rate.get("beside", 0) <= rate["packets"]:
-                yield _Part(leg=leg, rate=rate, judged=mine)
+                yield _Part(leg=leg, rate=rate, judged=mine, limit_ppm=float(mine.reference))
 
 
 def _judged(pool: Sequence[_Part]) -> LegResult | None:
-    if len(pool) < 2 or any(each.judged["quantity_verdict"] != "PASS" for each in pool):
+    if len(pool) < 2 or any(each.judged.verdict is not Verdict.PASS for each in pool):
         return None
     events = sum(int(each.rate["events"]) for each in pool)
     packets = sum(each.packets for each in pool)
@@ -90,7 +92,7 @@ def _judged(pool: Sequence[_Part]) -> LegResult | None:
     reason = (
         f"{way}: {events} of {packets} packets {ErrorKind(most.rate['kind']).value} in "
         f"{len(pool)} legs together, {events / packets * 1e6:.4g} per million; {limit:.4g} per "
-        f"million are allowed ({most.judged.get('quantity_origin')}), {critical} or more are no "
+        f"million are allowed ({most.judged.origin}), {critical} or more are no "
         f"chance; most of them ({most.rate['events']}) in {most.leg.check} {most.leg.leg} with "
         f"{most.leg.stack}"
     )
@@ -100,15 +102,9 @@ def _judged(pool: Sequence[_Part]) -> LegResult | None:
 def _row(most: _Part, reason: str, value: float, upper: float) -> LegResult:
     """Return the row of a direction, under the check of the leg that lost most: it repeats it."""
     leg, name = most.leg, f"{most.rate['rail']}.{ALL_LEGS}"
-    quantity = {
-        **most.judged,
-        "leg": name,
-        "quantity_value": value,
-        "quantity_upper": upper,
-        "quantity_reason": reason,
-        "quantity_verdict": Verdict.FAIL.value,
-        "quantity_named": True,
-    }
+    quantity = replace(
+        most.judged, value=value, upper=upper, reason=reason, verdict=Verdict.FAIL, named=True
+    )
     return LegResult(
         verdict=Verdict.FAIL,
         check=leg.check,
@@ -120,7 +116,7 @@ def _row(most: _Part, reason: str, value: float, upper: float) -> LegResult:
         leg=name,
         nodes=tuple(sorted((most.rate["node"], most.rate["peer"]))),
         quantities=(quantity,),
-        reason=f"{quantity['quantity_name']}: {reason}",
+        reason=f"{quantity.name}: {reason}",
         job_id=leg.job_id,
         stage_folder=leg.stage_folder,
         net_path=leg.net_path,

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from fabricproof.core.measure import BADNESS, Verdict
+from fabricproof.core.measure import BADNESS, Quantity, Verdict
 from fabricproof.history.store import Key
 from fabricproof.job.run import LegResult
 from fabricproof.report.html.markup import (
@@ -188,7 +187,7 @@ def _red_row(leg: LegResult, site: str, sure: str) -> list[object]:
 
 def rails_of(leg: LegResult) -> str:
     """Return the rails that a leg went over."""
-    told = dict.fromkeys(rail for each in leg.quantities for rail in each.get("rails") or ())
+    told = dict.fromkeys(rail for each in leg.quantities for rail in each.rails)
     rails = ", ".join(told) or leg.leg.partition(".")[0]
     return " ".join(filter(None, (rails, leg.device))) or "-"
 
@@ -217,8 +216,8 @@ def sureness(numbers: tuple[RawNumber, ...], run_id: str) -> str:
     return f"{attempts}, red in {bad} of {counted(len(runs), 'run')}"
 
 
-def _is_red(quantity: Mapping[str, Any]) -> bool:
-    return quantity.get("quantity_verdict") not in {"PASS", "SKIPPED"}
+def _is_red(quantity: Quantity) -> bool:
+    return quantity.verdict not in {Verdict.PASS, Verdict.SKIPPED}
 
 
 def _found_on_green(data: ReportData) -> Markup | str:
@@ -235,7 +234,6 @@ def _notes(data: ReportData) -> Markup:
     return tag("div", tag("h3", "Passed over"), tag("ul", *(tag("li", note) for note in told)))
 
 
-def measured(quantity: Mapping[str, Any]) -> str:
+def measured(quantity: Quantity) -> str:
     """Return a quantity of a leg for people: its number, and its share of the ceiling."""
-    value, unit = quantity.get("quantity_value"), str(quantity.get("quantity_unit", ""))
-    return f"{quantity.get('quantity_name')} {number(value, unit)}"
+    return f"{quantity.name} {number(quantity.value, quantity.unit)}"

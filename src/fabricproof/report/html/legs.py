@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fabricproof.core.measure import BADNESS, texts_of
+from fabricproof.core.measure import BADNESS, Quantity, texts_of
 from fabricproof.job.run import LegResult
 from fabricproof.report.html.headline import measured, rails_of
 from fabricproof.report.html.markup import (
@@ -110,7 +110,7 @@ def _row(leg: LegResult, site: str, known: Mapping[Place, int]) -> list[object]:
 
 
 def _numbers(leg: LegResult, known: Mapping[Place, int]) -> Markup:
-    named = [each for each in leg.quantities if each.get("quantity_named")]
+    named = [each for each in leg.quantities if each.named]
     lines = []
     for each in named:
         row = known.get(place_of(leg, each))
@@ -122,11 +122,11 @@ def _numbers(leg: LegResult, known: Mapping[Place, int]) -> Markup:
     return tag("ul", *lines) if lines else joined(["-"])
 
 
-def _of_ceiling(quantity: Mapping[str, Any]) -> str:
-    value, ceiling = quantity.get("quantity_value"), quantity.get("quantity_ceiling")
+def _of_ceiling(quantity: Quantity) -> str:
+    value, ceiling = quantity.value, quantity.ceiling
     if not value or not ceiling:
         return ""
-    if quantity.get("quantity_unit") in {"us", "ms"}:
+    if quantity.unit in {"us", "ms"}:
         return f" (floor {number(ceiling)})"
     return f" ({value / ceiling:.0%} of ceiling {number(ceiling)})"
 

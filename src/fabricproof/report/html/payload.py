@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from fabricproof.core.records import QuantityRecord
 from fabricproof.history.store import Key, Run
 from fabricproof.history.store.model import FIELDS
 from fabricproof.job.run import LegResult
@@ -332,10 +333,10 @@ def _of_key(key: Key) -> Place:
     return (*facts, key.nodes)
 
 
-def place_of(leg: LegResult, quantity: Mapping[str, Any]) -> Place:
+def place_of(leg: LegResult, quantity: QuantityRecord) -> Place:
     """Return the place of one number of a leg, in a report as people read it."""
     net_path = leg.path_name
     facts = (leg.partition, leg.fabric, leg.stack, leg.suite, leg.program, leg.check, net_path)
-    nodes = quantity.get("nodes") or leg.nodes
-    told = ("quantity_name", "quantity_verdict", "quantity_value")
-    return (*facts, ",".join(sorted(nodes)), *(str(quantity.get(name)) for name in told))
+    nodes = quantity.nodes or leg.nodes
+    told = (quantity.name, quantity.verdict.value, str(quantity.value))
+    return (*facts, ",".join(sorted(nodes)), *told)
