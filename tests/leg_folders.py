@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fabricproof.job.plan.leg import FabricFacts, Leg
-from fabricproof.job.plan.script import shell_name
+from fabricproof.job.leg import FabricFacts, Leg, shell_name
 from fabricproof.verdict.value import Judgement, Report, is_of_errors
 
 DATA = Path(__file__).parent / "data"

@@ -11,7 +11,7 @@ from typing import Any
 from fabricproof.core.records import append_records
 from fabricproof.history.cost.case import Case, NetPath
 from fabricproof.history.cost.history import PastJob, PastRun
-from fabricproof.job.plan.leg import FabricFacts, Leg
+from fabricproof.job.leg import FabricFacts, Leg
 from fabricproof.site.schema import PartitionSpec
 
 GIGABIT = FabricFacts(link="1GbE", protocol="tcp", mtu=1500)

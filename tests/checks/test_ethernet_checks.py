@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from checks_as_reframe_sees_them import SITES, dry_run
 
-from fabricproof.job.plan.plan_file import Plan, read_plan
+from fabricproof.job.leg import Plan, read_plan
 from fabricproof.site import load_site
 
 GOLDEN = Path(__file__).parent / "golden" / "ethernet.sh"

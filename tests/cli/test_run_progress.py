@@ -12,7 +12,7 @@ import pytest
 from fabricproof.cli import run_progress
 from fabricproof.cli.run import progress_of
 from fabricproof.cli.run_progress import Progress
-from fabricproof.job.plan.plan_file import write_plan
+from fabricproof.job.leg import write_plan
 from fabricproof.job.run.events import LISTENS_VARIABLE, JobEvent, heard, tell
 from fabricproof.site import load_site
 

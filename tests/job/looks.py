@@ -8,8 +8,8 @@ from pathlib import Path
 from fabricproof.core.measure import Verdict
 from fabricproof.core.units import size_label
 from fabricproof.job.evidence.ranks import RankRecord
+from fabricproof.job.leg import Leg
 from fabricproof.job.outcome import Attempt, Outcome
-from fabricproof.job.plan.leg import Leg
 from fabricproof.traffic import PathProof, PathState
 from fabricproof.verdict.value import Judgement, Report
 from leg_folders import make_leg

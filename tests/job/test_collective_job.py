@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fabricproof.benchmarks.catalogue import SUITES, collective_of
 from fabricproof.core.errors import ConfigError
-from fabricproof.job.plan.collective_commands import (
+from fabricproof.job.collective_commands import (
     BUFFER_BYTES,
     collective_sizes,
     make_collective_job,

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from fabricproof.core.measure import Verdict
+from fabricproof.job.leg import FabricFacts, Leg
 from fabricproof.job.outcome import Outcome, judge_leg
-from fabricproof.job.plan.leg import FabricFacts, Leg
 from fabricproof.traffic import PathState
 from leg_folders import speeds
 

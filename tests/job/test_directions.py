@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from fabricproof.core.measure import Verdict
+from fabricproof.job.leg import Leg
 from fabricproof.job.outcome import Outcome, mended
 from fabricproof.job.outcomes import backward, judge_legs, with_directions
-from fabricproof.job.plan.leg import Leg
-from fabricproof.job.plan.script import render_script
+from fabricproof.job.script import render_script
 from fabricproof.rfm.staging import JOB_FILES
 from fabricproof.stacks.launch import TURN_FILE, turned_command
 from fabricproof.verdict.value import ERROR_UNIT, Judgement

@@ -17,8 +17,8 @@ from fabricproof.job.evidence.disturbance import (
     starved_cores,
 )
 from fabricproof.job.evidence.ranks import parse_rank
+from fabricproof.job.leg import Relation
 from fabricproof.job.outcome import judge_leg
-from fabricproof.job.plan.leg import Relation
 from fabricproof.job.relations.judge import judge_relation
 from fabricproof.traffic.disturbance import Disturbance, DisturbanceKind
 from fabricproof.verdict.value import Judgement, Report

@@ -7,7 +7,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabricproof.job.plan.effort import (
+from fabricproof.job.commands import (
     LARGE_MESSAGE_BYTES,
     LARGE_SHARE,
     MAX_ITERATIONS,

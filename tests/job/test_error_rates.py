@@ -18,8 +18,8 @@ from fabricproof.job.evidence.error_rates import (
     red_from,
     visible_rate,
 )
+from fabricproof.job.leg import FabricFacts, Leg
 from fabricproof.job.outcome import Outcome, judge_leg, needs_second_look
-from fabricproof.job.plan.leg import FabricFacts, Leg
 from fabricproof.rfm.recording import describe_outcome
 from fabricproof.traffic.counters import TCP, CounterSample
 from fabricproof.traffic.error_rates import Direction, ErrorKind, ErrorRate, added, error_rates

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from fabricproof.core.measure import Verdict, texts_of
+from fabricproof.job.leg import Leg, Relation
 from fabricproof.job.outcome import Outcome, judge_leg
-from fabricproof.job.plan.leg import Leg, Relation
 from fabricproof.job.relations.judge import judge_relation
 from fabricproof.verdict.value import Judgement, around, at_least, at_most
 from leg_folders import GIGABIT, leave, make_leg, rank_text, speeds

@@ -8,8 +8,8 @@ import pytest
 from looks import bandwidths, look_at
 
 from fabricproof.core.measure import Verdict, texts_of
+from fabricproof.job.leg import Relation
 from fabricproof.job.outcome import Outcome
-from fabricproof.job.plan.leg import Relation
 from fabricproof.job.relations.judge import JUDGES
 from fabricproof.verdict.value import Report, at_most
 

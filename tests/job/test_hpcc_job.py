@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import fabricproof.job
-from fabricproof.job.plan import hpcc
-from fabricproof.job.plan.hpcc import hpcc_command, hpcc_seconds, moved_bytes
+from fabricproof.job import collective_commands as hpcc
+from fabricproof.job.collective_commands import hpcc_command, hpcc_seconds, moved_bytes
 from fabricproof.physics import Fabric, find_link
 from fabricproof.physics.collective import Layout
 

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabricproof.core.errors import ConfigError
-from fabricproof.job.plan.commands import make_job
-from fabricproof.job.plan.effort import Effort, plan_ping_pong, plan_windowed, powers_of_two
+from fabricproof.job.commands import Effort, make_job, plan_ping_pong, plan_windowed, powers_of_two
 
 EFFORT = Effort(
     sizes=powers_of_two(65536),

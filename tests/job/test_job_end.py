@@ -25,7 +25,7 @@ from fabricproof.job.evidence.job_end import (
 )
 from fabricproof.job.evidence.ranks import parse_rank
 from fabricproof.job.outcome import Attempt, Outcome
-from fabricproof.job.plan.script import JOB_END_FILE
+from fabricproof.job.script import JOB_END_FILE
 from fabricproof.verdict.value import Judgement, Report
 from leg_folders import make_leg, rank_text
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from fabricproof.benchmarks.parsers import parse_text
 from fabricproof.core.measure import Verdict, texts_of
+from fabricproof.job.leg import read_plan, write_plan
 from fabricproof.job.outcome import judge_leg
-from fabricproof.job.plan.plan_file import read_plan, write_plan
 from fabricproof.job.second_look import doubtful_legs
 from fabricproof.nodes.inventory.read import read_machine
 from fabricproof.verdict.baseline.apply import LegBaseline, that_matter

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabricproof.core.errors import ParseError
-from fabricproof.job.plan.plan_file import PLAN_FILE, read_plan, write_plan
+from fabricproof.job.leg import PLAN_FILE, read_plan, write_plan
 from fabricproof.verdict.value import at_least, at_most
 from leg_folders import GIGABIT, make_leg
 

@@ -12,10 +12,9 @@ import pytest
 
 import fabricproof.job
 from fabricproof.core.measure import Verdict, texts_of
+from fabricproof.job.leg import Leg, shell_name, write_plan
 from fabricproof.job.outcome import judge_leg
-from fabricproof.job.plan.leg import Leg
-from fabricproof.job.plan.plan_file import write_plan
-from fabricproof.job.plan.script import RANK_FILE, SCRIPT_FILE, render_script, shell_name
+from fabricproof.job.script import RANK_FILE, SCRIPT_FILE, render_script
 from leg_folders import PUT_BW, make_leg, slower
 
 RANK_SH = Path(fabricproof.job.__file__).parent / RANK_FILE

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fabricproof.job.evidence.references import channel_of, measured_channel, rules_of
-from fabricproof.job.plan.leg import FabricFacts, Leg
+from fabricproof.job.leg import FabricFacts, Leg
 from fabricproof.verdict.value import at_most
 from tables import table
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fabricproof.core.measure import Verdict, texts_of, worst
 from fabricproof.job.evidence.disturbance import JOBS_FILE, Neighbour, beside, read_neighbours
-from fabricproof.job.plan.script import render_script
+from fabricproof.job.script import render_script
 from fabricproof.verdict.value import Judgement, Report
 from leg_folders import make_leg
 

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from fabricproof.core.measure import Verdict, texts_of
+from fabricproof.job.leg import Leg, read_plan, write_plan
 from fabricproof.job.outcome import judge_leg, mended, needs_second_look
-from fabricproof.job.plan.leg import Leg
-from fabricproof.job.plan.plan_file import read_plan, write_plan
 from fabricproof.job.second_look import doubtful_legs
 from fabricproof.physics import Fabric, find_link, latency_floor_us
 from fabricproof.traffic import PathState

@@ -15,9 +15,9 @@ from test_collective_outcome import DATA, LEG, words
 
 from fabricproof.core.measure import Verdict
 from fabricproof.job import outcomes as all_legs
+from fabricproof.job.leg import Leg
 from fabricproof.job.outcome import Outcome, judge_leg, needs_second_look
 from fabricproof.job.outcomes import judge_legs
-from fabricproof.job.plan.leg import Leg
 from fabricproof.verdict.value import at_most
 
 #: what the recorded pair's own smallest message took is good here

@@ -7,8 +7,8 @@ import pytest
 
 from fabricproof.core.measure import Verdict, texts_of
 from fabricproof.core.units import size_label
+from fabricproof.job.leg import Relation
 from fabricproof.job.outcome import Attempt, Outcome
-from fabricproof.job.plan.leg import Relation
 from fabricproof.job.relations.judge import judge_relation, legs_to_repeat
 from fabricproof.job.relations.own_choice import describe_sweep
 from fabricproof.traffic import PathProof, PathState

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from fabricproof.core.errors import ConfigError
-from fabricproof.job.plan.peer import (
+from fabricproof.job.commands import (
     ALL_SIZES,
     ANSWER_SECONDS,
-    MAX_ITERATIONS,
-    MIN_ITERATIONS,
+    MAX_PERFTEST_ITERATIONS,
+    MIN_PERFTEST_ITERATIONS,
     Pace,
     find_tool,
     peer_job,
@@ -43,7 +43,7 @@ def test_a_fast_port_is_measured_at_all_sizes() -> None:
     (argv,) = job.commands
     rounds = int(argv[-1])
     assert argv[3:6] == ("mlx5_0:1", "ib_write_bw", "-a")
-    assert MIN_ITERATIONS <= rounds <= MAX_ITERATIONS
+    assert MIN_PERFTEST_ITERATIONS <= rounds <= MAX_PERFTEST_ITERATIONS
     assert job.sizes == ALL_SIZES
     assert job.sent_bytes == (rounds * sum(ALL_SIZES), 0)
     assert rounds * sum(ALL_SIZES) / FDR.rate_mb_s <= FDR.seconds * 1e6

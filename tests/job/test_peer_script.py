@@ -13,8 +13,8 @@ import pytest
 
 import fabricproof.job
 from fabricproof.core.measure import Verdict
+from fabricproof.job.commands import PEER_FILE
 from fabricproof.job.outcome import judge_leg
-from fabricproof.job.plan.peer import PEER_FILE
 from leg_folders import make_leg, rank_text
 
 PEER_SH = Path(fabricproof.job.__file__).parent / PEER_FILE

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from fabricproof.core.measure import Verdict
+from fabricproof.job.leg import write_plan
 from fabricproof.job.outcome import judge_leg, needs_second_look
-from fabricproof.job.plan.plan_file import write_plan
 from fabricproof.job.second_look import doubtful_legs
 from leg_folders import PUT_BW_SENT, leave, make_leg, rank_text
 

@@ -9,8 +9,8 @@ import pytest
 from looks import bandwidths, look_at, sent
 
 from fabricproof.core.measure import Verdict, texts_of
+from fabricproof.job.leg import Relation
 from fabricproof.job.outcome import Outcome
-from fabricproof.job.plan.leg import Relation
 from fabricproof.job.relations.rails import judge_sharing, sent_bytes
 from fabricproof.traffic import PathProof, PathState
 from fabricproof.verdict.value import at_least

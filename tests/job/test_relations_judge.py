@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from fabricproof.core.errors import ConfigError
 from fabricproof.core.measure import Verdict, texts_of
+from fabricproof.job.leg import Leg, Plan, Relation, read_plan, write_plan
 from fabricproof.job.outcome import Outcome, judge_leg
-from fabricproof.job.plan.leg import Leg, Relation
-from fabricproof.job.plan.plan_file import Plan, read_plan, write_plan
 from fabricproof.job.relations.judge import JUDGES, judge_relation, judge_relations, legs_to_repeat
 from fabricproof.job.relations.ratio import judge_against
 from fabricproof.job.second_look import doubtful_legs

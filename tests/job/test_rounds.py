@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 
 from fabricproof.core.measure import Verdict, texts_of
 from fabricproof.job.evidence.disturbance import Surroundings
+from fabricproof.job.leg import Relation, in_turns, read_plan, write_plan
 from fabricproof.job.outcome import Attempt, Outcome
 from fabricproof.job.outcomes import judge_legs
-from fabricproof.job.plan.leg import Relation, in_turns
-from fabricproof.job.plan.plan_file import read_plan, write_plan
 from fabricproof.job.relations.judge import judge_relation, rounds_due
 from fabricproof.job.relations.rounds import (
     LEAST,

@@ -16,8 +16,8 @@ from looks import bandwidths, look_at
 import fabricproof.job
 from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import Verdict, texts_of
+from fabricproof.job.leg import Relation
 from fabricproof.job.outcome import Outcome, judge_leg
-from fabricproof.job.plan.leg import Relation
 from fabricproof.job.relations.comparison import judge_locality, loose, parse_binding
 from fabricproof.job.relations.judge import judge_relation, legs_to_repeat
 from fabricproof.verdict.locality import Bind

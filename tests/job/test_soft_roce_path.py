@@ -12,8 +12,8 @@ from soft_roce import PORT, Moved, make_sys, program, read_rank
 from fabricproof.core.measure import Verdict
 from fabricproof.job.evidence.error_rates import SOFT_ROCE_LIMIT, red_from
 from fabricproof.job.evidence.ranks import as_one_path, gather, parse_rank
+from fabricproof.job.leg import FabricFacts, Leg
 from fabricproof.job.outcome import judge_leg, needs_second_look
-from fabricproof.job.plan.leg import FabricFacts, Leg
 from fabricproof.traffic import Expectation, PathProof, PathState, prove_path
 from fabricproof.traffic.error_rates import ErrorKind, error_rates
 from leg_folders import PUT_BW, PUT_BW_SENT, leave, make_leg

@@ -20,8 +20,8 @@ from fabricproof.cli.main import group
 from fabricproof.cli.run import result_record
 from fabricproof.core.errors import FabricproofError
 from fabricproof.core.measure import FindingKind, Table
+from fabricproof.job.leg import Relation
 from fabricproof.job.outcome import Outcome, judge_leg, needs_second_look
-from fabricproof.job.plan.leg import Relation
 from fabricproof.job.relations.judge import judge_relations, legs_to_repeat
 from fabricproof.job.run import SessionResult, assemble
 from fabricproof.physics import Fabric, find_link

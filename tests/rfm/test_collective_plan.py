@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fabricproof.job.plan.plan_file import Plan
+from fabricproof.job.leg import Plan
 from fabricproof.rfm.legs.collective import layouts_of, node_counts, plan_collective
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.site import Site, load_site

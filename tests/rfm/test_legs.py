@@ -11,7 +11,7 @@ from pretended_build import make_built
 
 from fabricproof.core.errors import ConfigError, UnavailableError
 from fabricproof.core.measure import Verdict
-from fabricproof.job.plan.leg import Leg
+from fabricproof.job.leg import Leg
 from fabricproof.rfm.legs.leg import LegPlanner, quantity_key
 from fabricproof.rfm.legs.programs import choose_suite, find_program, launcher_of, printed_name
 from fabricproof.rfm.stacks import identity, modules_of, variables_of

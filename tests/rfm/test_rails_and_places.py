@@ -11,9 +11,8 @@ from reframe.core.schedulers import Job
 
 from fabricproof.core.errors import ParseError, UnavailableError
 from fabricproof.job.evidence.ranks import as_one_path
-from fabricproof.job.plan.leg import Leg
-from fabricproof.job.plan.plan_file import Plan, read_plan, write_plan
-from fabricproof.job.plan.script import render_script
+from fabricproof.job.leg import Leg, Plan, read_plan, write_plan
+from fabricproof.job.script import render_script
 from fabricproof.nodes.topology import Pair, Shape
 from fabricproof.rfm import slurm_nodes
 from fabricproof.rfm.legs.leg import LegPlanner

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from fabricproof.core.measure import Verdict
-from fabricproof.job.plan.plan_file import read_plan, write_plan
-from fabricproof.job.plan.script import render_script
+from fabricproof.job.leg import read_plan, write_plan
 from fabricproof.job.relations.ratio import judge_against
+from fabricproof.job.script import render_script
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.rfm.legs.rings import placed_plan, ranks_on_a_node, ring_plan
 from fabricproof.site import load_site

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fabricproof.core.errors import ConfigError, ParseError
-from fabricproof.job.plan.leg import Leg
+from fabricproof.job.leg import Leg
 from fabricproof.rfm.baselines import with_baseline
 from fabricproof.site import Site, load_site
 from fabricproof.verdict.baseline.file import path_of, write_baseline

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from fabricproof.core.errors import ConfigError
-from fabricproof.job.plan.plan_file import Plan
-from fabricproof.job.plan.script import render_script
+from fabricproof.job.leg import Plan
+from fabricproof.job.script import render_script
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.rfm.legs.programs import find_program
 from fabricproof.rfm.settings import reframe_configuration

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fabricproof.job.plan.leg import owned_legs
-from fabricproof.job.plan.plan_file import Plan
+from fabricproof.job.leg import Plan, owned_legs
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.rfm.legs.sweep import FILES_VARIABLE, plan_sweep, why_no_comparison
 from fabricproof.site import Site, load_site

@@ -15,6 +15,7 @@ from fabricproof.benchmarks.parsers import parse_text
 from fabricproof.core.errors import FabricproofError
 from fabricproof.core.measure import Finding, FindingKind, Table, Verdict, worst
 from fabricproof.core.units import size_label
+from fabricproof.job.commands import PEER_SUITES
 from fabricproof.job.evidence.declaration import judge_free_path, of_what_was_declared, rails_down
 from fabricproof.job.evidence.disturbance import (
     NOBODY,
@@ -26,9 +27,8 @@ from fabricproof.job.evidence.disturbance import (
 from fabricproof.job.evidence.error_rates import errors_of_all, with_errors
 from fabricproof.job.evidence.ranks import RankRecord, as_one_path, gather, parse_rank
 from fabricproof.job.evidence.references import after_baseline, rules_of
-from fabricproof.job.plan.leg import Leg
-from fabricproof.job.plan.peer import PEER_SUITES
-from fabricproof.job.plan.script import SECOND_LOOK_ERRORS, shell_name
+from fabricproof.job.leg import Leg, shell_name
+from fabricproof.job.script import SECOND_LOOK_ERRORS
 from fabricproof.traffic import (
     Evidence,
     Expectation,

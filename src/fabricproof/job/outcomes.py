@@ -15,9 +15,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from fabricproof.core.measure import Verdict
+from fabricproof.job.commands import PEER_SUITES
+from fabricproof.job.leg import Leg
 from fabricproof.job.outcome import Attempt, Outcome, first_reason, judge_leg, mended
-from fabricproof.job.plan.leg import Leg
-from fabricproof.job.plan.peer import PEER_SUITES
 from fabricproof.traffic import PathState
 from fabricproof.verdict.value import Judgement, is_of_errors, missing
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from fabricproof.job.leg import read_plan, shell_name
 from fabricproof.job.outcomes import judge_legs
-from fabricproof.job.plan.plan_file import read_plan
-from fabricproof.job.plan.script import shell_name
 from fabricproof.job.relations.judge import legs_to_repeat, rounds_due
 
 

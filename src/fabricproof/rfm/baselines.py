@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from fabricproof.core.errors import ConfigError
-from fabricproof.job.plan.leg import Leg
+from fabricproof.job.leg import Leg
 from fabricproof.site import Site
 from fabricproof.verdict.baseline.file import path_of, read_baseline
 from fabricproof.verdict.baseline.model import Baseline, Place

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from fabricproof.core.measure import Verdict
 from fabricproof.core.units import convert
+from fabricproof.job.leg import Leg
 from fabricproof.job.outcome import Outcome
-from fabricproof.job.plan.leg import Leg
 from fabricproof.rfm.legs.leg import quantity_key
 from fabricproof.verdict.value import Judgement, Reference, is_of_errors
 

@@ -9,8 +9,8 @@ from dataclasses import asdict
 from typing import Any
 
 from fabricproof.core.measure import Finding, texts_of
+from fabricproof.job.leg import own_name
 from fabricproof.job.outcome import Attempt, Outcome
-from fabricproof.job.plan.leg import own_name
 from fabricproof.traffic.error_rates import added
 from fabricproof.verdict.value import Judgement, Report
 

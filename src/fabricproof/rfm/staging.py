@@ -8,9 +8,9 @@ from pathlib import Path
 from reframe.core.backends import getlauncher
 from reframe.core.schedulers import Job
 
-from fabricproof.job.plan.hpcc import HPCC_FILE
-from fabricproof.job.plan.peer import PEER_FILE
-from fabricproof.job.plan.script import (
+from fabricproof.job.collective_commands import HPCC_FILE
+from fabricproof.job.commands import PEER_FILE
+from fabricproof.job.script import (
     ASK_FILE,
     BIND_FILE,
     EACH_NODE_FILE,

@@ -10,7 +10,7 @@ import pytest
 from fabricproof.core.errors import ConfigError, ParseError, UnavailableError
 from fabricproof.history.cost import case as cases
 from fabricproof.history.cost.case import read_cases
-from fabricproof.job.plan.plan_file import write_plan
+from fabricproof.job.leg import write_plan
 from fabricproof.site import load_site
 from planned import make_planned_leg, reported_case, write_report
 

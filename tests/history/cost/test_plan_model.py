@@ -15,10 +15,9 @@ from fabricproof.history.cost.case import (
     model_seconds,
     planned_rounds,
 )
-from fabricproof.job.plan.commands import make_job
-from fabricproof.job.plan.effort import plan_ping_pong, plan_windowed
-from fabricproof.job.plan.hpcc import hpcc_seconds
-from fabricproof.job.plan.leg import Leg
+from fabricproof.job.collective_commands import hpcc_seconds
+from fabricproof.job.commands import make_job, plan_ping_pong, plan_windowed
+from fabricproof.job.leg import Leg
 from fabricproof.physics.collective import Layout
 from fabricproof.verdict.value import at_most
 from planned import make_planned_leg

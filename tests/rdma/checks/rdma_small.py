@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import reframe as rfm
 
-from fabricproof.job.plan.plan_file import Plan
+from fabricproof.job.leg import Plan
 from fabricproof.rfm.checks.base import FabricBenchmark
 from fabricproof.rfm.checks.peers import PeerBenchmark
 from fabricproof.rfm.legs.peer import peer_leg

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import reframe as rfm
 
-from fabricproof.job.plan.plan_file import Plan
+from fabricproof.job.leg import Plan
 from fabricproof.rfm.checks.collectives import CollectiveBenchmark
 from fabricproof.stacks.launch import Layout, layout_options, plan_launch
 

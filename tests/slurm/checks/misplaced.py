@@ -7,7 +7,7 @@ from typing import ClassVar
 import reframe as rfm
 from reframe.core.builtins import run_after
 
-from fabricproof.job.plan.plan_file import write_plan
+from fabricproof.job.leg import write_plan
 from fabricproof.rfm.checks.multirail import PlacementBenchmark
 
 

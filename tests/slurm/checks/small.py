@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import reframe as rfm
 
-from fabricproof.job.plan.plan_file import Plan
+from fabricproof.job.leg import Plan
 from fabricproof.rfm.checks.base import FabricBenchmark
 
 #: some 5 MB of the largest messages at 200 Mb/s; what needs the exact plateau takes OsuBandwidth

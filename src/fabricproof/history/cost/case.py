@@ -1,7 +1,7 @@
 """What is due, as the checks themselves plan it, and how long its legs measure.
 
 One case is one check on one stack and fabric.  The repetitions stand in the commands that were
-planned; what one of them takes follows from the fabric as :mod:`fabricproof.job.plan.effort`
+planned; what one of them takes follows from the fabric as :mod:`fabricproof.job.commands`
 assumed it.  Starting the programs is not in it.
 """
 
@@ -17,11 +17,10 @@ from typing import Any
 from fabricproof.benchmarks.catalogue import collective_of, program_of
 from fabricproof.benchmarks.program import Collective
 from fabricproof.core.errors import ConfigError, UnavailableError
-from fabricproof.job.plan.hpcc import SUITE as HPCC
-from fabricproof.job.plan.hpcc import hpcc_seconds
-from fabricproof.job.plan.leg import Leg
-from fabricproof.job.plan.peer import PEER_SUITES, peer_seconds
-from fabricproof.job.plan.plan_file import PLAN_FILE, read_plan
+from fabricproof.job.collective_commands import HPCC_SUITE as HPCC
+from fabricproof.job.collective_commands import hpcc_seconds
+from fabricproof.job.commands import PEER_SUITES, peer_seconds
+from fabricproof.job.leg import PLAN_FILE, Leg, read_plan
 from fabricproof.job.relations.rounds import LEAST
 from fabricproof.job.run import read_report
 from fabricproof.job.run.start import (

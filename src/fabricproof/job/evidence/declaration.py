@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from fabricproof.core.measure import Verdict, worst
 from fabricproof.job.evidence.ranks import RankRecord, gather
-from fabricproof.job.plan.leg import Leg
+from fabricproof.job.leg import Leg
 from fabricproof.physics import SOFT_ROCE_NAME, find_link, why_not_the_device
 from fabricproof.traffic import (
     MIN_RAIL_SHARE,

@@ -22,7 +22,7 @@ from pathlib import Path
 from fabricproof.core.errors import FabricproofError
 from fabricproof.core.measure import Finding, Verdict, as_notes, worst
 from fabricproof.job.evidence.ranks import CORES, RankRecord
-from fabricproof.job.plan.leg import Leg
+from fabricproof.job.leg import Leg
 from fabricproof.nodes.topology_text import expand
 from fabricproof.physics import find_link
 from fabricproof.traffic import Evidence, Expectation, PathState

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from fabricproof.core.measure import Verdict, as_notes, worst
-from fabricproof.job.plan.leg import Leg
+from fabricproof.job.leg import Leg
 from fabricproof.physics import SOFT_ROCE, find_link
 from fabricproof.traffic import PathState
 from fabricproof.traffic.error_rates import Direction, ErrorKind, ErrorRate

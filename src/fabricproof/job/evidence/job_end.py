@@ -14,7 +14,7 @@ from pathlib import Path
 from fabricproof.core.errors import FabricproofError
 from fabricproof.core.measure import Finding, Verdict
 from fabricproof.job.outcome import Outcome, mended
-from fabricproof.job.plan.script import JOB_END_FILE
+from fabricproof.job.script import JOB_END_FILE
 from fabricproof.nodes.topology_text import expand
 from fabricproof.verdict.value import Judgement
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from fabricproof.core.measure import Verdict, as_notes, texts_of, worst
 from fabricproof.job.evidence.ranks import gather
+from fabricproof.job.leg import Relation
 from fabricproof.job.outcome import Outcome, mended
-from fabricproof.job.plan.leg import Relation
 from fabricproof.nodes.inventory.facts import Machine, ReadTrouble
 from fabricproof.nodes.inventory.read import read_machine
 from fabricproof.nodes.preflight.finding import Preflight, RailFinding

@@ -17,8 +17,8 @@ from fabricproof.core.errors import FabricproofError, ParseError
 from fabricproof.core.measure import Finding, Table
 from fabricproof.core.units import size_label
 from fabricproof.job.evidence.ranks import RankRecord
-from fabricproof.job.plan.leg import Leg
-from fabricproof.job.plan.script import INVENTORY_FOLDER, shell_name
+from fabricproof.job.leg import Leg, shell_name
+from fabricproof.job.script import INVENTORY_FOLDER
 from fabricproof.nodes.inventory.facts import Machine
 from fabricproof.physics.collective import Channel, best_model
 from fabricproof.verdict.baseline.apply import Seen, with_baseline

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 
 from fabricproof.job.evidence.disturbance import Surroundings, excused, spoiling
+from fabricproof.job.leg import Relation, owned_legs
 from fabricproof.job.outcome import (
     DOUBTFUL,
     LooksPolicy,
@@ -13,7 +14,6 @@ from fabricproof.job.outcome import (
     needs_second_look,
     weighed,
 )
-from fabricproof.job.plan.leg import Relation, owned_legs
 from fabricproof.job.relations.comparison import (
     gains_of,
     held_ratio_of,

@@ -13,8 +13,8 @@ from typing import Any
 
 from fabricproof.core.measure import Verdict, as_notes, worst
 from fabricproof.core.units import size_label
+from fabricproof.job.leg import Relation
 from fabricproof.job.outcome import Outcome, first_reason
-from fabricproof.job.plan.leg import Relation
 from fabricproof.job.relations.ratio import Looks, not_judged
 from fabricproof.traffic import PathState
 from fabricproof.tuning.decide import Bar, Choice, ChoiceResult, Times, decide

@@ -11,8 +11,8 @@ from typing import Any
 from fabricproof.core.measure import Finding, Verdict, as_notes
 from fabricproof.core.units import size_label
 from fabricproof.job.evidence.disturbance import spoiling
+from fabricproof.job.leg import Relation
 from fabricproof.job.outcome import Outcome
-from fabricproof.job.plan.leg import Relation
 from fabricproof.job.relations.rounds import LEAST, Bounds, Decision, Standing, decide_rounds
 from fabricproof.traffic import PathState
 from fabricproof.traffic.disturbance import Disturbance

@@ -17,7 +17,7 @@ from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import Finding, Verdict, as_notes, worst
 from fabricproof.core.provenance import rebuilt
 from fabricproof.core.records import QuantityRecord, findings_of, parse_json, read_records
-from fabricproof.job.plan.leg import own_name
+from fabricproof.job.leg import own_name
 from fabricproof.job.run.consistency import (
     is_sound_case,
     is_sound_record,

@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from fabricproof.core.errors import ConfigError
-from fabricproof.job.plan.effort import LARGE_MESSAGE_BYTES, Effort, plan_ping_pong, plan_windowed
+from fabricproof.job.commands import LARGE_MESSAGE_BYTES, Effort, plan_ping_pong, plan_windowed
 
 KERNEL = Path(__file__).parent / "kernel.c"
 TWIN = Path(__file__).parent / "kernel.py"

@@ -32,16 +32,15 @@ from reframe.core.exceptions import PerformanceError
 from fabricproof.core.measure import Verdict
 from fabricproof.core.provenance import AFTERWARDS_KEY, IDENTITY_KEY, StackIdentity
 from fabricproof.core.records import append_records
+from fabricproof.job.commands import PEER_SUITES
 from fabricproof.job.evidence.job_end import REACHED_END, JobEnd, find_strangers, with_doubt
 from fabricproof.job.evidence.nodes import judge_looks, read_looks, with_preflight
+from fabricproof.job.leg import Leg, Plan, Relation, owned_legs, write_plan
 from fabricproof.job.outcome import Outcome
 from fabricproof.job.outcomes import judge_legs, with_directions
-from fabricproof.job.plan.leg import Leg, Relation, owned_legs
-from fabricproof.job.plan.peer import PEER_SUITES
-from fabricproof.job.plan.plan_file import Plan, write_plan
-from fabricproof.job.plan.script import INVENTORY_FOLDER, JOB_END_FILE, SCRIPT_FILE, render_script
 from fabricproof.job.relations.judge import judge_relations
 from fabricproof.job.run.events import JobEvent, tell
+from fabricproof.job.script import INVENTORY_FOLDER, JOB_END_FILE, SCRIPT_FILE, render_script
 from fabricproof.nodes.inventory.store import FOLDER, inventory_of_job
 from fabricproof.rfm.baselines import with_baseline
 from fabricproof.rfm.build import StackBuild

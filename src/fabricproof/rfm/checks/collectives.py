@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reframe.core.builtins import variable
 
-from fabricproof.job.plan.plan_file import Plan
+from fabricproof.job.leg import Plan
 from fabricproof.rfm.checks.base import FabricBenchmark
 from fabricproof.rfm.current import current_site
 from fabricproof.rfm.legs.collective import (

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 
 from fabricproof.job.evidence.declaration import QUANTITY
-from fabricproof.job.plan.leg import Leg, Relation, in_turns
-from fabricproof.job.plan.plan_file import Plan
+from fabricproof.job.leg import Leg, Plan, Relation, in_turns
 from fabricproof.physics import bound
 from fabricproof.rfm.checks.base import FabricBenchmark
 from fabricproof.rfm.checks.peers import PeerBenchmark

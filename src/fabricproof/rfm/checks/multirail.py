@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fabricproof.core.errors import FabricproofError
-from fabricproof.job.plan.plan_file import Plan
+from fabricproof.job.leg import Plan
 from fabricproof.nodes.topology import Shape, pairs_by_hops
 from fabricproof.rfm.checks.base import FabricBenchmark
 from fabricproof.rfm.current import why_one_rail

@@ -6,8 +6,8 @@ from reframe.core.builtins import variable
 
 from fabricproof.benchmarks.catalogue import meaning
 from fabricproof.benchmarks.program import ProgramKind
+from fabricproof.job.leg import Plan
 from fabricproof.job.outcomes import BACK, backward
-from fabricproof.job.plan.plan_file import Plan
 from fabricproof.rfm.checks.base import FabricBenchmark
 from fabricproof.rfm.current import current_site
 from fabricproof.rfm.legs.leg import LegPlanner

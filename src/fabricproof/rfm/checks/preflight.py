@@ -8,10 +8,9 @@ from pathlib import Path
 from reframe.core.builtins import run_after, variable
 
 from fabricproof.job.evidence.nodes import PROGRAM, SUITE, judge_looks, links_of, read_looks
+from fabricproof.job.leg import Leg, Plan
 from fabricproof.job.outcome import Outcome
-from fabricproof.job.plan.leg import Leg
-from fabricproof.job.plan.plan_file import Plan
-from fabricproof.job.plan.script import INVENTORY_FOLDER
+from fabricproof.job.script import INVENTORY_FOLDER
 from fabricproof.rfm.checks.base import FabricBenchmark
 from fabricproof.rfm.current import current_site
 from fabricproof.rfm.legs.leg import LegPlanner

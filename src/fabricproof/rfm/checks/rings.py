@@ -5,8 +5,8 @@ from __future__ import annotations
 from reframe.core.builtins import variable
 
 from fabricproof.core.errors import FabricproofError
-from fabricproof.job.plan.hpcc import PROGRAM, SUITE
-from fabricproof.job.plan.plan_file import Plan
+from fabricproof.job.collective_commands import HPCC_PROGRAM, HPCC_SUITE
+from fabricproof.job.leg import Plan
 from fabricproof.nodes.topology import Shape, contiguous, spread
 from fabricproof.rfm.checks.base import FabricBenchmark
 from fabricproof.rfm.legs.leg import LegPlanner
@@ -21,8 +21,8 @@ LEAST_NODES = 3
 class RingBenchmark(FabricBenchmark):
     """The rings of hpcc on all nodes of the partition, over one rail and over all."""
 
-    suite = SUITE
-    program = PROGRAM
+    suite = HPCC_SUITE
+    program = HPCC_PROGRAM
 
     #: as many ranks on a node as the partition allows, else as few
     packed = variable(bool, value=False)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from reframe.core.builtins import parameter, run_after, variable
 
+from fabricproof.job.leg import Plan
 from fabricproof.job.outcome import Outcome
-from fabricproof.job.plan.plan_file import Plan
 from fabricproof.job.relations.own_choice import describe_sweep
 from fabricproof.rfm.checks.base import FabricBenchmark
 from fabricproof.rfm.current import current_site

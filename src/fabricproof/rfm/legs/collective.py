@@ -7,9 +7,8 @@ from dataclasses import replace
 
 from fabricproof.core.errors import ConfigError
 from fabricproof.core.units import parse_size, size_label
-from fabricproof.job.plan.collective_commands import make_collective_job
-from fabricproof.job.plan.leg import Leg
-from fabricproof.job.plan.plan_file import Plan
+from fabricproof.job.collective_commands import make_collective_job
+from fabricproof.job.leg import Leg, Plan
 from fabricproof.physics import bound
 from fabricproof.physics.collective import Channel
 from fabricproof.physics.collective import Layout as Ranks

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 
 from fabricproof.benchmarks.catalogue import meaning
-from fabricproof.job.plan.leg import Leg, Relation, in_turns
-from fabricproof.job.plan.plan_file import Plan
+from fabricproof.job.leg import Leg, Plan, Relation, in_turns
 from fabricproof.physics import bound
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.verdict.value import at_least

@@ -9,11 +9,9 @@ from fabricproof.benchmarks.catalogue import meaning
 from fabricproof.benchmarks.program import ProgramKind
 from fabricproof.core.measure import Finding
 from fabricproof.core.units import parse_size, size_label
+from fabricproof.job.commands import Effort, make_job, plan_ping_pong, plan_windowed
+from fabricproof.job.leg import FabricFacts, Leg, Plan
 from fabricproof.job.outcomes import BACK, LARGEST_SIZES, backward
-from fabricproof.job.plan.commands import make_job
-from fabricproof.job.plan.effort import Effort, plan_ping_pong, plan_windowed
-from fabricproof.job.plan.leg import FabricFacts, Leg
-from fabricproof.job.plan.plan_file import Plan
 from fabricproof.physics import Fabric, bound, latency_floor_us
 from fabricproof.rfm.legs.programs import choose_suite, find_program, launcher_of, printed_name
 from fabricproof.site import Site

@@ -7,9 +7,8 @@ from dataclasses import asdict, replace
 
 from fabricproof.benchmarks.catalogue import meaning
 from fabricproof.benchmarks.program import ProgramKind
-from fabricproof.job.plan.leg import Leg, Relation, in_turns
-from fabricproof.job.plan.plan_file import Plan
-from fabricproof.job.plan.script import BIND_FILE
+from fabricproof.job.leg import Leg, Plan, Relation, in_turns
+from fabricproof.job.script import BIND_FILE
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.verdict.locality import Bind
 from fabricproof.verdict.value import at_least, at_most

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fabricproof.job.plan.leg import Leg
-from fabricproof.job.plan.plan_file import Plan
-from fabricproof.job.plan.script import EACH_NODE_FILE
+from fabricproof.job.leg import Leg, Plan
+from fabricproof.job.script import EACH_NODE_FILE
 from fabricproof.physics import bound
 from fabricproof.rfm.legs.leg import LegPlanner
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 from fabricproof.benchmarks.catalogue import meaning
 from fabricproof.benchmarks.program import ProgramKind
 from fabricproof.core.units import size_label
-from fabricproof.job.plan.leg import Leg
-from fabricproof.job.plan.peer import Pace, peer_job
+from fabricproof.job.commands import Pace, peer_job
+from fabricproof.job.leg import Leg
 from fabricproof.physics import bound
 from fabricproof.rfm.legs.leg import MEMORY_MB_S, LegPlanner
 from fabricproof.stacks.launch import plan_launch

@@ -12,8 +12,7 @@ from dataclasses import asdict, replace
 
 from fabricproof.benchmarks.catalogue import meaning
 from fabricproof.benchmarks.program import ProgramKind
-from fabricproof.job.plan.leg import Leg, Relation, in_turns
-from fabricproof.job.plan.plan_file import Plan
+from fabricproof.job.leg import Leg, Plan, Relation, in_turns
 from fabricproof.nodes.topology import Pair
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.stacks.launch import Layout

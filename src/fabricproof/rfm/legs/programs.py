@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from fabricproof.core.errors import UnavailableError
-from fabricproof.job.plan.hpcc import BINARY
-from fabricproof.job.plan.peer import PEER_SUITES, find_tool
+from fabricproof.job.collective_commands import HPCC_BINARY
+from fabricproof.job.commands import PEER_SUITES, find_tool
 from fabricproof.site.schema import PartitionSpec, StackSpec
 from fabricproof.stacks.catalog import load_catalog, stacks_root
 from fabricproof.stacks.programs import Located, locate
@@ -89,7 +89,7 @@ def _bring(suite: str) -> str:
 def _binary(suite: str, program: str) -> str | None:
     """Return the file that holds ``program``; None where no binary of IMB has it."""
     if suite == "hpcc":
-        return BINARY
+        return HPCC_BINARY
     return program if suite != "imb" else imb_binary(program)
 
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 
-from fabricproof.job.plan.hpcc import (
+from fabricproof.job.collective_commands import (
+    HPCC_MESSAGE_BYTES,
+    HPCC_PROGRAM,
+    HPCC_SUITE,
     LIMIT_FACTOR,
-    MESSAGE_BYTES,
-    PROGRAM,
-    SUITE,
     hpcc_command,
     hpcc_seconds,
     moved_bytes,
 )
-from fabricproof.job.plan.leg import Leg, Relation, in_turns
-from fabricproof.job.plan.plan_file import Plan
+from fabricproof.job.leg import Leg, Plan, Relation, in_turns
 from fabricproof.physics.collective import Layout as Ranks
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.rfm.legs.programs import find_program
@@ -107,7 +106,9 @@ def _leg(
     planner: LegPlanner, pair: LegPlanner, rails: tuple[str, ...], name: str, layout: Layout
 ) -> Leg:
     shape = f"{layout.num_nodes}x{layout.ranks_per_node}"
-    found = find_program(planner.stack, SUITE, PROGRAM, planner.built, assumed=planner.assumed)
+    found = find_program(
+        planner.stack, HPCC_SUITE, HPCC_PROGRAM, planner.built, assumed=planner.assumed
+    )
     assert found.argv is not None, "choose_suite found it before"
     ranks = Ranks(num_ranks=layout.num_ranks, ranks_per_node=layout.ranks_per_node)
     base = pair.leg(
@@ -119,10 +120,10 @@ def _leg(
     expected = hpcc_seconds(planner.physics(rails), ranks)
     return replace(
         base,
-        suite=SUITE,
-        program=PROGRAM,
+        suite=HPCC_SUITE,
+        program=HPCC_PROGRAM,
         commands=(hpcc_command(found.argv),),
-        expected_sizes=(MESSAGE_BYTES,),
+        expected_sizes=(HPCC_MESSAGE_BYTES,),
         sent_bytes=None,
         sent_per_message=None,
         sent_messages=None,
@@ -142,8 +143,8 @@ def _ratio(
         name=f"{over.name}.over_{name}",
         kind="ratio",
         legs=(over.name, under.name),
-        suite=SUITE,
-        program=PROGRAM,
+        suite=HPCC_SUITE,
+        program=HPCC_PROGRAM,
         rails=rails,
         settings={
             "quantity": "random_ring_bandwidth",

@@ -7,9 +7,8 @@ from dataclasses import asdict, replace
 
 from fabricproof.benchmarks.catalogue import collective_of
 from fabricproof.core.units import parse_size
-from fabricproof.job.plan.collective_commands import SMALLEST_BYTES
-from fabricproof.job.plan.leg import Leg, Relation
-from fabricproof.job.plan.plan_file import Plan
+from fabricproof.job.collective_commands import SMALLEST_BYTES
+from fabricproof.job.leg import Leg, Plan, Relation
 from fabricproof.job.relations.own_choice import OWN, UNTUNED
 from fabricproof.rfm.legs.collective import channel_planner, collective_leg
 from fabricproof.rfm.legs.leg import LegPlanner

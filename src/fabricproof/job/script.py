@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from fabricproof.job.plan.leg import Leg
-from fabricproof.job.plan.peer import PEER_SUITES
+from fabricproof.job.commands import PEER_SUITES
+from fabricproof.job.leg import Leg, shell_name
 from fabricproof.job.relations.rounds import MOST
 from fabricproof.stacks.environment import shell_line, shell_word
 from fabricproof.stacks.launch import BACKWARDS_FILE
@@ -111,11 +111,6 @@ for ((look = 0; look < {looks}; look++)); do
 done
 exit 0
 """
-
-
-def shell_name(leg_name: str) -> str:
-    """Return the leg's name as a shell function may be called: other characters become ``_``."""
-    return "".join(char if char.isalnum() else "_" for char in leg_name)
 
 
 def render_script(
