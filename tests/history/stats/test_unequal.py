@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from unittest import mock
 
 import numpy as np
@@ -91,3 +92,23 @@ def test_runs_in_pairs_are_left_alone() -> None:
     values, block = made(1, 5, (6, 6), 2.0), np.tile(np.arange(6), 2)
     rows = relabel.prepare(values, block, [0] * 5)
     assert unequal.sides_of(rows, np.zeros((12, 3))) is None
+
+
+@pytest.mark.parametrize(("spread", "least", "most"), [(0.0, 0.97, 1.0), (0.5, 0.8, 0.95)])
+def test_a_ratio_known_badly_is_a_doubt_of_unlike_rows_only(
+    spread: float, least: float, most: float
+) -> None:
+    """Rows that scatter alike say together what their nights share; unlike ones do not."""
+    random = np.random.default_rng(6)
+    scale = 0.01 * np.exp(spread * random.normal(0.0, 1.0, (100, 1)))
+    values = np.exp(scale * random.normal(0.0, 1.0, (100, 10)))
+    second, block = np.arange(10) >= 5, np.zeros(10, np.int64)
+    rows = relabel.prepare(values, block, [0] * len(values))
+    labels = relabel.labellings(values, second, block, 1).second
+    known, sides = max_t.fit(rows, labels).of_first(), unequal.sides_of(rows, labels)
+    assert sides is not None
+    well, badly = (
+        unequal.at_most(rows, labels[:, :1], known, replace(sides, shared=np.array([shared])))
+        for shared in (0.0, 1.3)
+    )
+    assert least <= np.median(badly / well) <= most

@@ -49,6 +49,12 @@ LEAST_TOLD = 1.25
 #: tables ``scatter`` and ``power``); in between in proportion to (n - m) / (n + m).
 _LOWERED_EVEN, _LOWERED_UNEVEN, _UNEVEN = 2.0, -0.5, 0.4
 
+#: of rows that are lent so many degrees of freedom the ratio of the kind, where it is known badly,
+#: counts half as doubt; rows that scatter alike are lent many, and what all their nights share is
+#: no doubt of theirs.  Of 1, 4 and 16 the middle one, by simulation: 4.7 % of false words at 5 v 5
+#: with unlike rows became 3.4 %, and no row of table ``power`` lost more than 0.1 points
+_HALF_DOUBT = 4.0
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sides:
@@ -57,12 +63,14 @@ class Sides:
     Attributes:
         log_ratio: logarithm of the variance of the second side over that of the first, drawn to 0.
         doubt: variance of that logarithm from row to row.
+        shared: variance by chance that the kind's logarithm has beyond that of rows by themselves.
         measured: the logarithm as measured; NaN where a side has one run.
         p: of "both sides of the kind scatter alike", adjusted over the kinds.
     """
 
     log_ratio: Values
     doubt: Values
+    shared: Values
     measured: Values
     p: Values
 
@@ -118,7 +126,7 @@ def sides_of(rows: Rows, second: Values) -> Sides | None:
     if rows.blocks.any():
         return None
     kinds = int(rows.kind.max()) + 1
-    found = np.zeros((2, kinds))
+    found = np.zeros((3, kinds))
     measured = np.full(kinds, np.nan)
     rows_by_lot = min(max(_OF_A_KIND // second.shape[1], _LEAST_ROWS), _ROWS)
     uneven = min(abs(2.0 * float(second[:, 0].sum()) / len(second) - 1.0) / _UNEVEN, 1.0)
@@ -138,7 +146,9 @@ def sides_of(rows: Rows, second: Values) -> Sides | None:
         found[:, kind], chance = _shrunk(spread[:, 0], by_lot[:, :, 1:], error, sizes, uneven)
         apart[:, kind] = np.abs(by_lot[:, 0]) / chance
         apart[:, kind, 0] = abs(measured[kind]) / chance
-    return Sides(log_ratio=found[0], doubt=found[1], measured=measured, p=_max_t(apart))
+    return Sides(
+        log_ratio=found[0], doubt=found[1], shared=found[2], measured=measured, p=_max_t(apart)
+    )
 
 
 def _less_medians(rows: Rows, real: Values) -> Rows:
@@ -157,8 +167,8 @@ def _less_medians(rows: Rows, real: Values) -> Rows:
 
 def _shrunk(
     real: Values, by_lot: Values, error: float, sizes: tuple[int, int], uneven: float
-) -> tuple[tuple[float, float], float]:
-    """Return log ratio and doubt of a kind, and how far its mean log ratio is from 0 by chance.
+) -> tuple[tuple[float, float, float], float]:
+    """Return log ratio, doubt and what is shared, and how far the mean is from 0 by chance.
 
     Tails make ratios differ in labellings too, and so do nights that all rows share; neither
     is taken for a side that scatters more.  With few runs on one side tails cannot be told from
@@ -177,8 +187,9 @@ def _shrunk(
     mean, excess = real.tolist()
     lowered = _LOWERED_EVEN + uneven * (_LOWERED_UNEVEN - _LOWERED_EVEN)
     doubt = max(excess - tails - lowered * (error + tails) * (3.0 / sizes[1]) ** 0.5, 0.0)
-    doubt += uneven * max(chance - (error + tails) / sizes[0], 0.0)
-    return (mean * max(0.0, 1.0 - chance / max(mean * mean, 1e-12)), doubt), chance**0.5
+    shared = max(chance - (error + tails) / sizes[0], 0.0)
+    drawn = mean * max(0.0, 1.0 - chance / max(mean * mean, 1e-12))
+    return (drawn, doubt + uneven * shared, (1.0 - uneven) * shared), chance**0.5
 
 
 def _evenly(of: Whole, most: int) -> Whole:
@@ -245,7 +256,8 @@ def at_most(rows: Rows, real: Values, known: Prior, sides: Sides) -> Values:
     within, freedom = within_of(rows, real)
     num, others = (np.maximum(each[:, 0], 1.0) for each in counts(rows, real))
     half = np.exp(0.5 * sides.log_ratio[rows.kind])
-    doubt = sides.doubt[rows.kind]
+    weight = _HALF_DOUBT / (_HALF_DOUBT + known.lent[:, 0])
+    doubt = (sides.doubt + weight * sides.shared)[rows.kind]
     like = within[0][:, 0] * half, within[1][:, 0] / half
     free = tuple(np.broadcast_to(each[:, 0], half.shape) for each in freedom)
     scale, lent, wild = (each[rows.kind, 0] for each in (known.scale, known.lent, known.wild))
