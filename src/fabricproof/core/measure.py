@@ -243,6 +243,10 @@ class Table:
     attributes: Mapping[str, str | int | float] = field(default_factory=dict)
     unmeasured: Mapping[int, str] = field(default_factory=dict)
 
+    def first_of(self, names: Iterable[str]) -> str | None:
+        """Return the first of ``names`` that is a column; None where none is."""
+        return next((name for name in names if name in self.columns), None)
+
     def column(self, name: str) -> tuple[float, ...]:
         """Return the numbers of column ``name``, one per row; KeyError where there is none."""
         try:

@@ -11,12 +11,13 @@ from dataclasses import replace
 
 from fabricproof.benchmarks.catalogue import collective_of
 from fabricproof.benchmarks.program import Collective
-from fabricproof.core.measure import Table, Verdict
+from fabricproof.core.measure import Table
 from fabricproof.core.units import size_label
 from fabricproof.physics import Fabric, Floor, bound, latency_floor_us
 from fabricproof.physics.collective import Layout, Wire, least_bytes, least_mean_us
+from fabricproof.verdict.curve import TIMES
 from fabricproof.verdict.limits import Limits
-from fabricproof.verdict.value import Judgement, judge_value
+from fabricproof.verdict.value import Judgement, judge_value, unless_unsound
 
 #: half a unit in the last of two printed decimals
 ROUNDING = 0.005
@@ -30,7 +31,7 @@ COARSE_US = 1.0
 
 #: the columns that may carry the judged time, best first: a non-blocking program's own
 #: communication, then the mean, which every OSU version prints.
-_COLUMNS = ("pure_communication_us", "latency_us", "latency_avg_us", "latency_max_us")
+_COLUMNS = ("pure_communication_us", *TIMES)
 
 _Row = Mapping[str, float]
 
@@ -46,7 +47,7 @@ def judge_collective(table: Table, limits: Limits, layout: Layout | None) -> lis
         layout: where the ranks lay; None where nobody said (a pasted table): then no floor.
     """
     program = collective_of(table.suite, table.program)
-    column = next((name for name in _COLUMNS if name in table.columns), None)
+    column = table.first_of(_COLUMNS)
     if program is None or column is None:
         return []
     rows = [row for row in _rows(table) if not program.has_size or row.get("message_size")]
@@ -59,7 +60,7 @@ def judge_collective(table: Table, limits: Limits, layout: Layout | None) -> lis
         for index, row in enumerate(rows)
     ]
     return [
-        _with_soundness(judgement, row_contradiction(row, program, is_imb=table.suite == "imb"))
+        unless_unsound(judgement, row_contradiction(row, program, is_imb=table.suite == "imb"))
         for judgement, row in zip(judged, rows, strict=True)
     ]
 
@@ -92,12 +93,6 @@ def _judged(
         floor=_floor(program, size or 0, limits, layout),
         named=named,
     )
-
-
-def _with_soundness(judgement: Judgement, fault: str | None) -> Judgement:
-    if fault is None or judgement.verdict is Verdict.INVALID:
-        return judgement
-    return replace(judgement, verdict=Verdict.INVALID, reason=fault)
 
 
 def _floor(program: Collective, size: int, limits: Limits, layout: Layout | None) -> Floor | None:
@@ -201,7 +196,7 @@ def early_ends(table: Table, limits: Limits, layout: Layout | None) -> list[str]
     seems to, which a reader should know.
     """
     program = collective_of(table.suite, table.program)
-    column = next((name for name in _COLUMNS if name in table.columns), None)
+    column = table.first_of(_COLUMNS)
     if program is None or column is None or limits.fabric is None or layout is None:
         return []
     if program.operation.waits_for_all or "message_size" not in table.columns:

@@ -18,6 +18,9 @@ from fabricproof.core.measure import Finding, FindingKind, Table, Verdict
 from fabricproof.core.units import size_label
 from fabricproof.verdict.value import CURVE_TOLERANCE, Judgement
 
+#: the columns that may carry a message's time, best first
+TIMES = ("latency_us", "latency_avg_us", "latency_max_us")
+
 #: crossings before the last byte of a rendezvous message: request, answer, data.
 RENDEZVOUS_CROSSINGS = 3
 
@@ -56,9 +59,8 @@ def smallest_message_us(table: Table) -> float | None:
     A table that prints times says so itself; otherwise the first row whose bandwidth is not lost
     in the rounding is divided out.  None where no row tells.
     """
-    for name in ("latency_us", "latency_avg_us", "latency_max_us"):
-        if name in table.columns:
-            return _first_crossing_us(table, name)
+    if column := table.first_of(TIMES):
+        return _first_crossing_us(table, column)
     for size, bandwidth in _bandwidth_rows(table):
         if bandwidth >= COARSE_MB_S and size > 0:
             return size / bandwidth

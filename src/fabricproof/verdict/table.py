@@ -19,6 +19,7 @@ from fabricproof.verdict import busbw
 from fabricproof.verdict.busbw import describe_busbw, judge_busbw
 from fabricproof.verdict.collective_times import early_ends, judge_collective, overlaps
 from fabricproof.verdict.curve import (
+    TIMES,
     describe_shape,
     row_limit_us,
     smallest_message_us,
@@ -37,10 +38,14 @@ from fabricproof.verdict.value import (
     at_most,
     judge_value,
     missing,
+    unless_unsound,
 )
 
 #: Messages up to this size may print as 0.00 MB/s on a slow network (4 B in a millisecond).
 SMALLEST_PRINTED_BYTES = 16
+
+#: the columns of a time that this judge can judge, best first
+_TIMES = (*TIMES, "overall_us")
 
 #: OSU's own largest message of its point-to-point programs (util/osu_util.h MAX_MESSAGE_SIZE).
 OSU_LARGEST_BYTES = 4 * 1024 * 1024
@@ -65,7 +70,9 @@ def judge_table(table: Table, rules: Rules, net_path: PathProof | None = None) -
     if not many:  # the law of a switch is one of point-to-point curves
         judgements, switches = without_switches(judgements)
     judgements += _due_sizes(table, rules.references, judgements)
-    judgements = [_with_soundness(table, reading, judgement) for judgement in judgements]
+    judgements = [
+        unless_unsound(each, row_fault(table, reading, each.message_size)) for each in judgements
+    ]
     judgements = [_with_path(judgement, net_path, rules) for judgement in judgements]
     judgements += _not_in_the_table(table, reading, rules, net_path)
     findings = [
@@ -123,21 +130,24 @@ def _not_in_the_table(
         for size, words in table.unmeasured.items()
         for each in missing([_label(kind, size)], f"the tool gave up on it: {words}").quantities
     ]
-    sizes = _sizes(table)
-    last = sizes[-1] if sizes else None
-    is_cut = last is not None and table.suite == "osu" and last < OSU_LARGEST_BYTES
     asked = [name for name in rules.references if name.partition("_")[0] == "latency"]
     from_file = net_path is None and not rules.path_required
-    if not (is_cut and from_file and asked and reading.kind is ProgramKind.LATENCY):
+    cut, last = _cut(table)
+    if not (cut and from_file and asked and reading.kind is ProgramKind.LATENCY) or last in asked:
         return absent
-    if _label("latency", last) in asked:
-        return absent
-    reason = (
-        f"the table ends at {size_label(last or 0)}: OSU prints no end mark, and its own largest "
-        f"size is {size_label(OSU_LARGEST_BYTES)}; was it cut? If the run asked for no more, name "
-        f"its last size in a --reference ({_label('latency', last)}=...)"
-    )
+    reason = f"{cut} If the run asked for no more, name its last size in a --reference ({last}=...)"
     return [*absent, *missing(["larger sizes"], reason).quantities]
+
+
+def _cut(table: Table) -> tuple[str, str]:
+    """Return why an OSU table may be cut, and its last latency's name; empty where it is whole."""
+    last = next(reversed(_sizes(table)), None)
+    if table.suite != "osu" or last is None or last >= OSU_LARGEST_BYTES:
+        return "", ""
+    return (
+        f"the table ends at {size_label(last)}: OSU prints no end mark, and its own largest size "
+        f"is {size_label(OSU_LARGEST_BYTES)}; was it cut?"
+    ), _label("latency", last)
 
 
 def unanswered(references: Iterable[str], judgements: Iterable[Judgement]) -> list[str]:
@@ -159,7 +169,7 @@ def _due_sizes(
 ) -> list[Judgement]:
     """Return the sizes that a reference asks for and this table should hold, as MISSING."""
     kinds = {each.name.partition("_")[0] for each in judgements}
-    if _time_column(table) is not None:
+    if table.first_of(_TIMES):
         kinds.add("latency")
     absent = [
         name
@@ -173,15 +183,9 @@ def _due_sizes(
 
 def _what_a_file_cannot_show(table: Table, reading: Meaning) -> list[str]:
     found = ["path not shown: no counters were read around this run"]
-    sizes = _sizes(table)
-    last = sizes[-1] if sizes else None
-    is_osu = reading.kind in {ProgramKind.BANDWIDTH, ProgramKind.LATENCY} and table.suite == "osu"
-    if is_osu and last is not None and last < OSU_LARGEST_BYTES:
-        found.append(
-            f"the table ends at {size_label(last)}: OSU prints no end mark, and its own largest "
-            f"size is {size_label(OSU_LARGEST_BYTES)}; was it cut?"
-        )
-    return found
+    cut, _ = _cut(table)
+    is_told = cut and reading.kind in {ProgramKind.BANDWIDTH, ProgramKind.LATENCY}
+    return [*found, cut] if is_told else found
 
 
 def _bandwidths(table: Table, reading: Meaning, limits: Limits) -> list[Judgement]:
@@ -277,7 +281,7 @@ def _curve_reference(
 
 
 def _times(table: Table, reading: Meaning, limits: Limits) -> list[Judgement]:
-    column = _time_column(table)
+    column = table.first_of(_TIMES)
     if column is None:
         return [_nothing_to_judge(table)]
     sizes, values = _sizes(table), table.column(column)
@@ -286,13 +290,6 @@ def _times(table: Table, reading: Meaning, limits: Limits) -> list[Judgement]:
         _latency(size, value, reading, limits, named=index == 0, first_us=first_us)
         for index, (size, value) in enumerate(zip(sizes, values, strict=True))
     ]
-
-
-def _time_column(table: Table) -> str | None:
-    for name in ("latency_us", "latency_avg_us", "latency_max_us", "overall_us"):
-        if name in table.columns:
-            return name
-    return None
 
 
 def _nothing_to_judge(table: Table) -> Judgement:
@@ -362,7 +359,7 @@ def _side_times(
     They count where somebody said what they should be, or where they are impossible; the smallest
     message's is otherwise named as not judged, since the table was run for its bandwidth.
     """
-    column = _time_column(table)
+    column = table.first_of(_TIMES)
     if reading.kind is not ProgramKind.BANDWIDTH or column is None or reading.pairs_share_rails:
         return [], []
     if "bandwidth_mb_s" not in table.columns:
@@ -384,13 +381,6 @@ def _side_times(
         return kept, []
     note = f"{first.name} = {first.value:g} us not judged: no reference says what it should be"
     return kept, [note]
-
-
-def _with_soundness(table: Table, reading: Meaning, judgement: Judgement) -> Judgement:
-    fault = row_fault(table, reading, judgement.message_size)
-    if fault is None or judgement.verdict is Verdict.INVALID:
-        return judgement
-    return replace(judgement, verdict=Verdict.INVALID, reason=fault)
 
 
 def _with_path(judgement: Judgement, net_path: PathProof | None, rules: Rules) -> Judgement:

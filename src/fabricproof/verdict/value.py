@@ -109,22 +109,28 @@ class Reference:
     source: Source = Source.OTHER
 
 
-def _checked_tolerance(tolerance: float, *, below_one: bool) -> float:
-    if not math.isfinite(tolerance) or tolerance < 0 or (below_one and tolerance >= 1):
-        limit = "0 or more and below 1" if below_one else "0 or more"
-        raise ConfigError(
-            "impossible tolerance",
-            expected=limit,
-            got=repr(tolerance),
-            next_step="it is a fraction: 10 % is 0.1",
-        )
-    return tolerance
-
-
-def _checked_value(value: float) -> None:
+def _reference(
+    value: float, unit: str, tolerance: float, origin: str, *, lower: bool, upper: bool
+) -> Reference:
+    """Return a reference with the bounds that are asked for, ``tolerance`` away from ``value``."""
     # A bound of NaN is crossed by nothing, and 0 divides: either would be green for anything.
     if not (math.isfinite(value) and value > 0):
         raise ConfigError("impossible reference", expected="a positive number", got=repr(value))
+    if not math.isfinite(tolerance) or tolerance < 0 or (lower and tolerance >= 1):
+        raise ConfigError(
+            "impossible tolerance",
+            expected="0 or more and below 1" if lower else "0 or more",
+            got=repr(tolerance),
+            next_step="it is a fraction: 10 % is 0.1",
+        )
+    return Reference(
+        value=value,
+        lower=value * (1 - tolerance) if lower else None,
+        upper=value * (1 + tolerance) if upper else None,
+        unit=unit,
+        tolerance=tolerance,
+        origin=origin,
+    )
 
 
 def at_least(
@@ -135,16 +141,7 @@ def at_least(
     Raises:
         ConfigError: the value is not positive and finite, or the tolerance is not in [0, 1).
     """
-    _checked_value(value)
-    _checked_tolerance(tolerance, below_one=True)
-    return Reference(
-        value=value,
-        lower=value * (1 - tolerance),
-        upper=None,
-        unit=unit,
-        tolerance=tolerance,
-        origin=origin,
-    )
+    return _reference(value, unit, tolerance, origin, lower=True, upper=False)
 
 
 def at_most(
@@ -155,16 +152,7 @@ def at_most(
     Raises:
         ConfigError: the value is not positive and finite, or the tolerance is negative.
     """
-    _checked_value(value)
-    _checked_tolerance(tolerance, below_one=False)
-    return Reference(
-        value=value,
-        lower=None,
-        upper=value * (1 + tolerance),
-        unit=unit,
-        tolerance=tolerance,
-        origin=origin,
-    )
+    return _reference(value, unit, tolerance, origin, lower=False, upper=True)
 
 
 def around(value: float, *, unit: str, tolerance: float, origin: str) -> Reference:
@@ -173,8 +161,7 @@ def around(value: float, *, unit: str, tolerance: float, origin: str) -> Referen
     Raises:
         ConfigError: the value is not positive and finite, or the tolerance is not in [0, 1).
     """
-    low = at_least(value, unit=unit, tolerance=tolerance, origin=origin)
-    return replace(low, upper=value * (1 + tolerance))
+    return _reference(value, unit, tolerance, origin, lower=True, upper=True)
 
 
 def from_ceiling(ceiling: Ceiling, *, tolerance: float = DEFAULT_TOLERANCE) -> Reference:
@@ -212,11 +199,8 @@ def from_text(text: str, *, tolerance: float | None, origin: str) -> tuple[str, 
         )
     if value <= 0:
         raise ConfigError("a reference must be positive", got=repr(text))
-    if is_time:
-        chosen = DEFAULT_LATENCY_TOLERANCE if tolerance is None else tolerance
-        return name, at_most(value, tolerance=chosen, origin=origin)
-    chosen = DEFAULT_TOLERANCE if tolerance is None else tolerance
-    return name, at_least(value, tolerance=chosen, origin=origin)
+    make, usual = (at_most, DEFAULT_LATENCY_TOLERANCE) if is_time else (at_least, DEFAULT_TOLERANCE)
+    return name, make(value, tolerance=usual if tolerance is None else tolerance, origin=origin)
 
 
 def from_texts(
@@ -417,6 +401,13 @@ def _against(judgement: Judgement, value: float, reference: Reference) -> Judgem
         reason = f"{text}, above the upper bound {reference.upper:.5g}"
         return replace(judgement, verdict=Verdict.FAIL, reason=reason)
     return replace(judgement, verdict=Verdict.PASS, reason=text)
+
+
+def unless_unsound(judgement: Judgement, fault: str | None) -> Judgement:
+    """Return the judgement, INVALID where its row contradicts itself: ``fault`` says how."""
+    if fault is None or judgement.verdict is Verdict.INVALID:
+        return judgement
+    return replace(judgement, verdict=Verdict.INVALID, reason=fault)
 
 
 def missing(names: Sequence[str], reason: str) -> Report:
