@@ -13,7 +13,7 @@ from fabricproof.cli import run_progress
 from fabricproof.cli.run import progress_of
 from fabricproof.cli.run_progress import Progress
 from fabricproof.job.leg import write_plan
-from fabricproof.job.run.events import LISTENS_VARIABLE, JobEvent, heard, tell
+from fabricproof.job.run.watch import LISTENS_VARIABLE, JobEvent, heard, tell
 from fabricproof.site import load_site
 
 SITE = Path(__file__).parents[2] / "site-configs" / "vcluster"

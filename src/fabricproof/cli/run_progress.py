@@ -22,8 +22,8 @@ from fabricproof.core.measure import BADNESS, Verdict
 from fabricproof.history.cost.case import read_cases
 from fabricproof.history.cost.history import Lessons
 from fabricproof.history.cost.outlook import Estimate, add_up, estimate
-from fabricproof.job.run.events import LISTENS_VARIABLE, JobEvent, heard
 from fabricproof.job.run.start import ask
+from fabricproof.job.run.watch import LISTENS_VARIABLE, JobEvent, heard
 from fabricproof.nodes.topology_text import expand, fold
 from fabricproof.report.red import held
 from fabricproof.report.terminal import STYLES

@@ -1,18 +1,25 @@
-"""Watch over the scheduler while ReFrame waits for its jobs; end with us what we started.
+"""While ReFrame runs: a watch over the scheduler, and what the checks tell of their jobs.
 
 With accounting up and the controller dead, ``sacct`` goes on saying RUNNING, and ReFrame would wait
 for ever.  A controller that restarts is back within minutes; one that is not is a dead daemon.
+
+The checks print one line of JSON for each of their jobs.  Records say what was measured, and
+nothing is judged by these lines: they only say how far a run is.  They are told where somebody
+listens, which :data:`LISTENS_VARIABLE` says.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from enum import StrEnum
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Self
@@ -137,3 +144,35 @@ def _children() -> list[int]:
         with contextlib.suppress(OSError):
             found += [int(word) for word in task.read_text(encoding="ascii").split()]
     return found
+
+
+#: set where the reader of ReFrame's output takes these lines
+LISTENS_VARIABLE = "FABRICPROOF_LISTENS"
+
+_START = '{"fabricproof_job": '
+
+
+class JobEvent(StrEnum):
+    """What became of a job."""
+
+    PLANNED = "planned"
+    SUBMITTED = "submitted"
+    JUDGED = "judged"
+
+
+def tell(event: JobEvent, facts: Mapping[str, Any]) -> None:
+    """Print one event, where somebody listens; that nobody does any more is no trouble."""
+    if os.environ.get(LISTENS_VARIABLE):
+        with contextlib.suppress(OSError):
+            sys.stdout.write(json.dumps({"fabricproof_job": event, **facts}) + "\n")
+            sys.stdout.flush()
+
+
+def heard(line: str) -> tuple[JobEvent, dict[str, Any]] | None:
+    """Return the event of a line of ReFrame's output; None where the line is none."""
+    if not line.startswith(_START):
+        return None
+    with contextlib.suppress(ValueError, TypeError, KeyError):
+        facts = json.loads(line)
+        return JobEvent(facts.pop("fabricproof_job")), facts
+    return None

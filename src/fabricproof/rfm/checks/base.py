@@ -39,7 +39,7 @@ from fabricproof.job.leg import Leg, Plan, Relation, owned_legs, write_plan
 from fabricproof.job.outcome import Outcome
 from fabricproof.job.outcomes import judge_legs, with_directions
 from fabricproof.job.relations.judge import judge_relations
-from fabricproof.job.run.events import JobEvent, tell
+from fabricproof.job.run.watch import JobEvent, tell
 from fabricproof.job.script import INVENTORY_FOLDER, JOB_END_FILE, SCRIPT_FILE, render_script
 from fabricproof.nodes.inventory.store import FOLDER, inventory_of_job
 from fabricproof.rfm.baselines import with_baseline
