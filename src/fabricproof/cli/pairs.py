@@ -241,7 +241,7 @@ def _text(judged: Judged, said: Said) -> str:
         lines += ["", f"undecided: {entry.sentence}", f"  would tell: {entry.would_tell}"]
     if said.findings:
         lines += ["", *said.findings]
-    drawn = text_map(judged)
+    drawn = "" if matrix.is_selection else text_map(judged)
     return "\n".join([*lines, *(["", drawn] if drawn and len(matrix) else [])])
 
 

@@ -18,7 +18,15 @@ import polars as pl
 from fabricproof.core.errors import ParseError
 from fabricproof.core.units import convert
 from fabricproof.pairs.matrix import Load
-from fabricproof.pairs.ranks import Printed, Ranks, checked, only, unplaced, values_of
+from fabricproof.pairs.ranks import (
+    Printed,
+    Ranks,
+    checked,
+    only,
+    unplaced,
+    values_of,
+    without_labels,
+)
 
 #: Messages up to this size are a latency; larger ones, there and back, a bandwidth.
 LARGEST_LATENCY_BYTES = 8192
@@ -40,8 +48,8 @@ _AGAIN = re.compile(
 _GNUPLOT = re.compile(rf"^ *{_RANK} +{_RANK} +(\d+\.\d{{8}}) +(\d+\.\d{{8}})[ \t]*$", re.MULTILINE)
 _RESULT = re.compile(r"^RESULT: (Min|Max|Avg) Time: +(\d{1,15}\.\d+) ?us", re.MULTILINE)
 _OF_LINKTEST = re.compile(
-    r"^linktest: Number of MPI|task\[\d{6}\] on |PINGPONG +\d+ +<-> |^RESULT: (?:Min|Max|Avg) Time:"
-    r"|^(?:Parallel|Aggregated) Results",
+    r"^(?: *\d+: )?linktest: Number of MPI|task\[\d{6}\] on |PINGPONG +\d+ +<-> "
+    r"|^RESULT: (?:Min|Max|Avg) Time:|^(?:Parallel|Aggregated) Results",
     re.MULTILINE,
 )
 
@@ -64,6 +72,7 @@ def read_linktest(text: str, source: str) -> Printed:
         ParseError: no value of two nodes stands in it, no line says where the tasks ran, or it
             contradicts itself.
     """
+    text = without_labels(text, "linktest: Number of MPI")
     hosts = _hosts(text, source)
     size = only(_BYTES, text, source, "message length")
     serial, again = _SERIAL.findall(text), _AGAIN.findall(text)

@@ -13,7 +13,15 @@ import polars as pl
 
 from fabricproof.core.errors import ParseError
 from fabricproof.pairs.matrix import Load
-from fabricproof.pairs.ranks import Printed, Ranks, checked, only, unplaced, values_of
+from fabricproof.pairs.ranks import (
+    Printed,
+    Ranks,
+    checked,
+    only,
+    unplaced,
+    values_of,
+    without_labels,
+)
 
 _BEGINS = re.compile(r"^(?: *\d+: )?START mpiGraph ", re.MULTILINE)
 _SIZE = re.compile(r"^MsgSize\t(\d{1,12})$", re.MULTILINE)
@@ -34,8 +42,7 @@ def read_mpigraph(text: str, source: str) -> Printed:
     Raises:
         ParseError: it holds no table, or contradicts itself.
     """
-    if re.search(r"^ *\d+: START mpiGraph ", text, re.MULTILINE):
-        text = re.sub(r"^ *\d+: ?", "", text, flags=re.MULTILINE)
+    text = without_labels(text, "START mpiGraph ")
     if len(re.findall("^START mpiGraph ", text, re.MULTILINE)) > 1:
         raise ParseError("two runs in one output", source=source, expected="one run a file")
     size = only(_SIZE, text, source, "message size")

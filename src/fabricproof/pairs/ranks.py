@@ -141,6 +141,18 @@ def checked(ranks: Ranks, source: str) -> Ranks:
     return ranks
 
 
+def without_labels(text: str, words: str) -> str:
+    """Return a text without the ranks that ``srun --label`` puts before its lines.
+
+    Args:
+        text: as the program and its launcher printed it.
+        words: what a line of the program begins with; a label stands before it, or nowhere.
+    """
+    if re.search(rf"^ *\d+: {words}", text, re.MULTILINE) is None:
+        return text
+    return re.sub(r"^ *\d+: ?", "", text, flags=re.MULTILINE)
+
+
 def only(pattern: re.Pattern[str], text: str, source: str, what: str) -> int:
     """Return the number of a line of the header; 0 where there is none."""
     found = {int(each) for each in pattern.findall(text)}

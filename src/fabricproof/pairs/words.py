@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from fabricproof.pairs.blame import Found
-from fabricproof.pairs.judge import Judged, is_blamed
+from fabricproof.pairs.judge import Judged, MatrixVerdict, is_blamed
 from fabricproof.pairs.matrix import Load, Matrix
 from fabricproof.pairs.measure import BadPair
 from fabricproof.pairs.said import Blame, Said, level, listed, place, share_of
@@ -200,9 +200,11 @@ def _slowest(matrix: Matrix) -> str:
 
 def _findings(judged: Judged) -> list[str]:
     matrix = judged.matrix
-    found = [f"not in the output: {each}" for each in matrix.missing]
+    is_reason = judged.verdict is MatrixVerdict.MISSING
+    found = [] if is_reason else [f"not in the output: {each}" for each in matrix.missing]
     found += matrix.notes
-    found += [_LOADS[load] for load in _LOADS if load in matrix.load]
+    if not all(kind.lower_is_better for kind in matrix.kinds):
+        found += [_LOADS[load] for load in _LOADS if load in matrix.load]
     if matrix.is_selection:
         found.append(f"slowest, the better of two looks: {_slowest(matrix)}")
     if matrix.num_empty:
