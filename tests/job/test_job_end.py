@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabricproof.core.measure import Verdict, texts_of, worst
-from fabricproof.job.evidence.job_end import (
+from fabricproof.job.evidence.ranks import parse_rank
+from fabricproof.job.evidence.whole_job import (
     REACHED_END,
     RECORD_END,
     Doubt,
@@ -23,7 +24,6 @@ from fabricproof.job.evidence.job_end import (
     read_end,
     with_doubt,
 )
-from fabricproof.job.evidence.ranks import parse_rank
 from fabricproof.job.outcome import Attempt, Outcome
 from fabricproof.job.script import JOB_END_FILE
 from fabricproof.verdict.value import Judgement, Report

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from fabricproof.core.measure import Verdict, as_notes, texts_of
-from fabricproof.job.evidence.nodes import (
+from fabricproof.job.evidence.ranks import RankRecord
+from fabricproof.job.evidence.whole_job import (
     PROGRAM,
     SUITE,
     judge_looks,
@@ -16,7 +17,6 @@ from fabricproof.job.evidence.nodes import (
     read_looks,
     with_preflight,
 )
-from fabricproof.job.evidence.ranks import RankRecord
 from fabricproof.job.outcome import Attempt, Outcome
 from fabricproof.site.schema import FabricSpec
 from fabricproof.verdict.value import Judgement, Report

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.core.errors import ConfigError
-from fabricproof.job.evidence.job_end import RECORD_END
+from fabricproof.job.evidence.whole_job import RECORD_END
 from fabricproof.rfm.stacks import layout_of, spack_stacks
 from fabricproof.site import Site
 from fabricproof.site.load import project_root

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fabricproof.core.errors import FabricproofError, ParseError, UnavailableError
-from fabricproof.job.evidence.job_end import SchedulerSays
+from fabricproof.job.evidence.whole_job import SchedulerSays
 from fabricproof.nodes.topology import Shape, Topology
 from fabricproof.nodes.topology_text import expand, parse_topology, torus_of
 from fabricproof.site.schema import PartitionSpec

@@ -33,8 +33,15 @@ from fabricproof.core.measure import Verdict
 from fabricproof.core.provenance import AFTERWARDS_KEY, IDENTITY_KEY, StackIdentity
 from fabricproof.core.records import append_records
 from fabricproof.job.commands import PEER_SUITES
-from fabricproof.job.evidence.job_end import REACHED_END, JobEnd, find_strangers, with_doubt
-from fabricproof.job.evidence.nodes import judge_looks, read_looks, with_preflight
+from fabricproof.job.evidence.whole_job import (
+    REACHED_END,
+    JobEnd,
+    find_strangers,
+    judge_looks,
+    read_looks,
+    with_doubt,
+    with_preflight,
+)
 from fabricproof.job.leg import Leg, Plan, Relation, owned_legs, write_plan
 from fabricproof.job.outcome import Outcome
 from fabricproof.job.outcomes import judge_legs, with_directions

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from reframe.core.builtins import run_after, variable
 
-from fabricproof.job.evidence.nodes import PROGRAM, SUITE, judge_looks, links_of, read_looks
+from fabricproof.job.evidence.whole_job import PROGRAM, SUITE, judge_looks, links_of, read_looks
 from fabricproof.job.leg import Leg, Plan
 from fabricproof.job.outcome import Outcome
 from fabricproof.job.script import INVENTORY_FOLDER
