@@ -172,3 +172,8 @@ def parse_size(text: str) -> int:
     if size != int(size) or size < 0:
         raise UnitError("not a whole number of bytes", got=repr(text))
     return int(size)
+
+
+def counted(num: int, what: str) -> str:
+    """Return ``1 run``, ``2 runs``."""
+    return f"{num} {what}" if num == 1 else f"{num} {what}s"

@@ -15,13 +15,14 @@ from fabricproof.history.store.history import start_of
 from fabricproof.job.run.collect import collect_again, record_files
 from fabricproof.job.run.start import Workplace
 from fabricproof.pairs.picture import RECORD_KIND, read_picture
-from fabricproof.report.machines import inventory_changes, machines_of
 from fabricproof.report.model import ReportData
-from fabricproof.report.rooms import (
+from fabricproof.report.sources import (
     SAME_INVENTORY,
     bands_of,
     bounds_of,
     comparison_of,
+    inventory_changes,
+    machines_of,
     matrix_of,
     newest_of,
     raw_of,

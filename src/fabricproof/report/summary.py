@@ -14,6 +14,7 @@ from fabricproof.job.run import LegResult
 from fabricproof.report.drain import advise
 from fabricproof.report.model import ReportData, for_people
 from fabricproof.report.red import RedGroup, folded, held, red_groups, told_of_passes, what_next
+from fabricproof.report.terminal import STYLES as VERDICT_STYLES
 
 #: one screen of a terminal as administrators have them
 WIDTH = 100
@@ -27,12 +28,7 @@ COMMANDS = 4
 
 #: word -> rich style; the word itself always stands there too
 STYLES: Mapping[str, str] = {
-    "PASS": "green",
-    "FAIL": "bold red",
-    "INVALID": "bold magenta",
-    "MISSING": "bold yellow",
-    "UNJUDGED": "yellow",
-    "SKIPPED": "dim",
+    **{verdict.value: style for verdict, style in VERDICT_STYLES.items()},
     "BETTER": "green",
     "SAME": "green",
     "WORSE": "bold red",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 
-from fabricproof.core.units import percent
+from fabricproof.core.units import counted, percent
 from fabricproof.history.compare.model import Compared, Comparison, Group, Side, grouped
 from fabricproof.history.compare.verdict import LEAST_RUNS, scatter_word
 from fabricproof.history.stats.shifts import Change, Shift
@@ -140,16 +140,12 @@ def _all_that_is_open(comparison: Comparison) -> str:
         return "; one run on a side: its scatter cannot be known"
     if not more:
         return ""
-    return f"; all that is open needs {_runs(more)} on each side"
+    return f"; all that is open needs {counted(more, 'more run')} on each side"
 
 
 def _has_no_scatter(comparison: Comparison) -> bool:
     sides = comparison.first, comparison.second
     return any(len(each.runs) < LEAST_RUNS for each in sides if not each.baseline)
-
-
-def _runs(count: int) -> str:
-    return f"{count} more run{'s' * (count != 1)}"
 
 
 def _visible(shift: Shift) -> str:
@@ -169,7 +165,7 @@ def _sides(comparison: Comparison) -> Iterator[str]:
 
 def _side(side: Side) -> str:
     count = len(side.runs)
-    told = f"{side.words}: {count} run{'s' * (count != 1)}"
+    told = f"{side.words}: {counted(count, 'run')}"
     if not side.runs:
         return told
     first, last = side.runs[0], side.runs[-1]
@@ -337,8 +333,9 @@ def _to_decide(comparison: Comparison, site: str) -> str:
     if times:
         return (
             f"for i in $(seq {times}); do fabricproof run -t quick{site}; done"
-            f"   ({_runs(times)} on each side decide what is open; another look has its own"
-            f" {100 * comparison.alpha:g} % of false words: docs/compare.md, where looks share one)"
+            f"   ({counted(times, 'more run')} on each side decide what is open; another look has"
+            f" its own {100 * comparison.alpha:g} % of false words: docs/compare.md, where looks"
+            " share one)"
         )
     return f"fabricproof run -t quick{site}   (what gave no number must be measured first)"
 
@@ -346,7 +343,7 @@ def _to_decide(comparison: Comparison, site: str) -> str:
 def _of_less(comparison: Comparison, times: int, site: str) -> str:
     """Return the same question of the open part that the fewest runs decide."""
     part = _open_part(comparison)
-    all_of_it = f"all of it would need {_runs(times)} on each side"
+    all_of_it = f"all of it would need {counted(times, 'more run')} on each side"
     if not part:
         return f"let legs take longer (leg_seconds) and measure both sides anew   ({all_of_it})"
     options = f"{comparison.asked_for} {part}".strip()

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from fabricproof.core.units import counted
 from fabricproof.history.baseline import samples_of
 from fabricproof.history.compare.facts import AskedFact, Having, Machines, runs_having
 from fabricproof.history.compare.model import NothingComparedError, Side, SideError
@@ -235,9 +236,11 @@ def _fact(word: str, history: History) -> _Part:
 def _passed_over(word: str, having: Having) -> Iterable[str]:
     if having.mixed:
         why = next(iter(having.mixed.values()))
-        yield f"{word}: {_runs(len(having.mixed))} passed over, its nodes were unlike ({why})"
+        runs = counted(len(having.mixed), "run")
+        yield f"{word}: {runs} passed over, its nodes were unlike ({why})"
     if having.unseen:
-        yield f"{word}: {_runs(len(having.unseen))} passed over, nobody looked at the nodes"
+        runs = counted(len(having.unseen), "run")
+        yield f"{word}: {runs} passed over, nobody looked at the nodes"
 
 
 def _no_such_fact(word: str, asked: AskedFact, history: History) -> SideError:
@@ -257,14 +260,14 @@ def _no_such_fact(word: str, asked: AskedFact, history: History) -> SideError:
 
 def _no_such_value(word: str, asked: AskedFact, having: Having) -> NothingComparedError:
     known = ", ".join(f"{value} ({node})" for value, node in list(having.known.items())[:8])
-    mixed = next(iter(having.mixed.values()), "")
+    mixed, several = next(iter(having.mixed.values()), ""), counted(len(having.mixed), "run")
     node = next(
         (each.split()[0] for each in mixed.split("; ") if asked.value in each.split()), "NODE"
     )
     return NothingComparedError(
         f"no run has {word!r} on all its nodes",
         expected=f"a value that was seen: {known}",
-        got=f"nodes unlike each other in {_runs(len(having.mixed))}: {mixed}" if mixed else None,
+        got=f"nodes unlike each other in {several}: {mixed}" if mixed else None,
         next_step=f"name the node: {node}:{word}" if mixed else "fabricproof inventory show",
     )
 
@@ -281,8 +284,8 @@ def _named(word: str, history: History) -> _Part:
         if not runs:
             raise _empty(word, "a label of runs without records", history)
         gone = sorted(ids - {run.run_id for run in runs})
-        notes = (f"{word}: {len(gone)} of {_runs(len(ids))} have no records",) if gone else ()
-        return _Part(runs=runs, notes=notes)
+        told = f"{word}: {len(gone)} of {counted(len(ids), 'run')} have no records"
+        return _Part(runs=runs, notes=(told,) if gone else ())
     if len(exact or begun) == 1 and not labelled:
         return _Part(runs=exact or begun)
     if not begun:
@@ -308,7 +311,7 @@ def _baseline(words: str, history: History) -> Chosen:
     gone = len(ids) - len(runs)
     notes = [f"{words}: its outliers are left out, so it scatters less than its runs did"]
     if gone:
-        notes.append(f"{words}: {_runs(gone)} of it are no longer in the records")
+        notes.append(f"{words}: {counted(gone, 'run')} of it are no longer in the records")
     side = Side(words=words, runs=runs, baseline=name)
     return Chosen(side=side, notes=tuple(notes), samples=samples)
 
@@ -332,7 +335,3 @@ def _empty(word: str, got: str, history: History) -> NothingComparedError:
         else "a run"
     )
     return NothingComparedError(f"an empty side: {word!r}", expected=span, got=got, next_step=_NEXT)
-
-
-def _runs(count: int) -> str:
-    return f"{count} run{'s' * (count != 1)}"

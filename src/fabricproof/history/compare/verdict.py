@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from fabricproof.core.units import counted
 from fabricproof.history.compare.model import Compared, Group
 from fabricproof.history.stats.shifts import Change, Shift
 
@@ -127,7 +128,7 @@ def needs(row: Shift) -> str:
         return "fewer than two runs on a side: its scatter cannot be known"
     if row.more_runs is None:
         return "no number of runs up to 1000 would decide"
-    return f"needs {row.more_runs} more run{'s' * (row.more_runs != 1)} on each side"
+    return f"needs {counted(row.more_runs, 'more run')} on each side"
 
 
 def overall(

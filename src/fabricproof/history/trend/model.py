@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from fabricproof.core.units import percent
+from fabricproof.core.units import counted, percent
 from fabricproof.history.store import Key, Run
 
 if TYPE_CHECKING:
@@ -243,8 +243,8 @@ def _head(trend: Trend) -> str:
         if trend.too_few_for_steps:
             return f"{over}: too few to tell a lasting change; the last run is not far off"
         return f"{over}: no lasting change"
-    found = [f"{len(trend.events)} event{'s' * (len(trend.events) != 1)}"] * bool(trend.events)
-    found += [f"{len(trend.drifts)} drift{'s' * (len(trend.drifts) != 1)}"] * bool(trend.drifts)
+    found = [counted(len(trend.events), "event")] * bool(trend.events)
+    found += [counted(len(trend.drifts), "drift")] * bool(trend.drifts)
     state = "the newest runs are worse" if trend.is_worse_now else "nothing is worse now"
     return f"{over}: {' and '.join(found)}; {state}"
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from fabricproof.core.units import percent
+from fabricproof.core.units import counted, percent
 from fabricproof.history.compare.model import Comparison, Group
 from fabricproof.history.stats.shifts import Shift
 from fabricproof.report.html.markup import (
     Markup,
-    counted,
     details,
     folded,
     joined,

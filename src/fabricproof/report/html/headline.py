@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from fabricproof.core.measure import BADNESS, Quantity, Verdict
+from fabricproof.core.units import counted
 from fabricproof.history.store import Key
 from fabricproof.job.run import LegResult
 from fabricproof.report.html.markup import (
     Markup,
-    counted,
     joined,
     number,
     section,

@@ -131,11 +131,6 @@ def number(value: float | None, unit: str = "") -> str:
     return text if unit in {"", "1"} else f"{text} {unit}"
 
 
-def counted(num: int, what: str) -> str:
-    """Return ``1 run``, ``2 runs``."""
-    return f"{num} {what}" if num == 1 else f"{num} {what}s"
-
-
 def folded(nodes: Iterable[str]) -> str:
     """Return node names as Slurm folds them; a dash where there are none."""
     return fold(nodes) or "-"

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 
 from fabricproof.pairs import Picture
-from fabricproof.report.html import change, headline, history, legs, pairs
+from fabricproof.report.html import change, headline, pairs, sections
 from fabricproof.report.html.markup import Markup, joined, section, tag, word
 from fabricproof.report.html.payload import all_keys, collect, packed, places
 from fabricproof.report.model import ReportData, for_people
@@ -41,7 +41,7 @@ def render_html(data: ReportData) -> str:
     data = for_people(data)
     keys = all_keys(data)
     known = places(data, keys)
-    text, coding = packed(collect(data, keys) | {"legs": legs.beyond(data, known)})
+    text, coding = packed(collect(data, keys) | {"legs": sections.beyond(data, known)})
     script, style = _script(), _style()
     body = joined(
         [
@@ -55,10 +55,10 @@ def render_html(data: ReportData) -> str:
                 _curves(),
                 _matrices(),
                 *([pairs.pair_matrices(pairs.worst_first(data.pairs))] if data.pairs else []),
-                history.trend(data),
-                history.inventory(data),
-                legs.every_leg(data, known),
-                legs.raw_numbers(data),
+                sections.trend(data),
+                sections.inventory(data),
+                sections.every_leg(data, known),
+                sections.raw_numbers(data),
                 how_to_read(data),
                 id="main",
                 tabindex="-1",

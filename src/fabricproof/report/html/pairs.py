@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from fabricproof.core.units import counted
 from fabricproof.pairs import Picture
 from fabricproof.pairs.picture import KEY, MARGIN, drawing, side_of
 from fabricproof.report.html.markup import (
     Markup,
-    counted,
     details,
     escaped,
     joined,
