@@ -23,7 +23,7 @@ from fabricproof.job.outcome import Outcome, judge_leg, needs_second_look
 from fabricproof.rfm.recording import describe_outcome
 from fabricproof.traffic.counters import TCP, CounterSample
 from fabricproof.traffic.error_rates import Direction, ErrorKind, ErrorRate, added, error_rates
-from fabricproof.traffic.expected import Evidence, Rank
+from fabricproof.traffic.expectation import Evidence, Rank
 from fabricproof.verdict.value import Judgement, is_of_errors
 from leg_folders import leave, make_leg, rank_text
 

@@ -8,30 +8,38 @@ compares; it reads nothing.
 from __future__ import annotations
 
 from fabricproof.traffic.counters import TCP, CounterSample, read_rises
-from fabricproof.traffic.expected import Evidence, Expectation, Rank, sent_over
-from fabricproof.traffic.proof import (
+from fabricproof.traffic.expectation import (
     MAX_SHARE,
     MIN_RAIL_SHARE,
     MIN_SHARE,
     SLACK_BYTES,
+    Evidence,
+    Expectation,
     PathProof,
     PathState,
+    Rank,
+    sent_over,
+)
+from fabricproof.traffic.proof import (
     bytes_came_by_the_rails,
     bytes_took_the_rails,
     evidence_is_whole,
-    ipoib_carried_none,
     messages_took_the_rails,
+    no_other_path_fits,
+    no_other_path_fits_messages,
     prove_one_node,
-    rails_are_apart,
     rails_shared,
     ranks_are_apart,
     ranks_are_where_they_belong,
-    sockets_carried_them,
     something_was_due,
+)
+from fabricproof.traffic.wrong_path import (
+    ipoib_carried_none,
+    megabytes,
+    rails_are_apart,
+    sockets_carried_them,
     wires_below_carried_them,
 )
-from fabricproof.traffic.rivals import no_other_path_fits, no_other_path_fits_messages
-from fabricproof.traffic.wrong_path import megabytes
 
 __all__ = [
     "MAX_SHARE",

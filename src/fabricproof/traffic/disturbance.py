@@ -10,8 +10,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from fabricproof.traffic.counters import RDMA_LOSS_COUNTERS, TCP, CounterSample
-from fabricproof.traffic.expected import Evidence, Expectation, due_to_receive, due_to_send
-from fabricproof.traffic.proof import MAX_SHARE, SLACK_BYTES
+from fabricproof.traffic.expectation import (
+    MAX_SHARE,
+    SLACK_BYTES,
+    Evidence,
+    Expectation,
+    due_to_receive,
+    due_to_send,
+)
 
 #: Two ends may count one frame unlike: a driver with and one without the headers of segments that
 #: it joins (78 of 1538 bytes at MTU 1500: 5.3 %).

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from fabricproof.traffic.counters import TCP, CounterSample
-from fabricproof.traffic.expected import Evidence
+from fabricproof.traffic.expectation import Evidence
 
 #: interfaces that no wire carries
 _LOOPBACK = "lo"

@@ -9,7 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fabricproof.traffic.counters import TCP, CounterSample
-from fabricproof.traffic.expected import Evidence, Expectation, beside_verbs, sent_over
+from fabricproof.traffic.expectation import (
+    MIN_SHARE,
+    SLACK_BYTES,
+    Evidence,
+    Expectation,
+    PathProof,
+    PathState,
+    beside_verbs,
+    due_to_receive,
+    due_to_send,
+    packets_due,
+    proof,
+    sent_over,
+)
 
 #: octets of an IPoIB hardware address (RFC 4391, 9.1.1: 20; all of Ethernet's have 6)
 _IPOIB_OCTETS = 20
@@ -87,52 +100,65 @@ def _device(port: CounterSample) -> str:
     return port.interface.partition(":")[0]
 
 
-def describe_verbs(
-    evidence: Evidence, expected: Expectation, node: str, bytes_due: int, share: float
-) -> str | None:
-    """Return what is wrong where a rail's bytes were verbs of the device over it; None if nothing.
-
-    Args:
-        evidence: of the run.
-        expected: of the run.
-        node: that was to send.
-        bytes_due: by the benchmark.
-        share: of them that the rails must show by sockets.
-    """
-    mine = [
-        each
-        for each in evidence.samples
-        if each.node == node and each.interface in expected.rails and is_below(evidence, each)
-    ]
-    by_verbs = sum(each.moved("tx_bytes") - beside_verbs(evidence, each) for each in mine)
-    by_sockets = sent_over(evidence, node, expected.rails) - by_verbs
-    if not mine or by_sockets >= share * bytes_due:
-        return None
-    devices = "+".join(_device(_ports_over(evidence, node, each.interface)[0]) for each in mine)
-    return (
-        f"traffic took another path: the benchmark says {node} sent {megabytes(bytes_due)}, "
-        f"{'+'.join(expected.rails)} sent {megabytes(by_sockets)} by sockets and "
-        f"{megabytes(by_verbs)} as verbs of {devices}"
-    )
+def sockets_carried_them(evidence: Evidence, expected: Expectation) -> PathProof | None:
+    """Refuse verbs on a path of sockets: the interface below the device counts them too."""
+    for node, bytes_due in due_to_send(evidence, expected).items():
+        mine = [
+            each
+            for each in evidence.samples
+            if each.node == node and each.interface in expected.rails and is_below(evidence, each)
+        ]
+        by_verbs = sum(each.moved("tx_bytes") - beside_verbs(evidence, each) for each in mine)
+        by_sockets = sent_over(evidence, node, expected.rails) - by_verbs
+        if not mine or by_sockets >= MIN_SHARE * bytes_due:
+            continue
+        devices = "+".join(_device(_ports_over(evidence, node, each.interface)[0]) for each in mine)
+        return proof(
+            PathState.WRONG,
+            f"traffic took another path: the benchmark says {node} sent {megabytes(bytes_due)}, "
+            f"{'+'.join(expected.rails)} sent {megabytes(by_sockets)} by sockets and "
+            f"{megabytes(by_verbs)} as verbs of {devices}",
+        )
+    return None
 
 
-def describe_shared_wire(evidence: Evidence, expected: Expectation) -> str | None:
-    """Return which rails are Soft-RoCE devices over one interface; None where none are."""
+def rails_are_apart(evidence: Evidence, expected: Expectation) -> PathProof | None:
+    """Refuse several Soft-RoCE devices over one interface as several rails."""
     for node in evidence.nodes:
         over: dict[str, str] = {}
         for port in _soft_rails(evidence, expected, node):
             parent = port.parent or ""
             if parent in over:
-                return (
+                return proof(
+                    PathState.WRONG,
                     f"{len(expected.rails)} rails, but {over[parent]} and {port.interface} on "
-                    f"{node} are two devices over one interface ({parent})"
+                    f"{node} are two devices over one interface ({parent})",
                 )
             if parent:
                 over[parent] = port.interface
     return None
 
 
-def why_wire_is_unseen(evidence: Evidence, expected: Expectation) -> str | None:
+def wires_below_carried_them(evidence: Evidence, expected: Expectation) -> PathProof | None:
+    """Refuse a Soft-RoCE device's word for itself: the interface below must have moved it too."""
+    if expected.num_ranks == 1:
+        return None
+    unseen = _why_wire_is_unseen(evidence, expected)
+    if unseen is not None:
+        return proof(PathState.UNKNOWN, unseen)
+    for counter, due in (
+        ("tx_bytes", due_to_send(evidence, expected)),
+        ("rx_bytes", due_to_receive(evidence, expected)),
+        ("tx_packets", packets_due(evidence, expected)),
+    ):
+        wrong = _describe_still_wire(evidence, expected, counter, due)
+        if wrong is not None:
+            return proof(PathState.WRONG, wrong)
+    hidden = _why_tcp_may_hide(evidence, expected, due_to_send(evidence, expected))
+    return None if hidden is None else proof(PathState.UNKNOWN, hidden)
+
+
+def _why_wire_is_unseen(evidence: Evidence, expected: Expectation) -> str | None:
     """Return which Soft-RoCE rail's interface below cannot bear witness; None where all can.
 
     Over lo its packets never left the node.
@@ -155,8 +181,8 @@ def why_wire_is_unseen(evidence: Evidence, expected: Expectation) -> str | None:
     return None
 
 
-def describe_still_wire(
-    evidence: Evidence, expected: Expectation, counter: str, due: Mapping[str, int], share: float
+def _describe_still_wire(
+    evidence: Evidence, expected: Expectation, counter: str, due: Mapping[str, int]
 ) -> str | None:
     """Return which Soft-RoCE rail's interface below did not move its part; None where all did.
 
@@ -167,15 +193,15 @@ def describe_still_wire(
         evidence: of the run.
         expected: of the run.
         counter: ``tx_bytes``, ``rx_bytes`` or ``tx_packets``.
-        due: node -> how far it had to advance on all rails together.
-        share: of that, by the rail's own part of it, which must be seen.
+        due: node -> how far it had to advance on all rails together; of the rail's own part of it
+            :data:`MIN_SHARE` must be seen.
     """
     for node, amount in due.items():
         on_rails = sent_over(evidence, node, expected.rails, counter)
         for port in _soft_rails(evidence, expected, node):
             below = _wire_of(evidence, port)
             part = amount * port.moved(counter) / on_rails if on_rails else 0
-            if below is not None and below.has(counter) and below.moved(counter) < share * part:
+            if below is not None and below.has(counter) and below.moved(counter) < MIN_SHARE * part:
                 device = _device(port)
                 return (
                     f"traffic took no wire: {device} on {node} counts {counter} "
@@ -185,7 +211,7 @@ def describe_still_wire(
     return None
 
 
-def why_tcp_may_hide(
+def _why_tcp_may_hide(
     evidence: Evidence, expected: Expectation, due: Mapping[str, int]
 ) -> str | None:
     """Return where TCP may have moved what a Soft-RoCE rail seems to; None where nowhere.
@@ -241,25 +267,31 @@ def _wire_of(evidence: Evidence, port: CounterSample) -> CounterSample | None:
     )
 
 
-def describe_ipoib(
-    evidence: Evidence, expected: Expectation, node: str, bytes_due: int, share: float
-) -> str | None:
-    """Return what is wrong where a port's bytes were IPoIB's; None where they were verbs.
+def ipoib_carried_none(evidence: Evidence, expected: Expectation) -> PathProof | None:
+    """Refuse a port's bytes that IPoIB moved, a part of them too: the port counts both."""
+    for node, bytes_due in due_to_send(evidence, expected).items():
+        wrong = _describe_ipoib(evidence, expected, node, bytes_due)
+        elsewhere = _bytes_over_ipoib_elsewhere(evidence, expected, node)
+        if wrong is None or 0 < elsewhere < SLACK_BYTES:
+            continue
+        if 0 < elsewhere < MIN_SHARE * bytes_due:
+            reason = f"{wrong}, unless a port that is no rail carried those"
+            return proof(PathState.UNKNOWN, reason)
+        return proof(PathState.WRONG, wrong)
+    return None
 
-    Args:
-        evidence: of the run.
-        expected: of the run.
-        node: that was to send.
-        bytes_due: by the benchmark.
-        share: of them that the ports must show by verbs.
-    """
+
+def _describe_ipoib(
+    evidence: Evidence, expected: Expectation, node: str, bytes_due: int
+) -> str | None:
+    """Return what is wrong where a port's bytes were IPoIB's; None where they were verbs."""
     there = {
         each.interface: each.moved("tx_bytes")
         for each in evidence.samples
         if each.node == node and _is_ipoib(each) and each.moved("tx_bytes") > 0
     }
     on_rails, moved = sent_over(evidence, node, expected.rails), sum(there.values())
-    if not there or not is_verbs(expected) or on_rails - moved >= share * bytes_due:
+    if not there or not is_verbs(expected) or on_rails - moved >= MIN_SHARE * bytes_due:
         return None
     names = "+".join(there)
     return (
@@ -274,7 +306,7 @@ def _is_ipoib(sample: CounterSample) -> bool:
     return sample.address is not None and len(sample.address.split(":")) == _IPOIB_OCTETS
 
 
-def bytes_over_ipoib_elsewhere(evidence: Evidence, expected: Expectation, node: str) -> int:
+def _bytes_over_ipoib_elsewhere(evidence: Evidence, expected: Expectation, node: str) -> int:
     """Return what IPoIB of a node sent, if it may all stand in ports that are no rails; else 0.
 
     Nobody reads which port an IPoIB interface is of; other ports that moved as much may be it.

@@ -26,7 +26,7 @@ from fabricproof.traffic import (
     doubt_of_counters,
     megabytes,
 )
-from fabricproof.traffic.expected import beside_verbs
+from fabricproof.traffic.expectation import beside_verbs
 from fabricproof.verdict.value import Judgement, Report, at_least
 
 
