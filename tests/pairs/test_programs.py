@@ -235,6 +235,9 @@ def test_two_runs_of_unlike_nodes_are_refused(folder: Path) -> None:
         (linktest_serial(["n0"] * 8), "all ranks ran on one node"),
         (header(8) + tasks(NODES) + results([355.0, 360.0]), "no value of a pair"),
         (mpigraph(NODES).partition("Gathering")[0], "no table"),
+        (mpigraph(NODES).replace("n7:7\t", "n7:" + "9" * 5000 + "\t"), "a damaged heading"),
+        (mpigraph(NODES).replace("n3:3\t", ""), "a damaged heading"),
+        (linktest_serial(NODES).replace("task[000007]", "task[000008]"), "a rank beyond"),
         (linktest_serial(NODES).replace("  8\n", "  4\n", 1), "a rank beyond"),
         (
             # the form of 2.x: sums over all pairs

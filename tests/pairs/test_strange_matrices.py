@@ -207,6 +207,13 @@ def test_no_bytes_end_in_a_traceback(folder: Path, data: bytes) -> None:
         assert judged.verdict.value != "PASS"
 
 
+def test_a_node_may_have_any_number_of_digits(folder: Path) -> None:
+    long = "n" + "9" * 5000
+    rows = [{"a": a, "b": b, "value": "1"} for a in ("n10", "n9", long) for b in ("n1", "n2")]
+    matrix = read_matrix(str(written(folder / "m.csv", rows)))
+    assert [node for node in matrix.nodes if node != long] == ["n1", "n2", "n9", "n10"]
+
+
 # --- Parquet
 
 

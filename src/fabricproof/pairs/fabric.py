@@ -25,7 +25,11 @@ AnyIndices = npt.NDArray[np.integer[Any]]
 def natural(name: str) -> tuple[tuple[bool, int, str], ...]:
     """Return a key that sorts ``n2`` before ``n10``."""
     parts = re.findall(r"[0-9]+|[^0-9]+", name)
-    return tuple((part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in parts)
+    # No number of 19 digits or more is one that somebody counts by, and int() refuses 5,000.
+    return tuple(
+        (part.isdecimal(), int(part) if part.isdecimal() and len(part) < 19 else 0, part)
+        for part in parts
+    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -47,7 +47,7 @@ def read_mpigraph(text: str, source: str) -> Printed:
         raise ParseError("two runs in one output", source=source, expected="one run a file")
     size = only(_SIZE, text, source, "message size")
     num = only(_PROCS, text, source, "number of processes")
-    hosts = _columns(text, source)
+    hosts = _columns(text, num, source)
     rows = [(host, int(rank), way, cells) for host, rank, way, cells in _TABLE_ROW.findall(text)]
     if not rows or num < 2:
         raise ParseError(
@@ -66,13 +66,21 @@ def read_mpigraph(text: str, source: str) -> Printed:
     return _both_ends(found, hosts, num, size, source)
 
 
-def _columns(text: str, source: str) -> dict[int, str]:
+def _columns(text: str, num: int, source: str) -> dict[int, str]:
+    """Return where each rank ran, by the headings of both tables: all ranks in order."""
     hosts: dict[int, str] = {}
     for heading in _HEADING.findall(text):
-        for name in heading.split():
-            host, _, rank = name.rpartition(":")
-            if not host or not rank.isdecimal() or hosts.setdefault(int(rank), host) != host:
-                raise ParseError("two runs in one output", source=source, got=repr(name))
+        names = [name.rpartition(":") for name in heading.split()]
+        if [rank for _, _, rank in names] != [str(rank) for rank in range(num)]:
+            raise ParseError(
+                "a damaged heading",
+                source=source,
+                expected=f"ranks 0 to {num - 1} with their nodes",
+                got=repr(heading[:80]),
+            )
+        for rank, (host, _, _) in enumerate(names):
+            if hosts.setdefault(rank, host) != host:
+                raise ParseError("two runs in one output", source=source, got=repr(host))
     return hosts
 
 

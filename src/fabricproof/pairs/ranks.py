@@ -128,7 +128,10 @@ def _first_of(absent: Flags, hosts: dict[int, str]) -> str:
 
 def checked(ranks: Ranks, source: str) -> Ranks:
     """Refuse ranks beyond their number, ranks of unknown nodes, and one node alone."""
-    highest = max(int(ranks.values[end].max() or 0) for end in ("from", "to"))  # type: ignore[arg-type]
+    highest = max(
+        *(int(ranks.values[end].max() or 0) for end in ("from", "to")),  # type: ignore[arg-type]
+        *ranks.hosts,
+    )
     if highest >= ranks.num:
         raise ParseError(
             "a rank beyond the number of ranks",

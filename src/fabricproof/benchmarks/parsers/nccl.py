@@ -130,12 +130,19 @@ def parse(section: Section, expected_sizes: Sequence[int] | None = None) -> tupl
     _check_mean(section, end, rows, float(attributes.pop("mean")))
     sizes = [row.size for row in rows]
     check_expected_sizes(sizes, expected_sizes, source=section.source, line=section.first + end)
-    keys = dict.fromkeys(row.key for row in rows)
     return tuple(
-        _table(section, start, [row for row in rows if row.key == key], half, attributes)
-        for key in keys
+        _table(section, start, own, half, attributes)
+        for own in _by_key(rows)
         for half in range(len(rows[0].halves))
     )
+
+
+def _by_key(rows: list[_Row]) -> list[list[_Row]]:
+    """Return the rows of each type, operation and root."""
+    found: dict[tuple[tuple[str, str], ...], list[_Row]] = {}
+    for row in rows:
+        found.setdefault(row.key, []).append(row)
+    return list(found.values())
 
 
 def _header(section: Section, index: int) -> tuple[str, ...]:
@@ -224,14 +231,13 @@ def _check_count(section: Section, start: int, rows: list[_Row]) -> None:
     wanted, size = 0, least
     while size <= most:
         wanted, size = wanted + 1, size * step if run[4] == "factor" else size + step
-    for key in dict.fromkeys(row.key for row in rows):
-        own = [row for row in rows if row.key == key]
+    for own in _by_key(rows):
         if len(own) != wanted:
             raise section.error(
                 own[-1].index,
                 "not as many rows as the head announces",
                 expected=f"{wanted} from {least} to {most} bytes",
-                got=f"{len(own)} of {' '.join(value for _, value in key)}",
+                got=f"{len(own)} of {' '.join(value for _, value in own[0].key)}",
             )
         if any(after.size < before.size for before, after in pairwise(own)):
             raise section.error(own[-1].index, "message sizes out of order", expected="growing")
