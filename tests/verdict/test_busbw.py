@@ -209,6 +209,13 @@ def test_a_tolerance_that_is_asked_for_counts() -> None:
     assert judge_table(table, Rules(fabric=EIGHT, tolerance=0.05)).verdict is Verdict.FAIL
 
 
+def test_a_minimum_that_was_set_is_kept() -> None:
+    for word, expected in (("OK", Verdict.PASS), ("FAILED", Verdict.FAIL)):
+        text = text_of(Made()).replace(": 127.575 ", f": 127.575 {word}")
+        for table in parse_text(text):
+            assert judge_table(table, Rules(fabric=EIGHT)).verdict is expected
+
+
 def test_unchecked_values_are_told() -> None:
     findings = " ".join(map(str, reports(Made(checked=False))[0].findings))
     assert "not checked" in findings

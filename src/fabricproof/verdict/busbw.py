@@ -81,6 +81,9 @@ def judge_busbw(table: Table, rules: Rules) -> list[Judgement]:
         for index, row in enumerate(rows)
         if index == len(rows) - 1 or not _lost_in_rounding(row) or _fault(row, table, known)
     ]
+    if table.attributes.get("own_minimum") == "FAILED" and judged[-1].verdict is Verdict.PASS:
+        reason = "the mean of all sizes is below the minimum that was set (NCCL_TESTS_MIN_BW)"
+        judged[-1] = replace(judged[-1], verdict=Verdict.FAIL, reason=reason)
     dips = _dips(rows)
     if dips and judged[-1].verdict is Verdict.PASS:
         reason = f"the largest message is fast enough, but {dips[0]}"

@@ -9,6 +9,7 @@ ROCm/rccl-tests, src/common.cu.
   factor of the operation and the number of ranks.
 - ``#wrong`` counts wrong values; before 2.12 ``error`` is their largest deviation, and the line
   ``Out of bounds values`` counts those beyond their limit.  N/A: not checked.
+- ``NCCL_TESTS_MIN_BW`` sets a minimum of the mean, behind which OK or FAILED stands then.
 - The last lines are the number of wrong values and the mean of all ``busbw``; without them, or with
   another mean than that of the rows, the output is cut.
 - Since 2.17 the program prints its name; before that it shows in no line of its own.
@@ -55,7 +56,9 @@ _TORN = re.compile(
     r"|nccl-library=|Collective te|starting: \w+_perf"
 )
 _OUTSIDE = re.compile(r"[ \t]*# Out of bounds values[ \t]*: (\d{1,18}) (?:OK|FAILED)[ \t]*")
-_MEAN = re.compile(r"[ \t]*# Avg bus bandwidth[ \t]*: ([0-9.]{1,18}(?:e[+-]\d\d)?)\b")
+_MEAN = re.compile(
+    r"[ \t]*# Avg bus bandwidth[ \t]*: ([0-9.]{1,18}(?:e[+-]\d\d)?)\b(?:[ \t]+(OK|FAILED))?"
+)
 _NUMBER = r"\d{1,12}(?:\.\d{1,2})?(?:e[+-]\d\d)?"
 
 #: a word of the header -> what stands below it
@@ -186,9 +189,11 @@ def _end(section: Section, start: int) -> Attributes:
             found["out_of_bounds"] = int(outside[1])
         elif mean := _MEAN.match(line):
             found["mean"] = _finite(mean[1])
+            if mean[2]:
+                found["own_minimum"] = mean[2]
         else:
             check_chatter(section, index, "nothing but the end of the run")
-    if len(found) < 2:
+    if not {"out_of_bounds", "mean"} <= found.keys():
         raise section.error(
             start, "the output is cut", expected="'# Avg bus bandwidth : ...' at the end"
         )
