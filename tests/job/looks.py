@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fabricproof.core.measure import Verdict
 from fabricproof.core.units import size_label
-from fabricproof.job.evidence.ranks import RankRecord
+from fabricproof.job.evidence.leg_folder import RankRecord
 from fabricproof.job.leg import Leg
 from fabricproof.job.outcome import Attempt, Outcome
 from fabricproof.traffic import PathProof, PathState

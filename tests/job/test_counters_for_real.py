@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import fabricproof.job
-from fabricproof.job.evidence.ranks import gather, parse_rank
+from fabricproof.job.evidence.leg_folder import gather, parse_rank
 from fabricproof.traffic.counters import Rises, read_rises
 
 RANK_SH = Path(fabricproof.job.__file__).parent / "rank.sh"

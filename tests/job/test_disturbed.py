@@ -16,7 +16,7 @@ from fabricproof.job.evidence.disturbance import (
     share_taken,
     starved_cores,
 )
-from fabricproof.job.evidence.ranks import parse_rank
+from fabricproof.job.evidence.leg_folder import parse_rank
 from fabricproof.job.leg import Relation
 from fabricproof.job.outcome import judge_leg
 from fabricproof.job.relations.judge import judge_relation

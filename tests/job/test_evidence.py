@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import fabricproof.job
 from fabricproof.core.errors import ParseError
-from fabricproof.job.evidence.ranks import RankRecord, gather, parse_rank
+from fabricproof.job.evidence.leg_folder import RankRecord, gather, parse_rank
 from fabricproof.traffic import Expectation, PathState, prove_path
 from fabricproof.traffic.counters import read_rises
 

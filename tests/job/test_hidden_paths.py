@@ -9,7 +9,7 @@ import pytest
 
 from fabricproof.core.measure import Verdict
 from fabricproof.job.evidence.declaration import judge_free_path
-from fabricproof.job.evidence.ranks import RankRecord, parse_rank
+from fabricproof.job.evidence.leg_folder import RankRecord, parse_rank
 from fabricproof.traffic import Evidence, Expectation, PathState, Rank, prove_path
 from fabricproof.traffic.counters import TCP, CounterSample
 from leg_folders import make_leg

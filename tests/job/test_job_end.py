@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabricproof.core.measure import Verdict, texts_of, worst
-from fabricproof.job.evidence.ranks import parse_rank
+from fabricproof.job.evidence.leg_folder import parse_rank
 from fabricproof.job.evidence.whole_job import (
     REACHED_END,
     RECORD_END,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fabricproof.core.measure import Verdict, as_notes, texts_of
-from fabricproof.job.evidence.ranks import RankRecord
+from fabricproof.job.evidence.leg_folder import RankRecord
 from fabricproof.job.evidence.whole_job import (
     PROGRAM,
     SUITE,

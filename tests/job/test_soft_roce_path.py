@@ -11,7 +11,7 @@ from soft_roce import PORT, Moved, make_sys, program, read_rank
 
 from fabricproof.core.measure import Verdict
 from fabricproof.job.evidence.error_rates import SOFT_ROCE_LIMIT, red_from
-from fabricproof.job.evidence.ranks import as_one_path, gather, parse_rank
+from fabricproof.job.evidence.leg_folder import as_one_path, gather, parse_rank
 from fabricproof.job.leg import FabricFacts, Leg
 from fabricproof.job.outcome import judge_leg, needs_second_look
 from fabricproof.traffic import Expectation, PathProof, PathState, prove_path

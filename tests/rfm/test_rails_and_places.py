@@ -10,7 +10,7 @@ from reframe.core.backends import getlauncher, getscheduler
 from reframe.core.schedulers import Job
 
 from fabricproof.core.errors import ParseError, UnavailableError
-from fabricproof.job.evidence.ranks import as_one_path
+from fabricproof.job.evidence.leg_folder import as_one_path
 from fabricproof.job.leg import Leg, Plan, read_plan, write_plan
 from fabricproof.job.script import render_script
 from fabricproof.nodes.topology import Pair, Shape

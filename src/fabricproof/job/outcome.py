@@ -11,10 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 
-from fabricproof.benchmarks.parsers import parse_text
-from fabricproof.core.errors import FabricproofError
 from fabricproof.core.measure import Finding, FindingKind, Table, Verdict, worst
-from fabricproof.core.units import size_label
 from fabricproof.job.commands import PEER_SUITES
 from fabricproof.job.evidence.declaration import judge_free_path, of_what_was_declared, rails_down
 from fabricproof.job.evidence.disturbance import (
@@ -25,7 +22,18 @@ from fabricproof.job.evidence.disturbance import (
     with_neighbours,
 )
 from fabricproof.job.evidence.error_rates import errors_of_all, with_errors
-from fabricproof.job.evidence.ranks import RankRecord, as_one_path, gather, parse_rank
+from fabricproof.job.evidence.leg_folder import (
+    RankRecord,
+    as_one_path,
+    failed_rank,
+    gather,
+    last_words,
+    read_ranks,
+    read_refusal,
+    read_status,
+    read_table,
+    told_reason,
+)
 from fabricproof.job.evidence.references import after_baseline, rules_of
 from fabricproof.job.leg import Leg, shell_name
 from fabricproof.job.script import SECOND_LOOK_ERRORS
@@ -134,7 +142,7 @@ def judge_leg(folder: Path, leg: Leg, channel_attempt: int = 0) -> Outcome:
         attempts += (_numbered(_with_errors(found, leg, attempts)),)
     if not attempts:
         return Outcome(leg=leg, attempts=(), report=missing(leg.required, _never_started(folder)))
-    report = _weigh(attempts)
+    report = weighed(attempts[0].report, attempts[-1].report)
     if len(attempts) > 1:
         # The latest that was counted: one that never ended has none, and clears no other.
         counted = [
@@ -194,33 +202,14 @@ def _without_second_look(folder: Path, report: Report) -> Report:
     return replace(report, findings=(finding, *report.findings))
 
 
-@dataclass(frozen=True, kw_only=True)
-class LooksPolicy:
-    """How two looks at one thing are weighed.
-
-    Attributes:
-        needs_proven_path: only what was measured on a proven path clears what was red.  A relation
-            has no path of its own; its judge asks for those of its legs.
-    """
-
-    needs_proven_path: bool = True
-
-
-#: of the legs
-OF_LEGS = LooksPolicy()
-
-
-def _weigh(attempts: Sequence[Attempt]) -> Report:
-    return weighed(attempts[0].report, attempts[-1].report, OF_LEGS)
-
-
-def weighed(first: Report, last: Report, policy: LooksPolicy) -> Report:
+def weighed(first: Report, last: Report, *, needs_proven_path: bool = True) -> Report:
     """Return the report of two looks: what is red in both is red.
 
     Args:
         first: of the first look; it counts where it passed, for then the second was not for it.
         last: of the second look; the first itself where there was one only.
-        policy: what may clear a red quantity.
+        needs_proven_path: only what was measured on a proven path clears what was red.  A relation
+            has no path of its own; its judge asks for those of its legs.
     """
     if last is first or first.verdict is Verdict.PASS:
         return first
@@ -229,10 +218,10 @@ def weighed(first: Report, last: Report, policy: LooksPolicy) -> Report:
         note = f"second look: passed; the first said {first.verdict} ({why.name}: {why.reason})"
         finding = Finding(text=note, kind=FindingKind.SECOND_LOOK_PASSED)
         return replace(last, findings=(finding, *last.findings))
-    return _joined_looks(first, last, policy)
+    return _joined_looks(first, last, needs_proven_path=needs_proven_path)
 
 
-def _joined_looks(first: Report, last: Report, policy: LooksPolicy) -> Report:
+def _joined_looks(first: Report, last: Report, *, needs_proven_path: bool) -> Report:
     """Return the second of two red reports, cleared of what passed at the first look.
 
     Nothing is cleared where either look holds an impossible number: a stall makes numbers worse,
@@ -242,7 +231,7 @@ def _joined_looks(first: Report, last: Report, policy: LooksPolicy) -> Report:
     finding = Finding(text=note, kind=FindingKind.SECOND_LOOK_RED)
     looks = (first, last)
     proven = all(look.net_path and look.net_path.state is PathState.PROVEN for look in looks)
-    can_clear = proven or not policy.needs_proven_path
+    can_clear = proven or not needs_proven_path
     if not can_clear or any(look.verdict is Verdict.INVALID for look in looks):
         return replace(last, findings=(finding, *last.findings))
     passed = {
@@ -286,19 +275,19 @@ def needs_second_look(outcome: Outcome) -> bool:
 
 
 def _judge_attempt(folder: Path, leg: Leg, number: int, channel_attempt: int) -> Attempt:
-    status = _status(folder)
-    ranks, trouble = _ranks(folder)
+    status = read_status(folder)
+    ranks, trouble = read_ranks(folder)
     table: Table | None = None
     if trouble is None and status is None:
         trouble = "the leg was cut off: it never ended"
     if trouble is None and status != 0:
         trouble = _failure(folder, status, leg, ranks)
     if trouble is None:
-        trouble = _failed_rank(ranks) and (_told(folder) or _failed_rank(ranks))
+        trouble = failed_rank(ranks) and (told_reason(folder) or failed_rank(ranks))
     if trouble is None:
-        table, trouble = _table(folder, leg)
+        table, trouble = read_table(folder, leg)
     foreign, near = "", NOBODY
-    if status == 0 and (refusal := _refusal(folder)):
+    if status == 0 and (refusal := read_refusal(folder)):
         report = _skipped(leg, refusal)
     elif table is None or trouble is not None:
         report = missing(leg.required, trouble or "no table")
@@ -326,33 +315,18 @@ def _judge_attempt(folder: Path, leg: Leg, number: int, channel_attempt: int) ->
     )
 
 
-def _status(folder: Path) -> int | None:
-    try:
-        return int((folder / "status").read_text())
-    except (OSError, ValueError):
-        return None
-
-
-def _failed_rank(ranks: Sequence[RankRecord]) -> str | None:
-    """Return what a rank's own status says against a launcher that said 0."""
-    for each in ranks:
-        if each.status not in {0, None}:
-            return f"rank {each.rank} on {each.node} ended with exit status {each.status}"
-    return None
-
-
 def _failure(folder: Path, status: int | None, leg: Leg, ranks: Sequence[RankRecord]) -> str:
     """Return why a start that did not end with 0 says nothing; a whole table says no more.
 
     Without its end nobody counted the path to the end.
     """
-    told = _told(folder)
+    told = told_reason(folder)
     if told:
         return told
     words = f"exit status {status}"
     if status in {124, 137}:  # timeout(1): ended, or killed because it would not end
         words = "it was ended at its time limit"
-        table, cut = _table(folder, leg)
+        table, cut = read_table(folder, leg)
         if cut is not None:
             words += f"; {cut}"
         elif table is not None and leg.suite not in PEER_SUITES:
@@ -362,76 +336,6 @@ def _failure(folder: Path, status: int | None, leg: Leg, ranks: Sequence[RankRec
     down = rails_down(leg, ranks)
     why = f"{down}; " if down else ""
     return f"{why}the benchmark failed, {words}" + (f": {said}" if said else "")
-
-
-def _told(folder: Path) -> str:
-    """Return the reason that a script of ours left: the launcher may have stderr's last line."""
-    return next(filter(None, (_text(path).strip() for path in sorted(folder.glob("reason.*")))), "")
-
-
-def last_words(path: Path) -> str:
-    """Return the last line of a file that says something, rulers left out."""
-    lines = [line.strip() for line in _text(path).splitlines()]
-    # Of a long line the end says what went wrong, the beginning is paths.
-    return next((line[-160:] for line in reversed(lines) if any(map(str.isalnum, line))), "")
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_bytes().decode("utf-8", errors="replace")
-    except OSError:
-        return ""
-
-
-def _ranks(folder: Path) -> tuple[tuple[RankRecord, ...], str | None]:
-    records = []
-    for path in sorted(folder.glob("rank.*")):
-        try:
-            part = path.suffix.removeprefix(".")
-            record = parse_rank(_text(path), str(path))
-            records.append(replace(record, part=int(part) if part.isdecimal() else 0))
-        except FabricproofError as error:
-            return tuple(records), str(error)
-    return tuple(records), None
-
-
-def _table(folder: Path, leg: Leg) -> tuple[Table | None, str | None]:
-    source = folder / "stdout"
-    try:
-        tables = parse_text(_text(source), str(source))
-    except FabricproofError as error:
-        return None, str(error)
-    wanted = [table for table in tables if table.program == leg.program]
-    if len(wanted) != len(leg.commands):
-        due = len(leg.commands)
-        return None, f"{len(wanted)} tables of {leg.program} in the output, expected {due}"
-    if any(table.columns != wanted[0].columns for table in wanted):
-        return None, f"the {len(wanted)} tables of {leg.program} have unlike columns"
-    whole = _joined(wanted, leg)
-    if not leg.expected_sizes:
-        return whole, None
-    sizes = tuple(int(size) for size in whole.column("message_size"))
-    if sizes != leg.expected_sizes:
-        return None, f"message sizes {_span(leg.expected_sizes)} were asked for, got {_span(sizes)}"
-    return whole, None
-
-
-def _joined(tables: Sequence[Table], leg: Leg) -> Table:
-    """Return the parts of one leg as the one table they are."""
-    # OSU's multi-pair programs do not always print how many pairs ran, and never how often.
-    planned = {"num_pairs": max(1, leg.num_ranks // 2)}
-    if leg.least_repetitions is not None:
-        planned["least_repetitions"] = leg.least_repetitions
-    return replace(
-        tables[0],
-        attributes={**planned, **tables[0].attributes},
-        rows=tuple(row for table in tables for row in table.rows),
-        row_lines=tuple(line for table in tables for line in table.row_lines),
-    )
-
-
-def _span(sizes: Sequence[int]) -> str:
-    return f"{size_label(sizes[0])} to {size_label(sizes[-1])} ({len(sizes)})" if sizes else "none"
 
 
 def _moved(leg: Leg, table: Table) -> tuple[tuple[int, int], tuple[int, int] | None]:
@@ -484,12 +388,6 @@ def _evidence(leg: Leg, ranks: Sequence[RankRecord]) -> Evidence:
     if leg.node_rails:
         return as_one_path(evidence, leg.rails[0], leg.node_rails)
     return evidence
-
-
-def _refusal(folder: Path) -> str:
-    """Return why the nodes said that this leg means nothing; empty where they did not."""
-    reasons = dict.fromkeys(_text(path).strip() for path in sorted(folder.glob("no.*")))
-    return "; ".join(reason for reason in reasons if reason)
 
 
 def _skipped(leg: Leg, reason: str) -> Report:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from fabricproof.core.measure import Verdict, worst
-from fabricproof.job.evidence.ranks import RankRecord, gather
+from fabricproof.job.evidence.leg_folder import RankRecord, gather
 from fabricproof.job.leg import Leg
 from fabricproof.physics import SOFT_ROCE_NAME, find_link, why_not_the_device
 from fabricproof.traffic import (

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from fabricproof.core.errors import FabricproofError
 from fabricproof.core.measure import Finding, Verdict, as_notes, worst
-from fabricproof.job.evidence.ranks import CORES, RankRecord
+from fabricproof.job.evidence.leg_folder import CORES, RankRecord
 from fabricproof.job.leg import Leg
 from fabricproof.nodes.topology_text import expand
 from fabricproof.physics import find_link

@@ -16,7 +16,7 @@ from fabricproof.benchmarks.parsers import parse_text
 from fabricproof.core.errors import FabricproofError, ParseError
 from fabricproof.core.measure import Finding, Table
 from fabricproof.core.units import size_label
-from fabricproof.job.evidence.ranks import RankRecord
+from fabricproof.job.evidence.leg_folder import RankRecord, read_status, read_text
 from fabricproof.job.leg import Leg, shell_name
 from fabricproof.job.script import INVENTORY_FOLDER
 from fabricproof.nodes.inventory.facts import Machine
@@ -98,10 +98,9 @@ def measured_channel(job_folder: Path, name: str, attempt: int = 0) -> Channel |
     for number in (attempt,) if attempt else (2, 1):
         folder = job_folder / "legs" / f"{shell_name(name)}.{number}"
         try:
-            if int((folder / "status").read_text()) == 0:
-                text = (folder / "stdout").read_text(encoding="utf-8", errors="replace")
-                return channel_of(parse_text(text, str(folder)))
-        except (OSError, ValueError, FabricproofError):
+            if read_status(folder) == 0:
+                return channel_of(parse_text(read_text(folder / "stdout"), str(folder)))
+        except FabricproofError:
             continue
     return None
 

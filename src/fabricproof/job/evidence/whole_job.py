@@ -17,7 +17,7 @@ from pathlib import Path
 
 from fabricproof.core.errors import FabricproofError
 from fabricproof.core.measure import Finding, Verdict, as_notes, texts_of, worst
-from fabricproof.job.evidence.ranks import gather
+from fabricproof.job.evidence.leg_folder import gather
 from fabricproof.job.leg import Relation
 from fabricproof.job.outcome import Outcome, mended
 from fabricproof.job.script import JOB_END_FILE

@@ -9,7 +9,6 @@ from fabricproof.job.evidence.disturbance import Surroundings, excused, spoiling
 from fabricproof.job.leg import Relation, owned_legs
 from fabricproof.job.outcome import (
     DOUBTFUL,
-    LooksPolicy,
     Outcome,
     needs_second_look,
     weighed,
@@ -61,9 +60,6 @@ VALUES: dict[str, ValuesOf] = {
     "hops": ratio_of,
 }
 
-#: two looks at a relation: its judge takes no number of an unproven path
-OF_RELATIONS = LooksPolicy(needs_proven_path=False)
-
 #: which legs a red relation wants again, where not all of them
 AGAIN: dict[str, Callable[[Relation, Looks], frozenset[str]]] = {"own_choice": legs_in_question}
 
@@ -83,7 +79,8 @@ def judge_relation(relation: Relation, outcomes: Sequence[Outcome]) -> Outcome:
         both = {outcome.leg.name: outcome for outcome in mine}
         last = both if relation.kind in AGAIN else _looks(mine, -1)
         again = _judged(relation, {**last, **in_turn})
-        report = weighed(report, again, OF_RELATIONS)
+        # Its judge takes no number of an unproven path.
+        report = weighed(report, again, needs_proven_path=False)
     return Outcome(leg=relation.as_leg(), attempts=(), report=report, nodes=tuple(sorted(nodes)))
 
 

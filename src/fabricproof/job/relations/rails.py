@@ -13,7 +13,7 @@ from typing import Any
 
 from fabricproof.core.measure import Finding, Verdict, as_notes, worst
 from fabricproof.core.units import parse_size, size_label
-from fabricproof.job.evidence.ranks import gather
+from fabricproof.job.evidence.leg_folder import gather
 from fabricproof.job.leg import Relation
 from fabricproof.job.outcome import Outcome
 from fabricproof.job.relations.ratio import (

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from fabricproof.job.evidence.disturbance import counted_seconds, starved_cores
-from fabricproof.job.evidence.ranks import RankRecord, gather
+from fabricproof.job.evidence.leg_folder import RankRecord, gather
 from fabricproof.pairs.campaign.record import RoundRecord, Value
 from fabricproof.traffic import Evidence, Expectation, PathProof, prove_path
 from fabricproof.traffic.disturbance import Disturbance, foreign_traffic

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 from fabricproof.core.errors import ParseError
 from fabricproof.core.records import parse_json
-from fabricproof.job.evidence.ranks import RankRecord, named_counters
+from fabricproof.job.evidence.leg_folder import RankRecord, named_counters
 from fabricproof.pairs.campaign.plan import FORMAT, Mode
 
 #: the times of a few repetitions stand singly, and their sum is what is said; rounding allowed

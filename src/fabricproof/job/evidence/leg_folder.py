@@ -1,8 +1,8 @@
-"""Read what ``rank.sh`` wrote: text in, :class:`~fabricproof.traffic.Evidence` out.
+"""Read what an attempt of a leg left: status, output, reasons, and what ``rank.sh`` wrote.
 
-Format, one fact a line: ``rank N``, ``node NAME``, ``cpus LIST``, ``kernel RELEASE``,
-``library PATH`` (several joined by `` and ``, ``none``, or ``unknown`` where nobody could look),
-``machine ID`` (the kernel's boot id: nodes that share it are one machine),
+A file of ``rank.sh`` holds one fact a line: ``rank N``, ``node NAME``, ``cpus LIST``,
+``kernel RELEASE``, ``library PATH`` (several joined by `` and ``, ``none``, or ``unknown`` where
+nobody could look), ``machine ID`` (the kernel's boot id: nodes that share it are one machine),
 ``fact INTERFACE key=value ...``, ``before|after INTERFACE counter=value ...``, ``status N``.
 The TCP of a node stands there as an interface ``node/tcp``, by the first of its ranks; what its
 CPUs did as ``node/cores``, by each rank for those that it may run on.
@@ -11,13 +11,19 @@ A line of another form is damage, never skipped.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Literal
 
-from fabricproof.core.errors import ParseError
+from fabricproof.benchmarks.parsers import parse_text
+from fabricproof.core.errors import FabricproofError, ParseError
+from fabricproof.core.measure import Table
+from fabricproof.core.units import size_label
+from fabricproof.job.leg import Leg
 from fabricproof.traffic import Evidence, Rank
 from fabricproof.traffic.counters import CounterSample
+from fabricproof.traffic.expectation import in_order
 
 #: InfiniBand counts octets divided by 4 (IBA specification vol. 1, 16.1.3.5 PortCounters:
 #: PortXmitData "total number of data octets, divided by 4").
@@ -260,9 +266,7 @@ def as_one_path(evidence: Evidence, net_path: str, interfaces: Sequence[str]) ->
         interfaces: of each node, in the order of their lowest ranks; one too few for the nodes that
             ran leaves a node without the path, which then is not proven.
     """
-    ranks = sorted(evidence.ranks, key=lambda rank: rank.rank)
-    nodes = dict.fromkeys(rank.node for rank in ranks)
-    mine = dict(zip(nodes, interfaces, strict=False))
+    mine = dict(zip(in_order(evidence), interfaces, strict=False))
     return replace(
         evidence,
         samples=tuple(
@@ -278,9 +282,107 @@ def as_one_path(evidence: Evidence, net_path: str, interfaces: Sequence[str]) ->
     )
 
 
-def _merge(first: Mapping[str, int], second: Mapping[str, int], choose: object) -> dict[str, int]:
-    pick = min if choose is min else max
+def _merge(
+    first: Mapping[str, int], second: Mapping[str, int], pick: Callable[..., int]
+) -> dict[str, int]:
     return {
         key: pick(mapping[key] for mapping in (first, second) if key in mapping)
         for key in {*first, *second}
     }
+
+
+def read_status(folder: Path) -> int | None:
+    """Return the launcher's exit status; None where the leg never ended."""
+    try:
+        return int((folder / "status").read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def failed_rank(ranks: Sequence[RankRecord]) -> str | None:
+    """Return what a rank's own status says against a launcher that said 0."""
+    for each in ranks:
+        if each.status not in {0, None}:
+            return f"rank {each.rank} on {each.node} ended with exit status {each.status}"
+    return None
+
+
+def told_reason(folder: Path) -> str:
+    """Return the reason that a script of ours left: the launcher may have stderr's last line."""
+    return next(
+        filter(None, (read_text(path).strip() for path in sorted(folder.glob("reason.*")))), ""
+    )
+
+
+def last_words(path: Path) -> str:
+    """Return the last line of a file that says something, rulers left out."""
+    lines = [line.strip() for line in read_text(path).splitlines()]
+    # Of a long line the end says what went wrong, the beginning is paths.
+    return next((line[-160:] for line in reversed(lines) if any(map(str.isalnum, line))), "")
+
+
+def read_text(path: Path) -> str:
+    """Return what a file of a leg holds; empty where it is not there."""
+    try:
+        return path.read_bytes().decode("utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def read_ranks(folder: Path) -> tuple[tuple[RankRecord, ...], str | None]:
+    """Return what the ranks wrote, as far as it is whole, and what is wrong with the rest."""
+    records = []
+    for path in sorted(folder.glob("rank.*")):
+        try:
+            part = path.suffix.removeprefix(".")
+            record = parse_rank(read_text(path), str(path))
+            records.append(replace(record, part=int(part) if part.isdecimal() else 0))
+        except FabricproofError as error:
+            return tuple(records), str(error)
+    return tuple(records), None
+
+
+def read_table(folder: Path, leg: Leg) -> tuple[Table | None, str | None]:
+    """Return the table that the leg was to print, or why there is none."""
+    source = folder / "stdout"
+    try:
+        tables = parse_text(read_text(source), str(source))
+    except FabricproofError as error:
+        return None, str(error)
+    wanted = [table for table in tables if table.program == leg.program]
+    if len(wanted) != len(leg.commands):
+        due = len(leg.commands)
+        return None, f"{len(wanted)} tables of {leg.program} in the output, expected {due}"
+    if any(table.columns != wanted[0].columns for table in wanted):
+        return None, f"the {len(wanted)} tables of {leg.program} have unlike columns"
+    whole = _joined(wanted, leg)
+    if not leg.expected_sizes:
+        return whole, None
+    sizes = tuple(int(size) for size in whole.column("message_size"))
+    if sizes != leg.expected_sizes:
+        return None, f"message sizes {_span(leg.expected_sizes)} were asked for, got {_span(sizes)}"
+    return whole, None
+
+
+def _joined(tables: Sequence[Table], leg: Leg) -> Table:
+    """Return the parts of one leg as the one table they are."""
+    # OSU's multi-pair programs do not always print how many pairs ran, and never how often.
+    planned = {"num_pairs": max(1, leg.num_ranks // 2)}
+    if leg.least_repetitions is not None:
+        planned["least_repetitions"] = leg.least_repetitions
+    return replace(
+        tables[0],
+        attributes={**planned, **tables[0].attributes},
+        rows=tuple(row for table in tables for row in table.rows),
+        row_lines=tuple(line for table in tables for line in table.row_lines),
+    )
+
+
+def _span(sizes: Sequence[int]) -> str:
+    return f"{size_label(sizes[0])} to {size_label(sizes[-1])} ({len(sizes)})" if sizes else "none"
+
+
+def read_refusal(folder: Path) -> str:
+    """Return why the nodes said that this leg means nothing; empty where they did not."""
+    reasons = dict.fromkeys(read_text(path).strip() for path in sorted(folder.glob("no.*")))
+    return "; ".join(reason for reason in reasons if reason)
