@@ -159,9 +159,9 @@ def size_label(size_bytes: int) -> str:
     return f"{size_bytes}B"
 
 
-def percent(ratio: float | None) -> str:
+def percent(ratio: float | None, digits: int = 1) -> str:
     """Return a ratio as a signed change: 0.93 is ``-7.0 %``; a dash where there is none."""
-    return "-" if ratio is None else f"{(ratio - 1) * 100:+.1f} %"
+    return "-" if ratio is None else f"{(ratio - 1) * 100:+.{digits}f} %"
 
 
 def parse_size(text: str) -> int:

@@ -16,7 +16,7 @@ from typing import Any
 from fabricproof.core.measure import FindingKind, Verdict
 from fabricproof.job.run import LegResult
 from fabricproof.report.model import ReportData
-from fabricproof.report.red import RED, rails_of
+from fabricproof.report.red import RED, rails_of, with_device
 
 #: a node's reason in Slurm is a short remark
 REASON_LENGTH = 180
@@ -147,18 +147,13 @@ def _of_legs(legs: Iterable[LegResult]) -> Iterable[Seen]:
             continue
         yield Seen(
             nodes=frozenset(leg.nodes),
-            rails=_net_path("+".join(rails_of(leg)), leg.device),
+            rails=with_device("+".join(rails_of(leg)), leg.device),
             check=leg.check,
             stack=leg.stack,
             is_red=leg.verdict is Verdict.FAIL,
             sentence=f"{leg.stack} {leg.program} {leg.path_name}: {leg.reason}",
             shortfall=_shortfall(leg),
         )
-
-
-def _net_path(rails: str, device: str) -> str:
-    """Return rails as every line for people shows them: ``rxe0:1 Soft-RoCE``."""
-    return " ".join(filter(None, (rails, device)))
 
 
 def _of_looks(records: Sequence[Mapping[str, Any]], devices: Mapping[str, str]) -> Iterable[Seen]:
@@ -171,15 +166,15 @@ def _of_looks(records: Sequence[Mapping[str, Any]], devices: Mapping[str, str]) 
             nodes, verdict = frozenset(look["nodes"]), look.get("verdict")
             if len(nodes) != 2 or verdict not in {"PASS", "FAIL"}:
                 continue
+            net_path = with_device(record["leg"], device)
             yield Seen(
                 nodes=nodes,
-                rails=_net_path("+".join(record.get("rails", ())), device),
+                rails=with_device("+".join(record.get("rails", ())), device),
                 check=record["check"],
                 stack=record["stack"],
                 is_red=verdict == "FAIL",
-                sentence=f"{record['stack']} {record['check']} {_net_path(record['leg'], device)}, "
-                "looked at again "
-                f"in {look.get('run_id')}: {look.get('reason') or verdict}",
+                sentence=f"{record['stack']} {record['check']} {net_path}, "
+                f"looked at again in {look.get('run_id')}: {look.get('reason') or verdict}",
             )
 
 
@@ -227,7 +222,7 @@ def _by_own_cards(data: ReportData) -> Iterable[Blamed]:
     fine: dict[tuple[str, str], set[str]] = {}
     for leg in data.session.legs:
         for rail, fact, node, sentence in _of_preflight(leg):
-            place = (_net_path(rail, leg.device), fact)
+            place = (with_device(rail, leg.device), fact)
             if sentence:
                 told = f"{leg.device}: {sentence}" if leg.device else sentence
                 found.setdefault(place, {}).setdefault(node, told)

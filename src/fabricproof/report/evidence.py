@@ -24,6 +24,7 @@ from fabricproof.report.gather import Gathered
 from fabricproof.report.html import render_html
 from fabricproof.report.model import ReportData
 from fabricproof.report.record import report_record
+from fabricproof.report.red import with_device
 from fabricproof.report.summary import summary
 from fabricproof.site import Site
 
@@ -211,15 +212,11 @@ def _environments(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
                 str(each["environment_digest"]),
                 {"digest": each["environment_digest"], "legs": [], **each["environment"]},
             )
+            net_path = with_device(each["leg"], device_word(str(each.get("link") or "")))
             entry["legs"].append(
-                f"{each['stack']} {each['check']} {_net_path(each)} attempt {each['attempt']}"
+                f"{each['stack']} {each['check']} {net_path} attempt {each['attempt']}"
             )
     return list(known.values())
-
-
-def _net_path(record: Mapping[str, Any]) -> str:
-    """Return the path as every line for people shows it: ``rxe0:1 Soft-RoCE``."""
-    return " ".join(filter(None, (record["leg"], device_word(str(record.get("link") or "")))))
 
 
 def _versions(records: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

@@ -81,7 +81,7 @@ class RedGroup:
     @property
     def net_path(self) -> str:
         """The rails as people read them: ``rxe0:1 Soft-RoCE``, ``rail1``."""
-        return " ".join(filter(None, (self.rails, self.device)))
+        return with_device(self.rails, self.device)
 
     @property
     def programs(self) -> str:
@@ -93,6 +93,11 @@ class RedGroup:
             f"{program} ({', '.join(names)})" if any(names) else program
             for program, names in stacks.items()
         )
+
+
+def with_device(rails: str, device: str) -> str:
+    """Return rails as every line for people shows them: ``rxe0:1 Soft-RoCE``."""
+    return " ".join(filter(None, (rails, device)))
 
 
 def red_groups(

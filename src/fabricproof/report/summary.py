@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fabricproof.core.measure import BADNESS, Verdict
+from fabricproof.core.units import percent
 from fabricproof.history.compare.model import Comparison
 from fabricproof.history.stats.shifts import Change
 from fabricproof.job.run import LegResult
@@ -150,10 +151,9 @@ def _history(data: ReportData) -> Iterable[str]:
         yield f"{event.run.night}: {event.sentence}"
     for drift in data.trend.drifts:
         word = "WORSE" if drift.worse else "BETTER"
-        percent = (drift.drift.per_run - 1) * 100
-        total = (drift.drift.total - 1) * 100
         yield (
-            f"{word} slowly: {drift.key.label} {percent:+.2f} % a run, {total:+.1f} % over "
+            f"{word} slowly: {drift.key.label} {percent(drift.drift.per_run, 2)} a run, "
+            f"{percent(drift.drift.total)} over "
             f"{len(data.trend.runs)} runs"
         )
     yield from data.trend.warnings

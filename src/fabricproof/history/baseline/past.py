@@ -56,19 +56,10 @@ def keyed(baseline: Baseline) -> dict[Key, Row]:
 
 #: columns of the store that are needed beside those of a place
 COLUMNS = (
-    *("run_id", "quantity", "unit", "message_size", "better", "named", "value", "verdict"),
-    *(
-        "reason",
-        "ceiling",
-        "ceiling_name",
-        "reference",
-        "origin",
-        "source",
-        "road_state",
-        "inventory",
-    ),
-    *("attempt", "file", "line"),
-)
+    "run_id", "quantity", "unit", "message_size", "better", "named", "value", "verdict", "reason",
+    "ceiling", "ceiling_name", "reference", "origin", "source", "road_state", "inventory",
+    "attempt", "file", "line",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

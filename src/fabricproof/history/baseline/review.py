@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from fabricproof.history.baseline.past import Number, numbers
@@ -293,44 +293,38 @@ _Name = tuple[Place, str, str]
 def differences(first: Baseline, second: Baseline) -> list[Unlike]:
     """Return every quantity of either, the worst change first, then what one side lacks."""
     here, there = _rows(first), _rows(second)
-    found = [
-        Unlike(
-            place=name[0],
-            quantity=name[1],
-            unit=name[2],
-            better=(row := here.get(name) or there[name]).better,
-            named=row.named,
-            first=here[name].median if name in here else None,
-            second=there[name].median if name in there else None,
-            low=here[name].low if name in here else None,
-            high=here[name].high if name in here else None,
-            second_low=there[name].low if name in there else None,
-            second_high=there[name].high if name in there else None,
-        )
-        for name in sorted({*here, *there}, key=str)
-    ]
+    names = sorted({*here, *there}, key=str)
+    found = [_unlike(name, here.get(name), there.get(name)) for name in names]
     return sorted(found, key=_worst_first)
+
+
+def _unlike(name: _Name, first: Row | None, second: Row | None) -> Unlike:
+    row = first or second
+    assert row is not None
+    return Unlike(
+        place=name[0],
+        quantity=name[1],
+        unit=name[2],
+        better=row.better,
+        named=row.named,
+        first=first.median if first else None,
+        second=second.median if second else None,
+        low=first.low if first else None,
+        high=first.high if first else None,
+        second_low=second.low if second else None,
+        second_high=second.high if second else None,
+    )
 
 
 def against_run(baseline: Baseline, store: Store, run_id: str) -> list[Unlike]:
     """Return every quantity of the baseline beside what one run measured, the worst first."""
-    measured: dict[_Name, Number] = {
-        (each.place, each.quantity, each.unit): each
+    measured: dict[_Name, float] = {
+        (each.place, each.quantity, each.unit): each.value
         for each in numbers(store, [run_id], trusting=True)
         if each.verdict != "INVALID"
     }
     found = [
-        Unlike(
-            place=name[0],
-            quantity=name[1],
-            unit=name[2],
-            better=row.better,
-            named=row.named,
-            first=row.median,
-            second=measured[name].value if name in measured else None,
-            low=row.low,
-            high=row.high,
-        )
+        replace(_unlike(name, row, None), second=measured.get(name))
         for name, row in _rows(baseline).items()
     ]
     return sorted(found, key=_worst_first)

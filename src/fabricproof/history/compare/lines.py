@@ -80,7 +80,7 @@ def _telling(comparison: Comparison) -> tuple[str, Shift, int] | None:
     if found is not None and (row is None or word is Change.UNDECIDED):
         return found.key.label, found.shift, found.key.better
     if row is not None and row.shift is not None:
-        return f"{row.what} of {where(row)}", row.shift, row.better
+        return f"{row.what} of {row.where}", row.shift, row.better
     return None
 
 
@@ -99,11 +99,6 @@ def _holding(comparison: Comparison) -> Group | None:
         return share >= _NEARLY_ALL, count if share >= _NEARLY_ALL else share, _off(group.shift)
 
     return max(rows, key=holds, default=None)
-
-
-def where(group: Group) -> str:
-    """Return the place of a group in words."""
-    return group.where
 
 
 def _off(shift: Shift | None) -> float:
@@ -212,7 +207,7 @@ def _urgency(group: Group) -> tuple[int, float]:
 
 
 def _group(group: Group, *, whole: bool) -> tuple[str, ...]:
-    place = where(group) + (f" = {', '.join(group.also)}" if group.also and whole else "")
+    place = group.where + (f" = {', '.join(group.also)}" if group.also and whole else "")
     return ("", group.change.value, place, group.what, *_numbers(group.shift), group.sentence)
 
 

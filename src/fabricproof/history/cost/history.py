@@ -304,15 +304,12 @@ def _lesson(circle: tuple[str, ...], taught: Sequence[tuple[float, PastJob]]) ->
 def session_overheads(history: History) -> list[float]:
     """Return for each past run how much longer it took than its jobs, in seconds."""
     return [
-        max(0.0, run.seconds - _span(run.jobs))
+        max(
+            0.0,
+            run.seconds
+            - max(job.ended for job in run.jobs)
+            + min(job.submitted for job in run.jobs),
+        )
         for run in history.runs
-        if not _was_building(run.builds)
+        if not any(seconds > 60 for seconds in run.builds.values())
     ]
-
-
-def _span(jobs: Sequence[PastJob]) -> float:
-    return max(job.ended for job in jobs) - min(job.submitted for job in jobs)
-
-
-def _was_building(builds: Mapping[str, float]) -> bool:
-    return any(seconds > 60 for seconds in builds.values())

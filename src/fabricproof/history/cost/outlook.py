@@ -6,7 +6,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from fabricproof.history.cost.case import Case, Key
-from fabricproof.history.cost.history import DEFAULT_START_SECONDS, Lesson, Lessons, PastRun
+from fabricproof.history.cost.history import (
+    DEFAULT_START_SECONDS,
+    Lesson,
+    Lessons,
+    PastJob,
+    PastRun,
+)
 from fabricproof.site import Site
 from fabricproof.site.roll import due_entries
 from fabricproof.site.schema import PartitionSpec
@@ -221,27 +227,28 @@ def off_by(expected: float, measured: float) -> float:
 def compare(run: PastRun, estimates: Iterable[Estimate], *, session_seconds: float) -> Comparison:
     """Return the comparison of ``run`` with what was expected of its jobs."""
     by_key: Mapping[Key, Estimate] = {each.case.key: each for each in estimates}
-    rows: dict[str, Compared] = {}
+    by_check: dict[str, list[tuple[PastJob, Estimate]]] = {}
     unplanned = []
     for job in run.jobs:
-        planned = by_key.get(job.key)
-        if planned is None:
-            check, fabric, _, stack = job.key
+        check, fabric, _, stack = job.key
+        if job.key in by_key:
+            by_check.setdefault(check, []).append((job, by_key[job.key]))
+        else:
             unplanned.append(f"{check} on {stack} over {fabric}")
-            continue
-        row = rows.get(job.key[0])
-        rows[job.key[0]] = Compared(
-            check=job.key[0],
-            jobs=(row.jobs if row else 0) + 1,
-            expected_seconds=(row.expected_seconds if row else 0) + planned.seconds,
-            measured_seconds=(row.measured_seconds if row else 0) + job.seconds,
-            expected_node_seconds=(row.expected_node_seconds if row else 0) + planned.node_seconds,
-            measured_node_seconds=(row.measured_node_seconds if row else 0)
-            + job.seconds * job.nodes,
+    rows = [
+        Compared(
+            check=check,
+            jobs=len(pairs),
+            expected_seconds=sum(planned.seconds for _, planned in pairs),
+            measured_seconds=sum(job.seconds for job, _ in pairs),
+            expected_node_seconds=sum(planned.node_seconds for _, planned in pairs),
+            measured_node_seconds=sum(job.seconds * job.nodes for job, _ in pairs),
         )
+        for check, pairs in sorted(by_check.items())
+    ]
     return Comparison(
-        checks=tuple(rows[name] for name in sorted(rows)),
-        expected_seconds=session_seconds + sum(each.expected_seconds for each in rows.values()),
+        checks=tuple(rows),
+        expected_seconds=session_seconds + sum(each.expected_seconds for each in rows),
         measured_seconds=run.seconds,
         unplanned=tuple(unplanned),
         building_seconds=max(run.builds.values(), default=0.0),

@@ -281,16 +281,12 @@ def _drifts(drifts: Sequence[FoundDrift], num_runs: int, *, verbose: bool) -> It
         since = f"since {each.run.night} UTC" if each.run else f"over {num_runs} runs"
         yield (
             f"{'WORSE' if each.worse else 'BETTER'}  {each.key.label:<{width}}  "
-            f"{_percent_small(each.drift.per_run)} a run, {percent(each.drift.total)} {since} "
+            f"{percent(each.drift.per_run, 2)} a run, {percent(each.drift.total)} {since} "
             f"(p = {each.drift.p:.2g})"
         )
         yield f"    {sparkline(each.history)}"
     if len(shown) < len(drifts):
         yield f"  and {len(drifts) - len(shown)} more drifts: -v shows all"
-
-
-def _percent_small(ratio: float) -> str:
-    return f"{(ratio - 1) * 100:+.2f} %"
 
 
 def _rest(trend: Trend) -> Iterator[str]:
