@@ -18,8 +18,8 @@ from fabricproof.cli.output import STATUSES
 from fabricproof.cli.run_progress import Progress
 from fabricproof.core.errors import ExitStatus, FabricproofError, UnavailableError
 from fabricproof.core.measure import Verdict
-from fabricproof.job.run import SessionResult, read_report
-from fabricproof.job.run.collect import collect, not_a_leg
+from fabricproof.job.run import LegResult, SessionResult, read_report
+from fabricproof.job.run.collect import collect
 from fabricproof.job.run.start import (
     KEPT_STAGES,
     NODES_VARIABLE,
@@ -308,7 +308,7 @@ def with_unexplained_failure(result: SessionResult, status: int) -> SessionResul
     if result.verdict not in {Verdict.PASS, Verdict.SKIPPED}:
         return result
     reason = f"ended with status {status} although no check failed: read its log"
-    doubt = not_a_leg(Verdict.UNJUDGED, "ReFrame", reason)
+    doubt = LegResult(verdict=Verdict.UNJUDGED, check="ReFrame", reason=reason)
     return replace(result, legs=(*result.legs, doubt))
 
 
@@ -316,7 +316,8 @@ def with_interruption(result: SessionResult) -> SessionResult:
     """Return ``result`` without its green: what the run had not come to is not measured."""
     if result.verdict not in {Verdict.PASS, Verdict.SKIPPED}:
         return result
-    lost = not_a_leg(Verdict.MISSING, "ReFrame", "interrupted before the end of the run")
+    reason = "interrupted before the end of the run"
+    lost = LegResult(verdict=Verdict.MISSING, check="ReFrame", reason=reason)
     return replace(result, legs=(*result.legs, lost))
 
 

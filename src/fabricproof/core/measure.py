@@ -243,6 +243,11 @@ class Table:
     attributes: Mapping[str, str | int | float] = field(default_factory=dict)
     unmeasured: Mapping[int, str] = field(default_factory=dict)
 
+    @property
+    def named_rows(self) -> list[dict[str, float]]:
+        """The rows, each as column -> number."""
+        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
     def first_of(self, names: Iterable[str]) -> str | None:
         """Return the first of ``names`` that is a column; None where none is."""
         return next((name for name in names if name in self.columns), None)

@@ -222,16 +222,16 @@ def read_records(
                 record = parse_json(text.removesuffix(TORN))
             except ValueError:
                 if not is_torn:
-                    raise _damaged(path, number, line) from None
+                    raise damaged(path, number, line) from None
                 if on_torn is not None:
-                    on_torn(f"{path}:{number}: a record torn by a crash was passed over")
+                    on_torn(torn(path, number))
                 continue
             if (
                 not isinstance(record, dict)
                 or record.get("format") != FORMAT
                 or not is_sound(record)
             ):
-                raise _damaged(path, number, line)
+                raise damaged(path, number, line)
             yield record
 
 
@@ -324,11 +324,18 @@ def kind_of_old(text: str) -> Finding:
     return Finding(text=text, kind=kind)
 
 
-def _damaged(path: Path, number: int, line: bytes) -> ParseError:
+def torn(file: str | Path, number: int) -> str:
+    """Return the note on a line that a crash tore."""
+    return f"{file}:{number}: a record torn by a crash was passed over"
+
+
+def damaged(file: str | Path, number: int, line: bytes) -> ParseError:
+    """Return the error of a line that no crash explains."""
     return ParseError(
         "damaged record",
-        source=str(path),
+        source=str(file),
         line=number,
         expected=f"a JSON object of format {FORMAT}",
         got=repr(line[:60].decode("utf-8", errors="replace")),
+        next_step="mend the line or take it out; nothing after it is read before",
     )

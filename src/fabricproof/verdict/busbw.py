@@ -75,7 +75,7 @@ def judge_busbw(table: Table, rules: Rules) -> list[Judgement]:
         rules: the fabric, its rails those of one node; references of :data:`QUANTITY`.
     """
     known = _Run.of(table)
-    rows = _dicts(table)
+    rows = table.named_rows
     judged = [
         _judged(row, table, known, rules, start_us=_start_us(rows), named=index == len(rows) - 1)
         for index, row in enumerate(rows)
@@ -109,14 +109,10 @@ def _dips(rows: list[dict[str, float]]) -> list[str]:
 def describe_busbw(table: Table) -> list[str]:
     """Return what is worth reading beside the verdict."""
     said = table.attributes
-    found = [f"dip: {each}" for each in _dips(_dicts(table))]
+    found = [f"dip: {each}" for each in _dips(table.named_rows)]
     if not said["checked"] and said["placement"] == "out-of-place":
         found.append("the values that arrived were not checked (-c 0)")
     return found
-
-
-def _dicts(table: Table) -> list[dict[str, float]]:
-    return [dict(zip(table.columns, row, strict=True)) for row in table.rows]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,7 +191,7 @@ def _bus(table: Table, ranks: int) -> Bus | None:
     combines = said.get("operation", "none") != "none"
     if ranks < 2 or not combines or str(said.get("root", "-1")) not in {"-1", "N/A"}:
         return None
-    row = dict(zip(table.columns, table.rows[-1], strict=True))
+    row = table.named_rows[-1]
     rate, bus = row["bandwidth_mb_s"], row["bus_bandwidth_mb_s"]
     candidates = [_known(table.suite, name) for name in ("all_reduce_perf", "reduce_scatter_perf")]
     agree = [each for each in candidates if each and _agrees(bus, rate * each.factor.of(ranks))]

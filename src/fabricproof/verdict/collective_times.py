@@ -6,7 +6,7 @@ What each program's times are, and below what mean no true one can be, is in
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from fabricproof.benchmarks.catalogue import collective_of
@@ -50,7 +50,7 @@ def judge_collective(table: Table, limits: Limits, layout: Layout | None) -> lis
     column = table.first_of(_COLUMNS)
     if program is None or column is None:
         return []
-    rows = [row for row in _rows(table) if not program.has_size or row.get("message_size")]
+    rows = [row for row in table.named_rows if not program.has_size or row.get("message_size")]
     if rows and "latency" in limits.given:
         # As of a pair, it means the smallest message.
         first = {_name(rows[0], program): limits.given["latency"]}
@@ -67,10 +67,6 @@ def judge_collective(table: Table, limits: Limits, layout: Layout | None) -> lis
 
 def _name(row: _Row, program: Collective) -> str:
     return f"latency_{size_label(int(row['message_size']))}" if program.has_size else "latency"
-
-
-def _rows(table: Table) -> Iterator[_Row]:
-    return (dict(zip(table.columns, row, strict=True)) for row in table.rows)
 
 
 def _judged(
@@ -201,7 +197,7 @@ def early_ends(table: Table, limits: Limits, layout: Layout | None) -> list[str]
         return []
     if program.operation.waits_for_all or "message_size" not in table.columns:
         return []
-    row = dict(zip(table.columns, table.rows[-1], strict=True))
+    row = table.named_rows[-1]
     root = least_bytes(program.operation, int(row["message_size"]), layout)[0]
     due_us = _wire(_shared(limits.fabric, layout)).transfer_us(max(root.sent, root.received))
     if row[column] >= due_us:
@@ -219,6 +215,6 @@ def overlaps(table: Table) -> list[str]:
     program = collective_of(table.suite, table.program)
     if program is None or "overlap_percent" not in table.columns or not table.rows:
         return []
-    row = dict(zip(table.columns, table.rows[-1], strict=True))
+    row = table.named_rows[-1]
     size = f" at {size_label(int(row['message_size']))}" if "message_size" in row else ""
     return [f"{row['overlap_percent']:g} % of the communication overlaps with computing{size}"]

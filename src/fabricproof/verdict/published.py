@@ -56,7 +56,7 @@ class FabricFacts(_Model):
     capability: str | None = None
 
 
-class Quantity(_Model):
+class Stated(_Model):
     """One printed number, with its spread where the document gives one."""
 
     name: str
@@ -103,7 +103,7 @@ class PublishedFile(_Model):
     document: str
     statement: str = ""
     fabric: FabricFacts | None = None
-    quantities: list[Quantity] = Field(default_factory=list)
+    quantities: list[Stated] = Field(default_factory=list)
     ratios: list[Ratio] = Field(default_factory=list)
     curves: list[Curve] = Field(default_factory=list)
 
@@ -166,7 +166,7 @@ def judge_published(published: PublishedFile, fabric: Fabric | None, rules: Rule
     )
 
 
-def _loaded(quantity: Quantity, fabric: Fabric | None) -> Fabric | None:
+def _loaded(quantity: Stated, fabric: Fabric | None) -> Fabric | None:
     if fabric is None:
         return None
     return replace(
@@ -177,7 +177,7 @@ def _loaded(quantity: Quantity, fabric: Fabric | None) -> Fabric | None:
     )
 
 
-def _quantity(quantity: Quantity, fabric: Fabric | None, rules: Rules) -> Judgement:
+def _quantity(quantity: Stated, fabric: Fabric | None, rules: Rules) -> Judgement:
     number, unit = split_quantity(quantity.value)
     loaded = _loaded(quantity, fabric)
     if dimension(unit) == "time":
@@ -191,19 +191,17 @@ def _quantity(quantity: Quantity, fabric: Fabric | None, rules: Rules) -> Judgem
     return replace(judgement, verdict=Verdict.UNJUDGED, reason=reason)
 
 
-def _given(quantity: Quantity, rules: Rules) -> Reference | None:
+def _given(quantity: Stated, rules: Rules, kind: str) -> Reference | None:
     if quantity.reference is not None:
         text = quantity.reference
         return from_text(text, tolerance=quantity.tolerance, origin="stated beside the number")[1]
-    is_time = dimension(split_quantity(quantity.value)[1]) == "time"
-    general = rules.references.get("latency" if is_time else "bandwidth")
-    return rules.references.get(quantity.name, general)
+    return rules.references.get(quantity.name, rules.references.get(kind))
 
 
-def _bandwidth(quantity: Quantity, value: float, fabric: Fabric | None, rules: Rules) -> Judgement:
+def _bandwidth(quantity: Stated, value: float, fabric: Fabric | None, rules: Rules) -> Judgement:
     ceiling = bound(fabric) if fabric else None
     tolerance = rules.tolerance if quantity.tolerance is None else quantity.tolerance
-    reference = _given(quantity, rules)
+    reference = _given(quantity, rules, "bandwidth")
     if reference is None and ceiling is not None:
         reference = from_ceiling(ceiling, tolerance=tolerance)
     judgement = judge_value(
@@ -217,18 +215,18 @@ def _bandwidth(quantity: Quantity, value: float, fabric: Fabric | None, rules: R
     return explained(judgement, fabric)
 
 
-def _time(quantity: Quantity, value: float, fabric: Fabric | None, rules: Rules) -> Judgement:
+def _time(quantity: Stated, value: float, fabric: Fabric | None, rules: Rules) -> Judgement:
     return judge_value(
         name=quantity.name,
         value=value,
         unit="us",
         message_size=quantity.message_size,
-        reference=_given(quantity, rules),
+        reference=_given(quantity, rules, "latency"),
         floor=latency_floor_us(fabric, quantity.message_size or 0) if fabric else None,
     )
 
 
-def _extremes(quantity: Quantity, fabric: Fabric | None, rules: Rules) -> Iterator[Judgement]:
+def _extremes(quantity: Stated, fabric: Fabric | None, rules: Rules) -> Iterator[Judgement]:
     """Judge the extremes of a population as well: one impossible pair spoils the statement."""
     for key in ("minimum", "maximum"):
         text = getattr(quantity, key)
@@ -242,7 +240,7 @@ def _by_itself(judgement: Judgement) -> str:
     return f"{judgement.name} would be FAIL by itself: {judgement.reason}"
 
 
-def _spread(quantity: Quantity) -> Iterator[str]:
+def _spread(quantity: Stated) -> Iterator[str]:
     if quantity.standard_deviation is None:
         return
     _, unit = split_quantity(quantity.value)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fabricproof.core.errors import ParseError
-from fabricproof.core.records import record_files
+from fabricproof.core.records import record_files, torn
 from fabricproof.history.store.copy import Copy
 from fabricproof.history.store.files import (
     Piece,
@@ -20,7 +20,7 @@ from fabricproof.history.store.files import (
     pieces,
 )
 from fabricproof.history.store.model import FIELDS, KEPT, SAME, told_apart_by, usable_rows
-from fabricproof.history.store.parse import Parsed, parse_records, torn
+from fabricproof.history.store.parse import Parsed, parse_records
 
 if TYPE_CHECKING:
     import polars as pl

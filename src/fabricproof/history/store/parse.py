@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import QUANTITY_KEYS, QUANTITY_PREFIX
 from fabricproof.core.provenance import SHOWN_DIGITS, UNRECORDED
-from fabricproof.core.records import FORMAT, TORN
+from fabricproof.core.records import FORMAT, TORN, damaged, torn
 from fabricproof.history.store.model import (
     FACTS,
     FIELDS,
@@ -362,23 +362,6 @@ def _checked(own: dict[str, Any], file: str, number: int, line: bytes) -> dict[s
     if not isinstance(own[QUANTITY_KEYS["named"]], bool | None):
         raise damaged(file, number, line)
     return own
-
-
-def torn(file: str, number: int) -> str:
-    """Return the note on a line that a crash tore."""
-    return f"{file}:{number}: a record torn by a crash was passed over"
-
-
-def damaged(file: str, number: int, line: bytes) -> ParseError:
-    """Return the error of a line that no crash explains."""
-    return ParseError(
-        "damaged record",
-        source=file,
-        line=number,
-        expected=f"a JSON object of format {FORMAT}",
-        got=repr(line[:60].decode("utf-8", errors="replace")),
-        next_step="mend the line or take it out; nothing after it is read before",
-    )
 
 
 def _other_format(stated: object, file: str, number: int, line: bytes) -> ParseError:

@@ -112,21 +112,6 @@ def cases_of(kept: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def not_a_leg(verdict: Verdict, check: str, reason: str) -> LegResult:
-    """Return a verdict on something that came to no leg at all."""
-    return LegResult(
-        verdict=verdict,
-        check=check,
-        partition="",
-        stack="",
-        suite="",
-        program="",
-        fabric="",
-        leg="",
-        reason=reason,
-    )
-
-
 def _measured(site: Site, result: SessionResult) -> tuple[LegResult, ...]:
     """Return the legs of a run, and what their errors show together."""
     legs = _with_links(site, result.legs)
@@ -147,7 +132,8 @@ def _with_links(site: Site, legs: Iterable[LegResult]) -> tuple[LegResult, ...]:
 
 def _unloaded(lines: Sequence[str]) -> tuple[LegResult, ...]:
     return tuple(
-        not_a_leg(Verdict.MISSING, "check file", complaint) for complaint in unloadable(lines)
+        LegResult(verdict=Verdict.MISSING, check="check file", reason=complaint)
+        for complaint in unloadable(lines)
     )
 
 
@@ -158,7 +144,8 @@ def _unfitting(
     ran = [str(case.get("name", "")) for case in cases]
     reason = "no check that the other options leave has such a name: fabricproof reframe -l"
     return tuple(
-        not_a_leg(Verdict.MISSING, f"-n {name}", reason) for name in unfitting_names(arguments, ran)
+        LegResult(verdict=Verdict.MISSING, check=f"-n {name}", reason=reason)
+        for name in unfitting_names(arguments, ran)
     )
 
 

@@ -35,17 +35,18 @@ class LegResult:
     """What one leg of one test case came to.
 
     ``quantities`` are the quantity records of the attempt that counts; ``reason`` says why the
-    verdict is what it is, empty for a plain PASS.
+    verdict is what it is, empty for a plain PASS.  What came to no leg has a check alone, in
+    words: ``check file``, ``ReFrame``.
     """
 
     verdict: Verdict
     check: str
-    partition: str
-    stack: str
-    suite: str
-    program: str
-    fabric: str
-    leg: str
+    partition: str = ""
+    stack: str = ""
+    suite: str = ""
+    program: str = ""
+    fabric: str = ""
+    leg: str = ""
     nodes: tuple[str, ...] = ()
     quantities: tuple[QuantityRecord, ...] = ()
     findings: tuple[Finding, ...] = ()
@@ -308,10 +309,7 @@ def _build_result(case: Mapping[str, Any]) -> LegResult:
         check=_check_name(case),
         partition=str(case["partition"]),
         stack=str(case["environ"]),
-        suite="",
         program=BUILD_PROGRAM,
-        fabric="",
-        leg="",
         findings=as_notes(str(line) for line in case.get("build_log") or ()),
         reason=_build_reason(case),
         stage_folder=case.get("stagedir"),
@@ -358,7 +356,6 @@ def _without_records(case: Mapping[str, Any], lost: Mapping[_Build, str]) -> Leg
         suite=str(case.get("suite", "")),
         program=str(case.get("program", "")),
         fabric=str(case.get("fabric", "")),
-        leg="",
         reason=reason or "skipped without a reason",
         job_id=str(case["jobid"]) if case.get("jobid") else None,
         for_want_of=str(case["environ"]) if unbuilt is not None else "",
@@ -379,10 +376,7 @@ def _never_ran(entry: Mapping[str, str]) -> LegResult:
         check=entry["check"],
         partition=entry["partition"],
         stack=entry["stack"],
-        suite="",
-        program="",
         fabric=entry.get("fabric", ""),
-        leg="",
         reason="a required check that ReFrame never ran: its file may not load, see the log; "
         "or the list of required checks is older than the site: fabricproof site roll",
     )
