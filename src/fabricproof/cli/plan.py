@@ -12,9 +12,9 @@ from fabricproof.cli import plan_display
 from fabricproof.cli.standing import spack_records
 from fabricproof.core.errors import ExitStatus, InputMissingError
 from fabricproof.history.cost.case import Case, ask_reframe
-from fabricproof.history.cost.history import History, Lessons, PastRun, learn, read_history
+from fabricproof.history.cost.history import Lessons, PastRun, PastRuns, learn, read_history
 from fabricproof.history.cost.outlook import (
-    Comparison,
+    RunCost,
     compare,
     estimate,
     look_ahead,
@@ -99,13 +99,13 @@ def _is_serial(site: Site, partition: str) -> bool:
     return any(each.name == partition and bool(serialised_by(each)) for each in site.partitions)
 
 
-def _learn(site: Site, history: History, cases: list[Case]) -> Lessons:
+def _learn(site: Site, history: PastRuns, cases: list[Case]) -> Lessons:
     return learn(
         history, cases, serial=all(_is_serial(site, each.name) for each in site.partitions)
     )
 
 
-def _past_run(history: History, run_id: str, site: Site) -> PastRun:
+def _past_run(history: PastRuns, run_id: str, site: Site) -> PastRun:
     for run in history.runs:
         if run.run_id == run_id:
             return run
@@ -118,8 +118,8 @@ def _past_run(history: History, run_id: str, site: Site) -> PastRun:
 
 
 def _print_comparison(
-    site: Site, cases: list[Case], older: History, past: PastRun, *, as_json: bool
-) -> Comparison:
+    site: Site, cases: list[Case], older: PastRuns, past: PastRun, *, as_json: bool
+) -> RunCost:
 
     lessons = _learn(site, older, cases)
     estimates = [estimate(case, lessons) for case in cases if case.is_due]
@@ -134,7 +134,7 @@ def _print_comparison(
 def _print_plan(
     site: Site,
     cases: list[Case],
-    history: History,
+    history: PastRuns,
     tags: tuple[str, ...],
     stacks: str | None,
     *,

@@ -12,18 +12,18 @@ from fabricproof.history.compare.lines import columns
 from fabricproof.history.cost.history import (
     DEFAULT_SESSION_SECONDS,
     DEFAULT_START_SECONDS,
-    History,
     Lessons,
     PastRun,
+    PastRuns,
 )
 from fabricproof.history.cost.outlook import (
     NIGHT_SECONDS,
-    Comparison,
     Cost,
     Estimate,
     LeftOut,
     Level,
     Outlook,
+    RunCost,
     licence_of,
     off_by,
     refusals,
@@ -55,7 +55,7 @@ def plan_lines(
     site: Site,
     outlook: Outlook,
     builds: Mapping[str, str],
-    history: History,
+    history: PastRuns,
     tags: Sequence[str],
     stacks: str | None,
 ) -> Iterator[str]:
@@ -120,7 +120,7 @@ def _count(lost: LeftOut) -> str:
 
 
 def _condition_lines(
-    site: Site, outlook: Outlook, builds: Mapping[str, str], history: History
+    site: Site, outlook: Outlook, builds: Mapping[str, str], history: PastRuns
 ) -> Iterator[str]:
     yield f"learnt: {_learnt(outlook.lessons, outlook.estimates)}"
     if any(each.lesson for each in outlook.estimates):
@@ -164,7 +164,7 @@ def _learnt(lessons: Lessons, estimates: Sequence[Estimate]) -> str:
     return "; ".join(part for part in parts if part)
 
 
-def _build_time(stack: str, history: History) -> str:
+def _build_time(stack: str, history: PastRuns) -> str:
     took = [run.builds.get(stack, 0.0) for run in history.runs]
     real = [seconds for seconds in took if seconds > _REAL_BUILD_SECONDS]
     return (
@@ -227,7 +227,7 @@ def _why(level: Level) -> str:
     )
 
 
-def comparison_lines(past: PastRun, found: Comparison, lessons: Lessons) -> Iterator[str]:
+def comparison_lines(past: PastRun, found: RunCost, lessons: Lessons) -> Iterator[str]:
     """Yield a comparison for a person: one row for each check, then the whole run."""
     yield f"run {past.run_id}: {len(past.jobs)} jobs, expected beside measured"
     yield ""
@@ -264,7 +264,7 @@ def comparison_lines(past: PastRun, found: Comparison, lessons: Lessons) -> Iter
         yield f"not planned any more: {', '.join(found.unplanned)}"
 
 
-def comparison_record(past: PastRun, found: Comparison, lessons: Lessons) -> dict[str, Any]:
+def comparison_record(past: PastRun, found: RunCost, lessons: Lessons) -> dict[str, Any]:
     """Return a comparison as plain data, the form of ``--json``."""
     return {
         "run_id": past.run_id,

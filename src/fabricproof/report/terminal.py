@@ -33,7 +33,7 @@ _MEASURED = frozenset({Verdict.PASS, Verdict.FAIL})
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
+class StackGap:
     """One quantity of one collective on one layout, over the stacks of one suite.
 
     Attributes:
@@ -68,7 +68,7 @@ class Comparison:
         )
 
 
-def compare_stacks(legs: Sequence[LegResult]) -> list[Comparison]:
+def compare_stacks(legs: Sequence[LegResult]) -> list[StackGap]:
     """Return every quantity of a collective that two stacks or more measured, worst factor first.
 
     Only numbers on a proven path that are possible count.  A stream that only the root of a
@@ -80,7 +80,7 @@ def compare_stacks(legs: Sequence[LegResult]) -> list[Comparison]:
             key = (leg.partition, leg.fabric, leg.suite, leg.program, leg.path_name, name)
             found.setdefault(key, {})[leg.stack] = time
     made = [
-        Comparison(
+        StackGap(
             place=(key[0], key[1]),
             suite=key[2],
             program=key[3],
@@ -109,7 +109,7 @@ def slow_stacks(legs: Sequence[LegResult]) -> list[str]:
     The size in the middle of all, by factor, must show it: a stall spoils one size, an algorithm
     many.  No more than :data:`LINES` are told.
     """
-    groups: dict[tuple[str, ...], list[Comparison]] = {}
+    groups: dict[tuple[str, ...], list[StackGap]] = {}
     for each in compare_stacks(legs):
         groups.setdefault((*each.place, each.suite, each.program, each.leg), []).append(each)
     middle = [group[len(group) // 2] for group in groups.values()]

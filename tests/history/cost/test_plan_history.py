@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fabricproof.history.cost.history import (
     DEFAULT_SESSION_SECONDS,
-    History,
+    PastRuns,
     learn,
     read_history,
     without_waiting,
@@ -106,11 +106,11 @@ def test_jobs_in_a_row_never_take_longer_than_their_span(times: list[tuple[float
     assert sum(job.seconds for job in run.jobs) <= span + 1e-6
 
 
-def taught(*seconds: float, **changes: object) -> History:
+def taught(*seconds: float, **changes: object) -> PastRuns:
     jobs = [
         make_job(RUN, str(at), seconds=each, **changes) for at, each in enumerate(seconds, start=1)
     ]
-    return History(runs=(make_run(RUN, *jobs),))
+    return PastRuns(runs=(make_run(RUN, *jobs),))
 
 
 def test_what_the_model_does_not_know_is_learnt_for_each_leg() -> None:
@@ -158,10 +158,10 @@ def test_what_reframe_takes_around_the_jobs_is_learnt_where_they_run_in_a_row() 
 
 
 def test_a_run_that_built_says_nothing_of_what_reframe_takes() -> None:
-    history = History(runs=(make_run(RUN, make_job(RUN, "1"), seconds=900, openmpi=800.0),))
+    history = PastRuns(runs=(make_run(RUN, make_job(RUN, "1"), seconds=900, openmpi=800.0),))
     assert learn(history, [make_case()], serial=True).sessions == 0
 
 
 def test_only_older_runs_are_before_a_run() -> None:
-    history = History(runs=(make_run(RUN), make_run(LATER)))
+    history = PastRuns(runs=(make_run(RUN), make_run(LATER)))
     assert [run.run_id for run in history.before(LATER).runs] == [RUN]

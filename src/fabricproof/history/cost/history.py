@@ -59,18 +59,18 @@ class PastRun:
 
 
 @dataclass(frozen=True, kw_only=True)
-class History:
+class PastRuns:
     """The past runs of a site, oldest first, and what could not be read of them."""
 
     runs: tuple[PastRun, ...] = ()
     notes: tuple[str, ...] = ()
 
-    def before(self, run_id: str) -> History:
+    def before(self, run_id: str) -> PastRuns:
         """Return the runs that had begun before ``run_id``."""
         return replace(self, runs=tuple(each for each in self.runs if each.run_id < run_id))
 
 
-def read_history(perflogs: Path, site: str, serial: Callable[[str], bool]) -> History:
+def read_history(perflogs: Path, site: str, serial: Callable[[str], bool]) -> PastRuns:
     """Return what is kept below ``perflogs`` of the runs of ``site``; damage becomes a note.
 
     Args:
@@ -89,7 +89,7 @@ def read_history(perflogs: Path, site: str, serial: Callable[[str], bool]) -> Hi
             continue
         if run is not None:
             runs.append(run)
-    return History(runs=without_waiting(runs, serial), notes=tuple(notes))
+    return PastRuns(runs=without_waiting(runs, serial), notes=tuple(notes))
 
 
 def _attempts(paths: Iterable[Path], notes: list[str]) -> Mapping[tuple[str, str], tuple[int, ...]]:
@@ -248,7 +248,7 @@ def _circles(check: str, suite: str, stack: str) -> tuple[tuple[str, ...], ...]:
 _WORDS = {4: "this check on this stack", 3: "this check", 2: "this suite", 1: "this site"}
 
 
-def learn(history: History, cases: Iterable[Case], *, serial: bool) -> Lessons:
+def learn(history: PastRuns, cases: Iterable[Case], *, serial: bool) -> Lessons:
     """Return what the past jobs teach about ``cases``.
 
     Only jobs whose case is still planned and whose legs all ended well teach anything.
@@ -301,7 +301,7 @@ def _lesson(circle: tuple[str, ...], taught: Sequence[tuple[float, PastJob]]) ->
     )
 
 
-def session_overheads(history: History) -> list[float]:
+def session_overheads(history: PastRuns) -> list[float]:
     """Return for each past run how much longer it took than its jobs, in seconds."""
     return [
         max(

@@ -182,7 +182,7 @@ def refusals(cases: Iterable[Case], word: Callable[[Case], str]) -> dict[str, li
 
 
 @dataclass(frozen=True, kw_only=True)
-class Compared:
+class CheckCost:
     """One check of a run: what was expected of its jobs, and what they took."""
 
     check: str
@@ -194,7 +194,7 @@ class Compared:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
+class RunCost:
     """A whole run.
 
     Attributes:
@@ -206,7 +206,7 @@ class Comparison:
         unfinished: jobs that did not end well: what they took says little.
     """
 
-    checks: tuple[Compared, ...]
+    checks: tuple[CheckCost, ...]
     expected_seconds: float
     measured_seconds: float
     unplanned: tuple[str, ...]
@@ -224,7 +224,7 @@ def off_by(expected: float, measured: float) -> float:
     return (expected - measured) / measured if measured > 0 else 0.0
 
 
-def compare(run: PastRun, estimates: Iterable[Estimate], *, session_seconds: float) -> Comparison:
+def compare(run: PastRun, estimates: Iterable[Estimate], *, session_seconds: float) -> RunCost:
     """Return the comparison of ``run`` with what was expected of its jobs."""
     by_key: Mapping[Key, Estimate] = {each.case.key: each for each in estimates}
     by_check: dict[str, list[tuple[PastJob, Estimate]]] = {}
@@ -236,7 +236,7 @@ def compare(run: PastRun, estimates: Iterable[Estimate], *, session_seconds: flo
         else:
             unplanned.append(f"{check} on {stack} over {fabric}")
     rows = [
-        Compared(
+        CheckCost(
             check=check,
             jobs=len(pairs),
             expected_seconds=sum(planned.seconds for _, planned in pairs),
@@ -246,7 +246,7 @@ def compare(run: PastRun, estimates: Iterable[Estimate], *, session_seconds: flo
         )
         for check, pairs in sorted(by_check.items())
     ]
-    return Comparison(
+    return RunCost(
         checks=tuple(rows),
         expected_seconds=session_seconds + sum(each.expected_seconds for each in rows),
         measured_seconds=run.seconds,

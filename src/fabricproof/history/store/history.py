@@ -14,7 +14,7 @@ from fabricproof.history.store.copy import FOLDER, Copy
 from fabricproof.history.store.files import passed_over
 from fabricproof.history.store.ingest import bring_up_to_date
 from fabricproof.history.store.labels import labels
-from fabricproof.history.store.model import FACTS, FIELDS, KEPT, Matrix, Run, schema, usable
+from fabricproof.history.store.model import FACTS, FIELDS, KEPT, Matrix, Run, schema
 
 if TYPE_CHECKING:
     import polars as pl
@@ -25,7 +25,7 @@ _ROWS_AT_ONCE = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class History:
+class KeptRows:
     """The rows of a site, asked by run.
 
     Attributes:
@@ -88,11 +88,11 @@ class History:
         return rows.select(*FIELDS, *FACTS)
 
 
-def history_of(copy: Copy, site_folder: Path) -> History:
+def history_of(copy: Copy, site_folder: Path) -> KeptRows:
     """Return the history that a copy holds."""
     told = {number for source in copy.manifest["sources"].values() for number in source["runs"]}
     numbers = {run: index for index, run in enumerate(copy.manifest["runs"]) if str(index) in told}
-    return History(copy=copy, site_folder=site_folder, numbers=numbers)
+    return KeptRows(copy=copy, site_folder=site_folder, numbers=numbers)
 
 
 @dataclass(kw_only=True)
@@ -120,7 +120,7 @@ class _Told:
             self.legs[word] = self.legs.get(word, 0) + count
 
 
-def runs_of(history: History) -> tuple[tuple[Run, ...], tuple[str, ...]]:
+def runs_of(history: KeptRows) -> tuple[tuple[Run, ...], tuple[str, ...]]:
     """Return the runs, oldest first, and a note where clocks jumped."""
     manifest = history.copy.manifest
     told: dict[int, _Told] = {}
@@ -174,7 +174,7 @@ def _places(
     return places, jumped
 
 
-def _jumps(history: History, jumped: list[int]) -> tuple[str, ...]:
+def _jumps(history: KeptRows, jumped: list[int]) -> tuple[str, ...]:
     if not jumped:
         return ()
     first = history.copy.manifest["runs"][jumped[0]]
@@ -192,7 +192,7 @@ def start_of(run_id: str, completed: float | None) -> datetime.datetime:
         return datetime.datetime.fromtimestamp(completed or 0.0, tz=datetime.UTC)
 
 
-def count_several(history: History) -> None:
+def count_several(history: KeptRows) -> None:
     """Count, of the runs that were not looked at before, the quantities with several numbers.
 
     The manifest's ``several`` keeps for each run how many rows were seen, and how many quantities
@@ -215,7 +215,7 @@ def count_several(history: History) -> None:
     history.copy.save()
 
 
-def several_notes(history: History) -> tuple[str, ...]:
+def several_notes(history: KeptRows) -> tuple[str, ...]:
     """Return a note where a run has several numbers of one quantity."""
     runs: list[str] = history.copy.manifest["runs"]
     having = {
@@ -244,15 +244,12 @@ def _batches(runs: Sequence[int], rows: Mapping[int, int]) -> Iterator[list[int]
     yield batch
 
 
-def _rows_of_runs(history: History) -> dict[int, int]:
+def _rows_of_runs(history: KeptRows) -> dict[int, int]:
     found: dict[int, int] = {}
     for source in history.copy.manifest["sources"].values():
         for number, told in source["runs"].items():
             found[int(number)] = found.get(int(number), 0) + told["rows"]
     return found
-
-
-__all__ = ["FACTS", "FIELDS", "Store", "open_store", "start_of", "usable"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -269,7 +266,7 @@ class Store:
     site: str
     runs: tuple[Run, ...]
     notes: tuple[str, ...]
-    _history: History
+    _history: KeptRows
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def samples(self, run_ids: Iterable[str]) -> pl.DataFrame:
@@ -338,7 +335,7 @@ def open_store(perflogs: Path, site: str) -> Store:
     )
 
 
-def _notes(history: History) -> Sequence[str]:
+def _notes(history: KeptRows) -> Sequence[str]:
     """Return what the copy remembers of the files that it was made from."""
     notes: list[str] = []
     for name, source in history.copy.manifest["sources"].items():

@@ -9,14 +9,13 @@ import numpy as np
 import polars as pl
 
 from fabricproof.core.errors import ExitStatus, FabricproofError, InputMissingError
-from fabricproof.history.store.history import History
+from fabricproof.history.store.history import KeptRows
 from fabricproof.history.store.model import FIELDS, Key, Matrix, Run, kind_of
 from fabricproof.verdict.value import ERROR_UNIT
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from fabricproof.history.store.history import History
     from fabricproof.history.store.model import Values
 
     Indices = npt.NDArray[np.int64]
@@ -35,7 +34,7 @@ def rename(nodes: str, renamed: Mapping[str, str]) -> str:
     return ",".join(sorted(renamed.get(node, node) for node in nodes.split(",")))
 
 
-def require_renaming(renamed: Mapping[str, str], history: History, rows: pl.DataFrame) -> None:
+def require_renaming(renamed: Mapping[str, str], history: KeptRows, rows: pl.DataFrame) -> None:
     """Refuse a renaming that would make one machine of two.
 
     Args:
@@ -101,7 +100,7 @@ def _refuse_together(
 
 
 def matrix_of(
-    history: History, runs: Sequence[Run], *, across: Sequence[str], renamed: Mapping[str, str]
+    history: KeptRows, runs: Sequence[Run], *, across: Sequence[str], renamed: Mapping[str, str]
 ) -> Matrix:
     """Return the numbers that counted in ``runs``; see ``history.store.Store.matrix``."""
     ids = [each.run_id for each in runs]
@@ -180,7 +179,7 @@ def _verdicts(
 
 
 def _set_aside(
-    history: History, ids: Sequence[str], row_of: Indices, columns: Indices
+    history: KeptRows, ids: Sequence[str], row_of: Indices, columns: Indices
 ) -> tuple[tuple[int, int, str], ...]:
     """Return the numbers that were measured and are not used, each with its reason.
 
