@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_programs import (
@@ -26,6 +28,7 @@ from made_programs import (
     tasks,
 )
 
+from fabricproof.cli.pairs import judge
 from fabricproof.core.errors import FabricproofError, ParseError
 from fabricproof.pairs import Judged, MatrixVerdict, judge_matrix, limits_of, read_matrix, say
 from fabricproof.physics import Fabric, find_link
@@ -160,6 +163,16 @@ def test_what_is_missing_is_named(folder: Path) -> None:
     text = mpigraph(NODES).replace("Recv\tn0:0", "Recvd\tn0:0").replace("n7:7 from\t", "n7:7 f")
     (lost,) = judged_text(folder, text).matrix.missing
     assert lost == "table Recv: 7 of 56 values: n0 to n7, n1 to n7, n2 to n7 ..."
+
+
+def test_json_holds_what_is_missing(folder: Path) -> None:
+    file = folder / "cut.out"
+    file.write_text(linktest_serial(NODES).partition("RESULT")[0], encoding="utf-8")
+    result = CliRunner().invoke(judge, [str(file), "--json"])
+    record = json.loads(result.output)
+    assert (result.exit_code, record["verdict"], record["measured"]) == (4, "MISSING", 56)
+    (lost,) = record["missing"]
+    assert lost.startswith("the lines RESULT")
 
 
 def test_a_fault_stays_red_in_a_cut_output(folder: Path) -> None:

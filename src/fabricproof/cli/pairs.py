@@ -203,6 +203,7 @@ def _record(judged: Judged, said: Said) -> dict[str, Any]:
         "nodes": len(matrix.nodes),
         "rails": [rail for rail in matrix.rails if rail],
         "measured": len(matrix),
+        "missing": list(matrix.missing),
         "contention": judged.is_contention,
         "healthy": [
             {
