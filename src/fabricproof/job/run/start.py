@@ -35,13 +35,13 @@ from fabricproof.stacks.install import check_provisioned
 #: how long the scheduler may take to say that it is there
 SCHEDULER_PATIENCE_SECONDS = 20
 
-#: -r by itself, after flags without a value (-vr), before more of them (-rv) or a tag (-rtquick)
 #: stage folders of this many runs are kept
 KEPT_STAGES = 20
 
 #: nodes that the checks of a session are to measure on, joined by commas
 NODES_VARIABLE = "FABRICPROOF_NODES"
 
+#: -r by itself, after flags without a value (-vr), before more of them (-rv) or a tag (-rtquick)
 _RUN_FLAG = re.compile(r"^(-[vqR]*r|--run$)")
 #: what load_from_file and _validate_check of reframe/frontend/loader.py say
 _CANNOT_LOAD = re.compile(r"WARNING: (skipping test .*|.* is not copyable; .*)")
