@@ -24,6 +24,6 @@ said=work/night.txt
 grep -vE '^\[ +(RUN|SKIP|OK) ' "$said" || true
 run=$(sed -nE 's/.*\(run ([0-9TZ]+-[0-9a-f]+)\)$/\1/p' "$said" | tail -n 1)
 [ -n "$run" ] || { echo "night: no run came to an end" >&2; exit 4; }
-.venv/bin/fabricproof plan --site vcluster --against "$run" --within 25 ||
+.venv/bin/fabricproof plan --site vcluster "$run" --within 25 ||
     echo "night: the plan was off by more than 25 % (shared cores, or legs that ran again)"
-exec .venv/bin/fabricproof night --site vcluster --of "$run" --no-notify
+exec .venv/bin/fabricproof night "$run" --site vcluster --no-notify

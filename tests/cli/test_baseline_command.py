@@ -65,7 +65,7 @@ def test_freeze_show_list_diff_and_propose(site: Path) -> None:
     assert {each["ratio"] for each in json.loads(itself.output)["rows"]} == {1.0}
     assert call("diff", "autumn", "20261121T213406Z").exit_code == 0
 
-    proposed = call("propose", "autumn", "--json")
+    proposed = call("propose", "baseline:autumn", "--json")
     record = json.loads(proposed.output)
     assert set(record["verdicts"]) == {"none", "old", "new"}
     assert record["written"] is None

@@ -42,7 +42,7 @@ def perflogs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_nodes_that_are_alike_stand_together(perflogs: Path, fabricproof: Command) -> None:
-    ended = fabricproof("inventory", "show", "--run", FIRST)
+    ended = fabricproof("inventory", "show", FIRST)
     assert (ended.status, ended.err) == (0, "")
     assert f"n1, n2: 2 alike; shown is n1, seen 2026-11-16T08:01:00Z in run {FIRST}" in ended.out
     assert ended.out.count("  port mlx5_0:1\n") == 1
@@ -51,7 +51,7 @@ def test_nodes_that_are_alike_stand_together(perflogs: Path, fabricproof: Comman
 
 
 def test_a_run_says_how_far_cards_are_from_its_ranks(perflogs: Path, fabricproof: Command) -> None:
-    ended = fabricproof("inventory", "show", "n1", "--run", FIRST)
+    ended = fabricproof("inventory", "show", f"n1@{FIRST}")
     assert "rank 0 on CPUs 40-41: interface ib0 on NUMA node 0: distance 21 (far)" in ended.out
 
 

@@ -223,14 +223,14 @@ def test_a_collective_is_never_green_by_itself(fabricproof: Command, tmp_path: P
         ([PUT, "--link", "1GbE", "--pcie", "9.0x8"], 78, "9.0x8"),
         ([PUT, "--link", "1GbE", "--mtu", "12"], 78, "12"),
         ([PUT, "--link", "1GbE", "--rails", "0"], 78, "num_rails"),
-        ([PUT, "--link", "1GbE", "--capability", "fast"], 78, "--capability"),
+        ([PUT, "--link", "1GbE", "--capability", "fast"], 78, "capability is not a rate"),
         ([PUT, "--link", "1GbE", "--capability", "-1 Gb/s"], 78, "capability_mb_s"),
-        ([PUT, "--link", "1GbE", "--flow-limit", "10"], 78, "--flow-limit"),
+        ([PUT, "--link", "1GbE", "--flow-limit", "10"], 78, "flow-limit is not a rate"),
         ([PUT, "--link", "1GbE", "--bidirectional"], 78, "counts one direction"),
         ([PUT, "--mtu", "1500"], 78, "--mtu says nothing without the link"),
         ([PUT, "--capability", "1 Gb/s"], 78, "--capability says nothing without the link"),
-        ([PUT, "--rail", "rail0"], 78, "--rail says nothing without the site"),
-        ([PUT, "--partition", "p"], 78, "--partition says nothing without the site"),
+        ([PUT, "--only", "rail=rail0"], 78, "--only rail says nothing without the site"),
+        ([PUT, "--only", "partition=p"], 78, "--only partition says nothing without the site"),
         ([PUT, "--reference", "116"], 78, "--reference: not a quantity"),
         ([PUT, "--reference", "116 furlongs"], 78, "unknown unit"),
         ([PUT, "--reference", "3,4 GB/s"], 78, "not a quantity"),
@@ -246,10 +246,11 @@ def test_a_collective_is_never_green_by_itself(fabricproof: Command, tmp_path: P
         ([PUT, "--link", "1GbE", "--tolerance", "nan"], 78, "impossible tolerance"),
         ([PUT, "--link", "1GbE", "--tolerance", "some"], 2, "no fraction: write 10 % as"),
         ([PUT, "--site", "nowhere"], 66, "no such site"),
-        ([PUT, "--site", "vcluster", "--partition", "none"], 78, "unknown partition"),
-        ([PUT, "--site", "vcluster", "--fabric", "none"], 78, "unknown fabric"),
-        ([PUT, "--site", "vcluster", "--rail", "none"], 78, "no such rail"),
-        ([PUT, "--site", "vcluster", "--rail", "rail0", "--rail", "rail0"], 78, "a rail twice"),
+        ([PUT, "--site", "vcluster", "--only", "partition=none"], 78, "unknown partition"),
+        ([PUT, "--site", "vcluster", "--only", "fabric=none"], 78, "unknown fabric"),
+        ([PUT, "--site", "vcluster", "--only", "rail=none"], 78, "no such rail"),
+        ([PUT, "--site", "vcluster", *["--only", "rail=rail0"] * 2], 78, "a rail twice"),
+        ([PUT, "--site", "vcluster", "--only", "stack=openmpi*"], 78, "stack fits several"),
         ([], 2, "Missing argument"),
     ],
 )
@@ -370,10 +371,11 @@ def test_a_stated_tolerance_outranks_the_sites(fabricproof: Command, site: Path)
 
 
 def test_more_rails_raise_what_is_expected(fabricproof: Command, site: Path) -> None:
-    rails = ("--rail", "r0", "--rail", "r1")
+    rails = ("--only", "rail=r0", "--only", "rail=r1")
     options = ("--site", site, "--tolerance", "0.1")
-    assert fabricproof("judge", PING, *options, "--rail", "r1").status == 0
+    assert fabricproof("judge", PING, *options, "--only", "rail=r1").status == 0
     assert fabricproof("judge", PING, *options, *rails).status == 1
+    assert fabricproof("judge", PING, *options, "--only", "rail=r*").status == 1
 
 
 def test_a_stated_reference_outranks_the_sites(fabricproof: Command, site: Path) -> None:
@@ -409,7 +411,8 @@ def test_a_reference_of_one_build_judges_no_file_and_that_is_said(
 def test_the_help_teaches(fabricproof: Command) -> None:
     ended = fabricproof("judge", "--help")
     assert ended.status == 0
-    for words in ("fabricproof judge osu_bw.out --link 'FDR 4x'", "5\n  UNJUDGED", "--reference"):
+    example = "fabricproof judge osu_bw.out --link 'FDR 4x,pcie=3.0x8'"
+    for words in (example, "5\n  UNJUDGED", "--reference"):
         assert words in ended.out
     assert "\\b" not in ended.out
 

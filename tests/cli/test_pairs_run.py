@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fabricproof.cli.pairs_run import _net_paths, _Wishes, _with_nodes
+from fabricproof.cli.pairs_run import _chosen, _net_paths, _Wishes, _with_nodes
 from fabricproof.core.errors import ConfigError, ExitStatus
 from fabricproof.nodes.doctor.subject import Subject, make_subject
 from fabricproof.pairs.campaign.ledger import Campaign
@@ -23,8 +23,9 @@ BLANK = Campaign(
     size=65536, seconds=0.5, both_ways=False, is_full=False,
 )  # fmt: skip
 WISHES = _Wishes(
-    partition=None, stack=None, fabric=None, over=(), is_full=False, order=Order.LEAFWISE, seed=0,
-    size=None, seconds=None, both_ways=False, without=(), skip_out=False, spines=0,
+    only=dict.fromkeys(("partition", "stack", "fabric"), ()), over=(), is_full=False,
+    order=Order.LEAFWISE, seed=0, size=None, seconds=None, both_ways=False, without=(),
+    skip_out=False, spines=0,
 )  # fmt: skip
 STANDING = Standing(free=("vc1", "vc2", "vc10"), busy=("vc3",), out={"vc4": "drain", "vc5": "down"})
 
@@ -57,6 +58,19 @@ def test_a_path_that_is_not_there_or_cannot_be_taken_is_refused() -> None:
     assert _net_paths(one_rail, subject("intelmpi"), ()) == (("rail0",), ("rail1",))
     with pytest.raises(ConfigError, match="cannot measure over rail0\\+rail1"):
         _net_paths(one_rail, subject("intelmpi"), ("all",))
+
+
+def test_only_names_partition_stack_and_fabric() -> None:
+    site = load_site("infiniband-ndr")
+    keys = dict.fromkeys(("partition", "stack", "fabric"), ())
+    where, *rest = _chosen(site, keys)
+    assert (where.name, *rest) == ("cpu", "openmpi", "hdr")
+    where, *rest = _chosen(site, {**keys, "partition": ("g*",), "stack": ("*-cuda",)})
+    assert (where.name, *rest) == ("gpu", "openmpi-cuda", "ndr")
+    with pytest.raises(ConfigError, match="--only stack fits several"):
+        _chosen(site, {**keys, "stack": ("m*",)})
+    with pytest.raises(ConfigError, match="none"):
+        _chosen(site, {**keys, "fabric": ("none",)})
 
 
 def test_busy_nodes_take_part_and_those_out_are_named() -> None:

@@ -168,23 +168,23 @@ def test_a_run_is_compared_by_what_older_runs_teach(
 ) -> None:
     past(tmp_path / "perflogs", RUN, ended=110.0)
     past(tmp_path / "perflogs", LATER, ended=120.0)
-    ended = fabricproof("plan", "--site", site, "--against", LATER)
+    ended = fabricproof("plan", "--site", site, LATER)
     assert ended.status == 0
     row = next(line for line in ended.out.splitlines() if line.startswith("OsuBandwidth"))
     # One older job is not enough to learn from: 3 s by the model, 1.2 s for the start.
     assert row.split() == ["OsuBandwidth", "1", "4", "20", "4", "40", "-79%"]
     assert "expected over measured: " in ended.out
-    within = ("plan", "--site", site, "--against", LATER, "--within")
+    within = ("plan", "--site", site, LATER, "--within")
     assert fabricproof(*within, "25").status == 0
     assert fabricproof(*within, "1").status == 1
-    record = fabricproof("plan", "--site", site, "--against", LATER, "--json").record
+    record = fabricproof("plan", "--site", site, LATER, "--json").record
     assert record["learnt_from_jobs"] == 1
     assert record["checks"][0]["measured_seconds"] == 20.0
 
 
 def test_a_run_that_is_not_there_is_named(fabricproof: Command, site: Path, tmp_path: Path) -> None:
     past(tmp_path / "perflogs", RUN, ended=110.0)
-    ended = fabricproof("plan", "--site", site, "--against", LATER)
+    ended = fabricproof("plan", "--site", site, LATER)
     assert ended.status == 66
     assert RUN in ended.err
 

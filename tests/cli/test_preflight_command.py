@@ -90,13 +90,13 @@ def test_each_node_is_judged_by_its_own_fabric(perflogs: Path, fabricproof: Comm
 
 
 def test_a_run_is_judged_as_it_saw_the_nodes(perflogs: Path, fabricproof: Command) -> None:
-    ended = fabricproof("preflight", "--run", FIRST)
+    ended = fabricproof("preflight", FIRST)
     assert ended.status == 0
     assert "PASS     mlx5_0:1: 11 of 11 (state, rate, mtu, pcie, firmware, fleet)" in ended.out
 
 
 def test_some_nodes_and_one_fabric_as_json(perflogs: Path, fabricproof: Command) -> None:
-    record = fabricproof("preflight", "n2", "--fabric", "hdr", "--json").record
+    record = fabricproof("preflight", "n2", "--only", "fabric=h*", "--json").record
     assert record["verdict"] == "FAIL"
     assert set(record["seen"]) == {"n2"}
     (fabric,) = record["fabrics"]
@@ -125,7 +125,7 @@ def test_where_nobody_looked_there_is_nothing_to_judge(
     assert "nobody has looked" in ended.err
 
 
-@pytest.mark.parametrize(("words", "status"), [(("n7",), 66), (("--fabric", "none"), 78)])
+@pytest.mark.parametrize(("words", "status"), [(("n7",), 66), (("--only", "fabric=none"), 78)])
 def test_what_is_not_there_is_refused(
     perflogs: Path, fabricproof: Command, words: tuple[str, ...], status: int
 ) -> None:

@@ -136,7 +136,7 @@ def test_what_is_no_recording_is_refused(fabricproof: Command, tmp_path: Path) -
     assert "head.txt" in ended.err
     (tmp_path / "head.txt").write_text("#== host\nname=x\n", encoding="utf-8")
     assert fabricproof("site", "init", "mine", "--from", tmp_path).status == 65
-    assert fabricproof("site", "init", "mine", "--from", tmp_path / "gone").status == 2
+    assert fabricproof("site", "init", "mine", "--from", tmp_path / "gone").status == 66
 
 
 def test_one_partition_may_be_chosen_and_an_unknown_one_is_refused(fabricproof: Command) -> None:
@@ -157,7 +157,7 @@ def test_this_machine_is_looked_at_kept_and_read_again(
         probe, "record", lambda say, **_: say("looking at this machine") or recorded
     )
     kept = tmp_path / "kept"
-    ended = fabricproof("site", "init", "mine", "--record", kept, "--stdout")
+    ended = fabricproof("site", "init", "mine", "--keep", kept, "--stdout")
     assert ended.status == 0
     assert "looking at this machine ..." in ended.err
     assert probe.load(kept) == recorded
@@ -168,7 +168,7 @@ def test_a_recording_that_cannot_be_kept_is_one_message(
 ) -> None:
     (tmp_path / "file").touch()
     ended = fabricproof(
-        "site", "init", "mine", "--from", TWO_RAILS, "--record", tmp_path / "file" / "kept"
+        "site", "init", "mine", "--from", TWO_RAILS, "--keep", tmp_path / "file" / "kept"
     )
     assert (ended.status, list(sites.iterdir())) == (74, [])
     assert "cannot write the recording" in ended.err

@@ -33,3 +33,12 @@ def test_an_unknown_stack_is_one_message_and_a_config_status(
 def test_removing_what_is_not_there_says_so(fabricproof: Callable[..., Any], tmp_path: Path):
     ended = fabricproof("stack", "remove", "mpich5", "--root", tmp_path)
     assert (ended.status, ended.out) == (0, "mpich5: was not installed\n")
+
+
+def test_json_may_stand_before_the_name_and_after_it(
+    fabricproof: Callable[..., Any], tmp_path: Path
+):
+    where = ("--json", "--root", tmp_path)
+    for words in (("remove", "mpich5", *where), (*where, "remove", "mpich5")):
+        ended = fabricproof("stack", *words)
+        assert json.loads(ended.out) == [{"name": "mpich5", "removed": False}]

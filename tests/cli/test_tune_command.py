@@ -37,7 +37,7 @@ def perflogs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_newest_run_with_a_sweep_is_shown(perflogs: Path, fabricproof: Command) -> None:
-    ended = fabricproof("tune", "show", "--stack", "openmpi5")
+    ended = fabricproof("tune", "show", "--only", "stack=openmpi5")
     assert (ended.status, ended.err) == (0, "")
     assert f"over rail0, run {NEW}" in ended.out
     rows = [line.split() for line in ended.out.splitlines() if "KiB" in line]
@@ -51,7 +51,7 @@ def test_the_newest_run_with_a_sweep_is_shown(perflogs: Path, fabricproof: Comma
 
 
 def test_the_json_holds_every_mean(perflogs: Path, fabricproof: Command) -> None:
-    ended = fabricproof("tune", "show", "--run", OLD, "--json")
+    ended = fabricproof("tune", "show", OLD, "--json")
     (sweep,) = json.loads(ended.out)["sweeps"]
     assert sweep["run_id"] == OLD
     assert sweep["sizes"][0]["standing"] == "as good"
@@ -61,7 +61,7 @@ def test_the_json_holds_every_mean(perflogs: Path, fabricproof: Command) -> None
 def test_the_mending_is_written_as_a_proposal_and_says_how_to_try_and_adopt_it(
     perflogs: Path, fabricproof: Command
 ) -> None:
-    ended = fabricproof("tune", "write", "--stack", "openmpi5")
+    ended = fabricproof("tune", "write", "--only", "stack=openmpi5")
     assert (ended.status, ended.err) == (0, "")
     folder = perflogs / "tuning" / f"{NEW}-openmpi5"
     assert f"-S AlgorithmSweep.tuning={folder}" in ended.out
@@ -89,18 +89,18 @@ def test_two_stacks_are_two_proposals(perflogs: Path, fabricproof: Command) -> N
 def test_one_folder_cannot_hold_two_stacks(perflogs: Path, fabricproof: Command) -> None:
     ended = fabricproof("tune", "write", "--folder", str(perflogs / "here"))
     assert ended.status == ExitStatus.USAGE
-    assert "--stack" in ended.err
+    assert "--only stack=NAME" in ended.err
 
 
 def test_without_a_loser_nothing_is_written(perflogs: Path, fabricproof: Command) -> None:
-    ended = fabricproof("tune", "write", "--run", OLD)
+    ended = fabricproof("tune", "write", OLD)
     assert ended.status == 0
     assert "nothing to write" in ended.out
     assert not (perflogs / "tuning").exists()
 
 
 @pytest.mark.parametrize(
-    "options", [["--run", "20200101T000000Z-000000"], ["--stack", "nobody"], ["--site", "local"]]
+    "options", [["20200101T000000Z-000000"], ["--only", "stack=nobody"], ["--site", "local"]]
 )
 def test_without_a_sweep_the_next_step_is_said(
     options: list[str], perflogs: Path, fabricproof: Command
@@ -123,7 +123,7 @@ def test_where_nothing_can_be_written_it_is_said(
 ) -> None:
     (tmp_path / "file").touch()
     ended = fabricproof(
-        "tune", "write", "--stack", "openmpi5", "--folder", str(tmp_path / "file" / "x")
+        "tune", "write", "--only", "stack=openmpi5", "--folder", str(tmp_path / "file" / "x")
     )
     assert ended.status == ExitStatus.IO
     assert "--folder" in ended.err

@@ -139,7 +139,7 @@ def test_an_interrupted_night_is_130_and_gives_the_lock_back(pretended):
 
 def test_a_run_that_is_not_there_is_66_and_no_night(pretended):
     """The deliberate bad case: a mistyped run must not become a night that is MISSING."""
-    ended = pretended("--of", "20261121T000000Z-ffffff")
+    ended = pretended("20261121T000000Z-ffffff")
     assert ended.status == 66
     assert not (pretended.folder / "state.jsonl").exists()
 
@@ -168,10 +168,10 @@ def two_runs(pretended):
     ],
 )
 def test_a_run_is_named_as_for_a_report(pretended, two_runs, words, number):
-    ended = pretended("--dry-run", "--of", words)
+    ended = pretended(words, "--dry-run")
     assert f"would confirm: {two_runs[number]}\n" in ended.out
     assert "would run" not in ended.out
-    record = pretended("--dry-run", "--json", "--of", words).record
+    record = pretended(words, "--dry-run", "--json").record
     assert (record["confirm"], "run" in record) == (two_runs[number], False)
 
 
@@ -179,7 +179,7 @@ def test_a_run_is_named_as_for_a_report(pretended, two_runs, words, number):
 def test_words_that_name_no_run_spend_no_night(pretended, two_runs, words, status):
     """Nor does a dry run promise one, nor is anybody told to leave the option out."""
     for options in ([], ["--dry-run"]):
-        ended = pretended("--of", words, *options)
+        ended = pretended(words, *options)
         assert ended.status == status
         assert "leave it out" not in ended.err
     assert pretended.asked == []

@@ -576,7 +576,7 @@ def test_names_of_any_kind(judge: Any, tmp_path: Path) -> None:
         for end in ("a", "b"):
             row[end] = f"rack 1/{row[end]};<b>$(reboot)"
     plot = tmp_path / "m.svg"
-    ended = judge(rows, "--plot", str(plot))
+    ended = judge(rows, "-o", str(plot))
     assert ended.record["blame"][0]["node"].startswith("rack 1/n0003")
     assert ended.record["blame"][0]["drain"] is None
     assert "<b>" not in plot.read_text()
@@ -628,10 +628,10 @@ def test_damaged_data_ends_with_65_and_the_line(
         (("--unit", "KiB"), 65),
         (("--spines", "2"), 78),
         (("--pcie", "3.0x8"), 78),
-        (("--plot", "m.bmp"), 78),
+        (("-o", "m.bmp"), 2),
         (("--leaves", "nowhere"), 66),
         (("--reference", "latency=2 us"), 78),
-        (("--plot", "/nowhere/at/all.svg"), 74),
+        (("-o", "/nowhere/at/all.svg"), 74),
     ],
 )
 def test_wrong_options(judge: Any, options: tuple[str, ...], status: int) -> None:
@@ -680,7 +680,7 @@ def test_the_picture(judge: Any, tmp_path: Path) -> None:
     import xml.etree.ElementTree as ET  # noqa: PLC0415 - needed here only
 
     plot = tmp_path / "m.svg"
-    judge(made(16, of_node(3, 0.3)), "--plot", str(plot))
+    judge(made(16, of_node(3, 0.3)), "-o", str(plot))
     root = ET.parse(plot).getroot()
     texts = [each.text or "" for each in root.iter("{http://www.w3.org/2000/svg}text")]
     assert any("n0003 runs at 30 %" in each for each in texts)
@@ -702,7 +702,7 @@ def test_thousand_nodes_in_seconds(tmp_path: Path, fabricproof: Command) -> None
         lines += [f"n{a:04},n{b:04},{row[b]:.3f}" for b in range(1000) if a != b]
     file = tmp_path / "m.csv"
     file.write_text("\n".join(lines) + "\n")
-    ended = fabricproof("pairs", "judge", file, "--json", "--plot", str(tmp_path / "m.svg"))
+    ended = fabricproof("pairs", "judge", file, "--json", "-o", str(tmp_path / "m.svg"))
     assert sorted(blamed(ended.record)) == [
         ("node", "n0017", "transmit"),
         ("node", "n0400", "receive"),

@@ -272,7 +272,7 @@ def test_the_runs_before_with_the_same_inventory_are_compared(site: Site, place:
 
 
 def test_past_months_and_lines_that_stand_twice(site: Site, place: Workplace) -> None:
-    """What ``night --by-month`` put aside is found, packed or not, and counts once."""
+    """What a night with ``by_month`` put aside is found, packed or not, and counts once."""
     path = records_file(place)
     whole = path.read_bytes()
     lines = whole.splitlines(keepends=True)

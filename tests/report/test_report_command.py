@@ -45,7 +45,7 @@ def test_the_screen_names_the_node_the_rail_and_the_next_command(fabricproof: Co
     assert "  fabricproof run --site vcluster -n OsuMultiRailBandwidth -p openmpi5" in lines
 
 
-@pytest.mark.parametrize("options", [[SLOW], [NEWEST, "--before", "same-inventory"], [DOWN]])
+@pytest.mark.parametrize("options", [[SLOW], [NEWEST, "same-inventory"], [DOWN]])
 def test_json_is_what_its_schema_says(options: list[str], fabricproof: Command) -> None:
     folder = importlib.resources.files("fabricproof.report")
     schema = json.loads(folder.joinpath("report.schema.json").read_text(encoding="utf-8"))
@@ -54,7 +54,7 @@ def test_json_is_what_its_schema_says(options: list[str], fabricproof: Command) 
     jsonschema.validate(record, schema)
     assert record["format"] == 1
     assert record["site"] == "vcluster"
-    assert (record["comparison"] is not None) == ("--before" in options)
+    assert (record["comparison"] is not None) == ("same-inventory" in options)
     # The schema tells: a verdict that is none is refused.
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({**record, "verdict": "GREEN"}, schema)
@@ -68,16 +68,16 @@ def test_json_has_no_number_that_is_none(fabricproof: Command) -> None:
 
 
 def test_all_files_at_once(place: Path, fabricproof: Command) -> None:
-    paths = {kind: place / f"report.{kind}" for kind in ("html", "junit", "prometheus", "bundle")}
-    options = [part for kind, path in paths.items() for part in (f"--{kind}", path)]
+    paths = {kind: place / f"report.{kind}" for kind in ("html", "xml", "prom", "tar.gz")}
+    options = [part for path in paths.values() for part in ("-o", path)]
     ended = fabricproof("report", SLOW, *options)
     assert ended.status == 1
     assert ended.out.startswith("FAIL  vcluster")
     assert all(f"written: {path}" in ended.err for path in paths.values())
     assert paths["html"].read_text().startswith("<!DOCTYPE html>")
-    assert ElementTree.parse(paths["junit"]).getroot().attrib["failures"] == "3"
-    assert 'fabricproof_run_verdict{site="vcluster"} 1\n' in paths["prometheus"].read_text()
-    with tarfile.open(paths["bundle"]) as tar:
+    assert ElementTree.parse(paths["xml"]).getroot().attrib["failures"] == "3"
+    assert 'fabricproof_run_verdict{site="vcluster"} 1\n' in paths["prom"].read_text()
+    with tarfile.open(paths["tar.gz"]) as tar:
         assert f"fabricproof-{SLOW}/manifest.json" in tar.getnames()
 
 
@@ -96,12 +96,12 @@ def test_drain_lines_are_commented_out(fabricproof: Command) -> None:
         (["nowhere"], 66, "no run 'nowhere': expected a run's identity"),
         (["2031-01-01"], 66, "no run '2031-01-01'"),
         (["firmware=99"], 2, "firmware"),
-        ([NEWEST, "--before", "no-such-label"], 2, "no-such-label"),
-        ([NEWEST, "--before", NEWEST], 2, "run"),
-        ([NEWEST, "--before", "2031-01-01"], 6, "an empty side"),
-        (["--anonymous"], 2, "--anonymous goes with --bundle"),
+        ([NEWEST, "no-such-label"], 2, "no-such-label"),
+        ([NEWEST, NEWEST], 2, "run"),
+        ([NEWEST, "2031-01-01"], 6, "an empty side"),
+        (["--anonymous"], 2, "--anonymous goes with -o"),
         (["--json", "--drain"], 2, "leave --drain out"),
-        (["--last", "0"], 2, "--last"),
+        (["-o", "report.pdf"], 2, "no such kind of file"),
         (["--site", "nowhere"], 66, "nowhere"),
     ],
 )
@@ -114,13 +114,13 @@ def test_bad_input_is_one_message(
     assert ended.out == ""
 
 
-@pytest.mark.parametrize("option", ["--html", "--junit", "--prometheus", "--bundle"])
+@pytest.mark.parametrize("name", ["r.html", "r.xml", "r.prom", "r.tar.gz"])
 def test_a_file_that_cannot_be_written_is_one_message(
-    option: str, place: Path, fabricproof: Command
+    name: str, place: Path, fabricproof: Command
 ) -> None:
-    ended = fabricproof("report", SLOW, option, place / "gone" / "file")
+    ended = fabricproof("report", SLOW, "-o", place / "gone" / name)
     assert ended.status == 74
-    assert f"{place / 'gone' / 'file'}: cannot write" in ended.err
+    assert f"{place / 'gone' / name}: cannot write" in ended.err
     assert ended.out == ""
 
 
@@ -129,8 +129,8 @@ def test_one_file_that_cannot_be_written_keeps_no_other_from_being_written(
 ) -> None:
     gone = [place / "gone" / name for name in ("r.html", "b.tar.gz")]
     ended = fabricproof(
-        *("report", SLOW, "--html", gone[0], "--prometheus", place / "p.prom"),
-        *("--junit", place / "r.xml", "--bundle", gone[1]),
+        *("report", SLOW, "-o", gone[0], "-o", place / "p.prom"),
+        *("-o", place / "r.xml", "--output", gone[1]),
     )
     assert ended.status == 74
     assert all(f"{path}: cannot write" in ended.err for path in gone)
@@ -140,19 +140,18 @@ def test_one_file_that_cannot_be_written_keeps_no_other_from_being_written(
     assert f"written: {gone[0]}" not in ended.err
 
 
-@pytest.mark.parametrize("other", ["--junit", "--prometheus", "--bundle"])
-def test_two_reports_in_one_file_are_refused(other: str, place: Path, fabricproof: Command) -> None:
-    """One would be written over the other, by whatever name of it."""
-    ended = fabricproof("report", SLOW, "--html", place / "r", other, place / ".." / "out" / "r")
+def test_two_files_of_a_kind_are_refused(place: Path, fabricproof: Command) -> None:
+    """Which of them would be meant nobody can say."""
+    ended = fabricproof("report", SLOW, "-o", place / "r.html", "-o", place / "s.html")
     assert ended.status == 2
-    assert f"--html and {other} name the same file" in ended.err
+    assert "two files of .html" in ended.err
     assert list(place.iterdir()) == []
 
 
 def test_a_bundle_that_is_there_stays(place: Path, fabricproof: Command) -> None:
     path = place / "b.tar.gz"
     path.write_text("mine")
-    ended = fabricproof("report", SLOW, "--bundle", path)
+    ended = fabricproof("report", SLOW, "-o", path)
     assert ended.status == 74
     assert "is there already and is not overwritten" in ended.err
     assert path.read_text() == "mine"

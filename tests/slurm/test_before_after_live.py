@@ -194,7 +194,7 @@ def test_ten_nights_with_a_change_on_the_sixth(bench: Bench) -> None:
     with changed({"vc2": "rail1"}, "--rate", "150mbit"):
         after = [bench.run() for _ in range(NIGHTS - SIXTH)]
     nights = [*before, *after]
-    status, answer = bench.ask("trend", "--runs", ",".join(nights))
+    status, answer = bench.ask("trend", ",".join(nights))
     assert status == 1
     assert [run["run_id"] for run in answer["runs"]] == nights
     (event,) = answer["events"]

@@ -223,13 +223,13 @@ def test_a_fault_that_is_gone_when_looked_at_again_is_a_flutter(nights, chat, sl
     status, run = nights.call(*ONE_CHECK, command="run")
     assert (status, run["verdict"]) == (1, "FAIL")
     slow_vc2()
-    status, night = nights.call("--of", run["run_id"])
+    status, night = nights.call(run["run_id"])
     assert (status, night["verdict"], night["first_verdict"]) == (0, "PASS", "FAIL")
     confirmation = of_rail1(night)
     assert (confirmation["finding"], confirmation["flutters"]) == ("NOT REPEATED", 1)
     assert confirmation["looks"][0]["outcome"] == "green"
     assert chat.texts == []
-    _, again = nights.call("--of", run["run_id"])
+    _, again = nights.call(run["run_id"])
     assert again["first_verdict"] == "FAIL", "what a night adds to a run must not change the run"
     assert of_rail1(again)["flutters"] == 1, "one run flutters once"
 

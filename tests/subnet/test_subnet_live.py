@@ -70,7 +70,7 @@ def test_a_look_is_taken_kept_and_judged_again(
     assert sorted(each.name for each in folder.iterdir()) == sorted(PRINTED.values())
     again = fabricproof("subnet", "check", "--link", "EDR 4x", "--from", folder)
     assert (again.status, again.out) == (0, first.out)
-    same = fabricproof("subnet", "diff", folder)
+    same = fabricproof("subnet", "diff", folder, folder)
     assert same.status == 0
     assert "24 cables are where they were" in same.out
     full = fabricproof("subnet", "check", "--keep", folder)
@@ -82,7 +82,7 @@ def test_device_and_port_are_passed_on(fabricproof: Call, tools: Path, tmp_path:
     said = tmp_path / "said"
     for tool in ("ibnetdiscover", "sminfo"):
         pretend(tools, tool, f"echo {tool} $* >> {said}; cat '{DATA}/tree/{PRINTED[tool]}'")
-    options = ("--ca", "mlx5_1", "--port", "2", "--link", "EDR 4x", "--via", "env A=1")
+    options = ("--device", "mlx5_1:2", "--link", "EDR 4x", "--via", "env A=1")
     assert fabricproof("subnet", "check", *options).status == 0
     assert said.read_text() == "ibnetdiscover -C mlx5_1 -P 2\nsminfo -C mlx5_1 -P 2\n"
 
@@ -293,10 +293,10 @@ def test_a_complaint_is_no_pass(fabricproof: Call, tools: Path) -> None:
 def test_wrong_options(fabricproof: Call, tmp_path: Path) -> None:
     for options in (
         ("--from", tmp_path, "--via", "true"),
-        ("--fabric", "ib0"),
+        ("--only", "fabric=ib0"),
         ("--via", "'"),
         ("--shape", "star"),
-        ("--port", "0"),
+        ("--device", "mlx5_0:0"),
         ("--timeout", "inf"),
         ("--timeout", "nan"),
         ("--timeout", "-inf"),
@@ -304,7 +304,7 @@ def test_wrong_options(fabricproof: Call, tmp_path: Path) -> None:
         ("--from", DATA / "tree", "--link", "EDR 4x", "--hosts", ""),
         ("--from", DATA / "tree", "--link", "EDR 4x", "--hosts", " "),
         ("--from", DATA / "tree", "--link", "EDR 4x", "--hosts", "n1!n1"),
-        ("--from", DATA / "tree", "--link", "EDR 4x", "--slurm", ""),
+        ("--from", DATA / "tree", "--link", "EDR 4x", "--leaves", ""),
     ):
         assert fabricproof("subnet", "check", *options).status == 2
     assert fabricproof("subnet", "check", "--link", "40GbE").status == 78
@@ -360,14 +360,14 @@ def test_slurm_and_hosts_on_the_command_line(fabricproof: Call, tmp_path: Path) 
     conf = tmp_path / "topology.conf"
     conf.write_text("# ours\nSwitchName=all Nodes=host[1-8]  # one group\n")
     look = ("subnet", "check", "--from", DATA / "tree", "--link", "EDR 4x")
-    assert fabricproof(*look, "--slurm", conf, "--hosts", "host[1-8]").status == 0
+    assert fabricproof(*look, "--leaves", conf, "--hosts", "host[1-8]").status == 0
     conf.write_text("SwitchName=a Nodes=host[1-4]\nSwitchName=b Nodes=host[5-8]\n")
-    ended = fabricproof(*look, "--slurm", conf)
+    ended = fabricproof(*look, "--leaves", conf)
     assert ended.status == 1
     assert "Slurm has a and b" in ended.out
     assert fabricproof(*look, "--hosts", "host[1-9]").status == 4
     conf.write_text("# nothing\n")
-    assert fabricproof(*look, "--slurm", conf).status == 66
+    assert fabricproof(*look, "--leaves", conf).status == 66
 
 
 @pytest.mark.parametrize(
@@ -389,7 +389,7 @@ def test_a_hostlist_without_end_is_refused_at_once(
     slurm = tmp_path / "topo"
     slurm.write_text(f"SwitchName=a Nodes={hosts.replace(' ', '')}\n")
     begun = time.monotonic()
-    for options in (("--hosts", hosts), ("--slurm", slurm)):
+    for options in (("--hosts", hosts), ("--leaves", slurm)):
         ended = fabricproof(*look, *options)
         assert ended.status == 78, ended.err
         assert "a hostlist of too many names" in ended.err
@@ -414,4 +414,4 @@ def test_the_sites_link_is_taken(fabricproof: Call) -> None:
     assert "24 of 24 links are at FDR 4x or better" in fabricproof(*look, "--site", "fdr-lab").out
     two = fabricproof(*look, "--site", "infiniband-ndr")
     assert two.status == 78
-    assert "--fabric NAME" in two.err
+    assert "--only fabric=NAME" in two.err

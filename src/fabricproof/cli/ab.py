@@ -16,8 +16,10 @@ from pathlib import Path
 
 import click
 
-from fabricproof.cli.compare import compared, site_of, status_of
+from fabricproof.cli import options
+from fabricproof.cli.compare import compared, status_of
 from fabricproof.cli.run import perform, progress_of, show
+from fabricproof.cli.which import perflogs, site_of
 from fabricproof.core.errors import ConfigError, ExitStatus
 from fabricproof.history.compare.lines import lines
 from fabricproof.history.compare.model import Comparison, SideError, comparison_record
@@ -37,24 +39,22 @@ from fabricproof.history.compare.plan import (
 )
 from fabricproof.history.compare.whole import Asked
 from fabricproof.history.store.labels import set_label
-from fabricproof.job.run.start import workplace
 from fabricproof.job.run.watch import ends_as_interrupt
 from fabricproof.nightly.lock import night_lock
 from fabricproof.nightly.state import state_file as nightly_state_file
 from fabricproof.site import Site
-from fabricproof.site.load import project_root
 from fabricproof.site.schema import SwitchSpec
 
-_SITE = click.option("--site", "site_name", metavar="S", help="Site (default: of this host).")
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 _PASSED_ON = {"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]}
 
 #: rounds of which one order by lot is told apart from none at all at 5 %: six, and one to spare
 _ROUNDS = 7
 
 
-@click.group(name="ab")
-def command() -> None:
+@click.group(name="ab", cls=options.Group)
+@options.site
+@options.as_json
+def command(**_: object) -> None:
     r"""Compare two states of a site by switching in turn: drift cannot pass for a change.
 
     site.toml says how the site is switched:
@@ -73,13 +73,14 @@ def command() -> None:
 
 @command.command(name="plan")
 @click.argument("name")
-@click.option("--rounds", type=click.IntRange(1, 1000), default=_ROUNDS, show_default=True)
-@click.option("--seed", type=int, help="Of the orders (default: drawn, and kept).")
-@click.option("--replace", "again", is_flag=True, help="Throw the plan of that name away.")
-@_SITE
-@_JSON
+@options.count("--rounds", _ROUNDS, "How often each state is measured.", 1, 1000)
+@click.option(
+    "--seed", type=int, metavar="N", help="Seed of the order.  [default: drawn, and kept]"
+)
+@options.replace
+@options.of_group("site_name", "as_json")
 def plan_command(
-    name: str, rounds: int, seed: int | None, again: bool, site_name: str | None, as_json: bool
+    name: str, rounds: int, seed: int | None, replace: bool, site_name: str | None, as_json: bool
 ) -> None:
     """Draw the order of the rounds of switch NAME and keep it; nothing is switched or run.
 
@@ -88,7 +89,7 @@ def plan_command(
     site = site_of(site_name)
     spec = _switch(site, name)
     path = _place(site, name)
-    if path.exists() and (read_plan(path).switched or not again):
+    if path.exists() and (read_plan(path).switched or not replace):
         raise SideError(
             f"there is a plan {name}",
             source=str(path),
@@ -107,8 +108,7 @@ def plan_command(
 
 @command.command(name="show")
 @click.argument("name")
-@_SITE
-@_JSON
+@options.of_group("site_name", "as_json")
 def show_command(name: str, site_name: str | None, as_json: bool) -> None:
     """Show plan NAME and how far it is; 66 where there is none."""
     site = site_of(site_name)
@@ -117,19 +117,20 @@ def show_command(name: str, site_name: str | None, as_json: bool) -> None:
 
 @command.command(name="back")
 @click.argument("name")
-@_SITE
-def back(name: str, site_name: str | None) -> None:
+@options.of_group("site_name", "as_json")
+def back(name: str, site_name: str | None, as_json: bool) -> None:
     """Switch back what a killed `ab run` left switched; 69 where that fails."""
     site = site_of(site_name)
     spec, path = _switch(site, name), _place(site, name)
     with _alone(site):
-        switch_back(read_plan(path), _means(site, name, spec, path))
+        switch_back(read_plan(path), _means(site, name, spec, path, quiet=as_json))
+    if as_json:
+        _show(read_plan(path), spec, as_json=True)
 
 
 @command.command(name="run", context_settings=_PASSED_ON)
 @click.argument("name")
-@_SITE
-@_JSON
+@options.of_group("site_name", "as_json")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[RUN OPTION...]")
 def run(name: str, site_name: str | None, as_json: bool, arguments: tuple[str, ...]) -> None:
     r"""Run what is left of plan NAME, then compare its two sides.
@@ -177,7 +178,7 @@ def _switch(site: Site, name: str) -> SwitchSpec:
 
 def _place(site: Site, name: str) -> Path:
 
-    return state_file(workplace(project_root()).perflogs, site.name, name)
+    return state_file(perflogs(), site.name, name)
 
 
 def _show(plan: Plan, spec: SwitchSpec, *, as_json: bool) -> None:
@@ -205,7 +206,7 @@ def _with_arguments(plan: Plan, arguments: tuple[str, ...]) -> Plan:
 @contextlib.contextmanager
 def _alone(site: Site) -> Iterator[None]:
     """Keep nights and other plans of the site away, and take SIGTERM as Ctrl-C."""
-    folder = nightly_state_file(workplace(project_root()).perflogs, site.name).parent
+    folder = nightly_state_file(perflogs(), site.name).parent
     with ends_as_interrupt(), night_lock(folder) as notes:
         for note in notes:
             click.echo(f"fabricproof: {note}", err=True)
@@ -214,7 +215,7 @@ def _alone(site: Site) -> Iterator[None]:
 
 def _means(site: Site, name: str, spec: SwitchSpec, path: Path, *, quiet: bool = False) -> Means:
 
-    perflogs = workplace(project_root()).perflogs
+    place = perflogs()
 
     def switch(side: str) -> None:
         switch_site(name, spec, side)
@@ -225,7 +226,7 @@ def _means(site: Site, name: str, spec: SwitchSpec, path: Path, *, quiet: bool =
     return Means(
         switch=switch,
         measure=measure,
-        label=lambda run_id, label: _ignore(set_label(perflogs, site.name, [run_id], label)),
+        label=lambda run_id, label: _ignore(set_label(place, site.name, [run_id], label)),
         keep=lambda plan: write_plan(path, plan),
         tell=lambda line: click.echo(line, err=quiet),
     )

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from fabricproof.cli import options
 from fabricproof.cli.baseline_display import (
     baseline_record,
     diff_lines,
@@ -23,7 +24,7 @@ from fabricproof.cli.baseline_display import (
     show_lines,
     unlike_record,
 )
-from fabricproof.cli.compare import history_of
+from fabricproof.cli.which import perflogs, runs_of, site_of
 from fabricproof.core.errors import ConfigError, ExitStatus, InputMissingError
 from fabricproof.history.baseline.freeze import Ask, Frozen, freeze
 from fabricproof.history.baseline.review import (
@@ -35,29 +36,22 @@ from fabricproof.history.baseline.review import (
     standing,
 )
 from fabricproof.history.compare.facts import Machines
-from fabricproof.history.compare.sides import choose_side
 from fabricproof.history.store import Store, open_store
-from fabricproof.job.run.start import workplace
-from fabricproof.site import Site, load_site
-from fabricproof.site.load import choose_site, project_root
+from fabricproof.site import Site
 from fabricproof.verdict.baseline.file import names_in, path_of, read_baseline, write_baseline
 from fabricproof.verdict.baseline.model import Baseline
 
-_SITE = click.option("--site", "site_name", metavar="S", help="Site (default: of this host).")
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-_ALL = click.option("--all", "whole", is_flag=True, help="Every point of the curves, every reason.")
-_AT_LEAST = click.option(
-    "--at-least",
-    type=click.IntRange(3),
-    default=5,
-    show_default=True,
-    help="Good runs that each quantity needs; fewer make wide bounds.",
-)
-_REPLACE = click.option("--replace", is_flag=True, help="Replace a baseline of that name.")
+#: runs that a proposal looks at unless told otherwise
+_NEWEST = 30
+
+#: good runs that each quantity needs
+_AT_LEAST = 5
 
 
-@click.group(name="baseline")
-def command() -> None:
+@click.group(name="baseline", cls=options.Group)
+@options.site
+@options.as_json
+def command(**_: object) -> None:
     r"""What known-good runs measured: a reviewed file that judges after physics and the site.
 
     A baseline can only make a verdict stricter. It holds for the nodes and the stacks that it was
@@ -73,16 +67,15 @@ def command() -> None:
 
 @command.command(name="freeze")
 @click.argument("name", metavar="NAME")
-@click.argument("runs", nargs=-1, metavar="RUNS...")
-@click.option("--runs", "more", multiple=True, hidden=True)
-@_AT_LEAST
-@_REPLACE
-@_SITE
-@_JSON
+@click.argument("runs", nargs=-1, required=True, metavar="RUNS...")
+@options.count(
+    "--at-least", _AT_LEAST, "Good runs that each quantity needs; fewer make wide bounds.", 3
+)
+@options.replace
+@options.of_group("site_name", "as_json")
 def freeze_command(
     name: str,
     runs: tuple[str, ...],
-    more: tuple[str, ...],
     at_least: int,
     replace: bool,
     site_name: str | None,
@@ -101,20 +94,17 @@ def freeze_command(
     Exit status: 0 written; 65 too few good runs, unlike runs, or an impossible number; 66 no
     records; 74 cannot write; 78 the name is taken.
     """
-    if not (runs or more):
-        raise click.UsageError("say which runs are known to be good, as last:10")
     site, store, machines = _history(site_name)
     path = path_of(site.folder, name)
     _refuse_taken(path, replace=replace)
-    ids = _chosen([*runs, *more], site)
+    ids = runs_of(runs, site)
     frozen = _frozen(store, machines, ids, name, at_least, newest_only=False)
     write_baseline(path, frozen.baseline, replace=replace)
     _tell(frozen, path, as_json=as_json, active=site.spec.baseline == name)
 
 
 @command.command(name="list")
-@_SITE
-@_JSON
+@options.of_group("site_name", "as_json")
 def list_(site_name: str | None, as_json: bool) -> None:
     r"""List the baselines of a site: age, runs, keys, and whether each still holds.
 
@@ -142,9 +132,8 @@ def list_(site_name: str | None, as_json: bool) -> None:
 
 @command.command(name="show")
 @click.argument("name", metavar="NAME")
-@_ALL
-@_SITE
-@_JSON
+@options.everything
+@options.of_group("site_name", "as_json")
 def show(name: str, whole: bool, site_name: str | None, as_json: bool) -> None:
     r"""Show a baseline: what it rests on, where it holds, medians, bounds and what they can see.
 
@@ -168,9 +157,8 @@ def show(name: str, whole: bool, site_name: str | None, as_json: bool) -> None:
 @command.command(name="diff")
 @click.argument("first", metavar="A")
 @click.argument("second", metavar="B", default="latest")
-@_ALL
-@_SITE
-@_JSON
+@options.everything
+@options.of_group("site_name", "as_json")
 def diff(first: str, second: str, whole: bool, site_name: str | None, as_json: bool) -> None:
     r"""Compare baseline A with baseline B, or with a run (by default the newest), as a table.
 
@@ -200,19 +188,14 @@ def diff(first: str, second: str, whole: bool, site_name: str | None, as_json: b
 
 
 @command.command(name="propose")
-@click.argument("name", metavar="[NAME]", required=False)
+@click.argument("runs", nargs=-1, metavar="[RUNS...]")
 @click.option("--write", "write", metavar="NEW", help="Write the proposal under this name.")
-@click.option("--last", type=click.IntRange(3), default=30, show_default=True, help="Newest runs.")
-@_AT_LEAST
-@_REPLACE
-@_ALL
-@_SITE
-@_JSON
+@options.replace
+@options.everything
+@options.of_group("site_name", "as_json")
 def propose(
-    name: str | None,
+    runs: tuple[str, ...],
     write: str | None,
-    last: int,
-    at_least: int,
     replace: bool,
     whole: bool,
     site_name: str | None,
@@ -220,13 +203,13 @@ def propose(
 ) -> None:
     r"""Learn from the newest good runs since anything was changed, and replay history with it.
 
-    Says how many past verdicts would be others: without a baseline, under NAME (by default the one
-    that judges today) and under the proposal; which, per check and quantity. Nothing is written
-    without --write.
+    RUNS are named as for compare; the newest 30 by default.  Says how many past verdicts would be
+    others: without a baseline, under the one that judges today (or that baseline:NAME among RUNS
+    names) and under the proposal; which, per check and quantity.  Only --write writes anything.
 
     \b
     fabricproof baseline propose
-    fabricproof baseline propose spring-2026 --write summer-2026
+    fabricproof baseline propose last:60 --write summer-2026
 
     Exit status: 0 proposed; 65 too few good runs since the last change; 74 cannot write; 78 the
     name is taken.
@@ -235,10 +218,14 @@ def propose(
     path = path_of(site.folder, write) if write else None
     if path is not None:
         _refuse_taken(path, replace=replace)
-    old_name = name or site.spec.baseline
+    named = [each.removeprefix("baseline:") for each in runs if each.startswith("baseline:")]
+    if len(named) > 1:
+        raise click.UsageError("one baseline to replay beside the proposal, not several")
+    runs = tuple(each for each in runs if not each.startswith("baseline:"))
+    old_name = named[0] if named else site.spec.baseline
     old = _read(site, old_name) if old_name else None
-    ids = [run.run_id for run in store.runs][-last:]
-    frozen = _frozen(store, machines, ids, write or "proposal", at_least, newest_only=True)
+    ids = runs_of(runs, site) if runs else [run.run_id for run in store.runs][-_NEWEST:]
+    frozen = _frozen(store, machines, ids, write or "proposal", _AT_LEAST, newest_only=True)
     every = [run.run_id for run in store.runs]
     past = replay(store, every, machines, old=old, new=frozen.baseline)
     if path is not None:
@@ -269,36 +256,26 @@ def _refuse_taken(path: Path, *, replace: bool) -> None:
 
 def _history(site_name: str | None, *, needed: bool = True) -> tuple[Site, Any, Machines]:
     """Return the site, its runs (None where there are none and they are not needed), its nodes."""
-    site = load_site(site_name) if site_name else choose_site()
-    perflogs = workplace(project_root()).perflogs
+    site = site_of(site_name)
     store: Store | None = None
     try:
         store = _needed_store(site)
     except InputMissingError:
         if needed:
             raise
-    return site, store, Machines.of_site(perflogs, site.name)
+    return site, store, Machines.of_site(perflogs(), site.name)
 
 
 def _needed_store(site: Site) -> Store:
 
-    store = open_store(workplace(project_root()).perflogs, site.name)
+    store = open_store(perflogs(), site.name)
     for note in store.notes:
         click.echo(f"fabricproof: {note}", err=True)
     return store
 
 
-def _chosen(words: Sequence[str], site: Site) -> list[str]:
-    """Return the run ids that are meant, as compare understands them."""
-    _, history = history_of(site)
-    chosen = choose_side(",".join(words), history)
-    for note in chosen.notes:
-        click.echo(f"fabricproof: {note}", err=True)
-    return [run.run_id for run in chosen.side.runs]
-
-
 def _one_run(words: str, site: Site) -> str:
-    ids = _chosen([words], site)
+    ids = runs_of([words], site)
     if len(ids) != 1:
         raise click.UsageError(
             f"{words!r} is {len(ids)} runs: diff takes a baseline or one run; "

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
+from fabricproof.cli import options
 from fabricproof.cli.build_display import Display
+from fabricproof.cli.which import site_of
 from fabricproof.core.errors import ConfigError
-from fabricproof.site import Site, load_site
-from fabricproof.site.load import choose_site
+from fabricproof.site import Site
 from fabricproof.site.schema import StackSpec
+from fabricproof.stacks.catalog import stacks_root
 from fabricproof.stacks.spack.build import Wishes, build, building, compose_for, explain
 from fabricproof.stacks.spack.built import Built
 from fabricproof.stacks.spack.diagnose import BuildError
@@ -25,64 +27,41 @@ from fabricproof.stacks.spack.mirror import make_mirror
 from fabricproof.stacks.spack.offline import Mirror, open_mirror
 from fabricproof.stacks.spack.tool import Spack, fetch_spack, find_spack, open_spack
 
-_Command = Callable[..., Any]
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where stacks lie and what builds them: the options of ``fabricproof stack``.
+
+    Attributes:
+        root: of all stacks; None where the site's own is meant.
+        spack: Spack's folder; None where it is to be found.
+        scopes: folders with more Spack configuration, highest precedence first.
+        mirror: what ``stack mirror`` wrote, from which alone is taken what is needed.
+    """
+
+    root: Path | None = None
+    spack: Path | None = None
+    scopes: tuple[Path, ...] = ()
+    mirror: Path | None = None
+
+    @property
+    def stacks(self) -> Path:
+        """The folder of all stacks."""
+        return self.root.absolute() if self.root else stacks_root()
 
 
-spack_option = click.option(
-    "--spack",
-    "spack_path",
-    type=click.Path(path_type=Path),
-    help="Spack's folder.  [default: $SPACK_ROOT, else PATH, else a pinned release is fetched]",
-)
-
-mirror_option = click.option(
-    "--mirror",
-    envvar="FABRICPROOF_SPACK_MIRROR",
-    show_envvar=True,
-    type=click.Path(file_okay=False, path_type=Path),
-    help="A folder of `stack mirror`: nothing is downloaded from anywhere else.",
-)
+def place() -> Place:
+    """Return what the options of ``fabricproof stack`` say."""
+    parent = click.get_current_context().parent
+    params = parent.params if parent is not None else {}
+    return Place(**{name: params[name] for name in ("root", "spack", "scopes", "mirror")})
 
 
-def spack_options(command: _Command) -> _Command:
-    """Add the options that every command which calls Spack has."""
-    for option in reversed(
-        (
-            click.option(
-                "--site",
-                "site_name",
-                metavar="SITE",
-                help="Whose stacks.  [default: $FABRICPROOF_SITE, else the site that knows this "
-                "host]",
-            ),
-            click.option(
-                "--root",
-                type=click.Path(file_okay=False, path_type=Path),
-                help="Where the stacks lie; every node must see it.  [default: "
-                "$FABRICPROOF_STACKS, else .stacks below the project]",
-            ),
-            spack_option,
-            click.option(
-                "--scope",
-                "scopes",
-                multiple=True,
-                type=click.Path(file_okay=False, path_type=Path),
-                help="A folder with more Spack configuration, before the site's; repeatable.  "
-                "[also: $FABRICPROOF_SPACK_SCOPES]",
-            ),
-            mirror_option,
-        )
-    ):
-        command = option(command)
-    return command
-
-
-def site_and_layout(
-    site_name: str | None, root: Path | None, scopes: Sequence[Path] = ()
-) -> tuple[Site, Layout]:
+def site_and_layout(site_name: str | None, place: Place) -> tuple[Site, Layout]:
     """Return the site that is meant and the layout of its stacks."""
-    site = load_site(site_name) if site_name else choose_site()
-    return site, layout_for(site.name, site.folder, root.absolute() if root else None, scopes)
+    site = site_of(site_name)
+    root = place.root.absolute() if place.root else None
+    return site, layout_for(site.name, site.folder, root, place.scopes)
 
 
 def chosen_stacks(site: Site, names: tuple[str, ...]) -> list[StackSpec]:
@@ -110,21 +89,19 @@ def chosen_stacks(site: Site, names: tuple[str, ...]) -> list[StackSpec]:
     return stacks
 
 
-def tool_and_mirror(
-    layout: Layout, spack_path: Path | None, folder: Path | None
-) -> tuple[Callable[[], Spack], Mirror | None]:
+def tool_and_mirror(layout: Layout, place: Place) -> tuple[Callable[[], Spack], Mirror | None]:
     """Return a function that finds Spack, or fetches it, when it is first needed; and the mirror.
 
     With a mirror its own Spack is used, unless another is named: the two are known to fit.
     """
-    if folder is not None:
-        mirror = open_mirror(folder, layout, _report)
-        program = find_spack(layout, spack_path) if spack_path else mirror.program
+    if place.mirror is not None:
+        mirror = open_mirror(place.mirror, layout, _report)
+        program = find_spack(layout, place.spack) if place.spack else mirror.program
         assert program is not None
         return lambda: open_spack(program, layout, wheels=mirror.wheels), mirror
 
     def open_tool() -> Spack:
-        return open_spack(find_spack(layout, spack_path) or fetch_spack(layout, _report), layout)
+        return open_spack(find_spack(layout, place.spack) or fetch_spack(layout, _report), layout)
 
     return open_tool, None
 
@@ -156,20 +133,24 @@ def _whose(layout: Layout) -> str:
     return f" (a trial's, with {why}; the site's own lock is as it was)"
 
 
-@click.command("build")
+_force = click.option(
+    "--force",
+    is_flag=True,
+    help="Solve again though what is there seems to fit; build also verifies and tries it.",
+)
+
+
+@click.command("build", cls=options.OfGroup)
 @click.argument("names", nargs=-1)
-@spack_options
-@click.option("-j", "--jobs", type=click.IntRange(1, 1024), help="Compile jobs.")
-@click.option("--force", is_flag=True, help="Solve, verify and try again though all seems there.")
+@options.of_group("site_name", "as_json")
+@click.option(
+    "-j", "--jobs", type=click.IntRange(1, 1024), metavar="N", help="Compile with N processes."
+)
+@_force
 @click.option("--no-smoke", is_flag=True, help="Do not start two ranks at the end.")
-@click.option("--json", "as_json", is_flag=True, help="Print one object for each stack.")
 def build_command(
     names: tuple[str, ...],
     site_name: str | None,
-    root: Path | None,
-    spack_path: Path | None,
-    scopes: tuple[Path, ...],
-    mirror: Path | None,
     jobs: int | None,
     *,
     force: bool,
@@ -187,8 +168,8 @@ def build_command(
       fabricproof stack build openmpi             one stack of this site
       fabricproof stack build --mirror /media/m   without a network, from `stack mirror`
     """
-    site, layout = site_and_layout(site_name, root, scopes)
-    open_tool, offline = tool_and_mirror(layout, spack_path, mirror)
+    site, layout = site_and_layout(site_name, place())
+    open_tool, offline = tool_and_mirror(layout, place())
     wishes = Wishes(mirror=offline, jobs=jobs, force=force, smoke=not no_smoke)
     records = []
     for stack in chosen_stacks(site, names):
@@ -231,18 +212,13 @@ def _echo(built: Built, layout: Layout, *, stood: bool, seconds: float) -> None:
     click.echo(f"  use       module use {built.module_path}; module load {built.module}")
 
 
-@click.command("lock")
+@click.command("lock", cls=options.OfGroup)
 @click.argument("names", nargs=-1)
-@spack_options
-@click.option("--force", is_flag=True, help="Solve again though the kept lock holds.")
-@click.option("--json", "as_json", is_flag=True, help="Print one object for each stack.")
+@options.of_group("site_name", "as_json")
+@_force
 def lock_command(
     names: tuple[str, ...],
     site_name: str | None,
-    root: Path | None,
-    spack_path: Path | None,
-    scopes: tuple[Path, ...],
-    mirror: Path | None,
     *,
     force: bool,
     as_json: bool,
@@ -253,8 +229,8 @@ def lock_command(
     site-configs/SITE/spack/locks: commit it, it says exactly what will run.  With --scope or
     another --root it is a trial's, lies below the root, and the site's stays as it is.
     """
-    site, layout = site_and_layout(site_name, root, scopes)
-    open_tool, offline = tool_and_mirror(layout, spack_path, mirror)
+    site, layout = site_and_layout(site_name, place())
+    open_tool, offline = tool_and_mirror(layout, place())
     wishes = Wishes(mirror=offline)
     records = []
     for stack in chosen_stacks(site, names):
@@ -282,20 +258,15 @@ def lock_command(
         click.echo(json.dumps(records, indent=2))
 
 
-@click.command("mirror")
+@click.command("mirror", cls=options.OfGroup)
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 @click.argument("names", nargs=-1)
-@spack_options
+@options.of_group("site_name", "as_json")
 @click.option("--build-cache", is_flag=True, help="Put what is built in too, not only sources.")
-@click.option("--json", "as_json", is_flag=True, help="Print one object.")
 def mirror_command(
     folder: Path,
     names: tuple[str, ...],
     site_name: str | None,
-    root: Path | None,
-    spack_path: Path | None,
-    scopes: tuple[Path, ...],
-    mirror: Path | None,
     *,
     build_cache: bool,
     as_json: bool,
@@ -305,8 +276,8 @@ def mirror_command(
     Sources, Spack itself, its recipes, its solver, the site's locks, and with --build-cache the
     builds.  Carry the folder over, then: fabricproof stack build --mirror FOLDER
     """
-    site, layout = site_and_layout(site_name, root, scopes)
-    open_tool, offline = tool_and_mirror(layout, spack_path, mirror)
+    site, layout = site_and_layout(site_name, place())
+    open_tool, offline = tool_and_mirror(layout, place())
     wishes = Wishes(mirror=offline)
     with Display("mirror") as display, building(layout, "mirror", display.listen):
         spack = open_tool()

@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from fabricproof.cli.output import fabric_from_options, fabric_options
+from fabricproof.cli import options
+from fabricproof.cli.output import KEYS_HELP, fabric_option
 from fabricproof.physics import Ceiling, Fabric, Floor, binding, bound, ceilings, latency_floor_us
 
 _REASONS = {
@@ -48,7 +49,7 @@ def describe_fabric(fabric: Fabric) -> str:
     if fabric.link.is_soft:
         parts.append("software: no slot")
     elif fabric.slot is None:
-        parts.append("slot unknown (no --pcie)")
+        parts.append("slot unknown (no pcie)")
     else:
         payload = fabric.max_payload_bytes
         parts.append(fabric.slot.name)
@@ -115,23 +116,21 @@ def _text(fabric: Fabric, limits: tuple[Ceiling, ...], floor: Floor) -> str:
     return "\n".join(lines)
 
 
-@click.command(
-    epilog="low: every healthy system comes near it. high: nothing above it is possible. They "
-    "differ where something is not stated. The formulas and their sources are in docs/physics.md "
-    "and in --json."
-)
-@fabric_options(link_required=True)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object for machines.")
-def command(*, as_json: bool, **options: Any) -> None:
+@click.command(epilog=KEYS_HELP)
+@fabric_option(required=True)
+@options.as_json
+def command(*, fabric: Fabric, as_json: bool) -> None:
     r"""Show what a fabric can carry, and which ceiling binds.
 
     \b
     Examples:
-      fabricproof ceiling --link 'FDR 4x' --pcie 3.0x8 --mps 256 --mtu 2048
-      fabricproof ceiling --link QDR --pcie 2.0x8 --mps 128 --rails 2 --share-slot
-      fabricproof ceiling --link 100GbE --flow-limit '10 Gb/s' --mtu 9001
+      fabricproof ceiling --link 'FDR 4x,pcie=3.0x8,mps=256,mtu=2048'
+      fabricproof ceiling --link QDR,pcie=2.0x8,mps=128,rails=2,share-slot
+      fabricproof ceiling --link '100GbE,flow-limit=10 Gb/s,mtu=9001'
+
+    low: every healthy system comes near it.  high: nothing above it is possible.  They differ where
+    something is not stated.  The formulas and their sources are in docs/physics.md and in --json.
     """
-    fabric = fabric_from_options(**options)
     limits = ceilings(fabric)
     floor = latency_floor_us(fabric, 0)
     click.echo((_json if as_json else _text)(fabric, limits, floor))

@@ -6,46 +6,32 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import click
 
+from fabricproof.cli import options
+from fabricproof.cli.output import Only, only_option
+from fabricproof.cli.which import history_of, site_of
 from fabricproof.core.errors import ExitStatus
 from fabricproof.core.units import parse_size
 from fabricproof.history.compare.join import Filters
 from fabricproof.history.compare.lines import lines
 from fabricproof.history.compare.model import (
     Comparison,
-    SideError,
     comparison_record,
     parse_margins,
+    parse_renamed,
 )
 from fabricproof.history.compare.plan import Plan, read_plan, state_file
-from fabricproof.history.compare.sides import History, choose_side
+from fabricproof.history.compare.sides import choose_side
 from fabricproof.history.compare.whole import Asked, compare_sides
 from fabricproof.history.stats.shifts import Change
-from fabricproof.history.store import Store, open_store
 from fabricproof.job.run.start import workplace
 from fabricproof.report.model import devices_of, with_devices
-from fabricproof.site import Site, load_site
-from fabricproof.site.load import choose_site, project_root
+from fabricproof.site import Site
+from fabricproof.site.load import project_root
 
-_FILTERS = {
-    "check": "Only this check.",
-    "stack": "Only this stack.",
-    "rail": "Only legs over this rail.",
-    "pair": "Only these nodes: vc1,vc3; one name: all with it.",
-    "program": "Only this program: osu_bw.",
-    "size": "Only this message size: 4MiB.",
-}
-
-
-def _filter_options(function: Any) -> Any:
-    for name, text in reversed(_FILTERS.items()):
-        function = click.option(
-            f"--{name}", f"only_{name}", multiple=True, metavar=name.upper(), help=text
-        )(function)
-    return function
+_KEYS = ("check", "stack", "program", "rail", "node", "pair", "size")
 
 
 def _a_number(_context: click.Context, _option: click.Parameter, value: float) -> float:
@@ -58,31 +44,24 @@ def _a_number(_context: click.Context, _option: click.Parameter, value: float) -
 @click.command(name="compare")
 @click.argument("first", metavar="A")
 @click.argument("second", metavar="B")
-@click.option("--site", "site_name", metavar="S", help="Site (default: the one of this host).")
+@options.site
 @click.option(
     "--across", multiple=True, metavar="FIELD", help="Let numbers differ in FIELD: build, nodes."
 )
-@click.option(
-    "--renamed", multiple=True, metavar="OLD=NEW", help="Node OLD of the records is NEW today."
-)
-@click.option(
-    "--margin",
-    "margins",
-    multiple=True,
-    metavar="METRIC=PERCENT",
-    help="Smallest change that matters (default: bandwidth=3%, latency=5%).",
-)
+@options.renamed
+@options.margins
 @click.option(
     "--alpha",
     type=click.FloatRange(0.0001, 0.5),
     callback=_a_number,
     default=0.05,
     show_default=True,
+    metavar="RATE",
     help="Rate of comparisons without any change that would say BETTER or WORSE anywhere.",
 )
-@_filter_options
-@click.option("--all", "whole", is_flag=True, help="Every group, quantity and reason.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@only_option(*_KEYS)
+@options.everything
+@options.as_json
 def command(
     first: str,
     second: str,
@@ -91,9 +70,9 @@ def command(
     renamed: tuple[str, ...],
     margins: tuple[str, ...],
     alpha: float,
+    only: Only,
     whole: bool,
     as_json: bool,
-    **filters: tuple[str, ...],
 ) -> None:
     r"""Say what changed from A to B: BETTER, SAME, WORSE or UNDECIDED, how sure, and where.
 
@@ -105,7 +84,7 @@ def command(
     \b
     fabricproof compare firmware=28.39 firmware=28.41
     fabricproof compare 2026-11-01..2026-11-10 2026-11-11..
-    fabricproof compare last:5@2026-11-10 latest --rail rail1
+    fabricproof compare last:5@2026-11-10 latest --only rail=rail1
     fabricproof compare baseline:november last:5 --json
 
     A run counts once, whatever it repeated.  Only like is compared with like: same stack and
@@ -116,7 +95,7 @@ def command(
     be compared; 2: A or B means nothing, or more than one thing; 66: no records, or no baseline of
     that name.
     """
-    asked = _asked(across, renamed, margins, alpha, filters)
+    asked = _asked(across, renamed, margins, alpha, only)
     site = site_of(site_name)
     comparison = compared(site, first, second, asked)
     if as_json:
@@ -136,11 +115,6 @@ def status_of(comparison: Comparison) -> int:
         Change.UNDECIDED: ExitStatus.UNJUDGED,
     }
     return int(statuses[comparison.overall])
-
-
-def site_of(site_name: str | None) -> Site:
-    """Return the site that is meant."""
-    return load_site(site_name) if site_name else choose_site()
 
 
 def compared(site: Site, first: str, second: str, asked: Asked) -> Comparison:
@@ -180,42 +154,19 @@ def _plan_of(site: Site, first: str, second: str) -> Plan | None:
     return read_plan(path) if path.exists() else None
 
 
-def history_of(site: Site) -> tuple[Store, History]:
-    """Return the runs of a site and all that sides are chosen by."""
-    perflogs = workplace(project_root()).perflogs
-    store = open_store(perflogs, site.name)
-    return store, History.of(store, perflogs, site.folder)
-
-
 def _asked(
     across: tuple[str, ...],
     renamed: tuple[str, ...],
     margins: tuple[str, ...],
     alpha: float,
-    filters: dict[str, tuple[str, ...]],
+    only: Only,
 ) -> Asked:
 
-    chosen = {name.removeprefix("only_"): values for name, values in filters.items()}
-    sizes = tuple(parse_size(each) for each in chosen.pop("size", ()))
+    names = {key: patterns for key, patterns in only.items() if key != "size"}
     return Asked(
         across=across,
-        renamed=_renamed(renamed),
+        renamed=parse_renamed(renamed),
         margins=parse_margins(margins),
         alpha=alpha,
-        filters=Filters(**chosen, size=sizes),
+        filters=Filters(**names, size=tuple(map(parse_size, only["size"]))),
     )
-
-
-def _renamed(texts: tuple[str, ...]) -> dict[str, str]:
-
-    found: dict[str, str] = {}
-    for text in texts:
-        old, _, new = text.partition("=")
-        if not old or not new or old in found or new in found.values():
-            raise SideError(
-                "no renaming",
-                expected="OLD=NEW, each name once, as node17=n0017",
-                got=repr(text),
-            )
-        found[old] = new
-    return found

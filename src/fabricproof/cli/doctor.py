@@ -9,7 +9,9 @@ from dataclasses import replace
 
 import click
 
+from fabricproof.cli import options
 from fabricproof.cli.console import HonestConsole
+from fabricproof.cli.which import site_of
 from fabricproof.core.errors import ConfigError
 from fabricproof.job.run.start import session_environment, workplace
 from fabricproof.nodes.doctor.examine import diagnose, examine, make_shell, node_launcher
@@ -26,19 +28,24 @@ from fabricproof.nodes.doctor.findings import (
 )
 from fabricproof.nodes.doctor.live import start_world
 from fabricproof.nodes.doctor.subject import Subject, make_subject
-from fabricproof.site import load_site
-from fabricproof.site.load import choose_site, project_root
+from fabricproof.site.load import project_root
 
 
 @click.command(
     name="doctor",
+    cls=options.OfGroup,
     epilog="Exit status: 0 without an ERROR; 78 with one; 69 where what should be examined is not "
     "there (stack not installed or built, module not found, Slurm or the node does not answer). "
     "UNKNOWN is never OK, and never an ERROR.",
 )
 @click.argument("name")
-@click.option("--site", "site_name", metavar="S", help="Site (default: the one of this host).")
-@click.option("--partition", "partition_name", metavar="P", help="Default: the first that has it.")
+@options.of_group("site_name", "as_json")
+@click.option(
+    "--partition",
+    "partition_name",
+    metavar="NAME",
+    help="Partition of Slurm.  [default: the first that has the stack]",
+)
 @click.option("--on-node", is_flag=True, help="Look at a node of the partition, not this machine.")
 @click.option("--run", "live", is_flag=True, help="Also start two ranks, and ask for their world.")
 @click.option(
@@ -47,10 +54,10 @@ from fabricproof.site.load import choose_site, project_root
     type=click.IntRange(1, 3600),
     default=60,
     show_default=True,
-    help="Seconds that --on-node and --run wait for nodes.",
+    metavar="SECONDS",
+    help="How long --on-node and --run wait for nodes.",
 )
-@click.option("--all", "everything", is_flag=True, help="Show what is OK and NOTE in full, too.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@options.everything
 def command(
     name: str,
     site_name: str | None,
@@ -58,7 +65,7 @@ def command(
     on_node: bool,
     live: bool,
     wait_seconds: int,
-    everything: bool,
+    whole: bool,
     as_json: bool,
 ) -> None:
     r"""Explain what the stack NAME will use before anything runs, and what would go wrong.
@@ -78,7 +85,7 @@ def command(
     if as_json:
         click.echo(json.dumps(record(facts, findings), indent=2))
     else:
-        _show(facts, findings, everything=everything)
+        _show(facts, findings, everything=whole)
     sys.exit(int(exit_status(findings)))
 
 
@@ -86,7 +93,7 @@ def _prepare(
     name: str, site_name: str | None, partition_name: str | None
 ) -> tuple[Subject, dict[str, str]]:
     """Return what is examined, and the environment of the site's commands."""
-    site = load_site(site_name) if site_name else choose_site()
+    site = site_of(site_name)
     stack = site.stack(name)
     having = [each for each in site.partitions if name in each.stacks]
     if partition_name:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
-from fabricproof.core.errors import InputMissingError
+from fabricproof.cli import options
+from fabricproof.cli.which import one_run, perflogs, site_of
+from fabricproof.core.errors import FabricproofError, InputMissingError
 from fabricproof.core.records import record_files
 from fabricproof.job.run import read_run
-from fabricproof.job.run.start import workplace
 from fabricproof.nodes.inventory.compare import compare
 from fabricproof.nodes.inventory.facts import Machine
 from fabricproof.nodes.inventory.notes import distances, notes
@@ -23,22 +24,22 @@ from fabricproof.nodes.inventory.store import (
     Chosen,
     Seen,
     choose,
+    is_run,
+    is_when,
     read_index,
     read_kept,
 )
 from fabricproof.nodes.inventory.words import name_of, shown
-from fabricproof.site import load_site
-from fabricproof.site.load import choose_site, project_root
+from fabricproof.site import Site
 
 #: columns of a fact's name
 _NAME_WIDTH = 26
 
-_SITE = click.option("--site", "site_name", metavar="S", help="Site (default: of this host).")
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
-
-@click.group(name="inventory")
-def command() -> None:
+@click.group(name="inventory", cls=options.Group)
+@options.site
+@options.as_json
+def command(**_: object) -> None:
     """What each node of a job was made of: cards, links, slots, kernel, tuning.
 
     Every job looks at its nodes once before it measures, and every record names what it saw.
@@ -47,25 +48,22 @@ def command() -> None:
 
 
 @command.command(name="show")
-@click.argument("names", nargs=-1, metavar="[NODE...]")
-@_SITE
-@click.option("--run", "run_id", metavar="RUN_ID", help="As the jobs of this run saw them.")
-@_JSON
-def show(names: tuple[str, ...], site_name: str | None, run_id: str | None, as_json: bool) -> None:
+@click.argument("words", nargs=-1, metavar="[NODE|RUN|NODE@RUN...]")
+@options.of_group("site_name", "as_json")
+def show(words: tuple[str, ...], site_name: str | None, as_json: bool) -> None:
     r"""Show what nodes are made of, as last seen; nodes that are alike stand together.
 
-    With --run it says also how far each card is from the cores that the ranks ran on.
+    Of a RUN it says also how far each card is from the cores that the ranks ran on.  RUN is an
+    identity or its beginning, latest, latest~1, a label, or a date (the state at its end).
 
     \b
     fabricproof inventory show
     fabricproof inventory show n17 n18
+    fabricproof inventory show latest
     fabricproof inventory show n17@2026-11-01 --json
     """
     name, folder = place(site_name)
-    index = index_of(folder, name)
-    asked = [f"{each}@{run_id}" if run_id else each for each in names] or [run_id or ""]
-    chosen = [choose(index, each) for each in asked]
-    seen = {node: each for some in chosen for node, each in some.seen.items()}
+    seen, run_id = looks_of(words, site_name)
     near = _distances(folder, run_id, seen) if run_id else {}
     records = [_record(folder, each, near.get(node, {})) for node, each in seen.items()]
     if as_json:
@@ -78,12 +76,11 @@ def show(names: tuple[str, ...], site_name: str | None, run_id: str | None, as_j
 @command.command(name="diff")
 @click.argument("first", metavar="A")
 @click.argument("second", metavar="B")
-@_SITE
-@_JSON
+@options.of_group("site_name", "as_json")
 def diff(first: str, second: str, site_name: str | None, as_json: bool) -> None:
     r"""Say what differs between A and B, and what it may mean.
 
-    A and B are each a node (as last seen), NODE@DATE, NODE@RUN_ID, or a date or RUN_ID alone for
+    A and B are each a node (as last seen), NODE@DATE, NODE@RUN, or a date or RUN alone for
     all nodes.  Serials and addresses count only where a node is compared with itself.
 
     \b
@@ -93,7 +90,8 @@ def diff(first: str, second: str, site_name: str | None, as_json: bool) -> None:
     """
     name, folder = place(site_name)
     index = index_of(folder, name)
-    sides = choose(index, first), choose(index, second)
+    site = site_of(site_name)
+    sides = _choose(index, first, site)[0], _choose(index, second, site)[0]
     pairs = [_compared(folder, *sides, *pair) for pair in _pairs(*sides)]
     if as_json:
         record = {"site": name, "first": first, "second": second, "pairs": pairs}
@@ -105,8 +103,42 @@ def diff(first: str, second: str, site_name: str | None, as_json: bool) -> None:
 
 def place(site_name: str | None) -> tuple[str, Path]:
     """Return the site's name and the folder of its inventories."""
-    site = load_site(site_name) if site_name else choose_site()
-    return site.name, workplace(project_root()).perflogs / site.name / FOLDER
+    name = site_of(site_name).name
+    return name, perflogs() / name / FOLDER
+
+
+def looks_of(words: Sequence[str], site_name: str | None) -> tuple[dict[str, Seen], str]:
+    """Return node -> what is known of it by ``words``, and the one run that they name, if any.
+
+    Args:
+        words: ``NODE``, ``RUN`` or ``NODE@RUN`` each; none for all nodes as last seen.
+        site_name: whose.
+
+    Raises:
+        InputMissingError: nobody has looked yet, or there is no such node or run.
+    """
+    name, folder = place(site_name)
+    index = index_of(folder, name)
+    site = site_of(site_name)
+    chosen = [_choose(index, each, site) for each in words or [""]]
+    runs = {run_id for _, run_id in chosen}
+    seen = {node: each for some, _ in chosen for node, each in some.seen.items()}
+    return seen, runs.pop() if len(runs) == 1 else ""
+
+
+def _choose(index: Sequence[Seen], words: str, site: Site) -> tuple[Chosen, str]:
+    """Return what ``words`` name, and the run in them; a date is a state and no run."""
+    node, _, when = words.rpartition("@")
+    if is_run(when):
+        return choose(index, words), when
+    if not when or is_when(when) or (not node and any(each.node == when for each in index)):
+        return choose(index, words), ""
+    try:
+        run_id = one_run(when, site)
+    except FabricproofError:
+        # Neither node nor run, or the beginning of a digest: refused, or found, as such.
+        return choose(index, words), ""
+    return choose(index, f"{node}@{run_id}" if node else run_id), run_id
 
 
 def index_of(folder: Path, site: str) -> list[Seen]:

@@ -13,19 +13,23 @@ import click
 
 from fabricproof.benchmarks.catalogue import reading_of
 from fabricproof.benchmarks.parsers import read_tables
+from fabricproof.cli import options
 from fabricproof.cli.output import (
     STATUSES,
+    Only,
     curve_summary,
     fabric_from_options,
-    fabric_options,
+    fabric_option,
+    fitting,
     format_value,
+    one_fitting,
+    only_option,
     read_output,
     report_record,
     shown,
 )
 from fabricproof.core.errors import ConfigError, ExitStatus, FabricproofError, ParseError, UnitError
 from fabricproof.core.measure import Finding, Table, worst
-from fabricproof.core.units import parse_quantity
 from fabricproof.physics import Fabric, bound
 from fabricproof.verdict.busbw import QUANTITY
 from fabricproof.verdict.limits import loaded_fabric
@@ -44,9 +48,9 @@ if TYPE_CHECKING:
 
 _EPILOG = """\b
 Examples:
-  fabricproof judge osu_bw.out --link 'FDR 4x' --pcie 3.0x8
-  fabricproof judge pingpong.out --link 1GbE --mtu 1500 --reference 'latency=60 us'
-  fabricproof judge osu_bw.out --site vcluster --partition compute --rail rail0
+  fabricproof judge osu_bw.out --link 'FDR 4x,pcie=3.0x8'
+  fabricproof judge pingpong.out --link 1GbE,mtu=1500 --reference 'latency=60 us'
+  fabricproof judge osu_bw.out --site vcluster --only rail=rail0
 
 The exit status is 0 only for PASS; 1 FAIL, 3 INVALID, 4 MISSING, 5 UNJUDGED; 65 where a table is
 damaged, whatever the others came to (they are still judged, and the damaged one is MISSING);
@@ -69,8 +73,7 @@ def fraction(ctx: click.Context, param: click.Parameter, value: str | None) -> f
 
 @click.command(name="judge", epilog=_EPILOG)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@fabric_options(link_required=False)
-@click.option("--capability", metavar="RATE", help="What one process can drive: '25 Gb/s'.")
+@fabric_option(required=False)
 @click.option(
     "--reference",
     "references",
@@ -85,45 +88,38 @@ def fraction(ctx: click.Context, param: click.Parameter, value: str | None) -> f
     help="Allowed fraction off the reference, 0.1 or 10% "
     f"(default {DEFAULT_TOLERANCE:g} for bandwidth).",
 )
-@click.option("--site", "site_name", metavar="S", help="Take fabric and references of this site.")
-@click.option("--partition", "partition_name", metavar="P", help="Partition of the site.")
-@click.option("--fabric", "fabric_name", metavar="F", help="Fabric of the site (default: first).")
-@click.option("--rail", "rail_names", multiple=True, metavar="NAME", help="Rails that were used.")
-@click.option("--stack", "stack_name", default="", metavar="NAME", help="MPI stack that ran it.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@options.stated_site
+@only_option("partition", "fabric", "rail", "stack")
+@options.as_json
 def command(
     files: tuple[str, ...],
-    capability: str | None,
+    fabric: Fabric | None,
     references: tuple[str, ...],
     tolerance: float | None,
     site_name: str | None,
-    partition_name: str | None,
-    fabric_name: str | None,
-    rail_names: tuple[str, ...],
-    stack_name: str,
+    only: Only,
     as_json: bool,
-    **fabric: Any,
 ) -> None:
     """Give a verdict on benchmark outputs, without a cluster.
 
     FILE is the output of OSU, IMB, iperf3, iperf, perftest, hpcc or nccl-tests ('-' for standard
     input), or a .toml file of published numbers (docs/how-to-read-a-verdict.md).  The program
-    decides what is judged (osu_bibw adds both directions up); --link and its companions say what
-    the path can carry.
+    decides what is judged (osu_bibw adds both directions up); --link says what the path can carry,
+    or --site, of which --only names partition, fabric, rails and stack (default: its first
+    partition, fabric and rail).
     """
-    stated = _stated_fabric(fabric, capability)
     given = given_references(references, tolerance)
-    site = _site_choice(site_name, partition_name, fabric_name, rail_names, stack_name)
+    site = _site_choice(site_name, only)
     outcomes: list[_Outcome] = []
     damages: list[ParseError] = []
     for name in files:
         if name.endswith(".toml"):
-            outcomes.append((name, "published", _judge_published(name, stated, given, tolerance)))
+            outcomes.append((name, "published", _judge_published(name, fabric, given, tolerance)))
             continue
         reading = read_tables(read_output(name), name)
         damages += reading.damages
         for table in reading.tables:
-            rules = _rules(table, stated, given, tolerance, site)
+            rules = _rules(table, fabric, given, tolerance, site)
             notes = site.declined(table) if site is not None else ()
             report = judge_table(table, rules)
             report = replace(report, findings=(*notes, *report.findings))
@@ -162,28 +158,6 @@ def _unanswered(given: dict[str, Reference], outcomes: list[_Outcome]) -> list[_
     return [("--reference", "not measured", missing(absent, reason))]
 
 
-def _stated_fabric(options: dict[str, Any], capability: str | None) -> Fabric | None:
-    if options["link"] is None:
-        idle = {"rails": 1, "flows": 1, "share_slot": False, "bidirectional": False}
-        stray = [key for key, value in options.items() if value != idle.get(key)]
-        if stray or capability is not None:
-            option = stray[0] if stray else "capability"
-            raise ConfigError(
-                f"--{option.replace('_', '-')} says nothing without the link",
-                expected="--link NAME beside it",
-            )
-        return None
-    fabric = fabric_from_options(**options)
-    if capability is None:
-        return fabric
-    try:
-        return replace(fabric, capability_mb_s=parse_quantity(capability, "MB/s"))
-    except UnitError as error:
-        raise ConfigError(
-            f"--capability: {error.problem}", expected=error.expected, got=error.got
-        ) from None
-
-
 def given_references(texts: tuple[str, ...], tolerance: float | None) -> dict[str, Reference]:
     """Return the references that ``--reference`` gives, by quantity.
 
@@ -209,7 +183,7 @@ def _rules(
         raise ConfigError(
             f"{table.program} counts one direction",
             source=table.source,
-            expected="no --bidirectional: the program decides",
+            expected="no bidirectional in --link: the program decides",
         )
     rules = Rules(fabric=fabric, references=given)
     if site is not None:
@@ -233,7 +207,7 @@ def _check_against_ceiling(table: Table, rules: Rules) -> None:
                 f"the reference of {name} is above the ceiling",
                 expected=f"at most {limit:.0f} MB/s",
                 got=f"{reference.value:g} MB/s ({reference.origin})",
-                next_step="check --link, --rails and --pcie, or the reference",
+                next_step="check --link, or the reference",
             )
 
 
@@ -252,10 +226,7 @@ class _SiteChoice:
     """Which site, and where in it, the output was measured."""
 
     name: str
-    partition: str | None
-    fabric: str | None
-    rails: tuple[str, ...]
-    stack: str
+    only: Only
 
     def rules(self, table: Table, rules: Rules) -> Rules:
         """Return ``rules`` with the site's fabric and references under what was given."""
@@ -279,34 +250,35 @@ class _SiteChoice:
         from fabricproof.site import load_site  # noqa: PLC0415 - slow, and seldom needed
 
         site = load_site(self.name)
-        partition = site.partition(self.partition) if self.partition else site.partitions[0]
-        fabric = self.fabric or partition.fabrics[0]
-        return site, fabric, self.rails or (site.fabric_spec(fabric).rails[0].interface,)
+        name = one_fitting("partition", self.only, [each.name for each in site.partitions])
+        partition = site.partition(name) if name else site.partitions[0]
+        names = [each.name for each in site.fabrics]
+        fabric = one_fitting("fabric", self.only, names) or partition.fabrics[0]
+        rails = [each.interface for each in site.fabric_spec(fabric).rails]
+        return site, fabric, tuple(fitting(self.only["rail"], rails)) or (rails[0],)
+
+    @cached_property
+    def _stack(self) -> str:
+        names = [each.name for each in self._place[0].stacks]
+        return one_fitting("stack", self.only, names) or ""
 
     def _asked(self, table: Table, fabric: str, rails: tuple[str, ...]) -> _Asked:
         return {
             "fabric": fabric,
             "suite": table.suite,
             "program": table.program,
-            "stack": self.stack,
+            "stack": self._stack,
             "num_rails": len(rails),
         }
 
 
-def _site_choice(
-    name: str | None,
-    partition: str | None,
-    fabric: str | None,
-    rails: tuple[str, ...],
-    stack: str,
-) -> _SiteChoice | None:
-    if name is not None:
-        return _SiteChoice(name=name, partition=partition, fabric=fabric, rails=rails, stack=stack)
-    chosen = {"partition": partition, "fabric": fabric, "rail": rails, "stack": stack}
-    stray = [option for option, value in chosen.items() if value]
-    if stray:
-        raise ConfigError(f"--{stray[0]} says nothing without the site", expected="--site NAME")
-    return None
+def _site_choice(name: str | None, only: Only) -> _SiteChoice | None:
+    stray = [key for key, values in only.items() if values]
+    if name is None and stray:
+        raise ConfigError(
+            f"--only {stray[0]} says nothing without the site", expected="--site NAME"
+        )
+    return None if name is None else _SiteChoice(name=name, only=only)
 
 
 def _judge_published(
@@ -318,8 +290,7 @@ def _judge_published(
     try:
         if stated is None and published.fabric is not None:
             facts = published.fabric.model_dump()
-            capability = facts.pop("capability")
-            stated = _stated_fabric({**facts, "bidirectional": False}, capability)
+            stated = fabric_from_options(**facts)
         rules = Rules(
             fabric=stated,
             references=given,

@@ -18,31 +18,48 @@ import click
 from fabricproof import __version__
 from fabricproof.core.errors import ExitStatus, FabricproofError, without_control
 
-#: subcommand -> (module, one line of help).  The help stands here so that ``--help`` need not
-#: import every subcommand: start-up time is a feature (see benchmarks/).
-SUBCOMMANDS: dict[str, tuple[str, str]] = {
-    "parse": ("fabricproof.cli.parse", "Show the tables in benchmark outputs."),
-    "ceiling": ("fabricproof.cli.ceiling", "Show what a fabric can carry, and what binds."),
-    "judge": ("fabricproof.cli.judge", "Give a verdict on an output that you already have."),
-    "pairs": ("fabricproof.cli.pairs", "Every node with every node, and whose fault is slow."),
-    "report": ("fabricproof.cli.report", "What a run came to: for people, machines, the vendor."),
-    "plan": ("fabricproof.cli.plan", "Show what a run would cost, before anything is submitted."),
-    "run": ("fabricproof.cli.run", "Run the acceptance checks and print the verdict table."),
-    "night": ("fabricproof.cli.night", "The unattended run: red confirmed, told on a change."),
-    "reframe": ("fabricproof.cli.run", "ReFrame itself, with this site's configuration."),
-    "runs": ("fabricproof.cli.runs", "Which runs there are, what changed; give them names."),
-    "site": ("fabricproof.cli.site", "Begin, check and show site files."),
-    "inventory": ("fabricproof.cli.inventory", "What each node was made of, and what differs."),
-    "compare": ("fabricproof.cli.compare", "What changed between two sides, how sure, where."),
-    "trend": ("fabricproof.cli.trend", "What changed over the nights, and what else then."),
-    "ab": ("fabricproof.cli.ab", "Two states of a site, switched in turn and compared."),
-    "preflight": ("fabricproof.cli.preflight", "Are links and cards what the site declares?"),
-    "subnet": ("fabricproof.cli.subnet", "Cables, links and managers of an InfiniBand fabric."),
-    "tune": ("fabricproof.cli.tune", "Where a stack's choice of algorithm loses, what mends it."),
-    "baseline": ("fabricproof.cli.baseline", "What known-good runs measured, to judge by."),
-    "vcluster": ("fabricproof.cli.vcluster", "A virtual Slurm cluster on this machine."),
-    "stack": ("fabricproof.cli.stack", "MPI stacks: built by Spack, from wheels, explained."),
+#: group -> subcommand -> (module, one line of help), as the README has them.  The help stands here
+#: so that ``--help`` need not import every subcommand: start-up time is a feature (benchmarks/).
+GROUPS: dict[str, dict[str, tuple[str, str]]] = {
+    "measure": {
+        "run": ("fabricproof.cli.run", "Run the checks and print the verdict table."),
+        "plan": ("fabricproof.cli.plan", "Show what a run would cost; submit nothing."),
+        "night": ("fabricproof.cli.night", "Run unattended: confirm red, tell what changed."),
+        "pairs": ("fabricproof.cli.pairs", "Every node with every node: who is slow."),
+        "ab": ("fabricproof.cli.ab", "Measure two states of a site in turn, and compare."),
+        "reframe": ("fabricproof.cli.run", "Start ReFrame with this site's configuration."),
+    },
+    "judge": {
+        "judge": ("fabricproof.cli.judge", "Judge an output or numbers that you already have."),
+        "parse": ("fabricproof.cli.parse", "Show the tables in benchmark outputs."),
+        "ceiling": ("fabricproof.cli.ceiling", "Show what a fabric can carry, and what binds."),
+    },
+    "history": {
+        "report": ("fabricproof.cli.report", "Show one run: screen, HTML, JUnit, Prometheus."),
+        "compare": ("fabricproof.cli.compare", "Say what changed between two sides, and where."),
+        "trend": ("fabricproof.cli.trend", "Say what changed over the nights, and since when."),
+        "baseline": (
+            "fabricproof.cli.baseline",
+            "Keep what known-good runs measured; judge by it.",
+        ),
+        "runs": ("fabricproof.cli.runs", "List the runs so far, and name them."),
+    },
+    "site": {
+        "site": ("fabricproof.cli.site", "Begin, check and show site files and their roll."),
+        "preflight": ("fabricproof.cli.preflight", "Judge links and cards of nodes as last seen."),
+        "inventory": (
+            "fabricproof.cli.inventory",
+            "Show what nodes are made of, and what differs.",
+        ),
+        "subnet": ("fabricproof.cli.subnet", "Judge an InfiniBand fabric: cables, managers."),
+        "stack": ("fabricproof.cli.stack", "Build, install and explain MPI stacks."),
+        "tune": ("fabricproof.cli.tune", "Find and mend a stack's bad choices of algorithm."),
+    },
+    "tools": {
+        "vcluster": ("fabricproof.cli.vcluster", "Bring up a real Slurm on this machine."),
+    },
 }
+SUBCOMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
 
 
 #: what a file system answers that will not take what we write
@@ -137,9 +154,10 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """List the subcommands without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in SUBCOMMANDS.items()])
+        """List the subcommands by groups, without importing them."""
+        for title, commands in GROUPS.items():
+            with formatter.section(title.capitalize()):
+                formatter.write_dl([(name, text) for name, (_, text) in commands.items()])
 
 
 @click.group(

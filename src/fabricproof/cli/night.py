@@ -12,9 +12,11 @@ from typing import Any
 
 import click
 
+from fabricproof.cli import options
 from fabricproof.cli.console import HonestConsole
 from fabricproof.cli.output import STATUSES
 from fabricproof.cli.run import job_nodes, ran, result_record, show
+from fabricproof.cli.which import site_of
 from fabricproof.core.errors import ExitStatus, FabricproofError, InputMissingError
 from fabricproof.core.records import record_files
 from fabricproof.job.run import read_run
@@ -42,8 +44,9 @@ from fabricproof.nightly.retention import prune, what_was_removed
 from fabricproof.nightly.rotate import rotate
 from fabricproof.nightly.slurm import usable_nodes
 from fabricproof.nightly.state import now, read_history, state_file
-from fabricproof.site import Site, load_site
-from fabricproof.site.load import choose_site, project_root
+from fabricproof.report.gather import run_meant
+from fabricproof.site import Site
+from fabricproof.site.load import project_root
 
 _PASSED_ON = {"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]}
 
@@ -58,32 +61,30 @@ class _Wishes:
     as_json: bool
     keep_days: int | None
     dry_run: bool
-    by_month: bool
     notify: bool
     confirm: bool
 
 
 @click.command(name="night", context_settings=_PASSED_ON)
-@click.option("-t", "--tag", "tags", multiple=True, metavar="TAG", help="Only checks with TAG.")
-@click.option("--site", "site_name", metavar="S", help="Site (default: the one of this host).")
-@click.option("--of", metavar="RUN", help="Confirm and tell of a run already made.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--keep-days", type=click.IntRange(min=1), metavar="N", help="Remove older leavings.")
+@options.tags
+@options.site
+@options.as_json
 @click.option(
-    "--by-month", is_flag=True, help="Put records of past months into files of their own."
+    "--keep-days",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Remove stage folders, outputs and reports that are older than N days.",
 )
 @click.option("--dry-run", is_flag=True, help="Run nothing: say what would run and be removed.")
 @click.option("--no-notify", is_flag=True, help="No mail, no webhook.")
 @click.option("--no-confirm", is_flag=True, help="Do not look at red again.")
 @click.option("--alive", is_flag=True, help="Run nothing: was there a whole night lately?")
-@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[REFRAME OPTION...]")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[RUN] [REFRAME OPTION...]")
 def command(
     tags: tuple[str, ...],
     site_name: str | None,
-    of: str | None,
     as_json: bool,
     keep_days: int | None,
-    by_month: bool,
     dry_run: bool,
     no_notify: bool,
     no_confirm: bool,
@@ -101,16 +102,22 @@ def command(
     \b
     fabricproof night                       what a timer calls: the tags of [night]
     fabricproof night -t quick --no-notify  another selection, nobody is told
-    fabricproof night --of latest           confirm a run that is already made, as report names it
+    fabricproof night latest                confirm and tell of a run that is already made
     fabricproof night --keep-days 30 --dry-run       what would be removed
     fabricproof night --alive               for a second timer: the dead man's line
 
     Exit status: as for run, of what is confirmed: 0, FAIL 1, INVALID 3, MISSING 4, UNJUDGED 5,
     nothing judged 6; 65: damaged state; 66: no such run; 69: no Slurm, which is no red network;
     74: cannot write; 75: another night of the site runs; 130: interrupted, what had finished is
-    kept. --alive: 0, or 4 where no night was whole lately; a run handed over by --of is none.
+    kept. --alive: 0, or 4 where no night was whole lately; a RUN that was made before is none.
     """
-    site = load_site(site_name) if site_name else choose_site()
+    if arguments and not arguments[0].strip():
+        raise click.UsageError("RUN is empty: say which run is meant")
+    site = site_of(site_name)
+    of = None
+    if arguments and not arguments[0].startswith("-"):
+        of, *rest = arguments
+        arguments = tuple(rest)
     wishes = _Wishes(
         tags=tags,
         arguments=arguments,
@@ -118,7 +125,6 @@ def command(
         as_json=as_json,
         keep_days=keep_days or site.night.keep_days,
         dry_run=dry_run,
-        by_month=by_month,
         notify=not no_notify,
         confirm=not no_confirm,
     )
@@ -140,8 +146,6 @@ def _run_meant(site: Site, place: Workplace, words: str) -> str:
 
     A run that left nothing is refused: all that is due would be MISSING in it.
     """
-    from fabricproof.report.gather import run_meant  # noqa: PLC0415 - polars, all night long
-
     files = record_files(place.perflogs / site.name)
     if place.report_file(words).exists() or read_run(files, words)[0]:
         return words
@@ -224,7 +228,7 @@ def _clean(site: Site, place: Workplace, wishes: _Wishes, outcome: NightOutcome)
     if wishes.keep_days is not None:
         removed = _prune(site, place, wishes, outcome.red)
         yield from what_was_removed(removed, dry_run=False)
-    if wishes.by_month:
+    if site.night.by_month:
         try:
             yield from rotate(place.perflogs / site.name, outcome.night.time)
         except FabricproofError as error:

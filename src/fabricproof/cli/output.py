@@ -1,14 +1,17 @@
 """What several subcommands read and print the same way.
 
-A benchmark's output in any usual encoding and the options that state a fabric; judgements as a
-table, as data, as a status.
+A benchmark's output in any usual encoding; the options that state a fabric and that choose what is
+looked at; judgements as a table, as data, as a status.
 """
 
 from __future__ import annotations
 
 import codecs
+import functools
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -28,97 +31,171 @@ from fabricproof.verdict.value import Judgement, Report
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-_OPTIONS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
-    (
-        ("--pcie", "pcie"),
-        {
-            "metavar": "GENxLANES",
-            "help": "PCIe slot of each HCA or NIC: '3.0x8', 'Gen4 x16'. Left out: the slot is "
-            "unknown and only the link is computed.",
-        },
-    ),
-    (
-        ("--mps", "mps"),
-        {
-            "type": int,
-            "metavar": "BYTES",
-            "help": "PCIe MaxPayload in force (DevCtl in lspci -vv): 128 to 4096. Left out: "
-            "anything from 256.",
-        },
-    ),
-    (
-        ("--mtu", "mtu"),
-        {
-            "type": int,
-            "metavar": "BYTES",
-            "help": "InfiniBand MTU 256 to 4096, IP MTU on Ethernet, path MTU with rocev2. Left "
-            "out: the usual smallest to the usual largest.",
-        },
-    ),
-    (
-        ("--rails", "rails"),
-        {"type": int, "default": 1, "show_default": True, "help": "Rails used at once."},
-    ),
-    (
-        ("--share-slot", "share_slot"),
-        {
-            "is_flag": True,
-            "help": "The rails are ports of one HCA and share its slot.",
-        },
-    ),
-    (
-        ("--protocol", "protocol"),
-        {
-            "metavar": "NAME",
-            "help": "ib, ipoib, tcp, tcp-bypass, udp, rocev2, opa, slingshot, efa, bxi. Left "
-            "out: the usual one of the link; tcp on Ethernet, rocev2 on Soft-RoCE.",
-        },
-    ),
-    (
-        ("--flow-limit", "flow_limit"),
-        {"metavar": "RATE", "help": "What one flow may have, with its unit: '10 Gb/s'."},
-    ),
-    (
-        ("--flows", "flows"),
-        {"type": int, "default": 1, "show_default": True, "help": "Flows on each rail."},
-    ),
-    (
-        ("--bidirectional", "bidirectional"),
-        {"is_flag": True, "help": "Both directions at once, added up."},
-    ),
-)
+#: key of ``--only`` -> the patterns that were given for it
+Only = Mapping[str, tuple[str, ...]]
 
 
-def fabric_options(*, link_required: bool) -> Callable[[_Function], _Function]:
-    """Return a decorator that gives a click command the options of a fabric.
+def only_option(*keys: str) -> Callable[[_Function], _Function]:
+    """Return the option that chooses what of a run, a site or a file is looked at.
 
-    The command gets the parameters that :func:`fabric_from_options` takes.
+    The command gets ``only``, each of ``keys`` with its patterns, none where it was not given.
+    """
+
+    def split(
+        context: click.Context, option: click.Parameter, texts: tuple[str, ...]
+    ) -> dict[str, tuple[str, ...]]:
+        found: dict[str, tuple[str, ...]] = dict.fromkeys(keys, ())
+        for text in texts:
+            key, _, pattern = text.partition("=")
+            if key not in found or not pattern:
+                expected = f"expected KEY=PATTERN, KEY one of {', '.join(keys)}; got {text!r}"
+                raise click.BadParameter(expected, context, option)
+            found[key] += (pattern,)
+        return found
+
+    return click.option(
+        "--only",
+        multiple=True,
+        callback=split,
+        metavar="KEY=PATTERN",
+        help=f"Only what fits; KEY is {listed(keys)}, * and ? stand for any text.  Repeatable: "
+        "every key must fit, by one of its patterns.",
+    )
+
+
+def fitting(patterns: Iterable[str], names: Sequence[str]) -> list[str]:
+    """Return the names that fit, pattern by pattern.
+
+    A pattern that none fits stays as it is: who looks it up says which names there are.
+    """
+    return [
+        name
+        for pattern in patterns
+        for name in [each for each in names if fnmatchcase(each, pattern)] or [pattern]
+    ]
+
+
+def one_fitting(key: str, only: Only, names: Sequence[str]) -> str | None:
+    """Return the one name that ``--only KEY=PATTERN`` chooses; None where it was not given.
+
+    Raises:
+        ConfigError: several fit.
+    """
+    found = fitting(only[key], names)
+    if len(found) > 1:
+        raise ConfigError(f"--only {key} fits several", expected="one", got=", ".join(found))
+    return found[0] if found else None
+
+
+def listed(words: Sequence[str]) -> str:
+    """Return ``a, b or c``."""
+    return " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+#: key after a link -> what its value is; None where it has none
+_KEYS: dict[str, str | None] = {
+    "pcie": "GENxLANES",
+    "mps": "BYTES",
+    "mtu": "BYTES",
+    "rails": "N",
+    "share-slot": None,
+    "protocol": "NAME",
+    "flow-limit": "RATE",
+    "flows": "N",
+    "capability": "RATE",
+    "bidirectional": None,
+}
+_WHOLE_NUMBERS = frozenset({"mps", "mtu", "rails", "flows"})
+
+#: what ``--help`` says of them
+KEYS_HELP = """\b
+What may stand after the link, with commas between; what is left out is unknown or the usual one:
+  pcie=GENxLANES    slot of each HCA or NIC: 3.0x8, Gen4 x16; left out: only the link is computed
+  mps=BYTES         PCIe MaxPayload in force (DevCtl in lspci -vv), 128 to 4096; else from 256 on
+  mtu=BYTES         InfiniBand MTU 256 to 4096, IP MTU on Ethernet, path MTU with rocev2
+  rails=N           rails used at once; 1 by default
+  share-slot        the rails are ports of one HCA and share its slot
+  protocol=NAME     ib, ipoib, tcp, tcp-bypass, udp, rocev2, opa, slingshot, efa, bxi
+  flow-limit=RATE   what one flow may have, with its unit: 10 Gb/s
+  flows=N           flows on each rail; 1 by default
+  capability=RATE   what one process can drive: 25 Gb/s
+  bidirectional     both directions at once, added up
+"""
+
+
+def fabric_option(*, required: bool) -> Callable[[_Function], _Function]:
+    """Return a decorator that gives a click command ``fabric``, None where none is stated.
 
     Args:
-        link_required: refuse a command line without ``--link``.
+        required: refuse a command line without ``--link``.
     """
 
     def decorate(function: _Function) -> _Function:
-        for names, settings in reversed(_OPTIONS):
-            function = click.option(*names, **settings)(function)
-        return click.option(
+        @functools.wraps(function)
+        def with_fabric(*args: Any, link: str | None, **named: Any) -> Any:
+            # Options of their own until version 0.4: hidden, and gone with the next one.
+            old = {key: named.pop(f"old_{key.replace('-', '_')}") for key in _KEYS}
+            # Not "in (None, False)": --rails 0 equals False, and has to be refused as a number.
+            given = {k: v for k, v in old.items() if v is not None and v is not False}
+            return function(*args, fabric=_stated(link, given), **named)
+
+        command: Callable[..., Any] = with_fabric
+        for key, metavar in _KEYS.items():
+            name = f"old_{key.replace('-', '_')}"
+            kind = int if key in _WHOLE_NUMBERS else str
+            option = click.option(
+                f"--{key}", name, hidden=True, type=kind if metavar else None, is_flag=not metavar
+            )
+            command = option(command)
+        stating = click.option(
             "--link",
-            "link",
-            required=link_required,
-            metavar="NAME",
-            help="Link of each rail: 'FDR 4x', 'HDR100', '40GbE', '400MbE', 'Omni-Path 100', "
-            "'Slingshot 200', 'EFA 100', 'BXI v2', 'Soft-RoCE 100 Mb/s'.",
-        )(function)
+            required=required,
+            metavar="NAME[,KEY=VALUE...]",
+            help="Link of each rail, and what is known beside it: 'HDR100', 'FDR 4x,pcie=3.0x8', "
+            "'40GbE,mtu=9000,rails=2'; also 'Omni-Path 100', 'Slingshot 200', 'EFA 100', 'BXI v2', "
+            "'400MbE', 'Soft-RoCE 100 Mb/s'.  All keys: fabricproof ceiling --help",
+        )
+        return stating(command)  # type: ignore[return-value]
 
     return decorate
 
 
-def _flow_limit_gbit_s(text: str) -> float:
+def _stated(text: str | None, given: dict[str, Any]) -> Fabric | None:
+    """Return the fabric that ``--link`` states, and options of the version before."""
+    if text is None:
+        if given:
+            raise ConfigError(
+                f"--{next(iter(given))} says nothing without the link",
+                expected="--link NAME beside it",
+            )
+        return None
+    link, *words = (each.strip() for each in text.split(","))
+    settings: dict[str, Any] = {}
+    for word in words:
+        key, sign, value = (each.strip() for each in word.partition("="))
+        if key not in _KEYS or key in settings or bool(value) is not bool(_KEYS[key]):
+            keys = ", ".join(f"{each}={what}" if what else each for each, what in _KEYS.items())
+            problem = f"expected {keys}, each once; got {key + sign + value!r}"
+            raise click.BadParameter(problem, param_hint="--link")
+        settings[key] = _number(key, value) if key in _WHOLE_NUMBERS else value or True
+    settings |= given
+    return fabric_from_options(link=link, **{k.replace("-", "_"): v for k, v in settings.items()})
+
+
+def _number(key: str, text: str) -> int:
     try:
-        return parse_quantity(text, "Gb/s")
+        return int(text)
+    except ValueError:
+        problem = f"{key} is a whole number, got {text!r}"
+        raise click.BadParameter(problem, param_hint="--link") from None
+
+
+def _rate(key: str, text: str, unit: str) -> float:
+    try:
+        return parse_quantity(text, unit)
     except UnitError as error:
         raise ConfigError(
-            "--flow-limit is not a rate", expected="a number and a unit, as '10 Gb/s'", got=text
+            f"{key} is not a rate", expected="a number and a unit, as '10 Gb/s'", got=text
         ) from error
 
 
@@ -133,14 +210,15 @@ def fabric_from_options(
     protocol: str | None = None,
     flow_limit: str | None = None,
     flows: int = 1,
+    capability: str | None = None,
     bidirectional: bool = False,
 ) -> Fabric:
-    """Return the fabric that the options of :func:`fabric_options` state.
+    """Return the fabric that ``--link`` or a file of published numbers states.
 
     Raises:
         ConfigError: a value that cannot be; UnknownLinkError (one of them) for an unknown name.
     """
-    return Fabric(
+    fabric = Fabric(
         link=find_link(link),
         protocol=protocol,
         mtu=mtu,
@@ -148,10 +226,13 @@ def fabric_from_options(
         max_payload_bytes=mps,
         num_rails=rails,
         rails_share_slot=share_slot,
-        flow_limit_gbit_s=None if flow_limit is None else _flow_limit_gbit_s(flow_limit),
+        flow_limit_gbit_s=None if flow_limit is None else _rate("flow-limit", flow_limit, "Gb/s"),
         num_flows=flows,
         bidirectional=bidirectional,
     )
+    if capability is None:
+        return fabric
+    return replace(fabric, capability_mb_s=_rate("capability", capability, "MB/s"))
 
 
 #: A larger output is refused: reading rows takes some 50 times their bytes of memory.

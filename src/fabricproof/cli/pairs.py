@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
+from fabricproof.cli import options
 from fabricproof.cli.judge import fraction, given_references
-from fabricproof.cli.output import STATUSES, fabric_from_options, fabric_options
-from fabricproof.cli.pairs_display import PLOT, check_plot, drain_line, draw
+from fabricproof.cli.output import STATUSES, fabric_option
+from fabricproof.cli.pairs_display import PICTURE, drain_line, draw
 from fabricproof.cli.pairs_run import run
 from fabricproof.core.errors import ConfigError, InputMissingError
 from fabricproof.nodes.topology_text import expand, parse_topology
@@ -52,7 +54,7 @@ Examples:
   fabricproof pairs judge matrix.csv --unit us              values are latencies
   fabricproof pairs judge matrix.csv --link 'HDR 4x'        and is the level good enough
   fabricproof pairs judge matrix.csv --reference '24 GB/s' --tolerance 5%
-  fabricproof pairs judge matrix.csv --leaves topo --spines 16 --plot matrix.svg
+  fabricproof pairs judge matrix.csv --leaves topo --spines 16 -o matrix.svg
 
 \b
 FILE is a CSV with a header; columns in any order, others are ignored:
@@ -72,8 +74,9 @@ tell whose fault it is); 65 damaged data, 66 no such file, 74 cannot write, 78 a
 """
 
 
-@click.group(name="pairs")
-def command() -> None:
+@click.group(name="pairs", cls=options.Group)
+@options.as_json
+def command(**_: object) -> None:
     """Every node with every node: rounds, and whose fault a slow pair is.
 
     ``judge`` needs nothing but a file.  docs/pairs.md says how to read it.
@@ -113,23 +116,9 @@ def _read_leaves(name: str) -> dict[str, str]:
     return found
 
 
-_LEAVES = click.option(
-    "--leaves",
-    metavar="FILE",
-    help="Where nodes hang: rows node,leaf, or what scontrol show topology prints.",
-)
-_SPINES = click.option(
-    "--spines",
-    type=click.IntRange(0),
-    default=0,
-    metavar="S",
-    help="Uplinks of each leaf, one to each spine, where routing is static by destination.",
-)
-
-
 @command.command(name="judge", epilog=_JUDGE_EPILOG)
 @click.argument("file", metavar="FILE")
-@fabric_options(link_required=False)
+@fabric_option(required=False)
 @click.option(
     "--reference",
     "references",
@@ -144,10 +133,10 @@ _SPINES = click.option(
     help="A pair is low from this part off on, 0.1 or 10% (default 10% bandwidth, 20% latency).",
 )
 @click.option("--unit", default="", metavar="UNIT", help="Unit of rows that name none: 'us'.")
-@_LEAVES
-@_SPINES
-@PLOT
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@options.leaves
+@options.spines
+@PICTURE
+@options.of_group("as_json")
 def judge(
     file: str,
     references: tuple[str, ...],
@@ -155,9 +144,9 @@ def judge(
     unit: str,
     leaves: str | None,
     spines: int,
-    plot: str | None,
+    files: Mapping[str, Path],
     as_json: bool,
-    **fabric: Any,
+    fabric: Fabric | None,
 ) -> None:
     """Give a verdict on a matrix of pairs, and say whose fault low ones are.
 
@@ -165,32 +154,16 @@ def judge(
     ('-' for standard input).
     """
     given = given_references(references, tolerance)
-    stated = _stated(fabric)
-    check_plot(plot)
     if spines and leaves is None:
         raise ConfigError("--spines says nothing without the leaves", expected="--leaves FILE")
     matrix = read_matrix(file, unit=unit)
-    limits = limits_of(matrix, fabric=stated, references=given, tolerance=tolerance)
+    limits = limits_of(matrix, fabric=fabric, references=given, tolerance=tolerance)
     places = leaves_by_name(matrix.nodes, _read_leaves(leaves), spines) if leaves else None
     judged = judge_matrix(matrix, leaves=places, limits=limits)
     said = say(judged)
-    if plot is not None:
-        draw(plot, [picture_of(judged, said, matrix.origin)])
+    draw(files, [picture_of(judged, said, matrix.origin)])
     click.echo(_json(judged, said) if as_json else _text(judged, said))
     sys.exit(int(STATUSES[judged.verdict.as_verdict]))
-
-
-def _stated(options: dict[str, Any]) -> Fabric | None:
-    if options["link"] is not None:
-        return fabric_from_options(**options)
-    idle = {"rails": 1, "flows": 1, "share_slot": False, "bidirectional": False}
-    stray = [key for key, value in options.items() if value != idle.get(key)]
-    if stray:
-        raise ConfigError(
-            f"--{stray[0].replace('_', '-')} says nothing without the link",
-            expected="--link NAME beside it",
-        )
-    return None
 
 
 def _record(judged: Judged, said: Said) -> dict[str, Any]:
@@ -249,20 +222,14 @@ def _text(judged: Judged, said: Said) -> str:
 @command.command(name="plan")
 @click.option("--nodes", metavar="N|LIST", help="How many nodes, or 'n[001-128]'.")
 @click.option("--per-leaf", type=click.IntRange(1), metavar="K", help="Nodes on each leaf.")
-@_LEAVES
-@_SPINES
-@click.option(
-    "--order",
-    type=click.Choice(["leafwise", "circle", "random"]),
-    default="leafwise",
-    show_default=True,
-    help="Order of the rounds.",
-)
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of random.")
+@options.leaves
+@options.spines
+@options.order
+@options.count("--seed", 0, "Of random.")
 @click.option(
     "--rounds", type=click.IntRange(1), metavar="R", help="Show so many rounds (default: 4)."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, with the pairs.")
+@options.of_group("as_json")
 def plan(
     nodes: str | None,
     per_leaf: int | None,
@@ -382,32 +349,18 @@ def _plan_text(record: dict[str, Any]) -> str:
 
 
 @command.command(name="simulate")
-@click.option(
-    "--nodes", type=click.IntRange(4, 200_000), default=64, show_default=True, help="How many."
-)
-@click.option(
-    "--per-leaf",
-    type=click.IntRange(1),
-    default=8,
-    show_default=True,
-    metavar="K",
-    help="Nodes on each leaf, and spines.",
-)
-@click.option(
-    "--rails", type=click.IntRange(1, 16), default=2, show_default=True, help="Of each node."
-)
-@click.option(
-    "--faults", type=click.IntRange(0), default=3, show_default=True, help="Of each campaign."
-)
-@click.option(
-    "--campaigns", type=click.IntRange(1), default=10, show_default=True, help="How many."
-)
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the first.")
+@options.count("--nodes", 64, "How many.", 4, 200_000)
+@options.count("--per-leaf", 8, "Nodes on each leaf, and spines.", 1)
+@options.count("--rails", 2, "Of each node.", 1, 16)
+@options.count("--faults", 3, "Of each campaign.")
+@options.count("--campaigns", 10, "How many.", 1)
+@options.count("--seed", 0, "Of the first.")
 @click.option(
     "--noise",
     type=click.FloatRange(0, 0.5),
     default=0.03,
     show_default=True,
+    metavar="FRACTION",
     help="Standard deviation of a value, as a part of it.",
 )
 @click.option(
@@ -415,10 +368,11 @@ def _plan_text(record: dict[str, Any]) -> str:
     type=click.FloatRange(0, 0.5),
     default=0.01,
     show_default=True,
+    metavar="FRACTION",
     help="Part of the values that is low without a fault.",
 )
 @click.option("--full", is_flag=True, help="All pairs, and not the ladder.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@options.of_group("as_json")
 def simulate(
     nodes: int,
     per_leaf: int,

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import click
-
-from fabricproof.core.errors import ConfigError
+from fabricproof.cli import options
 from fabricproof.core.measure import Verdict
 from fabricproof.core.whole_file import write_whole
 from fabricproof.pairs.campaign.confirm import Confirmation
@@ -35,35 +33,23 @@ def drain_line(blame: Blame) -> str:
     return f"# {made.line}"
 
 
-PLOT = click.option(
-    "--plot", metavar="FILE", help="Draw the matrix into this file: .html, or .svg."
+PICTURE = options.output(
+    {".html": "the matrix of each choice of rails", ".svg": "the first of them"}
 )
 
 
-def check_plot(name: str | None) -> None:
-    """Refuse a picture of another kind.
+def draw(files: Mapping[str, Path], pictures: Sequence[Picture]) -> None:
+    """Write pictures into files, by the end of their names: HTML takes all of them, SVG the first.
 
     Raises:
-        ConfigError: it is neither HTML nor SVG.
+        OutputError: one could not be written.
     """
-    if name is not None and not name.endswith((".svg", ".html")):
-        raise ConfigError(
-            "--plot draws HTML or SVG", expected="a name that ends in .html or .svg", got=name
-        )
-
-
-def draw(name: str, pictures: Sequence[Picture]) -> None:
-    """Write pictures into a file: HTML takes all of them, SVG the first.
-
-    Raises:
-        OutputError: it could not be written.
-    """
-    if name.endswith(".html"):
+    if ".html" in files:
         from fabricproof.report.html import render_pairs  # noqa: PLC0415 - loads all of history
 
-        write_whole(Path(name), render_pairs(pictures))
-    elif pictures:
-        write_whole(Path(name), svg(pictures[0]))
+        write_whole(files[".html"], render_pairs(pictures))
+    if ".svg" in files and pictures:
+        write_whole(files[".svg"], svg(pictures[0]))
 
 
 def _doubted(looks: Sequence[Confirmation]) -> set[str]:

@@ -10,15 +10,11 @@ from pathlib import Path
 
 import click
 
-from fabricproof.cli.output import STATUSES
-from fabricproof.cli.pairs_display import (
-    PLOT,
-    campaign_record,
-    campaign_text,
-    check_plot,
-    draw,
-)
+from fabricproof.cli import options
+from fabricproof.cli.output import STATUSES, Only, one_fitting, only_option
+from fabricproof.cli.pairs_display import PICTURE, campaign_record, campaign_text, draw
 from fabricproof.cli.run import ran
+from fabricproof.cli.which import site_of
 from fabricproof.core.errors import ConfigError, OutputError
 from fabricproof.job.run.start import (
     check_scheduler,
@@ -42,8 +38,8 @@ from fabricproof.pairs.campaign.nodes import Standing, ask_leaves, ask_standing
 from fabricproof.pairs.campaign.verdict import pictures_of, places_of
 from fabricproof.pairs.fabric import natural
 from fabricproof.pairs.schedule import Order
-from fabricproof.site import Site, load_site
-from fabricproof.site.load import choose_site, project_root
+from fabricproof.site import Site
+from fabricproof.site.load import project_root
 from fabricproof.site.schema import PartitionSpec
 
 _EPILOG = """\b
@@ -65,9 +61,7 @@ option, 130 interrupted: what was measured is kept.
 class _Wishes:
     """The options that say what a campaign is to measure."""
 
-    partition: str | None
-    stack: str | None
-    fabric: str | None
+    only: Only
     over: tuple[str, ...]
     is_full: bool
     order: Order
@@ -80,11 +74,9 @@ class _Wishes:
     spines: int
 
 
-@click.command(name="run", epilog=_EPILOG)
-@click.option("--site", "site_name", metavar="S", help="Site (default: the one of this host).")
-@click.option("--partition", metavar="P", help="Partition (default: the site's first).")
-@click.option("--stack", metavar="NAME", help="MPI stack (default: the partition's first).")
-@click.option("--fabric", metavar="NAME", help="Fabric (default: the partition's first).")
+@click.command(name="run", cls=options.OfGroup, epilog=_EPILOG)
+@options.site
+@only_option("partition", "stack", "fabric")
 @click.option(
     "--over",
     multiple=True,
@@ -92,14 +84,8 @@ class _Wishes:
     help="Each rail by itself, all at once, or one. Repeatable (default: each, then all).",
 )
 @click.option("--full", is_flag=True, help="Every pair, and not the ladder of six to ten rounds.")
-@click.option(
-    "--order",
-    type=click.Choice(["leafwise", "circle", "random"]),
-    default="leafwise",
-    show_default=True,
-    help="Order of a full matrix.",
-)
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the rounds.")
+@options.order
+@options.count("--seed", 0, "Of the rounds.")
 @click.option("--size", metavar="SIZE", help="Large message (default: the partition's largest).")
 @click.option(
     "--seconds",
@@ -110,22 +96,14 @@ class _Wishes:
 @click.option("--both-ways", is_flag=True, help="Also both ways at once.")
 @click.option("--without", metavar="LIST", help="Nodes left out on purpose: SKIPPED.")
 @click.option("--skip-out", is_flag=True, help="Nodes that are down or drained are SKIPPED, too.")
-@click.option(
-    "--spines",
-    type=click.IntRange(0),
-    default=0,
-    metavar="S",
-    help="Uplinks of each leaf, one to each spine, where routing is static by destination.",
-)
+@options.spines
 @click.option("--no-confirm", is_flag=True, help="Call red what the kernel alone saw.")
 @click.option("--resume", metavar="ID", help="Go on with a campaign; other options do not count.")
-@PLOT
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@PICTURE
+@options.of_group("as_json")
 def run(
     site_name: str | None,
-    partition: str | None,
-    stack: str | None,
-    fabric: str | None,
+    only: Only,
     over: tuple[str, ...],
     full: bool,
     order: str,
@@ -138,19 +116,17 @@ def run(
     spines: int,
     no_confirm: bool,
     resume: str | None,
-    plot: str | None,
+    files: Mapping[str, Path],
     as_json: bool,
 ) -> None:
     """Measure every node with others, over each rail and over all, and say whose fault red is.
 
-    One job for all rounds over a rail. Nodes that are busy now are left for --resume; those that
-    are down are MISSING. What is red is measured again by a stock program before it is called so.
+    On the site's first partition, its first stack and fabric, or those that --only names. One job
+    for all rounds over a rail. Nodes that are busy now are left for --resume; those that are down
+    are MISSING. What is red is measured again by a stock program before it is called so.
     """
-    check_plot(plot)
     wishes = _Wishes(
-        partition=partition,
-        stack=stack,
-        fabric=fabric,
+        only=only,
         over=over,
         is_full=full,
         order=Order(order),
@@ -165,8 +141,7 @@ def run(
     place = workplace(project_root())
     folder = place.root.resolve() / "pairs" / (resume or new_run_id())
     known = load(folder) if resume is not None else None
-    name = site_name or (known.site if known else None)
-    site = load_site(name) if name else choose_site()
+    site = site_of(site_name or (known.site if known else None))
     environment = session_environment(site, place, "pairs")
     check_scheduler(site, environment)
     campaign = known or _planned(site, wishes, folder, environment)
@@ -185,8 +160,7 @@ def run(
             outcome, looks = confirm(
                 outcome, lambda asked, nodes: ran(site, asked, quiet=True, nodes=nodes).result
             )
-    if plot is not None:
-        draw(plot, pictures_of(outcome))
+    draw(files, pictures_of(outcome))
     click.echo(
         json.dumps(campaign_record(outcome, looks), indent=2)
         if as_json
@@ -197,14 +171,14 @@ def run(
 
 def _planned(site: Site, wishes: _Wishes, folder: Path, environment: Mapping[str, str]) -> Campaign:
     """Plan a new campaign in ``folder``."""
-    where = site.partition(wishes.partition) if wishes.partition else site.partitions[0]
+    where, stack, fabric = _chosen(site, wishes.only)
     blank = Campaign(
         id=folder.name,
         site=str(site.folder.resolve()),
         site_name=site.name,
         partition=where.name,
-        fabric=site.fabric_spec(wishes.fabric or where.fabrics[0]).name,
-        stack=site.stack(wishes.stack or where.stacks[0]).name,
+        fabric=fabric,
+        stack=stack,
         nodes=(),
         leaf_of=(),
         spines=wishes.spines,
@@ -229,6 +203,19 @@ def _planned(site: Site, wishes: _Wishes, folder: Path, environment: Mapping[str
     campaign = replace(campaign, rounds=rounds)
     _begin(folder, campaign)
     return campaign
+
+
+def _chosen(site: Site, only: Only) -> tuple[PartitionSpec, str, str]:
+    """Return partition, stack and fabric: those that ``--only`` names, else the first of each.
+
+    Raises:
+        ConfigError: the site has none of that name, or several fit.
+    """
+    name = one_fitting("partition", only, [each.name for each in site.partitions])
+    where = site.partition(name) if name else site.partitions[0]
+    stack = one_fitting("stack", only, where.stacks) or where.stacks[0]
+    fabric = one_fitting("fabric", only, where.fabrics) or where.fabrics[0]
+    return where, site.stack(stack).name, site.fabric_spec(fabric).name
 
 
 def _begin(folder: Path, campaign: Campaign) -> None:

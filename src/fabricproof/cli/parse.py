@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from fabricproof.benchmarks.parsers import read_tables
+from fabricproof.cli import options
 from fabricproof.cli.output import read_output
 from fabricproof.core.errors import ExitStatus, FabricproofError, InputMissingError, ParseError
 from fabricproof.core.measure import COLUMNS, Table
@@ -17,7 +18,7 @@ from fabricproof.core.measure import COLUMNS, Table
 
 @click.command(name="parse")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON array, one object per table.")
+@options.as_json
 def command(files: tuple[str, ...], as_json: bool) -> None:
     r"""Show the tables in benchmark outputs.
 

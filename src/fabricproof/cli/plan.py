@@ -8,8 +8,10 @@ import sys
 
 import click
 
-from fabricproof.cli import plan_display
+from fabricproof.cli import options, plan_display
+from fabricproof.cli.building import Place
 from fabricproof.cli.standing import spack_records
+from fabricproof.cli.which import one_run, site_of
 from fabricproof.core.errors import ExitStatus, InputMissingError
 from fabricproof.history.cost.case import Case, ask_reframe
 from fabricproof.history.cost.history import Lessons, PastRun, PastRuns, learn, read_history
@@ -21,8 +23,8 @@ from fabricproof.history.cost.outlook import (
     serialised_by,
 )
 from fabricproof.job.run.start import workplace
-from fabricproof.site import Site, load_site
-from fabricproof.site.load import choose_site, project_root
+from fabricproof.site import Site
+from fabricproof.site.load import project_root
 
 
 def _pattern(
@@ -38,10 +40,16 @@ def _pattern(
 
 
 @click.command(name="plan")
+@click.argument("words", default="", metavar="[RUN]")
 @click.option(
-    "-t", "--tag", "tags", multiple=True, metavar="TAG", callback=_pattern, help="As for run."
+    "-t",
+    "--tag",
+    "tags",
+    multiple=True,
+    metavar="TAG",
+    callback=_pattern,
+    help="Only checks with TAG.",
 )
-@click.option("--site", "site_name", metavar="S", help="Site (default: the one of this host).")
 @click.option(
     "-p",
     "--stacks",
@@ -49,20 +57,20 @@ def _pattern(
     callback=_pattern,
     help="Only this stack, or those whose name fits.",
 )
-@click.option("--against", "run_id", metavar="RUN_ID", help="Compare with what this run took.")
+@options.site
 @click.option(
     "--within",
     "within_percent",
     type=click.FloatRange(min=0),
     metavar="PERCENT",
-    help="With --against: end with status 1 where the plan was off by more.",
+    help="With RUN: end with status 1 where the plan was off by more.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
+@options.as_json
 def command(
+    words: str,
     tags: tuple[str, ...],
-    site_name: str | None,
     stacks: str | None,
-    run_id: str | None,
+    site_name: str | None,
     within_percent: float | None,
     as_json: bool,
 ) -> None:
@@ -75,15 +83,16 @@ def command(
     fabricproof plan                         everything that is due, and each level
     fabricproof plan -t nightly              what tonight's run would take
     fabricproof plan -t quick -p openmpi5    one stack
-    fabricproof plan --against RUN_ID        expected beside measured, learnt from older runs only
+    fabricproof plan latest                  expected beside what that run took, learnt from older
+                                             runs only
 
     "at most" is every job at its time limit.  Exit status: 0 something is due; 1 off by more than
     --within; 6 nothing is due; 66 no such run; 78 wrong config.
     """
-    site = load_site(site_name) if site_name else choose_site()
+    site = site_of(site_name)
     place = workplace(project_root())
     history = read_history(place.perflogs, site.name, lambda name: _is_serial(site, name))
-    past = _past_run(history, run_id, site) if run_id else None
+    past = _past_run(history, one_run(words, site), site) if words else None
     if sys.stderr.isatty():
         click.echo("asking ReFrame what it would run; nothing is submitted ...", err=True)
     cases = ask_reframe(site, place.project, stacks)
@@ -145,7 +154,7 @@ def _print_plan(
     wanted = {each.case.stack for each in outlook.estimates}
     # Without a stack of Spack in the selection nobody needs to look at what stands.
     of_spack = wanted & {stack.name for stack in site.stacks if stack.spack}
-    standing = spack_records(str(site.folder), None) if of_spack else []
+    standing = spack_records(str(site.folder), Place()) if of_spack else []
     builds = {
         str(each["name"]): str(each["label"]).rpartition(f" for {site.name}: ")[2]
         for each in standing

@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import click
 
-from fabricproof.cli.inventory import index_of, machine_of, place
-from fabricproof.cli.output import STATUSES, judgement_record
+from fabricproof.cli import options
+from fabricproof.cli.inventory import looks_of, machine_of, place
+from fabricproof.cli.output import STATUSES, Only, judgement_record, only_option
+from fabricproof.cli.which import site_of
 from fabricproof.core.measure import Verdict, worst
 from fabricproof.core.records import read_records, record_files
-from fabricproof.nodes.inventory.store import Seen, choose
+from fabricproof.nodes.inventory.store import Seen
 from fabricproof.nodes.preflight.finding import Preflight
 from fabricproof.nodes.preflight.judge import preflight
-from fabricproof.site import Site, load_site
+from fabricproof.site import Site
 
 _EPILOG = """\b
 Examples:
   fabricproof preflight                       all nodes, as last seen
   fabricproof preflight n17 n18               these two, also against each other
-  fabricproof preflight --run RUN_ID          as that run saw them
+  fabricproof preflight latest                as the newest run saw them
+  fabricproof preflight n17@RUN               one node, as that run saw it
   fabricproof run -n LinkPreflight            look anew, in seconds, and judge that
 
 The exit status is 0 only where everything was seen and is as declared; 1 FAIL, 4 MISSING (a node
@@ -33,19 +37,11 @@ that nobody saw), 5 UNJUDGED (something stated could not be read), 66 nobody loo
 
 
 @click.command(name="preflight", epilog=_EPILOG)
-@click.argument("names", nargs=-1, metavar="[NODE...]")
-@click.option("--site", "site_name", metavar="S", help="Site (default: of this host).")
-@click.option("--run", "run_id", metavar="RUN_ID", help="As the jobs of this run saw the nodes.")
-@click.option("--fabric", "fabric_name", metavar="F", help="Only this fabric of the site.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def command(
-    names: tuple[str, ...],
-    site_name: str | None,
-    run_id: str | None,
-    fabric_name: str | None,
-    *,
-    as_json: bool,
-) -> int:
+@click.argument("words", nargs=-1, metavar="[NODE|RUN|NODE@RUN...]")
+@options.site
+@only_option("fabric")
+@options.as_json
+def command(words: tuple[str, ...], site_name: str | None, only: Only, *, as_json: bool) -> int:
     """Judge each node's links and cards by the site file, as they were last seen.
 
     Every job looks at its nodes before it measures; this judges what it kept: rails that are
@@ -55,16 +51,9 @@ def command(
     output says how old the look is.
     """
     name, folder = place(site_name)
-    site = load_site(site_name or name)
-    index = index_of(folder, name)
-    asked = [f"{each}@{run_id}" if run_id else each for each in names] or [run_id or ""]
-    seen = {
-        node: each
-        for some in (choose(index, one) for one in asked)
-        for node, each in some.seen.items()
-    }
-    looks = _Looks(site=site, folder=folder, run_id=run_id, seen=seen)
-    results = list(looks.results(fabric_name))
+    seen, run_id = looks_of(words, site_name)
+    looks = _Looks(site=site_of(site_name), folder=folder, run_id=run_id, seen=seen)
+    results = list(looks.results(only["fabric"]))
     verdict = worst([each.verdict for each in results])
     if as_json:
         click.echo(json.dumps(_record(name, verdict, results, seen), indent=2))
@@ -80,14 +69,20 @@ class _Looks:
 
     site: Site
     folder: Path
-    run_id: str | None
+    run_id: str
     seen: Mapping[str, Seen]
 
-    def results(self, fabric_name: str | None) -> Iterator[Preflight]:
+    def results(self, fabrics: Sequence[str]) -> Iterator[Preflight]:
         """Yield the judgement of each fabric that has a link."""
         machines = {node: machine_of(self.folder, each) for node, each in self.seen.items()}
         reasons = {node: each.reason for node, each in self.seen.items() if each.reason}
-        specs = [self.site.fabric_spec(fabric_name)] if fabric_name else self.site.fabrics
+        specs = [
+            each
+            for each in self.site.fabrics
+            if not fabrics or any(fnmatchcase(each.name, pattern) for pattern in fabrics)
+        ]
+        if not specs:
+            self.site.fabric_spec(fabrics[0])
         members = self._members() if len(self.site.fabrics) > 1 else {}
         for spec in specs:
             # Where no record says which fabric a node is of, it is judged by all.
@@ -104,7 +99,7 @@ class _Looks:
         found: dict[str, set[str]] = {}
         for path in record_files(self.folder.parent):
             for record in read_records(path, on_torn=lambda _: None):
-                if record.get("kind") != "leg" or self.run_id not in {None, record.get("run_id")}:
+                if record.get("kind") != "leg" or self.run_id not in {"", record.get("run_id")}:
                     continue
                 for node in record.get("inventory") or {}:
                     found.setdefault(node, set()).add(str(record.get("fabric")))

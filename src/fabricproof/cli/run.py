@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fabricproof.cli import options
 from fabricproof.cli.output import STATUSES
 from fabricproof.cli.run_progress import Progress
 from fabricproof.core.errors import ExitStatus, FabricproofError, UnavailableError
@@ -51,10 +52,10 @@ _PASSED_ON = {"ignore_unknown_options": True, "help_option_names": ["-h", "--hel
 
 
 @click.command(name="run", context_settings=_PASSED_ON)
-@click.option("-t", "--tag", "tags", multiple=True, metavar="TAG", help="Only checks with TAG.")
-@click.option("--site", "site_name", metavar="S", help="Site (default: the one of this host).")
+@options.tags
+@options.site
 @click.option("--label", envvar=LABEL_VARIABLE, metavar="NAME", help="A name for this run.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
+@options.as_json
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[REFRAME OPTION...]")
 def command(
     tags: tuple[str, ...],

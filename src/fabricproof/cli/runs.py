@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,63 +12,65 @@ from typing import Any
 import click
 from rich.table import Table
 
+from fabricproof.cli import options
 from fabricproof.cli.console import HonestConsole
-from fabricproof.core.errors import FabricproofError, InputMissingError
+from fabricproof.cli.which import perflogs, runs_of, site_of
+from fabricproof.core.errors import FabricproofError
 from fabricproof.core.measure import BADNESS
 from fabricproof.history.store import Run, Store, open_store
 from fabricproof.history.store.labels import labels_of, require_label, set_label
-from fabricproof.job.run.start import workplace
 from fabricproof.nodes.inventory.compare import compare
 from fabricproof.nodes.inventory.store import FOLDER, read_kept
 from fabricproof.nodes.inventory.words import name_of
-from fabricproof.site import load_site
-from fabricproof.site.load import choose_site, project_root
-
-_SITE = click.option("--site", "site_name", metavar="S", help="Site (default: of this host).")
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 #: changes that are named in the table; --json has all
 _NAMED_CHANGES = 3
 
 
-@click.group(name="runs", invoke_without_command=True)
-@_SITE
-@click.option("--since", metavar="DATE", help="Only runs from this day or time (UTC) on.")
-@click.option("--until", metavar="DATE", help="Only runs up to the end of this day, or time (UTC).")
-@click.option("--last", type=click.IntRange(min=1), metavar="N", help="Only the last N of them.")
-@_JSON
-@click.pass_context
-def command(
-    ctx: click.Context,
-    site_name: str | None,
-    since: str | None,
-    until: str | None,
-    last: int | None,
-    as_json: bool,
-) -> None:
+class _ListByDefault(options.Group):
+    """A group of which ``list`` is meant where none of its commands is named."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put ``list`` first where no command is named."""
+        named = {*self.commands, *ctx.help_option_names}
+        return super().parse_args(ctx, args if named & set(args) else ["list", *args])
+
+
+@click.group(name="runs", cls=_ListByDefault)
+@options.site
+def command(**_: object) -> None:
     r"""Show the runs of a site, oldest first, with what changed on the nodes before each.
+
+    \b
+    fabricproof runs
+    fabricproof runs last:10
+    fabricproof runs 2026-11-01..2026-11-10
+    fabricproof runs label 20261121T213422Z-1a6c68 before-swap
+    fabricproof runs label --remove 20261121T213422Z-1a6c68 before-swap
+
+    RUN and RUNS in every command are: a run's identity or its beginning, latest, latest~1, a label,
+    or a date.  Where several runs can be meant also last:5, last:5@2026-11-10, a range of dates
+    with both ends included or open (2026-11-01..), stack=NAME@BUILD, or a value of the inventory
+    that every node of a run had: firmware=28.39, rail1.speed=100, vc2:mtu=1400.  Several are
+    joined by commas.
+    """
+
+
+@command.command(name="list")
+@click.argument("runs", nargs=-1, metavar="[RUNS...]")
+@options.of_group("site_name")
+@options.as_json
+def list_(runs: tuple[str, ...], site_name: str | None, as_json: bool) -> None:
+    """List RUNS, all by default: verdicts, labels, and what changed before each.
 
     The verdicts are those of the legs that left records; what a run should have measured and did
     not is in its own table only (fabricproof run).
 
-    \b
-    fabricproof runs
-    fabricproof runs --since 2026-11-01 --last 10
-    fabricproof runs label 20261121T213422Z-1a6c68 before-swap
-    fabricproof runs label --remove 20261121T213422Z-1a6c68 before-swap
-
-    Exit status: 0; 2 a date that is none; 65 damaged records; 66 no run there.
+    Exit status: 0; 2 RUNS mean nothing; 6 no such run; 65 damaged records; 66 no run there.
     """
-    if ctx.invoked_subcommand is not None:
-        return
     store, folder = _store(site_name)
-    first, end = _moment(since, "--since"), _moment(until, "--until", is_end=True)
-    shown = [
-        run
-        for run in store.runs
-        if (first is None or run.start >= first) and (end is None or run.start < end)
-    ]
-    shown = shown[-last:] if last else shown
+    asked = set(runs_of(runs, site_of(site_name))) if runs else None
+    shown = [run for run in store.runs if asked is None or run.run_id in asked]
     changes = _changes(store.runs, folder)
     records = [_record(run, store, changes[run.run_id]) for run in shown]
     if as_json:
@@ -81,13 +82,11 @@ def command(
 
 
 @command.command(name="label")
-@click.argument("words", nargs=-1, required=True, metavar="RUN... NAME")
+@click.argument("words", nargs=-1, required=True, metavar="RUNS... NAME")
 @click.option("--remove", is_flag=True, help="Take the name away instead.")
-@_SITE
+@options.of_group("site_name")
 def label(words: tuple[str, ...], remove: bool, site_name: str | None) -> None:
     r"""Give runs a name that a comparison can use; a name may have many runs.
-
-    RUN is the identity of a run, a beginning of it that only one has, or latest.
 
     \b
     fabricproof runs label latest after-swap
@@ -97,11 +96,11 @@ def label(words: tuple[str, ...], remove: bool, site_name: str | None) -> None:
     """
     *asked, name = words
     if not asked:
-        raise click.UsageError("expected RUN... NAME, got one word; list runs: fabricproof runs")
+        raise click.UsageError("expected RUNS... NAME, got one word; list runs: fabricproof runs")
     if not remove:
         require_label(name)
     store, folder = _store(site_name)
-    ids = [_find(each, store) for each in asked]
+    ids = runs_of(asked, site_of(site_name))
     changed = set_label(folder.parent, store.site, ids, name, given=not remove)
     has = store.labels.get(name, ())
     count = len(set(has) - set(ids)) if remove else len({*has, *ids})
@@ -113,44 +112,8 @@ def label(words: tuple[str, ...], remove: bool, site_name: str | None) -> None:
 
 def _store(site_name: str | None) -> tuple[Store, Path]:
     """Return the history of a site and its folder."""
-    site = load_site(site_name) if site_name else choose_site()
-    perflogs = workplace(project_root()).perflogs
-    return open_store(perflogs, site.name), perflogs / site.name
-
-
-def _moment(text: str | None, option: str, *, is_end: bool = False) -> datetime.datetime | None:
-    """Return a moment in UTC; of a day its beginning, or as an end the beginning of the next."""
-    if text is None:
-        return None
-    try:
-        moment = datetime.datetime.fromisoformat(text)
-    except ValueError:
-        raise click.BadParameter(
-            f"expected a day or a time such as 2026-11-01 or 2026-11-01T12:00, got {text!r}",
-            param_hint=option,
-        ) from None
-    if is_end and len(text) <= len("2026-11-01"):
-        if moment.date() == datetime.date.max:
-            # The last day there is has no next one; all runs are before its end.
-            moment = datetime.datetime.max
-        else:
-            moment += datetime.timedelta(days=1)
-    return moment.replace(tzinfo=moment.tzinfo or datetime.UTC)
-
-
-def _find(words: str, store: Store) -> str:
-    """Return the run that somebody means."""
-    if words == "latest":
-        return store.runs[-1].run_id
-    found = [each.run_id for each in store.runs if each.run_id.startswith(words)]
-    if words in found or len(found) == 1:
-        return words if words in found else found[0]
-    known = ", ".join(found[:5] or [each.run_id for each in store.runs[-5:]])
-    raise InputMissingError(
-        f"{len(found) or 'no'} runs begin with {words!r}",
-        expected=f"one run, such as {known}",
-        next_step=f"fabricproof runs --site {store.site}",
-    )
+    site = site_of(site_name)
+    return open_store(perflogs(), site.name), perflogs() / site.name
 
 
 def _changes(runs: Sequence[Run], folder: Path) -> dict[str, list[dict[str, Any]]]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from fabricproof.cli import options
 from fabricproof.cli.site_init import init
 from fabricproof.core.errors import ConfigError, InputMissingError
 from fabricproof.job.run.start import (
@@ -26,8 +27,9 @@ from fabricproof.site.scheduling import SchedulingTrouble
 from fabricproof.stacks.install import check_provisioned
 
 
-@click.group(name="site")
-def command() -> None:
+@click.group(name="site", cls=options.Group)
+@options.as_json
+def command(**_: object) -> None:
     """Check, show and begin site files (site-configs/<site>/*.toml)."""
 
 
@@ -36,7 +38,7 @@ command.add_command(init)
 
 @command.command(name="check")
 @click.argument("names", nargs=-1, metavar="[SITE...]")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
+@options.of_group("as_json")
 def check(names: tuple[str, ...], as_json: bool) -> None:
     """Validate sites, by name or folder; without a name, all of them.
 
@@ -84,7 +86,7 @@ def _troubles(site: Site) -> list[dict[str, Any]]:
 
 
 @command.command(name="list")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON array of names.")
+@options.of_group("as_json")
 def list_(as_json: bool) -> None:
     """List the sites there are."""
     names = [folder.name for folder in site_folders()]
@@ -101,7 +103,7 @@ def show(name: str) -> None:
 @command.command(name="roll")
 @click.argument("name", metavar="SITE")
 @click.option("--write", is_flag=True, help="Replace roll.json; read the change before you commit.")
-@click.option("--json", "as_json", is_flag=True, help="Print the list as ReFrame makes it now.")
+@options.of_group("as_json")
 def roll(name: str, *, write: bool, as_json: bool) -> None:
     """Compare a site's required checks (roll.json) with what ReFrame loads now.
 

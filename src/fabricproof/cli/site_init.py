@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from fabricproof.cli import options
 from fabricproof.core.errors import ConfigError, FabricproofError, OutputError
 from fabricproof.nodes.discover import probe
 from fabricproof.nodes.discover.draft import Guess, find_guesses
@@ -37,37 +38,27 @@ def _name(_context: click.Context, _parameter: click.Parameter, value: str) -> s
     return value
 
 
-@click.command(name="init")
+@click.command(name="init", cls=options.OfGroup)
 @click.argument("name", callback=_name)
 @click.option(
     "--partition",
     "partitions",
     multiple=True,
-    metavar="PARTITION",
-    help="Only this partition of Slurm; may be repeated.  [default: all that take jobs]",
+    metavar="NAME",
+    help="Only this partition of Slurm.  Repeatable.  [default: all that take jobs]",
 )
 @click.option("--no-jobs", is_flag=True, help="Start no job: then no compute node is seen.")
-@click.option(
-    "--record",
-    "record_folder",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Keep what was seen as text in this folder as well.",
-)
-@click.option(
-    "--from",
-    "from_folder",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Take what --record kept, from another machine or another day, and look at nothing.",
-)
+@options.keep
+@options.kept
 @click.option("--stdout", "dry_run", is_flag=True, help="Print the files; write nothing.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@options.of_group("as_json")
 def init(
     name: str,
     *,
     partitions: tuple[str, ...],
     no_jobs: bool,
-    record_folder: Path | None,
-    from_folder: Path | None,
+    keep: str | None,
+    folder: str | None,
     dry_run: bool,
     as_json: bool,
 ) -> None:
@@ -80,23 +71,28 @@ def init(
     What the machine does not say is left open or marked as a guess, with the command that settles
     it.  An existing folder is never touched.
     """
-    folder = sites_root() / name
+    place = sites_root() / name
     if not dry_run:
-        _refuse_existing(folder)
-    cluster = _look(partitions, no_jobs=no_jobs, keep=record_folder, kept=from_folder)
-    texts = write_site(name, cluster, _surroundings(live=from_folder is None))
+        _refuse_existing(place)
+    cluster = _look(
+        partitions,
+        no_jobs=no_jobs,
+        keep=Path(keep) if keep else None,
+        kept=Path(folder) if folder else None,
+    )
+    texts = write_site(name, cluster, _surroundings(live=folder is None))
     site = _check(name, texts)
     guesses = [each for file, text in texts.items() for each in find_guesses(file, text)]
     if not dry_run:
-        _write(folder, texts)
+        _write(place, texts)
     if as_json:
-        record = _record(site, folder, cluster, texts, guesses, written=not dry_run)
+        record = _record(site, place, cluster, texts, guesses, written=not dry_run)
         click.echo(json.dumps(record, indent=2))
     elif dry_run:
         for file, text in texts.items():
             click.echo(f"# --- {name}/{file}\n{text}")
     else:
-        _tell(site, folder, cluster, guesses)
+        _tell(site, place, cluster, guesses)
 
 
 def _refuse_existing(folder: Path) -> None:

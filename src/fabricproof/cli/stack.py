@@ -8,24 +8,17 @@ from pathlib import Path
 
 import click
 
+from fabricproof.cli import options
 from fabricproof.cli.building import (
     build_command,
     lock_command,
     mirror_command,
-    mirror_option,
-    spack_option,
+    place,
 )
 from fabricproof.cli.doctor import command as doctor_command
 from fabricproof.cli.standing import remove_built, spack_records
 from fabricproof.stacks import catalog as stack_catalog
 from fabricproof.stacks import install as stack_install
-
-_root_option = click.option(
-    "--root",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Where the stacks lie; every node must see it.  [default: $FABRICPROOF_STACKS, else "
-    ".stacks below the project]",
-)
 
 
 def _report(line: str) -> None:
@@ -45,8 +38,43 @@ def _record(entry: stack_install.Installed) -> dict[str, str | None]:
     }
 
 
-@click.group()
-def command() -> None:
+_FOLDER = click.Path(file_okay=False, path_type=Path)
+
+
+@click.group(name="stack", cls=options.Group)
+@options.site
+@click.option(
+    "--root",
+    type=_FOLDER,
+    metavar="FOLDER",
+    help="Where the stacks lie; every node must see it.  [default: $FABRICPROOF_STACKS, else "
+    ".stacks below the project]",
+)
+@click.option(
+    "--spack",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Spack's folder.  [default: $SPACK_ROOT, else PATH, else a pinned release is fetched]",
+)
+@click.option(
+    "--scope",
+    "scopes",
+    multiple=True,
+    type=_FOLDER,
+    metavar="FOLDER",
+    help="More Spack configuration, before the site's.  Repeatable.  [also: "
+    "$FABRICPROOF_SPACK_SCOPES]",
+)
+@click.option(
+    "--mirror",
+    envvar="FABRICPROOF_SPACK_MIRROR",
+    show_envvar=True,
+    type=_FOLDER,
+    metavar="FOLDER",
+    help="What `stack mirror` wrote: nothing is downloaded from anywhere else.",
+)
+@options.as_json
+def command(**_: object) -> None:
     r"""The MPI stacks of this machine: built by Spack for a site, or provisioned from wheels.
 
     \b
@@ -63,38 +91,42 @@ command.add_command(doctor_command)
 
 @command.command("install")
 @click.argument("names", nargs=-1)
-@_root_option
-def install_command(names: tuple[str, ...], root: Path | None) -> None:
+@options.of_group("as_json")
+def install_command(names: tuple[str, ...], as_json: bool) -> None:
     """Install the stacks NAMES (all, where none is named).
 
     Instant when they are there with the present pins; an interrupted installation is done
     again, without downloading anything twice.
     """
     catalog = stack_catalog.load_catalog()
-    place = root.absolute() if root else stack_catalog.stacks_root()
+    root = place().stacks
+    records = []
     for stack in catalog.select(names):
         begin = time.monotonic()
-        entry = stack_install.install(catalog, stack, place, _report)
+        entry = stack_install.install(catalog, stack, root, _report)
         seconds = time.monotonic() - begin
-        click.echo(f"{stack.name}: {entry.answer} in {entry.prefix} ({seconds:.1f} s)")
-    click.echo(f"modules: module use {place / 'modulefiles'}")
+        records.append({**_record(entry), "wall_seconds": round(seconds, 2)})
+        line = f"{stack.name}: {entry.answer} in {entry.prefix} ({seconds:.1f} s)"
+        click.echo(line, err=as_json)
+    if as_json:
+        click.echo(json.dumps(records, indent=2))
+        return
+    click.echo(f"modules: module use {root / 'modulefiles'}")
 
 
 @command.command("list")
-@_root_option
-@click.option("--site", "site_name", metavar="SITE", help="Whose stacks of Spack to show too.")
-@click.option("--json", "as_json", is_flag=True, help="Print an array with one object per stack.")
-def list_command(root: Path | None, site_name: str | None, as_json: bool) -> None:
+@options.of_group("site_name", "as_json")
+def list_command(site_name: str | None, as_json: bool) -> None:
     """Show the stacks there can be, and which of them stand.
 
     Those from wheels, and those that Spack builds for the site (--site, $FABRICPROOF_SITE or the
     one that knows this host).
     """
     catalog = stack_catalog.load_catalog()
-    place = root.absolute() if root else stack_catalog.stacks_root()
-    entries = [stack_install.observe(catalog, stack, place) for stack in catalog.select(())]
+    root = place().stacks
+    entries = [stack_install.observe(catalog, stack, root) for stack in catalog.select(())]
     records = [_record(entry) for entry in entries]
-    records += spack_records(site_name, root)
+    records += spack_records(site_name, place())
     if as_json:
         click.echo(json.dumps(records, indent=2))
         return
@@ -108,27 +140,22 @@ def list_command(root: Path | None, site_name: str | None, as_json: bool) -> Non
 
 @command.command("remove")
 @click.argument("names", nargs=-1, required=True)
-@_root_option
-@click.option("--site", "site_name", metavar="SITE", help="Whose, for a stack that Spack built.")
-@spack_option
-@mirror_option
-def remove_command(
-    names: tuple[str, ...],
-    root: Path | None,
-    site_name: str | None,
-    spack_path: Path | None,
-    mirror: Path | None,
-) -> None:
+@options.of_group("site_name", "as_json")
+def remove_command(names: tuple[str, ...], site_name: str | None, as_json: bool) -> None:
     """Remove the stacks NAMES; what was downloaded stays.
 
     Of a stack that Spack built its packages go too, unless another stack uses them.  Its lock
     stays with the site.
     """
     catalog = stack_catalog.load_catalog()
-    place = root.absolute() if root else stack_catalog.stacks_root()
+    root = place().stacks
+    records = []
     for name in names:
         if name in catalog.stacks:
-            was_there = stack_install.remove(catalog.stacks[name], place, _report)
+            was_there = stack_install.remove(catalog.stacks[name], root, _report)
         else:
-            was_there = remove_built(name, site_name, root, spack_path, mirror)
-        click.echo(f"{name}: {'removed' if was_there else 'was not installed'}")
+            was_there = remove_built(name, site_name, place())
+        records.append({"name": name, "removed": was_there})
+        click.echo(f"{name}: {'removed' if was_there else 'was not installed'}", err=as_json)
+    if as_json:
+        click.echo(json.dumps(records, indent=2))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from fabricproof.cli.build_display import Display
-from fabricproof.cli.building import chosen_stacks, site_and_layout, tool_and_mirror
+from fabricproof.cli.building import Place, chosen_stacks, site_and_layout, tool_and_mirror
 from fabricproof.core.errors import FabricproofError, InputMissingError
 from fabricproof.site import Site
 from fabricproof.site.schema import StackSpec
@@ -15,14 +13,14 @@ from fabricproof.stacks.spack.layout import Layout, module_name
 from fabricproof.stacks.spack.remove import remove
 
 
-def spack_records(site_name: str | None, root: Path | None) -> list[dict[str, str | None]]:
+def spack_records(site_name: str | None, place: Place) -> list[dict[str, str | None]]:
     """Return one record for each stack that Spack builds for the site; none without a site.
 
     Raises:
         FabricproofError: the site that was named cannot be loaded.
     """
     try:
-        site, layout = site_and_layout(site_name, root)
+        site, layout = site_and_layout(site_name, place)
     except InputMissingError:
         if site_name:
             raise
@@ -52,20 +50,14 @@ def _record(site: Site, layout: Layout, stack: StackSpec) -> dict[str, str | Non
     }
 
 
-def remove_built(
-    name: str,
-    site_name: str | None,
-    root: Path | None,
-    spack_path: Path | None,
-    mirror: Path | None,
-) -> bool:
+def remove_built(name: str, site_name: str | None, place: Place) -> bool:
     """Remove a stack that Spack built; False where it was not there.
 
     Raises:
         ConfigError: the site has no such stack, or Spack does not build it.
     """
-    site, layout = site_and_layout(site_name, root)
+    site, layout = site_and_layout(site_name, place)
     stack = chosen_stacks(site, (name,))[0]
-    open_tool, _ = tool_and_mirror(layout, spack_path, mirror)
+    open_tool, _ = tool_and_mirror(layout, place)
     with Display(name) as display:
         return remove(stack, layout, open_tool, display.listen)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import math
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
-from fabricproof.cli.output import STATUSES, read_output
+from fabricproof.cli import options
+from fabricproof.cli.output import STATUSES, Only, fitting, only_option, read_output
 from fabricproof.core.errors import ConfigError, ExitStatus, InputMissingError, UnavailableError
 from fabricproof.core.measure import BADNESS, Verdict
 from fabricproof.job.run.watch import ends_as_interrupt
@@ -32,8 +33,6 @@ from fabricproof.subnet import (
 )
 from fabricproof.subnet.live import SubnetAccess, ask
 
-_Function = TypeVar("_Function", bound=Callable[..., Any])
-
 _CHECK_EPILOG = """\b
 Examples:
   fabricproof subnet check                            ask the fabric (root, as a rule)
@@ -41,7 +40,7 @@ Examples:
   fabricproof subnet check --link 'EDR 4x'            every link at least that
   fabricproof subnet check --site mycluster           every link at least the site's
   fabricproof subnet check --hosts 'n[001-640]'       and these hosts must be there
-  scontrol show topology > topo; fabricproof subnet check --slurm topo
+  scontrol show topology > topo; fabricproof subnet check --leaves topo
   fabricproof subnet check --keep looks/monday        keep what the tools printed
   fabricproof subnet check --from looks/monday        judge that, ask nobody
 
@@ -63,7 +62,7 @@ port, no manager, an empty fabric, or a tool that does not end; 74 cannot keep; 
 
 _DIFF_EPILOG = """\b
 Examples:
-  fabricproof subnet diff looks/monday                what changed until now
+  fabricproof subnet check --keep looks/tuesday       look, and keep it
   fabricproof subnet diff looks/monday looks/tuesday
 
 Nodes are known by their GUIDs: new LIDs and new names are notes.  Red is: a cable that is gone,
@@ -85,32 +84,9 @@ def _a_number(_context: click.Context, _option: click.Parameter, value: float) -
     return value
 
 
-def _asking(function: _Function) -> _Function:
-    """Give a command the options that say how the tools are asked, and --json."""
-    options = (
-        click.option(
-            "--via", metavar="COMMAND", help="Put before each tool: 'ssh sm1', 'sudo -n'."
-        ),
-        click.option("--ca", "device", metavar="NAME", help="Ask through this device (mlx5_0)."),
-        click.option("--port", type=click.IntRange(1, 254), help="Ask through this port of it."),
-        click.option(
-            "--timeout",
-            "timeout_seconds",
-            type=click.FloatRange(0.1, _LONGEST_SECONDS),
-            callback=_a_number,
-            default=120.0,
-            show_default=True,
-            help="Seconds that each tool has.",
-        ),
-        click.option("--json", "as_json", is_flag=True, help="Print one JSON object."),
-    )
-    for option in reversed(options):
-        function = option(function)
-    return function
-
-
-@click.group(name="subnet")
-def subnet() -> None:
+@click.group(name="subnet", cls=options.Group)
+@options.as_json
+def subnet(**_: object) -> None:
     """Judge an InfiniBand fabric from its manager's side: cables, links, LIDs, managers.
 
     What hosts cannot know of themselves: switches, the links between them, which end of a cable is
@@ -119,37 +95,63 @@ def subnet() -> None:
     """
 
 
+def _port(
+    context: click.Context, option: click.Parameter, value: str | None
+) -> tuple[str | None, int | None]:
+    """Return device and port of ``mlx5_0`` or ``mlx5_0:1``."""
+    name, sign, number = (value or "").partition(":")
+    if value is not None and (not name or bool(number) is not bool(sign)):
+        raise click.BadParameter(f"{value!r} is not DEVICE[:PORT]", context, option)
+    if number and not (number.isdecimal() and 1 <= int(number) <= 254):
+        raise click.BadParameter(f"port {number!r} is not 1 to 254", context, option)
+    return name or None, int(number) if number else None
+
+
 @subnet.command(name="check", epilog=_CHECK_EPILOG)
-@click.option("--from", "folder", metavar="FOLDER", help="Judge outputs that are kept there.")
-@click.option("--keep", metavar="FOLDER", help="Keep what the tools print there; a new folder.")
-@click.option("--link", "link_name", metavar="NAME", help="Every link is at least: 'EDR 4x'.")
-@click.option("--site", "site_name", metavar="S", help="Take the link of this site's fabric.")
-@click.option("--fabric", "fabric_name", metavar="F", help="With --site: which of its fabrics.")
-@click.option("--hosts", metavar="HOSTLIST", help="Hosts that must be there: 'n[1-8],login1'.")
+@options.kept
+@options.keep
 @click.option(
-    "--slurm",
-    "slurm_file",
-    metavar="FILE",
-    help="What 'scontrol show topology' printed, or topology.conf: must agree with the cables.",
+    "--link", "link_name", metavar="NAME", help="Every link is at least this one: 'EDR 4x'."
 )
+@options.stated_site
+@only_option("fabric")
+@click.option("--hosts", metavar="HOSTLIST", help="Hosts that must be there: 'n[1-8],login1'.")
+@options.leaves
 @click.option(
     "--shape",
     type=click.Choice(["tree", "torus", "mesh", "ring"]),
     help="The cables must make this.",
 )
-@_asking
+@click.option("--via", metavar="COMMAND", help="Put before each tool: 'ssh sm1', 'sudo -n'.")
+@click.option(
+    "--device",
+    "place",
+    callback=_port,
+    metavar="DEVICE[:PORT]",
+    help="Ask through this device, or this port of it: mlx5_0, mlx5_0:2.",
+)
+@click.option(
+    "--timeout",
+    "timeout_seconds",
+    type=click.FloatRange(0.1, _LONGEST_SECONDS),
+    callback=_a_number,
+    default=120.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long each tool may take.",
+)
+@options.of_group("as_json")
 def check(
     folder: str | None,
     keep: str | None,
     link_name: str | None,
     site_name: str | None,
-    fabric_name: str | None,
+    only: Only,
     hosts: str | None,
-    slurm_file: str | None,
+    leaves: str | None,
     shape: str | None,
     via: str | None,
-    device: str | None,
-    port: int | None,
+    place: tuple[str | None, int | None],
     timeout_seconds: float,
     *,
     as_json: bool,
@@ -162,50 +164,36 @@ def check(
     managers; counters that stand at their end; Slurm's topology against the cables.  Said besides:
     the kind of network (fat tree with its oversubscription, torus, mesh), errors counted so far.
     """
-    expected = _expected(link_name, site_name, fabric_name, hosts, slurm_file, shape)
+    expected = _expected(link_name, site_name, only["fabric"], hosts, leaves, shape)
     if folder is not None and (keep is not None or via is not None):
         raise click.UsageError("--from asks nobody: it goes with neither --keep nor --via")
-    look = _look(folder, keep, _net_path(via, device, port, timeout_seconds))
+    look = _look(folder, keep, _net_path(via, place, timeout_seconds))
     if not look.network.cables:
         raise UnavailableError(
             "the fabric is empty: no link is seen",
             expected="at least one cable",
-            next_step="ibstat shows whether the port has a link; --ca and --port choose another",
+            next_step="ibstat shows whether the port has a link; --device chooses another",
         )
     return _tell(judge_look(look, expected), _head(look), as_json=as_json)
 
 
 @subnet.command(name="diff", epilog=_DIFF_EPILOG)
 @click.argument("old", metavar="OLD")
-@click.argument("new", metavar="[NEW]", required=False)
-@click.option("--keep", metavar="FOLDER", help="Without NEW: keep what the tools print there.")
-@_asking
-def diff(
-    old: str,
-    new: str | None,
-    keep: str | None,
-    via: str | None,
-    device: str | None,
-    port: int | None,
-    timeout_seconds: float,
-    *,
-    as_json: bool,
-) -> int:
-    """Say what changed since a look that was kept: cables, links, hosts, managers, errors."""
-    if new is not None and (keep is not None or via is not None):
-        raise click.UsageError("with NEW nobody is asked: neither --keep nor --via")
-    before = _look(old, None, None)
-    after = _look(new, keep, _net_path(via, device, port, timeout_seconds))
+@click.argument("new", metavar="NEW")
+@options.of_group("as_json")
+def diff(old: str, new: str, *, as_json: bool) -> int:
+    """Say what changed between two looks that were kept: cables, links, hosts, managers, errors."""
+    before, after = (join(read_folder(Path(each)), each) for each in (old, new))
     return _tell(compare_looks(before, after), _head(after), as_json=as_json)
 
 
-def _net_path(via: str | None, device: str | None, port: int | None, timeout_seconds: float) -> Any:
+def _net_path(via: str | None, place: tuple[str | None, int | None], timeout_seconds: float) -> Any:
 
     try:
         words = tuple(shlex.split(via or ""))
     except ValueError as error:
         raise click.UsageError(f"--via is no command: {error}") from None
-    return SubnetAccess(via=words, device=device, port=port, timeout_seconds=timeout_seconds)
+    return SubnetAccess(via=words, device=place[0], port=place[1], timeout_seconds=timeout_seconds)
 
 
 def _look(folder: str | None, keep: str | None, net_path: Any) -> Look:
@@ -222,17 +210,17 @@ def _look(folder: str | None, keep: str | None, net_path: Any) -> Look:
 def _expected(
     link_name: str | None,
     site_name: str | None,
-    fabric_name: str | None,
+    fabrics: tuple[str, ...],
     hosts: str | None,
-    slurm_file: str | None,
+    leaves: str | None,
     shape: str | None,
 ) -> Expected:
 
     return Expected(
-        link=_link(link_name, site_name, fabric_name),
+        link=_link(link_name, site_name, fabrics),
         hosts=_names(hosts) if hosts is not None else (),
         shape=shape,
-        topology=_topology(slurm_file) if slurm_file is not None else None,
+        topology=_topology(leaves) if leaves is not None else None,
     )
 
 
@@ -244,16 +232,17 @@ def _names(hosts: str) -> tuple[str, ...]:
     return found
 
 
-def _link(link_name: str | None, site_name: str | None, fabric_name: str | None) -> Link | None:
+def _link(link_name: str | None, site_name: str | None, fabrics: tuple[str, ...]) -> Link | None:
     """Return what every link is to be at least, None where nobody declares it."""
     if link_name is not None:
         return _infiniband(find_link(link_name))
     if site_name is None:
-        if fabric_name is not None:
-            raise click.UsageError("--fabric goes with --site")
+        if fabrics:
+            raise click.UsageError("--only fabric goes with --site")
         return None
     site = load_site(site_name)
-    specs = [site.fabric_spec(fabric_name)] if fabric_name else list(site.fabrics)
+    names = fitting(fabrics, [each.name for each in site.fabrics])
+    specs = [site.fabric_spec(each) for each in names] or list(site.fabrics)
     links = [find_link(spec.link) for spec in specs if spec.link is not None]
     mine = [link for link in links if link.technology == "infiniband"]
     if len(mine) != 1:
@@ -262,7 +251,7 @@ def _link(link_name: str | None, site_name: str | None, fabric_name: str | None)
             source=str(site.folder / "fabric.toml"),
             expected="one fabric with an InfiniBand link",
             got=", ".join(link.name for link in links) or "none",
-            next_step="--fabric NAME, or --link NAME in place of --site",
+            next_step="--only fabric=NAME, or --link NAME in place of --site",
         )
     return mine[0]
 
@@ -276,7 +265,7 @@ def _infiniband(link: Link) -> Link:
 def _topology(name: str) -> Topology:
 
     if not name.strip():
-        raise click.UsageError("--slurm names no file; without it Slurm's topology is not judged")
+        raise click.UsageError("--leaves names no file; without it Slurm's topology is not judged")
     lines = [line.partition("#")[0].strip() for line in read_output(name).splitlines()]
     text = "".join(f"{line}\n" for line in lines)
     found = parse_topology(text, name)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import click
 
+from fabricproof.cli import options
+from fabricproof.cli.output import Only, only_option
+from fabricproof.cli.which import one_run, perflogs, site_of
 from fabricproof.core.errors import InputMissingError, OutputError
 from fabricproof.core.records import read_records, record_files
 from fabricproof.core.units import size_label
-from fabricproof.job.run.start import workplace
-from fabricproof.site import Site, load_site
-from fabricproof.site.load import choose_site, project_root
+from fabricproof.site import Site
 from fabricproof.stacks.catalog import load_catalog, stacks_root
 from fabricproof.stacks.spack.built import read_built
 from fabricproof.stacks.spack.layout import layout_for
@@ -22,17 +24,17 @@ from fabricproof.tuning.propose import Proposal, in_words, propose, toml_line
 from fabricproof.tuning.selection import table_in
 from fabricproof.tuning.sweeps import Sweep, sweeps_of
 
-_SITE = click.option("--site", "site_name", metavar="S", help="Site (default: of this host).")
-_RUN = click.option("--run", "run_id", metavar="RUN_ID", help="Of this run (default: the newest).")
-_STACK = click.option("--stack", "stacks", metavar="X", multiple=True, help="Only this stack.")
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+_RUN = click.argument("words", default="", metavar="[RUN]")
 
 #: where proposals lie, below the site's perflogs
 FOLDER = "tuning"
 
 
-@click.group(name="tune")
-def command() -> None:
+@click.group(name="tune", cls=options.Group)
+@options.site
+@options.as_json
+@only_option("stack")
+def command(**_: object) -> None:
     r"""Where a stack's own choice of a collective's algorithm loses, and what mends it.
 
     A sweep (the check AlgorithmSweep) measures the own choice and every algorithm that can be
@@ -51,13 +53,11 @@ def command() -> None:
 
 @command.command(name="show")
 @_RUN
-@_SITE
-@_STACK
-@_JSON
-def show(run_id: str | None, site_name: str | None, stacks: tuple[str, ...], as_json: bool) -> None:
-    """Show what the sweeps of a run found: sizes, times, the best, how sure."""
-    site = _site(site_name)
-    sweeps = _sweeps(site, run_id, stacks)
+@options.of_group("site_name", "only", "as_json")
+def show(words: str, site_name: str | None, only: Only, as_json: bool) -> None:
+    """Show what the sweeps of RUN (default: the newest) found: times, the best, how sure."""
+    site = site_of(site_name)
+    sweeps = _sweeps(site, words, only["stack"])
     if as_json:
         record = {"site": site.name, "sweeps": [_sweep_record(each) for each in sweeps]}
         click.echo(json.dumps(record, indent=2))
@@ -68,61 +68,56 @@ def show(run_id: str | None, site_name: str | None, stacks: tuple[str, ...], as_
 
 @command.command(name="write")
 @_RUN
-@_SITE
-@_STACK
+@options.of_group("site_name", "only", "as_json")
 @click.option(
     "--folder",
+    metavar="FOLDER",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Write there (default: perflogs/SITE/tuning/RUN_ID-STACK).",
+    help="Write there; all nodes must see it.  [default: perflogs/SITE/tuning/RUN-STACK]",
 )
-@_JSON
 def write(
-    run_id: str | None,
+    words: str,
     site_name: str | None,
-    stacks: tuple[str, ...],
+    only: Only,
     folder: Path | None,
     as_json: bool,
 ) -> None:
-    """Write what mends the losing choices of a run, and say how to try and to adopt it.
+    """Write what mends the losing choices of RUN (default: the newest), and say how to try it.
 
     Open MPI gets a file of rules, Intel MPI a variable with ranges, MPICH its selection table with
     rules in front.  Only measured sizes and numbers of ranks are touched.
     """
-    site = _site(site_name)
-    groups = _groups(_sweeps(site, run_id, stacks))
+    site = site_of(site_name)
+    groups = _groups(_sweeps(site, words, only["stack"]))
     if folder is not None and len(groups) > 1:
-        raise click.UsageError("--folder holds one stack: add --stack")
+        raise click.UsageError("--folder holds one stack: add --only stack=NAME")
     records = [_write_one(site, sweeps, folder, say=not as_json) for sweeps in groups]
     if as_json:
         click.echo(json.dumps({"site": site.name, "proposals": records}, indent=2))
 
 
-def _site(site_name: str | None) -> Site:
-
-    return load_site(site_name) if site_name else choose_site()
-
-
 def _perflogs(site: Site) -> Path:
 
-    return workplace(project_root()).perflogs / site.name
+    return perflogs() / site.name
 
 
-def _sweeps(site: Site, run_id: str | None, stacks: tuple[str, ...]) -> list[Sweep]:
+def _sweeps(site: Site, words: str, stacks: tuple[str, ...]) -> list[Sweep]:
     """Return the sweeps of a run, of the newest that has any where none is named."""
     folder = _perflogs(site)
     records = [
         record
         for path in record_files(folder)
         for record in read_records(path, on_torn=lambda note: click.echo(note, err=True))
-        if record.get("kind") == "sweep" and (not stacks or record.get("stack") in stacks)
+        if record.get("kind") == "sweep"
+        and (not stacks or any(fnmatchcase(str(record.get("stack")), each) for each in stacks))
     ]
     newest = max((str(record["run_id"]) for record in records), default="")
-    wanted = run_id or newest
+    wanted = one_run(words, site) if words else newest
     chosen = [record for record in records if record["run_id"] == wanted]
     if not chosen:
         of_stacks = f" of {', '.join(stacks)}" if stacks else ""
         raise InputMissingError(
-            f"no sweep{of_stacks} in run {run_id}" if run_id else f"no sweep{of_stacks} yet",
+            f"no sweep{of_stacks} in run {wanted}" if words else f"no sweep{of_stacks} yet",
             source=str(folder),
             expected=f"one; the newest is of run {newest}" if newest else "a run of AlgorithmSweep",
             next_step=f"fabricproof run --site {site.name} -n AlgorithmSweep",

@@ -31,7 +31,7 @@ from fabricproof.report.red import folded
 from fabricproof.site import Site
 from fabricproof.verdict.baseline.file import path_of, read_baseline
 
-#: what ``--before`` takes beside the words of ``fabricproof compare``
+#: what BEFORE takes beside the words of ``fabricproof compare``
 SAME_INVENTORY = "same-inventory"
 
 
@@ -126,7 +126,7 @@ def _same_inventory(run: Run, runs: Iterable[Run]) -> Chosen:
         raise InputMissingError(
             f"no run before {run.run_id} saw its nodes as they are now",
             expected="an earlier run on one of its nodes with the same inventory",
-            next_step="name the side before: --before firmware=..., a date, a label, a run",
+            next_step="name the side before: firmware=..., a date, a label, a run",
         )
     words = "the runs before with the same inventory"
     return Chosen(side=Side(words=words, runs=tuple(found)))

@@ -331,6 +331,8 @@ class NightSpec(_Model):
     tags: Annotated[list[Named], Field(min_length=1)] = Field(default_factory=lambda: ["nightly"])
     keep_days: Annotated[int, Field(ge=1, le=3650)] | None = None
     """Stage folders, outputs, logs and reports older than this are removed; None: kept."""
+    by_month: bool = False
+    """Records of past months are put into files of their own."""
     confirm_checks: Annotated[int, Field(ge=0, le=1000)] = 36
     """Checks that are run again at most, in all, to confirm what is red."""
     confirm_minutes: Annotated[float, Field(ge=0, le=1440)] = 60.0

@@ -223,7 +223,7 @@ def _uncounted(table: Table, reading: Meaning) -> Mapping[int, float]:
 def _unknown_nodes(table: Table, reading: Meaning, rules: Rules) -> str | None:
     """Return why the rails of one node do not bind the sum over several pairs, or None.
 
-    A run of our own puts all pairs between two nodes; of a file nobody knows, unless ``--flows``
+    A run of our own puts all pairs between two nodes; of a file nobody knows, unless ``flows=``
     says that the pairs shared the rails.  What is too slow for one node is too slow for more.
     """
     pairs = num_pairs(table)
@@ -234,7 +234,7 @@ def _unknown_nodes(table: Table, reading: Meaning, rules: Rules) -> str | None:
         return None
     return (
         f"the sum over {pairs} pairs, and on how many nodes they ran is not in the output: give a "
-        f"--reference, or --flows {pairs} if all of them ran between two nodes"
+        f"--reference, or flows={pairs} in --link if all of them ran between two nodes"
     )
 
 

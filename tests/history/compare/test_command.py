@@ -128,9 +128,13 @@ def test_same_ends_with_0_and_undecided_with_5(
         (("latest~1", "latest", "--margin", "bandwidth=x"), ExitStatus.USAGE, "no margin"),
         (("latest~1", "latest", "--margin", "speed=3%"), ExitStatus.USAGE, "no margin"),
         (("latest~1", "latest", "--renamed", "n1"), ExitStatus.USAGE, "no renaming"),
-        (("latest~1", "latest", "--rail", "rail7"), ExitStatus.NOTHING_JUDGED, "--rail rail7"),
+        (
+            ("latest~1", "latest", "--only", "rail=rail7"),
+            ExitStatus.NOTHING_JUDGED,
+            "--only rail=rail7",
+        ),
         (("baseline:none", "latest"), ExitStatus.NO_INPUT, "none"),
-        (("latest~1", "latest", "--size", "4parsecs"), ExitStatus.DATA, "parsecs"),
+        (("latest~1", "latest", "--only", "size=4parsecs"), ExitStatus.DATA, "parsecs"),
     ],
 )
 def test_bad_input_is_one_sentence_and_a_documented_status(

@@ -171,7 +171,7 @@ def test_one_run_on_a_side_proves_nothing(tmp_path: Path) -> None:
 
 
 def test_a_filter_narrows_what_is_compared(tmp_path: Path) -> None:
-    """With --rail rail0 the fall of rail 1 is not part of the question."""
+    """With --only rail=rail0 the fall of rail 1 is not part of the question."""
     made = made_sides(tmp_path, factor=of_rail1(0.8))
     found = made.compare(BEFORE, AFTER, filters=Filters(rail=("rail0",)))
     assert found.overall is Change.SAME
@@ -179,9 +179,9 @@ def test_a_filter_narrows_what_is_compared(tmp_path: Path) -> None:
 
 
 def test_a_filter_that_nothing_passes_is_named(tmp_path: Path) -> None:
-    """A typing error in --pair compares nothing, and says which pairs there are."""
+    """A typing error in a pair compares nothing, and says which pairs there are."""
     made = made_sides(tmp_path, count=2)
-    with pytest.raises(NothingComparedError, match=r"--pair n1,n9.*n1,n2"):
+    with pytest.raises(NothingComparedError, match=r"--only pair=n1,n9.*n1,n2"):
         made.compare(BEFORE, AFTER, filters=Filters(pair=("n1,n9",)))
 
 
@@ -233,7 +233,7 @@ def test_a_filter_is_told_wherever_the_word_is(tmp_path: Path) -> None:
     found = made.compare(BEFORE, AFTER, filters=asked)
     assert found.overall is Change.SAME, found.reason
     told = list(lines(found))
-    assert told[0].startswith("SAME of what was asked for (--rail rail0 --size 1KiB): ")
+    assert told[0].startswith("SAME of what was asked for (--only rail=rail0 --only size=1KiB): ")
     assert "nothing is said of the rest" in told[2]
     assert told[-1].startswith(f"Next: fabricproof compare {BEFORE} {AFTER} --site made")
     assert comparison_record(found)["filters"] == {"rail": ["rail0"], "size": ["1KiB"]}
@@ -247,8 +247,8 @@ def test_the_next_step_of_a_part_asks_trend_for_that_part(tmp_path: Path) -> Non
     made = made_sides(tmp_path, factor=of_rail1(0.5))
     found = made.compare(BEFORE, AFTER, filters=Filters(rail=("rail1",)))
     told = list(lines(found))
-    assert told[0].startswith("WORSE of what was asked for (--rail rail1): ")
-    assert "fabricproof trend --rail rail1 --site made" in told[-1]
+    assert told[0].startswith("WORSE of what was asked for (--only rail=rail1): ")
+    assert "fabricproof trend --only rail=rail1 --site made" in told[-1]
 
 
 def test_the_next_step_of_an_open_comparison_can_be_copied(tmp_path: Path) -> None:
@@ -264,9 +264,9 @@ def test_the_next_step_of_an_open_comparison_can_be_copied(tmp_path: Path) -> No
     told = list(lines(found))
     assert f"; all that is open needs {more} more runs on each side" in told[0]
     said = shlex.split(told[-1].partition("   (")[0])
-    assert said[:7] == ["Next:", "fabricproof", "compare", BEFORE, AFTER, "--rail", "rail0"]
-    assert said[7] == "--program"
-    assert said[8] in {each.key.program for each in found.quantities}
+    assert said[:7] == ["Next:", "fabricproof", "compare", BEFORE, AFTER, "--only", "rail=rail0"]
+    assert said[7] == "--only"
+    assert said[8] in {f"program={each.key.program}" for each in found.quantities}
     assert said[9:] == ["--site", "made"]
 
 

@@ -116,7 +116,7 @@ def test_a_slow_loss_is_told_per_run(perflogs: Path, fabricproof: Command) -> No
         seed=6,
         factor=lambda each, night: 0.995**night if "rail0" in each["rails"] else 1.0,
     )
-    ended = fabricproof("trend", "--site", SITE, "--check", "OsuBandwidth")
+    ended = fabricproof("trend", "--site", SITE, "--only", "check=OsuBandwidth")
     assert ended.status == 1
     assert "drifts, which no single run shows" in ended.out
     assert "a run, -1" in ended.out
@@ -135,9 +135,10 @@ def test_one_node_of_many_is_named(perflogs: Path, fabricproof: Command) -> None
 
 
 def test_filters_leave_the_rest_out(perflogs: Path, fabricproof: Command) -> None:
-    """--rail rail0 does not see what happened on rail1, and says how many it looked at."""
+    """--only rail=rail0 does not see what happened on rail1, and says how many it looked at."""
     write_history(perflogs, 10, seed=8, factor=rail_slower(5))
-    ended = fabricproof("trend", "--site", SITE, "--rail", "rail0", "--stack", "openmpi*", "--json")
+    only = ("--only", "rail=rail0", "--only", "stack=openmpi*")
+    ended = fabricproof("trend", "--site", SITE, "--json", *only)
     assert ended.status == 0
     assert ended.record["quantities"] == 12
 
@@ -145,10 +146,10 @@ def test_filters_leave_the_rest_out(perflogs: Path, fabricproof: Command) -> Non
 def test_last_and_since_choose_runs(perflogs: Path, fabricproof: Command) -> None:
     """Both count from the newest run; a date after it is refused with the newest."""
     write_history(perflogs, 12, seed=9)
-    for option in (("--last", 8), ("--since", "2026-11-05")):
-        assert len(fabricproof("trend", "--site", SITE, "--json", *option).record["runs"]) == 8
-    ended = fabricproof("trend", "--site", SITE, "--since", "2027-01-01")
-    assert ended.status == 66
+    for option in ("last:8", "2026-11-05.."):
+        assert len(fabricproof("trend", "--site", SITE, "--json", option).record["runs"]) == 8
+    ended = fabricproof("trend", "--site", SITE, "2027-01-01..")
+    assert ended.status == 6
     assert "2026-11-12" in ended.err
 
 
@@ -160,7 +161,7 @@ def test_looks_of_a_night_are_no_nights(perflogs: Path, fabricproof: Command) ->
     set_label(perflogs, SITE, looks, LOOK_LABEL)
     assert fabricproof("trend", "--site", SITE, "--json").record["runs"] == everything[:-2]
     named = ",".join(run["run_id"] for run in everything[3:])
-    asked = fabricproof("trend", "--site", SITE, "--json", "--runs", named).record["runs"]
+    asked = fabricproof("trend", "--site", SITE, "--json", named).record["runs"]
     assert asked == everything[3:]
 
 
@@ -209,7 +210,7 @@ def test_no_history_and_nothing_that_fits_are_refused(perflogs: Path, fabricproo
     """No run at all; then a check that there is none of, with those that there are."""
     assert fabricproof("trend", "--site", SITE).status == 66
     write_history(perflogs, 8, seed=11)
-    ended = fabricproof("trend", "--site", SITE, "--check", "Osux")
+    ended = fabricproof("trend", "--site", SITE, "--only", "check=Osux")
     assert ended.status == 66
     assert "OsuBandwidth, OsuBidirectionalBandwidth" in ended.err
 
@@ -227,7 +228,7 @@ def test_options_that_mean_nothing_are_usage_errors(
 def test_a_wider_margin_silences_small_changes(perflogs: Path, fabricproof: Command) -> None:
     """A rail at 80 % is told, unless only half counts."""
     write_history(perflogs, 12, seed=12, factor=rail_slower(6, share=0.8))
-    only = ("trend", "--site", SITE, "--program", "osu_bw")
+    only = ("trend", "--site", SITE, "--only", "program=osu_bw")
     assert fabricproof(*only).status == 1
     assert fabricproof(*only, "--margin", "bandwidth=40%").status == 0
 
@@ -311,7 +312,7 @@ def test_what_was_taken_back_is_over_though_it_came_again(
         return 0.5 if is_slow and record["quantity_unit"] == "MB/s" else 1.0
 
     write_history(perflogs, 40, seed=12, factor=factor)
-    record = fabricproof("trend", "--site", SITE, "--check", "OsuBandwidth", "--json").record
+    record = fabricproof("trend", "--site", SITE, "--only", "check=OsuBandwidth", "--json").record
     told = [(each["run"]["start"][:10], each["worse"], each["lasts"]) for each in record["events"]]
     assert told == [
         ("2026-12-01", True, True), ("2026-11-21", False, False), ("2026-11-11", True, False),
@@ -324,11 +325,11 @@ def test_too_few_runs_for_a_step_are_no_lack_of_change(
 ) -> None:
     """Rail 1 at half for three of six runs cannot be told: nobody says that nothing changed."""
     write_history(perflogs, 8, seed=15, factor=rail_slower(5))
-    few = fabricproof("trend", "--site", SITE, "--last", 6)
+    few = fabricproof("trend", "--site", SITE, "last:6")
     assert few.status == 6
     assert "no lasting change" not in few.out
     assert "too few to tell a lasting change" in few.out.splitlines()[0]
-    record = fabricproof("trend", "--site", SITE, "--last", 6, "--json").record
+    record = fabricproof("trend", "--site", SITE, "last:6", "--json").record
     assert record["too_few_for_steps"] is True
     whole = fabricproof("trend", "--site", SITE, "--json")
     assert whole.record["too_few_for_steps"] is False

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from doctor_facts import facts
 
-from fabricproof.cli import doctor
+from fabricproof.cli import doctor, stack
 from fabricproof.core.errors import ConfigError, UnavailableError
 from fabricproof.nodes.doctor import live
 from fabricproof.nodes.doctor.examine import examine, make_shell, run_command
@@ -27,7 +27,7 @@ def answered(monkeypatch):
 
 
 def run(*arguments):
-    return CliRunner().invoke(doctor.command, [*arguments, "--site", "vcluster"])
+    return CliRunner().invoke(stack.command, ["doctor", *arguments, "--site", "vcluster"])
 
 
 def test_healthy_ends_with_0(answered):

@@ -1,6 +1,6 @@
 """Draw the README's picture: the curve of a real run, as the report's page shows it.
 
-fabricproof report RUN --html run.html
+fabricproof report RUN -o run.html
 .venv/bin/python tests/report/html/picture.py run.html docs/curve.png
 """
 

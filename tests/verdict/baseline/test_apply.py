@@ -184,7 +184,7 @@ def test_another_build_is_not_judged() -> None:
     report = with_baseline(report_of(judged(95.0)), leg, make_seen())
     assert report.verdict is Verdict.PASS
     assert "build 51af25c1cd81 -> 8ed94ed84df1" in texts_of(report.findings)[0]
-    assert "fabricproof baseline propose spring" in texts_of(report.findings)[0]
+    assert "fabricproof baseline propose baseline:spring" in texts_of(report.findings)[0]
 
 
 @pytest.mark.parametrize("field", ["partition", "fabric", "stack", "program", "check", "leg"])

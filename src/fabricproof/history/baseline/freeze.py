@@ -115,8 +115,8 @@ def freeze(store: Store, run_ids: Iterable[str], machines: Machines, ask: Ask) -
             "too few runs for a baseline",
             expected=f"at least {at_least}",
             got=str(len(ids)),
-            next_step="more runs, or --at-least "
-            f"{FEWEST} where so few must do: the bounds are then wide",
+            next_step=f"more runs, or baseline freeze --at-least {FEWEST} where so few must do: "
+            "the bounds are then wide",
         )
     aside = _Aside()
     every = list(numbers(store, ids))
@@ -129,7 +129,7 @@ def freeze(store: Store, run_ids: Iterable[str], machines: Machines, ask: Ask) -
             "nothing was measured often enough to be frozen",
             expected=f"a quantity with a good number in {at_least} of {len(ids)} runs",
             got=_most(left_out, aside),
-            next_step="name runs of the same checks, or --at-least",
+            next_step="name runs of the same checks, or fewer: baseline freeze --at-least N",
         )
     baseline = _baseline(store, samples, nodes, aside, ask)
     silent = _not_judged(every, baseline, left_out)

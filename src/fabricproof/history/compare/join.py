@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fabricproof.core.measure import Verdict
 from fabricproof.core.units import size_label
-from fabricproof.history.compare.model import NothingComparedError, SideError
+from fabricproof.history.compare.model import NothingComparedError, SideError, typed
 from fabricproof.history.compare.sides import Chosen
 from fabricproof.history.store import FIELDS, Key, Matrix, Run, Store
 from fabricproof.verdict.value import ERROR_UNIT
@@ -27,12 +28,13 @@ MAY_DIFFER = frozenset(FIELDS) - {"site", "quantity", "unit", "message_size", "b
 
 @dataclass(frozen=True, kw_only=True)
 class Filters:
-    """Which quantities are compared; an empty field means all.
+    """Which quantities are compared, by patterns as in a shell; an empty field means all.
 
     Attributes:
         check: names of checks.
         stack: names of stacks.
         rail: a rail that the leg went over.
+        node: a node of the leg.
         pair: ``vc1,vc3``: exactly these nodes; one name: every set with it.
         program: ``osu_bw``.
         size: message sizes in bytes.
@@ -41,6 +43,7 @@ class Filters:
     check: tuple[str, ...] = ()
     stack: tuple[str, ...] = ()
     rail: tuple[str, ...] = ()
+    node: tuple[str, ...] = ()
     pair: tuple[str, ...] = ()
     program: tuple[str, ...] = ()
     size: tuple[int, ...] = ()
@@ -48,11 +51,12 @@ class Filters:
     def takes(self, key: Key) -> bool:
         """Tell whether a quantity is to be compared."""
         return (
-            (not self.check or key.check in self.check)
-            and (not self.stack or key.stack in self.stack)
-            and (not self.rail or not set(self.rail).isdisjoint(key.rails.split(",")))
+            _fits(self.check, key.check)
+            and _fits(self.stack, key.stack)
+            and _fits(self.rail, *key.rails.split(","))
+            and _fits(self.node, *key.nodes.split(","))
             and (not self.pair or any(_is_pair(each, key.nodes) for each in self.pair))
-            and (not self.program or key.program in self.program)
+            and _fits(self.program, key.program)
             and (not self.size or key.message_size in self.size)
         )
 
@@ -63,10 +67,14 @@ class Filters:
 
     @property
     def asked(self) -> Mapping[str, tuple[str, ...]]:
-        """Option to its values as they are typed; what is not filtered by is not there."""
+        """Key to its patterns as they are typed; what is not filtered by is not there."""
         of_name = {each.name: getattr(self, each.name) for each in fields(self)}
         of_name["size"] = tuple(map(size_label, self.size))
         return {name: values for name, values in of_name.items() if values}
+
+
+def _fits(patterns: Sequence[str], *words: str) -> bool:
+    return not patterns or any(fnmatchcase(word, each) for word in words for each in patterns)
 
 
 def _is_pair(asked: str, nodes: str) -> bool:
@@ -297,6 +305,7 @@ def _nothing_left(keys: Sequence[Key], filters: Filters) -> NothingComparedError
         "check": {key.check for key in keys},
         "stack": {key.stack for key in keys},
         "rail": {rail for key in keys for rail in key.rails.split(",") if rail},
+        "node": {node for key in keys for node in key.nodes.split(",") if node},
         "pair": {key.nodes for key in keys if key.nodes},
         "program": {key.program for key in keys},
     }
@@ -304,14 +313,14 @@ def _nothing_left(keys: Sequence[Key], filters: Filters) -> NothingComparedError
         asked = Filters(**{name: getattr(filters, name)})
         if not asked.is_all and not any(asked.takes(key) for key in keys):
             return NothingComparedError(
-                f"nothing was measured with --{name} {' '.join(getattr(filters, name))}",
+                f"nothing was measured with {typed(name, getattr(filters, name))}",
                 expected=f"one of: {', '.join(sorted(values)[:12])}",
             )
     sizes = sorted({key.message_size for key in keys if key.message_size is not None})
     return NothingComparedError(
         "nothing was measured that passes all the filters together",
         expected=f"sizes such as {', '.join(map(size_label, sizes[:12]))}" if sizes else None,
-        next_step="leave one of --check, --stack, --rail, --pair, --program, --size out",
+        next_step="leave one --only out",
     )
 
 

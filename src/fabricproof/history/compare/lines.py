@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from fabricproof.core.units import counted, percent
-from fabricproof.history.compare.model import Compared, Comparison, Group, Side, grouped
+from fabricproof.history.compare.model import Compared, Comparison, Group, Side, grouped, typed
 from fabricproof.history.compare.verdict import LEAST_RUNS, scatter_word
 from fabricproof.history.stats.shifts import Change, Shift
 from fabricproof.history.store.model import metric_of
@@ -18,7 +18,7 @@ _ROWS, _QUANTITIES, _CHANGES, _REASONS = 3, 5, 6, 4
 _NEARLY_ALL = 0.8
 
 #: filters that ``fabricproof trend`` understands alike
-_OF_TREND = frozenset({"check", "stack", "rail", "program"})
+_OF_TREND = frozenset({"check", "stack", "rail", "node", "program"})
 
 #: what ``fabricproof baseline freeze`` asks for unless told otherwise
 _RUNS_OF_A_BASELINE = 5
@@ -311,9 +311,8 @@ def _both(comparison: Comparison) -> str:
 def _for_trend(comparison: Comparison) -> str:
     """Return the filters that trend has too."""
     return "".join(
-        f" --{name} {shlex.quote(each)}"
+        f" {typed(name, values)}"
         for name, values in comparison.filters.items()
-        for each in values
         if name in _OF_TREND
     )
 
@@ -363,7 +362,7 @@ def _open_part(comparison: Comparison) -> str:
     if not open_ones:
         return ""
     _, kind, name = min(open_ones)
-    return f"--{kind} {shlex.quote(name)}"
+    return typed(kind, [name])
 
 
 def _places(group: Group) -> Iterator[tuple[str, str]]:

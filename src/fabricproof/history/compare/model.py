@@ -25,6 +25,11 @@ class NothingComparedError(FabricproofError, ValueError):
     exit_status = ExitStatus.NOTHING_JUDGED
 
 
+def typed(key: str, patterns: Sequence[str]) -> str:
+    """Return the options that choose by a key, as they are typed."""
+    return " ".join(f"--only {shlex.quote(f'{key}={each}')}" for each in patterns)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Side:
     """One side of a comparison.
@@ -168,7 +173,7 @@ class Comparison:
         suspects: UNDECIDED quantities that look worse and so forbid SAME and BETTER.
         more_runs: how many more runs on each side would decide what is open; None: none, or
             no number of runs would.
-        filters: option to its values, where less than everything was asked for: ``rail`` to
+        filters: key of ``--only`` to its patterns, where less than all was asked for: ``rail`` to
             ``("rail0",)``.  Every word is of these quantities alone.
         options: what else was asked for, as it is typed: ``("--across", "build")``.
     """
@@ -193,9 +198,8 @@ class Comparison:
 
     @property
     def asked_for(self) -> str:
-        """``--rail rail0 --size 1MiB``; empty where everything was."""
-        several = ((name, each) for name, values in self.filters.items() for each in values)
-        return " ".join(f"--{name} {shlex.quote(each)}" for name, each in several)
+        """``--only rail=rail0 --only size=1MiB``; empty where everything was."""
+        return " ".join(typed(name, values) for name, values in self.filters.items())
 
 
 def grouped(several: Iterable[Unpaired]) -> list[tuple[int, str, tuple[str, ...], int]]:
@@ -214,6 +218,25 @@ def parse_margins(texts: Sequence[str]) -> dict[str, float]:
         return model.parse_margins(texts)
     except ConfigError as error:
         raise SideError(error.problem, expected=error.expected, got=error.got) from None
+
+
+def parse_renamed(texts: Sequence[str]) -> dict[str, str]:
+    """Return old name of a node -> its name of today, of ``OLD=NEW``.
+
+    Raises:
+        SideError: not two names, or one twice.
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        old, _, new = text.partition("=")
+        if not old or not new or old in found or new in found.values():
+            raise SideError(
+                "no renaming",
+                expected="OLD=NEW, each name once, as node17=n0017",
+                got=repr(text),
+            )
+        found[old] = new
+    return found
 
 
 #: of the form; grows with each change that a reader of it must know

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import fnmatch
 import itertools
 import math
@@ -45,7 +44,6 @@ class Question:
 
     Attributes:
         last: how many runs, the newest.
-        since: runs before this date are left out; None: none.
         runs: only these runs; empty for all but those in which a night looked again.
         where: field of the key (``check``, ``stack``, ``program``, ``quantity``, ``fabric``) or
             ``rail`` or ``node``, to patterns as in a shell, of which one must fit.
@@ -56,7 +54,6 @@ class Question:
     """
 
     last: int = 60
-    since: datetime.date | None = None
     runs: Sequence[str] = ()
     where: Mapping[str, Sequence[str]] = field(default_factory=dict)
     all_sizes: bool = False
@@ -128,15 +125,12 @@ def _asked(store: Store, ask: Question) -> tuple[Matrix, int, tuple[str, ...]]:
         run.run_id
         for run in store.runs
         if (run.run_id in ask.runs if ask.runs else run.run_id not in looks)
-        and (not ask.since or run.start.date() >= ask.since)
     ]
     if not ids:
         raise InputMissingError(
-            f"no run of {store.site} since {ask.since}",
-            expected=f"a date up to {store.runs[-1].night[:10]}, the newest run"
-            if store.runs
-            else "a run",
-            next_step="leave --since out",
+            f"no run of {store.site} but those in which a night looked again",
+            expected="a run",
+            next_step="fabricproof runs lists them",
         )
     whole = store.matrix(ids, across=("build", "tool_version"), renamed=ask.renamed)
     fitting = [row for row, key in enumerate(whole.keys) if _fits(key, ask)]
@@ -218,7 +212,7 @@ def _nothing_fits(store: Store, matrix: Matrix, ask: Question) -> InputMissingEr
     return InputMissingError(
         f"nothing was measured on {store.site} with {asked or 'a verdict'}",
         expected=f"a {name} of: {', '.join(known[:20])}" + " ..." * (len(known) > 20),
-        next_step="patterns are those of a shell: --check 'Osu*'; --all adds points of curves",
+        next_step="patterns are those of a shell: --only 'check=Osu*'; --points adds more",
     )
 
 

@@ -180,7 +180,7 @@ def load(folder: Path) -> Recording:
         raise InputMissingError(
             "no recording of a cluster",
             source=str(folder),
-            expected="a folder with head.txt, as --record writes it",
+            expected="a folder with head.txt, as --keep writes it",
         )
     before, after = _NODE_FILE.split("{}")
     return Recording(

@@ -223,7 +223,7 @@ def choose(index: Sequence[Seen], words: str) -> Chosen:
         InputMissingError: nothing was seen of that node, then, or in that run.
     """
     node, _, when = words.rpartition("@")
-    if not node and not _is_when(when):
+    if not node and not is_when(when):
         node, when = when, ""
     of_node = [each for each in index if not node or each.node == node]
     if not of_node:
@@ -239,8 +239,14 @@ def choose(index: Sequence[Seen], words: str) -> Chosen:
     return Chosen(words=words, node=node or None, seen=dict(sorted(last.items())))
 
 
-def _is_when(text: str) -> bool:
-    return bool(_RUN.fullmatch(text) or _DATE.fullmatch(text))
+def is_run(text: str) -> bool:
+    """Tell whether ``text`` is the whole identity of a run."""
+    return bool(_RUN.fullmatch(text))
+
+
+def is_when(text: str) -> bool:
+    """Tell whether ``text`` is a date or the whole identity of a run."""
+    return bool(is_run(text) or _DATE.fullmatch(text))
 
 
 def _applies(each: Seen, when: str) -> bool:

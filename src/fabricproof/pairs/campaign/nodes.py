@@ -78,7 +78,7 @@ def ask_standing(partition: PartitionSpec, environment: Mapping[str, str]) -> St
         raise UnavailableError(
             f"partition {partition.name!r} has no Slurm",
             expected="nodes that a job can have",
-            next_step="name another with --partition",
+            next_step="name another: --only partition=NAME",
         )
     named = [match[1] for text in partition.access if (match := _PARTITION.fullmatch(text))]
     name = named[-1] if named else partition.name

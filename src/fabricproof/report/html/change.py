@@ -45,7 +45,7 @@ def before_and_after(data: ReportData) -> Markup:
     made = data.comparison
     title = "Before and after"
     if made is None:
-        hint = tag("code", "fabricproof report --before A")
+        hint = tag("code", "fabricproof report RUN A")
         return section("change", title, tag("p", "Nothing was compared: ", hint, "."))
     return section(
         "change",

@@ -1,0 +1,179 @@
+"""The options that several commands have: each is declared, and explained, here and once."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from fabricproof.cli.output import listed
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+site = click.option(
+    "--site",
+    "site_name",
+    metavar="NAME",
+    help="Site in site-configs, or its folder.  [default: $FABRICPROOF_SITE, else the one that "
+    "knows this host]",
+)
+stated_site = click.option(
+    "--site", "site_name", metavar="NAME", help="Site in site-configs, or its folder."
+)
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+everything = click.option(
+    "--all", "whole", is_flag=True, help="Show all: no row, point or reason is left out."
+)
+tags = click.option(
+    "-t", "--tag", "tags", multiple=True, metavar="TAG", help="Only checks with TAG."
+)
+replace = click.option("--replace", is_flag=True, help="Replace what has that name.")
+renamed = click.option(
+    "--renamed",
+    multiple=True,
+    metavar="OLD=NEW",
+    help="Node OLD of the records is called NEW today.  Repeatable.",
+)
+margins = click.option(
+    "--margin",
+    "margins",
+    multiple=True,
+    metavar="METRIC=PERCENT",
+    help="Smallest change that matters.  Repeatable.  [default: bandwidth=3%, latency=5%]",
+)
+leaves = click.option(
+    "--leaves",
+    metavar="FILE",
+    help="Which switch each node hangs on: what `scontrol show topology` printed, topology.conf, "
+    "or rows of node,leaf.",
+)
+spines = click.option(
+    "--spines",
+    type=click.IntRange(0),
+    default=0,
+    metavar="S",
+    help="Uplinks of each leaf, one to each spine, where routing is static by destination.",
+)
+order = click.option(
+    "--order",
+    type=click.Choice(["leafwise", "circle", "random"]),
+    default="leafwise",
+    show_default=True,
+    help="Order of the rounds of a full matrix.",
+)
+keep = click.option(
+    "--keep", metavar="FOLDER", help="Keep what the tools print, as text, in this new folder."
+)
+kept = click.option(
+    "--from", "folder", metavar="FOLDER", help="Read what --keep kept there, and ask no machine."
+)
+
+
+def count(
+    name: str, default: int, text: str, least: int = 0, most: int | None = None
+) -> Callable[[_Function], _Function]:
+    """Return an option that takes a whole number from ``least`` to ``most``."""
+    return click.option(
+        name,
+        type=click.IntRange(least, most),
+        default=default,
+        show_default=True,
+        metavar="N",
+        help=text,
+    )
+
+
+def output(kinds: Mapping[str, str]) -> Callable[[_Function], _Function]:
+    """Return the option that writes files; the end of a name decides what is written.
+
+    The command gets ``files``: each end of a name that was given, to its file.
+
+    Args:
+        kinds: the end of a name, as ``.html``, to what such a file has.
+    """
+
+    def split(
+        context: click.Context, option: click.Parameter, paths: tuple[Path, ...]
+    ) -> dict[str, Path]:
+        found: dict[str, Path] = {}
+        for path in paths:
+            end = next((each for each in kinds if path.name.endswith(each)), "")
+            if not end or end in found:
+                problem = f"two files of {end}" if end else f"no such kind of file: {path}"
+                expected = f"{problem}; expected one name each that ends in {listed([*kinds])}"
+                raise click.BadParameter(expected, context, option)
+            found[end] = path
+        return found
+
+    told = "; ".join(f"{end} {what}" for end, what in kinds.items())
+    return click.option(
+        "-o",
+        "--output",
+        "files",
+        multiple=True,
+        callback=split,
+        type=click.Path(dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help=f"Write a file; the end of its name says which: {told}."
+        + "  Repeatable." * (len(kinds) > 1),
+    )
+
+
+class OfGroup(click.Command):
+    """A command of a :class:`Group`, whose help names the group's options too."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options of the command, then those of the group."""
+        super().format_options(ctx, formatter)
+        group = ctx.parent
+        if group is not None:
+            records = [each.get_help_record(group) for each in group.command.params]
+            with formatter.section(f"Options of every `{group.command_path}` command"):
+                formatter.write_dl([each for each in records if each is not None])
+
+
+class Group(click.Group):
+    """A group whose own options are those of all its commands, and may stand after their names."""
+
+    command_class = OfGroup
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take the group's options from wherever they stand before ``--``."""
+        end = args.index("--") if "--" in args else len(args)
+        mine, others, words = [], [], iter(args[:end])
+        takes = {
+            name: not each.is_flag
+            for each in self.params
+            if isinstance(each, click.Option)
+            for name in each.opts
+        }
+        for word in words:
+            name, sign, _ = word.partition("=")
+            if name not in takes:
+                others.append(word)
+                continue
+            mine.append(word)
+            if takes[name] and not sign:
+                value = next(words, None)
+                if value is None:
+                    raise click.BadOptionUsage(name, f"Option {name!r} requires an argument.", ctx)
+                mine.append(value)
+        return super().parse_args(ctx, [*mine, *others, *args[end:]])
+
+
+def of_group(*names: str) -> Callable[[_Function], _Function]:
+    """Return a decorator that gives a command the values of its group's options."""
+
+    def decorate(function: _Function) -> _Function:
+        @functools.wraps(function)
+        def with_values(*args: Any, **named: Any) -> Any:
+            parent = click.get_current_context().parent
+            assert parent is not None, "a command of a group"
+            return function(*args, **{name: parent.params[name] for name in names}, **named)
+
+        return with_values  # type: ignore[return-value]
+
+    return decorate

@@ -1,0 +1,75 @@
+"""Which site is meant, and which of its runs: the same words in every command."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from fabricproof.history.baseline import samples_of
+from fabricproof.history.compare.facts import Machines
+from fabricproof.history.compare.sides import History, choose_side
+from fabricproof.history.store import Store, open_store
+from fabricproof.history.store.labels import labels
+from fabricproof.job.run.start import workplace
+from fabricproof.nodes.inventory.store import FOLDER
+from fabricproof.report.gather import run_meant
+from fabricproof.site import Site, load_site
+from fabricproof.site.load import choose_site, project_root
+
+#: as :func:`fabricproof.job.run.start.new_run_id` makes them
+_RUN_ID = re.compile(r"\d{8}T\d{6}Z-\w+")
+
+
+def site_of(name: str | None) -> Site:
+    """Return the site of that name, the one of this host where None."""
+    return load_site(name) if name else choose_site()
+
+
+def perflogs() -> Path:
+    """Return the folder of all perflogs and records."""
+    return workplace(project_root()).perflogs
+
+
+def one_run(words: str, site: Site) -> str:
+    """Return the identity of the run that ``words`` mean; of several the newest.
+
+    Raises:
+        InputMissingError: there is none.
+        SideError: the words mean nothing.
+    """
+    if _RUN_ID.fullmatch(words):
+        return words
+    return run_meant(words, site, workplace(project_root())).run_id
+
+
+def runs_of(words: Sequence[str], site: Site) -> list[str]:
+    """Return the identities of the runs that ``words`` mean, oldest first; tell what is left out.
+
+    Raises:
+        SideError: the words mean nothing.
+        NothingComparedError: no run is meant by them.
+    """
+    _, history = history_of(site)
+    chosen = choose_side(",".join(words), history)
+    for note in chosen.notes:
+        click.echo(f"fabricproof: {note}", err=True)
+    return [run.run_id for run in chosen.side.runs]
+
+
+def history_of(site: Site) -> tuple[Store, History]:
+    """Return the runs of a site and all that sides are chosen by."""
+    place = perflogs()
+    store = open_store(place, site.name)
+    notes: list[str] = []
+    known = labels(place, site.name, on_torn=notes.append)
+    history = History(
+        site=site.name,
+        runs=store.runs,
+        labels=known,
+        machines=Machines(folder=place / site.name / FOLDER, notes=notes),
+        baseline=lambda name: samples_of(site.folder, name),
+    )
+    return store, history

@@ -1,0 +1,165 @@
+"""The options of all commands together: how many, and that a word means one thing everywhere."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from fabricproof.cli import options
+
+ROOT = Path(__file__).parents[2]
+
+Command = Callable[..., Any]
+
+#: the module; the package exports its function of the same name
+main_module = importlib.import_module("fabricproof.cli.main")
+
+#: "At most 150 options in all", the redesign says; those of a group count once
+MOST_OPTIONS = 150
+
+
+def commands(
+    command: click.Command, context: click.Context, path: str
+) -> Iterator[tuple[str, click.Command]]:
+    """Yield the command and all below it, each with how it is called."""
+    yield path, command
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            inner = command.get_command(context, name)
+            assert inner is not None
+            below = click.Context(inner, info_name=name, parent=context)
+            yield from commands(inner, below, f"{path} {name}")
+
+
+def all_options() -> list[tuple[str, click.Option]]:
+    """Return each pair of a command and an option that its ``--help`` shows."""
+    group = main_module.group
+    context = click.Context(group, info_name="fabricproof")
+    return [
+        (path, each)
+        for path, command in commands(group, context, "fabricproof")
+        for each in command.params
+        if isinstance(each, click.Option) and not each.hidden
+    ]
+
+
+def test_there_are_at_most_150_options() -> None:
+    pairs = [f"{path} {each.opts[-1]}" for path, each in all_options()]
+    assert len(pairs) == len(set(pairs))
+    assert len(pairs) <= MOST_OPTIONS, f"{len(pairs)} options: which one does nobody need?"
+
+
+def test_every_option_is_explained_and_says_what_its_value_is() -> None:
+    for path, each in all_options():
+        assert each.help, f"{path} {each.opts[-1]} is not explained"
+        # A number that goes without its unit is read as another one.
+        needs_name = not each.is_flag and not isinstance(each.type, click.Choice)
+        assert each.metavar or not needs_name, f"{path} {each.opts[-1]} names no metavar"
+
+
+@pytest.mark.parametrize(
+    "name", ["--site", "--json", "--all", "--tag", "--margin", "--renamed", "--keep", "--leaves"]
+)
+def test_a_shared_option_is_explained_the_same_everywhere(name: str) -> None:
+    texts = {
+        (each.help or "").partition("  [default")[0]
+        for _, each in all_options()
+        if name in each.opts
+    }
+    assert len(texts) == 1
+
+
+def test_the_readme_has_the_groups_of_the_help() -> None:
+    """The same groups, in the same order, with the same commands."""
+    rows = re.findall(r"^\| \*\*(\w+)\*\* \| (.+) \|$", (ROOT / "README.md").read_text(), re.M)
+    known = main_module.SUBCOMMANDS
+    said = {
+        group: [each for each in re.findall(r"`([a-z]+)`", text) if each in known]
+        for group, text in rows
+    }
+    assert said == {group: list(inner) for group, inner in main_module.GROUPS.items()}
+
+
+def test_the_help_is_in_groups(fabricproof: Command) -> None:
+    lines = fabricproof("--help").out.splitlines()
+    titles = [each[:-1].lower() for each in lines if re.fullmatch(r"[A-Z][a-z]+:", each)]
+    assert titles == ["options", *main_module.GROUPS]
+
+
+def test_options_of_a_group_stand_anywhere_and_in_the_help_of_its_commands() -> None:
+    @click.group(cls=options.Group)
+    @options.site
+    @options.as_json
+    def group(**_: object) -> None: ...
+
+    seen: list[tuple[str | None, bool, tuple[str, ...]]] = []
+
+    @group.command()
+    @click.argument("words", nargs=-1)
+    @options.of_group("site_name", "as_json")
+    def show(words: tuple[str, ...], site_name: str | None, as_json: bool) -> None:
+        """Show."""
+        seen.append((site_name, as_json, words))
+
+    for line in (
+        ["--site", "x", "--json", "show", "a", "b"],
+        ["show", "--json", "a", "--site=x", "b"],
+        ["show", "a", "b", "--json", "--site", "x"],
+    ):
+        group.main(line, standalone_mode=False)
+    assert seen == [("x", True, ("a", "b"))] * 3
+    group.main(["show", "--", "--json"], standalone_mode=False)
+    assert seen[-1] == (None, False, ("--json",))
+    with pytest.raises(click.UsageError, match="requires an argument"):
+        group.main(["show", "--json", "--site"], standalone_mode=False)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--only", "rack=1"], "KEY one of check, stack"),
+        (["--only", "rail"], "got 'rail'"),
+        (["--only", "rail="], "got 'rail='"),
+    ],
+)
+def test_only_refuses_what_is_no_key(words: list[str], said: str, fabricproof: Command) -> None:
+    ended = fabricproof("compare", "latest~1", "latest", *words)
+    assert ended.status == 2
+    assert said in " ".join(ended.err.split())
+
+
+@pytest.mark.parametrize(
+    ("link", "old"),
+    [
+        (
+            "FDR 4x, pcie=3.0x8,mps=256 ,mtu=2048",
+            ["--pcie", "3.0x8", "--mps", "256", "--mtu", "2048"],
+        ),
+        ("FDR 4x,pcie=3.0x8,rails=2,share-slot", ["--pcie=3.0x8", "--rails=2", "--share-slot"]),
+        ("FDR 4x,bidirectional", ["--bidirectional"]),
+        ("FDR 4x,flow-limit=10 Gb/s,flows=4", ["--flow-limit", "10 Gb/s", "--flows", "4"]),
+    ],
+)
+def test_a_link_with_keys_is_what_its_options_were(
+    link: str, old: list[str], fabricproof: Command
+) -> None:
+    now = fabricproof("ceiling", "--json", "--link", link)
+    assert now.status == 0
+    assert now.record == fabricproof("ceiling", "--json", "--link", "FDR 4x", *old).record
+    assert now.record != fabricproof("ceiling", "--json", "--link", "FDR 4x").record
+
+
+@pytest.mark.parametrize(
+    "link",
+    ["QDR,rails=x", "QDR,lanes=4", "QDR,pcie", "QDR,share-slot=yes", "QDR,mtu=1,mtu=2", "QDR,"],
+)
+def test_a_key_that_means_nothing_is_refused(link: str, fabricproof: Command) -> None:
+    ended = fabricproof("ceiling", "--link", link)
+    assert ended.status == 2
+    assert "--link" in ended.err
