@@ -112,7 +112,7 @@ def command(
     kept. --alive: 0, or 4 where no night was whole lately; a RUN that was made before is none.
     """
     if arguments and not arguments[0].strip():
-        raise click.UsageError("RUN is empty: say which run is meant")
+        raise click.UsageError("RUN: it is empty; say which run is meant")
     site = site_of(site_name)
     of = None
     if arguments and not arguments[0].startswith("-"):

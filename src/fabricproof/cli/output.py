@@ -142,10 +142,11 @@ def fabric_option(*, required: bool) -> Callable[[_Function], _Function]:
         command: Callable[..., Any] = with_fabric
         for key, metavar in _KEYS.items():
             name = f"old_{key.replace('-', '_')}"
-            kind = int if key in _WHOLE_NUMBERS else str
-            option = click.option(
-                f"--{key}", name, hidden=True, type=kind if metavar else None, is_flag=not metavar
-            )
+            # A value that starts with "-" is one only where is_flag is not even mentioned.
+            kind: dict[str, Any] = {"is_flag": True}
+            if metavar:
+                kind = {"type": int if key in _WHOLE_NUMBERS else str}
+            option = click.option(f"--{key}", name, hidden=True, **kind)
             command = option(command)
         stating = click.option(
             "--link",

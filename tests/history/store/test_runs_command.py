@@ -82,7 +82,7 @@ def test_a_span_of_time_is_chosen(
     options: list[str], runs: list[str], perflogs: Path, fabricproof: Command
 ) -> None:
     """A day ends at its end; changes are still those since the run before."""
-    record = fabricproof("runs", "--json", *options).record
+    record = fabricproof("runs", *options, "--json").record
     assert [each["run_id"] for each in record["runs"]] == runs
 
 
@@ -112,7 +112,7 @@ def test_a_label_is_given_shown_and_taken_away(perflogs: Path, fabricproof: Comm
         (["latest", "2026-11-01"], 65, "no label: expected a letter"),
         (["latest", "Latest"], 65, "no label: expected none of"),
         (["latest", "a..b"], 65, "no label: expected none of"),
-        (["swap"], 2, "expected RUN... NAME"),
+        (["swap"], 2, "expected RUNS... NAME"),
         (["--remove", "latest", "swap"], 66, "has no label swap"),
     ],
 )

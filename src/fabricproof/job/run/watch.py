@@ -117,6 +117,8 @@ def ends_as_interrupt() -> Iterator[None]:
                 os.kill(child, _ending_signal())
         raise KeyboardInterrupt
 
+    # polars, once imported, has reading go on after Ctrl-C (SA_RESTART) until somebody writes.
+    signal.siginterrupt(signal.SIGINT, True)
     before: dict[int, Callable[..., Any] | int | None] = {
         number: signal.signal(number, interrupted) for number in (signal.SIGTERM, signal.SIGHUP)
     }

@@ -118,6 +118,8 @@ class Spack:
             pass_fds=HELD.get(),
         )
         assert process.stdout is not None
+        # polars, once imported, has the reading go on after Ctrl-C (SA_RESTART) until Spack speaks.
+        signal.siginterrupt(signal.SIGINT, True)
         with process.stdout, _ended_with_us(process):
             try:
                 with _opened(log) as file:
