@@ -121,7 +121,7 @@ def report(folder: Path) -> None:
         recorded(folder)
     os.environ.pop("FABRICPROOF_SITES", None)
     os.environ["FABRICPROOF_PERFLOGS"] = str(folder / "perflogs")
-    judge("report", NEWEST, "--site", "vcluster", "--before", "same-inventory")
+    judge("report", "--site", "vcluster", NEWEST, "same-inventory")
 
 
 _FOLDER = tempfile.TemporaryDirectory(prefix="fabricproof-entered-")

@@ -28,7 +28,7 @@ from made_programs import (
     tasks,
 )
 
-from fabricproof.cli.pairs import judge
+from fabricproof.cli.pairs import command
 from fabricproof.core.errors import FabricproofError, ParseError
 from fabricproof.pairs import Judged, MatrixVerdict, judge_matrix, limits_of, read_matrix, say
 from fabricproof.physics import Fabric, find_link
@@ -168,7 +168,7 @@ def test_what_is_missing_is_named(folder: Path) -> None:
 def test_json_holds_what_is_missing(folder: Path) -> None:
     file = folder / "cut.out"
     file.write_text(linktest_serial(NODES).partition("RESULT")[0], encoding="utf-8")
-    result = CliRunner().invoke(judge, [str(file), "--json"])
+    result = CliRunner().invoke(command, ["judge", str(file), "--json"])
     record = json.loads(result.output)
     assert (result.exit_code, record["verdict"], record["measured"]) == (4, "MISSING", 56)
     (lost,) = record["missing"]
