@@ -134,8 +134,8 @@ QUESTIONS: tuple[tuple[str, Callable[[], None], int], ...] = (
         for more in [("--link", link)]
     ),
     ("run, from a leg's folder to the table and the JSON", a_leg_that_ran, 43),
-    ("compare A B", partial(compare, Path(_FOLDER.name)), 44),
-    ("report --before A", partial(report, Path(_FOLDER.name)), 57),
+    ("compare A B", partial(compare, Path(_FOLDER.name)), 46),
+    ("report --before A", partial(report, Path(_FOLDER.name)), 59),
 )
 
 
