@@ -84,10 +84,10 @@ def test_what_is_printed_is_read_back(network: Network, lines: bool) -> None:
 def test_a_cut_look_at_cables_is_refused(network: Network, data: st.DataObject) -> None:
     text = show_discover(network)
     end = data.draw(st.integers(0, len(text) - 1))
+    # The head of the node that looked, whole: that is an empty fabric, which no check passes.
+    assume(not text[end:].startswith("[1]") or text[:end].count("guid=") != 2)
     with pytest.raises(ParseError) as refused:
-        found = read_ibnetdiscover(text[:end])
-        # The head of the node that looked, whole: that is an empty fabric, which no check passes.
-        assume(found.cables or len(found.nodes) > 1)
+        read_ibnetdiscover(text[:end])
     assert refused.value.expected
 
 
