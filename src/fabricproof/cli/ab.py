@@ -19,7 +19,7 @@ import click
 from fabricproof.cli import options
 from fabricproof.cli.compare import compared, status_of
 from fabricproof.cli.run import perform, progress_of, show
-from fabricproof.cli.which import perflogs, site_of
+from fabricproof.cli.which import perflogs
 from fabricproof.core.errors import ConfigError, ExitStatus
 from fabricproof.history.compare.lines import lines
 from fabricproof.history.compare.model import Comparison, SideError, comparison_record
@@ -43,6 +43,7 @@ from fabricproof.job.run.watch import ends_as_interrupt
 from fabricproof.nightly.lock import night_lock
 from fabricproof.nightly.state import state_file as nightly_state_file
 from fabricproof.site import Site
+from fabricproof.site.load import site_of
 from fabricproof.site.schema import SwitchSpec
 
 _PASSED_ON = {"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]}

@@ -24,7 +24,7 @@ from fabricproof.cli.baseline_display import (
     show_lines,
     unlike_record,
 )
-from fabricproof.cli.which import perflogs, runs_of, site_of
+from fabricproof.cli.which import perflogs, runs_of
 from fabricproof.core.errors import ConfigError, ExitStatus, InputMissingError
 from fabricproof.history.baseline.freeze import Ask, Frozen, freeze
 from fabricproof.history.baseline.review import (
@@ -38,6 +38,7 @@ from fabricproof.history.baseline.review import (
 from fabricproof.history.compare.facts import Machines
 from fabricproof.history.store import Store, open_store
 from fabricproof.site import Site
+from fabricproof.site.load import site_of
 from fabricproof.verdict.baseline.file import names_in, path_of, read_baseline, write_baseline
 from fabricproof.verdict.baseline.model import Baseline
 

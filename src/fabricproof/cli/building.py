@@ -13,9 +13,9 @@ import click
 
 from fabricproof.cli import options
 from fabricproof.cli.build_display import Display
-from fabricproof.cli.which import site_of
 from fabricproof.core.errors import ConfigError
 from fabricproof.site import Site
+from fabricproof.site.load import site_of
 from fabricproof.site.schema import StackSpec
 from fabricproof.stacks.catalog import stacks_root
 from fabricproof.stacks.spack.build import Wishes, build, building, compose_for, explain

@@ -11,7 +11,7 @@ import click
 
 from fabricproof.cli import options
 from fabricproof.cli.output import Only, only_option
-from fabricproof.cli.which import history_of, site_of
+from fabricproof.cli.which import history_of
 from fabricproof.core.errors import ExitStatus
 from fabricproof.core.units import parse_size
 from fabricproof.history.compare.join import Filters
@@ -29,7 +29,7 @@ from fabricproof.history.stats.shifts import Change
 from fabricproof.job.run.start import workplace
 from fabricproof.report.model import devices_of, with_devices
 from fabricproof.site import Site
-from fabricproof.site.load import project_root
+from fabricproof.site.load import project_root, site_of
 
 _KEYS = ("check", "stack", "program", "rail", "node", "pair", "size")
 

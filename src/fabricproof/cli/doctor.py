@@ -11,7 +11,6 @@ import click
 
 from fabricproof.cli import options
 from fabricproof.cli.console import HonestConsole
-from fabricproof.cli.which import site_of
 from fabricproof.core.errors import ConfigError
 from fabricproof.job.run.start import session_environment, workplace
 from fabricproof.nodes.doctor.examine import diagnose, examine, make_shell, node_launcher
@@ -28,7 +27,7 @@ from fabricproof.nodes.doctor.findings import (
 )
 from fabricproof.nodes.doctor.live import start_world
 from fabricproof.nodes.doctor.subject import Subject, make_subject
-from fabricproof.site.load import project_root
+from fabricproof.site.load import project_root, site_of
 
 
 @click.command(

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from fabricproof.cli import options
-from fabricproof.cli.which import one_run, perflogs, site_of
+from fabricproof.cli.which import one_run, perflogs
 from fabricproof.core.errors import FabricproofError, InputMissingError
 from fabricproof.core.records import record_files
 from fabricproof.job.run import read_run
@@ -31,6 +31,7 @@ from fabricproof.nodes.inventory.store import (
 )
 from fabricproof.nodes.inventory.words import name_of, shown
 from fabricproof.site import Site
+from fabricproof.site.load import site_of
 
 #: columns of a fact's name
 _NAME_WIDTH = 26

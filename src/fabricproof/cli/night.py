@@ -16,7 +16,6 @@ from fabricproof.cli import options
 from fabricproof.cli.console import HonestConsole
 from fabricproof.cli.output import STATUSES
 from fabricproof.cli.run import job_nodes, ran, result_record, show
-from fabricproof.cli.which import site_of
 from fabricproof.core.errors import ExitStatus, FabricproofError, InputMissingError
 from fabricproof.core.records import record_files
 from fabricproof.job.run import read_run
@@ -44,9 +43,8 @@ from fabricproof.nightly.retention import prune, what_was_removed
 from fabricproof.nightly.rotate import rotate
 from fabricproof.nightly.slurm import usable_nodes
 from fabricproof.nightly.state import now, read_history, state_file
-from fabricproof.report.gather import run_meant
 from fabricproof.site import Site
-from fabricproof.site.load import project_root
+from fabricproof.site.load import project_root, site_of
 
 _PASSED_ON = {"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]}
 
@@ -149,6 +147,8 @@ def _run_meant(site: Site, place: Workplace, words: str) -> str:
     files = record_files(place.perflogs / site.name)
     if place.report_file(words).exists() or read_run(files, words)[0]:
         return words
+
+    from fabricproof.report.gather import run_meant  # noqa: PLC0415 - polars, all night long
 
     next_step = f"ls {place.perflogs / 'reports'}"
     try:

@@ -14,7 +14,6 @@ from fabricproof.cli import options
 from fabricproof.cli.output import STATUSES, Only, one_fitting, only_option
 from fabricproof.cli.pairs_display import PICTURE, campaign_record, campaign_text, draw
 from fabricproof.cli.run import ran
-from fabricproof.cli.which import site_of
 from fabricproof.core.errors import ConfigError, OutputError
 from fabricproof.job.run.start import (
     check_scheduler,
@@ -39,7 +38,7 @@ from fabricproof.pairs.campaign.verdict import pictures_of, places_of
 from fabricproof.pairs.fabric import natural
 from fabricproof.pairs.schedule import Order
 from fabricproof.site import Site
-from fabricproof.site.load import project_root
+from fabricproof.site.load import project_root, site_of
 from fabricproof.site.schema import PartitionSpec
 
 _EPILOG = """\b

@@ -11,7 +11,7 @@ import click
 from fabricproof.cli import options, plan_display
 from fabricproof.cli.building import Place
 from fabricproof.cli.standing import spack_records
-from fabricproof.cli.which import one_run, site_of
+from fabricproof.cli.which import one_run
 from fabricproof.core.errors import ExitStatus, InputMissingError
 from fabricproof.history.cost.case import Case, ask_reframe
 from fabricproof.history.cost.history import Lessons, PastRun, PastRuns, learn, read_history
@@ -24,7 +24,7 @@ from fabricproof.history.cost.outlook import (
 )
 from fabricproof.job.run.start import workplace
 from fabricproof.site import Site
-from fabricproof.site.load import project_root
+from fabricproof.site.load import project_root, site_of
 
 
 def _pattern(

@@ -15,13 +15,13 @@ import click
 from fabricproof.cli import options
 from fabricproof.cli.inventory import looks_of, machine_of, place
 from fabricproof.cli.output import STATUSES, Only, judgement_record, only_option
-from fabricproof.cli.which import site_of
 from fabricproof.core.measure import Verdict, worst
 from fabricproof.core.records import read_records, record_files
 from fabricproof.nodes.inventory.store import Seen
 from fabricproof.nodes.preflight.finding import Preflight
 from fabricproof.nodes.preflight.judge import preflight
 from fabricproof.site import Site
+from fabricproof.site.load import site_of
 
 _EPILOG = """\b
 Examples:

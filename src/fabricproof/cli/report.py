@@ -13,7 +13,6 @@ from rich.text import Text
 from fabricproof.cli import options
 from fabricproof.cli.console import HonestConsole
 from fabricproof.cli.output import STATUSES
-from fabricproof.cli.which import site_of
 from fabricproof.core.errors import OutputError
 from fabricproof.core.whole_file import write_whole
 from fabricproof.job.run.start import Workplace, workplace
@@ -26,7 +25,7 @@ from fabricproof.report.prometheus import render_prometheus
 from fabricproof.report.record import report_record
 from fabricproof.report.summary import LINES, WIDTH, summary
 from fabricproof.site import Site
-from fabricproof.site.load import project_root
+from fabricproof.site.load import project_root, site_of
 
 _FILES = {
     ".html": "one page that opens offline",

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from fabricproof.cli import options
 from fabricproof.cli.console import HonestConsole
-from fabricproof.cli.which import perflogs, runs_of, site_of
+from fabricproof.cli.which import perflogs, runs_of
 from fabricproof.core.errors import FabricproofError
 from fabricproof.core.measure import BADNESS
 from fabricproof.history.store import Run, Store, open_store
@@ -22,6 +22,7 @@ from fabricproof.history.store.labels import labels_of, require_label, set_label
 from fabricproof.nodes.inventory.compare import compare
 from fabricproof.nodes.inventory.store import FOLDER, read_kept
 from fabricproof.nodes.inventory.words import name_of
+from fabricproof.site.load import site_of
 
 #: changes that are named in the table; --json has all
 _NAMED_CHANGES = 3

@@ -11,7 +11,7 @@ import click
 
 from fabricproof.cli import options
 from fabricproof.cli.output import Only, only_option
-from fabricproof.cli.which import perflogs, runs_of, site_of
+from fabricproof.cli.which import perflogs, runs_of
 from fabricproof.core.errors import ExitStatus
 from fabricproof.history.compare.model import parse_margins, parse_renamed
 from fabricproof.history.store import open_store
@@ -19,6 +19,7 @@ from fabricproof.history.trend.find import Question, find_trend
 from fabricproof.history.trend.model import trend_lines, trend_record
 from fabricproof.nodes.inventory.store import FOLDER, read_kept
 from fabricproof.report.model import devices_of, with_devices
+from fabricproof.site.load import site_of
 
 
 @click.command(name="trend")

@@ -12,11 +12,12 @@ import click
 
 from fabricproof.cli import options
 from fabricproof.cli.output import Only, only_option
-from fabricproof.cli.which import one_run, perflogs, site_of
+from fabricproof.cli.which import one_run, perflogs
 from fabricproof.core.errors import InputMissingError, OutputError
 from fabricproof.core.records import read_records, record_files
 from fabricproof.core.units import size_label
 from fabricproof.site import Site
+from fabricproof.site.load import site_of
 from fabricproof.stacks.catalog import load_catalog, stacks_root
 from fabricproof.stacks.spack.built import read_built
 from fabricproof.stacks.spack.layout import layout_for

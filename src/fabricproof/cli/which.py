@@ -1,4 +1,4 @@
-"""Which site is meant, and which of its runs: the same words in every command."""
+"""Which runs of a site are meant: the same words in every command."""
 
 from __future__ import annotations
 
@@ -16,16 +16,11 @@ from fabricproof.history.store.labels import labels
 from fabricproof.job.run.start import workplace
 from fabricproof.nodes.inventory.store import FOLDER
 from fabricproof.report.gather import run_meant
-from fabricproof.site import Site, load_site
-from fabricproof.site.load import choose_site, project_root
+from fabricproof.site import Site
+from fabricproof.site.load import project_root
 
 #: as :func:`fabricproof.job.run.start.new_run_id` makes them
 _RUN_ID = re.compile(r"\d{8}T\d{6}Z-\w+")
-
-
-def site_of(name: str | None) -> Site:
-    """Return the site of that name, the one of this host where None."""
-    return load_site(name) if name else choose_site()
 
 
 def perflogs() -> Path:

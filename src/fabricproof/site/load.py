@@ -164,6 +164,16 @@ def project_root() -> Path:
     return Path(__file__).resolve().parents[3]
 
 
+def site_of(name: str | None) -> Site:
+    """Return the site of that name, the one of this host where None.
+
+    Raises:
+        InputMissingError: there is none.
+        ConfigError: it is wrong.
+    """
+    return load_site(name) if name else choose_site()
+
+
 def choose_site() -> Site:
     """Return the site that the environment names, else the one that knows this host's name.
 
