@@ -21,6 +21,8 @@ from rdma_session import (
     told_bytes,
 )
 
+from busy_machine import others_hold_the_cores
+
 pytestmark = [pytest.mark.rdma, pytest.mark.timeout(TEST_SECONDS)]
 
 RAILS = ("rxe0:1", "rxe1:1")
@@ -81,7 +83,10 @@ def test_a_healthy_rail_passes_and_its_own_port_counted_the_bytes(
     check: str, stack: str, rail: str, healthy: Legs
 ) -> None:
     leg = by_path([each for each in healthy if each["stack"] == stack], check)[rail]
-    assert leg["verdict"] == "PASS", leg["reason"]
+    # A guest that waits for a core starts each message late: its 64 KiB show no plateau, and the
+    # judge leaves that open.  On a quiet machine it must not.
+    open_ = leg["verdict"] == "UNJUDGED" and others_hold_the_cores()
+    assert open_ or leg["verdict"] == "PASS", leg["reason"]
     assert leg["road_proof"]["state"] == "proven"
     due = told_bytes(leg)
     sent = port_bytes(leg, rail)

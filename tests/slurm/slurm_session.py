@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,19 +38,6 @@ class Session:
         )
         assert ended.stdout, ended.stderr
         return ended.returncode, json.loads(ended.stdout)
-
-
-def others_hold_the_cores() -> bool:
-    """Tell whether less than half of this machine's cores is idle while nothing of ours runs."""
-
-    def ticks() -> list[int]:
-        line = Path("/proc/stat").read_text(encoding="ascii").splitlines()[0]
-        return [int(each) for each in line.split()[1:9]]  # man 5 proc: user to steal
-
-    before = ticks()
-    time.sleep(3)
-    spent = [now - then for now, then in zip(ticks(), before, strict=True)]
-    return (spent[3] + spent[4]) * 2 < sum(spent)
 
 
 def bandwidth(session: Session) -> dict[str, dict[str, Any]]:

@@ -19,7 +19,8 @@ import time
 from pathlib import Path
 
 import pytest
-from slurm_session import others_hold_the_cores
+
+from busy_machine import others_hold_the_cores
 
 ROOT = Path(__file__).parents[2]
 FABRICPROOF = Path(sys.executable).with_name("fabricproof")
