@@ -56,6 +56,24 @@ def test_every_subcommand_has_help_that_teaches(name: str, fabricproof: Command)
     assert "\\b" not in ended.out
 
 
+#: these compute with arrays, whatever they are asked
+_WITH_ARRAYS = {"pairs": {"numpy", "polars"}, "ab": {"numpy"}, "compare": {"numpy"}}
+_WITH_ARRAYS["trend"] = {"numpy"}
+
+
+@pytest.mark.parametrize("name", sorted(main_module.SUBCOMMANDS))
+def test_no_subcommand_loads_a_heavy_library_to_tell_its_help(name: str) -> None:
+    code = (
+        f"import sys, {main_module.SUBCOMMANDS[name][0]}\n"
+        "heavy = {'numpy', 'polars', 'reframe', 'pyarrow', 'scipy', 'matplotlib'}\n"
+        "print(*heavy & set(sys.modules))"
+    )
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert set(loaded.stdout.split()) <= _WITH_ARRAYS.get(name, set())
+
+
 @pytest.mark.parametrize("module", ["click", "fabricproof.core.errors", "fabricproof.cli.main"])
 def test_ctrl_c_while_the_command_is_loaded_is_an_interrupt_without_a_traceback(
     module: str,

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from rich.text import Text
@@ -16,16 +17,16 @@ from fabricproof.cli.output import STATUSES
 from fabricproof.core.errors import OutputError
 from fabricproof.core.whole_file import write_whole
 from fabricproof.job.run.start import Workplace, workplace
-from fabricproof.report.bundle import write_bundle
 from fabricproof.report.drain import render_drain
-from fabricproof.report.gather import Gathered, gather
-from fabricproof.report.html import render_html
 from fabricproof.report.junit import render_junit
 from fabricproof.report.prometheus import render_prometheus
 from fabricproof.report.record import report_record
 from fabricproof.report.summary import LINES, WIDTH, summary
 from fabricproof.site import Site
 from fabricproof.site.load import project_root, site_of
+
+if TYPE_CHECKING:
+    from fabricproof.report.gather import Gathered
 
 _FILES = {
     ".html": "one page that opens offline",
@@ -75,6 +76,8 @@ def command(
         raise click.UsageError("--anonymous goes with -o FILE.tar.gz")
     if as_json and drain:
         raise click.UsageError("--json has the drain lines already: leave --drain out")
+    from fabricproof.report.bundle import write_bundle  # noqa: PLC0415 - start-up time
+
     site = site_of(site_name)
     place = workplace(project_root())
     found = _gathered(site, place, words, against)
@@ -98,6 +101,8 @@ def _write_all(
     Raises:
         OutputError: of the first that could not; of others it is told here.
     """
+    from fabricproof.report.html import render_html  # noqa: PLC0415 - start-up time
+
     render = {".html": render_html, ".xml": render_junit, ".prom": render_prometheus}
     failed: list[OutputError] = []
     for end, path in files.items():
@@ -118,6 +123,8 @@ def _write_all(
 
 
 def _gathered(site: Site, place: Workplace, words: str, against: str) -> Gathered:
+    from fabricproof.report.gather import gather  # noqa: PLC0415 - start-up time
+
     try:
         return gather(site, place, words, against=against, on_step=_step)
     finally:

@@ -5,19 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from fabricproof.history.baseline import samples_of
-from fabricproof.history.compare.facts import Machines
-from fabricproof.history.compare.sides import History, choose_side
-from fabricproof.history.store import Store, open_store
-from fabricproof.history.store.labels import labels
 from fabricproof.job.run.start import workplace
-from fabricproof.nodes.inventory.store import FOLDER
-from fabricproof.report.gather import run_meant
 from fabricproof.site import Site
 from fabricproof.site.load import project_root
+
+if TYPE_CHECKING:
+    from fabricproof.history.compare.sides import History
+    from fabricproof.history.store import Store
 
 #: as :func:`fabricproof.job.run.start.new_run_id` makes them
 _RUN_ID = re.compile(r"\d{8}T\d{6}Z-\w+")
@@ -37,6 +35,8 @@ def one_run(words: str, site: Site) -> str:
     """
     if _RUN_ID.fullmatch(words):
         return words
+    from fabricproof.report.gather import run_meant  # noqa: PLC0415 - start-up time
+
     return run_meant(words, site, workplace(project_root())).run_id
 
 
@@ -47,6 +47,8 @@ def runs_of(words: Sequence[str], site: Site) -> list[str]:
         SideError: the words mean nothing.
         NothingComparedError: no run is meant by them.
     """
+    from fabricproof.history.compare.sides import choose_side  # noqa: PLC0415 - start-up time
+
     _, history = history_of(site)
     chosen = choose_side(",".join(words), history)
     for note in chosen.notes:
@@ -56,15 +58,9 @@ def runs_of(words: Sequence[str], site: Site) -> list[str]:
 
 def history_of(site: Site) -> tuple[Store, History]:
     """Return the runs of a site and all that sides are chosen by."""
+    from fabricproof.history.compare.sides import History  # noqa: PLC0415 - start-up time
+    from fabricproof.history.store import open_store  # noqa: PLC0415 - start-up time
+
     place = perflogs()
     store = open_store(place, site.name)
-    notes: list[str] = []
-    known = labels(place, site.name, on_torn=notes.append)
-    history = History(
-        site=site.name,
-        runs=store.runs,
-        labels=known,
-        machines=Machines(folder=place / site.name / FOLDER, notes=notes),
-        baseline=lambda name: samples_of(site.folder, name),
-    )
-    return store, history
+    return store, History.of(store, place, site.folder)
