@@ -24,7 +24,7 @@ new_cluster() {
 say() { echo "== $* ($((SECONDS / 60)) min)"; }
 
 say "the acceptance, as make accept runs it"
-unless_busy ci/accept.sh
+unless_busy vcluster ci/accept.sh
 say "real ReFrame, typed literally, from another folder"
 (
     cd /
@@ -39,7 +39,7 @@ say "an InfiniBand fabric that ibsim plays"
 .venv/bin/pytest -m ibsim tests/subnet
 .venv/bin/fabricproof vcluster up --rate 200mbit
 say "a night"
-unless_busy ci/night.sh "${of_night[@]}"
+unless_busy vcluster ci/night.sh "${of_night[@]}"
 say "faults made for real"
 live --durations=12 -m "slurm$or_long" tests/slurm tests/docs
 say "every benchmark once, in its short form"

@@ -24,27 +24,15 @@ live() {
     echo "== red once and green on a new cluster: both are above"
 }
 
-# idle_percent: how much of this machine's cores nothing wanted in the last three seconds.
-idle_percent() {
-    local -a was is
-    local each all=0
-    read -r -a was </proc/stat
-    sleep 3
-    read -r -a is </proc/stat
-    for each in 1 2 3 4 5 6 7 8; do all=$((all + is[each] - was[each])); done
-    echo $((100 * (is[4] + is[5] - was[4] - was[5]) / (all > 0 ? all : 1)))
-}
-
-# unless_busy COMMAND...: run it; its exit status.
+# unless_busy SITE COMMAND...: run it, which measures on SITE; its exit status.
 #
-# Status 5 says that something is UNJUDGED and nothing is worse.  Where others hold the cores (now
-# that COMMAND has ended, less than half of them is idle) that is what the judge has to say, and no
-# reason for red: it is printed, and counts as 0.  On a quiet machine it is red.
+# Status 5 says that something is UNJUDGED and nothing is worse.  Where others hold the cores, and
+# each quantity that is open says that this is why, that is what the judge has to say, and no reason
+# for red: it is printed, and counts as 0.  On a quiet machine it is red.
 unless_busy() {
-    local status=0 idle
+    local status=0 site=$1
+    shift
     "$@" || status=$?
     [ "$status" -eq 5 ] || return "$status"
-    idle=$(idle_percent)
-    [ "$idle" -lt 50 ] || return "$status"
-    echo "== UNJUDGED, and others hold the cores of this machine ($idle % idle): not red"
+    .venv/bin/python tests/busy_machine.py "$site" || return "$status"
 }

@@ -53,7 +53,7 @@ said=work/rdma.txt
 grep -vE '^\[ +(RUN|SKIP) ' "$said" || true
 run=$(sed -nE 's/.*\(run ([0-9TZ]+-[0-9a-f]+)\)$/\1/p' "$said" | tail -n 1)
 [ -n "$run" ] || { echo "rdma: no run came to an end" >&2; exit 4; }
-unless_busy .venv/bin/fabricproof report "$run" --site vcluster-rdma
+unless_busy vcluster-rdma .venv/bin/fabricproof report "$run" --site vcluster-rdma
 echo "rdma: the quick infiniband suite took $((SECONDS - began)) s"
 began=$SECONDS
 live --durations=8 -m "$marks" tests/rdma

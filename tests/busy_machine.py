@@ -1,9 +1,18 @@
-"""Whether others keep this machine busy, so that a judge may leave things open."""
+"""Whether others keep this machine busy, and whether that is all that a run left open.
+
+``python tests/busy_machine.py SITE`` says so of the last run of a site: status 0 where UNJUDGED is
+what the judge has to say on a busy machine, else 1 with the first thing that speaks against it.
+"""
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 
 def others_hold_the_cores() -> bool:
@@ -17,3 +26,43 @@ def others_hold_the_cores() -> bool:
     time.sleep(3)
     spent = [now - then for now, then in zip(ticks(), before, strict=True)]
     return (spent[3] + spent[4]) * 2 < sum(spent)
+
+
+def other_cause(report: Mapping[str, Any]) -> str:
+    """Return what a busy machine does not explain in a report; empty where it explains all.
+
+    A busy machine leaves quantities UNJUDGED that say so: disturbed, or open for want of rounds.
+    A leg without a reference or a proof of its path is open on a quiet machine too.
+
+    Args:
+        report: what ``fabricproof report --json`` prints.
+    """
+    if not report["counts"].get("PASS"):
+        return "nothing is PASS"
+    for leg in report["legs"]:
+        if leg["verdict"] in ("PASS", "SKIPPED"):
+            continue
+        unjudged = [each for each in leg["quantities"] if each["verdict"] == "UNJUDGED"]
+        explained = all(each.get("disturbance") or each.get("is_open") for each in unjudged)
+        if leg["verdict"] != "UNJUDGED" or not unjudged or not explained:
+            return f"{leg['verdict']} {leg['check']} {leg['stack']}: {leg['reason']}"
+    return ""
+
+
+def main(site: str) -> str | int:
+    """Say of the last run of a site whether a busy machine explains what is open in it."""
+    if not others_hold_the_cores():
+        return "UNJUDGED, and nobody else holds the cores of this machine: red"
+    said = subprocess.run(
+        [Path(sys.executable).with_name("fabricproof"), "report", "--site", site, "--json"],
+        stdout=subprocess.PIPE,
+        check=False,
+    ).stdout
+    if cause := other_cause(json.loads(said)):
+        return f"a busy machine does not explain this: {cause}"
+    sys.stdout.write("== UNJUDGED for what others do on the cores of this machine: not red\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

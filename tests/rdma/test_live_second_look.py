@@ -1,14 +1,17 @@
-"""What CI does with live tests that are red once (ci/live.sh), with a real pytest."""
+"""What CI does with live tests that are red once, and with what is left open (ci/live.sh)."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from rdma_session import ROOT
+
+from busy_machine import other_cause
 
 #: as the scripts of ci/ call it; a new cluster lets pass what failed for once only
 _SCRIPT = """
@@ -101,3 +104,51 @@ def test_what_was_red_and_is_skipped_then_is_red(tmp_path: Path) -> None:
     assert "1 passed, 1 skipped" in done.stdout
     assert "skipped on a new cluster: that is red" in done.stdout
     assert "all of it ended" not in done.stdout
+
+
+def _report(
+    verdict: str, *quantities: Mapping[str, object], num_pass: int = 1
+) -> dict[str, object]:
+    leg = {"verdict": verdict, "check": "OsuBandwidth", "stack": "openmpi5", "reason": "why"}
+    return {"counts": {"PASS": num_pass}, "legs": [{**leg, "quantities": list(quantities)}]}
+
+
+_OPEN = {"verdict": "UNJUDGED", "is_open": True}
+_DISTURBED = {"verdict": "UNJUDGED", "disturbance": "starved"}
+_NO_REFERENCE = {"verdict": "UNJUDGED", "disturbance": None, "is_open": False}
+
+
+@pytest.mark.parametrize(
+    ("report", "expected"),
+    [
+        (_report("UNJUDGED", _OPEN, _DISTURBED, {"verdict": "PASS"}), ""),
+        (_report("SKIPPED"), ""),
+        (_report("UNJUDGED", _OPEN, num_pass=0), "nothing is PASS"),
+        (_report("UNJUDGED"), "UNJUDGED OsuBandwidth openmpi5: why"),
+        (_report("UNJUDGED", _OPEN, _NO_REFERENCE), "UNJUDGED OsuBandwidth openmpi5: why"),
+        (_report("FAIL", _OPEN), "FAIL OsuBandwidth openmpi5: why"),
+        (_report("MISSING"), "MISSING OsuBandwidth openmpi5: why"),
+    ],
+)
+def test_a_busy_machine_excuses_what_says_so_and_nothing_else(
+    report: dict[str, object], expected: str
+) -> None:
+    assert other_cause(report) == expected
+
+
+@pytest.mark.parametrize(
+    ("status", "says", "expected"), [(0, 1, 0), (5, 0, 0), (5, 1, 5), (1, 0, 1), (4, 0, 4)]
+)
+def test_only_unjudged_is_excused_and_only_where_it_is_said_so(
+    status: int, says: int, expected: int, tmp_path: Path
+) -> None:
+    program = tmp_path / ".venv" / "bin" / "python"
+    program.parent.mkdir(parents=True)
+    program.write_text(f'#!/bin/sh\necho "$@" >asked\nexit {says}\n')
+    program.chmod(0o755)
+    script = f"set -e; . {ROOT}/ci/live.sh; unless_busy site sh -c 'exit {status}'"
+    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, timeout=60, check=False)
+    assert done.returncode == expected
+    asked = tmp_path / "asked"
+    assert asked.exists() is (status == 5)
+    assert not asked.exists() or asked.read_text() == "tests/busy_machine.py site\n"
