@@ -56,9 +56,9 @@ COMMANDS: list[list[object]] = [
     ["stack", "doctor", "openmpi5"],
     ["stack", "install", "openmpi5"],
     ["run", "-t", "quick"],
-    ["night", "--no-notify"],
-    ["night", "--alive"],
-    ["night", "--dry-run", "--keep-days", "3"],
+    ["nightly", "--no-notify"],
+    ["nightly", "--alive"],
+    ["nightly", "--dry-run", "--keep-days", "3"],
     ["vcluster", "status"],
 ]
 
@@ -238,7 +238,7 @@ def test_a_night_without_a_process_left_ends_with_its_line(
 
     monkeypatch.setattr(subprocess, "Popen", refuse)
     monkeypatch.setattr("fabricproof.job.run.start.shutil.which", lambda *_, **__: "/usr/bin/sinfo")
-    ended = fabricproof("night", "--no-notify")
+    ended = fabricproof("nightly", "--no-notify")
     assert ended.status == 69
     state = (place / "perflogs" / "vcluster" / "night" / "state.jsonl").read_text()
     assert '"ended": "failed"' in state

@@ -16,6 +16,7 @@ import click
 import pytest
 
 from fabricproof import __version__
+from fabricproof.cli.main import group
 from fabricproof.core.errors import ConfigError, UnavailableError
 
 PUT = Path(__file__).resolve().parents[1] / "replays" / "gbe_osu_put_bw.out"
@@ -153,6 +154,12 @@ def test_a_bug_is_no_verdict(
     assert "this is a bug in fabricproof" in err
 
 
+def test_a_timer_of_version_1_calls_night() -> None:
+    found = group.get_command(click.Context(group), "night")
+    assert found is not None
+    assert found.name == "nightly"
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -169,8 +176,8 @@ def test_a_bug_is_no_verdict(
         ["judge", ""],
         ["judge", PUT, "--link", ""],
         ["parse", ""],
-        ["night", ""],
-        ["night", "-t", ""],
+        ["nightly", ""],
+        ["nightly", "-t", ""],
         ["run", "--site", ""],
         ["site", "check", ""],
     ],

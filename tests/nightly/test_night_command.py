@@ -1,4 +1,4 @@
-"""``fabricproof night`` as a timer calls it, ReFrame pretended."""
+"""``fabricproof nightly`` as a timer calls it, ReFrame pretended."""
 
 import json
 import signal
@@ -26,11 +26,11 @@ FOUR = ("vc1", "vc2", "vc3", "vc4")
 
 @pytest.fixture
 def pretended(tmp_path, monkeypatch, fabricproof):
-    """Call ``fabricproof night``; a run is what ``answer`` says of its nodes."""
+    """Call ``fabricproof nightly``; a run is what ``answer`` says of its nodes."""
     monkeypatch.setenv("FABRICPROOF_PERFLOGS", str(tmp_path / "perflogs"))
     monkeypatch.setenv("FABRICPROOF_WORK", str(tmp_path / "work"))
     monkeypatch.setattr(lock.tempfile, "gettempdir", lambda: str(tmp_path))
-    monkeypatch.setattr("fabricproof.cli.night.usable_nodes", lambda *_: FOUR)
+    monkeypatch.setattr("fabricproof.cli.nightly.usable_nodes", lambda *_: FOUR)
     asked = []
 
     def call(*arguments, answer=lambda _: "PASS"):
@@ -54,7 +54,7 @@ def pretended(tmp_path, monkeypatch, fabricproof):
             return Performed(run_id=run_id, result=result, status=ExitStatus.PASS, whole=True)
 
         monkeypatch.setattr(command, "perform", perform)
-        return fabricproof("night", "--site", "vcluster", *arguments)
+        return fabricproof("nightly", "--site", "vcluster", *arguments)
 
     call.asked = asked
     call.folder = tmp_path / "perflogs" / "vcluster" / "night"

@@ -23,7 +23,7 @@ def calls(path):
     for line in path.read_text().splitlines():
         if line.lstrip().startswith("#"):
             continue
-        match = re.search(r"/bin/fabricproof\"? +((?:night|report)\b.*)", line)
+        match = re.search(r"/bin/fabricproof\"? +((?:nightly|report)\b.*)", line)
         if match:
             words = re.split(r" *(?:2?>|\|\||;)", match[1])[0]
             found.append(shlex.split(words.replace("%i", "mysite")))
@@ -49,9 +49,9 @@ def test_every_call_is_of_a_command_and_options_that_exist(path):
 
 def test_an_option_that_does_not_exist_would_be_noticed():
     """The deliberate bad case: night passes what it does not know on to ReFrame."""
-    command = group.get_command(click.Context(group), "night")
+    command = group.get_command(click.Context(group), "nightly")
     assert command is not None
-    assert command.make_context("night", ["--keep-day=3"]).params["arguments"]
+    assert command.make_context("nightly", ["--keep-day=3"]).params["arguments"]
 
 
 @pytest.mark.parametrize("name", ["fabricproof-night@", "fabricproof-alive@"])
@@ -149,7 +149,7 @@ def by_cron(tmp_path):
 def test_the_night_of_cron_runs_without_any_folder_made_before(by_cron):
     """A shell starts nothing where the log cannot be opened."""
     done = by_cron(cron_lines()[0], 0)
-    assert (by_cron.folder / "called").read_text() == "night --site mysite --keep-days 60\n"
+    assert (by_cron.folder / "called").read_text() == "nightly --site mysite --keep-days 60\n"
     assert (by_cron.folder / "work" / "night.log").read_text() == "words\n"
     assert done.stdout + done.stderr == ""
 
@@ -211,7 +211,7 @@ def test_a_pipeline_reports_its_own_night_or_none(name, status, reported, tmp_pa
     program.parent.mkdir()
     program.write_text(
         "#!/bin/sh\n"
-        f'[ "$1" = night ] && exit {status}\n'
+        f'[ "$1" = nightly ] && exit {status}\n'
         "for file in night.html night.xml night.prom; do echo new >$file; done; exit 1\n"
     )
     program.chmod(0o755)

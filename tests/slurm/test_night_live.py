@@ -93,7 +93,7 @@ class Nights:
             "FABRICPROOF_PERFLOGS": str(self.perflogs),
         }
 
-    def start(self, *arguments, command="night"):
+    def start(self, *arguments, command="nightly"):
         return subprocess.Popen(
             [FABRICPROOF, command, "--site", str(self.site), "--json", *arguments],
             env=self.environment,
@@ -102,7 +102,7 @@ class Nights:
             text=True,
         )
 
-    def call(self, *arguments, command="night"):
+    def call(self, *arguments, command="nightly"):
         process = self.start(*arguments, command=command)
         out, err = process.communicate(timeout=450)
         assert out, err

@@ -24,7 +24,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "measure": {
         "run": ("fabricproof.cli.run", "Run the checks and print the verdict table."),
         "plan": ("fabricproof.cli.plan", "Show what a run would cost; submit nothing."),
-        "night": ("fabricproof.cli.night", "Run unattended: confirm red, tell what changed."),
+        "nightly": ("fabricproof.cli.nightly", "Run unattended: confirm red, tell what changed."),
         "pairs": ("fabricproof.cli.pairs", "Every node with every node: who is slow."),
         "ab": ("fabricproof.cli.ab", "Measure two states of a site in turn, and compare."),
         "reframe": ("fabricproof.cli.run", "Start ReFrame with this site's configuration."),
@@ -45,7 +45,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "runs": ("fabricproof.cli.runs", "List the runs so far, and name them."),
     },
     "site": {
-        "site": ("fabricproof.cli.site", "Begin, check and show site files and their roll."),
+        "site": ("fabricproof.cli.site", "Begin, check and show site files."),
         "preflight": ("fabricproof.cli.preflight", "Judge links and cards of nodes as last seen."),
         "inventory": (
             "fabricproof.cli.inventory",
@@ -142,8 +142,8 @@ class LazyGroup(click.Group):
         return list(SUBCOMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Import and return the subcommand, or None where there is none of that name."""
-        entry = SUBCOMMANDS.get(cmd_name)
+        """Import and return the subcommand; ``night`` is what timers of version 1 call."""
+        entry = SUBCOMMANDS.get("nightly" if cmd_name == "night" else cmd_name)
         if entry is None:
             return None
         module = importlib.import_module(entry[0])

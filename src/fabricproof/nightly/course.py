@@ -308,7 +308,7 @@ def alive(site: Site, perflogs: Path, *, notify: bool) -> tuple[str, tuple[Deliv
     notice = Notice(
         name=name,
         subject=f"fabricproof {site.name}: no night was whole",
-        text=f"{why}\nnext: look at the timer, then: fabricproof night --site {site.name}",
+        text=f"{why}\nnext: look at the timer, then: fabricproof nightly --site {site.name}",
     )
     deliveries = deliver(site.night, notice, ())
     with contextlib.suppress(OutputError):

@@ -189,7 +189,7 @@ def read_history(path: Path, on_torn: Callable[[str], object] | None = None) -> 
                 f"damaged state of the nights: {error!r}",
                 source=str(path),
                 line=number,
-                expected="a line that fabricproof night wrote",
+                expected="a line that fabricproof nightly wrote",
                 next_step="move the file away: the next night begins a new one",
             ) from None
     return Nights(nights=tuple(begun.values()), notices=tuple(notices))

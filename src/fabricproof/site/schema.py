@@ -326,7 +326,7 @@ class SiteSpec(_Model):
 
 
 class NightSpec(_Model):
-    """The ``[night]`` table: what ``fabricproof night`` runs, keeps, and tells whom."""
+    """The ``[night]`` table: what ``fabricproof nightly`` runs, keeps, and tells whom."""
 
     tags: Annotated[list[Named], Field(min_length=1)] = Field(default_factory=lambda: ["nightly"])
     keep_days: Annotated[int, Field(ge=1, le=3650)] | None = None

@@ -1,4 +1,4 @@
-"""``fabricproof night``: the unattended run, confirmed, kept, and told only on a change."""
+"""``fabricproof nightly``: the unattended run, confirmed, kept, and told only on a change."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class _Wishes:
     confirm: bool
 
 
-@click.command(name="night", context_settings=_PASSED_ON)
+@click.command(name="nightly", context_settings=_PASSED_ON)
 @options.tags
 @options.site
 @options.as_json
@@ -98,11 +98,11 @@ def command(
     records.jsonl. Mail and webhook ([night] in site.toml) go out only where something changed.
 
     \b
-    fabricproof night                       what a timer calls: the tags of [night]
-    fabricproof night -t quick --no-notify  another selection, nobody is told
-    fabricproof night latest                confirm and tell of a run that is already made
-    fabricproof night --keep-days 30 --dry-run       what would be removed
-    fabricproof night --alive               for a second timer: the dead man's line
+    fabricproof nightly                       what a timer calls: the tags of [night]
+    fabricproof nightly -t quick --no-notify  another selection, nobody is told
+    fabricproof nightly latest                confirm and tell of a run that is already made
+    fabricproof nightly --keep-days 30 --dry-run       what would be removed
+    fabricproof nightly --alive               for a second timer: the dead man's line
 
     Exit status: as for run, of what is confirmed: 0, FAIL 1, INVALID 3, MISSING 4, UNJUDGED 5,
     nothing judged 6; 65: damaged state; 66: no such run; 69: no Slurm, which is no red network;
