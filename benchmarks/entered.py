@@ -26,7 +26,7 @@ from rich.console import Console
 
 import fabricproof
 from fabricproof.cli.main import group
-from fabricproof.cli.run import result_record
+from fabricproof.cli.measure.run import result_record
 from fabricproof.job.outcome import judge_leg
 from fabricproof.job.run import assemble
 from fabricproof.report.terminal import render

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from fabricproof.cli.baseline import command
+from fabricproof.cli.history.baseline import command
 from fabricproof.core.errors import ConfigError, InputMissingError
 from fabricproof.history.baseline.past import NotKnownGoodError
 from fabricproof.site import load_site

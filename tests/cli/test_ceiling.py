@@ -11,7 +11,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from fabricproof.cli.ceiling import command
+from fabricproof.cli.judge.ceiling import command
 from fabricproof.cli.output import fabric_from_options, fabric_option
 from fabricproof.core.errors import ConfigError, UnknownLinkError
 from fabricproof.physics import Fabric, bound, find_link, find_slot
@@ -160,7 +160,7 @@ def test_whole_program_statuses_and_no_traceback() -> None:
 
 def test_no_heavy_library_is_loaded() -> None:
     code = (
-        "import sys\nfrom fabricproof.cli.ceiling import command\n"
+        "import sys\nfrom fabricproof.cli.judge.ceiling import command\n"
         "command(['--link', 'FDR', '--pcie', '3.0x8'], standalone_mode=False)\n"
         "heavy = {'pydantic', 'rich', 'jsonschema', 'reframe', 'difflib', 'asyncio'}\n"
         "sys.exit(', '.join(sorted(heavy & set(sys.modules))) or 0)"

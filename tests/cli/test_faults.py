@@ -225,7 +225,7 @@ def test_a_bug_does_not_pass_the_walk(
     def broken(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr("fabricproof.cli.parse.read_output", broken)
+    monkeypatch.setattr("fabricproof.cli.judge.parse.read_output", broken)
     with pytest.raises(AssertionError):
         fabricproof("parse", OUTPUT)
 

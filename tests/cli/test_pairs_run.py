@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fabricproof.cli.pairs_run import _chosen, _net_paths, _Wishes, _with_nodes
+from fabricproof.cli.measure.pairs_run import _chosen, _net_paths, _Wishes, _with_nodes
 from fabricproof.core.errors import ConfigError, ExitStatus
 from fabricproof.nodes.doctor.subject import Subject, make_subject
 from fabricproof.pairs.campaign.ledger import Campaign

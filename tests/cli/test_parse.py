@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from fabricproof.cli.parse import command
+from fabricproof.cli.judge.parse import command
 
 DATA = Path(__file__).parents[1] / "data"
 BW = str(DATA / "osu/osu_bw-7.2.txt")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fabricproof.cli import plan as plan_module
+from fabricproof.cli.measure import plan as plan_module
 from fabricproof.history.cost.case import Case, NetPath
 from planned import reported_case, write_leg, write_report
 

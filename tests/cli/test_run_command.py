@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from fabricproof.cli import run as run_module
+from fabricproof.cli.measure import run as run_module
 from fabricproof.core.errors import ExitStatus, UnavailableError
 from fabricproof.core.records import append_records
 from fabricproof.job.run import start as runner
@@ -379,7 +379,9 @@ def test_a_scheduler_that_dies_leaves_what_had_finished_and_its_own_status(
 
 def test_a_run_goes_on_when_nobody_reads_its_progress() -> None:
     program = (
-        "import sys, time; from fabricproof.cli.run_progress import Progress; time.sleep(0.5)\n"
+        "import sys, time\n"
+        "from fabricproof.cli.measure.run_progress import Progress\n"
+        "time.sleep(0.5)\n"
         "progress = Progress(quiet=False, verbose=True)\n"
         "for number in range(3): progress.line(f'[ RUN      ] {number}')\n"
         "print('a later word'); print(len(progress.lines), progress.quiet, file=sys.stderr)\n"

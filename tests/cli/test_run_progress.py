@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from fabricproof.cli import run_progress
-from fabricproof.cli.run import progress_of
-from fabricproof.cli.run_progress import Progress
+from fabricproof.cli.measure import run_progress
+from fabricproof.cli.measure.run import progress_of
+from fabricproof.cli.measure.run_progress import Progress
 from fabricproof.job.leg import write_plan
 from fabricproof.job.run.watch import LISTENS_VARIABLE, JobEvent, heard, tell
 from fabricproof.site import load_site

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fabricproof.cli import site_init
+from fabricproof.cli.site import site_init
 from fabricproof.nodes.discover import probe
 
 Command = Callable[..., Any]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fabricproof.cli import site as site_module
+from fabricproof.cli.site import site as site_module
 from fabricproof.site.roll import read_roll
 
 Command = Callable[..., Any]

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from fabricproof.cli.build_display import Display
+from fabricproof.cli.site.build_display import Display
 from fabricproof.core.errors import ExitStatus
 from pretended_spack import Lab, lab
 from process_groups import is_gone

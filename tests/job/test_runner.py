@@ -239,7 +239,8 @@ def test_no_list_of_checks_is_an_error(
 _INTERRUPTED = """
 import json, pathlib, sys
 from fabricproof.job.run import start as runner
-from fabricproof.cli import main, run
+from fabricproof.cli import main
+from fabricproof.cli.measure import run
 folder = pathlib.Path(sys.argv[1])
 runner.reframe_command = lambda: str(folder / "bin" / "reframe")
 run.project_root = lambda: folder

@@ -8,8 +8,8 @@ import sys
 import pytest
 from nights import leg, session
 
-from fabricproof.cli import run as command
-from fabricproof.cli.run import Performed
+from fabricproof.cli.measure import run as command
+from fabricproof.cli.measure.run import Performed
 from fabricproof.core.errors import ExitStatus, UnavailableError
 from fabricproof.history.store.labels import set_label
 from fabricproof.job.run.start import NODES_VARIABLE
@@ -30,7 +30,7 @@ def pretended(tmp_path, monkeypatch, fabricproof):
     monkeypatch.setenv("FABRICPROOF_PERFLOGS", str(tmp_path / "perflogs"))
     monkeypatch.setenv("FABRICPROOF_WORK", str(tmp_path / "work"))
     monkeypatch.setattr(lock.tempfile, "gettempdir", lambda: str(tmp_path))
-    monkeypatch.setattr("fabricproof.cli.nightly.usable_nodes", lambda *_: FOUR)
+    monkeypatch.setattr("fabricproof.cli.measure.nightly.usable_nodes", lambda *_: FOUR)
     asked = []
 
     def call(*arguments, answer=lambda _: "PASS"):

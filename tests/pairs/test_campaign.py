@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_kernel import Rate, lines_of, write_record
 
-from fabricproof.cli import pairs_display as shown
+from fabricproof.cli.measure import pairs_display as shown
 from fabricproof.core.errors import ConfigError, InputMissingError, ParseError, UnavailableError
 from fabricproof.core.measure import Verdict
 from fabricproof.job.run import LegResult, SessionResult

@@ -28,7 +28,7 @@ from made_programs import (
     tasks,
 )
 
-from fabricproof.cli.pairs import command
+from fabricproof.cli.measure.pairs import command
 from fabricproof.core.errors import FabricproofError, ParseError
 from fabricproof.pairs import Judged, MatrixVerdict, judge_matrix, limits_of, read_matrix, say
 from fabricproof.physics import Fabric, find_link

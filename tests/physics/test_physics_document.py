@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from fabricproof.cli.ceiling import command
+from fabricproof.cli.judge.ceiling import command
 from fabricproof.physics import find_link, known_links
 from fabricproof.physics._data import READINGS, load_data
 

@@ -17,7 +17,7 @@ from rich.console import Console
 
 from fabricproof.benchmarks.parsers import read_tables
 from fabricproof.cli.main import group
-from fabricproof.cli.run import result_record
+from fabricproof.cli.measure.run import result_record
 from fabricproof.core.errors import FabricproofError
 from fabricproof.core.measure import FindingKind, Table
 from fabricproof.job.leg import Relation

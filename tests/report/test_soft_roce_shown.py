@@ -12,7 +12,7 @@ import pytest
 from report_data import RUN, leg, quantity_of, report
 from rich.console import Console
 
-from fabricproof.cli.run import result_record
+from fabricproof.cli.measure.run import result_record
 from fabricproof.core.measure import Verdict
 from fabricproof.history.compare.model import Group
 from fabricproof.history.stats.shifts import Change

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from fabricproof.cli.run import accept
+from fabricproof.cli.measure.run import accept
 from fabricproof.site import load_site
 from fabricproof.site.roll import write_roll
 
@@ -71,7 +71,7 @@ def _house(project: Path, column: str, site: str, checks: str) -> Iterator[None]
     shutil.copy(ROOT / "reframe_settings.py", project)
     (project / "stacks").mkdir(exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fabricproof.cli.run.project_root", lambda: project)
+        patch.setattr("fabricproof.cli.measure.run.project_root", lambda: project)
         patch.setenv("FABRICPROOF_TESTS_BIN", str(HERE / "bin"))
         patch.setenv("FABRICPROOF_TESTS_BUILD", str(HERE / "pretended_build.py"))
         patch.setenv("FABRICPROOF_STACKS", str(project / "stacks"))

@@ -12,7 +12,7 @@ import pytest
 from pretended_build import make_built
 from reframe_sessions import HouseRun, run_builds
 
-from fabricproof.cli.run_progress import Progress
+from fabricproof.cli.measure.run_progress import Progress
 from fabricproof.core.errors import ParseError
 from fabricproof.core.provenance import differences, identity_of, require_alike
 from fabricproof.core.records import read_records

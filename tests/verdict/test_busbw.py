@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fabricproof.benchmarks.parsers import parse_text, read_tables
-from fabricproof.cli.judge import command as judge
-from fabricproof.cli.parse import command as parse
+from fabricproof.cli.judge.judge import command as judge
+from fabricproof.cli.judge.parse import command as parse
 from fabricproof.core.errors import ConfigError
 from fabricproof.core.measure import Verdict
 from fabricproof.physics import Fabric, find_link

@@ -22,44 +22,42 @@ from fabricproof.core.errors import ExitStatus, FabricproofError, without_contro
 #: so that ``--help`` need not import every subcommand: start-up time is a feature (benchmarks/).
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "measure": {
-        "run": ("fabricproof.cli.run", "Run the checks and print the verdict table."),
-        "plan": ("fabricproof.cli.plan", "Show what a run would cost; submit nothing."),
-        "nightly": ("fabricproof.cli.nightly", "Run unattended: confirm red, tell what changed."),
-        "pairs": ("fabricproof.cli.pairs", "Every node with every node: who is slow."),
-        "ab": ("fabricproof.cli.ab", "Measure two states of a site in turn, and compare."),
-        "reframe": ("fabricproof.cli.run", "Start ReFrame with this site's configuration."),
+        "run": ("measure.run", "Run the checks and print the verdict table."),
+        "plan": ("measure.plan", "Show what a run would cost; submit nothing."),
+        "nightly": ("measure.nightly", "Run unattended: confirm red, tell what changed."),
+        "pairs": ("measure.pairs", "Every node with every node: who is slow."),
+        "ab": ("measure.ab", "Measure two states of a site in turn, and compare."),
+        "reframe": ("measure.run", "Start ReFrame with this site's configuration."),
     },
     "judge": {
-        "judge": ("fabricproof.cli.judge", "Judge an output or numbers that you already have."),
-        "parse": ("fabricproof.cli.parse", "Show the tables in benchmark outputs."),
-        "ceiling": ("fabricproof.cli.ceiling", "Show what a fabric can carry, and what binds."),
+        "judge": ("judge.judge", "Judge an output or numbers that you already have."),
+        "parse": ("judge.parse", "Show the tables in benchmark outputs."),
+        "ceiling": ("judge.ceiling", "Show what a fabric can carry, and what binds."),
     },
     "history": {
-        "report": ("fabricproof.cli.report", "Show one run: screen, HTML, JUnit, Prometheus."),
-        "compare": ("fabricproof.cli.compare", "Say what changed between two sides, and where."),
-        "trend": ("fabricproof.cli.trend", "Say what changed over the nights, and since when."),
-        "baseline": (
-            "fabricproof.cli.baseline",
-            "Keep what known-good runs measured; judge by it.",
-        ),
-        "runs": ("fabricproof.cli.runs", "List the runs so far, and name them."),
+        "report": ("history.report", "Show one run: screen, HTML, JUnit, Prometheus."),
+        "compare": ("history.compare", "Say what changed between two sides, and where."),
+        "trend": ("history.trend", "Say what changed over the nights, and since when."),
+        "baseline": ("history.baseline", "Keep what known-good runs measured; judge by it."),
+        "runs": ("history.runs", "List the runs so far, and name them."),
     },
     "site": {
-        "site": ("fabricproof.cli.site", "Begin, check and show site files."),
-        "preflight": ("fabricproof.cli.preflight", "Judge links and cards of nodes as last seen."),
-        "inventory": (
-            "fabricproof.cli.inventory",
-            "Show what nodes are made of, and what differs.",
-        ),
-        "subnet": ("fabricproof.cli.subnet", "Judge an InfiniBand fabric: cables, managers."),
-        "stack": ("fabricproof.cli.stack", "Build, install and explain MPI stacks."),
-        "tune": ("fabricproof.cli.tune", "Find and mend a stack's bad choices of algorithm."),
+        "site": ("site.site", "Begin, check and show site files."),
+        "preflight": ("site.preflight", "Judge links and cards of nodes as last seen."),
+        "inventory": ("site.inventory", "Show what nodes are made of, and what differs."),
+        "subnet": ("site.subnet", "Judge an InfiniBand fabric: cables, managers."),
+        "stack": ("site.stack", "Build, install and explain MPI stacks."),
+        "tune": ("site.tune", "Find and mend a stack's bad choices of algorithm."),
     },
     "tools": {
-        "vcluster": ("fabricproof.cli.vcluster", "Bring up a real Slurm on this machine."),
+        "vcluster": ("vcluster", "Bring up a real Slurm on this machine."),
     },
 }
-SUBCOMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
+SUBCOMMANDS = {
+    name: (f"fabricproof.cli.{module}", text)
+    for group in GROUPS.values()
+    for name, (module, text) in group.items()
+}
 
 
 #: what a file system answers that will not take what we write

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.benchmarks.parsers import parse_text
-from fabricproof.cli.parse import table_record
+from fabricproof.cli.judge.parse import table_record
 from fabricproof.core.measure import Table
 
 DATA = Path(__file__).parents[2] / "data"

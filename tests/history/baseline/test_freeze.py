@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fabricproof.cli.baseline_display import frozen_lines, list_lines, show_lines
+from fabricproof.cli.history.baseline_display import frozen_lines, list_lines, show_lines
 from fabricproof.core.errors import UnlikeError
 from fabricproof.history.baseline import samples_in
 from fabricproof.history.baseline.freeze import Frozen, freeze

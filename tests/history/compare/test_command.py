@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from made import SITE, Made, nights, node_facts
 
-from fabricproof.cli import ab as ab_command
-from fabricproof.cli.run import Performed
+from fabricproof.cli.measure import ab as ab_command
+from fabricproof.cli.measure.run import Performed
 from fabricproof.core.errors import ExitStatus
 from fabricproof.history.compare.plan import read_plan, state_file
 from fabricproof.history.compare.sides import choose_side

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from made_records import leg, quantity, run_id
 
-from fabricproof.cli import run
+from fabricproof.cli.measure import run
 from fabricproof.core.records import append_records
 from fabricproof.history.store import labels
 from fabricproof.nodes.inventory.store import keep_looks
@@ -141,7 +141,9 @@ def test_a_run_is_not_begun_with_a_name_that_none_can_have(
     by_variable: bool, monkeypatch: pytest.MonkeyPatch, fabricproof: Command
 ) -> None:
     """An hour of measuring must not end in a name that is refused."""
-    monkeypatch.setattr("fabricproof.cli.run.perform", lambda *_, **__: pytest.fail("begun"))
+    monkeypatch.setattr(
+        "fabricproof.cli.measure.run.perform", lambda *_, **__: pytest.fail("begun")
+    )
     if by_variable:
         monkeypatch.setenv("FABRICPROOF_LABEL", "2026-11-01")
     words = () if by_variable else ("--label", "2026-11-01")

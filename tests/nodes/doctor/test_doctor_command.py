@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from doctor_facts import facts
 
-from fabricproof.cli import doctor, stack
+from fabricproof.cli.site import doctor, stack
 from fabricproof.core.errors import ConfigError, UnavailableError
 from fabricproof.nodes.doctor import live
 from fabricproof.nodes.doctor.examine import examine, make_shell, run_command

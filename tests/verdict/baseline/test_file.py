@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_baselines import FACTS, LATENCY, WHERE, make_baseline, make_row, with_outlier
 
-from fabricproof.cli.baseline_display import baseline_record, show_lines
+from fabricproof.cli.history.baseline_display import baseline_record, show_lines
 from fabricproof.core.errors import ConfigError, InputMissingError, OutputError, ParseError
 from fabricproof.verdict.baseline.file import (
     as_text,

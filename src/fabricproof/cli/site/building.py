@@ -1,4 +1,4 @@
-"""``fabricproof stack build`` and ``lock``: stacks that Spack builds for a site."""
+"""Stacks that Spack builds for a site: ``stack build``, ``lock``, ``list`` and ``remove``."""
 
 from __future__ import annotations
 
@@ -12,19 +12,27 @@ from typing import Any
 import click
 
 from fabricproof.cli import options
-from fabricproof.cli.build_display import Display
-from fabricproof.core.errors import ConfigError
+from fabricproof.cli.site.build_display import Display
+from fabricproof.core.errors import ConfigError, FabricproofError, InputMissingError
 from fabricproof.site import Site
 from fabricproof.site.load import site_of
 from fabricproof.site.schema import StackSpec
 from fabricproof.stacks.catalog import stacks_root
-from fabricproof.stacks.spack.build import Wishes, build, building, compose_for, explain
-from fabricproof.stacks.spack.built import Built
+from fabricproof.stacks.spack.build import (
+    Wishes,
+    build,
+    building,
+    compose_for,
+    explain,
+    why_not_whole,
+)
+from fabricproof.stacks.spack.built import Built, read_built
 from fabricproof.stacks.spack.diagnose import BuildError
-from fabricproof.stacks.spack.layout import Layout, layout_for
+from fabricproof.stacks.spack.layout import Layout, layout_for, module_name
 from fabricproof.stacks.spack.lock import kept_lock, lock
 from fabricproof.stacks.spack.mirror import make_mirror
 from fabricproof.stacks.spack.offline import Mirror, open_mirror
+from fabricproof.stacks.spack.remove import remove
 from fabricproof.stacks.spack.tool import Spack, fetch_spack, find_spack, open_spack
 
 
@@ -301,3 +309,52 @@ def mirror_command(
         f"{', '.join(written.stacks)}"
     )
     click.echo(f"use: fabricproof stack build --site {site.name} --mirror {written.folder}")
+
+
+def spack_records(site_name: str | None, place: Place) -> list[dict[str, str | None]]:
+    """Return one record for each stack that Spack builds for the site; none without a site.
+
+    Raises:
+        FabricproofError: the site that was named cannot be loaded.
+    """
+    try:
+        site, layout = site_and_layout(site_name, place)
+    except InputMissingError:
+        if site_name:
+            raise
+        return []
+    return [_state_of(site, layout, stack) for stack in site.stacks if stack.spack]
+
+
+def _state_of(site: Site, layout: Layout, stack: StackSpec) -> dict[str, str | None]:
+    try:
+        reason = why_not_whole(layout, compose_for(stack, layout, Wishes()))
+        built = read_built(layout.built(stack.name))
+    except FabricproofError as error:
+        reason, built = str(error), None
+    label = f"{stack.family} {stack.version} by Spack for {site.name}"
+    state = "installed" if reason is None else "stale" if built else "absent"
+    return {
+        "name": stack.name,
+        "label": f"{label}: {reason}" if reason else label,
+        "family": stack.family,
+        "version": stack.version,
+        "module": built.module if built else module_name(stack.name),
+        "state": state,
+        "prefix": built.mpi.prefix if built else None,
+        "answer": f"{built.mpi.telling}, OSU and IMB" if built and reason is None else None,
+        "lock_digest": built.lock_digest if built else None,
+    }
+
+
+def remove_built(name: str, site_name: str | None, place: Place) -> bool:
+    """Remove a stack that Spack built; False where it was not there.
+
+    Raises:
+        ConfigError: the site has no such stack, or Spack does not build it.
+    """
+    site, layout = site_and_layout(site_name, place)
+    stack = chosen_stacks(site, (name,))[0]
+    open_tool, _ = tool_and_mirror(layout, place)
+    with Display(name) as display:
+        return remove(stack, layout, open_tool, display.listen)

@@ -13,8 +13,8 @@ from typing import Any
 import click
 
 from fabricproof.cli import options
-from fabricproof.cli.inventory import looks_of, machine_of, place
 from fabricproof.cli.output import STATUSES, Only, judgement_record, only_option
+from fabricproof.cli.site.inventory import looks_of, machine_of, place
 from fabricproof.core.measure import Verdict, worst
 from fabricproof.core.records import read_records, record_files
 from fabricproof.nodes.inventory.store import Seen

@@ -16,7 +16,7 @@ from rich.live import Live
 from rich.text import Text
 
 from fabricproof.cli.console import HonestConsole
-from fabricproof.cli.plan_display import duration
+from fabricproof.cli.measure.plan_display import duration
 from fabricproof.core.errors import FabricproofError
 from fabricproof.core.measure import BADNESS, Verdict
 from fabricproof.history.cost.case import read_cases

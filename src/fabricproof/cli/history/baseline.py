@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from fabricproof.cli import options
-from fabricproof.cli.baseline_display import (
+from fabricproof.cli.history.baseline_display import (
     baseline_record,
     diff_lines,
     frozen_lines,

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fabricproof.cli import options
+from fabricproof.cli.measure.run_progress import Progress
 from fabricproof.cli.output import STATUSES
-from fabricproof.cli.run_progress import Progress
 from fabricproof.core.errors import ExitStatus, FabricproofError, UnavailableError
 from fabricproof.core.measure import Verdict
 from fabricproof.job.run import LegResult, SessionResult, read_report

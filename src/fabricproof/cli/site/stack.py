@@ -9,14 +9,15 @@ from pathlib import Path
 import click
 
 from fabricproof.cli import options
-from fabricproof.cli.building import (
+from fabricproof.cli.site.building import (
     build_command,
     lock_command,
     mirror_command,
     place,
+    remove_built,
+    spack_records,
 )
-from fabricproof.cli.doctor import command as doctor_command
-from fabricproof.cli.standing import remove_built, spack_records
+from fabricproof.cli.site.doctor import command as doctor_command
 from fabricproof.stacks import catalog as stack_catalog
 from fabricproof.stacks import install as stack_install
 

@@ -12,10 +12,10 @@ from typing import Any
 import click
 
 from fabricproof.cli import options
-from fabricproof.cli.judge import fraction, given_references
+from fabricproof.cli.judge.judge import fraction, given_references
+from fabricproof.cli.measure.pairs_display import PICTURE, drain_line, draw
+from fabricproof.cli.measure.pairs_run import run
 from fabricproof.cli.output import STATUSES, fabric_option
-from fabricproof.cli.pairs_display import PICTURE, drain_line, draw
-from fabricproof.cli.pairs_run import run
 from fabricproof.core.errors import ConfigError, InputMissingError
 from fabricproof.nodes.topology_text import expand, parse_topology
 from fabricproof.pairs import (

@@ -17,8 +17,8 @@ from pathlib import Path
 import click
 
 from fabricproof.cli import options
-from fabricproof.cli.compare import compared, status_of
-from fabricproof.cli.run import perform, progress_of, show
+from fabricproof.cli.history.compare import compared, status_of
+from fabricproof.cli.measure.run import perform, progress_of, show
 from fabricproof.cli.which import perflogs
 from fabricproof.core.errors import ConfigError, ExitStatus
 from fabricproof.history.compare.lines import lines

@@ -8,9 +8,9 @@ import sys
 
 import click
 
-from fabricproof.cli import options, plan_display
-from fabricproof.cli.building import Place
-from fabricproof.cli.standing import spack_records
+from fabricproof.cli import options
+from fabricproof.cli.measure import plan_display
+from fabricproof.cli.site.building import Place, spack_records
 from fabricproof.cli.which import one_run
 from fabricproof.core.errors import ExitStatus, InputMissingError
 from fabricproof.history.cost.case import Case, ask_reframe

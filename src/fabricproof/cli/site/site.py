@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from fabricproof.cli import options
-from fabricproof.cli.site_init import init
+from fabricproof.cli.site.site_init import init
 from fabricproof.core.errors import ConfigError, InputMissingError
 from fabricproof.job.run.start import (
     describe_checks,

@@ -14,8 +14,8 @@ import click
 
 from fabricproof.cli import options
 from fabricproof.cli.console import HonestConsole
+from fabricproof.cli.measure.run import job_nodes, ran, result_record, show
 from fabricproof.cli.output import STATUSES
-from fabricproof.cli.run import job_nodes, ran, result_record, show
 from fabricproof.core.errors import ExitStatus, FabricproofError, InputMissingError
 from fabricproof.core.records import record_files
 from fabricproof.job.run import read_run

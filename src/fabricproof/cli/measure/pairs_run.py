@@ -11,9 +11,9 @@ from pathlib import Path
 import click
 
 from fabricproof.cli import options
+from fabricproof.cli.measure.pairs_display import PICTURE, campaign_record, campaign_text, draw
+from fabricproof.cli.measure.run import ran
 from fabricproof.cli.output import STATUSES, Only, one_fitting, only_option
-from fabricproof.cli.pairs_display import PICTURE, campaign_record, campaign_text, draw
-from fabricproof.cli.run import ran
 from fabricproof.core.errors import ConfigError, OutputError
 from fabricproof.job.run.start import (
     check_scheduler,

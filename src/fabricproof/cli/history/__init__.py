@@ -1,0 +1,1 @@
+"""Commands that ask the runs so far: report, compare, trend, baseline, runs."""

@@ -1,0 +1,1 @@
+"""Commands that judge what was measured elsewhere: judge, parse, ceiling."""

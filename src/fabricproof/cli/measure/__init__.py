@@ -1,0 +1,1 @@
+"""Commands that measure: run, plan, nightly, pairs, ab, reframe."""
