@@ -81,6 +81,28 @@ def test_next_has_every_red_check_of_a_place_the_worst_first_each_once() -> None
     ]
 
 
+def test_red_among_many_nodes_names_none_so_a_campaign_is_next() -> None:
+    red = leg(Verdict.FAIL, nodes=("n1", "n2", "n3"))
+    text = screen(report(red, leg(Verdict.FAIL), leg(Verdict.MISSING, nodes=("n1", "n2", "n4"))))
+    campaign = "  fabricproof pairs run --site here --only partition=compute"
+    assert text.splitlines().count(campaign) == 1
+    assert "pairs run --site" not in screen(report(leg(Verdict.FAIL)))
+
+
+def test_the_nodes_that_a_run_is_about_are_counted_by_partition() -> None:
+    legs = [
+        leg(nodes=("n1", "n2")),
+        leg(nodes=("n2", "n3"), partition="debug"),
+        leg(nodes=("n1", "n3")),
+        leg(Verdict.SKIPPED, nodes=("n9",)),
+    ]
+    told = " ".join(screen(report(*legs), whole=True).split())
+    ends = "every node of it with every other: fabricproof pairs run"
+    assert f"compute: 3 nodes took part, n[1-3]; {ends}" in told
+    assert f"debug: 2 nodes took part, n2 - n3; {ends}" in told
+    assert "n9" not in told
+
+
 @given(words=st.text(alphabet="a\x00\x07\x1b\x7f\x9b[2J \r\n", min_size=1))
 def test_no_word_of_a_run_steers_the_terminal(words: str) -> None:
     mine = leg(Verdict.FAIL, reason=words, stack=words, nodes=(words, "n2"))

@@ -29,6 +29,12 @@ def test_a_program_that_says_nothing_is_skipped_with_the_sites_reason() -> None:
     assert choose_suite(stack, "osu", "osu_bw") == ("osu", "")
 
 
+def test_a_stack_without_a_suite_says_how_to_come_to_one_that_has_it() -> None:
+    reason = choose_suite(_stack(), "osu", "osu_bw")[1]
+    ways = "stacks that have it: fabricproof stack install (wheels), stack build (Spack)"
+    assert reason == f"stack one has no suite osu; {ways}"
+
+
 def test_a_benchmark_of_imb_is_left_out_by_the_name_it_prints() -> None:
     stack = _stack(suites={"imb": "PATH"}, left_out={"PingPong": "why"})
     assert choose_suite(stack, "imb", "P2P/PingPong")[1] == "left out by the site: why"

@@ -230,11 +230,23 @@ def is_build(leg: LegResult) -> bool:
 
 
 def what_next(groups: Sequence[RedGroup], site: str, run_id: str) -> list[str]:
-    """Return exact commands, the most telling first, each once."""
+    """Return exact commands, the most telling first, each once.
+
+    Where more than two nodes were red together, none of them is named by that: a campaign over the
+    pairs of the partition tells whose fault it is.
+    """
     # The worst leg of each group first: who runs one command only has seen the most.
     worst = [group.legs[0] for group in groups]
     others = [leg for group in groups for leg in group.legs[1:]]
-    commands = list(dict.fromkeys(filter(None, (again(leg, site) for leg in (*worst, *others)))))
+    repeated = list(dict.fromkeys(filter(None, (again(leg, site) for leg in (*worst, *others)))))
+    of_many = [
+        leg for leg in (*worst, *others) if leg.verdict is Verdict.FAIL and len(leg.nodes) > 2
+    ]
+    blames = [
+        shlex.join(["fabricproof", "pairs", "run", "--site", site, "--only", f"partition={name}"])
+        for name in dict.fromkeys(leg.partition for leg in of_many)
+    ]
+    commands = [*repeated[:1], *blames, *repeated[1:]]
     if any(len(group.nodes) for group in groups):
         drain = f"fabricproof report --site {shlex.quote(site)} {shlex.quote(run_id)} --drain"
         return [*commands[:1], drain, *commands[1:]]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fabricproof.core.measure import BADNESS, Verdict
-from fabricproof.core.units import percent
+from fabricproof.core.units import counted, percent
 from fabricproof.history.compare.model import Comparison
 from fabricproof.history.stats.shifts import Change
 from fabricproof.job.run import LegResult
@@ -166,6 +166,7 @@ def _coverage(legs: Sequence[LegResult]) -> Iterable[str]:
         yield "nothing was due, nothing was measured"
         return
     yield f"{len(due) - len(lost)} of {len(due)} due legs were measured"
+    yield from _nodes(due)
     never: dict[tuple[str, str], list[str]] = {}
     for leg in lost:
         if not leg.quantities:
@@ -180,6 +181,19 @@ def _coverage(legs: Sequence[LegResult]) -> Iterable[str]:
             reasons[said] = reasons.get(said, 0) + 1
     for reason, count in sorted(reasons.items(), key=lambda each: -each[1]):
         yield f"not due: {count} x {reason}"
+
+
+def _nodes(due: Sequence[LegResult]) -> Iterable[str]:
+    """Say which nodes a run is about: a verdict on two of them is none on the machine."""
+    met: dict[str, set[str]] = {}
+    for leg in due:
+        met.setdefault(leg.partition, set()).update(leg.nodes)
+    for partition, nodes in met.items():
+        if nodes:
+            yield (
+                f"{partition}: {counted(len(nodes), 'node')} took part, {folded(sorted(nodes))}; "
+                "every node of it with every other: fabricproof pairs run"
+            )
 
 
 def _missed(leg: LegResult) -> str:

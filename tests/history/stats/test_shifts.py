@@ -253,6 +253,9 @@ def test_swapping_and_order_hold_where_labellings_are_drawn_too(seed: int) -> No
         alike(one, other)
     for one, other in zip(found, compared(np.roll(values, 9, axis=1), 9), strict=True):
         alike(one, other, inverted=True)
+    rows = random.permutation(5)
+    for place, other in zip(rows, compared(values[rows], 9), strict=True):
+        alike(found[place], other)
 
 
 @settings(deadline=None, max_examples=25)
