@@ -10,7 +10,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,17 +49,25 @@ def other_cause(report: Mapping[str, Any]) -> str:
     return ""
 
 
+def run_of(runs: Sequence[Mapping[str, Any]]) -> str:
+    """Return the newest run that was no second look at another one."""
+    return next(each["run_id"] for each in reversed(runs) if "night-look" not in each["labels"])
+
+
+def _told(*arguments: str) -> Any:
+    """Return what a command says as JSON; its status is that of the verdict."""
+    program = Path(sys.executable).with_name("fabricproof")
+    words = [program, *arguments, "--json"]
+    return json.loads(subprocess.run(words, stdout=subprocess.PIPE, check=False).stdout)
+
+
 def main(site: str) -> str | int:
     """Say of the last run of a site whether a busy machine explains what is open in it."""
     if not others_hold_the_cores():
         return "UNJUDGED, and nobody else holds the cores of this machine: red"
-    said = subprocess.run(
-        [Path(sys.executable).with_name("fabricproof"), "report", "--site", site, "--json"],
-        stdout=subprocess.PIPE,
-        check=False,
-    ).stdout
-    if cause := other_cause(json.loads(said)):
-        return f"a busy machine does not explain this: {cause}"
+    run_id = run_of(_told("runs", "--site", site)["runs"])
+    if cause := other_cause(_told("report", run_id, "--site", site)):
+        return f"a busy machine does not explain this in run {run_id}: {cause}"
     sys.stdout.write("== UNJUDGED for what others do on the cores of this machine: not red\n")
     return 0
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from rdma_session import ROOT
 
-from busy_machine import other_cause
+from busy_machine import other_cause, run_of
 
 #: as the scripts of ci/ call it; a new cluster lets pass what failed for once only
 _SCRIPT = """
@@ -134,6 +134,11 @@ def test_a_busy_machine_excuses_what_says_so_and_nothing_else(
     report: dict[str, object], expected: str
 ) -> None:
     assert other_cause(report) == expected
+
+
+def test_the_run_is_meant_and_not_the_looks_at_it() -> None:
+    looks = [{"run_id": name, "labels": ["night-look"]} for name in ("c", "d")]
+    assert run_of([{"run_id": "a", "labels": []}, {"run_id": "b", "labels": ["x"]}, *looks]) == "b"
 
 
 @pytest.mark.parametrize(
