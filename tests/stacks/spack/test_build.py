@@ -15,9 +15,9 @@ import pytest
 from fabricproof.core.errors import ConfigError, FabricproofError, OutputError, UnavailableError
 from fabricproof.stacks.spack.build import Wishes, building, explain, programs_of, why_not_whole
 from fabricproof.stacks.spack.built import read_built, write_built
-from fabricproof.stacks.spack.diagnose import BuildError
 from fabricproof.stacks.spack.layout import sha256_of
 from fabricproof.stacks.spack.lock import kept_lock
+from fabricproof.stacks.spack.output.diagnose import BuildError
 from fabricproof.stacks.spack.tool import Spack
 from pretended_spack import Lab, executable
 from process_groups import is_gone

@@ -18,8 +18,8 @@ from fabricproof.core.errors import (
     OutputError,
     UnavailableError,
 )
-from fabricproof.stacks.spack.complaints import build_failure, complaints, read_log_tail
-from fabricproof.stacks.spack.diagnose import BuildError, diagnose
+from fabricproof.stacks.spack.output.complaints import build_failure, complaints, read_log_tail
+from fabricproof.stacks.spack.output.diagnose import BuildError, diagnose
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "spack"
 RUNS = json.loads((DATA / "runs.json").read_text())

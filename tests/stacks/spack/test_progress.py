@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabricproof.stacks.spack.progress import (
+from fabricproof.stacks.spack.output.progress import (
     Concretized,
     Event,
     External,

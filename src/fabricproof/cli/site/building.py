@@ -27,11 +27,11 @@ from fabricproof.stacks.spack.build import (
     why_not_whole,
 )
 from fabricproof.stacks.spack.built import Built, read_built
-from fabricproof.stacks.spack.diagnose import BuildError
 from fabricproof.stacks.spack.layout import Layout, layout_for, module_name
 from fabricproof.stacks.spack.lock import kept_lock, lock
 from fabricproof.stacks.spack.mirror import make_mirror
 from fabricproof.stacks.spack.offline import Mirror, open_mirror
+from fabricproof.stacks.spack.output.diagnose import BuildError
 from fabricproof.stacks.spack.remove import remove
 from fabricproof.stacks.spack.tool import Spack, fetch_spack, find_spack, open_spack
 

@@ -15,8 +15,6 @@ from pathlib import Path
 from fabricproof.core.errors import ConfigError, FabricproofError, OutputError
 from fabricproof.site.schema import StackSpec
 from fabricproof.stacks.spack.built import Built, read_built, write_built
-from fabricproof.stacks.spack.complaints import read_log_tail
-from fabricproof.stacks.spack.diagnose import diagnose
 from fabricproof.stacks.spack.environment import SUITES, Environment, compose
 from fabricproof.stacks.spack.installed import Contents, prove_linkage, read_contents, smoke_test
 from fabricproof.stacks.spack.layout import Layout, sha256_of
@@ -31,7 +29,9 @@ from fabricproof.stacks.spack.lock import (
 )
 from fabricproof.stacks.spack.modules import remove_modules, write_core_compilers, write_modules
 from fabricproof.stacks.spack.offline import Mirror
-from fabricproof.stacks.spack.progress import Reader
+from fabricproof.stacks.spack.output.complaints import read_log_tail
+from fabricproof.stacks.spack.output.diagnose import diagnose
+from fabricproof.stacks.spack.output.progress import Reader
 from fabricproof.stacks.spack.tool import HELD, Spack
 
 #: what a full disk, a quota and a read-only file system say.

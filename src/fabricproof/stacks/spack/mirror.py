@@ -16,7 +16,6 @@ from pathlib import Path, PurePosixPath
 
 from fabricproof.core.errors import ConfigError, DamagedDownloadError, OutputError, UnavailableError
 from fabricproof.core.whole_file import write_whole
-from fabricproof.stacks.spack.diagnose import diagnose
 from fabricproof.stacks.spack.environment import Environment
 from fabricproof.stacks.spack.layout import Layout, sha256_of
 from fabricproof.stacks.spack.lock import kept_lock
@@ -29,6 +28,7 @@ from fabricproof.stacks.spack.offline import (
     SPACK_ARCHIVE,
     WHEELS,
 )
+from fabricproof.stacks.spack.output.diagnose import diagnose
 from fabricproof.stacks.spack.tool import PATCHER, SOLVER, Spack
 
 #: asks Spack where its recipes lie; the first repository wins.

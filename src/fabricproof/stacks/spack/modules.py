@@ -16,11 +16,11 @@ import yaml
 from fabricproof.core.errors import UnavailableError
 from fabricproof.core.whole_file import write_whole
 from fabricproof.stacks.environment import quoted
-from fabricproof.stacks.spack.diagnose import diagnose
 from fabricproof.stacks.spack.environment import Environment
 from fabricproof.stacks.spack.installed import Contents, core_compilers
 from fabricproof.stacks.spack.layout import Layout, module_name
 from fabricproof.stacks.spack.lock import Lock
+from fabricproof.stacks.spack.output.diagnose import diagnose
 from fabricproof.stacks.spack.tool import Spack, unheard
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from fabricproof.core.errors import ConfigError
 from fabricproof.site.schema import StackSpec
 from fabricproof.stacks.spack.build import Listen, building
-from fabricproof.stacks.spack.diagnose import diagnose
 from fabricproof.stacks.spack.layout import Layout
 from fabricproof.stacks.spack.modules import remove_modules
+from fabricproof.stacks.spack.output.diagnose import diagnose
 from fabricproof.stacks.spack.tool import Spack
 
 

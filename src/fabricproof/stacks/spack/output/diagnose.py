@@ -22,8 +22,8 @@ from fabricproof.core.errors import (
     OutputError,
     UnavailableError,
 )
-from fabricproof.stacks.spack.complaints import BuildFailure, build_failure, complaints
-from fabricproof.stacks.spack.progress import plain
+from fabricproof.stacks.spack.output.complaints import BuildFailure, build_failure, complaints
+from fabricproof.stacks.spack.output.progress import plain
 
 _AGAIN = "run the same command again: what is finished is kept"
 
@@ -136,7 +136,7 @@ def diagnose(step: str, output: str, *, exit_status: int, log_tail: str = "") ->
         output: all it printed, both streams in order.
         exit_status: as the shell or :mod:`subprocess` gives it: 137 and -9 are both signal 9.
         log_tail: the end of the build log that ``output`` names
-            (:func:`~fabricproof.stacks.spack.complaints.read_log_tail`).
+            (:func:`~fabricproof.stacks.spack.output.complaints.read_log_tail`).
 
     Returns:
         A :class:`BuildError` with the log's last lines where a package could not be built;

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from fabricproof.stacks.spack.progress import Failed, Reader, plain
+from fabricproof.stacks.spack.output.progress import Failed, Reader, plain
 
 _BEGIN = re.compile(r"==> Error: (?P<text>.*)")
 _END = re.compile(r"==> |\[\+\] ")
