@@ -92,6 +92,19 @@ def test_clean_campaigns_blame_nobody(setting: Setting) -> None:
     assert {each.verdict for each in campaigns} <= {"UNDECIDED", "UNJUDGED"}
 
 
+@pytest.mark.parametrize(
+    ("nodes", "per_leaf", "rails", "seed"),
+    # Three of four values of a pair low over two rails; and both of two among other low ones.
+    [(16, 4, 2, 2692), (64, 8, 2, 2098), (16, 4, 1, 1229), (16, 4, 1, 1614), (16, 4, 1, 1997)],
+)
+def test_chance_that_hits_one_pair_several_times_makes_no_bad_pair(
+    nodes: int, per_leaf: int, rails: int, seed: int
+) -> None:
+    clean = Setting(num_nodes=nodes, per_leaf=per_leaf, num_rails=rails, is_full=True)
+    campaign = run_campaign(clean, seed)
+    assert (campaign.blamed, campaign.verdict) == ((), "UNDECIDED")
+
+
 def test_a_fault_that_is_too_weak_is_not_found_and_blames_nobody() -> None:
     weak = replace(SMALL, num_faults=1, strength=(0.97, 0.97))
     assert all(not run_campaign(weak, seed).blamed for seed in range(10))

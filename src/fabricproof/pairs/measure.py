@@ -26,8 +26,16 @@ _DEVIATIONS = 3.5
 #: pairs that are blamed at most, in numbers and as a part of all: many bad pairs have one cause
 _MOST_PAIRS, _MOST_PAIRS_PART = 3, 0.005
 
-#: how many times chance may make any pair look bad before none is blamed
-_PAIR_CHANCE = 0.005
+#: how often chance may make any pair of a matrix look bad for one to be blamed: what two low
+#: values come to where no other value of the matrix is low
+_PAIR_CHANCE = 0.003
+
+#: of the rows of a bad pair one in so many may be good, as of any other at fault (CAUGHT).  A row
+#: that is good contradicts a bad way between two nodes: so looks chance, not a fault
+_ROWS_PER_GOOD = 10
+
+#: The rate of chance is estimated from one matrix.  That it is CHANCE counts as so many rows more.
+_PRIOR_ROWS = 1 / CHANCE
 
 #: the low values of a bad pair are alike, within 22 % (a logarithm); disturbances are not
 _ALIKE = 0.2
@@ -255,8 +263,17 @@ def _cost(matrix: Matrix, measure: Measure, explanation: Explanation) -> float:
     return faults + (unexplained + fast) * _ROW_COST + missed * 3.0
 
 
+def _chance_of(count: int, singles: int, num_rows: int) -> float:
+    """Return how likely chance makes all of ``count`` rows low.
+
+    The rate is not known: of ``num_rows`` others ``singles`` are low.  Averaged over all rates that
+    fit (Gamma, the conjugate prior of a Poisson rate) it is more than the best guess to the power.
+    """
+    return math.prod((singles + 1 + row) / (num_rows + _PRIOR_ROWS) for row in range(count))
+
+
 def bad_pairs(matrix: Matrix, measure: Measure, explanation: Explanation) -> tuple[BadPair, ...]:
-    """Return the pairs that were low more often than chance would let any pair be."""
+    """Return the pairs of which all is low, and that more often than chance would let any be."""
     rows = np.flatnonzero(measure.low & (explanation.by == -1))
     if not len(rows):
         return ()
@@ -277,13 +294,14 @@ def bad_pairs(matrix: Matrix, measure: Measure, explanation: Explanation) -> tup
     of_own = np.searchsorted(often, keys(own))
     measured = np.bincount(of_own, minlength=len(often))
     low = np.bincount(of_own, weights=measure.low[own], minlength=len(often))
-    chance = max(singles / len(free), min(CHANCE, 1 / len(free)))
     num_pairs = num * (num - 1) / 2
     found = []
     for number in np.flatnonzero(low >= 2).tolist():
         total, count = int(measured[number]), int(low[number])
-        tail = math.comb(total, count) * chance**count * num_pairs
-        if count < 0.6 * total or tail > _PAIR_CHANCE:
+        good = total - count
+        chance = num_pairs * math.comb(total, good)
+        chance *= _chance_of(count, singles, len(free) - total)
+        if good * _ROWS_PER_GOOD > total or chance > _PAIR_CHANCE:
             continue
         first, second = divmod(int(often[number]), num)
         mine = own[(of_own == number) & measure.low[own]]
