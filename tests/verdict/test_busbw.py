@@ -207,6 +207,8 @@ def test_a_tolerance_that_is_asked_for_counts() -> None:
     table = parse_text(text_of(Made(gb_s=340.0)))[0]
     assert judge_table(table, Rules(fabric=EIGHT)).verdict is Verdict.PASS
     assert judge_table(table, Rules(fabric=EIGHT, tolerance=0.05)).verdict is Verdict.FAIL
+    asked = Rules(fabric=EIGHT, tolerance_asked=True)  # the 10 % that are usual elsewhere
+    assert judge_table(table, asked).verdict is Verdict.FAIL
 
 
 def test_a_minimum_that_was_set_is_kept() -> None:

@@ -186,6 +186,18 @@ def test_the_verdict_follows_from_where_the_ranks_lay(
     }
 
 
+def test_a_tolerance_that_is_asked_for_is_not_widened() -> None:
+    made = rings(95.0, 115.0)
+    rules = Rules(fabric=GIGABIT, layout=SPREAD)
+    usual, asked = (
+        judge_table(made, replace(rules, tolerance_asked=each)) for each in (False, True)
+    )
+    assert usual.verdict is Verdict.PASS
+    assert [each.name for each in asked.quantities if each.verdict is Verdict.FAIL] == [
+        "natural_ring_bandwidth"
+    ]
+
+
 @pytest.mark.parametrize("layout", [None, Layout(num_ranks=8)])
 def test_ranks_of_unknown_place_are_not_judged(layout: Layout | None) -> None:
     found = verdicts(rings(115.0, 114.0), layout)

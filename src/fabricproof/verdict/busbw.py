@@ -248,7 +248,7 @@ def _judged(
     if rules.fabric is not None and not run.silence and size:
         ceiling = run.ceiling(rules.fabric, size)
         unknown = _unknown_rails(rules.fabric, run)
-    asked = rules.tolerance != DEFAULT_TOLERANCE
+    asked = rules.tolerance_asked or rules.tolerance != DEFAULT_TOLERANCE
     tolerance = rules.tolerance if asked else BUS_TOLERANCE
     derived = from_ceiling(ceiling, tolerance=tolerance) if ceiling and named else None
     judgement = judge_value(

@@ -182,7 +182,8 @@ def _bandwidth(table: Table, name: str, rules: Rules, layout: Layout) -> Judgeme
         size = int(table.column("message_size")[0])
         ceiling = replace(ceiling, high_mb_s=_through_shaper(rules.fabric, ceiling, size))
     given = rules.references.get(quantity)
-    tolerance = max(RING_TOLERANCE, rules.tolerance)
+    usual = max(RING_TOLERANCE, rules.tolerance)
+    tolerance = rules.tolerance if rules.tolerance_asked else usual
     derived = from_ceiling(ceiling, tolerance=tolerance) if ceiling else None
     judgement = judge_value(
         name=quantity,

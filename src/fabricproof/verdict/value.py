@@ -298,6 +298,7 @@ class Rules:
         references: site references by quantity: ``bandwidth``, ``latency``, ``device_busbw``, or
             one size of it, ``bandwidth_4MiB``, ``latency_8B``.
         tolerance: allowed fraction below the reference that physics gives.
+        tolerance_asked: True where a person asked for just this, so that no program widens it.
         path_required: True for our own runs: without proof of the path nothing is green.
         curve_tolerance: how much longer than the model a point inside the curve may take.
         layout: where the ranks lay, for collectives; None where nobody said.
@@ -306,6 +307,7 @@ class Rules:
     fabric: Fabric | None
     references: Mapping[str, Reference] = field(default_factory=dict)
     tolerance: float = DEFAULT_TOLERANCE
+    tolerance_asked: bool = False
     path_required: bool = False
     curve_tolerance: float = CURVE_TOLERANCE
     layout: Layout | None = None

@@ -189,7 +189,7 @@ def _rules(
     if site is not None:
         rules = site.rules(table, rules)
     if tolerance is not None:
-        rules = replace(rules, tolerance=tolerance)
+        rules = replace(rules, tolerance=tolerance, tolerance_asked=True)
     _check_against_ceiling(table, rules)
     return rules
 
