@@ -17,7 +17,7 @@ from fabricproof.job.run.watch import ends_as_interrupt
 from fabricproof.nightly import lock
 from fabricproof.nightly.lock import night_lock
 from fabricproof.nightly.reports import write_reports
-from fabricproof.nightly.slurm import read_nodes
+from fabricproof.nodes.slurm import read_states, usable
 from fabricproof.rfm.current import asked_nodes
 from fabricproof.site import load_site
 
@@ -30,7 +30,7 @@ def pretended(tmp_path, monkeypatch, fabricproof):
     monkeypatch.setenv("FABRICPROOF_PERFLOGS", str(tmp_path / "perflogs"))
     monkeypatch.setenv("FABRICPROOF_WORK", str(tmp_path / "work"))
     monkeypatch.setattr(lock.tempfile, "gettempdir", lambda: str(tmp_path))
-    monkeypatch.setattr("fabricproof.cli.measure.nightly.usable_nodes", lambda *_: FOUR)
+    monkeypatch.setattr("fabricproof.cli.measure.nightly._usable", lambda *_: FOUR)
     asked = []
 
     def call(*arguments, answer=lambda _: "PASS"):
@@ -233,7 +233,7 @@ def test_no_report_is_written_unless_asked():
 
 def test_nodes_that_do_not_answer_are_no_partners():
     text = "vc1 idle\nvc2 idle*\nvc3 drain\nvc4 mix\nvc4 mix\nvc5 down~\n"
-    assert read_nodes(text) == ("vc1", "vc4")
+    assert usable(read_states(text)) == ("vc1", "vc4")
 
 
 def test_sigterm_reaches_what_was_started_and_becomes_an_interrupt():

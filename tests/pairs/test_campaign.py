@@ -21,6 +21,7 @@ from fabricproof.core.errors import ConfigError, InputMissingError, ParseError, 
 from fabricproof.core.measure import Verdict
 from fabricproof.job.run import LegResult, SessionResult
 from fabricproof.nodes.doctor.subject import make_subject
+from fabricproof.nodes.slurm import read_states
 from fabricproof.pairs import ladder
 from fabricproof.pairs.campaign import conduct as conducted
 from fabricproof.pairs.campaign import job
@@ -37,7 +38,7 @@ from fabricproof.pairs.campaign.ledger import (
     save,
 )
 from fabricproof.pairs.campaign.matrices import Quantity
-from fabricproof.pairs.campaign.nodes import Standing, read_standing
+from fabricproof.pairs.campaign.nodes import Standing, standing_of
 from fabricproof.pairs.campaign.path import pairs_of
 from fabricproof.pairs.campaign.verdict import Outcome
 from fabricproof.pairs.judge import MatrixVerdict
@@ -497,13 +498,13 @@ def test_two_programs_do_not_go_on_with_one_campaign(tmp_path: Path) -> None:
 
 def test_sinfo_tells_free_busy_and_out() -> None:
     text = "vc10 idle\nvc2 mix\nvc1 idle\nvc3 drain\nvc4 down*\nvc5 idle*\nvc6 comp\nvc1 idle\n"
-    standing = read_standing(text)
+    standing = standing_of(read_states(text))
     assert standing.free == ("vc1", "vc10")
     assert standing.busy == ("vc2", "vc6")
     assert standing.ending == ("vc6",)
     assert standing.out == {"vc3": "drain", "vc4": "down*", "vc5": "idle*"}
     with pytest.raises(ParseError):
-        read_standing("vc1\n")
+        read_states("vc1\n")
 
 
 @pytest.mark.parametrize("launcher", ["srun", "mpirun"])

@@ -41,10 +41,11 @@ from fabricproof.nightly.notify import channels, what_was_sent
 from fabricproof.nightly.reports import write_reports
 from fabricproof.nightly.retention import prune, what_was_removed
 from fabricproof.nightly.rotate import rotate
-from fabricproof.nightly.slurm import usable_nodes
 from fabricproof.nightly.state import now, read_history, state_file
+from fabricproof.nodes.slurm import ask_states, has_slurm, slurm_partition, usable
 from fabricproof.site import Site
 from fabricproof.site.load import project_root, site_of
+from fabricproof.site.schema import PartitionSpec
 
 _PASSED_ON = {"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]}
 
@@ -188,7 +189,7 @@ def _spend(site: Site, place: Workplace, wishes: _Wishes) -> int:
         arguments=tuple(arguments),
         run=lambda asked, nodes: ran(site, asked, quiet=wishes.as_json, nodes=nodes),
         first=partial(_first, site, place, wishes, arguments, night),
-        usable=lambda name: usable_nodes(site.partition(name), environment),
+        usable=lambda name: _usable(site.partition(name), environment),
         say=lambda text: click.echo(f"[ night ] {text}", err=wishes.as_json),
         confirm=wishes.confirm,
         notify=wishes.notify,
@@ -206,6 +207,13 @@ def _spend(site: Site, place: Workplace, wishes: _Wishes) -> int:
 def _arguments(site: Site, wishes: _Wishes) -> list[str]:
     tags = wishes.tags or (() if wishes.arguments else tuple(site.night.tags))
     return ["-r", *(part for tag in tags for part in ("-t", tag)), *wishes.arguments]
+
+
+def _usable(partition: PartitionSpec, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the nodes that may be a partner; none where there is no Slurm."""
+    if not has_slurm(partition):
+        return ()
+    return usable(ask_states(slurm_partition(partition), environment))
 
 
 def _first(site: Site, place: Workplace, wishes: _Wishes, arguments: list[str], night: str) -> Ran:

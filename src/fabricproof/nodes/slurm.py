@@ -1,0 +1,102 @@
+"""What Slurm says when it is asked: of the nodes of a partition, and of anything else."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from fabricproof.core.errors import ParseError, UnavailableError
+from fabricproof.site.scheduling import asked_partitions
+from fabricproof.site.schema import PartitionSpec
+
+#: a controller that does not answer by then is away
+ANSWER_SECONDS = 20
+
+#: states of sinfo's ``%t`` of nodes that are free now, and of those that will be; a mark behind one
+#: (``idle*``: does not answer, ``idle~``: powered down) is another state
+FREE, BUSY = ("idle",), ("mix", "alloc", "comp")
+
+
+def has_slurm(partition: PartitionSpec) -> bool:
+    """Tell whether jobs of a site's partition are Slurm's."""
+    return partition.scheduler in {"slurm", "squeue"}
+
+
+def slurm_partition(partition: PartitionSpec) -> str:
+    """Return what Slurm calls the site's partition: as its access options say, else its name."""
+    asked = [names for option in partition.access if (names := asked_partitions([option]))]
+    return ",".join(asked[-1]) if asked else partition.name
+
+
+def ask(
+    command: Sequence[str], environment: Mapping[str, str], *, answer_in_error: str = ""
+) -> str:
+    """Return what a command of Slurm prints.
+
+    Args:
+        command: with its words.
+        environment: of the command; ``PATH`` says where it is.
+        answer_in_error: where its error output has this word, and it prints nothing else, that is
+            its answer.
+
+    Raises:
+        UnavailableError: it is not there, does not answer, or fails.
+    """
+    name = command[0]
+    program = shutil.which(name, path=environment.get("PATH"))
+    if program is None:
+        raise UnavailableError("Slurm is not here", expected=f"{name} on PATH")
+    config = environment.get("SLURM_CONF")
+    if config and not Path(config).is_file():
+        # Slurm's commands would look for it once a second for a minute.
+        raise UnavailableError(f"{name} cannot answer: SLURM_CONF names no file: {config}")
+    try:
+        done = subprocess.run(
+            [program, *command[1:]],
+            env=dict(environment),
+            capture_output=True,
+            text=True,
+            timeout=ANSWER_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise UnavailableError(f"{name} does not answer: {type(error).__name__}") from None
+    if answer_in_error and not done.stdout and answer_in_error in done.stderr:
+        return done.stderr
+    if done.returncode != 0:
+        said = " ".join(done.stderr.split())[-200:]
+        raise UnavailableError(f"{name} failed", got=said or f"status {done.returncode}")
+    return done.stdout
+
+
+def ask_states(partition: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the nodes of a partition, by Slurm's name for it -> their state (sinfo's ``%t``).
+
+    Raises:
+        UnavailableError: Slurm does not answer.
+        ParseError: what it says is not understood.
+    """
+    command = ["sinfo", "-h", "-N", "-p", partition, "-o", "%N %t"]
+    return read_states(ask(command, environment))
+
+
+def read_states(text: str) -> dict[str, str]:
+    """Return the nodes and states of ``sinfo -h -N -o '%N %t'``.
+
+    Raises:
+        ParseError: a line is no node and its state.
+    """
+    states = {}
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) != 2:
+            raise ParseError("sinfo's list of nodes", expected="a node and its state", got=line)
+        states[words[0]] = words[1]
+    return states
+
+
+def usable(states: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the nodes that may run a job now or soon, the free ones first."""
+    return tuple(node for state in FREE + BUSY for node, its in states.items() if its == state)
