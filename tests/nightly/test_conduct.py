@@ -15,7 +15,7 @@ from fabricproof.job.run import read_run
 from fabricproof.nightly.conduct import Budget, Confirmer, Ran, keep
 from fabricproof.nightly.confirm import LookResult
 from fabricproof.nightly.course import Means, alive, spend
-from fabricproof.nightly.settle import settled
+from fabricproof.nightly.looks import settled
 from fabricproof.nightly.state import Colour, Ended, Nights, read_history
 from fabricproof.site import load_site
 

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from fabricproof.core.errors import OutputError
 from fabricproof.job.run.start import Workplace
-from fabricproof.nightly import rotate as rotate_module
-from fabricproof.nightly.retention import prune, what_was_removed
-from fabricproof.nightly.rotate import rotate
+from fabricproof.nightly import retention
+from fabricproof.nightly.retention import prune, rotate, what_was_removed
 
 NOW = datetime.datetime(2026, 11, 21, 3, tzinfo=datetime.UTC)
 OLD, YOUNG = "20261001T020000Z-0a0a0a", "20261120T020000Z-0b0b0b"
@@ -167,7 +166,7 @@ def test_a_crash_before_the_file_is_shortened_doubles_nothing_when_asked_again(
         def full(*_):
             raise OSError(errno.ENOSPC, "No space left on device")
 
-        crash.setattr(rotate_module, "_shorten", full)
+        crash.setattr(retention, "_shorten", full)
         with pytest.raises(OutputError, match="no record is lost"):
             list(rotate(tmp_path, NOW))
     list(rotate(tmp_path, NOW))

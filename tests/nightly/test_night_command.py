@@ -15,8 +15,8 @@ from fabricproof.history.store.labels import set_label
 from fabricproof.job.run.start import NODES_VARIABLE
 from fabricproof.job.run.watch import ends_as_interrupt
 from fabricproof.nightly import lock
+from fabricproof.nightly.display import write_reports
 from fabricproof.nightly.lock import night_lock
-from fabricproof.nightly.reports import write_reports
 from fabricproof.nodes.slurm import read_states, usable
 from fabricproof.rfm.current import asked_nodes
 from fabricproof.site import load_site

@@ -9,10 +9,9 @@ import threading
 import pytest
 from nights import key, night, state
 
-from fabricproof.nightly.changes import Change, ChangeKind, body, changes, subject
+from fabricproof.nightly.changes import Change, ChangeKind, body, changes, digest, subject
 from fabricproof.nightly.notify import NIGHTS_TRIED, Notice, deliver, unsent, what_was_sent
 from fabricproof.nightly.state import Nights
-from fabricproof.nightly.weekly import digest
 from fabricproof.site.schema import NightSpec
 
 NOTICE = Notice(name="n1", subject="2 legs\nturned RED", text="vc2 rail1")

@@ -17,11 +17,11 @@ from fabricproof.core.errors import ExitStatus, FabricproofError, OutputError
 from fabricproof.core.records import append_records
 from fabricproof.history.store.labels import LOOK_LABEL, set_label
 from fabricproof.job.run import SessionResult
-from fabricproof.nightly.changes import Change, body, changes, subject
+from fabricproof.nightly.changes import Change, body, changes, digest, subject
 from fabricproof.nightly.conduct import Budget, Confirmed, Confirmer, Ran, Runner, keep
 from fabricproof.nightly.confirm import Confirmation
+from fabricproof.nightly.looks import settled, with_flutters
 from fabricproof.nightly.notify import Delivery, Notice, deliver, pending, unsent
-from fabricproof.nightly.settle import settled, with_flutters
 from fabricproof.nightly.state import (
     Colour,
     Ended,
@@ -36,7 +36,6 @@ from fabricproof.nightly.state import (
     state_file,
     states_of,
 )
-from fabricproof.nightly.weekly import digest
 from fabricproof.site import Site
 
 #: label that the runs of nights get

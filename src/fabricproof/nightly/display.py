@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from fabricproof.core.errors import ExitStatus
 from fabricproof.nightly.changes import Change, ChangeKind
 from fabricproof.nightly.confirm import (
     RED,
@@ -21,6 +25,7 @@ from fabricproof.nightly.confirm import (
 from fabricproof.nightly.course import NightOutcome
 from fabricproof.nightly.notify import what_was_sent
 from fabricproof.nightly.state import Ended
+from fabricproof.site import Site
 
 _STYLES = {
     LookResult.CONFIRMED: "bold red",
@@ -135,3 +140,35 @@ def _next_step(outcome: NightOutcome) -> str:
     if any(each.stays_red for each in outcome.confirmations):
         return f"read the reasons above; fabricproof report {run_id}"
     return ""
+
+
+#: a report of a large site takes seconds; one that takes this long is stuck
+REPORT_SECONDS = 900
+
+
+def write_reports(site: Site, run_id: str) -> Iterator[str]:
+    """Write the reports that the site asks for; one that fails changes no verdict and is said."""
+    wanted = {
+        kind: path
+        for kind in ("html", "junit", "prometheus")
+        if (path := getattr(site.night, kind)) is not None
+    }
+    if not wanted or not run_id:
+        return
+    options = [part for kind, path in wanted.items() for part in (f"--{kind}", path)]
+    program = str(Path(sys.executable).with_name("fabricproof"))
+    try:
+        done = subprocess.run(
+            [program, "report", run_id, "--site", str(site.folder), *options],
+            capture_output=True,
+            text=True,
+            timeout=REPORT_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        yield f"no report: {error}"
+        return
+    if done.returncode >= int(ExitStatus.DATA) or done.returncode == int(ExitStatus.USAGE):
+        yield f"no report: {' '.join(done.stderr.split())[-300:]}"
+    else:
+        yield f"reports: {', '.join(wanted.values())}"

@@ -35,12 +35,10 @@ from fabricproof.nightly.conduct import Ran
 from fabricproof.nightly.confirm import record
 from fabricproof.nightly.course import Means, NightOutcome, spend
 from fabricproof.nightly.course import alive as ask_alive
-from fabricproof.nightly.display import render_night
+from fabricproof.nightly.display import render_night, write_reports
 from fabricproof.nightly.lock import night_lock
 from fabricproof.nightly.notify import channels, what_was_sent
-from fabricproof.nightly.reports import write_reports
-from fabricproof.nightly.retention import prune, what_was_removed
-from fabricproof.nightly.rotate import rotate
+from fabricproof.nightly.retention import prune, rotate, what_was_removed
 from fabricproof.nightly.state import now, read_history, state_file
 from fabricproof.nodes.slurm import ask_states, has_slurm, slurm_partition, usable
 from fabricproof.site import Site

@@ -166,7 +166,7 @@ def _measured_again(
     """Measure once more what is UNJUDGED for a cause that passes; return both outcomes."""
     from fabricproof.history.store.labels import LOOK_LABEL  # noqa: PLC0415 - start-up time
     from fabricproof.nightly.conduct import Budget, Confirmer  # noqa: PLC0415
-    from fabricproof.nightly.settle import settled  # noqa: PLC0415
+    from fabricproof.nightly.looks import settled  # noqa: PLC0415
 
     assert performed.result is not None, "the caller asked"
     confirmer = Confirmer(
