@@ -98,8 +98,9 @@ def test_a_healthy_rail_passes_and_its_own_port_counted_the_bytes(
 
 def test_two_rails_at_once_both_carry_their_share(healthy: Legs) -> None:
     (leg,) = [leg for leg in healthy if leg["road"] == "+".join(RAILS)]
-    # How fast is for a machine whose cores are its nodes' own; the path is not.
-    assert leg["verdict"] in {"PASS", "FAIL"}, leg["reason"]
+    # How fast is for a machine whose cores are its nodes' own, also whether its largest message can
+    # tell; the path is not.
+    assert leg["verdict"] in {"PASS", "FAIL", "UNJUDGED"}, leg["reason"]
     assert leg["road_proof"]["state"] == "proven", leg["road_proof"]
     due = told_bytes(leg)
     sent = [port_bytes(leg, rail)[0] for rail in RAILS]
