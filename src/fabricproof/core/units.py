@@ -159,6 +159,11 @@ def size_label(size_bytes: int) -> str:
     return f"{size_bytes}B"
 
 
+def at_size(quantity: str, message_size: int | None) -> str:
+    """Return the name of a quantity at a message size in bytes, ``latency_8B``; None: of all."""
+    return quantity if message_size is None else f"{quantity}_{size_label(message_size)}"
+
+
 def percent(ratio: float | None, digits: int = 1) -> str:
     """Return a ratio as a signed change: 0.93 is ``-7.0 %``; a dash where there is none."""
     return "-" if ratio is None else f"{(ratio - 1) * 100:+.{digits}f} %"

@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from fabricproof.benchmarks.catalogue import program_of
 from fabricproof.benchmarks.program import UNNAMED, Bus
 from fabricproof.core.measure import Table, Verdict
-from fabricproof.core.units import size_label
+from fabricproof.core.units import at_size, size_label
 from fabricproof.physics import Ceiling, Fabric, bound
 from fabricproof.physics.collective import Layout, Operation, least_bytes
 from fabricproof.verdict.curve import SMALL_MESSAGE_BYTES
@@ -242,7 +242,7 @@ def _judged(
 ) -> Judgement:
     size, value = int(row["message_size"]), row["bus_bandwidth_mb_s"]
     in_place = "_in_place" if table.attributes["placement"] == "in-place" else ""
-    given = rules.references.get(f"{QUANTITY}_{size_label(size)}")
+    given = rules.references.get(at_size(QUANTITY, size))
     given = given or (rules.references.get(QUANTITY) if named else None)
     ceiling, unknown = None, run.silence
     if rules.fabric is not None and not run.silence and size:
@@ -252,7 +252,7 @@ def _judged(
     tolerance = rules.tolerance if asked else BUS_TOLERANCE
     derived = from_ceiling(ceiling, tolerance=tolerance) if ceiling and named else None
     judgement = judge_value(
-        name=f"{QUANTITY}{in_place}_{size_label(size)}",
+        name=at_size(f"{QUANTITY}{in_place}", size),
         value=value,
         unit="MB/s",
         message_size=size,

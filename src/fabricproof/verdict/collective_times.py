@@ -12,7 +12,7 @@ from dataclasses import replace
 from fabricproof.benchmarks.catalogue import collective_of
 from fabricproof.benchmarks.program import Collective
 from fabricproof.core.measure import Table
-from fabricproof.core.units import size_label
+from fabricproof.core.units import at_size, size_label
 from fabricproof.physics import Fabric, Floor, bound, latency_floor_us
 from fabricproof.physics.collective import Layout, Wire, least_bytes, least_mean_us
 from fabricproof.verdict.curve import TIMES
@@ -66,7 +66,7 @@ def judge_collective(table: Table, limits: Limits, layout: Layout | None) -> lis
 
 
 def _name(row: _Row, program: Collective) -> str:
-    return f"latency_{size_label(int(row['message_size']))}" if program.has_size else "latency"
+    return at_size("latency", int(row["message_size"]) if program.has_size else None)
 
 
 def _judged(

@@ -13,7 +13,7 @@ from dataclasses import replace
 from fabricproof.benchmarks.catalogue import reading_of
 from fabricproof.benchmarks.program import Meaning, ProgramKind
 from fabricproof.core.measure import Finding, Table, Verdict, as_notes, worst
-from fabricproof.core.units import size_label
+from fabricproof.core.units import at_size, size_label
 from fabricproof.traffic import PathProof, PathState
 from fabricproof.verdict import busbw
 from fabricproof.verdict.busbw import describe_busbw, judge_busbw
@@ -128,7 +128,7 @@ def _not_in_the_table(
     absent = [
         each
         for size, words in table.unmeasured.items()
-        for each in missing([_label(kind, size)], f"the tool gave up on it: {words}").quantities
+        for each in missing([at_size(kind, size)], f"the tool gave up on it: {words}").quantities
     ]
     asked = [name for name in rules.references if name.partition("_")[0] == "latency"]
     from_file = net_path is None and not rules.path_required
@@ -147,7 +147,7 @@ def _cut(table: Table) -> tuple[str, str]:
     return (
         f"the table ends at {size_label(last)}: OSU prints no end mark, and its own largest size "
         f"is {size_label(OSU_LARGEST_BYTES)}; was it cut?"
-    ), _label("latency", last)
+    ), at_size("latency", last)
 
 
 def unanswered(references: Iterable[str], judgements: Iterable[Judgement]) -> list[str]:
@@ -199,7 +199,7 @@ def _bandwidths(table: Table, reading: Meaning, limits: Limits) -> list[Judgemen
         for index, (size, value) in enumerate(zip(_sizes(table), values, strict=True))
         if index == last
         or not _lost_in_rounding(size, value)
-        or _label("bandwidth", size) in limits.given
+        or at_size("bandwidth", size) in limits.given
     ]
 
 
@@ -214,14 +214,10 @@ def _sizes(table: Table) -> tuple[int | None, ...]:
     return (None,) * len(table.rows)
 
 
-def _label(quantity: str, size: int | None) -> str:
-    return quantity if size is None else f"{quantity}_{size_label(size)}"
-
-
 def _bandwidth(
     size: int | None, value: float, limits: Limits, *, named: bool, smallest_us: float | None
 ) -> Judgement:
-    name = _label("bandwidth", size)
+    name = at_size("bandwidth", size)
     given = limits.given.get(name)
     reference = given or (
         limits.reference if named else _curve_reference(size, smallest_us, limits)
@@ -322,7 +318,7 @@ def _latency(
         named: the table's smallest message, which a reference of ``latency`` means.
         first_us: time of that message, where the curve law holds; None where it does not.
     """
-    name = _label("latency", size)
+    name = at_size("latency", size)
     given = limits.given.get(name) or (limits.given.get("latency") if named else None)
     reference = given
     if reference is None and not named and first_us is not None:

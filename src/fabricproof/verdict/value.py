@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from fabricproof.core.errors import ConfigError
 from fabricproof.core.measure import Finding, Quantity, Verdict
-from fabricproof.core.units import convert, dimension, parse_size, size_label, split_quantity
+from fabricproof.core.units import at_size, convert, dimension, parse_size, split_quantity
 from fabricproof.physics import Ceiling, Fabric, Floor
 
 if TYPE_CHECKING:
@@ -246,7 +246,7 @@ def _quantity_name(name: str) -> str:
         )
     if not mark:
         return name
-    return f"{'device_' if device else ''}{kind}_{size_label(parse_size(size))}"
+    return at_size(f"{'device_' if device else ''}{kind}", parse_size(size))
 
 
 #: A printed number has two decimals; half a last digit is not "above the ceiling".

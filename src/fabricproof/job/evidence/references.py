@@ -15,7 +15,7 @@ from fabricproof.benchmarks.catalogue import collective_of
 from fabricproof.benchmarks.parsers import parse_text
 from fabricproof.core.errors import FabricproofError, ParseError
 from fabricproof.core.measure import Finding, Table
-from fabricproof.core.units import size_label
+from fabricproof.core.units import at_size
 from fabricproof.job.evidence.leg_folder import RankRecord, read_status, read_text
 from fabricproof.job.leg import Leg, shell_name
 from fabricproof.job.script import INVENTORY_FOLDER
@@ -140,6 +140,6 @@ def modelled(leg: Leg, channel: Channel) -> Mapping[str, Reference]:
             origin=f"{algorithm} model: {channel.alpha_us:.4g} us a message and "
             f"{1 / max(channel.beta_us_per_byte, 1e-9):.4g} MB/s, from {leg.channel_leg}",
         )
-        name = f"latency_{size_label(size)}" if program.has_size else "latency"
+        name = at_size("latency", size if program.has_size else None)
         found[name] = replace(reference, source=Source.PAIR)
     return found

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fabricproof.core.measure import Verdict, as_notes, worst
-from fabricproof.core.units import size_label
+from fabricproof.core.units import at_size, size_label
 from fabricproof.job.leg import Relation
 from fabricproof.job.outcome import Outcome, first_reason
 from fabricproof.job.relations.ratio import Looks, not_judged
@@ -47,7 +47,7 @@ def judge_own_choice(relation: Relation, looks: Looks) -> Report:
     spoiled = _spoiled(relation.settings["series"][OWN], looks)
     if spoiled is not None:
         verdict, reason = spoiled
-        return Report(verdict=verdict, quantities=(not_judged(_label(None), verdict, reason),))
+        return Report(verdict=verdict, quantities=(not_judged("own_choice", verdict, reason),))
     others, lost = usable_series(relation, looks)
     bar = Bar(**relation.settings["bar"])
     tables = [_times(relation, others, size, looks) for size in relation.settings["sizes"]]
@@ -98,10 +98,6 @@ def _named(relation: Relation, algorithm: str) -> str:
     return str(relation.settings["labels"].get(algorithm, algorithm))
 
 
-def _label(size: int | None) -> str:
-    return "own_choice" if size is None else f"own_choice_{size_label(size)}"
-
-
 def _spoiled(legs: Iterable[str], looks: Looks) -> tuple[Verdict, str] | None:
     """Return why some of ``legs`` cannot be compared, None where all can."""
     for name in legs:
@@ -132,7 +128,7 @@ def _trouble(report: Report) -> tuple[Verdict, str] | None:
 
 def _quantities(look: Outcome, size: int | None) -> list[Judgement | None]:
     """Return what each attempt measured for one size."""
-    name = "latency" if size is None else f"latency_{size_label(size)}"
+    name = at_size("latency", size)
     return [
         next((each for each in attempt.report.quantities if each.name == name), None)
         for attempt in look.attempts
@@ -179,20 +175,20 @@ def _unmeasured(relation: Relation, size: int | None, looks: Looks) -> Judgement
         for found in _quantities(looks[name], size):
             if found is None:
                 reason = f"leg {name} has no time of it"
-                return not_judged(_label(size), Verdict.MISSING, reason)
+                return not_judged(at_size("own_choice", size), Verdict.MISSING, reason)
             if found.verdict is Verdict.INVALID:
                 reason = f"leg {name}: {found.reason}"
-                return not_judged(_label(size), Verdict.INVALID, reason)
+                return not_judged(at_size("own_choice", size), Verdict.INVALID, reason)
     reason = "the own choice has no time above zero"
-    return not_judged(_label(size), Verdict.INVALID, reason)
+    return not_judged(at_size("own_choice", size), Verdict.INVALID, reason)
 
 
 def _judgement(relation: Relation, choice: Choice, bar: Bar, num_others: int) -> Judgement:
     if choice.best is None:
         reason = "no other algorithm could be measured: nothing to hold the own choice against"
-        return not_judged(_label(choice.size), Verdict.UNJUDGED, reason)
+        return not_judged(at_size("own_choice", choice.size), Verdict.UNJUDGED, reason)
     return Judgement(
-        name=_label(choice.size),
+        name=at_size("own_choice", choice.size),
         value=choice.gain,
         unit="x",
         message_size=choice.size,
@@ -231,7 +227,7 @@ def _beside(relation: Relation, tables: Iterable[Times | None], bar: Bar) -> lis
     """Return what is worth saying of sizes that pass, and of a drift."""
     choices = decide([table for table in tables if table is not None], bar)
     said = [
-        f"{_label(each.size)}: {_reason(relation, each, bar)}"
+        f"{at_size('own_choice', each.size)}: {_reason(relation, each, bar)}"
         for each in choices
         if each.standing is ChoiceResult.LOSES
     ]

@@ -9,7 +9,7 @@ from statistics import median
 from typing import Any
 
 from fabricproof.core.measure import Finding, Verdict, as_notes
-from fabricproof.core.units import size_label
+from fabricproof.core.units import at_size, size_label
 from fabricproof.job.evidence.disturbance import spoiling
 from fabricproof.job.leg import Relation
 from fabricproof.job.outcome import Outcome
@@ -275,7 +275,7 @@ def _combined(wanted: Mapping[str, Any], side: str, size: int, looks: Looks) -> 
 
 def value_at(look: Outcome, quantity: str, size: int | None) -> float:
     """Return what a leg measured for one message size, NaN where it did not."""
-    name = quantity if size is None else f"{quantity}_{size_label(size)}"
+    name = at_size(quantity, size)
     found = (each.value for each in look.report.quantities if each.name == name)
     value = next(found, None)
     return math.nan if value is None else value

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from fabricproof.core.errors import ConfigError
-from fabricproof.core.units import parse_size, size_label
+from fabricproof.core.units import at_size, parse_size
 from fabricproof.job.collective_commands import make_collective_job
 from fabricproof.job.leg import Leg, Plan
 from fabricproof.physics import bound
@@ -139,7 +139,7 @@ def _printed_sizes(suite: str, sizes: tuple[int, ...]) -> tuple[int, ...]:
 
 def _required(sizes: tuple[int, ...]) -> tuple[str, ...]:
     ends = dict.fromkeys((sizes[0], sizes[-1])) if sizes else ()
-    return tuple(f"latency_{size_label(size)}" for size in ends) or ("latency",)
+    return tuple(at_size("latency", size) for size in ends) or ("latency",)
 
 
 def _stated_alpha_us(pair: LegPlanner, rails: tuple[str, ...]) -> float:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fabricproof.benchmarks.catalogue import meaning
 from fabricproof.benchmarks.program import ProgramKind
 from fabricproof.core.measure import Finding
-from fabricproof.core.units import parse_size, size_label
+from fabricproof.core.units import at_size, parse_size
 from fabricproof.job.commands import Effort, make_job, plan_ping_pong, plan_windowed
 from fabricproof.job.leg import FabricFacts, Leg, Plan
 from fabricproof.job.outcomes import BACK, LARGEST_SIZES, backward
@@ -292,13 +292,13 @@ class LegPlanner:
     ) -> tuple[str, ...]:
         reading = meaning(self.suite, self.program)
         if reading.kind is ProgramKind.BANDWIDTH:
-            due = [f"bandwidth_{size_label(sizes[-1])}"]
+            due = [at_size("bandwidth", sizes[-1])]
             times = self.suite == "imb" and not reading.pairs_share_rails  # Uniband prints none
             if times and "latency" in references:
                 smallest = next(size for size in sizes if size or reading.empty_crosses)
-                due.append(f"latency_{size_label(smallest)}")
+                due.append(at_size("latency", smallest))
             return tuple(due)
-        return (f"latency_{size_label(sizes[0])}",)
+        return (at_size("latency", sizes[0]),)
 
     def facts(self, rails: tuple[str, ...]) -> FabricFacts | None:
         """Return the physics of a path as it is written to the plan."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from fabricproof.benchmarks.catalogue import meaning
 from fabricproof.benchmarks.program import ProgramKind
-from fabricproof.core.units import size_label
+from fabricproof.core.units import at_size
 from fabricproof.job.commands import Pace, peer_job
 from fabricproof.job.leg import Leg
 from fabricproof.physics import bound
@@ -59,7 +59,7 @@ def peer_leg(
         sent_per_message=None,
         sent_messages=None,
         spread=False,
-        required=tuple(f"{kind}_{size_label(size)}" for size in ends) or (kind,),
+        required=tuple(at_size(kind, size) for size in ends) or (kind,),
         references=_references(alone, rails),
         tolerance=planner.site.spec.tolerance,
         curve_tolerance=planner.partition.curve_tolerance,
