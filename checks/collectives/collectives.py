@@ -2,9 +2,8 @@
 
 import reframe as rfm
 
-from fabricproof.rfm.checks.collectives import CollectiveBenchmark
+from fabricproof.rfm.checks.collectives import AlgorithmSweepBenchmark, CollectiveBenchmark
 from fabricproof.rfm.checks.family import family
-from fabricproof.rfm.checks.sweep import AlgorithmSweepBenchmark
 
 osu = family(rfm.simple_test, __name__, CollectiveBenchmark, "collectives", suite="osu")
 osu("OsuAllgather", "osu_allgather", "quick", "Every rank's block to all")

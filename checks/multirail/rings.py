@@ -2,7 +2,7 @@
 
 import reframe as rfm
 
-from fabricproof.rfm.checks.rings import RingBenchmark, RingPlacement
+from fabricproof.rfm.checks.collectives import RingBenchmark, RingPlacement
 
 
 @rfm.simple_test

@@ -4,7 +4,7 @@ import reframe as rfm
 
 from fabricproof.rfm.checks.base import FabricBenchmark, PairBenchmark
 from fabricproof.rfm.checks.family import family
-from fabricproof.rfm.legs.duplex import duplex_plan
+from fabricproof.rfm.legs.rails import duplex_plan
 
 osu = family(rfm.simple_test, __name__, PairBenchmark, "pt2pt", suite="osu")
 osu("OsuBandwidth", "osu_bw", "quick", "Bandwidth one way, a window in flight", one_way=True)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fabricproof.rfm.legs.duplex import duplex_plan
 from fabricproof.rfm.legs.leg import LegPlanner
+from fabricproof.rfm.legs.rails import duplex_plan
 from fabricproof.site import load_site
 
 SITES = Path(__file__).parents[2] / "site-configs"

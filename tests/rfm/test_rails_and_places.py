@@ -16,16 +16,15 @@ from fabricproof.job.script import render_script
 from fabricproof.nodes.topology import Pair, Shape
 from fabricproof.rfm import slurm_nodes
 from fabricproof.rfm.legs.leg import LegPlanner
-from fabricproof.rfm.legs.locality import (
+from fabricproof.rfm.legs.placement import (
     AS_LAUNCHED,
     MAP_BY_DIST,
     bound_leg,
     near_over_far,
+    placement_plan,
     policies,
 )
-from fabricproof.rfm.legs.matrix import cell
-from fabricproof.rfm.legs.placement import placement_plan
-from fabricproof.rfm.legs.rails import expected_gain, rails_plan
+from fabricproof.rfm.legs.rails import cell, expected_gain, rails_plan
 from fabricproof.rfm.staging import launch_command
 from fabricproof.site import load_site
 from fabricproof.site.schema import PartitionSpec, ReferenceSpec, SharingSpec

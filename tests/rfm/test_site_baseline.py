@@ -11,7 +11,7 @@ import pytest
 
 from fabricproof.core.errors import ConfigError, ParseError
 from fabricproof.job.leg import Leg
-from fabricproof.rfm.baselines import with_baseline
+from fabricproof.rfm.staging import with_baseline
 from fabricproof.site import Site, load_site
 from fabricproof.verdict.baseline.file import path_of, write_baseline
 from fabricproof.verdict.baseline.model import Baseline, Group, Node, Place, Row

@@ -49,7 +49,6 @@ from fabricproof.job.relations.judge import judge_relations
 from fabricproof.job.run.watch import JobEvent, tell
 from fabricproof.job.script import INVENTORY_FOLDER, JOB_END_FILE, SCRIPT_FILE, render_script
 from fabricproof.nodes.inventory.store import FOLDER, inventory_of_job
-from fabricproof.rfm.baselines import with_baseline
 from fabricproof.rfm.build import StackBuild
 from fabricproof.rfm.current import (
     asked_nodes,
@@ -69,7 +68,13 @@ from fabricproof.rfm.recording import describe_outcome, environment_digest
 from fabricproof.rfm.settings import perflog_root
 from fabricproof.rfm.slurm_nodes import lost_nodes
 from fabricproof.rfm.stacks import built_of, identity, modules_of, spack_stacks, variables_of
-from fabricproof.rfm.staging import KEPT_FILES, copy_scripts, launch_command, leg_limit_seconds
+from fabricproof.rfm.staging import (
+    KEPT_FILES,
+    copy_scripts,
+    launch_command,
+    leg_limit_seconds,
+    with_baseline,
+)
 from fabricproof.site.schema import PartitionSpec
 from fabricproof.stacks.launch import Layout, turned_command
 from fabricproof.verdict.baseline.model import Place

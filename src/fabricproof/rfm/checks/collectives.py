@@ -1,10 +1,18 @@
-"""Checks of collectives: one program on every layout of the partition, in one job."""
+"""Checks of collectives: each program on every layout, sweeps over algorithms, rings of hpcc."""
 
 from __future__ import annotations
 
-from reframe.core.builtins import variable
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
+from reframe.core.builtins import parameter, run_after, variable
+
+from fabricproof.core.errors import FabricproofError
+from fabricproof.job.collective_commands import HPCC_PROGRAM, HPCC_SUITE
 from fabricproof.job.leg import Plan
+from fabricproof.job.outcome import Outcome
+from fabricproof.job.relations.own_choice import describe_sweep
+from fabricproof.nodes.topology import Shape, contiguous, spread
 from fabricproof.rfm.checks.base import FabricBenchmark
 from fabricproof.rfm.current import current_site
 from fabricproof.rfm.legs.collective import (
@@ -14,6 +22,13 @@ from fabricproof.rfm.legs.collective import (
     plan_collective,
 )
 from fabricproof.rfm.legs.leg import LegPlanner
+from fabricproof.rfm.legs.programs import choose_suite
+from fabricproof.rfm.legs.rings import placed_plan, ranks_on_a_node, ring_plan
+from fabricproof.rfm.legs.sweep import plan_sweep, programs_of, why_no_comparison
+from fabricproof.rfm.slurm_nodes import places
+from fabricproof.rfm.stacks import built_of
+from fabricproof.tuning.knobs import COLLECTIVES, find_knobs
+from fabricproof.tuning.trial import read_trial
 
 __all__ = ["CollectiveBenchmark", "channel_leg", "channel_planner", "collective_leg"]
 
@@ -36,3 +51,89 @@ class CollectiveBenchmark(FabricBenchmark):
         return plan_collective(
             planner, planner.rails if self.net_paths == "all" else planner.rails[:1]
         )
+
+
+#: Of two nodes both neighbours are one: the ring is a pair, whose messages may share a connection
+#: (Open MPI's btl/tcp carried 11.7 of 23.5 MB/s, one direction after the other).
+LEAST_NODES = 3
+
+
+class RingBenchmark(FabricBenchmark):
+    """The rings of hpcc on all nodes of the partition, over one rail and over all."""
+
+    suite = HPCC_SUITE
+    program = HPCC_PROGRAM
+
+    #: as many ranks on a node as the partition allows, else as few
+    packed = variable(bool, value=False)
+
+    def plan(self, planner: LegPlanner) -> Plan:
+        """Return a leg over the first rail and, where the stack can, one over all."""
+        return ring_plan(planner, ranks_on_a_node(planner, packed=self.packed))
+
+
+class RingPlacement(RingBenchmark):
+    """The rings of hpcc on nodes close together, and on as many that are spread."""
+
+    def plan(self, planner: LegPlanner) -> Plan:
+        """Return a leg for each placement and what the spread one is to the other."""
+        try:
+            topology, nodes = places(planner.partition)
+        except FabricproofError as error:
+            if self.is_dry_run():
+                return Plan(reason=f"only Slurm knows the distances: {error}")
+            raise
+        if topology is None or topology.shape is Shape.FLAT:
+            return Plan(reason="Slurm knows no topology here: no node is nearer than another")
+        count = max(LEAST_NODES, planner.partition.num_nodes // 2)
+        near, far = contiguous(topology, nodes, count), spread(topology, nodes, count)
+        if len(near) < LEAST_NODES or set(near) == set(far):
+            return Plan(
+                reason=f"no {count} of the {len(nodes)} usable nodes are nearer than others"
+            )
+        return placed_plan(planner, near, far, ranks_on_a_node(planner, packed=self.packed))
+
+
+class AlgorithmSweepBenchmark(FabricBenchmark):
+    """One collective under the stack's own choice and under each algorithm that can be forced."""
+
+    suite = "osu"
+    program = ""
+
+    #: what is swept: ``bcast``, ``allreduce`` ...
+    collective = parameter(COLLECTIVES, loggable=True)
+
+    #: a proposal of ``fabricproof tune write`` to be tried: then the own choice is with it
+    tuning = variable(str, value="")
+
+    @run_after("init")
+    def name_the_program(self) -> None:
+        """Say what is measured before anything is planned; another suite may have to do it."""
+        self.program = f"osu_{self.collective}"
+
+    def why_not(self) -> str:
+        """Take the first suite that has the collective; tell where there is nothing to sweep."""
+        site = current_site()
+        stack = site.stack(self.current_environ.name)
+        built = built_of(site, stack)
+        version = built.mpi.version if built else stack.version
+        knobs, reason = find_knobs(stack.family, version, self.collective)
+        if knobs is None:
+            return reason
+        for suite, program in programs_of(self.collective):
+            found, reason = choose_suite(stack, suite, program, built, assumed=self.is_dry_run())
+            if found is not None:
+                reason = why_no_comparison(found, program)
+            if not reason:
+                self.suite, self.program = suite, program
+                return ""
+        return reason
+
+    def plan(self, planner: LegPlanner) -> Plan:
+        """Return the turns of all series, and the relation that owns them."""
+        trial = read_trial(Path(self.tuning)) if self.tuning else None
+        return plan_sweep(planner, self.collective, trial)
+
+    def more_records(self, of_legs: Sequence[Outcome]) -> Sequence[Mapping[str, object]]:
+        """Keep every time that was taken: ``fabricproof tune`` decides anew from them."""
+        return [describe_sweep(relation, of_legs) for relation in self.relations]

@@ -10,10 +10,8 @@ from fabricproof.nodes.topology import Shape, pairs_by_hops
 from fabricproof.rfm.checks.base import FabricBenchmark
 from fabricproof.rfm.current import why_one_rail
 from fabricproof.rfm.legs.leg import LegPlanner
-from fabricproof.rfm.legs.locality import locality_plan
-from fabricproof.rfm.legs.matrix import matrix_plan
-from fabricproof.rfm.legs.placement import placement_plan
-from fabricproof.rfm.legs.rails import rails_plan
+from fabricproof.rfm.legs.placement import locality_plan, placement_plan
+from fabricproof.rfm.legs.rails import matrix_plan, rails_plan
 from fabricproof.rfm.slurm_nodes import places
 
 

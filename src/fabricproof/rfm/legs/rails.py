@@ -1,4 +1,4 @@
-"""What is planned over several rails: each alone, all together, and what holds between them."""
+"""What is planned over rails: alone and together, both ways at once, each against each."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import asdict, replace
 
 from fabricproof.benchmarks.catalogue import meaning, program_of
 from fabricproof.job.leg import Leg, Plan, Relation, in_turns
+from fabricproof.job.script import EACH_NODE_FILE
 from fabricproof.physics import Fabric, bound
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.verdict.value import Reference, at_least
@@ -21,7 +22,7 @@ GAIN_TOLERANCE_BOTH_WAYS = 0.10
 #: Shares may leave this fraction of the summed rate unused before they are red.
 BALANCE_TOLERANCE = 0.10
 
-#: The largest sizes whose median makes the scaling: one alone may have met a stall.
+#: The largest sizes whose median makes scaling and duplex: one alone may have met a stall.
 LARGEST_SIZES = 3
 
 #: Messages up to the first size are small to every MPI; above the second they are large to OSU
@@ -156,3 +157,117 @@ def _even(weights: dict[str, float]) -> Reference:
         tolerance=BALANCE_TOLERANCE,
         origin="physics: even shares of these rails",
     )
+
+
+#: the program that moves both directions at once
+BOTH_WAYS = "osu_bibw"
+
+#: LinkTest's healthy systems show "about twice", its unhealthy one "hardly more" than one
+#: direction (document 003 of the sources); a fifth below twice is what a busy host bus costs.
+DUPLEX_TOLERANCE = 0.20
+
+DUPLEX_HINT = (
+    "the link or the slot carries one direction at a time: a half-duplex port, one core for both "
+    "directions, or one TCP connection that both share (btl_tcp_links)"
+)
+
+
+def duplex_plan(planner: LegPlanner) -> Plan:
+    """Return a leg for each way of loading the first rail, and their ratio."""
+    both, reason = planner.of("osu", BOTH_WAYS)
+    if both is None:
+        return Plan(reason=reason)
+    rails = planner.rails[:1]
+    forth = planner.leg(rails, variant="forth")
+    together = both.leg(rails, variant="both")
+    large = forth.expected_sizes[-LARGEST_SIZES:]
+    turns = {
+        forth.name: planner.leg(rails, variant="forth", sizes=large).turn(),
+        together.name: both.leg(rails, variant="both", sizes=large).turn(),
+    }
+    relation = in_turns(duplex(planner, both, forth, together), turns)
+    return Plan(legs=(forth, together, *turns.values()), relations=(relation,))
+
+
+def duplex(planner: LegPlanner, both: LegPlanner, forth: Leg, together: Leg) -> Relation:
+    """Return the relation of both directions to one.
+
+    mpi4py's port of osu_bibw prints one direction of the two that it moves: it counts twice.
+    """
+    counts_both = meaning(both.suite, both.program).bidirectional
+    fabric = planner.physics(forth.rails)
+    most = reference = None
+    if fabric is not None:
+        loaded = bound(replace(fabric, bidirectional=True))
+        single = bound(fabric)
+        reference = at_least(
+            loaded.nominal_mb_s / single.nominal_mb_s,
+            unit="x",
+            tolerance=DUPLEX_TOLERANCE,
+            origin="physics: both directions at once",
+        )
+        most = loaded.high_mb_s / (single.low_mb_s * (1 - planner.site.spec.tolerance))
+    return Relation(
+        name="duplex",
+        kind="ratio",
+        legs=(forth.name, together.name),
+        suite=together.suite,
+        program=together.program,
+        rails=forth.rails,
+        settings={
+            "quantity": "bandwidth",
+            "sizes": list(forth.expected_sizes[-LARGEST_SIZES:]),
+            "over": [together.name],
+            "under": [forth.name],
+            "scale": 1.0 if counts_both else 2.0,
+            "reference": asdict(reference) if reference else None,
+            "most": most,
+            "hint": DUPLEX_HINT,
+        },
+    )
+
+
+#: protocols of IP addresses, which reach others in their own network only; sockets, and RoCE v2,
+#: whose packets are UDP (IBTA, Annex A17)
+ADDRESSED = frozenset({"tcp", "ipoib", "tcp-bypass", "rocev2"})
+
+
+def matrix_plan(planner: LegPlanner) -> Plan:
+    """Return a leg for each pair of rails."""
+    rails = planner.rails
+    return Plan(legs=tuple(cell(planner, one, other) for one in rails for other in rails))
+
+
+def cell(planner: LegPlanner, one: str, other: str) -> Leg:
+    """Return the leg from rail ``one`` of the first node to rail ``other`` of the second.
+
+    What is set differently for the two rails is set on each node by itself; the rest is common.
+    """
+    if one == other:
+        return planner.leg((one,))
+    here, there = planner.leg((one,)), planner.leg((other,))
+    slower = min(here, there, key=lambda leg: _rate(planner, leg.rails))
+    apart = [
+        {name: value for name, value in mine.environment.items() if yours.get(name) != value}
+        for mine, yours in ((here, there.environment), (there, here.environment))
+    ]
+    common = {name: value for name, value in here.environment.items() if name not in apart[0]}
+    settings = [
+        " ".join(f"{name}={value}" for name, value in sorted(mine.items())) for mine in apart
+    ]
+    return replace(
+        slower,
+        name=f"{one}-{other}",
+        rails=(f"{one}-{other}",),
+        node_rails=(one, other),
+        environment={**common, "FABRICPROOF_PROGRAM": here.commands[0][0]},
+        commands=tuple(
+            ("bash", EACH_NODE_FILE, *settings, "--", *argv) for argv in slower.commands
+        ),
+        ask=("reach", one, other) if planner.protocol in ADDRESSED else (),
+    )
+
+
+def _rate(planner: LegPlanner, rails: tuple[str, ...]) -> float:
+    fabric = planner.physics(rails)
+    return bound(fabric).nominal_mb_s if fabric is not None else 0.0
