@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,12 +24,13 @@ from fabricproof.nodes.doctor.subject import make_subject
 from fabricproof.nodes.slurm import read_states
 from fabricproof.pairs import ladder
 from fabricproof.pairs.campaign import conduct as conducted
-from fabricproof.pairs.campaign import job
+from fabricproof.pairs.campaign import job, ledger
 from fabricproof.pairs.campaign.conduct import Means, all_on_one, conduct, planned_rounds
 from fabricproof.pairs.campaign.confirm import confirm
 from fabricproof.pairs.campaign.ledger import (
     Campaign,
     CampaignRunsError,
+    Readings,
     launches,
     left_over,
     load,
@@ -487,6 +488,57 @@ def test_a_record_of_other_pairs_is_refused(climb: Any, site: Site) -> None:
     other = replace(planned(site), rounds=planned(site).rounds[:2])
     with pytest.raises(ParseError, match="none of this campaign's"):
         measured(folder, other)
+
+
+def test_each_launch_is_read_for_the_plan_once_however_many_follow(
+    climb: Any, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: Counter[str] = Counter()
+    real = ledger.read_launch
+
+    def counted(place: Path) -> Any:
+        read[place.name] += 1
+        return real(place)
+
+    def slow(source: str, destination: str) -> float:
+        return healthy(source, destination) * (0.3 if destination == "vc3" else 1)
+
+    monkeypatch.setattr(ledger, "read_launch", counted)
+    machine = Machine(slow)
+    machine.dies_after = [1, 1]
+    _, folder = climb(machine, planned(site, net_paths=(("rail0",), ("rail1",))))
+    assert len(launches(folder)) > 5
+    assert read == dict.fromkeys((each.name for each in launches(folder)), 1)
+
+
+def test_a_launch_that_grew_is_read_again(climb: Any, site: Site) -> None:
+    """The job of a program that was killed goes on writing."""
+    campaign = planned(site)
+    _, folder = climb(Machine(healthy), campaign)
+    path = folder / "launch.0" / "record.jsonl"
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    readings = Readings(folder)
+    assert 0 < len(readings.measured(campaign).rounds) < 4
+    path.write_bytes(whole)
+    assert readings.measured(campaign) == measured(folder, campaign)
+    assert len(readings.measured(campaign).rounds) == 4
+
+
+def test_a_measured_round_is_checked_against_its_own_pairs_alone(climb: Any, site: Site) -> None:
+    """Against those of all rounds it was quadratic in their number."""
+    looked = []
+
+    class Pairs(tuple[Any, ...]):
+        def __iter__(self) -> Iterator[Any]:
+            looked.append(self)
+            return super().__iter__()
+
+    campaign = planned(site, is_full=True)
+    _, folder = climb(Machine(healthy), campaign)
+    rounds = tuple(replace(each, pairs=Pairs(each.pairs)) for each in campaign.rounds)
+    assert len(measured(folder, replace(campaign, rounds=rounds)).rounds) == len(rounds) == 7
+    assert len(looked) == 7
 
 
 def test_two_programs_do_not_go_on_with_one_campaign(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -23,9 +24,9 @@ from fabricproof.pairs.campaign.ledger import (
     LAUNCH_FILE,
     Campaign,
     PlannedRound,
+    Readings,
     launches,
-    left_over,
-    measured,
+    left_on,
     save,
 )
 from fabricproof.pairs.campaign.matrices import Quantity
@@ -77,6 +78,11 @@ class Means:
     environment: Mapping[str, str]
     standing: Callable[[], Standing]
     say: Callable[[str], object]
+
+    @cached_property
+    def readings(self) -> Readings:
+        """What stands in the folder; read once."""
+        return Readings(self.folder)
 
 
 def planned_rounds(
@@ -164,7 +170,7 @@ class _Hindered:
 
 
 def _judged(campaign: Campaign, means: Means) -> Outcome:
-    return judge_campaign(means.site, campaign, measured(means.folder, campaign))
+    return judge_campaign(means.site, campaign, means.readings.measured(campaign))
 
 
 def _suspects(outcome: Outcome, made: int) -> tuple[tuple[tuple[int, int], ...], tuple[int, ...]]:
@@ -192,16 +198,16 @@ def _of_bandwidth(outcome: Outcome) -> Iterable[Result]:
 def _measure(campaign: Campaign, means: Means, net_path: int, hindered: _Hindered) -> None:
     """Launch over one path until nothing is left that can be had, or nothing comes of it."""
     vain = 0
+    left = left_on(net_path, campaign, means.readings.measured(campaign))
     while vain <= _MOST_VAIN:
-        before = left_over(campaign, measured(means.folder, campaign)).get(net_path, ())
-        rounds = _possible(campaign, before, _free(campaign, means) if before else set(), hindered)
+        rounds = _possible(campaign, left, _free(campaign, means) if left else set(), hindered)
         if not rounds:
             return
         ended = _launch(campaign, means, net_path, rounds)
-        after = left_over(campaign, measured(means.folder, campaign)).get(net_path, ())
+        before, left = left, left_on(net_path, campaign, means.readings.measured(campaign))
         if ended.reason:
             means.say(f"{campaign.path_name(net_path)}: {ended.reason}")
-        came_to_something = _count(after) < _count(before)
+        came_to_something = _count(left) < _count(before)
         vain = 0 if hindered.learn(ended) or came_to_something else vain + 1
 
 

@@ -217,27 +217,69 @@ def read_launch(folder: Path) -> KernelRecord:
     return read_record(text, str(path))
 
 
+class Readings:
+    """What the launches of a campaign left: each is read and checked once, and again if it grew."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._known: dict[Path, tuple[tuple[int, int], Measured]] = {}
+
+    def measured(self, campaign: Campaign) -> Measured:
+        """Return what the campaign has measured.
+
+        Args:
+            campaign: always the same one, which may have got further rounds.
+
+        Raises:
+            ParseError: a record is damaged, or of another campaign.
+        """
+        found = [self._of_launch(place, campaign) for place in launches(self.folder)]
+        return Measured(
+            rounds=tuple(each for one in found for each in one.rounds),
+            lost=tuple(why for one in found for why in one.lost),
+            mpis=tuple(dict.fromkeys(mpi for one in found for mpi in one.mpis)),
+        )
+
+    def _of_launch(self, place: Path, campaign: Campaign) -> Measured:
+        # The job of a program that was killed may still write.
+        state = _state_of(place / RECORD_FILE)
+        known = self._known.get(place)
+        if known is None or known[0] != state:
+            known = self._known[place] = state, _read_and_checked(place, campaign)
+        return known[1]
+
+
 def measured(folder: Path, campaign: Campaign) -> Measured:
-    """Return what a campaign has measured.
+    """Return what the campaign in ``folder`` has measured, read anew.
 
     Raises:
         ParseError: a record is damaged, or of another campaign.
     """
-    rounds: list[tuple[int, RoundRecord]] = []
-    lost: list[str] = []
-    mpis: dict[str, None] = {}
-    for place in launches(folder):
-        net_path = _path_of(place)
-        if net_path is None:
-            continue
-        record = read_launch(place)
-        for each in record.rounds:
-            _check(campaign, net_path, each, place)
-            rounds.append((net_path, each))
-        lost += [f"{place.name}: {why}" for why in record.lost]
-        if record.mpi:
-            mpis[record.mpi] = None
-    return Measured(rounds=tuple(rounds), lost=tuple(lost), mpis=tuple(mpis))
+    return Readings(folder).measured(campaign)
+
+
+def _state_of(path: Path) -> tuple[int, int]:
+    """Return size and time of change of a file; zeros where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return 0, 0
+    return found.st_size, found.st_mtime_ns
+
+
+def _read_and_checked(place: Path, campaign: Campaign) -> Measured:
+    net_path = _path_of(place)
+    if net_path is None:
+        return Measured(rounds=(), lost=(), mpis=())
+    record = read_launch(place)
+    planned = {each.number: each for each in campaign.rounds if net_path in each.net_paths}
+    for each in record.rounds:
+        _check(campaign, planned.get(each.number), each, place)
+    return Measured(
+        rounds=tuple((net_path, each) for each in record.rounds),
+        lost=tuple(f"{place.name}: {why}" for why in record.lost),
+        mpis=(record.mpi,) if record.mpi else (),
+    )
 
 
 def _path_of(place: Path) -> int | None:
@@ -250,29 +292,22 @@ def _path_of(place: Path) -> int | None:
         raise ParseError("damaged plan of a launch", source=str(place / LAUNCH_FILE)) from None
 
 
-def _check(campaign: Campaign, net_path: int, record: RoundRecord, place: Path) -> None:
+def _check(
+    campaign: Campaign, planned: PlannedRound | None, record: RoundRecord, place: Path
+) -> None:
     """Refuse a round that was not planned, and one in which a measurement is lacking."""
-    planned = planned_pairs(campaign, net_path).get(record.number, frozenset())
+    nodes = campaign.nodes
+    pairs = {frozenset((nodes[one], nodes[two])) for one, two in (planned.pairs if planned else ())}
     for pair, values in pairs_of(record).items():
         seen = Counter(value.mode for value in values)
         ways = {value.source for value in values if value.mode is Mode.UNI}
-        if frozenset(pair) not in planned or seen != campaign.modes() or ways != set(pair):
+        if frozenset(pair) not in pairs or seen != campaign.modes() or ways != set(pair):
             raise ParseError(
                 "a round that is none of this campaign's",
                 source=str(place / RECORD_FILE),
                 expected=f"the pairs of round {record.number} in {PLAN_FILE}, all measured",
                 got=f"{pair[0]} - {pair[1]}: {len(seen)} values",
             )
-
-
-def planned_pairs(campaign: Campaign, net_path: int) -> dict[int, frozenset[frozenset[str]]]:
-    """Return round -> its pairs, each as the names of two nodes."""
-    nodes = campaign.nodes
-    return {
-        each.number: frozenset(frozenset((nodes[one], nodes[two])) for one, two in each.pairs)
-        for each in campaign.rounds
-        if net_path in each.net_paths
-    }
 
 
 def left_over(campaign: Campaign, done: Measured) -> dict[int, tuple[PlannedRound, ...]]:
@@ -282,23 +317,31 @@ def left_over(campaign: Campaign, done: Measured) -> dict[int, tuple[PlannedRoun
         campaign: what is planned.
         done: what was measured.
     """
+    left = {
+        net_path: left_on(net_path, campaign, done) for net_path in range(len(campaign.net_paths))
+    }
+    return {net_path: rounds for net_path, rounds in left.items() if rounds}
+
+
+def left_on(net_path: int, campaign: Campaign, done: Measured) -> tuple[PlannedRound, ...]:
+    """Return what is planned over one path and not measured."""
+    nodes = campaign.nodes
     seen = {
-        (net_path, record.number, frozenset(pair))
-        for net_path, record in done.rounds
+        (record.number, frozenset(pair))
+        for own, record in done.rounds
+        if own == net_path
         for pair in pairs_of(record)
     }
-    nodes = campaign.nodes
-    found: dict[int, tuple[PlannedRound, ...]] = {}
-    for net_path in range(len(campaign.net_paths)):
-        rounds = []
-        for each in campaign.rounds:
-            pairs = tuple(
-                pair
-                for pair in each.pairs
-                if (net_path, each.number, frozenset(nodes[at] for at in pair)) not in seen
-            )
-            if net_path in each.net_paths and pairs:
-                rounds.append(replace(each, pairs=pairs))
-        if rounds:
-            found[net_path] = tuple(rounds)
-    return found
+    cut = (
+        replace(
+            each,
+            pairs=tuple(
+                (one, two)
+                for one, two in each.pairs
+                if (each.number, frozenset((nodes[one], nodes[two]))) not in seen
+            ),
+        )
+        for each in campaign.rounds
+        if net_path in each.net_paths
+    )
+    return tuple(each for each in cut if each.pairs)
