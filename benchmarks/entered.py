@@ -135,7 +135,7 @@ QUESTIONS: tuple[tuple[str, Callable[[], None], int], ...] = (
     ),
     ("run, from a leg's folder to the table and the JSON", a_leg_that_ran, 43),
     ("compare A B", partial(compare, Path(_FOLDER.name)), 46),
-    ("report RUN BEFORE", partial(report, Path(_FOLDER.name)), 59),
+    ("report RUN BEFORE", partial(report, Path(_FOLDER.name)), 58),
 )
 
 

@@ -1,14 +1,15 @@
-"""How long until something happens: ``judge`` from cold, and ReFrame's first job submitted.
+"""How long until something happens: ``judge`` from cold, a plan, ReFrame's first job submitted.
 
     .venv/bin/python benchmarks/start_up.py [CLUSTER]
 
 Times are printed beside that of ``python -c pass`` in the same run, as ratios.  Without a virtual
-cluster the second part is left out, and says so.
+cluster the last part is left out, and says so.
 """
 
 from __future__ import annotations
 
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -29,6 +30,15 @@ def median_seconds(command: list[str]) -> float:
         subprocess.run(command, capture_output=True, check=False)
         times.append(time.perf_counter() - start)
     return statistics.median(times)
+
+
+def cpu_seconds(*command: str) -> float:
+    """Return the CPU time of ``command`` and of what it starts, in seconds."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    environment = {**os.environ, "FABRICPROOF_SITE": "vcluster"}
+    subprocess.run(command, env=environment, capture_output=True, check=False)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def first_job_seconds(cluster: str) -> float | None:
@@ -62,6 +72,9 @@ def main() -> None:
     judge = median_seconds([str(FABRICPROOF), "judge", str(TABLE), "--link", "100GbE"])
     print(f"python -c pass      {bare:6.3f} s")
     print(f"fabricproof judge   {judge:6.3f} s, {judge / bare:.1f} times as long")
+    listed = cpu_seconds(str(FABRICPROOF.with_name("reframe")), "-l")
+    planned = cpu_seconds(str(FABRICPROOF), "plan")
+    print(f"fabricproof plan    {planned:6.1f} s of CPU, {planned / listed:.1f} times reframe -l")
     first = first_job_seconds(cluster)
     if first is None:
         print(f"first job submitted: left out, no virtual cluster {cluster!r} is up")
