@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, NoReturn
 
 from fabricproof.core.errors import UnknownLinkError
@@ -317,6 +317,7 @@ def _names() -> Mapping[str, Link]:
     return names
 
 
+@lru_cache(maxsize=256)
 def find_link(text: str) -> Link:
     """Return the link that ``text`` names, in any of the ways people write it, any case.
 

@@ -135,10 +135,16 @@ def load_catalog(path: Path = DATA) -> Catalog:
 
 def project_root() -> Path:
     """Return the project folder: above this package in a checkout, else the current folder."""
+    return _checkout() or Path.cwd()
+
+
+@functools.cache
+def _checkout() -> Path | None:
+    # A plan asks three thousand times.
     for folder in Path(__file__).resolve().parents:
         if (folder / "pyproject.toml").is_file() and (folder / "src" / "fabricproof").is_dir():
             return folder
-    return Path.cwd()
+    return None
 
 
 def stacks_root() -> Path:
