@@ -13,11 +13,12 @@ from typing import Any, NoReturn
 
 import click
 
-from vcluster import cluster, faults, outside, service, status
+from vcluster import cluster, outside, service, status
 from vcluster.errors import ExitStatus, program
 from vcluster.paths import Paths
 from vcluster.plan import KINDS, RDMA, Wishes
-from vcluster.shaping import parse_rate
+from vcluster.rails import faults
+from vcluster.rails.shaping import parse_rate
 
 DEFAULT_NAME = "vcluster"
 

@@ -9,11 +9,13 @@ import shutil
 import time
 from collections.abc import Callable
 
-from vcluster import guest, guests, network, node, outside, shaping, slurm, state
-from vcluster.accel import Acceleration
+from vcluster import node, outside, slurm, state
 from vcluster.errors import NeedsPrivilegeError, UnavailableError, or_else
-from vcluster.guest import Guest
-from vcluster.image import Image
+from vcluster.guests import guest
+from vcluster.guests import rdma as guests
+from vcluster.guests.accel import Acceleration
+from vcluster.guests.guest import Guest
+from vcluster.guests.image import Image
 from vcluster.node import Space
 from vcluster.paths import Paths
 from vcluster.plan import RDMA, Node, Plan
@@ -27,6 +29,7 @@ from vcluster.processes import (
     process,
     run,
 )
+from vcluster.rails import network, shaping
 from vcluster.state import State
 
 Report = Callable[[str], None]

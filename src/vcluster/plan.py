@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from vcluster.errors import ConfigError
-from vcluster.shaping import rate_label
+from vcluster.rails.shaping import rate_label
 
 DEFAULT_NODES = 4
 DEFAULT_RAILS = 2

@@ -6,9 +6,11 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from vcluster import cluster, faults, guest, guests, node, slurm, state
+from vcluster import cluster, node, slurm, state
 from vcluster.cluster import HEAD, SWITCHES, Report
 from vcluster.errors import ConfigError, UnavailableError, program
+from vcluster.guests import guest
+from vcluster.guests import rdma as guests
 from vcluster.node import Space
 from vcluster.paths import Paths, project_root
 from vcluster.plan import (
@@ -22,7 +24,8 @@ from vcluster.plan import (
     unmet,
 )
 from vcluster.processes import end, run
-from vcluster.shaping import rate_label
+from vcluster.rails import faults
+from vcluster.rails.shaping import rate_label
 from vcluster.state import State
 
 #: without accounting the head has the first and the last of them alone

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from vcluster.errors import UnavailableError
-from vcluster.guest import Guest
+from vcluster.guests.guest import Guest
 from vcluster.node import Space, last_lines
 from vcluster.paths import Paths
 from vcluster.plan import HEAD_ADDRESS, RDMA, Node, Plan

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TextIO
 
 from vcluster.errors import UnavailableError
-from vcluster.guest import space_from_json
+from vcluster.guests.guest import space_from_json
 from vcluster.node import Space
 from vcluster.paths import BASE, Paths, failure_logs, project_root
 from vcluster.plan import Plan

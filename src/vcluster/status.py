@@ -12,7 +12,7 @@ from vcluster.node import Space
 from vcluster.paths import Paths
 from vcluster.plan import Plan
 from vcluster.processes import run
-from vcluster.shaping import rate_label
+from vcluster.rails.shaping import rate_label
 from vcluster.state import State
 
 

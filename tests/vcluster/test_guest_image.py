@@ -18,9 +18,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from vcluster import debian, image
-from vcluster.debian import Release, host_release
 from vcluster.errors import UnavailableError
+from vcluster.guests import debian, image
+from vcluster.guests.debian import Release, host_release
 from vcluster.processes import clean_environment, start_time
 
 _RELEASE = Release(suite="bookworm", mirror="http://mirror.example/debian")
@@ -192,8 +192,8 @@ def test_a_second_build_waits_for_the_first_and_takes_its_image(
 _SECOND = """
 import sys
 from pathlib import Path
-from vcluster import image
-from vcluster.debian import Release
+from vcluster.guests import image
+from vcluster.guests.debian import Release
 image.images_folder = lambda: Path(sys.argv[1])
 image.host_release = lambda: Release(suite="bookworm", mirror="http://mirror.example/debian")
 image.find_program = lambda name: name
@@ -265,7 +265,7 @@ def test_a_step_ends_with_the_command_that_started_it(programs: Path, tmp_path: 
     work.mkdir(parents=True)
     script = tmp_path / "step"
     _play(tmp_path, "step", f"echo $$ >{numbers}; exec sleep 600")
-    words = "import sys; from pathlib import Path; from vcluster import image; "
+    words = "import sys; from pathlib import Path; from vcluster.guests import image; "
     words += "image._call([sys.argv[1]], Path(sys.argv[2]))"
     child = subprocess.Popen([sys.executable, "-c", words, str(script), str(work)])
     deadline = time.monotonic() + 20
@@ -284,7 +284,7 @@ def test_what_a_killed_step_had_mounted_is_gone_with_all_it_started(tmp_path: Pa
     mounted = work / "root"
     mounted.mkdir(parents=True)
     _play(tmp_path, "step", f"mount -t tmpfs t {mounted}; sleep 4713 & echo >{ready}; wait")
-    words = "import sys; from pathlib import Path; from vcluster import image; "
+    words = "import sys; from pathlib import Path; from vcluster.guests import image; "
     words += "image._call([sys.argv[1]], Path(sys.argv[2]), image._APART)"
     command = [sys.executable, "-c", words, str(tmp_path / "step"), str(work)]
     child = subprocess.Popen(command)

@@ -14,10 +14,12 @@ from pathlib import Path
 import pytest
 
 from process_groups import is_gone
-from vcluster import accel, guests, state, status
+from vcluster import state, status
 from vcluster.errors import UnavailableError
-from vcluster.guest import Guest
-from vcluster.image import Image
+from vcluster.guests import accel
+from vcluster.guests import rdma as guests
+from vcluster.guests.guest import Guest
+from vcluster.guests.image import Image
 from vcluster.paths import Paths
 from vcluster.plan import RDMA, Plan, Wishes, make_plan
 from vcluster.processes import Process
@@ -228,8 +230,8 @@ def test_who_insists_gets_what_was_asked_for_untried(image: Image, tmp_path: Pat
 _PROBES = """
 import os, sys, tempfile
 from pathlib import Path
-from vcluster import accel
-from vcluster.image import Image
+from vcluster.guests import accel
+from vcluster.guests.image import Image
 accel.clean_environment = lambda: dict(os.environ)
 tempfile.tempdir = sys.argv[1]
 accel.probe(Image(folder=Path(sys.argv[1]), kernel_release="7.3", packages={}), "kvm")

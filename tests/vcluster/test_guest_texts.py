@@ -13,14 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from vcluster import guest, guests, network, slurm
-from vcluster.accel import KVM, TCG, Acceleration
-from vcluster.guest import Guest, console_end, qemu_command, space_from_json
-from vcluster.image import Image
+from vcluster import slurm
+from vcluster.guests import guest
+from vcluster.guests import rdma as guests
+from vcluster.guests.accel import KVM, TCG, Acceleration
+from vcluster.guests.guest import Guest, console_end, qemu_command, space_from_json
+from vcluster.guests.image import Image
 from vcluster.node import Space
 from vcluster.paths import Paths
 from vcluster.plan import RDMA, Plan, Wishes, make_plan
 from vcluster.processes import Process
+from vcluster.rails import network
 
 _GOLDEN = Path(__file__).parent / "golden" / "rdma"
 _PATHS = Paths("soft")

@@ -20,8 +20,8 @@ from typing import Any
 
 import pytest
 
-from vcluster import guests
 from vcluster.errors import VclusterError
+from vcluster.guests import rdma as guests
 from vcluster.paths import Paths, failure_logs
 from vcluster.plan import RDMA, Wishes, make_plan
 from vcluster.processes import all_pids, marked, namespace
@@ -278,8 +278,8 @@ def _broken(folder: Path, line: str) -> list[str]:
     init = folder / "guest_init.sh"
     init.write_text(f"{line}\n{init.read_text()}")
     words = (
-        "import sys; from pathlib import Path; from vcluster import guests; "
-        f"guests._HERE = Path({str(folder)!r}); from vcluster.__main__ import main; main()"
+        "import sys; from pathlib import Path; from vcluster.guests import rdma; "
+        f"rdma._HERE = Path({str(folder)!r}); from vcluster.__main__ import main; main()"
     )
     return [sys.executable, "-c", words, "up", "--name", _NAME, *_UP[1:]]
 

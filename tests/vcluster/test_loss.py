@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vcluster.faults import loss_commands, loss_program
+from vcluster.rails.faults import loss_commands, loss_program
 
 
 def _matches(program: list[tuple[int, int, int, int]], drawn: int) -> bool:

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vcluster.errors import ConfigError
-from vcluster.network import leaf_bridge, render_hosts, uplink_ports
 from vcluster.plan import (
     HEAD_ADDRESS,
     MAX_NODES,
@@ -19,7 +18,8 @@ from vcluster.plan import (
     make_plan,
     unmet,
 )
-from vcluster.shaping import parse_rate, rate_label
+from vcluster.rails.network import leaf_bridge, render_hosts, uplink_ports
+from vcluster.rails.shaping import parse_rate, rate_label
 
 _BENCHMARKING = ipaddress.ip_network("198.18.0.0/15")
 

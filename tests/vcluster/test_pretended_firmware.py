@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from vcluster import faults
 from vcluster.errors import ConfigError
 from vcluster.node import Space
 from vcluster.processes import Process
+from vcluster.rails import faults
 
 SPACE = Space(name="n", init=Process(pid=1, start=1), net="net", pid_space="pid")
 

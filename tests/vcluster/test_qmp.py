@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from vcluster import guest
 from vcluster.errors import UnavailableError
+from vcluster.guests import guest
 
 #: as QEMU 7.2 greets
 _GREETING = {"QMP": {"version": {"qemu": {"micro": 22, "minor": 2, "major": 7}}}}

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vcluster import shaping
 from vcluster.plan import Wishes, make_plan
+from vcluster.rails import shaping
 
 _RATES = st.integers(min_value=10**6, max_value=40 * 10**9)
 _MTUS = st.integers(min_value=576, max_value=9000)

@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from vcluster import network, outside, slurm
+from vcluster import outside, slurm
 from vcluster.node import Space
 from vcluster.paths import Paths
 from vcluster.plan import Plan
 from vcluster.processes import Process, process
+from vcluster.rails import network
 
 _GOLDEN = Path(__file__).parent / "golden"
 _PATHS = Paths("tiny")

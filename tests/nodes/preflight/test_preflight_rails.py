@@ -14,7 +14,7 @@ from fabricproof.nodes.inventory.facts import Machine, TroubleKind, Value
 from fabricproof.nodes.preflight.judge import preflight
 from fabricproof.physics import find_link
 from fabricproof.site.schema import FabricSpec
-from vcluster.shaping import node_commands
+from vcluster.rails.shaping import node_commands
 
 VC = FabricSpec.model_validate(VIRTUAL)
 XL710 = fabric(link="40GbE", protocol="tcp", rails=[{"interface": "eth40"}])

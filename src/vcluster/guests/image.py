@@ -20,9 +20,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from vcluster import debian
-from vcluster.debian import Release, host_release
 from vcluster.errors import UnavailableError
+from vcluster.guests import debian
+from vcluster.guests.debian import Release, host_release
 from vcluster.paths import project_root
 from vcluster.processes import clean_environment, find_program
 

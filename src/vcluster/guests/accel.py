@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from vcluster.image import Image
+from vcluster.guests.image import Image
 from vcluster.processes import clean_environment
 
 #: TCG needs some 3 s for it on two busy cores; KVM on real hardware half a second

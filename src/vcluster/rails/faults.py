@@ -14,12 +14,14 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from vcluster import cluster, guest, shaping
+from vcluster import cluster
 from vcluster.errors import ConfigError
+from vcluster.guests import guest
 from vcluster.node import Space
 from vcluster.plan import Node, Plan
 from vcluster.processes import run
-from vcluster.shaping import rate_label
+from vcluster.rails import shaping
+from vcluster.rails.shaping import rate_label
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,14 +16,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from vcluster.accel import Acceleration
 from vcluster.errors import UnavailableError
-from vcluster.image import Image
-from vcluster.network import management_mac, rail_mac
+from vcluster.guests.accel import Acceleration
+from vcluster.guests.image import Image
 from vcluster.node import MARK, Space, last_lines, start_first
 from vcluster.paths import Paths
 from vcluster.plan import Node, Plan
 from vcluster.processes import clean_environment, namespace, process, run
+from vcluster.rails.network import management_mac, rail_mac
 
 #: a guest says so when it is up (guest_init.sh), or why it cannot be
 UP, FAILED = "fabricproof-guest: UP", "fabricproof-guest: FAILED"

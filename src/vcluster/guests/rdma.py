@@ -7,14 +7,14 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from vcluster import network, shaping
-from vcluster.accel import Acceleration, choose
 from vcluster.errors import UnavailableError
-from vcluster.image import Image, ensure_image
+from vcluster.guests.accel import Acceleration, choose
+from vcluster.guests.image import Image, ensure_image
 from vcluster.node import Space
 from vcluster.paths import Paths
 from vcluster.plan import Node, Plan
 from vcluster.processes import find_program, run
+from vcluster.rails import network, shaping
 
 _HERE = Path(__file__).parent
 _PACKAGES = {

@@ -7,7 +7,7 @@ bridge.  A cable is a veth pair with one end in a node.
 from __future__ import annotations
 
 from vcluster.plan import HEAD_ADDRESS, Node, Plan
-from vcluster.shaping import uplink_commands
+from vcluster.rails.shaping import uplink_commands
 
 #: no spanning tree and no learning delay: ports forward at once; no multicast snooping: no
 #: queries of the bridge's own in the counters.

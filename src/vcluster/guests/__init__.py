@@ -1,0 +1,1 @@
+"""Nodes that are virtual machines, with verbs of their own: image, kernel, start."""

@@ -1,0 +1,1 @@
+"""Switches, cables, their rates, and what may be wrong with them."""
