@@ -13,6 +13,9 @@ from typing import Any
 #: MB/s of what one node sends to another
 Rate = Callable[[str, str], float]
 
+#: time of a small message there and back, in us
+Delay = Callable[[str, str], float]
+
 #: part of the time in which others had a node's cores
 Taken = Callable[[str], float]
 
@@ -23,7 +26,11 @@ MPI = "Open MPI v5.0.11, package: made"
 
 
 def lines_of(
-    schedule: str, rate: Rate, rails: tuple[str, ...], taken: Taken | None = None
+    schedule: str,
+    rate: Rate,
+    rails: tuple[str, ...],
+    taken: Taken | None = None,
+    delay: Delay = lambda *_: 20.0,
 ) -> Iterator[str]:
     """Yield the record of a launch, line by line."""
     nodes = [line.split()[1] for line in schedule.splitlines() if line.startswith("node ")]
@@ -39,7 +46,7 @@ def lines_of(
         for one, other in zip(pairs[::2], pairs[1::2], strict=True):
             ends = (nodes[int(one)], nodes[int(other)])
             for step in steps:
-                yield from _values(int(number), step, ends, rate, moved)
+                yield from _values(int(number), step, ends, rate, delay, moved)
         for node, counts in moved.items():
             cores = {"node/cores": _cores(taken(node))} if taken else {}
             yield _counters(int(number), node, counts, stood[node], rails, cores)
@@ -56,6 +63,7 @@ def _values(
     step: list[str],
     ends: tuple[str, str],
     rate: Rate,
+    delay: Delay,
     moved: dict[str, dict[str, int]],
 ) -> Iterator[str]:
     mode, size, window, _, warmups = step[0], *map(int, step[1:5])
@@ -71,7 +79,8 @@ def _values(
             counts["tx"] += sent + sent // 20
             counts["rx"] += received + received // 20
             counts["packets"] += repetitions + warmups
-        each = 20.0 if mode == "pingpong" else size * window / rate(source, destination)
+        is_small = mode == "pingpong"
+        each = delay(*ends) if is_small else size * window / rate(source, destination)
         yield _line(
             record="value", round=number, mode=mode, size=size, window=window, warmups=warmups,
             **{"from": source, "to": destination}, repetitions=repetitions,
@@ -120,10 +129,11 @@ def write_record(
     *,
     rounds: int = 999,
     taken: Taken | None = None,
+    delay: Delay = lambda *_: 20.0,
 ) -> None:
     """Write the record of the schedule in ``folder``; after so many rounds it is killed."""
     text = ""
-    for line in lines_of((folder / "schedule").read_text(), rate, rails, taken):
+    for line in lines_of((folder / "schedule").read_text(), rate, rails, taken, delay):
         if rounds == 0 and '"end"' not in line:
             text += line[: len(line) // 2]
             break

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_kernel import Rate, lines_of, write_record
+from made_kernel import Delay, Rate, lines_of, write_record
 
 from fabricproof.cli.measure import pairs_display as shown
 from fabricproof.core.errors import ConfigError, InputMissingError, ParseError, UnavailableError
@@ -76,6 +76,7 @@ class Machine:
         self.rate = rate
         self.rails: tuple[str, ...] | None = None
         self.taken: Callable[[str], float] | None = None
+        self.delay: Delay = lambda *_: 20.0
         self.dies_after: list[int] = []
         self.free = set(NODES)
         self.lost_on_death: set[str] = set()
@@ -87,7 +88,7 @@ class Machine:
         net_path = json.loads((folder / "launch.json").read_text())["net_path"]
         rounds = self.dies_after.pop(0) if self.dies_after else 999
         rails = self.rails or load(folder.parent).net_paths[net_path]
-        write_record(folder, self.rate, rails, rounds=rounds, taken=self.taken)
+        write_record(folder, self.rate, rails, rounds=rounds, taken=self.taken, delay=self.delay)
         if rounds != 999:
             self.free -= self.lost_on_death
         return job._ended(folder, "" if rounds == 999 else "killed")
@@ -154,6 +155,41 @@ def test_a_clean_full_matrix_has_every_pair_once(climb: Any, site: Site) -> None
     seen = Counter(pair for _, _, pair in _pairs_measured(folder))
     assert set(seen.values()) == {1}
     assert len(seen) == 28
+
+
+def test_latency_is_judged_and_stated_by_the_leaves_on_the_way(climb: Any, site: Site) -> None:
+    names = tuple(f"vc{number}" for number in range(1, 17))
+    leaf_of = {name: f"leaf{at // 8}" for at, name in enumerate(names)}
+
+    def delay(one: str, other: str) -> float:
+        # A pair of vc7 on its own leaf is slow, and still faster than any between two leaves.
+        us = 8.0 if leaf_of[one] == leaf_of[other] else 24.0
+        return us * (1.5 if "vc7" in (one, other) else 1.0)
+
+    machine = Machine(healthy)
+    machine.delay, machine.free = delay, set(names)
+    first = planned_rounds(all_on_one(16), 1, is_full=True, order=Order.LEAFWISE, seed=3)
+    campaign = replace(planned(site, is_full=True), nodes=names, rounds=first)
+    outcome, _ = climb(machine, replace(campaign, leaf_of=tuple(leaf_of.values())))
+    found = _result(outcome, Quantity.LATENCY)
+    (blame,) = found.said.blame
+    assert (blame.node, "15 of 15 pairs" in blame.sentence) == ("vc7", True)
+    stated = [(each.name, each.count, each.least, each.most) for each in found.populations]
+    assert stated == [
+        ("rail0", 120, 4.0, 18.0),
+        ("rail0 on one leaf", 56, 4.0, 6.0),
+        ("rail0 between leaves", 64, 12.0, 18.0),
+    ]
+    assert len(_result(outcome).populations) == 1  # a bandwidth is that of the slowest link
+    text = shown.campaign_text(outcome, ())
+    assert "  rail0 on one leaf: 56 values, least 4, " in text
+    rows = shown.campaign_record(outcome, ())["results"][-1]["population"]
+    assert [each["distance"] for each in rows] == [None, "on one leaf", "between leaves"]
+
+
+def test_where_nobody_knows_the_leaves_a_latency_is_stated_whole(climb: Any, site: Site) -> None:
+    outcome, _ = climb(Machine(healthy), planned(site))
+    assert [each.name for each in _result(outcome, Quantity.LATENCY).populations] == ["rail0"]
 
 
 def test_a_receive_side_is_blamed_by_node_rail_and_direction(climb: Any, site: Site) -> None:

@@ -170,7 +170,7 @@ def _result_lines(result: Result, doubted: set[str]) -> list[str]:
     word = "told only" if result.why_told_only else judged.verdict.value
     lines = [f"{result.title}: {word}: {why}"]
     lines += [
-        f"  {each.net_path}: {each.count} values, least {each.least:.4g}, mean {each.mean:.4g}, "
+        f"  {each.name}: {each.count} values, least {each.least:.4g}, mean {each.mean:.4g}, "
         f"most {each.most:.4g}, standard deviation {each.deviation:.3g} {unit}"
         for each in result.populations
     ]

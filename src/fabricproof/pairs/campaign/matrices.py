@@ -12,7 +12,8 @@ from fabricproof.core.units import size_label
 from fabricproof.pairs.campaign.ledger import Campaign
 from fabricproof.pairs.campaign.plan import LATENCY_BYTES, Mode
 from fabricproof.pairs.campaign.record import Value
-from fabricproof.pairs.matrix import Kind, Matrix
+from fabricproof.pairs.fabric import Leaves
+from fabricproof.pairs.matrix import Kind, Matrix, Values
 
 
 class Quantity(StrEnum):
@@ -30,12 +31,20 @@ OF_MODE = {
 }
 
 
+class Distance(StrEnum):
+    """Where the two nodes of a pair hang."""
+
+    ONE_LEAF = "on one leaf"
+    TWO_LEAVES = "between leaves"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Population:
-    """The values of one quantity over one path, over all pairs.
+    """The values of one quantity over one path.
 
     Attributes:
         net_path: name.
+        distance: of the pairs whose values these are; None: of all pairs.
         count: values.
         least: smallest value, in the unit of the quantity.
         most: largest.
@@ -44,11 +53,17 @@ class Population:
     """
 
     net_path: str
+    distance: Distance | None = None
     count: int
     least: float
     most: float
     mean: float
     deviation: float
+
+    @property
+    def name(self) -> str:
+        """``rail0``, ``rail0 between leaves``."""
+        return f"{self.net_path} {self.distance}" if self.distance else self.net_path
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,18 +121,37 @@ def _number(quantity: Quantity, value: Value) -> float:
 
 def populations_of(matrix: Matrix) -> tuple[Population, ...]:
     """Return the population of each rail that has values."""
-    found = []
-    for number, name in enumerate(matrix.rails):
-        own = matrix.value[matrix.rail == number]
-        if len(own):
-            found.append(
-                Population(
-                    net_path=name,
-                    count=len(own),
-                    least=float(own.min()),
-                    most=float(own.max()),
-                    mean=float(own.mean()),
-                    deviation=float(own.std()),
-                )
-            )
-    return tuple(found)
+    return tuple(
+        _population(name, None, matrix.value[matrix.rail == rail])
+        for rail, name in enumerate(matrix.rails)
+        if np.any(matrix.rail == rail)
+    )
+
+
+def populations_by_distance(matrix: Matrix, leaves: Leaves | None) -> tuple[Population, ...]:
+    """Return those of a latency of each rail by the leaves on the way; none where nobody knows.
+
+    A message between two leaves passes more switches than one below a leaf, so that the mean of
+    both is the latency of neither.  Each pair is judged by those as far apart as its own.
+    """
+    if leaves is None or not matrix.kinds[0].lower_is_better:
+        return ()
+    crosses = leaves.crosses(matrix.source, matrix.destination)
+    own = {
+        (name, distance): matrix.value[(matrix.rail == rail) & (crosses == is_far)]
+        for rail, name in enumerate(matrix.rails)
+        for is_far, distance in enumerate(Distance)
+    }
+    return tuple(_population(*key, values) for key, values in own.items() if len(values))
+
+
+def _population(net_path: str, distance: Distance | None, values: Values) -> Population:
+    return Population(
+        net_path=net_path,
+        distance=distance,
+        count=len(values),
+        least=float(values.min()),
+        most=float(values.max()),
+        mean=float(values.mean()),
+        deviation=float(values.std()),
+    )

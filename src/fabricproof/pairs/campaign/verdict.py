@@ -20,6 +20,7 @@ from fabricproof.pairs.campaign.matrices import (
     Quantity,
     Row,
     matrix_of,
+    populations_by_distance,
     populations_of,
 )
 from fabricproof.pairs.campaign.path import disturbances, pairs_of, prove_pair
@@ -80,7 +81,7 @@ class Result:
         net_paths: names.
         judged: the matrix and its verdict.
         said: blame, and what is undecided.
-        populations: of each path.
+        populations: of each path, then of a latency those of each path and distance.
         why_told_only: why its verdict does not count; empty where it does.
     """
 
@@ -308,7 +309,8 @@ def _result(
 ) -> Result:
     matrix = matrix_of(campaign, quantity, net_paths, rows)
     limits = _limits(site, campaign, quantity, net_paths[0], matrix)
-    judged = judge_matrix(matrix, leaves=places_of(campaign), limits=limits)
+    leaves = places_of(campaign)
+    judged = judge_matrix(matrix, leaves=leaves, limits=limits)
     excused = {node for each in troubles for node in each.pair}
     if judged.verdict is MatrixVerdict.MISSING and set(matrix.unmeasured) <= excused:
         named = listed(matrix.unmeasured)
@@ -320,7 +322,7 @@ def _result(
         net_paths=matrix.rails,
         judged=judged,
         said=say(judged),
-        populations=populations_of(matrix),
+        populations=(*populations_of(matrix), *populations_by_distance(matrix, leaves)),
         why_told_only=_why_told_only(site, campaign, quantity, judged, bool(limits.bounds)),
     )
 
