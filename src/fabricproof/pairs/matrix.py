@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 Indices = npt.NDArray[np.int32]
 Values = npt.NDArray[np.float64]
@@ -133,3 +134,30 @@ class Matrix:
         """Return the matrix of some rows only."""
         columns = ("source", "destination", "both_ways", "rail", "round", "kind", "value")
         return replace(self, **{name: getattr(self, name)[chosen] for name in columns})
+
+    def without_repeats(self) -> Matrix:
+        """Return one row for rows of the same pair, rail, direction, round and kind.
+
+        It is their median, of an even number the better of the two in the middle: a pair that was
+        good once in two looks is not slow.
+        """
+        low = np.where(self.both_ways, np.minimum(self.source, self.destination), self.source)
+        high = np.where(self.both_ways, np.maximum(self.source, self.destination), self.destination)
+        rounds = self.round.astype(np.int64) - (int(self.round.min()) if len(self) else 0)
+        key = low.astype(np.int64)
+        for part, count in (
+            (high, len(self.nodes)),
+            (self.rail, len(self.rails)),
+            (self.both_ways, 2),
+            (rounds, int(rounds.max(initial=0)) + 1),
+            (self.kind, len(self.kinds)),
+        ):
+            key = key * count + part
+        unique = pl.Series(key).n_unique() if len(key) else 0
+        if unique == len(key):
+            return self
+        goodness = self.goodness
+        order = np.lexsort((goodness, key))
+        _, starts, counts = np.unique(key[order], return_index=True, return_counts=True)
+        kept = self.rows(order[starts + counts // 2])
+        return replace(kept, num_repeated=len(key) - unique)
