@@ -320,7 +320,7 @@ def test_the_matrix_of_a_pair_campaign_is_gathered(site: Site, place: Workplace)
     assert gather(site, place).data.pairs == ()
     append_records(records_file(place), [matrix])
     (picture,) = gather(site, place).data.pairs
-    assert picture.title == "bandwidth over rail0"
+    assert picture.title == "bandwidth over rail0, openmpi5, compute"
     append_records(records_file(place), [{**matrix, "cells": "damaged"}])
     with pytest.raises(ParseError, match="pair matrix is damaged"):
         gather(site, place)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.resources
 import json
 import os
+import sys
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,12 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 from report_data import DOWN, HEALTHY, NEWEST, SLOW, recorded
+
+from fabricproof.core.records import append_records, read_records
+from fabricproof.pairs import judge_matrix, picture_of, read_matrix, say
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "pairs"))
+from matrices import made, of_node, written
 
 Command = Callable[..., Any]
 
@@ -65,6 +72,26 @@ def test_json_has_no_number_that_is_none(fabricproof: Command) -> None:
         raise AssertionError(word)
 
     json.loads(fabricproof("report", DOWN, "--json").out, parse_constant=refuse)
+
+
+def test_the_matrices_of_a_check_stand_in_the_page_each_with_its_stack(
+    tmp_path: Path, place: Path, fabricproof: Command
+) -> None:
+    """A check keeps the record of a picture beside the identity of its job."""
+    rows = made(16, of_node(3, 0.3, side="receive"), noise=0.0)
+    file = written(tmp_path / "m.csv", rows, unit="MB/s")
+    judged = judge_matrix(read_matrix(str(file)))
+    record = picture_of(judged, say(judged), "bandwidth over rail0").record()
+    path = tmp_path / "perflogs" / "vcluster" / "compute" / "records.jsonl"
+    job = next(each for each in read_records(path) if each["run_id"] == NEWEST)
+    append_records(path, [{**job, "stack": each, **record} for each in ("openmpi5", "mpich")])
+    ended = fabricproof("report", NEWEST, "-o", place / "r.html")
+    # The verdict is that of the legs: the check says of its campaign by its own.
+    assert (ended.status, ended.out.split()[0]) == (0, "PASS")
+    page = (place / "r.html").read_text()
+    assert page.count("n0003 receives at 30 %: 15 of 15 pairs") == 2
+    for stack in ("openmpi5", "mpich"):
+        assert f"<h3>bandwidth over rail0, {stack}, compute: " in page
 
 
 def test_all_files_at_once(place: Path, fabricproof: Command) -> None:

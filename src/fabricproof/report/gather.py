@@ -14,7 +14,7 @@ from fabricproof.history.store import Run, Store, labels, open_store
 from fabricproof.history.store.history import start_of
 from fabricproof.job.run.collect import collect_again, record_files
 from fabricproof.job.run.start import Workplace
-from fabricproof.pairs.picture import RECORD_KIND, read_picture
+from fabricproof.pairs.picture import RECORD_KIND, Picture, read_picture
 from fabricproof.report.model import ReportData
 from fabricproof.report.sources import (
     SAME_INVENTORY,
@@ -84,6 +84,13 @@ def names_several(words: str, labels: Mapping[str, Sequence[str]]) -> bool:
 def is_of_compare(words: str) -> bool:
     """Tell whether only ``fabricproof compare`` understands ``words``."""
     return names_several(words, {}) or words.startswith("latest")
+
+
+def _picture(record: Mapping[str, Any], run_id: str) -> Picture:
+    """Return the matrix of a check's campaign: its title says of which stack and partition."""
+    picture = read_picture(record, f"a record of run {run_id}")
+    said = [picture.title, *(str(record[key]) for key in ("stack", "partition") if key in record)]
+    return replace(picture, title=", ".join(said))
 
 
 def looks_of_nights(files: Iterable[Path]) -> set[str]:
@@ -233,11 +240,7 @@ def gather(
         machines=machines_of(place.perflogs / site.name, run, doubts.append),
         inventory_changes=inventory_changes(place.perflogs / site.name, run, earlier),
         notes=(*night_without_run(words, run, place.perflogs / site.name), *doubts),
-        pairs=tuple(
-            read_picture(each, f"a record of run {run.run_id}")
-            for each in records
-            if each["kind"] == RECORD_KIND
-        ),
+        pairs=tuple(_picture(each, run.run_id) for each in records if each["kind"] == RECORD_KIND),
     )
     if store is None:
         return Gathered(data=data, records=tuple(records))
