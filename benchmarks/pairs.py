@@ -2,8 +2,9 @@
 
     .venv/bin/python benchmarks/pairs.py [--full] [TABLE ...]
 
-Tables: ``blame``, ``clean``, ``strength``, ``scale``, ``matrix``; all without a name.  Seeded: the
-same figures each time, but for the times.  The short form takes less than half a minute.
+Tables: ``blame``, ``clean``, ``strength``, ``scale``, ``matrix``, ``launch``; all without a
+name.  Seeded: the same figures each time, but for the times.  The short form takes less than half a
+minute.
 Rates have 95 % bounds: of nothing in n, 3/n; else Wilson's (1927).
 """
 
@@ -12,9 +13,11 @@ from __future__ import annotations
 import math
 import resource
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
@@ -30,6 +33,12 @@ from fabricproof.pairs import (
     run_campaign,
     score,
 )
+from fabricproof.pairs.campaign import conduct, ledger
+from fabricproof.pairs.campaign.job import render_schedule
+from fabricproof.pairs.campaign.plan import KernelPlan, plan_steps
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "pairs"))
+from made_kernel import write_record
 
 #: nodes, nodes a leaf, numbers of faults, campaigns in the short and the full form
 MACHINES = (
@@ -180,12 +189,51 @@ def matrix(*, full: bool) -> None:
     )
 
 
+def launch(*, full: bool) -> None:
+    """Print what a campaign makes of a launch that ended, against reading its record once."""
+    print("\n| full matrix, one path | rounds | all that follows a launch, in readings |")
+    print("| --- | --- | --- |")
+    for nodes in (64, 256) if full else (32, 96):
+        with tempfile.TemporaryDirectory() as name:
+            campaign, place = made_launch(Path(name), nodes)
+            begun = time.process_time()
+            ledger.read_launch(place)
+            read = time.process_time()
+            done = ledger.Readings(Path(name)).measured(campaign)
+            assert not ledger.left_on(0, campaign, done)
+            share = (time.process_time() - read) / (read - begun)
+        print(f"| {nodes} nodes | {len(done.rounds)} | {share:.2f} |")
+
+
+def made_launch(folder: Path, nodes: int) -> tuple[ledger.Campaign, Path]:
+    """Return a campaign of a full matrix, and the folder of the launch that measured all of it."""
+    names = tuple(f"n{number}" for number in range(nodes))
+    leaves = conduct.all_on_one(nodes)
+    rounds = conduct.planned_rounds(leaves, 1, is_full=True, order=Order.CIRCLE, seed=1)
+    steps = plan_steps(max_size=65536, rate_mb_s=22.5, latency_us=20.0, seconds=0.5)
+    campaign = ledger.Campaign(
+        id="made", site="", site_name="", partition="", fabric="", stack="", nodes=names,
+        leaf_of=(), spines=0, out={}, skipped={}, net_paths=(("rail0",),), rounds=rounds,
+        size=65536, seconds=0.5, both_ways=False, is_full=True,
+    )  # fmt: skip
+    place = folder / "launch.0"
+    place.mkdir()
+    (place / ledger.LAUNCH_FILE).write_text('{"net_path": 0}')
+    plan = KernelPlan(
+        nodes=names, steps=steps, rounds=tuple((each.number, each.pairs) for each in rounds)
+    )
+    (place / ledger.SCHEDULE_FILE).write_text(render_schedule(plan))
+    write_record(place, lambda *_: 22.5, ("rail0",))
+    return campaign, place
+
+
 TABLES: dict[str, Callable[..., None]] = {
     "blame": blame,
     "clean": clean,
     "strength": strength,
     "scale": scale,
     "matrix": matrix,
+    "launch": launch,
 }
 
 
