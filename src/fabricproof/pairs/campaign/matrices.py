@@ -13,7 +13,7 @@ from fabricproof.pairs.campaign.ledger import Campaign
 from fabricproof.pairs.campaign.plan import LATENCY_BYTES, Mode
 from fabricproof.pairs.campaign.record import Value
 from fabricproof.pairs.fabric import Leaves
-from fabricproof.pairs.matrix import Kind, Matrix, Values
+from fabricproof.pairs.matrix import Flags, Kind, Matrix
 
 
 class Quantity(StrEnum):
@@ -119,39 +119,31 @@ def _number(quantity: Quantity, value: Value) -> float:
     return value.median_latency_us if quantity is Quantity.LATENCY else value.bandwidth_mb_s
 
 
-def populations_of(matrix: Matrix) -> tuple[Population, ...]:
-    """Return the population of each rail that has values."""
-    return tuple(
-        _population(name, None, matrix.value[matrix.rail == rail])
-        for rail, name in enumerate(matrix.rails)
-        if np.any(matrix.rail == rail)
-    )
-
-
-def populations_by_distance(matrix: Matrix, leaves: Leaves | None) -> tuple[Population, ...]:
-    """Return those of a latency of each rail by the leaves on the way; none where nobody knows.
+def populations_of(matrix: Matrix, leaves: Leaves | None) -> tuple[Population, ...]:
+    """Return the population of each rail that has values; of a latency then by distance as well.
 
     A message between two leaves passes more switches than one below a leaf, so that the mean of
     both is the latency of neither.  Each pair is judged by those as far apart as its own.
+
+    Args:
+        matrix: of one quantity.
+        leaves: where the nodes hang; None where nobody knows.
     """
-    if leaves is None or not matrix.kinds[0].lower_is_better:
-        return ()
-    crosses = leaves.crosses(matrix.source, matrix.destination)
-    own = {
-        (name, distance): matrix.value[(matrix.rail == rail) & (crosses == is_far)]
+    parts: list[tuple[Distance | None, Flags]] = [(None, np.ones(len(matrix), dtype=bool))]
+    if leaves is not None and matrix.kinds[0].lower_is_better:
+        crosses = leaves.crosses(matrix.source, matrix.destination)
+        parts += [(Distance.ONE_LEAF, ~crosses), (Distance.TWO_LEAVES, crosses)]
+    return tuple(
+        Population(
+            net_path=name,
+            distance=distance,
+            count=len(own),
+            least=float(own.min()),
+            most=float(own.max()),
+            mean=float(own.mean()),
+            deviation=float(own.std()),
+        )
+        for distance, rows in parts
         for rail, name in enumerate(matrix.rails)
-        for is_far, distance in enumerate(Distance)
-    }
-    return tuple(_population(*key, values) for key, values in own.items() if len(values))
-
-
-def _population(net_path: str, distance: Distance | None, values: Values) -> Population:
-    return Population(
-        net_path=net_path,
-        distance=distance,
-        count=len(values),
-        least=float(values.min()),
-        most=float(values.max()),
-        mean=float(values.mean()),
-        deviation=float(values.std()),
+        if len(own := matrix.value[rows & (matrix.rail == rail)])
     )

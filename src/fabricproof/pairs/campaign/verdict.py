@@ -20,7 +20,6 @@ from fabricproof.pairs.campaign.matrices import (
     Quantity,
     Row,
     matrix_of,
-    populations_by_distance,
     populations_of,
 )
 from fabricproof.pairs.campaign.path import disturbances, pairs_of, prove_pair
@@ -81,7 +80,7 @@ class Result:
         net_paths: names.
         judged: the matrix and its verdict.
         said: blame, and what is undecided.
-        populations: of each path, then of a latency those of each path and distance.
+        populations: of each path, then of a latency of each distance.
         why_told_only: why its verdict does not count; empty where it does.
     """
 
@@ -322,7 +321,7 @@ def _result(
         net_paths=matrix.rails,
         judged=judged,
         said=say(judged),
-        populations=(*populations_of(matrix), *populations_by_distance(matrix, leaves)),
+        populations=populations_of(matrix, leaves),
         why_told_only=_why_told_only(site, campaign, quantity, judged, bool(limits.bounds)),
     )
 
