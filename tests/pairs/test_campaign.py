@@ -444,6 +444,8 @@ def _leg(verdict: Verdict, leg: str, nodes: tuple[str, ...]) -> LegResult:
         ({"rail0": Verdict.PASS, "rail0.back": Verdict.PASS}, Verdict.UNJUDGED),
         ({"rail1": Verdict.FAIL}, Verdict.UNJUDGED),
         ({"rail0": Verdict.UNJUDGED}, Verdict.UNJUDGED),
+        # It took another path: it saw nothing of the red one.
+        ({"rail0": Verdict.INVALID}, Verdict.UNJUDGED),
         ({}, Verdict.UNJUDGED),
     ],
 )

@@ -29,8 +29,6 @@ _CHECKS = {
     Quantity.LATENCY: ("OsuLatency", "OsuLatency"),
 }
 
-_RED = frozenset({Verdict.FAIL, Verdict.INVALID})
-
 #: runs ReFrame with arguments on nodes; None where it came to no result
 Look = Callable[[Sequence[str], tuple[str, ...]], SessionResult | None]
 
@@ -59,8 +57,8 @@ class Confirmation:
 
     @property
     def is_red(self) -> bool:
-        """Whether the stock program saw red, too."""
-        return self.verdict in _RED
+        """Whether the stock program saw red, too; one that took another path saw nothing."""
+        return self.verdict is Verdict.FAIL
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,7 +201,7 @@ def _of_legs(blank: Confirmation, result: SessionResult) -> Confirmation:
     if not mine or elsewhere:
         reason = "it ran on other nodes" if elsewhere else "no leg over this path was measured"
         return replace(blank, reason=reason, run_id=result.run_id)
-    leg = next((each for each in mine if each.verdict in _RED), None)
+    leg = next((each for each in mine if each.verdict is Verdict.FAIL), None)
     if leg is not None:
         reason = leg.reason
     else:
