@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import product
 
-from fabricproof.subnet import End, Look, Network, Node, NodeKind, Port
+from fabricproof.subnet import End, Network, Node, NodeKind, Port, SubnetLook
 
 GBPS = {
     "SDR": "2.5 Gbps",
@@ -130,9 +130,9 @@ def grid(lengths: tuple[int, ...], rings: tuple[bool, ...]) -> Network:
     )
 
 
-def looked(network: Network, **facts: object) -> Look:
+def looked(network: Network, **facts: object) -> SubnetLook:
     """Return a look that showed ``network``."""
-    return replace(Look(network=network), **facts)  # type: ignore[arg-type]
+    return replace(SubnetLook(network=network), **facts)  # type: ignore[arg-type]
 
 
 def without(network: Network, one: str, port: int) -> Network:

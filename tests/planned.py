@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.core.records import append_records
-from fabricproof.history.cost.case import Case, NetPath
+from fabricproof.history.cost.case import Case, PlannedPath
 from fabricproof.history.cost.history import PastJob, PastRun
 from fabricproof.job.leg import FabricFacts, Leg
 from fabricproof.site.schema import PartitionSpec
@@ -54,8 +54,10 @@ def make_case(**changes: Any) -> Case:
     return Case(**{**facts, **changes})
 
 
-def make_path(name: str, seconds: float = 2.0, **changes: Any) -> NetPath:
-    return NetPath(**{"name": name, "sizes": (1, 2, 4), "starts": 1, "seconds": seconds, **changes})
+def make_path(name: str, seconds: float = 2.0, **changes: Any) -> PlannedPath:
+    return PlannedPath(
+        **{"name": name, "sizes": (1, 2, 4), "starts": 1, "seconds": seconds, **changes}
+    )
 
 
 def make_job(run_id: str, job_id: str, **changes: Any) -> PastJob:

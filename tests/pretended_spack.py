@@ -17,7 +17,7 @@ from fabricproof.site.schema import StackSpec
 from fabricproof.stacks.spack.build import Wishes, build
 from fabricproof.stacks.spack.built import Built
 from fabricproof.stacks.spack.environment import Environment, compose
-from fabricproof.stacks.spack.layout import SCOPES_VARIABLE, Layout
+from fabricproof.stacks.spack.layout import SCOPES_VARIABLE, SpackLayout
 from fabricproof.stacks.spack.tool import Spack, open_spack
 
 TESTS = Path(__file__).parent
@@ -75,8 +75,8 @@ class Lab:
     heard: list[tuple[str, str]] = field(default_factory=list)
 
     @property
-    def layout(self) -> Layout:
-        return Layout(
+    def layout(self) -> SpackLayout:
+        return SpackLayout(
             root=self.folder / "spack",
             site="lab",
             recipes=self.folder / "spack-envs",

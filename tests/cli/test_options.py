@@ -93,7 +93,7 @@ def test_the_help_is_in_groups(fabricproof: Command) -> None:
 
 
 def test_options_of_a_group_stand_anywhere_and_in_the_help_of_its_commands() -> None:
-    @click.group(cls=options.Group)
+    @click.group(cls=options.HelpGroup)
     @options.site
     @options.as_json
     def group(**_: object) -> None: ...

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fabricproof.cli.measure import plan as plan_module
-from fabricproof.history.cost.case import Case, NetPath
+from fabricproof.history.cost.case import Case, PlannedPath
 from planned import reported_case, write_leg, write_report
 
 Command = Callable[..., Any]
@@ -31,7 +31,7 @@ def make_case(check: str, *tags: str, **changes: Any) -> Case:
         "tags": ("ethernet", *tags),
         "nodes": 1,
         "limit_seconds": 600.0,
-        "net_paths": (NetPath(name="rail0", sizes=(1, 2), starts=1, seconds=3.0),),
+        "net_paths": (PlannedPath(name="rail0", sizes=(1, 2), starts=1, seconds=3.0),),
     }
     return Case(**{**facts, **changes})
 
@@ -87,7 +87,7 @@ def test_a_level_that_leaves_out_stacks_paths_and_sizes_names_them(
         "OsuBandwidth",
         "full",
         stack="other",
-        net_paths=(NetPath(name="rail0+rail1", sizes=(1, 2, 1024), starts=1, seconds=3.0),),
+        net_paths=(PlannedPath(name="rail0+rail1", sizes=(1, 2, 1024), starts=1, seconds=3.0),),
     )
     monkeypatch.setattr(plan_module, "ask_reframe", lambda *_: [CASES[0], wide])
     out = fabricproof("plan", "--site", site).out
@@ -101,7 +101,7 @@ def test_the_hundred_paths_of_a_sweep_do_not_flood_a_terminal(
     fabricproof: Command, site: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     net_paths = tuple(
-        NetPath(name=f"rail0.alg-{number:03}", sizes=(1024,), starts=1, seconds=3.0)
+        PlannedPath(name=f"rail0.alg-{number:03}", sizes=(1024,), starts=1, seconds=3.0)
         for number in range(100)
     )
     sweep = make_case("AlgorithmSweep", "full", net_paths=net_paths)

@@ -12,7 +12,7 @@ from fabricproof.job.outcome import judge_leg
 from fabricproof.job.second_look import doubtful_legs
 from fabricproof.nodes.inventory.read import read_machine
 from fabricproof.verdict.baseline.apply import LegBaseline, that_matter
-from fabricproof.verdict.baseline.model import Limit, Node, Place
+from fabricproof.verdict.baseline.model import BaselineNode, LegPlace, Limit
 from fabricproof.verdict.baseline.stage import STAGE_FILE, write_stage
 from leg_folders import PUT_BW, leave, make_leg, slower
 
@@ -24,7 +24,7 @@ LOOK = (DATA / "inventory" / "mlx5-healthy.txt").read_text()
 def lay(folder: Path, *, low: float = 115.0, median: float = 117.0, look: str = LOOK) -> None:
     """Lay a baseline of the leg's last size beside the plan, and looks at both nodes."""
     (table,) = parse_text(PUT_BW, "recorded")
-    place = Place(
+    place = LegPlace(
         **dict.fromkeys(("partition", "fabric", "stack", "check"), ""),
         build="b1",
         suite="osu",
@@ -45,7 +45,7 @@ def lay(folder: Path, *, low: float = 115.0, median: float = 117.0, look: str = 
         runs=6,
     )
     facts = that_matter(read_machine(LOOK, "n1").facts)
-    nodes = {name: Node(digests=(), facts=facts) for name in ("n1", "n2")}
+    nodes = {name: BaselineNode(digests=(), facts=facts) for name in ("n1", "n2")}
     known = LegBaseline(
         name="spring",
         date="2026-11-06",

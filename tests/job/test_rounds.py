@@ -22,9 +22,9 @@ from fabricproof.job.relations.rounds import (
     LEAST,
     LEAST_RED,
     MOST,
-    Bounds,
     Decision,
-    Standing,
+    RatioStanding,
+    RoundBounds,
     decide_rounds,
     rounds_to_add,
 )
@@ -34,12 +34,12 @@ from fabricproof.verdict.value import at_least
 from leg_folders import PUT_BW, leave, make_leg, slower
 
 #: a far pair's latency over a near one's across two switches more (rfm.placement)
-FAR = Bounds(upper=1.4 * 1.25)
+FAR = RoundBounds(upper=1.4 * 1.25)
 
 ratios = st.lists(st.floats(0.01, 100.0), min_size=1, max_size=12)
 
 
-def _measured(draw: random.Random, truth: float, scatter: float, bounds: Bounds) -> Decision:
+def _measured(draw: random.Random, truth: float, scatter: float, bounds: RoundBounds) -> Decision:
     """Measure as a job does: rounds until it is decided or hopeless."""
     values: list[float] = [truth * math.exp(draw.gauss(0, scatter))]
     while more := rounds_to_add(values, 0, bounds):
@@ -47,7 +47,9 @@ def _measured(draw: random.Random, truth: float, scatter: float, bounds: Bounds)
     return decide_rounds(values, bounds)
 
 
-def _share(standings: set[Standing], truth: float, scatter: float, bounds: Bounds) -> float:
+def _share(
+    standings: set[RatioStanding], truth: float, scatter: float, bounds: RoundBounds
+) -> float:
     draw = random.Random(f"{truth} {scatter}")
     found = [_measured(draw, truth, scatter, bounds).standing for _ in range(600)]
     return sum(each in standings for each in found) / len(found)
@@ -55,42 +57,42 @@ def _share(standings: set[Standing], truth: float, scatter: float, bounds: Bound
 
 @pytest.mark.parametrize("scatter", [0.05, 0.2, 0.5, 1.0])
 def test_a_healthy_relation_is_hardly_ever_red(scatter: float) -> None:
-    assert _share({Standing.ABOVE}, 1.0, scatter, FAR) <= 0.002
+    assert _share({RatioStanding.ABOVE}, 1.0, scatter, FAR) <= 0.002
 
 
 @pytest.mark.parametrize("scatter", [0.05, 0.2, 0.5, 1.0])
 def test_at_its_very_bound_it_is_red_as_rarely_as_the_law_says(scatter: float) -> None:
     # Half a percent a look on this side, and a few looks.
-    assert _share({Standing.ABOVE}, 1.75, scatter, FAR) <= 0.03
-    assert _share({Standing.INSIDE}, 1.75, scatter, FAR) <= 0.10
+    assert _share({RatioStanding.ABOVE}, 1.75, scatter, FAR) <= 0.03
+    assert _share({RatioStanding.INSIDE}, 1.75, scatter, FAR) <= 0.10
 
 
 @pytest.mark.parametrize("scatter", [0.05, 0.2, 0.5])
 def test_a_factor_of_two_beyond_the_bound_is_never_green(scatter: float) -> None:
-    assert _share({Standing.INSIDE}, 3.5, scatter, FAR) <= 0.01
+    assert _share({RatioStanding.INSIDE}, 3.5, scatter, FAR) <= 0.01
 
 
 @pytest.mark.parametrize(("scatter", "found"), [(0.05, 1.0), (0.2, 0.98), (0.4, 0.75)])
 def test_a_factor_of_two_beyond_the_bound_is_found(scatter: float, found: float) -> None:
-    assert _share({Standing.ABOVE}, 3.5, scatter, FAR) >= found
+    assert _share({RatioStanding.ABOVE}, 3.5, scatter, FAR) >= found
 
 
 def test_quiet_numbers_need_three_rounds_to_be_green_and_six_to_be_red() -> None:
-    scaling = Bounds(lower=1.9, most=2.2)
+    scaling = RoundBounds(lower=1.9, most=2.2)
     assert rounds_to_add([1.98], 0, scaling) == LEAST - 1
-    assert decide_rounds([1.98, 1.99], scaling).standing is Standing.OPEN
-    assert decide_rounds([1.98, 1.99, 1.985], scaling).standing is Standing.INSIDE
+    assert decide_rounds([1.98, 1.99], scaling).standing is RatioStanding.OPEN
+    assert decide_rounds([1.98, 1.99, 1.985], scaling).standing is RatioStanding.INSIDE
     few = [1.63, 1.62, 1.64]
-    assert decide_rounds(few, scaling).standing is Standing.OPEN
+    assert decide_rounds(few, scaling).standing is RatioStanding.OPEN
     assert rounds_to_add(few, 0, scaling) == LEAST_RED - len(few)
-    assert decide_rounds(few * 2, scaling).standing is Standing.BELOW
-    assert decide_rounds([2.6, 2.61, 2.59] * 2, scaling).standing is Standing.IMPOSSIBLE
+    assert decide_rounds(few * 2, scaling).standing is RatioStanding.BELOW
+    assert decide_rounds([2.6, 2.61, 2.59] * 2, scaling).standing is RatioStanding.IMPOSSIBLE
 
 
 def test_what_the_nightly_called_red_twice_is_open() -> None:
     # far_over_near of two looks at one healthy pair on the virtual cluster
     decision = decide_rounds([3.89, 2.21], FAR)
-    assert decision.standing is Standing.OPEN
+    assert decision.standing is RatioStanding.OPEN
     assert decision.would_tell is not None
     assert decision.would_tell >= LEAST_RED
 
@@ -98,23 +100,23 @@ def test_what_the_nightly_called_red_twice_is_open() -> None:
 def test_noise_beyond_hope_ends_the_rounds_and_is_no_pass() -> None:
     wild = [0.1, 9.0, 1.0, 12.0, 0.2, 3.0]
     assert rounds_to_add(wild, 0, FAR) == 0
-    assert decide_rounds(wild, FAR).standing is Standing.OPEN
+    assert decide_rounds(wild, FAR).standing is RatioStanding.OPEN
 
 
 @settings(deadline=None)
 @given(ratios, st.floats(0.1, 10.0))
 def test_less_than_three_rounds_never_decide(values: list[float], upper: float) -> None:
-    decision = decide_rounds(values[: LEAST - 1], Bounds(upper=upper))
-    assert decision.standing is Standing.OPEN
+    decision = decide_rounds(values[: LEAST - 1], RoundBounds(upper=upper))
+    assert decision.standing is RatioStanding.OPEN
 
 
 @settings(deadline=None)
 @given(ratios, st.floats(0.1, 10.0))
 def test_green_lies_within_and_red_beyond(values: list[float], upper: float) -> None:
-    decision = decide_rounds(values, Bounds(upper=upper))
-    if decision.standing is Standing.INSIDE:
+    decision = decide_rounds(values, RoundBounds(upper=upper))
+    if decision.standing is RatioStanding.INSIDE:
         assert decision.high <= upper * (1 + 1e-9)
-    if decision.standing is Standing.ABOVE:
+    if decision.standing is RatioStanding.ABOVE:
         assert decision.low >= upper * (1 - 1e-9)
 
 
@@ -123,7 +125,7 @@ def test_green_lies_within_and_red_beyond(values: list[float], upper: float) -> 
 def test_a_job_never_makes_more_rounds_than_its_share(
     values: list[float], lost: int, upper: float
 ) -> None:
-    more = rounds_to_add(values, lost, Bounds(upper=upper))
+    more = rounds_to_add(values, lost, RoundBounds(upper=upper))
     assert more >= 0
     assert more == 0 or len(values) + lost + more <= MOST
 

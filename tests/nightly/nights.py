@@ -9,9 +9,8 @@ from fabricproof.core.measure import Verdict
 from fabricproof.core.records import QuantityRecord
 from fabricproof.job.run import LegResult, SessionResult
 from fabricproof.nightly.conduct import Ran
-from fabricproof.nightly.confirm import Colour, LegKey, Look, Red, Role
-from fabricproof.nightly.state import Colour as LegColour
-from fabricproof.nightly.state import Ended, LegState, Night
+from fabricproof.nightly.confirm import LegKey, Look, LookColour, Red, Role
+from fabricproof.nightly.state import LegColour, LegState, Night, NightEnd
 
 QUANTITY = {
     "quantity_name": "bandwidth_1MiB",
@@ -43,7 +42,7 @@ def red(verdict=Verdict.FAIL, nodes=("vc1", "vc2"), leg="rail1", **more):
 
 
 def look(role, colour, nodes=("vc1", "vc2"), reason=""):
-    return Look(role=Role(role), nodes=nodes, colour=Colour(colour), run_id="r", reason=reason)
+    return Look(role=Role(role), nodes=nodes, colour=LookColour(colour), run_id="r", reason=reason)
 
 
 def leg(verdict, nodes=("vc1", "vc2"), name="rail1", job="1", check="OsuBandwidth", **more):
@@ -85,7 +84,7 @@ def ran(*legs, run_id=RUN, jobs=None, **more):
     return Ran(result=session(*legs, run_id=run_id), job_nodes=jobs or nodes, **more)
 
 
-def night(number, legs=(), ended=Ended.WHOLE, run_id=None, **more):
+def night(number, legs=(), ended=NightEnd.WHOLE, run_id=None, **more):
     """Return the night of day ``number``; ``legs`` are (key, LegState)."""
     time = datetime.datetime(2026, 11, 1, 2, tzinfo=datetime.UTC)
     return Night(

@@ -14,9 +14,9 @@ from fabricproof.history.store.labels import labels
 from fabricproof.job.run import read_run
 from fabricproof.nightly.conduct import Budget, Confirmer, Ran, keep
 from fabricproof.nightly.confirm import LookResult
-from fabricproof.nightly.course import Means, alive, spend
+from fabricproof.nightly.course import NightMeans, alive, spend
 from fabricproof.nightly.looks import settled
-from fabricproof.nightly.state import Colour, Ended, Nights, read_history
+from fabricproof.nightly.state import LegColour, NightEnd, Nights, read_history
 from fabricproof.site import load_site
 
 IDENTITY = StackIdentity(
@@ -313,7 +313,7 @@ def test_a_run_measures_again_what_is_open_and_nothing_red():
 
 
 @pytest.mark.parametrize(
-    ("bad", "colour", "told"), [((), Colour.GREEN, []), (("vc2",), Colour.RED, ["RED"])]
+    ("bad", "colour", "told"), [((), LegColour.GREEN, []), (("vc2",), LegColour.RED, ["RED"])]
 )
 def test_a_night_settles_by_what_was_measured_again(spent, bad, colour, told):
     outcome = spent(Cluster(*bad), 0, first=ran(unjudged(DISTURBED)))
@@ -348,7 +348,7 @@ def spent(tmp_path):
             renamed = made.result and dataclasses.replace(made.result, run_id=of or night)
             return dataclasses.replace(made, result=renamed)
 
-        means = Means(
+        means = NightMeans(
             site=site,
             perflogs=tmp_path,
             night=night,
@@ -422,7 +422,7 @@ def test_a_flutter_is_kept_and_no_red(spent):
     assert kinds(outcome) == []
     (state,) = (each for each in outcome.night.legs.values() if each.flutter)
     assert state.verdict == "FAIL"
-    assert state.colour is Colour.GREEN
+    assert state.colour is LegColour.GREEN
 
 
 def test_the_third_flutter_is_red(spent):
@@ -463,7 +463,7 @@ def test_invalid_is_never_cleared(spent):
 def test_a_scheduler_that_is_down_is_no_red_network(spent):
     spent(Cluster(), 0)
     down = spent(Cluster(), 1, first=UnavailableError("Slurm does not answer"))
-    assert (down.night.ended, down.status) == (Ended.NO_SCHEDULER, ExitStatus.UNAVAILABLE)
+    assert (down.night.ended, down.status) == (NightEnd.NO_SCHEDULER, ExitStatus.UNAVAILABLE)
     assert kinds(down) == ["NIGHT"]
     assert down.red == {}
     assert kinds(spent(Cluster(), 2, first=UnavailableError("still"))) == []
@@ -472,7 +472,7 @@ def test_a_scheduler_that_is_down_is_no_red_network(spent):
 
 def test_a_full_disk_ends_the_night_with_its_own_state(spent):
     full = spent(Cluster(), 0, first=OutputError("the disk is full"))
-    assert (full.night.ended, full.status) == (Ended.FAILED, ExitStatus.IO)
+    assert (full.night.ended, full.status) == (NightEnd.FAILED, ExitStatus.IO)
 
 
 def test_an_interrupt_keeps_what_had_finished_and_reddens_nothing(spent):
@@ -480,14 +480,14 @@ def test_an_interrupt_keeps_what_had_finished_and_reddens_nothing(spent):
     early = ran(leg("PASS"), leg("MISSING", name="", nodes=(), check="OsuLatency"), whole=False)
     early = dataclasses.replace(early, reason="interrupted", status=130)
     outcome = spent(Cluster(), 0, first=early)
-    assert (outcome.night.ended, outcome.status) == (Ended.EARLY, 130)
-    assert [each.colour for each in outcome.night.legs.values()] == [Colour.GREEN]
+    assert (outcome.night.ended, outcome.status) == (NightEnd.EARLY, 130)
+    assert [each.colour for each in outcome.night.legs.values()] == [LegColour.GREEN]
     assert kinds(outcome) == ["NIGHT"]
 
 
 def test_ctrl_c_before_anything_ran(spent):
     outcome = spent(Cluster(), 0, first=KeyboardInterrupt())
-    assert (outcome.night.ended, outcome.status) == (Ended.EARLY, 130)
+    assert (outcome.night.ended, outcome.status) == (NightEnd.EARLY, 130)
 
 
 def test_a_night_that_was_killed_is_told_by_the_next(spent):
@@ -574,4 +574,4 @@ def test_a_run_handed_over_hides_no_silence(spent):
 
 def test_a_run_without_a_result_and_reason_is_failed(spent):
     outcome = spent(Cluster(), 0, first=Ran(result=None, whole=False, reason="?", status=70))
-    assert outcome.night.ended is Ended.FAILED
+    assert outcome.night.ended is NightEnd.FAILED

@@ -10,9 +10,9 @@ from nights import key, look, red
 from fabricproof.core.measure import Verdict
 from fabricproof.nightly.confirm import (
     Blame,
-    Colour,
     LegKey,
     Look,
+    LookColour,
     LookResult,
     Role,
     decide,
@@ -75,7 +75,7 @@ some_looks = st.lists(
         Look,
         role=st.sampled_from(Role),
         nodes=st.just(("vc1", "vc2")),
-        colour=st.sampled_from(Colour),
+        colour=st.sampled_from(LookColour),
     )
 )
 
@@ -86,8 +86,8 @@ def test_nothing_is_cleared_without_a_green_look_at_the_same_nodes_and_none_red(
     found = decide(red(verdict), seen)
     same = [each.colour for each in seen if each.role is Role.SAME]
     if not found.stays_red:
-        assert Colour.GREEN in same
-        assert Colour.RED not in same
+        assert LookColour.GREEN in same
+        assert LookColour.RED not in same
         assert verdict is not Verdict.INVALID
 
 

@@ -7,7 +7,7 @@ import pytest
 from nights import DISTURBED, OPEN, leg, look, ran, red, session, unjudged
 
 from fabricproof.core.measure import Verdict
-from fabricproof.nightly.confirm import Colour, Role
+from fabricproof.nightly.confirm import LookColour, Role
 from fabricproof.nightly.looks import (
     Batch,
     batches_of,
@@ -72,12 +72,12 @@ def test_the_nodes_of_a_red_leg_are_those_of_its_job():
 @pytest.mark.parametrize(
     ("verdict", "colour"),
     [
-        ("PASS", Colour.GREEN),
-        ("FAIL", Colour.RED),
-        ("INVALID", Colour.RED),
-        ("MISSING", Colour.RED),
-        ("UNJUDGED", Colour.NONE),
-        ("SKIPPED", Colour.NONE),
+        ("PASS", LookColour.GREEN),
+        ("FAIL", LookColour.RED),
+        ("INVALID", LookColour.RED),
+        ("MISSING", LookColour.RED),
+        ("UNJUDGED", LookColour.NONE),
+        ("SKIPPED", LookColour.NONE),
     ],
 )
 def test_what_a_look_saw(verdict, colour):
@@ -87,34 +87,34 @@ def test_what_a_look_saw(verdict, colour):
 def test_a_pass_on_other_nodes_clears_nothing():
     """The deliberate bad case: Slurm gave other nodes than those asked for."""
     found = seen(red(), ran(leg("PASS", nodes=("vc3", "vc4"))))
-    assert found.colour is Colour.NONE
+    assert found.colour is LookColour.NONE
     assert "asked for vc1,vc2, it ran on vc3,vc4" in found.reason
     assert found.verdict is None, "the report takes verdicts of looks as evidence of their nodes"
 
 
 def test_a_job_that_never_started_is_no_look():
     found = seen(red(), ran(leg("MISSING", nodes=())))
-    assert found.colour is Colour.NONE
+    assert found.colour is LookColour.NONE
     assert "it ran nowhere" in found.reason
 
 
 def test_a_pass_of_another_leg_clears_nothing():
-    assert seen(red(), ran(leg("PASS", name="rail0"))).colour is Colour.NONE
+    assert seen(red(), ran(leg("PASS", name="rail0"))).colour is LookColour.NONE
 
 
 def test_of_two_answers_the_worse_counts():
-    assert seen(red(), ran(leg("PASS"), leg("FAIL", job="2"))).colour is Colour.RED
+    assert seen(red(), ran(leg("PASS"), leg("FAIL", job="2"))).colour is LookColour.RED
 
 
 def test_a_check_that_left_no_leg_is_answered_for_by_all_of_its_legs():
     lost = red(Verdict.MISSING, leg="")
-    assert seen(lost, ran(leg("PASS", name="rail0"), leg("PASS"))).colour is Colour.GREEN
-    assert seen(lost, ran(leg("PASS", name="rail0"), leg("FAIL"))).colour is Colour.RED
+    assert seen(lost, ran(leg("PASS", name="rail0"), leg("PASS"))).colour is LookColour.GREEN
+    assert seen(lost, ran(leg("PASS", name="rail0"), leg("FAIL"))).colour is LookColour.RED
 
 
 def test_a_leg_whose_check_leaves_none_when_looked_at_again_is_red():
     run = ran(leg("MISSING", name="", nodes=("vc1", "vc2")))
-    assert seen(red(), run).colour is Colour.RED
+    assert seen(red(), run).colour is LookColour.RED
 
 
 def test_what_ran_nowhere_cannot_be_looked_at():

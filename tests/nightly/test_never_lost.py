@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from fabricproof.core.errors import ExitStatus, ParseError
 from fabricproof.nightly import notify
-from fabricproof.nightly.course import Means, spend
+from fabricproof.nightly.course import NightMeans, spend
 from fabricproof.nightly.notify import Notice, deliver
 from fabricproof.nightly.state import read_history
 from fabricproof.site import load_site
@@ -205,7 +205,7 @@ def nights(tmp_path, server):
 
     def spend_one(number, verdict):
         run_id = f"202611{number + 1:02}T020000Z-00000a"
-        means = Means(
+        means = NightMeans(
             site=site,
             perflogs=tmp_path,
             night=run_id,

@@ -9,7 +9,7 @@ import threading
 import pytest
 from nights import key, night, state
 
-from fabricproof.nightly.changes import Change, ChangeKind, body, changes, digest, subject
+from fabricproof.nightly.changes import ChangeKind, NightChange, body, changes, digest, subject
 from fabricproof.nightly.notify import NIGHTS_TRIED, Notice, deliver, unsent, what_was_sent
 from fabricproof.nightly.state import Nights
 from fabricproof.site.schema import NightSpec
@@ -228,7 +228,9 @@ def test_a_notice_names_leg_node_rail_and_next_step():
 
 
 def test_a_thousand_changes_are_counted_not_listed():
-    many = [Change(kind=ChangeKind.RED, sentence="x", key=key(f"rail{i}")) for i in range(1000)]
+    many = [
+        NightChange(kind=ChangeKind.RED, sentence="x", key=key(f"rail{i}")) for i in range(1000)
+    ]
     text = body("vcluster", many, {}, night(1))
     assert "and 980 more changes" in text
     assert len(text) < 4000

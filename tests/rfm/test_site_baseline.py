@@ -14,7 +14,13 @@ from fabricproof.job.leg import Leg
 from fabricproof.rfm.staging import with_baseline
 from fabricproof.site import Site, load_site
 from fabricproof.verdict.baseline.file import path_of, write_baseline
-from fabricproof.verdict.baseline.model import Baseline, Group, Node, Place, Row
+from fabricproof.verdict.baseline.model import (
+    Baseline,
+    BaselineLeg,
+    BaselineNode,
+    BaselineRow,
+    LegPlace,
+)
 from fabricproof.verdict.baseline.stage import STAGE_FILE, read_stage
 
 ROOT = Path(__file__).parents[2]
@@ -34,7 +40,7 @@ LEG = Leg(
     fabric=None,
     tolerance=0.1,
 )
-WHERE = Place(
+WHERE = LegPlace(
     partition="compute",
     fabric="eth0",
     stack="openmpi5",
@@ -51,7 +57,7 @@ WHERE = Place(
 
 
 def make_baseline(site: str) -> Baseline:
-    row = Row(
+    row = BaselineRow(
         quantity="bandwidth_1MiB",
         unit="MB/s",
         message_size=1 << 20,
@@ -82,8 +88,8 @@ def make_baseline(site: str) -> Baseline:
         version="0.1.0",
         runs={},
         builds={"openmpi5": "b1"},
-        nodes={name: Node(digests=("aa",), **facts) for name in ("vc1", "vc2")},
-        groups=(Group(place=place, rows=(row,)),),
+        nodes={name: BaselineNode(digests=("aa",), **facts) for name in ("vc1", "vc2")},
+        groups=(BaselineLeg(place=place, rows=(row,)),),
         settings=("num_pairs",),
     )
 

@@ -12,7 +12,7 @@ from fabricproof.core.errors import OutputError, UnavailableError
 from fabricproof.stacks import install as room
 from fabricproof.stacks.catalog import Catalog, load_catalog
 from fabricproof.stacks.environment import ports_folder, stack_python
-from fabricproof.stacks.install import State, install, observe, remove
+from fabricproof.stacks.install import InstallState, install, observe, remove
 
 CATALOG = load_catalog()
 STACK = CATALOG.stacks["mpich5"]
@@ -49,9 +49,9 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_install_puts_everything_in_place_and_then_is_instant(fake: list[str], tmp_path: Path):
-    assert State.ABSENT is observe(CATALOG, STACK, tmp_path).state
+    assert InstallState.ABSENT is observe(CATALOG, STACK, tmp_path).state
     entry = install(CATALOG, STACK, tmp_path, _quiet)
-    assert (entry.state, entry.answer) == (State.INSTALLED, "MPICH Version: 5.0.2")
+    assert (entry.state, entry.answer) == (InstallState.INSTALLED, "MPICH Version: 5.0.2")
     assert [path.name for path in ports_folder(entry.prefix).iterdir()] == ["osu_bw.py"]
     assert (tmp_path / "modulefiles" / "mpich5" / "5.0.2.lua").is_file()
     install(CATALOG, STACK, tmp_path, _quiet)
@@ -63,8 +63,8 @@ def test_a_changed_pin_makes_it_stale_and_the_next_install_replaces_it(
 ):
     install(CATALOG, STACK, tmp_path, _quiet)
     newer = dataclasses.replace(STACK, wheels=("mpich==5.0.3",))
-    assert State.STALE is observe(CATALOG, newer, tmp_path).state
-    assert State.INSTALLED is install(CATALOG, newer, tmp_path, _quiet).state
+    assert InstallState.STALE is observe(CATALOG, newer, tmp_path).state
+    assert InstallState.INSTALLED is install(CATALOG, newer, tmp_path, _quiet).state
     assert "mpich==5.0.3" in fake[1]
 
 
@@ -80,7 +80,7 @@ def test_a_failed_installation_leaves_what_was_there(
     monkeypatch.setattr(room, "_answer", fail)
     with pytest.raises(UnavailableError, match="index is down"):
         install(CATALOG, newer, tmp_path, _quiet)
-    assert State.INSTALLED is observe(CATALOG, STACK, tmp_path).state
+    assert InstallState.INSTALLED is observe(CATALOG, STACK, tmp_path).state
     assert not list(tmp_path.glob(".partial-*"))
 
 
@@ -95,8 +95,8 @@ def test_what_a_killed_installation_left_is_cleared_away(fake: list[str], tmp_pa
 def test_a_damaged_stamp_counts_as_absent(fake: list[str], tmp_path: Path, stamp: str):
     install(CATALOG, STACK, tmp_path, _quiet)
     (tmp_path / "mpich5" / "stamp.json").write_text(stamp)
-    assert State.ABSENT is observe(CATALOG, STACK, tmp_path).state
-    assert State.INSTALLED is install(CATALOG, STACK, tmp_path, _quiet).state
+    assert InstallState.ABSENT is observe(CATALOG, STACK, tmp_path).state
+    assert InstallState.INSTALLED is install(CATALOG, STACK, tmp_path, _quiet).state
 
 
 def test_an_archive_without_ports_is_refused(tmp_path: Path):

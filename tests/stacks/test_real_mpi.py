@@ -10,7 +10,7 @@ from fabricproof.stacks import witness as witness_module
 from fabricproof.stacks.catalog import load_catalog, stacks_root
 from fabricproof.stacks.environment import stack_environment, stack_python
 from fabricproof.stacks.family import path_environment
-from fabricproof.stacks.install import State, observe
+from fabricproof.stacks.install import InstallState, observe
 from fabricproof.stacks.launch import plan_launch
 from fabricproof.stacks.programs import locate
 from fabricproof.stacks.witness import read_witnesses, world_fault
@@ -39,7 +39,7 @@ SEGMENTS = [
 def _start(name: str, command: Sequence[str], *, ranks: int = 2) -> str:
     """Start ``ranks`` ranks over the loopback interface and return what they print."""
     stack = CATALOG.stacks[name]
-    if observe(CATALOG, stack, ROOT).state is not State.INSTALLED:
+    if observe(CATALOG, stack, ROOT).state is not InstallState.INSTALLED:
         pytest.skip(f"fabricproof stack install {name}")
     net_path = path_environment(
         stack.family,

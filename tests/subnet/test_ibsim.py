@@ -11,7 +11,15 @@ import pytest
 
 from fabricproof.core.measure import Verdict
 from fabricproof.nodes.topology_text import parse_topology
-from fabricproof.subnet import Expected, Hops, Look, compare_looks, join, judge_look, read_perfquery
+from fabricproof.subnet import (
+    Expected,
+    Hops,
+    SubnetLook,
+    compare_looks,
+    join,
+    judge_look,
+    read_perfquery,
+)
 from fabricproof.subnet.live import SubnetAccess, ask
 from simulated_fabric import PATIENCE, SimulatedFabric, needs_ibsim
 
@@ -67,11 +75,11 @@ def is_up(fabric: SimulatedFabric) -> bool:
     return "LinkUp" in said and "Initialize" not in said and "Armed" not in said
 
 
-def look() -> Look:
+def look() -> SubnetLook:
     return join(ask(SubnetAccess(via=("ibsim-run",), timeout_seconds=PATIENCE)))
 
 
-def sentences(look: Look, *, link: str = "EDR 4x", **expected: object) -> list[str]:
+def sentences(look: SubnetLook, *, link: str = "EDR 4x", **expected: object) -> list[str]:
     from fabricproof.physics import find_link  # noqa: PLC0415 - only here
 
     result = judge_look(

@@ -8,13 +8,21 @@ from pathlib import Path
 import pytest
 
 from fabricproof.core.measure import Verdict
-from fabricproof.subnet import End, Look, Network, Result, compare_looks, join, read_folder
+from fabricproof.subnet import (
+    End,
+    Network,
+    SubnetLook,
+    SubnetResult,
+    compare_looks,
+    join,
+    read_folder,
+)
 from made_fabrics import changed, looked, tree, without
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "subnet"
 
 
-def red(result: Result) -> list[str]:
+def red(result: SubnetResult) -> list[str]:
     return [each.sentence for each in result.findings if each.verdict is not Verdict.PASS]
 
 
@@ -139,7 +147,7 @@ def test_new_lids_and_names_are_notes() -> None:
     assert any("is called 'leaf0-b'" in note for note in result.notes)
 
 
-def counted(**values: int) -> Look:
+def counted(**values: int) -> SubnetLook:
     network = tree()
     return looked(
         network,
@@ -193,7 +201,7 @@ def test_counters_of_a_part_of_the_ports_are_no_pass(number: int, which: str) ->
     assert f"of 23 ports were read in the {which} look, and 24 have a link" in red(result)[0]
 
 
-def asked_one_by_one(text: str) -> Look:
+def asked_one_by_one(text: str) -> SubnetLook:
     texts = read_folder(DATA / "tree")
     del texts["ibqueryerrors.txt"]
     return join({**texts, "perfquery.txt": text})

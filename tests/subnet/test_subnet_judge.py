@@ -12,10 +12,10 @@ from fabricproof.physics import Link, find_link
 from fabricproof.subnet import (
     End,
     Expected,
-    Look,
     Manager,
     Network,
-    Result,
+    SubnetLook,
+    SubnetResult,
     join,
     judge_look,
     read_folder,
@@ -27,15 +27,15 @@ EDR = find_link("EDR 4x")
 MASTER = Manager(lid=1, guid="0" * 16, priority=2, state=3)
 
 
-def red(result: Result) -> list[str]:
+def red(result: SubnetResult) -> list[str]:
     return [each.sentence for each in result.findings if each.verdict is not Verdict.PASS]
 
 
-def judged(network: Network, **expected: object) -> Result:
+def judged(network: Network, **expected: object) -> SubnetResult:
     return judge_look(looked(network), Expected(**expected))  # type: ignore[arg-type]
 
 
-def kept(name: str) -> Look:
+def kept(name: str) -> SubnetLook:
     return join(read_folder(DATA / name), name)
 
 
@@ -264,7 +264,7 @@ def test_what_was_not_asked_is_told() -> None:
 
 
 def test_without_states_what_can_be_checked_is_and_nothing_is_green() -> None:
-    def judged_without(name: str, link: Link | None) -> Result:
+    def judged_without(name: str, link: Link | None) -> SubnetResult:
         texts = read_folder(DATA / name)
         return judge_look(
             join({file: text for file, text in texts.items() if file != "iblinkinfo.txt"}),

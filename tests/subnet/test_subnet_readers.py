@@ -9,8 +9,8 @@ import pytest
 
 from fabricproof.core.errors import InputMissingError, ParseError
 from fabricproof.subnet import (
-    Look,
     NodeKind,
+    SubnetLook,
     join,
     read_folder,
     read_iblinkinfo,
@@ -440,7 +440,7 @@ def test_a_port_that_is_up_and_nobody_knows_is_refused() -> None:
 UNNOTICED = ("##          2 PMA query failures",)
 
 
-def judged_facts(look: Look) -> Look:
+def judged_facts(look: SubnetLook) -> SubnetLook:
     """Return a look with those counters only that are errors."""
     counters = {
         end: {name: values[name] for name in sorted(values.keys() & ENDS.keys())}

@@ -14,10 +14,10 @@ from test_tuning_files import knobs_of, mending
 from fabricproof.stacks.catalog import load_catalog, stacks_root
 from fabricproof.stacks.environment import stack_environment, stack_python
 from fabricproof.stacks.family import path_environment
-from fabricproof.stacks.install import State, observe
+from fabricproof.stacks.install import InstallState, observe
 from fabricproof.stacks.launch import plan_launch
 from fabricproof.tuning.selection import table_in
-from fabricproof.tuning.write import Written, write
+from fabricproof.tuning.write import TuningWritten, write
 
 pytestmark = pytest.mark.mpi
 
@@ -37,7 +37,7 @@ def _opted_in(request: pytest.FixtureRequest) -> None:
 def start(name: str, collective: str, size: int, ranks: int, environment: dict[str, str]):
     """Run the collective on ``ranks`` ranks over the loopback interface."""
     stack = CATALOG.stacks[name]
-    if observe(CATALOG, stack, ROOT).state is not State.INSTALLED:
+    if observe(CATALOG, stack, ROOT).state is not InstallState.INSTALLED:
         pytest.skip(f"fabricproof stack install {name}")
     net_path = path_environment(
         stack.family, "tcp", ["lo"], version=stack.version, launcher="mpirun", oversubscribed=True
@@ -63,7 +63,7 @@ def start(name: str, collective: str, size: int, ranks: int, environment: dict[s
     )
 
 
-def placed(written: Written, folder: Path) -> dict[str, str]:
+def placed(written: TuningWritten, folder: Path) -> dict[str, str]:
     for file, text in written.files.items():
         (folder / file).write_text(text, encoding="utf-8")
     return written.placed(str(folder))

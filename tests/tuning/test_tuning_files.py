@@ -18,7 +18,7 @@ from fabricproof.tuning.write import (
     OPENMPI_HAN,
     OPENMPI_RULES,
     Mending,
-    Written,
+    TuningWritten,
     write,
 )
 from made_sweeps import alike, planted, sweep_record
@@ -316,7 +316,7 @@ def test_where_the_librarys_own_choice_is_best_the_variables_are_taken_away():
     (sweep,) = sweeps_of([record], "here")
     proposal = propose([sweep])
     assert proposal is not None
-    assert proposal.written == Written()
+    assert proposal.written == TuningWritten()
     assert proposal.adopted({"OMPI_MCA_coll_tuned_allgather_algorithm": "1"}, "/x") == {}
     trial = proposal.trial_record("/x")
     assert trial["environment"]["OMPI_MCA_coll_tuned_use_dynamic_rules"] == "0"

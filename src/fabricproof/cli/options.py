@@ -123,7 +123,7 @@ def output(kinds: Mapping[str, str]) -> Callable[[_Function], _Function]:
 
 
 class OfGroup(click.Command):
-    """A command of a :class:`Group`, whose help names the group's options too."""
+    """A command of a :class:`HelpGroup`, whose help names the group's options too."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options of the command, then those of the group."""
@@ -135,7 +135,7 @@ class OfGroup(click.Command):
                 formatter.write_dl([each for each in records if each is not None])
 
 
-class Group(click.Group):
+class HelpGroup(click.Group):
     """A group whose own options are those of all its commands, and may stand after their names."""
 
     command_class = OfGroup

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from fabricproof.nightly.confirm import LegKey
 from fabricproof.nightly.notify import Notice
-from fabricproof.nightly.state import Colour, Ended, LegState, Night, Nights
+from fabricproof.nightly.state import LegColour, LegState, Night, NightEnd, Nights
 
 #: legs named in a notice; the rest are counted
 LEGS_TOLD = 20
@@ -27,7 +27,7 @@ class ChangeKind(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Change:
+class NightChange:
     """One change of state; ``key`` is None for the night itself."""
 
     kind: ChangeKind
@@ -37,7 +37,7 @@ class Change:
     net_path: str = ""
 
 
-def changes(history: Nights, tonight: Night, *, max_gap_hours: float) -> tuple[Change, ...]:
+def changes(history: Nights, tonight: Night, *, max_gap_hours: float) -> tuple[NightChange, ...]:
     """Return what ``tonight`` changed against the nights before it."""
     before = history.legs()
     found = list(_night_changes(history, tonight, max_gap_hours))
@@ -57,21 +57,21 @@ _ORDER = {
 }
 
 
-def _leg_change(key: LegKey, before: LegState | None, now: LegState) -> Change | None:
+def _leg_change(key: LegKey, before: LegState | None, now: LegState) -> NightChange | None:
     was = before.colour if before else None
-    change = Change(
+    change = NightChange(
         kind=ChangeKind.RED,
         sentence=now.sentence,
         key=key,
         blamed=now.blamed,
         net_path=now.net_path,
     )
-    if now.colour is Colour.RED:
-        if before is None or was is not Colour.RED:
+    if now.colour is LegColour.RED:
+        if before is None or was is not LegColour.RED:
             return change
         if now.blamed and set(now.blamed) != set(before.blamed):
             said = f"{now.sentence} (before: {','.join(before.blamed) or 'not told apart'})"
-            return Change(
+            return NightChange(
                 kind=ChangeKind.BLAME,
                 sentence=said,
                 key=key,
@@ -79,36 +79,46 @@ def _leg_change(key: LegKey, before: LegState | None, now: LegState) -> Change |
                 net_path=now.net_path,
             )
         return None
-    if now.colour is Colour.UNJUDGED:
-        judged = was in {Colour.GREEN, Colour.RED}
-        return Change(kind=ChangeKind.UNJUDGED, sentence=now.sentence, key=key) if judged else None
-    if was is not Colour.RED:
+    if now.colour is LegColour.UNJUDGED:
+        judged = was in {LegColour.GREEN, LegColour.RED}
+        return (
+            NightChange(kind=ChangeKind.UNJUDGED, sentence=now.sentence, key=key)
+            if judged
+            else None
+        )
+    if was is not LegColour.RED:
         return None
     assert before is not None, "it was red"
-    how = "no longer in the run" if now.colour is Colour.GONE else "green again"
+    how = "no longer in the run" if now.colour is LegColour.GONE else "green again"
     flutter = ", though red at first tonight" if now.flutter else ""
-    return Change(kind=ChangeKind.GREEN, sentence=f"{how}{flutter}", key=key, blamed=before.blamed)
+    return NightChange(
+        kind=ChangeKind.GREEN, sentence=f"{how}{flutter}", key=key, blamed=before.blamed
+    )
 
 
-def _night_changes(history: Nights, tonight: Night, max_gap_hours: float) -> Iterator[Change]:
+def _night_changes(history: Nights, tonight: Night, max_gap_hours: float) -> Iterator[NightChange]:
     """Yield what changed between nights; a run handed over is none, and hides no silence."""
     if not tonight.is_own:
         return
     own = [each for each in history.nights if each.is_own]
     last = own[-1] if own else None
-    if last is not None and last.ended is Ended.LOST:
-        yield Change(kind=ChangeKind.NIGHT, sentence=f"the night before was lost: {last.reason}")
+    if last is not None and last.ended is NightEnd.LOST:
+        yield NightChange(
+            kind=ChangeKind.NIGHT, sentence=f"the night before was lost: {last.reason}"
+        )
     if last is not None:
         gap = tonight.time - last.time
         if gap > datetime.timedelta(hours=max_gap_hours):
-            yield Change(kind=ChangeKind.NIGHT, sentence=_gap(last, gap))
-    was = last.ended if last is not None else Ended.WHOLE
+            yield NightChange(kind=ChangeKind.NIGHT, sentence=_gap(last, gap))
+    was = last.ended if last is not None else NightEnd.WHOLE
     if tonight.ended is was:
         return
-    if tonight.ended is not Ended.WHOLE:
-        yield Change(kind=ChangeKind.NIGHT, sentence=f"{tonight.ended.value}: {tonight.reason}")
-    elif was is not Ended.LOST:
-        yield Change(kind=ChangeKind.NIGHT, sentence=f"whole again (before: {was.value})")
+    if tonight.ended is not NightEnd.WHOLE:
+        yield NightChange(
+            kind=ChangeKind.NIGHT, sentence=f"{tonight.ended.value}: {tonight.reason}"
+        )
+    elif was is not NightEnd.LOST:
+        yield NightChange(kind=ChangeKind.NIGHT, sentence=f"whole again (before: {was.value})")
 
 
 def _gap(last: Night, gap: datetime.timedelta) -> str:
@@ -116,7 +126,7 @@ def _gap(last: Night, gap: datetime.timedelta) -> str:
     return f"no night ran for {hours:.0f} hours, since {last.time:%Y-%m-%d %H:%M} UTC"
 
 
-def subject(site: str, told: Sequence[Change], red: int) -> str:
+def subject(site: str, told: Sequence[NightChange], red: int) -> str:
     """Return one line: what changed, how much is red now, which nodes."""
     counts = {
         kind: count for kind in ChangeKind if (count := sum(each.kind is kind for each in told))
@@ -143,11 +153,13 @@ def _counted(kind: ChangeKind, count: int) -> str:
             return "the night itself"
 
 
-def _culprit(change: Change) -> str:
+def _culprit(change: NightChange) -> str:
     return " ".join(filter(None, (",".join(change.blamed), change.net_path)))
 
 
-def body(site: str, told: Sequence[Change], red: Mapping[str, LegState], tonight: Night) -> str:
+def body(
+    site: str, told: Sequence[NightChange], red: Mapping[str, LegState], tonight: Night
+) -> str:
     """Return the text of a notice: the changes, what is red now, what to run next."""
     lines = [_line(each) for each in told[:LEGS_TOLD]]
     if len(told) > LEGS_TOLD:
@@ -167,7 +179,7 @@ def body(site: str, told: Sequence[Change], red: Mapping[str, LegState], tonight
     return "\n".join(lines)
 
 
-def _line(change: Change) -> str:
+def _line(change: NightChange) -> str:
     where = f"{change.key.label}: " if change.key else ""
     return f"{change.kind.value:<12}{where}{change.sentence}"
 
@@ -180,7 +192,7 @@ def _red(state: LegState) -> str:
 def red_of(history: Nights) -> dict[str, LegState]:
     """Return what is red after the last night, by the text of its key."""
     states = sorted(history.legs().items())
-    return {str(key): state for key, state in states if state.colour is Colour.RED}
+    return {str(key): state for key, state in states if state.colour is LegColour.RED}
 
 
 _NAME = "week-"
@@ -200,7 +212,7 @@ def digest(
         for night in (*history.nights, tonight)
         if tonight.time - night.time <= datetime.timedelta(days=_DAYS)
     ]
-    whole = sum(night.ended is Ended.WHOLE for night in week)
+    whole = sum(night.ended is NightEnd.WHOLE for night in week)
     flutters = sum(state.flutter for night in week for state in night.legs.values())
     lines = [
         f"{len(week)} nights, {whole} of them whole",

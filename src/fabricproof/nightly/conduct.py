@@ -16,7 +16,7 @@ from fabricproof.core.errors import FabricproofError
 from fabricproof.core.measure import Verdict
 from fabricproof.core.records import append_records
 from fabricproof.job.run import SessionResult
-from fabricproof.nightly.confirm import Colour, Confirmation, Look, Red, Role, decide, record
+from fabricproof.nightly.confirm import Confirmation, Look, LookColour, Red, Role, decide, record
 from fabricproof.nightly.looks import (
     Batch,
     batches_of,
@@ -185,7 +185,7 @@ class Confirmer:
 
     def _is_red_again(self, index: int) -> bool:
         return any(
-            look.role is Role.SAME and look.colour is Colour.RED for look in self.looks[index]
+            look.role is Role.SAME and look.colour is LookColour.RED for look in self.looks[index]
         )
 
     def _with_others(

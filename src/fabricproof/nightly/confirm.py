@@ -98,7 +98,7 @@ class Role(StrEnum):
     SECOND = "second side with others"
 
 
-class Colour(StrEnum):
+class LookColour(StrEnum):
     """What a look saw.  ``NONE``: nothing, or somewhere else; it neither clears nor confirms."""
 
     RED = "red"
@@ -122,7 +122,7 @@ class Look:
 
     role: Role
     nodes: tuple[str, ...]
-    colour: Colour
+    colour: LookColour
     run_id: str = ""
     verdict: Verdict | None = None
     reason: str = ""
@@ -204,7 +204,7 @@ class Confirmation:
         """The look that takes the place of what was UNJUDGED; None where none does."""
         if self.finding not in {LookResult.NOW_GREEN, LookResult.NOW_RED}:
             return None
-        colour = Colour.RED if self.finding is LookResult.NOW_RED else Colour.GREEN
+        colour = LookColour.RED if self.finding is LookResult.NOW_RED else LookColour.GREEN
         return next(look for look in self.looks if look.colour is colour)
 
 
@@ -222,9 +222,9 @@ def decide(red: Red, looks: Sequence[Look]) -> Confirmation:
     same = _worst(looks, Role.SAME)
     if red.verdict is Verdict.UNJUDGED:
         return _confirmation(red, looks, _of_unjudged(same, looks), Blame.UNKNOWN)
-    if same is Colour.NONE:
+    if same is LookColour.NONE:
         return _confirmation(red, looks, LookResult.UNCONFIRMED, Blame.UNKNOWN)
-    if same is Colour.GREEN:
+    if same is LookColour.GREEN:
         invalid = red.verdict is Verdict.INVALID
         finding = LookResult.NEVER_CLEARED if invalid else LookResult.NOT_REPEATED
         return _confirmation(red, looks, finding, Blame.UNKNOWN)
@@ -232,9 +232,9 @@ def decide(red: Red, looks: Sequence[Look]) -> Confirmation:
     return _confirmation(red, looks, LookResult.CONFIRMED, blame)
 
 
-def _of_unjudged(same: Colour, looks: Sequence[Look]) -> LookResult:
-    if same is not Colour.NONE:
-        return LookResult.NOW_GREEN if same is Colour.GREEN else LookResult.NOW_RED
+def _of_unjudged(same: LookColour, looks: Sequence[Look]) -> LookResult:
+    if same is not LookColour.NONE:
+        return LookResult.NOW_GREEN if same is LookColour.GREEN else LookResult.NOW_RED
     again = any(look.verdict is Verdict.UNJUDGED for look in looks)
     return LookResult.UNJUDGED if again else LookResult.UNCONFIRMED
 
@@ -242,22 +242,24 @@ def _of_unjudged(same: Colour, looks: Sequence[Look]) -> LookResult:
 #: (first side with others, second side with others) -> blame.  One side that is red with others is
 #: to blame even where the other was not seen: it is red without it.  One that is green clears
 #: itself only: without a look at the other, that and the pair are not told apart.
-_BLAME: Mapping[tuple[Colour, Colour], Blame] = {
-    (Colour.RED, Colour.RED): Blame.BOTH,
-    (Colour.RED, Colour.GREEN): Blame.FIRST,
-    (Colour.RED, Colour.NONE): Blame.FIRST,
-    (Colour.GREEN, Colour.RED): Blame.SECOND,
-    (Colour.NONE, Colour.RED): Blame.SECOND,
-    (Colour.GREEN, Colour.GREEN): Blame.PAIR,
-    (Colour.GREEN, Colour.NONE): Blame.UNKNOWN,
-    (Colour.NONE, Colour.GREEN): Blame.UNKNOWN,
-    (Colour.NONE, Colour.NONE): Blame.UNKNOWN,
+_BLAME: Mapping[tuple[LookColour, LookColour], Blame] = {
+    (LookColour.RED, LookColour.RED): Blame.BOTH,
+    (LookColour.RED, LookColour.GREEN): Blame.FIRST,
+    (LookColour.RED, LookColour.NONE): Blame.FIRST,
+    (LookColour.GREEN, LookColour.RED): Blame.SECOND,
+    (LookColour.NONE, LookColour.RED): Blame.SECOND,
+    (LookColour.GREEN, LookColour.GREEN): Blame.PAIR,
+    (LookColour.GREEN, LookColour.NONE): Blame.UNKNOWN,
+    (LookColour.NONE, LookColour.GREEN): Blame.UNKNOWN,
+    (LookColour.NONE, LookColour.NONE): Blame.UNKNOWN,
 }
 
 
-def _worst(looks: Iterable[Look], role: Role) -> Colour:
+def _worst(looks: Iterable[Look], role: Role) -> LookColour:
     seen = {look.colour for look in looks if look.role is role}
-    return next((each for each in (Colour.RED, Colour.GREEN) if each in seen), Colour.NONE)
+    return next(
+        (each for each in (LookColour.RED, LookColour.GREEN) if each in seen), LookColour.NONE
+    )
 
 
 def _confirmation(
@@ -306,7 +308,9 @@ def _sentence_of_unjudged(red: Red, looks: Sequence[Look], finding: LookResult, 
     if finding is LookResult.UNCONFIRMED:
         return f"{red.cause}; stays UNJUDGED, not measured again: {_why_unseen(looks)}"
     seen = [look for look in looks if look.verdict is not None]
-    look = min(seen, key=lambda each: (each.colour is not Colour.RED, each.colour is Colour.NONE))
+    look = min(
+        seen, key=lambda each: (each.colour is not LookColour.RED, each.colour is LookColour.NONE)
+    )
     reason = (look.leg.reason if look.leg else "") or look.reason
     said = ": ".join(filter(None, (f"{look.verdict} on {where}", reason)))
     return f"{red.cause}; measured again: {said}; first UNJUDGED: {red.reason}"
@@ -340,15 +344,15 @@ def _who(red: Red, looks: Sequence[Look], blame: Blame) -> str:
 
 
 def _green_or_unseen(looks: Sequence[Look], role: Role, side: str) -> str:
-    if _worst(looks, role) is Colour.GREEN:
+    if _worst(looks, role) is LookColour.GREEN:
         return f", {side} is green"
     return f"; {side} was not seen with others"
 
 
 def _not_told_apart(looks: Sequence[Look], first: str, second: str) -> str:
-    if _worst(looks, Role.FIRST) is Colour.GREEN:
+    if _worst(looks, Role.FIRST) is LookColour.GREEN:
         return f"{first} is green with others: {second}, or the way between"
-    if _worst(looks, Role.SECOND) is Colour.GREEN:
+    if _worst(looks, Role.SECOND) is LookColour.GREEN:
         return f"{second} is green with others: {first}, or the way between"
     said = [look.reason for look in looks if look.role is not Role.SAME and look.reason]
     return f"nodes not told apart: {said[0] if said else 'neither was seen with others'}"

@@ -17,16 +17,16 @@ from fabricproof.core.errors import ExitStatus, FabricproofError, OutputError
 from fabricproof.core.records import append_records
 from fabricproof.history.store.labels import LOOK_LABEL, set_label
 from fabricproof.job.run import SessionResult
-from fabricproof.nightly.changes import Change, body, changes, digest, subject
+from fabricproof.nightly.changes import NightChange, body, changes, digest, subject
 from fabricproof.nightly.conduct import Budget, Confirmed, Confirmer, Ran, Runner, keep
 from fabricproof.nightly.confirm import Confirmation
 from fabricproof.nightly.looks import settled, with_flutters
 from fabricproof.nightly.notify import Delivery, Notice, deliver, pending, unsent
 from fabricproof.nightly.state import (
-    Colour,
-    Ended,
+    LegColour,
     LegState,
     Night,
+    NightEnd,
     Nights,
     append_began,
     append_night,
@@ -43,7 +43,7 @@ LABEL = "night"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Means:
+class NightMeans:
     """What a night is conducted with.
 
     Attributes:
@@ -97,14 +97,14 @@ class NightOutcome:
     first: SessionResult | None = None
     result: SessionResult | None = None
     confirmations: tuple[Confirmation, ...] = ()
-    changes: tuple[Change, ...] = ()
+    changes: tuple[NightChange, ...] = ()
     red: dict[str, LegState] = field(default_factory=dict)
     deliveries: tuple[Delivery, ...] = ()
     status: int | None = None
     notes: tuple[str, ...] = ()
 
 
-def spend(means: Means) -> NightOutcome:
+def spend(means: NightMeans) -> NightOutcome:
     """Spend a night: run, confirm, keep, compare with before, tell.
 
     The caller holds the lock.
@@ -118,7 +118,7 @@ def spend(means: Means) -> NightOutcome:
     append_began(means.state_path, means.night, host=socket.gethostname(), pid=os.getpid())
     ran, ended = _run(means)
     confirmed = (
-        _confirm(means, ran, history) if ended is Ended.WHOLE else Confirmed(confirmations=())
+        _confirm(means, ran, history) if ended is NightEnd.WHOLE else Confirmed(confirmations=())
     )
     if not confirmed.whole:
         ended = _early(confirmed.status)
@@ -129,7 +129,7 @@ def spend(means: Means) -> NightOutcome:
     return _told(means, outcome, history, notice)
 
 
-def _run(means: Means) -> tuple[Ran, Ended]:
+def _run(means: NightMeans) -> tuple[Ran, NightEnd]:
     """Make the run of the night; return it and how it ended."""
     try:
         ran = means.first()
@@ -141,19 +141,19 @@ def _run(means: Means) -> tuple[Ran, Ended]:
         # No process, no memory, no file left: the night ends with a line, and tells of it.
         refused = int(ExitStatus.UNAVAILABLE)
         ran = Ran(result=None, whole=False, reason=f"the system refuses: {error}", status=refused)
-        return ran, Ended.FAILED
-    return ran, Ended.WHOLE if ran.whole else _early(ran.status)
+        return ran, NightEnd.FAILED
+    return ran, NightEnd.WHOLE if ran.whole else _early(ran.status)
 
 
-def _early(status: int) -> Ended:
+def _early(status: int) -> NightEnd:
     ends = {
-        int(ExitStatus.UNAVAILABLE): Ended.NO_SCHEDULER,
-        int(ExitStatus.INTERRUPTED): Ended.EARLY,
+        int(ExitStatus.UNAVAILABLE): NightEnd.NO_SCHEDULER,
+        int(ExitStatus.INTERRUPTED): NightEnd.EARLY,
     }
-    return ends.get(int(status), Ended.FAILED)
+    return ends.get(int(status), NightEnd.FAILED)
 
 
-def _confirm(means: Means, ran: Ran, history: Nights) -> Confirmed:
+def _confirm(means: NightMeans, ran: Ran, history: Nights) -> Confirmed:
     if ran.result is None or not means.confirm:
         return Confirmed(confirmations=())
     spec = means.site.night
@@ -169,9 +169,9 @@ def _confirm(means: Means, ran: Ran, history: Nights) -> Confirmed:
 
 
 def _outcome(
-    means: Means,
+    means: NightMeans,
     ran: Ran,
-    ended: Ended,
+    ended: NightEnd,
     confirmed: Confirmed,
     history: Nights,
     notes: Sequence[str],
@@ -199,7 +199,7 @@ def _outcome(
         confirmations=confirmed.confirmations,
         changes=changes(history, night, max_gap_hours=means.site.night.max_gap_hours),
         red=_red_now(history, night),
-        status=None if ended is Ended.WHOLE else int(ran.status or ExitStatus.SOFTWARE),
+        status=None if ended is NightEnd.WHOLE else int(ran.status or ExitStatus.SOFTWARE),
         notes=(*notes, *_kept_from_newer(history, night)),
     )
 
@@ -216,10 +216,12 @@ def _kept_from_newer(history: Nights, night: Night) -> Iterator[str]:
 
 def _red_now(history: Nights, night: Night) -> dict[str, LegState]:
     states = {**history.legs(), **history.counting(night)}
-    return {str(key): state for key, state in sorted(states.items()) if state.colour is Colour.RED}
+    return {
+        str(key): state for key, state in sorted(states.items()) if state.colour is LegColour.RED
+    }
 
 
-def _kept(means: Means, outcome: NightOutcome, notice: Notice | None) -> NightOutcome:
+def _kept(means: NightMeans, outcome: NightOutcome, notice: Notice | None) -> NightOutcome:
     """Write confirmations, label and state; what cannot be written is said, and the status.
 
     With the state, and before it, goes what is to be told: a state that is known is no change to
@@ -244,7 +246,7 @@ def _looks_of(outcome: NightOutcome) -> list[str]:
     return list(dict.fromkeys(looks))
 
 
-def _label(means: Means, run_ids: Sequence[str], label: str) -> None:
+def _label(means: NightMeans, run_ids: Sequence[str], label: str) -> None:
     named = [each for each in run_ids if each]
     if named:
         set_label(means.perflogs, means.site.name, named, label)
@@ -259,7 +261,7 @@ def _troubles(steps: Sequence[Callable[[], object]]) -> Iterator[FabricproofErro
 
 
 def _told(
-    means: Means, outcome: NightOutcome, history: Nights, notice: Notice | None
+    means: NightMeans, outcome: NightOutcome, history: Nights, notice: Notice | None
 ) -> NightOutcome:
     """Tell what changed and what could not be told before; keep what became of it."""
     if not means.notify:
@@ -268,7 +270,7 @@ def _told(
     return replace(outcome, deliveries=deliveries, notes=(*outcome.notes, *_log(means, deliveries)))
 
 
-def _notice(means: Means, outcome: NightOutcome, history: Nights) -> Notice | None:
+def _notice(means: NightMeans, outcome: NightOutcome, history: Nights) -> Notice | None:
     """Return what is to be told: changes, or the digest of a week; None where nothing is."""
     site = means.site.name
     if not outcome.changes:
@@ -281,7 +283,7 @@ def _notice(means: Means, outcome: NightOutcome, history: Nights) -> Notice | No
     )
 
 
-def _log(means: Means, deliveries: Sequence[Delivery]) -> Iterator[str]:
+def _log(means: NightMeans, deliveries: Sequence[Delivery]) -> Iterator[str]:
     lines = [each.record() for each in deliveries]
     try:
         append_records(means.state_path, lines)
@@ -318,7 +320,7 @@ def alive(site: Site, perflogs: Path, *, notify: bool) -> tuple[str, tuple[Deliv
 def _why_not_alive(history: Nights, max_gap_hours: float) -> tuple[str, str]:
     """Return why, and the night since which; only a whole night that made its own run is a life."""
     own = [each for each in history.nights if each.is_own]
-    whole = [each for each in own if each.ended is Ended.WHOLE]
+    whole = [each for each in own if each.ended is NightEnd.WHOLE]
     last = f"; the last night: {own[-1].ended.value}: {own[-1].reason}" if own else ""
     if not whole:
         return f"no night was ever whole here{last}", "ever"

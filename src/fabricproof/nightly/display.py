@@ -12,19 +12,19 @@ from rich.table import Table
 from rich.text import Text
 
 from fabricproof.core.errors import ExitStatus
-from fabricproof.nightly.changes import Change, ChangeKind
+from fabricproof.nightly.changes import ChangeKind, NightChange
 from fabricproof.nightly.confirm import (
     RED,
     Blame,
-    Colour,
     Confirmation,
     Look,
+    LookColour,
     LookResult,
     Role,
 )
 from fabricproof.nightly.course import NightOutcome
 from fabricproof.nightly.notify import what_was_sent
-from fabricproof.nightly.state import Ended
+from fabricproof.nightly.state import NightEnd
 from fabricproof.site import Site
 
 _STYLES = {
@@ -46,7 +46,7 @@ _CHANGE_STYLES = {
 }
 
 #: how the colour of a look is shown
-_WORDS = {Colour.RED: "red", Colour.GREEN: "green", Colour.NONE: "-"}
+_WORDS = {LookColour.RED: "red", LookColour.GREEN: "green", LookColour.NONE: "-"}
 
 
 def render_night(outcome: NightOutcome, console: Console) -> None:
@@ -99,7 +99,7 @@ def _blamed(each: Confirmation) -> str:
     return f"only between {nodes}" if each.blame is Blame.PAIR else nodes
 
 
-def _change(change: Change) -> Text:
+def _change(change: NightChange) -> Text:
     where = f"{change.key.label}: " if change.key else ""
     text = Text(f"{change.kind.value:<14}", style=_CHANGE_STYLES[change.kind])
     return text.append(f"{where}{change.sentence}", style="default")
@@ -108,7 +108,7 @@ def _change(change: Change) -> Text:
 def _summary(outcome: NightOutcome) -> Text:
     night = outcome.night
     line = Text(f"night {night.night}: {night.ended.value}")
-    if night.ended is not Ended.WHOLE:
+    if night.ended is not NightEnd.WHOLE:
         line.append(f" ({night.reason})", style="bold yellow")
     nothing = "nothing was red" if outcome.result is not None else "no run"
     counts = ", ".join(_counts(outcome)) or nothing
@@ -129,7 +129,7 @@ def _counts(outcome: NightOutcome) -> Iterator[str]:
 
 
 def _next_step(outcome: NightOutcome) -> str:
-    if outcome.night.ended is Ended.NO_SCHEDULER:
+    if outcome.night.ended is NightEnd.NO_SCHEDULER:
         return "look at slurmctld; this says nothing of the network"
     blamed = sorted({node for each in outcome.confirmations for node in each.blamed})
     run_id = outcome.night.run_id

@@ -14,10 +14,10 @@ from fabricproof.core.measure import FindingKind, Verdict
 from fabricproof.job.run import LegResult, SessionResult
 from fabricproof.nightly.confirm import (
     RED,
-    Colour,
     Confirmation,
     LegKey,
     Look,
+    LookColour,
     LookResult,
     Red,
     Role,
@@ -259,7 +259,7 @@ def look_at(
 
     Another verdict than PASS or a red one, and any verdict from other nodes, is nothing seen.
     """
-    base = Look(role=role, nodes=asked, colour=Colour.NONE, run_id=result.run_id)
+    base = Look(role=role, nodes=asked, colour=LookColour.NONE, run_id=result.run_id)
     mine = [leg for leg in result.legs if _is(red.key, key_of(leg))]
     if not mine:
         return replace(base, reason="it was not run when looked at again")
@@ -272,9 +272,9 @@ def look_at(
         said = f"asked for {','.join(asked)}, {ran}: {leg.verdict.value}"
         return replace(base, reason=f"{said} {leg.reason}".rstrip())
     if leg.verdict in RED:
-        return replace(seen, colour=Colour.RED)
+        return replace(seen, colour=LookColour.RED)
     if leg.verdict is Verdict.PASS:
-        return replace(seen, colour=Colour.GREEN)
+        return replace(seen, colour=LookColour.GREEN)
     return replace(seen, reason=f"{leg.verdict.value}: {leg.reason}")
 
 
@@ -286,7 +286,7 @@ def _is(red: LegKey, seen: LegKey) -> bool:
 def unseen(red: Red, role: Role, nodes: tuple[str, ...], reason: str, run_id: str = "") -> Look:
     """Return a look that came to nothing."""
     return Look(
-        role=role, nodes=nodes or red.nodes, colour=Colour.NONE, reason=reason, run_id=run_id
+        role=role, nodes=nodes or red.nodes, colour=LookColour.NONE, reason=reason, run_id=run_id
     )
 
 

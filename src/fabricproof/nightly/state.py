@@ -29,7 +29,7 @@ _TIME = "%Y-%m-%dT%H:%M:%SZ"
 _BEGUN = re.compile(r"\d{8}T\d{6}Z")
 
 
-class Ended(StrEnum):
+class NightEnd(StrEnum):
     """How a night ended."""
 
     WHOLE = "whole"
@@ -40,7 +40,7 @@ class Ended(StrEnum):
     """It began, and nothing says how it ended: killed, power cut."""
 
 
-class Colour(StrEnum):
+class LegColour(StrEnum):
     """State of a leg."""
 
     RED = "red"
@@ -63,7 +63,7 @@ class LegState:
         flutter: it was red once and green when looked at again.
     """
 
-    colour: Colour
+    colour: LegColour
     verdict: str = ""
     blamed: tuple[str, ...] = ()
     net_path: str = ""
@@ -77,7 +77,7 @@ class Night:
 
     night: str
     time: datetime.datetime
-    ended: Ended
+    ended: NightEnd
     reason: str = ""
     run_id: str = ""
     arguments: tuple[str, ...] = ()
@@ -86,7 +86,7 @@ class Night:
     @property
     def is_own(self) -> bool:
         """It made a run of its own, or tried to: none that was made before was handed to it."""
-        return bool(self.arguments) or self.ended is Ended.LOST
+        return bool(self.arguments) or self.ended is NightEnd.LOST
 
     def looks_back(self, run_id: str) -> bool:
         """Tell whether it was handed a run that is older than ``run_id``.
@@ -138,7 +138,7 @@ class Nights:
             night.run_id
             for night in self.nights
             for key, state in night.legs.items()
-            if state.colour is Colour.RED and str(key) in wanted
+            if state.colour is LegColour.RED and str(key) in wanted
         )
 
     def flutters(self, nights: int, run_id: str) -> dict[LegKey, int]:
@@ -218,11 +218,11 @@ def _read_night(line: Mapping[str, Any]) -> Night:
     time = datetime.datetime.strptime(line["time"], _TIME).replace(tzinfo=datetime.UTC)
     if line["kind"] == "began":
         reason = f"it began {line['time']} on {line['host']} and nothing says how it ended"
-        return Night(night=line["night"], time=time, ended=Ended.LOST, reason=reason)
+        return Night(night=line["night"], time=time, ended=NightEnd.LOST, reason=reason)
     return Night(
         night=line["night"],
         time=time,
-        ended=Ended(line["ended"]),
+        ended=NightEnd(line["ended"]),
         reason=line["reason"],
         run_id=line["run_id"],
         arguments=tuple(line["arguments"]),
@@ -232,7 +232,7 @@ def _read_night(line: Mapping[str, Any]) -> Night:
 
 def _read_state(line: Mapping[str, Any]) -> LegState:
     return LegState(
-        colour=Colour(line["state"]),
+        colour=LegColour(line["state"]),
         verdict=line["verdict"],
         blamed=tuple(line["blamed"]),
         net_path=line["road"],
@@ -316,15 +316,15 @@ def states_of(
             sentence=mine.sentence if mine else leg.reason,
             flutter=flutter,
         )
-        if key not in states or state.colour is Colour.RED:
+        if key not in states or state.colour is LegColour.RED:
             states[key] = state
     return states
 
 
-def _colour(verdict: Verdict) -> Colour | None:
+def _colour(verdict: Verdict) -> LegColour | None:
     if verdict in RED:
-        return Colour.RED
-    return {Verdict.PASS: Colour.GREEN, Verdict.UNJUDGED: Colour.UNJUDGED}.get(verdict)
+        return LegColour.RED
+    return {Verdict.PASS: LegColour.GREEN, Verdict.UNJUDGED: LegColour.UNJUDGED}.get(verdict)
 
 
 def gone(
@@ -341,10 +341,10 @@ def gone(
         for night in history.nights
         if night.arguments == tuple(arguments)
         for key, state in night.legs.items()
-        if state.colour is Colour.RED
+        if state.colour is LegColour.RED
     }
     return {
-        key: LegState(colour=Colour.GONE, sentence="no longer in the run")
+        key: LegState(colour=LegColour.GONE, sentence="no longer in the run")
         for key, state in history.legs().items()
-        if state.colour is Colour.RED and key in same and key not in seen
+        if state.colour is LegColour.RED and key in same and key not in seen
     }

@@ -23,7 +23,7 @@ class Shape(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Group:
+class SwitchGroup:
     """A switch of a tree, or a block: the nodes below it and, in a tree, the switches below it.
 
     Attributes:
@@ -50,7 +50,7 @@ class Topology:
     """
 
     shape: Shape
-    groups: tuple[Group, ...] = ()
+    groups: tuple[SwitchGroup, ...] = ()
     coordinates: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
 
     @cached_property
@@ -60,9 +60,9 @@ class Topology:
         return tuple(dict.fromkeys((*self.coordinates, *named)))
 
     @cached_property
-    def _leaf_of(self) -> Mapping[str, Group]:
+    def _leaf_of(self) -> Mapping[str, SwitchGroup]:
         """Return the lowest group of each node."""
-        found: dict[str, Group] = {}
+        found: dict[str, SwitchGroup] = {}
         for group in sorted(self.groups, key=lambda each: (-each.level, -len(each.nodes))):
             found |= dict.fromkeys(group.nodes, group)
         return found

@@ -22,7 +22,7 @@ from collections.abc import Iterable
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 
 from fabricproof.core.errors import ConfigError, ParseError
-from fabricproof.nodes.topology import Group, Shape, Topology
+from fabricproof.nodes.topology import Shape, SwitchGroup, Topology
 
 #: what Slurm says where it has no topology (scontrol, ``slurm_print_topo_info_msg``)
 NO_TOPOLOGY = "No topology information available"
@@ -56,7 +56,7 @@ def parse_topology(text: str, source: str = "scontrol show topology") -> Topolog
             below another that is not there, or a cut last line.
         ConfigError: a hostlist in it stands for more than :data:`MAX_NAMES` names.
     """
-    groups: list[Group] = []
+    groups: list[SwitchGroup] = []
     heads: set[str] = set()
     lines = text.splitlines()
     for number, line in enumerate(lines, start=1):
@@ -92,11 +92,11 @@ def _facts(line: str, source: str, number: int) -> dict[str, str]:
     return facts
 
 
-def _group(head: str, facts: dict[str, str], source: str, number: int) -> Group:
+def _group(head: str, facts: dict[str, str], source: str, number: int) -> SwitchGroup:
     level = facts.get("Level", "1" if head == "AggregatedBlock" else "0")
     if not level.isdecimal():
         raise _damage("a whole number as Level", level, source, number)
-    return Group(
+    return SwitchGroup(
         name=facts[head],
         level=int(level),
         nodes=_expanded(facts.get("Nodes", ""), source, number),
@@ -171,7 +171,7 @@ def _size(ranges: str) -> int:
     return max(size, 1)
 
 
-def _check_children(groups: list[Group], source: str) -> None:
+def _check_children(groups: list[SwitchGroup], source: str) -> None:
     names = {group.name for group in groups}
     for group in groups:
         lost = [child for child in group.children if child not in names]

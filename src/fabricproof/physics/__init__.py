@@ -24,8 +24,8 @@ from fabricproof.physics.links import (
 )
 from fabricproof.physics.model import Fabric, Shaper, Slot, find_slot
 from fabricproof.physics.protocols import (
+    FramingReading,
     Protocol,
-    Reading,
     default_protocol,
     find_protocol,
     known_protocols,
@@ -39,11 +39,11 @@ __all__ = [
     "Ceiling",
     "Fabric",
     "Floor",
+    "FramingReading",
     "Issue",
     "Link",
     "PortState",
     "Protocol",
-    "Reading",
     "Shaper",
     "Slot",
     "binding",

@@ -16,8 +16,8 @@ from fabricproof.core.errors import ConfigError
 from fabricproof.physics._data import READINGS, load_data
 from fabricproof.physics.model import Fabric, Slot
 from fabricproof.physics.protocols import (
+    FramingReading,
     Protocol,
-    Reading,
     ReadingName,
     known_protocols,
     protocols_over,
@@ -195,7 +195,7 @@ def _slot_packet(fabric: Fabric, slot: Ceiling, framing: dict[str, Any]) -> Ceil
     )
 
 
-def _packet_share(reading: Reading, mtu: int | None) -> float:
+def _packet_share(reading: FramingReading, mtu: int | None) -> float:
     """Return payload per byte of the packet itself, without what only the wire sees."""
     size = mtu or reading.mtu
     return 1.0 if size is None else (size - reading.inside) / size

@@ -23,7 +23,7 @@ _PRIVATE_PACKET_BYTES = 2048
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
+class FramingReading:
     """One way to read a protocol's framing.
 
     Attributes:
@@ -81,9 +81,9 @@ class Protocol:
 
     name: str
     technologies: tuple[str, ...]
-    low: Reading
-    nominal: Reading
-    high: Reading
+    low: FramingReading
+    nominal: FramingReading
+    high: FramingReading
     mtu_choices: tuple[int, ...]
     mtu_range: tuple[int, int] | None
     parts: str
@@ -100,9 +100,13 @@ class Protocol:
         """
         return _over(self.name, technology) if self is known_protocols().get(self.name) else self
 
-    def reading(self, name: ReadingName) -> Reading:
+    def reading(self, name: ReadingName) -> FramingReading:
         """Return the reading of that name."""
-        readings: dict[str, Reading] = {"low": self.low, "nominal": self.nominal, "high": self.high}
+        readings: dict[str, FramingReading] = {
+            "low": self.low,
+            "nominal": self.nominal,
+            "high": self.high,
+        }
         return readings[name]
 
     def check_mtu(self, mtu: int | None) -> None:
@@ -131,7 +135,7 @@ class Protocol:
 
 def _protocol(row: Mapping[str, Any]) -> Protocol:
     mtu = row["mtu"] or {}
-    readings = {name: Reading(**row[name]) for name in READINGS}
+    readings = {name: FramingReading(**row[name]) for name in READINGS}
     choices = tuple(mtu.get("choices", ()))
     return Protocol(
         name=row["name"],
@@ -154,7 +158,7 @@ def _over(name: str, technology: str) -> Protocol:
     otherwise = rows[name].get("over", {}).get(technology)
     if otherwise is None:
         return known_protocols()[name]
-    low, nominal, high = (Reading(**otherwise[reading]) for reading in READINGS)
+    low, nominal, high = (FramingReading(**otherwise[reading]) for reading in READINGS)
     return replace(
         known_protocols()[name],
         low=low,

@@ -19,7 +19,7 @@ from fabricproof.job.run.start import Workplace
 from fabricproof.report.anonymous import Anonymous, accounts_in, macs_in
 from fabricproof.report.evidence import (
     Absent,
-    Piece,
+    BundleFile,
     evidence,
     hosts_of,
     made,
@@ -200,7 +200,9 @@ def _written(
     return archive
 
 
-def _masked(pieces: Iterable[Piece | Absent], mask: Anonymous | None) -> Iterator[Piece | Absent]:
+def _masked(
+    pieces: Iterable[BundleFile | Absent], mask: Anonymous | None
+) -> Iterator[BundleFile | Absent]:
     for each in pieces:
         if mask is None:
             yield each
@@ -210,7 +212,7 @@ def _masked(pieces: Iterable[Piece | Absent], mask: Anonymous | None) -> Iterato
             yield replace(each, name=mask.text(each.name))
 
 
-def _add(archive: _Archive, each: Piece | Absent, mask: Anonymous | None) -> None:
+def _add(archive: _Archive, each: BundleFile | Absent, mask: Anonymous | None) -> None:
     if isinstance(each, Absent):
         archive.absent.append(each)
         return

@@ -75,7 +75,7 @@ class DrainAdvice:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seen:
+class PairSeen:
     """Two nodes that were seen together over the same rails, by one check with one stack."""
 
     nodes: frozenset[str]
@@ -100,8 +100,8 @@ class Seen:
 class _Ledger:
     """Who was red and who was good with whom, over the same rails by the same check and stack."""
 
-    red: list[Seen] = field(default_factory=list)
-    good: list[Seen] = field(default_factory=list)
+    red: list[PairSeen] = field(default_factory=list)
+    good: list[PairSeen] = field(default_factory=list)
 
     def partners(self, node: str) -> set[str]:
         return {each.partner(node) for each in self.red if node in each.nodes}
@@ -139,13 +139,13 @@ def advise(data: ReportData, records: Sequence[Mapping[str, Any]] = ()) -> Drain
     )
 
 
-def _of_legs(legs: Iterable[LegResult]) -> Iterable[Seen]:
+def _of_legs(legs: Iterable[LegResult]) -> Iterable[PairSeen]:
     for leg in legs:
         if len(set(leg.nodes)) != 2 or leg.suite == _PREFLIGHT:
             continue
         if leg.verdict not in {Verdict.PASS, Verdict.FAIL}:
             continue
-        yield Seen(
+        yield PairSeen(
             nodes=frozenset(leg.nodes),
             rails=with_device("+".join(rails_of(leg)), leg.device),
             check=leg.check,
@@ -156,7 +156,9 @@ def _of_legs(legs: Iterable[LegResult]) -> Iterable[Seen]:
         )
 
 
-def _of_looks(records: Sequence[Mapping[str, Any]], devices: Mapping[str, str]) -> Iterable[Seen]:
+def _of_looks(
+    records: Sequence[Mapping[str, Any]], devices: Mapping[str, str]
+) -> Iterable[PairSeen]:
     """Yield what the looks of a night saw; ``devices``: fabric -> ``Soft-RoCE`` where it is."""
     for record in records:
         if record.get("kind") != "confirmation":
@@ -167,7 +169,7 @@ def _of_looks(records: Sequence[Mapping[str, Any]], devices: Mapping[str, str]) 
             if len(nodes) != 2 or verdict not in {"PASS", "FAIL"}:
                 continue
             net_path = with_device(record["leg"], device)
-            yield Seen(
+            yield PairSeen(
                 nodes=nodes,
                 rails=with_device("+".join(record.get("rails", ())), device),
                 check=record["check"],
@@ -292,7 +294,7 @@ def _unclear(ledgers: Iterable[_Ledger], blamed: set[str], data: ReportData) -> 
         )
 
 
-def _why(ledger: _Ledger, red: Seen) -> str:
+def _why(ledger: _Ledger, red: PairSeen) -> str:
     first, second = sorted(red.nodes)
     if any(each.nodes == red.nodes for each in ledger.good):
         return "good when looked at again on the same nodes"
@@ -308,7 +310,7 @@ def _why(ledger: _Ledger, red: Seen) -> str:
     return f"{seen}seen together only: either of them, or the way between"
 
 
-def _would_tell(red: Seen, data: ReportData) -> str:
+def _would_tell(red: PairSeen, data: ReportData) -> str:
     first, second = sorted(red.nodes)
     known = {*data.machines, *(node for leg in data.session.legs for node in leg.nodes)}
     others = sorted(known - red.nodes) or ["ANOTHER_NODE"]

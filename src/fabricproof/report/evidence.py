@@ -39,7 +39,7 @@ PRIVATE = frozenset({"description", "hostnames", "night", "start_hint", "switche
 
 
 @dataclass(frozen=True, kw_only=True)
-class Piece:
+class BundleFile:
     """One file of a bundle.
 
     Attributes:
@@ -63,7 +63,7 @@ class Absent:
 
 def evidence(
     found: Gathered, site: Site, place: Workplace, *, private: bool = True
-) -> Iterator[Piece | Absent]:
+) -> Iterator[BundleFile | Absent]:
     """Yield all that the bundle is to hold, and what it cannot.
 
     What is made from ``found`` itself (page, JSON, summary) is in :func:`made`.
@@ -77,7 +77,7 @@ def evidence(
     run_id = found.data.run.run_id
     lines = "".join(json.dumps(each, sort_keys=True) + "\n" for each in found.records)
     if found.records:
-        yield Piece(name="records.jsonl", content=lines)
+        yield BundleFile(name="records.jsonl", content=lines)
     else:
         yield Absent(name="records.jsonl", reason="this run left no record")
     yield _file("reframe/report.json", place.report_file(run_id))
@@ -89,18 +89,18 @@ def evidence(
             path = site.folder / name
             is_whole = private or path.suffix == ".json"
             yield _file(f"site/{name}", path) if is_whole else _without_private(name, path)
-    yield Piece(name="environment.json", content=_dumped(_environments(found.records)))
-    yield Piece(name="versions.json", content=_dumped(_versions(found.records)))
+    yield BundleFile(name="environment.json", content=_dumped(_environments(found.records)))
+    yield BundleFile(name="versions.json", content=_dumped(_versions(found.records)))
 
 
-def made(data: ReportData, records: Iterable[Mapping[str, Any]]) -> Iterator[Piece | Absent]:
+def made(data: ReportData, records: Iterable[Mapping[str, Any]]) -> Iterator[BundleFile | Absent]:
     """Yield the report itself, in all of its forms."""
     records = tuple(records)
     screen = "".join(line.text + "\n" for line in summary(data, records, whole=True))
-    yield Piece(name="summary.txt", content=screen)
-    yield Piece(name="drain.txt", content=render_drain(data, records))
-    yield Piece(name="report.json", content=_dumped(report_record(data, records)))
-    yield Piece(name="report.html", content=render_html(data), is_text=False)
+    yield BundleFile(name="summary.txt", content=screen)
+    yield BundleFile(name="drain.txt", content=render_drain(data, records))
+    yield BundleFile(name="report.json", content=_dumped(report_record(data, records)))
+    yield BundleFile(name="report.html", content=render_html(data), is_text=False)
 
 
 def users_of(report: Path) -> set[str]:
@@ -128,7 +128,7 @@ def _session_fact(report: Path, name: str) -> str:
         return ""
 
 
-def _file(name: str, path: Path) -> Piece | Absent:
+def _file(name: str, path: Path) -> BundleFile | Absent:
     try:
         size = path.stat().st_size
         with path.open("rb"):
@@ -137,20 +137,20 @@ def _file(name: str, path: Path) -> Piece | Absent:
         return Absent(name=name, reason=f"{path}: {error.strerror}")
     if size > LARGEST_BYTES:
         return Absent(name=name, reason=f"{path}: {size} bytes, more than {LARGEST_BYTES}")
-    return Piece(name=name, content=path)
+    return BundleFile(name=name, content=path)
 
 
-def _without_private(name: str, path: Path) -> Piece | Absent:
+def _without_private(name: str, path: Path) -> BundleFile | Absent:
     """Return a file of a site without comments, a TOML file as JSON without private keys too."""
     try:
         text = path.read_text(encoding="utf-8")
         if path.suffix == ".toml":
             stated = _dumped(_public(tomllib.loads(text)))
-            return Piece(name=f"site/{path.stem}.json", content=stated)
+            return BundleFile(name=f"site/{path.stem}.json", content=stated)
     except (OSError, ValueError) as error:
         return Absent(name=f"site/{name}", reason=f"{path}: cannot be read: {error}")
     lines = (line.partition("#")[0].rstrip() for line in text.splitlines())
-    return Piece(name=f"site/{name}", content="".join(f"{line}\n" for line in lines if line))
+    return BundleFile(name=f"site/{name}", content="".join(f"{line}\n" for line in lines if line))
 
 
 def _public(thing: Any) -> Any:
@@ -161,7 +161,7 @@ def _public(thing: Any) -> Any:
     return thing if isinstance(thing, str | int | float | bool) else str(thing)
 
 
-def _jobs(found: Gathered, place: Workplace) -> Iterator[Piece | Absent]:
+def _jobs(found: Gathered, place: Workplace) -> Iterator[BundleFile | Absent]:
     """Yield what each job left: the stage folder of one that failed, the kept copy of another."""
     folders: dict[str, str] = {}
     for record in found.records:
@@ -192,7 +192,7 @@ def _tail(folder: Path, run_id: str) -> Path:
     return Path(*parts[parts.index(run_id) + 1 :]) if run_id in parts else Path(*parts[-4:])
 
 
-def _inventories(found: Gathered, folder: Path) -> Iterator[Piece | Absent]:
+def _inventories(found: Gathered, folder: Path) -> Iterator[BundleFile | Absent]:
     for node, digest in sorted(found.data.run.inventory.items()):
         name = f"inventory/{node}.json"
         if digest is None:

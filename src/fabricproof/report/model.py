@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bounds:
+class JudgedBounds:
     """What one quantity of the reported run was judged by, in the unit of its key.
 
     Attributes:
@@ -104,7 +104,7 @@ class ReportData:
     run: Run
     session: SessionResult
     matrix: Matrix
-    bounds: Mapping[Key, Bounds] = field(default_factory=dict)
+    bounds: Mapping[Key, JudgedBounds] = field(default_factory=dict)
     raw: Mapping[Key, tuple[RawNumber, ...]] = field(default_factory=dict)
     bands: Mapping[Key, Band] = field(default_factory=dict)
     comparison: Comparison | None = None

@@ -18,7 +18,7 @@ from fabricproof.history.baseline import keyed
 from fabricproof.history.baseline.review import standing
 from fabricproof.history.compare.facts import Machines
 from fabricproof.history.compare.model import Comparison, FieldChange, Side
-from fabricproof.history.compare.sides import Chosen, History, choose_side
+from fabricproof.history.compare.sides import ChosenSide, History, choose_side
 from fabricproof.history.compare.whole import Asked, compare_sides
 from fabricproof.history.store import FIELDS, Key, Matrix, Run, Store
 from fabricproof.history.trend.find import Question, find_trend
@@ -26,7 +26,7 @@ from fabricproof.history.trend.model import Trend
 from fabricproof.job.run.start import Workplace
 from fabricproof.nodes.inventory.compare import Difference, compare
 from fabricproof.nodes.inventory.store import FOLDER, read_index, read_kept
-from fabricproof.report.model import Band, Bounds, RawNumber
+from fabricproof.report.model import Band, JudgedBounds, RawNumber
 from fabricproof.report.red import folded
 from fabricproof.site import Site
 from fabricproof.verdict.baseline.file import path_of, read_baseline
@@ -114,7 +114,7 @@ def newest_of(words: str, site: Site, place: Workplace, store: Store) -> Run:
     return choose_side(words, History.of(store, place.perflogs, site.folder)).side.runs[-1]
 
 
-def _same_inventory(run: Run, runs: Iterable[Run]) -> Chosen:
+def _same_inventory(run: Run, runs: Iterable[Run]) -> ChosenSide:
     """Return the runs before ``run`` that saw each of its nodes, where they did, as it is now."""
     found = []
     for each in runs:
@@ -129,7 +129,7 @@ def _same_inventory(run: Run, runs: Iterable[Run]) -> Chosen:
             next_step="name the side before: firmware=..., a date, a label, a run",
         )
     words = "the runs before with the same inventory"
-    return Chosen(side=Side(words=words, runs=tuple(found)))
+    return ChosenSide(side=Side(words=words, runs=tuple(found)))
 
 
 _RAW = ("run_id", "attempt", "counts", "value", "verdict", "reason", "file", "line")
@@ -207,7 +207,7 @@ def raw_of(
     }
 
 
-def bounds_of(store: Store, run: Run, keys: Sequence[Key]) -> Mapping[Key, Bounds]:
+def bounds_of(store: Store, run: Run, keys: Sequence[Key]) -> Mapping[Key, JudgedBounds]:
     """Return what each key was judged by in ``run``; the attempt that counts says it."""
     rows = _of_keys(store, [run], keys, ("counts", *_BOUNDS)).sort("counts", maintain_order=True)
     found = {}
@@ -215,7 +215,7 @@ def bounds_of(store: Store, run: Run, keys: Sequence[Key]) -> Mapping[Key, Bound
         named = dict(zip(_BOUNDS, facts, strict=True))
         for word in ("ceiling_name", "origin"):
             named[word] = named[word] or ""
-        found[keys[key]] = Bounds(**named)
+        found[keys[key]] = JudgedBounds(**named)
     return found
 
 

@@ -16,7 +16,7 @@ from fabricproof.stacks.environment import shell_values, shell_word
 from fabricproof.stacks.install import read_stamp
 from fabricproof.stacks.programs import IMB_HOME
 from fabricproof.stacks.spack.built import Built, read_built, without_modules
-from fabricproof.stacks.spack.layout import Layout, layout_for, module_name, sha256_of
+from fabricproof.stacks.spack.layout import SpackLayout, layout_for, module_name, sha256_of
 
 #: what nobody says of a stack that is not ours
 UNSAID = "not declared"
@@ -27,7 +27,7 @@ def spack_stacks(site: Site) -> tuple[StackSpec, ...]:
     return tuple(stack for stack in site.stacks if stack.spack is not None)
 
 
-def layout_of(site: Site) -> Layout:
+def layout_of(site: Site) -> SpackLayout:
     """Return where the Spack-built stacks of ``site`` lie."""
     return layout_for(site.name, site.folder)
 

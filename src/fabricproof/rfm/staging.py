@@ -33,7 +33,7 @@ from fabricproof.site.schema import PartitionSpec, StackSpec
 from fabricproof.stacks.environment import option_words, shell_word
 from fabricproof.stacks.launch import TURN_FILE, Layout, layout_options, plan_launch
 from fabricproof.verdict.baseline.file import path_of, read_baseline
-from fabricproof.verdict.baseline.model import Baseline, Place
+from fabricproof.verdict.baseline.model import Baseline, LegPlace
 from fabricproof.verdict.baseline.stage import of_leg, write_stage
 
 #: where the scripts of a job lie
@@ -123,7 +123,7 @@ def active(site: Site) -> Baseline | None:
 
 
 def with_baseline(
-    legs: Iterable[Leg], folder: Path, site: Site, where: Place, builds: Mapping[str, str]
+    legs: Iterable[Leg], folder: Path, site: Site, where: LegPlace, builds: Mapping[str, str]
 ) -> tuple[Leg, ...]:
     """Return the legs, each knowing who judges it last; lay beside the plan what that says.
 

@@ -101,7 +101,7 @@ _ASK_VERSION = (
 Report = Callable[[str], None]
 
 
-class State(StrEnum):
+class InstallState(StrEnum):
     """How an installed stack stands against its pins."""
 
     INSTALLED = "installed"
@@ -122,7 +122,7 @@ class Installed:
 
     stack: Stack
     prefix: Path
-    state: State
+    state: InstallState
     answer: str | None
 
 
@@ -150,10 +150,10 @@ def observe(catalog: Catalog, stack: Stack, root: Path) -> Installed:
     prefix = root / stack.name
     stamp = read_stamp(prefix)
     if stamp is None:
-        return Installed(stack=stack, prefix=prefix, state=State.ABSENT, answer=None)
+        return Installed(stack=stack, prefix=prefix, state=InstallState.ABSENT, answer=None)
     wanted = json.loads(json.dumps(_pins(catalog, stack)))
     fresh = stamp.get("pins") == wanted and stack_python(prefix).exists()
-    state = State.INSTALLED if fresh else State.STALE
+    state = InstallState.INSTALLED if fresh else InstallState.STALE
     answer = str(stamp.get("answer")) if fresh else None
     return Installed(stack=stack, prefix=prefix, state=state, answer=answer)
 
@@ -317,7 +317,7 @@ def install(catalog: Catalog, stack: Stack, root: Path, report: Report) -> Insta
     """
     with _locked(root, report):
         now = observe(catalog, stack, root)
-        if now.state is not State.INSTALLED:
+        if now.state is not InstallState.INSTALLED:
             partial = root / f".partial-{stack.name}-{os.getpid()}"
             try:
                 _build(catalog, stack, partial, root, report)

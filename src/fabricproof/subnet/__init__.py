@@ -6,13 +6,13 @@ infiniband-diags.  Readers and judgement are pure; ``live`` runs the tools, ``lo
 
 from fabricproof.subnet.counters import read_ibqueryerrors, read_perfquery
 from fabricproof.subnet.diff import compare_looks
-from fabricproof.subnet.finding import FabricFinding, Result
+from fabricproof.subnet.finding import FabricFinding, SubnetResult
 from fabricproof.subnet.judge import Expected, judge_look
 from fabricproof.subnet.linkinfo import read_iblinkinfo, with_states
 from fabricproof.subnet.look import join, read_folder, write_folder
-from fabricproof.subnet.model import Cable, End, Look, Manager, Network, Node, NodeKind, Port
+from fabricproof.subnet.model import Cable, End, Manager, Network, Node, NodeKind, Port, SubnetLook
 from fabricproof.subnet.read import read_ibnetdiscover, read_issm, read_managers
-from fabricproof.subnet.shape import Hops, Shape, shape_of
+from fabricproof.subnet.shape import Hops, SubnetShape, shape_of
 
 __all__ = [
     "Cable",
@@ -20,14 +20,14 @@ __all__ = [
     "Expected",
     "FabricFinding",
     "Hops",
-    "Look",
     "Manager",
     "Network",
     "Node",
     "NodeKind",
     "Port",
-    "Result",
-    "Shape",
+    "SubnetLook",
+    "SubnetResult",
+    "SubnetShape",
     "compare_looks",
     "join",
     "judge_look",

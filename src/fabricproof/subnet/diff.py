@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from fabricproof.core.measure import Verdict
 from fabricproof.subnet.finding import (
     FabricFinding,
-    Result,
+    SubnetResult,
     asked_less,
     complaints,
     counted_in_part,
@@ -18,7 +18,7 @@ from fabricproof.subnet.finding import (
     passed,
     stateless,
 )
-from fabricproof.subnet.model import Cable, End, Look, Network, NodeKind, Port, PortCounters
+from fabricproof.subnet.model import Cable, End, Network, NodeKind, Port, PortCounters, SubnetLook
 from fabricproof.traffic.counters import ENDS, CounterSample, read_rises
 
 Pair = frozenset[End]
@@ -27,7 +27,7 @@ Pair = frozenset[End]
 _PRINTED = (*ENDS, "VL15_dropped")
 
 
-def compare_looks(before: Look, after: Look) -> Result:
+def compare_looks(before: SubnetLook, after: SubnetLook) -> SubnetResult:
     """Return what the second look shows that the first did not, and the other way round."""
     old, new = before.network, after.network
     findings: list[FabricFinding] = [*_nodes(old, new)]
@@ -46,7 +46,7 @@ def compare_looks(before: Look, after: Look) -> Result:
     same = len(_pairs(old).keys() & _pairs(new).keys())
     if same:
         findings.append(passed("cables", same, f"{same} cables are where they were"))
-    return Result(findings=tuple(findings), notes=tuple(notes))
+    return SubnetResult(findings=tuple(findings), notes=tuple(notes))
 
 
 def _pairs(network: Network) -> dict[Pair, Cable]:
@@ -203,7 +203,7 @@ def _named(old: Network, new: Network) -> Iterator[str]:
                 break
 
 
-def _managed(before: Look, after: Look) -> Iterator[str]:
+def _managed(before: SubnetLook, after: SubnetLook) -> Iterator[str]:
     if before.managers is None or after.managers is None:
         return
     old = {each.guid for each in before.managers if each.is_master}
@@ -215,7 +215,7 @@ def _managed(before: Look, after: Look) -> Iterator[str]:
         )
 
 
-def _counted(before: Look, after: Look) -> tuple[list[FabricFinding], list[str]]:
+def _counted(before: SubnetLook, after: SubnetLook) -> tuple[list[FabricFinding], list[str]]:
     """Judge what the counters rose by, as ``counters.py`` judges those of a run."""
     if before.counters is None or after.counters is None:
         which = "first" if before.counters is None else "second"
@@ -260,7 +260,7 @@ def _counted(before: Look, after: Look) -> tuple[list[FabricFinding], list[str]]
     return findings, notes
 
 
-def _known(look: Look, end: End) -> PortCounters:
+def _known(look: SubnetLook, end: End) -> PortCounters:
     """Return the counters of a port that one look tells, with the zeros that it need not print."""
     assert look.counters is not None
     zeros = dict.fromkeys(_PRINTED, 0) if end.guid in look.zero_nodes else {}

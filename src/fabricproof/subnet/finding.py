@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fabricproof.core.measure import Verdict, worst
-from fabricproof.subnet.model import Look
+from fabricproof.subnet.model import SubnetLook
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,7 @@ class FabricFinding:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Result:
+class SubnetResult:
     """All findings of one look, or of the comparison of two, and what is only worth knowing."""
 
     findings: tuple[FabricFinding, ...]
@@ -59,7 +59,7 @@ def passed(quantity: str, number: int, sentence: str) -> FabricFinding:
     )
 
 
-def counted_in_part(look: Look, which: str = "") -> Iterator[FabricFinding]:
+def counted_in_part(look: SubnetLook, which: str = "") -> Iterator[FabricFinding]:
     """Yield one finding where fewer nodes or ports were asked for counters than there are.
 
     Who asks for counters gets those of every port of every node; an adapter inside a switch (SHARP)
@@ -88,7 +88,7 @@ def counted_in_part(look: Look, which: str = "") -> Iterator[FabricFinding]:
     )
 
 
-def stateless(look: Look, *, is_declared: bool) -> Iterator[FabricFinding]:
+def stateless(look: SubnetLook, *, is_declared: bool) -> Iterator[FabricFinding]:
     """Yield what nobody knows of the links where ``iblinkinfo`` was not asked.
 
     Args:
@@ -113,7 +113,7 @@ def stateless(look: Look, *, is_declared: bool) -> Iterator[FabricFinding]:
     )
 
 
-def complaints(look: Look) -> Iterator[FabricFinding]:
+def complaints(look: SubnetLook) -> Iterator[FabricFinding]:
     """Yield one finding where a tool complained: it may have left part of the fabric out."""
     if look.complaints:
         more = f" (and {len(look.complaints) - 1} more)" if len(look.complaints) > 1 else ""
@@ -125,7 +125,7 @@ def complaints(look: Look) -> Iterator[FabricFinding]:
         )
 
 
-def asked_less(before: Look, after: Look) -> Iterator[FabricFinding]:
+def asked_less(before: SubnetLook, after: SubnetLook) -> Iterator[FabricFinding]:
     """Yield what the second look did not ask and the first did: what became of it is not known."""
     for what in after.not_seen:
         if what not in before.not_seen:

@@ -16,15 +16,15 @@ from fabricproof.nodes.topology import Topology
 from fabricproof.physics import Link
 from fabricproof.subnet.finding import (
     FabricFinding,
-    Result,
+    SubnetResult,
     complaints,
     counted_in_part,
     fail,
     passed,
     stateless,
 )
-from fabricproof.subnet.model import Cable, Look, Manager, Network, NodeKind, Port
-from fabricproof.subnet.shape import Shape, shape_of, uneven_trunks
+from fabricproof.subnet.model import Cable, Manager, Network, NodeKind, Port, SubnetLook
+from fabricproof.subnet.shape import SubnetShape, shape_of, uneven_trunks
 from fabricproof.subnet.slurm import slurm_findings
 from fabricproof.traffic.counters import ENDS, ERROR_COUNTERS, HIGH
 
@@ -46,12 +46,12 @@ class Expected:
     topology: Topology | None = None
 
 
-def judge_look(look: Look, expected: Expected) -> Result:
+def judge_look(look: SubnetLook, expected: Expected) -> SubnetResult:
     """Return what is to be said of one look; nothing at all where it shows no cable."""
     network = look.network
     shape = shape_of(network)
     if not network.cables:
-        return Result(findings=())
+        return SubnetResult(findings=())
     findings = [
         *(_links(network, expected.link) if look.has_states or expected.link else ()),
         *_states(network),
@@ -69,7 +69,7 @@ def judge_look(look: Look, expected: Expected) -> Result:
         more, told = slurm_findings(network, expected.topology)
         findings += more
         notes += told
-    return Result(findings=tuple(findings), notes=tuple(notes))
+    return SubnetResult(findings=tuple(findings), notes=tuple(notes))
 
 
 def _links(network: Network, link: Link | None) -> Iterator[FabricFinding]:
@@ -257,7 +257,7 @@ def _lids(network: Network) -> Iterator[FabricFinding]:
             )
 
 
-def _trunks(network: Network, shape: Shape) -> Iterator[FabricFinding]:
+def _trunks(network: Network, shape: SubnetShape) -> Iterator[FabricFinding]:
     for each in uneven_trunks(network, shape):
         where = f"{network.name(each.one)} - {network.name(each.other)}"
         cables = f"{each.cables} cable{'' if each.cables == 1 else 's'}"
@@ -293,7 +293,7 @@ def _hosts(network: Network, expected: Iterable[str]) -> Iterator[FabricFinding]
         yield passed("hosts", len(there), f"{len(there)} of {len(due)} expected hosts are there")
 
 
-def _shape(shape: Shape, declared: str | None) -> Iterator[FabricFinding]:
+def _shape(shape: SubnetShape, declared: str | None) -> Iterator[FabricFinding]:
     if declared is None:
         return
     if declared in shape.words:
@@ -332,7 +332,7 @@ def _manager(each: Manager) -> str:
     return f"LID {each.lid} (0x{each.guid}) {word}, priority {each.priority}"
 
 
-def _counters(look: Look) -> Iterator[FabricFinding]:
+def _counters(look: SubnetLook) -> Iterator[FabricFinding]:
     if look.counters is None:
         return
     ended = 0
@@ -355,7 +355,7 @@ def _counters(look: Look) -> Iterator[FabricFinding]:
         yield passed("counters", good, f"the counters of {good} ports can be read")
 
 
-def _notes(look: Look, expected: Expected) -> Iterator[str]:
+def _notes(look: SubnetLook, expected: Expected) -> Iterator[str]:
     network = look.network
     if expected.hosts:
         due = {name.partition(".")[0] for name in expected.hosts}

@@ -18,7 +18,7 @@ from fabricproof.subnet.counters import (
     read_perfquery,
 )
 from fabricproof.subnet.linkinfo import read_iblinkinfo, with_states
-from fabricproof.subnet.model import End, Look, Manager, Network, PortCounters
+from fabricproof.subnet.model import End, Manager, Network, PortCounters, SubnetLook
 from fabricproof.subnet.read import read_ibnetdiscover, read_issm, read_managers
 from fabricproof.traffic.counters import ENDS
 
@@ -46,7 +46,7 @@ _MISSES = {
 }
 
 
-def join(texts: Mapping[str, str], source: str = "") -> Look:
+def join(texts: Mapping[str, str], source: str = "") -> SubnetLook:
     """Return the look that the outputs of the tools make.
 
     Args:
@@ -78,7 +78,7 @@ def join(texts: Mapping[str, str], source: str = "") -> Look:
     complaints += _silent(texts, prefix, managers)
     if not said:  # else part of the fabric may be unseen, which is red already
         _belong(network, managers or (), counters or {}, prefix)
-    return Look(
+    return SubnetLook(
         network=network,
         managers=managers,
         counters=counters,
@@ -148,7 +148,7 @@ def _stranger(source: str, got: str) -> ParseError:
 
 @dataclass(frozen=True, kw_only=True)
 class _Counts:
-    """Counters by end, and of how many ports and nodes: as :class:`Look` has them."""
+    """Counters by end, and of how many ports and nodes: as :class:`SubnetLook` has them."""
 
     values: dict[End, PortCounters]
     ports: int

@@ -269,7 +269,7 @@ PortCounters = Mapping[str, int]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Look:
+class SubnetLook:
     """One look at a fabric: the cables, and beside them what else was asked.
 
     Attributes:

@@ -185,7 +185,7 @@ class NetworkKind(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shape:
+class SubnetShape:
     """The kind of network, and what is said of it.
 
     Attributes:
@@ -202,28 +202,28 @@ class Shape:
     oversubscription: float | None = None
 
 
-def shape_of(network: Network) -> Shape:
+def shape_of(network: Network) -> SubnetShape:
     """Return what the cables make.
 
     A tree has hosts at its lowest level only, and cables between neighbouring levels only.
     """
     switches = len(network.switches)
     if not switches:
-        return Shape(
+        return SubnetShape(
             kind=NetworkKind.BACK_TO_BACK, words="no switch: hosts back to back", levels={}
         )
     if switches == 1:
         ports = network.nodes[network.switches[0]].num_ports
-        return Shape(kind=NetworkKind.SINGLE, words=f"one switch of {ports} ports", levels={})
+        return SubnetShape(kind=NetworkKind.SINGLE, words=f"one switch of {ports} ports", levels={})
     levels = _levels(network)
     if levels is not None:
         return _tree(network, levels)
     grid = recognise(network.beside)
     if grid is not None:
-        return Shape(kind=NetworkKind.GRID, words=f"{grid.words} of switches", levels={})
+        return SubnetShape(kind=NetworkKind.GRID, words=f"{grid.words} of switches", levels={})
     pairs = sum(map(len, network.beside.values())) // 2
     words = f"irregular: {switches} switches, {pairs} of their pairs joined"
-    return Shape(kind=NetworkKind.IRREGULAR, words=words, levels={})
+    return SubnetShape(kind=NetworkKind.IRREGULAR, words=words, levels={})
 
 
 def _levels(network: Network) -> dict[str, int] | None:
@@ -256,11 +256,11 @@ def _hosted(network: Network) -> Mapping[str, frozenset[str]]:
     return {guid: frozenset(switches) for guid, switches in found.items()}
 
 
-def _tree(network: Network, levels: dict[str, int]) -> Shape:
+def _tree(network: Network, levels: dict[str, int]) -> SubnetShape:
     sizes = Counter(levels.values())
     if len(sizes) != 2:
         words = ", ".join(f"{sizes[level]} on level {level}" for level in sorted(sizes))
-        return Shape(
+        return SubnetShape(
             kind=NetworkKind.TREE, words=f"{len(sizes)}-level tree: {words}", levels=levels
         )
     ratios = _ratios(network, levels)
@@ -272,7 +272,7 @@ def _tree(network: Network, levels: dict[str, int]) -> Shape:
         if min(ratios.values()) < worst:
             name = max(ratios, key=lambda each: ratios[each])
             words += f" at worst ({network.name(name)})"
-    return Shape(kind=NetworkKind.TREE, words=words, levels=levels, oversubscription=worst)
+    return SubnetShape(kind=NetworkKind.TREE, words=words, levels=levels, oversubscription=worst)
 
 
 def _plural(number: int, word: str) -> str:
@@ -310,7 +310,7 @@ class Uneven:
     """How many pairs have the usual number."""
 
 
-def uneven_trunks(network: Network, shape: Shape) -> Iterator[Uneven]:
+def uneven_trunks(network: Network, shape: SubnetShape) -> Iterator[Uneven]:
     """Yield the pairs of switches with fewer cables between them than most of their siblings.
 
     Of a two-level tree the siblings are all pairs of leaf and spine; of other networks all pairs

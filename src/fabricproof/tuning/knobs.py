@@ -77,7 +77,7 @@ class Algorithm:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LeftOut:
+class UntriedAlgorithm:
     """An algorithm that is not tried, and why."""
 
     algorithm: Algorithm
@@ -120,14 +120,14 @@ class Knobs:
     files: tuple[str, ...] = ()
     blind: str = ""
 
-    def usable(self, num_ranks: int) -> tuple[tuple[Algorithm, ...], tuple[LeftOut, ...]]:
+    def usable(self, num_ranks: int) -> tuple[tuple[Algorithm, ...], tuple[UntriedAlgorithm, ...]]:
         """Return the algorithms that run on ``num_ranks`` ranks, and those that are left out."""
         kept: list[Algorithm] = []
-        left_out: list[LeftOut] = []
+        left_out: list[UntriedAlgorithm] = []
         for algorithm in self.algorithms:
             unmet = [need for need in algorithm.needs if not _is_met(need, num_ranks)]
             if unmet:
-                left_out.append(LeftOut(algorithm=algorithm, reason=f"needs {unmet[0]}"))
+                left_out.append(UntriedAlgorithm(algorithm=algorithm, reason=f"needs {unmet[0]}"))
             else:
                 kept.append(algorithm)
         return tuple(kept), tuple(left_out)

@@ -11,7 +11,7 @@ from fabricproof.core.units import size_label
 from fabricproof.tuning.rules import Rule, one_for_all, rules_of
 from fabricproof.tuning.sweeps import Sweep
 from fabricproof.tuning.trial import FORMAT
-from fabricproof.tuning.write import Mending, Written, write
+from fabricproof.tuning.write import Mending, TuningWritten, write
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +27,7 @@ class Proposal:
 
     sweeps: tuple[Sweep, ...]
     rules: Mapping[str, tuple[Rule, ...]]
-    written: Written
+    written: TuningWritten
     replaced: tuple[str, ...]
 
     @property
@@ -93,7 +93,7 @@ def propose(sweeps: Sequence[Sweep], library_table: str | None = None) -> Propos
     return Proposal(
         sweeps=tuple(pair[0] for pair in mended.values()),
         rules={name: rules for name, (_, rules) in mended.items()},
-        written=write(mendings, header, library_table) if mendings else Written(),
+        written=write(mendings, header, library_table) if mendings else TuningWritten(),
         replaced=tuple(name for sweep, _ in mended.values() for name in sweep.own_environment),
     )
 

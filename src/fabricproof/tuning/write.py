@@ -34,7 +34,7 @@ class Mending:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Written:
+class TuningWritten:
     """What a stack is to read.
 
     Attributes:
@@ -54,7 +54,7 @@ class Written:
 
 def write(
     mendings: Sequence[Mending], header: Sequence[str], library_table: str | None = None
-) -> Written:
+) -> TuningWritten:
     """Return what makes one MPI follow the rules of all ``mendings``.
 
     Args:
@@ -84,7 +84,7 @@ def write(
 # --- Open MPI -------------------------------------------------------------------------------------
 
 
-def _openmpi(mendings: Sequence[Mending], header: Sequence[str]) -> Written:
+def _openmpi(mendings: Sequence[Mending], header: Sequence[str]) -> TuningWritten:
     """Return Open MPI's file of dynamic rules, and from 5.0 on han's that hands over to it.
 
     Format: ompi/mca/coll/tuned/coll_tuned_dynamic_file.c and coll_tuned_dynamic_rules.c (the
@@ -113,7 +113,7 @@ def _openmpi(mendings: Sequence[Mending], header: Sequence[str]) -> Written:
         environment["OMPI_MCA_coll_han_dynamic_rules_filename"] = f"{FOLDER}/{OPENMPI_HAN}"
     blind = [(name, group[0].knobs.blind) for name, group in by_collective.items()]
     notes = tuple(f"{name}: {words}" for name, words in blind if words)
-    return Written(environment=environment, files=files, notes=notes)
+    return TuningWritten(environment=environment, files=files, notes=notes)
 
 
 def _by_collective(mendings: Sequence[Mending]) -> dict[str, list[Mending]]:
@@ -207,7 +207,7 @@ _FOR_EVERY_NUMBER = (
 )
 
 
-def _intelmpi(mendings: Sequence[Mending]) -> Written:
+def _intelmpi(mendings: Sequence[Mending]) -> TuningWritten:
     """Return Intel MPI's variables: ``<preset>:<first>-<last>;...``, from 0 up without a gap.
 
     Syntax: Intel MPI Library Developer Reference, "I_MPI_ADJUST Family Environment Variables"; what
@@ -224,7 +224,7 @@ def _intelmpi(mendings: Sequence[Mending]) -> Written:
             )
         environment[variable] = ";".join(_conditions(each.rules))
         notes.append(_FOR_EVERY_NUMBER.format(variable))
-    return Written(environment=environment, notes=tuple(notes))
+    return TuningWritten(environment=environment, notes=tuple(notes))
 
 
 def _conditions(rules: Sequence[Rule]) -> Iterator[str]:
@@ -246,7 +246,7 @@ _OF_THIS_LIBRARY = (
 )
 
 
-def _mpich(mendings: Sequence[Mending], library_table: str | None) -> Written:
+def _mpich(mendings: Sequence[Mending], library_table: str | None) -> TuningWritten:
     """Return MPICH's selection file where every algorithm can stand in one, else its variables.
 
     A variable forces one algorithm for all sizes and all numbers of ranks, so that only one that
@@ -265,7 +265,7 @@ def _mpich(mendings: Sequence[Mending], library_table: str | None) -> Written:
         rule.algorithm is None or rule.algorithm.file for each in mendings for rule in each.rules
     )
     if library_table is not None and in_file:
-        return Written(
+        return TuningWritten(
             environment={
                 "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE": f"{FOLDER}/{MPICH_SELECTION}",
                 **free,
@@ -286,7 +286,7 @@ def _mpich(mendings: Sequence[Mending], library_table: str | None) -> Written:
             f"{each.knobs.id_variable} holds for all sizes and numbers of ranks: measured sizes "
             "are no slower with it, others nobody knows"
         )
-    return Written(environment=environment, notes=tuple(notes))
+    return TuningWritten(environment=environment, notes=tuple(notes))
 
 
 def _triples(mendings: Sequence[Mending]) -> list[tuple[Knobs, int, tuple[Rule, ...]]]:

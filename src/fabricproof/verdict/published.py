@@ -41,7 +41,7 @@ class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class FabricFacts(_Model):
+class PublishedFabric(_Model):
     """What the document says of the fabric, in the words of ``fabricproof ceiling``."""
 
     link: str
@@ -102,7 +102,7 @@ class PublishedFile(_Model):
 
     document: str
     statement: str = ""
-    fabric: FabricFacts | None = None
+    fabric: PublishedFabric | None = None
     quantities: list[Stated] = Field(default_factory=list)
     ratios: list[Ratio] = Field(default_factory=list)
     curves: list[Curve] = Field(default_factory=list)

@@ -15,7 +15,7 @@ from fabricproof.history.baseline import samples_in
 from fabricproof.history.baseline.freeze import Frozen, freeze
 from fabricproof.history.baseline.past import NotKnownGoodError
 from fabricproof.verdict.baseline.file import as_text, from_text
-from fabricproof.verdict.baseline.model import Row
+from fabricproof.verdict.baseline.model import BaselineRow
 from history import FACTS, ask, make_history, make_record, recorded, run_id
 
 GOOD = [100.0, 100.4, 99.6, 100.2, 99.8, 100.1]
@@ -32,7 +32,7 @@ def good_records() -> list[dict[str, Any]]:
     return [make_record(number, value) for number, value in enumerate(GOOD)]
 
 
-def only_row(frozen: Frozen) -> Row:
+def only_row(frozen: Frozen) -> BaselineRow:
     ((_, row),) = frozen.baseline.rows()
     return row
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fabricproof.history.compare.groups import Members, group_rows, group_values
-from fabricproof.history.compare.join import Table, error_notes, join
+from fabricproof.history.compare.join import JoinedRows, error_notes, join
 from fabricproof.history.compare.model import Compared
 from fabricproof.history.compare.verdict import group_change, looks_worse
 from fabricproof.history.stats.shifts import Change, Shift
@@ -44,7 +44,7 @@ def key(**changed: object) -> Key:
 def test_a_rate_of_errors_is_told_by_the_runs_that_it_made_red() -> None:
     """Zero has no ratio: such rows are in no test of speeds, nor missing on a side."""
     lost = key(quantity="retransmitted_per_million_packets", unit="ppm", better=0)
-    table = Table(
+    table = JoinedRows(
         keys=(key(), lost),
         values=np.array([[9.0, 9.0, 9.0], [np.nan, np.nan, 310.0]]),
         run_ids=("a", "b", "c"),

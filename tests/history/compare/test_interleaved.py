@@ -15,9 +15,9 @@ from fabricproof.core.errors import InputMissingError, ParseError, UnavailableEr
 from fabricproof.history.compare.model import SideError
 from fabricproof.history.compare.plan import (
     UNKNOWN,
-    Means,
-    Measured,
-    Plan,
+    InterleavedMeans,
+    InterleavedPlan,
+    RunOutcome,
     SwitchedError,
     conduct,
     fewest_rounds,
@@ -38,11 +38,11 @@ class FakeSite:
     did: list[str] = field(default_factory=list)
     labels: dict[str, str] = field(default_factory=dict)
     measured_in: dict[str, str] = field(default_factory=dict)
-    on_measure: Callable[[int], Measured | None] = lambda _: None
+    on_measure: Callable[[int], RunOutcome | None] = lambda _: None
     fails: str = ""
 
-    def means(self) -> Means:
-        return Means(
+    def means(self) -> InterleavedMeans:
+        return InterleavedMeans(
             switch=self.switch,
             measure=self.measure,
             label=self.labels.__setitem__,
@@ -56,16 +56,16 @@ class FakeSite:
             raise SwitchedError(f"cannot switch to {side}")
         self.state = "a" if side == "back" else side
 
-    def measure(self, arguments: tuple[str, ...]) -> Measured:
+    def measure(self, arguments: tuple[str, ...]) -> RunOutcome:
         assert arguments == ("-t", "quick")
         number = len(self.measured_in)
         other = self.on_measure(number)
         run_id = f"run{number}"
         self.measured_in[run_id] = self.state
-        return other or Measured(run_id=run_id, whole=True)
+        return other or RunOutcome(run_id=run_id, whole=True)
 
 
-def begun(folder: Path, rounds: int = 3, seed: int = 7) -> tuple[FakeSite, Plan]:
+def begun(folder: Path, rounds: int = 3, seed: int = 7) -> tuple[FakeSite, InterleavedPlan]:
     """Return a fake site and a plan for it."""
     plan = replace(make_plan("swap", rounds, seed), arguments=("-t", "quick"))
     return FakeSite(path=state_file(folder, "made", "swap")), plan
@@ -139,7 +139,7 @@ def test_a_run_that_came_to_no_end_does_not_count(tmp_path: Path) -> None:
     """Half a run gets no label and is measured again."""
     site, plan = begun(tmp_path)
     site.on_measure = lambda number: (
-        Measured(run_id="half", whole=False, reason="no Slurm") if number == 1 else None
+        RunOutcome(run_id="half", whole=False, reason="no Slurm") if number == 1 else None
     )
     with pytest.raises(UnavailableError, match=r"half of round 1.*no Slurm.*ab run swap"):
         conduct(plan, site.means())
@@ -162,7 +162,7 @@ def test_a_switch_back_that_fails_is_the_loudest(tmp_path: Path) -> None:
     """Then nobody knows the state: the plan keeps that, and the message says both faults."""
     site, plan = begun(tmp_path)
     site.fails = "back"
-    site.on_measure = lambda number: Measured(run_id="half", whole=False) if number == 1 else None
+    site.on_measure = lambda number: RunOutcome(run_id="half", whole=False) if number == 1 else None
     with pytest.raises(SwitchedError, match=r"cannot switch to back, after: run half"):
         conduct(plan, site.means())
     kept = read_plan(site.path)

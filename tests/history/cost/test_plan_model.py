@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fabricproof.history.cost.case import (
     IMB_SIZE_SECONDS,
-    Rounds,
+    MessageRounds,
     assumed_path,
     model_seconds,
     planned_rounds,
@@ -29,26 +29,26 @@ from planned import make_planned_leg
         (
             "osu",
             ("osu_bw", "-m", "1:4", "-i", "10", "-x", "2", "-W", "64"),
-            [Rounds(size=size, rounds=12, window=64) for size in (1, 2, 4)],
+            [MessageRounds(size=size, rounds=12, window=64) for size in (1, 2, 4)],
         ),
         (
             "osu-mpi4py",
             ("python", "-EsP", "runner.py", "osu_bw.py", "1,2:5:1:8", "4:3:0:4"),
             [
-                Rounds(size=1, rounds=6, window=8),
-                Rounds(size=2, rounds=6, window=8),
-                Rounds(size=4, rounds=3, window=4),
+                MessageRounds(size=1, rounds=6, window=8),
+                MessageRounds(size=2, rounds=6, window=8),
+                MessageRounds(size=4, rounds=3, window=4),
             ],
         ),
         (
             "imb",
             ("IMB-MPI1", "PingPong", "-msglog", "19:20", "-iter", "100,8"),
-            [Rounds(size=2**19, rounds=16), Rounds(size=2**20, rounds=8)],
+            [MessageRounds(size=2**19, rounds=16), MessageRounds(size=2**20, rounds=8)],
         ),
     ],
 )
 def test_the_repetitions_of_a_command_are_read(
-    suite: str, argv: tuple[str, ...], expected: list[Rounds]
+    suite: str, argv: tuple[str, ...], expected: list[MessageRounds]
 ) -> None:
     assert planned_rounds(make_planned_leg(suite, "x", argv)) == expected
 

@@ -31,7 +31,7 @@ from fabricproof.nodes.discover.write import (
     PACKAGES,
     REFERENCES,
     SITE,
-    Surroundings,
+    SiteSurroundings,
     write_site,
 )
 from fabricproof.physics import bound
@@ -40,7 +40,7 @@ from fabricproof.site.scheduling import SlurmTraits
 
 
 def written(seen: ClusterSeen, folder: Path, **around: Any) -> tuple[Site, dict[str, str]]:
-    texts = write_site("mine", seen, Surroundings(**around))
+    texts = write_site("mine", seen, SiteSurroundings(**around))
     for name, text in texts.items():
         path = folder / "mine" / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from recorded_nodes import NAMES, fact, machine, text
 
 from fabricproof.nodes.discover.read import split_sections
-from fabricproof.nodes.inventory.facts import IDENTITIES, TroubleKind, Value, without_identities
+from fabricproof.nodes.inventory.facts import IDENTITIES, ReadTroubleKind, Value, without_identities
 from fabricproof.nodes.inventory.read import read_machine
 
 PORT = "port mlx5_0:1"
@@ -271,8 +271,8 @@ def test_each_trouble_has_a_kind_and_what_was_hindered() -> None:
     said = text("hfi1").replace("#== nic\n", "#== nic\n#!! no answer: ip -o addr\n")
     found = read_machine(said[: said.index("#== end")], "n1").troubles
     assert {(each.kind, each.section, each.tool) for each in found} == {
-        (TroubleKind.CUT_OFF, "transceiver", ""),
-        (TroubleKind.NO_ANSWER, "", "ip"),
-        (TroubleKind.NO_TOOL, "", "lspci"),
-        (TroubleKind.NO_TOOL, "", "ethtool"),
+        (ReadTroubleKind.CUT_OFF, "transceiver", ""),
+        (ReadTroubleKind.NO_ANSWER, "", "ip"),
+        (ReadTroubleKind.NO_TOOL, "", "lspci"),
+        (ReadTroubleKind.NO_TOOL, "", "ethtool"),
     }

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from fabricproof.core.errors import InputMissingError
-from fabricproof.nodes.inventory.store import Seen, choose
+from fabricproof.nodes.inventory.store import StateSeen, choose
 
 RUN1, RUN2, RUN3 = (f"2026111{day}T080000Z-a1b2c3" for day in (6, 7, 8))
 
 
-def line(node: str, day: int, run: str, digest: str | None) -> Seen:
-    return Seen(time=f"2026-11-{day}T08:00:00Z", node=node, run_id=run, digest=digest)
+def line(node: str, day: int, run: str, digest: str | None) -> StateSeen:
+    return StateSeen(time=f"2026-11-{day}T08:00:00Z", node=node, run_id=run, digest=digest)
 
 
 INDEX = [

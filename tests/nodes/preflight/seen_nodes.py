@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fabricproof.nodes.inventory.facts import Machine, ReadTrouble, TroubleKind, Value
+from fabricproof.nodes.inventory.facts import Machine, ReadTrouble, ReadTroubleKind, Value
 from fabricproof.nodes.inventory.read import read_machine
 from fabricproof.nodes.preflight.finding import Preflight, RailFinding
 from fabricproof.site.schema import FabricSpec
@@ -48,9 +48,9 @@ def without(machine: Machine, part: str) -> Machine:
     return replace(machine, facts=kept)
 
 
-def hindered(machine: Machine, kind: TroubleKind, what: str) -> Machine:
+def hindered(machine: Machine, kind: ReadTroubleKind, what: str) -> Machine:
     """Return the node as a look saw it that ``what``, a section or a command, hindered."""
-    cut = kind is TroubleKind.CUT_OFF
+    cut = kind is ReadTroubleKind.CUT_OFF
     trouble = ReadTrouble(
         text=f"a trouble with {what}",
         kind=kind,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from seen_nodes import VIRTUAL, changed, fabric, hindered, nodes, of, recorded
 
 from fabricproof.core.measure import Verdict, texts_of
-from fabricproof.nodes.inventory.facts import Machine, TroubleKind
+from fabricproof.nodes.inventory.facts import Machine, ReadTroubleKind
 from fabricproof.nodes.preflight.judge import group, preflight
 from fabricproof.site.schema import FabricSpec
 
@@ -78,7 +78,7 @@ def test_tuning_that_is_unlike_is_a_note() -> None:
 
 def test_a_fact_that_one_node_could_not_read_makes_no_mixture() -> None:
     blind = changed(recorded("mlx5-user", "n2"), PORT, driver_version=None, firmware=None)
-    blind = hindered(blind, TroubleKind.NO_ANSWER, "ethtool -i ib0")
+    blind = hindered(blind, ReadTroubleKind.NO_ANSWER, "ethtool -i ib0")
     assert preflight(fabric(**HDR), nodes(*_mlx5("n1"), blind)).verdict is Verdict.PASS
 
 
@@ -89,10 +89,10 @@ def test_a_firmware_that_one_driver_names_and_its_twin_does_not_is_a_mixture() -
     found = of(result, "fleet", "rail1")
     assert (found.verdict, found.nodes) == (Verdict.FAIL, ("vc2",))
     assert "firmware none on vc1, vc3 (2 of 3), 9.9.9 on vc2 (1 of 3)" in found.judgement.reason
-    deaf = hindered(first, TroubleKind.NO_TOOL, "ethtool")
+    deaf = hindered(first, ReadTroubleKind.NO_TOOL, "ethtool")
     assert of(preflight(VC, nodes(deaf, odd)), "fleet", "rail1").verdict is Verdict.PASS
     # Only root may ask a transceiver; the firmware was asked for all the same.
-    asked = hindered(first, TroubleKind.ONLY_ROOT, "ethtool -m")
+    asked = hindered(first, ReadTroubleKind.ONLY_ROOT, "ethtool -m")
     assert of(preflight(VC, nodes(asked, odd)), "fleet", "rail1").verdict is Verdict.FAIL
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from seen_nodes import VIRTUAL, changed, fabric, hindered, nodes, of, recorded, without, written
 
 from fabricproof.core.measure import Verdict, texts_of
-from fabricproof.nodes.inventory.facts import Machine, TroubleKind, Value
+from fabricproof.nodes.inventory.facts import Machine, ReadTroubleKind, Value
 from fabricproof.nodes.preflight.judge import preflight
 from fabricproof.physics import find_link
 from fabricproof.site.schema import FabricSpec
@@ -123,15 +123,15 @@ def test_a_driver_that_does_not_say_its_state_is_not_called_down() -> None:
 @pytest.mark.parametrize(
     ("kind", "what", "verdict"),
     [
-        (TroubleKind.CUT_OFF, "net", Verdict.UNJUDGED),
-        (TroubleKind.CUT_OFF, "lspci", Verdict.FAIL),
-        (TroubleKind.NO_TOOL, "ip", Verdict.UNJUDGED),
-        (TroubleKind.NO_ANSWER, "ip -o -4 addr show", Verdict.UNJUDGED),
-        (TroubleKind.NO_TOOL, "lspci", Verdict.FAIL),
+        (ReadTroubleKind.CUT_OFF, "net", Verdict.UNJUDGED),
+        (ReadTroubleKind.CUT_OFF, "lspci", Verdict.FAIL),
+        (ReadTroubleKind.NO_TOOL, "ip", Verdict.UNJUDGED),
+        (ReadTroubleKind.NO_ANSWER, "ip -o -4 addr show", Verdict.UNJUDGED),
+        (ReadTroubleKind.NO_TOOL, "lspci", Verdict.FAIL),
     ],
 )
 def test_an_interface_is_missing_only_where_the_look_would_have_shown_it(
-    kind: TroubleKind, what: str, verdict: Verdict
+    kind: ReadTroubleKind, what: str, verdict: Verdict
 ) -> None:
     blind = hindered(without(_virtual(), "interface rail0"), kind, what)
     assert of(preflight(VC, nodes(blind)), "vc1.state", "rail0").verdict is verdict

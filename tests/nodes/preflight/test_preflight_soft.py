@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from seen_nodes import changed, fabric, hindered, nodes, of, recorded, without, written
 
 from fabricproof.core.measure import Verdict, texts_of
-from fabricproof.nodes.inventory.facts import Machine, TroubleKind
+from fabricproof.nodes.inventory.facts import Machine, ReadTroubleKind
 from fabricproof.nodes.preflight.finding import Preflight
 from fabricproof.nodes.preflight.judge import preflight
 from fabricproof.physics import soft_path_mtu
@@ -198,13 +198,13 @@ def test_a_faster_wire_below_proves_nothing_and_a_slower_one_proves_it_wrong() -
 @pytest.mark.parametrize(
     ("kind", "what"),
     [
-        (TroubleKind.NO_TOOL, "tc"),
-        (TroubleKind.NO_ANSWER, "tc qdisc show"),
-        (TroubleKind.CUT_OFF, "addresses"),
+        (ReadTroubleKind.NO_TOOL, "tc"),
+        (ReadTroubleKind.NO_ANSWER, "tc qdisc show"),
+        (ReadTroubleKind.CUT_OFF, "addresses"),
     ],
 )
 def test_a_shaper_that_nobody_could_see_is_not_said_to_be_gone(
-    kind: TroubleKind, what: str
+    kind: ReadTroubleKind, what: str
 ) -> None:
     bare = changed(guest(), "interface rail0", shaped_to_mbit_s=None)
     found = of(look(hindered(bare, kind, what)), "vc1.rate", "rxe0:1")

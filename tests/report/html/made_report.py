@@ -29,7 +29,7 @@ from fabricproof.history.stats.steps import Drift, Step
 from fabricproof.history.store import Key, Matrix, Run, open_store
 from fabricproof.history.trend.model import Event, FoundDrift, FoundStep, Trend
 from fabricproof.job.run import LegResult, SessionResult
-from fabricproof.report.model import Band, Bounds, RawNumber, ReportData
+from fabricproof.report.model import Band, JudgedBounds, RawNumber, ReportData
 
 RECORDED = Path(__file__).with_name("recorded") / "records.jsonl.gz"
 MADE = datetime.datetime(2026, 11, 21, 23, tzinfo=datetime.UTC)
@@ -52,7 +52,7 @@ def report_of(perflogs: Path, site: str, run_id: str | None = None) -> ReportDat
     matrix = store.matrix([each.run_id for each in store.runs])
     known = {key: key for key in matrix.keys}
     raw: dict[Key, list[RawNumber]] = defaultdict(list)
-    bounds: dict[Key, Bounds] = {}
+    bounds: dict[Key, JudgedBounds] = {}
     fields = Key.__dataclass_fields__
     for row in store.samples(each.run_id for each in store.runs).iter_rows(named=True):
         key = Key(**{name: row[name] for name in fields})
@@ -70,7 +70,7 @@ def report_of(perflogs: Path, site: str, run_id: str | None = None) -> ReportDat
             )
         )
         if row["run_id"] == run.run_id and row["counts"]:
-            bounds[key] = Bounds(
+            bounds[key] = JudgedBounds(
                 ceiling=row["ceiling"],
                 ceiling_name=row["ceiling_name"] or "",
                 reference=row["reference"],
@@ -258,11 +258,11 @@ def _values(keys: list[Key], nights: int, pairs: list[tuple[str, str]]) -> Any:
     return level
 
 
-def _bounds(key: Key, spoil: str) -> Bounds:
+def _bounds(key: Key, spoil: str) -> JudgedBounds:
     typical = _typical(key)
     if key.better > 0:
         top = min(25000.0, typical * 1.3)
-        return Bounds(
+        return JudgedBounds(
             ceiling=top,
             ceiling_name=f"link{spoil}",
             reference=typical,
@@ -270,7 +270,7 @@ def _bounds(key: Key, spoil: str) -> Bounds:
             upper=top * 1.02,
             origin=f"site references.toml{spoil}",
         )
-    return Bounds(
+    return JudgedBounds(
         ceiling=typical * 0.6,
         ceiling_name="wire",
         reference=typical,

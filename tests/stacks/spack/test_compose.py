@@ -16,7 +16,7 @@ from fabricproof.site import load_site
 from fabricproof.stacks.catalog import stacks_root
 from fabricproof.stacks.spack.environment import PACKAGE_OF, compose
 from fabricproof.stacks.spack.externals import check_externals, what_is_missing
-from fabricproof.stacks.spack.layout import Layout, layout_for
+from fabricproof.stacks.spack.layout import SpackLayout, layout_for
 from fabricproof.stacks.spack.offline import Mirror
 from pretended_spack import PACKAGES, RECIPES, Lab
 
@@ -448,7 +448,7 @@ def test_every_stack_of_every_site_composes(
     monkeypatch.setattr("fabricproof.stacks.spack.environment.Path.is_dir", _is_dir_or_of_a_site)
     monkeypatch.setattr("fabricproof.stacks.spack.externals.what_is_missing", lambda prefix: None)
     site = load_site(str(folder))
-    layout = Layout(
+    layout = SpackLayout(
         root=tmp_path / "spack", site=site.name, recipes=RECIPES, site_folder=site.folder
     )
     stack = site.stack(name)

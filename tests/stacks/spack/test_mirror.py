@@ -21,7 +21,7 @@ from fabricproof.core.errors import (
 )
 from fabricproof.stacks.spack import mirror as mirror_module
 from fabricproof.stacks.spack.lock import digest_of_lock, lock
-from fabricproof.stacks.spack.mirror import Written, make_mirror
+from fabricproof.stacks.spack.mirror import MirrorWritten, make_mirror
 from fabricproof.stacks.spack.offline import (
     LOCKS,
     MANIFEST,
@@ -53,7 +53,7 @@ def site(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Lab:
     return lab
 
 
-def written(lab: Lab, *, build_cache: bool = False) -> Written:
+def written(lab: Lab, *, build_cache: bool = False) -> MirrorWritten:
     environment, spack = lab.compose(), lab.open()
     lock(environment, lab.layout, spack)
     return make_mirror(

@@ -16,13 +16,13 @@ from fabricproof.stacks.spack.output.progress import (
     External,
     Failed,
     Fetching,
-    Installed,
     Origin,
+    PackageInstalled,
     Phase,
     Reader,
     Skipped,
+    SpackProgress,
     Started,
-    State,
     advance,
     plain,
 )
@@ -35,7 +35,7 @@ def lines_of(name: str) -> list[str]:
     return (DATA / f"{name}.out").read_text().splitlines(keepends=True)
 
 
-def read(lines: list[str], reader: Reader | None = None) -> tuple[list[Event], State]:
+def read(lines: list[str], reader: Reader | None = None) -> tuple[list[Event], SpackProgress]:
     reader = reader or Reader()
     events = [event for line in lines for event in reader.feed(line)]
     return [*events, *reader.close()], reader.state
@@ -64,7 +64,7 @@ def test_a_whole_install() -> None:
     phases = [each.phase for each in events if isinstance(each, Phase)]
     assert phases[-4:] == ["autoreconf", "configure", "build", "install"]
     osu = events[-1]
-    assert isinstance(osu, Installed)
+    assert isinstance(osu, PackageInstalled)
     assert (osu.package, osu.version, osu.origin) == ("osu-micro-benchmarks", "7.2", Origin.BUILT)
     assert osu.seconds == 28.5
     assert osu.prefix.startswith("/stacks/spack/install/")
@@ -83,7 +83,7 @@ def test_what_was_there_before_is_reused_not_built() -> None:
     events, state = read(lines_of("install-again"))
     assert state.built == ()
     assert state.reused == ("gcc-runtime", "osu-micro-benchmarks", "intel-mpi-benchmarks")
-    assert all(each.seconds is None for each in events if isinstance(each, Installed))
+    assert all(each.seconds is None for each in events if isinstance(each, PackageInstalled))
 
 
 def test_colours_change_nothing() -> None:
@@ -95,7 +95,7 @@ def test_from_a_build_cache_and_nothing_in_hand_at_the_end() -> None:
     assert len(state.from_cache) == 4
     assert state.built == ()
     assert (state.package, state.total, state.done) == (None, 8, 8)
-    assert [each.seconds for each in events if isinstance(each, Installed)] == [
+    assert [each.seconds for each in events if isinstance(each, PackageInstalled)] == [
         0.15,
         0.44,
         0.4,
@@ -170,7 +170,7 @@ def test_done_never_falls_nor_passes_the_total(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(RUNS))
 def test_the_state_is_the_sum_of_the_events(name: str) -> None:
     events, state = read(lines_of(name))
-    total = State()
+    total = SpackProgress()
     for event in events:
         total = advance(total, event)
     assert total == state
@@ -207,7 +207,7 @@ def test_names_and_versions_with_hyphens(identity: str, package: tuple[str, str]
 
 def test_a_prefix_that_holds_no_name_is_its_own_name() -> None:
     (event,), _ = read(["[+] /somewhere/else\n"])
-    assert event == Installed(
+    assert event == PackageInstalled(
         package="else", version="", prefix="/somewhere/else", origin=Origin.REUSED
     )
 
@@ -238,7 +238,7 @@ def test_times(time: str, seconds: float) -> None:
             f"[+] /tree/{identity}\n",
         ]
     )
-    assert isinstance(events[0], Installed)
+    assert isinstance(events[0], PackageInstalled)
     assert events[0].seconds == seconds
 
 

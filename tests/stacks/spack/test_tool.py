@@ -225,10 +225,10 @@ import sys
 from pathlib import Path
 sys.path.insert(0, {tests!r})
 from fabricproof.stacks.spack.build import building
-from fabricproof.stacks.spack.layout import Layout
+from fabricproof.stacks.spack.layout import SpackLayout
 from fabricproof.stacks.spack.tool import Spack
 root = Path(sys.argv[1])
-layout = Layout(root=root, site="lab", recipes=root, site_folder=root)
+layout = SpackLayout(root=root, site="lab", recipes=root, site_folder=root)
 with building(layout, "openmpi", lambda *_: None):
     import os
     spack = Spack(program=root / "spack", version="1", label="1", environment=dict(os.environ))
@@ -252,11 +252,11 @@ def killed_builder(folder: Path, *script: str) -> tuple[int, int]:
 
 def test_the_lock_of_a_killed_builder_is_free_when_its_spack_has_ended(tmp_path: Path):
     from fabricproof.stacks.spack.build import building  # noqa: PLC0415
-    from fabricproof.stacks.spack.layout import Layout  # noqa: PLC0415
+    from fabricproof.stacks.spack.layout import SpackLayout  # noqa: PLC0415
 
     # One that does not care for Ctrl-C.
     killed, spack = killed_builder(tmp_path, "trap '' INT", "sleep 1", "touch done")
-    layout = Layout(root=tmp_path, site="lab", recipes=tmp_path, site_folder=tmp_path)
+    layout = SpackLayout(root=tmp_path, site="lab", recipes=tmp_path, site_folder=tmp_path)
     heard: list[str] = []
     with building(layout, "next", lambda step, line: heard.append(line)):
         assert (tmp_path / "done").exists()

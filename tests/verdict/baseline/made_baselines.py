@@ -5,8 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from fabricproof.verdict.baseline.apply import LegBaseline, Seen
-from fabricproof.verdict.baseline.model import Baseline, Group, Node, Outlier, Place, Row
+from fabricproof.verdict.baseline.apply import LegBaseline, LegSeen
+from fabricproof.verdict.baseline.model import (
+    Baseline,
+    BaselineLeg,
+    BaselineNode,
+    BaselineRow,
+    LegPlace,
+    Outlier,
+)
 from fabricproof.verdict.baseline.stage import of_leg
 
 FACTS: dict[str, dict[str, str | int]] = {
@@ -14,7 +21,7 @@ FACTS: dict[str, dict[str, str | int]] = {
     "interface ib0": {"firmware": "28.39", "model": "ConnectX-6", "mtu": 4096, "state": "up"},
 }
 
-WHERE = Place(
+WHERE = LegPlace(
     partition="compute",
     fabric="ib",
     stack="openmpi5",
@@ -32,7 +39,7 @@ WHERE = Place(
 SAMPLES = {f"2026110{day}T010000Z-00000{day}": 100.0 + day / 10 for day in range(1, 6)}
 
 
-def make_row(**changes: Any) -> Row:
+def make_row(**changes: Any) -> BaselineRow:
     facts: dict[str, Any] = {
         "quantity": "bandwidth_4MiB",
         "unit": "MB/s",
@@ -45,7 +52,7 @@ def make_row(**changes: Any) -> Row:
         "high": 101.9,
         "samples": SAMPLES,
     }
-    return Row(**{**facts, **changes})
+    return BaselineRow(**{**facts, **changes})
 
 
 LATENCY = make_row(
@@ -53,8 +60,8 @@ LATENCY = make_row(
 )
 
 
-def make_baseline(*rows: Row, **changes: Any) -> Baseline:
-    node = Node(digests=("aa11",), facts=FACTS)
+def make_baseline(*rows: BaselineRow, **changes: Any) -> Baseline:
+    node = BaselineNode(digests=("aa11",), facts=FACTS)
     facts: dict[str, Any] = {
         "name": "spring",
         "site": "here",
@@ -64,7 +71,7 @@ def make_baseline(*rows: Row, **changes: Any) -> Baseline:
         "runs": {run: f"{run[:4]}-{run[4:6]}-{run[6:8]}T01:00:00Z" for run in SAMPLES},
         "builds": {"openmpi5": "51af25c1cd81"},
         "nodes": {"n1": node, "n2": node},
-        "groups": (Group(place=WHERE, rows=rows or (make_row(), LATENCY)),),
+        "groups": (BaselineLeg(place=WHERE, rows=rows or (make_row(), LATENCY)),),
         "settings": ("num_pairs", "window_size"),
         "set_aside": ("run x: its number is INVALID",),
         "floors": {"MB/s": 0.015},
@@ -72,11 +79,11 @@ def make_baseline(*rows: Row, **changes: Any) -> Baseline:
     return Baseline(**{**facts, **changes})
 
 
-def make_leg_baseline(*rows: Row) -> LegBaseline:
+def make_leg_baseline(*rows: BaselineRow) -> LegBaseline:
     return of_leg(make_baseline(*rows), WHERE)
 
 
-def make_seen(**changes: Any) -> Seen:
+def make_seen(**changes: Any) -> LegSeen:
     facts: dict[str, Any] = {
         "nodes": ("n2", "n1"),
         "machines": {"n1": FACTS, "n2": FACTS},
@@ -84,8 +91,8 @@ def make_seen(**changes: Any) -> Seen:
         "tool_version": "7.2",
         "attributes": {"num_pairs": 1, "window_size": 64, "binary": "x"},
     }
-    return Seen(**{**facts, **changes})
+    return LegSeen(**{**facts, **changes})
 
 
-def with_outlier(row: Row) -> Row:
+def with_outlier(row: BaselineRow) -> BaselineRow:
     return replace(row, outliers=(Outlier(run_id="r", value=55.0, reason="far off"),))

@@ -21,7 +21,7 @@ from made_baselines import (
 from fabricproof.core.measure import BADNESS, Verdict, texts_of
 from fabricproof.traffic import PathProof, PathState
 from fabricproof.verdict.baseline.apply import held, with_baseline
-from fabricproof.verdict.baseline.model import Node
+from fabricproof.verdict.baseline.model import BaselineNode
 from fabricproof.verdict.baseline.stage import of_leg
 from fabricproof.verdict.value import (
     Judgement,
@@ -224,6 +224,6 @@ def test_a_unit_is_never_guessed() -> None:
 
 
 def test_a_node_that_the_file_lost_is_not_judged() -> None:
-    leg = of_leg(make_baseline(nodes={"n1": Node(digests=("aa11",), facts=FACTS)}), WHERE)
+    leg = of_leg(make_baseline(nodes={"n1": BaselineNode(digests=("aa11",), facts=FACTS)}), WHERE)
     report = with_baseline(report_of(judged(95.0)), leg, make_seen())
     assert "n2 was not in it" in texts_of(report.findings)[0]

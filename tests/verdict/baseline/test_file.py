@@ -22,7 +22,7 @@ from fabricproof.verdict.baseline.file import (
     read_baseline,
     write_baseline,
 )
-from fabricproof.verdict.baseline.model import Group, Node
+from fabricproof.verdict.baseline.model import BaselineLeg, BaselineNode
 
 POSITIVE = st.floats(1e-3, 1e6, allow_nan=False).map(lambda each: float(f"{each:.6g}"))
 
@@ -33,8 +33,8 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     baseline = make_baseline(
         with_outlier(make_row()),
         nodes={
-            "n1": Node(digests=("aa11", "aa12"), facts=FACTS),
-            "n2": Node(digests=("bb22",), facts=other),
+            "n1": BaselineNode(digests=("aa11", "aa12"), facts=FACTS),
+            "n2": BaselineNode(digests=("bb22",), facts=other),
         },
     )
     path = path_of(tmp_path, "spring")
@@ -56,7 +56,7 @@ def test_every_number_survives(values: list[float], median: float) -> None:
 def test_the_text_does_not_depend_on_the_order_of_making(order: list[int]) -> None:
     """The same baseline is the same text, so that git shows what changed and nothing else."""
     places = [replace(WHERE, leg=f"rail{number}") for number in range(4)]
-    groups = [Group(place=place, rows=(make_row(),)) for place in places]
+    groups = [BaselineLeg(place=place, rows=(make_row(),)) for place in places]
     text = as_text(make_baseline(groups=tuple(groups[number] for number in order)))
     assert text == as_text(make_baseline(groups=tuple(groups)))
 
@@ -71,7 +71,7 @@ def test_one_number_is_one_line() -> None:
 
 def test_nodes_that_are_alike_stand_once() -> None:
     """A hundred nodes of one kind are a hundred lines, not a hundred inventories."""
-    nodes = {f"n{number}": Node(digests=("aa",), facts=FACTS) for number in range(100)}
+    nodes = {f"n{number}": BaselineNode(digests=("aa",), facts=FACTS) for number in range(100)}
     text = as_text(make_baseline(nodes=nodes))
     assert text.count('"kernel"') == 1
     assert '"firmware": "28.39"' in text

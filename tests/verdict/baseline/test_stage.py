@@ -11,7 +11,7 @@ from made_baselines import WHERE, make_baseline, make_row, with_outlier
 
 from fabricproof.core.errors import ParseError
 from fabricproof.verdict.baseline.apply import no_longer_holds
-from fabricproof.verdict.baseline.model import Group
+from fabricproof.verdict.baseline.model import BaselineLeg
 from fabricproof.verdict.baseline.stage import STAGE_FILE, of_leg, read_stage, write_stage
 
 
@@ -59,7 +59,7 @@ def test_a_thousand_pairs_stay_light(tmp_path: Path) -> None:
     """A leg of any nodes carries all pairs: about a hundred bytes a quantity, no samples."""
     places = [replace(WHERE, nodes=f"n{number},n{number + 1}") for number in range(200)]
     rows = tuple(make_row(quantity=f"bandwidth_{number}B") for number in range(10))
-    groups = tuple(Group(place=place, rows=rows) for place in places)
+    groups = tuple(BaselineLeg(place=place, rows=rows) for place in places)
     write_stage(tmp_path, {"ib0": of_leg(make_baseline(groups=groups), WHERE)})
     assert (tmp_path / STAGE_FILE).stat().st_size < 2000 * 120
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from fabricproof.benchmarks.parsers._text import Section
+from fabricproof.benchmarks.parsers._text import TextSection
 
 #: The job was killed or gave up.  Sources: Slurm's slurmstepd and srun messages, Open MPI's
 #: help-mpirun/help-mpi-api texts, Hydra's "BAD TERMINATION" banner, bash's job messages, MPICH's
@@ -71,7 +71,7 @@ def is_row_like(line: str) -> bool:
     return _ROW_INSIDE.search(line) is not None
 
 
-def check_chatter(section: Section, index: int, expected: str) -> None:
+def check_chatter(section: TextSection, index: int, expected: str) -> None:
     """Accept the line at ``index`` as chatter.
 
     Args:

@@ -11,7 +11,7 @@ from itertools import pairwise
 from fabricproof.benchmarks.parsers._chatter import check_chatter
 from fabricproof.benchmarks.parsers._text import (
     RowShape,
-    Section,
+    TextSection,
     check_expected_sizes,
     check_next_size,
     row_shape,
@@ -103,7 +103,7 @@ class _Found:
 
 
 def read_table(
-    section: Section,
+    section: TextSection,
     bounds: tuple[int, int],
     blank: Table,
     sizes: SizeRule,
@@ -142,7 +142,7 @@ def read_table(
 
 
 def _find_header(
-    section: Section, start: int, end: int, blank: Table
+    section: TextSection, start: int, end: int, blank: Table
 ) -> tuple[dict[str, str | int | float], int]:
     attributes = dict(blank.attributes)
     for index in range(start, end):
@@ -171,7 +171,7 @@ def _attributes_of(line: str) -> dict[str, str | int | float]:
     return {}
 
 
-def _columns(section: Section, header: int) -> tuple[str, ...]:
+def _columns(section: TextSection, header: int) -> tuple[str, ...]:
     names: list[str] = []
     for word in section.lines[header].split():
         if word not in HEADER_WORDS:
@@ -188,7 +188,7 @@ def _columns(section: Section, header: int) -> tuple[str, ...]:
 
 
 def _read_rows(
-    section: Section, start: int, end: int, shape: RowShape, *, strict: bool
+    section: TextSection, start: int, end: int, shape: RowShape, *, strict: bool
 ) -> dict[int, _Found]:
     """Collect the rows of each group; without groups all are of group 0."""
     groups: dict[int, _Found] = {}
@@ -214,11 +214,11 @@ def _read_rows(
     return groups
 
 
-def _is_row(section: Section, index: int, shape: RowShape) -> bool:
+def _is_row(section: TextSection, index: int, shape: RowShape) -> bool:
     return shape.pattern.fullmatch(section.lines[index]) is not None
 
 
-def _check_other(section: Section, index: int, shape: RowShape) -> None:
+def _check_other(section: TextSection, index: int, shape: RowShape) -> None:
     line = section.lines[index]
     if _FAILED.search(line):
         raise section.error(index, "the benchmark gave up", expected=shape.describe())
@@ -256,7 +256,7 @@ def _give_up_the_rest(found: _Found, rule: SizeRule) -> None:
         found.steps.append((last, index))
 
 
-def _check_groups(section: Section, header: int, tables: Sequence[Table]) -> None:
+def _check_groups(section: TextSection, header: int, tables: Sequence[Table]) -> None:
     """Check that every group printed as many rows as the others, and that none is missing."""
     if "group" not in tables[0].attributes:
         return
@@ -267,7 +267,7 @@ def _check_groups(section: Section, header: int, tables: Sequence[Table]) -> Non
 
 
 def _check_sizes(
-    section: Section,
+    section: TextSection,
     table: Table,
     known: tuple[SizeRule, Sequence[tuple[int, int]]],
     expected_sizes: Sequence[int] | None,

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from fabricproof.benchmarks.parsers._chatter import death
-from fabricproof.benchmarks.parsers._text import Section
+from fabricproof.benchmarks.parsers._text import TextSection
 from fabricproof.core.units import convert
 
 #: iperf 2: src/ReportOutputs.c and Locale.c; iperf3: src/iperf_locale.c (report_sum_bw_format and
@@ -77,7 +77,7 @@ class Interval:
     index: int
 
 
-def read_intervals(section: Section) -> tuple[Interval, ...]:
+def read_intervals(section: TextSection) -> tuple[Interval, ...]:
     """Return every interval line of the section.
 
     Raises:
@@ -136,14 +136,14 @@ def _reports_error(line: str) -> bool:
     return not head.lstrip().startswith("$") and (death(head) or _FAILED.search(head) is not None)
 
 
-def asked_streams(section: Section) -> int | None:
+def asked_streams(section: TextSection) -> int | None:
     """Return the number of streams after ``-P`` on a command line in the text, or None."""
     matches = (_COMMAND.search(line[:2000]) for line in section.lines)
     return next((int(match[1]) for match in matches if match), None)
 
 
 def loss(
-    section: Section, index: int, lost: int, datagrams: int
+    section: TextSection, index: int, lost: int, datagrams: int
 ) -> tuple[float, dict[str, str | int | float]]:
     """Return the fraction of the datagrams that was lost, and what the table says of it.
 

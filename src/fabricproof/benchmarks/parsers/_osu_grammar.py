@@ -16,7 +16,7 @@ from typing import TypeVar
 from fabricproof.benchmarks.catalogue import OSU
 from fabricproof.benchmarks.parsers._chatter import check_chatter
 from fabricproof.benchmarks.parsers._text import (
-    Section,
+    TextSection,
     check_expected_sizes,
     check_next_size,
     shorten,
@@ -158,7 +158,7 @@ def is_header(line: str) -> bool:
     return _HEADER.match(line) is not None
 
 
-def columns_of(section: Section, index: int) -> tuple[str, ...]:
+def columns_of(section: TextSection, index: int) -> tuple[str, ...]:
     """Return the names of the columns that the header at ``index`` announces.
 
     Raises:
@@ -179,7 +179,7 @@ def columns_of(section: Section, index: int) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _unknown_column(section: Section, index: int, rest: str) -> ParseError:
+def _unknown_column(section: TextSection, index: int, rest: str) -> ParseError:
     return section.error(
         index,
         "unknown column",
@@ -231,7 +231,7 @@ class _Block:
 
 
 def read_varied(
-    section: Section, at: int, blank: Table, expected_sizes: Sequence[int] | None
+    section: TextSection, at: int, blank: Table, expected_sizes: Sequence[int] | None
 ) -> tuple[Table, ...]:
     """Return one table per window size of the matrix that ``osu_mbw_mr -V`` prints.
 
@@ -271,7 +271,7 @@ def read_varied(
     )
 
 
-def _read_between(section: Section, start: int, end: int) -> dict[str, str | int | float]:
+def _read_between(section: TextSection, start: int, end: int) -> dict[str, str | int | float]:
     attributes: dict[str, str | int | float] = {}
     for index in range(start, end):
         found = attributes_of(section.lines[index])
@@ -281,7 +281,7 @@ def _read_between(section: Section, start: int, end: int) -> dict[str, str | int
     return attributes
 
 
-def _read_block(section: Section, start: int, end: int) -> _Block:
+def _read_block(section: TextSection, start: int, end: int) -> _Block:
     windows = tuple(int(word) for word in section.lines[start].split()[1:])
     row = re.compile(
         r"[ \t]*([0-9]{1,18})" + r"[ \t]+([0-9]{1,18}\.[0-9]{2})" * len(windows) + r"[ \t]*"

@@ -66,7 +66,7 @@ MOST_LABELS = 64
 
 
 @dataclass(frozen=True, kw_only=True)
-class Section:
+class TextSection:
     """Consecutive lines of one text that one tool printed.
 
     Attributes:
@@ -327,7 +327,9 @@ def check_expected_sizes(
         )
 
 
-def check_next_size(section: Section, index: int, before: int, size: int, *, steps: bool) -> None:
+def check_next_size(
+    section: TextSection, index: int, before: int, size: int, *, steps: bool
+) -> None:
     """Check that ``size`` may follow ``before``.
 
     Args:

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from fabricproof.benchmarks.parsers import hpcc, imb, iperf, iperf3, nccl, osu, perftest
 from fabricproof.benchmarks.parsers._chatter import first_death
-from fabricproof.benchmarks.parsers._text import Section, by_label, clean, shorten
+from fabricproof.benchmarks.parsers._text import TextSection, by_label, clean, shorten
 from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import Table
 
-_Parser = Callable[[Section, Sequence[int] | None], tuple[Table, ...]]
-_EachReader = Callable[[Section], Iterator[tuple[Table, ...] | ParseError]]
+_Parser = Callable[[TextSection, Sequence[int] | None], tuple[Table, ...]]
+_EachReader = Callable[[TextSection], Iterator[tuple[Table, ...] | ParseError]]
 
 #: tool -> its parser.
 PARSERS: dict[str, _Parser] = {
@@ -100,7 +100,7 @@ _HEADLESS_ROWS = re.compile(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
+class TextRead:
     """What was read of one text.
 
     Attributes:
@@ -136,7 +136,7 @@ def parse_text(
     raise _no_table(text, source)
 
 
-def read_tables(text: str, source: str = "<text>") -> Reading:
+def read_tables(text: str, source: str = "<text>") -> TextRead:
     """Return every whole table in ``text``, and what is wrong with each of the others.
 
     For outputs that somebody already has: one damaged table costs that table.  A run of our own
@@ -160,10 +160,10 @@ def read_tables(text: str, source: str = "<text>") -> Reading:
         damages.append(error)
     if not tables and not damages:
         damages.append(_no_table(text, source))
-    return Reading(tables=tuple(tables), damages=tuple(damages))
+    return TextRead(tables=tuple(tables), damages=tuple(damages))
 
 
-def _read_each(tool: str, section: Section) -> Iterator[tuple[Table, ...] | ParseError]:
+def _read_each(tool: str, section: TextSection) -> Iterator[tuple[Table, ...] | ParseError]:
     try:
         _check_own_rows(tool, section)
         if tool in _EACH:
@@ -174,7 +174,7 @@ def _read_each(tool: str, section: Section) -> Iterator[tuple[Table, ...] | Pars
         yield error
 
 
-def _check_own_rows(tool: str, section: Section) -> None:
+def _check_own_rows(tool: str, section: TextSection) -> None:
     """Refuse rows of a table whose head is lost, also below a line of iperf inside that table."""
     if tool == _HEADLESS:
         raise section.error(
@@ -209,13 +209,13 @@ def _next_step(text: str) -> str | None:
     return _SUBNET_HINT if _SUBNET.search(text) else None
 
 
-def _all_sections(text: str, source: str) -> Iterator[tuple[str, Section]]:
+def _all_sections(text: str, source: str) -> Iterator[tuple[str, TextSection]]:
     """Yield the sections of each node or rank whose label stands before its lines."""
     for part in by_label(text, source):
         yield from _sections(part, source)
 
 
-def _sections(text: str, source: str) -> Iterator[tuple[str, Section]]:
+def _sections(text: str, source: str) -> Iterator[tuple[str, TextSection]]:
     """Yield each tool's name with the lines that it printed."""
     starts = list(_starts(text))
     rows = _HEADLESS_ROWS.finditer(text, 0, starts[0][1] if starts else 0)
@@ -230,7 +230,7 @@ def _sections(text: str, source: str) -> Iterator[tuple[str, Section]]:
         at = start
         last = end == len(text)
         body = text[start:end]
-        section = Section(
+        section = TextSection(
             lines=body.removesuffix("\n").split("\n"),
             first=number,
             source=source,

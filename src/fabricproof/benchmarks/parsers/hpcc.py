@@ -22,7 +22,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from fabricproof.benchmarks.parsers._chatter import first_death
-from fabricproof.benchmarks.parsers._text import Section
+from fabricproof.benchmarks.parsers._text import TextSection
 from fabricproof.core.measure import Table
 
 #: messages of the two measurements (bench_lat_bw), bytes
@@ -76,7 +76,7 @@ _COLUMNS: Mapping[str, tuple[str, float]] = {
 SIX_DIGITS = 1e-5
 
 
-def parse(section: Section, _: Sequence[int] | None = None) -> tuple[Table, ...]:
+def parse(section: TextSection, _: Sequence[int] | None = None) -> tuple[Table, ...]:
     """Return the one table, of one row, of a run of hpcc.
 
     Raises:
@@ -133,7 +133,7 @@ _MAY_BE_ZERO = frozenset({"Success", *(f"Version{part}" for part in _VERSION_PAR
 _WHOLE = _MAY_BE_ZERO | {"CommWorldProcs"}
 
 
-def _check_end(section: Section) -> None:
+def _check_end(section: TextSection) -> None:
     at = first_death(section.lines)
     if at is not None:
         raise section.error(at, "the job ended badly", expected="a run that ended well")
@@ -146,7 +146,7 @@ def _check_end(section: Section) -> None:
         )
 
 
-def _only(section: Section, pattern: re.Pattern[str], lines: Iterable[int], what: str) -> int:
+def _only(section: TextSection, pattern: re.Pattern[str], lines: Iterable[int], what: str) -> int:
     """Return the one line of ``lines`` that is ``pattern``."""
     found = [index for index in lines if pattern.fullmatch(section.lines[index].rstrip())]
     if len(found) != 1:
@@ -156,7 +156,7 @@ def _only(section: Section, pattern: re.Pattern[str], lines: Iterable[int], what
     return found[0]
 
 
-def _part(section: Section, name: str) -> tuple[int, int]:
+def _part(section: TextSection, name: str) -> tuple[int, int]:
     """Return the first and the last line of a section of hpcc's own."""
     everywhere = range(len(section.lines))
     marks = [
@@ -168,7 +168,7 @@ def _part(section: Section, name: str) -> tuple[int, int]:
     return marks[0], marks[1]
 
 
-def _summary(section: Section, begin: int, end: int) -> dict[str, float]:
+def _summary(section: TextSection, begin: int, end: int) -> dict[str, float]:
     lines = range(begin + 1, end)
     _check_run(section, begin, end)
     values = {}
@@ -182,7 +182,7 @@ def _summary(section: Section, begin: int, end: int) -> dict[str, float]:
     return values
 
 
-def _check_run(section: Section, begin: int, end: int) -> None:
+def _check_run(section: TextSection, begin: int, end: int) -> None:
     """Refuse a run without rings: one process, or other tests of the suite alone.
 
     hpcc sets the numbers of a test to -1 before it runs any (HPCC_Init in src/io.c).
@@ -198,13 +198,13 @@ def _check_run(section: Section, begin: int, end: int) -> None:
         )
 
 
-def _value(section: Section, index: int, pattern: re.Pattern[str]) -> float:
+def _value(section: TextSection, index: int, pattern: re.Pattern[str]) -> float:
     match = pattern.fullmatch(section.lines[index].rstrip())
     assert match is not None, "it was found by this pattern"
     return _number(section, index, match[1])
 
 
-def _number(section: Section, index: int, text: str) -> float:
+def _number(section: TextSection, index: int, text: str) -> float:
     try:
         value = float(text)
     except ValueError:
@@ -214,7 +214,7 @@ def _number(section: Section, index: int, text: str) -> float:
     return value
 
 
-def _details(section: Section, begin: int, end: int) -> dict[str, tuple[float, float, int]]:
+def _details(section: TextSection, begin: int, end: int) -> dict[str, tuple[float, float, int]]:
     """Return each number of the detailed results in the summary's unit, its rounding, its line.
 
     The same words stand once before, for each message length on its own: those lines are passed.
@@ -233,7 +233,7 @@ def _details(section: Section, begin: int, end: int) -> dict[str, tuple[float, f
     return found
 
 
-def _processes(section: Section, begin: int, end: int, said: int) -> int:
+def _processes(section: TextSection, begin: int, end: int, said: int) -> int:
     at = _only(section, _PROCESSES, range(begin, end), "number of processes")
     number = int(_value(section, at, _PROCESSES))
     if number != said:

@@ -18,7 +18,7 @@ from itertools import pairwise
 
 from fabricproof.benchmarks.parsers._chatter import check_chatter
 from fabricproof.benchmarks.parsers._imb_table import SizeRule, read_table
-from fabricproof.benchmarks.parsers._text import Section
+from fabricproof.benchmarks.parsers._text import TextSection
 from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import Table
 
@@ -68,7 +68,7 @@ class _Run:
     end: int | None
 
 
-def parse(section: Section, expected_sizes: Sequence[int] | None = None) -> tuple[Table, ...]:
+def parse(section: TextSection, expected_sizes: Sequence[int] | None = None) -> tuple[Table, ...]:
     """Return every table of one IMB run.
 
     Args:
@@ -88,7 +88,7 @@ def parse(section: Section, expected_sizes: Sequence[int] | None = None) -> tupl
 
 
 def read_each(
-    section: Section, expected_sizes: Sequence[int] | None = None, *, strict: bool = False
+    section: TextSection, expected_sizes: Sequence[int] | None = None, *, strict: bool = False
 ) -> Iterator[tuple[Table, ...] | ParseError]:
     """Yield the tables under each title of one run, or what is wrong with them.
 
@@ -113,7 +113,7 @@ def read_each(
             yield error
 
 
-def _survey(section: Section) -> _Run:
+def _survey(section: TextSection) -> _Run:
     """Find the header's facts and where each table begins."""
     heads = [(index, line) for index, line in enumerate(section.lines) if "#" in line]
     header = _first(_HEADER, heads)
@@ -153,7 +153,7 @@ def _listed(heads: Sequence[tuple[int, str]], end: int) -> dict[str, int]:
     }
 
 
-def _check_whole(section: Section, run: _Run) -> None:
+def _check_whole(section: TextSection, run: _Run) -> None:
     """Check that nothing that the header promised is missing."""
     for index in range(run.starts[0] if run.starts else len(section.lines)):
         if "#repetitions" in section.lines[index]:
@@ -186,7 +186,7 @@ def _check_whole(section: Section, run: _Run) -> None:
         )
 
 
-def _title(section: Section, start: int) -> re.Match[str]:
+def _title(section: TextSection, start: int) -> re.Match[str]:
     title = _BENCHMARK.fullmatch(section.lines[start])
     if title is None:
         raise section.error(start, "damaged title", expected="'# Benchmarking NAME'")
@@ -194,7 +194,7 @@ def _title(section: Section, start: int) -> re.Match[str]:
 
 
 def _read(
-    section: Section, start: int, end: int, run: _Run, expected_sizes: Sequence[int] | None
+    section: TextSection, start: int, end: int, run: _Run, expected_sizes: Sequence[int] | None
 ) -> Iterator[Table]:
     title = _title(section, start)
     blank = Table(

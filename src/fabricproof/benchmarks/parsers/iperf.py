@@ -24,7 +24,7 @@ from fabricproof.benchmarks.parsers._iperf_lines import (
     loss,
     read_intervals,
 )
-from fabricproof.benchmarks.parsers._text import Section
+from fabricproof.benchmarks.parsers._text import TextSection
 from fabricproof.core.measure import Table
 
 #: a sum may differ from its streams by so much: each is printed with three digits
@@ -62,7 +62,7 @@ class _Connection:
     ends: tuple[str, str]
 
 
-def parse(section: Section, _: Sequence[int] | None = None) -> tuple[Table, ...]:
+def parse(section: TextSection, _: Sequence[int] | None = None) -> tuple[Table, ...]:
     """Return the one table, of one row, of a run of iperf 2; none where a server only waited.
 
     Raises:
@@ -93,7 +93,7 @@ def parse(section: Section, _: Sequence[int] | None = None) -> tuple[Table, ...]
     return (_table(section, result, streams, both_ways=both_ways),)
 
 
-def _connections(section: Section) -> list[_Connection]:
+def _connections(section: TextSection) -> list[_Connection]:
     """Return every connection.
 
     Raises:
@@ -132,7 +132,7 @@ def _last(whole: Sequence[Interval]) -> dict[_Name, Interval]:
     }
 
 
-def _received(section: Section, whole: Sequence[Interval]) -> dict[_Name, Interval]:
+def _received(section: TextSection, whole: Sequence[Interval]) -> dict[_Name, Interval]:
     """Return the receiver's last line of each stream of UDP."""
     found = {(line.stream, line.starred): line for line in whole if line.datagrams is not None}
     for line in whole:
@@ -147,7 +147,7 @@ def _received(section: Section, whole: Sequence[Interval]) -> dict[_Name, Interv
 
 
 def _check_one_test(
-    section: Section, opened: Sequence[_Connection], final: dict[_Name, Interval]
+    section: TextSection, opened: Sequence[_Connection], final: dict[_Name, Interval]
 ) -> None:
     """Refuse the text of several tests, or of both ends: which number is meant, nobody knows."""
     shown = {name for name, _ in final}
@@ -165,7 +165,7 @@ def _check_one_test(
 
 
 def _is_both_ways(
-    section: Section, opened: Sequence[_Connection], final: dict[_Name, Interval], first: int
+    section: TextSection, opened: Sequence[_Connection], final: dict[_Name, Interval], first: int
 ) -> bool:
     """Tell whether traffic flowed both ways at once: ``--dualtest`` and ``--full-duplex``.
 
@@ -197,7 +197,7 @@ def _is_both_ways(
 
 
 def _result(
-    section: Section, final: dict[_Name, Interval], *, ways: int, adds_up: bool
+    section: TextSection, final: dict[_Name, Interval], *, ways: int, adds_up: bool
 ) -> Interval:
     """Return the result, over the time of the longest stream.
 
@@ -244,7 +244,9 @@ def _added(streams: Sequence[Interval]) -> Interval:
     )
 
 
-def _table(section: Section, result: Interval, streams: int | None, *, both_ways: bool) -> Table:
+def _table(
+    section: TextSection, result: Interval, streams: int | None, *, both_ways: bool
+) -> Table:
     values: dict[str, float] = {"bandwidth_mb_s": result.rate_mb_s}
     attributes: dict[str, str | int | float] = {
         "duration_s": result.end,

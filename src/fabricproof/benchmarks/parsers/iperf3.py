@@ -26,7 +26,7 @@ from fabricproof.benchmarks.parsers._iperf_lines import (
     loss,
     read_intervals,
 )
-from fabricproof.benchmarks.parsers._text import Section
+from fabricproof.benchmarks.parsers._text import TextSection
 from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import Table
 
@@ -50,7 +50,7 @@ _BITS_PER_MB = 8e6
 Attributes = dict[str, str | int | float]
 
 
-def parse(section: Section, _: Sequence[int] | None = None) -> tuple[Table, ...]:
+def parse(section: TextSection, _: Sequence[int] | None = None) -> tuple[Table, ...]:
     """Return the one table, of one row, of a run of iperf3; none where a server only waited.
 
     Raises:
@@ -64,13 +64,13 @@ def parse(section: Section, _: Sequence[int] | None = None) -> tuple[Table, ...]
     return (_read_text(section),)
 
 
-def _is_idle(section: Section) -> bool:
+def _is_idle(section: TextSection) -> bool:
     """Tell whether a server waited here and nobody came."""
     served = any(line.lstrip().startswith(_ACCEPTED) for line in section.lines)
     return _LISTENING.match(section.lines[0]) is not None and not served
 
 
-def _read_text(section: Section) -> Table:
+def _read_text(section: TextSection) -> Table:
     intervals = read_intervals(section)
     _check_one_end(section)
     received = _by_stream(intervals, "receiver")
@@ -115,13 +115,13 @@ def _read_text(section: Section) -> Table:
     )
 
 
-def _is_udp(section: Section, intervals: Sequence[Interval]) -> bool:
+def _is_udp(section: TextSection, intervals: Sequence[Interval]) -> bool:
     if any(line.datagrams is not None for line in intervals):
         return True
     return any("Total Datagrams" in line[:200] for line in section.lines)
 
 
-def _check_one_end(section: Section) -> None:
+def _check_one_end(section: TextSection) -> None:
     begun = any(line.lstrip().startswith("Connecting to host ") for line in section.lines)
     for index, line in enumerate(section.lines):
         if begun and line.lstrip().startswith(_ACCEPTED):
@@ -129,7 +129,7 @@ def _check_one_end(section: Section) -> None:
 
 
 def _unnamed_summary(
-    section: Section, intervals: Sequence[Interval]
+    section: TextSection, intervals: Sequence[Interval]
 ) -> tuple[dict[str, Interval], dict[str, Interval]]:
     """Return what arrived and what was sent of UDP, by iperf3 up to 3.1; nothing of another test.
 
@@ -163,12 +163,12 @@ def _by_stream(intervals: Sequence[Interval], side: str) -> dict[str, Interval]:
     return {line.stream: line for line in intervals if line.rest.rstrip().endswith(side)}
 
 
-def _first(section: Section, pattern: re.Pattern[str]) -> re.Match[str] | None:
+def _first(section: TextSection, pattern: re.Pattern[str]) -> re.Match[str] | None:
     matches = (pattern.match(line) for line in section.lines)
     return next((match for match in matches if match), None)
 
 
-def _check_end(section: Section) -> None:
+def _check_end(section: TextSection) -> None:
     """Check the client's last words, where its first words are there."""
     begun = any(line.lstrip().startswith("Connecting to host ") for line in section.lines)
     if begun and not any(line.strip() == "iperf Done." for line in section.lines):
@@ -177,7 +177,7 @@ def _check_end(section: Section) -> None:
         )
 
 
-def _total(section: Section, received: Mapping[str, Interval]) -> Interval:
+def _total(section: TextSection, received: Mapping[str, Interval]) -> Interval:
     if "SUM" in received:
         return received["SUM"]
     if len(received) > 1:
@@ -187,7 +187,7 @@ def _total(section: Section, received: Mapping[str, Interval]) -> Interval:
 
 
 def _num_streams(
-    section: Section, received: Mapping[str, Interval], asked: int | None
+    section: TextSection, received: Mapping[str, Interval], asked: int | None
 ) -> int | None:
     """Return the number of streams, None where only their sum was shown."""
     seen = len([name for name in received if name != "SUM"])
@@ -197,7 +197,7 @@ def _num_streams(
     return asked if asked is not None else seen or None
 
 
-def _read_json(section: Section) -> Table:
+def _read_json(section: TextSection) -> Table:
     text = "\n".join(section.lines)
     try:
         report, end = json.JSONDecoder().raw_decode(text, len(text) - len(text.lstrip()))
@@ -216,13 +216,13 @@ def _read_json(section: Section) -> Table:
     return _report_table(section, report)
 
 
-def _check_after(section: Section, start: int) -> None:
+def _check_after(section: TextSection, start: int) -> None:
     for index in range(start, len(section.lines)):
         if death(section.lines[index]):
             raise section.error(index, "the job ended badly", expected="a run that ended well")
 
 
-def _report_table(section: Section, report: Mapping[str, Any]) -> Table:
+def _report_table(section: TextSection, report: Mapping[str, Any]) -> Table:
     rate = _number(section, report, "end", "sum_received", "bits_per_second", other="sum")
     lost_share, facts = _lost(section, report)
     streams = int(_number(section, report, "start", "test_start", "num_streams"))
@@ -265,7 +265,7 @@ def _report_table(section: Section, report: Mapping[str, Any]) -> Table:
     )
 
 
-def _lost(section: Section, report: Mapping[str, Any]) -> tuple[float | None, Attributes]:
+def _lost(section: TextSection, report: Mapping[str, Any]) -> tuple[float | None, Attributes]:
     """Return the fraction of UDP's datagrams that was lost, and what the table says of it."""
     end = report["end"]
     counts = end.get("sum_received", end.get("sum"))
@@ -294,7 +294,7 @@ def _segments(report: Mapping[str, Any]) -> Attributes:
 
 
 def _number(
-    section: Section, report: Mapping[str, Any], *path: str, other: str | None = None
+    section: TextSection, report: Mapping[str, Any], *path: str, other: str | None = None
 ) -> float:
     """Return the number at ``path``; ``other`` replaces the second step where that is absent."""
     value: Any = report
@@ -313,14 +313,14 @@ def _is_sane(value: float) -> bool:
     return abs(value) < 1e18 and math.isfinite(value) and value >= 0
 
 
-def _missing(section: Section, path: Sequence[str]) -> ParseError:
+def _missing(section: TextSection, path: Sequence[str]) -> ParseError:
     return section.error(
         0, "not a whole report", expected=f"a number at {'.'.join(path)}", got="none"
     )
 
 
 def _table(
-    section: Section,
+    section: TextSection,
     *,
     line: int,
     version: str | None,

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from fabricproof.benchmarks.parsers._chatter import check_chatter
-from fabricproof.benchmarks.parsers._text import Section, check_expected_sizes, shorten
+from fabricproof.benchmarks.parsers._text import TextSection, check_expected_sizes, shorten
 from fabricproof.benchmarks.program import UNNAMED
 from fabricproof.core.measure import Table
 
@@ -111,7 +111,7 @@ class _Row:
     halves: tuple[dict[str, str], ...]
 
 
-def parse(section: Section, expected_sizes: Sequence[int] | None = None) -> tuple[Table, ...]:
+def parse(section: TextSection, expected_sizes: Sequence[int] | None = None) -> tuple[Table, ...]:
     """Return two tables, out of place and in place, of each type, operation and root of a run.
 
     Args:
@@ -148,7 +148,7 @@ def _by_key(rows: list[_Row]) -> list[list[_Row]]:
     return list(found.values())
 
 
-def _header(section: Section, index: int) -> tuple[str, ...]:
+def _header(section: TextSection, index: int) -> tuple[str, ...]:
     """Return the words of the header; a time stamp has two."""
     words = section.lines[index].strip().removeprefix("#").split()
     unknown = [word for word in words if word not in _WORDS or word == "clock"]
@@ -159,7 +159,7 @@ def _header(section: Section, index: int) -> tuple[str, ...]:
     return (*words, "clock") if "timestamp" in words else tuple(words)
 
 
-def _rows(section: Section, start: int, words: tuple[str, ...]) -> tuple[list[_Row], int]:
+def _rows(section: TextSection, start: int, words: tuple[str, ...]) -> tuple[list[_Row], int]:
     """Return the rows, and where the lines begin that end the run."""
     rows: list[_Row] = []
     for index in range(start + 1, len(section.lines)):
@@ -180,7 +180,7 @@ def _rows(section: Section, start: int, words: tuple[str, ...]) -> tuple[list[_R
     )
 
 
-def _end(section: Section, start: int) -> Attributes:
+def _end(section: TextSection, start: int) -> Attributes:
     """Return the number of values beyond their limit and the mean of all busbw, in GB/s."""
     found: Attributes = {}
     for index in range(start, len(section.lines)):
@@ -219,7 +219,7 @@ def _row(index: int, words: tuple[str, ...], fields: list[str]) -> _Row:
     return _Row(index=index, size=int(fields[0]), key=key, halves=tuple(halves))
 
 
-def _check_count(section: Section, start: int, rows: list[_Row]) -> None:
+def _check_count(section: TextSection, start: int, rows: list[_Row]) -> None:
     """Check that each type, operation and root has a row for each step that the head announces."""
     run = next(filter(None, map(_RUN.match, section.lines[:start])), None)
     if run is None or not rows:
@@ -248,7 +248,7 @@ def _check_count(section: Section, start: int, rows: list[_Row]) -> None:
             raise section.error(own[-1].index, "message sizes out of order", expected="growing")
 
 
-def _check_mean(section: Section, index: int, rows: list[_Row], printed: float) -> None:
+def _check_mean(section: TextSection, index: int, rows: list[_Row], printed: float) -> None:
     """Check the mean of all busbw, which shows a lost or torn row."""
     values = [float(half["busbw"]) for row in rows for half in row.halves]
     mean = sum(values) / len(values)
@@ -260,7 +260,7 @@ def _check_mean(section: Section, index: int, rows: list[_Row], printed: float) 
         )
 
 
-def _attributes(section: Section, start: int) -> Attributes:
+def _attributes(section: TextSection, start: int) -> Attributes:
     """Return what the head says: where the ranks ran, and the suite with its version."""
     found: Attributes = {"suite": "nccl-tests"}
     hosts: dict[int, str] = {}
@@ -294,7 +294,7 @@ def _attributes(section: Section, start: int) -> Attributes:
 
 
 def _table(
-    section: Section, start: int, rows: list[_Row], half: int, attributes: Attributes
+    section: TextSection, start: int, rows: list[_Row], half: int, attributes: Attributes
 ) -> Table:
     known = {name: value for name, value in attributes.items() if name not in _OF_TABLE}
     placed = len(rows[0].halves) == 2 and half == 0

@@ -25,7 +25,7 @@ from fabricproof.benchmarks.parsers._osu_grammar import (
 )
 from fabricproof.benchmarks.parsers._text import (
     RowShape,
-    Section,
+    TextSection,
     check_expected_sizes,
     check_next_size,
     read_block,
@@ -45,7 +45,7 @@ _STARTUP = {
 }
 
 
-def parse(section: Section, expected_sizes: Sequence[int] | None = None) -> tuple[Table, ...]:
+def parse(section: TextSection, expected_sizes: Sequence[int] | None = None) -> tuple[Table, ...]:
     """Return the tables of one run of one OSU program.
 
     Args:
@@ -72,7 +72,7 @@ def parse(section: Section, expected_sizes: Sequence[int] | None = None) -> tupl
             return tuple(tables)
 
 
-def _read_title(section: Section) -> tuple[Table, int]:
+def _read_title(section: TextSection) -> tuple[Table, int]:
     """Return an empty table that knows its program, and the index after the title."""
     attributes: Attributes = {}
     for index, line in enumerate(section.lines):
@@ -106,7 +106,7 @@ def _read_title(section: Section) -> tuple[Table, int]:
     )
 
 
-def _read_startup(section: Section, at: int, blank: Table) -> Table:
+def _read_startup(section: TextSection, at: int, blank: Table) -> Table:
     pattern, columns = _STARTUP[blank.program]
     found: Table | None = None
     for index in range(at, len(section.lines)):
@@ -124,7 +124,9 @@ def _read_startup(section: Section, at: int, blank: Table) -> Table:
     return found
 
 
-def _find_header(section: Section, at: int, blank: Table, *, later: bool) -> tuple[Attributes, int]:
+def _find_header(
+    section: TextSection, at: int, blank: Table, *, later: bool
+) -> tuple[Attributes, int]:
     """Return the attributes of ``blank`` and those found on the way, and the header's index.
 
     A later table of the same run is of another data type, which must be named.
@@ -155,7 +157,12 @@ def _find_header(section: Section, at: int, blank: Table, *, later: bool) -> tup
 
 
 def _check_facts(
-    section: Section, header: int, program: str, attributes: Mapping[str, object], *, later: bool
+    section: TextSection,
+    header: int,
+    program: str,
+    attributes: Mapping[str, object],
+    *,
+    later: bool,
 ) -> None:
     if later and "datatype" not in attributes:
         raise section.error(header, "a second column header", expected="a row, or a new title")
@@ -165,7 +172,9 @@ def _check_facts(
         )
 
 
-def _columns(section: Section, header: int, blank: Table, before: list[Table]) -> tuple[str, ...]:
+def _columns(
+    section: TextSection, header: int, blank: Table, before: list[Table]
+) -> tuple[str, ...]:
     """Return the columns under the header at index ``header``.
 
     The header of the bandwidth ports says "Latency [us]", copied from the latency port, while
@@ -190,7 +199,7 @@ def _columns(section: Section, header: int, blank: Table, before: list[Table]) -
 
 
 def _read_table(
-    section: Section,
+    section: TextSection,
     header: int,
     known: tuple[Table, Attributes, tuple[str, ...]],
     expected_sizes: Sequence[int] | None,
@@ -231,7 +240,7 @@ def _due_sizes(table: Table, expected_sizes: Sequence[int]) -> Sequence[int]:
 
 
 @dataclass(kw_only=True)
-class Found:
+class OsuRows:
     """Rows as they are collected."""
 
     rows: list[tuple[float, ...]] = field(default_factory=list)
@@ -242,8 +251,8 @@ class Found:
 
 
 def read_rows(
-    section: Section, start: int, shape: RowShape, attributes: Mapping[str, object]
-) -> Found:
+    section: TextSection, start: int, shape: RowShape, attributes: Mapping[str, object]
+) -> OsuRows:
     """Collect rows until the section ends or the next table of the same run begins.
 
     Args:
@@ -255,7 +264,7 @@ def read_rows(
     Raises:
         ParseError: a row is damaged or missing, or the text says that the job died.
     """
-    found = Found(end=len(section.lines))
+    found = OsuRows(end=len(section.lines))
     for index in range(start, len(section.lines)):
         if shape.pattern.fullmatch(section.lines[index]):
             rest = read_block(shape, section.lines, index)
@@ -275,7 +284,11 @@ def read_rows(
 
 
 def _read_singly(
-    section: Section, start: int, shape: RowShape, attributes: Mapping[str, object], found: Found
+    section: TextSection,
+    start: int,
+    shape: RowShape,
+    attributes: Mapping[str, object],
+    found: OsuRows,
 ) -> None:
     """Read row by row, with whatever stands between."""
     match, read = shape.pattern.fullmatch, shape.read
@@ -300,7 +313,7 @@ def _read_singly(
             found.failed.append(numbers[0])
 
 
-def _ends_rows(section: Section, index: int, shape: RowShape, found: Found) -> bool:
+def _ends_rows(section: TextSection, index: int, shape: RowShape, found: OsuRows) -> bool:
     """Tell whether the next table of the same run begins at a line that is no row."""
     line = section.lines[index]
     if not line or line.isspace():
@@ -319,7 +332,7 @@ def _ends_rows(section: Section, index: int, shape: RowShape, found: Found) -> b
 
 
 def _check_size(
-    section: Section, index: int, before: float, size: float, attributes: Mapping[str, object]
+    section: TextSection, index: int, before: float, size: float, attributes: Mapping[str, object]
 ) -> None:
     if before < 0:
         return
@@ -330,7 +343,7 @@ def _check_size(
     check_next_size(section, index, int(before), int(size), steps=True)
 
 
-def _check_cut(section: Section, shape: RowShape, found: Found) -> None:
+def _check_cut(section: TextSection, shape: RowShape, found: OsuRows) -> None:
     """Refuse a last row that may have lost its end.
 
     A number with two decimals is whole; a whole number at the end of a text without newline
@@ -342,7 +355,7 @@ def _check_cut(section: Section, shape: RowShape, found: Found) -> None:
         raise section.error(len(section.lines) - 1, "cut row", expected="a newline at its end")
 
 
-def check_other(section: Section, index: int, expected: str) -> None:
+def check_other(section: TextSection, index: int, expected: str) -> None:
     """Accept the line at ``index`` as chatter; see :func:`check_chatter`."""
     if is_cut_attribute(section.lines[index]):
         raise section.error(index, "damaged line", expected="a whole line about the run")

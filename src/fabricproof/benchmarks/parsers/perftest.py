@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 from fabricproof.benchmarks.parsers._chatter import check_chatter
 from fabricproof.benchmarks.parsers._text import (
-    Section,
+    TextSection,
     check_expected_sizes,
     check_next_size,
     shorten,
@@ -87,7 +87,7 @@ class _Shape:
         return tuple(map(_value, row.groups(), self.units))
 
 
-def parse(section: Section, expected_sizes: Sequence[int] | None = None) -> tuple[Table, ...]:
+def parse(section: TextSection, expected_sizes: Sequence[int] | None = None) -> tuple[Table, ...]:
     """Return the one table of a run.
 
     Args:
@@ -131,7 +131,7 @@ def _program(title: re.Match[str]) -> str:
     return f"ib_{_VERBS.get(title['verb'], 'atomic')}_{kind}"
 
 
-def _header(section: Section) -> int:
+def _header(section: TextSection) -> int:
     """Return where the header stands, after nothing but facts of the run."""
     for index, line in enumerate(section.lines[1:], start=1):
         if _HEADER.match(line):
@@ -140,7 +140,7 @@ def _header(section: Section) -> int:
     raise section.error(0, "a run without table", expected="' #bytes     #iterations ...' below")
 
 
-def _check_other(section: Section, index: int, expected: str) -> None:
+def _check_other(section: TextSection, index: int, expected: str) -> None:
     line = section.lines[index][:200]
     if _FAILED.match(line):
         raise section.error(index, "the test failed", expected="a test that ended well")
@@ -149,7 +149,7 @@ def _check_other(section: Section, index: int, expected: str) -> None:
     check_chatter(section, index, expected)
 
 
-def _shape(section: Section, index: int) -> _Shape:
+def _shape(section: TextSection, index: int) -> _Shape:
     line = section.lines[index]
     names = _HEADING.findall(line)
     unknown = _HEADING.sub(" ", line).split()
@@ -186,7 +186,9 @@ def _value(text: str, unit: str) -> float:
     return convert(float(text), unit, "MB/s") if unit in {"MiB/s", "Gb/s"} else float(text)
 
 
-def _rows(section: Section, start: int, shape: _Shape) -> tuple[list[tuple[float, ...]], list[int]]:
+def _rows(
+    section: TextSection, start: int, shape: _Shape
+) -> tuple[list[tuple[float, ...]], list[int]]:
     """Return the rows up to the ruler, and the index of each line; check what follows."""
     rows: list[tuple[float, ...]] = []
     lines: list[int] = []
@@ -254,7 +256,7 @@ def _column(shape: _Shape, rows: Sequence[tuple[float, ...]], name: str) -> list
 
 
 def _check_rows(
-    section: Section, index: int, shape: _Shape, rows: Sequence[tuple[float, ...]]
+    section: TextSection, index: int, shape: _Shape, rows: Sequence[tuple[float, ...]]
 ) -> None:
     """Check that rows are there, and that several begin as ``-a`` does: at 2 bytes."""
     if not rows:
@@ -267,7 +269,9 @@ def _check_rows(
         raise section.error(index, "a row is missing", expected="message size 2 first, as of -a")
 
 
-def _attributes(section: Section, title: re.Match[str], start: int, shape: _Shape) -> Attributes:
+def _attributes(
+    section: TextSection, title: re.Match[str], start: int, shape: _Shape
+) -> Attributes:
     facts: dict[str, str] = {}
     for line in section.lines[1:start]:
         if ":" in line and "address" not in line and "GID:" not in line:

@@ -28,7 +28,7 @@ from fabricproof.cli.which import perflogs, runs_of
 from fabricproof.core.errors import ConfigError, ExitStatus, InputMissingError
 from fabricproof.history.baseline.freeze import Ask, Frozen, freeze
 from fabricproof.history.baseline.review import (
-    Standing,
+    BaselineCoverage,
     Unlike,
     against_run,
     differences,
@@ -49,7 +49,7 @@ _NEWEST = 30
 _AT_LEAST = 5
 
 
-@click.group(name="baseline", cls=options.Group)
+@click.group(name="baseline", cls=options.HelpGroup)
 @options.site
 @options.as_json
 def command(**_: object) -> None:
@@ -306,12 +306,12 @@ def _read(site: Site, name: str) -> Baseline:
     return read_baseline(path_of(site.folder, name))
 
 
-def _standing(baseline: Baseline, machines: Machines, store: Store | None) -> Standing:
+def _standing(baseline: Baseline, machines: Machines, store: Store | None) -> BaselineCoverage:
 
     return standing(baseline, machines, store)
 
 
-def _head(baseline: Baseline, state: Standing) -> dict[str, Any]:
+def _head(baseline: Baseline, state: BaselineCoverage) -> dict[str, Any]:
     rows = [row for _, row in baseline.rows()]
     return {
         "name": baseline.name,

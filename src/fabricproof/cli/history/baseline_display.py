@@ -13,7 +13,7 @@ from rich.table import Table
 
 from fabricproof.history.baseline.freeze import Frozen
 from fabricproof.history.baseline.review import Replay, Turned, Unlike
-from fabricproof.verdict.baseline.model import Baseline, Place, Row
+from fabricproof.verdict.baseline.model import Baseline, BaselineRow, LegPlace
 
 #: lines of a list that are shown without ``--all``
 _SHOWN = 12
@@ -74,7 +74,7 @@ def _card(model: str, firmware: str) -> str:
     return f" ({told})" if told else ""
 
 
-def _numbers(rows: Iterable[tuple[Place, Row]]) -> Table:
+def _numbers(rows: Iterable[tuple[LegPlace, BaselineRow]]) -> Table:
     table = _table(
         *("stack", "program", "leg", "pair", "quantity", "runs"),
         *("median", "spread", "bound", "sees a change of"),

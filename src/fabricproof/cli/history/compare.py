@@ -22,7 +22,7 @@ from fabricproof.history.compare.model import (
     parse_margins,
     parse_renamed,
 )
-from fabricproof.history.compare.plan import Plan, read_plan, state_file
+from fabricproof.history.compare.plan import InterleavedPlan, read_plan, state_file
 from fabricproof.history.compare.sides import choose_side
 from fabricproof.history.compare.whole import Asked, compare_sides
 from fabricproof.history.stats.shifts import Change
@@ -144,7 +144,7 @@ def _agreed(
     return agreed
 
 
-def _plan_of(site: Site, first: str, second: str) -> Plan | None:
+def _plan_of(site: Site, first: str, second: str) -> InterleavedPlan | None:
     """Return the interleaved plan whose two sides are meant: its rounds are blocks."""
     words = sorted(each.removeprefix("label:") for each in (first, second))
     name = words[0].removesuffix("-a")

@@ -28,7 +28,7 @@ from fabricproof.site.load import site_of
 _NAMED_CHANGES = 3
 
 
-class _ListByDefault(options.Group):
+class _ListByDefault(options.HelpGroup):
     """A group of which ``list`` is meant where none of its commands is named."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

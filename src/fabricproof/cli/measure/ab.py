@@ -24,9 +24,9 @@ from fabricproof.core.errors import ConfigError, ExitStatus
 from fabricproof.history.compare.lines import lines
 from fabricproof.history.compare.model import Comparison, SideError, comparison_record
 from fabricproof.history.compare.plan import (
-    Means,
-    Measured,
-    Plan,
+    InterleavedMeans,
+    InterleavedPlan,
+    RunOutcome,
     SwitchedError,
     conduct,
     fewest_rounds,
@@ -52,7 +52,7 @@ _PASSED_ON = {"ignore_unknown_options": True, "help_option_names": ["-h", "--hel
 _ROUNDS = 7
 
 
-@click.group(name="ab", cls=options.Group)
+@click.group(name="ab", cls=options.HelpGroup)
 @options.site
 @options.as_json
 def command(**_: object) -> None:
@@ -182,7 +182,7 @@ def _place(site: Site, name: str) -> Path:
     return state_file(perflogs(), site.name, name)
 
 
-def _show(plan: Plan, spec: SwitchSpec, *, as_json: bool) -> None:
+def _show(plan: InterleavedPlan, spec: SwitchSpec, *, as_json: bool) -> None:
 
     commands = {"a": spec.a, "b": spec.b, "back": spec.back or spec.a}
     if as_json:
@@ -192,7 +192,7 @@ def _show(plan: Plan, spec: SwitchSpec, *, as_json: bool) -> None:
         click.echo(line)
 
 
-def _with_arguments(plan: Plan, arguments: tuple[str, ...]) -> Plan:
+def _with_arguments(plan: InterleavedPlan, arguments: tuple[str, ...]) -> InterleavedPlan:
     """Return the plan with what is run in each step; it may not change on the way."""
     if plan.arguments is not None and arguments not in {(), plan.arguments}:
         raise SideError(
@@ -214,17 +214,19 @@ def _alone(site: Site) -> Iterator[None]:
         yield
 
 
-def _means(site: Site, name: str, spec: SwitchSpec, path: Path, *, quiet: bool = False) -> Means:
+def _means(
+    site: Site, name: str, spec: SwitchSpec, path: Path, *, quiet: bool = False
+) -> InterleavedMeans:
 
     place = perflogs()
 
     def switch(side: str) -> None:
         switch_site(name, spec, side)
 
-    def measure(arguments: tuple[str, ...]) -> Measured:
+    def measure(arguments: tuple[str, ...]) -> RunOutcome:
         return _measure(site, arguments, quiet=quiet)
 
-    return Means(
+    return InterleavedMeans(
         switch=switch,
         measure=measure,
         label=lambda run_id, label: _ignore(set_label(place, site.name, [run_id], label)),
@@ -237,14 +239,14 @@ def _ignore(_: object) -> None:
     """Take what nobody needs."""
 
 
-def _measure(site: Site, arguments: tuple[str, ...], *, quiet: bool) -> Measured:
+def _measure(site: Site, arguments: tuple[str, ...], *, quiet: bool) -> RunOutcome:
 
     done = perform(site, ["-r", *arguments], progress=progress_of(arguments, quiet=quiet))
     if done.status is ExitStatus.INTERRUPTED:
         raise KeyboardInterrupt
     if done.result is not None and not quiet:
         show(done.result, as_json=False, site=site.name)
-    return Measured(run_id=done.run_id, whole=done.whole, reason=done.reason)
+    return RunOutcome(run_id=done.run_id, whole=done.whole, reason=done.reason)
 
 
 def switch_site(name: str, spec: SwitchSpec, side: str) -> None:

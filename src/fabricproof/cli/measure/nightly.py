@@ -33,7 +33,7 @@ from fabricproof.job.run.watch import ends_as_interrupt
 from fabricproof.nightly.changes import red_of
 from fabricproof.nightly.conduct import Ran
 from fabricproof.nightly.confirm import record
-from fabricproof.nightly.course import Means, NightOutcome, spend
+from fabricproof.nightly.course import NightMeans, NightOutcome, spend
 from fabricproof.nightly.course import alive as ask_alive
 from fabricproof.nightly.display import render_night, write_reports
 from fabricproof.nightly.lock import night_lock
@@ -180,7 +180,7 @@ def _spend(site: Site, place: Workplace, wishes: _Wishes) -> int:
     night = new_run_id()
     arguments = _arguments(site, wishes) if wishes.of is None else []
     environment = session_environment(site, place, night)
-    means = Means(
+    means = NightMeans(
         site=site,
         perflogs=place.perflogs,
         night=night,

@@ -74,7 +74,7 @@ tell whose fault it is); 65 damaged data, 66 no such file, 74 cannot write, 78 a
 """
 
 
-@click.group(name="pairs", cls=options.Group)
+@click.group(name="pairs", cls=options.HelpGroup)
 @options.as_json
 def command(**_: object) -> None:
     """Every node with every node: rounds, and whose fault a slow pair is.

@@ -10,7 +10,7 @@ import click
 
 from fabricproof.cli import options
 from fabricproof.cli.measure import plan_display
-from fabricproof.cli.site.building import Place, spack_records
+from fabricproof.cli.site.building import StackPlaces, spack_records
 from fabricproof.cli.which import one_run
 from fabricproof.core.errors import ExitStatus, InputMissingError
 from fabricproof.history.cost.case import Case, ask_reframe
@@ -154,7 +154,7 @@ def _print_plan(
     wanted = {each.case.stack for each in outlook.estimates}
     # Without a stack of Spack in the selection nobody needs to look at what stands.
     of_spack = wanted & {stack.name for stack in site.stacks if stack.spack}
-    standing = spack_records(str(site.folder), Place()) if of_spack else []
+    standing = spack_records(str(site.folder), StackPlaces()) if of_spack else []
     builds = {
         str(each["name"]): str(each["label"]).rpartition(f" for {site.name}: ")[2]
         for each in standing

@@ -21,7 +21,7 @@ from fabricproof.history.cost.outlook import (
     Cost,
     Estimate,
     LeftOut,
-    Level,
+    LevelCost,
     Outlook,
     RunCost,
     licence_of,
@@ -219,7 +219,7 @@ def _advice(outlook: Outlook, site: Site, tags: Sequence[str], stacks: str | Non
     return f"Tonight: {command}   ({_why(level)}{first})"
 
 
-def _why(level: Level) -> str:
+def _why(level: LevelCost) -> str:
     fits = level.cost.wall_seconds[1] <= NIGHT_SECONDS
     rest = "leaves nothing out" if level.leaves_out.is_nothing else "the most that fits"
     return (

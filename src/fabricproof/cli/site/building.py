@@ -27,7 +27,7 @@ from fabricproof.stacks.spack.build import (
     why_not_whole,
 )
 from fabricproof.stacks.spack.built import Built, read_built
-from fabricproof.stacks.spack.layout import Layout, layout_for, module_name
+from fabricproof.stacks.spack.layout import SpackLayout, layout_for, module_name
 from fabricproof.stacks.spack.lock import kept_lock, lock
 from fabricproof.stacks.spack.mirror import make_mirror
 from fabricproof.stacks.spack.offline import Mirror, open_mirror
@@ -37,7 +37,7 @@ from fabricproof.stacks.spack.tool import Spack, fetch_spack, find_spack, open_s
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class StackPlaces:
     """Where stacks lie and what builds them: the options of ``fabricproof stack``.
 
     Attributes:
@@ -58,14 +58,14 @@ class Place:
         return self.root.absolute() if self.root else stacks_root()
 
 
-def place() -> Place:
+def place() -> StackPlaces:
     """Return what the options of ``fabricproof stack`` say."""
     parent = click.get_current_context().parent
     params = parent.params if parent is not None else {}
-    return Place(**{name: params[name] for name in ("root", "spack", "scopes", "mirror")})
+    return StackPlaces(**{name: params[name] for name in ("root", "spack", "scopes", "mirror")})
 
 
-def site_and_layout(site_name: str | None, place: Place) -> tuple[Site, Layout]:
+def site_and_layout(site_name: str | None, place: StackPlaces) -> tuple[Site, SpackLayout]:
     """Return the site that is meant and the layout of its stacks."""
     site = site_of(site_name)
     root = place.root.absolute() if place.root else None
@@ -97,7 +97,9 @@ def chosen_stacks(site: Site, names: tuple[str, ...]) -> list[StackSpec]:
     return stacks
 
 
-def tool_and_mirror(layout: Layout, place: Place) -> tuple[Callable[[], Spack], Mirror | None]:
+def tool_and_mirror(
+    layout: SpackLayout, place: StackPlaces
+) -> tuple[Callable[[], Spack], Mirror | None]:
     """Return a function that finds Spack, or fetches it, when it is first needed; and the mirror.
 
     With a mirror its own Spack is used, unless another is named: the two are known to fit.
@@ -118,7 +120,7 @@ def _report(text: str) -> None:
     click.echo(text, err=True)
 
 
-def _record(built: Built, layout: Layout, *, stood: bool, seconds: float) -> dict[str, Any]:
+def _record(built: Built, layout: SpackLayout, *, stood: bool, seconds: float) -> dict[str, Any]:
 
     return {
         **asdict(built),
@@ -128,12 +130,12 @@ def _record(built: Built, layout: Layout, *, stood: bool, seconds: float) -> dic
     }
 
 
-def _lock_of(stack: str, layout: Layout) -> dict[str, Any]:
+def _lock_of(stack: str, layout: SpackLayout) -> dict[str, Any]:
 
     return {"lock": str(kept_lock(layout, stack)), "trial": layout.is_trial}
 
 
-def _whose(layout: Layout) -> str:
+def _whose(layout: SpackLayout) -> str:
     """Return what to do with a lock, in brackets after its path."""
     if not layout.is_trial:
         return " (the site's: commit it)"
@@ -202,7 +204,7 @@ def _echo_log(error: BuildError) -> None:
         click.echo(f"  | {line}", err=True)
 
 
-def _echo(built: Built, layout: Layout, *, stood: bool, seconds: float) -> None:
+def _echo(built: Built, layout: SpackLayout, *, stood: bool, seconds: float) -> None:
 
     if stood:
         click.echo(f"{built.stack}: stands as locked, nothing to do ({seconds:.1f} s)")
@@ -311,7 +313,7 @@ def mirror_command(
     click.echo(f"use: fabricproof stack build --site {site.name} --mirror {written.folder}")
 
 
-def spack_records(site_name: str | None, place: Place) -> list[dict[str, str | None]]:
+def spack_records(site_name: str | None, place: StackPlaces) -> list[dict[str, str | None]]:
     """Return one record for each stack that Spack builds for the site; none without a site.
 
     Raises:
@@ -326,7 +328,7 @@ def spack_records(site_name: str | None, place: Place) -> list[dict[str, str | N
     return [_state_of(site, layout, stack) for stack in site.stacks if stack.spack]
 
 
-def _state_of(site: Site, layout: Layout, stack: StackSpec) -> dict[str, str | None]:
+def _state_of(site: Site, layout: SpackLayout, stack: StackSpec) -> dict[str, str | None]:
     try:
         reason = why_not_whole(layout, compose_for(stack, layout, Wishes()))
         built = read_built(layout.built(stack.name))
@@ -347,7 +349,7 @@ def _state_of(site: Site, layout: Layout, stack: StackSpec) -> dict[str, str | N
     }
 
 
-def remove_built(name: str, site_name: str | None, place: Place) -> bool:
+def remove_built(name: str, site_name: str | None, place: StackPlaces) -> bool:
     """Remove a stack that Spack built; False where it was not there.
 
     Raises:

@@ -21,8 +21,8 @@ from fabricproof.nodes.inventory.notes import distances, notes
 from fabricproof.nodes.inventory.store import (
     FOLDER,
     INDEX_FILE,
-    Chosen,
-    Seen,
+    InventoryChoice,
+    StateSeen,
     choose,
     is_run,
     is_when,
@@ -37,7 +37,7 @@ from fabricproof.site.load import site_of
 _NAME_WIDTH = 26
 
 
-@click.group(name="inventory", cls=options.Group)
+@click.group(name="inventory", cls=options.HelpGroup)
 @options.site
 @options.as_json
 def command(**_: object) -> None:
@@ -108,7 +108,7 @@ def place(site_name: str | None) -> tuple[str, Path]:
     return name, perflogs() / name / FOLDER
 
 
-def looks_of(words: Sequence[str], site_name: str | None) -> tuple[dict[str, Seen], str]:
+def looks_of(words: Sequence[str], site_name: str | None) -> tuple[dict[str, StateSeen], str]:
     """Return node -> what is known of it by ``words``, and the one run that they name, if any.
 
     Args:
@@ -127,7 +127,7 @@ def looks_of(words: Sequence[str], site_name: str | None) -> tuple[dict[str, See
     return seen, runs.pop() if len(runs) == 1 else ""
 
 
-def _choose(index: Sequence[Seen], words: str, site: Site) -> tuple[Chosen, str]:
+def _choose(index: Sequence[StateSeen], words: str, site: Site) -> tuple[InventoryChoice, str]:
     """Return what ``words`` name, and the run in them; a date is a state and no run."""
     node, _, when = words.rpartition("@")
     if is_run(when):
@@ -142,7 +142,7 @@ def _choose(index: Sequence[Seen], words: str, site: Site) -> tuple[Chosen, str]
     return choose(index, f"{node}@{run_id}" if node else run_id), run_id
 
 
-def index_of(folder: Path, site: str) -> list[Seen]:
+def index_of(folder: Path, site: str) -> list[StateSeen]:
     """Return who saw which node when, oldest first; refuse where nobody looked."""
     index = read_index(folder, on_torn=lambda note: click.echo(f"fabricproof: {note}", err=True))
     if not index:
@@ -155,7 +155,7 @@ def index_of(folder: Path, site: str) -> list[Seen]:
     return index
 
 
-def _distances(folder: Path, run_id: str, seen: dict[str, Seen]) -> dict[str, dict[str, Any]]:
+def _distances(folder: Path, run_id: str, seen: dict[str, StateSeen]) -> dict[str, dict[str, Any]]:
     """Return node -> ``rank 0 on CPUs 0-3`` -> how far its cards are, from the records of a run."""
     records, _ = read_run(record_files(folder.parent), run_id)
     bound = {
@@ -174,12 +174,12 @@ def _distances(folder: Path, run_id: str, seen: dict[str, Seen]) -> dict[str, di
     return found
 
 
-def machine_of(folder: Path, seen: Seen) -> Machine | None:
+def machine_of(folder: Path, seen: StateSeen) -> Machine | None:
     """Return what was seen; None where nothing was."""
     return read_kept(folder, seen.node, seen.digest) if seen.digest is not None else None
 
 
-def _record(folder: Path, seen: Seen, near: dict[str, Any]) -> dict[str, Any]:
+def _record(folder: Path, seen: StateSeen, near: dict[str, Any]) -> dict[str, Any]:
 
     machine = machine_of(folder, seen)
     if machine is None:
@@ -234,7 +234,7 @@ def _once(alike: list[dict[str, Any]]) -> Iterator[str]:
             yield f"  {words}{whose}: {sentence}"
 
 
-def _pairs(first: Chosen, second: Chosen) -> list[tuple[str, str]]:
+def _pairs(first: InventoryChoice, second: InventoryChoice) -> list[tuple[str, str]]:
     """Return the nodes to compare: the two that were named, else each with itself."""
     if first.node and second.node:
         return [(first.node, second.node)]
@@ -243,7 +243,9 @@ def _pairs(first: Chosen, second: Chosen) -> list[tuple[str, str]]:
     return [(node, node) for node in sorted(nodes)]
 
 
-def _compared(folder: Path, first: Chosen, second: Chosen, here: str, there: str) -> dict[str, Any]:
+def _compared(
+    folder: Path, first: InventoryChoice, second: InventoryChoice, here: str, there: str
+) -> dict[str, Any]:
 
     lines = first.seen.get(here), second.seen.get(there)
     machines = [machine_of(folder, each) if each else None for each in lines]

@@ -17,7 +17,7 @@ from fabricproof.cli.output import STATUSES, Only, judgement_record, only_option
 from fabricproof.cli.site.inventory import looks_of, machine_of, place
 from fabricproof.core.measure import Verdict, worst
 from fabricproof.core.records import read_records, record_files
-from fabricproof.nodes.inventory.store import Seen
+from fabricproof.nodes.inventory.store import StateSeen
 from fabricproof.nodes.preflight.finding import Preflight
 from fabricproof.nodes.preflight.judge import preflight
 from fabricproof.site import Site
@@ -70,7 +70,7 @@ class _Looks:
     site: Site
     folder: Path
     run_id: str
-    seen: Mapping[str, Seen]
+    seen: Mapping[str, StateSeen]
 
     def results(self, fabrics: Sequence[str]) -> Iterator[Preflight]:
         """Yield the judgement of each fabric that has a link."""
@@ -107,7 +107,7 @@ class _Looks:
 
 
 def _told(
-    results: Iterable[Preflight], seen: Mapping[str, Seen], verdict: Verdict
+    results: Iterable[Preflight], seen: Mapping[str, StateSeen], verdict: Verdict
 ) -> Iterator[str]:
 
     for result in results:
@@ -132,7 +132,7 @@ def _told(
     yield f"{verdict.value}: look anew with  fabricproof run -n LinkPreflight"
 
 
-def _ages(seen: Mapping[str, Seen]) -> dict[str, list[str]]:
+def _ages(seen: Mapping[str, StateSeen]) -> dict[str, list[str]]:
     """Return ``2026-11-20T21:54:14Z, 3 h ago`` -> nodes."""
     found: dict[str, list[str]] = {}
     for node, each in seen.items():
@@ -152,7 +152,7 @@ def _ago(time: str) -> str:
 
 
 def _record(
-    site: str, verdict: Verdict, results: Iterable[Preflight], seen: Mapping[str, Seen]
+    site: str, verdict: Verdict, results: Iterable[Preflight], seen: Mapping[str, StateSeen]
 ) -> dict[str, Any]:
 
     return {

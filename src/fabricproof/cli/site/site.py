@@ -27,7 +27,7 @@ from fabricproof.site.scheduling import SchedulingTrouble
 from fabricproof.stacks.install import check_provisioned
 
 
-@click.group(name="site", cls=options.Group)
+@click.group(name="site", cls=options.HelpGroup)
 @options.as_json
 def command(**_: object) -> None:
     """Check, show and begin site files (site-configs/<site>/*.toml)."""

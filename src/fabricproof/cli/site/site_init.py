@@ -20,7 +20,7 @@ from fabricproof.nodes.discover.draft import Guess, find_guesses
 from fabricproof.nodes.discover.facts import ClusterSeen
 from fabricproof.nodes.discover.partitions import used_partitions
 from fabricproof.nodes.discover.stacks import Provisioned
-from fabricproof.nodes.discover.write import Surroundings, write_site
+from fabricproof.nodes.discover.write import SiteSurroundings, write_site
 from fabricproof.site import Site, load_site, site_folders
 from fabricproof.site.load import sites_root
 from fabricproof.stacks import catalog as stack_catalog
@@ -144,18 +144,18 @@ def _only(cluster: ClusterSeen, partitions: tuple[str, ...]) -> ClusterSeen:
     return dataclasses.replace(cluster, slurm=dataclasses.replace(cluster.slurm, partitions=chosen))
 
 
-def _surroundings(*, live: bool) -> Surroundings:
+def _surroundings(*, live: bool) -> SiteSurroundings:
     """Return what is known of this place; of another's recording, nothing."""
     if not live:
-        return Surroundings()
+        return SiteSurroundings()
     catalog = stack_catalog.load_catalog()
     root = stack_catalog.stacks_root()
     entries = [stack_install.observe(catalog, stack, root) for stack in catalog.select(())]
-    return Surroundings(
+    return SiteSurroundings(
         provisioned=tuple(
             Provisioned(name=each.stack.name, family=each.stack.family, version=each.stack.version)
             for each in entries
-            if each.state is stack_install.State.INSTALLED
+            if each.state is stack_install.InstallState.INSTALLED
         ),
         claims=_claims(),
     )

@@ -42,7 +42,7 @@ def _record(entry: stack_install.Installed) -> dict[str, str | None]:
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
-@click.group(name="stack", cls=options.Group)
+@click.group(name="stack", cls=options.HelpGroup)
 @options.site
 @click.option(
     "--root",

@@ -22,9 +22,9 @@ from fabricproof.physics import Link, find_link
 from fabricproof.site import load_site
 from fabricproof.subnet import (
     Expected,
-    Look,
     Network,
-    Result,
+    SubnetLook,
+    SubnetResult,
     compare_looks,
     join,
     judge_look,
@@ -84,7 +84,7 @@ def _a_number(_context: click.Context, _option: click.Parameter, value: float) -
     return value
 
 
-@click.group(name="subnet", cls=options.Group)
+@click.group(name="subnet", cls=options.HelpGroup)
 @options.as_json
 def subnet(**_: object) -> None:
     """Judge an InfiniBand fabric from its manager's side: cables, links, LIDs, managers.
@@ -196,7 +196,7 @@ def _net_path(via: str | None, place: tuple[str | None, int | None], timeout_sec
     return SubnetAccess(via=words, device=place[0], port=place[1], timeout_seconds=timeout_seconds)
 
 
-def _look(folder: str | None, keep: str | None, net_path: Any) -> Look:
+def _look(folder: str | None, keep: str | None, net_path: Any) -> SubnetLook:
     """Return the look that ``folder`` keeps, else a new one, kept before it is judged."""
     if folder is not None:
         return join(read_folder(Path(folder)), folder)
@@ -278,7 +278,7 @@ def _topology(name: str) -> Topology:
     return found
 
 
-def _head(look: Look) -> dict[str, Any]:
+def _head(look: SubnetLook) -> dict[str, Any]:
     network = look.network
     seen_from = network.name(network.from_guid) if network.from_guid in network.nodes else ""
     return {
@@ -300,7 +300,7 @@ def _widths(network: Network) -> dict[str, int]:
     return dict(sorted(found.items()))
 
 
-def _tell(result: Result, head: dict[str, Any], *, as_json: bool) -> ExitStatus:
+def _tell(result: SubnetResult, head: dict[str, Any], *, as_json: bool) -> ExitStatus:
 
     if as_json:
         click.echo(json.dumps(_record(result, head), indent=2))
@@ -310,7 +310,7 @@ def _tell(result: Result, head: dict[str, Any], *, as_json: bool) -> ExitStatus:
     return STATUSES[result.verdict]
 
 
-def _record(result: Result, head: dict[str, Any]) -> dict[str, Any]:
+def _record(result: SubnetResult, head: dict[str, Any]) -> dict[str, Any]:
     return {
         "verdict": result.verdict.value,
         "fabric": head,
@@ -328,7 +328,7 @@ def _record(result: Result, head: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _lines(result: Result, head: dict[str, Any]) -> Iterator[str]:
+def _lines(result: SubnetResult, head: dict[str, Any]) -> Iterator[str]:
 
     links = ", ".join(f"{number} x {words}" for words, number in head["links"].items())
     seen = f", seen from {head['seen_from']}" if head["seen_from"] else ""

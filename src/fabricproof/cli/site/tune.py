@@ -31,7 +31,7 @@ _RUN = click.argument("words", default="", metavar="[RUN]")
 FOLDER = "tuning"
 
 
-@click.group(name="tune", cls=options.Group)
+@click.group(name="tune", cls=options.HelpGroup)
 @options.site
 @options.as_json
 @only_option("stack")

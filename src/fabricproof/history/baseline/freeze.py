@@ -23,7 +23,15 @@ from fabricproof.history.baseline.past import (
 from fabricproof.history.compare.facts import Machines
 from fabricproof.history.store.model import SETTINGS
 from fabricproof.verdict.baseline.apply import UNKNOWN, changes
-from fabricproof.verdict.baseline.model import Baseline, Facts, Group, Node, Outlier, Place, Row
+from fabricproof.verdict.baseline.model import (
+    Baseline,
+    BaselineLeg,
+    BaselineNode,
+    BaselineRow,
+    Facts,
+    LegPlace,
+    Outlier,
+)
 
 if TYPE_CHECKING:
     from fabricproof.history.store import Store
@@ -38,7 +46,7 @@ FEWEST = 3
 SMALL_BYTES = 16 * 1024
 
 #: place, quantity, unit, size, direction
-_Name = tuple[Place, str, str, int | None, int]
+_Name = tuple[LegPlace, str, str, int | None, int]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,7 +175,7 @@ def _good(several: Iterable[Number], aside: _Aside) -> list[Number]:
 
     A leg that failed at its largest message is no measure of its smaller ones.
     """
-    all_, sick = list(several), dict[tuple[str, Place], Number]()
+    all_, sick = list(several), dict[tuple[str, LegPlace], Number]()
     reasons = [why_not_good(number) for number in all_]
     for number, reason in zip(all_, reasons, strict=True):
         if reason and number.verdict != "UNJUDGED":
@@ -196,7 +204,7 @@ def _of_one(name: str, good: list[Number], aside: _Aside, *, newest_only: bool) 
     def value_of(number: Number) -> str:
         return str(getattr(number.place, name))
 
-    newest: dict[Place, Number] = {}
+    newest: dict[LegPlace, Number] = {}
     for number in sorted(good, key=lambda each: each.run_id):
         place = replace(number.place, **{name: ""})
         before = newest.get(place)
@@ -223,7 +231,7 @@ def _of_one(name: str, good: list[Number], aside: _Aside, *, newest_only: bool) 
 
 def _of_one_inventory(
     good: list[Number], machines: Machines, aside: _Aside, *, newest_only: bool
-) -> tuple[list[Number], dict[str, Node]]:
+) -> tuple[list[Number], dict[str, BaselineNode]]:
     """Return the numbers of nodes of which nothing changed, and what these are."""
     last: dict[str, tuple[str, Facts]] = {}
     for number in sorted(good, key=lambda each: each.run_id):
@@ -245,7 +253,7 @@ def _of_one_inventory(
         for node in number.nodes:
             digests.setdefault(node, set()).add(str(number.inventory[node]))
     nodes = {
-        node: Node(digests=tuple(sorted(several)), facts=last[node][1])
+        node: BaselineNode(digests=tuple(sorted(several)), facts=last[node][1])
         for node, several in digests.items()
     }
     return found, nodes
@@ -308,7 +316,7 @@ def kind_of(unit: str, message_size: int | None, *, named: bool) -> tuple[object
 def _baseline(
     store: Store,
     samples: Mapping[_Name, Mapping[str, Number]],
-    nodes: Mapping[str, Node],
+    nodes: Mapping[str, BaselineNode],
     aside: _Aside,
     ask: Ask,
 ) -> Baseline:
@@ -323,7 +331,7 @@ def _baseline(
             family="" if last.relation else "named" if last.named else "curve",
         )
     learnt = learn(asked)
-    groups: dict[Place, list[Row]] = {}
+    groups: dict[LegPlace, list[BaselineRow]] = {}
     for name, runs in samples.items():
         groups.setdefault(name[0], []).append(_row(name, runs, learnt[name]))
     used = {run for runs in samples.values() for run in runs}
@@ -339,7 +347,7 @@ def _baseline(
         builds=_builds(groups),
         nodes={name: node for name, node in sorted(nodes.items()) if name in there},
         groups=tuple(
-            Group(place=place, rows=tuple(sorted(groups[place], key=_order)))
+            BaselineLeg(place=place, rows=tuple(sorted(groups[place], key=_order)))
             for place in sorted(groups, key=lambda each: tuple(vars(each).values()))
         ),
         settings=SETTINGS,
@@ -349,19 +357,19 @@ def _baseline(
     )
 
 
-def _builds(groups: Iterable[Place]) -> dict[str, str]:
+def _builds(groups: Iterable[LegPlace]) -> dict[str, str]:
     found: dict[str, set[str]] = {}
     for place in groups:
         found.setdefault(place.stack, set()).add(place.build)
     return {stack: ", ".join(sorted(builds)) for stack, builds in sorted(found.items())}
 
 
-def _order(row: Row) -> tuple[object, ...]:
+def _order(row: BaselineRow) -> tuple[object, ...]:
     return row.unit, row.message_size or 0, row.quantity
 
 
-def _row(name: _Name, runs: Mapping[str, Number], learnt: Bounds) -> Row:
-    return Row(
+def _row(name: _Name, runs: Mapping[str, Number], learnt: Bounds) -> BaselineRow:
+    return BaselineRow(
         quantity=name[1],
         unit=name[2],
         message_size=name[3],

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from fabricproof.core.errors import ExitStatus, FabricproofError
 from fabricproof.history.store import Key
 from fabricproof.verdict.baseline.file import path_of, read_baseline
-from fabricproof.verdict.baseline.model import PLACE, Baseline, Place, Row
+from fabricproof.verdict.baseline.model import PLACE, Baseline, BaselineRow, LegPlace
 from fabricproof.verdict.value import PRINT_ROUNDING, Source, recorded_source
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def samples_in(baseline: Baseline) -> dict[Key, dict[str, float]]:
     return {key: dict(row.samples) for key, row in keyed(baseline).items()}
 
 
-def keyed(baseline: Baseline) -> dict[Key, Row]:
+def keyed(baseline: Baseline) -> dict[Key, BaselineRow]:
     """Return every quantity of a baseline under its key: median, bounds, samples."""
     return {
         Key(
@@ -84,7 +84,7 @@ class Number:
     """
 
     run_id: str
-    place: Place
+    place: LegPlace
     quantity: str
     unit: str
     message_size: int | None
@@ -120,11 +120,11 @@ def numbers(store: Store, run_ids: Iterable[str], *, trusting: bool = False) -> 
     rows = store.samples(run_ids).filter(
         pl.col("counts") & (pl.col("better") != 0) & (pl.col("value") > 0)
     )
-    places: dict[tuple[Any, ...], Place] = {}
+    places: dict[tuple[Any, ...], LegPlace] = {}
     inventories: dict[str, Mapping[str, str | None]] = {}
     for row in rows.select(*PLACE, *COLUMNS).iter_rows(named=True):
         key = tuple(row[name] for name in PLACE)
-        place = places.setdefault(key, Place(**dict(zip(PLACE, key, strict=True))))
+        place = places.setdefault(key, LegPlace(**dict(zip(PLACE, key, strict=True))))
         text = row["inventory"] or ""
         if text not in inventories:
             inventories[text] = _inventory(text)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from fabricproof.history.baseline.past import Number, numbers
 from fabricproof.history.compare.facts import Machines
 from fabricproof.verdict.baseline.apply import changes, outside, why_not
-from fabricproof.verdict.baseline.model import Baseline, Place, Row
+from fabricproof.verdict.baseline.model import Baseline, BaselineRow, LegPlace
 from fabricproof.verdict.value import Source
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Turned:
     """
 
     run_id: str
-    place: Place
+    place: LegPlace
     quantity: str
     unit: str
     value: float
@@ -79,13 +79,13 @@ class _Rule:
 
     baseline: Baseline
     machines: Machines
-    rows: dict[tuple[Place, str, str], Row] = field(default_factory=dict)
+    rows: dict[tuple[LegPlace, str, str], BaselineRow] = field(default_factory=dict)
     holds: dict[tuple[str, str | None], bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.rows = {(place, row.quantity, row.unit): row for place, row in self.baseline.rows()}
 
-    def row_for(self, number: Number) -> Row | None:
+    def row_for(self, number: Number) -> BaselineRow | None:
         """Return the row that judges a number; None where none does."""
         if number.relation or not all(
             self._holds_for(node, number.inventory.get(node)) for node in number.nodes
@@ -159,7 +159,7 @@ def without_baseline(number: Number) -> str:
     return "PASS" if number.verdict == "FAIL" else number.verdict
 
 
-def under(plain: str, number: Number, row: Row | None) -> str:
+def under(plain: str, number: Number, row: BaselineRow | None) -> str:
     """Return the verdict of a number with a baseline's row after it."""
     judges = plain == "PASS" or (plain == "UNJUDGED" and number.open_)
     if row is None or not judges:
@@ -167,7 +167,7 @@ def under(plain: str, number: Number, row: Row | None) -> str:
     return "FAIL" if outside(number.value, row.limit) else "PASS"
 
 
-def _turned(number: Number, before: str, after: str, row: Row | None) -> Turned:
+def _turned(number: Number, before: str, after: str, row: BaselineRow | None) -> Turned:
     bound = None
     if row is not None:
         bound = row.low if row.better > 0 else row.high
@@ -188,7 +188,7 @@ def _turned(number: Number, before: str, after: str, row: Row | None) -> Turned:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Standing:
+class BaselineCoverage:
     """Where a baseline still judges.
 
     Attributes:
@@ -210,7 +210,7 @@ class Standing:
         return tuple(each for each in (*self.nodes.values(), *self.builds.values()) if each)
 
 
-def standing(baseline: Baseline, machines: Machines, store: Store | None) -> Standing:
+def standing(baseline: Baseline, machines: Machines, store: Store | None) -> BaselineCoverage:
     """Return whether ``baseline`` holds for nodes and stacks as they were last seen.
 
     Args:
@@ -232,7 +232,7 @@ def standing(baseline: Baseline, machines: Machines, store: Store | None) -> Sta
         now = last.get(stack, "")
         unlike = now and now not in build.split(", ")
         builds[stack] = f"{stack}: build {build} -> {now}" if unlike else ""
-    return Standing(nodes=nodes, builds=builds)
+    return BaselineCoverage(nodes=nodes, builds=builds)
 
 
 def _last_builds(store: Store) -> dict[str, str]:
@@ -260,7 +260,7 @@ class Unlike:
         second_high: likewise.
     """
 
-    place: Place
+    place: LegPlace
     quantity: str
     unit: str
     better: int
@@ -287,7 +287,7 @@ class Unlike:
         return self.second < self.low if self.better > 0 else self.second > self.high
 
 
-_Name = tuple[Place, str, str]
+_Name = tuple[LegPlace, str, str]
 
 
 def differences(first: Baseline, second: Baseline) -> list[Unlike]:
@@ -298,7 +298,7 @@ def differences(first: Baseline, second: Baseline) -> list[Unlike]:
     return sorted(found, key=_worst_first)
 
 
-def _unlike(name: _Name, first: Row | None, second: Row | None) -> Unlike:
+def _unlike(name: _Name, first: BaselineRow | None, second: BaselineRow | None) -> Unlike:
     row = first or second
     assert row is not None
     return Unlike(
@@ -330,7 +330,7 @@ def against_run(baseline: Baseline, store: Store, run_id: str) -> list[Unlike]:
     return sorted(found, key=_worst_first)
 
 
-def _rows(baseline: Baseline) -> dict[_Name, Row]:
+def _rows(baseline: Baseline) -> dict[_Name, BaselineRow]:
     return {(place, row.quantity, row.unit): row for place, row in baseline.rows()}
 
 

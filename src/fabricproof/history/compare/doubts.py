@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fabricproof.core.units import counted
-from fabricproof.history.compare.join import Joined, Table
+from fabricproof.history.compare.join import Joined, JoinedRows
 from fabricproof.history.compare.model import Side, SideError, Unpaired
 from fabricproof.history.stats.power import can_be_sure, number_of_labellings
 from fabricproof.history.stats.shifts import Shift
@@ -225,7 +225,7 @@ class Lost:
     some: Mapping[int, str]
 
 
-def find_lost(table: Table) -> Lost:
+def find_lost(table: JoinedRows) -> Lost:
     """Return what was measured before and gave no usable number after: MISSING, INVALID, zero.
 
     A leg that ended before its first row has no nodes in its record: it stands for every set of
@@ -249,7 +249,7 @@ def find_lost(table: Table) -> Lost:
     return Lost(rows=rows, often=often, some=some)
 
 
-def _failed(table: Table, usable: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+def _failed(table: JoinedRows, usable: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     """Return where a number was tried for in vain."""
     failed = np.zeros(usable.shape, dtype=bool)
     nowhere: dict[tuple[str, ...], set[int]] = {}
@@ -305,7 +305,7 @@ def scatter_notes(keys: Sequence[Key], shifts: Sequence[Shift]) -> Iterator[str]
             )
 
 
-def unpaired(table: Table, joined: Joined, lost: Lost) -> tuple[Unpaired, ...]:
+def unpaired(table: JoinedRows, joined: Joined, lost: Lost) -> tuple[Unpaired, ...]:
     """Return what only one side has, and why: failed there, unlike in a field, not run.
 
     Args:

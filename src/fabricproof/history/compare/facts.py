@@ -13,7 +13,7 @@ from fabricproof.core.records import parse_json
 from fabricproof.history.compare.model import FieldChange, Side
 from fabricproof.history.store import Run, Store
 from fabricproof.nodes.inventory.facts import Machine, Value
-from fabricproof.nodes.inventory.store import FOLDER, Seen, read_index, read_kept
+from fabricproof.nodes.inventory.store import FOLDER, StateSeen, read_index, read_kept
 from fabricproof.nodes.inventory.words import name_of
 from fabricproof.verdict.baseline.apply import that_matter
 from fabricproof.verdict.baseline.model import Facts
@@ -129,7 +129,7 @@ class Machines:
             self._facts[node, digest] = that_matter(machine.facts)
         return self._facts[node, digest]
 
-    def newest(self) -> dict[str, Seen]:
+    def newest(self) -> dict[str, StateSeen]:
         """Return node to the last line of the index in which it was seen."""
         return {each.node: each for each in read_index(self.folder) if each.digest is not None}
 

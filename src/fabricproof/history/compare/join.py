@@ -12,7 +12,7 @@ import numpy as np
 from fabricproof.core.measure import Verdict
 from fabricproof.core.units import size_label
 from fabricproof.history.compare.model import NothingComparedError, SideError, typed
-from fabricproof.history.compare.sides import Chosen
+from fabricproof.history.compare.sides import ChosenSide
 from fabricproof.history.store import FIELDS, Key, Matrix, Run, Store
 from fabricproof.verdict.value import ERROR_UNIT
 
@@ -83,7 +83,7 @@ def _is_pair(asked: str, nodes: str) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Table:
+class JoinedRows:
     """Every quantity that either side has.
 
     Attributes:
@@ -122,13 +122,13 @@ class _Half:
 
 def gather(
     store: Store,
-    first: Chosen,
-    second: Chosen,
+    first: ChosenSide,
+    second: ChosenSide,
     *,
     across: Iterable[str] = (),
     renamed: Mapping[str, str] | None = None,
     filters: Filters | None = None,
-) -> Table:
+) -> JoinedRows:
     """Return the numbers of both sides.
 
     Args:
@@ -164,7 +164,7 @@ def _refuse_across(across: Sequence[str]) -> None:
             )
 
 
-def _is_plain(chosen: Chosen) -> bool:
+def _is_plain(chosen: ChosenSide) -> bool:
     return chosen.samples is None and not chosen.side.stack
 
 
@@ -174,7 +174,7 @@ def _one_table(
     second: Sequence[Run],
     across: Sequence[str],
     renamed: Mapping[str, str],
-) -> Table:
+) -> JoinedRows:
     of_second = {each.run_id for each in second}
     matrix = store.matrix(
         [each.run_id for each in (*first, *second)], across=across, renamed=renamed
@@ -187,7 +187,7 @@ def _one_table(
         aside.setdefault(row, []).append((at[column], reason))
     is_sorted = bool((order == np.arange(len(order))).all())
     columns = order.tolist()
-    return Table(
+    return JoinedRows(
         keys=matrix.keys,
         values=matrix.values[:, order],
         run_ids=tuple(matrix.runs[each].run_id for each in columns),
@@ -199,7 +199,9 @@ def _one_table(
     )
 
 
-def _half(store: Store, chosen: Chosen, across: Sequence[str], renamed: Mapping[str, str]) -> _Half:
+def _half(
+    store: Store, chosen: ChosenSide, across: Sequence[str], renamed: Mapping[str, str]
+) -> _Half:
     """Return one side by itself: a baseline, or the runs with one stack only."""
     if chosen.samples is not None:
         return _of_baseline(chosen.samples, across, renamed)
@@ -256,7 +258,7 @@ def _with_names(key: Key, across: Sequence[str], renamed: Mapping[str, str]) -> 
     return replace(key, **dict.fromkeys(across, "*")) if across else key  # type: ignore[arg-type]
 
 
-def _two_halves(first: _Half, second: _Half) -> Table:
+def _two_halves(first: _Half, second: _Half) -> JoinedRows:
     place = {key: row for row, key in enumerate(first.keys)}
     for key in second.keys:
         place.setdefault(key, len(place))
@@ -273,7 +275,7 @@ def _two_halves(first: _Half, second: _Half) -> Table:
         aside.setdefault(row, []).append((column, reason))
     for row, column, reason in second.set_aside:
         aside.setdefault(rows[row], []).append((column + split, reason))
-    return Table(
+    return JoinedRows(
         keys=tuple(place),
         values=values,
         run_ids=(*first.run_ids, *second.run_ids),
@@ -283,11 +285,11 @@ def _two_halves(first: _Half, second: _Half) -> Table:
     )
 
 
-def _filtered(table: Table, filters: Filters) -> Table:
+def _filtered(table: JoinedRows, filters: Filters) -> JoinedRows:
     rows = [row for row, key in enumerate(table.keys) if filters.takes(key)]
     if not rows:
         raise _nothing_left(table.keys, filters)
-    return Table(
+    return JoinedRows(
         keys=tuple(table.keys[row] for row in rows),
         values=table.values[rows],
         run_ids=table.run_ids,
@@ -341,7 +343,7 @@ class Joined:
     directionless: int
 
 
-def join(table: Table) -> Joined:
+def join(table: JoinedRows) -> Joined:
     """Return which rows both sides have."""
     usable = np.isfinite(table.values)
     split = table.num_first
@@ -357,7 +359,7 @@ def join(table: Table) -> Joined:
     )
 
 
-def error_notes(table: Table) -> list[str]:
+def error_notes(table: JoinedRows) -> list[str]:
     """Return a sentence for each rate of errors that is red in more runs of one side.
 
     The judge has held each run's events against what may be lost; here only runs are counted.

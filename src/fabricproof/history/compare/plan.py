@@ -44,7 +44,7 @@ class SwitchedError(FabricproofError, RuntimeError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class InterleavedRun:
     """One run of a plan.
 
     Attributes:
@@ -59,7 +59,7 @@ class Step:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class InterleavedPlan:
     """An interleaved comparison, and how far it is.
 
     Attributes:
@@ -72,12 +72,12 @@ class Plan:
 
     name: str
     seed: int
-    steps: tuple[Step, ...]
+    steps: tuple[InterleavedRun, ...]
     arguments: tuple[str, ...] | None = None
     switched: str = ""
 
     @property
-    def next_step(self) -> Step | None:
+    def next_step(self) -> InterleavedRun | None:
         """The first step without a run; None where all are done."""
         return next((each for each in self.steps if not each.run_id), None)
 
@@ -105,13 +105,13 @@ class Plan:
         """Return the label of the runs of a side."""
         return f"{self.name}-{side}"
 
-    def with_run(self, step: Step, run_id: str) -> Plan:
+    def with_run(self, step: InterleavedRun, run_id: str) -> InterleavedPlan:
         """Return the plan with the run of a step."""
         done = replace(step, run_id=run_id)
         return replace(self, steps=tuple(done if each == step else each for each in self.steps))
 
 
-def make_plan(name: str, rounds: int, seed: int) -> Plan:
+def make_plan(name: str, rounds: int, seed: int) -> InterleavedPlan:
     """Return a plan of ``rounds`` rounds, the order within each drawn with ``seed``.
 
     Raises:
@@ -127,11 +127,11 @@ def make_plan(name: str, rounds: int, seed: int) -> Plan:
         raise SideError("no round", expected="--rounds 1 or more", got=str(rounds))
     lot = random.Random(seed)  # noqa: S311 - an order, no secret
     steps = [
-        Step(round=number, side=side)
+        InterleavedRun(round=number, side=side)
         for number in range(1, rounds + 1)
         for side in lot.sample(["a", "b"], 2)
     ]
-    return Plan(name=name, seed=seed, steps=tuple(steps))
+    return InterleavedPlan(name=name, seed=seed, steps=tuple(steps))
 
 
 def fewest_rounds(alpha: float) -> int:
@@ -151,7 +151,7 @@ def state_file(perflogs: Path, site: str, name: str) -> Path:
     return perflogs / site / FOLDER / f"{name}.json"
 
 
-def write_plan(path: Path, plan: Plan) -> None:
+def write_plan(path: Path, plan: InterleavedPlan) -> None:
     """Write a plan, whole or not at all.
 
     Raises:
@@ -168,7 +168,7 @@ def write_plan(path: Path, plan: Plan) -> None:
         ) from None
 
 
-def read_plan(path: Path) -> Plan:
+def read_plan(path: Path) -> InterleavedPlan:
     """Read what :func:`write_plan` wrote.
 
     Raises:
@@ -193,14 +193,14 @@ def read_plan(path: Path) -> Plan:
         raise _damaged(path, f"{type(error).__name__} {error}") from None
 
 
-def _plan(record: Mapping[str, Any]) -> Plan:
+def _plan(record: Mapping[str, Any]) -> InterleavedPlan:
     if record["format"] != FORMAT:
         raise ValueError(f"format {record['format']}")
     arguments = record["arguments"]
-    return Plan(
+    return InterleavedPlan(
         name=str(record["name"]),
         seed=int(record["seed"]),
-        steps=tuple(Step(**each) for each in record["steps"]),
+        steps=tuple(InterleavedRun(**each) for each in record["steps"]),
         arguments=None if arguments is None else tuple(map(str, arguments)),
         switched=str(record["switched"]),
     )
@@ -217,7 +217,7 @@ def _damaged(path: Path, got: str) -> ParseError:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measured:
+class RunOutcome:
     """What one run of a plan came to.
 
     Attributes:
@@ -232,7 +232,7 @@ class Measured:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Means:
+class InterleavedMeans:
     """What conducting a plan needs from outside.
 
     Attributes:
@@ -244,13 +244,13 @@ class Means:
     """
 
     switch: Callable[[str], None]
-    measure: Callable[[tuple[str, ...]], Measured]
+    measure: Callable[[tuple[str, ...]], RunOutcome]
     label: Callable[[str, str], None]
-    keep: Callable[[Plan], None]
+    keep: Callable[[InterleavedPlan], None]
     tell: Callable[[str], None]
 
 
-def conduct(plan: Plan, means: Means) -> Plan:
+def conduct(plan: InterleavedPlan, means: InterleavedMeans) -> InterleavedPlan:
     """Run what is left of a plan; the site is switched back whatever happens.
 
     Each step is kept before and after it: what interrupts it costs that step alone.
@@ -273,7 +273,9 @@ def conduct(plan: Plan, means: Means) -> Plan:
     return switch_back(plan, means)
 
 
-def _measured(plan: Plan, step: Step, means: Means) -> Plan:
+def _measured(
+    plan: InterleavedPlan, step: InterleavedRun, means: InterleavedMeans
+) -> InterleavedPlan:
     means.tell(f"round {step.round} of {plan.rounds}: measuring {plan.label_of(step.side)}")
     measured = means.measure(plan.arguments or ())
     if not measured.whole:
@@ -286,12 +288,12 @@ def _measured(plan: Plan, step: Step, means: Means) -> Plan:
     return _kept(plan.with_run(step, measured.run_id), means)
 
 
-def _kept(plan: Plan, means: Means) -> Plan:
+def _kept(plan: InterleavedPlan, means: InterleavedMeans) -> InterleavedPlan:
     means.keep(plan)
     return plan
 
 
-def _back_after(plan: Plan, means: Means, error: BaseException) -> NoReturn:
+def _back_after(plan: InterleavedPlan, means: InterleavedMeans, error: BaseException) -> NoReturn:
     """Switch back after something went wrong, then say what; both are said where both did."""
     try:
         switch_back(plan, means)
@@ -305,7 +307,7 @@ def _back_after(plan: Plan, means: Means, error: BaseException) -> NoReturn:
     raise error
 
 
-def switch_back(plan: Plan, means: Means) -> Plan:
+def switch_back(plan: InterleavedPlan, means: InterleavedMeans) -> InterleavedPlan:
     """Put the site back and say so in the plan.
 
     Raises:
@@ -320,7 +322,7 @@ def switch_back(plan: Plan, means: Means) -> Plan:
     return _kept(replace(plan, switched=""), means)
 
 
-def plan_lines(plan: Plan, commands: Mapping[str, str]) -> Iterator[str]:
+def plan_lines(plan: InterleavedPlan, commands: Mapping[str, str]) -> Iterator[str]:
     """Yield a plan for a person: what will be run in which order, and how far it is."""
     done = sum(bool(each.run_id) for each in plan.steps)
     runs = f"{done} of {len(plan.steps)} runs done"

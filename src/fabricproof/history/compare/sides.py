@@ -76,7 +76,7 @@ class History:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Chosen:
+class ChosenSide:
     """A side, and what must be said about the choice.
 
     Attributes:
@@ -98,7 +98,7 @@ class _Part:
     build: str = ""
 
 
-def choose_side(words: str, history: History) -> Chosen:
+def choose_side(words: str, history: History) -> ChosenSide:
     """Return the side that ``words`` mean.
 
     Raises:
@@ -121,7 +121,7 @@ def choose_side(words: str, history: History) -> Chosen:
     ids = {run.run_id for part in parts for run in part.runs}
     stack, build = stacks.pop()
     runs = tuple(run for run in history.runs if run.run_id in ids)
-    return Chosen(
+    return ChosenSide(
         side=Side(words=words, runs=runs, stack=stack, build=build),
         notes=tuple(note for part in parts for note in part.notes),
     )
@@ -299,7 +299,7 @@ def _named(word: str, history: History) -> _Part:
     )
 
 
-def _baseline(words: str, history: History) -> Chosen:
+def _baseline(words: str, history: History) -> ChosenSide:
     name = words.removeprefix("baseline:")
     if history.baseline is None:
         raise SideError(f"no baselines can be read here: {words!r}", next_step=_NEXT)
@@ -313,7 +313,7 @@ def _baseline(words: str, history: History) -> Chosen:
     if gone:
         notes.append(f"{words}: {counted(gone, 'run')} of it are no longer in the records")
     side = Side(words=words, runs=runs, baseline=name)
-    return Chosen(side=side, notes=tuple(notes), samples=samples)
+    return ChosenSide(side=side, notes=tuple(notes), samples=samples)
 
 
 def _unknown(

@@ -29,7 +29,7 @@ _APART_RUNS = 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class Word:
+class ChangeWord:
     """A word and why."""
 
     change: Change
@@ -139,7 +139,7 @@ def overall(
     lost: int,
     often: int,
     absent: Sequence[str] = (),
-) -> Word:
+) -> ChangeWord:
     """Return the last word.
 
     Args:
@@ -158,15 +158,15 @@ def overall(
             continue
         against = _against(suspects, lost, often, absent)
         if word is Change.BETTER and against:
-            return Word(change=Change.UNDECIDED, reason=f"better in places, but {against}")
-        return Word(change=word, reason=_mixed(word, counts, rows, total, against))
+            return ChangeWord(change=Change.UNDECIDED, reason=f"better in places, but {against}")
+        return ChangeWord(change=word, reason=_mixed(word, counts, rows, total, against))
     against = _against(suspects, lost, often, absent)
     if against:
-        return Word(change=Change.UNDECIDED, reason=against)
+        return ChangeWord(change=Change.UNDECIDED, reason=against)
     open_rows = [each for each in groups if each.shift and each.change is not Change.SAME]
     if not open_rows and groups:
-        return Word(change=Change.SAME, reason=_same(counts, total))
-    return Word(change=Change.UNDECIDED, reason=_undecided(open_rows, len(groups)))
+        return ChangeWord(change=Change.SAME, reason=_same(counts, total))
+    return ChangeWord(change=Change.UNDECIDED, reason=_undecided(open_rows, len(groups)))
 
 
 def _mixed(

@@ -14,7 +14,7 @@ from fabricproof.history.compare.changes import find_changes, renaming_hints
 from fabricproof.history.compare.doubts import Lost, find_lost, unpaired
 from fabricproof.history.compare.facts import environment_changes
 from fabricproof.history.compare.groups import KINDS, Members, group_rows, group_values
-from fabricproof.history.compare.join import Filters, Joined, Table, error_notes, gather, join
+from fabricproof.history.compare.join import Filters, Joined, JoinedRows, error_notes, gather, join
 from fabricproof.history.compare.model import (
     Compared,
     Comparison,
@@ -25,7 +25,7 @@ from fabricproof.history.compare.model import (
     Unpaired,
     grouped,
 )
-from fabricproof.history.compare.sides import Chosen, History
+from fabricproof.history.compare.sides import ChosenSide, History
 from fabricproof.history.stats.shifts import ALPHA, Change, Shift, compare_rows
 from fabricproof.history.store import Key, Store
 from fabricproof.history.store.model import MARGINS, class_of, metric_of, numbered
@@ -89,7 +89,7 @@ class _Family:
 
 
 def compare_sides(
-    store: Store, history: History, first: Chosen, second: Chosen, asked: Asked
+    store: Store, history: History, first: ChosenSide, second: ChosenSide, asked: Asked
 ) -> Comparison:
     """Return everything that can be said of two sides.
 
@@ -123,7 +123,7 @@ def compare_sides(
     )  # fmt: skip
 
 
-def _family(table: Table, joined: Joined, asked: Asked, sides: tuple[Side, Side]) -> _Family:
+def _family(table: JoinedRows, joined: Joined, asked: Asked, sides: tuple[Side, Side]) -> _Family:
     """Return all rows with what became of them, from one call: one error rate over all."""
     keys = tuple(table.keys[row] for row in joined.rows.tolist())
     values = table.values[joined.rows]
@@ -144,7 +144,7 @@ def _family(table: Table, joined: Joined, asked: Asked, sides: tuple[Side, Side]
     return _Family(keys=keys, values=values, groups=groups, group_values=of_groups, shifts=shifts)
 
 
-def _blocks(table: Table, asked: Asked, sides: tuple[Side, Side]) -> list[int] | None:
+def _blocks(table: JoinedRows, asked: Asked, sides: tuple[Side, Side]) -> list[int] | None:
     """Return the block of each column: a round of a plan, or the run that two stacks share."""
     if asked.blocks and set(table.run_ids) <= asked.blocks.keys():
         return [asked.blocks[each] for each in table.run_ids]
@@ -155,7 +155,7 @@ def _blocks(table: Table, asked: Asked, sides: tuple[Side, Side]) -> list[int] |
 
 
 def _told(
-    table: Table,
+    table: JoinedRows,
     joined: Joined,
     lost: Lost,
     family: _Family,
@@ -206,7 +206,7 @@ def _told(
     )
 
 
-def _quantities(table: Table, joined: Joined, family: _Family) -> list[Compared]:
+def _quantities(table: JoinedRows, joined: Joined, family: _Family) -> list[Compared]:
     split = table.num_first
     usable = np.isfinite(family.values)
     found: list[Compared] = []
@@ -234,7 +234,7 @@ def _rank(each: Compared) -> tuple[object, ...]:
     return (_SURENESS[shift.change], not each.key.named, off if off < 0 else shift.p, off)
 
 
-def _groups(table: Table, lost: Lost, family: _Family, suspect: set[int]) -> tuple[Group, ...]:
+def _groups(table: JoinedRows, lost: Lost, family: _Family, suspect: set[int]) -> tuple[Group, ...]:
     gone = _lost_homes(table, lost)
     words = [each.change for each in family.shifts[: len(family.keys)]]
     found: list[Group] = []
@@ -263,7 +263,7 @@ def _groups(table: Table, lost: Lost, family: _Family, suspect: set[int]) -> tup
     return tuple(sorted(found, key=lambda each: KINDS.index(each.kind)))
 
 
-def _absent(table: Table, joined: Joined, family: _Family) -> tuple[str, ...]:
+def _absent(table: JoinedRows, joined: Joined, family: _Family) -> tuple[str, ...]:
     """Return the rails, pairs, nodes and stacks of which a metric was measured before only."""
     keys = [table.keys[row] for row in joined.only_first.tolist() if table.keys[row].better]
     there = {(*place[:3],) for each in family.groups for place in each.places}
@@ -291,19 +291,19 @@ def _wholly_lost(members: Members) -> Group:
     )
 
 
-def _lost_homes(table: Table, lost: Lost) -> dict[tuple[str, str, str, str], Members]:
+def _lost_homes(table: JoinedRows, lost: Lost) -> dict[tuple[str, str, str, str], Members]:
     """Return where quantities were lost: each place by itself, for one may be in the table."""
     keys = [table.keys[row] for row in (*lost.rows, *lost.often)]
     return {each.places[0]: each for each in group_rows(keys, merged=False)}
 
 
 def _warnings(
-    table: Table,
+    table: JoinedRows,
     joined: Joined,
     lost: Lost,
     family: _Family,
     asked: Asked,
-    chosen: tuple[Chosen, Chosen],
+    chosen: tuple[ChosenSide, ChosenSide],
     differing: tuple[str, ...],
 ) -> tuple[str, ...]:
     """Return what a reader must know, the most telling first."""
@@ -332,7 +332,7 @@ def _warnings(
     return tuple(dict.fromkeys(told))
 
 
-def _drifts(table: Table, family: _Family, asked: Asked) -> list[str]:
+def _drifts(table: JoinedRows, family: _Family, asked: Asked) -> list[str]:
     """Return what moves within a side; asked of the few steady rows, the whole and the rails."""
     rows = [at for at, each in enumerate(family.groups) if each.kind in {"overall", "rail"}]
     names = [f"{family.groups[at].name} {family.groups[at].metric}" for at in rows]

@@ -84,7 +84,7 @@ _PORT_SEGMENT = re.compile(r"(?P<sizes>\d+(?:,\d+)*):(?P<i>\d+):(?P<x>\d+):(?P<w
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rounds:
+class MessageRounds:
     """How often one message size is sent: ``rounds`` times a window of ``window`` messages."""
 
     size: int
@@ -92,7 +92,7 @@ class Rounds:
     window: int = 1
 
 
-def planned_rounds(leg: Leg) -> list[Rounds]:
+def planned_rounds(leg: Leg) -> list[MessageRounds]:
     """Return what the leg's commands say; empty where they are of a kind that is not known."""
     read = _imb if leg.suite == "imb" else _ports if leg.suite == "osu-mpi4py" else _osu
     return [each for argv in leg.commands for each in read(argv)]
@@ -113,7 +113,7 @@ def _option(argv: Sequence[str], name: str) -> tuple[int, ...]:
     return tuple(map(int, parts)) if all(part.isdecimal() for part in parts) else ()
 
 
-def _osu(argv: Sequence[str]) -> Iterator[Rounds]:
+def _osu(argv: Sequence[str]) -> Iterator[MessageRounds]:
     sizes, measured = _option(argv, "-m"), _option(argv, "-i")
     if not measured or ("-m" in argv and not sizes):
         return
@@ -121,26 +121,26 @@ def _osu(argv: Sequence[str]) -> Iterator[Rounds]:
     sizes = (FLOAT_BYTES, *sizes) if len(sizes) == 1 else sizes or (0, 0)
     warmups, window = _option(argv, "-x") or (0,), _option(argv, "-W") or (1,)
     for size in _powers(*sizes):
-        yield Rounds(size=size, rounds=measured[0] + warmups[0], window=window[0])
+        yield MessageRounds(size=size, rounds=measured[0] + warmups[0], window=window[0])
 
 
-def _ports(argv: Sequence[str]) -> Iterator[Rounds]:
+def _ports(argv: Sequence[str]) -> Iterator[MessageRounds]:
     for word in argv:
         match = _PORT_SEGMENT.fullmatch(word)
         if match is not None:
             rounds = int(match["i"]) + int(match["x"])
             for size in map(int, match["sizes"].split(",")):
-                yield Rounds(size=size, rounds=rounds, window=int(match["w"]))
+                yield MessageRounds(size=size, rounds=rounds, window=int(match["w"]))
 
 
-def _imb(argv: Sequence[str]) -> Iterator[Rounds]:
+def _imb(argv: Sequence[str]) -> Iterator[MessageRounds]:
     powers, repetitions = _option(argv, "-msglog"), _option(argv, "-iter")
     if len(powers) != 2 or len(repetitions) != 2:
         if not powers and repetitions:
-            yield Rounds(size=0, rounds=repetitions[0])
+            yield MessageRounds(size=0, rounds=repetitions[0])
         return
     for size in _powers(2 ** powers[0], 2 ** powers[1]):
-        yield Rounds(
+        yield MessageRounds(
             size=size, rounds=max(1, min(repetitions[0], repetitions[1] * _IMB_MB // size))
         )
 
@@ -194,7 +194,7 @@ Key = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True, kw_only=True)
-class NetPath:
+class PlannedPath:
     """One leg of a case.
 
     Attributes:
@@ -236,7 +236,7 @@ class Case:
     tags: tuple[str, ...]
     nodes: int
     limit_seconds: float
-    net_paths: tuple[NetPath, ...] = ()
+    net_paths: tuple[PlannedPath, ...] = ()
     skipped: str = ""
     lost: str = ""
 
@@ -314,7 +314,7 @@ def _lost(record: Mapping[str, Any]) -> str:
     return words.rstrip(": ") or "its legs were not planned"
 
 
-def _net_paths(folder: Path) -> tuple[NetPath, ...]:
+def _net_paths(folder: Path) -> tuple[PlannedPath, ...]:
     """Return the legs, each with the rounds that a relation measures of it at the least."""
     plan = read_plan(folder)
     legs = {leg.name: leg for leg in plan.legs}
@@ -325,7 +325,7 @@ def _net_paths(folder: Path) -> tuple[NetPath, ...]:
             continue
         again = [legs[turns[leg.name]]] * (LEAST - 1) if leg.name in turns else []
         net_paths.append(
-            NetPath(
+            PlannedPath(
                 name=leg.name,
                 sizes=leg.expected_sizes,
                 starts=sum(len(each.commands) for each in (leg, *again)),

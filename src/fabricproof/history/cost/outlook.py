@@ -261,7 +261,7 @@ NIGHT_SECONDS = 8 * 3600.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Level:
+class LevelCost:
     """What one level costs and leaves out of everything that could be run."""
 
     name: str
@@ -285,7 +285,7 @@ class Outlook:
 
     estimates: tuple[Estimate, ...]
     cost: Cost
-    levels: tuple[Level, ...]
+    levels: tuple[LevelCost, ...]
     technologies: Mapping[str, Cost]
     skipped: tuple[Case, ...]
     lost: tuple[Case, ...]
@@ -297,7 +297,7 @@ class Outlook:
         """Expected seconds of legs that run again before they are called red."""
         return sum(each.second_look_seconds for each in self.estimates)
 
-    def tonight(self) -> Level | None:
+    def tonight(self) -> LevelCost | None:
         """Return the largest level that fits into one night, else the smallest; None without."""
         there = [level for level in self.levels if level.cost.jobs]
         fitting = [each for each in there if each.cost.wall_seconds[1] <= NIGHT_SECONDS]
@@ -333,7 +333,9 @@ def look_ahead(site: Site, cases: Sequence[Case], tags: Sequence[str], lessons: 
     levels = []
     for name in LEVELS:
         chosen = select(everything, [name])
-        levels.append(Level(name=name, cost=cost(chosen), leaves_out=left_out(chosen, everything)))
+        levels.append(
+            LevelCost(name=name, cost=cost(chosen), leaves_out=left_out(chosen, everything))
+        )
     selected = select(cases, tags)
     due = [case for case in selected if case.is_due]
     technologies = sorted({case.technology for case in due})

@@ -27,7 +27,7 @@ _RECORDS = ("*.jsonl", "*.jsonl.gz")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Standing:
+class ReadMark:
     """How far a file was read, and by what it is known again.
 
     Attributes:
@@ -58,7 +58,7 @@ class Standing:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Piece:
+class FilePiece:
     """Some whole lines of a file.
 
     ``end`` is the offset behind them, ``lines`` how many line ends lie before that; ``is_whole``
@@ -107,7 +107,7 @@ def is_packed(path: Path) -> bool:
     return path.suffix == ".gz"
 
 
-def look(path: Path, offset: int, lines: int, checksum: int | None = None) -> Standing:
+def look(path: Path, offset: int, lines: int, checksum: int | None = None) -> ReadMark:
     """Return the standing of a file that was read up to ``offset``.
 
     Args:
@@ -128,14 +128,14 @@ def look(path: Path, offset: int, lines: int, checksum: int | None = None) -> St
                 checksum = _checksum(file, proven)
     except OSError as error:
         raise unreadable(path, error) from None
-    return Standing(
+    return ReadMark(
         size=state.st_size, changed_ns=state.st_mtime_ns, inode=state.st_ino,
         touched_ns=state.st_ctime_ns, offset=offset, lines=lines, head=head, tail=tail,
         checksum=checksum,
     )  # fmt: skip
 
 
-def is_current(path: Path, standing: Standing) -> bool:
+def is_current(path: Path, standing: ReadMark) -> bool:
     """Tell whether nothing has happened to a file since ``standing``.
 
     Raises:
@@ -153,7 +153,7 @@ def is_current(path: Path, standing: Standing) -> bool:
     )
 
 
-def has_only_grown(path: Path, standing: Standing) -> bool:
+def has_only_grown(path: Path, standing: ReadMark) -> bool:
     """Tell whether what was read of a file is still its beginning, to the last byte.
 
     A file of the same size and a later time was written over, not appended to; one of another
@@ -196,7 +196,9 @@ def _digest(data: bytes) -> str:
     return blake2b(data, digest_size=12).hexdigest()
 
 
-def pieces(path: Path, offset: int, lines: int, piece_bytes: int = PIECE_BYTES) -> Iterator[Piece]:
+def pieces(
+    path: Path, offset: int, lines: int, piece_bytes: int = PIECE_BYTES
+) -> Iterator[FilePiece]:
     """Yield a file from ``offset`` on in pieces of whole lines; last what has no line end yet.
 
     Raises:
@@ -225,7 +227,7 @@ def _opened(path: Path) -> gzip.GzipFile | IO[bytes]:
 
 def _cut(
     file: gzip.GzipFile | IO[bytes], offset: int, lines: int, piece_bytes: int
-) -> Iterator[Piece]:
+) -> Iterator[FilePiece]:
     rest = b""
     while more := file.read(piece_bytes):
         data, newline, after = more.rpartition(b"\n")
@@ -236,7 +238,7 @@ def _cut(
         rest = after
         offset += len(data) + 1
         first, lines = lines + 1, lines + count_bytes(data, b"\n") + 1
-        yield Piece(data=data, first_line=first, end=offset, lines=lines)
+        yield FilePiece(data=data, first_line=first, end=offset, lines=lines)
     if rest.strip():
         end = offset + len(rest)
-        yield Piece(data=rest, first_line=lines + 1, end=end, lines=lines, is_whole=False)
+        yield FilePiece(data=rest, first_line=lines + 1, end=end, lines=lines, is_whole=False)

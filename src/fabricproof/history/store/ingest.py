@@ -12,8 +12,8 @@ from fabricproof.core.errors import ParseError
 from fabricproof.core.records import record_files, torn
 from fabricproof.history.store.copy import Copy
 from fabricproof.history.store.files import (
-    Piece,
-    Standing,
+    FilePiece,
+    ReadMark,
     has_only_grown,
     is_current,
     look,
@@ -55,7 +55,7 @@ def bring_up_to_date(copy: Copy, site_folder: Path) -> None:
 def _is_up_to_date(manifest: Mapping[str, Any], files: Mapping[str, Path]) -> bool:
     sources = manifest["sources"]
     return sources.keys() == files.keys() and all(
-        is_current(path, Standing(**sources[name]["standing"])) for name, path in files.items()
+        is_current(path, ReadMark(**sources[name]["standing"])) for name, path in files.items()
     )
 
 
@@ -83,14 +83,14 @@ class _Update:
         known = dict(self.sources)
         lost = {
             name: source for name, source in known.items()
-            if name not in files or not has_only_grown(files[name], Standing(**source["standing"]))
+            if name not in files or not has_only_grown(files[name], ReadMark(**source["standing"]))
         }  # fmt: skip
         for name in [each for each in files if each not in known]:
             old = next(
                 (
                     each
                     for each, source in lost.items()
-                    if has_only_grown(files[name], Standing(**source["standing"]))
+                    if has_only_grown(files[name], ReadMark(**source["standing"]))
                 ),
                 None,
             )
@@ -113,7 +113,7 @@ class _Update:
     def read(self, name: str, path: Path) -> None:
         """Read the new end of one file."""
         source = self.sources.get(name) or _new_source()
-        if source["standing"] and is_current(path, Standing(**source["standing"])):
+        if source["standing"] and is_current(path, ReadMark(**source["standing"])):
             return
         offset, lines = _read_up_to(source)
         writer = self._writer = self._writer or _Writer(copy=self.copy)
@@ -141,7 +141,7 @@ class _Update:
         source["standing"] = done.plain()
         writer.join_small(source)
 
-    def _parsed(self, source: dict[str, Any], piece: Piece, file: str) -> Parsed | None:
+    def _parsed(self, source: dict[str, Any], piece: FilePiece, file: str) -> Parsed | None:
         """Return what a piece says; None for a last line that a crash tore or is being written."""
         try:
             return parse_records(piece.data, file, piece.first_line)
@@ -157,7 +157,7 @@ def _read_up_to(source: Mapping[str, Any]) -> tuple[int, int]:
     return (standing["offset"], standing["lines"]) if standing else (0, 0)
 
 
-def _unfinished(standing: Standing) -> dict[str, Any]:
+def _unfinished(standing: ReadMark) -> dict[str, Any]:
     """Return a standing that is never current: whatever stops the reading, it is taken up again."""
     return replace(standing, size=-1, changed_ns=-1).plain()
 

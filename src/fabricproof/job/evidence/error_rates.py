@@ -58,7 +58,7 @@ class LimitSource(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limit:
+class ErrorLimit:
     """What may happen to so many packets: events per million of them, and who says so."""
 
     per_million_packets: float
@@ -71,7 +71,7 @@ class Limit:
         return f"{self.source.value} ({self.why})" if self.why else self.source.value
 
 
-def limit_of(leg: Leg, kind: ErrorKind) -> Limit | None:
+def limit_of(leg: Leg, kind: ErrorKind) -> ErrorLimit | None:
     """Return what a leg may lose; None for what is told and not judged.
 
     What TCP's packets lost to a full buffer it sends again: retransmissions judge that already.
@@ -80,24 +80,24 @@ def limit_of(leg: Leg, kind: ErrorKind) -> Limit | None:
     stated = leg.error_limits.get(NAMES.get(kind, ""))
     if stated is not None:
         why = leg.error_limits_origin
-        return Limit(per_million_packets=stated, source=LimitSource.SITE, why=why)
+        return ErrorLimit(per_million_packets=stated, source=LimitSource.SITE, why=why)
     if kind is ErrorKind.GAP or (kind is ErrorKind.DROPPED and over_tcp):
         return None
     if kind is ErrorKind.DAMAGED:
-        return Limit(per_million_packets=0.0, source=LimitSource.NO_DAMAGE)
+        return ErrorLimit(per_million_packets=0.0, source=LimitSource.NO_DAMAGE)
     return _of_tcp(leg) if over_tcp else _of_verbs(leg)
 
 
-def _of_tcp(leg: Leg) -> Limit:
+def _of_tcp(leg: Leg) -> ErrorLimit:
     if leg.num_nodes > 2:
-        return Limit(per_million_packets=TCP_MANY_LIMIT, source=LimitSource.TCP_MANY)
-    return Limit(per_million_packets=TCP_PAIR_LIMIT, source=LimitSource.TCP_PAIR)
+        return ErrorLimit(per_million_packets=TCP_MANY_LIMIT, source=LimitSource.TCP_MANY)
+    return ErrorLimit(per_million_packets=TCP_PAIR_LIMIT, source=LimitSource.TCP_PAIR)
 
 
-def _of_verbs(leg: Leg) -> Limit:
+def _of_verbs(leg: Leg) -> ErrorLimit:
     if leg.fabric is not None and find_link(leg.fabric.link).technology == SOFT_ROCE:
-        return Limit(per_million_packets=SOFT_ROCE_LIMIT, source=LimitSource.SOFT_ROCE)
-    return Limit(per_million_packets=0.0, source=LimitSource.LOSSLESS)
+        return ErrorLimit(per_million_packets=SOFT_ROCE_LIMIT, source=LimitSource.SOFT_ROCE)
+    return ErrorLimit(per_million_packets=0.0, source=LimitSource.LOSSLESS)
 
 
 def with_errors(
@@ -298,7 +298,7 @@ def _uncounted(leg: Leg, rates: Sequence[ErrorRate], nodes: Iterable[str]) -> li
     ]
 
 
-def _reason(rate: ErrorRate, limit: Limit, critical: int) -> str:
+def _reason(rate: ErrorRate, limit: ErrorLimit, critical: int) -> str:
     packets = max(rate.packets, rate.events)
     allowed = limit.per_million_packets
     said = (

@@ -21,7 +21,7 @@ from fabricproof.job.leg import Leg, shell_name
 from fabricproof.job.script import INVENTORY_FOLDER
 from fabricproof.nodes.inventory.facts import Machine
 from fabricproof.physics.collective import Channel, best_model
-from fabricproof.verdict.baseline.apply import Seen, with_baseline
+from fabricproof.verdict.baseline.apply import LegSeen, with_baseline
 from fabricproof.verdict.baseline.stage import read_stage
 from fabricproof.verdict.value import Reference, Report, Rules, Source, at_most
 
@@ -50,7 +50,7 @@ def after_baseline(
     return with_baseline(
         report,
         known,
-        Seen(
+        LegSeen(
             nodes=nodes,
             machines={node: each.facts if each else None for node, each in machines.items()},
             digests={node: each.digest if each else None for node, each in machines.items()},

@@ -13,7 +13,13 @@ from fabricproof.core.units import at_size, size_label
 from fabricproof.job.evidence.disturbance import spoiling
 from fabricproof.job.leg import Relation
 from fabricproof.job.outcome import Outcome
-from fabricproof.job.relations.rounds import LEAST, Bounds, Decision, Standing, decide_rounds
+from fabricproof.job.relations.rounds import (
+    LEAST,
+    Decision,
+    RatioStanding,
+    RoundBounds,
+    decide_rounds,
+)
 from fabricproof.traffic import PathState
 from fabricproof.traffic.disturbance import Disturbance
 from fabricproof.verdict.value import Judgement, Reference, Report
@@ -181,13 +187,13 @@ def judge_rounds(
     decision = decide_rounds(values, bounds)
     judged = judge_against(label, decision.centre, settings)
     span = f"{decision.low:.3g} to {decision.high:.3g} x in {decision.rounds} rounds"
-    if decision.standing is not Standing.OPEN:
+    if decision.standing is not RatioStanding.OPEN:
         return replace(judged, reason=f"{judged.reason} ({span})")
     reason = f"{_expected(decision.centre, settings)}; {_open(decision, rounds, bounds)}"
     return _with_cause(replace(judged, verdict=Verdict.UNJUDGED, reason=reason), rounds)
 
 
-def _open(decision: Decision, rounds: Rounds, bounds: Bounds) -> str:
+def _open(decision: Decision, rounds: Rounds, bounds: RoundBounds) -> str:
     if decision.rounds < LEAST:
         return _too_few(decision.rounds, rounds)
     near = [each for each in (bounds.lower, bounds.upper, bounds.most) if each is not None]
@@ -217,12 +223,12 @@ def _with_cause(judgement: Judgement, rounds: Rounds) -> Judgement:
     return replace(judgement, is_open=True, disturbance=cause)
 
 
-def bounds_of(settings: Mapping[str, Any]) -> Bounds | None:
+def bounds_of(settings: Mapping[str, Any]) -> RoundBounds | None:
     """Return what a number is held against; None where nobody says."""
     if not settings.get("reference"):
         return None
     reference = Reference(**settings["reference"])
-    return Bounds(lower=reference.lower, upper=reference.upper, most=settings.get("most"))
+    return RoundBounds(lower=reference.lower, upper=reference.upper, most=settings.get("most"))
 
 
 def _expected(value: float, settings: Mapping[str, Any]) -> str:

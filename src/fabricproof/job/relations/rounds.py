@@ -42,7 +42,7 @@ RED_TAIL = 0.005
 _UNTOLD = 400
 
 
-class Standing(StrEnum):
+class RatioStanding(StrEnum):
     """Where a ratio lies by all its rounds."""
 
     INSIDE = "inside"
@@ -53,7 +53,7 @@ class Standing(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bounds:
+class RoundBounds:
     """What a ratio is held against; None where there is no such bound.
 
     ``most`` is what physics allows: surely above it is impossible, not bad.
@@ -77,7 +77,7 @@ class Decision:
             lies on its bound, so that no reasonable number would.
     """
 
-    standing: Standing
+    standing: RatioStanding
     centre: float
     low: float
     high: float
@@ -85,7 +85,7 @@ class Decision:
     would_tell: int | None
 
 
-def decide_rounds(ratios: Sequence[float], bounds: Bounds) -> Decision:
+def decide_rounds(ratios: Sequence[float], bounds: RoundBounds) -> Decision:
     """Decide about one ratio.
 
     Args:
@@ -99,9 +99,9 @@ def decide_rounds(ratios: Sequence[float], bounds: Bounds) -> Decision:
     low, high = _interval(centre, scatter, len(logs), RED_TAIL if side else GREEN_TAIL)
     is_clear = _clear(side, low, high, bounds)
     enough = len(logs) >= (LEAST_RED if side else LEAST)
-    standing, would_tell = Standing.OPEN, _would_tell(centre, scatter, len(logs), side, bounds)
+    standing, would_tell = RatioStanding.OPEN, _would_tell(centre, scatter, len(logs), side, bounds)
     if is_clear and enough:
-        standing, would_tell = side or Standing.INSIDE, len(logs)
+        standing, would_tell = side or RatioStanding.INSIDE, len(logs)
     return Decision(
         standing=standing,
         centre=math.exp(centre),
@@ -112,7 +112,7 @@ def decide_rounds(ratios: Sequence[float], bounds: Bounds) -> Decision:
     )
 
 
-def rounds_to_add(ratios: Sequence[float], num_lost: int, bounds: Bounds) -> int:
+def rounds_to_add(ratios: Sequence[float], num_lost: int, bounds: RoundBounds) -> int:
     """Return how many rounds a job should add now: 0 where it is decided, or hopeless.
 
     Args:
@@ -124,7 +124,7 @@ def rounds_to_add(ratios: Sequence[float], num_lost: int, bounds: Bounds) -> int
     if not ratios:
         return min(LEAST, max(0, MOST - made))
     decision = decide_rounds(ratios, bounds)
-    if decision.standing is not Standing.OPEN or made >= MOST:
+    if decision.standing is not RatioStanding.OPEN or made >= MOST:
         return 0
     if len(ratios) < LEAST:
         return min(LEAST - len(ratios), MOST - made)
@@ -136,14 +136,14 @@ def rounds_to_add(ratios: Sequence[float], num_lost: int, bounds: Bounds) -> int
     return min(wanted, MOST - made)
 
 
-def _side(centre: float, bounds: Bounds) -> Standing | None:
+def _side(centre: float, bounds: RoundBounds) -> RatioStanding | None:
     """Return on which side of its bounds the middle lies; None within."""
     if bounds.most is not None and centre > math.log(bounds.most):
-        return Standing.IMPOSSIBLE
+        return RatioStanding.IMPOSSIBLE
     if bounds.lower is not None and bounds.lower > 0 and centre < math.log(bounds.lower):
-        return Standing.BELOW
+        return RatioStanding.BELOW
     if bounds.upper is not None and centre > math.log(bounds.upper):
-        return Standing.ABOVE
+        return RatioStanding.ABOVE
     return None
 
 
@@ -154,13 +154,13 @@ def _interval(centre: float, scatter: float, count: int, tail: float) -> tuple[f
     return centre - half, centre + half
 
 
-def _clear(side: Standing | None, low: float, high: float, bounds: Bounds) -> bool:
+def _clear(side: RatioStanding | None, low: float, high: float, bounds: RoundBounds) -> bool:
     match side:
-        case Standing.IMPOSSIBLE:
+        case RatioStanding.IMPOSSIBLE:
             return bounds.most is not None and low > math.log(bounds.most)
-        case Standing.BELOW:
+        case RatioStanding.BELOW:
             return bounds.lower is not None and high < math.log(bounds.lower)
-        case Standing.ABOVE:
+        case RatioStanding.ABOVE:
             return bounds.upper is not None and low > math.log(bounds.upper)
         case _:
             above = not bounds.lower or low >= math.log(bounds.lower)
@@ -168,7 +168,7 @@ def _clear(side: Standing | None, low: float, high: float, bounds: Bounds) -> bo
 
 
 def _would_tell(
-    centre: float, scatter: float, count: int, side: Standing | None, bounds: Bounds
+    centre: float, scatter: float, count: int, side: RatioStanding | None, bounds: RoundBounds
 ) -> int | None:
     least = max(count + 1, LEAST_RED if side else LEAST)
     if count < 2:

@@ -40,14 +40,14 @@ class Entry:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rows:
+class TomlRows:
     """A list that is written with one element, and its note, a line."""
 
     rows: tuple[tuple[object, str], ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Table:
+class TomlTable:
     """A table of a TOML file.
 
     Attributes:
@@ -61,7 +61,7 @@ class Table:
     remarks: tuple[str, ...] = ()
 
 
-def render(opening: Iterable[str], tables: Iterable[Table]) -> str:
+def render(opening: Iterable[str], tables: Iterable[TomlTable]) -> str:
     """Return the text of a TOML file.
 
     Args:
@@ -77,7 +77,7 @@ def render(opening: Iterable[str], tables: Iterable[Table]) -> str:
 
 
 def _entry_lines(entry: Entry) -> Iterator[str]:
-    if not isinstance(entry.value, Rows):
+    if not isinstance(entry.value, TomlRows):
         yield _noted(f"{entry.key} = {toml_value(entry.value)}", entry.note)
         return
     yield _noted(f"{entry.key} = [", entry.note)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from fabricproof.nodes.discover.draft import Entry, Table, guess, seen
+from fabricproof.nodes.discover.draft import Entry, TomlTable, guess, seen
 from fabricproof.nodes.discover.facts import ClusterSeen, HostSeen, PartitionSeen
 from fabricproof.site.scheduling import keeps_accounts, shares_nodes
 
@@ -45,7 +45,7 @@ def site_name_of(partition: str) -> str:
 
 def partition_table(
     cluster: ClusterSeen, partition: PartitionSeen, fabrics: Sequence[str], stacks: Sequence[str]
-) -> Table:
+) -> TomlTable:
     """Return the table of one partition.
 
     Args:
@@ -68,7 +68,7 @@ def partition_table(
         *_alone(cluster, partition),
         *_oversubscribed(cluster.head, node, partition),
     ]
-    return Table(header="[[partitions]]", entries=tuple(entries))
+    return TomlTable(header="[[partitions]]", entries=tuple(entries))
 
 
 def _scheduler(cluster: ClusterSeen) -> Entry:
@@ -148,7 +148,7 @@ def _oversubscribed(
         yield Entry(key="oversubscribed", value=True, note=guess(why, "nproc; sinfo -o %c"))
 
 
-def local_table(head: HostSeen, fabric: str, stacks: Sequence[str]) -> Table:
+def local_table(head: HostSeen, fabric: str, stacks: Sequence[str]) -> TomlTable:
     """Return the partition of a machine without a scheduler: two ranks on it, no fabric proven."""
     entries = (
         Entry(key="name", value="node", note=seen(head.name, "no scheduler")),
@@ -159,4 +159,4 @@ def local_table(head: HostSeen, fabric: str, stacks: Sequence[str]) -> Table:
         Entry(key="same_node", value=True, note="both ranks here: no fabric is proven"),
         Entry(key="max_jobs", value=1),
     )
-    return Table(header="[[partitions]]", entries=entries)
+    return TomlTable(header="[[partitions]]", entries=entries)

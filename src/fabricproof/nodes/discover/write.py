@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from fabricproof.nodes.discover.draft import Entry, Rows, Table, guess, render, seen
+from fabricproof.nodes.discover.draft import Entry, TomlRows, TomlTable, guess, render, seen
 from fabricproof.nodes.discover.externals import packages_yaml
 from fabricproof.nodes.discover.fabrics import FabricDraft, RailDraft, find_fabrics, name_fabrics
 from fabricproof.nodes.discover.facts import ClusterSeen, HostSeen, PartitionSeen
@@ -29,7 +29,7 @@ MEMORY = "memory"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Surroundings:
+class SiteSurroundings:
     """What fabricproof itself knows of the place.
 
     Attributes:
@@ -41,7 +41,7 @@ class Surroundings:
     claims: Mapping[str, str] = field(default_factory=dict)
 
 
-def write_site(name: str, cluster: ClusterSeen, around: Surroundings) -> dict[str, str]:
+def write_site(name: str, cluster: ClusterSeen, around: SiteSurroundings) -> dict[str, str]:
     """Return the texts of a site folder, by file name.
 
     Args:
@@ -62,7 +62,7 @@ def write_site(name: str, cluster: ClusterSeen, around: Surroundings) -> dict[st
     tables = [
         _site_table(name, cluster, around),
         *_partition_tables(cluster, chosen, fabrics_of, stacks),
-        *(Table(header="[[stacks]]", entries=stack.entries) for stack in stacks),
+        *(TomlTable(header="[[stacks]]", entries=stack.entries) for stack in stacks),
     ]
     notes = [*cluster.troubles, *left_out, *passed_over]
     needs_memory = not chosen or any(not names for names in fabrics_of.values())
@@ -93,7 +93,7 @@ def _partition_tables(
     chosen: Sequence[PartitionSeen],
     fabrics_of: Mapping[str, list[str]],
     stacks: Sequence[StackDraft],
-) -> Iterator[Table]:
+) -> Iterator[TomlTable]:
     names = [stack.name for stack in stacks]
     for partition in chosen:
         host = cluster.nodes.get(partition.name, cluster.head)
@@ -136,7 +136,7 @@ def _slurm_lines(cluster: ClusterSeen) -> Iterator[str]:
         yield f"Topology: {topology}" + (f", {len(switches)} switches" if switches else "")
 
 
-def _site_table(name: str, cluster: ClusterSeen, around: Surroundings) -> Table:
+def _site_table(name: str, cluster: ClusterSeen, around: SiteSurroundings) -> TomlTable:
     head, slurm = cluster.head, cluster.slurm
     short = head.name.partition(".")[0].strip()
     told = slurm.settings.get("ClusterName") if slurm else None
@@ -152,7 +152,7 @@ def _site_table(name: str, cluster: ClusterSeen, around: Surroundings) -> Table:
     ]
     if slurm is not None:
         entries += _slurm_surroundings(slurm.sinfo, slurm.conf)
-    return Table(header="[site]", entries=tuple(entries))
+    return TomlTable(header="[site]", entries=tuple(entries))
 
 
 def _hostnames(short: str, claimed_by: str | None) -> Entry:
@@ -185,11 +185,11 @@ def _fabric_opening(
             yield f"Left out on {host}: {sentence}"
 
 
-def _fabric_tables(named: Mapping[str, FabricDraft], *, needs_memory: bool) -> Iterator[Table]:
+def _fabric_tables(named: Mapping[str, FabricDraft], *, needs_memory: bool) -> Iterator[TomlTable]:
     for name, draft in named.items():
         yield _fabric_table(name, draft)
     if needs_memory:
-        yield Table(
+        yield TomlTable(
             header="[[fabrics]]",
             remarks=("No link: the memory of one machine; nothing is judged by it.",),
             entries=(
@@ -199,7 +199,7 @@ def _fabric_tables(named: Mapping[str, FabricDraft], *, needs_memory: bool) -> I
         )
 
 
-def _fabric_table(name: str, draft: FabricDraft) -> Table:
+def _fabric_table(name: str, draft: FabricDraft) -> TomlTable:
     shared = _shared_slot(draft.rails)
     entries = [Entry(key="name", value=name)]
     if draft.link is not None:
@@ -219,7 +219,7 @@ def _fabric_table(name: str, draft: FabricDraft) -> Table:
     if draft.description:
         entries.append(Entry(key="description", value=draft.description))
     entries.append(Entry(key="rails", value=_rails(draft, shared), note=_rails_note(draft)))
-    return Table(header="[[fabrics]]", entries=tuple(entries), remarks=tuple(_remarks(draft)))
+    return TomlTable(header="[[fabrics]]", entries=tuple(entries), remarks=tuple(_remarks(draft)))
 
 
 def _shared_slot(rails: Sequence[RailDraft]) -> RailDraft | None:
@@ -238,7 +238,7 @@ def _slot_entries(draft: FabricDraft, rail: RailDraft) -> Iterator[Entry]:
         yield Entry(key="rails_share_slot", value=True, note="ports of one card")
 
 
-def _rails(draft: FabricDraft, shared: RailDraft | None) -> Rows:
+def _rails(draft: FabricDraft, shared: RailDraft | None) -> TomlRows:
     rows = []
     for rail in draft.rails:
         keys: dict[str, object] = {"interface": rail.interface}
@@ -247,7 +247,7 @@ def _rails(draft: FabricDraft, shared: RailDraft | None) -> Rows:
             if rail.max_payload_bytes is not None:
                 keys["max_payload_bytes"] = rail.max_payload_bytes
         rows.append((keys, rail.note))
-    return Rows(rows=tuple(rows))
+    return TomlRows(rows=tuple(rows))
 
 
 def _rails_note(draft: FabricDraft) -> str:

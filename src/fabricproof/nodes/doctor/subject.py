@@ -18,10 +18,10 @@ from fabricproof.stacks.family import (
     rails_refusal,
     stated_transport,
 )
-from fabricproof.stacks.install import State, observe
+from fabricproof.stacks.install import InstallState, observe
 from fabricproof.stacks.launch import Launch, plan_launch
 from fabricproof.stacks.spack.built import Built, read_built, without_modules
-from fabricproof.stacks.spack.layout import Layout, layout_for
+from fabricproof.stacks.spack.layout import SpackLayout, layout_for
 
 #: programs that start MPI and do next to nothing, best first; any of them tells what is loaded.
 _WITNESSES = ("osu_init", "osu_hello", "IMB-MPI1")
@@ -211,13 +211,13 @@ def _provisioned(stack: StackSpec, root: Path) -> dict[str, object]:
         "library": entry.library if entry.is_system else str(prefix / entry.library),
         "python": str(stack_python(prefix)),
         "programs": _find_programs([prefix / "bin"]),
-        "absent": "it is not installed" if state is State.ABSENT else "",
-        "stale": "it was installed with other pins" if state is State.STALE else "",
+        "absent": "it is not installed" if state is InstallState.ABSENT else "",
+        "stale": "it was installed with other pins" if state is InstallState.STALE else "",
         "mend": mend,
     }
 
 
-def _spack(site: Site, stack: StackSpec, layout: Layout) -> dict[str, object]:
+def _spack(site: Site, stack: StackSpec, layout: SpackLayout) -> dict[str, object]:
     mend = f"fabricproof stack build {stack.name}"
     try:
         built = read_built(layout.built(stack.name))
@@ -260,7 +260,7 @@ def _loaded(site: Site, stack: StackSpec, built: Built) -> dict[str, object]:
     }
 
 
-def _declared(stack: StackSpec, layout: Layout) -> dict[str, object]:
+def _declared(stack: StackSpec, layout: SpackLayout) -> dict[str, object]:
     """Return where the site says its own MPI lies, so that it can be looked at before a build."""
     import yaml  # noqa: PLC0415 - needed here only
 
@@ -273,7 +273,7 @@ def _declared(stack: StackSpec, layout: Layout) -> dict[str, object]:
     return {"prefix": prefix, "prepend": {"PATH": f"{prefix}/bin"}}
 
 
-def _staleness(stack: StackSpec, built: Built, layout: Layout) -> str:
+def _staleness(stack: StackSpec, built: Built, layout: SpackLayout) -> str:
     """Return why what was built is not what the site asks for now."""
     from fabricproof.stacks.spack.lock import is_of_lock, kept_lock  # noqa: PLC0415 - needed here only
 

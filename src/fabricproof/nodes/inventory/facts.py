@@ -19,7 +19,7 @@ DIGITS = 16
 IDENTITIES = frozenset({"mac", "guid", "lid", "addresses", "cable_serial", "pci"})
 
 
-class TroubleKind(StrEnum):
+class ReadTroubleKind(StrEnum):
     """What hindered a look at a node."""
 
     NO_LOOK = "no_look"
@@ -42,7 +42,7 @@ class ReadTrouble:
     """
 
     text: str
-    kind: TroubleKind = TroubleKind.OTHER
+    kind: ReadTroubleKind = ReadTroubleKind.OTHER
     section: str = ""
     command: tuple[str, ...] = ()
 
@@ -54,7 +54,7 @@ class ReadTrouble:
     @property
     def is_of_all(self) -> bool:
         """Whether it may hide anything: no look at all, or one that was cut off."""
-        return self.kind in {TroubleKind.NO_LOOK, TroubleKind.CUT_OFF}
+        return self.kind in {ReadTroubleKind.NO_LOOK, ReadTroubleKind.CUT_OFF}
 
 
 @dataclass(frozen=True, kw_only=True)

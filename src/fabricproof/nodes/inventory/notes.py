@@ -47,7 +47,7 @@ class SubnetPort:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Manager:
+class ManagerSeen:
     """The subnet manager that answered ``sminfo``."""
 
     lid: int
@@ -56,7 +56,7 @@ class Manager:
     is_master: bool
 
 
-def read_sminfo(text: str, source: str = "sminfo") -> Manager:
+def read_sminfo(text: str, source: str = "sminfo") -> ManagerSeen:
     """Read what ``sminfo`` printed.
 
     Raises:
@@ -72,7 +72,7 @@ def read_sminfo(text: str, source: str = "sminfo") -> Manager:
             got=repr(said),
             next_step="start opensm on one node, or the switch's own subnet manager",
         )
-    return Manager(
+    return ManagerSeen(
         lid=int(match["lid"]),
         guid=match["guid"],
         priority=int(match["priority"]),

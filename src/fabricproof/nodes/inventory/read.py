@@ -21,7 +21,7 @@ from fabricproof.nodes.discover.read import (
     slot_name,
     split_sections,
 )
-from fabricproof.nodes.inventory.facts import Machine, ReadTrouble, TroubleKind, Value
+from fabricproof.nodes.inventory.facts import Machine, ReadTrouble, ReadTroubleKind, Value
 from fabricproof.nodes.inventory.nic import read_ibstat, read_models, read_nics, read_verbs
 from fabricproof.physics import SOFT_ROCE
 
@@ -290,24 +290,24 @@ def _kind(port: PortSeen) -> str:
 
 def _troubles(sections: dict[str, list[str]], cut: str | None) -> Iterator[ReadTrouble]:
     if not set(sections) - {TROUBLES}:
-        yield ReadTrouble(text="everything: the look left nothing", kind=TroubleKind.NO_LOOK)
+        yield ReadTrouble(text="everything: the look left nothing", kind=ReadTroubleKind.NO_LOOK)
     if cut is not None:
         text = f"what comes after '{cut}': the look was cut off there"
-        yield ReadTrouble(text=text, kind=TroubleKind.CUT_OFF, section=cut)
+        yield ReadTrouble(text=text, kind=ReadTroubleKind.CUT_OFF, section=cut)
     yield from map(_complaint, dict.fromkeys(sections.get(TROUBLES, [])))
     has_hca = bool(sections.get("infiniband"))
     for tool in sections.get("missing", []):
         if tool in _ONLY_BY and (has_hca or tool not in _OF_HCAS):
             text = f"{_ONLY_BY[tool]}: no {tool} on the node"
-            yield ReadTrouble(text=text, kind=TroubleKind.NO_TOOL, command=(tool,))
+            yield ReadTrouble(text=text, kind=ReadTroubleKind.NO_TOOL, command=(tool,))
     denied = any("denied" in line for line in sections.get("lspci", []))
     if denied:
         text = "MaxPayload: only root may read it (lspci)"
-        yield ReadTrouble(text=text, kind=TroubleKind.ONLY_ROOT, command=("lspci",))
+        yield ReadTrouble(text=text, kind=ReadTroubleKind.ONLY_ROOT, command=("lspci",))
     is_user = read_pairs(sections.get("host", [])).get("user", "0") != "0"
     if is_user and "ethtool" not in sections.get("missing", []):
         text = "transceivers: only root may read them (ethtool -m)"
-        yield ReadTrouble(text=text, kind=TroubleKind.ONLY_ROOT, command=("ethtool", "-m"))
+        yield ReadTrouble(text=text, kind=ReadTroubleKind.ONLY_ROOT, command=("ethtool", "-m"))
 
 
 def _complaint(line: str) -> ReadTrouble:
@@ -315,7 +315,7 @@ def _complaint(line: str) -> ReadTrouble:
     begin, _, command = line.partition(": ")
     if begin != _NO_ANSWER:
         return ReadTrouble(text=line)
-    return ReadTrouble(text=line, kind=TroubleKind.NO_ANSWER, command=tuple(command.split()))
+    return ReadTrouble(text=line, kind=ReadTroubleKind.NO_ANSWER, command=tuple(command.split()))
 
 
 def _queue_bytes(shaper: ShaperSeen | None) -> int | None:

@@ -29,7 +29,7 @@ _NODE = re.compile(r"\w[\w.-]*")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seen:
+class StateSeen:
     """A line of the index: what a node was found to be in a run.
 
     Attributes:
@@ -76,7 +76,7 @@ def keep_looks(
     return {each.node: each.digest for each in seen}
 
 
-def _keep(folder: Path, node: str, path: Path | None, run_id: str, time: str) -> Seen:
+def _keep(folder: Path, node: str, path: Path | None, run_id: str, time: str) -> StateSeen:
     digest, reason = None, ""
     if not _NODE.fullmatch(node):
         reason = "its name is none that a folder can have"
@@ -89,7 +89,7 @@ def _keep(folder: Path, node: str, path: Path | None, run_id: str, time: str) ->
             digest = machine.digest
         else:
             reason = "; ".join(machine.unknown) or "the look at it left nothing that can be read"
-    return Seen(time=time, node=node, run_id=run_id, digest=digest, reason=reason)
+    return StateSeen(time=time, node=node, run_id=run_id, digest=digest, reason=reason)
 
 
 def write_machine(folder: Path, machine: Machine) -> Path:
@@ -147,7 +147,7 @@ def read_kept(folder: Path, node: str, digest: str) -> Machine:
     return machine
 
 
-def read_index(folder: Path, on_torn: Callable[[str], object] | None = None) -> list[Seen]:
+def read_index(folder: Path, on_torn: Callable[[str], object] | None = None) -> list[StateSeen]:
     """Return the index, oldest first; empty where nothing was kept yet.
 
     Raises:
@@ -159,10 +159,10 @@ def read_index(folder: Path, on_torn: Callable[[str], object] | None = None) -> 
     return [_seen(each, path) for each in read_records(path, on_torn=on_torn)]
 
 
-def _seen(record: Mapping[str, object], path: Path) -> Seen:
+def _seen(record: Mapping[str, object], path: Path) -> StateSeen:
     try:
         digest = record["digest"]
-        return Seen(
+        return StateSeen(
             time=str(record["time"]),
             node=str(record["node"]),
             run_id=str(record["run_id"]),
@@ -195,7 +195,7 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d)?Z?)?")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Chosen:
+class InventoryChoice:
     """What somebody asked for.
 
     Attributes:
@@ -206,10 +206,10 @@ class Chosen:
 
     words: str
     node: str | None
-    seen: dict[str, Seen]
+    seen: dict[str, StateSeen]
 
 
-def choose(index: Sequence[Seen], words: str) -> Chosen:
+def choose(index: Sequence[StateSeen], words: str) -> InventoryChoice:
     """Return what ``words`` name.
 
     Args:
@@ -232,11 +232,11 @@ def choose(index: Sequence[Seen], words: str) -> Chosen:
     if not found:
         _refuse(words, "look", {f"{each.time} in run {each.run_id}" for each in of_node[-3:]})
     # Of two lines of a node the later counts; one where nothing was seen says nothing of the node.
-    last: dict[str, Seen] = {}
+    last: dict[str, StateSeen] = {}
     for each in found:
         if each.digest is not None or each.node not in last or _RUN.fullmatch(when):
             last[each.node] = each
-    return Chosen(words=words, node=node or None, seen=dict(sorted(last.items())))
+    return InventoryChoice(words=words, node=node or None, seen=dict(sorted(last.items())))
 
 
 def is_run(text: str) -> bool:
@@ -249,7 +249,7 @@ def is_when(text: str) -> bool:
     return bool(is_run(text) or _DATE.fullmatch(text))
 
 
-def _applies(each: Seen, when: str) -> bool:
+def _applies(each: StateSeen, when: str) -> bool:
     if not when:
         return True
     if _RUN.fullmatch(when):

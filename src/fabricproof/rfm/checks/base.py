@@ -77,7 +77,7 @@ from fabricproof.rfm.staging import (
 )
 from fabricproof.site.schema import PartitionSpec
 from fabricproof.stacks.launch import Layout, turned_command
-from fabricproof.verdict.baseline.model import Place
+from fabricproof.verdict.baseline.model import LegPlace
 
 ask_nodes_once()
 
@@ -295,9 +295,9 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         copy_scripts(folder)
         self.keep_files = list(KEPT_FILES)
 
-    def _place(self) -> Place:
+    def _place(self) -> LegPlace:
         """Return what all legs have in common, for the baseline."""
-        return Place(
+        return LegPlace(
             partition=self.current_partition.name,
             fabric=self.fabric,
             stack=self.current_environ.name,

@@ -17,7 +17,7 @@ from fabricproof.site.schema import StackSpec
 from fabricproof.stacks.spack.built import Built, read_built, write_built
 from fabricproof.stacks.spack.environment import SUITES, Environment, compose
 from fabricproof.stacks.spack.installed import Contents, prove_linkage, read_contents, smoke_test
-from fabricproof.stacks.spack.layout import Layout, sha256_of
+from fabricproof.stacks.spack.layout import SpackLayout, sha256_of
 from fabricproof.stacks.spack.lock import (
     Lock,
     adopt_lock,
@@ -69,7 +69,7 @@ class _Clock:
         self.seconds[name] = round(time.monotonic() - begin, 2)
 
 
-def why_not_whole(layout: Layout, environment: Environment) -> str | None:
+def why_not_whole(layout: SpackLayout, environment: Environment) -> str | None:
     """Return why the stack has to be built; None where it stands, as locked, with its programs.
 
     Runs nothing: this is what a check asks every night.
@@ -93,7 +93,7 @@ def why_not_whole(layout: Layout, environment: Environment) -> str | None:
     return _why_not_there(layout, built)
 
 
-def _why_not_there(layout: Layout, built: Built) -> str | None:
+def _why_not_there(layout: SpackLayout, built: Built) -> str | None:
     """Return which piece of ``built`` is not what it was, None where all are."""
     if not SUITES.keys() <= built.programs.keys():
         return "the record of the build names no benchmarks"
@@ -118,7 +118,7 @@ def programs_of(built: Built) -> dict[str, Path]:
 
 
 @contextlib.contextmanager
-def building(layout: Layout, name: str, listen: Listen) -> Iterator[None]:
+def building(layout: SpackLayout, name: str, listen: Listen) -> Iterator[None]:
     """Let one builder at a time work below the layout's root; a second one waits and says so.
 
     It waits for the Spack of a builder that was killed, too.
@@ -209,7 +209,11 @@ def _holders(path: Path) -> list[int]:
 
 
 def build(
-    stack: StackSpec, layout: Layout, open_tool: Callable[[], Spack], listen: Listen, wishes: Wishes
+    stack: StackSpec,
+    layout: SpackLayout,
+    open_tool: Callable[[], Spack],
+    listen: Listen,
+    wishes: Wishes,
 ) -> tuple[Built, bool]:
     """Bring ``stack`` into place; return what stands and whether it stood before.
 
@@ -241,12 +245,12 @@ def build(
     return built, False
 
 
-def compose_for(stack: StackSpec, layout: Layout, wishes: Wishes) -> Environment:
+def compose_for(stack: StackSpec, layout: SpackLayout, wishes: Wishes) -> Environment:
     """Return the environment of ``stack`` as ``wishes`` has it."""
     return compose(stack, layout, mirror=wishes.mirror, jobs=wishes.jobs)
 
 
-def _stood(environment: Environment, layout: Layout, wishes: Wishes) -> Built | None:
+def _stood(environment: Environment, layout: SpackLayout, wishes: Wishes) -> Built | None:
     """Return what stands and need not be touched."""
     if wishes.force or why_not_whole(layout, environment) is not None:
         return None
@@ -254,7 +258,7 @@ def _stood(environment: Environment, layout: Layout, wishes: Wishes) -> Built | 
 
 
 def _build(
-    environment: Environment, layout: Layout, spack: Spack, listen: Listen, wishes: Wishes
+    environment: Environment, layout: SpackLayout, spack: Spack, listen: Listen, wishes: Wishes
 ) -> Built:
     name = environment.stack.name
     log = layout.new_log(name)
@@ -325,7 +329,7 @@ def _names(locked: Lock, hashes: set[str]) -> tuple[str, ...]:
 
 def _described(
     environment: Environment,
-    layout: Layout,
+    layout: SpackLayout,
     spack: Spack,
     locked: Lock,
     contents: Contents,

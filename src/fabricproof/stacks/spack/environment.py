@@ -22,7 +22,7 @@ from fabricproof.core.whole_file import write_whole
 from fabricproof.site.schema import StackSpec
 from fabricproof.stacks.catalog import project_root
 from fabricproof.stacks.spack.externals import check_externals, load_yaml, parse_yaml
-from fabricproof.stacks.spack.layout import Layout
+from fabricproof.stacks.spack.layout import SpackLayout
 from fabricproof.stacks.spack.offline import Mirror
 
 #: the families by Spack's names.
@@ -85,7 +85,7 @@ class Environment:
             _sync(folder, texts)
 
 
-def recipe_of(stack: StackSpec, layout: Layout) -> Path:
+def recipe_of(stack: StackSpec, layout: SpackLayout) -> Path:
     """Return the recipe of ``stack``.
 
     Raises:
@@ -111,7 +111,7 @@ def recipe_of(stack: StackSpec, layout: Layout) -> Path:
 
 def compose(
     stack: StackSpec,
-    layout: Layout,
+    layout: SpackLayout,
     *,
     mirror: Mirror | None = None,
     jobs: int | None = None,
@@ -160,7 +160,7 @@ def compose(
     )
 
 
-def _recipe(stack: StackSpec, layout: Layout) -> dict[str, Any]:
+def _recipe(stack: StackSpec, layout: SpackLayout) -> dict[str, Any]:
     """Return the recipe of ``stack``; one of another MPI is refused."""
     recipe: dict[str, Any] = load_yaml(recipe_of(stack, layout))["spack"]
     mpi = PACKAGE_OF[stack.family]
@@ -178,7 +178,7 @@ def _recipe(stack: StackSpec, layout: Layout) -> dict[str, Any]:
 def _text_of(
     recipe: Mapping[str, Any],
     stack: StackSpec,
-    layout: Layout,
+    layout: SpackLayout,
     include: Iterable[Path],
     tools: Iterable[str],
 ) -> str:
@@ -196,7 +196,7 @@ def _text_of(
     )
 
 
-def _option(name: str, layout: Layout) -> dict[str, Any]:
+def _option(name: str, layout: SpackLayout) -> dict[str, Any]:
     path = layout.recipes / "options" / f"{name}.yaml"
     if not path.is_file():
         known = sorted(each.stem for each in path.parent.glob("*.yaml"))
@@ -221,7 +221,7 @@ def _merged(options: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _own_settings(
-    layout: Layout, stack: StackSpec, mirror: Mirror | None, jobs: int | None
+    layout: SpackLayout, stack: StackSpec, mirror: Mirror | None, jobs: int | None
 ) -> dict[str, Any]:
     """Return where everything goes; the site does not decide that, the layout does."""
     config: dict[str, Any] = {
@@ -268,7 +268,7 @@ def _sync(folder: Path, texts: Mapping[str, str]) -> None:
             path.unlink(missing_ok=True)
 
 
-def _expanded_scopes(layout: Layout, target: Path, mpi: str) -> dict[Path, dict[str, str]]:
+def _expanded_scopes(layout: SpackLayout, target: Path, mpi: str) -> dict[Path, dict[str, str]]:
     """Return copies of the layout's scopes and the site's own, variables expanded, checked.
 
     What the site says of other MPIs than ``mpi`` is not looked at: no stack waits for another's.
@@ -296,7 +296,7 @@ def _expanded_scopes(layout: Layout, target: Path, mpi: str) -> dict[Path, dict[
     return places
 
 
-def _expanded(path: Path, layout: Layout) -> str:
+def _expanded(path: Path, layout: SpackLayout) -> str:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -304,7 +304,7 @@ def _expanded(path: Path, layout: Layout) -> str:
     return string.Template(text).safe_substitute(_variables(layout))
 
 
-def _variables(layout: Layout) -> dict[str, str]:
+def _variables(layout: SpackLayout) -> dict[str, str]:
     return {
         "FABRICPROOF_STACKS": str(layout.root.parent),
         "FABRICPROOF_PROJECT": str(project_root()),

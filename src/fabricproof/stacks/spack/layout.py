@@ -24,7 +24,7 @@ SCOPES_VARIABLE = "FABRICPROOF_SPACK_SCOPES"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Layout:
+class SpackLayout:
     """The folders of one site.
 
     Attributes:
@@ -121,7 +121,7 @@ def module_name(stack: str) -> str:
 
 def layout_for(
     site: str, site_folder: Path, root: Path | None = None, scopes: Sequence[Path] = ()
-) -> Layout:
+) -> SpackLayout:
     """Return the layout of ``site``.
 
     Args:
@@ -131,7 +131,7 @@ def layout_for(
         scopes: further Spack scopes; those of :data:`SCOPES_VARIABLE` come after them.
     """
     named = [Path(each) for each in os.environ.get(SCOPES_VARIABLE, "").split(os.pathsep) if each]
-    return Layout(
+    return SpackLayout(
         root=(root or stacks_root()) / "spack",
         scopes=tuple(each.absolute() for each in [*scopes, *named]),
         is_sites_root=root is None or root.resolve() == stacks_root().resolve(),

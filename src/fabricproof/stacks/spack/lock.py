@@ -27,7 +27,7 @@ from fabricproof.core.errors import ConfigError, OutputError, UnavailableError
 from fabricproof.core.whole_file import whole_file
 from fabricproof.stacks.spack.environment import Environment
 from fabricproof.stacks.spack.externals import load_yaml
-from fabricproof.stacks.spack.layout import Layout, sha256_of
+from fabricproof.stacks.spack.layout import SpackLayout, sha256_of
 from fabricproof.stacks.spack.offline import Mirror
 from fabricproof.stacks.spack.output.diagnose import diagnose, recipes_absent
 from fabricproof.stacks.spack.tool import Spack, unheard
@@ -133,7 +133,7 @@ class Lock:
         return next(((key, spec) for key, spec in self.specs.items() if spec["name"] == name), None)
 
 
-def kept_lock(layout: Layout, stack: str) -> Path:
+def kept_lock(layout: SpackLayout, stack: str) -> Path:
     """Return where the lock of ``stack`` is kept: with the site, that of a trial with the trial."""
     return layout.locks / f"{stack}.lock"
 
@@ -167,7 +167,7 @@ def is_of_lock(digest: str, path: Path) -> bool:
         return False
 
 
-def adopt_lock(layout: Layout, stack: str, mirror: Mirror | None) -> None:
+def adopt_lock(layout: SpackLayout, stack: str, mirror: Mirror | None) -> None:
     """Take the lock that came with ``mirror`` where the site has none of its own."""
     kept = kept_lock(layout, stack)
     if mirror is None or mirror.locks is None or kept.exists():
@@ -178,7 +178,7 @@ def adopt_lock(layout: Layout, stack: str, mirror: Mirror | None) -> None:
             shutil.copyfile(path, kept.parent / path.name)
 
 
-def _adopt_the_sites(environment: Environment, layout: Layout) -> None:
+def _adopt_the_sites(environment: Environment, layout: SpackLayout) -> None:
     """Let a trial that changes nothing of what decides go by the lock that the site has."""
     name = environment.stack.name
     kept, own = kept_lock(layout, name), layout.sites_locks / f"{name}.lock"
@@ -189,7 +189,7 @@ def _adopt_the_sites(environment: Environment, layout: Layout) -> None:
         shutil.copyfile(own.with_suffix(suffix), kept.with_suffix(suffix))
 
 
-def why_stale(environment: Environment, layout: Layout) -> str | None:
+def why_stale(environment: Environment, layout: SpackLayout) -> str | None:
     """Return why the kept lock does not hold for ``environment``; None where it does."""
     return _why_stale(environment, kept_lock(layout, environment.stack.name))
 
@@ -211,7 +211,7 @@ def _why_stale(environment: Environment, path: Path) -> str | None:
 
 def lock(
     environment: Environment,
-    layout: Layout,
+    layout: SpackLayout,
     spack: Spack,
     *,
     force: bool = False,
@@ -220,7 +220,7 @@ def lock(
 ) -> Lock:
     """Return the lock of ``environment``: the kept one, else a new one, which is then kept.
 
-    A trial's lock stays with the trial (:attr:`Layout.is_trial`); the site's is not written then.
+    A trial's lock stays with the trial (:attr:`SpackLayout.is_trial`): the site's stays as it is.
 
     The environment is written down for Spack; the caller holds the layout's lock.
 
@@ -250,7 +250,7 @@ def lock(
     return _read(kept, kept=stale is None, seconds=time.monotonic() - begin)
 
 
-def _drop_half_clones(layout: Layout) -> None:
+def _drop_half_clones(layout: SpackLayout) -> None:
     """Remove recipes whose download failed: Spack would take what is left for the whole."""
     for folder in layout.cache.glob("package_repos/*"):
         if folder.is_dir() and [each.name for each in folder.iterdir()] == [".git"]:

@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from fabricproof.core.errors import ConfigError, DamagedDownloadError, OutputError, UnavailableError
 from fabricproof.core.whole_file import write_whole
 from fabricproof.stacks.spack.environment import Environment
-from fabricproof.stacks.spack.layout import Layout, sha256_of
+from fabricproof.stacks.spack.layout import SpackLayout, sha256_of
 from fabricproof.stacks.spack.lock import kept_lock
 from fabricproof.stacks.spack.offline import (
     FORMAT,
@@ -50,7 +50,7 @@ Listen = Callable[[str, str], None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Written:
+class MirrorWritten:
     """What a mirror holds."""
 
     folder: Path
@@ -62,14 +62,14 @@ class Written:
 
 def make_mirror(
     environments: Sequence[Environment],
-    layout: Layout,
+    layout: SpackLayout,
     spack: Spack,
     folder: Path,
     *,
     build_cache: bool,
     listen: Listen,
     log: Path,
-) -> Written:
+) -> MirrorWritten:
     """Fill ``folder``: sources, Spack, recipes, solver, locks, and the builds where asked for.
 
     The manifest is written last: a mirror that was interrupted is none, and the next call goes on.
@@ -246,7 +246,7 @@ def _wheels(folder: Path) -> None:
         )
 
 
-def _locks(environments: Sequence[Environment], layout: Layout, target: Path) -> None:
+def _locks(environments: Sequence[Environment], layout: SpackLayout, target: Path) -> None:
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
     for environment in environments:
@@ -261,13 +261,13 @@ def _locks(environments: Sequence[Environment], layout: Layout, target: Path) ->
 
 def _seal(
     environments: Sequence[Environment],
-    layout: Layout,
+    layout: SpackLayout,
     spack: Spack,
     folder: Path,
     namespaces: list[str],
     *,
     build_cache: bool,
-) -> Written:
+) -> MirrorWritten:
     paths = sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
     files = {
         str(path.relative_to(folder)): {
@@ -288,7 +288,7 @@ def _seal(
         "files": files,
     }
     write_whole(folder / MANIFEST, json.dumps(manifest, indent=1) + "\n")
-    return Written(
+    return MirrorWritten(
         folder=folder,
         files=len(files),
         size_bytes=sum(int(str(fact["size_bytes"])) for fact in files.values()),

@@ -18,13 +18,13 @@ from fabricproof.core.whole_file import write_whole
 from fabricproof.stacks.environment import quoted
 from fabricproof.stacks.spack.environment import Environment
 from fabricproof.stacks.spack.installed import Contents, core_compilers
-from fabricproof.stacks.spack.layout import Layout, module_name
+from fabricproof.stacks.spack.layout import SpackLayout, module_name
 from fabricproof.stacks.spack.lock import Lock
 from fabricproof.stacks.spack.output.diagnose import diagnose
 from fabricproof.stacks.spack.tool import Spack, unheard
 
 
-def write_core_compilers(environment: Environment, layout: Layout, lock: Lock) -> None:
+def write_core_compilers(environment: Environment, layout: SpackLayout, lock: Lock) -> None:
     """Tell Spack's Lmod generator which compilers are core, or it guesses and writes that down."""
     settings = {
         "roots": {"lmod": str(layout.modules / environment.stack.name)},
@@ -34,7 +34,7 @@ def write_core_compilers(environment: Environment, layout: Layout, lock: Lock) -
     (environment.folder / "own" / "modules.yaml").write_text(text, encoding="utf-8")
 
 
-def remove_modules(layout: Layout, stack: str) -> None:
+def remove_modules(layout: SpackLayout, stack: str) -> None:
     """Remove the modules of a stack, the one in front first: nobody loads what is not proven."""
     shutil.rmtree(layout.modulefiles / module_name(stack), ignore_errors=True)
     shutil.rmtree(layout.modules / stack, ignore_errors=True)
@@ -42,7 +42,7 @@ def remove_modules(layout: Layout, stack: str) -> None:
 
 def write_modules(
     environment: Environment,
-    layout: Layout,
+    layout: SpackLayout,
     spack: Spack,
     contents: Contents,
     *,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.core.errors import ConfigError, InputMissingError, OutputError
-from fabricproof.stacks.spack.layout import Layout, sha256_of
+from fabricproof.stacks.spack.layout import SpackLayout, sha256_of
 
 #: of the manifest.
 FORMAT = 1
@@ -46,7 +46,7 @@ class Mirror:
     locks: Path | None
 
 
-def open_mirror(folder: Path, layout: Layout, report: Callable[[str], None]) -> Mirror:
+def open_mirror(folder: Path, layout: SpackLayout, report: Callable[[str], None]) -> Mirror:
     """Return the mirror in ``folder``; its Spack and recipes are unpacked once.
 
     Raises:

@@ -10,14 +10,14 @@ from pathlib import Path
 from fabricproof.core.errors import ConfigError
 from fabricproof.site.schema import StackSpec
 from fabricproof.stacks.spack.build import Listen, building
-from fabricproof.stacks.spack.layout import Layout
+from fabricproof.stacks.spack.layout import SpackLayout
 from fabricproof.stacks.spack.modules import remove_modules
 from fabricproof.stacks.spack.output.diagnose import diagnose
 from fabricproof.stacks.spack.tool import Spack
 
 
 def remove(
-    stack: StackSpec, layout: Layout, open_tool: Callable[[], Spack], listen: Listen
+    stack: StackSpec, layout: SpackLayout, open_tool: Callable[[], Spack], listen: Listen
 ) -> bool:
     """Remove ``stack``; return whether anything of it was there.
 
@@ -57,7 +57,7 @@ def _hashes(lock: Path) -> set[str]:
         ) from None
 
 
-def _only_here(lock: Path, layout: Layout) -> list[str]:
+def _only_here(lock: Path, layout: SpackLayout) -> list[str]:
     """Return the hashes of ``lock`` that no other environment below the root has in its own."""
     others = layout.root.glob("sites/*/environments/*/spack.lock")
     needed = {each for other in others if other != lock for each in _hashes(other)}

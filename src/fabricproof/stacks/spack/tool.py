@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from fabricproof.core.errors import OutputError, UnavailableError
-from fabricproof.stacks.spack.layout import Layout
+from fabricproof.stacks.spack.layout import SpackLayout
 
 #: what our environments need: included scopes and compilers as dependencies came with 1.0, the
 #: options of ``include:`` that we use with 1.1.
@@ -69,7 +69,7 @@ def unheard(line: str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class SpackAnswer:
     """What a call of Spack came to: its exit status and all it printed, both streams in order."""
 
     status: int
@@ -98,7 +98,7 @@ class Spack:
         *,
         on_line: Callable[[str], None] = unheard,
         log: Path | None = None,
-    ) -> Answer:
+    ) -> SpackAnswer:
         """Run ``spack ARGUMENTS``; every line goes to ``on_line`` and to ``log`` as it comes.
 
         Spack gets a session of its own, and all of it ends when this ends, however: killed alone,
@@ -137,7 +137,7 @@ class Spack:
                 ) from None
             finally:
                 end_group(process)
-        return Answer(status=status, output="".join(lines))
+        return SpackAnswer(status=status, output="".join(lines))
 
 
 @contextlib.contextmanager
@@ -190,7 +190,7 @@ def _opened(log: Path | None) -> IO[str]:
     return log.open("a", encoding="utf-8")
 
 
-def find_spack(layout: Layout, explicit: Path | None = None) -> Path | None:
+def find_spack(layout: SpackLayout, explicit: Path | None = None) -> Path | None:
     """Return ``bin/spack``: ``--spack``, ``$SPACK_ROOT``, PATH, or the one we fetched.
 
     Args:
@@ -218,7 +218,7 @@ def find_spack(layout: Layout, explicit: Path | None = None) -> Path | None:
     return fetched if fetched.is_file() else None
 
 
-def fetch_spack(layout: Layout, report: Report) -> Path:
+def fetch_spack(layout: SpackLayout, report: Report) -> Path:
     """Clone the pinned release below the layout's root; whole or not at all.
 
     Raises:
@@ -250,7 +250,7 @@ def fetch_spack(layout: Layout, report: Report) -> Path:
     return layout.spack_home / "bin" / "spack"
 
 
-def open_spack(program: Path, layout: Layout, *, wheels: Path | None = None) -> Spack:
+def open_spack(program: Path, layout: SpackLayout, *, wheels: Path | None = None) -> Spack:
     """Return ``program``, checked, with the environment that every call of it gets.
 
     Args:
@@ -321,7 +321,7 @@ def _version_of(program: Path, environment: Mapping[str, str]) -> str:
     return label
 
 
-def solver_python(layout: Layout, wheels: Path | None = None) -> Path:
+def solver_python(layout: SpackLayout, wheels: Path | None = None) -> Path:
     """Return a Python that has clingo, made below the layout's root where there is none yet.
 
     Raises:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 from fabricproof.core.measure import Finding, Verdict, as_notes, worst
 from fabricproof.traffic import PathState
-from fabricproof.verdict.baseline.model import Facts, Limit, Node, Place, Value
+from fabricproof.verdict.baseline.model import BaselineNode, Facts, LegPlace, Limit, Value
 from fabricproof.verdict.value import Judgement, Report, Source
 
 #: what a link or a slot came to: the fault itself, never an excuse for it
@@ -143,9 +143,9 @@ class LegBaseline:
 
     name: str
     date: str
-    place: Place
-    rows: tuple[tuple[Place, Limit], ...]
-    nodes: Mapping[str, Node]
+    place: LegPlace
+    rows: tuple[tuple[LegPlace, Limit], ...]
+    nodes: Mapping[str, BaselineNode]
     settings: tuple[str, ...]
     site: str = ""
 
@@ -156,7 +156,7 @@ class LegBaseline:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seen:
+class LegSeen:
     """What is known of a leg after it ran.
 
     Attributes:
@@ -179,7 +179,7 @@ def settings_of(attributes: Mapping[str, object], words: Iterable[str]) -> str:
     return " ".join(f"{word}={attributes[word]}" for word in words if word in attributes)
 
 
-def with_baseline(report: Report, leg: LegBaseline, seen: Seen) -> Report:
+def with_baseline(report: Report, leg: LegBaseline, seen: LegSeen) -> Report:
     """Return the report after the baseline had its say.
 
     Args:
@@ -206,7 +206,7 @@ def with_baseline(report: Report, leg: LegBaseline, seen: Seen) -> Report:
     )
 
 
-def rows_for(leg: LegBaseline, seen: Seen) -> tuple[Mapping[tuple[str, str], Limit], str]:
+def rows_for(leg: LegBaseline, seen: LegSeen) -> tuple[Mapping[tuple[str, str], Limit], str]:
     """Return the rows that judge what ran, by quantity and unit; or why none does."""
     place = replace(
         leg.place,
@@ -242,7 +242,7 @@ def no_longer_holds(leg: LegBaseline, reason: str) -> str:
     )
 
 
-def unlike(leg: LegBaseline, place: Place) -> str:
+def unlike(leg: LegBaseline, place: LegPlace) -> str:
     """Return why no row of the leg is for this place, by the fields in which the nearest differ."""
     on_these = [other for other, _ in leg.rows if other.nodes == place.nodes]
     if not on_these:
@@ -255,12 +255,12 @@ def unlike(leg: LegBaseline, place: Place) -> str:
     return no_longer_holds(leg, f"{place.label}: {told}")
 
 
-def _fields(first: Place, second: Place) -> Sequence[tuple[str, str, str]]:
+def _fields(first: LegPlace, second: LegPlace) -> Sequence[tuple[str, str, str]]:
     pairs = ((name, value, str(getattr(second, name))) for name, value in vars_of(first))
     return [(name, then, now) for name, then, now in pairs if then != now]
 
 
-def vars_of(place: Place) -> Iterable[tuple[str, str]]:
+def vars_of(place: LegPlace) -> Iterable[tuple[str, str]]:
     """Yield the fields of a place."""
     return ((name, str(getattr(place, name))) for name in place.__dataclass_fields__)
 

@@ -19,12 +19,12 @@ from fabricproof.core.whole_file import whole_file
 from fabricproof.verdict.baseline.model import (
     PLACE,
     Baseline,
+    BaselineLeg,
+    BaselineNode,
+    BaselineRow,
     Facts,
-    Group,
-    Node,
+    LegPlace,
     Outlier,
-    Place,
-    Row,
 )
 
 FORMAT = 1
@@ -142,7 +142,7 @@ def _list(name: str, items: Sequence[str]) -> Iterator[str]:
     yield f" {_json(name)}: [{chr(10) + inner + chr(10) + ' ' if items else ''}],\n"
 
 
-def _group(group: Group) -> Iterator[str]:
+def _group(group: BaselineLeg) -> Iterator[str]:
     runs = sorted({run for row in group.rows for run in row.samples})
     place = asdict(group.place)
     yield "  {"
@@ -154,7 +154,7 @@ def _group(group: Group) -> Iterator[str]:
     yield "\n   ]}"
 
 
-def _row(row: Row, runs: Sequence[str]) -> dict[str, Any]:
+def _row(row: BaselineRow, runs: Sequence[str]) -> dict[str, Any]:
     record: dict[str, Any] = {
         "quantity": row.quantity,
         "unit": row.unit,
@@ -177,7 +177,7 @@ def _short(number: float) -> float:
     return float(f"{number:.{_DIGITS}g}")
 
 
-def _kinds(nodes: Mapping[str, Node]) -> tuple[dict[str, Facts], dict[str, Any]]:
+def _kinds(nodes: Mapping[str, BaselineNode]) -> tuple[dict[str, Facts], dict[str, Any]]:
     """Return what nodes have in common, once, and of each node the rest.
 
     A node's ``own`` facts are laid over those of its kind.
@@ -277,25 +277,25 @@ def from_text(text: str) -> Baseline:
     )
 
 
-def _node(record: Mapping[str, Any], kinds: Mapping[str, Facts]) -> Node:
+def _node(record: Mapping[str, Any], kinds: Mapping[str, Facts]) -> BaselineNode:
     own = record.get("own", {})
     facts = {part: {**each, **own.get(part, {})} for part, each in kinds[record["kind"]].items()}
-    return Node(digests=tuple(record["digests"]), facts=facts)
+    return BaselineNode(digests=tuple(record["digests"]), facts=facts)
 
 
-def _read_group(record: Mapping[str, Any]) -> Group:
+def _read_group(record: Mapping[str, Any]) -> BaselineLeg:
     rows = tuple(_read_row(each, record["runs"]) for each in record["rows"])
-    return Group(place=Place(**{name: record[name] for name in PLACE}), rows=rows)
+    return BaselineLeg(place=LegPlace(**{name: record[name] for name in PLACE}), rows=rows)
 
 
-def _read_row(record: Mapping[str, Any], runs: Sequence[str]) -> Row:
+def _read_row(record: Mapping[str, Any], runs: Sequence[str]) -> BaselineRow:
     numbers = (record["median"], record["low"], record["high"])
     if not all(isinstance(each, (int, float)) and 0 < each < float("inf") for each in numbers):
         raise ValueError(f"{record['quantity']} has a median or bound that is no positive number")
     if not record["low"] <= record["median"] <= record["high"] or record["better"] not in {-1, 1}:
         raise ValueError(f"the bounds of {record['quantity']} do not hold its median")
     samples = zip(runs, record["samples"], strict=True)
-    return Row(
+    return BaselineRow(
         quantity=record["quantity"],
         unit=record["unit"],
         message_size=record["size"],

@@ -55,7 +55,7 @@ class Limit:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class BaselineRow:
     """One quantity of one group.
 
     Attributes:
@@ -120,7 +120,7 @@ class Row:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class LegPlace:
     """Everything but the quantity in which two numbers must agree: a leg of a check of a stack.
 
     The fields are those of :class:`fabricproof.history.store.Key`.
@@ -154,19 +154,19 @@ class Place:
 
 
 #: the names of a place's fields, in order
-PLACE: tuple[str, ...] = tuple(each.name for each in fields(Place))
+PLACE: tuple[str, ...] = tuple(each.name for each in fields(LegPlace))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Group:
+class BaselineLeg:
     """The quantities of one place."""
 
-    place: Place
-    rows: tuple[Row, ...]
+    place: LegPlace
+    rows: tuple[BaselineRow, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Node:
+class BaselineNode:
     """What a node was made of in the runs that the baseline was learnt from.
 
     Attributes:
@@ -213,8 +213,8 @@ class Baseline:
     version: str
     runs: Mapping[str, str]
     builds: Mapping[str, str]
-    nodes: Mapping[str, Node]
-    groups: tuple[Group, ...]
+    nodes: Mapping[str, BaselineNode]
+    groups: tuple[BaselineLeg, ...]
     settings: tuple[str, ...]
     set_aside: tuple[str, ...] = ()
     not_judged: tuple[str, ...] = ()
@@ -231,7 +231,7 @@ class Baseline:
         """``baseline spring-2026 of 2026-03-21``."""
         return f"baseline {self.name} of {self.date}"
 
-    def rows(self) -> Iterator[tuple[Place, Row]]:
+    def rows(self) -> Iterator[tuple[LegPlace, BaselineRow]]:
         """Yield every quantity with its place."""
         for group in self.groups:
             for row in group.rows:

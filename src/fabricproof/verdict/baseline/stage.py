@@ -15,7 +15,7 @@ from typing import Any
 
 from fabricproof.core.errors import OutputError, ParseError
 from fabricproof.verdict.baseline.apply import LegBaseline
-from fabricproof.verdict.baseline.model import Baseline, Limit, Node, Place
+from fabricproof.verdict.baseline.model import Baseline, BaselineNode, LegPlace, Limit
 
 STAGE_FILE = "baseline.json"
 FORMAT = 1
@@ -24,7 +24,7 @@ FORMAT = 1
 UNKNOWN_BEFORE = {"tool_version": "", "nodes": "", "settings": ""}
 
 
-def of_leg(baseline: Baseline, place: Place, nodes: Sequence[str] = ()) -> LegBaseline:
+def of_leg(baseline: Baseline, place: LegPlace, nodes: Sequence[str] = ()) -> LegBaseline:
     """Return what the baseline says of one leg.
 
     Args:
@@ -87,8 +87,8 @@ def write_stage(folder: Path, legs: Mapping[str, LegBaseline]) -> None:
         ) from None
 
 
-def _grouped(rows: Sequence[tuple[Place, Limit]]) -> Sequence[tuple[Place, list[Limit]]]:
-    found: dict[Place, list[Limit]] = {}
+def _grouped(rows: Sequence[tuple[LegPlace, Limit]]) -> Sequence[tuple[LegPlace, list[Limit]]]:
+    found: dict[LegPlace, list[Limit]] = {}
     for place, row in rows:
         found.setdefault(place, []).append(row)
     return list(found.items())
@@ -117,7 +117,7 @@ def read_stage(folder: Path, leg: str) -> LegBaseline:
 
 def _leg(record: Mapping[str, Any], nodes: Mapping[str, Any]) -> LegBaseline:
     rows = [
-        (Place(**group["place"]), _limit(each))
+        (LegPlace(**group["place"]), _limit(each))
         for group in record["groups"]
         for each in group["rows"]
     ]
@@ -125,10 +125,10 @@ def _leg(record: Mapping[str, Any], nodes: Mapping[str, Any]) -> LegBaseline:
     return LegBaseline(
         name=record["name"],
         date=record["date"],
-        place=Place(**record["place"]),
+        place=LegPlace(**record["place"]),
         rows=tuple(rows),
         nodes={
-            name: Node(digests=tuple(each["digests"]), facts=each["facts"])
+            name: BaselineNode(digests=tuple(each["digests"]), facts=each["facts"])
             for name, each in nodes.items()
             if name in names
         },

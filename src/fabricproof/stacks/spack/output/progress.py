@@ -84,7 +84,7 @@ class Phase:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Installed:
+class PackageInstalled:
     """A package is in its prefix; ``seconds`` is None where nothing was done for it."""
 
     package: str
@@ -121,12 +121,12 @@ class Skipped:
 
 
 Event: TypeAlias = (
-    Concretized | Started | Fetching | Phase | Installed | External | Failed | Skipped
+    Concretized | Started | Fetching | Phase | PackageInstalled | External | Failed | Skipped
 )
 
 
 @dataclass(frozen=True, kw_only=True)
-class State:
+class SpackProgress:
     """How far a call has come.
 
     Attributes:
@@ -164,7 +164,7 @@ _COLUMNS: Mapping[object, str] = {
 }
 
 
-def advance(state: State, event: Event) -> State:
+def advance(state: SpackProgress, event: Event) -> SpackProgress:
     """Return the state after ``event``."""
     match event:
         case Started():
@@ -173,14 +173,14 @@ def advance(state: State, event: Event) -> State:
             return replace(state, phase="fetch")
         case Phase():
             return replace(state, package=event.package, phase=event.phase)
-        case Installed() | Failed():
+        case PackageInstalled() | Failed():
             return replace(_counted(state, event), package=None, phase=None)
         case External() | Skipped():
             return _counted(state, event)
     return state
 
 
-def _started(state: State, event: Started) -> State:
+def _started(state: SpackProgress, event: Started) -> SpackProgress:
     total = event.total if event.total is not None else state.total
     if event.package in state.from_cache:
         # Spack says "Installing" after it is done with what comes from a build cache.
@@ -188,8 +188,8 @@ def _started(state: State, event: Started) -> State:
     return replace(state, package=event.package, phase=None, total=total)
 
 
-def _counted(state: State, event: Installed | External | Failed | Skipped) -> State:
-    kind = event.origin if isinstance(event, Installed) else type(event)
+def _counted(state: SpackProgress, event: PackageInstalled | External | Failed | Skipped) -> SpackProgress:
+    kind = event.origin if isinstance(event, PackageInstalled) else type(event)
     column = _COLUMNS[kind]
     changed: dict[str, Any] = {column: (*getattr(state, column), event.package)}
     return replace(state, **changed)
@@ -210,7 +210,7 @@ class Reader:
     """
 
     def __init__(self, *, names: Mapping[str, str] | None = None, total: int | None = None) -> None:
-        self.state = State(total=total)
+        self.state = SpackProgress(total=total)
         self._names = dict(names or {})
         self._origin = Origin.REUSED
         self._seconds: float | None = None
@@ -294,7 +294,7 @@ class Reader:
         name, version = self._split(found["prefix"].rstrip("/").rpartition("/")[2])
         origin, seconds = self._origin, self._seconds
         self._origin, self._seconds, self._timing = Origin.REUSED, None, False
-        return Installed(
+        return PackageInstalled(
             package=name, version=version, prefix=found["prefix"], origin=origin, seconds=seconds
         )
 
