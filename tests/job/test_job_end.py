@@ -148,6 +148,17 @@ def _outcome(*verdicts: Verdict) -> Outcome:
     return Outcome(leg=make_leg(), attempts=(attempt,), report=report)
 
 
+def test_a_folder_that_the_nodes_do_not_see_is_asked_about() -> None:
+    """Slurm 22.05 ended seven jobs whose folder lay below /tmp of the login node so: 0:53."""
+    says = SchedulerSays(state="FAILED", exit_status=53)
+    doubt = find_doubt(None, job_id="7", says=says, last_words="")
+    assert doubt is not None
+    assert "do all nodes see this folder" in doubt.sentence
+    other = find_doubt(None, job_id="7", says=replace(says, exit_status=1), last_words="")
+    assert other is not None
+    assert "do all nodes see" not in other.sentence
+
+
 _NOT_ENDED = Doubt(kind=JobDoubt.NOT_ENDED, sentence="the job did not come to its end")
 _CONTRADICTED = Doubt(kind=JobDoubt.CONTRADICTED, sentence="the scheduler says NODE_FAIL")
 

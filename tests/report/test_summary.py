@@ -95,6 +95,7 @@ def test_the_nodes_that_a_run_is_about_are_counted_by_partition() -> None:
         leg(nodes=("n2", "n3"), partition="debug"),
         leg(nodes=("n1", "n3")),
         leg(Verdict.SKIPPED, nodes=("n9",)),
+        leg(Verdict.MISSING, nodes=("n8",)),
     ]
     told = " ".join(screen(report(*legs), whole=True).split())
     ends = "every node of it with every other: fabricproof pairs run"

@@ -187,7 +187,8 @@ def _nodes(due: Sequence[LegResult]) -> Iterable[str]:
     """Say which nodes a run is about: a verdict on two of them is none on the machine."""
     met: dict[str, set[str]] = {}
     for leg in due:
-        met.setdefault(leg.partition, set()).update(leg.nodes)
+        if leg.verdict is not Verdict.MISSING:
+            met.setdefault(leg.partition, set()).update(leg.nodes)
     for partition, nodes in met.items():
         if nodes:
             yield (

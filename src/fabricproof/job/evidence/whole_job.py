@@ -160,6 +160,10 @@ def _named(finding: RailFinding, findings: Sequence[RailFinding]) -> Judgement:
     return replace(finding.judgement, named=is_named)
 
 
+#: What Slurm says of a job whose output file slurmd could not open on the node (ExitCode 0:53).
+_NO_FILES = 53
+_UNOPENED = "slurmd could not open the job's files; do all nodes see this folder at this path?"
+
 #: First of all in the job script, before any module is loaded: whatever ends it writes the file.
 #: Bash runs a trap on EXIT after a fatal signal too, then with any status: so the last command of
 #: the script must have said that it was reached.  The name is absolute, as a module may change the
@@ -286,7 +290,8 @@ def _no_end(end: JobEnd | None, says: SchedulerSays) -> str:
         return f"the job has not ended: the scheduler says {says.state}"
     if end is not None:
         return f"the file of the job's end is that of another job, {end.job_id}"
-    return f"the job did not come to its end: it left no {JOB_END_FILE}{_said(says)}"
+    unopened = f": {_UNOPENED}" if says.exit_status == _NO_FILES else ""
+    return f"the job did not come to its end: it left no {JOB_END_FILE}{_said(says)}{unopened}"
 
 
 def _said(says: SchedulerSays) -> str:

@@ -69,7 +69,6 @@ def _far_over_near(
     near, far = legs[0], legs[-1]
     kind = meaning(planner.suite, planner.program).kind
     is_bandwidth = kind is ProgramKind.BANDWIDTH
-    sizes = near.expected_sizes
     reference = _equal() if is_bandwidth else _with_switches(pairs[-1].hops - pairs[0].hops)
     return Relation(
         name=f"{rail}.far_over_near",
@@ -79,15 +78,23 @@ def _far_over_near(
         program=near.program,
         rails=(rail,),
         settings={
-            "quantity": "bandwidth" if is_bandwidth else "latency",
-            "sizes": list(sizes[-LARGE_SIZES:] if is_bandwidth else sizes[:SMALL_SIZES]),
-            "over": [far.name],
-            "under": [near.name],
-            "reference": asdict(reference),
+            **_over(far, near, reference, is_bandwidth=is_bandwidth),
             "hops": {leg.name: pair.hops for leg, pair in zip(legs, pairs, strict=True)},
             "hint": f"{DISTANCE_HINT} ({' and '.join(pairs[-1].nodes)})",
         },
     )
+
+
+def _over(over: Leg, under: Leg, reference: Reference, *, is_bandwidth: bool) -> dict[str, object]:
+    # Of two legs of one program: what is read, at which sizes, and what their ratio should be.
+    sizes = over.expected_sizes
+    return {
+        "quantity": "bandwidth" if is_bandwidth else "latency",
+        "sizes": list(sizes[-LARGE_SIZES:] if is_bandwidth else sizes[:SMALL_SIZES]),
+        "over": [over.name],
+        "under": [under.name],
+        "reference": asdict(reference),
+    }
 
 
 def _with_switches(more: int) -> Reference:
@@ -202,7 +209,6 @@ def near_over_far(planner: LegPlanner, rail: str, legs: Mapping[str, Leg]) -> Re
     reference = make(
         1.0, unit="x", tolerance=LOCALITY_TOLERANCE, origin="a slot is nearest to its own socket"
     )
-    sizes = near.expected_sizes
     return Relation(
         name=f"{rail}.near_over_far",
         kind="locality",
@@ -211,11 +217,7 @@ def near_over_far(planner: LegPlanner, rail: str, legs: Mapping[str, Leg]) -> Re
         program=near.program,
         rails=(rail,),
         settings={
-            "quantity": "bandwidth" if is_bandwidth else "latency",
-            "sizes": list(sizes[-LARGE_SIZES:] if is_bandwidth else sizes[:SMALL_SIZES]),
-            "over": [near.name],
-            "under": [far.name],
-            "reference": asdict(reference),
+            **_over(near, far, reference, is_bandwidth=is_bandwidth),
             "policies": {policy.replace("_", " "): leg.name for policy, leg in legs.items()},
             "bound": {legs[bind].name: bind.value for bind in Bind},
             "hint": SOCKET_HINT,
