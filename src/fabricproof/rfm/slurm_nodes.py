@@ -17,16 +17,27 @@ from fabricproof.site.schema import PartitionSpec
 _FACT = re.compile(r"(?:^|\s)(JobState|ExitCode|NodeList)=(\S+)")
 
 
-def places(partition: PartitionSpec) -> tuple[Topology | None, tuple[str, ...]]:
-    """Return the topology and the usable nodes of ``partition``; None where there is no Slurm.
+def distances(partition: PartitionSpec, *, dry_run: bool) -> tuple[Topology, tuple[str, ...]] | str:
+    """Return the topology and the usable nodes of ``partition``, or why nobody knows distances.
+
+    Args:
+        partition: of the site.
+        dry_run: nothing will run, so a Slurm that does not answer is a reason, not an error.
 
     Raises:
         UnavailableError: Slurm does not answer.
         ParseError: what it says is not understood.
     """
+    unknown = "Slurm knows no topology here: no node is nearer than another"
     if not has_slurm(partition):
-        return None, ()
-    return ask_topology(), usable_nodes(slurm_partition(partition))
+        return unknown
+    try:
+        topology, nodes = ask_topology(), usable_nodes(slurm_partition(partition))
+    except FabricproofError as error:
+        if dry_run:
+            return f"only Slurm knows the distances: {error}"
+        raise
+    return unknown if topology.shape is Shape.FLAT else (topology, nodes)
 
 
 def ask_topology() -> Topology:

@@ -7,12 +7,11 @@ from pathlib import Path
 
 from reframe.core.builtins import parameter, run_after, variable
 
-from fabricproof.core.errors import FabricproofError
 from fabricproof.job.collective_commands import HPCC_PROGRAM, HPCC_SUITE
 from fabricproof.job.leg import Plan
 from fabricproof.job.outcome import Outcome
 from fabricproof.job.relations.own_choice import describe_sweep
-from fabricproof.nodes.topology import Shape, contiguous, spread
+from fabricproof.nodes.topology import contiguous, spread
 from fabricproof.rfm.checks.base import FabricBenchmark
 from fabricproof.rfm.current import current_site
 from fabricproof.rfm.legs.collective import (
@@ -25,7 +24,7 @@ from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.rfm.legs.programs import choose_suite
 from fabricproof.rfm.legs.rings import placed_plan, ranks_on_a_node, ring_plan
 from fabricproof.rfm.legs.sweep import plan_sweep, programs_of, why_no_comparison
-from fabricproof.rfm.slurm_nodes import places
+from fabricproof.rfm.slurm_nodes import distances
 from fabricproof.rfm.stacks import built_of
 from fabricproof.tuning.knobs import COLLECTIVES, find_knobs
 from fabricproof.tuning.trial import read_trial
@@ -77,14 +76,10 @@ class RingPlacement(RingBenchmark):
 
     def plan(self, planner: LegPlanner) -> Plan:
         """Return a leg for each placement and what the spread one is to the other."""
-        try:
-            topology, nodes = places(planner.partition)
-        except FabricproofError as error:
-            if self.is_dry_run():
-                return Plan(reason=f"only Slurm knows the distances: {error}")
-            raise
-        if topology is None or topology.shape is Shape.FLAT:
-            return Plan(reason="Slurm knows no topology here: no node is nearer than another")
+        known = distances(planner.partition, dry_run=self.is_dry_run())
+        if isinstance(known, str):
+            return Plan(reason=known)
+        topology, nodes = known
         count = max(LEAST_NODES, planner.partition.num_nodes // 2)
         near, far = contiguous(topology, nodes, count), spread(topology, nodes, count)
         if len(near) < LEAST_NODES or set(near) == set(far):

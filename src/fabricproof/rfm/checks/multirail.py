@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fabricproof.core.errors import FabricproofError
 from fabricproof.job.leg import Plan
-from fabricproof.nodes.topology import Shape, pairs_by_hops
+from fabricproof.nodes.topology import pairs_by_hops
 from fabricproof.rfm.checks.base import FabricBenchmark
 from fabricproof.rfm.current import why_one_rail
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.rfm.legs.placement import locality_plan, placement_plan
 from fabricproof.rfm.legs.rails import matrix_plan, rails_plan
-from fabricproof.rfm.slurm_nodes import places
+from fabricproof.rfm.slurm_nodes import distances
 
 
 class RailsBenchmark(FabricBenchmark):
@@ -62,14 +61,10 @@ class PlacementBenchmark(FabricBenchmark):
         if planner.partition.num_nodes < 3:
             name = planner.partition.name
             return Plan(reason=f"num_nodes of partition {name} is below 3: near, far and a hub")
-        try:
-            topology, nodes = places(planner.partition)
-        except FabricproofError as error:
-            if self.is_dry_run():
-                return Plan(reason=f"only Slurm knows the distances: {error}")
-            raise
-        if topology is None or topology.shape is Shape.FLAT:
-            return Plan(reason="Slurm knows no topology here: no node is nearer than another")
+        known = distances(planner.partition, dry_run=self.is_dry_run())
+        if isinstance(known, str):
+            return Plan(reason=known)
+        topology, nodes = known
         pairs = pairs_by_hops(topology, nodes, max_nodes=planner.partition.num_nodes)
         if len(pairs) < 2:
             count = len(nodes)
