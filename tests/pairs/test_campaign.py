@@ -23,6 +23,7 @@ from fabricproof.job.run import LegResult, SessionResult
 from fabricproof.nodes.doctor.subject import make_subject
 from fabricproof.nodes.slurm import read_states
 from fabricproof.pairs import ladder
+from fabricproof.pairs.blame.judge import MatrixVerdict
 from fabricproof.pairs.campaign import conduct as conducted
 from fabricproof.pairs.campaign import job, ledger
 from fabricproof.pairs.campaign.conduct import Means, all_on_one, conduct, planned_rounds
@@ -42,7 +43,6 @@ from fabricproof.pairs.campaign.matrices import Quantity
 from fabricproof.pairs.campaign.nodes import Standing, standing_of
 from fabricproof.pairs.campaign.path import pairs_of
 from fabricproof.pairs.campaign.verdict import Outcome
-from fabricproof.pairs.judge import MatrixVerdict
 from fabricproof.pairs.schedule import Order
 from fabricproof.site import Site, load_site
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fabricproof.pairs.blame.judge import Judged, MatrixVerdict, WhyUndecided, judge_matrix
+from fabricproof.pairs.blame.suspects import SuspectKind
 from fabricproof.pairs.fabric import (
     Leaves,
     Loads,
@@ -11,7 +13,6 @@ from fabricproof.pairs.fabric import (
     loads_of,
     natural,
 )
-from fabricproof.pairs.judge import Judged, MatrixVerdict, WhyUndecided, judge_matrix
 from fabricproof.pairs.ladder import Ladder
 from fabricproof.pairs.limits import NO_LIMITS, Limits, limits_of
 from fabricproof.pairs.matrix import Kind, Matrix
@@ -23,11 +24,10 @@ from fabricproof.pairs.picture import (
     svg,
     text_map,
 )
+from fabricproof.pairs.readers.table import read_matrix
 from fabricproof.pairs.said import Blame, Said, Undecided
 from fabricproof.pairs.schedule import Order, Schedule, least_rounds
 from fabricproof.pairs.simulate import Campaign, Score, Setting, run_campaign, score
-from fabricproof.pairs.suspects import SuspectKind
-from fabricproof.pairs.table import read_matrix
 from fabricproof.pairs.words import say
 
 __all__ = [

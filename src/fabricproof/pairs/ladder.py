@@ -16,11 +16,11 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from fabricproof.pairs.blame.judge import Judged
+from fabricproof.pairs.blame.measure import evidence_of
+from fabricproof.pairs.blame.suspects import RECEIVE, TRANSMIT, SuspectKind, Tally
 from fabricproof.pairs.fabric import Leaves
-from fabricproof.pairs.judge import Judged
-from fabricproof.pairs.measure import evidence_of
 from fabricproof.pairs.schedule import Indices, Order, Schedule
-from fabricproof.pairs.suspects import RECEIVE, TRANSMIT, SuspectKind, Tally
 
 FIRST_ROUNDS = 4
 _ADAPTIVE_ROUNDS = 2

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fabricproof.core.errors import ParseError
-from fabricproof.pairs.judge import Judged, MatrixVerdict
+from fabricproof.pairs.blame.judge import Judged, MatrixVerdict
 from fabricproof.pairs.said import Said
 
 Shares = npt.NDArray[np.float64]

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from fabricproof.pairs.judge import Judged, WhyUndecided
-from fabricproof.pairs.suspects import ALL, TRANSMIT, Flags, Suspect, SuspectKind
+from fabricproof.pairs.blame.judge import Judged, WhyUndecided
+from fabricproof.pairs.blame.suspects import ALL, TRANSMIT, Flags, Suspect, SuspectKind
 
 #: names that a sentence lists before it says "and n more"
 _NAMES = 4
@@ -26,8 +26,8 @@ class Blame:
         rail: where one rail only is concerned, or only one was measured; None: all.
         direction: ``transmit``, ``receive`` or ``both``.
         confidence: how likely it is that this one is at fault, 0 to 1, by the model of
-            :mod:`fabricproof.pairs.blame`: less where some of its pairs are good, and shared
-            with those it cannot be told from.
+            :mod:`fabricproof.pairs.blame.explain`: less where some of its pairs are good, and
+            shared with those it cannot be told from.
         share: what its low pairs reach of what a healthy one does, 0 to 1; of latencies the
             inverse of how many times they take.
         num_low: low pairs of its own.

@@ -14,14 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from fabricproof.core.errors import ConfigError
+from fabricproof.pairs.blame.judge import Judged, judge_matrix
+from fabricproof.pairs.blame.measure import evidence_of
+from fabricproof.pairs.blame.suspects import ALL, RECEIVE, TRANSMIT, Suspect, SuspectKind
 from fabricproof.pairs.fabric import Leaves, leaves_of, load_of_flows, loads_of
-from fabricproof.pairs.judge import Judged, judge_matrix
 from fabricproof.pairs.ladder import FIRST_ROUNDS, Ladder
 from fabricproof.pairs.matrix import Kind, Matrix
-from fabricproof.pairs.measure import evidence_of
 from fabricproof.pairs.said import place
 from fabricproof.pairs.schedule import Indices, Order, Schedule
-from fabricproof.pairs.suspects import ALL, RECEIVE, TRANSMIT, Suspect, SuspectKind
 from fabricproof.pairs.words import DIRECTIONS, kind_of, say
 
 #: what a healthy pair has, in MB/s: one rail of HDR

@@ -6,13 +6,13 @@ import math
 
 import numpy as np
 
-from fabricproof.pairs.blame import Found
-from fabricproof.pairs.judge import Judged, MatrixVerdict, is_blamed
+from fabricproof.pairs.blame.explain import Found
+from fabricproof.pairs.blame.judge import Judged, MatrixVerdict, is_blamed
+from fabricproof.pairs.blame.measure import BadPair
+from fabricproof.pairs.blame.suspects import ALL, RECEIVE, TRANSMIT, Flags, Suspect, SuspectKind
+from fabricproof.pairs.blame.undecided import undecided
 from fabricproof.pairs.matrix import Load, Matrix
-from fabricproof.pairs.measure import BadPair
 from fabricproof.pairs.said import Blame, Said, level, listed, place, share_of
-from fabricproof.pairs.suspects import ALL, RECEIVE, TRANSMIT, Flags, Suspect, SuspectKind
-from fabricproof.pairs.undecided import undecided
 
 DIRECTIONS = {ALL: "both", TRANSMIT: "transmit", RECEIVE: "receive"}
 _VERBS = {"both": "runs", "transmit": "sends", "receive": "receives"}

@@ -11,9 +11,9 @@ from typing import Any
 from fabricproof.cli import options
 from fabricproof.core.measure import Verdict
 from fabricproof.core.whole_file import write_whole
+from fabricproof.pairs.blame.judge import MatrixVerdict
 from fabricproof.pairs.campaign.confirm import Confirmation
 from fabricproof.pairs.campaign.verdict import Outcome, Result
-from fabricproof.pairs.judge import MatrixVerdict
 from fabricproof.pairs.picture import Picture, svg, text_map
 from fabricproof.pairs.said import Blame
 from fabricproof.report.drain import Blamed

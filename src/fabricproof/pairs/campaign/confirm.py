@@ -13,11 +13,11 @@ import numpy as np
 from fabricproof.core.errors import FabricproofError
 from fabricproof.core.measure import Verdict, worst
 from fabricproof.job.run import LegResult, SessionResult
+from fabricproof.pairs.blame.judge import MatrixVerdict
+from fabricproof.pairs.blame.suspects import SuspectKind
 from fabricproof.pairs.campaign.matrices import Quantity
 from fabricproof.pairs.campaign.verdict import Outcome, Result
-from fabricproof.pairs.judge import MatrixVerdict
 from fabricproof.pairs.said import Blame
-from fabricproof.pairs.suspects import SuspectKind
 
 #: pairs that are looked at again at most: each is a job of its own
 MOST_LOOKS = 4

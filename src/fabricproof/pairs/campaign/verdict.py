@@ -13,6 +13,7 @@ import numpy as np
 
 from fabricproof.core.measure import Verdict, worst
 from fabricproof.job.evidence.disturbance import CONCENTRATION, MOST, share_taken
+from fabricproof.pairs.blame.judge import Judged, MatrixVerdict, judge_matrix
 from fabricproof.pairs.campaign.ledger import Campaign, Measured, PlannedRound, left_over
 from fabricproof.pairs.campaign.matrices import (
     OF_MODE,
@@ -24,7 +25,6 @@ from fabricproof.pairs.campaign.matrices import (
 )
 from fabricproof.pairs.campaign.path import disturbances, pairs_of, prove_pair
 from fabricproof.pairs.fabric import Leaves, leaves_by_name
-from fabricproof.pairs.judge import Judged, MatrixVerdict, judge_matrix
 from fabricproof.pairs.limits import Limits, limits_of
 from fabricproof.pairs.matrix import Kind, Matrix
 from fabricproof.pairs.picture import Picture, picture_of

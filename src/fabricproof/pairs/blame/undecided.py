@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from fabricproof.pairs.judge import Judged, WhyUndecided, differs, fast_group, is_blamed
+from fabricproof.pairs.blame.judge import Judged, WhyUndecided, differs, fast_group, is_blamed
+from fabricproof.pairs.blame.suspects import SuspectKind
 from fabricproof.pairs.said import Undecided, level, listed, place, share_of
-from fabricproof.pairs.suspects import SuspectKind
 
 #: entries of single low pairs in a list of what is undecided
 _SINGLES = 20

@@ -13,7 +13,7 @@ import polars as pl
 
 from fabricproof.core.errors import ParseError
 from fabricproof.pairs.matrix import Load
-from fabricproof.pairs.ranks import (
+from fabricproof.pairs.readers.ranks import (
     Printed,
     Ranks,
     checked,

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fabricproof.pairs.blame import CHANCE, Explanation, explain
+from fabricproof.pairs.blame.explain import CHANCE, Explanation, explain
+from fabricproof.pairs.blame.suspects import Evidence, Flags, SuspectKind, Values
+from fabricproof.pairs.blame.yardstick import LEAST_VALUES, Heap, candidates
 from fabricproof.pairs.fabric import Leaves, load_of_flows, loads_of
 from fabricproof.pairs.limits import Limits
 from fabricproof.pairs.matrix import Matrix
-from fabricproof.pairs.suspects import Evidence, Flags, SuspectKind, Values
-from fabricproof.pairs.yardstick import LEAST_VALUES, Heap, candidates
 from fabricproof.verdict.value import DEFAULT_TOLERANCE
 
 #: A row is low where it misses the yardstick by the tolerance and by this many standard

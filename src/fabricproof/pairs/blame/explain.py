@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fabricproof.pairs.suspects import (
+from fabricproof.pairs.blame.suspects import (
     LEAST_PART,
     Evidence,
     Family,

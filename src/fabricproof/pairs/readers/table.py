@@ -21,11 +21,11 @@ import polars as pl
 
 from fabricproof.core.errors import InputMissingError, ParseError, UnitError
 from fabricproof.core.units import canonical_unit, dimension
-from fabricproof.pairs.columns import Table, matrix_of, quantity_of
-from fabricproof.pairs.linktest import is_of_linktest, read_linktest
 from fabricproof.pairs.matrix import QUANTITIES, Matrix
-from fabricproof.pairs.mpigraph import is_of_mpigraph, read_mpigraph
-from fabricproof.pairs.ranks import Printed
+from fabricproof.pairs.readers.columns import Table, matrix_of, quantity_of
+from fabricproof.pairs.readers.linktest import is_of_linktest, read_linktest
+from fabricproof.pairs.readers.mpigraph import is_of_mpigraph, read_mpigraph
+from fabricproof.pairs.readers.ranks import Printed
 
 #: A larger file is refused: reading takes some ten times its bytes of memory.
 MOST_BYTES = 2 * 1024**3

@@ -13,13 +13,13 @@ from enum import StrEnum
 import numpy as np
 
 from fabricproof.core.measure import Verdict
-from fabricproof.pairs.blame import Explanation, components
+from fabricproof.pairs.blame.explain import Explanation, components
+from fabricproof.pairs.blame.measure import BadPair, Measure, bad_pairs, bound_of, measure_matrix
+from fabricproof.pairs.blame.suspects import Flags, SuspectKind, Values
+from fabricproof.pairs.blame.yardstick import LEAST_WEIGHT
 from fabricproof.pairs.fabric import Leaves
 from fabricproof.pairs.limits import NO_LIMITS, Limits
 from fabricproof.pairs.matrix import Matrix
-from fabricproof.pairs.measure import BadPair, Measure, bad_pairs, bound_of, measure_matrix
-from fabricproof.pairs.suspects import Flags, SuspectKind, Values
-from fabricproof.pairs.yardstick import LEAST_WEIGHT
 from fabricproof.verdict.value import DEFAULT_TOLERANCE
 
 #: A matrix in which a larger part of the rows is low, and nobody explains them, is undecided as a

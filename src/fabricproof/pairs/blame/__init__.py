@@ -1,0 +1,1 @@
+"""Which pairs are low, and whose fault that is."""

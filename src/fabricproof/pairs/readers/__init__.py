@@ -1,0 +1,1 @@
+"""Read a matrix of pairs that any program wrote: columns, LinkTest, mpiGraph."""
