@@ -29,7 +29,7 @@ from fabricproof.cli.main import group
 from fabricproof.cli.measure.run import result_record
 from fabricproof.job.outcome import judge_leg
 from fabricproof.job.run import assemble
-from fabricproof.report.terminal import render
+from fabricproof.report.text.terminal import render
 from fabricproof.rfm.recording import describe_outcome
 
 ROOT = Path(__file__).parents[1]

@@ -15,8 +15,8 @@ import pytest
 
 from fabricproof.site.schema import StackSpec
 from fabricproof.stacks.spack.build import Wishes, build
-from fabricproof.stacks.spack.built import Built
-from fabricproof.stacks.spack.environment import Environment, compose
+from fabricproof.stacks.spack.environment.compose import Environment, compose
+from fabricproof.stacks.spack.installation.record import Built
 from fabricproof.stacks.spack.layout import SCOPES_VARIABLE, SpackLayout
 from fabricproof.stacks.spack.tool import Spack, open_spack
 

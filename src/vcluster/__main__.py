@@ -61,7 +61,7 @@ def _run() -> int:
     """Run the command line; return its status, whatever way out it took but an error of ours."""
     import click  # noqa: PLC0415 - Ctrl-C while it is loaded ends as any other
 
-    from vcluster.cli import whole_group  # noqa: PLC0415
+    from vcluster.command.cli import whole_group  # noqa: PLC0415
 
     group = whole_group()
     try:

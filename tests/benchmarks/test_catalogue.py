@@ -6,7 +6,7 @@ import pytest
 from catalogue_answers import ANSWERS, text
 
 from fabricproof.benchmarks.catalogue import SUITES, meaning, reading_of
-from fabricproof.benchmarks.parsers._osu_grammar import PROGRAMS
+from fabricproof.benchmarks.parsers.grammar.osu import PROGRAMS
 from fabricproof.benchmarks.program import Consistency, Program, ProgramKind
 from tables import bandwidths, latencies, table
 

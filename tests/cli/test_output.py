@@ -6,7 +6,7 @@ import pytest
 
 from fabricproof.cli.output import STATUSES, curve_summary, format_value, report_record, shown
 from fabricproof.core.measure import Verdict
-from fabricproof.report.terminal import STYLES
+from fabricproof.report.text.terminal import STYLES
 from fabricproof.traffic import PathProof, PathState
 from fabricproof.verdict.value import Judgement, Report
 

@@ -15,7 +15,7 @@ import pytest
 from documents import DOCUMENTS, ROOT, Command, commands
 
 from fabricproof.cli.main import group
-from vcluster.cli import whole_group
+from vcluster.command.cli import whole_group
 
 #: What the unit tests cannot do, and what is done instead: ``parsed`` (its options are read, and
 #: nothing more), ``target`` (make knows it), ``cluster`` (run by the test marked slurm below),

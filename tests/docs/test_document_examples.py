@@ -17,8 +17,8 @@ from documents import ROOT, examples
 from fabricproof.core.errors import ConfigError
 from fabricproof.site.schema import StackSpec
 from fabricproof.stacks import catalog
-from fabricproof.stacks.spack.environment import compose
-from fabricproof.stacks.spack.externals import check_externals
+from fabricproof.stacks.spack.environment.compose import compose
+from fabricproof.stacks.spack.environment.externals import check_externals
 from fabricproof.stacks.spack.layout import layout_for
 
 

@@ -23,7 +23,7 @@ from fabricproof.core.errors import OutputError
 from fabricproof.core.measure import Verdict
 from fabricproof.job.run.start import Workplace
 from fabricproof.report.anonymous import Anonymous
-from fabricproof.report.bundle import write_bundle
+from fabricproof.report.formats.bundle import write_bundle
 from fabricproof.report.gather import Gathered, gather
 from fabricproof.site import Site, load_site
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from report_data import leg, report
 
 from fabricproof.core.measure import Verdict, as_notes
-from fabricproof.report.junit import render_junit, text
+from fabricproof.report.formats.junit import render_junit, text
 
 _COUNTS = ("tests", "failures", "errors", "skipped")
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from report_data import RUN, leg, quantity, report
 
 from fabricproof.core.measure import Verdict
-from fabricproof.report.prometheus import render_prometheus
+from fabricproof.report.formats.prometheus import render_prometheus
 
 _SAMPLE = re.compile(r"(?P<name>[a-zA-Z_:][\w:]*)\{(?P<labels>.*)\} (?P<value>\S+)", re.ASCII)
 _LABEL = re.compile(r'(?P<name>[a-zA-Z_]\w*)="(?P<value>(?:[^"\\\n]|\\[\\n"])*)"(?:,|$)', re.ASCII)

@@ -25,13 +25,13 @@ from fabricproof.job.outcome import Outcome, judge_leg, needs_second_look
 from fabricproof.job.relations.judge import judge_relations, legs_to_repeat
 from fabricproof.job.run import SessionResult, assemble
 from fabricproof.physics import Fabric, find_link
-from fabricproof.report.drain import advise
-from fabricproof.report.junit import render_junit
-from fabricproof.report.prometheus import render_prometheus
-from fabricproof.report.record import report_record
+from fabricproof.report.formats.drain import advise
+from fabricproof.report.formats.junit import render_junit
+from fabricproof.report.formats.prometheus import render_prometheus
+from fabricproof.report.formats.record import report_record
 from fabricproof.report.red import red_groups, told_of_passes
-from fabricproof.report.summary import summary
-from fabricproof.report.terminal import render
+from fabricproof.report.text.summary import summary
+from fabricproof.report.text.terminal import render
 from fabricproof.rfm.recording import describe_outcome
 from fabricproof.verdict.table import judge_table
 from fabricproof.verdict.value import Rules, at_least, from_text

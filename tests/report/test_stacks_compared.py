@@ -8,7 +8,7 @@ from report_data import quantity_of
 
 from fabricproof.core.measure import Verdict
 from fabricproof.job.run import LegResult
-from fabricproof.report.terminal import LINES, compare_stacks, slow_stacks
+from fabricproof.report.text.terminal import LINES, compare_stacks, slow_stacks
 
 
 def leg(stack: str, time_us: float, **changes: Any) -> LegResult:

@@ -14,7 +14,7 @@ from rich.console import Console
 from fabricproof.core.measure import Verdict, as_notes
 from fabricproof.core.records import QuantityRecord
 from fabricproof.job.run import BUILD_PROGRAM, LegResult, SessionResult
-from fabricproof.report.terminal import render
+from fabricproof.report.text.terminal import render
 
 
 def _quantity(verdict: str = "PASS", **changes: Any) -> QuantityRecord:

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from fabricproof.stacks.catalog import stacks_root
-from fabricproof.stacks.spack.built import Built, Package, write_built
+from fabricproof.stacks.spack.installation.record import Built, Package, write_built
 from fabricproof.stacks.spack.layout import layout_for
 
 HERE = Path(__file__).parent

@@ -18,7 +18,7 @@ from fabricproof.core.provenance import differences, identity_of, require_alike
 from fabricproof.core.records import read_records
 from fabricproof.rfm import build
 from fabricproof.site import load_site
-from fabricproof.stacks.spack.built import write_built
+from fabricproof.stacks.spack.installation.record import write_built
 from fabricproof.stacks.spack.layout import layout_for
 
 STACKS = ("good", "bad", "passed_over", "moving", "plain")

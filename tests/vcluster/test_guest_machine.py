@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from process_groups import is_gone
-from vcluster import state, status
+from vcluster import state
+from vcluster.command import status
 from vcluster.errors import UnavailableError
 from vcluster.guests import accel
 from vcluster.guests import rdma as guests

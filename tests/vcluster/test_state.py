@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from vcluster import cluster, processes, service, state
+from vcluster import cluster, processes, state
+from vcluster.command import service
 from vcluster.errors import ConfigError, NeedsPrivilegeError, UnavailableError
 from vcluster.node import Space, last_lines
 from vcluster.paths import Paths, project_root

@@ -19,13 +19,13 @@ from fabricproof.core.records import parse_json
 from fabricproof.job.run.start import Workplace
 from fabricproof.nodes.inventory.store import FOLDER
 from fabricproof.physics import device_word
-from fabricproof.report.drain import render_drain
+from fabricproof.report.formats.drain import render_drain
+from fabricproof.report.formats.html import render_html
+from fabricproof.report.formats.record import report_record
 from fabricproof.report.gather import Gathered
-from fabricproof.report.html import render_html
 from fabricproof.report.model import ReportData
-from fabricproof.report.record import report_record
 from fabricproof.report.red import with_device
-from fabricproof.report.summary import summary
+from fabricproof.report.text.summary import summary
 from fabricproof.site import Site
 
 #: a raw output that is longer says the same again and again; it is named, not sent

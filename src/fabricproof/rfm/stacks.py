@@ -15,7 +15,7 @@ from fabricproof.stacks.catalog import load_catalog, stacks_root
 from fabricproof.stacks.environment import shell_values, shell_word
 from fabricproof.stacks.install import read_stamp
 from fabricproof.stacks.programs import IMB_HOME
-from fabricproof.stacks.spack.built import Built, read_built, without_modules
+from fabricproof.stacks.spack.installation.record import Built, read_built, without_modules
 from fabricproof.stacks.spack.layout import SpackLayout, layout_for, module_name, sha256_of
 
 #: what nobody says of a stack that is not ours

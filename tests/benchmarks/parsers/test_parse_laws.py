@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recordings import GOOD, texts
 
-from fabricproof.benchmarks.parsers import _text, parse_text
+from fabricproof.benchmarks.parsers import parse_text
+from fabricproof.benchmarks.parsers.grammar import text as _text
 from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import Table
 

@@ -12,9 +12,9 @@ from fabricproof.nodes.doctor.subject import make_subject
 from fabricproof.site import load_site
 from fabricproof.site.schema import StackSpec
 from fabricproof.stacks.launch import Launch
-from fabricproof.stacks.spack.built import Built, Package, read_built, write_built
+from fabricproof.stacks.spack.environment.lock import digest_of_lock
+from fabricproof.stacks.spack.installation.record import Built, Package, read_built, write_built
 from fabricproof.stacks.spack.layout import layout_for
-from fabricproof.stacks.spack.lock import digest_of_lock
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "spack"
 

@@ -22,9 +22,16 @@ from fabricproof.core.measure import Verdict
 from fabricproof.core.records import kind_of_old
 from fabricproof.history.store.model import FIELDS
 from fabricproof.job.run import SessionResult
-from fabricproof.report.html import markup, render_html
-from fabricproof.report.html.markup import Markup, escaped, folded, number, tag
-from fabricproof.report.html.payload import AS_RAW, Sentences, all_keys, collect, packed, rounded
+from fabricproof.report.formats.html import markup, render_html
+from fabricproof.report.formats.html.markup import Markup, escaped, folded, number, tag
+from fabricproof.report.formats.html.payload import (
+    AS_RAW,
+    Sentences,
+    all_keys,
+    collect,
+    packed,
+    rounded,
+)
 from fabricproof.report.model import ReportData
 
 SECTIONS = (

@@ -14,9 +14,9 @@ import pytest
 
 from fabricproof.core.errors import ConfigError, FabricproofError, OutputError, UnavailableError
 from fabricproof.stacks.spack.build import Wishes, building, explain, programs_of, why_not_whole
-from fabricproof.stacks.spack.built import read_built, write_built
+from fabricproof.stacks.spack.environment.lock import kept_lock
+from fabricproof.stacks.spack.installation.record import read_built, write_built
 from fabricproof.stacks.spack.layout import sha256_of
-from fabricproof.stacks.spack.lock import kept_lock
 from fabricproof.stacks.spack.output.diagnose import BuildError
 from fabricproof.stacks.spack.tool import Spack
 from pretended_spack import Lab, executable
@@ -210,7 +210,7 @@ def test_two_ranks_that_print_a_table_and_end_badly_are_no_stack(lab: Lab):
 
 
 def test_two_ranks_that_never_end_are_ended(lab: Lab, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("fabricproof.stacks.spack.installed.PATIENCE_S", 0.3)
+    monkeypatch.setattr("fabricproof.stacks.spack.installation.proof.PATIENCE_S", 0.3)
     line = f"echo $$ >{lab.folder}/rank; sleep 60 & wait"
     executable(lab.folder / "openmpi5" / "bin" / "mpiexec", f"#!/bin/sh\n{line}\n")
     with pytest.raises(UnavailableError, match=r"no end after 0\.3 s"):

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fabricproof.core.errors import ConfigError
-from fabricproof.stacks.spack.built import Built, Package, read_built, write_built
-from fabricproof.stacks.spack.externals import load_yaml
+from fabricproof.stacks.spack.environment.externals import load_yaml
+from fabricproof.stacks.spack.installation.record import Built, Package, read_built, write_built
 from pretended_spack import Lab
 
 SPEC = (

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from fabricproof.core.errors import ConfigError, InputMissingError
 from fabricproof.site import load_site
 from fabricproof.stacks.catalog import stacks_root
-from fabricproof.stacks.spack.environment import PACKAGE_OF, compose
-from fabricproof.stacks.spack.externals import check_externals, what_is_missing
+from fabricproof.stacks.spack.environment.compose import PACKAGE_OF, compose
+from fabricproof.stacks.spack.environment.externals import check_externals, what_is_missing
 from fabricproof.stacks.spack.layout import SpackLayout, layout_for
-from fabricproof.stacks.spack.offline import Mirror
+from fabricproof.stacks.spack.mirror.read import Mirror
 from pretended_spack import PACKAGES, RECIPES, Lab
 
 ROOT = RECIPES.parent
@@ -445,8 +445,12 @@ def test_every_stack_of_every_site_composes(
     folder: Path, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.delenv("FABRICPROOF_SPACK_SCOPES", raising=False)
-    monkeypatch.setattr("fabricproof.stacks.spack.environment.Path.is_dir", _is_dir_or_of_a_site)
-    monkeypatch.setattr("fabricproof.stacks.spack.externals.what_is_missing", lambda prefix: None)
+    monkeypatch.setattr(
+        "fabricproof.stacks.spack.environment.compose.Path.is_dir", _is_dir_or_of_a_site
+    )
+    monkeypatch.setattr(
+        "fabricproof.stacks.spack.environment.externals.what_is_missing", lambda prefix: None
+    )
     site = load_site(str(folder))
     layout = SpackLayout(
         root=tmp_path / "spack", site=site.name, recipes=RECIPES, site_folder=site.folder

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from fabricproof.core.errors import UnavailableError
-from fabricproof.stacks.spack.built import Package
-from fabricproof.stacks.spack.installed import prove_linkage
+from fabricproof.stacks.spack.installation.proof import prove_linkage
+from fabricproof.stacks.spack.installation.record import Package
 from pretended_spack import executable
 
 GCC = shutil.which("gcc")

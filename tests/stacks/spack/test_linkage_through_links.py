@@ -6,20 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from fabricproof.stacks.spack import installed
-from fabricproof.stacks.spack.built import Package
+from fabricproof.stacks.spack.installation import proof
+from fabricproof.stacks.spack.installation.record import Package
 
 
 def _prove(prefix: Path, library: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     program = prefix.parent / "osu_bw"
     program.touch()
     program.chmod(0o755)
-    monkeypatch.setattr(installed, "_library", lambda *_: str(library))
-    monkeypatch.setattr(installed, "_version", lambda *_: "Open MPI v5.0.11")
+    monkeypatch.setattr(proof, "_library", lambda *_: str(library))
+    monkeypatch.setattr(proof, "_version", lambda *_: "Open MPI v5.0.11")
     mpi = Package(
         name="openmpi", version="5.0.11", spec="openmpi@5.0.11", digest="d", prefix=str(prefix)
     )
-    return installed.prove_linkage([program], mpi, {}, Path("python"))
+    return proof.prove_linkage([program], mpi, {}, Path("python"))
 
 
 def test_a_linked_prefix_with_a_library_that_is_a_link_out_of_it(
@@ -46,5 +46,5 @@ def test_a_library_beside_a_linked_prefix_is_another_mpi(
     library.touch()
     prefix = tmp_path / "linked"
     prefix.symlink_to(tmp_path / "mpi")
-    with pytest.raises(installed.UnavailableError, match="another MPI"):
+    with pytest.raises(proof.UnavailableError, match="another MPI"):
         _prove(prefix, library, monkeypatch)

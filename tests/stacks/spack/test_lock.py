@@ -11,10 +11,9 @@ import pytest
 
 from fabricproof.core.errors import ConfigError, OutputError, UnavailableError
 from fabricproof.stacks.spack.build import why_not_whole
-from fabricproof.stacks.spack.environment import compose
-from fabricproof.stacks.spack.externals import load_yaml
-from fabricproof.stacks.spack.layout import layout_for, sha256_of
-from fabricproof.stacks.spack.lock import (
+from fabricproof.stacks.spack.environment.compose import compose
+from fabricproof.stacks.spack.environment.externals import load_yaml
+from fabricproof.stacks.spack.environment.lock import (
     Lock,
     adopt_lock,
     digest_of_lock,
@@ -24,7 +23,8 @@ from fabricproof.stacks.spack.lock import (
     prove_compilers,
     why_stale,
 )
-from fabricproof.stacks.spack.offline import Mirror
+from fabricproof.stacks.spack.layout import layout_for, sha256_of
+from fabricproof.stacks.spack.mirror.read import Mirror
 from pretended_spack import Lab
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "spack"

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from fabricproof.benchmarks.parsers import hpcc, imb, iperf, iperf3, nccl, osu, perftest
-from fabricproof.benchmarks.parsers._chatter import first_death
-from fabricproof.benchmarks.parsers._text import TextSection, by_label, clean, shorten
+from fabricproof.benchmarks.parsers.grammar.chatter import first_death
+from fabricproof.benchmarks.parsers.grammar.text import TextSection, by_label, clean, shorten
 from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import Table
 

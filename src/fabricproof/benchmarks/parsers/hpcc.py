@@ -21,8 +21,8 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from fabricproof.benchmarks.parsers._chatter import first_death
-from fabricproof.benchmarks.parsers._text import TextSection
+from fabricproof.benchmarks.parsers.grammar.chatter import first_death
+from fabricproof.benchmarks.parsers.grammar.text import TextSection
 from fabricproof.core.measure import Table
 
 #: messages of the two measurements (bench_lat_bw), bytes

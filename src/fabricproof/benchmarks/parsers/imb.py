@@ -16,9 +16,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from fabricproof.benchmarks.parsers._chatter import check_chatter
-from fabricproof.benchmarks.parsers._imb_table import SizeRule, read_table
-from fabricproof.benchmarks.parsers._text import TextSection
+from fabricproof.benchmarks.parsers.grammar.chatter import check_chatter
+from fabricproof.benchmarks.parsers.grammar.imb import SizeRule, read_table
+from fabricproof.benchmarks.parsers.grammar.text import TextSection
 from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import Table
 

@@ -18,13 +18,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from fabricproof.benchmarks.parsers._iperf_lines import (
+from fabricproof.benchmarks.parsers.grammar.iperf import (
     Interval,
     asked_streams,
     loss,
     read_intervals,
 )
-from fabricproof.benchmarks.parsers._text import TextSection
+from fabricproof.benchmarks.parsers.grammar.text import TextSection
 from fabricproof.core.measure import Table
 
 #: a sum may differ from its streams by so much: each is printed with three digits

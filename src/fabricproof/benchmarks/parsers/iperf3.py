@@ -19,14 +19,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from fabricproof.benchmarks.parsers._chatter import death
-from fabricproof.benchmarks.parsers._iperf_lines import (
+from fabricproof.benchmarks.parsers.grammar.chatter import death
+from fabricproof.benchmarks.parsers.grammar.iperf import (
     Interval,
     asked_streams,
     loss,
     read_intervals,
 )
-from fabricproof.benchmarks.parsers._text import TextSection
+from fabricproof.benchmarks.parsers.grammar.text import TextSection
 from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import Table
 

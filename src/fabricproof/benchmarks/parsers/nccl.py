@@ -23,8 +23,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from fabricproof.benchmarks.parsers._chatter import check_chatter
-from fabricproof.benchmarks.parsers._text import TextSection, check_expected_sizes, shorten
+from fabricproof.benchmarks.parsers.grammar.chatter import check_chatter
+from fabricproof.benchmarks.parsers.grammar.text import TextSection, check_expected_sizes, shorten
 from fabricproof.benchmarks.program import UNNAMED
 from fabricproof.core.measure import Table
 

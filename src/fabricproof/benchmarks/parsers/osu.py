@@ -12,8 +12,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from fabricproof.benchmarks.parsers._chatter import check_chatter, is_exit_status
-from fabricproof.benchmarks.parsers._osu_grammar import (
+from fabricproof.benchmarks.parsers.grammar.chatter import check_chatter, is_exit_status
+from fabricproof.benchmarks.parsers.grammar.osu import (
     Attributes,
     attributes_of,
     columns_of,
@@ -23,7 +23,7 @@ from fabricproof.benchmarks.parsers._osu_grammar import (
     read_varied,
     title_of,
 )
-from fabricproof.benchmarks.parsers._text import (
+from fabricproof.benchmarks.parsers.grammar.text import (
     RowShape,
     TextSection,
     check_expected_sizes,

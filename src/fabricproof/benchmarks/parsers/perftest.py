@@ -22,8 +22,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fabricproof.benchmarks.parsers._chatter import check_chatter
-from fabricproof.benchmarks.parsers._text import (
+from fabricproof.benchmarks.parsers.grammar.chatter import check_chatter
+from fabricproof.benchmarks.parsers.grammar.text import (
     TextSection,
     check_expected_sizes,
     check_next_size,

@@ -17,11 +17,11 @@ from fabricproof.cli.output import STATUSES
 from fabricproof.core.errors import OutputError
 from fabricproof.core.whole_file import write_whole
 from fabricproof.job.run.start import Workplace, workplace
-from fabricproof.report.drain import render_drain
-from fabricproof.report.junit import render_junit
-from fabricproof.report.prometheus import render_prometheus
-from fabricproof.report.record import report_record
-from fabricproof.report.summary import LINES, WIDTH, summary
+from fabricproof.report.formats.drain import render_drain
+from fabricproof.report.formats.junit import render_junit
+from fabricproof.report.formats.prometheus import render_prometheus
+from fabricproof.report.formats.record import report_record
+from fabricproof.report.text.summary import LINES, WIDTH, summary
 from fabricproof.site import Site
 from fabricproof.site.load import project_root, site_of
 
@@ -76,7 +76,7 @@ def command(
         raise click.UsageError("--anonymous goes with -o FILE.tar.gz")
     if as_json and drain:
         raise click.UsageError("--json has the drain lines already: leave --drain out")
-    from fabricproof.report.bundle import write_bundle  # noqa: PLC0415 - start-up time
+    from fabricproof.report.formats.bundle import write_bundle  # noqa: PLC0415 - start-up time
 
     site = site_of(site_name)
     place = workplace(project_root())
@@ -101,7 +101,7 @@ def _write_all(
     Raises:
         OutputError: of the first that could not; of others it is told here.
     """
-    from fabricproof.report.html import render_html  # noqa: PLC0415 - start-up time
+    from fabricproof.report.formats.html import render_html  # noqa: PLC0415 - start-up time
 
     render = {".html": render_html, ".xml": render_junit, ".prom": render_prometheus}
     failed: list[OutputError] = []

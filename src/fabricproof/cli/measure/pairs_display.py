@@ -16,7 +16,7 @@ from fabricproof.pairs.campaign.confirm import Confirmation
 from fabricproof.pairs.campaign.verdict import Outcome, Result
 from fabricproof.pairs.picture import Picture, svg, text_map
 from fabricproof.pairs.said import Blame
-from fabricproof.report.drain import Blamed
+from fabricproof.report.formats.drain import Blamed
 
 #: what a node may be called in Slurm; any other name gets no line for scontrol
 _NODE = re.compile(r"\w[\w.-]*")
@@ -45,7 +45,7 @@ def draw(files: Mapping[str, Path], pictures: Sequence[Picture]) -> None:
         OutputError: one could not be written.
     """
     if ".html" in files:
-        from fabricproof.report.html import render_pairs  # noqa: PLC0415 - loads all of history
+        from fabricproof.report.formats.html import render_pairs  # noqa: PLC0415 - loads all of history
 
         write_whole(files[".html"], render_pairs(pictures))
     if ".svg" in files and pictures:

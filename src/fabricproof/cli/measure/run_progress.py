@@ -26,7 +26,7 @@ from fabricproof.job.run.start import ask
 from fabricproof.job.run.watch import LISTENS_VARIABLE, JobEvent, heard
 from fabricproof.nodes.topology_text import expand, fold
 from fabricproof.report.red import held
-from fabricproof.report.terminal import STYLES
+from fabricproof.report.text.terminal import STYLES
 from fabricproof.site import Site
 
 #: the plan is believed like so many expected seconds of finished jobs; what these took counts more

@@ -26,13 +26,13 @@ from fabricproof.stacks.spack.build import (
     explain,
     why_not_whole,
 )
-from fabricproof.stacks.spack.built import Built, read_built
+from fabricproof.stacks.spack.environment.lock import kept_lock, lock
+from fabricproof.stacks.spack.installation.record import Built, read_built
+from fabricproof.stacks.spack.installation.remove import remove
 from fabricproof.stacks.spack.layout import SpackLayout, layout_for, module_name
-from fabricproof.stacks.spack.lock import kept_lock, lock
-from fabricproof.stacks.spack.mirror import make_mirror
-from fabricproof.stacks.spack.offline import Mirror, open_mirror
+from fabricproof.stacks.spack.mirror.read import Mirror, open_mirror
+from fabricproof.stacks.spack.mirror.write import make_mirror
 from fabricproof.stacks.spack.output.diagnose import BuildError
-from fabricproof.stacks.spack.remove import remove
 from fabricproof.stacks.spack.tool import Spack, fetch_spack, find_spack, open_spack
 
 

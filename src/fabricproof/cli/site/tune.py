@@ -19,7 +19,7 @@ from fabricproof.core.units import size_label
 from fabricproof.site import Site
 from fabricproof.site.load import site_of
 from fabricproof.stacks.catalog import load_catalog, stacks_root
-from fabricproof.stacks.spack.built import read_built
+from fabricproof.stacks.spack.installation.record import read_built
 from fabricproof.stacks.spack.layout import layout_for
 from fabricproof.tuning.propose import Proposal, in_words, propose, toml_line
 from fabricproof.tuning.selection import table_in

@@ -32,10 +32,10 @@ from fabricproof.nodes.doctor.read import (
     read_ucx_version,
     read_wrapper,
 )
-from fabricproof.nodes.doctor.rules_launch import judge_launch
-from fabricproof.nodes.doctor.rules_node import judge_node, judge_world
-from fabricproof.nodes.doctor.rules_path import judge_paths
-from fabricproof.nodes.doctor.rules_stack import judge_stack
+from fabricproof.nodes.doctor.rules.launch import judge_launch
+from fabricproof.nodes.doctor.rules.node import judge_node, judge_world
+from fabricproof.nodes.doctor.rules.path import judge_paths
+from fabricproof.nodes.doctor.rules.stack import judge_stack
 from fabricproof.nodes.doctor.subject import Subject
 from fabricproof.stacks.environment import shell_line, shell_word
 

@@ -20,7 +20,7 @@ from fabricproof.stacks.family import (
 )
 from fabricproof.stacks.install import InstallState, observe
 from fabricproof.stacks.launch import Launch, plan_launch
-from fabricproof.stacks.spack.built import Built, read_built, without_modules
+from fabricproof.stacks.spack.installation.record import Built, read_built, without_modules
 from fabricproof.stacks.spack.layout import SpackLayout, layout_for
 
 #: programs that start MPI and do next to nothing, best first; any of them tells what is loaded.
@@ -275,7 +275,7 @@ def _declared(stack: StackSpec, layout: SpackLayout) -> dict[str, object]:
 
 def _staleness(stack: StackSpec, built: Built, layout: SpackLayout) -> str:
     """Return why what was built is not what the site asks for now."""
-    from fabricproof.stacks.spack.lock import is_of_lock, kept_lock  # noqa: PLC0415 - needed here only
+    from fabricproof.stacks.spack.environment.lock import is_of_lock, kept_lock  # noqa: PLC0415 - needed here only
 
     if built.environment != stack.spack:
         return f"it was built from {built.environment}, the site says {stack.spack}"

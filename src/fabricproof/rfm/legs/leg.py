@@ -19,7 +19,7 @@ from fabricproof.site.model import protocol_of
 from fabricproof.site.schema import FabricSpec, PartitionSpec, StackSpec
 from fabricproof.stacks.family import path_environment, rails_refusal, stated_transport
 from fabricproof.stacks.launch import OWN_LAUNCHER, Layout, plan_launch
-from fabricproof.stacks.spack.built import Built
+from fabricproof.stacks.spack.installation.record import Built
 from fabricproof.stacks.workload import has_window
 from fabricproof.traffic.transports import transport_refusal
 from fabricproof.verdict.value import Judgement, Reference

@@ -11,7 +11,7 @@ from fabricproof.job.commands import PEER_SUITES, find_tool
 from fabricproof.site.schema import PartitionSpec, StackSpec
 from fabricproof.stacks.catalog import load_catalog, stacks_root
 from fabricproof.stacks.programs import Located, locate
-from fabricproof.stacks.spack.built import Built
+from fabricproof.stacks.spack.installation.record import Built
 from fabricproof.stacks.workload import imb_binary
 
 #: the suites that every environment of ``spack-envs`` builds

@@ -14,11 +14,8 @@ from pathlib import Path
 
 from fabricproof.core.errors import ConfigError, FabricproofError, OutputError
 from fabricproof.site.schema import StackSpec
-from fabricproof.stacks.spack.built import Built, read_built, write_built
-from fabricproof.stacks.spack.environment import SUITES, Environment, compose
-from fabricproof.stacks.spack.installed import Contents, prove_linkage, read_contents, smoke_test
-from fabricproof.stacks.spack.layout import SpackLayout, sha256_of
-from fabricproof.stacks.spack.lock import (
+from fabricproof.stacks.spack.environment.compose import SUITES, Environment, compose
+from fabricproof.stacks.spack.environment.lock import (
     Lock,
     adopt_lock,
     is_of_lock,
@@ -27,8 +24,20 @@ from fabricproof.stacks.spack.lock import (
     prove_compilers,
     why_stale,
 )
-from fabricproof.stacks.spack.modules import remove_modules, write_core_compilers, write_modules
-from fabricproof.stacks.spack.offline import Mirror
+from fabricproof.stacks.spack.installation.modules import (
+    remove_modules,
+    write_core_compilers,
+    write_modules,
+)
+from fabricproof.stacks.spack.installation.proof import (
+    Contents,
+    prove_linkage,
+    read_contents,
+    smoke_test,
+)
+from fabricproof.stacks.spack.installation.record import Built, read_built, write_built
+from fabricproof.stacks.spack.layout import SpackLayout, sha256_of
+from fabricproof.stacks.spack.mirror.read import Mirror
 from fabricproof.stacks.spack.output.complaints import read_log_tail
 from fabricproof.stacks.spack.output.diagnose import diagnose
 from fabricproof.stacks.spack.output.progress import Reader

@@ -25,10 +25,10 @@ import yaml
 
 from fabricproof.core.errors import ConfigError, OutputError, UnavailableError
 from fabricproof.core.whole_file import whole_file
-from fabricproof.stacks.spack.environment import Environment
-from fabricproof.stacks.spack.externals import load_yaml
+from fabricproof.stacks.spack.environment.compose import Environment
+from fabricproof.stacks.spack.environment.externals import load_yaml
 from fabricproof.stacks.spack.layout import SpackLayout, sha256_of
-from fabricproof.stacks.spack.offline import Mirror
+from fabricproof.stacks.spack.mirror.read import Mirror
 from fabricproof.stacks.spack.output.diagnose import diagnose, recipes_absent
 from fabricproof.stacks.spack.tool import Spack, unheard
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from fabricproof.report.html.page import render_html, render_pairs
+from fabricproof.report.formats.html.page import render_html, render_pairs
 
 __all__ = ["render_html", "render_pairs"]

@@ -10,8 +10,8 @@ from fabricproof.core.measure import BADNESS, Quantity, texts_of
 from fabricproof.core.units import counted, percent
 from fabricproof.history.trend.model import Event, Trend
 from fabricproof.job.run import LegResult
-from fabricproof.report.html.headline import measured, rails_of
-from fabricproof.report.html.markup import (
+from fabricproof.report.formats.html.headline import measured, rails_of
+from fabricproof.report.formats.html.markup import (
     Markup,
     details,
     folded,
@@ -23,7 +23,7 @@ from fabricproof.report.html.markup import (
     who,
     word,
 )
-from fabricproof.report.html.payload import Place, Words, place_of, red_raw
+from fabricproof.report.formats.html.payload import Place, Words, place_of, red_raw
 from fabricproof.report.model import ReportData
 from fabricproof.report.red import again
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from fabricproof.benchmarks.parsers._chatter import check_chatter
-from fabricproof.benchmarks.parsers._text import (
+from fabricproof.benchmarks.parsers.grammar.chatter import check_chatter
+from fabricproof.benchmarks.parsers.grammar.text import (
     RowShape,
     TextSection,
     check_expected_sizes,

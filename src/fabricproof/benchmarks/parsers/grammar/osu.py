@@ -14,8 +14,8 @@ from functools import lru_cache, wraps
 from typing import TypeVar
 
 from fabricproof.benchmarks.catalogue import OSU
-from fabricproof.benchmarks.parsers._chatter import check_chatter
-from fabricproof.benchmarks.parsers._text import (
+from fabricproof.benchmarks.parsers.grammar.chatter import check_chatter
+from fabricproof.benchmarks.parsers.grammar.text import (
     TextSection,
     check_expected_sizes,
     check_next_size,

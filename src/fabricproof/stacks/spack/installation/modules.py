@@ -16,10 +16,10 @@ import yaml
 from fabricproof.core.errors import UnavailableError
 from fabricproof.core.whole_file import write_whole
 from fabricproof.stacks.environment import quoted
-from fabricproof.stacks.spack.environment import Environment
-from fabricproof.stacks.spack.installed import Contents, core_compilers
+from fabricproof.stacks.spack.environment.compose import Environment
+from fabricproof.stacks.spack.environment.lock import Lock
+from fabricproof.stacks.spack.installation.proof import Contents, core_compilers
 from fabricproof.stacks.spack.layout import SpackLayout, module_name
-from fabricproof.stacks.spack.lock import Lock
 from fabricproof.stacks.spack.output.diagnose import diagnose
 from fabricproof.stacks.spack.tool import Spack, unheard
 

@@ -8,7 +8,7 @@ from fabricproof.core.measure import BADNESS, Quantity, Verdict
 from fabricproof.core.units import counted
 from fabricproof.history.store import Key
 from fabricproof.job.run import LegResult
-from fabricproof.report.html.markup import (
+from fabricproof.report.formats.html.markup import (
     Markup,
     joined,
     number,
@@ -18,7 +18,7 @@ from fabricproof.report.html.markup import (
     who,
     word,
 )
-from fabricproof.report.html.payload import Place, place_of
+from fabricproof.report.formats.html.payload import Place, place_of
 from fabricproof.report.model import RawNumber, ReportData
 from fabricproof.report.red import again, next_step, told_of_passes
 

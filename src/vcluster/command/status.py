@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from vcluster import cluster, service
+from vcluster import cluster
 from vcluster.cluster import HEAD
+from vcluster.command import service
 from vcluster.errors import UnavailableError
 from vcluster.node import Space
 from vcluster.paths import Paths

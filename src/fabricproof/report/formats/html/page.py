@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 
 from fabricproof.pairs import Picture
-from fabricproof.report.html import change, headline, pairs, sections
-from fabricproof.report.html.markup import Markup, joined, section, tag, word
-from fabricproof.report.html.payload import all_keys, collect, packed, places
+from fabricproof.report.formats.html import change, headline, pairs, sections
+from fabricproof.report.formats.html.markup import Markup, joined, section, tag, word
+from fabricproof.report.formats.html.payload import all_keys, collect, packed, places
 from fabricproof.report.model import ReportData, for_people
 
 #: in the order in which they are put together; each file is less than 400 lines
@@ -126,7 +126,11 @@ def _digest(text: str) -> str:
 
 
 def _read(name: str) -> str:
-    return files("fabricproof.report.html").joinpath("assets", name).read_text(encoding="utf-8")
+    return (
+        files("fabricproof.report.formats.html")
+        .joinpath("assets", name)
+        .read_text(encoding="utf-8")
+    )
 
 
 def _script() -> str:

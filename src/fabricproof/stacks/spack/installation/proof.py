@@ -19,9 +19,9 @@ from typing import Any
 
 from fabricproof.benchmarks.parsers import parse_text
 from fabricproof.core.errors import FabricproofError, UnavailableError
-from fabricproof.stacks.spack.built import Package
-from fabricproof.stacks.spack.environment import SUITES, Environment
-from fabricproof.stacks.spack.lock import Lock
+from fabricproof.stacks.spack.environment.compose import SUITES, Environment
+from fabricproof.stacks.spack.environment.lock import Lock
+from fabricproof.stacks.spack.installation.record import Package
 from fabricproof.stacks.spack.tool import Spack, end_group
 
 _FORMAT = "{name}\x1f{version}\x1f{hash}\x1f{prefix}\x1f{variants}"

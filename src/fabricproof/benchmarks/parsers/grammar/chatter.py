@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from fabricproof.benchmarks.parsers._text import TextSection
+from fabricproof.benchmarks.parsers.grammar.text import TextSection
 
 #: The job was killed or gave up.  Sources: Slurm's slurmstepd and srun messages, Open MPI's
 #: help-mpirun/help-mpi-api texts, Hydra's "BAD TERMINATION" banner, bash's job messages, MPICH's

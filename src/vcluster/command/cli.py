@@ -13,7 +13,8 @@ from typing import Any, NoReturn
 
 import click
 
-from vcluster import cluster, outside, service, status
+from vcluster import cluster, outside
+from vcluster.command import service, status
 from vcluster.errors import ExitStatus, program
 from vcluster.paths import Paths
 from vcluster.plan import KINDS, RDMA, Wishes

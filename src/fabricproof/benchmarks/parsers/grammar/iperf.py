@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from fabricproof.benchmarks.parsers._chatter import death
-from fabricproof.benchmarks.parsers._text import TextSection
+from fabricproof.benchmarks.parsers.grammar.chatter import death
+from fabricproof.benchmarks.parsers.grammar.text import TextSection
 from fabricproof.core.units import convert
 
 #: iperf 2: src/ReportOutputs.c and Locale.c; iperf3: src/iperf_locale.c (report_sum_bw_format and

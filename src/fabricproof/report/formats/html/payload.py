@@ -19,7 +19,7 @@ from fabricproof.core.records import QuantityRecord
 from fabricproof.history.store import Key, Run
 from fabricproof.history.store.model import FIELDS
 from fabricproof.job.run import LegResult
-from fabricproof.report.html.markup import folded
+from fabricproof.report.formats.html.markup import folded
 from fabricproof.report.model import RawNumber, ReportData
 
 #: below this many bytes the data stays readable JSON: nothing is won by packing it
@@ -315,7 +315,7 @@ def places(data: ReportData, keys: Sequence[Key]) -> dict[Place, int]:
 
     Args:
         data: the report.
-        keys: as :func:`fabricproof.report.html.payload.all_keys` returns them.
+        keys: as :func:`fabricproof.report.formats.html.payload.all_keys` returns them.
     """
     found: dict[Place, int] = {}
     twice: set[Place] = set()

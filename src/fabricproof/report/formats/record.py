@@ -11,7 +11,7 @@ from fabricproof.history.compare.model import FieldChange, comparison_record
 from fabricproof.history.store import Key, Run
 from fabricproof.history.trend.model import trend_record
 from fabricproof.job.run import LegResult
-from fabricproof.report.drain import DrainAdvice, advise
+from fabricproof.report.formats.drain import DrainAdvice, advise
 from fabricproof.report.model import ReportData
 from fabricproof.report.red import red_groups, what_next
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from fabricproof.core.units import counted, percent
 from fabricproof.history.compare.model import Comparison, Group
 from fabricproof.history.stats.shifts import Shift
-from fabricproof.report.html.markup import (
+from fabricproof.report.formats.html.markup import (
     Markup,
     details,
     folded,

@@ -10,7 +10,7 @@ import numpy as np
 from fabricproof.core.units import counted
 from fabricproof.pairs import Picture
 from fabricproof.pairs.picture import KEY, MARGIN, drawing, side_of
-from fabricproof.report.html.markup import (
+from fabricproof.report.formats.html.markup import (
     Markup,
     details,
     escaped,

@@ -16,10 +16,10 @@ from pathlib import Path, PurePosixPath
 
 from fabricproof.core.errors import ConfigError, DamagedDownloadError, OutputError, UnavailableError
 from fabricproof.core.whole_file import write_whole
-from fabricproof.stacks.spack.environment import Environment
+from fabricproof.stacks.spack.environment.compose import Environment
+from fabricproof.stacks.spack.environment.lock import kept_lock
 from fabricproof.stacks.spack.layout import SpackLayout, sha256_of
-from fabricproof.stacks.spack.lock import kept_lock
-from fabricproof.stacks.spack.offline import (
+from fabricproof.stacks.spack.mirror.read import (
     FORMAT,
     LOCKS,
     MANIFEST,

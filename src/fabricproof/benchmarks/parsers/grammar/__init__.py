@@ -1,0 +1,1 @@
+"""What lines and tables of each tool look like: numbers, headers, and what else stands around."""

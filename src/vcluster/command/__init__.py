@@ -1,0 +1,1 @@
+"""What the command does: its options, what it does with a cluster, and what it shows of one."""
