@@ -61,3 +61,27 @@ def test_without_the_kernels_distances_near_and_far_are_left() -> None:
     far = {each.part: each for each in distances(Machine(node="n", facts=bare), "40")}
     assert far["port mlx5_0:1"].place == "NUMA node 0: distance not known, far"
     assert far["port mlx5_0:1"].is_far
+
+
+def _addressed(**addresses: str) -> Machine:
+    facts = {f"interface {name}": {"addresses": each} for name, each in addresses.items()}
+    return Machine(node="c1", facts=facts)
+
+
+def test_networks_that_overlap_are_named_with_both_addresses() -> None:
+    # source document 004: a 40 GbE network in 10.0.0.0/8 beside 1 GbE in 10.10.1.0/24
+    (said,) = notes(_addressed(enp97s0="10.10.1.1/24", ens4="10.0.0.1/8"))
+    assert said.startswith("enp97s0 (10.10.1.1/24) and ens4 (10.0.0.1/8) on c1 are in IP networks")
+
+
+def test_two_rails_of_one_network_overlap() -> None:
+    assert len(notes(_addressed(rail0="10.1.0.1/16", rail1="10.1.0.2/16"))) == 1
+
+
+@pytest.mark.parametrize(
+    "other",
+    ["10.2.0.1/16", "fd00::1/64", "169.254.0.9/16", "10.1.0.7/32", "", "10.1/x", "10.1.0.300/16"],
+)
+def test_networks_of_their_own_say_nothing(other: str) -> None:
+    both = _addressed(rail0="10.1.0.1/16 fe80::1/64", rail1=f"fe80::2/64 {other}")
+    assert notes(both) == ()

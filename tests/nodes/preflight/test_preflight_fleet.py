@@ -112,3 +112,11 @@ def test_groups_hold_each_node_once_and_the_minority_is_never_the_greatest(
     assert sizes == sorted(sizes, reverse=True)
     if groups.are_unlike and sizes[0] > sizes[1]:
         assert not set(groups.minority) & set(next(iter(groups.nodes.values())))
+
+
+def test_interfaces_whose_networks_overlap_are_a_note_on_their_node() -> None:
+    one = changed(recorded("virtual-cluster", "vc1"), "interface rail0", addresses="10.1.0.1/16")
+    odd = changed(one, "interface rail1", addresses="10.1.2.1/24")
+    said = [each for each in preflight(VC, nodes(odd)).notes if "overlap" in each.sentence]
+    assert [(each.node, each.sentence[:21]) for each in said] == [("vc1", "rail0 (10.1.0.1/16) a")]
+    assert not any("overlap" in each.sentence for each in preflight(VC, nodes(one)).notes)

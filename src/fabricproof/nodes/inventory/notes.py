@@ -1,18 +1,24 @@
-"""What machines say against themselves: parts below their best, cards far from ranks, subnets.
+"""What machines say against themselves: parts below their best, far cards, subnets, IP networks.
 
 A port gets its LID from the subnet manager, which programs the GID prefix and its own LID too (IBA
 specification vol. 1, 14.2.5.6 PortInfo: LID, MasterSMLID, GidPrefix); a port that waits for one
 stays in INIT.  Networks that do not meet need prefixes of their own: Open MPI takes ports of one
 prefix for ports that reach each other, and warns where a node has several (its FAQ, "I'm getting
-lots of errors with multiple ports on the same host", and source document 000).  Pure.
+lots of errors with multiple ports on the same host", and source document 000).
+
+Linux owns addresses by host and not by interface: where the networks of two interfaces overlap,
+it answers ARP for either on both (ip-sysctl.rst, ``arp_ignore`` and ``arp_filter``) and sends by
+the route with the longest prefix, so that a rail's traffic may take the other one.  Pure.
 """
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 from fabricproof.core.errors import FabricproofError, ParseError
 from fabricproof.nodes.inventory.facts import Machine, Value
@@ -185,7 +191,52 @@ def notes(machine: Machine) -> tuple[str, ...]:
     below = (
         f"{part}: {sentence}" for part, facts in machine.facts.items() for sentence in _below(facts)
     )
-    return (*below, *subnet_notes(ports_of(machine)))
+    return (*below, *subnet_notes(ports_of(machine)), *network_notes(machine))
+
+
+#: an interface's addresses with their networks
+_Networks = tuple[ipaddress.IPv4Interface | ipaddress.IPv6Interface, ...]
+
+
+def network_notes(machine: Machine) -> Iterator[str]:
+    """Yield a sentence for each two interfaces of a node whose IP networks overlap."""
+    found = {
+        part.removeprefix("interface "): _networks(str(facts.get("addresses", "")))
+        for part, facts in machine.facts.items()
+        if part.startswith("interface ")
+    }
+    for (one, ours), (other, theirs) in combinations(found.items(), 2):
+        pair = next(
+            ((a, b) for a in ours for b in theirs if _overlap(a, b)),
+            None,
+        )
+        if pair is not None:
+            yield (
+                f"{one} ({pair[0]}) and {other} ({pair[1]}) on {machine.node} are in IP networks "
+                "that overlap: the kernel may send over either, whichever a program asks for; give "
+                "each rail a network of its own"
+            )
+
+
+def _networks(addresses: str) -> _Networks:
+    """Read ``10.0.0.1/24 fd00::1/64``; addresses without a network of their own are left out."""
+    found = []
+    for word in addresses.split():
+        try:
+            each = ipaddress.ip_interface(word)
+        except ValueError:
+            continue
+        if not (each.is_link_local or each.is_loopback) and each.network.num_addresses > 1:
+            found.append(each)
+    return tuple(found)
+
+
+def _overlap(
+    one: ipaddress.IPv4Interface | ipaddress.IPv6Interface,
+    other: ipaddress.IPv4Interface | ipaddress.IPv6Interface,
+) -> bool:
+    """Tell whether an address of one network may be meant for the other."""
+    return one.version == other.version and one.network.overlaps(other.network)
 
 
 def _below(facts: Mapping[str, Value]) -> Iterator[str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from fabricproof.core.measure import Verdict
 from fabricproof.nodes.inventory.facts import Machine, Value
+from fabricproof.nodes.inventory.notes import network_notes
 from fabricproof.nodes.inventory.words import meaning_of, name_of, shown
 from fabricproof.nodes.preflight.card import card, card_notes, far_ranks
 from fabricproof.nodes.preflight.finding import (
@@ -208,7 +209,10 @@ def fleet_notes(wanted: Wanted, sights: Sequence[Sight]) -> Iterator[Note]:
 
 
 def node_notes(machines: Sequence[Machine]) -> Iterator[Note]:
-    """Yield in what the nodes themselves are unlike."""
+    """Yield in what the nodes themselves are unlike, and whose IP networks overlap."""
+    for machine in machines:
+        for sentence in network_notes(machine):
+            yield Note(rail="", node=machine.node, sentence=sentence)
     for fact in NODE_TUNING:
         values = {
             each.node: next(
