@@ -33,7 +33,7 @@ from fabricproof.pairs import (
     run_campaign,
     score,
 )
-from fabricproof.pairs.campaign import conduct, ledger
+from fabricproof.pairs.campaign import conduct, further, ledger
 from fabricproof.pairs.campaign.job import render_schedule
 from fabricproof.pairs.campaign.plan import KernelPlan, plan_steps
 
@@ -208,7 +208,7 @@ def launch(*, full: bool) -> None:
 def made_launch(folder: Path, nodes: int) -> tuple[ledger.Campaign, Path]:
     """Return a campaign of a full matrix, and the folder of the launch that measured all of it."""
     names = tuple(f"n{number}" for number in range(nodes))
-    leaves = conduct.all_on_one(nodes)
+    leaves = further.all_on_one(nodes)
     rounds = conduct.planned_rounds(leaves, 1, is_full=True, order=Order.CIRCLE, seed=1)
     steps = plan_steps(max_size=65536, rate_mb_s=22.5, latency_us=20.0, seconds=0.5)
     campaign = ledger.Campaign(

@@ -26,8 +26,9 @@ from fabricproof.pairs import ladder
 from fabricproof.pairs.blame.judge import MatrixVerdict
 from fabricproof.pairs.campaign import conduct as conducted
 from fabricproof.pairs.campaign import job, ledger
-from fabricproof.pairs.campaign.conduct import Means, all_on_one, conduct, planned_rounds
+from fabricproof.pairs.campaign.conduct import Means, conduct, pairs_at_once, planned_rounds
 from fabricproof.pairs.campaign.confirm import confirm
+from fabricproof.pairs.campaign.further import all_on_one
 from fabricproof.pairs.campaign.ledger import (
     Campaign,
     CampaignRunsError,
@@ -487,6 +488,95 @@ def test_a_second_look_that_cannot_be_had_makes_no_fail(climb: Any, site: Site) 
 def test_a_clean_campaign_is_not_looked_at_again(climb: Any, site: Site) -> None:
     outcome, _ = climb(Machine(healthy), planned(site))
     assert confirm(outcome, lambda *_: pytest.fail("looked")) == (outcome, ())
+
+
+def _at_first(factor: float, *names: str, looks: int = 1) -> Callable[[str, str], float]:
+    """Return rates of which what the first name sends the second is low the first times."""
+    seen: Counter[tuple[str, str]] = Counter()
+
+    def rate(source: str, destination: str) -> float:
+        seen[source, destination] += 1
+        is_low = (source, destination) == names and seen[source, destination] <= looks
+        return healthy(source, destination) * (factor if is_low else 1)
+
+    return rate
+
+
+@pytest.mark.parametrize("is_full", [False, True])
+def test_a_value_that_was_low_once_is_measured_again_and_both_are_told(
+    climb: Any, site: Site, is_full: bool
+) -> None:
+    clean = planned(site, is_full=is_full)
+    one, other = (NODES[at] for at in clean.rounds[0].pairs[0])
+    outcome, folder = climb(Machine(_at_first(0.8, one, other)), clean)
+    assert outcome.verdict is Verdict.PASS
+    (added,) = outcome.campaign.rounds[len(clean.rounds) :]
+    assert (added.is_again, added.is_adaptive, added.pairs) == (
+        True,
+        False,
+        (tuple(sorted(clean.rounds[0].pairs[0])),),
+    )
+    (said,) = outcome.notes
+    assert said.startswith(f"{one} to {other} over rail0 was low once (")
+    assert max(_pairs_measured(folder).values()) == 1  # in a round of its own
+    assert said in shown.campaign_text(outcome, ())
+
+
+def test_a_value_that_is_low_twice_is_not_cleared(climb: Any, site: Site) -> None:
+    clean = planned(site, is_full=True)
+    one, other = (NODES[at] for at in clean.rounds[0].pairs[0])
+    outcome, _ = climb(Machine(_at_first(0.5, one, other, looks=99)), clean)
+    assert outcome.verdict is Verdict.UNJUDGED
+    assert outcome.notes == ()
+    assert len(outcome.campaign.rounds) == len(clean.rounds) + 1
+
+
+def test_where_all_missed_the_link_for_a_moment_all_are_measured_again(
+    climb: Any, site: Site
+) -> None:
+    seen: Counter[tuple[str, str]] = Counter()
+
+    def rate(source: str, destination: str) -> float:
+        seen[source, destination] += 1
+        return healthy(source, destination) * (0.7 if seen[source, destination] == 1 else 1)
+
+    names = NODES[:4]
+    first = planned_rounds(
+        all_on_one(4), 1, is_full=False, order=Order.LEAFWISE, seed=3, first_rounds=1
+    )
+    outcome, _ = climb(Machine(rate), replace(planned(site), nodes=names, rounds=first))
+    assert outcome.verdict is Verdict.PASS
+    assert len(outcome.notes) == 4
+
+
+def test_where_nodes_share_cores_pairs_take_turns(climb: Any, site: Site) -> None:
+    wide = planned(site, net_paths=(("rail0",), ("rail0", "rail1")))
+    assert pairs_at_once(site, planned(site), 2) == 1
+    assert pairs_at_once(site, planned(site), 16) == 8
+    assert pairs_at_once(site, wide, 16) == 4
+    real = load_site("infiniband-ndr")
+    where = real.partitions[0]
+    there = {"partition": where.name, "fabric": where.fabrics[0], "stack": where.stacks[0]}
+    assert pairs_at_once(real, replace(planned(site), **there), 2) == 0
+
+    parts = planned_rounds(all_on_one(8), 1, is_full=True, order=Order.LEAFWISE, seed=3, at_once=3)
+    assert [len(each.pairs) for each in parts] == [3, 1] * 7
+    assert [each.part for each in parts] == [0, 1] * 7
+    assert [each.number for each in parts] == list(range(14))
+    outcome, folder = climb(
+        Machine(_with_vc3(0.3)), replace(planned(site, is_full=True), rounds=parts, at_once=3)
+    )
+    (blame,) = _result(outcome).said.blame
+    assert blame.node == "vc3"
+    assert load(folder) == outcome.campaign
+    assert "pairs take turns, 3 at once" in shown.campaign_text(outcome, ())
+
+
+def test_a_round_of_suspects_in_turns_is_one_round_of_the_ladder(site: Site) -> None:
+    campaign = replace(planned(site), at_once=1).with_round(((0, 1), (2, 3)), (0,))
+    assert [each.part for each in campaign.rounds[-2:]] == [0, 1]
+    assert campaign.num_adaptive == 1
+    assert campaign.with_round(((0, 1),), (0,), is_again=True).num_adaptive == 1
 
 
 def test_text_and_json_name_the_blamed_the_missing_and_what_comes_later(

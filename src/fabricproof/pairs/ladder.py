@@ -94,6 +94,10 @@ class Ladder:
         pairing.measured.add(judged.explanation.by == -1)
         return pairing.pairs(inside=inside)
 
+    def suspects(self, judged: Judged) -> set[int]:
+        """Return the nodes of which several rows are low: partners that were good will tell."""
+        return set(_Pairing(self.leaves, judged, self.seed).suspects())
+
 
 class _Pairing:
     """One adaptive round: who is suspect, who is good, and who measures with whom."""

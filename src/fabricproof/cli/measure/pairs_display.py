@@ -83,6 +83,7 @@ def campaign_record(outcome: Outcome, looks: Sequence[Confirmation]) -> dict[str
         "out": dict(campaign.out),
         "skipped": dict(campaign.skipped),
         "rounds": outcome.rounds,
+        "pairs_at_once": campaign.at_once or None,
         "proven_paths": outcome.proven,
         "results": [_result_record(each, _doubted(looks)) for each in outcome.results],
         "troubles": [asdict(each) for each in outcome.troubles],
@@ -127,6 +128,8 @@ def campaign_text(outcome: Outcome, looks: Sequence[Confirmation]) -> str:
     measured = f"{outcome.rounds} rounds, {outcome.proven} paths proven"
     where = f"{len(campaign.nodes)} nodes of {campaign.partition}, {campaign.stack}"
     lines = [f"{outcome.verdict.value}: {where}, {measured}"]
+    if campaign.at_once:
+        lines.append(f"nodes share cores: pairs take turns, {campaign.at_once} at once")
     for result in outcome.results:
         lines += ["", *_result_lines(result, _doubted(looks))]
     for each in outcome.troubles[:_NAMED]:

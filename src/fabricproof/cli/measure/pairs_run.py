@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,12 +27,13 @@ from fabricproof.nodes.doctor.subject import Subject, make_subject
 from fabricproof.nodes.topology_text import expand
 from fabricproof.pairs.campaign.conduct import (
     Means,
-    all_on_one,
     conduct,
     default_size,
+    pairs_at_once,
     planned_rounds,
 )
 from fabricproof.pairs.campaign.confirm import Confirmation, confirm
+from fabricproof.pairs.campaign.further import all_on_one
 from fabricproof.pairs.campaign.ledger import Campaign, load, only_one, save
 from fabricproof.pairs.campaign.nodes import Standing, ask_leaves, ask_standing
 from fabricproof.pairs.campaign.verdict import pictures_of, places_of
@@ -196,10 +198,16 @@ def _planned(site: Site, wishes: _Wishes, folder: Path, environment: Mapping[str
     campaign = _with_nodes(replace(blank, net_paths=net_paths), standing, wishes)
     campaign = replace(campaign, leaf_of=ask_leaves(campaign.nodes, environment))
     leaves = places_of(campaign) or all_on_one(len(campaign.nodes))
+    at_once = pairs_at_once(site, campaign, os.cpu_count() or 1)
     rounds = planned_rounds(
-        leaves, len(net_paths), is_full=wishes.is_full, order=wishes.order, seed=wishes.seed
+        leaves,
+        len(net_paths),
+        is_full=wishes.is_full,
+        order=wishes.order,
+        seed=wishes.seed,
+        at_once=at_once,
     )
-    campaign = replace(campaign, rounds=rounds)
+    campaign = replace(campaign, rounds=rounds, at_once=at_once)
     _begin(folder, campaign)
     return campaign
 

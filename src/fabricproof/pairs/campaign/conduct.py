@@ -19,30 +19,29 @@ from fabricproof.core.errors import ConfigError
 from fabricproof.core.units import parse_size
 from fabricproof.core.whole_file import write_whole
 from fabricproof.nodes.doctor.subject import NetPath, Subject
+from fabricproof.pairs.campaign.further import next_round
 from fabricproof.pairs.campaign.job import Ended, follow, prepare, submit
 from fabricproof.pairs.campaign.ledger import (
     LAUNCH_FILE,
     Campaign,
     PlannedRound,
     Readings,
+    in_turns,
     launches,
     left_on,
     save,
 )
-from fabricproof.pairs.campaign.matrices import Quantity
 from fabricproof.pairs.campaign.nodes import Standing
 from fabricproof.pairs.campaign.path import pairs_of, prove_pair
 from fabricproof.pairs.campaign.plan import KernelPlan, Mode, Step, as_pairs, plan_steps
 from fabricproof.pairs.campaign.record import KernelRecord, RoundRecord
 from fabricproof.pairs.campaign.verdict import (
     Outcome,
-    Result,
     judge_campaign,
     physics,
-    places_of,
 )
-from fabricproof.pairs.fabric import Leaves, leaves_of
-from fabricproof.pairs.ladder import Ladder
+from fabricproof.pairs.fabric import Leaves
+from fabricproof.pairs.ladder import FIRST_ROUNDS, Ladder
 from fabricproof.pairs.schedule import Order, Schedule
 from fabricproof.physics import bound, latency_floor_us
 from fabricproof.site import Site
@@ -57,6 +56,11 @@ _ENDING_SECONDS = 20
 #: a small message is guessed to cost this many times the physical floor, to size the effort
 #: (as in the legs of checks)
 _LATENCY_GUESS = 20
+
+#: What a core that plays nodes of a virtual cluster carries, in MB/s: two cores of 2.5 GHz played
+#: sixteen nodes with rails of 25 Mb/s, 200 Mb/s in all; two pairs over two rails of 200 Mb/s each,
+#: four times as much, came to 88.8 % of their rate there.
+CORE_MB_S = 12.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +90,14 @@ class Means:
 
 
 def planned_rounds(
-    leaves: Leaves, num_paths: int, *, is_full: bool, order: Order, seed: int
+    leaves: Leaves,
+    num_paths: int,
+    *,
+    is_full: bool,
+    order: Order,
+    seed: int,
+    at_once: int = 0,
+    first_rounds: int = FIRST_ROUNDS,
 ) -> tuple[PlannedRound, ...]:
     """Return the rounds that a campaign begins with, each over every path.
 
@@ -96,19 +107,41 @@ def planned_rounds(
         is_full: every pair; else the first rounds of the ladder.
         order: of a full matrix.
         seed: of what is random.
+        at_once: pairs that measure at the same time at most (:func:`pairs_at_once`); 0: all.
+        first_rounds: random rounds of the ladder.
     """
     schedule = Schedule(order=order, leaves=leaves, seed=seed)
-    rounds = schedule.rounds() if is_full else Ladder(leaves=leaves, seed=seed).first()
+    ladder = Ladder(leaves=leaves, seed=seed, first_rounds=first_rounds)
+    rounds = schedule.rounds() if is_full else ladder.first()
     net_paths = tuple(range(num_paths))
+    parts = (
+        (part, own)
+        for pairs in as_pairs(each.tolist() for each in rounds)
+        for part, own in enumerate(in_turns(pairs, at_once))
+    )
     return tuple(
-        PlannedRound(number=number, pairs=pairs, net_paths=net_paths)
-        for number, pairs in enumerate(as_pairs(each.tolist() for each in rounds))
+        PlannedRound(number=number, pairs=pairs, net_paths=net_paths, part=part)
+        for number, (part, pairs) in enumerate(parts)
     )
 
 
-def all_on_one(num_nodes: int) -> Leaves:
-    """Return ``num_nodes`` nodes of which nobody knows where they hang."""
-    return leaves_of(num_nodes, num_nodes)
+def pairs_at_once(site: Site, campaign: Campaign, cores: int) -> int:
+    """Return how many pairs of a round may measure at the same time; 0: all of them.
+
+    Where nodes share cores (``oversubscribed``) the cores carry what on real nodes the wire does:
+    more pairs at once would be held against a rate that this machine does not have.  So a round is
+    measured in turns, as LinkTest does in its serial mode.
+
+    Args:
+        site: of the campaign.
+        campaign: its paths count, by the fastest of them.
+        cores: of the machine that plays the nodes.
+    """
+    if not site.partition(campaign.partition).oversubscribed:
+        return 0
+    paths = range(len(campaign.net_paths))
+    fastest = max(bound(physics(site, campaign, each)).low_mb_s for each in paths)
+    return max(1, int(cores * CORE_MB_S / fastest))
 
 
 def conduct(campaign: Campaign, means: Means) -> Outcome:
@@ -122,23 +155,18 @@ def conduct(campaign: Campaign, means: Means) -> Outcome:
     for net_path in range(len(campaign.net_paths)):
         _measure(campaign, means, net_path, hindered[net_path])
     outcome = _judged(campaign, means)
-    made = sum(each.is_adaptive for each in campaign.rounds)
-    while not campaign.is_full:
-        pairs, net_paths = _suspects(outcome, made)
-        if not pairs:
-            break
+    while (further := next_round(outcome)) is not None:
         names, before = campaign.nodes, outcome.rounds
-        listed = " ".join(f"{names[one]}-{names[other]}" for one, other in pairs[:8])
-        means.say(f"suspects with partners that were good: {listed}")
-        campaign = campaign.with_round(pairs, net_paths)
+        listed = " ".join(f"{names[one]}-{names[other]}" for one, other in further.pairs[:8])
+        means.say(f"{further.why}: {listed}")
+        campaign = campaign.with_round(further.pairs, further.net_paths, is_again=further.is_again)
         save(means.folder, campaign)
-        for net_path in net_paths:
+        for net_path in further.net_paths:
             _measure(campaign, means, net_path, hindered[net_path])
         outcome = _judged(campaign, means)
         if outcome.rounds == before:
             # Nothing of it can be had now: it is left for --resume, and those after it too.
             break
-        made += 1
     notes = dict.fromkeys(note for each in hindered for note in each.notes)
     return replace(outcome, notes=(*notes, *outcome.notes))
 
@@ -171,28 +199,6 @@ class _Hindered:
 
 def _judged(campaign: Campaign, means: Means) -> Outcome:
     return judge_campaign(means.site, campaign, means.readings.measured(campaign))
-
-
-def _suspects(outcome: Outcome, made: int) -> tuple[tuple[tuple[int, int], ...], tuple[int, ...]]:
-    """Return the pairs of the next round of suspects, and the paths that have some."""
-    campaign = outcome.campaign
-    leaves = places_of(campaign) or all_on_one(len(campaign.nodes))
-    ladder = Ladder(leaves=leaves, seed=campaign.seed)
-    names = [campaign.path_name(net_path) for net_path in range(len(campaign.net_paths))]
-    pairs: dict[int, tuple[int, int]] = {}
-    net_paths: dict[int, None] = {}
-    for result in _of_bandwidth(outcome):
-        found = as_pairs([ladder.further(result.judged, made).tolist()])[0]
-        for one, other in found:
-            if one not in pairs and other not in pairs:
-                pairs[one] = pairs[other] = (one, other)
-        if found:
-            net_paths |= dict.fromkeys(names.index(each) for each in result.net_paths)
-    return tuple(dict.fromkeys(pairs.values())), tuple(net_paths)
-
-
-def _of_bandwidth(outcome: Outcome) -> Iterable[Result]:
-    return (each for each in outcome.results if each.quantity is Quantity.BANDWIDTH)
 
 
 def _measure(campaign: Campaign, means: Means, net_path: int, hindered: _Hindered) -> None:

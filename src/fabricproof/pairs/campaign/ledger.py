@@ -43,12 +43,16 @@ class PlannedRound:
         pairs: numbers of nodes; nobody twice.
         net_paths: numbers of the paths over which it is measured.
         is_adaptive: whether it was added for suspects.
+        is_again: whether it is a second look at pairs that were low.
+        part: its place in a round that is measured in turns, from 0.
     """
 
     number: int
     pairs: tuple[NodePair, ...]
     net_paths: tuple[int, ...]
     is_adaptive: bool = False
+    is_again: bool = False
+    part: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +78,7 @@ class Campaign:
         both_ways: both ways at once, too.
         is_full: every pair; else the ladder.
         seed: of the ladder.
+        at_once: pairs of a round that measure at the same time at most; 0: all of it.
     """
 
     id: str
@@ -94,6 +99,7 @@ class Campaign:
     both_ways: bool
     is_full: bool
     seed: int = 0
+    at_once: int = 0
     format: int = field(default=FORMAT)
 
     def path_name(self, net_path: int) -> str:
@@ -104,11 +110,34 @@ class Campaign:
         """Return how many values each pair has of each mode."""
         return Counter({Mode.PINGPONG: 1, Mode.UNI: 2} | ({Mode.BI: 1} if self.both_ways else {}))
 
-    def with_round(self, pairs: tuple[NodePair, ...], net_paths: tuple[int, ...]) -> Campaign:
-        """Return the campaign with a further round, for suspects."""
+    @property
+    def num_adaptive(self) -> int:
+        """Rounds that were added for suspects."""
+        return sum(each.is_adaptive and each.part == 0 for each in self.rounds)
+
+    @property
+    def again(self) -> frozenset[int]:
+        """Numbers of the rounds that are second looks."""
+        return frozenset(each.number for each in self.rounds if each.is_again)
+
+    def with_round(
+        self, pairs: tuple[NodePair, ...], net_paths: tuple[int, ...], *, is_again: bool = False
+    ) -> Campaign:
+        """Return the campaign with a further round: for suspects, or as a second look."""
+        kind = {"is_adaptive": not is_again, "is_again": is_again}
+        parts = in_turns(pairs, self.at_once)
         number = max((each.number for each in self.rounds), default=-1) + 1
-        added = PlannedRound(number=number, pairs=pairs, net_paths=net_paths, is_adaptive=True)
-        return replace(self, rounds=(*self.rounds, added))
+        added = (
+            PlannedRound(number=number + part, pairs=own, net_paths=net_paths, part=part, **kind)
+            for part, own in enumerate(parts)
+        )
+        return replace(self, rounds=(*self.rounds, *added))
+
+
+def in_turns(pairs: tuple[NodePair, ...], at_once: int) -> tuple[tuple[NodePair, ...], ...]:
+    """Return the parts of a round of which each has ``at_once`` pairs at most; 0: it is one."""
+    size = at_once or max(len(pairs), 1)
+    return tuple(pairs[begin : begin + size] for begin in range(0, len(pairs), size))
 
 
 def save(folder: Path, campaign: Campaign) -> None:
@@ -155,6 +184,8 @@ def _campaign(fields: dict[str, Any]) -> Campaign:
             pairs=tuple((int(one), int(other)) for one, other in each["pairs"]),
             net_paths=tuple(int(net_path) for net_path in each["net_paths"]),
             is_adaptive=bool(each["is_adaptive"]),
+            is_again=bool(each.get("is_again", False)),
+            part=int(each.get("part", 0)),
         )
         for each in fields["rounds"]
     )

@@ -99,6 +99,11 @@ def matrix_of(
     size = LATENCY_BYTES if is_latency else campaign.size
     kind = Kind(quantity=quantity.value, unit="us" if is_latency else "MB/s", size=size_label(size))
     values = [row.value for row in rows]
+    # A round of one pair is that pair: what is low in it is not the doing of others in the round.
+    pairs_in: dict[int, set[frozenset[str]]] = {}
+    for each in values:
+        pairs_in.setdefault(each.round, set()).add(frozenset((each.source, each.destination)))
+    rounds = [each.round if len(pairs_in[each.round]) > 1 else -1 for each in values]
     return Matrix(
         nodes=campaign.nodes,
         rails=tuple(campaign.path_name(net_path) for net_path in net_paths),
@@ -107,14 +112,15 @@ def matrix_of(
         destination=np.array([number[each.destination] for each in values], dtype=np.int32),
         both_ways=np.full(len(rows), quantity is not Quantity.BANDWIDTH),
         rail=np.array([net_paths.index(row.net_path) for row in rows], dtype=np.int32),
-        round=np.array([each.round for each in values], dtype=np.int32),
+        round=np.array(rounds, dtype=np.int32),
         kind=np.zeros(len(rows), dtype=np.int32),
-        value=np.array([_number(quantity, each) for each in values], dtype=np.float64),
+        value=np.array([number_of(quantity, each) for each in values], dtype=np.float64),
         origin=f"campaign {campaign.id}",
     )
 
 
-def _number(quantity: Quantity, value: Value) -> float:
+def number_of(quantity: Quantity, value: Value) -> float:
+    """Return what counts of a value: MB/s, of a latency us."""
     # One stall of a node is no latency of the network: the middle of all messages counts.
     return value.median_latency_us if quantity is Quantity.LATENCY else value.bandwidth_mb_s
 

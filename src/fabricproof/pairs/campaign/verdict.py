@@ -7,13 +7,15 @@ nobody can say of is UNJUDGED, what was planned and not measured is MISSING.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from fabricproof.core.measure import Verdict, worst
 from fabricproof.job.evidence.disturbance import CONCENTRATION, MOST, share_taken
 from fabricproof.pairs.blame.judge import Judged, MatrixVerdict, judge_matrix
+from fabricproof.pairs.blame.measure import bound_of
+from fabricproof.pairs.blame.suspects import SuspectKind
 from fabricproof.pairs.campaign.ledger import Campaign, Measured, PlannedRound, left_over
 from fabricproof.pairs.campaign.matrices import (
     OF_MODE,
@@ -21,12 +23,13 @@ from fabricproof.pairs.campaign.matrices import (
     Quantity,
     Row,
     matrix_of,
+    number_of,
     populations_of,
 )
 from fabricproof.pairs.campaign.path import disturbances, pairs_of, prove_pair
 from fabricproof.pairs.fabric import Leaves, leaves_by_name
 from fabricproof.pairs.limits import Limits, limits_of
-from fabricproof.pairs.matrix import Kind, Matrix
+from fabricproof.pairs.matrix import Flags, Kind, Matrix
 from fabricproof.pairs.picture import Picture, picture_of
 from fabricproof.pairs.said import Said, listed
 from fabricproof.pairs.words import say
@@ -82,6 +85,8 @@ class Result:
         said: blame, and what is undecided.
         populations: of each path, then of a latency of each distance.
         why_told_only: why its verdict does not count; empty where it does.
+        doubtful: rows that are low or miss the reference, and that nobody explains.
+        cleared: what was low once and good at the second look, in words.
     """
 
     quantity: Quantity
@@ -90,6 +95,18 @@ class Result:
     said: Said
     populations: tuple[Population, ...]
     why_told_only: str = ""
+    doubtful: Flags = field(repr=False)
+    cleared: tuple[str, ...] = ()
+
+    def doubtful_pairs(self, net_path: str) -> tuple[tuple[int, int], ...]:
+        """Return the pairs of nodes over a path of which a value is doubtful, lowest first."""
+        matrix = self.judged.matrix
+        if net_path not in matrix.rails:
+            return ()
+        rows = np.flatnonzero(self.doubtful & (matrix.rail == matrix.rails.index(net_path)))
+        rows = rows[np.argsort(self.judged.shortfall[rows], kind="stable")]
+        ends = zip(matrix.source[rows].tolist(), matrix.destination[rows].tolist(), strict=True)
+        return tuple(dict.fromkeys((min(pair), max(pair)) for pair in ends))
 
     @property
     def title(self) -> str:
@@ -201,7 +218,7 @@ def judge_campaign(site: Site, campaign: Campaign, done: Measured) -> Outcome:
         left=left,
         rounds=len(done.rounds),
         proven=proven,
-        notes=(*strangers, *done.lost),
+        notes=(*strangers, *done.lost, *(said for each in results for said in each.cleared)),
     )
 
 
@@ -310,6 +327,16 @@ def _result(
     limits = _limits(site, campaign, quantity, net_paths[0], matrix)
     leaves = places_of(campaign)
     judged = judge_matrix(matrix, leaves=leaves, limits=limits)
+    doubtful = _doubtful(judged, limits)
+    good_now = _good_at_second_look(campaign, rows, doubtful)
+    cleared = tuple(
+        _cleared_words(campaign, quantity, rows[at]) for at in np.flatnonzero(good_now).tolist()
+    )
+    if cleared:
+        rows = [row for row, is_good in zip(rows, good_now.tolist(), strict=True) if not is_good]
+        matrix = matrix_of(campaign, quantity, net_paths, rows)
+        judged = judge_matrix(matrix, leaves=leaves, limits=limits)
+        doubtful = _doubtful(judged, limits)
     excused = {node for each in troubles for node in each.pair}
     if judged.verdict is MatrixVerdict.MISSING and set(matrix.unmeasured) <= excused:
         named = listed(matrix.unmeasured)
@@ -323,6 +350,46 @@ def _result(
         said=say(judged),
         populations=populations_of(matrix, leaves),
         why_told_only=_why_told_only(site, campaign, quantity, judged, bool(limits.bounds)),
+        doubtful=doubtful,
+        cleared=cleared,
+    )
+
+
+def _doubtful(judged: Judged, limits: Limits) -> Flags:
+    """Tell which rows are low and nobody's fault, or miss the reference where healthy ones do.
+
+    What is low because its round is, for all in it, may be good at another time.
+    """
+    found_by = judged.explanation.found
+    nobody = [at for at, each in enumerate(found_by) if each.suspect.kind is SuspectKind.ROUND]
+    found: Flags = judged.low & np.isin(judged.explanation.by, [-1, *nobody])
+    matrix = judged.matrix
+    for kind in judged.below:
+        bound = bound_of(matrix, kind, limits)
+        if bound is not None:
+            found |= (matrix.kind == kind) & (matrix.goodness < bound)
+    return found
+
+
+def _good_at_second_look(campaign: Campaign, rows: Sequence[Row], doubtful: Flags) -> Flags:
+    """Tell which rows were low once and good when the pair was measured again in this campaign."""
+    again = campaign.again
+    places = [(row.net_path, row.value.source, row.value.destination) for row in rows]
+    good = {
+        place
+        for place, row, is_low in zip(places, rows, doubtful.tolist(), strict=True)
+        if row.value.round in again and not is_low
+    }
+    is_good_now: Flags = np.array([place in good for place in places], dtype=bool)
+    return is_good_now & doubtful
+
+
+def _cleared_words(campaign: Campaign, quantity: Quantity, first: Row) -> str:
+    unit = "us" if quantity is Quantity.LATENCY else "MB/s"
+    value = first.value
+    return (
+        f"{value.source} to {value.destination} over {campaign.path_name(first.net_path)} was low "
+        f"once ({number_of(quantity, value):.4g} {unit}) and is good at the second look"
     )
 
 

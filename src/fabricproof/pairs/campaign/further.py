@@ -1,0 +1,98 @@
+"""Which round comes next, by what a campaign has measured: suspects, then second looks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from fabricproof.pairs.campaign.ledger import Campaign
+from fabricproof.pairs.campaign.matrices import Quantity
+from fabricproof.pairs.campaign.plan import as_pairs
+from fabricproof.pairs.campaign.verdict import Outcome, Result, places_of
+from fabricproof.pairs.fabric import Leaves, leaves_of
+from fabricproof.pairs.ladder import Ladder
+
+#: rounds of second looks over one path at most: more low pairs of one node are no moment's doing
+MOST_AGAIN = 4
+
+
+def all_on_one(num_nodes: int) -> Leaves:
+    """Return ``num_nodes`` nodes of which nobody knows where they hang."""
+    return leaves_of(num_nodes, num_nodes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Further:
+    """A round to be added."""
+
+    pairs: tuple[tuple[int, int], ...]
+    net_paths: tuple[int, ...]
+    why: str
+    is_again: bool = False
+
+
+def next_round(outcome: Outcome) -> Further | None:
+    """Return the next round behind the planned ones; None where the campaign is at its end.
+
+    Of a ladder first suspects with partners that were good.  Then second looks, at low pairs of
+    which no end is suspect: a value that was low once says nothing yet.
+    """
+    campaign = outcome.campaign
+    if not campaign.is_full:
+        pairs, net_paths = _suspects(outcome, campaign.num_adaptive)
+        if pairs:
+            why = "suspects with partners that were good"
+            return Further(pairs=pairs, net_paths=net_paths, why=why)
+    for net_path in range(len(campaign.net_paths)):
+        if pairs := _low_once(outcome, net_path):
+            why = f"{campaign.path_name(net_path)}: a second look at low pairs"
+            return Further(pairs=pairs, net_paths=(net_path,), why=why, is_again=True)
+    return None
+
+
+def _low_once(outcome: Outcome, net_path: int) -> tuple[tuple[int, int], ...]:
+    """Return the pairs of a round of second looks over a path; nothing where none is due."""
+    campaign = outcome.campaign
+    name = campaign.path_name(net_path)
+    again = [each for each in campaign.rounds if each.is_again and net_path in each.net_paths]
+    if sum(each.part == 0 for each in again) >= MOST_AGAIN:
+        return ()
+    seen = {frozenset(pair) for each in again for pair in each.pairs}
+    ladder = _ladder_of(campaign)
+    used: set[int] = set()
+    found = []
+    for result in outcome.results:
+        if result.why_told_only:
+            continue
+        suspects = ladder.suspects(result.judged)
+        for pair in result.doubtful_pairs(name):
+            if frozenset(pair) not in seen and not (used | suspects) & set(pair):
+                used |= set(pair)
+                found.append(pair)
+    return tuple(found)
+
+
+def _suspects(outcome: Outcome, made: int) -> tuple[tuple[tuple[int, int], ...], tuple[int, ...]]:
+    """Return the pairs of the next round of suspects, and the paths that have some."""
+    campaign = outcome.campaign
+    ladder = _ladder_of(campaign)
+    names = [campaign.path_name(net_path) for net_path in range(len(campaign.net_paths))]
+    pairs: dict[int, tuple[int, int]] = {}
+    net_paths: dict[int, None] = {}
+    for result in _of_bandwidth(outcome):
+        found = as_pairs([ladder.further(result.judged, made).tolist()])[0]
+        for one, other in found:
+            if one not in pairs and other not in pairs:
+                pairs[one] = pairs[other] = (one, other)
+        if found:
+            net_paths |= dict.fromkeys(names.index(each) for each in result.net_paths)
+    return tuple(dict.fromkeys(pairs.values())), tuple(net_paths)
+
+
+def _ladder_of(campaign: Campaign) -> Ladder:
+    leaves = places_of(campaign) or all_on_one(len(campaign.nodes))
+    return Ladder(leaves=leaves, seed=campaign.seed)
+
+
+def _of_bandwidth(outcome: Outcome) -> Iterable[Result]:
+    return (each for each in outcome.results if each.quantity is Quantity.BANDWIDTH)
