@@ -4,6 +4,7 @@ import email
 import http.server
 import json
 import os
+import socketserver
 import threading
 
 import pytest
@@ -135,6 +136,36 @@ def test_a_mail_server_that_is_not_there_is_said():
     spec = NightSpec(mail_to=["root"], smtp="127.0.0.1:1")
     (done,) = send(spec)
     assert "mail server 127.0.0.1:1" in done.reason
+
+
+@pytest.mark.parametrize(("spoilt", "status"), [("RCPT", 550), ("DATA", 554), ("", 250)])
+def test_whoever_a_mail_server_refuses_was_not_told(spoilt, status):
+    """One of two addresses, or the mail: what the others have is no reason to forget this one."""
+
+    class Mail(socketserver.StreamRequestHandler):
+        def handle(self):
+            self.wfile.write(b"220 here\r\n")
+            for line in self.rfile:
+                word = line[:4].decode().upper()
+                bad = word == spoilt and (word != "RCPT" or b"gone" in line)
+                code = status if bad else {"DATA": 354, "QUIT": 221}.get(word, 250)
+                self.wfile.write(b"%d so\r\n" % code)
+                if code == 354:
+                    while self.rfile.readline() not in {b".\r\n", b""}:
+                        pass
+                    self.wfile.write(b"250 taken\r\n")
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Mail) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        to = ["root@example.org", "gone@example.org"]
+        port = server.server_address[1]
+        (done,) = send(NightSpec(mail_to=to, smtp=f"127.0.0.1:{port}"))
+        server.shutdown()
+        thread.join()
+    assert done.sent == (not spoilt)
+    assert str(status) in done.reason or done.sent
+    assert ("gone@example.org" in done.reason) == (spoilt == "RCPT")
 
 
 def test_nobody_named_is_nobody_told():

@@ -227,10 +227,15 @@ def _mail(spec: NightSpec, notice: Notice) -> None:
     host, port = host_and_port(spec.smtp)
     try:
         with smtplib.SMTP(host, port, timeout=TIMEOUT_SECONDS) as server:
-            server.send_message(message, from_addr=spec.mail_from or "fabricproof@localhost")
+            refused = server.send_message(
+                message, from_addr=spec.mail_from or "fabricproof@localhost"
+            )
     except (OSError, smtplib.SMTPException) as error:
         said = " ".join(str(error).split())[:200]
         raise _NotSentError(f"mail server {spec.smtp}: {said}") from None
+    if refused:  # The others have it, and get it again: twice is better than never.
+        said = ", ".join(f"{name} ({status})" for name, (status, _) in sorted(refused.items()))
+        raise _NotSentError(f"mail server {spec.smtp} refused {said}", for_good=True)
 
 
 def _by_command(message: EmailMessage, to: Sequence[str]) -> None:

@@ -141,10 +141,18 @@ def test_old_and_new_titles_of_osu(text: str, program: str, version: str) -> Non
     [
         "0% [Working]\r            ",
         '4deb78a flags=0x0) failed: Operation not permitted. Please set "ulimit -l"',
+        "0x7f12ab34, length=8392704, access=0xf) failed: Cannot allocate memory",
     ],
 )
 def test_noise_of_other_programs_is_no_damaged_row(line: str) -> None:
     assert len(parse_text(OSU + line + "\n" + OSU)) == 2
+
+
+@pytest.mark.parametrize("words", ["OSU Micro benchmarks\n====\n", "# OSU Micro-Benchmarks 7.5\n"])
+def test_the_name_of_the_package_is_no_title(words: str) -> None:
+    assert [len(table.rows) for table in parse_text(words + OSU + words + OSU)] == [
+        len(table.rows) for table in parse_text(OSU + OSU)
+    ]
 
 
 @pytest.mark.parametrize(

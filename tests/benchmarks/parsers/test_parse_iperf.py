@@ -281,6 +281,31 @@ def test_each_test_of_a_server_of_iperf3_is_a_table_and_waiting_is_none() -> Non
     assert refuse(waits).problem == "no benchmark table"
 
 
+BANNER = "iperf 3.12\nLinux node1 6.1.0 #1 SMP x86_64\n"
+
+
+@pytest.mark.parametrize(
+    "waits",
+    [
+        BANNER,
+        BANNER + "-----\nServer listening on 5201 (test #2)\n-----\n",
+        # Its last words come first: what was written to a file is in a buffer.
+        BANNER + "iperf3: interrupt - the server has terminated\n"
+        "-----\nServer listening on 5201 (test #2)\n-----\n",
+    ],
+)
+def test_a_verbose_server_names_its_version_before_each_wait(waits: str) -> None:
+    served = (DATA / "iperf3/server-verbose.txt").read_text("utf-8")
+    assert len(parse_text(served + waits)) == 1
+    assert len(parse_text(served + served + waits)) == 2
+    assert refuse(waits).problem == "no benchmark table"
+
+
+@pytest.mark.parametrize("word", ["error - unable to connect", "interrupt - the client has ended"])
+def test_a_verbose_client_that_came_to_nothing_is_an_error(word: str) -> None:
+    assert refuse(BANNER + f"iperf3: {word}\n").problem == "the test failed"
+
+
 def test_a_server_of_iperf3_that_broke_off_is_an_error() -> None:
     served = (DATA / "iperf3/server-two-streams.txt").read_text("utf-8")
     cut = served[: served.index("- - -")]

@@ -32,9 +32,11 @@ _EACH: dict[str, _EachReader] = {"imb": imb.read_each}
 #: How a section of each tool begins.  A column header stands here too: where its title was lost
 #: the table must be an error, not a part of the section before.  It begins at the newline before
 #: the line: a search for one character is many times as fast as one for the beginnings of lines.
+#: "OSU Micro-Benchmarks" is the package, of which people write above its tables.
 _START = re.compile(
     r"\n[ \t#]*(?![0-9])(?:"
-    r"(?P<osu>OSU [A-Z]|MPI [\w -]*Test[ \t]*$|Number of (?:Sender threads|forked processes in s)"
+    r"(?P<osu>OSU (?!Micro)[A-Z]|MPI [\w -]*Test[ \t]*$"
+    r"|Number of (?:Sender threads|forked processes in s)"
     r"|Size[ \t]{2,}|Size \[B\]|(?:Avg Latency|Overall)\(us\))"
     r"|(?P<imb>Intel ?\(R\) MPI Benchmark|List of Benchmarks|Benchmarking |bytes[ \t]+#rep)"
     # Of lines that begin with a brace only iperf3's own: schedulers print JSON of theirs.

@@ -34,6 +34,12 @@ _VERSION = re.compile(r"[ \t]*iperf (3\.[0-9]{1,3}(?:\.[0-9]{1,3})?\+?)[ \t]*")
 _VERBOSE = re.compile(r"Starting Test: protocol: (\w+), ([0-9]{1,5}) streams")
 _LISTENING = re.compile(r"[ \t]*Server listening on (?:port )?\d")
 _ACCEPTED = "Accepted connection from "
+#: version and machine, which ``-V`` prints first
+_BANNER_LINES = 2
+#: what shows that a test began, or could not
+_BEGUN = ("Connecting to host ", _ACCEPTED, "Starting Test:", "iperf3: ")
+#: how a server that waits is ended
+_STOPPED = "iperf3: interrupt - the server"
 #: the line of dashes above a summary
 _RULER = re.compile(r"[ \t]*(?:- ){10,40}-?[ \t]*")
 #: what stands behind the rate in a summary of UDP up to 3.1, whose tables say "Bandwidth"
@@ -65,9 +71,19 @@ def parse(section: TextSection, _: Sequence[int] | None = None) -> tuple[Table, 
 
 
 def _is_idle(section: TextSection) -> bool:
-    """Tell whether a server waited here and nobody came."""
-    served = any(line.lstrip().startswith(_ACCEPTED) for line in section.lines)
-    return _LISTENING.match(section.lines[0]) is not None and not served
+    """Tell whether a server waited here and nobody came.
+
+    With ``-V`` it prints its version and the machine before each wait (``iperf_run_server``), so
+    two such lines stand alone at the end of a log whose last words are not written yet.  Between
+    them and the wait stands one line of dashes.
+    """
+    words = [line.lstrip() for line in section.lines if line.strip()]
+    words = [word for word in words if not word.startswith(_STOPPED)]
+    if not words or any(word.startswith(_BEGUN) for word in words):
+        return False
+    if any(_LISTENING.match(word) for word in words[: _BANNER_LINES + 2]):
+        return True
+    return len(words) <= _BANNER_LINES and _VERSION.fullmatch(words[0]) is not None
 
 
 def _read_text(section: TextSection) -> Table:

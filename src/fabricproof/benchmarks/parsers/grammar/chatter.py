@@ -42,7 +42,7 @@ _EXITED = re.compile(
 #: percentage first ("0% [Working]" of apt), or an address followed by a name ("4deb78a flags=0x0)",
 #: the second half of a line of UCX).
 _DIGIT_CHATTER = re.compile(
-    r"\s*(?:\d{1,3}% |(?=[0-9]+[a-f])[0-9a-f]{6,16} [a-z]+=0x|"
+    r"\s*(?:\d{1,3}% |(?:0x[0-9a-f]{1,16}|(?=[0-9]+[a-f])[0-9a-f]{6,16}),? [a-z]+=|"
     r"\d+(?:[-/]\d+){2}|\d+:\d\d|\d+(?:\.\d+)*\.? [A-Za-z(\[])"
 )
 
