@@ -68,13 +68,14 @@ def test_two_rails_give_what_two_links_allow_and_say_how_they_share() -> None:
     _, legs = run("OsuMultiRailBandwidth", *MULTIRAIL)
     assert set(legs) == {"rail0", "rail1", "rail0+rail1", "scaling", "sharing"}
     gain = quantity(legs["scaling"], "bandwidth_scaling")
-    assert gain["reference"] == pytest.approx(2)
-    assert gain["value"] < gain["ceiling"]
     # Green means 1.9 or more; on a busy machine two rails want cores that others have, or the
-    # rounds differ too much to tell, and who judges has to say so.
+    # rounds differ too much to tell, and who judges has to say so.  Where no round counts there is
+    # no gain to hold against a reference.
     if gain["verdict"] == "UNJUDGED":
         assert is_starved(legs["scaling"]) or "rounds like these would tell" in gain["reason"]
     else:
+        assert gain["reference"] == pytest.approx(2)
+        assert gain["value"] < gain["ceiling"]
         assert (gain["verdict"] == "PASS") == (gain["value"] >= 1.9)
     # Counted in bytes, which no load changes.
     assert any("striped evenly" in said for said in legs["sharing"]["findings"])
