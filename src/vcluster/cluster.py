@@ -29,7 +29,7 @@ from vcluster.processes import (
     process,
     run,
 )
-from vcluster.rails import network, shaping
+from vcluster.rails import network, shaping, starve
 from vcluster.state import State
 
 Report = Callable[[str], None]
@@ -383,6 +383,7 @@ def clear(paths: Paths) -> None:
     if left:
         names = ", ".join(str(one.pid) for one in left)
         raise UnavailableError(f"processes of the virtual cluster cannot be killed: {names}")
+    starve.feed(paths.name)
     shutil.rmtree(paths.run, ignore_errors=True)
 
 

@@ -18,6 +18,8 @@ from vcluster.guests.guest import space_from_json
 from vcluster.node import Space
 from vcluster.paths import BASE, Paths, failure_logs, project_root
 from vcluster.plan import Plan
+from vcluster.rails import faults as wrong
+from vcluster.rails.faults import Fault, Place
 
 _FORMAT = 1
 
@@ -30,7 +32,7 @@ class State:
         plan: what it is to be.
         spaces: what has been started, by host name (``switches``, ``head``, ``vc1``...).
         complete: whether ``up`` came to its end.
-        faults: faults that were put in on purpose, in words, by ``node/interface``.
+        faults: those that were put in on purpose, by place.
         acceleration: what guests run with and why, in words; empty where there are none.
         project: the checkout that brought it up; empty where an earlier version did.
     """
@@ -38,7 +40,7 @@ class State:
     plan: Plan
     spaces: dict[str, Space]
     complete: bool
-    faults: dict[str, str] = field(default_factory=dict)
+    faults: dict[Place, Fault] = field(default_factory=dict)
     acceleration: str = ""
     project: str = field(default_factory=lambda: str(project_root()))
 
@@ -50,7 +52,7 @@ def save(paths: Paths, state: State) -> None:
         "plan": state.plan.as_json(),
         "spaces": [space.as_json() for space in state.spaces.values()],
         "complete": state.complete,
-        "faults": state.faults,
+        "faults": wrong.as_json(state.faults),
         "acceleration": state.acceleration,
         "project": state.project,
     }
@@ -70,7 +72,7 @@ def load(paths: Paths) -> State | None:
             plan=Plan.from_json(data["plan"]),
             spaces={space.name: space for space in spaces},
             complete=data["complete"],
-            faults=data["faults"],
+            faults=wrong.from_json(data["faults"]),
             acceleration=data.get("acceleration", ""),
             project=data.get("project", ""),
         )

@@ -40,6 +40,7 @@ CASES = {
     "fault-none": f"fault vc1 rail0 {_NOBODY}",
     "fault-two": f"fault vc1 rail0 --down --clear {_NOBODY}",
     "fault-direction": f"fault vc1 rail0 --queue 5000 --direction in {_NOBODY}",
+    "fault-cpu": f"fault vc1 --cpu 0.5 {_NOBODY}",
     "fault-loss": f"fault vc1 rail0 --loss 101 {_NOBODY}",
     "fault-queue": f"fault vc1 rail0 --queue 5 {_NOBODY}",
     "fault-mtu": f"fault vc1 rail0 --mtu 9001 {_NOBODY}",

@@ -10,17 +10,13 @@ from pathlib import Path
 import pytest
 
 from vcluster.errors import ConfigError
-from vcluster.node import Space
-from vcluster.processes import Process
-from vcluster.rails import faults
-
-SPACE = Space(name="n", init=Process(pid=1, start=1), net="net", pid_space="pid")
+from vcluster.rails import firmware
 
 
 @pytest.mark.parametrize("text", ["", "a\nb", "x" * 41, "$(reboot)", "a;b", "`x`"])
 def test_what_no_firmware_is_called_is_refused_before_anything_is_done(text: str) -> None:
     with pytest.raises(ConfigError, match="firmware"):
-        faults.pretend(SPACE, "rail0", text)
+        firmware.require_firmware(text)
 
 
 STEPS = """
@@ -52,7 +48,7 @@ def test_one_line_of_one_interface_is_changed_and_all_comes_back() -> None:
     done = subprocess.run(
         [
             *("unshare", "--mount", "sh", "-c", STEPS, "sh"),
-            *(faults._PUT_IN, faults._TAKE_OUT, faults._WRAPPER, told[0]),
+            *(firmware._PUT_IN, firmware._TAKE_OUT, firmware._WRAPPER, told[0]),
         ],
         capture_output=True,
         text=True,

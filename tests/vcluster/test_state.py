@@ -15,6 +15,7 @@ from vcluster.node import Space, last_lines
 from vcluster.paths import Paths, project_root
 from vcluster.plan import Plan, Wishes
 from vcluster.processes import Process
+from vcluster.rails.faults import Fault, Place
 
 
 @pytest.fixture
@@ -28,7 +29,12 @@ def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:
 def _state(plan: Plan) -> state.State:
     init = Process(pid=2**22 + 5, start=1)
     space = Space(name="head", init=init, net="net:[1]", pid_space="pid:[2]")
-    return state.State(plan=plan, spaces={"head": space}, complete=True, faults={"vc1/rail0": "x"})
+    return state.State(
+        plan=plan,
+        spaces={"head": space},
+        complete=True,
+        faults={Place(host="vc1", rail=0): Fault(rate_bit_s=10**7)},
+    )
 
 
 def test_a_state_survives_its_file(paths: Paths, plan: Plan) -> None:

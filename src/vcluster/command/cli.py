@@ -180,7 +180,7 @@ def up(name: str, *, as_json: bool, **options: Any) -> None:
             "changed": changed,
             "seconds": round(took, 3),
             "env": str(Paths(name).run / "env.sh"),
-            "faults": known.faults,
+            "faults": faults.in_words(known.faults),
             "acceleration": known.acceleration,
         }
         click.echo(json.dumps(told))
@@ -189,7 +189,7 @@ def up(name: str, *, as_json: bool, **options: Any) -> None:
     click.echo(f"virtual cluster {name!r} {verb}: {service.describe(known.plan)}")
     if known.acceleration:
         click.echo(f"guests run with {known.acceleration}")
-    for place, text in known.faults.items():
+    for place, text in faults.in_words(known.faults).items():
         click.echo(f"note: a fault is in place on {place}: {text}")
     click.echo(f'next: eval "$({program()} env{_name_option(name)})"; srun -N2 hostname')
 
@@ -285,9 +285,25 @@ def revive(name: str, node: str) -> None:
 
 @group.command("fault")
 @_name
-@click.argument("node")
-@click.argument("interface")
-@click.option("--rate", help="Another line rate, as 100mbit.")
+@click.argument("place")
+@click.argument("interface", required=False)
+@click.option("--with", "peer", metavar="NODE", help="Only what passes between PLACE and NODE.")
+@click.option(
+    "--rate", help="Another line rate, as 100mbit, or a share of the planned one, as 30%."
+)
+@click.option(
+    "--loss",
+    "loss_percent",
+    type=click.FloatRange(0, 100, min_open=True),
+    metavar="PERCENT",
+    help="Packets that the switch's port loses, seen by no counter of a node.",
+)
+@click.option(
+    "--direction",
+    type=click.Choice(faults.WAYS),
+    help="Of --rate or --loss: to PLACE, or from it; of an uplink: from the spine, or to it.  'in' "
+    "is done at the switch's port alone.  Both ways where not said.",
+)
 @click.option("--down", "cut", is_flag=True, help="Pull the cable: no carrier.")
 @click.option("--mtu", type=click.IntRange(576, 9000), help="Another MTU on the node's end.")
 @click.option("--firmware", help="What ethtool -i tells of its firmware, on this node only.")
@@ -299,49 +315,53 @@ def revive(name: str, node: str) -> None:
     help="A shorter queue on the node's end: bursts are dropped.",
 )
 @click.option(
-    "--loss",
-    "loss_percent",
-    type=click.FloatRange(0, 100, min_open=True),
+    "--cpu",
+    "cpu_percent",
+    type=click.FloatRange(1, 100),
     metavar="PERCENT",
-    help="Packets that the switch's port loses, seen by no counter of a node.",
-)
-@click.option(
-    "--direction",
-    type=click.Choice(["in", "out"]),
-    help="With --loss: to the node, or from it; with --rate: 'in', at the switch's port alone. "
-    "Both ways where not said.",
+    help="What all processes of a node get of one core, together.",
 )
 @click.option("--clear", is_flag=True, help="Take the fault out again.")
 def fault(
     name: str,
-    node: str,
-    interface: str,
-    direction: str | None,
+    place: str,
+    interface: str | None,
     *,
+    peer: str | None,
+    direction: str | None,
+    rate: str | None,
     clear: bool,
     **options: Any,
 ) -> None:
-    r"""Put a fault into INTERFACE (rail0, rail1...) of NODE, or take it out.
+    r"""Put a fault into PLACE, or take it out.
+
+    PLACE is a node (vc2), a leaf switch with all its cables to nodes (leaf2), or the link between a
+    leaf and the spine (uplink2); INTERFACE is its rail (rail0, rail1...), all rails where not said.
+    Nodes have all of these faults, leaves and uplinks --rate, --loss and --down, pairs --rate and
+    --loss.  A place has one fault at a time; places have theirs at once.
 
     \b
     PROGRAM fault vc2 rail1 --rate 100mbit
+    PROGRAM fault vc2 rail1 --rate 30% --direction in
+    PROGRAM fault vc2 rail1 --with vc5 --loss 1
+    PROGRAM fault vc2 --cpu 5
+    PROGRAM fault leaf2 --rate 50%
+    PROGRAM fault uplink2 rail0 --rate 8mbit --direction out
     PROGRAM fault vc2 rail1 --clear
     """
-    if [value not in {None, False} for value in options.values()].count(True) + clear != 1:
+    given = [*options.values(), rate]
+    if [value not in {None, False} for value in given].count(True) + clear != 1:
         raise click.UsageError(
-            "exactly one of --rate, --down, --mtu, --firmware, --queue, --loss, --clear is needed"
+            "exactly one of --rate, --loss, --down, --mtu, --firmware, --queue, --cpu, --clear is "
+            "needed"
         )
-    rate, lossy = options.pop("rate"), options["loss_percent"] is not None
-    if direction and not lossy and not (rate and direction == "in"):
-        raise click.UsageError("--direction goes with --loss, and 'in' with --rate")
-    wanted = faults.Fault(
-        rate_bit_s=_rate(rate),
-        rate_in=bool(rate and direction),
-        loss_direction=direction if lossy else None,
-        **options,
-    )
-    service.fault(name, node, interface, wanted)
-    click.echo(f"{node} {interface}: {'healthy again' if clear else 'fault is in place'}")
+    if direction and not (rate or options["loss_percent"]):
+        raise click.UsageError("--direction goes with --rate and --loss")
+    wanted = faults.Fault(direction=direction, **options)
+    hit = service.fault(name, place, interface, peer, wanted, rate)
+    done = "healthy again" if clear else "fault is in place"
+    for each in hit:
+        click.echo(f"{each.replace('/', ' ')}: {done}")
 
 
 def whole_group() -> click.Group:

@@ -24,7 +24,8 @@ from vcluster.plan import (
     unmet,
 )
 from vcluster.processes import end, run
-from vcluster.rails import faults
+from vcluster.rails import apply, faults
+from vcluster.rails.faults import Fault
 from vcluster.rails.shaping import rate_label
 from vcluster.state import State
 
@@ -296,8 +297,8 @@ def _revive(paths: Paths, known: State, host: str) -> State:
 
 def _with_space(paths: Paths, known: State, space: Space) -> State:
     """Return the state with a node that was started again, without its faults, and keep it."""
-    faults = {at: text for at, text in known.faults.items() if at.split("/")[0] != space.name}
-    fresh = replace(known, spaces={**known.spaces, space.name: space}, faults=faults)
+    spaces = {**known.spaces, space.name: space}
+    fresh = replace(apply.without_node(known, space.name), spaces=spaces)
     state.save(paths, fresh)
     return fresh
 
@@ -308,6 +309,7 @@ def _boot_namespaces(paths: Paths, known: State, host: str) -> State:
     space = node.start_space(paths, host, "node", known.plan.shares)
     fresh = _with_space(paths, known, space)
     cluster.wire_node(known.plan, compute, switches, space)
+    apply.restore(paths, fresh, compute)
     for touched in (switches, space):
         cluster.steer(touched)
     for daemon in (slurm.munged(paths, host), slurm.slurmd(paths, host)):
@@ -319,38 +321,54 @@ def _boot_namespaces(paths: Paths, known: State, host: str) -> State:
 def _boot_guest(paths: Paths, known: State, host: str) -> State:
     image, how = guests.prepare(known.plan, lambda _: None)
     compute, switches = known.plan.node(host), known.spaces[SWITCHES]
+    apply.forget_port(known.plan, compute, switches)
     for rail, rate in enumerate(known.plan.rail_rates_bit_s):
-        # A fault may have slowed it, or lost its packets.
         guests.shape_port(known.plan, compute, rail, rate, switches)
-        faults.lose(switches, compute.rail_port(rail), 0.0, None)
     booted = guest.start_guest(known.plan, paths, compute, switches, image, how)
     fresh = _with_space(paths, known, booted)
     guest.wait_until_up(paths, [booted])
+    apply.restore(paths, fresh, compute)
     return fresh
 
 
-def fault(name: str, host: str, interface: str, wanted: faults.Fault) -> None:
-    """Put a fault into a node's rail, or take all of them out again.
+def fault(
+    name: str,
+    host: str,
+    interface: str | None,
+    peer: str | None,
+    wanted: Fault,
+    rate: str | None = None,
+) -> list[str]:
+    """Put a fault into places of a cluster, or take all of theirs out again.
 
     Args:
         name: of the cluster.
-        host: the node.
-        interface: ``rail0``, ``rail1``...
-        wanted: what is to be wrong; earlier faults of this rail are taken out.
+        host: a node, ``leafN`` or ``uplinkN``.
+        interface: ``rail0``, ``rail1``...; all rails where None.
+        peer: another node, where what passes between the two alone is meant.
+        wanted: what is to be wrong; nothing takes out what was put in.
+        rate: its line rate in words, also as a share of the planned one.
+
+    Returns:
+        The places, in words.
 
     Raises:
-        ConfigError: there is no such node or rail, or the firmware or MTU cannot be.
+        ConfigError: there is no such place, or it cannot have this fault.
         UnavailableError: the cluster is down or the node is dead.
     """
     cluster.require_root()
     paths = Paths(name)
     with state.locked(paths):
         known = running(name)
-        compute, rail = known.plan.node(host), known.plan.rail(interface)
-        space, switches = space_of(known, host), known.spaces[SWITCHES]
-        monitor = guest.monitor(paths, host) if known.plan.kind == RDMA else None
-        faults.put_in(known.plan, compute, rail, space, switches, monitor, wanted)
-        place = f"{host}/{interface}"
-        there = {at: text for at, text in known.faults.items() if at != place}
-        there |= {place: str(wanted)} if str(wanted) else {}
-        state.save(paths, replace(known, faults=there))
+        places = faults.places(known.plan, host, interface, peer)
+        for each in (host, peer):
+            if each in known.spaces:
+                space_of(known, each)
+        if wanted.cpu_percent:
+            places = [faults.cpu_place(known.plan, host, interface, peer)]
+        elif not str(wanted) and rate is None and interface is None:
+            places += [at for at in known.faults if at.rail < 0 and at.host == host and not peer]
+        rates = {at: faults.rate_of(known.plan, at, rate) for at in places} if rate else {}
+        each_its = {at: replace(wanted, rate_bit_s=rates.get(at)) for at in places}
+        state.save(paths, apply.put_in(paths, known, each_its))
+        return [str(at) for at in places]

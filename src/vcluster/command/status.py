@@ -13,6 +13,7 @@ from vcluster.node import Space
 from vcluster.paths import Paths
 from vcluster.plan import Plan
 from vcluster.processes import run
+from vcluster.rails.faults import in_words
 from vcluster.rails.shaping import rate_label
 from vcluster.state import State
 
@@ -38,7 +39,7 @@ def observe(name: str) -> dict[str, Any]:
         "healthy": not lost and usable and accounting is not False,
         "accounting": accounting,
         "plan": known.plan.as_json(),
-        "faults": known.faults,
+        "faults": in_words(known.faults),
         "acceleration": known.acceleration,
         "head": {
             daemon: daemon not in lost.get(HEAD, []) for daemon in service.head_daemons(known.plan)

@@ -20,7 +20,7 @@ docs/virtual-cluster.md has measurements.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from vcluster.errors import ConfigError
 
@@ -182,6 +182,40 @@ def uplink_commands(port: str, rate_bit_s: int, mtu: int) -> list[str]:
     return _classes(port, rate, rate, mtu, source_program(), quantum)
 
 
+def sender_commands(port: str, rate_bit_s: int, slowed: Mapping[int, int], mtu: int) -> list[str]:
+    """Return the lines for ``tc -batch`` with which a port sends what some nodes sent more slowly.
+
+    Args:
+        port: the switch's end of the cable.
+        rate_bit_s: of all that it sends.
+        slowed: by the last byte of a sender's address, the most that it gets, bit/s.
+        mtu: of the rail, in bytes.
+    """
+    rate, quantum = round(rate_bit_s * _TRIM), f"quantum {mtu + _ETHERNET_HEADER_BYTES}"
+    shares = {host: round(peak_rate(most, mtu) * _TRIM) for host, most in slowed.items()}
+    rest = max(rate - sum(shares.values()), rate // _FLOW_CLASSES)
+    class_add = f"class add dev {port} parent"
+    commands = [
+        f"qdisc replace dev {port} root handle 1: htb default 2",
+        f"{class_add} 1: classid 1:1 {_htb(rate, rate, mtu)} {quantum}",
+        f"{class_add} 1:1 classid 1:2 {_htb(rest, rate, mtu)} {quantum}",
+    ]
+    for host, share in shares.items():
+        number = _FIRST_FLOW_CLASS + host
+        program = [
+            (0x30, 0, 0, SOURCE_HOST),  # A = byte[29]
+            (0x15, 1, 0, host),  # that host: skip one
+            (0x06, 0, 0, 0),  # return 0: no match
+            (0x06, 0, 0, (1 << 16) | number),  # return its class
+        ]
+        chosen = f'protocol ip bpf bytecode "{bytecode(program)}"'
+        commands += [
+            f"{class_add} 1:1 classid 1:{number:x} {_htb(share, share, mtu)} {quantum}",
+            f"filter add dev {port} parent 1: {chosen}",
+        ]
+    return commands
+
+
 def bytecode(program: Sequence[tuple[int, int, int, int]]) -> str:
     """Return a classic BPF program as tc-bpf(8) reads it."""
     return f"{len(program)}," + ",".join(" ".join(map(str, line)) for line in program)
@@ -222,7 +256,8 @@ _FIRST_FLOW_CLASS = 0x10
 #: offsets in an Ethernet frame with an IPv4 header without options.
 _PROTOCOL, _SOURCE_PORT, _DESTINATION_PORT = 23, 34, 36
 _TCP, _UDP = 6, 17
-_SOURCE_HOST = 29
+#: of the last byte of the source address
+SOURCE_HOST = 29
 
 
 def flow_program() -> list[tuple[int, int, int, int]]:
@@ -254,7 +289,7 @@ def source_program() -> list[tuple[int, int, int, int]]:
     never share one.
     """
     return [
-        (0x30, 0, 0, _SOURCE_HOST),  # A = byte[29]
+        (0x30, 0, 0, SOURCE_HOST),  # A = byte[29]
         (0x54, 0, 0, _FLOW_CLASSES - 1),  # A &= 63
         (0x04, 0, 0, (1 << 16) | _FIRST_FLOW_CLASS),  # A += 1:10
         (0x16, 0, 0, 0),  # return A

@@ -1,0 +1,155 @@
+"""Put faults into a running cluster, and take them out: every cable they touch is set anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from vcluster import cluster
+from vcluster.cluster import SWITCHES
+from vcluster.guests import guest
+from vcluster.node import Space
+from vcluster.paths import Paths
+from vcluster.plan import RDMA, Node, Plan
+from vcluster.processes import in_namespaces
+from vcluster.rails import starve
+from vcluster.rails.faults import (
+    IN,
+    OUT,
+    Fault,
+    Faults,
+    Place,
+    cable,
+    is_uplink,
+    leaf_number,
+    require_fit,
+    uplink,
+)
+from vcluster.rails.firmware import pretend, require_firmware
+from vcluster.rails.network import uplink_ports
+from vcluster.rails.ports import loss_commands, nowhere_commands, rate_commands
+from vcluster.rails.shaping import uplink_commands
+from vcluster.state import State
+
+
+def put_in(paths: Paths, known: State, wanted: Faults) -> State:
+    """Give places of a cluster faults; what was wrong with them before is taken out.
+
+    Args:
+        paths: of the cluster.
+        known: what runs.
+        wanted: what is to be wrong; an empty fault makes its place healthy.
+
+    Returns:
+        The state with the faults that are in place now.
+
+    Raises:
+        ConfigError: a place cannot have its fault; nothing has changed then.
+        UnavailableError: a command failed.
+    """
+    for at, what in wanted.items():
+        require_fit(known.plan, at, what)
+        require_firmware(what.firmware)
+    # A pair is the same one from either end.
+    gone = {*wanted, *(replace(at, host=at.peer, peer=at.host) for at in wanted if at.peer)}
+    there = {at: what for at, what in known.faults.items() if at not in gone}
+    there |= {at: what for at, what in wanted.items() if str(what)}
+    fresh = replace(known, faults=there)
+    for at in wanted:
+        _set_place(paths, fresh, at)
+    return fresh
+
+
+def _set_place(paths: Paths, known: State, at: Place) -> None:
+    if at.rail < 0:
+        _set_cpu(known, at)
+    elif is_uplink(at.host):
+        _set_uplink(known, leaf_number(known.plan, at.host) or 0, at.rail)
+    else:
+        leaf = leaf_number(known.plan, at.host)
+        hit = [each for each in known.plan.nodes if at.is_of(each.name) or each.leaf == leaf]
+        for compute in hit:
+            # The cable of a dead node is made when it is revived.
+            if known.spaces[compute.name].alive():
+                set_cable(paths, known, compute, at.rail)
+
+
+def _set_cpu(known: State, at: Place) -> None:
+    what, space = known.faults.get(at), known.spaces[at.host]
+    if what is None or not what.cpu_percent:
+        starve.feed(known.plan.name, at.host)
+        return
+    pids = in_namespaces("pid", [space.pid_space])
+    starve.starve(known.plan.name, at.host, pids, what.cpu_percent)
+
+
+def _set_uplink(known: State, leaf: int, rail: int) -> None:
+    plan, switches = known.plan, known.spaces[SWITCHES]
+    up, down = uplink_ports(rail, leaf)
+    for port, way in ((up, OUT), (down, IN)):
+        wanted = uplink(plan, known.faults, leaf, rail, way)
+        _forget(switches, port)
+        if wanted.rate_bit_s is not None:
+            switches.batch("tc", uplink_commands(port, wanted.rate_bit_s, plan.mtu))
+        _lose(switches, loss_commands(port, wanted.lost, 0.0))
+    cut = known.faults.get(Place(host=f"uplink{leaf}", rail=rail), Fault()).cut
+    switches.batch("ip", [f"link set {up} {'down' if cut else 'up'}"])
+
+
+def set_cable(paths: Paths, known: State, compute: Node, rail: int) -> None:
+    """Make the cable of a node's rail as the faults in place want it.
+
+    Raises:
+        UnavailableError: a command failed.
+    """
+    plan, space, switches = known.plan, known.spaces[compute.name], known.spaces[SWITCHES]
+    wanted = cable(plan, known.faults, compute, rail)
+    interface, port = f"rail{rail}", compute.rail_port(rail)
+    pretend(space, interface, wanted.firmware)
+    _forget(switches, port)
+    cluster.shape_rail(plan, compute, rail, wanted.rate_out, switches, space, wanted.queue_bytes)
+    if wanted.rate_in != wanted.rate_out or wanted.senders:
+        _forget(switches, port)
+        switches.batch("tc", rate_commands(port, wanted, plan.mtu))
+    losses = loss_commands(port, wanted.lost_in, wanted.lost_out, wanted.senders)
+    _lose(switches, losses)
+    space.batch("ip", [f"link set {interface} mtu {wanted.mtu}"])
+    if plan.kind == RDMA:
+        guest.set_link(guest.monitor(paths, compute.name), interface, up=not wanted.cut)
+    else:
+        switches.batch("ip", [f"link set {port} {'down' if wanted.cut else 'up'}"])
+
+
+def _forget(switches: Space, port: str) -> None:
+    """Take rates and losses from a port; there may be none."""
+    lines = [f"qdisc del dev {port} clsact", f"qdisc del dev {port} root"]
+    for line in lines:  # a batch ends at its first failure
+        switches.batch("tc", [line], check=False)
+
+
+def _lose(switches: Space, commands: list[str]) -> None:
+    if commands:
+        switches.batch("ip", nowhere_commands(), check=False)
+        switches.batch("tc", commands)
+
+
+def forget_port(plan: Plan, compute: Node, switches: Space) -> None:
+    """Take everything that faults put there from the switch's ports of a node."""
+    for rail in plan.rails:
+        _forget(switches, compute.rail_port(rail))
+
+
+def restore(paths: Paths, known: State, compute: Node) -> None:
+    """Give a node that was started again the faults of its leaf and of its pairs."""
+    touched: Iterable[int] = {
+        at.rail for at in known.faults if at.is_of(compute.name) or at.host == f"leaf{compute.leaf}"
+    }
+    for rail in sorted(touched):
+        set_cable(paths, known, compute, rail)
+
+
+def without_node(known: State, host: str) -> State:
+    """Return the state of a node that was started again: its own faults went with it."""
+    starve.feed(known.plan.name, host)
+    left = {at: what for at, what in known.faults.items() if at.host != host or at.peer}
+    return replace(known, faults=left)
