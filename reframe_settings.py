@@ -4,7 +4,7 @@ import sys
 
 from fabricproof.core.errors import FabricproofError
 from fabricproof.rfm.settings import reframe_configuration
-from fabricproof.site.load import choose_site
+from fabricproof.site import choose_site
 
 try:
     site_configuration = reframe_configuration(choose_site())

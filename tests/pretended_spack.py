@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from fabricproof.site.schema import StackSpec
-from fabricproof.stacks.spack.build import Wishes, build
+from fabricproof.stacks.spack.builder import Wishes, build
 from fabricproof.stacks.spack.environment.compose import Environment, compose
 from fabricproof.stacks.spack.installation.record import Built
 from fabricproof.stacks.spack.layout import SCOPES_VARIABLE, SpackLayout

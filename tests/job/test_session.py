@@ -14,7 +14,7 @@ from fabricproof.core.errors import ExitStatus, ParseError
 from fabricproof.core.measure import Verdict, texts_of
 from fabricproof.core.records import append_records
 from fabricproof.job.run import BUILD_PROGRAM, SessionResult, assemble, read_report, read_run
-from fabricproof.job.run.collect import collect_again
+from fabricproof.job.run.collection import collect_again
 from fabricproof.job.run.start import Workplace
 from fabricproof.site import load_site
 

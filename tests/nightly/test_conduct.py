@@ -10,7 +10,7 @@ from fabricproof.core.errors import ExitStatus, OutputError, UnavailableError
 from fabricproof.core.measure import FindingKind, Verdict, texts_of
 from fabricproof.core.provenance import StackIdentity, rebuilt
 from fabricproof.core.records import read_records
-from fabricproof.history.store.labels import labels
+from fabricproof.history.store.label_file import labels
 from fabricproof.job.run import read_run
 from fabricproof.nightly.conduct import Budget, Confirmer, Ran, keep
 from fabricproof.nightly.confirm import LookResult

@@ -11,7 +11,7 @@ from nights import leg, session
 from fabricproof.cli.measure import run as command
 from fabricproof.cli.measure.run import Performed
 from fabricproof.core.errors import ExitStatus, UnavailableError
-from fabricproof.history.store.labels import set_label
+from fabricproof.history.store.label_file import set_label
 from fabricproof.job.run.start import NODES_VARIABLE
 from fabricproof.job.run.watch import ends_as_interrupt
 from fabricproof.nightly import lock

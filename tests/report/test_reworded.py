@@ -30,7 +30,7 @@ from fabricproof.report.formats.junit import render_junit
 from fabricproof.report.formats.prometheus import render_prometheus
 from fabricproof.report.formats.record import report_record
 from fabricproof.report.red import red_groups, told_of_passes
-from fabricproof.report.text.summary import summary
+from fabricproof.report.text.screen import summary
 from fabricproof.report.text.terminal import render
 from fabricproof.rfm.recording import describe_outcome
 from fabricproof.verdict.table import judge_table

@@ -26,7 +26,7 @@ from fabricproof.report.formats.junit import render_junit
 from fabricproof.report.formats.prometheus import render_prometheus
 from fabricproof.report.formats.record import report_record
 from fabricproof.report.model import RawNumber, ReportData, devices_of, for_people, with_devices
-from fabricproof.report.text.summary import summary
+from fabricproof.report.text.screen import summary
 from fabricproof.report.text.terminal import render
 from fabricproof.site import load_site
 

@@ -15,7 +15,7 @@ from fabricproof.history.compare.model import Comparison, FieldChange, Side
 from fabricproof.history.stats.shifts import Change
 from fabricproof.job.run import BUILD_PROGRAM
 from fabricproof.report.red import folded
-from fabricproof.report.text.summary import LINES, WIDTH, summary
+from fabricproof.report.text.screen import LINES, WIDTH, summary
 
 
 def screen(*arguments: Any, **options: Any) -> str:

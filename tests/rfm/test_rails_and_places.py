@@ -13,7 +13,7 @@ from fabricproof.core.errors import ParseError, UnavailableError
 from fabricproof.job.evidence.leg_folder import as_one_path
 from fabricproof.job.leg import Leg, Plan, read_plan, write_plan
 from fabricproof.job.script import render_script
-from fabricproof.nodes.topology import Pair, Shape
+from fabricproof.nodes.topology.model import Pair, Shape
 from fabricproof.rfm import slurm_nodes
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.rfm.legs.placement import (

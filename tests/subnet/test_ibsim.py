@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fabricproof.core.measure import Verdict
-from fabricproof.nodes.topology_text import parse_topology
+from fabricproof.nodes.topology.text import parse_topology
 from fabricproof.subnet import (
     Expected,
     Hops,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fabricproof.nodes.topology_text import parse_topology, torus_of
+from fabricproof.nodes.topology.text import parse_topology, torus_of
 from fabricproof.subnet import Hops, Network, shape_of
 from fabricproof.subnet.slurm import slurm_findings
 from made_fabrics import changed, grid, make, tree, without

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fabricproof.tuning.decide import (
+from fabricproof.tuning.decision import (
     FALSE_ALARMS,
     Bar,
     Choice,

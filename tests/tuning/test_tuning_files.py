@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fabricproof.core.errors import ConfigError, ParseError
 from fabricproof.tuning.knobs import Knobs, find_knobs
-from fabricproof.tuning.propose import propose, toml_line
+from fabricproof.tuning.proposal import propose, toml_line
 from fabricproof.tuning.rules import Rule, rules_of
 from fabricproof.tuning.selection import PAGE_BYTES, selection_file, table_in
 from fabricproof.tuning.sweeps import sweeps_of

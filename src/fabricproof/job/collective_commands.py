@@ -15,6 +15,7 @@ from fabricproof.core.errors import ConfigError
 from fabricproof.job.commands import LARGE_MESSAGE_BYTES
 from fabricproof.physics import Fabric, bound
 from fabricproof.physics.collective import (
+    LEAST_REPETITIONS,
     Channel,
     Layout,
     NodeBytes,
@@ -23,7 +24,6 @@ from fabricproof.physics.collective import (
     everyone_waits,
     least_bytes,
 )
-from fabricproof.physics.collective.floor import LEAST_REPETITIONS
 from fabricproof.stacks.workload import Segment, collective_lines
 from fabricproof.verdict.rings import LEAST_STEPS, natural_crossings, random_crossings
 from fabricproof.verdict.rings import least_bytes as least_ring_bytes

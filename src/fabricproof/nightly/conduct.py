@@ -29,7 +29,7 @@ from fabricproof.nightly.looks import (
     unseen,
     why_no_look,
 )
-from fabricproof.site.schema import NightSpec
+from fabricproof.site import NightSpec
 
 #: looks at one red leg: the same nodes, and each of its two sides with another partner
 LOOKS_OF_A_RED = 3

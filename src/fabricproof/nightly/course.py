@@ -15,7 +15,7 @@ from pathlib import Path
 
 from fabricproof.core.errors import ExitStatus, FabricproofError, OutputError
 from fabricproof.core.records import append_records
-from fabricproof.history.store.labels import LOOK_LABEL, set_label
+from fabricproof.history.store import LOOK_LABEL, set_label
 from fabricproof.job.run import SessionResult
 from fabricproof.nightly.changes import NightChange, body, changes, digest, subject
 from fabricproof.nightly.conduct import Budget, Confirmed, Confirmer, Ran, Runner, keep

@@ -23,8 +23,7 @@ from email.message import EmailMessage
 from typing import Any
 from urllib.parse import urlsplit
 
-from fabricproof.site.schema import NightSpec
-from fabricproof.site.texts import host_and_port
+from fabricproof.site import NightSpec, host_and_port
 
 #: a mail server or a webhook may be silent for so long, in s
 TIMEOUT_SECONDS = 20

@@ -23,7 +23,7 @@ from pathlib import Path
 from fabricproof.core.errors import OutputError
 from fabricproof.core.records import parse_json
 from fabricproof.core.whole_file import whole_file
-from fabricproof.job.run.start import Workplace
+from fabricproof.job.run import Workplace
 
 #: name of a run's folder, log or report; the first group is its beginning
 _RUN = re.compile(r"(\d{8}T\d{6}Z)-[0-9a-f]{6}(?:\.log|\.json)?")

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from fabricproof.core.errors import ParseError, UnavailableError
+from fabricproof.site import PartitionSpec
 from fabricproof.site.scheduling import asked_partitions
-from fabricproof.site.schema import PartitionSpec
 
 #: a controller that does not answer by then is away
 ANSWER_SECONDS = 20

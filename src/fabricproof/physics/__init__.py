@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fabricproof.physics.ceilings import (
+from fabricproof.physics.bounds import (
     CLOCK_TOLERANCE,
     Ceiling,
     Floor,
@@ -18,6 +18,7 @@ from fabricproof.physics.links import (
     SOFT_ROCE_NAME,
     Link,
     ethernet_link,
+    ethernet_name,
     find_link,
     known_links,
     soft_roce_link,
@@ -53,6 +54,7 @@ __all__ = [
     "default_protocol",
     "device_word",
     "ethernet_link",
+    "ethernet_name",
     "expected_rail_gain",
     "find_link",
     "find_protocol",

@@ -16,8 +16,8 @@ from typing import Any
 from fabricproof import __version__
 from fabricproof.core.provenance import identity_of
 from fabricproof.core.records import parse_json
-from fabricproof.job.run.start import Workplace
-from fabricproof.nodes.inventory.store import FOLDER
+from fabricproof.job.run import Workplace
+from fabricproof.nodes.inventory import FOLDER
 from fabricproof.physics import device_word
 from fabricproof.report.formats.drain import render_drain
 from fabricproof.report.formats.html import render_html
@@ -25,7 +25,7 @@ from fabricproof.report.formats.record import report_record
 from fabricproof.report.gather import Gathered
 from fabricproof.report.model import ReportData
 from fabricproof.report.red import with_device
-from fabricproof.report.text.summary import summary
+from fabricproof.report.text.screen import summary
 from fabricproof.site import Site
 
 #: a raw output that is longer says the same again and again; it is named, not sent

@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from fabricproof.core.errors import FabricproofError, InputMissingError
 from fabricproof.core.records import parse_json, read_records
-from fabricproof.history.store import Run, Store, labels, open_store
-from fabricproof.history.store.history import start_of
-from fabricproof.job.run.collect import collect_again, record_files
-from fabricproof.job.run.start import Workplace
+from fabricproof.history.store import Run, Store, labels, open_store, start_of
+from fabricproof.job.run import Workplace, collect_again, record_files
 from fabricproof.pairs.picture import RECORD_KIND, Picture, read_picture
 from fabricproof.report.model import ReportData
 from fabricproof.report.sources import (
@@ -176,7 +174,7 @@ def before(run: Run, runs: Iterable[Run]) -> list[Run]:
 
 
 if TYPE_CHECKING:
-    from fabricproof.history.trend.model import Trend
+    from fabricproof.history.trend import Trend
 
 #: runs that a report looks back on
 LAST_RUNS = 30

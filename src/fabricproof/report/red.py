@@ -10,7 +10,7 @@ from typing import Any
 
 from fabricproof.core.measure import BADNESS, Finding, FindingKind, Quantity, Verdict
 from fabricproof.job.run import BUILD_PROGRAM, LegResult, SessionResult
-from fabricproof.nodes.topology_text import fold
+from fabricproof.nodes.topology import fold
 
 #: verdicts that are told one by one; PASS and SKIPPED are counted
 RED = frozenset({Verdict.FAIL, Verdict.INVALID, Verdict.MISSING, Verdict.UNJUDGED})

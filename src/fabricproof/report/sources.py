@@ -14,22 +14,26 @@ import numpy as np
 import polars as pl
 
 from fabricproof.core.errors import FabricproofError, InputMissingError
-from fabricproof.history.baseline import keyed
-from fabricproof.history.baseline.review import standing
-from fabricproof.history.compare.facts import Machines
-from fabricproof.history.compare.model import Comparison, FieldChange, Side
-from fabricproof.history.compare.sides import ChosenSide, History, choose_side
-from fabricproof.history.compare.whole import Asked, compare_sides
+from fabricproof.history.baseline import keyed, standing
+from fabricproof.history.compare import (
+    Asked,
+    ChosenSide,
+    Comparison,
+    FieldChange,
+    History,
+    Machines,
+    Side,
+    choose_side,
+    compare_sides,
+)
 from fabricproof.history.store import FIELDS, Key, Matrix, Run, Store
-from fabricproof.history.trend.find import Question, find_trend
-from fabricproof.history.trend.model import Trend
-from fabricproof.job.run.start import Workplace
-from fabricproof.nodes.inventory.compare import Difference, compare
-from fabricproof.nodes.inventory.store import FOLDER, read_index, read_kept
+from fabricproof.history.trend import Question, Trend, find_trend
+from fabricproof.job.run import Workplace
+from fabricproof.nodes.inventory import FOLDER, Difference, compare, read_index, read_kept
 from fabricproof.report.model import Band, JudgedBounds, RawNumber
 from fabricproof.report.red import folded
 from fabricproof.site import Site
-from fabricproof.verdict.baseline.file import path_of, read_baseline
+from fabricproof.verdict.baseline import path_of, read_baseline
 
 #: what BEFORE takes beside the words of ``fabricproof compare``
 SAME_INVENTORY = "same-inventory"

@@ -7,10 +7,8 @@ import os
 
 import reframe.core.runtime as rt
 
-from fabricproof.job.run.start import NODES_VARIABLE, new_run_id
-from fabricproof.site import Site, load_site
-from fabricproof.site.load import choose_site
-from fabricproof.site.schema import FabricSpec
+from fabricproof.job.run import NODES_VARIABLE, new_run_id
+from fabricproof.site import FabricSpec, Site, choose_site, load_site
 
 #: one identity for all checks of one session
 RUN_VARIABLE = "FABRICPROOF_RUN_ID"

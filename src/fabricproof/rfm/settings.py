@@ -10,9 +10,7 @@ from typing import Any
 from fabricproof.core.errors import ConfigError
 from fabricproof.job.evidence.whole_job import RECORD_END
 from fabricproof.rfm.stacks import layout_of, spack_stacks
-from fabricproof.site import Site
-from fabricproof.site.load import project_root
-from fabricproof.site.schema import PartitionSpec, StackSpec
+from fabricproof.site import PartitionSpec, Site, StackSpec, project_root
 from fabricproof.stacks.catalog import load_catalog, stacks_root
 from fabricproof.stacks.environment import (
     defines_module,

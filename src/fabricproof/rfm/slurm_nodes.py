@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from fabricproof.core.errors import FabricproofError, ParseError, UnavailableError
 from fabricproof.job.evidence.whole_job import SchedulerSays
 from fabricproof.nodes.slurm import ask, ask_states, has_slurm, read_states, slurm_partition, usable
-from fabricproof.nodes.topology import Shape, Topology
-from fabricproof.nodes.topology_text import expand, parse_topology, torus_of
-from fabricproof.site.schema import PartitionSpec
+from fabricproof.nodes.topology import Shape, Topology, expand, parse_topology, torus_of
+from fabricproof.site import PartitionSpec
 
 _FACT = re.compile(r"(?:^|\s)(JobState|ExitCode|NodeList)=(\S+)")
 

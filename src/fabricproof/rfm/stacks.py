@@ -9,14 +9,20 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from fabricproof.core.provenance import SHOWN_DIGITS, StackIdentity, digest_of
-from fabricproof.site import Site
-from fabricproof.site.schema import StackSpec
+from fabricproof.site import Site, StackSpec
 from fabricproof.stacks.catalog import load_catalog, stacks_root
 from fabricproof.stacks.environment import shell_values, shell_word
 from fabricproof.stacks.install import read_stamp
 from fabricproof.stacks.programs import IMB_HOME
-from fabricproof.stacks.spack.installation.record import Built, read_built, without_modules
-from fabricproof.stacks.spack.layout import SpackLayout, layout_for, module_name, sha256_of
+from fabricproof.stacks.spack import (
+    Built,
+    SpackLayout,
+    layout_for,
+    module_name,
+    read_built,
+    sha256_of,
+    without_modules,
+)
 
 #: what nobody says of a stack that is not ours
 UNSAID = "not declared"

@@ -28,13 +28,17 @@ from fabricproof.job.script import (
     SOCKETS_FILE,
 )
 from fabricproof.nodes.discover.probe import LOOK
-from fabricproof.site import Site
-from fabricproof.site.schema import PartitionSpec, StackSpec
+from fabricproof.site import PartitionSpec, Site, StackSpec
 from fabricproof.stacks.environment import option_words, shell_word
 from fabricproof.stacks.launch import TURN_FILE, Layout, layout_options, plan_launch
-from fabricproof.verdict.baseline.file import path_of, read_baseline
-from fabricproof.verdict.baseline.model import Baseline, LegPlace
-from fabricproof.verdict.baseline.stage import of_leg, write_stage
+from fabricproof.verdict.baseline import (
+    Baseline,
+    LegPlace,
+    of_leg,
+    path_of,
+    read_baseline,
+    write_stage,
+)
 
 #: where the scripts of a job lie
 JOB_FILES = Path(__file__).parents[1] / "job"

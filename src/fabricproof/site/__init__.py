@@ -1,6 +1,46 @@
 """Site files: load, validate, and answer what a check may ask about the site."""
 
-from fabricproof.site.load import load_site, site_folders
-from fabricproof.site.model import Site
+from __future__ import annotations
 
-__all__ = ["Site", "load_site", "site_folders"]
+from fabricproof.site.complaint import line_of, positions
+from fabricproof.site.load import (
+    choose_site,
+    load_site,
+    project_root,
+    site_folders,
+    site_of,
+    sites_root,
+)
+from fabricproof.site.model import Site, build_fabric, protocol_of
+from fabricproof.site.schema import (
+    ExpectSpec,
+    FabricSpec,
+    NightSpec,
+    PartitionSpec,
+    StackSpec,
+    Stated,
+    SwitchSpec,
+)
+from fabricproof.site.texts import host_and_port
+
+__all__ = [
+    "ExpectSpec",
+    "FabricSpec",
+    "NightSpec",
+    "PartitionSpec",
+    "Site",
+    "StackSpec",
+    "Stated",
+    "SwitchSpec",
+    "build_fabric",
+    "choose_site",
+    "host_and_port",
+    "line_of",
+    "load_site",
+    "positions",
+    "project_root",
+    "protocol_of",
+    "site_folders",
+    "site_of",
+    "sites_root",
+]

@@ -24,8 +24,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from fabricproof.core.errors import ConfigError, OutputError, UnavailableError
-from fabricproof.site import Site
-from fabricproof.site.complaint import line_of, positions
+from fabricproof.site import Site, line_of, positions
 from fabricproof.stacks import index
 from fabricproof.stacks.catalog import Catalog, Stack, load_catalog
 from fabricproof.stacks.environment import (

@@ -4,11 +4,14 @@ What preflight cannot know from hosts: it looks from the manager's side, through
 infiniband-diags.  Readers and judgement are pure; ``live`` runs the tools, ``look`` keeps them.
 """
 
+from __future__ import annotations
+
 from fabricproof.subnet.counters import read_ibqueryerrors, read_perfquery
 from fabricproof.subnet.diff import compare_looks
 from fabricproof.subnet.finding import FabricFinding, SubnetResult
 from fabricproof.subnet.judge import Expected, judge_look
 from fabricproof.subnet.linkinfo import read_iblinkinfo, with_states
+from fabricproof.subnet.live import SubnetAccess, ask
 from fabricproof.subnet.look import join, read_folder, write_folder
 from fabricproof.subnet.model import Cable, End, Manager, Network, Node, NodeKind, Port, SubnetLook
 from fabricproof.subnet.read import read_ibnetdiscover, read_issm, read_managers
@@ -25,9 +28,11 @@ __all__ = [
     "Node",
     "NodeKind",
     "Port",
+    "SubnetAccess",
     "SubnetLook",
     "SubnetResult",
     "SubnetShape",
+    "ask",
     "compare_looks",
     "join",
     "judge_look",

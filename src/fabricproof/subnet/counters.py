@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from fabricproof.subnet.model import End, Network, PortCounters
 from fabricproof.subnet.read import Output
-from fabricproof.traffic.counters import ENDS
+from fabricproof.traffic import ENDS
 
 #: field -> the kernel's name (Linux drivers/infiniband/core/sysfs.c, PORT_PMA_ATTR) and a factor
 _NAMES: dict[str, tuple[str, int]] = {

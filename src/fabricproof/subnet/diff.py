@@ -19,7 +19,7 @@ from fabricproof.subnet.finding import (
     stateless,
 )
 from fabricproof.subnet.model import Cable, End, Network, NodeKind, Port, PortCounters, SubnetLook
-from fabricproof.traffic.counters import ENDS, CounterSample, read_rises
+from fabricproof.traffic import ENDS, CounterSample, read_rises
 
 Pair = frozenset[End]
 

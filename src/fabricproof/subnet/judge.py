@@ -26,7 +26,7 @@ from fabricproof.subnet.finding import (
 from fabricproof.subnet.model import Cable, Manager, Network, NodeKind, Port, SubnetLook
 from fabricproof.subnet.shape import SubnetShape, shape_of, uneven_trunks
 from fabricproof.subnet.slurm import slurm_findings
-from fabricproof.traffic.counters import ENDS, ERROR_COUNTERS, HIGH
+from fabricproof.traffic import ENDS, ERROR_COUNTERS, HIGH
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,7 @@ from fabricproof.subnet.counters import (
 from fabricproof.subnet.linkinfo import read_iblinkinfo, with_states
 from fabricproof.subnet.model import End, Manager, Network, PortCounters, SubnetLook
 from fabricproof.subnet.read import read_ibnetdiscover, read_issm, read_managers
-from fabricproof.traffic.counters import ENDS
+from fabricproof.traffic import ENDS
 
 #: file that keeps an output -> the command that prints it
 TOOLS: dict[str, tuple[str, ...]] = {

@@ -7,7 +7,7 @@ compares; it reads nothing.
 
 from __future__ import annotations
 
-from fabricproof.traffic.counters import TCP, CounterSample, read_rises
+from fabricproof.traffic.counters import ENDS, ERROR_COUNTERS, HIGH, TCP, CounterSample, read_rises
 from fabricproof.traffic.expectation import (
     MAX_SHARE,
     MIN_RAIL_SHARE,
@@ -18,6 +18,8 @@ from fabricproof.traffic.expectation import (
     PathProof,
     PathState,
     Rank,
+    beside_verbs,
+    in_order,
     sent_over,
 )
 from fabricproof.traffic.proof import (
@@ -42,6 +44,9 @@ from fabricproof.traffic.wrong_path import (
 )
 
 __all__ = [
+    "ENDS",
+    "ERROR_COUNTERS",
+    "HIGH",
     "MAX_SHARE",
     "MIN_RAIL_SHARE",
     "MIN_SHARE",
@@ -52,10 +57,13 @@ __all__ = [
     "PathProof",
     "PathState",
     "Rank",
+    "beside_verbs",
     "doubt_of_counters",
+    "in_order",
     "megabytes",
     "prove_one_node",
     "prove_path",
+    "read_rises",
 ]
 
 #: What must hold, in the order in which a failure says most.

@@ -2,3 +2,33 @@
 
 Pure but for reading its own data files: tables in, decisions and the text of tuning files out.
 """
+
+from __future__ import annotations
+
+from fabricproof.tuning.decision import Bar, Choice, ChoiceResult, Times, decide, student_t
+from fabricproof.tuning.knobs import COLLECTIVES, Knobs, find_knobs
+from fabricproof.tuning.proposal import Proposal, in_words, propose, toml_line
+from fabricproof.tuning.selection import table_in
+from fabricproof.tuning.sweeps import Sweep, sweeps_of
+from fabricproof.tuning.trial import Trial, read_trial
+
+__all__ = [
+    "COLLECTIVES",
+    "Bar",
+    "Choice",
+    "ChoiceResult",
+    "Knobs",
+    "Proposal",
+    "Sweep",
+    "Times",
+    "Trial",
+    "decide",
+    "find_knobs",
+    "in_words",
+    "propose",
+    "read_trial",
+    "student_t",
+    "sweeps_of",
+    "table_in",
+    "toml_line",
+]

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from fabricproof.core.errors import ConfigError
-from fabricproof.tuning.decide import Choice
+from fabricproof.tuning.decision import Choice
 from fabricproof.tuning.knobs import Algorithm
 from fabricproof.tuning.sweeps import AUTO, Sweep
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fabricproof.core.errors import ParseError
-from fabricproof.tuning.decide import Bar, Choice, Times, decide
+from fabricproof.tuning.decision import Bar, Choice, Times, decide
 from fabricproof.tuning.knobs import Knobs, find_knobs
 
 #: series that are no algorithm

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from fabricproof.history.baseline.freeze import Ask
+from fabricproof.history.baseline.freezing import Ask
 from fabricproof.history.compare.facts import Machines
 from fabricproof.history.store import Store, open_store
 from fabricproof.nodes.inventory.facts import Machine

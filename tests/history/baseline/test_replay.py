@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fabricproof.history.baseline.freeze import freeze
+from fabricproof.history.baseline.freezing import freeze
 from fabricproof.history.baseline.review import (
     against_run,
     differences,

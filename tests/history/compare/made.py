@@ -18,7 +18,7 @@ from fabricproof.history.compare.model import Comparison
 from fabricproof.history.compare.sides import History, choose_side
 from fabricproof.history.compare.whole import Asked, compare_sides
 from fabricproof.history.store import Store, open_store
-from fabricproof.history.store.labels import labels
+from fabricproof.history.store.label_file import labels
 from fabricproof.nodes.inventory.facts import Machine
 from fabricproof.nodes.inventory.store import write_machine
 

@@ -16,7 +16,7 @@ from fabricproof.history.compare.facts import Machines, is_value
 from fabricproof.history.compare.model import NothingComparedError, SideError
 from fabricproof.history.compare.sides import History, choose_side
 from fabricproof.history.store import Run
-from fabricproof.history.store.labels import set_label
+from fabricproof.history.store.label_file import set_label
 
 
 def history(folder: Path, days: tuple[int, ...] = (1, 2, 3, 10, 11), **more: Any) -> History:

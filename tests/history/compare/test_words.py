@@ -12,7 +12,6 @@ from made import Made, Where, nights
 
 from fabricproof.history.compare.doubts import unreachable_notes
 from fabricproof.history.compare.join import Filters
-from fabricproof.history.compare.lines import lines, next_step
 from fabricproof.history.compare.model import (
     Comparison,
     Group,
@@ -20,6 +19,7 @@ from fabricproof.history.compare.model import (
     comparison_record,
     parse_margins,
 )
+from fabricproof.history.compare.text import lines, next_step
 from fabricproof.history.stats.shifts import Change
 from fabricproof.history.store.model import MARGINS
 

@@ -10,7 +10,7 @@ from made_records import SITE, quantity, run_id, write
 from fabricproof.core.errors import InputMissingError, ParseError
 from fabricproof.core.records import append_records
 from fabricproof.history.store import labels, labels_of, open_store, set_label
-from fabricproof.history.store.labels import LABELS_FILE
+from fabricproof.history.store.label_file import LABELS_FILE
 
 FIRST, SECOND = run_id(1), run_id(2)
 

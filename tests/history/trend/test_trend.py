@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from made_history import SITE, Record, rail_slower, write_history
 
-from fabricproof.history.store.labels import LOOK_LABEL, set_label
+from fabricproof.history.store.label_file import LOOK_LABEL, set_label
 
 Command = Callable[..., Any]
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from fabricproof.nodes.doctor.examine import gather
+from fabricproof.nodes.doctor.examination import gather
 from fabricproof.nodes.doctor.facts import Answer, Facts, HcaPort, Interface, NodeFacts
 from fabricproof.nodes.doctor.findings import Diagnosis, Level
 from fabricproof.nodes.doctor.probes import read_answers

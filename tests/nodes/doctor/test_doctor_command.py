@@ -12,7 +12,7 @@ from doctor_facts import facts
 from fabricproof.cli.site import doctor, stack
 from fabricproof.core.errors import ConfigError, UnavailableError
 from fabricproof.nodes.doctor import live
-from fabricproof.nodes.doctor.examine import examine, make_shell, run_command
+from fabricproof.nodes.doctor.examination import examine, make_shell, run_command
 from fabricproof.nodes.doctor.facts import Answer
 
 

@@ -6,7 +6,7 @@ import pytest
 from doctor_facts import STACKS, at, facts, infiniband_node, net_path
 
 from fabricproof.core.errors import ExitStatus
-from fabricproof.nodes.doctor.examine import diagnose
+from fabricproof.nodes.doctor.examination import diagnose
 from fabricproof.nodes.doctor.facts import (
     Answer,
     HcaPort,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recorded_nodes import NAMES, machine
 
-from fabricproof.nodes.inventory.compare import compare
+from fabricproof.nodes.inventory.differences import compare
 from fabricproof.nodes.inventory.facts import Machine, Value
 from fabricproof.nodes.inventory.words import meaning_of, name_of, shown
 

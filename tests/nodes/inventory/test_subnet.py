@@ -8,7 +8,7 @@ import pytest
 
 from fabricproof.core.errors import ParseError
 from fabricproof.nodes.inventory.facts import Machine
-from fabricproof.nodes.inventory.notes import (
+from fabricproof.nodes.inventory.remarks import (
     DEFAULT_PREFIX,
     SubnetPort,
     ports_of,

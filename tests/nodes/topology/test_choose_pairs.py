@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from topologies import BLOCK, ISLANDS, TREE
 
-from fabricproof.nodes.topology import Topology, contiguous, pairs_by_hops, spread, words
-from fabricproof.nodes.topology_text import parse_topology, torus_of
+from fabricproof.nodes.topology.model import Topology, contiguous, pairs_by_hops, spread, words
+from fabricproof.nodes.topology.text import parse_topology, torus_of
 
 
 def test_the_virtual_cluster_has_a_pair_on_a_leaf_and_one_across_the_spine() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabricproof.nodes.topology import hop_cost, latency_words
+from fabricproof.nodes.topology.model import hop_cost, latency_words
 
 
 @pytest.mark.parametrize(

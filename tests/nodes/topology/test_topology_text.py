@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from topologies import BLOCK, DATA, ISLANDS, TREE
 
 from fabricproof.core.errors import ConfigError, ParseError
-from fabricproof.nodes.topology import Shape
-from fabricproof.nodes.topology_text import expand, fold, parse_topology, torus_of
+from fabricproof.nodes.topology.model import Shape
+from fabricproof.nodes.topology.text import expand, fold, parse_topology, torus_of
 
 
 def test_the_recorded_tree() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from fabricproof.core.errors import ConfigError, FabricproofError, OutputError, UnavailableError
-from fabricproof.stacks.spack.build import Wishes, building, explain, programs_of, why_not_whole
+from fabricproof.stacks.spack.builder import Wishes, building, explain, programs_of, why_not_whole
 from fabricproof.stacks.spack.environment.lock import kept_lock
 from fabricproof.stacks.spack.installation.record import read_built, write_built
 from fabricproof.stacks.spack.layout import sha256_of
@@ -292,7 +292,7 @@ def test_a_full_disk_is_one_message_with_its_place(lab: Lab, monkeypatch: pytest
     def full(path: Path, built: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", str(path))
 
-    monkeypatch.setattr("fabricproof.stacks.spack.build.write_built", full)
+    monkeypatch.setattr("fabricproof.stacks.spack.builder.write_built", full)
     with pytest.raises(OutputError, match=r"openmpi\.json: cannot write: No space left.*make room"):
         lab.build()
     assert why(lab) == "it was never built to the end"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fabricproof.core.errors import ConfigError, OutputError, UnavailableError
-from fabricproof.stacks.spack.build import why_not_whole
+from fabricproof.stacks.spack.builder import why_not_whole
 from fabricproof.stacks.spack.environment.compose import compose
 from fabricproof.stacks.spack.environment.externals import load_yaml
 from fabricproof.stacks.spack.environment.lock import (

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from fabricproof.core.errors import ConfigError
-from fabricproof.stacks.spack.build import building
+from fabricproof.stacks.spack.builder import building
 from pretended_spack import Lab
 
 

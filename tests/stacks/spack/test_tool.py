@@ -224,7 +224,7 @@ BUILDER = """\
 import sys
 from pathlib import Path
 sys.path.insert(0, {tests!r})
-from fabricproof.stacks.spack.build import building
+from fabricproof.stacks.spack.builder import building
 from fabricproof.stacks.spack.layout import SpackLayout
 from fabricproof.stacks.spack.tool import Spack
 root = Path(sys.argv[1])
@@ -251,7 +251,7 @@ def killed_builder(folder: Path, *script: str) -> tuple[int, int]:
 
 
 def test_the_lock_of_a_killed_builder_is_free_when_its_spack_has_ended(tmp_path: Path):
-    from fabricproof.stacks.spack.build import building  # noqa: PLC0415
+    from fabricproof.stacks.spack.builder import building  # noqa: PLC0415
     from fabricproof.stacks.spack.layout import SpackLayout  # noqa: PLC0415
 
     # One that does not care for Ctrl-C.

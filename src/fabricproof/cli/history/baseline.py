@@ -26,21 +26,21 @@ from fabricproof.cli.history.baseline_display import (
 )
 from fabricproof.cli.which import perflogs, runs_of
 from fabricproof.core.errors import ConfigError, ExitStatus, InputMissingError
-from fabricproof.history.baseline.freeze import Ask, Frozen, freeze
-from fabricproof.history.baseline.review import (
+from fabricproof.history.baseline import (
+    Ask,
     BaselineCoverage,
+    Frozen,
     Unlike,
     against_run,
     differences,
+    freeze,
     replay,
     standing,
 )
-from fabricproof.history.compare.facts import Machines
+from fabricproof.history.compare import Machines
 from fabricproof.history.store import Store, open_store
-from fabricproof.site import Site
-from fabricproof.site.load import site_of
-from fabricproof.verdict.baseline.file import names_in, path_of, read_baseline, write_baseline
-from fabricproof.verdict.baseline.model import Baseline
+from fabricproof.site import Site, site_of
+from fabricproof.verdict.baseline import Baseline, names_in, path_of, read_baseline, write_baseline
 
 #: runs that a proposal looks at unless told otherwise
 _NEWEST = 30

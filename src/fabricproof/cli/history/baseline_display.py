@@ -11,9 +11,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from fabricproof.history.baseline.freeze import Frozen
-from fabricproof.history.baseline.review import Replay, Turned, Unlike
-from fabricproof.verdict.baseline.model import Baseline, BaselineRow, LegPlace
+from fabricproof.history.baseline import Frozen, Replay, Turned, Unlike
+from fabricproof.verdict.baseline import Baseline, BaselineRow, LegPlace
 
 #: lines of a list that are shown without ``--all``
 _SHOWN = 12

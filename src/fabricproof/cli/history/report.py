@@ -16,14 +16,10 @@ from fabricproof.cli.console import HonestConsole
 from fabricproof.cli.output import STATUSES
 from fabricproof.core.errors import OutputError
 from fabricproof.core.whole_file import write_whole
-from fabricproof.job.run.start import Workplace, workplace
-from fabricproof.report.formats.drain import render_drain
-from fabricproof.report.formats.junit import render_junit
-from fabricproof.report.formats.prometheus import render_prometheus
-from fabricproof.report.formats.record import report_record
-from fabricproof.report.text.summary import LINES, WIDTH, summary
-from fabricproof.site import Site
-from fabricproof.site.load import project_root, site_of
+from fabricproof.job.run import Workplace, workplace
+from fabricproof.report.formats import render_drain, render_junit, render_prometheus, report_record
+from fabricproof.report.text import LINES, WIDTH, summary
+from fabricproof.site import Site, project_root, site_of
 
 if TYPE_CHECKING:
     from fabricproof.report.gather import Gathered

@@ -21,15 +21,18 @@ from fabricproof.cli.history.compare import compared, status_of
 from fabricproof.cli.measure.run import perform, progress_of, show
 from fabricproof.cli.which import perflogs
 from fabricproof.core.errors import ConfigError, ExitStatus
-from fabricproof.history.compare.lines import lines
-from fabricproof.history.compare.model import Comparison, SideError, comparison_record
-from fabricproof.history.compare.plan import (
+from fabricproof.history.compare import (
+    Asked,
+    Comparison,
     InterleavedMeans,
     InterleavedPlan,
     RunOutcome,
+    SideError,
     SwitchedError,
+    comparison_record,
     conduct,
     fewest_rounds,
+    lines,
     make_plan,
     plan_lines,
     read_plan,
@@ -37,14 +40,11 @@ from fabricproof.history.compare.plan import (
     switch_back,
     write_plan,
 )
-from fabricproof.history.compare.whole import Asked
-from fabricproof.history.store.labels import set_label
-from fabricproof.job.run.watch import ends_as_interrupt
-from fabricproof.nightly.lock import night_lock
-from fabricproof.nightly.state import state_file as nightly_state_file
-from fabricproof.site import Site
-from fabricproof.site.load import site_of
-from fabricproof.site.schema import SwitchSpec
+from fabricproof.history.store import set_label
+from fabricproof.job.run import ends_as_interrupt
+from fabricproof.nightly import night_lock
+from fabricproof.nightly import state_file as nightly_state_file
+from fabricproof.site import Site, SwitchSpec, site_of
 
 _PASSED_ON = {"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]}
 

@@ -18,32 +18,40 @@ from fabricproof.cli.measure.run import job_nodes, ran, result_record, show
 from fabricproof.cli.output import STATUSES
 from fabricproof.core.errors import ExitStatus, FabricproofError, InputMissingError
 from fabricproof.core.records import record_files
-from fabricproof.job.run import read_run
-from fabricproof.job.run.collect import collect_again
-from fabricproof.job.run.start import (
+from fabricproof.job.run import (
     KEPT_STAGES,
     NODES_VARIABLE,
     Workplace,
+    collect_again,
+    ends_as_interrupt,
     new_run_id,
     prune_stages,
+    read_run,
     session_environment,
     workplace,
 )
-from fabricproof.job.run.watch import ends_as_interrupt
-from fabricproof.nightly.changes import red_of
-from fabricproof.nightly.conduct import Ran
-from fabricproof.nightly.confirm import record
-from fabricproof.nightly.course import NightMeans, NightOutcome, spend
-from fabricproof.nightly.course import alive as ask_alive
-from fabricproof.nightly.display import render_night, write_reports
-from fabricproof.nightly.lock import night_lock
-from fabricproof.nightly.notify import channels, what_was_sent
-from fabricproof.nightly.retention import prune, rotate, what_was_removed
-from fabricproof.nightly.state import now, read_history, state_file
+from fabricproof.nightly import (
+    NightMeans,
+    NightOutcome,
+    Ran,
+    channels,
+    night_lock,
+    now,
+    prune,
+    read_history,
+    record,
+    red_of,
+    render_night,
+    rotate,
+    spend,
+    state_file,
+    what_was_removed,
+    what_was_sent,
+    write_reports,
+)
+from fabricproof.nightly import alive as ask_alive
 from fabricproof.nodes.slurm import ask_states, has_slurm, slurm_partition, usable
-from fabricproof.site import Site
-from fabricproof.site.load import project_root, site_of
-from fabricproof.site.schema import PartitionSpec
+from fabricproof.site import PartitionSpec, Site, project_root, site_of
 
 _PASSED_ON = {"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]}
 

@@ -17,7 +17,7 @@ from fabricproof.cli.measure.pairs_display import PICTURE, drain_line, draw
 from fabricproof.cli.measure.pairs_run import run
 from fabricproof.cli.output import STATUSES, fabric_option
 from fabricproof.core.errors import ConfigError, InputMissingError
-from fabricproof.nodes.topology_text import expand, parse_topology
+from fabricproof.nodes.topology import expand, parse_topology
 from fabricproof.pairs import (
     Judged,
     Leaves,
@@ -43,7 +43,7 @@ from fabricproof.pairs import (
 from fabricproof.pairs.campaign.plan import plan_steps, round_seconds
 from fabricproof.pairs.ladder import MORE_ROUNDS, USUAL_ROUNDS
 from fabricproof.physics import Fabric
-from fabricproof.site.schema import PartitionSpec
+from fabricproof.site import PartitionSpec
 
 #: time budget of one measurement where a site says nothing else, in seconds
 LEG_SECONDS: float = PartitionSpec.model_fields["leg_seconds"].default

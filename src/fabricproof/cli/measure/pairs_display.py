@@ -11,12 +11,10 @@ from typing import Any
 from fabricproof.cli import options
 from fabricproof.core.measure import Verdict
 from fabricproof.core.whole_file import write_whole
-from fabricproof.pairs.blame.judge import MatrixVerdict
+from fabricproof.pairs import Blame, MatrixVerdict, Picture, svg, text_map
 from fabricproof.pairs.campaign.confirm import Confirmation
 from fabricproof.pairs.campaign.verdict import Outcome, Result
-from fabricproof.pairs.picture import Picture, svg, text_map
-from fabricproof.pairs.said import Blame
-from fabricproof.report.formats.drain import Blamed
+from fabricproof.report.formats import Blamed
 
 #: what a node may be called in Slurm; any other name gets no line for scontrol
 _NODE = re.compile(r"\w[\w.-]*")

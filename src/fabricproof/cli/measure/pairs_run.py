@@ -16,15 +16,16 @@ from fabricproof.cli.measure.pairs_display import PICTURE, campaign_record, camp
 from fabricproof.cli.measure.run import ran
 from fabricproof.cli.output import STATUSES, Only, one_fitting, only_option
 from fabricproof.core.errors import ConfigError, OutputError
-from fabricproof.job.run.start import (
+from fabricproof.job.run import (
     check_scheduler,
+    ends_as_interrupt,
     new_run_id,
     session_environment,
     workplace,
 )
-from fabricproof.job.run.watch import ends_as_interrupt
-from fabricproof.nodes.doctor.subject import Subject, make_subject
-from fabricproof.nodes.topology_text import expand
+from fabricproof.nodes.doctor import Subject, make_subject
+from fabricproof.nodes.topology import expand
+from fabricproof.pairs import Order, natural
 from fabricproof.pairs.campaign.conduct import (
     Means,
     conduct,
@@ -37,11 +38,7 @@ from fabricproof.pairs.campaign.further import all_on_one
 from fabricproof.pairs.campaign.ledger import Campaign, load, only_one, save
 from fabricproof.pairs.campaign.nodes import Standing, ask_leaves, ask_standing
 from fabricproof.pairs.campaign.verdict import pictures_of, places_of
-from fabricproof.pairs.fabric import natural
-from fabricproof.pairs.schedule import Order
-from fabricproof.site import Site
-from fabricproof.site.load import project_root, site_of
-from fabricproof.site.schema import PartitionSpec
+from fabricproof.site import PartitionSpec, Site, project_root, site_of
 
 _EPILOG = """\b
 Examples:

@@ -13,18 +13,22 @@ from fabricproof.cli.measure import plan_display
 from fabricproof.cli.site.building import StackPlaces, spack_records
 from fabricproof.cli.which import one_run
 from fabricproof.core.errors import ExitStatus, InputMissingError
-from fabricproof.history.cost.case import Case, ask_reframe
-from fabricproof.history.cost.history import Lessons, PastRun, PastRuns, learn, read_history
-from fabricproof.history.cost.outlook import (
+from fabricproof.history.cost import (
+    Case,
+    Lessons,
+    PastRun,
+    PastRuns,
     RunCost,
+    ask_reframe,
     compare,
     estimate,
+    learn,
     look_ahead,
+    read_history,
     serialised_by,
 )
-from fabricproof.job.run.start import workplace
-from fabricproof.site import Site
-from fabricproof.site.load import project_root, site_of
+from fabricproof.job.run import workplace
+from fabricproof.site import Site, project_root, site_of
 
 
 def _pattern(

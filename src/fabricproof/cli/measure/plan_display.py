@@ -8,21 +8,19 @@ from dataclasses import asdict
 from typing import Any
 
 from fabricproof.core.units import size_label
-from fabricproof.history.compare.lines import columns
-from fabricproof.history.cost.history import (
+from fabricproof.history.compare import columns
+from fabricproof.history.cost import (
     DEFAULT_SESSION_SECONDS,
     DEFAULT_START_SECONDS,
-    Lessons,
-    PastRun,
-    PastRuns,
-)
-from fabricproof.history.cost.outlook import (
     NIGHT_SECONDS,
     Cost,
     Estimate,
     LeftOut,
+    Lessons,
     LevelCost,
     Outlook,
+    PastRun,
+    PastRuns,
     RunCost,
     licence_of,
     off_by,

@@ -19,15 +19,17 @@ from fabricproof.cli.measure.run_progress import Progress
 from fabricproof.cli.output import STATUSES
 from fabricproof.core.errors import ExitStatus, FabricproofError, UnavailableError
 from fabricproof.core.measure import Verdict
-from fabricproof.job.run import LegResult, SessionResult, read_report
-from fabricproof.job.run.collect import collect
-from fabricproof.job.run.start import (
+from fabricproof.job.run import (
     KEPT_STAGES,
     NODES_VARIABLE,
+    LegResult,
+    SessionResult,
     Workplace,
     check_scheduler,
+    collect,
     new_run_id,
     prune_stages,
+    read_report,
     reframe_command,
     refuse_troubles,
     run_reframe,
@@ -37,13 +39,11 @@ from fabricproof.job.run.start import (
     wants_run,
     workplace,
 )
-from fabricproof.site import Site, load_site
-from fabricproof.site.load import choose_site, project_root
+from fabricproof.site import Site, choose_site, load_site, project_root
 from fabricproof.site.roll import selects_only, with_whole_stacks
 
 if TYPE_CHECKING:
-    from fabricproof.nightly.conduct import Ran
-    from fabricproof.nightly.confirm import Confirmation
+    from fabricproof.nightly import Confirmation, Ran
 
 #: names the run that ``reframe -r`` starts, as ``--label`` does
 LABEL_VARIABLE = "FABRICPROOF_LABEL"
@@ -140,8 +140,8 @@ def accept(
         label: a name for the run.
         again: measure once more what others disturbed or too few rounds left open.
     """
-    from fabricproof.history.store.labels import require_label  # noqa: PLC0415 - start-up time
-    from fabricproof.nightly.conduct import keep  # noqa: PLC0415
+    from fabricproof.history.store import require_label  # noqa: PLC0415 - start-up time
+    from fabricproof.nightly import keep  # noqa: PLC0415
 
     place = workplace(project_root())
     if label:
@@ -164,9 +164,12 @@ def _measured_again(
     site: Site, place: Workplace, performed: Performed, *, quiet: bool
 ) -> tuple[Performed, tuple[Confirmation, ...]]:
     """Measure once more what is UNJUDGED for a cause that passes; return both outcomes."""
-    from fabricproof.history.store.labels import LOOK_LABEL  # noqa: PLC0415 - start-up time
-    from fabricproof.nightly.conduct import Budget, Confirmer  # noqa: PLC0415
-    from fabricproof.nightly.looks import settled  # noqa: PLC0415
+    from fabricproof.history.store import LOOK_LABEL  # noqa: PLC0415 - start-up time
+    from fabricproof.nightly import (  # noqa: PLC0415
+        Budget,
+        Confirmer,
+        settled,
+    )
 
     assert performed.result is not None, "the caller asked"
     confirmer = Confirmer(
@@ -197,7 +200,7 @@ def ran(
     nodes: tuple[str, ...] = (),
 ) -> Ran:
     """Start ReFrame and return what came of it, in the words of who looks again."""
-    from fabricproof.nightly.conduct import Ran  # noqa: PLC0415 - start-up time
+    from fabricproof.nightly import Ran  # noqa: PLC0415 - start-up time
 
     progress = progress_of(arguments, quiet=quiet)
     done = perform(site, arguments, progress=progress, run_id=run_id, nodes=nodes)
@@ -231,7 +234,7 @@ def job_nodes(report: Path) -> dict[str, tuple[str, ...]]:
 
 def _give(label: str, site: Site, *run_ids: str) -> None:
     """Give runs their name; that it cannot be kept changes no verdict."""
-    from fabricproof.history.store.labels import set_label  # noqa: PLC0415 - start-up time
+    from fabricproof.history.store import set_label  # noqa: PLC0415 - start-up time
 
     try:
         set_label(workplace(project_root()).perflogs, site.name, run_ids, label)
@@ -327,13 +330,13 @@ def show(
 ) -> None:
     """Print a run's result, as a table or as JSON; ``again``: what was measured again of it."""
     if as_json:
-        from fabricproof.nightly.confirm import record  # noqa: PLC0415 - start-up time
+        from fabricproof.nightly import record  # noqa: PLC0415 - start-up time
 
         looks = [record(each) for each in again]
         click.echo(json.dumps({**result_record(result), "measured_again": looks}, indent=2))
         return
     from fabricproof.cli.console import HonestConsole  # noqa: PLC0415 - slow, needed at the end
-    from fabricproof.report.text.terminal import render  # noqa: PLC0415 - likewise
+    from fabricproof.report.text import render  # noqa: PLC0415 - likewise
 
     width = None if sys.stdout.isatty() else 200
     render(result, HonestConsole(width=width, soft_wrap=not sys.stdout.isatty()), site)
@@ -341,7 +344,7 @@ def show(
 
 def result_record(result: SessionResult) -> dict[str, Any]:
     """Return a run's result as plain data, the form of ``--json``."""
-    from fabricproof.report.formats.record import leg_record  # noqa: PLC0415 - slow, needed at the end
+    from fabricproof.report.formats import leg_record  # noqa: PLC0415 - slow, needed at the end
 
     return {
         "verdict": result.verdict.value,

@@ -13,7 +13,7 @@ from rich.status import Status
 
 from fabricproof.cli.console import HonestConsole
 from fabricproof.core.errors import FabricproofError
-from fabricproof.stacks.spack.output.progress import Fetching, Phase, Reader, Started
+from fabricproof.stacks.spack import Fetching, Phase, Reader, Started
 
 #: what each step is, for people.
 _STEPS = {

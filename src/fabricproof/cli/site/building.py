@@ -14,26 +14,32 @@ import click
 from fabricproof.cli import options
 from fabricproof.cli.site.build_display import Display
 from fabricproof.core.errors import ConfigError, FabricproofError, InputMissingError
-from fabricproof.site import Site
-from fabricproof.site.load import site_of
-from fabricproof.site.schema import StackSpec
+from fabricproof.site import Site, StackSpec, site_of
 from fabricproof.stacks.catalog import stacks_root
-from fabricproof.stacks.spack.build import (
+from fabricproof.stacks.spack import (
+    BuildError,
+    Built,
+    Mirror,
+    Spack,
+    SpackLayout,
     Wishes,
     build,
     building,
     compose_for,
     explain,
+    fetch_spack,
+    find_spack,
+    kept_lock,
+    layout_for,
+    lock,
+    make_mirror,
+    module_name,
+    open_mirror,
+    open_spack,
+    read_built,
+    remove,
     why_not_whole,
 )
-from fabricproof.stacks.spack.environment.lock import kept_lock, lock
-from fabricproof.stacks.spack.installation.record import Built, read_built
-from fabricproof.stacks.spack.installation.remove import remove
-from fabricproof.stacks.spack.layout import SpackLayout, layout_for, module_name
-from fabricproof.stacks.spack.mirror.read import Mirror, open_mirror
-from fabricproof.stacks.spack.mirror.write import make_mirror
-from fabricproof.stacks.spack.output.diagnose import BuildError
-from fabricproof.stacks.spack.tool import Spack, fetch_spack, find_spack, open_spack
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,22 +12,26 @@ import click
 from fabricproof.cli import options
 from fabricproof.cli.console import HonestConsole
 from fabricproof.core.errors import ConfigError
-from fabricproof.job.run.start import session_environment, workplace
-from fabricproof.nodes.doctor.examine import diagnose, examine, make_shell, node_launcher
-from fabricproof.nodes.doctor.facts import Facts
-from fabricproof.nodes.doctor.findings import (
+from fabricproof.job.run import session_environment, workplace
+from fabricproof.nodes.doctor import (
     Diagnosis,
+    Facts,
     Level,
+    Subject,
+    diagnose,
+    examine,
     exit_status,
     heading,
+    make_shell,
+    make_subject,
+    node_launcher,
     plain_lines,
     record,
+    start_world,
     summary,
     table,
 )
-from fabricproof.nodes.doctor.live import start_world
-from fabricproof.nodes.doctor.subject import Subject, make_subject
-from fabricproof.site.load import project_root, site_of
+from fabricproof.site import project_root, site_of
 
 
 @click.command(

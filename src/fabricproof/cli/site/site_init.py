@@ -15,14 +15,17 @@ import click
 
 from fabricproof.cli import options
 from fabricproof.core.errors import ConfigError, FabricproofError, OutputError
-from fabricproof.nodes.discover import probe
-from fabricproof.nodes.discover.draft import Guess, find_guesses
-from fabricproof.nodes.discover.facts import ClusterSeen
-from fabricproof.nodes.discover.partitions import used_partitions
-from fabricproof.nodes.discover.stacks import Provisioned
-from fabricproof.nodes.discover.write import SiteSurroundings, write_site
-from fabricproof.site import Site, load_site, site_folders
-from fabricproof.site.load import sites_root
+from fabricproof.nodes.discover import (
+    ClusterSeen,
+    Guess,
+    Provisioned,
+    SiteSurroundings,
+    find_guesses,
+    probe,
+    used_partitions,
+    write_site,
+)
+from fabricproof.site import Site, load_site, site_folders, sites_root
 from fabricproof.stacks import catalog as stack_catalog
 from fabricproof.stacks import install as stack_install
 

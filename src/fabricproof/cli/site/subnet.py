@@ -15,23 +15,23 @@ from fabricproof.cli import options
 from fabricproof.cli.output import STATUSES, Only, fitting, only_option, read_output
 from fabricproof.core.errors import ConfigError, ExitStatus, InputMissingError, UnavailableError
 from fabricproof.core.measure import BADNESS, Verdict
-from fabricproof.job.run.watch import ends_as_interrupt
-from fabricproof.nodes.topology import Topology
-from fabricproof.nodes.topology_text import expand, parse_topology
+from fabricproof.job.run import ends_as_interrupt
+from fabricproof.nodes.topology import Topology, expand, parse_topology
 from fabricproof.physics import Link, find_link
 from fabricproof.site import load_site
 from fabricproof.subnet import (
     Expected,
     Network,
+    SubnetAccess,
     SubnetLook,
     SubnetResult,
+    ask,
     compare_looks,
     join,
     judge_look,
     read_folder,
     write_folder,
 )
-from fabricproof.subnet.live import SubnetAccess, ask
 
 _CHECK_EPILOG = """\b
 Examples:

@@ -16,14 +16,10 @@ from fabricproof.cli.which import one_run, perflogs
 from fabricproof.core.errors import InputMissingError, OutputError
 from fabricproof.core.records import read_records, record_files
 from fabricproof.core.units import size_label
-from fabricproof.site import Site
-from fabricproof.site.load import site_of
+from fabricproof.site import Site, site_of
 from fabricproof.stacks.catalog import load_catalog, stacks_root
-from fabricproof.stacks.spack.installation.record import read_built
-from fabricproof.stacks.spack.layout import layout_for
-from fabricproof.tuning.propose import Proposal, in_words, propose, toml_line
-from fabricproof.tuning.selection import table_in
-from fabricproof.tuning.sweeps import Sweep, sweeps_of
+from fabricproof.stacks.spack import layout_for, read_built
+from fabricproof.tuning import Proposal, Sweep, in_words, propose, sweeps_of, table_in, toml_line
 
 _RUN = click.argument("words", default="", metavar="[RUN]")
 

@@ -1,5 +1,33 @@
 """Learn baselines from known-good runs, and say what they would have said of the past."""
 
-from fabricproof.history.baseline.past import keyed, samples_in, samples_of
+from __future__ import annotations
 
-__all__ = ["keyed", "samples_in", "samples_of"]
+from fabricproof.history.baseline.freezing import Ask, Frozen, freeze
+from fabricproof.history.baseline.past import keyed, samples_in, samples_of
+from fabricproof.history.baseline.review import (
+    BaselineCoverage,
+    Replay,
+    Turned,
+    Unlike,
+    against_run,
+    differences,
+    replay,
+    standing,
+)
+
+__all__ = [
+    "Ask",
+    "BaselineCoverage",
+    "Frozen",
+    "Replay",
+    "Turned",
+    "Unlike",
+    "against_run",
+    "differences",
+    "freeze",
+    "keyed",
+    "replay",
+    "samples_in",
+    "samples_of",
+    "standing",
+]

@@ -9,8 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from fabricproof.core.errors import ExitStatus, FabricproofError
 from fabricproof.history.store import Key
-from fabricproof.verdict.baseline.file import path_of, read_baseline
-from fabricproof.verdict.baseline.model import PLACE, Baseline, BaselineRow, LegPlace
+from fabricproof.verdict.baseline import (
+    PLACE,
+    Baseline,
+    BaselineRow,
+    LegPlace,
+    path_of,
+    read_baseline,
+)
 from fabricproof.verdict.value import PRINT_ROUNDING, Source, recorded_source
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 from fabricproof.history.baseline.past import Number, numbers
 from fabricproof.history.compare.facts import Machines
-from fabricproof.verdict.baseline.apply import changes, outside, why_not
-from fabricproof.verdict.baseline.model import Baseline, BaselineRow, LegPlace
+from fabricproof.verdict.baseline import Baseline, BaselineRow, LegPlace, changes, outside, why_not
 from fabricproof.verdict.value import Source
 
 if TYPE_CHECKING:

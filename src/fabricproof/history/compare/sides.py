@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from fabricproof.core.units import counted
-from fabricproof.history.baseline import samples_of
+from fabricproof.history.baseline.past import samples_of
 from fabricproof.history.compare.facts import AskedFact, Having, Machines, runs_having
 from fabricproof.history.compare.model import NothingComparedError, Side, SideError
 from fabricproof.history.store import Key, Run, Store
-from fabricproof.history.store.labels import LOOK_LABEL
+from fabricproof.history.store.label_file import LOOK_LABEL
 
 #: baseline -> run -> value, of each quantity that it holds
 Samples = Mapping[Key, Mapping[str, float]]

@@ -22,10 +22,10 @@ from fabricproof.job.collective_commands import hpcc_seconds
 from fabricproof.job.commands import PEER_SUITES, peer_seconds
 from fabricproof.job.leg import PLAN_FILE, Leg, read_plan
 from fabricproof.job.relations.rounds import LEAST
-from fabricproof.job.run import read_report
-from fabricproof.job.run.start import (
+from fabricproof.job.run import (
     Workplace,
     new_run_id,
+    read_report,
     run_reframe,
     session_environment,
     unloadable,

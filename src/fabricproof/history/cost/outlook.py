@@ -13,9 +13,8 @@ from fabricproof.history.cost.history import (
     PastJob,
     PastRun,
 )
-from fabricproof.site import Site
+from fabricproof.site import PartitionSpec, Site
 from fabricproof.site.roll import due_entries
-from fabricproof.site.schema import PartitionSpec
 
 #: the levels, from the smallest to the one that leaves nothing out
 LEVELS = ("quick", "nightly", "full")

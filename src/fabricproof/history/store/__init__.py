@@ -7,12 +7,19 @@ number a quantity, without rails, settings, attempts or the state of the path.
 
 from __future__ import annotations
 
-from fabricproof.history.store.history import Store, open_store
-from fabricproof.history.store.labels import labels, labels_of, set_label
+from fabricproof.history.store.history import Store, open_store, start_of
+from fabricproof.history.store.label_file import (
+    LOOK_LABEL,
+    labels,
+    labels_of,
+    require_label,
+    set_label,
+)
 from fabricproof.history.store.model import FIELDS, Key, Matrix, Run
 
 __all__ = [
     "FIELDS",
+    "LOOK_LABEL",
     "Key",
     "Matrix",
     "Run",
@@ -20,5 +27,7 @@ __all__ = [
     "labels",
     "labels_of",
     "open_store",
+    "require_label",
     "set_label",
+    "start_of",
 ]

@@ -13,7 +13,7 @@ from fabricproof.core.records import record_files
 from fabricproof.history.store.copy import FOLDER, Copy
 from fabricproof.history.store.files import passed_over
 from fabricproof.history.store.ingest import bring_up_to_date
-from fabricproof.history.store.labels import labels
+from fabricproof.history.store.label_file import labels
 from fabricproof.history.store.model import FACTS, FIELDS, KEPT, Matrix, Run, schema
 
 if TYPE_CHECKING:
@@ -260,7 +260,7 @@ class Store:
         site: its name.
         runs: oldest first.
         notes: what was passed over while reading, one sentence each; nothing is lost in silence.
-        labels: name -> the runs that people gave it (:mod:`fabricproof.history.store.labels`).
+        labels: name -> the runs that people gave it (:mod:`fabricproof.history.store.label_file`).
     """
 
     site: str

@@ -14,7 +14,7 @@ import numpy as np
 from fabricproof.core.errors import ExitStatus, FabricproofError, InputMissingError
 from fabricproof.history.stats.steps import Changes, Step, find_changes
 from fabricproof.history.store import Key, Matrix, Store
-from fabricproof.history.store.labels import LOOK_LABEL
+from fabricproof.history.store.label_file import LOOK_LABEL
 from fabricproof.history.store.model import MARGINS, class_of, metric_of, numbered
 from fabricproof.history.trend.events import ReadMachine, Tested, events_of
 from fabricproof.history.trend.model import FoundDrift, FoundStep, Trend

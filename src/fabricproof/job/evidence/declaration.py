@@ -23,10 +23,10 @@ from fabricproof.traffic import (
     Expectation,
     PathProof,
     PathState,
+    beside_verbs,
     doubt_of_counters,
     megabytes,
 )
-from fabricproof.traffic.expectation import beside_verbs
 from fabricproof.verdict.value import Judgement, Report, at_least
 
 

@@ -23,7 +23,7 @@ from fabricproof.core.errors import FabricproofError
 from fabricproof.core.measure import Finding, Verdict, as_notes, worst
 from fabricproof.job.evidence.leg_folder import CORES, RankRecord
 from fabricproof.job.leg import Leg
-from fabricproof.nodes.topology_text import expand
+from fabricproof.nodes.topology import expand
 from fabricproof.physics import find_link
 from fabricproof.traffic import Evidence, Expectation, PathState
 from fabricproof.traffic.disturbance import (

@@ -21,9 +21,7 @@ from fabricproof.core.errors import FabricproofError, ParseError
 from fabricproof.core.measure import Table
 from fabricproof.core.units import size_label
 from fabricproof.job.leg import Leg
-from fabricproof.traffic import Evidence, Rank
-from fabricproof.traffic.counters import CounterSample
-from fabricproof.traffic.expectation import in_order
+from fabricproof.traffic import CounterSample, Evidence, Rank, in_order
 
 #: InfiniBand counts octets divided by 4 (IBA specification vol. 1, 16.1.3.5 PortCounters:
 #: PortXmitData "total number of data octets, divided by 4").

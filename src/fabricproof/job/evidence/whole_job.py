@@ -21,13 +21,11 @@ from fabricproof.job.evidence.leg_folder import gather
 from fabricproof.job.leg import Relation
 from fabricproof.job.outcome import Outcome, mended
 from fabricproof.job.script import JOB_END_FILE
-from fabricproof.nodes.inventory.facts import Machine, ReadTrouble
-from fabricproof.nodes.inventory.read import read_machine
-from fabricproof.nodes.preflight.finding import Preflight, RailFinding
-from fabricproof.nodes.preflight.judge import preflight
-from fabricproof.nodes.topology_text import expand
-from fabricproof.site.schema import FabricSpec
-from fabricproof.traffic.counters import CounterSample, read_rises
+from fabricproof.nodes.inventory import Machine, ReadTrouble, read_machine
+from fabricproof.nodes.preflight import Preflight, RailFinding, preflight
+from fabricproof.nodes.topology import expand
+from fabricproof.site import FabricSpec
+from fabricproof.traffic import CounterSample, read_rises
 from fabricproof.verdict.value import Judgement, Report, missing
 
 #: suite and program under which the judgement of the links stands in records and reports

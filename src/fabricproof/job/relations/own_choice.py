@@ -17,7 +17,7 @@ from fabricproof.job.leg import Relation
 from fabricproof.job.outcome import Outcome, first_reason
 from fabricproof.job.relations.ratio import Looks, not_judged
 from fabricproof.traffic import PathState
-from fabricproof.tuning.decide import Bar, Choice, ChoiceResult, Times, decide
+from fabricproof.tuning import Bar, Choice, ChoiceResult, Times, decide
 from fabricproof.verdict.value import Judgement, Report
 
 #: series that are no algorithm: the choice that is judged, and the one before a tuning
@@ -42,7 +42,7 @@ def judge_own_choice(relation: Relation, looks: Looks) -> Report:
         labels: algorithm id -> what a table calls it.
         sizes: message sizes in bytes, None for an operation without messages.
         left_out: sentences on algorithms that were not tried.
-        bar: the fields of :class:`~fabricproof.tuning.decide.Bar`.
+        bar: the fields of :class:`~fabricproof.tuning.decision.Bar`.
     """
     spoiled = _spoiled(relation.settings["series"][OWN], looks)
     if spoiled is not None:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from statistics import fmean, stdev
 
-from fabricproof.tuning.decide import student_t
+from fabricproof.tuning import student_t
 
 #: rounds before anything is green; three is the least for which t is not absurd (two: 12.7)
 LEAST = 3

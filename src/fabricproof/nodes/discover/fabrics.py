@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from fabricproof.nodes.discover.draft import guess, seen
 from fabricproof.nodes.discover.facts import HostSeen, InterfaceSeen, PortSeen, ShaperSeen, SlotSeen
 from fabricproof.nodes.discover.rates import shaped_link, soft_link, verbs_link
-from fabricproof.physics import SOFT_ROCE_NAME, soft_path_mtu
-from fabricproof.physics.links import ethernet_name
+from fabricproof.physics import SOFT_ROCE_NAME, ethernet_name, soft_path_mtu
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,8 +6,7 @@ import re
 
 from fabricproof.core.errors import FabricproofError
 from fabricproof.nodes.discover.facts import ShaperSeen
-from fabricproof.physics import find_link, soft_roce_link
-from fabricproof.physics.links import ethernet_name, known_links
+from fabricproof.physics import ethernet_name, find_link, known_links, soft_roce_link
 
 #: how far a kernel's rounded rate may lie from lanes x line rate: '56 Gb/sec' is 56.25, '200' is
 #: 212.5 with the FEC of HDR

@@ -1,1 +1,40 @@
 """Say before anything runs what a stack will use, and what would go wrong."""
+
+from __future__ import annotations
+
+from fabricproof.nodes.doctor.examination import diagnose, examine, make_shell, node_launcher
+from fabricproof.nodes.doctor.facts import Facts
+from fabricproof.nodes.doctor.findings import (
+    Diagnosis,
+    Level,
+    exit_status,
+    heading,
+    plain_lines,
+    record,
+    summary,
+    table,
+)
+from fabricproof.nodes.doctor.live import start_world
+from fabricproof.nodes.doctor.probes import render_script
+from fabricproof.nodes.doctor.subject import NetPath, Subject, make_subject
+
+__all__ = [
+    "Diagnosis",
+    "Facts",
+    "Level",
+    "NetPath",
+    "Subject",
+    "diagnose",
+    "examine",
+    "exit_status",
+    "heading",
+    "make_shell",
+    "make_subject",
+    "node_launcher",
+    "plain_lines",
+    "record",
+    "render_script",
+    "start_world",
+    "summary",
+    "table",
+]

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from fabricproof.core.errors import UnavailableError
-from fabricproof.nodes.doctor.examine import run_command
+from fabricproof.nodes.doctor.examination import run_command
 from fabricproof.nodes.doctor.facts import Answer, World
 from fabricproof.nodes.doctor.probes import render_script
 from fabricproof.nodes.doctor.subject import Subject

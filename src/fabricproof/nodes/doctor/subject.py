@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fabricproof.core.errors import FabricproofError
-from fabricproof.site import Site
+from fabricproof.site import FabricSpec, PartitionSpec, Site, StackSpec
 from fabricproof.site.scheduling import Asks, asks_of
-from fabricproof.site.schema import FabricSpec, PartitionSpec, StackSpec
 from fabricproof.stacks.catalog import load_catalog, stacks_root
 from fabricproof.stacks.environment import option_words, stack_environment, stack_python
 from fabricproof.stacks.family import (
@@ -20,8 +19,7 @@ from fabricproof.stacks.family import (
 )
 from fabricproof.stacks.install import InstallState, observe
 from fabricproof.stacks.launch import Launch, plan_launch
-from fabricproof.stacks.spack.installation.record import Built, read_built, without_modules
-from fabricproof.stacks.spack.layout import SpackLayout, layout_for
+from fabricproof.stacks.spack import Built, SpackLayout, layout_for, read_built, without_modules
 
 #: programs that start MPI and do next to nothing, best first; any of them tells what is loaded.
 _WITNESSES = ("osu_init", "osu_hello", "IMB-MPI1")
@@ -275,7 +273,7 @@ def _declared(stack: StackSpec, layout: SpackLayout) -> dict[str, object]:
 
 def _staleness(stack: StackSpec, built: Built, layout: SpackLayout) -> str:
     """Return why what was built is not what the site asks for now."""
-    from fabricproof.stacks.spack.environment.lock import is_of_lock, kept_lock  # noqa: PLC0415 - needed here only
+    from fabricproof.stacks.spack import is_of_lock, kept_lock  # noqa: PLC0415 - needed here only
 
     if built.environment != stack.spack:
         return f"it was built from {built.environment}, the site says {stack.spack}"

@@ -3,3 +3,14 @@
 Layers within: ``finding`` (records), ``soft``, ``rail`` and ``card`` (one rail of one node),
 ``judge`` (all of them over one fabric, and the nodes against each other).
 """
+
+from __future__ import annotations
+
+from fabricproof.nodes.preflight.finding import Preflight, RailFinding
+from fabricproof.nodes.preflight.judge import preflight
+
+__all__ = [
+    "Preflight",
+    "RailFinding",
+    "preflight",
+]

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from fabricproof.core.errors import FabricproofError
 from fabricproof.nodes.inventory.facts import Value
-from fabricproof.nodes.inventory.notes import distances
+from fabricproof.nodes.inventory.remarks import distances
 from fabricproof.nodes.inventory.words import name_of, shown
 from fabricproof.nodes.preflight.finding import (
     PLAIN,
@@ -21,7 +21,7 @@ from fabricproof.nodes.preflight.finding import (
     unseen,
 )
 from fabricproof.physics import Fabric, Slot, bound, find_slot
-from fabricproof.site.schema import Stated
+from fabricproof.site import Stated
 
 #: MaxPayload that a slot is left at where firmware negotiated nothing (PCI Express Base
 #: Specification, Device Control: the default of Max_Payload_Size is 128 bytes)

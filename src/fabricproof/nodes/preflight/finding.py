@@ -9,8 +9,7 @@ from fabricproof.core import measure
 from fabricproof.core.measure import FindingKind, Verdict, worst
 from fabricproof.nodes.inventory.facts import Machine, Value
 from fabricproof.physics import Fabric, Link, Slot
-from fabricproof.site.model import build_fabric
-from fabricproof.site.schema import ExpectSpec, FabricSpec
+from fabricproof.site import ExpectSpec, FabricSpec, build_fabric
 from fabricproof.verdict.value import Judgement
 
 #: quantities that are about several cards, even where one node has them: they blame no card

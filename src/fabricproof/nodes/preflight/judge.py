@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from fabricproof.core.measure import Verdict
 from fabricproof.nodes.inventory.facts import Machine, Value
-from fabricproof.nodes.inventory.notes import network_notes
+from fabricproof.nodes.inventory.remarks import network_notes
 from fabricproof.nodes.inventory.words import meaning_of, name_of, shown
 from fabricproof.nodes.preflight.card import card, card_notes, far_ranks
 from fabricproof.nodes.preflight.finding import (
@@ -27,7 +27,7 @@ from fabricproof.nodes.preflight.finding import (
 from fabricproof.nodes.preflight.rail import mtu, presence, rate
 from fabricproof.nodes.preflight.soft import device, shared_wires, soft_notes, soft_rate
 from fabricproof.physics import device_word, find_link
-from fabricproof.site.schema import FabricSpec
+from fabricproof.site import FabricSpec
 
 #: facts of a rail's card in which nodes must be alike unless the site states or allows otherwise
 ALIKE = (

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from fabricproof.core.errors import FabricproofError
 from fabricproof.core.measure import Verdict
-from fabricproof.nodes.inventory.compare import is_like
+from fabricproof.nodes.inventory.differences import is_like
 from fabricproof.nodes.inventory.facts import Machine
 from fabricproof.nodes.preflight.finding import (
     PLAIN,

@@ -18,7 +18,7 @@ import numpy as np
 from fabricproof.core.errors import ConfigError
 from fabricproof.core.units import parse_size
 from fabricproof.core.whole_file import write_whole
-from fabricproof.nodes.doctor.subject import NetPath, Subject
+from fabricproof.nodes.doctor import NetPath, Subject
 from fabricproof.pairs.campaign.further import next_round
 from fabricproof.pairs.campaign.job import Ended, follow, prepare, submit
 from fabricproof.pairs.campaign.ledger import (

@@ -12,10 +12,9 @@ from pathlib import Path
 from fabricproof.core.errors import ConfigError, FabricproofError, UnavailableError
 from fabricproof.core.whole_file import write_whole
 from fabricproof.job.evidence.whole_job import REACHED_END, RECORD_END, read_end
-from fabricproof.nodes.doctor.probes import render_script
-from fabricproof.nodes.doctor.subject import NetPath, Subject
+from fabricproof.nodes.doctor import NetPath, Subject, render_script
 from fabricproof.nodes.slurm import ask
-from fabricproof.nodes.topology_text import fold
+from fabricproof.nodes.topology import fold
 from fabricproof.pairs.campaign.ledger import RECORD_FILE, SCHEDULE_FILE, read_launch
 from fabricproof.pairs.campaign.plan import KERNEL, TWIN, KernelPlan, render_schedule
 from fabricproof.pairs.campaign.record import GrowingRecord, KernelRecord

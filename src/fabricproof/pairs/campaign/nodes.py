@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 from fabricproof.core.errors import FabricproofError, UnavailableError
 from fabricproof.nodes.slurm import BUSY, FREE, ask, ask_states, has_slurm, slurm_partition
-from fabricproof.nodes.topology import Shape
-from fabricproof.nodes.topology_text import parse_topology
+from fabricproof.nodes.topology import Shape, parse_topology
 from fabricproof.pairs.fabric import natural
-from fabricproof.site.schema import PartitionSpec
+from fabricproof.site import PartitionSpec
 
 
 @dataclass(frozen=True, kw_only=True)

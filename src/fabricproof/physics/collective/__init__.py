@@ -3,12 +3,15 @@
 Pure arithmetic over numbers; no files, no tables, no fabric.
 """
 
+from __future__ import annotations
+
 from fabricproof.physics.collective.bounds import NodeBytes, least_bytes
-from fabricproof.physics.collective.floor import Statistic, Wire, least_mean_us
+from fabricproof.physics.collective.floor import LEAST_REPETITIONS, Statistic, Wire, least_mean_us
 from fabricproof.physics.collective.models import Channel, best_model, models
 from fabricproof.physics.collective.operation import Layout, Operation, everyone_waits
 
 __all__ = [
+    "LEAST_REPETITIONS",
     "Channel",
     "Layout",
     "NodeBytes",

@@ -15,7 +15,7 @@ from typing import IO
 from fabricproof import __version__
 from fabricproof.core.errors import OutputError
 from fabricproof.core.whole_file import whole_file
-from fabricproof.job.run.start import Workplace
+from fabricproof.job.run import Workplace
 from fabricproof.report.anonymous import Anonymous, accounts_in, macs_in
 from fabricproof.report.evidence import (
     Absent,

@@ -18,7 +18,7 @@ from fabricproof.benchmarks.catalogue import collective_of
 from fabricproof.core.measure import BADNESS, Quantity, Verdict
 from fabricproof.core.units import counted
 from fabricproof.job.run import BUILD_PROGRAM, LegResult, SessionResult
-from fabricproof.nodes.topology_text import fold
+from fabricproof.nodes.topology import fold
 from fabricproof.report.red import again, held, next_step, told_of_passes
 from fabricproof.verdict.value import ERROR_UNIT
 

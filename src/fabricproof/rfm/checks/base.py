@@ -46,9 +46,9 @@ from fabricproof.job.leg import Leg, Plan, Relation, owned_legs, write_plan
 from fabricproof.job.outcome import Outcome
 from fabricproof.job.outcomes import judge_legs, with_directions
 from fabricproof.job.relations.judge import judge_relations
-from fabricproof.job.run.watch import JobEvent, tell
+from fabricproof.job.run import JobEvent, tell
 from fabricproof.job.script import INVENTORY_FOLDER, JOB_END_FILE, SCRIPT_FILE, render_script
-from fabricproof.nodes.inventory.store import FOLDER, inventory_of_job
+from fabricproof.nodes.inventory import FOLDER, inventory_of_job
 from fabricproof.rfm.build import StackBuild
 from fabricproof.rfm.current import (
     asked_nodes,
@@ -75,9 +75,9 @@ from fabricproof.rfm.staging import (
     leg_limit_seconds,
     with_baseline,
 )
-from fabricproof.site.schema import PartitionSpec
+from fabricproof.site import PartitionSpec
 from fabricproof.stacks.launch import Layout, turned_command
-from fabricproof.verdict.baseline.model import LegPlace
+from fabricproof.verdict.baseline import LegPlace
 
 ask_nodes_once()
 

@@ -26,8 +26,7 @@ from fabricproof.rfm.legs.rings import placed_plan, ranks_on_a_node, ring_plan
 from fabricproof.rfm.legs.sweep import plan_sweep, programs_of, why_no_comparison
 from fabricproof.rfm.slurm_nodes import distances
 from fabricproof.rfm.stacks import built_of
-from fabricproof.tuning.knobs import COLLECTIVES, find_knobs
-from fabricproof.tuning.trial import read_trial
+from fabricproof.tuning import COLLECTIVES, find_knobs, read_trial
 
 __all__ = ["CollectiveBenchmark", "channel_leg", "channel_planner", "collective_leg"]
 

@@ -14,8 +14,8 @@ from fabricproof.job.script import INVENTORY_FOLDER
 from fabricproof.rfm.checks.base import FabricBenchmark
 from fabricproof.rfm.current import current_site
 from fabricproof.rfm.legs.leg import LegPlanner
+from fabricproof.site import PartitionSpec
 from fabricproof.site.roll import stack_of_looks
-from fabricproof.site.schema import PartitionSpec
 from fabricproof.stacks.launch import plan_launch
 
 

@@ -14,7 +14,7 @@ from fabricproof.physics.collective import Channel
 from fabricproof.physics.collective import Layout as Ranks
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.rfm.legs.programs import find_program, printed_name
-from fabricproof.site.schema import PartitionSpec
+from fabricproof.site import PartitionSpec
 from fabricproof.stacks.launch import Layout
 
 #: A collective is measured on several layouts: each gets this part of a leg's budget.

@@ -14,12 +14,10 @@ from fabricproof.job.leg import FabricFacts, Leg, Plan
 from fabricproof.job.outcomes import BACK, LARGEST_SIZES, backward
 from fabricproof.physics import Fabric, bound, latency_floor_us
 from fabricproof.rfm.legs.programs import choose_suite, find_program, launcher_of, printed_name
-from fabricproof.site import Site
-from fabricproof.site.model import protocol_of
-from fabricproof.site.schema import FabricSpec, PartitionSpec, StackSpec
+from fabricproof.site import FabricSpec, PartitionSpec, Site, StackSpec, protocol_of
 from fabricproof.stacks.family import path_environment, rails_refusal, stated_transport
 from fabricproof.stacks.launch import OWN_LAUNCHER, Layout, plan_launch
-from fabricproof.stacks.spack.installation.record import Built
+from fabricproof.stacks.spack import Built
 from fabricproof.stacks.workload import has_window
 from fabricproof.traffic.transports import transport_refusal
 from fabricproof.verdict.value import Judgement, Reference

@@ -8,10 +8,10 @@ from pathlib import Path
 from fabricproof.core.errors import UnavailableError
 from fabricproof.job.collective_commands import HPCC_BINARY
 from fabricproof.job.commands import PEER_SUITES, find_tool
-from fabricproof.site.schema import PartitionSpec, StackSpec
+from fabricproof.site import PartitionSpec, StackSpec
 from fabricproof.stacks.catalog import load_catalog, stacks_root
 from fabricproof.stacks.programs import Located, locate
-from fabricproof.stacks.spack.installation.record import Built
+from fabricproof.stacks.spack import Built
 from fabricproof.stacks.workload import imb_binary
 
 #: the suites that every environment of ``spack-envs`` builds

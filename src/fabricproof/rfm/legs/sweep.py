@@ -12,11 +12,9 @@ from fabricproof.job.leg import Leg, Plan, Relation
 from fabricproof.job.relations.own_choice import OWN, UNTUNED
 from fabricproof.rfm.legs.collective import channel_planner, collective_leg
 from fabricproof.rfm.legs.leg import LegPlanner
-from fabricproof.site.schema import PartitionSpec
+from fabricproof.site import PartitionSpec
 from fabricproof.stacks.launch import Layout
-from fabricproof.tuning.decide import Bar
-from fabricproof.tuning.knobs import Knobs, find_knobs
-from fabricproof.tuning.trial import Trial
+from fabricproof.tuning import Bar, Knobs, Trial, find_knobs
 
 #: what rank.sh takes the names of files from
 FILES_VARIABLE = "FABRICPROOF_FILES"

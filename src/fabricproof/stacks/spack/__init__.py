@@ -3,3 +3,57 @@
 ``spack-envs`` says what a stack is, ``site-configs/<site>/spack`` what the site has; this room
 brings the two together, lets Spack build, and writes down what came out (:mod:`.built`).
 """
+
+from __future__ import annotations
+
+from fabricproof.stacks.spack.builder import (
+    Wishes,
+    build,
+    building,
+    compose_for,
+    explain,
+    why_not_whole,
+)
+from fabricproof.stacks.spack.environment.lock import is_of_lock, kept_lock, lock
+from fabricproof.stacks.spack.installation.proof import is_below
+from fabricproof.stacks.spack.installation.record import Built, read_built, without_modules
+from fabricproof.stacks.spack.installation.remove import remove
+from fabricproof.stacks.spack.layout import SpackLayout, layout_for, module_name, sha256_of
+from fabricproof.stacks.spack.mirror.read import Mirror, open_mirror
+from fabricproof.stacks.spack.mirror.write import make_mirror
+from fabricproof.stacks.spack.output.diagnose import BuildError
+from fabricproof.stacks.spack.output.progress import Fetching, Phase, Reader, Started
+from fabricproof.stacks.spack.tool import Spack, fetch_spack, find_spack, open_spack
+
+__all__ = [
+    "BuildError",
+    "Built",
+    "Fetching",
+    "Mirror",
+    "Phase",
+    "Reader",
+    "Spack",
+    "SpackLayout",
+    "Started",
+    "Wishes",
+    "build",
+    "building",
+    "compose_for",
+    "explain",
+    "fetch_spack",
+    "find_spack",
+    "is_below",
+    "is_of_lock",
+    "kept_lock",
+    "layout_for",
+    "lock",
+    "make_mirror",
+    "module_name",
+    "open_mirror",
+    "open_spack",
+    "read_built",
+    "remove",
+    "sha256_of",
+    "why_not_whole",
+    "without_modules",
+]

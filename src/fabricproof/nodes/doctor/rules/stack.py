@@ -8,7 +8,7 @@ from pathlib import Path
 from fabricproof.nodes.doctor.facts import Facts, ProgramFacts
 from fabricproof.nodes.doctor.findings import Diagnosis, Level
 from fabricproof.nodes.doctor.read import family_of, version_of
-from fabricproof.stacks.spack.installation.proof import is_below
+from fabricproof.stacks.spack import is_below
 
 
 def judge_stack(facts: Facts) -> Iterator[Diagnosis]:

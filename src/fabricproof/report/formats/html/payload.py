@@ -16,8 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from fabricproof.core.records import QuantityRecord
-from fabricproof.history.store import Key, Run
-from fabricproof.history.store.model import FIELDS
+from fabricproof.history.store import FIELDS, Key, Run
 from fabricproof.job.run import LegResult
 from fabricproof.report.formats.html.markup import folded
 from fabricproof.report.model import RawNumber, ReportData

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from fabricproof.core.errors import ConfigError
-from fabricproof.site.schema import StackSpec
-from fabricproof.stacks.spack.build import Listen, building
+from fabricproof.site import StackSpec
+from fabricproof.stacks.spack.builder import Listen, building
 from fabricproof.stacks.spack.installation.modules import remove_modules
 from fabricproof.stacks.spack.layout import SpackLayout
 from fabricproof.stacks.spack.output.diagnose import diagnose

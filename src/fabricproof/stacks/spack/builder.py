@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from fabricproof.core.errors import ConfigError, FabricproofError, OutputError
-from fabricproof.site.schema import StackSpec
+from fabricproof.site import StackSpec
 from fabricproof.stacks.spack.environment.compose import SUITES, Environment, compose
 from fabricproof.stacks.spack.environment.lock import (
     Lock,

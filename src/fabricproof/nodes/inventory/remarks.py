@@ -22,8 +22,7 @@ from itertools import combinations
 
 from fabricproof.core.errors import FabricproofError, ParseError
 from fabricproof.nodes.inventory.facts import Machine, Value
-from fabricproof.physics import find_slot
-from fabricproof.physics.model import Slot
+from fabricproof.physics import Slot, find_slot
 
 #: what every subnet has unless its manager is told otherwise (IBA specification vol. 1, 4.1.1)
 DEFAULT_PREFIX = "fe80:0000:0000:0000"

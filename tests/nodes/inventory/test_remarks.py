@@ -6,7 +6,7 @@ import pytest
 from recorded_nodes import machine
 
 from fabricproof.nodes.inventory.facts import Machine
-from fabricproof.nodes.inventory.notes import distances, notes
+from fabricproof.nodes.inventory.remarks import distances, notes
 
 
 @pytest.mark.parametrize("name", ["mlx5-healthy", "bnxt-healthy", "hfi1", "virtual-cluster"])

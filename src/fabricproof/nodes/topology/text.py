@@ -1,4 +1,4 @@
-"""Read ``scontrol show topology``: text in, :class:`~fabricproof.nodes.topology.Topology` out.
+"""Read ``scontrol show topology``: text in, a topology out; lists of hosts folded and unfolded.
 
 Forms (Slurm's source: ``_print_topo_record`` of topology/tree and topology/block, the former in
 ``src/api/topo_info.c`` before 23.11; recorded from 22.05)::
@@ -22,7 +22,7 @@ from collections.abc import Iterable
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 
 from fabricproof.core.errors import ConfigError, ParseError
-from fabricproof.nodes.topology import Shape, SwitchGroup, Topology
+from fabricproof.nodes.topology.model import Shape, SwitchGroup, Topology
 
 #: what Slurm says where it has no topology (scontrol, ``slurm_print_topo_info_msg``)
 NO_TOPOLOGY = "No topology information available"

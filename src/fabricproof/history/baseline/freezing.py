@@ -22,8 +22,8 @@ from fabricproof.history.baseline.past import (
 )
 from fabricproof.history.compare.facts import Machines
 from fabricproof.history.store.model import SETTINGS
-from fabricproof.verdict.baseline.apply import UNKNOWN, changes
-from fabricproof.verdict.baseline.model import (
+from fabricproof.verdict.baseline import (
+    UNKNOWN,
     Baseline,
     BaselineLeg,
     BaselineNode,
@@ -31,6 +31,7 @@ from fabricproof.verdict.baseline.model import (
     Facts,
     LegPlace,
     Outlier,
+    changes,
 )
 
 if TYPE_CHECKING:
