@@ -13,7 +13,7 @@ from fabricproof.job.run import workplace
 from fabricproof.site import Site, project_root
 
 if TYPE_CHECKING:
-    from fabricproof.history.compare import History
+    from fabricproof.history.compare.sides import History
     from fabricproof.history.store import Store
 
 #: as :func:`fabricproof.job.run.start.new_run_id` makes them
@@ -46,7 +46,7 @@ def runs_of(words: Sequence[str], site: Site) -> list[str]:
         SideError: the words mean nothing.
         NothingComparedError: no run is meant by them.
     """
-    from fabricproof.history.compare import choose_side  # noqa: PLC0415 - start-up time
+    from fabricproof.history.compare.sides import choose_side  # noqa: PLC0415 - start-up time
 
     _, history = history_of(site)
     chosen = choose_side(",".join(words), history)
@@ -57,7 +57,7 @@ def runs_of(words: Sequence[str], site: Site) -> list[str]:
 
 def history_of(site: Site) -> tuple[Store, History]:
     """Return the runs of a site and all that sides are chosen by."""
-    from fabricproof.history.compare import History  # noqa: PLC0415 - start-up time
+    from fabricproof.history.compare.sides import History  # noqa: PLC0415 - start-up time
     from fabricproof.history.store import open_store  # noqa: PLC0415 - start-up time
 
     place = perflogs()

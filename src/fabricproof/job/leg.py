@@ -250,6 +250,9 @@ PLAN_FILE = "plan.json"
 #: 2: layouts and relations
 PLAN_VERSION = 2
 
+#: the quantity of a leg that tells its program no path: whether it took the rails all the same
+DEFAULT_PATH = "default_road"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:

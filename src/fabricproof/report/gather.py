@@ -174,7 +174,7 @@ def before(run: Run, runs: Iterable[Run]) -> list[Run]:
 
 
 if TYPE_CHECKING:
-    from fabricproof.history.trend import Trend
+    from fabricproof.history.trend.model import Trend
 
 #: runs that a report looks back on
 LAST_RUNS = 30

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from fabricproof.history.compare import Comparison, FieldChange, Group
+from fabricproof.history.compare.model import Comparison, FieldChange, Group
 from fabricproof.history.store import Key, Matrix, Run
-from fabricproof.history.trend import Trend
+from fabricproof.history.trend.model import Trend
 from fabricproof.job.run import SessionResult
 from fabricproof.physics import device_word, find_link
 from fabricproof.site import Site

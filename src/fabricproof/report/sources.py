@@ -15,19 +15,13 @@ import polars as pl
 
 from fabricproof.core.errors import FabricproofError, InputMissingError
 from fabricproof.history.baseline import keyed, standing
-from fabricproof.history.compare import (
-    Asked,
-    ChosenSide,
-    Comparison,
-    FieldChange,
-    History,
-    Machines,
-    Side,
-    choose_side,
-    compare_sides,
-)
+from fabricproof.history.compare.facts import Machines
+from fabricproof.history.compare.model import Comparison, FieldChange, Side
+from fabricproof.history.compare.sides import ChosenSide, History, choose_side
+from fabricproof.history.compare.whole import Asked, compare_sides
 from fabricproof.history.store import FIELDS, Key, Matrix, Run, Store
-from fabricproof.history.trend import Question, Trend, find_trend
+from fabricproof.history.trend.find import Question, find_trend
+from fabricproof.history.trend.model import Trend
 from fabricproof.job.run import Workplace
 from fabricproof.nodes.inventory import FOLDER, Difference, compare, read_index, read_kept
 from fabricproof.report.model import Band, JudgedBounds, RawNumber

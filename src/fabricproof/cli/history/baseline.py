@@ -37,7 +37,7 @@ from fabricproof.history.baseline import (
     replay,
     standing,
 )
-from fabricproof.history.compare import Machines
+from fabricproof.history.compare.facts import Machines
 from fabricproof.history.store import Store, open_store
 from fabricproof.site import Site, site_of
 from fabricproof.verdict.baseline import Baseline, names_in, path_of, read_baseline, write_baseline

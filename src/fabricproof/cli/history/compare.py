@@ -14,21 +14,18 @@ from fabricproof.cli.output import Only, only_option
 from fabricproof.cli.which import history_of
 from fabricproof.core.errors import ExitStatus
 from fabricproof.core.units import parse_size
-from fabricproof.history.compare import (
-    Asked,
-    Change,
+from fabricproof.history.compare.join import Filters
+from fabricproof.history.compare.model import (
     Comparison,
-    Filters,
-    InterleavedPlan,
-    choose_side,
-    compare_sides,
     comparison_record,
-    lines,
     parse_margins,
     parse_renamed,
-    read_plan,
-    state_file,
 )
+from fabricproof.history.compare.plan import InterleavedPlan, read_plan, state_file
+from fabricproof.history.compare.sides import choose_side
+from fabricproof.history.compare.text import lines
+from fabricproof.history.compare.whole import Asked, compare_sides
+from fabricproof.history.stats.shifts import Change
 from fabricproof.job.run import workplace
 from fabricproof.report.model import devices_of, with_devices
 from fabricproof.site import Site, project_root, site_of

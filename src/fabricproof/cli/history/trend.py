@@ -13,9 +13,10 @@ from fabricproof.cli import options
 from fabricproof.cli.output import Only, only_option
 from fabricproof.cli.which import perflogs, runs_of
 from fabricproof.core.errors import ExitStatus
-from fabricproof.history.compare import parse_margins, parse_renamed
+from fabricproof.history.compare.model import parse_margins, parse_renamed
 from fabricproof.history.store import open_store
-from fabricproof.history.trend import Question, find_trend, trend_lines, trend_record
+from fabricproof.history.trend.find import Question, find_trend
+from fabricproof.history.trend.model import trend_lines, trend_record
 from fabricproof.nodes.inventory import FOLDER, read_kept
 from fabricproof.report.model import devices_of, with_devices
 from fabricproof.site import site_of

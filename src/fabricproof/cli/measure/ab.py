@@ -21,18 +21,14 @@ from fabricproof.cli.history.compare import compared, status_of
 from fabricproof.cli.measure.run import perform, progress_of, show
 from fabricproof.cli.which import perflogs
 from fabricproof.core.errors import ConfigError, ExitStatus
-from fabricproof.history.compare import (
-    Asked,
-    Comparison,
+from fabricproof.history.compare.model import Comparison, SideError, comparison_record
+from fabricproof.history.compare.plan import (
     InterleavedMeans,
     InterleavedPlan,
     RunOutcome,
-    SideError,
     SwitchedError,
-    comparison_record,
     conduct,
     fewest_rounds,
-    lines,
     make_plan,
     plan_lines,
     read_plan,
@@ -40,6 +36,8 @@ from fabricproof.history.compare import (
     switch_back,
     write_plan,
 )
+from fabricproof.history.compare.text import lines
+from fabricproof.history.compare.whole import Asked
 from fabricproof.history.store import set_label
 from fabricproof.job.run import ends_as_interrupt
 from fabricproof.nightly import night_lock

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from fabricproof.core.text import columns
 from fabricproof.core.units import size_label
-from fabricproof.history.compare import columns
 from fabricproof.history.cost import (
     DEFAULT_SESSION_SECONDS,
     DEFAULT_START_SECONDS,

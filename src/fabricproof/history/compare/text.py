@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 
+from fabricproof.core.text import columns
 from fabricproof.core.units import counted, percent
 from fabricproof.history.compare.model import Compared, Comparison, Group, Side, grouped, typed
 from fabricproof.history.compare.verdict import LEAST_RUNS, scatter_word
@@ -370,14 +371,3 @@ def _places(group: Group) -> Iterator[tuple[str, str]]:
     for each in group.also:
         kind, _, name = each.partition(" ")
         yield kind, name
-
-
-def columns(rows: Sequence[Sequence[str]], right: frozenset[int]) -> Iterator[str]:
-    """Yield rows as aligned lines; the columns in ``right`` hold numbers."""
-    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
-    for row in rows:
-        cells = [
-            cell.rjust(width) if at in right else cell.ljust(width)
-            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        yield "  ".join(cells).rstrip()

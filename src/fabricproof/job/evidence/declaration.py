@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from fabricproof.core.measure import Verdict, worst
 from fabricproof.job.evidence.leg_folder import RankRecord, gather
-from fabricproof.job.leg import Leg
+from fabricproof.job.leg import DEFAULT_PATH, Leg
 from fabricproof.physics import SOFT_ROCE_NAME, find_link, why_not_the_device
 from fabricproof.traffic import (
     MIN_RAIL_SHARE,
@@ -143,9 +143,6 @@ def _device_unseen(leg: Leg, ranks: Sequence[RankRecord]) -> str:
     return ""
 
 
-QUANTITY = "default_road"
-
-
 def judge_free_path(leg: Leg, ranks: Sequence[RankRecord], sent_bytes: tuple[int, int]) -> Report:
     """Return PASS where the leg's rails carried all that the benchmark says it moved.
 
@@ -228,7 +225,7 @@ def _report(
         1.0, unit="x", tolerance=1 - MIN_SHARE, origin="all bytes on the declared rails"
     )
     judgement = Judgement(
-        name=QUANTITY,
+        name=DEFAULT_PATH,
         value=share,
         unit="x",
         message_size=None,

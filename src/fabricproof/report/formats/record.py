@@ -7,9 +7,9 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from fabricproof.core.measure import texts_of
-from fabricproof.history.compare import FieldChange, comparison_record
+from fabricproof.history.compare.model import FieldChange, comparison_record
 from fabricproof.history.store import Key, Run
-from fabricproof.history.trend import trend_record
+from fabricproof.history.trend.model import trend_record
 from fabricproof.job.run import LegResult
 from fabricproof.report.formats.drain import DrainAdvice, advise
 from fabricproof.report.model import ReportData

@@ -9,7 +9,8 @@ from typing import Any
 
 from fabricproof.core.measure import BADNESS, Verdict
 from fabricproof.core.units import counted, percent
-from fabricproof.history.compare import Change, Comparison
+from fabricproof.history.compare.model import Comparison
+from fabricproof.history.stats.shifts import Change
 from fabricproof.job.run import LegResult
 from fabricproof.report.formats.drain import advise
 from fabricproof.report.model import ReportData, for_people

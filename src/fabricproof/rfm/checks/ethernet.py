@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 
-from fabricproof.job.evidence.declaration import QUANTITY
-from fabricproof.job.leg import Leg, Plan, Relation, in_turns
+from fabricproof.job.leg import DEFAULT_PATH, Leg, Plan, Relation, in_turns
 from fabricproof.physics import bound
 from fabricproof.rfm.checks.base import FabricBenchmark
 from fabricproof.rfm.checks.peers import PeerBenchmark
@@ -272,7 +271,7 @@ class FreePathBenchmark(FabricBenchmark):
             name="untold",
             rails=planner.rails,
             environment={**launch, **manners(planner)},
-            required=(QUANTITY,),
+            required=(DEFAULT_PATH,),
             spread=False,
             free_path=_advice(planner, told),
         )

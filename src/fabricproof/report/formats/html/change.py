@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 
 from fabricproof.core.units import counted, percent
-from fabricproof.history.compare import Comparison, Group, Shift
+from fabricproof.history.compare.model import Comparison, Group
+from fabricproof.history.stats.shifts import Shift
 from fabricproof.report.formats.html.markup import (
     Markup,
     details,

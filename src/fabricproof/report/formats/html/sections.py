@@ -8,7 +8,7 @@ from typing import Any
 
 from fabricproof.core.measure import BADNESS, Quantity, texts_of
 from fabricproof.core.units import counted, percent
-from fabricproof.history.trend import Event, Trend
+from fabricproof.history.trend.model import Event, Trend
 from fabricproof.job.run import LegResult
 from fabricproof.report.formats.html.headline import measured, rails_of
 from fabricproof.report.formats.html.markup import (
