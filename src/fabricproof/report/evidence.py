@@ -17,7 +17,7 @@ from fabricproof import __version__
 from fabricproof.core.provenance import identity_of
 from fabricproof.core.records import parse_json
 from fabricproof.job.run import Workplace
-from fabricproof.nodes.inventory import FOLDER
+from fabricproof.nodes.inventory.store import FOLDER
 from fabricproof.physics import device_word
 from fabricproof.report.formats.drain import render_drain
 from fabricproof.report.formats.html import render_html

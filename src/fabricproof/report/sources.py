@@ -23,7 +23,8 @@ from fabricproof.history.store import FIELDS, Key, Matrix, Run, Store
 from fabricproof.history.trend.find import Question, find_trend
 from fabricproof.history.trend.model import Trend
 from fabricproof.job.run import Workplace
-from fabricproof.nodes.inventory import FOLDER, Difference, compare, read_index, read_kept
+from fabricproof.nodes.inventory.differences import Difference, compare
+from fabricproof.nodes.inventory.store import FOLDER, read_index, read_kept
 from fabricproof.report.model import Band, JudgedBounds, RawNumber
 from fabricproof.report.red import folded
 from fabricproof.site import Site

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from fabricproof.core.errors import ParseError
-from fabricproof.nodes.inventory import read_sminfo
+from fabricproof.nodes.inventory.remarks import read_sminfo
 from fabricproof.subnet.model import End, Manager, Network, Node, NodeKind, Port
 
 

@@ -18,7 +18,9 @@ from fabricproof.cli.which import perflogs, runs_of
 from fabricproof.core.errors import FabricproofError
 from fabricproof.core.measure import BADNESS
 from fabricproof.history.store import Run, Store, labels_of, open_store, require_label, set_label
-from fabricproof.nodes.inventory import FOLDER, compare, name_of, read_kept
+from fabricproof.nodes.inventory.differences import compare
+from fabricproof.nodes.inventory.store import FOLDER, read_kept
+from fabricproof.nodes.inventory.words import name_of
 from fabricproof.site import site_of
 
 #: changes that are named in the table; --json has all

@@ -17,7 +17,7 @@ from fabricproof.history.compare.model import parse_margins, parse_renamed
 from fabricproof.history.store import open_store
 from fabricproof.history.trend.find import Question, find_trend
 from fabricproof.history.trend.model import trend_lines, trend_record
-from fabricproof.nodes.inventory import FOLDER, read_kept
+from fabricproof.nodes.inventory.store import FOLDER, read_kept
 from fabricproof.report.model import devices_of, with_devices
 from fabricproof.site import site_of
 

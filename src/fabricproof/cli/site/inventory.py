@@ -15,23 +15,21 @@ from fabricproof.cli.which import one_run, perflogs
 from fabricproof.core.errors import FabricproofError, InputMissingError
 from fabricproof.core.records import record_files
 from fabricproof.job.run import read_run
-from fabricproof.nodes.inventory import (
+from fabricproof.nodes.inventory.differences import compare
+from fabricproof.nodes.inventory.facts import Machine
+from fabricproof.nodes.inventory.remarks import distances, notes
+from fabricproof.nodes.inventory.store import (
     FOLDER,
     INDEX_FILE,
     InventoryChoice,
-    Machine,
     StateSeen,
     choose,
-    compare,
-    distances,
     is_run,
     is_when,
-    name_of,
-    notes,
     read_index,
     read_kept,
-    shown,
 )
+from fabricproof.nodes.inventory.words import name_of, shown
 from fabricproof.site import Site, site_of
 
 #: columns of a fact's name

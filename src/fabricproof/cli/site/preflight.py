@@ -17,7 +17,7 @@ from fabricproof.cli.output import STATUSES, Only, judgement_record, only_option
 from fabricproof.cli.site.inventory import looks_of, machine_of, place
 from fabricproof.core.measure import Verdict, worst
 from fabricproof.core.records import read_records, record_files
-from fabricproof.nodes.inventory import StateSeen
+from fabricproof.nodes.inventory.store import StateSeen
 from fabricproof.nodes.preflight import Preflight, preflight
 from fabricproof.site import Site, site_of
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from fabricproof.history.compare.facts import Machines
 from fabricproof.history.compare.model import FieldChange, Side
-from fabricproof.nodes.inventory import IDENTITIES, Machine, meaning_of, name_of, shown
+from fabricproof.nodes.inventory.facts import IDENTITIES, Machine
+from fabricproof.nodes.inventory.words import meaning_of, name_of, shown
 
 #: facts that say one thing; two of them that change together are one cause
 _ONE_CAUSE: Mapping[str, str] = {

@@ -12,15 +12,9 @@ from fabricproof.core.errors import ParseError
 from fabricproof.core.records import parse_json
 from fabricproof.history.compare.model import FieldChange, Side
 from fabricproof.history.store import Run, Store
-from fabricproof.nodes.inventory import (
-    FOLDER,
-    Machine,
-    StateSeen,
-    Value,
-    name_of,
-    read_index,
-    read_kept,
-)
+from fabricproof.nodes.inventory.facts import Machine, Value
+from fabricproof.nodes.inventory.store import FOLDER, StateSeen, read_index, read_kept
+from fabricproof.nodes.inventory.words import name_of
 from fabricproof.verdict.baseline import Facts, that_matter
 
 #: ``[NODE:][PART.]FACT=VALUE``; an interface or a port stands for its part

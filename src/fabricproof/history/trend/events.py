@@ -17,7 +17,9 @@ from fabricproof.core.errors import FabricproofError
 from fabricproof.history.store import Key, Run
 from fabricproof.history.store.model import MARGINS, metric_of
 from fabricproof.history.trend.model import Event, FoundStep
-from fabricproof.nodes.inventory import Difference, Machine, compare, name_of, shown
+from fabricproof.nodes.inventory.differences import Difference, compare
+from fabricproof.nodes.inventory.facts import Machine
+from fabricproof.nodes.inventory.words import name_of, shown
 
 #: (node, digest) -> what the node was made of; raises FabricproofError where that is lost
 ReadMachine = Callable[[str, str], Machine]

@@ -19,7 +19,7 @@ from fabricproof.core.units import at_size
 from fabricproof.job.evidence.leg_folder import RankRecord, read_status, read_text
 from fabricproof.job.leg import Leg, shell_name
 from fabricproof.job.script import INVENTORY_FOLDER
-from fabricproof.nodes.inventory import Machine
+from fabricproof.nodes.inventory.facts import Machine
 from fabricproof.physics.collective import Channel, best_model
 from fabricproof.verdict.baseline import LegSeen, read_stage, with_baseline
 from fabricproof.verdict.value import Reference, Report, Rules, Source, at_most
@@ -66,7 +66,7 @@ def _machine(folder: Path, node: str) -> Machine | None:
     except OSError:
         return None
     # It brings the schema of site files, half of what starting the judge in a job would cost.
-    from fabricproof.nodes.inventory import read_machine  # noqa: PLC0415 - few legs have a baseline
+    from fabricproof.nodes.inventory.read import read_machine  # noqa: PLC0415 - few legs have a baseline
 
     machine = read_machine(text, node)
     return machine if machine.facts else None

@@ -21,7 +21,8 @@ from fabricproof.job.evidence.leg_folder import gather
 from fabricproof.job.leg import Relation
 from fabricproof.job.outcome import Outcome, mended
 from fabricproof.job.script import JOB_END_FILE
-from fabricproof.nodes.inventory import Machine, ReadTrouble, read_machine
+from fabricproof.nodes.inventory.facts import Machine, ReadTrouble
+from fabricproof.nodes.inventory.read import read_machine
 from fabricproof.nodes.preflight import Preflight, RailFinding, preflight
 from fabricproof.nodes.topology import expand
 from fabricproof.site import FabricSpec

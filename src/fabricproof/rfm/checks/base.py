@@ -48,7 +48,7 @@ from fabricproof.job.outcomes import judge_legs, with_directions
 from fabricproof.job.relations.judge import judge_relations
 from fabricproof.job.run import JobEvent, tell
 from fabricproof.job.script import INVENTORY_FOLDER, JOB_END_FILE, SCRIPT_FILE, render_script
-from fabricproof.nodes.inventory import FOLDER, inventory_of_job
+from fabricproof.nodes.inventory.store import FOLDER, inventory_of_job
 from fabricproof.rfm.build import StackBuild
 from fabricproof.rfm.current import (
     asked_nodes,
