@@ -89,9 +89,11 @@ class Ladder:
             if len(pairs):
                 return pairs
         pairing = _Pairing(self.leaves, judged, self.seed + made)
-        pairing.low = pairing.free
-        pairing.measured = Tally(evidence_of(judged.matrix, judged.low, self.leaves))
-        pairing.measured.add(judged.explanation.by == -1)
+        evidence = evidence_of(judged.matrix, judged.low, self.leaves)
+        free = judged.explanation.by == -1
+        pairing.low, pairing.measured = Tally(evidence), Tally(evidence)
+        pairing.low.add(np.flatnonzero(evidence.low & free))
+        pairing.measured.add(free)
         return pairing.pairs(inside=inside)
 
     def suspects(self, judged: Judged) -> set[int]:
@@ -107,15 +109,23 @@ class _Pairing:
         self.random = np.random.default_rng([seed, 2])
         evidence = evidence_of(judged.matrix, judged.low, leaves)
         explanation = judged.explanation
-        self.suspected = [found.suspect for found in explanation.found]
-        of_leaf = [each.kind is SuspectKind.LEAF for each in self.suspected]
+        # Those with too few values to be blamed are no good partners either.
+        weak = [found.suspect for found in explanation.weak]
+        self.suspected = [*(found.suspect for found in explanation.found), *weak]
+        by_nobody = explanation.by == -1
+        of_leaf = [found.suspect.kind is SuspectKind.LEAF for found in explanation.found]
         # Rows of a leaf that is found say nothing of its nodes.
         told = np.append(np.array(of_leaf, dtype=bool), [False, False])[explanation.by]
+        for suspect in weak:
+            rows = suspect.rows(evidence) & by_nobody
+            by_nobody &= ~rows
+            if suspect.kind is SuspectKind.LEAF:
+                told |= rows
         self.measured, self.low = Tally(evidence), Tally(evidence)
         self.measured.add(~told)
         self.low.add(np.flatnonzero(evidence.low & ~told))
         self.free = Tally(evidence)
-        self.free.add(np.flatnonzero(evidence.low & (explanation.by == -1)))
+        self.free.add(np.flatnonzero(evidence.low & by_nobody))
         self.used_nodes = np.zeros(leaves.num_nodes, dtype=bool)
         self.used_links: set[tuple[int, int, int]] = set()
         self.found: list[tuple[int, int]] = []

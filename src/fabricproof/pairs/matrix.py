@@ -135,11 +135,11 @@ class Matrix:
         columns = ("source", "destination", "both_ways", "rail", "round", "kind", "value")
         return replace(self, **{name: getattr(self, name)[chosen] for name in columns})
 
-    def without_repeats(self) -> Matrix:
-        """Return one row for rows of the same pair, rail, direction, round and kind.
+    def look_keys(self, *, with_round: bool = True) -> npt.NDArray[np.int64]:
+        """Return of each row a number that rows of the same pair, direction, rail and kind share.
 
-        It is their median, of an even number the better of the two in the middle: a pair that was
-        good once in two looks is not slow.
+        Args:
+            with_round: and of the same round.
         """
         low = np.where(self.both_ways, np.minimum(self.source, self.destination), self.source)
         high = np.where(self.both_ways, np.maximum(self.source, self.destination), self.destination)
@@ -149,10 +149,19 @@ class Matrix:
             (high, len(self.nodes)),
             (self.rail, len(self.rails)),
             (self.both_ways, 2),
-            (rounds, int(rounds.max(initial=0)) + 1),
+            (rounds if with_round else np.zeros_like(rounds), int(rounds.max(initial=0)) + 1),
             (self.kind, len(self.kinds)),
         ):
             key = key * count + part
+        return key
+
+    def without_repeats(self) -> Matrix:
+        """Return one row for rows of the same pair, rail, direction, round and kind.
+
+        It is their median, of an even number the better of the two in the middle: a pair that was
+        good once in two looks is not slow.
+        """
+        key = self.look_keys()
         unique = pl.Series(key).n_unique() if len(key) else 0
         if unique == len(key):
             return self

@@ -9,10 +9,14 @@ from typing import Any
 import numpy as np
 
 from fabricproof.pairs.blame.judge import Judged, WhyUndecided
-from fabricproof.pairs.blame.suspects import ALL, TRANSMIT, Flags, Suspect, SuspectKind
+from fabricproof.pairs.blame.suspects import ALL, RECEIVE, TRANSMIT, Flags, Suspect, SuspectKind
 
 #: names that a sentence lists before it says "and n more"
 _NAMES = 4
+
+
+DIRECTIONS = {ALL: "both", TRANSMIT: "transmit", RECEIVE: "receive"}
+VERBS = {"both": "runs", "transmit": "sends", "receive": "receives"}
 
 
 @dataclass(frozen=True, kw_only=True)

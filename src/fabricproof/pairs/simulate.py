@@ -20,9 +20,9 @@ from fabricproof.pairs.blame.suspects import ALL, RECEIVE, TRANSMIT, Suspect, Su
 from fabricproof.pairs.fabric import Leaves, leaves_of, load_of_flows, loads_of
 from fabricproof.pairs.ladder import FIRST_ROUNDS, Ladder
 from fabricproof.pairs.matrix import Kind, Matrix
-from fabricproof.pairs.said import place
+from fabricproof.pairs.said import DIRECTIONS, place
 from fabricproof.pairs.schedule import Indices, Order, Schedule
-from fabricproof.pairs.words import DIRECTIONS, kind_of, say
+from fabricproof.pairs.words import kind_of, say
 
 #: what a healthy pair has, in MB/s: one rail of HDR
 _HEALTHY_MB_S = 24_000.0

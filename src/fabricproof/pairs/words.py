@@ -8,14 +8,13 @@ import numpy as np
 
 from fabricproof.pairs.blame.explain import Found
 from fabricproof.pairs.blame.judge import Judged, MatrixVerdict, is_blamed
-from fabricproof.pairs.blame.measure import BadPair
-from fabricproof.pairs.blame.suspects import ALL, RECEIVE, TRANSMIT, Flags, Suspect, SuspectKind
+from fabricproof.pairs.blame.measure import DEVIATIONS, evidence_of
+from fabricproof.pairs.blame.pair import BadPair
+from fabricproof.pairs.blame.suspects import ALL, Flags, Suspect, SuspectKind
 from fabricproof.pairs.blame.undecided import undecided
 from fabricproof.pairs.matrix import Load, Matrix
-from fabricproof.pairs.said import Blame, Said, level, listed, place, share_of
-
-DIRECTIONS = {ALL: "both", TRANSMIT: "transmit", RECEIVE: "receive"}
-_VERBS = {"both": "runs", "transmit": "sends", "receive": "receives"}
+from fabricproof.pairs.said import DIRECTIONS, VERBS, Blame, Said, level, listed, place, share_of
+from fabricproof.verdict.value import DEFAULT_LATENCY_TOLERANCE
 
 
 def say(judged: Judged) -> Said:
@@ -73,7 +72,7 @@ def _blame(judged: Judged, number: int) -> Blame:
     part = found.num_low / found.num_measured
     confidence = min(1 - math.exp(-found.margin), 0.999) * (0.5 + 0.5 * part)
     cannot, would = _alternatives(judged, found, kind)
-    sentence = f"{name} {_VERBS[direction]} {level(judged, share)}: {low} of {measured} pairs"
+    sentence = f"{name} {VERBS[direction]} {level(judged, share)}: {low} of {measured} pairs"
     if kind is SuspectKind.RAIL:
         sentence += _other_rails(judged, suspect)
     if suspect.kind in {SuspectKind.LEAF, SuspectKind.UPLINK} and suspect.across:
@@ -118,6 +117,15 @@ def _inside_is_fine(judged: Judged, suspect: Suspect) -> bool:
     return bool(inside.any()) and not bool((judged.low & inside).mean(where=inside) > 0.1)
 
 
+def _inside_is_good(judged: Judged, suspect: Suspect) -> bool:
+    """Tell whether a node has pairs on its own leaf, and none of them is low."""
+    assert judged.leaves is not None
+    evidence = evidence_of(judged.matrix, judged.low, judged.leaves)
+    rows = suspect.rows(evidence)
+    rows &= ~judged.leaves.crosses(evidence.source, evidence.destination)
+    return bool(rows.any()) and not bool((rows & judged.low).any())
+
+
 def _alternatives(judged: Judged, found: Found, kind: SuspectKind) -> tuple[list[str], str]:
     """Return what explains the same, and what would tell."""
     cannot = [place(judged, each) for each in found.rivals]
@@ -130,6 +138,9 @@ def _alternatives(judged: Judged, found: Found, kind: SuspectKind) -> tuple[list
         if leaves is not None and leaves.sizes[leaves.leaf_of[suspect.number]] == 1:
             name = leaves.names[leaves.leaf_of[suspect.number]]
             cannot.append(f"{name}, on which it is alone")
+        if leaves is not None and _inside_is_good(judged, suspect):
+            name = leaves.names[leaves.leaf_of[suspect.number]]
+            cannot.append(f"a link of {name} on the way to {node}, whose pairs inside are fine")
         cannot.append(f"the port and cable that {node} hangs on")
         good = _good_partner(judged, suspect.number)
         rail = _rail(judged, suspect.rail) if suspect.rail != ALL else ""
@@ -176,7 +187,7 @@ def _blame_pair(judged: Judged, pair: BadPair) -> Blame:
         share=share,
         num_low=1,
         num_measured=1,
-        sentence=f"{names} {_VERBS['both']} {level(judged, share)}: {pair.num_low} of "
+        sentence=f"{names} {VERBS['both']} {level(judged, share)}: {pair.num_low} of "
         f"{pair.num_measured} values; each of the two is fine with others",
         cannot_tell_from=("a disturbance of this pair while it was measured",),
         would_tell=f"{first} with {second} once more, and the counters along their way",
@@ -215,6 +226,17 @@ def _findings(judged: Judged) -> list[str]:
         found.append(f"{matrix.num_repeated} rows repeat another: their median counts")
     if matrix.unmeasured:
         found.append(f"no value at all of {listed(matrix.unmeasured)}")
+    seen_from = DEVIATIONS * judged.scatter
+    if seen_from > math.log1p(DEFAULT_LATENCY_TOLERANCE):
+        found.append(
+            f"healthy values scatter by {math.expm1(judged.scatter):.0%} (standard deviation): "
+            f"what reaches {math.exp(-seen_from):.0%} of them is not seen as low"
+        )
+    if judged.recovered.any():
+        found.append(
+            f"{int(judged.recovered.sum())} values are low, and the same pairs were good in most "
+            "other rounds: disturbances of a moment, and no fault"
+        )
     if judged.contended.any():
         found.append(
             f"{int(judged.contended.sum())} values are as low as the load of their round lets "

@@ -3,8 +3,8 @@
 A suspect that is at fault makes each of its rows low with probability :data:`CAUGHT`; a row that
 nobody is at fault for is low with the rate of chance.  The suspect with the largest ratio of the
 two likelihoods is taken, its rows are explained, and so on.  At the end the rate of chance is
-counted in what is left, and who does not stand up to it is let go: where many rows are low and
-nobody explains them, nobody is blamed.
+counted in what is left, and who does not stand up to it is let go, the weakest first: where many
+rows are low and nobody explains them, or all rows are few, nobody is blamed.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fabricproof.pairs.blame.suspects import (
+    ALL,
     LEAST_PART,
     Evidence,
     Family,
@@ -32,6 +33,11 @@ CAUGHT = 0.95
 
 #: how often a healthy row is low by chance, at least (one in a hundred)
 CHANCE = 0.01
+
+#: What is known of the rate of chance before a matrix tells: one row in ten is low, a guess that
+#: weighs as much as ten rows (a Beta distribution).  Few rows cannot tell a fault from chance that
+#: is frequent; many tell the rate themselves.
+_PRIOR_LOW, _PRIOR_GOOD = 1, 9
 
 #: A suspect is blamed where it explains this much more than chance would let any of all suspects
 #: do: logarithm of 2,000, for false blame in less than one of 2,000 campaigns.
@@ -76,6 +82,7 @@ class Explanation:
         found: who is at fault, strongest first.
         groups: nodes that are low with all others and good among themselves: the way between, or
             the distance, and not these nodes.
+        weak: who would explain low rows, and is let go: chance could have made them low.
         chance: part of the rows that nobody explains which is low.
         by: of each row the number in ``found`` of who explains it; -1 nobody, -2 a group.
         is_endless: whether more would have been found than are looked for.
@@ -85,6 +92,7 @@ class Explanation:
     groups: tuple[tuple[Found, ...], ...]
     chance: float
     by: Indices = field(repr=False)
+    weak: tuple[Found, ...] = ()
     is_endless: bool = False
 
 
@@ -93,6 +101,35 @@ def likelihood(measured: Values, low: Values, chance: float) -> Values:
     chance = min(max(chance, CHANCE), 0.9)
     caught = low * math.log(CAUGHT / chance)
     return np.asarray(caught + (measured - low) * math.log((1 - CAUGHT) / (1 - chance)))
+
+
+def beyond_chance(measured: int, low: int, others: float, others_low: float) -> float:
+    """Return the logarithm of how much likelier a fault makes the rows of a suspect than chance.
+
+    The rate of chance is not known: all rates count that fit what is seen of the other rows
+    (a beta-binomial distribution).
+
+    Args:
+        measured: rows of the suspect.
+        low: of these, low ones.
+        others: rows that nobody explains.
+        others_low: of these, low ones.
+    """
+    good = measured - low
+    seen_low, seen_good = _PRIOR_LOW + others_low, _PRIOR_GOOD + others - others_low
+    by_chance = _log_beta(seen_low + low, seen_good + good) - _log_beta(seen_low, seen_good)
+    return low * math.log(CAUGHT) + good * math.log(1 - CAUGHT) - by_chance
+
+
+def _log_beta(first: float, second: float) -> float:
+    return math.lgamma(first) + math.lgamma(second) - math.lgamma(first + second)
+
+
+def _with_elsewhere(others: Indices, others_low: Indices) -> tuple[Values, Values]:
+    """Add to the rows of each like what all others tell of its rate: as much as ten rows would."""
+    elsewhere = others.sum() - others
+    weight = np.minimum(1.0, (_PRIOR_LOW + _PRIOR_GOOD) / np.maximum(elsewhere, 1))
+    return others + weight * elsewhere, others_low + weight * (others_low.sum() - others_low)
 
 
 def explain(evidence: Evidence, *, least_partners: int = 3) -> Explanation:
@@ -113,6 +150,7 @@ def explain(evidence: Evidence, *, least_partners: int = 3) -> Explanation:
         groups=groups,
         chance=num_low / num_free if num_free else 0.0,
         by=search.by,
+        weak=tuple(search.weak),
         is_endless=search.is_endless,
     )
 
@@ -129,13 +167,22 @@ class _Search:
         self.least_partners = least_partners
         self.by = np.full(len(evidence.low), -1, dtype=np.int64)
         self.found: list[Found] = []
+        self.weak: list[Found] = []
         self.is_endless = False
         self._measured, self._low = Tally(evidence), Tally(evidence)
         self._measured.add(np.ones(len(evidence.low), dtype=bool))
         self._low.add(np.flatnonzero(evidence.low))
         self._refused: set[Suspect] = set()
-        sizes = [family.measured.size for family in all_families(self._measured, self._low)]
-        self._bar = MARGIN + math.log(max(sum(sizes), 1))
+        self._bar = MARGIN + math.log(max(self._num_suspects(), 1))
+
+    def _num_suspects(self) -> int:
+        """Return how many could be at fault: a side is nobody of its own where no row has one."""
+        has_sides = not self.evidence.both_ways.all()
+        return sum(
+            int(np.count_nonzero(family.measured))
+            for family in all_families(self._measured, self._low)
+            if has_sides or family.side == ALL or family.spine
+        )
 
     def run(self) -> None:
         if not self.evidence.low.any():
@@ -231,22 +278,42 @@ class _Search:
         return float(likelihood(np.array(measured), np.array(low), CHANCE)) < self._bar / 2
 
     def settle(self) -> None:
-        """Let those go who do not stand up to the rate of chance in what nobody explains.
+        """Let those go whose low rows chance may have made, the weakest first.
 
-        The rate is counted once: what is let go may well be low for a reason.
+        What the rows of one let go say of the rate of chance counts against the others.
         """
-        free = self.by == -1
-        num_free = int(free.sum())
-        num_low = int((free & self.evidence.low).sum())
-        chance = num_low / num_free if num_free else 0.0
-        weak = [
-            number
-            for number, each in enumerate(self.found)
-            if float(likelihood(np.array(each.num_measured), np.array(each.num_low), chance))
-            < self._bar
-        ]
-        if weak:
-            self._drop(weak, -1)
+        measured = self._by_like(np.ones(len(self.by), dtype=bool))
+        low = self._by_like(self.evidence.low)
+        others, others_low = measured[0].copy(), low[0].copy()
+        kept = set(range(len(self.found)))
+        while kept:
+            known, known_low = _with_elsewhere(others, others_low)
+            scores = {
+                number: sum(
+                    beyond_chance(*each)
+                    for each in zip(
+                        measured[number + 1], low[number + 1], known, known_low, strict=True
+                    )
+                    if each[0]
+                )
+                for number in sorted(kept)
+            }
+            weakest = min(scores, key=scores.__getitem__)
+            if scores[weakest] >= self._bar - math.log(len(kept)):
+                break
+            kept.remove(weakest)
+            others += measured[weakest + 1]
+            others_low += low[weakest + 1]
+            self.weak.append(self.found[weakest])
+        if self.weak:
+            self._drop([number for number in range(len(self.found)) if number not in kept], -1)
+
+    def _by_like(self, rows: Flags) -> Indices:
+        """Count ``rows`` of nobody (first) and of each one found, by their like."""
+        likes = int(self.evidence.like.max(initial=0)) + 1
+        at = (self.by[rows] + 1) * likes + self.evidence.like[rows]
+        shape = (len(self.found) + 1, likes)
+        return np.bincount(at, minlength=shape[0] * shape[1]).reshape(shape)
 
     def _drop(self, numbers: list[int], to: int) -> None:
         kept = [number for number in range(len(self.found)) if number not in numbers]

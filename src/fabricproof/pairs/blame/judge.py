@@ -13,18 +13,25 @@ from enum import StrEnum
 import numpy as np
 
 from fabricproof.core.measure import Verdict
-from fabricproof.pairs.blame.explain import Explanation, components
-from fabricproof.pairs.blame.measure import BadPair, Measure, bad_pairs, bound_of, measure_matrix
+from fabricproof.pairs.blame.explain import CAUGHT, Explanation, Found, components
+from fabricproof.pairs.blame.measure import (
+    PLAINLY,
+    Measure,
+    are_fast_many,
+    bound_of,
+    evidence_of,
+    is_many,
+    measure_matrix,
+)
+from fabricproof.pairs.blame.pair import BadPair, bad_pairs
 from fabricproof.pairs.blame.suspects import Flags, SuspectKind, Values
-from fabricproof.pairs.blame.yardstick import LEAST_WEIGHT
 from fabricproof.pairs.fabric import Leaves
 from fabricproof.pairs.limits import NO_LIMITS, Limits
 from fabricproof.pairs.matrix import Matrix
-from fabricproof.verdict.value import DEFAULT_TOLERANCE
 
-#: A matrix in which a larger part of the rows is low, and nobody explains them, is undecided as a
-#: whole; below, single rows are named to be measured again.
-_MANY = 0.02
+#: One who may be at fault is named for so many low values, as no two of them are a node; and so
+#: many are named at most.
+_LEAST_WEAK, _MOST_WEAK = 3, 2
 
 
 class MatrixVerdict(StrEnum):
@@ -66,11 +73,17 @@ class Judged:
         bad_pairs: pairs at fault.
         shortfall: of each row the logarithm of value over yardstick, better is more.
         low: rows that are low.
+        fast: rows that are plainly better than the yardstick.
         contended: rows that the load of their round explains.
         yardsticks: of each kind and rail the healthy value, in the unit of the kind.
         unexplained: rows that are plainly low and that nobody explains.
+        recovered: rows that are low, and good in most other looks at the same pair.
+        weak: who would explain low rows, were there more of them.
         is_contention: whether many rows are low and nobody explains them.
-        is_few: whether there are too few nodes or values to be a yardstick.
+        scatter: the largest standard deviation of healthy rows that no reference judges.
+        is_wide: whether that is so much that they are no yardstick.
+        few: rows whose like are too few, nodes or values, to be a yardstick.
+        bounded: kinds whose level a reference judges.
         below: kinds whose healthy rows are themselves below their reference.
         impossible: rows better than physics allows.
         leaves: where the nodes hang, None where nobody said.
@@ -83,11 +96,17 @@ class Judged:
     bad_pairs: tuple[BadPair, ...]
     shortfall: Values
     low: Flags
+    fast: Flags
     contended: Flags
     yardsticks: dict[tuple[int, int], float]
     unexplained: Flags
+    recovered: Flags
+    weak: tuple[Found, ...]
     is_contention: bool
-    is_few: bool
+    scatter: float
+    is_wide: bool
+    few: Flags
+    bounded: frozenset[int]
     below: tuple[int, ...]
     impossible: Flags
     leaves: Leaves | None
@@ -118,9 +137,12 @@ def _without_blame(matrix: Matrix, measure: Measure) -> tuple[Measure, Explanati
         shortfall=np.zeros(len(matrix)),
         low=nobody,
         plainly=nobody,
+        fast=nobody,
         contended=nobody,
         yardsticks={},
-        few=False,
+        few=nobody,
+        scatter=0.0,
+        strays=False,
     )
     by = np.full(len(matrix), -1, dtype=np.int64)
     return measure, Explanation(found=(), groups=(), chance=0.0, by=by)
@@ -139,9 +161,12 @@ def _judged(
         if each.suspect.kind is SuspectKind.ROUND
     ]
     free = explanation.by == -1
-    crowded = float((measure.low & free).sum()) > _MANY * max(int(free.sum()), 1) + 3
+    weak, of_weak = _told_by_few(matrix, measure, explanation, leaves)
+    crowded = is_many((measure.low & free & ~of_weak)[free])
+    crowded = crowded or measure.strays or measure.is_wide
     pairs = () if crowded else bad_pairs(matrix, measure, explanation)
-    unexplained = measure.plainly & free
+    recovered = measure.low & free & _good_in_most_looks(matrix, measure.low)
+    unexplained = measure.plainly & free & ~recovered
     for pair in pairs:
         ends = (pair.first, pair.second)
         unexplained &= ~(np.isin(matrix.source, ends) & np.isin(matrix.destination, ends))
@@ -152,17 +177,57 @@ def _judged(
         bad_pairs=pairs,
         shortfall=measure.shortfall,
         low=measure.low,
+        fast=measure.fast,
         contended=measure.contended,
         yardsticks=measure.yardsticks,
         unexplained=unexplained,
+        recovered=recovered,
+        weak=weak,
         is_contention=crowded or bool(rounds) or explanation.is_endless,
-        is_few=measure.few,
+        scatter=measure.scatter,
+        is_wide=measure.is_wide,
+        few=measure.few,
+        bounded=frozenset(limits.bounds),
         below=_below(matrix, measure, limits),
         impossible=_impossible(matrix, limits),
         leaves=leaves,
     )
     judged = replace(judged, verdict=_verdict(judged, limits))
     return replace(judged, reason=_reason(judged, limits))
+
+
+def _told_by_few(
+    matrix: Matrix, measure: Measure, explanation: Explanation, leaves: Leaves | None
+) -> tuple[tuple[Found, ...], Flags]:
+    """Return one or two who would explain what is low, all of it, and the low rows of theirs.
+
+    Chance may have made them low in so few rows; where more would be suspect, it is chance.
+    """
+    evidence = evidence_of(matrix, measure.low, leaves)
+    rows = np.zeros(len(matrix), dtype=bool)
+    weak = tuple(
+        found
+        for found in explanation.weak
+        if found.num_low >= _LEAST_WEAK and found.num_low >= CAUGHT * found.num_measured - 1e-9
+    )
+    if len(weak) > _MOST_WEAK:
+        return (), rows
+    for found in weak:
+        rows |= found.suspect.rows(evidence) & measure.low
+    return weak, rows
+
+
+def _good_in_most_looks(matrix: Matrix, low: Flags) -> Flags:
+    """Tell which low rows were not low in half of the looks at the same pair, or more.
+
+    The looks are other rounds; of rows of one round the median counts already.
+    """
+    if not low.any() or not (matrix.round >= 0).any():
+        return np.zeros(len(matrix), dtype=bool)
+    key = matrix.look_keys(with_round=False)
+    _, at, counts = np.unique(key, return_inverse=True, return_counts=True)
+    good = np.bincount(at, weights=~low)
+    return np.asarray(low & (2 * good >= counts)[at])
 
 
 def is_blamed(judged: Judged, number: int) -> bool:
@@ -239,7 +304,7 @@ def is_undecided(judged: Judged) -> bool:
         or judged.unexplained.any()
         or judged.explanation.found
         or fast_group(judged)
-        or (judged.is_few and differs(judged))
+        or differs(judged)
     )
 
 
@@ -248,10 +313,9 @@ def fast_group(judged: Judged) -> tuple[int, ...]:
 
     Several such groups are leaves; one is either a leaf or the only healthy part.
     """
-    fast = judged.shortfall > math.log1p(DEFAULT_TOLERANCE) + 0.05
-    if judged.leaves is not None or judged.is_few or fast.sum() < LEAST_WEIGHT * len(fast) + 1:
+    matrix, fast = judged.matrix, judged.fast
+    if judged.leaves is not None or judged.is_contention or not are_fast_many(fast):
         return ()
-    matrix = judged.matrix
     key = np.minimum(matrix.source, matrix.destination) * np.int64(2**31)
     key += np.maximum(matrix.source, matrix.destination)
     groups = components(np.unique(key[fast]))
@@ -259,10 +323,16 @@ def fast_group(judged: Judged) -> tuple[int, ...]:
 
 
 def differs(judged: Judged) -> bool:
-    """Tell whether values of too few nodes differ by more than the tolerance."""
-    spread = float(np.ptp(judged.shortfall)) if len(judged.shortfall) else 0.0
-    lower = any(kind.lower_is_better for kind in judged.matrix.kinds)
-    return spread > NO_LIMITS.threshold(lower_is_better=lower)
+    """Tell whether values that are too few to be a yardstick differ by more than the tolerance."""
+    matrix = judged.matrix
+    code = matrix.kind.astype(np.int64) * len(matrix.rails) + matrix.rail
+    for each in np.unique(code[judged.few]).tolist():
+        rows = judged.few & (code == each)
+        lower = matrix.kinds[each // len(matrix.rails)].lower_is_better
+        least = NO_LIMITS.threshold(lower_is_better=lower) + PLAINLY
+        if float(np.ptp(judged.shortfall[rows])) > least:
+            return True
+    return False
 
 
 def _below(matrix: Matrix, measure: Measure, limits: Limits) -> tuple[int, ...]:

@@ -7,60 +7,37 @@ of values is the healthy one is decided by what the blame can then explain.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from fabricproof.pairs.blame.explain import CHANCE, Explanation, explain
+from fabricproof.pairs.blame.explain import CHANCE, Explanation, components, explain
 from fabricproof.pairs.blame.suspects import Evidence, Flags, SuspectKind, Values
 from fabricproof.pairs.blame.yardstick import LEAST_VALUES, Heap, candidates
 from fabricproof.pairs.fabric import Leaves, load_of_flows, loads_of
 from fabricproof.pairs.limits import Limits
 from fabricproof.pairs.matrix import Matrix
-from fabricproof.verdict.value import DEFAULT_TOLERANCE
 
 #: A row is low where it misses the yardstick by the tolerance and by this many standard
 #: deviations of the healthy rows: one in 4,000 of a normal distribution does.
-_DEVIATIONS = 3.5
-#: pairs that are blamed at most, in numbers and as a part of all: many bad pairs have one cause
-_MOST_PAIRS, _MOST_PAIRS_PART = 3, 0.005
+DEVIATIONS = 3.5
 
-#: how often chance may make any pair of a matrix look bad for one to be blamed: what two low
-#: values come to where no other value of the matrix is low
-_PAIR_CHANCE = 0.003
+#: values that far beyond the tolerance are of another population (a logarithm)
+PLAINLY = 0.05
 
-#: of the rows of a bad pair one in so many may be good, as of any other at fault (CAUGHT).  A row
-#: that is good contradicts a bad way between two nodes: so looks chance, not a fault
-_ROWS_PER_GOOD = 10
+#: A standard deviation (a logarithm) beyond which values are no yardstick: of those that should be
+#: alike, one in six is 15 % off.  Latencies over one to five switches have 0.12 (document 002).
+_WIDE = 0.15
 
-#: The rate of chance is estimated from one matrix.  That it is CHANCE counts as so many rows more.
-_PRIOR_ROWS = 1 / CHANCE
+#: part of the pairs of a group that is near each other which may not be fast: low ones
+_NOT_FAST = 0.2
 
-#: the low values of a bad pair are alike, within 22 % (a logarithm); disturbances are not
-_ALIKE = 0.2
+#: so large a part of all rows may be low or fast by chance, and three rows more
+MANY = 0.02
 
 #: what an explanation costs against an unexplained row, both as logarithms of odds
 _ROW_COST = -math.log(CHANCE)
-
-
-@dataclass(frozen=True, kw_only=True)
-class BadPair:
-    """Two nodes that are low together and good with all others.
-
-    Attributes:
-        first: number of a node.
-        second: number of the other.
-        num_measured: rows of the two.
-        num_low: of these, low ones.
-        both_sides: whether rows of both directions are low, or of rows that name none.
-    """
-
-    first: int
-    second: int
-    num_measured: int
-    num_low: int
-    both_sides: bool
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -71,17 +48,28 @@ class Measure:
         shortfall: of each row the logarithm of value over yardstick, better is more.
         low: rows that are low.
         plainly: low rows that chance does not make in a matrix of this size.
+        fast: rows that are plainly better than the yardstick.
         contended: rows that the load of their round explains.
         yardsticks: kind and rail -> the healthy value, in the unit of the kind.
-        few: whether there are too few nodes or values to be a yardstick.
+        few: rows whose like are too few, nodes or values, to be a yardstick.
+        scatter: the largest standard deviation of healthy rows that no reference judges.
+        strays: whether many rows are fast, and neither distance nor anybody's place explains which.
     """
 
     shortfall: Values
     low: Flags
     plainly: Flags
+    fast: Flags
     contended: Flags
     yardsticks: dict[tuple[int, int], float]
-    few: bool
+    few: Flags
+    scatter: float
+    strays: bool = False
+
+    @property
+    def is_wide(self) -> bool:
+        """Tell whether the healthy rows scatter so widely that they are no yardstick."""
+        return self.scatter > _WIDE
 
 
 def measure_matrix(
@@ -105,6 +93,9 @@ def measure_matrix(
     for way in ways:
         heaps = [each[number] if each else None for each, number in zip(chosen, way, strict=True)]
         measure = _measure(matrix, strata, heaps, limits, loads)
+        better = [each[-1] if each else None for each in chosen]
+        measure = replace(measure, fast=_fast(matrix, strata, heaps, better, limits))
+        measure = replace(measure, strays=_has_strays(matrix, measure, strata, leaves))
         partners = 2 if limits.bounds else 3
         explanation = explain(evidence_of(matrix, measure.low, leaves), least_partners=partners)
         cost = _cost(matrix, measure, explanation)
@@ -118,11 +109,17 @@ Rows = npt.NDArray[np.int64]
 _Stratum = tuple[int, int, Rows]
 
 
-def _strata(matrix: Matrix, leaves: Leaves | None) -> list[_Stratum]:
-    """Return the rows that may be held against each other: one kind, rail and distance."""
-    code = matrix.kind.astype(np.int64) * len(matrix.rails) + matrix.rail
+def _like(matrix: Matrix, leaves: Leaves | None) -> npt.NDArray[np.int32]:
+    """Return a number of each row that rows of its kind, rail and distance share."""
+    code = matrix.kind * np.int32(len(matrix.rails)) + matrix.rail
     if leaves is not None:
         code = code * 2 + leaves.crosses(matrix.source, matrix.destination)
+    return np.asarray(code, dtype=np.int32)
+
+
+def _strata(matrix: Matrix, leaves: Leaves | None) -> list[_Stratum]:
+    """Return the rows that may be held against each other: one kind, rail and distance."""
+    code = _like(matrix, leaves)
     found = []
     for each in np.unique(code).tolist():
         rows = np.flatnonzero(code == each)
@@ -191,6 +188,17 @@ def _loads(matrix: Matrix, leaves: Leaves | None) -> Values:
     return found
 
 
+def _sure_deviations(num_rows: int) -> float:
+    """Return by how many standard deviations no healthy row of so many is low.
+
+    In one of some hundreds of matrices one is.  The largest of n normal values lies near
+    sqrt(2 ln n); the deviation itself, found from the median of n distances, is off by
+    1.2 / sqrt(n) of it (Rousseeuw and Croux 1993).
+    """
+    most = math.sqrt(2 * math.log(max(num_rows, 2))) + 0.8
+    return max(DEVIATIONS, most * (1 + 1.2 / math.sqrt(max(num_rows, 1))))
+
+
 def _measure(
     matrix: Matrix,
     strata: list[_Stratum],
@@ -200,14 +208,14 @@ def _measure(
 ) -> Measure:
     shortfall = np.zeros(len(matrix))
     low, plainly = np.zeros(len(matrix), dtype=bool), np.zeros(len(matrix), dtype=bool)
-    contended = np.zeros(len(matrix), dtype=bool)
+    contended, few = np.zeros(len(matrix), dtype=bool), np.zeros(len(matrix), dtype=bool)
     yardsticks: dict[tuple[int, int], float] = {}
-    few = False
-    surely = max(_DEVIATIONS, math.sqrt(2 * math.log(max(len(matrix), 2))) + 0.7)
+    scatter = 0.0
+    surely = _sure_deviations(len(matrix))
     for (kind, rail, rows), heap in zip(strata, heaps, strict=True):
         own = matrix.goodness[rows]
         if heap is None:
-            few = True
+            few[rows] = True
             shortfall[rows] = own - np.median(own)
             continue
         lower_is_better = matrix.kinds[kind].lower_is_better
@@ -215,11 +223,20 @@ def _measure(
         share = np.zeros(len(rows)) if lower_is_better else loads[rows]
         off = own - heap.centre
         least = limits.threshold(lower_is_better=lower_is_better)
-        threshold = max(least, _DEVIATIONS * heap.scatter)
+        threshold = max(least, DEVIATIONS * heap.scatter)
         below = off < -threshold
+        bound = bound_of(matrix, kind, limits)
+        if bound is not None:
+            # However widely the others scatter, this one plainly misses the reference.
+            missed = own < bound - PLAINLY
+            below |= missed
         contended[rows] = below & (share < 0) & (off >= share - threshold)
         low[rows] = below & ~contended[rows]
         plainly[rows] = low[rows] & (off < -max(least, surely * heap.scatter))
+        if bound is not None:
+            plainly[rows] |= low[rows] & missed
+        if bound is None:
+            scatter = max(scatter, heap.scatter)
         shortfall[rows] = off
         yardsticks.setdefault(
             (kind, rail), math.exp(-heap.centre if lower_is_better else heap.centre)
@@ -228,10 +245,74 @@ def _measure(
         shortfall=shortfall,
         low=low,
         plainly=plainly,
+        fast=np.zeros(len(matrix), dtype=bool),
         contended=contended,
         yardsticks=yardsticks,
+        scatter=scatter,
         few=few,
     )
+
+
+def _fast(
+    matrix: Matrix,
+    strata: list[_Stratum],
+    heaps: list[Heap | None],
+    better: list[Heap | None],
+    limits: Limits,
+) -> Flags:
+    """Tell which rows are plainly better than the yardstick, or belong to a better heap.
+
+    Where a reference says that the yardstick is good, none is: the others are not slow.
+    """
+    fast = np.zeros(len(matrix), dtype=bool)
+    for (kind, _, rows), heap, above in zip(strata, heaps, better, strict=True):
+        if heap is None or kind in limits.bounds:
+            continue
+        own = matrix.goodness[rows]
+        least = limits.threshold(lower_is_better=matrix.kinds[kind].lower_is_better)
+        edge = heap.centre + max(least, DEVIATIONS * heap.scatter)
+        if above is not None and above.centre > heap.centre:
+            of_better = above.centre - max(least, DEVIATIONS * above.scatter)
+            edge = min(edge, max(of_better, heap.centre + least))
+        fast[rows] = own > edge + PLAINLY
+    return fast
+
+
+def _has_strays(
+    matrix: Matrix, measure: Measure, strata: list[_Stratum], leaves: Leaves | None
+) -> bool:
+    """Tell whether many rows are fast that are neither those of groups nor of single places.
+
+    Nodes that are near each other are fast together: all pairs of a group, and no others.
+    """
+    strays = measure.fast.copy()
+    if not are_fast_many(strays):
+        return False
+    for _, _, rows in strata:
+        first = np.minimum(matrix.source[rows], matrix.destination[rows])
+        second = np.maximum(matrix.source[rows], matrix.destination[rows])
+        fast = measure.fast[rows]
+        group = np.full(len(matrix.nodes), -1)
+        pairs = np.unique(first[fast] * np.int64(2**31) + second[fast])
+        for number, nodes in enumerate(components(pairs)):
+            group[nodes] = number
+        together = (group[first] == group[second]) & (group[first] >= 0)
+        if float((together & ~fast).sum()) <= _NOT_FAST * float(together.sum()):
+            strays[rows] = False
+    if not are_fast_many(strays):
+        return False
+    explanation = explain(evidence_of(matrix, strays, leaves))
+    return are_fast_many(strays & (explanation.by == -1))
+
+
+def are_fast_many(fast: Flags) -> bool:
+    """Tell whether fast rows are more than single ones: they may be what all should have."""
+    return float(fast.sum()) > MANY * len(fast) + 1
+
+
+def is_many(flags: Flags) -> bool:
+    """Tell whether more rows are set than chance would set."""
+    return float(flags.sum()) > MANY * len(flags) + 3
 
 
 def evidence_of(matrix: Matrix, low: Flags, leaves: Leaves | None) -> Evidence:
@@ -243,6 +324,7 @@ def evidence_of(matrix: Matrix, low: Flags, leaves: Leaves | None) -> Evidence:
         rail=matrix.rail,
         round=matrix.round,
         low=low,
+        like=_like(matrix, leaves),
         num_nodes=len(matrix.nodes),
         num_rails=len(matrix.rails),
         leaves=leaves,
@@ -250,7 +332,10 @@ def evidence_of(matrix: Matrix, low: Flags, leaves: Leaves | None) -> Evidence:
 
 
 def _cost(matrix: Matrix, measure: Measure, explanation: Explanation) -> float:
-    """Return how badly a choice of yardsticks explains the matrix: faults and what is left over."""
+    """Return how badly a choice of yardsticks explains the matrix: faults and what is left over.
+
+    Fast rows that nothing explains are what healthy ones reach: they are the yardstick then.
+    """
     nodes = {
         each.suspect.number for each in explanation.found if each.suspect.kind is SuspectKind.NODE
     }
@@ -258,59 +343,7 @@ def _cost(matrix: Matrix, measure: Measure, explanation: Explanation) -> float:
         return math.inf
     faults = len(explanation.found) * (math.log(len(matrix.nodes)) + 3)
     unexplained = int((measure.low & (explanation.by < 0)).sum())
-    fast = int((measure.shortfall > math.log1p(DEFAULT_TOLERANCE) + 0.05).sum())
+    fast = int(measure.fast.sum())
     missed = int((~measure.low & (explanation.by >= 0)).sum())
-    return faults + (unexplained + fast) * _ROW_COST + missed * 3.0
-
-
-def _chance_of(count: int, singles: int, num_rows: int) -> float:
-    """Return how likely chance makes all of ``count`` rows low.
-
-    The rate is not known: of ``num_rows`` others ``singles`` are low.  Averaged over all rates that
-    fit (Gamma, the conjugate prior of a Poisson rate) it is more than the best guess to the power.
-    """
-    return math.prod((singles + 1 + row) / (num_rows + _PRIOR_ROWS) for row in range(count))
-
-
-def bad_pairs(matrix: Matrix, measure: Measure, explanation: Explanation) -> tuple[BadPair, ...]:
-    """Return the pairs of which all is low, and that more often than chance would let any be."""
-    rows = np.flatnonzero(measure.low & (explanation.by == -1))
-    if not len(rows):
-        return ()
-    num = len(matrix.nodes)
-
-    def keys(chosen: Rows) -> Rows:
-        first, second = matrix.source[chosen], matrix.destination[chosen]
-        low = np.minimum(first, second).astype(np.int64)
-        return low * num + np.maximum(first, second)
-
-    pairs, counts = np.unique(keys(rows), return_counts=True)
-    often = pairs[counts > 1]
-    singles = int((counts == 1).sum())
-    if not len(often) or len(often) > 10_000:
-        return ()
-    free = np.flatnonzero(explanation.by == -1)
-    own = free[np.isin(keys(free), often)]
-    of_own = np.searchsorted(often, keys(own))
-    measured = np.bincount(of_own, minlength=len(often))
-    low = np.bincount(of_own, weights=measure.low[own], minlength=len(often))
-    num_pairs = num * (num - 1) / 2
-    found = []
-    for number in np.flatnonzero(low >= 2).tolist():
-        total, count = int(measured[number]), int(low[number])
-        good = total - count
-        chance = num_pairs * math.comb(total, good)
-        chance *= _chance_of(count, singles, len(free) - total)
-        if good * _ROWS_PER_GOOD > total or chance > _PAIR_CHANCE:
-            continue
-        first, second = divmod(int(often[number]), num)
-        mine = own[(of_own == number) & measure.low[own]]
-        if np.ptp(measure.shortfall[mine]) > _ALIKE:
-            continue
-        both = bool(matrix.both_ways[mine].any()) or len(np.unique(matrix.source[mine])) > 1
-        found.append(
-            BadPair(first=first, second=second, num_measured=total, num_low=count, both_sides=both)
-        )
-    if len(found) > max(_MOST_PAIRS, _MOST_PAIRS_PART * len(np.unique(keys(free)))):
-        return ()
-    return tuple(found)
+    strays = len(matrix) * _ROW_COST if measure.strays else 0.0
+    return faults + (unexplained + fast) * _ROW_COST + missed * 3.0 + strays

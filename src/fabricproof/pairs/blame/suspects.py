@@ -49,6 +49,7 @@ class Evidence:
         rail: number.
         round: number, -1 where none is named.
         low: whether the value is below what a healthy pair has, and no load explains it.
+        like: number of those it was held against; the rate of chance is that of its like.
         num_nodes: how many there are.
         num_rails: how many there are.
         leaves: where the nodes hang, None where nobody said.
@@ -60,6 +61,7 @@ class Evidence:
     rail: npt.NDArray[np.int32]
     round: npt.NDArray[np.int32]
     low: Flags
+    like: npt.NDArray[np.int32]
     num_nodes: int
     num_rails: int
     leaves: Leaves | None = None

@@ -7,8 +7,16 @@ import math
 import numpy as np
 
 from fabricproof.pairs.blame.judge import Judged, WhyUndecided, differs, fast_group, is_blamed
-from fabricproof.pairs.blame.suspects import SuspectKind
-from fabricproof.pairs.said import Undecided, level, listed, place, share_of
+from fabricproof.pairs.blame.measure import evidence_of, is_many
+from fabricproof.pairs.blame.suspects import (
+    ALL,
+    RECEIVE,
+    TRANSMIT,
+    Flags,
+    Suspect,
+    SuspectKind,
+)
+from fabricproof.pairs.said import DIRECTIONS, VERBS, Undecided, level, listed, place, share_of
 
 #: entries of single low pairs in a list of what is undecided
 _SINGLES = 20
@@ -41,12 +49,19 @@ def undecided(judged: Judged) -> list[Undecided]:
                 "(--link, --reference)",
             )
         )
-    if judged.is_few and differs(judged):
+    if differs(judged):
         entries.append(_few(judged))
-    elif judged.is_contention and judged.unexplained.any():
-        entries.append(_contention(judged))
-    elif judged.unexplained.any():
-        entries += _singles(judged)
+    unexplained = judged.unexplained & ~judged.few
+    few_are_low = judged.is_wide and not is_many(unexplained)
+    if judged.is_contention and unexplained.any() and not few_are_low:
+        entries.append(_contention(judged, unexplained, _SLOWER))
+    elif judged.is_contention and judged.fast.any():
+        entries.append(_contention(judged, judged.fast, _FASTER))
+    elif judged.is_wide:
+        entries.append(_wide(judged))
+    elif unexplained.any():
+        entries += _weak(judged, unexplained)
+        entries += _singles(judged, unexplained)
     return entries
 
 
@@ -84,66 +99,144 @@ def _rounds_and_rivals(judged: Judged) -> list[Undecided]:
 
 def _few(judged: Judged) -> Undecided:
     matrix = judged.matrix
-    worst = int(np.argmin(judged.shortfall))
+    rows = np.flatnonzero(judged.few)
+    worst = int(rows[np.argmin(judged.shortfall[rows])])
     ends = matrix.nodes[matrix.source[worst]], matrix.nodes[matrix.destination[worst]]
-    best = float(judged.shortfall.max() - judged.shortfall[worst])
-    others = len(matrix.nodes)
+    best = float(judged.shortfall[rows].max() - judged.shortfall[worst])
+    seen = np.unique(np.concatenate([matrix.source[rows], matrix.destination[rows]]))
+    over = _over(judged, worst)
+    reference = "" if matrix.kind[worst] in judged.bounded else _OR_REFERENCE
     return Undecided(
         why=WhyUndecided.FEW,
-        nodes=tuple(matrix.nodes),
-        sentence=f"{ends[0]} with {ends[1]} runs {level(judged, math.exp(-best))} of the best "
-        f"value here: with {others} nodes neither of them, nor the way between, can be told "
-        "from the other",
-        would_tell=f"{ends[0]} and {ends[1]} each with two nodes more, or what a pair should "
-        "reach (--link, --reference)",
+        nodes=tuple(matrix.nodes[at] for at in seen),
+        sentence=f"{ends[0]} with {ends[1]}{over} runs {level(judged, math.exp(-best))} of the "
+        f"best value here: with {len(seen)} nodes neither of them, nor the way between, can be "
+        "told from the other",
+        would_tell=f"{ends[0]} and {ends[1]}{over} each with two nodes more{reference}",
     )
 
 
-def _contention(judged: Judged) -> Undecided:
-    rows = judged.unexplained
+def _over(judged: Judged, row: int) -> str:
+    """Return `` over rail1`` where rails have names."""
+    rail = judged.matrix.rails[judged.matrix.rail[row]]
+    return f" over {rail}" if rail else ""
+
+
+_OR_REFERENCE = ", or what a pair should reach (--link, --reference)"
+
+#: what rows that nothing explains do
+_SLOWER, _FASTER = "run", "are faster than the others, which run"
+
+
+def _contention(judged: Judged, rows: Flags, what: str) -> Undecided:
     count, total = int(rows.sum()), len(rows)
     matrix = judged.matrix
     touched = np.bincount(matrix.source[rows], minlength=len(matrix.nodes)) + np.bincount(
         matrix.destination[rows], minlength=len(matrix.nodes)
     )
     names = tuple(matrix.nodes[at] for at in np.argsort(-touched, kind="stable")[:4])
+    share = share_of(judged, rows)
+    if what is _FASTER:
+        share = float(math.exp(-np.median(judged.shortfall[rows])))
     return Undecided(
         why=WhyUndecided.CONTENTION,
         nodes=names,
-        sentence=f"{count} of {total} values ({count / total:.0%}) run "
-        f"{level(judged, share_of(judged, rows))}, and no node, rail or leaf explains them: "
+        sentence=f"{count} of {total} values ({count / total:.0%}) {what} "
+        f"{level(judged, share)}, and no node, rail or leaf explains which: "
         "contention, adaptive routing or many bad ways",
-        would_tell="the same pairs one at a time, or in leaf-wise rounds (fabricproof pairs plan)",
+        would_tell=_IN_TURN + _ask_leaves(judged),
     )
 
 
-def _singles(judged: Judged) -> list[Undecided]:
+def _wide(judged: Judged) -> Undecided:
+    return Undecided(
+        why=WhyUndecided.CONTENTION,
+        nodes=(),
+        sentence="values of pairs that should be alike scatter by "
+        f"{math.expm1(judged.scatter):.0%} (standard deviation), and no node, rail or leaf "
+        "explains which are low: contention, disturbances or ways of unlike length",
+        would_tell=_IN_TURN + _ask_leaves(judged),
+    )
+
+
+def _ask_leaves(judged: Judged) -> str:
+    return "" if judged.leaves is not None else "; on which leaf each node is (--leaves)"
+
+
+_IN_TURN = "the same pairs one at a time, or in leaf-wise rounds (fabricproof pairs plan)"
+
+
+def _weak(judged: Judged, unexplained: Flags) -> list[Undecided]:
+    """Return those who would explain low values that chance may have made; takes their rows."""
     matrix = judged.matrix
-    rows = np.flatnonzero(judged.unexplained)
+    evidence = evidence_of(matrix, judged.low, judged.leaves)
+    entries = []
+    for found in judged.weak:
+        suspect = found.suspect
+        rows = suspect.rows(evidence) & unexplained
+        if not rows.any():
+            continue
+        is_node = suspect.kind is SuspectKind.NODE
+        name, verb = place(judged, suspect), VERBS[DIRECTIONS[suspect.side]]
+        entries.append(
+            Undecided(
+                why=WhyUndecided.NODE,
+                nodes=(matrix.nodes[suspect.number],) if is_node else (name,),
+                sentence=f"{name} {verb} {level(judged, share_of(judged, rows))}: {found.num_low} "
+                f"of {found.num_measured} values; with so few in all, disturbances of a moment "
+                "could look the same",
+                would_tell=_once_more(judged, suspect, rows),
+            )
+        )
+        unexplained &= ~rows
+    return entries
+
+
+def _once_more(judged: Judged, suspect: Suspect, rows: Flags) -> str:
+    """Return what to measure again: ``n2 to n0, n1 and n3 over rail1 once more``."""
+    matrix = judged.matrix
+    over = f" over {matrix.rails[suspect.rail]}" if suspect.rail != ALL else ""
+    over = over if over.strip() != "over" else ""
+    if suspect.kind is not SuspectKind.NODE:
+        return f"the pairs of {place(judged, suspect)} that are low once more"
+    name = matrix.nodes[suspect.number]
+    ends = np.unique(np.concatenate([matrix.source[rows], matrix.destination[rows]]))
+    others = listed(tuple(matrix.nodes[at] for at in ends if at != suspect.number))
+    if suspect.side == RECEIVE:
+        return f"{others} to {name}{over} once more"
+    return f"{name} {'to' if suspect.side == TRANSMIT else 'with'} {others}{over} once more"
+
+
+def _singles(judged: Judged, unexplained: Flags) -> list[Undecided]:
+    matrix = judged.matrix
+    rows = np.flatnonzero(unexplained)
     rows = rows[np.argsort(judged.shortfall[rows], kind="stable")]
     entries = []
     for row in rows[:_SINGLES].tolist():
         first, second = matrix.nodes[matrix.source[row]], matrix.nodes[matrix.destination[row]]
-        rail = matrix.rails[matrix.rail[row]]
         arrow = "with" if matrix.both_ways[row] else "to"
         reached = level(judged, math.exp(judged.shortfall[row]))
-        over = f" over {rail}" if rail else ""
+        pair = f"{first} {arrow} {second}{_over(judged, row)}"
+        kind = matrix.kinds[matrix.kind[row]].words if len(matrix.kinds) > 1 else ""
         entries.append(
             Undecided(
                 why=WhyUndecided.CHANCE,
                 nodes=(first, second),
-                sentence=f"{first} {arrow} {second}{over} runs {reached}, "
+                sentence=f"{pair} runs {reached}{f' ({kind})' if kind else ''}, "
                 "measured once: this pair, or a disturbance of a moment",
-                would_tell=f"{first} {arrow} {second} once more",
+                would_tell=f"{pair} once more{f': {kind}' if kind else ''}",
             )
         )
     if len(rows) > _SINGLES:
+        rest = rows[_SINGLES:]
+        ends = np.unique(np.concatenate([matrix.source[rest], matrix.destination[rest]]))
+        names = listed(tuple(matrix.nodes[at] for at in ends))
         entries.append(
             Undecided(
                 why=WhyUndecided.CHANCE,
                 nodes=(),
-                sentence=f"{len(rows) - _SINGLES} more single values are low",
-                would_tell="these pairs once more",
+                sentence=f"{len(rest)} more single values are low, of {names}",
+                would_tell="these pairs once more: the map or -o FILE.html shows them",
             )
         )
     return entries
