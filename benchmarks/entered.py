@@ -28,9 +28,9 @@ import fabricproof
 from fabricproof.cli.main import group
 from fabricproof.cli.measure.run import result_record
 from fabricproof.job.outcome import judge_leg
+from fabricproof.job.recording import describe_outcome
 from fabricproof.job.run import assemble
 from fabricproof.report.text.terminal import render
-from fabricproof.rfm.recording import describe_outcome
 
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "tests" / each) for each in ("", "history/compare", "report")]

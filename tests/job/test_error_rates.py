@@ -20,7 +20,7 @@ from fabricproof.job.evidence.error_rates import (
 )
 from fabricproof.job.leg import FabricFacts, Leg
 from fabricproof.job.outcome import Outcome, judge_leg, needs_second_look
-from fabricproof.rfm.recording import describe_outcome
+from fabricproof.job.recording import describe_outcome
 from fabricproof.traffic.counters import TCP, CounterSample
 from fabricproof.traffic.error_rates import Direction, ErrorKind, ErrorRate, added, error_rates
 from fabricproof.traffic.expectation import Evidence, Rank

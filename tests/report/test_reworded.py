@@ -22,6 +22,7 @@ from fabricproof.core.errors import FabricproofError
 from fabricproof.core.measure import FindingKind, Table
 from fabricproof.job.leg import Relation
 from fabricproof.job.outcome import Outcome, judge_leg, needs_second_look
+from fabricproof.job.recording import describe_outcome
 from fabricproof.job.relations.judge import judge_relations, legs_to_repeat
 from fabricproof.job.run import SessionResult, assemble
 from fabricproof.physics import Fabric, find_link
@@ -32,7 +33,6 @@ from fabricproof.report.formats.record import report_record
 from fabricproof.report.red import red_groups, told_of_passes
 from fabricproof.report.text.screen import summary
 from fabricproof.report.text.terminal import render
-from fabricproof.rfm.recording import describe_outcome
 from fabricproof.verdict.table import judge_table
 from fabricproof.verdict.value import Rules, at_least, from_text
 from leg_folders import PUT_BW, PUT_BW_SENT, leave, make_leg, rank_text, slower

@@ -19,7 +19,7 @@ def run_id(day: int, digits: str = "a1b2c3") -> str:
 def quantity(
     run: str, value: float | None = 1000.0, *, name: str = "bandwidth_4MiB", **other: Any
 ) -> dict[str, Any]:
-    """Return the record of one quantity, complete as rfm.recording leaves it."""
+    """Return the record of one quantity, complete as job.recording leaves it."""
     record: dict[str, Any] = {
         "kind": "quantity", "run_id": run, "check": "OsuBandwidth", "site": SITE,
         "partition": "compute", "stack": "openmpi5", "fabric": "ib0", "job_id": "7",

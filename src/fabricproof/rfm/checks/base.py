@@ -45,6 +45,7 @@ from fabricproof.job.evidence.whole_job import (
 from fabricproof.job.leg import Leg, Plan, Relation, owned_legs, write_plan
 from fabricproof.job.outcome import Outcome
 from fabricproof.job.outcomes import judge_legs, with_directions
+from fabricproof.job.recording import describe_outcome, environment_digest
 from fabricproof.job.relations.judge import judge_relations
 from fabricproof.job.run import JobEvent, tell
 from fabricproof.job.script import INVENTORY_FOLDER, JOB_END_FILE, SCRIPT_FILE, render_script
@@ -64,7 +65,6 @@ from fabricproof.rfm.ending import ask_nodes_once, settle
 from fabricproof.rfm.handover import bounds, complaints, handed_over
 from fabricproof.rfm.legs.leg import LegPlanner, quantity_key, with_error_limits
 from fabricproof.rfm.legs.programs import choose_suite
-from fabricproof.rfm.recording import describe_outcome, environment_digest
 from fabricproof.rfm.settings import perflog_root
 from fabricproof.rfm.slurm_nodes import lost_nodes
 from fabricproof.rfm.stacks import built_of, identity, modules_of, spack_stacks, variables_of
