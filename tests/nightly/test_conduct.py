@@ -26,7 +26,7 @@ FOUR = ("vc1", "vc2", "vc3", "vc4")
 
 
 class Cluster:
-    """Four nodes, of which some have a bad rail1; every check is OsuBandwidth over rail1."""
+    """Four nodes, some with a bad rail1; every check is OsuBandwidth over rail1, both ways."""
 
     def __init__(self, *bad, links=()):
         self.bad = set(bad)
@@ -43,7 +43,8 @@ class Cluster:
             raise self.fails
         self.runs.append(nodes)
         number = f"20261121T0300{len(self.runs):02}Z-00000b"
-        return ran(leg(self.verdict(nodes), nodes=nodes), run_id=number)
+        back = leg(self.verdict(nodes), nodes=nodes, name="rail1.back")
+        return ran(leg(self.verdict(nodes), nodes=nodes), back, run_id=number)
 
     def night(self, nodes=("vc1", "vc2")):
         return ran(leg(self.verdict(nodes), nodes=nodes), leg("PASS", nodes=nodes, name="rail0"))

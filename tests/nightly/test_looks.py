@@ -198,5 +198,51 @@ def test_halves_of_four_take_two_partners_each():
     assert [each.nodes for each in found] == [("n0", "n1", "n4", "n5"), ("n2", "n3", "n6", "n7")]
 
 
+# --- a program that sends one way, on a node that changes its place
+
+
+def beside(one, role, asked, *legs):
+    run = ran(*legs)
+    return look_at(one, role, asked, run.result, run.job_nodes)
+
+
+def test_beside_others_the_leg_the_other_way_answers_too():
+    """vc3 received behind vc1; before vc4 it sends, and what it receives is in the leg back."""
+    one, asked = red(nodes=("vc1", "vc3")), ("vc3", "vc4")
+    forth, back = leg("PASS", asked), leg("FAIL", asked, name="rail1.back")
+    found = beside(one, Role.SECOND, asked, forth, back)
+    assert (found.colour, found.leg.leg) == (LookColour.RED, "rail1.back")
+    green = beside(one, Role.SECOND, asked, forth, leg("PASS", asked, name="rail1.back"))
+    assert green.colour is LookColour.GREEN
+
+
+def test_on_the_same_nodes_only_the_leg_itself_answers():
+    legs = (leg("PASS"), leg("FAIL", name="rail1.back"))
+    assert seen(red(), ran(*legs)).colour is LookColour.GREEN
+
+
+@pytest.mark.parametrize(
+    ("program", "colour"), [("osu_bw", LookColour.NONE), ("osu_latency", LookColour.GREEN)]
+)
+def test_a_pass_the_other_way_alone_clears_nobody(program, colour):
+    one, asked = red(nodes=("vc1", "vc3")), ("vc3", "vc4")
+    found = beside(one, Role.SECOND, asked, replace(leg("PASS", asked), program=program))
+    assert found.colour is colour
+    assert found.verdict is (None if colour is LookColour.NONE else Verdict.PASS)
+
+
+def test_a_red_the_other_way_alone_is_seen():
+    one, asked = red(nodes=("vc1", "vc3")), ("vc3", "vc4")
+    assert beside(one, Role.SECOND, asked, leg("FAIL", asked)).colour is LookColour.RED
+
+
+def test_partners_keep_a_side_in_its_place_where_they_can():
+    usable = {"compute": ("n1", "n2", "n9", "n10", "n11", "n12")}
+    one = red(nodes=("n10", "n9"))  # sorted as text; Slurm has n9 first
+    run = ran(leg("FAIL", one.nodes))
+    tried = swaps([one], partners([one], run.result, usable))
+    assert [each.nodes for each in tried] == [("n1", "n10"), ("n11", "n9")]
+
+
 def test_looks_keep_what_they_were_asked():
     assert look("same nodes", "red").nodes == ("vc1", "vc2")

@@ -6,11 +6,14 @@ disturbed, or that too few rounds left open, once on the same nodes.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from fabricproof.benchmarks.catalogue import program_of
 from fabricproof.core import measure
 from fabricproof.core.measure import FindingKind, Verdict
+from fabricproof.job.outcomes import BACK
 from fabricproof.job.run import LegResult, SessionResult
 from fabricproof.nightly.confirm import (
     RED,
@@ -219,15 +222,23 @@ class Swap:
 
 
 def swaps(reds: Iterable[Red], free: Partners) -> tuple[Swap, ...]:
-    """Return both sides of each red leg beside partners, unlike ones where there are enough."""
+    """Return both sides of each red leg beside partners, unlike ones where there are enough.
+
+    Of equally good partners those come first with which a side keeps its place: the first node has
+    rank 0, and a program may send one way only.
+    """
     found: list[Swap] = []
     for red in reds:
         if red.halves is None:
             continue
         others, count = free.of(red), len(red.halves[0])
-        chosen = (others[:count], others[count : 2 * count])
-        if len(chosen[1]) < count:
-            chosen = (chosen[0], chosen[0])
+        ranked = [
+            _in_place(side, beside, others, free.passed)
+            for side, beside in (red.halves, red.halves[::-1])
+        ]
+        first = ranked[0][:count]
+        second = tuple(node for node in ranked[1] if node not in first)[:count]
+        chosen = (first, second if len(second) == count else ranked[1][:count])
         why = "" if len(chosen[0]) == count else _too_few(red, len(others))
         for role, side, with_whom in zip(
             (Role.FIRST, Role.SECOND), red.halves, chosen, strict=True
@@ -235,6 +246,28 @@ def swaps(reds: Iterable[Red], free: Partners) -> tuple[Swap, ...]:
             nodes = tuple(sorted((*side, *with_whom))) if not why else ()
             found.append(Swap(red=red, role=role, nodes=nodes, why_not=why))
     return tuple(found)
+
+
+def _in_place(
+    side: Sequence[str], beside: Sequence[str], others: Sequence[str], passed: frozenset[str]
+) -> tuple[str, ...]:
+    """Return partners for a side, first those that passed, of these those that keep its place."""
+    is_first = _comes_first(side, beside)
+
+    def is_worse(node: str) -> tuple[bool, bool]:
+        return node not in passed, _comes_first(side, (node,)) is not is_first
+
+    return tuple(sorted(others, key=is_worse))
+
+
+def _comes_first(side: Iterable[str], others: Iterable[str]) -> bool:
+    """Tell whether Slurm gives the ranks of ``side`` the lower numbers."""
+    return max(map(_slurm_order, side)) < min(map(_slurm_order, others))
+
+
+def _slurm_order(node: str) -> tuple[tuple[str, int], ...]:
+    """Return a key by which ``n9`` comes before ``n10``, as in Slurm's lists of hosts."""
+    return tuple((text, int(number or 0)) for text, number in re.findall(r"(\D*)(\d*)", node))
 
 
 def _too_few(red: Red, count: int) -> str:
@@ -258,9 +291,12 @@ def look_at(
     """Return what the run ``result`` saw of ``red`` on the nodes ``asked``.
 
     Another verdict than PASS or a red one, and any verdict from other nodes, is nothing seen.
+    Beside others a node may send where it received: there the leg the other way answers too, and
+    where there is none and the program sends one way, its PASS is nothing seen.
     """
     base = Look(role=role, nodes=asked, colour=LookColour.NONE, run_id=result.run_id)
-    mine = [leg for leg in result.legs if _is(red.key, key_of(leg))]
+    keys = _answering(red.key) if role is not Role.SAME else (red.key,)
+    mine = [leg for leg in result.legs if any(_is(key, key_of(leg)) for key in keys)]
     if not mine:
         return replace(base, reason="it was not run when looked at again")
     leg = min(mine, key=lambda each: (each.verdict not in RED, each.verdict is Verdict.PASS))
@@ -274,8 +310,28 @@ def look_at(
     if leg.verdict in RED:
         return replace(seen, colour=LookColour.RED)
     if leg.verdict is Verdict.PASS:
+        if len(mine) == 1 and _other_way_alone(red, role, asked, leg):
+            return replace(base, reason=f"{leg.leg} sends the other way on {','.join(asked)}")
         return replace(seen, colour=LookColour.GREEN)
     return replace(seen, reason=f"{leg.verdict.value}: {leg.reason}")
+
+
+def _answering(key: LegKey) -> tuple[LegKey, LegKey]:
+    """Return a leg's key and that of the leg the other way."""
+    back = f".{BACK}"
+    name = key.leg.removesuffix(back) if key.leg.endswith(back) else f"{key.leg}{back}"
+    return key, replace(key, leg=name)
+
+
+def _other_way_alone(red: Red, role: Role, asked: tuple[str, ...], leg: LegResult) -> bool:
+    """Tell whether a pair's one-way program sends from the side here that received before."""
+    row = program_of(leg.suite, leg.program)
+    if len(red.nodes) != 2 or row is None or row.messages is None or row.messages.back:
+        return False
+    mine = red.nodes[0] if role is Role.FIRST else red.nodes[1]
+    (before,) = (node for node in red.nodes if node != mine)
+    (now,) = (node for node in asked if node != mine)
+    return _comes_first((mine,), (before,)) is not _comes_first((mine,), (now,))
 
 
 def _is(red: LegKey, seen: LegKey) -> bool:
