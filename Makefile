@@ -3,11 +3,12 @@
 # make check    make lint, then make test
 # make check-long  searches that take minutes: 100,000 mutated outputs through every parser
 # make lint     format, lint, types, import contracts, spelling
+# make proof  how often the verdict is wrong: simulated faults and clean nights, some minutes
 # make down     take the virtual cluster down
 # make integration-long  what CI leaves out too: every stack, every fault, some 90 minutes
 # make rdma     real verbs: guests with Soft-RoCE, the quick infiniband suite, faults
 .POSIX:
-.PHONY: accept test check check-long lint install down integration integration-long night rdma spack roll bench bench-short clean
+.PHONY: accept test check check-long lint install down integration integration-long night rdma spack roll proof proof-long bench bench-short clean
 
 BIN = .venv/bin
 
@@ -59,6 +60,12 @@ bench: install
 
 bench-short: install
 	@for each in benchmarks/*.py; do echo "== $$each"; $(BIN)/python $$each || exit; done
+
+proof: install
+	@$(BIN)/python -m fabricproof.proof
+
+proof-long: install
+	@$(BIN)/python -m fabricproof.proof --full --page docs
 
 down:
 	@$(BIN)/fabricproof vcluster down

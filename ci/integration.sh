@@ -44,6 +44,8 @@ say "faults made for real"
 live --durations=12 -m "slurm$or_long" tests/slurm tests/docs
 say "every benchmark once, in its short form"
 make bench-short
+say "how often the verdict is wrong, simulated, in its short form"
+make proof
 say "the report in a real browser"
 .venv/bin/pytest -m browser tests/report/html
 say "stacks built by Spack"

@@ -55,6 +55,7 @@ class Setting:
         chance: part of the values that is low without a fault.
         is_full: all pairs, and not the ladder.
         strength: what one at fault reaches of a healthy one, least and most.
+        kinds: of fault, of which alone is drawn; empty: all, as often as they are.
     """
 
     num_nodes: int
@@ -65,6 +66,7 @@ class Setting:
     chance: float = 0.01
     is_full: bool = False
     strength: tuple[float, float] = _STRENGTH
+    kinds: tuple[SuspectKind, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse a machine that cannot be.
@@ -116,8 +118,9 @@ class Fault:
 
 def draw_faults(setting: Setting, leaves: Leaves, random: np.random.Generator) -> tuple[Fault, ...]:
     """Return faults none of which hides another: no node below a leaf or at an uplink at fault."""
-    kinds = [kind for kind, _ in _KINDS]
-    weights = [weight for _, weight in _KINDS]
+    drawn = [(kind, weight) for kind, weight in _KINDS if kind in (setting.kinds or (kind,))]
+    kinds = [kind for kind, _ in drawn]
+    weights = [weight / sum(weight for _, weight in drawn) for _, weight in drawn]
     room = max(int(leaves.num_leaves * _MOST_LEAVES), 1) if leaves.num_leaves > 2 else 0
     taken_leaves: set[int] = set()
     taken_nodes: set[int] = set()

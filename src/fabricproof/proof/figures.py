@@ -1,0 +1,156 @@
+"""From tries to figures: rates with bounds, and from which strength on a fault is caught."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from fabricproof.proof.library import FaultEntry
+from fabricproof.proof.tries import CleanCampaign, Try
+
+#: of the bounds: 95 %, both sides together
+ALPHA = 0.05
+
+
+@dataclass(frozen=True, kw_only=True)
+class Share:
+    """So many of so many, with the exact bounds of Clopper and Pearson (Biometrika 26, 1934)."""
+
+    hits: int
+    of: int
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Return the least and the largest rate that the count leaves credible, at 95 %."""
+        low = 0.0
+        if self.hits:
+            low = _crossing(lambda rate: _at_most(self.hits - 1, self.of, rate), 1 - ALPHA / 2)
+        high = 1.0
+        if self.hits < self.of:
+            high = _crossing(lambda rate: _at_most(self.hits, self.of, rate), ALPHA / 2)
+        return low, high
+
+    def __str__(self) -> str:
+        """``59 of 59 (94 to 100 %)``."""
+        if not self.of:
+            return "-"
+        low, high = self.bounds
+        return f"{self.hits} of {self.of} ({percent(low)} to {percent(high)} %)"
+
+
+def percent(rate: float) -> str:
+    """Return a rate in percent with the digits that say something."""
+    value = 100 * rate
+    return f"{value:.2g}" if 0 < value < 1 else f"{value:.0f}" if value < 99 else f"{value:.3g}"
+
+
+def _at_most(hits: int, of: int, rate: float) -> float:
+    """Return P(X <= hits) of a binomial."""
+    if rate <= 0 or rate >= 1:
+        return 1.0 if rate <= 0 or hits >= of else 0.0
+    return math.fsum(
+        math.exp(
+            math.lgamma(of + 1)
+            - math.lgamma(k + 1)
+            - math.lgamma(of - k + 1)
+            + k * math.log(rate)
+            + (of - k) * math.log1p(-rate)
+        )
+        for k in range(hits + 1)
+    )
+
+
+def _crossing(chance: Callable[[float], float], wanted: float) -> float:
+    """Return the rate at which a chance that falls with it is as wanted."""
+    low, high = 0.0, 1.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if chance(middle) > wanted else (low, middle)
+    return (low + high) / 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class FaultFigures:
+    """What all tries of one fault came to.
+
+    Attributes:
+        entry: of the library.
+        by_strength: strength -> caught.
+        caught, blamed, worded: at the strength at which it must be caught.
+        half, all_but: least strength tried from which on 50 % and 99 % were caught; None: none.
+        first_bad: seed and words of the first try that was not right there.
+    """
+
+    entry: FaultEntry
+    by_strength: Mapping[float, Share]
+    caught: Share
+    blamed: Share
+    worded: Share
+    half: float | None
+    all_but: float | None
+    first_bad: str
+
+
+def of_fault(entry: FaultEntry, tries: Sequence[Try]) -> FaultFigures:
+    """Return the figures of one fault."""
+    mine = [each for each in tries if each.fault == entry.title]
+    by_strength = {
+        strength: _share([each.caught for each in mine if each.strength == strength])
+        for strength in entry.strengths
+    }
+    due = [each for each in mine if each.strength == entry.must]
+    bad = next((each for each in due if each.said), None)
+    return FaultFigures(
+        entry=entry,
+        by_strength=by_strength,
+        caught=_share([each.caught for each in due]),
+        blamed=_share([each.blamed for each in due]),
+        worded=_share([each.worded for each in due]),
+        half=_floor(by_strength, 0.5),
+        all_but=_floor(by_strength, 0.99),
+        first_bad=f"seed {bad.seed} ({bad.fabric}): {bad.said}" if bad else "",
+    )
+
+
+def _share(hits: Sequence[bool]) -> Share:
+    return Share(hits=sum(hits), of=len(hits))
+
+
+def _floor(by_strength: Mapping[float, Share], due: float) -> float | None:
+    """Return the first strength from which on no share is below ``due``; None where none is."""
+    found = None
+    for strength, share in reversed(list(by_strength.items())):
+        if not share.of or share.hits < due * share.of:
+            break
+        found = strength
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class CleanFigures:
+    """What campaigns without a fault came to, each as the part of them that had any of it."""
+
+    campaigns: int
+    nights: int
+    false: Mapping[str, Share]
+    second_looks: Share
+    confirmations: Share
+
+
+def of_clean(campaigns: Sequence[CleanCampaign]) -> CleanFigures:
+    """Return the figures of campaigns without a fault."""
+    nights = sum(each.nights for each in campaigns)
+    count = len(campaigns)
+    false = {
+        word: Share(hits=sum(bool(each.verdicts.get(word)) for each in campaigns), of=count)
+        for word in ("FAIL", "INVALID", "MISSING", "UNJUDGED")
+    }
+    false["blame"] = Share(hits=sum(bool(each.blamed) for each in campaigns), of=count)
+    return CleanFigures(
+        campaigns=count,
+        nights=nights,
+        false=false,
+        second_looks=Share(hits=sum(each.second_looks for each in campaigns), of=nights),
+        confirmations=Share(hits=sum(each.confirmations for each in campaigns), of=nights),
+    )

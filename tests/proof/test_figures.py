@@ -1,0 +1,78 @@
+"""Counts become rates with their bounds, and the least strength that is seen."""
+
+from __future__ import annotations
+
+import pytest
+
+from fabricproof.proof.campaign import ProofPlan, digest_of_code, prove
+from fabricproof.proof.figures import Share, of_clean, of_fault
+from fabricproof.proof.library import read_library
+from fabricproof.proof.page import page, picture
+from fabricproof.proof.tries import CleanCampaign, Try
+
+ENTRY = next(each for each in read_library() if each.title == "half-rate link")
+
+
+def one(strength, *, caught, seed=0):
+    return Try(
+        fault=ENTRY.title,
+        strength=strength,
+        seed=seed,
+        fabric="verbs",
+        noise="lognormal",
+        verdict="FAIL" if caught else "PASS",
+        caught=caught,
+        blamed=caught,
+        worded=caught,
+        said="" if caught else "nothing",
+    )
+
+
+@pytest.mark.parametrize(
+    ("hits", "of", "low", "high"),
+    # 1 - 0.025 ** (1 / n) for none, 0.025 ** (1 / n) for all; the third is R's binom.test(3, 10)
+    [(0, 3000, 0, 0.001229), (59, 59, 0.93939, 1), (3, 10, 0.06674, 0.65245)],
+)
+def test_bounds_are_the_exact_ones(hits, of, low, high):
+    assert Share(hits=hits, of=of).bounds == pytest.approx((low, high), abs=1e-5)
+
+
+def test_a_floor_is_the_strength_from_which_on_all_are_caught():
+    tries = [one(s, caught=s != 0.04, seed=n) for s in ENTRY.strengths for n in range(4)]
+    tries += [one(0.08, caught=False, seed=9)]
+    found = of_fault(ENTRY, tries)
+    assert (found.half, found.all_but) == (0.06, 0.1)
+    assert str(found.by_strength[0.04]).startswith("0 of 4")
+
+
+def test_a_proof_that_was_ended_goes_on_and_other_code_does_not_count(tmp_path):
+    file = tmp_path / "kept.jsonl"
+    plan = ProofPlan(clean=1, tries=0, weaker=0)
+    first = prove(plan, file, lambda *_: None, jobs=1)
+    lines = file.read_text()
+    assert prove(plan, file, lambda *_: None, jobs=1) == first
+    assert file.read_text() == lines
+    file.write_text(lines.replace(digest_of_code(), "0" * 12) + '{"torn')
+    assert prove(plan, file, lambda *_: None, jobs=1) == first
+    assert len(file.read_text().splitlines()) == 2
+
+
+def test_the_page_says_what_was_missed_and_what_is_neither():
+    clean = CleanCampaign(
+        seed=0, fabric="verbs", noise="stalls", nights=8, verdicts={"PASS": 7, "FAIL": 1},
+        blamed=1, second_looks=2, confirmations=1, said="x",
+    )  # fmt: skip
+    faults = [of_fault(ENTRY, [one(0.5, caught=False)])]
+    text = page(
+        date="2026-01-01", code="abc", seed=0, clean=of_clean([clean]), faults=faults,
+        every=read_library(), mutations=[{"rule": "ceiling", "noticed": ""}],
+    )  # fmt: skip
+    assert "| any FAIL | 1 of 1 (2 to 100 %) |" in text
+    assert "**half-rate link**: seed 0 (verbs): nothing" in text
+    assert "| ceiling | **nobody** |" in text
+    assert "| mixed firmware |" in text
+
+
+def test_the_picture_has_a_line_for_each_fault_that_is_drawn():
+    tries = [one(s, caught=s > 0.1) for s in ENTRY.strengths]
+    assert picture([of_fault(ENTRY, tries)]).count("<polyline") == 1
