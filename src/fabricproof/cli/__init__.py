@@ -13,3 +13,6 @@ except KeyboardInterrupt:
     sys.exit(130)
 
 __all__ = ["main"]
+
+#: What other rooms may import: nothing.
+FRONT: dict[str, str] = {}

@@ -1,1 +1,12 @@
 """What every room needs: errors and exit statuses, units, measurements, records, which build."""
+
+#: What other rooms may import beside this package itself.
+FRONT: dict[str, str] = {
+    "errors": "errors with what, expected, got and next step; exit statuses",
+    "measure": "verdict words, quantities, tables, findings",
+    "provenance": "which build a number was measured with",
+    "records": "records as lines of JSON: appended, read, damaged ones told",
+    "text": "rows of cells as aligned lines",
+    "units": "units, message sizes, names of a quantity at a size, percent",
+    "whole_file": "files written whole or not at all",
+}

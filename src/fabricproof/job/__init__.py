@@ -3,3 +3,21 @@
 A leg is run by a plain shell script beside it, so that an administrator can read and repeat it;
 what it leaves behind is judged by pure functions, in the job for the second look and again after.
 """
+
+#: What other rooms may import beside this package itself.
+FRONT: dict[str, str] = {
+    "collective_commands": "what programs of all ranks are told",
+    "commands": "what programs between pairs are told, and how hard",
+    "evidence.disturbance": "how much others on cores and rails explain",
+    "evidence.leg_folder": "what the ranks of a leg left",
+    "evidence.whole_job": "how the job ended, and what its nodes were",
+    "leg": "legs, relations, and the plan that holds them",
+    "outcome": "what one leg came to",
+    "outcomes": "what all legs of a job came to",
+    "recording": "what a leg came to, as records",
+    "relations.judge": "what is to hold between legs",
+    "relations.own_choice": "a stack's own choice of an algorithm against all others",
+    "relations.rounds": "how many rounds a ratio takes",
+    "run": "ReFrame started and watched, and what the run came to",
+    "script": "the shell script of a job",
+}

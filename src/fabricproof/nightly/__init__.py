@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fabricproof.nightly.changes import red_of
 from fabricproof.nightly.conduct import Budget, Confirmer, Ran, keep
-from fabricproof.nightly.confirm import Confirmation, record
+from fabricproof.nightly.confirm import Blame, Confirmation, record
 from fabricproof.nightly.course import NightMeans, NightOutcome, alive, spend
 from fabricproof.nightly.display import render_night, write_reports
 from fabricproof.nightly.lock import night_lock
@@ -13,7 +13,11 @@ from fabricproof.nightly.notify import channels, what_was_sent
 from fabricproof.nightly.retention import prune, rotate, what_was_removed
 from fabricproof.nightly.state import now, read_history, state_file
 
+#: What other rooms may import beside this package itself.
+FRONT: dict[str, str] = {}
+
 __all__ = [
+    "Blame",
     "Budget",
     "Confirmation",
     "Confirmer",

@@ -13,14 +13,19 @@ from fabricproof.pairs.fabric import (
     loads_of,
     natural,
 )
-from fabricproof.pairs.ladder import Ladder
+from fabricproof.pairs.ladder import MORE_ROUNDS, USUAL_ROUNDS, Ladder
 from fabricproof.pairs.limits import NO_LIMITS, Limits, limits_of
 from fabricproof.pairs.matrix import Kind, Matrix
 from fabricproof.pairs.picture import (
+    KEY,
+    MARGIN,
+    RECORD_KIND,
     Picture,
+    drawing,
     healthy_words,
     picture_of,
     read_picture,
+    side_of,
     svg,
     text_map,
 )
@@ -30,8 +35,24 @@ from fabricproof.pairs.schedule import Order, Schedule, least_rounds
 from fabricproof.pairs.simulate import Campaign, Score, Setting, run_campaign, score
 from fabricproof.pairs.words import say
 
+#: What other rooms may import beside this package itself.
+FRONT: dict[str, str] = {
+    "campaign.conduct": "a campaign over all nodes, from its first launch to its end",
+    "campaign.confirm": "what is red, measured again with a stock program",
+    "campaign.further": "one more round, while somebody is undecided",
+    "campaign.ledger": "a campaign on file",
+    "campaign.nodes": "which nodes take part, and why others do not",
+    "campaign.plan": "the launches of a campaign and their time",
+    "campaign.verdict": "what a campaign came to",
+}
+
 __all__ = [
+    "KEY",
+    "MARGIN",
+    "MORE_ROUNDS",
     "NO_LIMITS",
+    "RECORD_KIND",
+    "USUAL_ROUNDS",
     "Blame",
     "Campaign",
     "Judged",
@@ -51,6 +72,7 @@ __all__ = [
     "SuspectKind",
     "Undecided",
     "WhyUndecided",
+    "drawing",
     "healthy_words",
     "judge_matrix",
     "least_rounds",
@@ -66,6 +88,7 @@ __all__ = [
     "run_campaign",
     "say",
     "score",
+    "side_of",
     "svg",
     "text_map",
 ]

@@ -33,6 +33,11 @@ from fabricproof.physics.protocols import (
 )
 from fabricproof.physics.soft import device_word, soft_path_mtu, why_not_the_device
 
+#: What other rooms may import beside this package itself.
+FRONT: dict[str, str] = {
+    "collective": "what a collective must move, and what a good one costs",
+}
+
 __all__ = [
     "CLOCK_TOLERANCE",
     "SOFT_ROCE",

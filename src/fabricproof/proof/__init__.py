@@ -2,3 +2,8 @@
 
 Everything behind those files is the product itself.  ``python -m fabricproof.proof``.
 """
+
+from __future__ import annotations
+
+#: What other rooms may import: nothing.
+FRONT: dict[str, str] = {}

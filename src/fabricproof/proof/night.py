@@ -22,11 +22,9 @@ from fabricproof.job.outcome import Outcome
 from fabricproof.job.outcomes import judge_legs, with_directions
 from fabricproof.job.recording import describe_outcome
 from fabricproof.job.relations.judge import legs_to_repeat
-from fabricproof.job.run.join import LegResult, SessionResult, assemble, read_run
+from fabricproof.job.run import LegResult, SessionResult, assemble, read_run
 from fabricproof.job.script import MOST_LOOKS
-from fabricproof.nightly.conduct import Budget, Confirmer, Ran
-from fabricproof.nightly.confirm import Confirmation
-from fabricproof.nightly.looks import settled
+from fabricproof.nightly import Budget, Confirmation, Confirmer, Ran, settled
 from fabricproof.proof.legs import CHECKS, legs_of
 from fabricproof.proof.model import ModelMachine
 from fabricproof.proof.scene import Scene

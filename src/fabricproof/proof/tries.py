@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.core.measure import Verdict
-from fabricproof.nightly.confirm import Blame, Confirmation
-from fabricproof.pairs.blame.suspects import SuspectKind
-from fabricproof.pairs.simulate import Setting, run_campaign
+from fabricproof.nightly import Blame, Confirmation
+from fabricproof.pairs import Setting, SuspectKind, run_campaign
 from fabricproof.proof import effects
 from fabricproof.proof.effects import Injection
 from fabricproof.proof.library import FABRICS, PAIRS, BlameDue, FaultEntry

@@ -1,1 +1,12 @@
 """Renderers: one plain result in, text or data for one kind of reader out."""
+
+#: What other rooms may import beside this package itself.
+FRONT: dict[str, str] = {
+    "formats": "JSON, JUnit, Prometheus text, lines that drain nodes",
+    "formats.bundle": "one archive of all evidence of a run",
+    "formats.html": "the page, offline",
+    "gather": "all that is shown of a run, gathered",
+    "model": "a report as data",
+    "red": "what is red, in groups",
+    "text": "the table of verdicts, and a report on one screen",
+}

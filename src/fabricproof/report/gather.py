@@ -12,7 +12,7 @@ from fabricproof.core.errors import FabricproofError, InputMissingError
 from fabricproof.core.records import parse_json, read_records
 from fabricproof.history.store import Run, Store, labels, open_store, start_of
 from fabricproof.job.run import Workplace, collect_again, record_files
-from fabricproof.pairs.picture import RECORD_KIND, Picture, read_picture
+from fabricproof.pairs import RECORD_KIND, Picture, read_picture
 from fabricproof.report.model import ReportData
 from fabricproof.report.sources import (
     SAME_INVENTORY,

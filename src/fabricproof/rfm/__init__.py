@@ -2,3 +2,16 @@
 
 Only ``checks/``, ``reframe_settings.py`` and the tests import it; nothing else of the library does.
 """
+
+#: What the checks may import.
+FRONT: dict[str, str] = {
+    "checks.base": "what every check is",
+    "checks.collectives": "checks of collectives",
+    "checks.ethernet": "checks of sockets and MPI over TCP",
+    "checks.family": "checks between two nodes",
+    "checks.multirail": "checks of several rails",
+    "checks.peers": "checks of many pairs",
+    "checks.preflight": "the check of the nodes themselves",
+    "legs.rails": "legs over several rails",
+    "settings": "the configuration that ReFrame is given",
+}

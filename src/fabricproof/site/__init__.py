@@ -23,6 +23,12 @@ from fabricproof.site.schema import (
 )
 from fabricproof.site.texts import host_and_port
 
+#: What other rooms may import beside this package itself.
+FRONT: dict[str, str] = {
+    "roll": "the checks that a site is due to run",
+    "scheduling": "what Slurm must grant for that",
+}
+
 __all__ = [
     "ExpectSpec",
     "FabricSpec",

@@ -17,6 +17,9 @@ from fabricproof.subnet.model import Cable, End, Manager, Network, Node, NodeKin
 from fabricproof.subnet.read import read_ibnetdiscover, read_issm, read_managers
 from fabricproof.subnet.shape import Hops, SubnetShape, shape_of
 
+#: What other rooms may import beside this package itself.
+FRONT: dict[str, str] = {}
+
 __all__ = [
     "Cable",
     "End",

@@ -43,6 +43,13 @@ from fabricproof.traffic.wrong_path import (
     wires_below_carried_them,
 )
 
+#: What other rooms may import beside this package itself.
+FRONT: dict[str, str] = {
+    "disturbance": "who else was on rail and core",
+    "error_rates": "what the wire lost or damaged",
+    "transports": "the transports that a path may be forced to",
+}
+
 __all__ = [
     "ENDS",
     "ERROR_COUNTERS",

@@ -12,6 +12,9 @@ from fabricproof.tuning.selection import table_in
 from fabricproof.tuning.sweeps import Sweep, sweeps_of
 from fabricproof.tuning.trial import Trial, read_trial
 
+#: What other rooms may import beside this package itself.
+FRONT: dict[str, str] = {}
+
 __all__ = [
     "COLLECTIVES",
     "Bar",

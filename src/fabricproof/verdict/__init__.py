@@ -9,6 +9,20 @@ if TYPE_CHECKING:
     from fabricproof.physics import Fabric
     from fabricproof.verdict.value import Report
 
+#: What other rooms may import beside this package itself.
+FRONT: dict[str, str] = {
+    "baseline": "a baseline on file, and what follows for a new number",
+    "busbw": "bus bandwidth of GPUs against the rails of a node",
+    "limits": "the bounds of a row, and rows that contradict themselves",
+    "locality": "a rank near its rail and far from it",
+    "published": "numbers of a document, judged",
+    "rings": "what the rings of HPCC must cross",
+    "sharing": "how messages are shared among rails",
+    "suspects": "likely causes",
+    "table": "the verdict on a table",
+    "value": "the verdict on one number, and what it is judged by",
+}
+
 __all__ = ["judge"]
 
 

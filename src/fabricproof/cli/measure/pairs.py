@@ -19,6 +19,8 @@ from fabricproof.cli.output import STATUSES, fabric_option
 from fabricproof.core.errors import ConfigError, InputMissingError
 from fabricproof.nodes.topology import expand, parse_topology
 from fabricproof.pairs import (
+    MORE_ROUNDS,
+    USUAL_ROUNDS,
     Judged,
     Leaves,
     Order,
@@ -41,7 +43,6 @@ from fabricproof.pairs import (
     text_map,
 )
 from fabricproof.pairs.campaign.plan import plan_steps, round_seconds
-from fabricproof.pairs.ladder import MORE_ROUNDS, USUAL_ROUNDS
 from fabricproof.physics import Fabric
 from fabricproof.site import PartitionSpec
 

@@ -173,6 +173,21 @@ class LegPlanner:
             stack_digest=self.stack_digest,
         )
 
+    def _environment(self, rails: tuple[str, ...]) -> dict[str, str]:
+        """Return the variables that start the ranks and force their path over ``rails``."""
+        return {
+            **plan_launch(self.stack.family, self.launcher).environment,
+            **path_environment(
+                self.stack.family,
+                self.protocol,
+                rails,
+                version=self.built.mpi.version if self.built else self.stack.version,
+                transport=self.transport,
+                launcher=self.launcher,
+                oversubscribed=self.partition.oversubscribed,
+            ),
+        }
+
     def leg(
         self,
         rails: tuple[str, ...],
@@ -210,7 +225,6 @@ class LegPlanner:
             num_ranks=layout.num_ranks,
             starts_above=starts_above,
         )
-        launch = plan_launch(self.stack.family, self.launcher)
         reading = meaning(self.suite, self.program)
         windowed = reading.kind is ProgramKind.BANDWIDTH and effort.window_size > 1
         return Leg(
@@ -218,19 +232,7 @@ class LegPlanner:
             rails=rails,
             suite=self.suite,
             program=printed_name(self.program),
-            environment={
-                **launch.environment,
-                **path_environment(
-                    self.stack.family,
-                    self.protocol,
-                    rails,
-                    version=self.built.mpi.version if self.built else self.stack.version,
-                    transport=self.transport,
-                    launcher=self.launcher,
-                    oversubscribed=self.partition.oversubscribed,
-                ),
-                **(environment or {}),
-            },
+            environment={**self._environment(rails), **(environment or {})},
             commands=job.commands,
             num_nodes=layout.num_nodes,
             ranks_per_node=layout.ranks_per_node,

@@ -266,6 +266,29 @@ def _stood(environment: Environment, layout: SpackLayout, wishes: Wishes) -> Bui
     return read_built(layout.built(environment.stack.name))
 
 
+def _locked(
+    environment: Environment,
+    layout: SpackLayout,
+    spack: Spack,
+    listen: Listen,
+    wishes: Wishes,
+    log: Path,
+) -> Lock:
+    """Return the lock to build by, solved or kept, whose compilers are what they were."""
+    adopt_lock(layout, environment.stack.name, wishes.mirror)
+    locked = lock(
+        environment,
+        layout,
+        spack,
+        force=wishes.force,
+        on_line=lambda line: listen("lock", line),
+        log=log,
+    )
+    write_core_compilers(environment, layout, locked)
+    prove_compilers(locked)
+    return locked
+
+
 def _build(
     environment: Environment, layout: SpackLayout, spack: Spack, listen: Listen, wishes: Wishes
 ) -> Built:
@@ -274,17 +297,7 @@ def _build(
     listen("log", str(log))
     clock = _Clock()
     with clock.step("lock"):
-        adopt_lock(layout, name, wishes.mirror)
-        locked = lock(
-            environment,
-            layout,
-            spack,
-            force=wishes.force,
-            on_line=lambda line: listen("lock", line),
-            log=log,
-        )
-        write_core_compilers(environment, layout, locked)
-        prove_compilers(locked)
+        locked = _locked(environment, layout, spack, listen, wishes, log)
     with clock.step("install"):
         before = _installed(environment, locked, spack)
         cached = _install(environment, spack, listen, wishes, log)

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from fabricproof.core.units import counted
-from fabricproof.pairs import Picture
-from fabricproof.pairs.picture import KEY, MARGIN, drawing, side_of
+from fabricproof.pairs import KEY, MARGIN, Picture, drawing, side_of
 from fabricproof.report.formats.html.markup import (
     Markup,
     details,
