@@ -24,7 +24,14 @@ from hypothesis import strategies as st
 import fabricproof
 from fabricproof.core.errors import ExitStatus, InputMissingError, OutputError, ParseError
 from fabricproof.core.measure import QUANTITY_KEYS, Verdict
-from fabricproof.core.records import QuantityRecord, append_records, read_records, record_files
+from fabricproof.core.records import (
+    QuantityRecord,
+    append_records,
+    open_file,
+    read_json,
+    read_records,
+    record_files,
+)
 
 JSON = st.recursive(
     st.none()
@@ -330,3 +337,14 @@ def test_keys_of_quantities_are_spelled_in_one_module() -> None:
     spelled = re.compile(r"""["']quantity_""")
     found = {path for path in source.rglob("*.py") if spelled.search(path.read_text())}
     assert found == {source / "core" / "measure.py"}
+
+
+def test_what_has_no_end_is_not_read(tmp_path: Path) -> None:
+    """An open of a pipe waits for whoever would write into it."""
+    pipe = tmp_path / "index.jsonl"
+    os.mkfifo(pipe)
+    (tmp_path / "zero.json").symlink_to("/dev/zero")
+    for path in (pipe, tmp_path / "zero.json", tmp_path):
+        for read in (open_file, read_json, lambda each: list(read_records(each))):
+            with pytest.raises(OSError, match=r"no file|directory"):
+                read(path)

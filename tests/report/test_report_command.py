@@ -269,6 +269,23 @@ def test_what_has_no_end_is_refused_and_not_waited_for(
 
 
 @pytest.mark.parametrize(
+    ("what", "command", "status"),
+    [
+        (f"reports/{NEWEST}.json", ["report"], 4),
+        (f"reports/{NEWEST}.json", ["runs"], 0),
+        ("vcluster/inventory/index.jsonl", ["inventory", "show"], 66),
+    ],
+)
+def test_nobody_waits_for_a_pipe_that_has_the_name_of_a_file(
+    what: str, command: list[str], status: int, tmp_path: Path, fabricproof: Command
+) -> None:
+    path = tmp_path / "perflogs" / what
+    path.unlink()
+    os.mkfifo(path)
+    assert fabricproof(*command).status == status
+
+
+@pytest.mark.parametrize(
     ("old", "new"),
     [
         ('"session_info": {', '"session_info": [], "other": {'),

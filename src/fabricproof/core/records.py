@@ -15,6 +15,7 @@ across legs, ``scaling``; empty for a leg).
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import gzip
 import json
@@ -25,7 +26,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 from fabricproof.core.errors import InputMissingError, OutputError, ParseError
 from fabricproof.core.measure import (
@@ -135,6 +136,35 @@ def parse_json(text: str | bytes) -> Any:
         raise ValueError("nested too deeply") from None
 
 
+def read_json(path: Path) -> Any:
+    """Return what a JSON file says.
+
+    Raises:
+        OSError: it cannot be read, or is none (:func:`open_file`).
+        ValueError: it says nothing in JSON.
+    """
+    with open_file(path) as file:
+        return parse_json(file.read().decode())
+
+
+def open_file(path: Path) -> BinaryIO:
+    """Open a file to be read: what is no file but a pipe or a device may have no end.
+
+    Raises:
+        OSError: it cannot be opened, or is no file.
+    """
+    file = open(path, "rb", opener=_at_once)  # noqa: SIM115 - Path.open has no opener
+    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        return file
+    file.close()
+    raise OSError(errno.EISDIR, "no file: a pipe or a device, which may have no end", str(path))
+
+
+def _at_once(path: str, flags: int) -> int:
+    """Open without waiting for whoever would write into a pipe."""
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
 def is_named(path: Path, *patterns: str) -> bool:
     """Tell whether the name of a file is as one of some patterns of the shell."""
     return any(fnmatchcase(path.name, each) for each in patterns)
@@ -211,7 +241,7 @@ def read_records(
             end without a newline, and one that :func:`append_records` found so carries its mark.
     """
     wanted = holding.encode()
-    with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
+    with open_file(path) as plain, gzip.open(plain) if path.suffix == ".gz" else plain as file:
         for number, line in enumerate(file, start=1):
             is_another = wanted not in line and line.startswith(b"{") and line.endswith(b"}\n")
             if is_another or not line.strip():

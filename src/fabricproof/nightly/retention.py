@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fabricproof.core.errors import OutputError
-from fabricproof.core.records import parse_json
+from fabricproof.core.records import parse_json, read_json
 from fabricproof.core.whole_file import whole_file
 from fabricproof.job.run import Workplace
 
@@ -111,7 +111,7 @@ def _reports(
 def _system_of(report: Path) -> str | None:
     """Return the site that a report is of; None where it does not say."""
     try:
-        runs = parse_json(report.read_text(encoding="utf-8"))["runs"]
+        runs = read_json(report)["runs"]
         return next((str(case["system"]) for run in runs for case in run["testcases"]), None)
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -15,7 +15,7 @@ from typing import Any
 
 from fabricproof import __version__
 from fabricproof.core.provenance import identity_of
-from fabricproof.core.records import parse_json
+from fabricproof.core.records import open_file, read_json
 from fabricproof.job.run import Workplace
 from fabricproof.nodes.inventory.store import FOLDER
 from fabricproof.physics import device_word
@@ -122,7 +122,7 @@ def hosts_of(report: Path) -> set[str]:
 def _session_fact(report: Path, name: str) -> str:
     """Return what ReFrame's report says of its session; empty where it says nothing."""
     try:
-        session = parse_json(report.read_text(encoding="utf-8"))["session_info"]
+        session = read_json(report)["session_info"]
         return str(session.get(name) or "")
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return ""
@@ -131,8 +131,7 @@ def _session_fact(report: Path, name: str) -> str:
 def _file(name: str, path: Path) -> BundleFile | Absent:
     try:
         size = path.stat().st_size
-        with path.open("rb"):
-            pass
+        open_file(path).close()
     except OSError as error:
         return Absent(name=name, reason=f"{path}: {error.strerror}")
     if size > LARGEST_BYTES:

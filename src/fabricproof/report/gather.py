@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fabricproof.core.errors import FabricproofError, InputMissingError
-from fabricproof.core.records import parse_json, read_records
+from fabricproof.core.records import read_json, read_records
 from fabricproof.history.store import Run, Store, labels, open_store, start_of
 from fabricproof.job.run import Workplace, collect_again, record_files
 from fabricproof.pairs import RECORD_KIND, Picture, read_picture
@@ -160,7 +160,7 @@ def _run(report: Path) -> Run:
 def _is_run_of(path: Path, site: str) -> bool:
     """Tell whether a report is of checks that ran on ``site``, and no rehearsal."""
     try:
-        report = parse_json(path.read_text(encoding="utf-8"))
+        report = read_json(path)
         line = report["session_info"].get("cmdline", "")
         systems = {case["system"] for run in report["runs"] for case in run["testcases"]}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.core.errors import ConfigError
-from fabricproof.core.records import parse_json
+from fabricproof.core.records import read_json
 from fabricproof.core.whole_file import write_whole
 from fabricproof.site import Site
 from fabricproof.site.schema import PartitionSpec
@@ -101,7 +101,7 @@ def read_roll(folder: Path) -> list[dict[str, Any]]:
     if not path.exists():
         return []
     try:
-        record = parse_json(path.read_text(encoding="utf-8"))
+        record = read_json(path)
         if record["version"] != ROLL_VERSION:
             raise ConfigError(
                 "roll of another version",

@@ -22,7 +22,7 @@ from fabricproof.core.errors import (
     ParseError,
     UnavailableError,
 )
-from fabricproof.core.records import parse_json
+from fabricproof.core.records import read_json
 from fabricproof.core.whole_file import whole_file
 from fabricproof.history.compare.model import SideError
 
@@ -176,7 +176,7 @@ def read_plan(path: Path) -> InterleavedPlan:
         ParseError: it is damaged.
     """
     try:
-        record = parse_json(path.read_text(encoding="utf-8"))
+        record = read_json(path)
     except FileNotFoundError:
         known = ", ".join(sorted(each.stem for each in path.parent.glob("*.json"))) or "none"
         raise InputMissingError(

@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from fabricproof.core.records import parse_json, read_records, record_files
+from fabricproof.core.records import read_json, read_records, record_files
 from fabricproof.history.cost.case import Case, Key, key_of
 
 #: what Slurm and ReFrame's local scheduler say of a job that ended well
@@ -123,7 +123,7 @@ def read_past_run(
         ValueError, KeyError, TypeError, AttributeError: the report is damaged.
         OSError: it cannot be read.
     """
-    report = parse_json(path.read_text(encoding="utf-8"))
+    report = read_json(path)
     cases = [case for run in report["runs"] for case in run["testcases"]]
     ours = [case for case in cases if case["system"] == site and _has_run(case)]
     jobs = tuple(_past_job(path.stem, case, attempts) for case in ours if "fabric" in case)

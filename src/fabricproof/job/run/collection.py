@@ -20,7 +20,7 @@ from typing import Any
 from fabricproof.core import records
 from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import Verdict
-from fabricproof.core.records import QuantityRecord, parse_json
+from fabricproof.core.records import QuantityRecord, read_json
 from fabricproof.job.evidence.error_rates import NAMES, red_from
 from fabricproof.job.run.join import LegResult, SessionResult, assemble, read_report, read_run
 from fabricproof.job.run.start import Workplace, refuse_full_disk, unloadable
@@ -181,7 +181,7 @@ def _doubts(site: Site, run_id: str, arguments: Sequence[str] | None) -> Iterabl
 
 def _arguments(report: Path, words: Sequence[str]) -> Sequence[str] | None:
     """Return what ReFrame was started with, without its own name; None where nobody knows."""
-    said = parse_json(report.read_text(encoding="utf-8")).get("session_info")
+    said = read_json(report).get("session_info")
     line = said.get("cmdline") if isinstance(said, dict) else None
     return _command_in(words) if line is None else _split(str(line))
 

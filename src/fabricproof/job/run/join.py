@@ -16,7 +16,7 @@ from typing import Any
 from fabricproof.core.errors import ParseError
 from fabricproof.core.measure import Finding, Verdict, as_notes, worst
 from fabricproof.core.provenance import rebuilt
-from fabricproof.core.records import QuantityRecord, findings_of, parse_json, read_records
+from fabricproof.core.records import QuantityRecord, findings_of, read_json, read_records
 from fabricproof.job.leg import own_name
 from fabricproof.job.run.consistency import (
     is_sound_case,
@@ -112,7 +112,7 @@ def read_report(path: Path) -> list[dict[str, Any]]:
         ParseError: there is no report or it is damaged; then nothing can be called green.
     """
     try:
-        report = parse_json(path.read_text(encoding="utf-8"))
+        report = read_json(path)
         cases = [case for run in report["runs"] for case in run["testcases"]]
         if not isinstance(report, dict) or not all(map(is_sound_case, cases)):
             raise TypeError("a test case without partition, environ or result")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fabricproof.core.errors import FabricproofError, InputMissingError, OutputError, ParseError
-from fabricproof.core.records import append_records, parse_json, read_records
+from fabricproof.core.records import append_records, read_json, read_records
 from fabricproof.core.whole_file import whole_file
 from fabricproof.nodes.inventory.facts import Machine, ReadTrouble
 from fabricproof.nodes.inventory.read import read_machine
@@ -127,7 +127,7 @@ def read_kept(folder: Path, node: str, digest: str) -> Machine:
     """
     path = folder / node / f"{digest}.json"
     try:
-        record = parse_json(path.read_text(encoding="utf-8"))
+        record = read_json(path)
         if record["format"] != FORMAT:
             raise ValueError(f"format {record['format']}")
         machine = Machine(

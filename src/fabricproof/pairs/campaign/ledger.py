@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.core.errors import ExitStatus, FabricproofError, InputMissingError, ParseError
-from fabricproof.core.records import parse_json
+from fabricproof.core.records import read_json
 from fabricproof.core.whole_file import write_whole
 from fabricproof.pairs.campaign.path import pairs_of
 from fabricproof.pairs.campaign.plan import FORMAT, Mode
@@ -158,7 +158,7 @@ def load(folder: Path) -> Campaign:
     """
     path = folder / PLAN_FILE
     try:
-        fields = parse_json(path.read_bytes())
+        fields = read_json(path)
     except OSError as error:
         raise InputMissingError(
             f"no campaign: {error.strerror}",
@@ -316,7 +316,7 @@ def _read_and_checked(place: Path, campaign: Campaign) -> Measured:
 def _path_of(place: Path) -> int | None:
     """Return the path of a launch; None of one that was cut off before it was planned."""
     try:
-        return int(parse_json((place / LAUNCH_FILE).read_bytes())["net_path"])
+        return int(read_json(place / LAUNCH_FILE)["net_path"])
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError):
