@@ -20,14 +20,23 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
+from fabricproof.cli.main import group
 from fabricproof.core.errors import ExitStatus
+from fabricproof.core.records import append_records
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
 from report_data import HEALTHY, NEWEST, SLOW, recorded
 
+from made_sweeps import planted
+
 ROOT = Path(__file__).resolve().parents[2]
+FABRIC = ROOT / "tests" / "data" / "subnet" / "tree"
+MATRIX = ROOT / "tests" / "data" / "pairs" / "rail.csv"
+BASELINE = ROOT / "tests" / "data" / "earlier" / "baseline.json"
+SWITCH = '\n[switches.mtu9000]\na = "true"\nb = "true"\n'
 OUTPUT = ROOT / "tests" / "replays" / "gbe_osu_put_bw.out"
 
 COMMANDS: list[list[object]] = [
@@ -46,21 +55,49 @@ COMMANDS: list[list[object]] = [
     ["report", SLOW, "-o", "{out}/b.tar.gz", "--anonymous"],
     ["compare", HEALTHY, NEWEST],
     ["trend"],
-    ["baseline", "freeze", "base", NEWEST, "--replace"],
+    ["baseline", "freeze", "base", "last:4", "--at-least", "3", "--replace"],
+    ["baseline", "list"],
+    ["baseline", "show", "old-spring"],
+    ["baseline", "diff", "old-spring", NEWEST],
+    ["baseline", "propose", "--write", "learnt"],
     ["inventory", "show"],
     ["inventory", "diff", HEALTHY, NEWEST],
     ["plan", "-t", "quick"],
     ["preflight"],
     ["subnet", "check"],
+    ["subnet", "check", "--from", FABRIC],
+    ["subnet", "diff", FABRIC, FABRIC],
     ["stack", "list"],
     ["stack", "doctor", "openmpi5"],
     ["stack", "install", "openmpi5"],
+    ["stack", "lock", "--site", "vcluster-spack"],
+    ["stack", "build", "--site", "vcluster-spack"],
+    ["stack", "mirror", "{out}/mirror", "--site", "vcluster-spack"],
+    ["stack", "remove", "openmpi5"],
+    ["tune", "show"],
+    ["tune", "write", "--folder", "{out}/rules"],
+    ["site", "list"],
+    ["site", "roll", "vcluster", "--write"],
     ["run", "-t", "quick"],
     ["nightly", "--no-notify"],
     ["nightly", "--alive"],
     ["nightly", "--dry-run", "--keep-days", "3"],
+    ["ab", "plan", "mtu9000", "--replace"],
+    ["ab", "show", "mtu9000"],
+    ["ab", "run", "mtu9000", "-t", "quick"],
+    ["ab", "back", "mtu9000"],
+    ["pairs", "judge", MATRIX, "--reference", "24 GB/s", "-o", "{out}/m.html"],
+    ["pairs", "plan", "--nodes", "8"],
+    ["pairs", "simulate", "--nodes", "8", "--campaigns", "1"],
+    ["pairs", "run"],
     ["vcluster", "status"],
 ]
+
+#: public commands that the table leaves to another test
+ELSEWHERE = {
+    "reframe": "becomes ReFrame itself (tests/rfm)",
+    "vcluster": "the package vcluster has commands of its own (tests/vcluster); status is here",
+}
 
 Command = Callable[..., Any]
 
@@ -69,7 +106,8 @@ Command = Callable[..., Any]
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Let a copy of the site vcluster have the recorded history; return a folder to write to."""
     recorded(tmp_path)
-    shutil.copytree(ROOT / "site-configs" / "vcluster", tmp_path / "sites" / "vcluster")
+    for name in ("vcluster", "vcluster-spack"):
+        shutil.copytree(ROOT / "site-configs" / name, tmp_path / "sites" / name)
     monkeypatch.setenv("FABRICPROOF_PERFLOGS", str(tmp_path / "perflogs"))
     monkeypatch.setenv("FABRICPROOF_WORK", str(tmp_path / "work"))
     monkeypatch.setenv("FABRICPROOF_SITES", str(tmp_path / "sites"))
@@ -77,7 +115,19 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("FABRICPROOF_SITE", "vcluster")
     monkeypatch.setenv("FABRICPROOF_VCLUSTER", "nobody-has-this-one")
     (tmp_path / "out").mkdir()
+    _prepare(tmp_path)
     return tmp_path
+
+
+def _prepare(place: Path) -> None:
+    """Have a baseline, a switch with its plan, and a run with a sweep."""
+    site = place / "sites" / "vcluster"
+    (site / "baselines").mkdir(exist_ok=True)
+    shutil.copy(BASELINE, site / "baselines" / "old-spring.json")
+    with (site / "site.toml").open("a") as file:
+        file.write(SWITCH)
+    sweep = planted(run_id=NEWEST, site="vcluster")
+    append_records(place / "perflogs" / "vcluster" / "compute" / "records.jsonl", [sweep])
 
 
 class Nth:
@@ -186,6 +236,8 @@ def test_a_fault_ends_with_a_status_and_a_word(
     words: list[object], place: Path, fabricproof: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wrong = []
+    if words[0] == "ab":
+        assert fabricproof("ab", "plan", "mtu9000").status == 0
 
     def call(what: str, *set_up: Callable[[pytest.MonkeyPatch], object]) -> None:
         arguments = [str(each).replace("{out}", str(place / "out")) for each in words]
@@ -212,6 +264,31 @@ def test_a_fault_ends_with_a_status_and_a_word(
     for name, moment in CLOCKS.items():
         call(f"clock: {name}", lambda patch, m=moment: patch.setattr(time, "time", lambda: m))
     assert not wrong, "\n".join(wrong)
+
+
+def _public(command: click.Command, words: tuple[str, ...]) -> Iterator[str]:
+    if not isinstance(command, click.Group):
+        yield " ".join(words)
+        return
+    context = click.Context(command)
+    for name in command.list_commands(context):
+        each = command.get_command(context, name)
+        if each is not None and not each.hidden:
+            yield from _public(each, (*words, name))
+
+
+def test_no_public_command_is_left_out_of_the_walk() -> None:
+    walked = {" ".join(map(str, words)) + " " for words in COMMANDS}
+    public = set(_public(group, ()))
+    # Of a group without a word its list is meant.
+    names = {name: f"{name.removesuffix(' list')} " for name in public}
+    missing = [name for name, begin in names.items() if not _begins(walked, begin)]
+    assert sorted(missing) == sorted(set(ELSEWHERE) - {"vcluster"})
+    assert ELSEWHERE.keys() <= public
+
+
+def _begins(walked: set[str], begin: str) -> bool:
+    return any(each.startswith(begin) for each in walked)
 
 
 @pytest.mark.parametrize(
