@@ -61,13 +61,18 @@ def test_programs_and_the_wheels_own_files_stay_as_they_are(wheels: Path, tmp_pa
     assert (wheels / "bin" / "mpicc").read_text() == SCRIPT
 
 
-def test_the_variables_lead_to_the_tree_and_keep_what_was_there(wheels: Path, tmp_path: Path):
-    final = tmp_path / "intelmpi"
+@pytest.mark.parametrize("folder", ["intelmpi", "intel mpi; $(exit) `exit` \" '"])
+def test_the_variables_lead_to_the_tree_and_keep_what_was_there(
+    folder: str, wheels: Path, tmp_path: Path
+):
+    final = tmp_path / folder
     tree = lay_out(wheels, "2021.18", final)
     named = final / "oneapi" / "mpi" / "2021.18"
-    script = f". {tree}/env/vars.sh; echo $I_MPI_ROOT; echo $LD_LIBRARY_PATH; echo $PATH"
+    script = (
+        '. "$1"/env/vars.sh; for each in I_MPI_ROOT LD_LIBRARY_PATH PATH; do echo "${!each}"; done'
+    )
     asked = subprocess.run(
-        ["sh", "-c", script],
+        ["bash", "-c", script, "bash", tree],
         env={"LD_LIBRARY_PATH": "/mine", "PATH": "/usr/bin:/bin"},
         capture_output=True,
         text=True,

@@ -30,6 +30,7 @@ from fabricproof.stacks.catalog import Catalog, Stack, load_catalog
 from fabricproof.stacks.environment import (
     modulefile,
     ports_folder,
+    shell_word,
     stack_environment,
     stack_python,
     write_project_module,
@@ -79,10 +80,10 @@ def _fill_in(path: Path, prefix: str) -> None:
 def _vars(prefix: Path) -> str:
     return f"""\
 # Sourced by Spack, as Intel's own env/vars.sh is.
-export I_MPI_ROOT="{prefix}"
-export PATH="{prefix}/bin:$PATH"
-export LD_LIBRARY_PATH="{prefix}/lib${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"
-export FI_PROVIDER_PATH="{prefix}/lib"
+export I_MPI_ROOT={shell_word(str(prefix))}
+export PATH={shell_word(str(prefix / "bin"))}:"$PATH"
+export LD_LIBRARY_PATH={shell_word(str(prefix / "lib"))}"${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"
+export FI_PROVIDER_PATH={shell_word(str(prefix / "lib"))}
 """
 
 

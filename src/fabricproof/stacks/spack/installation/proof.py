@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import signal
 import subprocess
 from collections.abc import Iterable, Mapping
@@ -19,6 +18,7 @@ from typing import Any
 
 from fabricproof.benchmarks.parsers import parse_text
 from fabricproof.core.errors import FabricproofError, UnavailableError
+from fabricproof.stacks.environment import shell_line
 from fabricproof.stacks.spack.environment.compose import SUITES, Environment
 from fabricproof.stacks.spack.environment.lock import Lock
 from fabricproof.stacks.spack.installation.record import Package
@@ -300,11 +300,11 @@ def smoke_test(
 def _run(environment: Environment, spack: Spack, command: list[str]) -> tuple[int, str]:
     """Run ``command`` as after ``spack load``; return its exit status and both streams."""
     where = ["-e", str(environment.folder), "load", "--sh", environment.mpi, *SUITES.values()]
-    load = shlex.join([str(spack.program), *where])
+    load = shell_line([str(spack.program), *where])
     settings = " ".join(_SETTINGS)
     # Alone in its assignment: a load that fails would be an empty text to eval, which is well.
     loaded = f'loaded="$({load})" && eval "$loaded"'
-    script = f"{loaded} && export {settings} && exec {shlex.join(command)}"
+    script = f"{loaded} && export {settings} && exec {shell_line(command)}"
     process = subprocess.Popen(
         ["bash", "-c", script],
         env=dict(spack.environment),
