@@ -23,7 +23,7 @@ from fabricproof.job.run import LegResult, SessionResult
 from fabricproof.nodes.doctor.subject import make_subject
 from fabricproof.nodes.slurm import read_states
 from fabricproof.pairs import ladder
-from fabricproof.pairs.blame.judge import MatrixVerdict
+from fabricproof.pairs.blame.judged import MatrixVerdict
 from fabricproof.pairs.campaign import conduct as conducted
 from fabricproof.pairs.campaign import job, ledger
 from fabricproof.pairs.campaign.conduct import Means, conduct, pairs_at_once, planned_rounds
@@ -722,3 +722,11 @@ def test_a_stack_that_is_not_there_starts_no_job(site: Site, tmp_path: Path) -> 
         job.render_job(replace(subject, absent="it is gone"), net_path, plan, tmp_path)
     with pytest.raises(ConfigError):
         job.render_job(subject, replace(net_path, refusal="not over this"), plan, tmp_path)
+
+
+def test_both_ways_at_once_are_a_quantity_of_their_own(climb: Any, site: Site) -> None:
+    outcome, _ = climb(Machine(healthy), replace(planned(site), both_ways=True))
+    (result,) = [each for each in outcome.results if each.quantity is Quantity.BOTH_WAYS]
+    assert result.judged.matrix.kinds[0].quantity == "bandwidth both ways"
+    assert not result.judged.matrix.kinds[0].lower_is_better
+    assert result.populations[0].count == len(result.judged.matrix)

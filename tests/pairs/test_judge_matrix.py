@@ -831,3 +831,94 @@ def test_thousand_nodes_in_seconds(tmp_path: Path, fabricproof: Command) -> None
 
 def test_healthy_is_the_default_of_made_matrices() -> None:
     assert healthy(0, 1, 0) == 1.0
+
+
+# --- several sizes and quantities
+
+
+@pytest.mark.parametrize(
+    ("fault", "expected"),
+    [
+        (of_node(3, 0.5), ("node", "n0003", "both")),
+        (of_node(3, 0.5, side="receive", rail=1), ("rail", "n0003 rail1", "receive")),
+        (of_pair(3, 5, 0.5), ("pair", "n0003 - n0005", "both")),
+    ],
+)
+@pytest.mark.parametrize("others", [1, 3])
+def test_a_fault_that_one_size_shows_is_blamed(
+    judge: Any, fault: Fault, expected: tuple[str, str, str], others: int
+) -> None:
+    rows = [{**row, "size": "4MiB", "unit": "GB/s"} for row in made(12, fault, rails=2)]
+    for other in range(others):
+        fine = made(12, base=1.5, rails=2, seed=other + 2)
+        rows += [{**row, "size": str(8 * 2**other), "unit": "us"} for row in fine]
+    ended = judge(rows)
+    assert (blamed(ended.record), ended.record["undecided"]) == ([expected], [])
+    assert ended.record["blame"][0]["confidence"] > 0.7
+
+
+def test_a_fault_that_two_sizes_show_is_blamed_once(judge: Any) -> None:
+    rows = [{**row, "size": "4MiB"} for row in made(12, of_node(3, 0.5))]
+    rows += [{**row, "size": "1MiB"} for row in made(12, of_node(3, 0.6, side="transmit"))]
+    rows += [{**row, "size": "1KiB"} for row in made(12, of_node(7, 0.4))]
+    ended = judge(rows)
+    assert sorted(blamed(ended.record)) == [
+        ("node", "n0003", "both"),
+        ("node", "n0007", "both"),
+    ]
+
+
+# --- the values over all nodes (document 002)
+
+
+def test_both_ways_are_not_held_against_one_way(judge: Any) -> None:
+    rows = [{**row, "direction": "ab"} for row in made(10, of_node(3, 0.5), base=3867, noise=0.005)]
+    rows += [
+        {**row, "direction": "both"} for row in made(10, base=7505, noise=0.005, triangle=True)
+    ]
+    ended = judge(rows, "--link", "QDR 4x,pcie=3.0x8", unit="MB/s")
+    assert blamed(ended.record) == [("node", "n0003", "both")]
+    healthy_ = {each["quantity"]: each["value"] for each in ended.record["healthy"]}
+    assert healthy_ == {
+        "bandwidth": pytest.approx(3867, rel=0.01),
+        "bandwidth both ways": pytest.approx(7505, rel=0.01),
+    }
+    assert [each["quantity"] for each in ended.record["population"]] == list(healthy_)
+
+
+def test_the_population_of_each_rail(judge: Any) -> None:
+    rows = made(16, of_node(3, 0.5, side="receive", rail=1), rails=2)
+    population = judge(rows, unit="GB/s").record["population"]
+    for number, each in enumerate(population):
+        values = [float(str(row["value"])) for row in rows if row["rail"] == f"rail{number}"]
+        assert (each["rail"], each["count"]) == (f"rail{number}", 240)
+        assert each["least"] == min(values)
+        assert each["most"] == max(values)
+        assert each["mean"] == pytest.approx(np.mean(values))
+        assert each["deviation"] == pytest.approx(np.std(values))
+    assert population[0]["num_outliers"] == 0
+    assert population[1]["num_outliers"] == 15
+    assert all(name.endswith("to n0003") for name in population[1]["outliers"])
+
+
+def test_the_population_in_the_terminal_and_the_page(tmp_path: Path, fabricproof: Command) -> None:
+    rows = made(8, of_node(3, 0.3, side="receive", rail=0), rails=2)
+    file = written(tmp_path / "m.csv", rows, unit="GB/s")
+    page = tmp_path / "m.html"
+    ended = fabricproof("pairs", "judge", file, "-o", page)
+    (heading,) = [line for line in ended.out.splitlines() if line.startswith("values ")]
+    assert heading.split() == ["values", "number", "least", "most", "mean", "standard",
+                               "deviation", "outliers"]  # fmt: skip
+    (line,) = [line for line in ended.out.splitlines() if "over rail0, GB/s" in line]
+    assert "to n0003" in line
+    assert line.endswith("and 3 more")
+    assert "Values over all nodes" in page.read_text()
+    assert "bandwidth over rail0, GB/s" in page.read_text()
+
+
+def test_the_latency_by_distance(judge: Any, tmp_path: Path) -> None:
+    rows = made(16, hops(4, 1.6), base=1.5, lower_is_better=True)
+    ended = judge(rows, "--leaves", leaves_file(tmp_path, 16, 4), unit="us")
+    means = {each["distance"]: each["mean"] for each in ended.record["population"]}
+    assert means["on one leaf"] == pytest.approx(1.5 / 1.6, rel=0.02)
+    assert means["between leaves"] == pytest.approx(1.5, rel=0.02)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from fabricproof.pairs.blame.judge import Judged, MatrixVerdict, WhyUndecided, judge_matrix
+from fabricproof.pairs.blame.judge import judge_matrix
+from fabricproof.pairs.blame.judged import Judged, MatrixVerdict, WhyUndecided
 from fabricproof.pairs.blame.suspects import SuspectKind
 from fabricproof.pairs.fabric import (
     Leaves,
@@ -29,6 +30,12 @@ from fabricproof.pairs.picture import (
     svg,
     text_map,
 )
+from fabricproof.pairs.population import (
+    POPULATION_COLUMNS,
+    population_cells,
+    population_lines,
+    populations_of,
+)
 from fabricproof.pairs.readers.table import read_matrix
 from fabricproof.pairs.said import Blame, Said, Undecided
 from fabricproof.pairs.schedule import Order, Schedule, least_rounds
@@ -51,6 +58,7 @@ __all__ = [
     "MARGIN",
     "MORE_ROUNDS",
     "NO_LIMITS",
+    "POPULATION_COLUMNS",
     "RECORD_KIND",
     "USUAL_ROUNDS",
     "Blame",
@@ -83,6 +91,9 @@ __all__ = [
     "loads_of",
     "natural",
     "picture_of",
+    "population_cells",
+    "population_lines",
+    "populations_of",
     "read_matrix",
     "read_picture",
     "run_campaign",

@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from fabricproof.pairs.blame.judge import Judged
+from fabricproof.pairs.blame.judged import Judged
 from fabricproof.pairs.blame.measure import evidence_of
 from fabricproof.pairs.blame.suspects import RECEIVE, TRANSMIT, SuspectKind, Tally
 from fabricproof.pairs.fabric import Leaves

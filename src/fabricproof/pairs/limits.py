@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from fabricproof.core.errors import ConfigError, UnitError
 from fabricproof.core.units import convert, dimension, parse_size, size_label
-from fabricproof.pairs.matrix import Kind, Load, Matrix
+from fabricproof.pairs.matrix import BOTH_WAYS, Kind, Load, Matrix
 from fabricproof.physics import CLOCK_TOLERANCE, Ceiling, Fabric, bound, latency_floor_us
 from fabricproof.verdict.value import (
     DEFAULT_LATENCY_TOLERANCE,
@@ -86,12 +86,15 @@ def limits_of(
     origins: dict[int, str] = {}
     if fabric is not None:
         chosen = DEFAULT_TOLERANCE if tolerance is None else tolerance
-        physics = from_ceiling(_loaded(fabric, matrix.load), tolerance=chosen)
+        one_way = from_ceiling(_loaded(fabric, matrix.load), tolerance=chosen)
+        both_ways = from_ceiling(bound(replace(fabric, bidirectional=True)), tolerance=chosen)
         for number, kind in enumerate(matrix.kinds):
             limit = _forbidden(kind, fabric)
             if limit is not None:
                 impossible[number] = limit
-        for number in _meant(matrix, "bandwidth"):
+        for number in (*_meant(matrix, "bandwidth"), *_meant(matrix, BOTH_WAYS)):
+            is_both = matrix.kinds[number].quantity == BOTH_WAYS
+            physics = both_ways if is_both else one_way
             if not _shows_rate(matrix.kinds[number], physics, matrix.load):
                 continue
             bounds[number] = convert(physics.lower or 0.0, "MB/s", matrix.kinds[number].unit)
@@ -160,6 +163,8 @@ def _forbidden(kind: Kind, fabric: Fabric) -> float | None:
     """Return what no value of a kind can be better than."""
     measured = dimension(kind.unit)
     if measured == "bandwidth":
+        if kind.quantity == BOTH_WAYS:
+            fabric = replace(fabric, bidirectional=True)
         high = _behind_shaper(fabric, bound(fabric).high_mb_s, _size(kind))
         if not math.isfinite(high):
             return None

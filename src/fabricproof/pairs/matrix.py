@@ -14,12 +14,11 @@ Indices = npt.NDArray[np.int32]
 Values = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
-#: what a value of this dimension is called, and whether less is better
-QUANTITIES = {
-    "bandwidth": ("bandwidth", False),
-    "rate": ("message rate", False),
-    "time": ("latency", True),
-}
+#: what a value of this dimension is called
+QUANTITIES = {"bandwidth": "bandwidth", "rate": "message rate", "time": "latency"}
+
+#: a bandwidth of which what goes both ways at once is counted together, where others are one way
+BOTH_WAYS = "bandwidth both ways"
 
 
 class Load(Flag):
@@ -39,7 +38,7 @@ class Kind:
     """Rows that may be held against each other: one quantity at one message size.
 
     Attributes:
-        quantity: ``bandwidth``, ``latency`` or ``message rate``.
+        quantity: ``bandwidth``, ``bandwidth both ways``, ``latency`` or ``message rate``.
         unit: of the values; empty where nobody said.
         size: message size as written; empty where none is.
     """
@@ -51,7 +50,7 @@ class Kind:
     @property
     def lower_is_better(self) -> bool:
         """Tell whether less is better."""
-        return dict(QUANTITIES.values())[self.quantity]
+        return self.quantity == "latency"
 
     @property
     def words(self) -> str:
@@ -121,6 +120,11 @@ class Matrix:
                 of_kind = self.kind == number
                 values[of_kind] = -values[of_kind]
         return values
+
+    def name_of(self, row: int) -> str:
+        """Return the pair of a row: ``n1 to n7``, ``n1 with n7`` where it names no direction."""
+        arrow = "with" if self.both_ways[row] else "to"
+        return f"{self.nodes[self.source[row]]} {arrow} {self.nodes[self.destination[row]]}"
 
     @property
     def unmeasured(self) -> tuple[str, ...]:

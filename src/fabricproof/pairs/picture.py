@@ -20,7 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fabricproof.core.errors import ParseError
-from fabricproof.pairs.blame.judge import Judged, MatrixVerdict
+from fabricproof.pairs.blame.judged import Judged, MatrixVerdict
+from fabricproof.pairs.population import POPULATION_COLUMNS, populations_of
 from fabricproof.pairs.said import Said
 
 Shares = npt.NDArray[np.float64]
@@ -83,6 +84,7 @@ class Picture:
         healthy: what a healthy pair has, in words.
         blame: as :meth:`fabricproof.pairs.said.Blame.record` gives them.
         undecided: as :meth:`fabricproof.pairs.said.Undecided.record` gives them.
+        populations: as :meth:`fabricproof.pairs.population.Population.record` gives them.
         next_step: a command; empty where there is none to be run.
     """
 
@@ -95,6 +97,7 @@ class Picture:
     healthy: tuple[str, ...]
     blame: tuple[Mapping[str, Any], ...]
     undecided: tuple[Mapping[str, Any], ...]
+    populations: tuple[Mapping[str, Any], ...] = ()
     next_step: str = ""
 
     def record(self) -> dict[str, Any]:
@@ -147,6 +150,7 @@ def read_picture(record: Mapping[str, Any], source: str) -> Picture:
             healthy=tuple(map(str, record["healthy"])),
             blame=tuple({**_BLAME, **each} for each in record["blame"]),
             undecided=tuple({**_UNDECIDED, **each} for each in record["undecided"]),
+            populations=tuple({**_POPULATION, **each} for each in record.get("populations", ())),
             next_step=str(record.get("next_step", "")),
         )
     except (KeyError, TypeError, ValueError, zlib.error) as error:
@@ -156,6 +160,8 @@ def read_picture(record: Mapping[str, Any], source: str) -> Picture:
 
 
 #: what each of them has at least
+_POPULATION = {**dict.fromkeys(POPULATION_COLUMNS, 0), "unit": "", "rail": "", "distance": "",
+               "num_outliers": 0, "outliers": ()}  # fmt: skip
 _UNDECIDED = {"kind": "", "nodes": (), "sentence": "", "would_tell": ""}
 _BLAME = {**_UNDECIDED, "name": "", "node": None, "confidence": 0.0, "cannot_tell_from": ()}
 
@@ -242,6 +248,7 @@ def picture_of(judged: Judged, said: Said, title: str, next_step: str = "") -> P
         healthy=tuple(healthy_words(judged)),
         blame=tuple(each.record() for each in said.blame),
         undecided=tuple(each.record() for each in said.undecided),
+        populations=tuple(each.record() for each in populations_of(judged)),
         next_step=next_step,
     )
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fabricproof.pairs.blame.judge import Judged, WhyUndecided
+from fabricproof.pairs.blame.judged import Judged, WhyUndecided
 from fabricproof.pairs.blame.suspects import ALL, RECEIVE, TRANSMIT, Flags, Suspect, SuspectKind
 
 #: names that a sentence lists before it says "and n more"

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fabricproof.core.errors import ConfigError
-from fabricproof.pairs.blame.judge import Judged, judge_matrix
+from fabricproof.pairs.blame.judge import judge_matrix
+from fabricproof.pairs.blame.judged import Judged
 from fabricproof.pairs.blame.measure import evidence_of
 from fabricproof.pairs.blame.suspects import ALL, RECEIVE, TRANSMIT, Suspect, SuspectKind
 from fabricproof.pairs.fabric import Leaves, leaves_of, load_of_flows, loads_of

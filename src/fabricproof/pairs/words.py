@@ -7,7 +7,8 @@ import math
 import numpy as np
 
 from fabricproof.pairs.blame.explain import Found
-from fabricproof.pairs.blame.judge import Judged, MatrixVerdict, is_blamed
+from fabricproof.pairs.blame.judge import is_blamed
+from fabricproof.pairs.blame.judged import Judged, MatrixVerdict
 from fabricproof.pairs.blame.measure import DEVIATIONS, evidence_of
 from fabricproof.pairs.blame.pair import BadPair
 from fabricproof.pairs.blame.suspects import ALL, Flags, Suspect, SuspectKind

@@ -26,7 +26,7 @@ from fabricproof.pairs import (
     read_picture,
     say,
 )
-from fabricproof.pairs.blame.judge import MatrixVerdict
+from fabricproof.pairs.blame.judged import MatrixVerdict
 from fabricproof.pairs.picture import MOST_CELLS
 from fabricproof.report.formats.html import render_html, render_pairs
 

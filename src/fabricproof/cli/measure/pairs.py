@@ -36,6 +36,8 @@ from fabricproof.pairs import (
     loads_of,
     natural,
     picture_of,
+    population_lines,
+    populations_of,
     read_matrix,
     run_campaign,
     say,
@@ -189,6 +191,7 @@ def _record(judged: Judged, said: Said) -> dict[str, Any]:
             }
             for (kind, rail), value in sorted(judged.yardsticks.items())
         ],
+        "population": [each.record() for each in populations_of(judged)],
         "blame": [{**each.record(), "drain": drain_line(each) or None} for each in said.blame],
         "undecided": [each.record() for each in said.undecided],
         "findings": list(said.findings),
@@ -214,6 +217,8 @@ def _text(judged: Judged, said: Said) -> str:
             lines.append(f"  {drain}")
     for entry in said.undecided:
         lines += ["", f"undecided: {entry.sentence}", f"  would tell: {entry.would_tell}"]
+    table = population_lines(populations_of(judged))
+    lines += ["", *table] if table else []
     if said.findings:
         lines += ["", *said.findings]
     drawn = "" if matrix.is_selection else text_map(judged)

@@ -110,7 +110,7 @@ def _result_record(result: Result, doubted: set[str]) -> dict[str, Any]:
         "reason": result.why_told_only or judged.reason,
         "size": kind.size,
         "unit": kind.unit,
-        "population": [asdict(each) for each in result.populations],
+        "population": [{"net_path": each.rail, **each.record()} for each in result.populations],
         "blame": [
             {**each.record(), "drain": _drain(result, each, doubted) or None}
             for each in result.said.blame
@@ -173,6 +173,7 @@ def _result_lines(result: Result, doubted: set[str]) -> list[str]:
     lines += [
         f"  {each.name}: {each.count} values, least {each.least:.4g}, mean {each.mean:.4g}, "
         f"most {each.most:.4g}, standard deviation {each.deviation:.3g} {unit}"
+        + (f"; outside: {each.named_outliers}" if each.num_outliers else "")
         for each in result.populations
     ]
     if result.why_told_only:

@@ -132,14 +132,15 @@ def _with_elsewhere(others: Indices, others_low: Indices) -> tuple[Values, Value
     return others + weight * elsewhere, others_low + weight * (others_low.sum() - others_low)
 
 
-def explain(evidence: Evidence, *, least_partners: int = 3) -> Explanation:
+def explain(evidence: Evidence, *, least_partners: int = 3, num_kinds: int = 1) -> Explanation:
     """Return who explains the low rows.
 
     Args:
         evidence: rows, low or not.
         least_partners: unlike nodes with which one has to be low to be blamed, 2 or more.
+        num_kinds: kinds of values of which each is looked at: so many times more could be blamed.
     """
-    search = _Search(evidence, least_partners)
+    search = _Search(evidence, least_partners, num_kinds)
     search.run()
     search.settle()
     groups = search.part_groups()
@@ -162,7 +163,7 @@ _Scored = tuple[Family, Indices, Values]
 class _Search:
     """The search for suspects, one after the other."""
 
-    def __init__(self, evidence: Evidence, least_partners: int) -> None:
+    def __init__(self, evidence: Evidence, least_partners: int, num_kinds: int) -> None:
         self.evidence = evidence
         self.least_partners = least_partners
         self.by = np.full(len(evidence.low), -1, dtype=np.int64)
@@ -173,7 +174,7 @@ class _Search:
         self._measured.add(np.ones(len(evidence.low), dtype=bool))
         self._low.add(np.flatnonzero(evidence.low))
         self._refused: set[Suspect] = set()
-        self._bar = MARGIN + math.log(max(self._num_suspects(), 1))
+        self._bar = MARGIN + math.log(max(self._num_suspects(), 1) * num_kinds)
 
     def _num_suspects(self) -> int:
         """Return how many could be at fault: a side is nobody of its own where no row has one."""

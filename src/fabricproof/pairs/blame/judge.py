@@ -7,13 +7,13 @@ matrix in which nobody stands out is UNJUDGED: all may be equally slow.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import replace
 
 import numpy as np
 
-from fabricproof.core.measure import Verdict
 from fabricproof.pairs.blame.explain import CAUGHT, Explanation, Found, components
+from fabricproof.pairs.blame.judged import Judged, MatrixVerdict
+from fabricproof.pairs.blame.kinds import merged
 from fabricproof.pairs.blame.measure import (
     PLAINLY,
     Measure,
@@ -23,8 +23,8 @@ from fabricproof.pairs.blame.measure import (
     is_many,
     measure_matrix,
 )
-from fabricproof.pairs.blame.pair import BadPair, bad_pairs
-from fabricproof.pairs.blame.suspects import Flags, SuspectKind, Values
+from fabricproof.pairs.blame.pair import bad_pairs
+from fabricproof.pairs.blame.suspects import Flags, SuspectKind
 from fabricproof.pairs.fabric import Leaves
 from fabricproof.pairs.limits import NO_LIMITS, Limits
 from fabricproof.pairs.matrix import Matrix
@@ -32,85 +32,6 @@ from fabricproof.pairs.matrix import Matrix
 #: One who may be at fault is named for so many low values, as no two of them are a node; and so
 #: many are named at most.
 _LEAST_WEAK, _MOST_WEAK = 3, 2
-
-
-class MatrixVerdict(StrEnum):
-    """The verdict on a matrix; all words but the last are those of :class:`Verdict`."""
-
-    PASS = "PASS"  # noqa: S105 - a verdict, not a password
-    FAIL = "FAIL"
-    INVALID = "INVALID"
-    MISSING = "MISSING"
-    UNJUDGED = "UNJUDGED"
-    UNDECIDED = "UNDECIDED"
-    """Something is low, and the matrix does not tell whose fault it is."""
-
-    @property
-    def as_verdict(self) -> Verdict:
-        """The verdict that a run would count this as."""
-        return Verdict.UNJUDGED if self is MatrixVerdict.UNDECIDED else Verdict(self.value)
-
-
-class WhyUndecided(StrEnum):
-    """Why something is low and nobody is blamed."""
-
-    CHANCE = "chance"
-    CONTENTION = "contention"
-    GROUP = "group"
-    FEW = "few"
-    NODE = "node"
-    RIVALS = "rivals"
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Judged:
-    """What a matrix came to.
-
-    Attributes:
-        matrix: the rows.
-        verdict: the word.
-        explanation: who explains what is low.
-        bad_pairs: pairs at fault.
-        shortfall: of each row the logarithm of value over yardstick, better is more.
-        low: rows that are low.
-        fast: rows that are plainly better than the yardstick.
-        contended: rows that the load of their round explains.
-        yardsticks: of each kind and rail the healthy value, in the unit of the kind.
-        unexplained: rows that are plainly low and that nobody explains.
-        recovered: rows that are low, and good in most other looks at the same pair.
-        weak: who would explain low rows, were there more of them.
-        is_contention: whether many rows are low and nobody explains them.
-        scatter: the largest standard deviation of healthy rows that no reference judges.
-        is_wide: whether that is so much that they are no yardstick.
-        few: rows whose like are too few, nodes or values, to be a yardstick.
-        bounded: kinds whose level a reference judges.
-        below: kinds whose healthy rows are themselves below their reference.
-        impossible: rows better than physics allows.
-        leaves: where the nodes hang, None where nobody said.
-        reason: why the verdict is what it is.
-    """
-
-    matrix: Matrix
-    verdict: MatrixVerdict
-    explanation: Explanation
-    bad_pairs: tuple[BadPair, ...]
-    shortfall: Values
-    low: Flags
-    fast: Flags
-    contended: Flags
-    yardsticks: dict[tuple[int, int], float]
-    unexplained: Flags
-    recovered: Flags
-    weak: tuple[Found, ...]
-    is_contention: bool
-    scatter: float
-    is_wide: bool
-    few: Flags
-    bounded: frozenset[int]
-    below: tuple[int, ...]
-    impossible: Flags
-    leaves: Leaves | None
-    reason: str = ""
 
 
 def judge_matrix(
@@ -123,6 +44,19 @@ def judge_matrix(
         leaves: where the nodes hang, if known; their spines, if the routing is static.
         limits: reference and ceiling of the values, if any.
     """
+    kinds = np.unique(matrix.kind).tolist()
+    if len(kinds) < 2:
+        judged = _without_verdict(matrix, leaves, limits)
+    else:
+        # A fault may show in one size or quantity alone: blame is of each by itself.
+        rows = [np.flatnonzero(matrix.kind == kind) for kind in kinds]
+        parts = [_without_verdict(matrix.rows(each), leaves, limits) for each in rows]
+        judged = merged(matrix, parts, rows)
+    judged = replace(judged, verdict=_verdict(judged, limits))
+    return replace(judged, reason=_reason(judged, limits))
+
+
+def _without_verdict(matrix: Matrix, leaves: Leaves | None, limits: Limits) -> Judged:
     measure, explanation = measure_matrix(matrix, leaves, limits)
     if matrix.is_selection:
         measure, explanation = _without_blame(matrix, measure)
@@ -170,7 +104,7 @@ def _judged(
     for pair in pairs:
         ends = (pair.first, pair.second)
         unexplained &= ~(np.isin(matrix.source, ends) & np.isin(matrix.destination, ends))
-    judged = Judged(
+    return Judged(
         matrix=matrix,
         verdict=MatrixVerdict.UNJUDGED,
         explanation=explanation,
@@ -192,8 +126,6 @@ def _judged(
         impossible=_impossible(matrix, limits),
         leaves=leaves,
     )
-    judged = replace(judged, verdict=_verdict(judged, limits))
-    return replace(judged, reason=_reason(judged, limits))
 
 
 def _told_by_few(

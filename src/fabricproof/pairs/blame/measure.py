@@ -97,7 +97,11 @@ def measure_matrix(
         measure = replace(measure, fast=_fast(matrix, strata, heaps, better, limits))
         measure = replace(measure, strays=_has_strays(matrix, measure, strata, leaves))
         partners = 2 if limits.bounds else 3
-        explanation = explain(evidence_of(matrix, measure.low, leaves), least_partners=partners)
+        explanation = explain(
+            evidence_of(matrix, measure.low, leaves),
+            least_partners=partners,
+            num_kinds=max(len(matrix.kinds), 1),
+        )
         cost = _cost(matrix, measure, explanation)
         if best is None or cost < best[0]:
             best = cost, measure, explanation

@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from fabricproof.pairs.blame.judge import Judged, WhyUndecided, differs, fast_group, is_blamed
+from fabricproof.pairs.blame.judge import differs, fast_group, is_blamed
+from fabricproof.pairs.blame.judged import Judged, WhyUndecided
 from fabricproof.pairs.blame.measure import evidence_of, is_many
 from fabricproof.pairs.blame.suspects import (
     ALL,
@@ -214,9 +215,8 @@ def _singles(judged: Judged, unexplained: Flags) -> list[Undecided]:
     entries = []
     for row in rows[:_SINGLES].tolist():
         first, second = matrix.nodes[matrix.source[row]], matrix.nodes[matrix.destination[row]]
-        arrow = "with" if matrix.both_ways[row] else "to"
         reached = level(judged, math.exp(judged.shortfall[row]))
-        pair = f"{first} {arrow} {second}{_over(judged, row)}"
+        pair = f"{matrix.name_of(row)}{_over(judged, row)}"
         kind = matrix.kinds[matrix.kind[row]].words if len(matrix.kinds) > 1 else ""
         entries.append(
             Undecided(

@@ -13,7 +13,7 @@ import numpy as np
 from fabricproof.core.errors import FabricproofError
 from fabricproof.core.measure import Verdict, worst
 from fabricproof.job.run import LegResult, SessionResult
-from fabricproof.pairs.blame.judge import MatrixVerdict
+from fabricproof.pairs.blame.judged import MatrixVerdict
 from fabricproof.pairs.blame.suspects import SuspectKind
 from fabricproof.pairs.campaign.matrices import Quantity
 from fabricproof.pairs.campaign.verdict import Outcome, Result

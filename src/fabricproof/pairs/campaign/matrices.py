@@ -1,4 +1,4 @@
-"""The values of a campaign as matrices: which of them are which quantity, and their population."""
+"""The values of a campaign as matrices: which of them are which quantity."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ from fabricproof.core.units import size_label
 from fabricproof.pairs.campaign.ledger import Campaign
 from fabricproof.pairs.campaign.plan import LATENCY_BYTES, Mode
 from fabricproof.pairs.campaign.record import Value
-from fabricproof.pairs.fabric import Leaves
-from fabricproof.pairs.matrix import Flags, Kind, Matrix
+from fabricproof.pairs.matrix import BOTH_WAYS, Kind, Matrix
 
 
 class Quantity(StrEnum):
     """What a matrix holds."""
 
     BANDWIDTH = "bandwidth"
-    BOTH_WAYS = "bandwidth both ways"
+    BOTH_WAYS = BOTH_WAYS
     LATENCY = "latency"
 
 
@@ -29,41 +28,6 @@ OF_MODE = {
     Mode.BI: Quantity.BOTH_WAYS,
     Mode.PINGPONG: Quantity.LATENCY,
 }
-
-
-class Distance(StrEnum):
-    """Where the two nodes of a pair hang."""
-
-    ONE_LEAF = "on one leaf"
-    TWO_LEAVES = "between leaves"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Population:
-    """The values of one quantity over one path.
-
-    Attributes:
-        net_path: name.
-        distance: of the pairs whose values these are; None: of all pairs.
-        count: values.
-        least: smallest value, in the unit of the quantity.
-        most: largest.
-        mean: of all.
-        deviation: standard deviation.
-    """
-
-    net_path: str
-    distance: Distance | None = None
-    count: int
-    least: float
-    most: float
-    mean: float
-    deviation: float
-
-    @property
-    def name(self) -> str:
-        """``rail0``, ``rail0 between leaves``."""
-        return f"{self.net_path} {self.distance}" if self.distance else self.net_path
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,33 +87,3 @@ def number_of(quantity: Quantity, value: Value) -> float:
     """Return what counts of a value: MB/s, of a latency us."""
     # One stall of a node is no latency of the network: the middle of all messages counts.
     return value.median_latency_us if quantity is Quantity.LATENCY else value.bandwidth_mb_s
-
-
-def populations_of(matrix: Matrix, leaves: Leaves | None) -> tuple[Population, ...]:
-    """Return the population of each rail that has values; of a latency then by distance as well.
-
-    A message between two leaves passes more switches than one below a leaf, so that the mean of
-    both is the latency of neither.  Each pair is judged by those as far apart as its own.
-
-    Args:
-        matrix: of one quantity.
-        leaves: where the nodes hang; None where nobody knows.
-    """
-    parts: list[tuple[Distance | None, Flags]] = [(None, np.ones(len(matrix), dtype=bool))]
-    if leaves is not None and matrix.kinds[0].lower_is_better:
-        crosses = leaves.crosses(matrix.source, matrix.destination)
-        parts += [(Distance.ONE_LEAF, ~crosses), (Distance.TWO_LEAVES, crosses)]
-    return tuple(
-        Population(
-            net_path=name,
-            distance=distance,
-            count=len(own),
-            least=float(own.min()),
-            most=float(own.max()),
-            mean=float(own.mean()),
-            deviation=float(own.std()),
-        )
-        for distance, rows in parts
-        for rail, name in enumerate(matrix.rails)
-        if len(own := matrix.value[rows & (matrix.rail == rail)])
-    )

@@ -13,24 +13,24 @@ import numpy as np
 
 from fabricproof.core.measure import Verdict, worst
 from fabricproof.job.evidence.disturbance import CONCENTRATION, MOST, share_taken
-from fabricproof.pairs.blame.judge import Judged, MatrixVerdict, judge_matrix
+from fabricproof.pairs.blame.judge import judge_matrix
+from fabricproof.pairs.blame.judged import Judged, MatrixVerdict
 from fabricproof.pairs.blame.measure import bound_of
 from fabricproof.pairs.blame.suspects import SuspectKind
 from fabricproof.pairs.campaign.ledger import Campaign, Measured, PlannedRound, left_over
 from fabricproof.pairs.campaign.matrices import (
     OF_MODE,
-    Population,
     Quantity,
     Row,
     matrix_of,
     number_of,
-    populations_of,
 )
 from fabricproof.pairs.campaign.path import disturbances, pairs_of, prove_pair
 from fabricproof.pairs.fabric import Leaves, leaves_by_name
 from fabricproof.pairs.limits import Limits, limits_of
 from fabricproof.pairs.matrix import Flags, Kind, Matrix
 from fabricproof.pairs.picture import Picture, picture_of
+from fabricproof.pairs.population import Population, populations_of
 from fabricproof.pairs.said import Said, listed
 from fabricproof.pairs.words import say
 from fabricproof.physics import Fabric
@@ -348,7 +348,7 @@ def _result(
         net_paths=matrix.rails,
         judged=judged,
         said=say(judged),
-        populations=populations_of(matrix, leaves),
+        populations=populations_of(judged),
         why_told_only=_why_told_only(site, campaign, quantity, judged, bool(limits.bounds)),
         doubtful=doubtful,
         cleared=cleared,

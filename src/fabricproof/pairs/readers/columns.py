@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NoReturn
 
@@ -13,7 +13,7 @@ import polars as pl
 from fabricproof.core.errors import ParseError, UnitError
 from fabricproof.core.units import canonical_unit, convert, dimension
 from fabricproof.pairs.fabric import natural
-from fabricproof.pairs.matrix import QUANTITIES, Flags, Indices, Kind, Matrix, Values
+from fabricproof.pairs.matrix import BOTH_WAYS, QUANTITIES, Flags, Indices, Kind, Matrix, Values
 
 #: how a value that was not measured is written
 _EMPTY = ["", "-", "na", "n/a", "nan", "null", "none", "-nan", "missing"]
@@ -97,6 +97,8 @@ def matrix_of(table: Table, unit: str = "") -> Matrix:
     )
     if "direction" not in frame.columns:
         both = _stand_once(source, destination, rail, len(nodes), len(rails))
+    else:
+        kinds, kind = _both_ways_apart(kinds, kind, both)
     kept = measured & ~own
     return Matrix(
         nodes=tuple(nodes),
@@ -161,7 +163,7 @@ def quantity_of(unit: str) -> str:
         raise UnitError(
             "no unit of a pair's value", expected="a bandwidth, a rate or a time", got=unit
         )
-    return QUANTITIES[measured][0]
+    return QUANTITIES[measured]
 
 
 def _kinds(table: Table, unit: str) -> tuple[tuple[Kind, ...], Indices, Values]:
@@ -218,6 +220,22 @@ def _directions(table: Table) -> tuple[Flags, Flags]:
     table.refuse_first(unknown, "unknown direction", "ab, ba or both", "direction")
     reverse, both = (words.is_in(sorted(each)).to_numpy() for each in (_REVERSE, _BOTH))
     return reverse, both
+
+
+def _both_ways_apart(
+    kinds: tuple[Kind, ...], kind: Indices, both: Flags
+) -> tuple[tuple[Kind, ...], Indices]:
+    """Return kinds of which a bandwidth both ways at once is not held against one of one way.
+
+    Where all rows of a kind are both ways, they stay what they are.
+    """
+    kinds, kind = tuple(kinds), kind.copy()
+    for number, each in enumerate(kinds):
+        rows = kind == number
+        if each.quantity == "bandwidth" and 0 < both[rows].sum() < rows.sum():
+            kind[rows & both] = len(kinds)
+            kinds = (*kinds, replace(each, quantity=BOTH_WAYS))
+    return kinds, kind
 
 
 def _stand_once(

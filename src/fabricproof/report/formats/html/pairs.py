@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 
 from fabricproof.core.units import counted
-from fabricproof.pairs import KEY, MARGIN, Picture, drawing, side_of
+from fabricproof.pairs import (
+    KEY,
+    MARGIN,
+    POPULATION_COLUMNS,
+    Picture,
+    drawing,
+    population_cells,
+    side_of,
+)
 from fabricproof.report.formats.html.markup import (
     Markup,
     details,
@@ -57,6 +65,7 @@ def _matrix(picture: Picture) -> Markup:
             tag("h3", f"{picture.title}: ", word(picture.verdict.value)),
             tag("p", f"{picture.reason}."),
             _blamed(picture),
+            _populations(picture),
             tag("p", "; ".join(picture.healthy), class_="remark"),
             tag(
                 "div",
@@ -82,6 +91,19 @@ def _blamed(picture: Picture) -> Markup:
     if picture.next_step:
         said.append(tag("li", tag("strong", "Next: "), tag("code", picture.next_step)))
     return tag("ul", *said) if said else tag("p", "Nobody is blamed.")
+
+
+def _populations(picture: Picture) -> Markup:
+    """Return the values over all nodes in numbers, one rail below the other."""
+    rows = [population_cells(each) for each in picture.populations]
+    if not rows:
+        return Markup("")
+    return table(
+        tuple(POPULATION_COLUMNS.values()),
+        rows,
+        caption="Values over all nodes",
+        numbers=range(1, 6),
+    )
 
 
 def _sure(blame: Mapping[str, Any]) -> str:

@@ -1,0 +1,173 @@
+"""The values over all nodes as numbers: least, most, mean and standard deviation of each rail.
+
+The form is that of the acceptance of Gordon (D. K. Panda et al., MVAPICH User Group 2013): one rail
+beside the other, one way and both ways; which pairs lie outside is said by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+from fabricproof.pairs.blame.judged import Judged
+from fabricproof.pairs.matrix import Flags
+
+#: outliers that are named; the others are counted
+_NAMED = 4
+
+
+class Distance(StrEnum):
+    """Where the two nodes of a pair hang."""
+
+    ONE_LEAF = "on one leaf"
+    TWO_LEAVES = "between leaves"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Population:
+    """The values of one kind over one rail.
+
+    Attributes:
+        kind: what they are, in words: ``bandwidth of 4MiB``.
+        unit: of the values; empty where nobody said.
+        rail: name; empty where rails have none.
+        distance: of the pairs whose values these are; None: of all pairs.
+        count: values.
+        least: smallest value.
+        most: largest.
+        mean: of all.
+        deviation: standard deviation.
+        num_outliers: values that are low, or plainly better than healthy ones.
+        outliers: the farthest of them by name, farthest first: ``n1 to n7``.
+    """
+
+    kind: str
+    unit: str
+    rail: str
+    distance: Distance | None = None
+    count: int
+    least: float
+    most: float
+    mean: float
+    deviation: float
+    num_outliers: int
+    outliers: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """``rail0``, ``rail0 between leaves``."""
+        return f"{self.rail} {self.distance or ''}".strip()
+
+    @property
+    def named_outliers(self) -> str:
+        """``n1 to n7, n7 to n1 and 3 more``; empty without any."""
+        more = self.num_outliers - len(self.outliers)
+        return ", ".join(self.outliers) + (f" and {more} more" if more else "")
+
+    def record(self) -> dict[str, Any]:
+        """Return it as plain data, the form of ``--json``."""
+        return {
+            "quantity": self.kind,
+            "unit": self.unit or None,
+            "rail": self.rail or None,
+            "distance": self.distance,
+            "count": self.count,
+            "least": self.least,
+            "most": self.most,
+            "mean": self.mean,
+            "deviation": self.deviation,
+            "num_outliers": self.num_outliers,
+            "outliers": list(self.outliers),
+        }
+
+
+#: columns of a table of populations: key of a record, and heading
+POPULATION_COLUMNS: Mapping[str, str] = {
+    "quantity": "values",
+    "count": "number",
+    "least": "least",
+    "most": "most",
+    "mean": "mean",
+    "deviation": "standard deviation",
+    "outliers": "outliers",
+}
+
+
+def population_cells(record: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return a row of a table of populations, from :meth:`Population.record`."""
+    words = str(record["quantity"])
+    words += f" over {record['rail']}" if record["rail"] else ""
+    words += f" {record['distance']}" if record["distance"] else ""
+    words += f", {record['unit']}" if record["unit"] else ""
+    more = int(record["num_outliers"]) - len(record["outliers"])
+    return (
+        words,
+        str(record["count"]),
+        *(f"{float(record[key]):.4g}" for key in ("least", "most", "mean", "deviation")),
+        ", ".join(map(str, record["outliers"])) + (f" and {more} more" if more else ""),
+    )
+
+
+def populations_of(judged: Judged) -> tuple[Population, ...]:
+    """Return the population of each kind and rail that has values; of a latency by distance, too.
+
+    A message between two leaves passes more switches than one below a leaf, so that the mean of
+    both is the latency of neither.  Each pair is judged by those as far apart as its own.  The
+    slowest pairs alone are no population.
+    """
+    matrix, leaves = judged.matrix, judged.leaves
+    found: list[Population] = []
+    if matrix.is_selection:
+        return ()
+    for number, kind in enumerate(matrix.kinds):
+        parts: list[tuple[Distance | None, Flags]] = [(None, matrix.kind == number)]
+        if leaves is not None and kind.lower_is_better:
+            crosses = leaves.crosses(matrix.source, matrix.destination)
+            parts += [(Distance.ONE_LEAF, ~crosses), (Distance.TWO_LEAVES, crosses)]
+        for distance, part in parts:
+            for rail in range(len(matrix.rails)):
+                rows = part & (matrix.kind == number) & (matrix.rail == rail)
+                if rows.any():
+                    found.append(_population(judged, rows, distance))
+    return tuple(found)
+
+
+def _population(judged: Judged, rows: Flags, distance: Distance | None) -> Population:
+    matrix, own = judged.matrix, judged.matrix.value[rows]
+    first = int(np.argmax(rows))
+    kind = matrix.kinds[matrix.kind[first]]
+    outside = np.flatnonzero(rows & (judged.low | judged.fast))
+    farthest = outside[np.argsort(-np.abs(judged.shortfall[outside]), kind="stable")[:_NAMED]]
+    return Population(
+        kind=kind.words,
+        unit=kind.unit,
+        rail=matrix.rails[matrix.rail[first]],
+        distance=distance,
+        count=len(own),
+        least=float(own.min()),
+        most=float(own.max()),
+        mean=float(own.mean()),
+        deviation=float(own.std()),
+        num_outliers=len(outside),
+        outliers=tuple(matrix.name_of(row) for row in farthest.tolist()),
+    )
+
+
+def population_lines(populations: Sequence[Population]) -> list[str]:
+    """Return populations as a table of text, its heading first; of none nothing."""
+    if not populations:
+        return []
+    rows = [
+        tuple(POPULATION_COLUMNS.values()),
+        *(population_cells(each.record()) for each in populations),
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for first, *numbers, outliers in rows:
+        aligned = [f"{cell:>{width}}" for cell, width in zip(numbers, widths[1:-1], strict=True)]
+        lines.append("  ".join([f"{first:<{widths[0]}}", *aligned, outliers]).rstrip())
+    return lines
