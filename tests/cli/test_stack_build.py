@@ -139,7 +139,7 @@ def test_a_lock_says_whose_it_is_and_a_trials_leaves_the_sites(fabricproof: Call
 def test_mirror_then_build_from_it(fabricproof: Call, lab: Lab, monkeypatch: pytest.MonkeyPatch):
     (lab.folder / "recipes" / "spack_repo" / "builtin").mkdir(parents=True)
     monkeypatch.setattr(
-        "fabricproof.stacks.spack.mirror.write._wheels", lambda folder: folder.mkdir(parents=True)
+        "fabricproof.stacks.spack.mirror._wheels", lambda folder: folder.mkdir(parents=True)
     )
     folder = lab.folder / "mirror"
     where = ("--site", "lab", "--spack", lab.folder / "tool")

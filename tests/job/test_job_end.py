@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from fabricproof.core.measure import Verdict, texts_of, worst
 from fabricproof.job.evidence.leg_folder import parse_rank
-from fabricproof.job.evidence.whole_job import (
+from fabricproof.job.outcome import Attempt, Outcome
+from fabricproof.job.script import JOB_END_FILE
+from fabricproof.job.whole_job import (
     REACHED_END,
     RECORD_END,
     Doubt,
@@ -24,8 +26,6 @@ from fabricproof.job.evidence.whole_job import (
     read_end,
     with_doubt,
 )
-from fabricproof.job.outcome import Attempt, Outcome
-from fabricproof.job.script import JOB_END_FILE
 from fabricproof.verdict.value import Judgement, Report
 from leg_folders import make_leg, rank_text
 

@@ -9,7 +9,8 @@ import pytest
 
 from fabricproof.core.measure import Verdict, as_notes, texts_of
 from fabricproof.job.evidence.leg_folder import RankRecord
-from fabricproof.job.evidence.whole_job import (
+from fabricproof.job.outcome import Attempt, Outcome
+from fabricproof.job.whole_job import (
     PROGRAM,
     SUITE,
     judge_looks,
@@ -17,7 +18,6 @@ from fabricproof.job.evidence.whole_job import (
     read_looks,
     with_preflight,
 )
-from fabricproof.job.outcome import Attempt, Outcome
 from fabricproof.site.schema import FabricSpec
 from fabricproof.verdict.value import Judgement, Report
 from leg_folders import make_leg

@@ -18,7 +18,7 @@ from fabricproof.job.leg import Relation, in_turns, read_plan, write_plan
 from fabricproof.job.outcome import Attempt, Outcome
 from fabricproof.job.outcomes import judge_legs
 from fabricproof.job.relations.judge import judge_relation, rounds_due
-from fabricproof.job.relations.rounds import (
+from fabricproof.job.rounds import (
     LEAST,
     LEAST_RED,
     MOST,

@@ -22,8 +22,8 @@ from report_data import DOWN, SLOW, leg, recorded, report
 from fabricproof.core.errors import OutputError
 from fabricproof.core.measure import Verdict
 from fabricproof.job.run.start import Workplace
-from fabricproof.report.anonymous import Anonymous
 from fabricproof.report.formats.bundle import write_bundle
+from fabricproof.report.formats.pseudonyms import Anonymous
 from fabricproof.report.gather import Gathered, gather
 from fabricproof.site import Site, load_site
 

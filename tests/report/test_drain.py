@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from report_data import RUN, leg, old, quantity, reds, report
 
 from fabricproof.core.measure import Verdict
-from fabricproof.report.formats.drain import REASON_LENGTH, Blamed, advise, render_drain, safe
+from fabricproof.report.text.drain import REASON_LENGTH, Blamed, advise, render_drain, safe
 
 
 def blamed(*arguments: Any) -> list[str]:

@@ -14,8 +14,8 @@ from rich.console import Console
 from fabricproof.core.measure import FindingKind
 from fabricproof.core.records import findings_of
 from fabricproof.job.run import SessionResult, assemble, read_report, read_run
-from fabricproof.report.formats.drain import advise
 from fabricproof.report.red import red_groups, told_of_passes
+from fabricproof.report.text.drain import advise
 from fabricproof.report.text.terminal import render
 from fabricproof.verdict.baseline.file import read_baseline
 from reworded import reworded_record, same

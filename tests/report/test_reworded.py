@@ -26,11 +26,11 @@ from fabricproof.job.recording import describe_outcome
 from fabricproof.job.relations.judge import judge_relations, legs_to_repeat
 from fabricproof.job.run import SessionResult, assemble
 from fabricproof.physics import Fabric, find_link
-from fabricproof.report.formats.drain import advise
 from fabricproof.report.formats.junit import render_junit
 from fabricproof.report.formats.prometheus import render_prometheus
 from fabricproof.report.formats.record import report_record
 from fabricproof.report.red import red_groups, told_of_passes
+from fabricproof.report.text.drain import advise
 from fabricproof.report.text.screen import summary
 from fabricproof.report.text.terminal import render
 from fabricproof.verdict.table import judge_table

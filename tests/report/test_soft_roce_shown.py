@@ -19,13 +19,13 @@ from fabricproof.history.stats.shifts import Change
 from fabricproof.history.store import Key, Matrix
 from fabricproof.job.run import LegResult
 from fabricproof.physics import device_word, find_link, known_links
-from fabricproof.report.formats.drain import render_drain
 from fabricproof.report.formats.html import render_html
 from fabricproof.report.formats.html.payload import all_keys, place_of, places
 from fabricproof.report.formats.junit import render_junit
 from fabricproof.report.formats.prometheus import render_prometheus
 from fabricproof.report.formats.record import report_record
 from fabricproof.report.model import RawNumber, ReportData, devices_of, for_people, with_devices
+from fabricproof.report.text.drain import render_drain
 from fabricproof.report.text.screen import summary
 from fabricproof.report.text.terminal import render
 from fabricproof.site import load_site

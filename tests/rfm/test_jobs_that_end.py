@@ -8,7 +8,7 @@ import pytest
 from reframe_sessions import HouseRun
 
 from fabricproof.core.records import read_records
-from fabricproof.job.evidence.whole_job import JobDoubt, SchedulerSays
+from fabricproof.job.whole_job import JobDoubt, SchedulerSays
 from fabricproof.rfm import ending
 from fabricproof.rfm.slurm_nodes import ask_job
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fabricproof.core.measure import Verdict
-from fabricproof.verdict.published import PublishedFile
+from fabricproof.verdict.document import PublishedFile
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "how-to-read-a-verdict.md").read_text(encoding="utf-8")

@@ -3,14 +3,15 @@
 #: What other rooms may import beside this package itself.
 FRONT: dict[str, str] = {
     "baseline": "a baseline learnt from known-good runs, and what it would have said",
+    "compare.comparison": "the comparison itself",
     "compare.facts": "what differed in machines and builds between two sides",
     "compare.join": "which rows a comparison is asked for",
     "compare.model": "a comparison as data and as a record",
     "compare.plan": "two states in turn: the plan of `ab`, and its course",
     "compare.sides": "words that choose runs",
     "compare.text": "a comparison as lines",
-    "compare.whole": "the comparison itself",
     "cost": "what a run would cost, learnt from those before",
+    "known_good": "the quantities of a baseline under the keys of history",
     "stats.shifts": "the words BETTER, WORSE and what they rest on",
     "store": "all runs of a site in one table; labels of runs",
     "trend.find": "since when a quantity has another level",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from fabricproof.job.commands import PEER_SUITES
 from fabricproof.job.leg import Leg, shell_name
-from fabricproof.job.relations.rounds import MOST
+from fabricproof.job.rounds import MOST
 from fabricproof.stacks.environment import shell_line, shell_word
 from fabricproof.stacks.launch import BACKWARDS_FILE
 

@@ -31,7 +31,7 @@ from fabricproof.physics.protocols import (
     find_protocol,
     known_protocols,
 )
-from fabricproof.physics.soft import device_word, soft_path_mtu, why_not_the_device
+from fabricproof.physics.soft_roce import device_word, soft_path_mtu, why_not_the_device
 
 #: What other rooms may import beside this package itself.
 FRONT: dict[str, str] = {

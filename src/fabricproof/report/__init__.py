@@ -2,11 +2,11 @@
 
 #: What other rooms may import beside this package itself.
 FRONT: dict[str, str] = {
-    "formats": "JSON, JUnit, Prometheus text, lines that drain nodes",
+    "formats": "JSON, JUnit, Prometheus text",
     "formats.bundle": "one archive of all evidence of a run",
     "formats.html": "the page, offline",
     "gather": "all that is shown of a run, gathered",
     "model": "a report as data",
     "red": "what is red, in groups",
-    "text": "the table of verdicts, and a report on one screen",
+    "text": "the table of verdicts, a report on one screen, lines that drain nodes",
 }

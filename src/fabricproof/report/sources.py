@@ -14,11 +14,12 @@ import numpy as np
 import polars as pl
 
 from fabricproof.core.errors import FabricproofError, InputMissingError
-from fabricproof.history.baseline import keyed, standing
+from fabricproof.history.baseline import standing
+from fabricproof.history.compare.comparison import Asked, compare_sides
 from fabricproof.history.compare.facts import Machines
 from fabricproof.history.compare.model import Comparison, FieldChange, Side
 from fabricproof.history.compare.sides import ChosenSide, History, choose_side
-from fabricproof.history.compare.whole import Asked, compare_sides
+from fabricproof.history.known_good import keyed
 from fabricproof.history.store import FIELDS, Key, Matrix, Run, Store
 from fabricproof.history.trend.find import Question, find_trend
 from fabricproof.history.trend.model import Trend

@@ -16,7 +16,7 @@ from reframe.core.schedulers.slurm import _SlurmJob
 
 from fabricproof.core.errors import FabricproofError
 from fabricproof.job.evidence.leg_folder import last_words
-from fabricproof.job.evidence.whole_job import Doubt, JobEnd, SchedulerSays, find_doubt, read_end
+from fabricproof.job.whole_job import Doubt, JobEnd, SchedulerSays, find_doubt, read_end
 from fabricproof.nodes.topology import expand
 from fabricproof.rfm.slurm_nodes import ask_job
 

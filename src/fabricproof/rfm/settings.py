@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.core.errors import ConfigError
-from fabricproof.job.evidence.whole_job import RECORD_END
+from fabricproof.job.whole_job import RECORD_END
 from fabricproof.rfm.stacks import layout_of, spack_stacks
 from fabricproof.site import PartitionSpec, Site, StackSpec, project_root
 from fabricproof.stacks.catalog import load_catalog, stacks_root

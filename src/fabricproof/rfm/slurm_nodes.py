@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 
 from fabricproof.core.errors import FabricproofError, ParseError, UnavailableError
-from fabricproof.job.evidence.whole_job import SchedulerSays
+from fabricproof.job.whole_job import SchedulerSays
 from fabricproof.nodes.slurm import ask, ask_states, has_slurm, read_states, slurm_partition, usable
 from fabricproof.nodes.topology import Shape, Topology, expand, parse_topology, torus_of
 from fabricproof.site import PartitionSpec

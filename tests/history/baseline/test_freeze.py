@@ -11,9 +11,9 @@ import pytest
 
 from fabricproof.cli.history.baseline_display import frozen_lines, list_lines, show_lines
 from fabricproof.core.errors import UnlikeError
-from fabricproof.history.baseline import samples_in
 from fabricproof.history.baseline.freezing import Frozen, freeze
 from fabricproof.history.baseline.past import NotKnownGoodError
+from fabricproof.history.known_good import samples_in
 from fabricproof.verdict.baseline.file import as_text, from_text
 from fabricproof.verdict.baseline.model import BaselineRow
 from history import FACTS, ask, make_history, make_record, recorded, run_id

@@ -13,10 +13,10 @@ import numpy as np
 
 from fabricproof.core.records import append_records
 from fabricproof.core.units import size_label
+from fabricproof.history.compare.comparison import Asked, compare_sides
 from fabricproof.history.compare.facts import Machines
 from fabricproof.history.compare.model import Comparison
 from fabricproof.history.compare.sides import History, choose_side
-from fabricproof.history.compare.whole import Asked, compare_sides
 from fabricproof.history.store import Store, open_store
 from fabricproof.history.store.label_file import labels
 from fabricproof.nodes.inventory.facts import Machine

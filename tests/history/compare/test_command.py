@@ -13,9 +13,9 @@ from made import SITE, Made, nights, node_facts
 from fabricproof.cli.measure import ab as ab_command
 from fabricproof.cli.measure.run import Performed
 from fabricproof.core.errors import ExitStatus
+from fabricproof.history.compare.comparison import Asked, compare_sides
 from fabricproof.history.compare.plan import read_plan, state_file
 from fabricproof.history.compare.sides import choose_side
-from fabricproof.history.compare.whole import Asked, compare_sides
 
 BEFORE, AFTER = "2026-11-01..2026-11-10", "2026-11-11.."
 

@@ -16,8 +16,8 @@ from fabricproof.site import load_site
 from fabricproof.stacks.catalog import stacks_root
 from fabricproof.stacks.spack.environment.compose import PACKAGE_OF, compose
 from fabricproof.stacks.spack.environment.externals import check_externals, what_is_missing
+from fabricproof.stacks.spack.environment.offline import Mirror
 from fabricproof.stacks.spack.layout import SpackLayout, layout_for
-from fabricproof.stacks.spack.mirror.read import Mirror
 from pretended_spack import PACKAGES, RECIPES, Lab
 
 ROOT = RECIPES.parent

@@ -23,8 +23,8 @@ from fabricproof.stacks.spack.environment.lock import (
     prove_compilers,
     why_stale,
 )
+from fabricproof.stacks.spack.environment.offline import Mirror
 from fabricproof.stacks.spack.layout import layout_for, sha256_of
-from fabricproof.stacks.spack.mirror.read import Mirror
 from pretended_spack import Lab
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "spack"

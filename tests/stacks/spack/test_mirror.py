@@ -19,9 +19,9 @@ from fabricproof.core.errors import (
     OutputError,
     UnavailableError,
 )
+from fabricproof.stacks.spack import mirror as mirror_module
 from fabricproof.stacks.spack.environment.lock import digest_of_lock, lock
-from fabricproof.stacks.spack.mirror import write as mirror_module
-from fabricproof.stacks.spack.mirror.read import (
+from fabricproof.stacks.spack.environment.offline import (
     LOCKS,
     MANIFEST,
     REPOSITORIES,
@@ -29,7 +29,7 @@ from fabricproof.stacks.spack.mirror.read import (
     WHEELS,
     open_mirror,
 )
-from fabricproof.stacks.spack.mirror.write import MirrorWritten, make_mirror
+from fabricproof.stacks.spack.mirror import MirrorWritten, make_mirror
 from pretended_spack import Lab
 
 

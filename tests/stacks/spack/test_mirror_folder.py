@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from fabricproof.core.errors import ConfigError, UnavailableError
-from fabricproof.stacks.spack.mirror.read import MANIFEST, OURS
-from fabricproof.stacks.spack.mirror.write import make_mirror
+from fabricproof.stacks.spack.environment.offline import MANIFEST, OURS
+from fabricproof.stacks.spack.mirror import make_mirror
 from fabricproof.stacks.spack.tool import solver_python
 from pretended_spack import Lab
 

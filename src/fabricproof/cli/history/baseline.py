@@ -24,7 +24,7 @@ from fabricproof.cli.history.baseline_display import (
     show_lines,
     unlike_record,
 )
-from fabricproof.cli.which import perflogs, runs_of
+from fabricproof.cli.selection import perflogs, runs_of
 from fabricproof.core.errors import ConfigError, ExitStatus, InputMissingError
 from fabricproof.history.baseline import (
     Ask,

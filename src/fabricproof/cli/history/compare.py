@@ -11,9 +11,10 @@ import click
 
 from fabricproof.cli import options
 from fabricproof.cli.output import Only, only_option
-from fabricproof.cli.which import history_of
+from fabricproof.cli.selection import history_of
 from fabricproof.core.errors import ExitStatus
 from fabricproof.core.units import parse_size
+from fabricproof.history.compare.comparison import Asked, compare_sides
 from fabricproof.history.compare.join import Filters
 from fabricproof.history.compare.model import (
     Comparison,
@@ -24,7 +25,6 @@ from fabricproof.history.compare.model import (
 from fabricproof.history.compare.plan import InterleavedPlan, read_plan, state_file
 from fabricproof.history.compare.sides import choose_side
 from fabricproof.history.compare.text import lines
-from fabricproof.history.compare.whole import Asked, compare_sides
 from fabricproof.history.stats.shifts import Change
 from fabricproof.job.run import workplace
 from fabricproof.report.model import devices_of, with_devices

@@ -17,8 +17,8 @@ from fabricproof.cli.output import STATUSES
 from fabricproof.core.errors import OutputError
 from fabricproof.core.whole_file import write_whole
 from fabricproof.job.run import Workplace, workplace
-from fabricproof.report.formats import render_drain, render_junit, render_prometheus, report_record
-from fabricproof.report.text import LINES, WIDTH, summary
+from fabricproof.report.formats import render_junit, render_prometheus, report_record
+from fabricproof.report.text import LINES, WIDTH, render_drain, summary
 from fabricproof.site import Site, project_root, site_of
 
 if TYPE_CHECKING:

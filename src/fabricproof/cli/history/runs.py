@@ -14,7 +14,7 @@ from rich.table import Table
 
 from fabricproof.cli import options
 from fabricproof.cli.console import HonestConsole
-from fabricproof.cli.which import perflogs, runs_of
+from fabricproof.cli.selection import perflogs, runs_of
 from fabricproof.core.errors import FabricproofError
 from fabricproof.core.measure import BADNESS
 from fabricproof.history.store import Run, Store, labels_of, open_store, require_label, set_label

@@ -11,7 +11,7 @@ import click
 
 from fabricproof.cli import options
 from fabricproof.cli.output import Only, only_option
-from fabricproof.cli.which import perflogs, runs_of
+from fabricproof.cli.selection import perflogs, runs_of
 from fabricproof.core.errors import ExitStatus
 from fabricproof.history.compare.model import parse_margins, parse_renamed
 from fabricproof.history.store import open_store

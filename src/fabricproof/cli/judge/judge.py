@@ -284,7 +284,7 @@ def _site_choice(name: str | None, only: Only) -> _SiteChoice | None:
 def _judge_published(
     name: str, stated: Fabric | None, given: dict[str, Reference], tolerance: float | None
 ) -> Report:
-    from fabricproof.verdict.published import judge_published, load_published  # noqa: PLC0415 - slow to import, needed here only
+    from fabricproof.verdict.document import judge_published, load_published  # noqa: PLC0415 - slow to import, needed here only
 
     published = load_published(Path(name))
     try:

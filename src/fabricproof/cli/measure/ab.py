@@ -19,8 +19,9 @@ import click
 from fabricproof.cli import options
 from fabricproof.cli.history.compare import compared, status_of
 from fabricproof.cli.measure.run import perform, progress_of, show
-from fabricproof.cli.which import perflogs
+from fabricproof.cli.selection import perflogs
 from fabricproof.core.errors import ConfigError, ExitStatus
+from fabricproof.history.compare.comparison import Asked
 from fabricproof.history.compare.model import Comparison, SideError, comparison_record
 from fabricproof.history.compare.plan import (
     InterleavedMeans,
@@ -37,7 +38,6 @@ from fabricproof.history.compare.plan import (
     write_plan,
 )
 from fabricproof.history.compare.text import lines
-from fabricproof.history.compare.whole import Asked
 from fabricproof.history.store import set_label
 from fabricproof.job.run import ends_as_interrupt
 from fabricproof.nightly import night_lock

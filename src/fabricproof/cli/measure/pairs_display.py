@@ -14,7 +14,7 @@ from fabricproof.core.whole_file import write_whole
 from fabricproof.pairs import Blame, MatrixVerdict, Picture, svg, text_map
 from fabricproof.pairs.campaign.confirm import Confirmation
 from fabricproof.pairs.campaign.verdict import Outcome, Result
-from fabricproof.report.formats import Blamed
+from fabricproof.report.text import Blamed
 
 #: what a node may be called in Slurm; any other name gets no line for scontrol
 _NODE = re.compile(r"\w[\w.-]*")

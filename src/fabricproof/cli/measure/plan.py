@@ -10,8 +10,8 @@ import click
 
 from fabricproof.cli import options
 from fabricproof.cli.measure import plan_display
+from fabricproof.cli.selection import one_run
 from fabricproof.cli.site.building import StackPlaces, spack_records
-from fabricproof.cli.which import one_run
 from fabricproof.core.errors import ExitStatus, InputMissingError
 from fabricproof.history.cost import (
     Case,

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from fabricproof.cli import options
-from fabricproof.cli.which import one_run, perflogs
+from fabricproof.cli.selection import one_run, perflogs
 from fabricproof.core.errors import FabricproofError, InputMissingError
 from fabricproof.core.records import record_files
 from fabricproof.job.run import read_run

@@ -12,7 +12,7 @@ import click
 
 from fabricproof.cli import options
 from fabricproof.cli.output import Only, only_option
-from fabricproof.cli.which import one_run, perflogs
+from fabricproof.cli.selection import one_run, perflogs
 from fabricproof.core.errors import InputMissingError, OutputError
 from fabricproof.core.records import read_records, record_files
 from fabricproof.core.units import size_label

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fabricproof.history.baseline.freezing import Ask, Frozen, freeze
-from fabricproof.history.baseline.past import keyed, samples_in, samples_of
 from fabricproof.history.baseline.review import (
     BaselineCoverage,
     Replay,
@@ -25,9 +24,6 @@ __all__ = [
     "against_run",
     "differences",
     "freeze",
-    "keyed",
     "replay",
-    "samples_in",
-    "samples_of",
     "standing",
 ]

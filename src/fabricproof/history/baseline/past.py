@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fabricproof.core.errors import ExitStatus, FabricproofError
-from fabricproof.history.store import Key
 from fabricproof.verdict.baseline import (
     PLACE,
-    Baseline,
-    BaselineRow,
     LegPlace,
-    path_of,
-    read_baseline,
 )
 from fabricproof.verdict.value import PRINT_ROUNDING, Source, recorded_source
 
@@ -27,37 +21,6 @@ class NotKnownGoodError(FabricproofError, ValueError):
     """The runs hold too few numbers that are known to be good, or one that cannot be true."""
 
     exit_status = ExitStatus.DATA
-
-
-def samples_of(site_folder: Path, name: str) -> dict[Key, dict[str, float]]:
-    """Return every quantity of a site's baseline with run to value, outliers left out.
-
-    Raises:
-        InputMissingError: there is no such baseline.
-        ParseError: its file is damaged.
-    """
-    return samples_in(read_baseline(path_of(site_folder, name)))
-
-
-def samples_in(baseline: Baseline) -> dict[Key, dict[str, float]]:
-    """Return every quantity of a baseline with run to value, outliers left out."""
-    return {key: dict(row.samples) for key, row in keyed(baseline).items()}
-
-
-def keyed(baseline: Baseline) -> dict[Key, BaselineRow]:
-    """Return every quantity of a baseline under its key: median, bounds, samples."""
-    return {
-        Key(
-            site=baseline.site,
-            **asdict(place),
-            quantity=row.quantity,
-            unit=row.unit,
-            message_size=row.message_size,
-            better=row.better,
-            named=row.named,
-        ): row
-        for place, row in baseline.rows()
-    }
 
 
 #: columns of the store that are needed beside those of a place

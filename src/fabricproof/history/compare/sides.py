@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from fabricproof.core.units import counted
-from fabricproof.history.baseline.past import samples_of
 from fabricproof.history.compare.facts import AskedFact, Having, Machines, runs_having
 from fabricproof.history.compare.model import NothingComparedError, Side, SideError
+from fabricproof.history.known_good import samples_of
 from fabricproof.history.store import Key, Run, Store
 from fabricproof.history.store.label_file import LOOK_LABEL
 

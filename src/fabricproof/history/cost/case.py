@@ -21,7 +21,7 @@ from fabricproof.job.collective_commands import HPCC_SUITE as HPCC
 from fabricproof.job.collective_commands import hpcc_seconds
 from fabricproof.job.commands import PEER_SUITES, peer_seconds
 from fabricproof.job.leg import PLAN_FILE, Leg, read_plan
-from fabricproof.job.relations.rounds import LEAST
+from fabricproof.job.rounds import LEAST
 from fabricproof.job.run import (
     Workplace,
     new_run_id,

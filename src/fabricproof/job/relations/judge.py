@@ -34,7 +34,7 @@ from fabricproof.job.relations.ratio import (
     ratio_of,
     rounds_of,
 )
-from fabricproof.job.relations.rounds import rounds_to_add
+from fabricproof.job.rounds import rounds_to_add
 from fabricproof.traffic import PathState
 from fabricproof.verdict.value import Report, missing
 

@@ -13,7 +13,7 @@ from fabricproof.core.units import at_size, size_label
 from fabricproof.job.evidence.disturbance import spoiling
 from fabricproof.job.leg import Relation
 from fabricproof.job.outcome import Outcome
-from fabricproof.job.relations.rounds import (
+from fabricproof.job.rounds import (
     LEAST,
     Decision,
     RatioStanding,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from fabricproof.core.errors import ConfigError, FabricproofError, UnavailableError
 from fabricproof.core.whole_file import write_whole
-from fabricproof.job.evidence.whole_job import REACHED_END, RECORD_END, read_end
+from fabricproof.job.whole_job import REACHED_END, RECORD_END, read_end
 from fabricproof.nodes.doctor import NetPath, Subject, render_script
 from fabricproof.nodes.slurm import ask
 from fabricproof.nodes.topology import fold

@@ -16,8 +16,7 @@ from fabricproof import __version__
 from fabricproof.core.errors import OutputError
 from fabricproof.core.whole_file import whole_file
 from fabricproof.job.run import Workplace
-from fabricproof.report.anonymous import Anonymous, accounts_in, macs_in
-from fabricproof.report.evidence import (
+from fabricproof.report.formats.evidence import (
     Absent,
     BundleFile,
     evidence,
@@ -26,6 +25,7 @@ from fabricproof.report.evidence import (
     serials_of,
     users_of,
 )
+from fabricproof.report.formats.pseudonyms import Anonymous, accounts_in, macs_in
 from fabricproof.report.gather import Gathered
 from fabricproof.site import Site
 

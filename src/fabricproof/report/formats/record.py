@@ -11,9 +11,9 @@ from fabricproof.history.compare.model import FieldChange, comparison_record
 from fabricproof.history.store import Key, Run
 from fabricproof.history.trend.model import trend_record
 from fabricproof.job.run import LegResult
-from fabricproof.report.formats.drain import DrainAdvice, advise
 from fabricproof.report.model import ReportData
 from fabricproof.report.red import red_groups, what_next
+from fabricproof.report.text.drain import DrainAdvice, advise
 
 #: rises where a field changes its meaning or goes; new fields do not raise it
 FORMAT = 1

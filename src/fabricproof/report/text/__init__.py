@@ -1,7 +1,8 @@
-"""A report as text for a terminal: the table of verdicts, and one screen of what matters."""
+"""A report as text: the table of verdicts, one screen of what matters, lines to drain nodes."""
 
 from __future__ import annotations
 
+from fabricproof.report.text.drain import Blamed, render_drain
 from fabricproof.report.text.screen import LINES, WIDTH, summary
 from fabricproof.report.text.terminal import STYLES, render
 
@@ -9,6 +10,8 @@ __all__ = [
     "LINES",
     "STYLES",
     "WIDTH",
+    "Blamed",
     "render",
+    "render_drain",
     "summary",
 ]

@@ -12,9 +12,9 @@ from fabricproof.core.units import counted, percent
 from fabricproof.history.compare.model import Comparison
 from fabricproof.history.stats.shifts import Change
 from fabricproof.job.run import LegResult
-from fabricproof.report.formats.drain import advise
 from fabricproof.report.model import ReportData, for_people
 from fabricproof.report.red import RedGroup, folded, held, red_groups, told_of_passes, what_next
+from fabricproof.report.text.drain import advise
 from fabricproof.report.text.terminal import STYLES as VERDICT_STYLES
 
 #: one screen of a terminal as administrators have them

@@ -33,7 +33,14 @@ from fabricproof.core.measure import Verdict
 from fabricproof.core.provenance import AFTERWARDS_KEY, IDENTITY_KEY, StackIdentity
 from fabricproof.core.records import append_records
 from fabricproof.job.commands import PEER_SUITES
-from fabricproof.job.evidence.whole_job import (
+from fabricproof.job.leg import Leg, Plan, Relation, owned_legs, write_plan
+from fabricproof.job.outcome import Outcome
+from fabricproof.job.outcomes import judge_legs, with_directions
+from fabricproof.job.recording import describe_outcome, environment_digest
+from fabricproof.job.relations.judge import judge_relations
+from fabricproof.job.run import JobEvent, tell
+from fabricproof.job.script import INVENTORY_FOLDER, JOB_END_FILE, SCRIPT_FILE, render_script
+from fabricproof.job.whole_job import (
     REACHED_END,
     JobEnd,
     find_strangers,
@@ -42,13 +49,6 @@ from fabricproof.job.evidence.whole_job import (
     with_doubt,
     with_preflight,
 )
-from fabricproof.job.leg import Leg, Plan, Relation, owned_legs, write_plan
-from fabricproof.job.outcome import Outcome
-from fabricproof.job.outcomes import judge_legs, with_directions
-from fabricproof.job.recording import describe_outcome, environment_digest
-from fabricproof.job.relations.judge import judge_relations
-from fabricproof.job.run import JobEvent, tell
-from fabricproof.job.script import INVENTORY_FOLDER, JOB_END_FILE, SCRIPT_FILE, render_script
 from fabricproof.nodes.inventory.store import FOLDER, inventory_of_job
 from fabricproof.rfm.build import StackBuild
 from fabricproof.rfm.current import (

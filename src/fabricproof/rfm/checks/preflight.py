@@ -7,10 +7,10 @@ from pathlib import Path
 
 from reframe.core.builtins import run_after, variable
 
-from fabricproof.job.evidence.whole_job import PROGRAM, SUITE, judge_looks, links_of, read_looks
 from fabricproof.job.leg import Leg, Plan
 from fabricproof.job.outcome import Outcome
 from fabricproof.job.script import INVENTORY_FOLDER
+from fabricproof.job.whole_job import PROGRAM, SUITE, judge_looks, links_of, read_looks
 from fabricproof.rfm.checks.base import FabricBenchmark
 from fabricproof.rfm.current import current_site
 from fabricproof.rfm.legs.leg import LegPlanner

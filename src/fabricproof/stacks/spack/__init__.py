@@ -15,14 +15,14 @@ from fabricproof.stacks.spack.builder import (
     why_not_whole,
 )
 from fabricproof.stacks.spack.environment.lock import is_of_lock, kept_lock, lock
+from fabricproof.stacks.spack.environment.offline import Mirror, open_mirror
 from fabricproof.stacks.spack.installation.proof import is_below
 from fabricproof.stacks.spack.installation.record import Built, read_built, without_modules
-from fabricproof.stacks.spack.installation.remove import remove
 from fabricproof.stacks.spack.layout import SpackLayout, layout_for, module_name, sha256_of
-from fabricproof.stacks.spack.mirror.read import Mirror, open_mirror
-from fabricproof.stacks.spack.mirror.write import make_mirror
+from fabricproof.stacks.spack.mirror import make_mirror
 from fabricproof.stacks.spack.output.diagnose import BuildError
 from fabricproof.stacks.spack.output.progress import Fetching, Phase, Reader, Started
+from fabricproof.stacks.spack.removal import remove
 from fabricproof.stacks.spack.tool import Spack, fetch_spack, find_spack, open_spack
 
 __all__ = [

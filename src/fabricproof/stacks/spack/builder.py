@@ -24,6 +24,7 @@ from fabricproof.stacks.spack.environment.lock import (
     prove_compilers,
     why_stale,
 )
+from fabricproof.stacks.spack.environment.offline import Mirror
 from fabricproof.stacks.spack.installation.modules import (
     remove_modules,
     write_core_compilers,
@@ -37,7 +38,6 @@ from fabricproof.stacks.spack.installation.proof import (
 )
 from fabricproof.stacks.spack.installation.record import Built, read_built, write_built
 from fabricproof.stacks.spack.layout import SpackLayout, sha256_of
-from fabricproof.stacks.spack.mirror.read import Mirror
 from fabricproof.stacks.spack.output.complaints import read_log_tail
 from fabricproof.stacks.spack.output.diagnose import diagnose
 from fabricproof.stacks.spack.output.progress import Reader

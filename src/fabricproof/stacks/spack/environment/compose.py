@@ -22,8 +22,8 @@ from fabricproof.core.whole_file import write_whole
 from fabricproof.site import StackSpec
 from fabricproof.stacks.catalog import project_root
 from fabricproof.stacks.spack.environment.externals import check_externals, load_yaml, parse_yaml
+from fabricproof.stacks.spack.environment.offline import Mirror
 from fabricproof.stacks.spack.layout import SpackLayout
-from fabricproof.stacks.spack.mirror.read import Mirror
 
 #: the families by Spack's names.
 PACKAGE_OF = {

@@ -27,8 +27,8 @@ from fabricproof.core.errors import ConfigError, OutputError, UnavailableError
 from fabricproof.core.whole_file import whole_file
 from fabricproof.stacks.spack.environment.compose import Environment
 from fabricproof.stacks.spack.environment.externals import load_yaml
+from fabricproof.stacks.spack.environment.offline import Mirror
 from fabricproof.stacks.spack.layout import SpackLayout, sha256_of
-from fabricproof.stacks.spack.mirror.read import Mirror
 from fabricproof.stacks.spack.output.diagnose import diagnose, recipes_absent
 from fabricproof.stacks.spack.tool import Spack, unheard
 

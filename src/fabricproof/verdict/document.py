@@ -139,7 +139,7 @@ def judge_published(published: PublishedFile, fabric: Fabric | None, rules: Rule
 
     Args:
         published: the numbers.
-        fabric: the fabric that ``verdict.published.fabric`` states, or the caller's own.
+        fabric: the fabric that ``verdict.document.fabric`` states, or the caller's own.
         rules: tolerance and references given beside the file.
     """
     judgements: list[Judgement] = []

@@ -9,7 +9,7 @@ import pytest
 from fabricproof.core.errors import ConfigError, FabricproofError, InputMissingError
 from fabricproof.core.measure import Verdict, texts_of
 from fabricproof.physics import Fabric
-from fabricproof.verdict.published import PublishedFile, judge_published, load_published
+from fabricproof.verdict.document import PublishedFile, judge_published, load_published
 from fabricproof.verdict.value import Judgement, Report, Rules
 from tables import CX2, FDR
 

@@ -19,12 +19,12 @@ from fabricproof.core.records import open_file, read_json
 from fabricproof.job.run import Workplace
 from fabricproof.nodes.inventory.store import FOLDER
 from fabricproof.physics import device_word
-from fabricproof.report.formats.drain import render_drain
 from fabricproof.report.formats.html import render_html
 from fabricproof.report.formats.record import report_record
 from fabricproof.report.gather import Gathered
 from fabricproof.report.model import ReportData
 from fabricproof.report.red import with_device
+from fabricproof.report.text.drain import render_drain
 from fabricproof.report.text.screen import summary
 from fabricproof.site import Site
 

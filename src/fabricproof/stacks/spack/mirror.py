@@ -18,8 +18,7 @@ from fabricproof.core.errors import ConfigError, DamagedDownloadError, OutputErr
 from fabricproof.core.whole_file import write_whole
 from fabricproof.stacks.spack.environment.compose import Environment
 from fabricproof.stacks.spack.environment.lock import kept_lock
-from fabricproof.stacks.spack.layout import SpackLayout, sha256_of
-from fabricproof.stacks.spack.mirror.read import (
+from fabricproof.stacks.spack.environment.offline import (
     FORMAT,
     LOCKS,
     MANIFEST,
@@ -28,6 +27,7 @@ from fabricproof.stacks.spack.mirror.read import (
     SPACK_ARCHIVE,
     WHEELS,
 )
+from fabricproof.stacks.spack.layout import SpackLayout, sha256_of
 from fabricproof.stacks.spack.output.diagnose import diagnose
 from fabricproof.stacks.spack.tool import PATCHER, SOLVER, Spack
 
