@@ -399,6 +399,24 @@ def test_what_good_pairs_bore_as_well_excuses_nobody(climb: Any, site: Site) -> 
     assert [each.node for each in _result(outcome).said.blame] == ["vc3"]
 
 
+@pytest.mark.parametrize("turn", [0.8, 0.4])
+def test_what_all_of_a_round_bore_excuses_no_single_pair(
+    climb: Any, site: Site, turn: float
+) -> None:
+    """Nodes that share the cores of one machine: rounds with more and with less of others."""
+    machine = Machine(_with_vc3(0.5))
+    calls = Counter[str]()
+
+    def taken(node: str) -> float:
+        calls[node] += 1
+        return turn if calls[node] % 2 else 0.1
+
+    machine.taken = taken
+    outcome, _ = climb(machine, planned(site))
+    assert [each.node for each in _result(outcome).said.blame] == ["vc3"]
+    assert all(each.round >= 4 for each in outcome.troubles), "of one pair nobody else tells"
+
+
 def test_little_that_others_took_excuses_no_large_fault(climb: Any, site: Site) -> None:
     machine = Machine(_with_vc3(0.3))
     machine.taken = lambda node: 0.1 if node == "vc3" else 0.0

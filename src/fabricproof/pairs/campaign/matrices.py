@@ -9,6 +9,7 @@ from enum import StrEnum
 import numpy as np
 
 from fabricproof.core.units import size_label
+from fabricproof.job.evidence.disturbance import CONCENTRATION, MOST
 from fabricproof.pairs.campaign.ledger import Campaign
 from fabricproof.pairs.campaign.plan import LATENCY_BYTES, Mode
 from fabricproof.pairs.campaign.record import Value
@@ -45,6 +46,45 @@ class Row:
     value: Value
     taken: float = 0.0
     by: str = ""
+
+
+#: Where at least so many values of a round had nearly as much taken from them (nodes that share
+#: their cores), and this part of them is good, that is not what makes another one low: our choice.
+_PEERS, _GOOD_PEERS, _NEARLY = 4, 0.5, 0.9
+
+
+def disturbed(rows: Sequence[Row], lower: float) -> list[bool]:
+    """Tell of each bandwidth whether it is low and would not be without what others took.
+
+    What the good ones bore as well explains no low one: of what was taken only that beyond their
+    median does, and none where most of its own round bore it too.
+
+    Args:
+        rows: of one quantity.
+        lower: the least that a healthy pair has, in MB/s.
+    """
+    good = [row.taken for row in rows if row.value.bandwidth_mb_s >= lower]
+    borne = float(np.median(good)) if good else 0.0
+    of_round: dict[tuple[int, int], list[Row]] = {}
+    for row in rows:
+        of_round.setdefault((row.net_path, row.value.round), []).append(row)
+    found = []
+    for row in rows:
+        share = min(MOST, CONCENTRATION * max(0.0, row.taken - borne))
+        value = row.value.bandwidth_mb_s
+        explained = value < lower <= value / (1 - share)
+        found.append(explained and not _bore(row, of_round[row.net_path, row.value.round], lower))
+    return found
+
+
+def _bore(row: Row, of_round: Sequence[Row], lower: float) -> bool:
+    """Tell whether most of a round bore what was taken from this row."""
+    peers = [
+        each.value.bandwidth_mb_s >= lower
+        for each in of_round
+        if each is not row and each.taken >= _NEARLY * row.taken
+    ]
+    return len(peers) >= _PEERS and sum(peers) >= _GOOD_PEERS * len(peers)
 
 
 def matrix_of(

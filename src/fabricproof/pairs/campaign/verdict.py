@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from fabricproof.core.measure import Verdict, worst
-from fabricproof.job.evidence.disturbance import CONCENTRATION, MOST, share_taken
+from fabricproof.job.evidence.disturbance import share_taken
 from fabricproof.pairs.blame.judge import judge_matrix
 from fabricproof.pairs.blame.judged import Judged, MatrixVerdict
 from fabricproof.pairs.blame.measure import bound_of
@@ -22,6 +22,7 @@ from fabricproof.pairs.campaign.matrices import (
     OF_MODE,
     Quantity,
     Row,
+    disturbed,
     matrix_of,
     number_of,
 )
@@ -274,30 +275,24 @@ def _results(
 def _undisturbed(
     site: Site, campaign: Campaign, net_paths: list[int], rows: list[Row], troubles: list[Trouble]
 ) -> list[Row]:
-    """Return the rows without those that are low for what others took.
-
-    What the good rows bore as well explains no low one: only what was taken beyond that does.
-    """
+    """Return the rows without those that are low for what others took."""
     if not rows:
         return rows
     matrix = matrix_of(campaign, Quantity.BANDWIDTH, net_paths, rows)
     lower = _limits(site, campaign, Quantity.BANDWIDTH, net_paths[0], matrix).bounds.get(0, 0.0)
-    good = [row.taken for row in rows if row.value.bandwidth_mb_s >= lower]
-    borne = float(np.median(good)) if good else 0.0
     kept = []
-    for row in rows:
-        share = min(MOST, CONCENTRATION * max(0.0, row.taken - borne))
-        value = row.value.bandwidth_mb_s
-        if value >= lower or value / (1 - share) < lower:
+    for row, is_disturbed in zip(rows, disturbed(rows, lower), strict=True):
+        value = row.value
+        if not is_disturbed:
             kept.append(row)
             continue
         troubles.append(
             Trouble(
                 verdict=Verdict.UNJUDGED,
                 net_path=campaign.path_name(row.net_path),
-                round=row.value.round,
-                pair=(row.value.source, row.value.destination),
-                reason=f"{value:.4g} MB/s, disturbed: {row.by}",
+                round=value.round,
+                pair=(value.source, value.destination),
+                reason=f"{value.bandwidth_mb_s:.4g} MB/s, disturbed: {row.by}",
             )
         )
     return kept
