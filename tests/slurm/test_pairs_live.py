@@ -116,16 +116,24 @@ def test_a_slow_receive_side_is_blamed_by_node_rail_and_direction(site: Path) ->
     assert blame["share"] == pytest.approx(0.3, abs=0.06)
 
 
-def test_a_campaign_that_is_interrupted_is_resumed(site: Path) -> None:
-    process = _start(site, "--over", "rail0", "--full", "--no-confirm")
+def _begin(site: Path, *options: str) -> tuple[subprocess.Popen[str], Path]:
+    """Start a full campaign over rail0 and wait until two rounds have ended; give its folder."""
+    process = _start(site, "--over", "rail0", "--full", "--no-confirm", *options)
     assert process.stderr is not None
     for line in process.stderr:
         if "round 1:" in line:
             break
-    process.send_signal(signal.SIGINT)
+    return process, max((ROOT / "work" / "slurm-tests" / "pairs").iterdir())
+
+
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.long)]
+)
+def test_a_campaign_that_is_interrupted_is_resumed(site: Path, number: signal.Signals) -> None:
+    process, folder = _begin(site)
+    process.send_signal(number)
     process.communicate(timeout=60)
-    assert process.returncode == 130
-    folder = max((ROOT / "work" / "slurm-tests" / "pairs").iterdir())
+    assert process.returncode == (130 if number == signal.SIGINT else -number)
     time.sleep(1)
     status, record = _run(site, "--resume", folder.name, "--no-confirm")
     assert status in {0, 5}, record
@@ -138,6 +146,30 @@ def test_a_campaign_that_is_interrupted_is_resumed(site: Path) -> None:
     ]
     count = len(record["nodes"])
     assert len(seen) == len(set(seen)) == count * (count - 1)
+
+
+@pytest.fixture
+def revived() -> Iterator[None]:
+    """Bring vc4 back afterwards."""
+    yield
+    command = [FABRICPROOF, "vcluster", "revive", "--name", CLUSTER, "vc4"]
+    subprocess.run(command, check=True, timeout=60)
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("revived")
+def test_of_a_node_that_dies_the_pairs_are_missing_and_the_others_are_judged(site: Path) -> None:
+    process, _ = _begin(site)
+    kill = [FABRICPROOF, "vcluster", "kill", "--name", CLUSTER, "vc4"]
+    subprocess.run(kill, check=True, timeout=60)
+    out, err = process.communicate(timeout=350)
+    assert process.returncode == 4, err
+    record = json.loads(out)
+    assert record["verdict"] == "MISSING"
+    assert record["left"]
+    assert all("vc4" in pair for each in record["left"] for pair in each["pairs"])
+    assert _bandwidth(record)["verdict"] in {"PASS", "UNJUDGED"}, record
+    assert _bandwidth(record)["blame"] == []
 
 
 def _ended(path: Path) -> Iterator[dict[str, Any]]:
