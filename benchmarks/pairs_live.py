@@ -1,0 +1,277 @@
+"""Who is blamed for faults that are made for real: campaigns on a virtual cluster, with a table.
+
+    .venv/bin/python benchmarks/pairs_live.py [--full] [CASE[:SEED] ...] [--table FILE.jsonl]
+
+Without a case it prints what each case draws from its first seeds and measures nothing; ``--full``
+measures all of them, two seeds each.  A case brings up a cluster of its own (root; a fault, two
+minutes) and takes it down.  Rows go to ``work/pairs_live.jsonl``, which ``--table``
+prints.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+ROWS = ROOT / "work" / "pairs_live.jsonl"
+NAME = "pairslive"
+NODES, LEAVES, RATE_MBIT, UPLINK_MBIT = 16, 4, 25, 100
+SECONDS = 0.3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draw:
+    """Faults that are put in, and who must be blamed.
+
+    Attributes:
+        faults: words for ``vcluster fault``.
+        blame: kind, name and direction of each.
+        options: of ``pairs run``.
+        uplink_mbit: line rate of the cluster's uplinks.
+    """
+
+    faults: tuple[str, ...] = ()
+    blame: frozenset[tuple[str, str, str]] = frozenset()
+    options: tuple[str, ...] = ()
+    uplink_mbit: int = UPLINK_MBIT
+
+
+def _leaf(node: int) -> int:
+    return (node - 1) * LEAVES // NODES + 1
+
+
+def _slow_rail(dice: random.Random, share: int, way: str) -> Draw:
+    node, rail = dice.randint(1, NODES), dice.randint(0, 1)
+    said = "receive" if way == "in" else "transmit"
+    return Draw(
+        faults=(f"vc{node} rail{rail} --rate {share}% --direction {way}",),
+        blame=frozenset({("rail", f"vc{node} rail{rail}", said)}),
+    )
+
+
+def _lossy(dice: random.Random) -> Draw:
+    node, rail = dice.randint(1, NODES), dice.randint(0, 1)
+    return Draw(
+        faults=(f"vc{node} rail{rail} --loss 0.3",),
+        blame=frozenset({("rail", f"vc{node} rail{rail}", "both")}),
+    )
+
+
+def _slow_uplink(dice: random.Random) -> Draw:
+    leaf, rail, way = dice.randint(1, LEAVES), dice.randint(0, 1), dice.choice(["in", "out"])
+    said = "receive" if way == "in" else "transmit"
+    return Draw(
+        faults=(f"uplink{leaf} rail{rail} --rate 40% --direction {way}",),
+        blame=frozenset({("uplink", f"leaf{leaf} rail{rail}", said)}),
+    )
+
+
+def _slow_leaf(dice: random.Random) -> Draw:
+    leaf = dice.randint(1, LEAVES)
+    return Draw(
+        faults=(f"leaf{leaf} --rate 50%",),
+        blame=frozenset({("leaf", f"leaf{leaf}", "both")}),
+    )
+
+
+def _bad_pair(dice: random.Random) -> Draw:
+    one, other = sorted(dice.sample(range(1, NODES + 1), 2))
+    return Draw(
+        faults=(f"vc{one} --with vc{other} --rate 40%",),
+        blame=frozenset({("pair", f"vc{one} - vc{other}", "both")}),
+        options=("--full",),
+    )
+
+
+def _slow_node(dice: random.Random) -> Draw:
+    node = dice.randint(1, NODES)
+    return Draw(faults=(f"vc{node} --cpu 1",), blame=frozenset({("node", f"vc{node}", "both")}))
+
+
+def _two(dice: random.Random) -> Draw:
+    one = _slow_rail(dice, 30, "in")
+    while True:
+        other = _slow_rail(dice, 50, "out")
+        if other.faults[0].split()[0] != one.faults[0].split()[0]:
+            return Draw(faults=one.faults + other.faults, blame=one.blame | other.blame)
+
+
+CASES: dict[str, Callable[[random.Random], Draw]] = {
+    "clean": lambda _: Draw(),
+    "clean-full": lambda _: Draw(options=("--full",)),
+    "two-to-one-leafwise": lambda _: Draw(
+        options=("--full", "--order", "leafwise", "--spines", "2"), uplink_mbit=UPLINK_MBIT // 2
+    ),
+    "two-to-one-circle": lambda _: Draw(
+        options=("--full", "--order", "circle", "--spines", "2"), uplink_mbit=UPLINK_MBIT // 2
+    ),
+    "receive-30": lambda dice: _slow_rail(dice, 30, "in"),
+    "receive-half": lambda dice: _slow_rail(dice, 50, "in"),
+    "loss": _lossy,
+    "uplink": _slow_uplink,
+    "leaf": _slow_leaf,
+    "pair": _bad_pair,
+    "cpu": _slow_node,
+    "two": _two,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """What a campaign came to.
+
+    Attributes:
+        case: name.
+        seed: of the draw.
+        faults: words for ``vcluster fault``.
+        expected: who must be blamed.
+        verdict: of the campaign.
+        blame: kind, name, direction, share and confidence of each that was blamed.
+        notes: why it is not PASS, undecided ones, and what was disturbed.
+        rounds: measured, over all paths.
+        seconds: wall time of ``pairs run``.
+        level: least, mean and most MB/s of each path.
+    """
+
+    case: str
+    seed: int
+    faults: list[str]
+    expected: list[list[str]]
+    verdict: str
+    blame: list[dict[str, Any]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    rounds: int = 0
+    seconds: float = 0.0
+    level: dict[str, list[float]] = field(default_factory=dict)
+
+    @property
+    def is_right(self) -> bool:
+        """Tell whether these and no others are blamed, and nothing is red without a fault."""
+        found = sorted([each["kind"], each["name"], each["direction"]] for each in self.blame)
+        return found == sorted(self.expected) and (self.verdict == "FAIL") == bool(self.expected)
+
+
+def _vcluster(verb: str, *words: str) -> str:
+    command = [sys.executable, "-m", "vcluster", verb, "--name", NAME, *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)}: {done.stderr}")
+    return done.stdout
+
+
+def _site(folder: Path) -> Path:
+    site = folder / "site"
+    shutil.copytree(ROOT / "site-configs" / "vcluster", site)
+    changes = (
+        ("fabric.toml", r"200MbE", f"{RATE_MBIT}MbE"),
+        ("site.toml", r'max_message_size = "\w+"', 'max_message_size = "128KiB"'),
+        ("site.toml", r"leg_seconds = [\d.]+", f"leg_seconds = {SECONDS}"),
+        ("site.toml", r"num_nodes = \d+", f"num_nodes = {NODES}"),
+    )
+    for name, pattern, text in changes:
+        file = site / name
+        changed, count = re.subn(pattern, text, file.read_text())
+        assert count, (name, pattern)
+        file.write_text(changed)
+    return site
+
+
+def campaign(draw: Draw) -> tuple[dict[str, Any], float]:
+    """Measure one draw on a cluster of its own; return the campaign's JSON and its wall time."""
+    sizes = ["--nodes", str(NODES), "--leaves", str(LEAVES), "--rate", f"{RATE_MBIT}mbit"]
+    _vcluster("up", *sizes, "--uplink", f"{draw.uplink_mbit}mbit")
+    try:
+        for each in draw.faults:
+            _vcluster("fault", *each.split())
+        with tempfile.TemporaryDirectory() as folder:
+            command = [ROOT / "bin" / "fabricproof", "pairs", "run", "--json", "--over", "each"]
+            begin = time.monotonic()
+            done = subprocess.run(
+                [*command, "--site", _site(Path(folder)), *draw.options],
+                env={**os.environ, "FABRICPROOF_VCLUSTER": NAME,
+                     "FABRICPROOF_WORK": str(ROOT / "work" / "pairs-live")},
+                capture_output=True, text=True, timeout=560, check=False,
+            )  # fmt: skip
+            took = time.monotonic() - begin
+    finally:
+        _vcluster("down")
+    if not done.stdout:
+        raise SystemExit(done.stderr)
+    print(done.stderr, file=sys.stderr)
+    return json.loads(done.stdout), took
+
+
+def seen(case: str, seed: int) -> Seen:
+    """Measure one draw of a case."""
+    draw = CASES[case](random.Random(f"{case} {seed}"))
+    record, took = campaign(draw)
+    (ROOT / "work" / f"pairs_live.{case}.{seed}.json").write_text(json.dumps(record))
+    own = [each for each in record["results"] if each["quantity"] == "bandwidth"]
+    blamed = [one for each in own for one in each["blame"]]
+    return Seen(
+        case=case,
+        seed=seed,
+        faults=list(draw.faults),
+        expected=sorted(list(each) for each in draw.blame),
+        verdict=record["verdict"],
+        blame=blamed,
+        notes=[each["reason"] for each in own if each["verdict"] != "PASS"],
+        rounds=record.get("rounds", 0),
+        seconds=round(took, 1),
+        level={
+            each["net_path"]: [each[key] for key in ("least", "mean", "most")]
+            for result in own
+            for each in result["population"]
+        },
+    )
+
+
+def table(rows: Iterable[Seen]) -> str:
+    """Return rows as a Markdown table, the wrong ones marked."""
+    lines = ["| case | fault | verdict | blamed (confidence) | right |", "| --- " * 5 + "|"]
+    for row in rows:
+        blamed = "; ".join(
+            f"{each['kind']} {each['name']} {each['direction']} ({each['confidence']:.3g})"
+            for each in row.blame
+        )
+        fault = "; ".join(f"`{each}`" for each in row.faults) or "none"
+        right = "yes" if row.is_right else "**no**"
+        lines.append(f"| {row.case} {row.seed} | {fault} | {row.verdict} | {blamed} | {right} |")
+    return "\n".join(lines)
+
+
+def main(words: list[str]) -> None:
+    """Measure the cases that are named, or say what they draw."""
+    if "--table" in words:
+        lines = Path(words[words.index("--table") + 1]).read_text().splitlines()
+        print(table(Seen(**json.loads(line)) for line in lines))
+        return
+    asked = [word.partition(":") for word in words if not word.startswith("--")]
+    chosen = [(case, int(seed or 1)) for case, _, seed in asked]
+    if "--full" in words:
+        chosen = [(case, seed) for case in CASES for seed in (1, 2)]
+    for case, seed in chosen or [(case, seed) for case in CASES for seed in (1, 2)]:
+        draw = CASES[case](random.Random(f"{case} {seed}"))
+        print(f"{case}:{seed}: {'; '.join(draw.faults) or 'no fault'}", flush=True)
+        if chosen:
+            row = seen(case, seed)
+            ROWS.parent.mkdir(exist_ok=True)
+            with ROWS.open("a") as file:
+                file.write(json.dumps(asdict(row)) + "\n")
+            print(table([row]), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
