@@ -60,7 +60,7 @@ def dry_run(site: Site, folder: Path, *arguments: str) -> list[dict[str, Any]]:
     """
     programs = folder / "no-slurm"
     programs.mkdir()
-    for name in ("sbatch", "sacct", "scontrol", "squeue", "srun", "scancel"):
+    for name in ("sbatch", "sacct", "scontrol", "sinfo", "squeue", "srun", "scancel"):
         (programs / name).write_text(f"#!/bin/sh\necho pretended {name}\n")
         (programs / name).chmod(0o755)
     reframe(

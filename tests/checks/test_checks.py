@@ -37,6 +37,13 @@ KEPT = {
 
 LEVELS = {"quick", "nightly", "full"}
 
+#: each measures all that the one before does, and more: a level needs one of them
+OF_ONE_LEVEL = {
+    "AllPairsRound": "quick",
+    "AllPairsLadder": "nightly",
+    "AllPairsMatrix": "full",
+}
+
 #: what a check may state beside suite and program
 VALUES = ("net_paths", "one_way", "streams", "packed", "collective", "once")
 
@@ -92,8 +99,11 @@ def test_every_check_has_its_folder_a_level_and_its_technology_as_tags(site: str
     for check in described(site):
         tags = set(check["tags"])
         assert Path(check["@file"]).parent.name in tags
-        assert "full" in tags
         assert tags & {"ethernet", "infiniband", "efa", "memory"}
+        if check["@class"] in OF_ONE_LEVEL:
+            assert tags & LEVELS == {OF_ONE_LEVEL[check["@class"]]}
+            continue
+        assert "full" in tags
         if "quick" in tags:
             assert tags >= LEVELS
 

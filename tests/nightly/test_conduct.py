@@ -7,10 +7,11 @@ import pytest
 from nights import DISTURBED, OPEN, RUN, key, leg, night, ran, state, unjudged
 
 from fabricproof.core.errors import ExitStatus, OutputError, UnavailableError
-from fabricproof.core.measure import FindingKind, Verdict, texts_of
+from fabricproof.core.measure import Finding, FindingKind, Verdict, texts_of
 from fabricproof.core.provenance import StackIdentity, rebuilt
 from fabricproof.core.records import read_records
 from fabricproof.history.store.label_file import labels
+from fabricproof.job.leg import CAMPAIGN_SUITE
 from fabricproof.job.run import read_run
 from fabricproof.nightly.conduct import Budget, Confirmer, Ran, keep
 from fabricproof.nightly.confirm import LookResult
@@ -147,6 +148,47 @@ def test_no_budget_at_all_leaves_everything_red():
 def test_the_budget_of_time_ends_the_looks_and_is_said():
     (found,) = confirm(Cluster("vc2"), minutes=0).confirmations
     assert "confirm_minutes" in found.sentence
+
+
+def of_all_pairs(verdict="FAIL", rail="rail1", node="vc2"):
+    """Return the row of a campaign over four nodes, and the look of a stock program in its job."""
+    row = leg(verdict, nodes=FOUR, name=rail, check="AllPairsLadder", job="9")
+    blame = Finding(text=f"{node} {rail} receives at 30 %", kind=FindingKind.BLAME)
+    blame = dataclasses.replace(blame, node=node, rail=rail)
+    look = leg(verdict, name=f"{rail}.confirm", check="AllPairsLadder", job="9")
+    return dataclasses.replace(row, suite=CAMPAIGN_SUITE, findings=(blame,)), look
+
+
+def test_what_rounds_over_all_nodes_saw_is_not_looked_at_again_and_keeps_its_blame():
+    cluster = Cluster("vc2")
+    found = confirm(cluster, ran(*of_all_pairs())).confirmations
+    assert cluster.runs == []
+    assert {each.finding for each in found} == {LookResult.CONFIRMED}
+    assert found[0].blamed == ("vc2",)
+    assert "seen in rounds over all nodes" in found[0].sentence
+
+
+def test_what_rounds_over_all_nodes_did_not_measure_stays_missing():
+    (found, _) = confirm(Cluster(), ran(*of_all_pairs("MISSING"))).confirmations
+    assert (found.finding, found.blamed) == (LookResult.UNCONFIRMED, ())
+    assert found.stays_red
+
+
+def test_whom_rounds_over_all_nodes_blame_needs_no_partners():
+    cluster = Cluster("vc2")
+    night_ = ran(leg("FAIL"), *of_all_pairs())
+    found = confirm(cluster, night_).confirmations[0]
+    assert cluster.runs == [("vc1", "vc2")]
+    assert (found.finding, found.blamed) == (LookResult.CONFIRMED, ("vc2",))
+    assert "vc2 on rail1 is at fault in rounds over all nodes" in found.sentence
+
+
+@pytest.mark.parametrize("other", [{"rail": "rail0"}, {"node": "vc3"}, {"verdict": "MISSING"}])
+def test_a_blame_over_another_rail_or_of_another_node_tells_nothing_of_this_pair(other):
+    cluster = Cluster("vc2")
+    found = confirm(cluster, ran(leg("FAIL"), *of_all_pairs(**other))).confirmations[0]
+    assert len(cluster.runs) == 3
+    assert found.blamed == ("vc2",)
 
 
 def test_no_partners_leave_the_node_untold():

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import subprocess
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_kernel import Delay, Rate, lines_of, write_record
+from made_kernel import Rate, lines_of
+from made_machine import NODES, Machine, healthy, planned
 
 from fabricproof.cli.measure import pairs_display as shown
 from fabricproof.core.errors import ConfigError, InputMissingError, ParseError, UnavailableError
@@ -26,11 +26,10 @@ from fabricproof.pairs import ladder
 from fabricproof.pairs.blame.judged import MatrixVerdict
 from fabricproof.pairs.campaign import conduct as conducted
 from fabricproof.pairs.campaign import job, ledger
-from fabricproof.pairs.campaign.conduct import Means, conduct, pairs_at_once, planned_rounds
-from fabricproof.pairs.campaign.confirm import confirm
+from fabricproof.pairs.campaign.conduct import pairs_at_once, planned_rounds
+from fabricproof.pairs.campaign.confirm import by_check, confirm
 from fabricproof.pairs.campaign.further import all_on_one
 from fabricproof.pairs.campaign.ledger import (
-    Campaign,
     CampaignRunsError,
     Readings,
     launches,
@@ -41,91 +40,12 @@ from fabricproof.pairs.campaign.ledger import (
     save,
 )
 from fabricproof.pairs.campaign.matrices import Quantity
-from fabricproof.pairs.campaign.nodes import Standing, standing_of
+from fabricproof.pairs.campaign.nodes import others_of, standing_of
 from fabricproof.pairs.campaign.path import pairs_of
 from fabricproof.pairs.campaign.verdict import Outcome
+from fabricproof.pairs.fabric import leaves_by_name
 from fabricproof.pairs.schedule import Order
 from fabricproof.site import Site, load_site
-
-NODES = tuple(f"vc{number}" for number in range(1, 9))
-HEALTHY = 22.5  # MB/s over a rail of 200 Mb/s
-
-
-@pytest.fixture(scope="module")
-def site() -> Site:
-    return load_site("vcluster")
-
-
-def planned(
-    site: Site, *, is_full: bool = False, net_paths: Iterable[Any] = (("rail0",),)
-) -> Campaign:
-    chosen = tuple(net_paths)
-    return Campaign(
-        id="test", site=str(site.folder), site_name=site.name, partition="compute",
-        fabric="eth0", stack="openmpi5", nodes=NODES, leaf_of=(), spines=0, out={}, skipped={},
-        net_paths=chosen, size=65536, seconds=0.5, both_ways=False, is_full=is_full,
-        rounds=planned_rounds(
-            all_on_one(len(NODES)), len(chosen), is_full=is_full, order=Order.LEAFWISE, seed=3
-        ),
-    )  # fmt: skip
-
-
-class Machine:
-    """Slurm and the kernel of a machine with faults; ``launched`` counts what was measured."""
-
-    def __init__(self, rate: Rate) -> None:
-        self.rate = rate
-        self.rails: tuple[str, ...] | None = None
-        self.taken: Callable[[str], float] | None = None
-        self.delay: Delay = lambda *_: 20.0
-        self.dies_after: list[int] = []
-        self.free = set(NODES)
-        self.lost_on_death: set[str] = set()
-
-    def submit(self, folder: Path, *_: Any) -> str:
-        return "7"
-
-    def follow(self, folder: Path, *_: Any, **__: Any) -> job.Ended:
-        net_path = json.loads((folder / "launch.json").read_text())["net_path"]
-        rounds = self.dies_after.pop(0) if self.dies_after else 999
-        rails = self.rails or load(folder.parent).net_paths[net_path]
-        write_record(folder, self.rate, rails, rounds=rounds, taken=self.taken, delay=self.delay)
-        if rounds != 999:
-            self.free -= self.lost_on_death
-        return job._ended(folder, "" if rounds == 999 else "killed")
-
-    def standing(self) -> Standing:
-        return Standing(free=tuple(sorted(self.free)), busy=(), out={})
-
-
-@pytest.fixture
-def climb(
-    tmp_path: Path, site: Site, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., tuple[Outcome, Path]]:
-    """Run a campaign on a made machine."""
-    subject = make_subject(site, site.stack("openmpi5"), site.partition("compute"))
-
-    def run(machine: Machine, campaign: Campaign) -> tuple[Outcome, Path]:
-        monkeypatch.setattr(conducted, "submit", machine.submit)
-        monkeypatch.setattr(conducted, "follow", machine.follow)
-        monkeypatch.setattr(conducted, "prepare", _prepare)
-        means = Means(
-            site=site, subject=subject, folder=tmp_path, environment={},
-            standing=machine.standing, say=lambda text: None,
-        )  # fmt: skip
-        save(tmp_path, campaign)
-        return conduct(campaign, means), tmp_path
-
-    return run
-
-
-def _prepare(folder: Path, subject: Any, net_path: Any, plan: Any) -> None:
-    (folder / "schedule").write_text(job.render_schedule(plan))
-
-
-def healthy(source: str, destination: str) -> float:
-    scatter = np.random.default_rng([ord(source[-1]), ord(destination[-1])]).normal()
-    return HEALTHY * (1 + 0.01 * float(np.clip(scatter, -2, 2)))
 
 
 def _pairs_measured(folder: Path) -> Counter[tuple[int, int, frozenset[str]]]:
@@ -429,7 +349,7 @@ def test_where_others_had_all_cores_a_slow_path_is_unjudged(climb: Any, site: Si
     machine.taken = lambda node: 0.5
     outcome, _ = climb(machine, planned(site))
     assert outcome.verdict is Verdict.UNJUDGED
-    assert len(outcome.troubles) == 32
+    assert len(outcome.troubles) == 64  # four rounds, and four second looks: no better
 
 
 def test_another_mpi_than_the_stack_is_invalid(
@@ -482,7 +402,7 @@ def test_red_is_fail_only_where_a_stock_program_sees_it(
         found = tuple(_leg(each, name, nodes) for name, each in legs.items())
         return SessionResult(run_id="r", legs=found)
 
-    seen, looks = confirm(outcome, look)
+    seen, looks = confirm(outcome, by_check(outcome, look))
     assert seen.verdict is verdict
     # Nobody is to be drained for what no stock program saw.
     assert ("scontrol" in shown.campaign_text(seen, looks)) == (verdict is Verdict.FAIL)
@@ -498,7 +418,7 @@ def test_a_second_look_that_cannot_be_had_makes_no_fail(climb: Any, site: Site) 
     def away(arguments: Any, nodes: tuple[str, ...]) -> SessionResult:
         raise UnavailableError("Slurm is away")
 
-    seen, (look,) = confirm(outcome, away)
+    seen, (look,) = confirm(outcome, by_check(outcome, away))
     assert seen.verdict is Verdict.UNJUDGED
     assert look.reason == "Slurm is away"
 
@@ -534,7 +454,8 @@ def test_a_value_that_was_low_once_is_measured_again_and_both_are_told(
         False,
         (tuple(sorted(clean.rounds[0].pairs[0])),),
     )
-    (said,) = outcome.notes
+    (look,) = outcome.second_looks
+    said = look.sentence
     assert said.startswith(f"{one} to {other} over rail0 was low once (")
     assert max(_pairs_measured(folder).values()) == 1  # in a round of its own
     assert said in shown.campaign_text(outcome, ())
@@ -545,7 +466,7 @@ def test_a_value_that_is_low_twice_is_not_cleared(climb: Any, site: Site) -> Non
     one, other = (NODES[at] for at in clean.rounds[0].pairs[0])
     outcome, _ = climb(Machine(_at_first(0.5, one, other, looks=99)), clean)
     assert outcome.verdict is Verdict.UNJUDGED
-    assert outcome.notes == ()
+    assert outcome.second_looks == ()
     assert len(outcome.campaign.rounds) == len(clean.rounds) + 1
 
 
@@ -564,7 +485,7 @@ def test_where_all_missed_the_link_for_a_moment_all_are_measured_again(
     )
     outcome, _ = climb(Machine(rate), replace(planned(site), nodes=names, rounds=first))
     assert outcome.verdict is Verdict.PASS
-    assert len(outcome.notes) == 4
+    assert len(outcome.second_looks) == 4
 
 
 def test_where_nodes_share_cores_pairs_take_turns(climb: Any, site: Site) -> None:
@@ -588,6 +509,27 @@ def test_where_nodes_share_cores_pairs_take_turns(climb: Any, site: Site) -> Non
     assert blame.node == "vc3"
     assert load(folder) == outcome.campaign
     assert "pairs take turns, 3 at once" in shown.campaign_text(outcome, ())
+
+
+@pytest.mark.parametrize("num_nodes", [2, 3, 5, 9])
+@pytest.mark.parametrize("first_rounds", [1, 4])
+def test_no_node_is_left_out_for_a_bye(num_nodes: int, first_rounds: int) -> None:
+    rounds = planned_rounds(
+        all_on_one(num_nodes), 1, is_full=False, order=Order.LEAFWISE, seed=3,
+        first_rounds=first_rounds,
+    )  # fmt: skip
+    assert {node for each in rounds for pair in each.pairs for node in pair} == set(
+        range(num_nodes)
+    )
+    for each in rounds:
+        named = [node for pair in each.pairs for node in pair]
+        assert len(named) == len(set(named))
+
+
+def test_leaves_of_unlike_size_leave_nobody_out() -> None:
+    leaves = leaves_by_name(("a", "b", "c", "d", "e"), dict(zip("abcde", "xxxxy", strict=True)), 0)
+    rounds = planned_rounds(leaves, 1, is_full=False, order=Order.LEAFWISE, seed=3, first_rounds=1)
+    assert {node for each in rounds for pair in each.pairs for node in pair} == set(range(5))
 
 
 def test_a_round_of_suspects_in_turns_is_one_round_of_the_ladder(site: Site) -> None:
@@ -692,6 +634,13 @@ def test_two_programs_do_not_go_on_with_one_campaign(tmp_path: Path) -> None:
         pass
     with only_one(tmp_path):
         pass
+
+
+def test_nodes_of_other_users_jobs_are_told_from_ones_own() -> None:
+    said = "0 vc[1-2]\n1000 vc[3-4],vc7\n1000\n"
+    assert others_of(said, 0) == {"vc3", "vc4", "vc7"}
+    assert others_of(said, 1000) == {"vc1", "vc2"}
+    assert others_of("", 0) == frozenset()
 
 
 def test_sinfo_tells_free_busy_and_out() -> None:

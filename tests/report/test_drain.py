@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_data import RUN, leg, old, quantity, reds, report
 
-from fabricproof.core.measure import Verdict
+from fabricproof.core.measure import Finding, FindingKind, Verdict
+from fabricproof.job.leg import CAMPAIGN_SUITE
 from fabricproof.report.text.drain import REASON_LENGTH, Blamed, advise, render_drain, safe
 
 
@@ -26,6 +27,24 @@ def test_red_with_two_partners_that_are_good_with_others_blames_a_node() -> None
     assert found.reason == "rail1 bandwidth_4MiB 48 % below 48.5 MB/s (red 2 times, 2 partners)"
     assert "n2 is good with n3" in found.evidence
     assert advise(data).unclear == ()
+
+
+@pytest.mark.parametrize("verdict", [Verdict.FAIL, Verdict.UNJUDGED])
+def test_whom_rounds_over_all_nodes_blame_is_blamed_where_that_is_confirmed(
+    verdict: Verdict,
+) -> None:
+    said = "n3 rail1 receives at 30 %: 3 of 3 pairs; its other rail is fine"
+    row = replace(
+        leg(verdict, nodes=("n1", "n2", "n3", "n4")),
+        suite=CAMPAIGN_SUITE,
+        findings=(Finding(text=said, kind=FindingKind.BLAME, node="n3", rail="rail1"),),
+    )
+    data = report(row)
+    assert blamed(data) == (["n3"] if verdict is Verdict.FAIL else [])
+    assert advise(data).unclear == ()
+    for line in (each.line for each in advise(data).blamed):
+        assert line.startswith("scontrol update NodeName=n3 State=DRAIN")
+        assert "n3 rail1 receives at 30 %: 3 of 3 pairs" in line
 
 
 def test_red_with_one_partner_blames_nobody_and_says_what_would_tell() -> None:

@@ -171,6 +171,7 @@ class FindingKind(StrEnum):
     NO_SECOND_LOOK = "no_second_look"
     OTHER_BUILD = "other_build"
     PROTOCOL_SWITCH = "protocol_switch"
+    BLAME = "blame"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,8 +181,8 @@ class Finding:
     Attributes:
         text: the sentence.
         kind: what is decided by.
-        rail: of PREFLIGHT, whose link it is; empty elsewhere.
-        node: of PREFLIGHT, whose card it is; empty where no one node's.
+        rail: of PREFLIGHT, whose link it is; of BLAME, the one at fault; empty elsewhere.
+        node: of PREFLIGHT, whose card it is; of BLAME, who is at fault; empty where no one node's.
         fact: of PREFLIGHT, ``rate``, ``mtu`` ...
     """
 

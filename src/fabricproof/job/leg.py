@@ -109,6 +109,7 @@ class Leg:
             the plan (:mod:`fabricproof.verdict.baseline.stage`).  Empty where there is none.
         backward: it sends the other way: from the node that receives in the legs beside it.
         in_turn: it runs only where a relation asks for a round, as often as that asks.
+        planned_seconds: what follows it in the job takes so long, where no command says it.
     """
 
     name: str
@@ -148,6 +149,7 @@ class Leg:
     baseline: str = ""
     backward: bool = False
     in_turn: bool = False
+    planned_seconds: float = 0.0
 
     @property
     def num_ranks(self) -> int:
@@ -245,6 +247,9 @@ def owned_legs(relations: Iterable[Relation]) -> frozenset[str]:
         for name in (*(each.legs if each.owns_legs else ()), *each.turns.values())
     )
 
+
+#: suite of the rows of a campaign over all nodes: our own kernel measured them
+CAMPAIGN_SUITE = "fabricproof"
 
 PLAN_FILE = "plan.json"
 #: 2: layouts and relations

@@ -174,11 +174,19 @@ def _question(leg: Leg, launch: str) -> str:
 def _turned(leg: Leg) -> str:
     """Return what writes the nodes backwards, where the leg's launcher puts its ranks so.
 
-    Without MPI the two programs change roles (``peer.sh``).
+    Without MPI the two programs change roles (``peer.sh``).  Where somebody chose the nodes while
+    the job ran, they stand in a file, in the order of the ranks.
     """
     if not leg.backward or leg.suite in PEER_SUITES:
         return ""
+    if leg.in_turn:
+        return f"    cp {chosen_file(leg.name)} {BACKWARDS_FILE} || return\n"
     return f'    scontrol show hostnames "$SLURM_JOB_NODELIST" | tac >{BACKWARDS_FILE} || return\n'
+
+
+def chosen_file(leg: str) -> str:
+    """Return the name of the file that holds the nodes of a leg that were chosen in the job."""
+    return f"nodes.{shell_name(leg)}"
 
 
 def _settings(leg: Leg) -> str:

@@ -163,7 +163,12 @@ class Confirmer:
         for number, batch in enumerate(batches):
             share = _share(allowance, len(batches) - number)
             allowance -= self._look(batch, first, share)
-        again = [(i, red) for i, red in enumerate(reds) if self._is_red_again(i)]
+        # Whom rounds over all nodes blame needs no partners to be told apart.
+        again = [
+            (i, red)
+            for i, red in enumerate(reds)
+            if self._is_red_again(i) and red.known_blame is None
+        ]
         if again:
             self._with_others(again, reds, result)
         self._at_what_is_open([each for each in first if each[0] >= len(reds)])

@@ -62,6 +62,8 @@ class Red:
         device: what software stood for an adapter there (``Soft-RoCE``); empty where none did.
         run_id: the run in which it was red.
         cause: what left it UNJUDGED, for a person: ``was disturbed``; empty for what is red.
+        of_campaign: rounds over all nodes showed it, and a stock program was asked in the same job.
+        at_fault: nodes that such rounds blame over its rails.
     """
 
     key: LegKey
@@ -72,6 +74,8 @@ class Red:
     rails: tuple[str, ...] = ()
     device: str = ""
     cause: str = ""
+    of_campaign: bool = False
+    at_fault: tuple[str, ...] = ()
 
     @property
     def halves(self) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
@@ -83,6 +87,14 @@ class Red:
             return None
         middle = len(self.nodes) // 2
         return self.nodes[:middle], self.nodes[middle:]
+
+    @property
+    def known_blame(self) -> Blame | None:
+        """Which side rounds over all nodes blame; None where they blame neither, or both."""
+        sides = [bool(set(half) & set(self.at_fault)) for half in self.halves or ()]
+        if self.of_campaign or sides.count(True) != 1:
+            return None
+        return Blame.FIRST if sides[0] else Blame.SECOND
 
     @property
     def net_path(self) -> str:
@@ -161,6 +173,7 @@ class Blame(StrEnum):
     SECOND = "second side"
     BOTH = "both sides"
     PAIR = "only together"
+    CAMPAIGN = "by all pairs"
     UNKNOWN = "not told apart"
 
 
@@ -219,6 +232,11 @@ def decide(red: Red, looks: Sequence[Look]) -> Confirmation:
     Nothing is cleared by less than a green look on the same nodes, and INVALID by none at all.
     Of several looks with one role the worst counts.  What was UNJUDGED takes its look's verdict.
     """
+    if red.of_campaign and red.verdict in RED:
+        is_seen = red.verdict is Verdict.FAIL
+        finding = LookResult.CONFIRMED if is_seen else LookResult.UNCONFIRMED
+        blame = Blame.CAMPAIGN if is_seen and red.at_fault else Blame.UNKNOWN
+        return _confirmation(red, looks, finding, blame)
     same = _worst(looks, Role.SAME)
     if red.verdict is Verdict.UNJUDGED:
         return _confirmation(red, looks, _of_unjudged(same, looks), Blame.UNKNOWN)
@@ -228,7 +246,8 @@ def decide(red: Red, looks: Sequence[Look]) -> Confirmation:
         invalid = red.verdict is Verdict.INVALID
         finding = LookResult.NEVER_CLEARED if invalid else LookResult.NOT_REPEATED
         return _confirmation(red, looks, finding, Blame.UNKNOWN)
-    blame = _BLAME[_worst(looks, Role.FIRST), _worst(looks, Role.SECOND)]
+    told = _BLAME[_worst(looks, Role.FIRST), _worst(looks, Role.SECOND)]
+    blame = red.known_blame or told
     return _confirmation(red, looks, LookResult.CONFIRMED, blame)
 
 
@@ -282,6 +301,7 @@ def _blamed(red: Red, blame: Blame) -> tuple[str, ...]:
         Blame.SECOND: second,
         Blame.BOTH: (*first, *second),
         Blame.PAIR: (*first, *second),
+        Blame.CAMPAIGN: red.at_fault,
         Blame.UNKNOWN: (),
     }
     return tuple(sorted(sides[blame]))
@@ -292,6 +312,8 @@ def _sentence(red: Red, looks: Sequence[Look], finding: LookResult, blame: Blame
     if red.verdict is Verdict.UNJUDGED:
         return _sentence_of_unjudged(red, looks, finding, where)
     match finding:
+        case LookResult.CONFIRMED if red.of_campaign:
+            return f"seen in rounds over all nodes, and by a stock program: {red.reason}"
         case LookResult.UNCONFIRMED:
             return f"red once and stays red: {_why_unseen(looks)}"
         case LookResult.NEVER_CLEARED:
@@ -299,7 +321,11 @@ def _sentence(red: Red, looks: Sequence[Look], finding: LookResult, blame: Blame
         case LookResult.NOT_REPEATED | LookResult.FLUTTERS:
             return f"green when looked at again on {where}: kept as a flutter"
         case LookResult.CONFIRMED:
-            return f"red again on {where}; {_who(red, looks, blame)}"
+            known = (
+                f"{', '.join(red.at_fault)} on {red.net_path} is at fault in rounds over all nodes"
+            )
+            who = known if red.known_blame else _who(red, looks, blame)
+            return f"red again on {where}; {who}"
         case LookResult.NOW_GREEN | LookResult.NOW_RED | LookResult.UNJUDGED:
             raise AssertionError("what was red is not judged anew")
 
@@ -339,7 +365,7 @@ def _who(red: Red, looks: Sequence[Look], blame: Blame) -> str:
             return f"{first} and {second}{on} are both red with others: each, or what all share"
         case Blame.PAIR:
             return f"both are green with others: only the way between {first} and {second}{on}"
-        case Blame.UNKNOWN:
+        case Blame.UNKNOWN | Blame.CAMPAIGN:
             return _not_told_apart(looks, first, second)
 
 

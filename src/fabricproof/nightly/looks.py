@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from fabricproof.benchmarks.catalogue import program_of
 from fabricproof.core import measure
 from fabricproof.core.measure import FindingKind, Verdict
+from fabricproof.job.leg import CAMPAIGN_SUITE
 from fabricproof.job.outcomes import BACK
 from fabricproof.job.run import LegResult, SessionResult
 from fabricproof.nightly.confirm import (
@@ -59,7 +60,27 @@ def reds_of(result: SessionResult, job_nodes: Mapping[str, tuple[str, ...]]) -> 
         result: of the run.
         job_nodes: job to the nodes that it had; a leg of two may belong to a job of four.
     """
-    return tuple(_to_look_at(leg, result, job_nodes) for leg in result.legs if leg.verdict in RED)
+    reds = (_to_look_at(leg, result, job_nodes) for leg in result.legs if leg.verdict in RED)
+    return tuple(_with_campaign(red, result) for red in reds)
+
+
+def _with_campaign(red: Red, result: SessionResult) -> Red:
+    """Return ``red`` with what rounds over all nodes say of it, where the run had some."""
+    there = [leg for leg in result.legs if leg.partition == red.key.partition]
+    checks = {(leg.check, leg.fabric) for leg in there if leg.suite == CAMPAIGN_SUITE}
+    rails = set(red.rails)
+    blamed = (
+        each.node
+        for leg in there
+        if leg.suite == CAMPAIGN_SUITE and leg.verdict is Verdict.FAIL
+        for each in leg.findings
+        if each.kind is FindingKind.BLAME and each.node and rails & set(each.rail.split("+"))
+    )
+    return replace(
+        red,
+        of_campaign=(red.key.check, red.key.fabric) in checks,
+        at_fault=tuple(sorted(set(blamed))),
+    )
 
 
 def open_of(result: SessionResult, job_nodes: Mapping[str, tuple[str, ...]]) -> tuple[Red, ...]:
@@ -158,6 +179,8 @@ def why_no_look(red: Red) -> str:
         return "it ran nowhere, so there are no nodes to look at again"
     if not red.nodes:
         return "nobody saw on which nodes it was red"
+    if red.of_campaign and red.verdict in RED:
+        return f"all nodes were measured in several rounds of one job: {red.reason}"
     return ""
 
 

@@ -14,7 +14,7 @@ from fabricproof.pairs.fabric import (
     loads_of,
     natural,
 )
-from fabricproof.pairs.ladder import MORE_ROUNDS, USUAL_ROUNDS, Ladder
+from fabricproof.pairs.ladder import FIRST_ROUNDS, MORE_ROUNDS, USUAL_ROUNDS, Ladder
 from fabricproof.pairs.limits import NO_LIMITS, Limits, limits_of
 from fabricproof.pairs.matrix import Kind, Matrix
 from fabricproof.pairs.picture import (
@@ -47,13 +47,16 @@ FRONT: dict[str, str] = {
     "campaign.conduct": "a campaign over all nodes, from its first launch to its end",
     "campaign.confirm": "what is red, measured again with a stock program",
     "campaign.further": "one more round, while somebody is undecided",
+    "check.in_job": "a campaign inside the job of a check",
     "campaign.ledger": "a campaign on file",
     "campaign.nodes": "which nodes take part, and why others do not",
     "campaign.plan": "the launches of a campaign and their time",
+    "check.rows": "what a campaign came to, as rows of a run",
     "campaign.verdict": "what a campaign came to",
 }
 
 __all__ = [
+    "FIRST_ROUNDS",
     "KEY",
     "MARGIN",
     "MORE_ROUNDS",

@@ -88,17 +88,20 @@ class Ladder:
             pairs = _Pairing(self.leaves, judged, self.seed + made).pairs(inside=inside)
             if len(pairs):
                 return pairs
-        pairing = _Pairing(self.leaves, judged, self.seed + made)
+        return self._of_unexplained(judged, self.seed + made).pairs(inside=inside)
+
+    def _of_unexplained(self, judged: Judged, seed: int) -> _Pairing:
+        pairing = _Pairing(self.leaves, judged, seed)
         evidence = evidence_of(judged.matrix, judged.low, self.leaves)
         free = judged.explanation.by == -1
         pairing.low, pairing.measured = Tally(evidence), Tally(evidence)
         pairing.low.add(np.flatnonzero(evidence.low & free))
         pairing.measured.add(free)
-        return pairing.pairs(inside=inside)
+        return pairing
 
     def suspects(self, judged: Judged) -> set[int]:
-        """Return the nodes of which several rows are low: partners that were good will tell."""
-        return set(_Pairing(self.leaves, judged, self.seed).suspects())
+        """Return the nodes of which several rows are low that nobody who is blamed explains."""
+        return set(self._of_unexplained(judged, self.seed).suspects())
 
 
 class _Pairing:

@@ -28,6 +28,7 @@ class Limits:
 
     Attributes:
         bounds: the worst value that the reference allows.
+        levels: the reference itself.
         impossible: what no value may be better than.
         origins: where each bound comes from, in words.
         tolerance: a row is low from this fraction off the healthy value on; None: the usual one,
@@ -35,6 +36,7 @@ class Limits:
     """
 
     bounds: Mapping[int, float] = field(default_factory=dict)
+    levels: Mapping[int, float] = field(default_factory=dict)
     impossible: Mapping[int, float] = field(default_factory=dict)
     origins: Mapping[int, str] = field(default_factory=dict)
     tolerance: float | None = None
@@ -82,6 +84,7 @@ def limits_of(
             expected="a column unit, or --unit",
         )
     bounds: dict[int, float] = {}
+    levels: dict[int, float] = {}
     impossible: dict[int, float] = {}
     origins: dict[int, str] = {}
     if fabric is not None:
@@ -98,6 +101,7 @@ def limits_of(
             if not _shows_rate(matrix.kinds[number], physics, matrix.load):
                 continue
             bounds[number] = convert(physics.lower or 0.0, "MB/s", matrix.kinds[number].unit)
+            levels[number] = convert(physics.value, "MB/s", matrix.kinds[number].unit)
             origins[number] = physics.origin
     for name, reference in references.items():
         meant = _meant(matrix, name)
@@ -109,9 +113,12 @@ def limits_of(
             )
         for number in meant:
             bounds[number] = _bound(matrix.kinds[number], reference)
+            levels[number] = convert(reference.value, reference.unit, matrix.kinds[number].unit)
             origins[number] = reference.origin
     _check_possible(matrix, bounds, impossible)
-    return Limits(bounds=bounds, impossible=impossible, origins=origins, tolerance=tolerance)
+    return Limits(
+        bounds=bounds, levels=levels, impossible=impossible, origins=origins, tolerance=tolerance
+    )
 
 
 def _loaded(fabric: Fabric, load: Load) -> Ceiling:

@@ -26,6 +26,7 @@ TOLD_OF_A_PASS = frozenset(
         FindingKind.SECOND_LOOK_PASSED,
         FindingKind.OTHER_BUILD,
         FindingKind.PROTOCOL_SWITCH,
+        FindingKind.BLAME,
     }
 )
 

@@ -5,6 +5,7 @@ Only ``checks/``, ``reframe_settings.py`` and the tests import it; nothing else 
 
 #: What the checks may import.
 FRONT: dict[str, str] = {
+    "checks.all_pairs": "the checks of all nodes",
     "checks.base": "what every check is",
     "checks.collectives": "checks of collectives",
     "checks.ethernet": "checks of sockets and MPI over TCP",

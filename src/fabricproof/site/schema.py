@@ -290,6 +290,10 @@ class PartitionSpec(_Model):
     """Smallest message for which a sweep of algorithms judges; a barrier counts as nothing."""
     no_sweep: Annotated[str, Field(min_length=1)] | None = None
     """Why algorithms are not compared here, in words for the report; None: they are."""
+    no_pairs: Annotated[str, Field(min_length=1)] | None = None
+    """Why all nodes are not measured with each other here; None: they are."""
+    pairs_without: str = ""
+    """Nodes that are left out of that on purpose, as Slurm writes them: ``n[7-8]``."""
     curve_tolerance: Annotated[float, Field(ge=0, le=100)] = CURVE_TOLERANCE
     """How much longer than the model a message between the smallest and the largest may take."""
     oversubscribed: bool = False

@@ -95,6 +95,7 @@ def campaign_record(outcome: Outcome, looks: Sequence[Confirmation]) -> dict[str
             for each in rounds
         ],
         "confirmations": [asdict(each) for each in looks],
+        "second_looks": [asdict(each) for each in outcome.second_looks],
         "notes": list(outcome.notes),
     }
 
@@ -146,7 +147,8 @@ def campaign_text(outcome: Outcome, looks: Sequence[Confirmation]) -> str:
     lines += [f"MISSING: {node} is {state}" for node, state in campaign.out.items()]
     lines += [f"SKIPPED: {node}: {why}" for node, why in campaign.skipped.items()]
     lines += _left_lines(outcome)
-    return "\n".join([*lines, *(f"note: {each}" for each in outcome.notes)])
+    notes = (*outcome.notes, *(each.sentence for each in outcome.second_looks))
+    return "\n".join([*lines, *(f"note: {each}" for each in notes)])
 
 
 def _left_lines(outcome: Outcome) -> list[str]:

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import click
@@ -17,6 +18,7 @@ from fabricproof.cli.measure.run import ran
 from fabricproof.cli.output import STATUSES, Only, one_fitting, only_option
 from fabricproof.core.errors import ConfigError, OutputError
 from fabricproof.job.run import (
+    SessionResult,
     check_scheduler,
     ends_as_interrupt,
     new_run_id,
@@ -33,7 +35,7 @@ from fabricproof.pairs.campaign.conduct import (
     pairs_at_once,
     planned_rounds,
 )
-from fabricproof.pairs.campaign.confirm import Confirmation, confirm
+from fabricproof.pairs.campaign.confirm import Confirmation, by_check, confirm
 from fabricproof.pairs.campaign.further import all_on_one
 from fabricproof.pairs.campaign.ledger import Campaign, load, only_one, save
 from fabricproof.pairs.campaign.nodes import Standing, ask_leaves, ask_standing
@@ -155,9 +157,8 @@ def run(
         outcome = conduct(campaign, means)
         looks: tuple[Confirmation, ...] = ()
         if not no_confirm:
-            outcome, looks = confirm(
-                outcome, lambda asked, nodes: ran(site, asked, quiet=True, nodes=nodes).result
-            )
+            look = partial(_looked, site)
+            outcome, looks = confirm(outcome, by_check(outcome, look))
     draw(files, pictures_of(outcome))
     click.echo(
         json.dumps(campaign_record(outcome, looks), indent=2)
@@ -165,6 +166,10 @@ def run(
         else campaign_text(outcome, looks)
     )
     sys.exit(int(STATUSES[outcome.verdict]))
+
+
+def _looked(site: Site, asked: Sequence[str], nodes: tuple[str, ...]) -> SessionResult | None:
+    return ran(site, asked, quiet=True, nodes=nodes).result
 
 
 def _planned(site: Site, wishes: _Wishes, folder: Path, environment: Mapping[str, str]) -> Campaign:

@@ -157,6 +157,8 @@ def assumed_path(leg: Leg) -> tuple[float, float]:
 
 def model_seconds(leg: Leg) -> float:
     """Return how long the leg measures, in seconds, 0 where its commands say nothing."""
+    if leg.planned_seconds:
+        return leg.planned_seconds
     if leg.suite in PEER_SUITES:
         return sum(map(peer_seconds, leg.commands))
     if leg.suite == HPCC:

@@ -303,6 +303,16 @@ def share_taken(found: Iterable[Disturbance]) -> float:
     return sum(sum(sorted(all_)[-ends.get(kind, 1) :]) for kind, all_ in figures.items())
 
 
+def share_beyond(taken: float, borne: float) -> float:
+    """Return what of a low number others explain beyond what good ones bore as well, 0 to MOST.
+
+    Args:
+        taken: what others cost it, as :func:`share_taken` has it.
+        borne: what they cost a number that was good all the same.
+    """
+    return min(MOST, CONCENTRATION * max(0.0, taken - borne))
+
+
 def _ruled_out(near: Surroundings) -> str:
     said = [
         each.reason + (", too little to explain it" if each.counts else "")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +20,7 @@ from fabricproof.core.units import parse_size
 from fabricproof.core.whole_file import write_whole
 from fabricproof.nodes.doctor import NetPath, Subject
 from fabricproof.pairs.campaign.further import next_round
-from fabricproof.pairs.campaign.job import Ended, follow, prepare, submit
+from fabricproof.pairs.campaign.job import Ended, follow, prepare, run_here, submit
 from fabricproof.pairs.campaign.ledger import (
     LAUNCH_FILE,
     Campaign,
@@ -74,6 +74,7 @@ class Means:
         environment: in which Slurm's commands work.
         standing: asks which nodes can be had now.
         say: takes a line of progress.
+        inside: this program runs in a job that has all nodes of the campaign.
     """
 
     site: Site
@@ -82,6 +83,7 @@ class Means:
     environment: Mapping[str, str]
     standing: Callable[[], Standing]
     say: Callable[[str], object]
+    inside: bool = False
 
     @cached_property
     def readings(self) -> Readings:
@@ -114,15 +116,29 @@ def planned_rounds(
     ladder = Ladder(leaves=leaves, seed=seed, first_rounds=first_rounds)
     rounds = schedule.rounds() if is_full else ladder.first()
     net_paths = tuple(range(num_paths))
+    planned = as_pairs(each.tolist() for each in rounds)
     parts = (
         (part, own)
-        for pairs in as_pairs(each.tolist() for each in rounds)
+        for pairs in (*planned, *_of_who_had_byes(planned, leaves.num_nodes))
         for part, own in enumerate(in_turns(pairs, at_once))
     )
     return tuple(
         PlannedRound(number=number, pairs=pairs, net_paths=net_paths, part=part)
         for number, (part, pairs) in enumerate(parts)
     )
+
+
+def _of_who_had_byes(
+    rounds: Sequence[Sequence[tuple[int, int]]], num_nodes: int
+) -> tuple[tuple[tuple[int, int], ...], ...]:
+    """Return a round more for nodes that have none in ``rounds``, each with any that is free."""
+    met = {node for pairs in rounds for pair in pairs for node in pair}
+    alone = [node for node in range(num_nodes) if node not in met]
+    free = [*alone, *sorted(met)]
+    pairs = []
+    while free and free[0] in alone and len(free) > 1:
+        pairs.append((free.pop(0), free.pop(0)))
+    return (tuple(pairs),) if pairs else ()
 
 
 def pairs_at_once(site: Site, campaign: Campaign, cores: int) -> int:
@@ -285,14 +301,17 @@ def _launch(
     numbers = [int(path.suffix[1:]) for path in launches(means.folder)]
     folder = means.folder / f"launch.{max(numbers, default=-1) + 1}"
     folder.mkdir()
-    prepare(folder, means.subject, path_of(means.subject, campaign, net_path), plan)
+    chosen = path_of(means.subject, campaign, net_path)
     write_whole(folder / LAUNCH_FILE, json.dumps({"net_path": net_path}) + "\n")
-    job = submit(folder, means.subject, plan, means.environment)
     name = campaign.path_name(net_path)
-    means.say(
-        f"{name}: job {job}, {len(used)} nodes, {len(rounds)} rounds of some "
-        f"{plan.seconds_per_round:.0f} s"
-    )
+    what = f"{len(used)} nodes, {len(rounds)} rounds of some {plan.seconds_per_round:.0f} s"
+    if means.inside:
+        prepare(folder, means.subject, chosen, plan, named=True)
+        means.say(f"{name}: {what}")
+        return run_here(folder, means.environment)
+    prepare(folder, means.subject, chosen, plan)
+    job = submit(folder, means.subject, plan, means.environment)
+    means.say(f"{name}: job {job}, {what}")
     told = 0
 
     def tell(record: KernelRecord) -> None:

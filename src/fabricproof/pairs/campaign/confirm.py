@@ -30,7 +30,7 @@ _CHECKS = {
 }
 
 #: runs ReFrame with arguments on nodes; None where it came to no result
-Look = Callable[[Sequence[str], tuple[str, ...]], SessionResult | None]
+Run = Callable[[Sequence[str], tuple[str, ...]], SessionResult | None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +45,7 @@ class Confirmation:
         verdict: what the stock program came to; None where it came to nothing.
         reason: in words.
         run_id: of that run; empty where there was none.
+        disturbance: what others took from it, as a quantity has it; None where nothing.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Confirmation:
     verdict: Verdict | None
     reason: str
     run_id: str = ""
+    disturbance: str | None = None
 
     @property
     def is_red(self) -> bool:
@@ -62,8 +64,17 @@ class Confirmation:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Red:
-    """Something red, and the pair that shows it best."""
+class Red:
+    """Something red, and the pair that shows it best.
+
+    Attributes:
+        result: that is red.
+        name: what of it: a blamed place, or a quantity.
+        net_path: over which.
+        source: the node that sends.
+        destination: the one that receives.
+        blamed: the node that is blamed, if one is.
+    """
 
     result: Result
     name: str
@@ -71,7 +82,6 @@ class _Red:
     source: str
     destination: str
     blamed: str | None = None
-    """The node that is blamed, if one is."""
 
     @property
     def nodes(self) -> tuple[str, str]:
@@ -85,15 +95,24 @@ class _Red:
         return "+" in self.net_path
 
 
+#: measures a red pair once more
+Look = Callable[[Red], Confirmation]
+
+
+def reds_of(outcome: Outcome) -> list[Red]:
+    """Return what is red, each with the pair that shows it best; over one rail before several."""
+    found = [each for result in outcome.results for each in _reds_of(result)]
+    return sorted(found, key=lambda red: red.is_wide)
+
+
 def confirm(outcome: Outcome, look: Look) -> tuple[Outcome, tuple[Confirmation, ...]]:
     """Measure again what is red; what no stock program sees is UNJUDGED, not FAIL.
 
     Args:
         outcome: of the campaign.
-        look: runs checks on two nodes.
+        look: measures a pair once more.
     """
-    reds = [each for result in outcome.results for each in _reds(result)]
-    reds.sort(key=lambda red: red.is_wide)
+    reds = reds_of(outcome)
     if not reds:
         return outcome, ()
     done: list[Confirmation] = []
@@ -103,7 +122,7 @@ def confirm(outcome: Outcome, look: Look) -> tuple[Outcome, tuple[Confirmation, 
         if red.is_wide and red.blamed in blamed:
             stands.add(id(red.result))  # one rail of several is slow: so are they together
         elif len(done) < MOST_LOOKS:
-            done.append(_looked(outcome, red, look))
+            done.append(look(red))
             if done[-1].is_red:
                 stands.add(id(red.result))
                 blamed |= {red.blamed} - {None}  # type: ignore[arg-type]
@@ -130,7 +149,7 @@ def _doubted(result: Result, stands: bool) -> Result:
     return replace(result, judged=judged)
 
 
-def _reds(result: Result) -> Iterator[_Red]:
+def _reds_of(result: Result) -> Iterator[Red]:
     if result.judged.verdict is not MatrixVerdict.FAIL or result.why_told_only:
         return
     for blame in result.said.blame:
@@ -142,9 +161,9 @@ def _reds(result: Result) -> Iterator[_Red]:
         yield _red(result, result.quantity.value, int(np.argmin(shortfall)))
 
 
-def _red(result: Result, name: str, row: int, blamed: str | None = None) -> _Red:
+def _red(result: Result, name: str, row: int, blamed: str | None = None) -> Red:
     matrix = result.judged.matrix
-    return _Red(
+    return Red(
         result=result,
         name=name,
         net_path=matrix.rails[matrix.rail[row]],
@@ -171,7 +190,12 @@ def _worst_row(result: Result, blame: Blame) -> int | None:
     return int(np.where(mine, judged.shortfall, np.inf).argmin())
 
 
-def _looked(outcome: Outcome, red: _Red, look: Look) -> Confirmation:
+def by_check(outcome: Outcome, run: Run) -> Look:
+    """Return what has a check measure a red pair, in a job of its own."""
+    return lambda red: _looked(outcome, red, run)
+
+
+def _looked(outcome: Outcome, red: Red, run: Run) -> Confirmation:
     campaign = outcome.campaign
     check = _CHECKS[red.result.quantity][red.is_wide]
     arguments = [
@@ -186,7 +210,7 @@ def _looked(outcome: Outcome, red: _Red, look: Look) -> Confirmation:
         # The checks over several rails send from a job's first node alone.
         return replace(blank, reason=f"no check has {red.source} send over several rails here")
     try:
-        result = look(arguments, red.nodes)
+        result = run(arguments, red.nodes)
     except FabricproofError as error:
         return replace(blank, reason=str(error))
     if result is None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from fabricproof.core.measure import Verdict
 from fabricproof.pairs.campaign.ledger import Campaign
 from fabricproof.pairs.campaign.matrices import Quantity
 from fabricproof.pairs.campaign.plan import as_pairs
@@ -14,6 +16,9 @@ from fabricproof.pairs.ladder import Ladder
 
 #: rounds of second looks over one path at most: more low pairs of one node are no moment's doing
 MOST_AGAIN = 4
+
+#: second looks at a pair whose values did not count, for what others did at the time
+MOST_OF_DISTURBED = 2
 
 
 def all_on_one(num_nodes: int) -> Leaves:
@@ -57,19 +62,29 @@ def _low_once(outcome: Outcome, net_path: int) -> tuple[tuple[int, int], ...]:
     again = [each for each in campaign.rounds if each.is_again and net_path in each.net_paths]
     if sum(each.part == 0 for each in again) >= MOST_AGAIN:
         return ()
-    seen = {frozenset(pair) for each in again for pair in each.pairs}
-    ladder = _ladder_of(campaign)
+    seen = Counter(frozenset(pair) for each in again for pair in each.pairs)
     used: set[int] = set()
     found = []
-    for result in outcome.results:
-        if result.why_told_only:
-            continue
-        suspects = ladder.suspects(result.judged)
-        for pair in result.doubtful_pairs(name):
-            if frozenset(pair) not in seen and not (used | suspects) & set(pair):
-                used |= set(pair)
-                found.append(pair)
+    for most, pair in _to_be_seen_again(outcome, name):
+        if seen[frozenset(pair)] < most and not used & set(pair):
+            used |= set(pair)
+            found.append(pair)
     return tuple(found)
+
+
+def _to_be_seen_again(outcome: Outcome, net_path: str) -> Iterator[tuple[int, tuple[int, int]]]:
+    """Yield pairs of nodes over a path, each with the number of second looks that it may have."""
+    number = {name: at for at, name in enumerate(outcome.campaign.nodes)}
+    ladder = _ladder_of(outcome.campaign)
+    for result in outcome.results:
+        if not result.why_told_only:
+            suspects = ladder.suspects(result.judged)
+            pairs = result.doubtful_pairs(net_path)
+            yield from ((1, pair) for pair in pairs if not suspects & set(pair))
+    for each in outcome.troubles:
+        if each.net_path == net_path and each.verdict is Verdict.UNJUDGED:
+            one, other = (number[name] for name in each.pair)
+            yield MOST_OF_DISTURBED, (min(one, other), max(one, other))
 
 
 def _suspects(outcome: Outcome, made: int) -> tuple[tuple[tuple[int, int], ...], tuple[int, ...]]:

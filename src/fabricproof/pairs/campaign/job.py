@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import subprocess
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -33,10 +34,18 @@ _LOOK_SECONDS, _GONE_SECONDS = 1.0, 6.0
 #: beside the rounds: modules, compiler, start of the ranks; in s
 _START_SECONDS = 120
 
+#: A launch that has not begun its record by then hangs, in s: as seen of MPI_Init, once in some
+#: dozens of starts.  What hundreds of nodes more may take.
+_LEAST_BEGIN_SECONDS, _NODES_A_SECOND = 30, 10
+
 #: Built where it runs, by the stack's own compiler; the twin where it has none that works.
 _BUILD = """\
 run=(./kernel)
-if ! {{ type -P mpicc && mpicc -O2 -o kernel kernel.c; }} >build.log 2>&1 || [ ! -x kernel ]; then
+cp ../launch.0/kernel . 2>/dev/null
+if [ ! -x kernel ]; then
+    {{ type -P mpicc && mpicc -O2 -o kernel kernel.c; }} >build.log 2>&1 || rm -f kernel
+fi
+if [ ! -x kernel ]; then
     run=({python} -EsP kernel.py)
     "${{run[0]}}" -c 'import mpi4py' >>build.log 2>&1 || {{
         echo "neither mpicc nor mpi4py can make the kernel of {stack}" >stderr
@@ -44,6 +53,21 @@ if ! {{ type -P mpicc && mpicc -O2 -o kernel kernel.c; }} >build.log 2>&1 || [ !
     }}
 fi
 """
+
+
+_WATCH = """\
+    for ((each = 0; each < {seconds}; each++)); do
+        if [ -s {record} ] || ! kill -0 $! 2>/dev/null; then break; fi
+        sleep 1
+    done
+    [ -s {record} ] || kill $! 2>/dev/null
+    wait $!
+    echo $? >status
+"""
+
+
+def _begin_seconds(plan: KernelPlan) -> int:
+    return min(_START_SECONDS, _LEAST_BEGIN_SECONDS + len(plan.nodes) // _NODES_A_SECOND)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,8 +93,17 @@ def job_minutes(plan: KernelPlan) -> int:
     return math.ceil((_START_SECONDS + plan.limit_seconds + rounds) / 60)
 
 
-def render_job(subject: Subject, net_path: NetPath, plan: KernelPlan, folder: Path) -> str:
+def render_job(
+    subject: Subject, net_path: NetPath, plan: KernelPlan, folder: Path, *, named: bool = False
+) -> str:
     """Return the script of the job that runs ``plan`` in ``folder``.
+
+    Args:
+        subject: the stack.
+        net_path: that it is told.
+        plan: for the kernel.
+        folder: of the launch.
+        named: the job may have more nodes than the plan: the launcher is told which.
 
     Raises:
         ConfigError: the stack cannot be started, or cannot take this path.
@@ -91,7 +124,7 @@ def render_job(subject: Subject, net_path: NetPath, plan: KernelPlan, folder: Pa
         modules_init=subject.modules_init,
     )
     python = shell_word(subject.python or "python3")
-    seconds, launch = 60 * job_minutes(plan), _launch_line(subject, plan)
+    seconds, launch = 60 * job_minutes(plan), _launch_line(subject, plan, named=named)
     return (
         f"#!/bin/bash\ncd {shell_word(str(folder))} || exit 74\n{RECORD_END}\n{head}"
         f"{_BUILD.format(python=python, stack=subject.stack)}"
@@ -99,15 +132,17 @@ def render_job(subject: Subject, net_path: NetPath, plan: KernelPlan, folder: Pa
         ">rails 2>look.err\n"
         "if ! grep -v ' up$' rails >down; then\n"
         f'    timeout -k 5 {seconds} {launch} "${{run[@]}}" {SCHEDULE_FILE} {RECORD_FILE} '
-        ">stdout 2>stderr\n    echo $? >status\nfi\n"
+        ">stdout 2>stderr &\n"
+        f"{_WATCH.format(seconds=_begin_seconds(plan), record=RECORD_FILE)}fi\n"
         f"{REACHED_END}\n"
     )
 
 
-def _launch_line(subject: Subject, plan: KernelPlan) -> str:
+def _launch_line(subject: Subject, plan: KernelPlan, *, named: bool) -> str:
     assert subject.launch is not None
     count = len(plan.nodes)
-    layout = layout_options(subject.family, subject.launcher, Layout(num_nodes=count))
+    where = Layout(num_nodes=count, nodes=plan.nodes if named else ())
+    layout = layout_options(subject.family, subject.launcher, where)
     options = [word for word in layout if not word.startswith("--ntasks=")]
     if subject.launcher == "srun":
         first = ["srun", f"--ntasks={count}", "--kill-on-bad-exit=1"]
@@ -117,14 +152,16 @@ def _launch_line(subject: Subject, plan: KernelPlan) -> str:
     return shell_line([*first, *options, *subject.options])
 
 
-def prepare(folder: Path, subject: Subject, net_path: NetPath, plan: KernelPlan) -> None:
-    """Write all that the job needs into ``folder``.
+def prepare(
+    folder: Path, subject: Subject, net_path: NetPath, plan: KernelPlan, *, named: bool = False
+) -> None:
+    """Write all that the job needs into ``folder``; arguments as of :func:`render_job`.
 
     Raises:
         ConfigError: the stack or the plan cannot be.
         OutputError: it could not be written.
     """
-    script = render_job(subject, net_path, plan, folder)
+    script = render_job(subject, net_path, plan, folder, named=named)
     write_whole(folder / SCHEDULE_FILE, render_schedule(plan))
     for source in (KERNEL, TWIN, LOOK):
         write_whole(folder / source.name, source.read_bytes())
@@ -149,6 +186,22 @@ def submit(folder: Path, subject: Subject, plan: KernelPlan, environment: Mappin
         environment,
     )
     return said.strip().partition(";")[0]
+
+
+def run_here(folder: Path, environment: Mapping[str, str]) -> Ended:
+    """Run the script in ``folder`` on the nodes of the job that this program runs in."""
+    with (folder / "slurm.out").open("wb") as out:
+        subprocess.run(
+            ["bash", SCRIPT_FILE],
+            cwd=folder,
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+    end = read_end(folder)
+    return _ended(folder, "" if end and end.reached else "its script was ended")
 
 
 def follow(

@@ -9,11 +9,16 @@ from enum import StrEnum
 import numpy as np
 
 from fabricproof.core.units import size_label
-from fabricproof.job.evidence.disturbance import CONCENTRATION, MOST
+from fabricproof.job.evidence.disturbance import share_beyond
+from fabricproof.pairs.blame.judged import Judged
+from fabricproof.pairs.blame.measure import bound_of
+from fabricproof.pairs.blame.suspects import SuspectKind
 from fabricproof.pairs.campaign.ledger import Campaign
 from fabricproof.pairs.campaign.plan import LATENCY_BYTES, Mode
 from fabricproof.pairs.campaign.record import Value
-from fabricproof.pairs.matrix import BOTH_WAYS, Kind, Matrix
+from fabricproof.pairs.limits import Limits
+from fabricproof.pairs.matrix import BOTH_WAYS, Flags, Kind, Matrix
+from fabricproof.traffic.disturbance import DisturbanceKind
 
 
 class Quantity(StrEnum):
@@ -40,12 +45,27 @@ class Row:
         value: what was measured.
         taken: what others took of wire and cores meanwhile, as a part of the time.
         by: who, in words.
+        kind: what they took first.
     """
 
     net_path: int
     value: Value
     taken: float = 0.0
     by: str = ""
+    kind: DisturbanceKind | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecondLook:
+    """A value that was low, or did not count, and one of the same pair that is good.
+
+    Attributes:
+        net_path: over which.
+        sentence: both values' outcome.
+    """
+
+    net_path: str
+    sentence: str
 
 
 #: Where at least so many values of a round had nearly as much taken from them (nodes that share
@@ -70,7 +90,7 @@ def disturbed(rows: Sequence[Row], lower: float) -> list[bool]:
         of_round.setdefault((row.net_path, row.value.round), []).append(row)
     found = []
     for row in rows:
-        share = min(MOST, CONCENTRATION * max(0.0, row.taken - borne))
+        share = share_beyond(row.taken, borne)
         value = row.value.bandwidth_mb_s
         explained = value < lower <= value / (1 - share)
         found.append(explained and not _bore(row, of_round[row.net_path, row.value.round], lower))
@@ -127,3 +147,44 @@ def number_of(quantity: Quantity, value: Value) -> float:
     """Return what counts of a value: MB/s, of a latency us."""
     # One stall of a node is no latency of the network: the middle of all messages counts.
     return value.median_latency_us if quantity is Quantity.LATENCY else value.bandwidth_mb_s
+
+
+def doubtful_rows(judged: Judged, limits: Limits) -> Flags:
+    """Tell which rows are low or miss the reference, and are nobody's fault.
+
+    What is low because its round is, for all in it, may be good at another time.
+    """
+    matrix = judged.matrix
+    found: Flags = judged.low.copy()
+    for kind in limits.bounds:
+        bound = bound_of(matrix, kind, limits)
+        if bound is not None:
+            found |= (matrix.kind == kind) & (matrix.goodness < bound)
+    by = judged.explanation.found
+    nobody = [at for at, each in enumerate(by) if each.suspect.kind is SuspectKind.ROUND]
+    return found & ~judged.contended & np.isin(judged.explanation.by, [-1, *nobody])
+
+
+def good_at_second_look(campaign: Campaign, rows: Sequence[Row], doubtful: Flags) -> Flags:
+    """Tell which rows were low once and good when the pair was measured again in this campaign."""
+    again = campaign.again
+    places = [(row.net_path, row.value.source, row.value.destination) for row in rows]
+    good = {
+        place
+        for place, row, is_low in zip(places, rows, doubtful.tolist(), strict=True)
+        if row.value.round in again and not is_low
+    }
+    is_good_now: Flags = np.array([place in good for place in places], dtype=bool)
+    return is_good_now & doubtful
+
+
+def second_look(campaign: Campaign, quantity: Quantity, first: Row) -> SecondLook:
+    """Return what is said of a row that was low and is good at the second look."""
+    unit = "us" if quantity is Quantity.LATENCY else "MB/s"
+    value = first.value
+    name = campaign.path_name(first.net_path)
+    sentence = (
+        f"{value.source} to {value.destination} over {name} was low once "
+        f"({number_of(quantity, value):.4g} {unit}) and is good at the second look"
+    )
+    return SecondLook(net_path=name, sentence=sentence)

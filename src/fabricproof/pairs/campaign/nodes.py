@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fabricproof.core.errors import FabricproofError, UnavailableError
 from fabricproof.nodes.slurm import BUSY, FREE, ask, ask_states, has_slurm, slurm_partition
-from fabricproof.nodes.topology import Shape, parse_topology
+from fabricproof.nodes.topology import Shape, expand, parse_topology
 from fabricproof.pairs.fabric import natural
 from fabricproof.site import PartitionSpec
 
@@ -65,3 +66,21 @@ def ask_leaves(nodes: Sequence[str], environment: Mapping[str, str]) -> tuple[st
     if topology.shape is not Shape.TREE or not set(nodes) <= set(topology.nodes):
         return ()
     return tuple(topology.leaf(node) for node in nodes)
+
+
+def ask_others(environment: Mapping[str, str]) -> frozenset[str]:
+    """Return the nodes on which jobs of other users run.
+
+    Raises:
+        UnavailableError: Slurm does not answer.
+        ParseError: what it says is not understood.
+    """
+    said = ask(["squeue", "-h", "-t", "running", "-o", "%U %N"], environment)
+    return others_of(said, os.getuid())
+
+
+def others_of(said: str, user_id: int) -> frozenset[str]:
+    """Return the nodes of lines ``UID NODES`` that are another user's."""
+    rows = [line.split() for line in said.splitlines()]
+    foreign = [row[1] for row in rows if len(row) == 2 and row[0] != str(user_id)]
+    return frozenset(node for nodes in foreign for node in expand(nodes))

@@ -15,20 +15,21 @@ from fabricproof.core.measure import Verdict, worst
 from fabricproof.job.evidence.disturbance import share_taken
 from fabricproof.pairs.blame.judge import judge_matrix
 from fabricproof.pairs.blame.judged import Judged, MatrixVerdict
-from fabricproof.pairs.blame.measure import bound_of
-from fabricproof.pairs.blame.suspects import SuspectKind
 from fabricproof.pairs.campaign.ledger import Campaign, Measured, PlannedRound, left_over
 from fabricproof.pairs.campaign.matrices import (
     OF_MODE,
     Quantity,
     Row,
+    SecondLook,
     disturbed,
+    doubtful_rows,
+    good_at_second_look,
     matrix_of,
-    number_of,
+    second_look,
 )
 from fabricproof.pairs.campaign.path import disturbances, pairs_of, prove_pair
 from fabricproof.pairs.fabric import Leaves, leaves_by_name
-from fabricproof.pairs.limits import Limits, limits_of
+from fabricproof.pairs.limits import NO_LIMITS, Limits, limits_of
 from fabricproof.pairs.matrix import Flags, Kind, Matrix
 from fabricproof.pairs.picture import Picture, picture_of
 from fabricproof.pairs.population import Population, populations_of
@@ -37,6 +38,7 @@ from fabricproof.pairs.words import say
 from fabricproof.physics import Fabric
 from fabricproof.site import Site
 from fabricproof.traffic import PathProof, PathState
+from fabricproof.traffic.disturbance import DisturbanceKind
 from fabricproof.verdict.value import Reference
 
 #: words with which a library names itself (MPI_Get_library_version), by family, in small letters:
@@ -66,6 +68,7 @@ class Trouble:
         round: number of the round.
         pair: two nodes.
         reason: why.
+        disturbance: what others did, where that is why.
     """
 
     verdict: Verdict
@@ -73,6 +76,7 @@ class Trouble:
     round: int
     pair: tuple[str, str]
     reason: str
+    disturbance: DisturbanceKind | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -87,7 +91,8 @@ class Result:
         populations: of each path, then of a latency of each distance.
         why_told_only: why its verdict does not count; empty where it does.
         doubtful: rows that are low or miss the reference, and that nobody explains.
-        cleared: what was low once and good at the second look, in words.
+        cleared: what was low once and good at the second look.
+        limits: what the level is judged by.
     """
 
     quantity: Quantity
@@ -97,7 +102,8 @@ class Result:
     populations: tuple[Population, ...]
     why_told_only: str = ""
     doubtful: Flags = field(repr=False)
-    cleared: tuple[str, ...] = ()
+    cleared: tuple[SecondLook, ...] = ()
+    limits: Limits = NO_LIMITS
 
     def doubtful_pairs(self, net_path: str) -> tuple[tuple[int, int], ...]:
         """Return the pairs of nodes over a path of which a value is doubtful, lowest first."""
@@ -133,6 +139,8 @@ class Outcome:
         rounds: measured ones, over all paths.
         proven: pairs in rounds whose path is proven.
         notes: what else is to be known.
+        strangers: libraries that are not of the family that was to be measured, in words.
+        second_looks: what a second look cleared.
     """
 
     campaign: Campaign
@@ -143,6 +151,8 @@ class Outcome:
     rounds: int
     proven: int
     notes: tuple[str, ...]
+    strangers: tuple[str, ...] = ()
+    second_looks: tuple[SecondLook, ...] = ()
 
 
 def pictures_of(outcome: Outcome) -> list[Picture]:
@@ -202,9 +212,14 @@ def judge_campaign(site: Site, campaign: Campaign, done: Measured) -> Outcome:
             if proof.state in {PathState.PROVEN, PathState.DISTURBED}:
                 near = disturbances(record, pair, values, campaign.net_paths[net_path], rate)
                 by = "; ".join(each.reason for each in near if each.counts)
+                kind = next((each.kind for each in near if each.counts), None)
                 taken = share_taken(near)
-                rows += [Row(net_path=net_path, value=each, taken=taken, by=by) for each in values]
+                rows += [
+                    Row(net_path=net_path, value=each, taken=taken, by=by, kind=kind)
+                    for each in values
+                ]
     results = tuple(_results(site, campaign, rows, troubles))
+    troubles, passing = _passing(campaign, rows, troubles)
     left = left_over(campaign, done)
     strangers = _strangers(site, campaign, done.mpis)
     counted = [each.verdict for each in results if not each.why_told_only]
@@ -219,8 +234,40 @@ def judge_campaign(site: Site, campaign: Campaign, done: Measured) -> Outcome:
         left=left,
         rounds=len(done.rounds),
         proven=proven,
-        notes=(*strangers, *done.lost, *(said for each in results for said in each.cleared)),
+        notes=(*strangers, *done.lost),
+        strangers=tuple(strangers),
+        second_looks=(*(said for each in results for said in each.cleared), *passing),
     )
+
+
+def _passing(
+    campaign: Campaign, rows: Iterable[Row], troubles: Iterable[Trouble]
+) -> tuple[list[Trouble], list[SecondLook]]:
+    """Return the troubles that stay, and those that a second look at the pair had not."""
+    again = campaign.again
+    told = list(troubles)
+    disturbed = {(each.net_path, each.round, frozenset(each.pair)) for each in told}
+    stands = {
+        (name, frozenset(_ends(row)))
+        for row in rows
+        if row.value.round in again
+        and ((name := campaign.path_name(row.net_path)), row.value.round, frozenset(_ends(row)))
+        not in disturbed
+    }
+    stay, passing = [], []
+    for each in told:
+        pair = frozenset(each.pair)
+        if each.verdict is Verdict.UNJUDGED and (each.net_path, pair) in stands:
+            said = f"{' to '.join(each.pair)} over {each.net_path} did not count once"
+            sentence = f"{said} ({each.reason}) and stands at the second look"
+            passing.append(SecondLook(net_path=each.net_path, sentence=sentence))
+        else:
+            stay.append(each)
+    return stay, passing
+
+
+def _ends(row: Row) -> tuple[str, str]:
+    return row.value.source, row.value.destination
 
 
 def _trouble(
@@ -293,6 +340,7 @@ def _undisturbed(
                 round=value.round,
                 pair=(value.source, value.destination),
                 reason=f"{value.bandwidth_mb_s:.4g} MB/s, disturbed: {row.by}",
+                disturbance=row.kind,
             )
         )
     return kept
@@ -322,16 +370,19 @@ def _result(
     limits = _limits(site, campaign, quantity, net_paths[0], matrix)
     leaves = places_of(campaign)
     judged = judge_matrix(matrix, leaves=leaves, limits=limits)
-    doubtful = _doubtful(judged, limits)
-    good_now = _good_at_second_look(campaign, rows, doubtful)
+    doubtful = doubtful_rows(judged, limits)
+    good_now = good_at_second_look(campaign, rows, doubtful)
     cleared = tuple(
-        _cleared_words(campaign, quantity, rows[at]) for at in np.flatnonzero(good_now).tolist()
+        second_look(campaign, quantity, rows[at]) for at in np.flatnonzero(good_now).tolist()
     )
     if cleared:
         rows = [row for row, is_good in zip(rows, good_now.tolist(), strict=True) if not is_good]
         matrix = matrix_of(campaign, quantity, net_paths, rows)
         judged = judge_matrix(matrix, leaves=leaves, limits=limits)
-        doubtful = _doubtful(judged, limits)
+        doubtful = doubtful_rows(judged, limits)
+    if judged.verdict is MatrixVerdict.PASS and doubtful.any():
+        reason = f"{int(doubtful.sum())} values miss the reference, at the second look too"
+        judged = replace(judged, verdict=MatrixVerdict.UNDECIDED, reason=reason)
     excused = {node for each in troubles for node in each.pair}
     if judged.verdict is MatrixVerdict.MISSING and set(matrix.unmeasured) <= excused:
         named = listed(matrix.unmeasured)
@@ -347,44 +398,7 @@ def _result(
         why_told_only=_why_told_only(site, campaign, quantity, judged, bool(limits.bounds)),
         doubtful=doubtful,
         cleared=cleared,
-    )
-
-
-def _doubtful(judged: Judged, limits: Limits) -> Flags:
-    """Tell which rows are low and nobody's fault, or miss the reference where healthy ones do.
-
-    What is low because its round is, for all in it, may be good at another time.
-    """
-    found_by = judged.explanation.found
-    nobody = [at for at, each in enumerate(found_by) if each.suspect.kind is SuspectKind.ROUND]
-    found: Flags = judged.low & np.isin(judged.explanation.by, [-1, *nobody])
-    matrix = judged.matrix
-    for kind in judged.below:
-        bound = bound_of(matrix, kind, limits)
-        if bound is not None:
-            found |= (matrix.kind == kind) & (matrix.goodness < bound)
-    return found
-
-
-def _good_at_second_look(campaign: Campaign, rows: Sequence[Row], doubtful: Flags) -> Flags:
-    """Tell which rows were low once and good when the pair was measured again in this campaign."""
-    again = campaign.again
-    places = [(row.net_path, row.value.source, row.value.destination) for row in rows]
-    good = {
-        place
-        for place, row, is_low in zip(places, rows, doubtful.tolist(), strict=True)
-        if row.value.round in again and not is_low
-    }
-    is_good_now: Flags = np.array([place in good for place in places], dtype=bool)
-    return is_good_now & doubtful
-
-
-def _cleared_words(campaign: Campaign, quantity: Quantity, first: Row) -> str:
-    unit = "us" if quantity is Quantity.LATENCY else "MB/s"
-    value = first.value
-    return (
-        f"{value.source} to {value.destination} over {campaign.path_name(first.net_path)} was low "
-        f"once ({number_of(quantity, value):.4g} {unit}) and is good at the second look"
+        limits=limits,
     )
 
 

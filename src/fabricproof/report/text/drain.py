@@ -1,8 +1,9 @@
 """Which nodes the evidence of a run blames, as lines for ``scontrol`` that a person reviews.
 
 A node is blamed where it is red with two different partners, good with none, and one of those
-partners at least is good with somebody else; or where the look at its own cards failed while most
-nodes passed it.  All else is said as a pair and the command that would tell.  Nothing is executed.
+partners at least is good with somebody else; or where rounds over all nodes blame it and a stock
+program saw it too; or where the look at its own cards failed while most nodes passed it.  All else
+is said as a pair and the command that would tell.  Nothing is executed.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fabricproof.core.measure import FindingKind, Verdict
+from fabricproof.job.leg import CAMPAIGN_SUITE
 from fabricproof.job.run import LegResult
 from fabricproof.report.model import ReportData
 from fabricproof.report.red import RED, rails_of, with_device
@@ -128,7 +130,7 @@ def advise(data: ReportData, records: Sequence[Mapping[str, Any]] = ()) -> Drain
     for ledger in ledgers.values():
         for blamed in _blamed(ledger, data.run.run_id):
             found.setdefault(blamed.node, []).append(blamed)
-    for blamed in _by_own_cards(data):
+    for blamed in (*_by_campaigns(data), *_by_own_cards(data)):
         found.setdefault(blamed.node, []).append(blamed)
     merged = tuple(_merged(all_) for _, all_ in sorted(found.items()))
     safe_names = tuple(each for each in merged if _NODE.fullmatch(each.node))
@@ -218,6 +220,20 @@ def _blamed(ledger: _Ledger, run_id: str) -> Iterable[Blamed]:
         )
 
 
+def _by_campaigns(data: ReportData) -> Iterable[Blamed]:
+    """Yield the nodes that rounds over all nodes blame, and that a stock program saw red too."""
+    for leg in data.session.legs:
+        for each in leg.findings:
+            if each.kind is FindingKind.BLAME and each.node and leg.verdict is Verdict.FAIL:
+                yield Blamed(
+                    node=each.node,
+                    run_id=data.run.run_id,
+                    rails=(each.rail,) if each.rail else (),
+                    reason=each.text,
+                    evidence=(f"{leg.stack} {leg.check} {leg.leg}: {each.text}",),
+                )
+
+
 def _by_own_cards(data: ReportData) -> Iterable[Blamed]:
     """Yield the nodes whose own cards are not as declared, while those of as many others are."""
     found: dict[tuple[str, str], dict[str, str]] = {}
@@ -285,7 +301,11 @@ def _unclear(ledgers: Iterable[_Ledger], blamed: set[str], data: ReportData) -> 
                 continue
             told.add((each.pair, each.rails))
             yield f"{each.rails} {each.pair}: {_why(ledger, each)}; {_would_tell(each, data)}"
-    groups = [leg for leg in data.session.legs if leg.verdict in RED and len(set(leg.nodes)) > 2]
+    groups = [
+        leg
+        for leg in data.session.legs
+        if leg.verdict in RED and len(set(leg.nodes)) > 2 and leg.suite != CAMPAIGN_SUITE
+    ]
     if groups:
         names = ", ".join(dict.fromkeys(f"{leg.stack} {leg.program}" for leg in groups))
         yield (

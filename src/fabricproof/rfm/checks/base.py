@@ -131,6 +131,9 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
     #: the MPI's own launcher starts the ranks, where the partition's could not do what is asked
     own_launcher: bool = False
 
+    #: module that the job asks, again and again, which leg to run next
+    asks_next: str = "fabricproof.job.second_look"
+
     legs: tuple[Leg, ...] = ()
     relations: tuple[Relation, ...] = ()
     outcomes: tuple[Outcome, ...] = ()
@@ -246,7 +249,7 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         self.num_tasks = plan.num_nodes * plan.ranks_per_node
         self.num_tasks_per_node = plan.ranks_per_node
         self._write_plan(plan)
-        self.time_limit = f"{partition.job_minutes}m"
+        self.time_limit = f"{self.job_minutes(partition)}m"
         self.max_pending_time = f"{partition.queue_minutes}m"
         self.executable = "bash"
         self.executable_opts = [SCRIPT_FILE]
@@ -265,7 +268,7 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
             "tags": sorted(self.tags),
             "num_tasks": self.num_tasks,
             "num_tasks_per_node": self.num_tasks_per_node,
-            "time_limit": 60 * partition.job_minutes,
+            "time_limit": 60 * self.job_minutes(partition),
             "stagedir": self.stagedir,
             "result": "pass",
         }
@@ -352,7 +355,7 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         script = render_script(
             self.legs,
             launch=" ".join(self._launch()),
-            second_look=f'{sys.executable} -E -m fabricproof.job.second_look "$here"',
+            second_look=f'{sys.executable} -E -m {self.asks_next} "$here"',
             leg_seconds_limit=leg_limit_seconds(partition),
             look_seconds=partition.look_seconds if self.looks(partition) else None,
         )
@@ -407,11 +410,21 @@ class FabricBenchmark(rfm.RunOnlyRegressionTest):
         """Return what counts: legs by themselves and relations, each with what its links are."""
         owned = owned_legs(self.relations)
         by_themselves = tuple(each for each in of_legs if each.leg.name not in owned)
-        looks = read_looks(Path(self.stagedir) / INVENTORY_FOLDER, of_legs)
-        result = judge_looks(current_site().fabric_spec(self.fabric), looks)
         by_themselves = with_directions(by_themselves)
         outcomes = (*by_themselves, *judge_relations(self.relations, of_legs))
+        return self.with_links(outcomes, of_legs)
+
+    def with_links(
+        self, outcomes: Sequence[Outcome], of_legs: Sequence[Outcome]
+    ) -> tuple[Outcome, ...]:
+        """Return outcomes with what the links of the job's nodes are."""
+        looks = read_looks(Path(self.stagedir) / INVENTORY_FOLDER, of_legs)
+        result = judge_looks(current_site().fabric_spec(self.fabric), looks)
         return tuple(with_preflight(each, result) for each in outcomes)
+
+    def job_minutes(self, partition: PartitionSpec) -> int:
+        """Return what the job may take."""
+        return partition.job_minutes
 
     def looks(self, partition: PartitionSpec) -> bool:
         """Tell whether the nodes are asked what they are made of; preflight always does."""

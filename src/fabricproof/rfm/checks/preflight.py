@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from reframe.core.builtins import run_after, variable
-
 from fabricproof.job.leg import Leg, Plan
 from fabricproof.job.outcome import Outcome
 from fabricproof.job.script import INVENTORY_FOLDER
 from fabricproof.job.whole_job import PROGRAM, SUITE, judge_looks, links_of, read_looks
-from fabricproof.rfm.checks.base import FabricBenchmark
+from fabricproof.rfm.checks.once import OnceBenchmark
 from fabricproof.rfm.current import current_site
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.site import PartitionSpec
-from fabricproof.site.roll import stack_of_looks
 from fabricproof.stacks.launch import plan_launch
 
 
-class PreflightBenchmark(FabricBenchmark):
+class PreflightBenchmark(OnceBenchmark):
     """All nodes of a job, looked at once per partition and fabric, with whatever stack starts it.
 
     Nothing is measured, so no stack is: the first one of the partition only starts the look.
@@ -29,28 +26,6 @@ class PreflightBenchmark(FabricBenchmark):
 
     tells_the_path = False
     program = PROGRAM
-
-    #: required with one stack of each partition, not with each
-    once = variable(bool, value=True)
-
-    @run_after("init")
-    def look_once(self) -> None:
-        """Leave out all stacks but those that look."""
-        site = current_site()
-        chosen = [each for each in site.partitions if self.fabric in each.fabrics]
-        lookers = {stack_of_looks(site, each) for each in chosen or site.partitions}
-        self.valid_prog_environs = sorted(lookers)
-
-    def why_not(self) -> str:
-        """Tell where there is no link, or where another stack looks."""
-        site = current_site()
-        partition = site.partition(self.current_partition.name)
-        if site.fabric_spec(self.fabric).link is None or partition.same_node:
-            return f"{self.fabric} has no link: nothing to look at"
-        looker = stack_of_looks(site, partition)
-        if self.current_environ.name != looker:
-            return f"the links of {partition.name} are looked at once, with stack {looker}"
-        return ""
 
     def choose_suite(self) -> str:
         """Need no program of the stack's."""

@@ -1,0 +1,270 @@
+"""A campaign inside the job of a check: measure all of it, then have red seen by a stock program.
+
+``python -m fabricproof.pairs.check.in_job FOLDER`` stands where other jobs ask for second looks:
+it is asked again after each answer, and nothing printed ends the job.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from fabricproof.core.errors import FabricproofError
+from fabricproof.core.measure import Verdict
+from fabricproof.core.whole_file import write_whole
+from fabricproof.job.evidence.disturbance import share_beyond, share_taken
+from fabricproof.job.leg import read_plan, shell_name
+from fabricproof.job.outcome import Attempt, mended
+from fabricproof.job.outcome import Outcome as LegOutcome
+from fabricproof.job.outcomes import judge_legs
+from fabricproof.job.script import chosen_file
+from fabricproof.nodes.doctor import make_subject
+from fabricproof.pairs.campaign.conduct import Means, conduct
+from fabricproof.pairs.campaign.confirm import Confirmation, Red, confirm
+from fabricproof.pairs.campaign.ledger import load, measured
+from fabricproof.pairs.campaign.nodes import Standing
+from fabricproof.pairs.campaign.verdict import Outcome, judge_campaign
+from fabricproof.site import Site, load_site
+from fabricproof.verdict.value import Judgement
+
+#: of the campaign, below the job's
+FOLDER = "campaign"
+
+#: says that the rounds have been run
+_MEASURED_FILE = "measured"
+
+#: looks of a stock program at one pair, where others had its cores or its rails
+_MOST_TRIES = 3
+
+#: of a pair and of a good one in turn with it, before the one tells of the other
+_TURNS = 2
+
+#: the node that sends, and the one that receives
+Ends = tuple[str, str]
+
+
+class Role(StrEnum):
+    """What a leg of a stock program is for, behind its path in the leg's name."""
+
+    CONFIRM = "confirm"
+    """It looks at a red pair."""
+    CONTROL = "control"
+    """It looks at a good pair in turn with that."""
+
+
+def leg_name(net_path: str, role: Role) -> str:
+    """Return the name of the leg that looks at pairs over a path."""
+    return f"{net_path}.{role}"
+
+
+def _attempts(
+    net_path: str, role: Role, legs: Iterable[LegOutcome]
+) -> Iterator[tuple[Ends, Attempt]]:
+    """Yield the looks over a path, each with the node that sends and the other."""
+    for leg in legs:
+        for attempt in leg.attempts if leg.leg.name == leg_name(net_path, role) else ():
+            nodes = [node for _, node in sorted((rank.rank, rank.node) for rank in attempt.ranks)]
+            if len(nodes) == 2:
+                yield (nodes[0], nodes[1]), attempt
+
+
+def looks_at(red: Red, legs: Iterable[LegOutcome]) -> tuple[Attempt, ...]:
+    """Return the attempts of the legs at a red pair."""
+    ends = (red.source, red.destination)
+    return tuple(each for seen, each in _attempts(red.net_path, Role.CONFIRM, legs) if seen == ends)
+
+
+def controls_of(red: Red, legs: Iterable[LegOutcome]) -> tuple[Attempt, ...]:
+    """Return the attempts over the red path at other pairs, without the node that is blamed."""
+    ends = {red.source, red.destination}
+    return tuple(
+        each
+        for seen, each in _attempts(red.net_path, Role.CONTROL, legs)
+        if set(seen) != ends and red.blamed not in seen
+    )
+
+
+def of_legs(red: Red, legs: Sequence[LegOutcome]) -> Confirmation:
+    """Return what the stock program said of a red pair; of several tries the first that says it."""
+    found = looks_at(red, legs)
+    said = [each for each in found if each.report.verdict in {Verdict.FAIL, Verdict.PASS}]
+    mine = leg_name(red.net_path, Role.CONFIRM)
+    program = next((each.leg.program for each in legs if each.leg.name == mine), "")
+    blank = Confirmation(
+        name=red.name,
+        net_path=red.net_path,
+        nodes=(red.source, red.destination),
+        check=program,
+        verdict=None,
+        reason=f"{program or 'no program'} did not measure {red.source} to {red.destination}",
+    )
+    if not found:
+        return blank
+    chosen = (said or list(found))[-1 if not said else 0]
+    verdict = chosen.report.verdict
+    told = [each for each in chosen.report.quantities if each.verdict is verdict]
+    if not said and (words := _low_beside_good_ones(found, controls_of(red, legs))):
+        return replace(blank, verdict=Verdict.FAIL, reason=words)
+    return replace(
+        blank,
+        verdict=verdict,
+        reason=told[0].reason if told else "it left nothing",
+        disturbance=told[0].disturbance if told else None,
+    )
+
+
+def _low_beside_good_ones(found: Sequence[Attempt], controls: Sequence[Attempt]) -> str:
+    """Return why what was disturbed is red all the same; empty where others may explain it.
+
+    What a good pair bore in turn with it, at the same time on the same machine, explains nothing.
+    """
+    good = [each for each in controls if each.report.verdict is Verdict.PASS]
+    if min(len(found), len(good)) < _TURNS:
+        return ""
+    borne = min(share_taken(each.near.found) for each in good)
+    values = []
+    for attempt in found:
+        first = next((each for each in attempt.report.quantities if each.disturbance), None)
+        if first is None or first.value is None or first.lower is None:
+            return ""
+        share = share_beyond(share_taken(attempt.near.found), borne)
+        if first.value / (1 - share) >= first.lower:
+            return ""
+        values.append(f"{first.value:.4g}")
+    beside = [f"{each.report.quantities[0].value:.4g}" for each in good]
+    unit = good[0].report.quantities[0].unit
+    return f"{', '.join(values)} {unit}; a good pair in turn, as disturbed: {', '.join(beside)}"
+
+
+def seen_again(legs: Iterable[LegOutcome], looks: Iterable[Confirmation]) -> list[LegOutcome]:
+    """Return the legs that looked at red pairs, and at good ones in turn, as rows of the run.
+
+    What a pair in turn showed to be red is no longer excused by what others did.
+    """
+    red = {each.net_path: each for each in looks if each.is_red}
+    rows = []
+    for leg in legs:
+        look = next(
+            (each for path, each in red.items() if leg.leg.name == leg_name(path, Role.CONFIRM)),
+            None,
+        )
+        if leg.attempts:
+            rows.append(leg if look is None else mended(leg, partial(_no_excuse, look)))
+    return rows
+
+
+def _no_excuse(look: Confirmation, each: Judgement) -> Judgement:
+    if each.verdict is not Verdict.UNJUDGED or not each.disturbance:
+        return each
+    return replace(each, verdict=Verdict.FAIL, reason=look.reason, disturbance=None)
+
+
+def judged(
+    site: Site, folder: Path, legs: Sequence[LegOutcome]
+) -> tuple[Outcome, tuple[Confirmation, ...]]:
+    """Return what the campaign of a job came to, red only where a stock program saw it too.
+
+    Args:
+        site: whose links and references apply.
+        folder: of the job.
+        legs: all of the job's, judged.
+
+    Raises:
+        FabricproofError: the campaign's plan or a record is damaged.
+    """
+    campaign = load(folder / FOLDER)
+    outcome = judge_campaign(site, campaign, measured(folder / FOLDER, campaign))
+    return confirm(outcome, lambda red: of_legs(red, legs))
+
+
+def due(folder: Path) -> str:
+    """Measure what is to be measured, and return the leg to run next; empty where none is."""
+    campaign = load(folder / FOLDER)
+    site = load_site(campaign.site)
+    place = folder / FOLDER
+    if not (place / _MEASURED_FILE).exists():
+        partition = site.partition(campaign.partition)
+        means = Means(
+            site=site,
+            subject=make_subject(site, site.stack(campaign.stack), partition),
+            folder=place,
+            environment=os.environ,
+            standing=lambda: Standing(free=campaign.nodes, busy=(), out={}),
+            say=lambda text: sys.stderr.write(f"{text}\n"),
+            inside=True,
+        )
+        conduct(campaign, means)
+        write_whole(place / _MEASURED_FILE, "")
+    return _next_leg(site, folder)
+
+
+def _next_leg(site: Site, folder: Path) -> str:
+    plan = read_plan(folder)
+    there = {each.name for each in plan.legs}
+    legs = judge_legs(folder, [each for each in plan.legs if each.in_turn])
+    due_now: list[tuple[str, Ends]] = []  # leg, and the two nodes of it
+
+    def look(red: Red) -> Confirmation:
+        found = of_legs(red, legs)
+        for role, ends in _next_look(red, found, legs):
+            if leg_name(red.net_path, role) in there:
+                due_now.append((leg_name(red.net_path, role), ends))
+        return found
+
+    campaign = load(folder / FOLDER)
+    confirm(judge_campaign(site, campaign, measured(folder / FOLDER, campaign)), look)
+    for name, (source, destination) in due_now[:1]:
+        write_whole(folder / chosen_file(name), f"{source}\n{destination}\n")
+        return shell_name(name)
+    return ""
+
+
+def _next_look(
+    red: Red, found: Confirmation, legs: Sequence[LegOutcome]
+) -> Iterator[tuple[Role, Ends]]:
+    """Yield which two nodes are to be measured next for a red pair; nothing where none are.
+
+    Where others disturbed the look at it, a good pair is measured in turn with it.
+    """
+    if found.verdict in {Verdict.FAIL, Verdict.PASS, Verdict.INVALID}:
+        return
+    tries, controls = len(looks_at(red, legs)), len(controls_of(red, legs))
+    good = control_of(red)
+    if found.disturbance and good is not None and controls < tries:
+        yield Role.CONTROL, good
+    elif tries < _MOST_TRIES:
+        yield Role.CONFIRM, (red.source, red.destination)
+
+
+def control_of(red: Red) -> Ends | None:
+    """Return the best pair over a red path without the node that is blamed; None: there is none."""
+    judged_, matrix = red.result.judged, red.result.judged.matrix
+    number = {name: at for at, name in enumerate(matrix.nodes)}
+    source, destination = number[red.source], number[red.destination]
+    bad = {number[red.blamed]} if red.blamed in number else set()
+    fits = ~judged_.low & ~red.result.doubtful
+    fits &= matrix.rail == matrix.rails.index(red.net_path)
+    for node in bad:
+        fits &= (matrix.source != node) & (matrix.destination != node)
+    both = np.isin(matrix.source, [source, destination])
+    fits &= ~(both & np.isin(matrix.destination, [source, destination]))
+    if not fits.any():
+        return None
+    # One that sends as the red one does tells most.
+    rank = judged_.shortfall + (matrix.source == source)
+    row = int(np.where(fits, rank, -np.inf).argmax())
+    return matrix.nodes[matrix.source[row]], matrix.nodes[matrix.destination[row]]
+
+
+if __name__ == "__main__":
+    try:
+        sys.stdout.write(due(Path(sys.argv[1])) + "\n")
+    except FabricproofError as error:
+        sys.exit(str(error))

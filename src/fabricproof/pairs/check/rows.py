@@ -1,0 +1,261 @@
+"""What a campaign came to as rows of a run: one for each path, and one of nodes not measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from fabricproof.core.measure import Finding, FindingKind, Verdict, as_notes, worst
+from fabricproof.core.units import at_size, counted, parse_size
+from fabricproof.job.leg import CAMPAIGN_SUITE, Leg, Relation
+from fabricproof.job.outcome import Outcome as Row
+from fabricproof.pairs.blame.judged import MatrixVerdict
+from fabricproof.pairs.campaign.confirm import Confirmation
+from fabricproof.pairs.campaign.ledger import Campaign
+from fabricproof.pairs.campaign.matrices import Quantity
+from fabricproof.pairs.campaign.plan import LATENCY_BYTES
+from fabricproof.pairs.campaign.verdict import Outcome, Result
+from fabricproof.pairs.matrix import Flags
+from fabricproof.verdict.value import Judgement, Report
+
+#: under which the rows stand in records and reports
+SUITE, PROGRAM = CAMPAIGN_SUITE, "pairs"
+
+#: the row of nodes that were not measured
+NODES_ROW = "nodes"
+
+#: pairs that are named where more were not measured
+_NAMED = 4
+
+
+def rows_of(outcome: Outcome, looks: Sequence[Confirmation], said: str = "") -> tuple[Row, ...]:
+    """Return a row for each path of the campaign, then one for nodes that took no part.
+
+    Args:
+        outcome: of the campaign, after what is red was looked at again.
+        looks: of stock programs at what was red.
+        said: what the job said last, for pairs that were not measured.
+    """
+    campaign = outcome.campaign
+    rows = [_of_path(outcome, looks, number, said) for number in range(len(campaign.net_paths))]
+    absent = [
+        _word(f"node_{node}", Verdict.MISSING, f"{node} is {state}: no pair of it was measured")
+        for node, state in campaign.out.items()
+    ]
+    absent += [
+        _word(f"node_{node}", Verdict.SKIPPED, f"{node} is {why}")
+        for node, why in campaign.skipped.items()
+    ]
+    if absent:
+        rails = tuple(dict.fromkeys(rail for rails in campaign.net_paths for rail in rails))
+        rows.append(_row(NODES_ROW, rails, absent, (), campaign.nodes))
+    return tuple(rows)
+
+
+def _row(
+    name: str,
+    rails: tuple[str, ...],
+    quantities: Sequence[Judgement],
+    notes: Sequence[str],
+    nodes: tuple[str, ...],
+) -> Row:
+    verdict = worst([each.verdict for each in quantities])
+    report = Report(verdict=verdict, quantities=tuple(quantities), findings=as_notes(notes))
+    return Row(leg=_leg(name, rails), attempts=(), report=report, nodes=nodes)
+
+
+def _leg(name: str, rails: tuple[str, ...]) -> Leg:
+    relation = Relation(name=name, kind=SUITE, legs=(), suite=SUITE, program=PROGRAM, rails=rails)
+    return relation.as_leg()
+
+
+def _word(name: str, verdict: Verdict, reason: str) -> Judgement:
+    return Judgement(
+        name=name, value=None, unit="", message_size=None, verdict=verdict, reason=reason
+    )
+
+
+def _of_path(outcome: Outcome, looks: Sequence[Confirmation], number: int, said: str) -> Row:
+    campaign = outcome.campaign
+    name, rails = campaign.path_name(number), campaign.net_paths[number]
+    mine = [each for each in outcome.results if name in each.net_paths]
+    counting = [each for each in mine if not each.why_told_only]
+    quantities = [_judgement(each, name, looks) for each in counting]
+    burdens = list(_burdens(outcome, number, name, said))
+    if not any(each.quantity is Quantity.BANDWIDTH for each in counting):
+        due = at_size("bandwidth", campaign.size)
+        verdict = Verdict.UNJUDGED if burdens else Verdict.MISSING
+        quantities.insert(0, _word(due, verdict, f"no pair was measured over {name}"))
+    for burden in burdens:
+        # What was not measured, or does not count, is of the whole path.
+        first = quantities[0]
+        if worst([first.verdict, burden.verdict]) is burden.verdict:
+            quantities[0] = replace(
+                first,
+                verdict=burden.verdict,
+                reason=burden.reason,
+                disturbance=burden.disturbance,
+                is_open=False,
+            )
+    row = _row(name, rails, quantities, _notes(outcome, mine, looks, name), campaign.nodes)
+    blamed = [each for result in counting for each in _blamed(result, name)]
+    return replace(row, report=replace(row.report, findings=(*blamed, *row.report.findings)))
+
+
+def _blamed(result: Result, net_path: str) -> Iterator[Finding]:
+    """Yield who is at fault over a path."""
+    if result.judged.verdict is not MatrixVerdict.FAIL:
+        return
+    for each in result.said.blame:
+        if each.rail in {None, net_path}:
+            yield Finding(
+                text=each.sentence,
+                kind=FindingKind.BLAME,
+                node=each.node or "",
+                rail=net_path if each.node else "",
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Burden:
+    """Why a path is not what its values say."""
+
+    verdict: Verdict
+    reason: str
+    disturbance: str | None = None
+
+
+def _burdens(outcome: Outcome, number: int, name: str, said: str) -> Iterator[_Burden]:
+    troubles = [each for each in outcome.troubles if each.net_path == name]
+    for each in troubles:
+        more = f" and {len(troubles) - 1} more" * (len(troubles) > 1)
+        reason = f"{' - '.join(each.pair)}{more}: {each.reason}"
+        yield _Burden(verdict=each.verdict, reason=reason, disturbance=each.disturbance)
+    left = [pair for each in outcome.left.get(number, ()) for pair in each.pairs]
+    if left:
+        names = outcome.campaign.nodes
+        told = ", ".join(f"{names[one]} - {names[other]}" for one, other in left[:_NAMED])
+        more = f" and {len(left) - _NAMED} more" * (len(left) > _NAMED)
+        reason = f"{counted(len(left), 'pair')} not measured: {told}{more}"
+        reason += f"; the job said: {said}" if said else ""
+        yield _Burden(verdict=Verdict.MISSING, reason=reason)
+    yield from (_Burden(verdict=Verdict.INVALID, reason=each) for each in outcome.strangers)
+
+
+def _judgement(result: Result, net_path: str, looks: Sequence[Confirmation]) -> Judgement:
+    """Return the worst value of a quantity over a path, with the bounds that the matrix had."""
+    matrix = result.judged.matrix
+    own = matrix.rail == matrix.rails.index(net_path)
+    kind = matrix.kinds[0]
+    values = matrix.value[own]
+    value = float(values.max() if kind.lower_is_better else values.min())
+    verdict, reason = _verdict(result, net_path, own, looks)
+    bound, level = result.limits.bounds.get(0), result.limits.levels.get(0)
+    size = LATENCY_BYTES if kind.lower_is_better else parse_size(kind.size)
+    return Judgement(
+        name=at_size("latency" if kind.lower_is_better else "bandwidth", size),
+        value=value,
+        unit=kind.unit,
+        message_size=size,
+        verdict=verdict,
+        reason=reason,
+        ceiling=result.limits.impossible.get(0),
+        ceiling_name="physics" if 0 in result.limits.impossible else None,
+        reference=level,
+        lower=None if kind.lower_is_better else bound,
+        upper=bound if kind.lower_is_better else None,
+        origin=result.limits.origins.get(0),
+        disturbance=_disturbance(net_path, looks) if verdict is Verdict.UNJUDGED else None,
+        # Low, and nobody is known to be at fault: more rounds would tell.
+        is_open=verdict is Verdict.UNJUDGED and result.judged.verdict is MatrixVerdict.UNDECIDED,
+    )
+
+
+def _disturbance(net_path: str, looks: Sequence[Confirmation]) -> str | None:
+    """Return what others took from the stock program that should have seen a red path."""
+    mine = [each.disturbance for each in looks if each.net_path == net_path]
+    return next((each for each in mine if each), None)
+
+
+def _verdict(
+    result: Result, net_path: str, own: Flags, looks: Sequence[Confirmation]
+) -> tuple[Verdict, str]:
+    """Return what a path came to: of several that are judged together it may be one alone."""
+    judged = result.judged
+    pairs = counted(len({frozenset(each) for each in _pairs(result, own)}), "pair")
+    is_low = bool((judged.low & own).any()) or bool((result.doubtful & own).any())
+    anything_is = bool(judged.low.any() or result.doubtful.any())
+    has_level = 0 in result.limits.bounds
+    found = Verdict.PASS, f"lowest of {pairs}"
+    if judged.verdict is MatrixVerdict.INVALID and (judged.impossible & own).any():
+        found = Verdict.INVALID, judged.reason
+    elif judged.verdict is MatrixVerdict.FAIL and (fault := _fault(result, net_path)):
+        found = Verdict.FAIL, fault
+    elif judged.verdict in {MatrixVerdict.MISSING, MatrixVerdict.UNJUDGED}:
+        found = judged.verdict.as_verdict, judged.reason
+    elif judged.verdict is not MatrixVerdict.PASS and (is_low or not anything_is or not has_level):
+        found = Verdict.UNJUDGED, _open_reason(result, net_path, looks)
+    return found
+
+
+def _fault(result: Result, net_path: str) -> str:
+    """Return who is at fault over a path, in words; empty where the fault is another path's."""
+    blame = result.said.blame
+    if not blame:
+        return result.judged.reason
+    return "; ".join(each.sentence for each in blame if each.rail in {None, net_path})
+
+
+def _pairs(result: Result, own: Flags) -> list[tuple[int, int]]:
+    matrix = result.judged.matrix
+    source, destination = matrix.source[own].tolist(), matrix.destination[own].tolist()
+    return list(zip(source, destination, strict=True))
+
+
+def _open_reason(result: Result, net_path: str, looks: Sequence[Confirmation]) -> str:
+    said = [each.sentence for each in result.said.blame if each.rail in {None, net_path}]
+    said += [each.sentence for each in result.said.undecided]
+    seen = [
+        f"{each.check} on {' to '.join(each.nodes)} over {each.net_path}: "
+        f"{each.verdict or 'nothing'}: {each.reason}"
+        for each in looks
+        if each.net_path == net_path and not each.is_red
+    ]
+    return "; ".join([*(said[:2] or [result.judged.reason]), *seen[:1]])
+
+
+def _notes(
+    outcome: Outcome, mine: Sequence[Result], looks: Sequence[Confirmation], name: str
+) -> list[str]:
+    campaign = outcome.campaign
+    notes = [f"{counted(len(campaign.nodes), 'node')}: {', '.join(campaign.nodes)}"]
+    if campaign.at_once:
+        notes.append(f"nodes share cores: pairs take turns, {campaign.at_once} at once")
+    for result in mine:
+        unit = result.judged.matrix.kinds[0].unit
+        notes += [
+            f"{result.judged.matrix.kinds[0].words} over {each.name}: {each.count} values, least "
+            f"{each.least:.4g}, mean {each.mean:.4g}, most {each.most:.4g}, standard deviation "
+            f"{each.deviation:.3g} {unit}"
+            for each in result.populations
+            if each.rail == name
+        ]
+    notes += [
+        f"{each.name} looked at again by {each.check} on {' to '.join(each.nodes)}: "
+        f"{each.verdict or 'nothing'}: {each.reason}"
+        for each in looks
+        if each.net_path == name
+    ]
+    return [*notes, *(each.sentence for each in outcome.second_looks if each.net_path == name)]
+
+
+def lost_row(campaign: Campaign, why: str) -> Row:
+    """Return the row of a campaign whose records cannot be read."""
+    rails = tuple(dict.fromkeys(rail for rails in campaign.net_paths for rail in rails))
+    due = _word(at_size("bandwidth", campaign.size), Verdict.MISSING, why)
+    return _row("all pairs", rails, [due], (), campaign.nodes)
+
+
+def refused_row(rails: tuple[str, ...], why: str) -> Row:
+    """Return the row of a path that the stack cannot take."""
+    return _row("+".join(rails), rails, [_word("bandwidth", Verdict.SKIPPED, why)], (), ())

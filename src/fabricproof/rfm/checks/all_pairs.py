@@ -1,0 +1,94 @@
+"""The checks of all nodes: rounds of pairs over every path in one job, and whose fault red is."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from fabricproof.core.errors import FabricproofError
+from fabricproof.job.evidence.leg_folder import last_words
+from fabricproof.job.leg import Leg, Plan
+from fabricproof.job.outcome import Outcome
+from fabricproof.job.script import SECOND_LOOK_ERRORS
+from fabricproof.pairs.campaign.ledger import save
+from fabricproof.pairs.campaign.verdict import Outcome as CampaignOutcome
+from fabricproof.pairs.campaign.verdict import pictures_of
+from fabricproof.pairs.check.in_job import FOLDER, judged, seen_again
+from fabricproof.pairs.check.rows import lost_row, refused_row, rows_of
+from fabricproof.rfm.checks.once import OnceBenchmark
+from fabricproof.rfm.current import current_site
+from fabricproof.rfm.legs.campaign import Extent, PlannedCampaign, plan_campaign
+from fabricproof.rfm.legs.leg import LegPlanner
+from fabricproof.site import PartitionSpec
+from fabricproof.stacks.launch import Layout, layout_options, turned_command
+
+__all__ = ["AllPairsBenchmark", "Extent"]
+
+
+class AllPairsBenchmark(OnceBenchmark):
+    """All usable nodes of a partition, each measured with others over each rail and over all.
+
+    One job: the kernel's rounds, more where something is low, and ``osu_bw`` on the pair that
+    shows best what is red.
+    """
+
+    suite = "osu"
+    program = "osu_bw"
+    asks_next = "fabricproof.pairs.check.in_job"
+
+    extent: Extent = Extent.ROUND
+    planned: PlannedCampaign | None = None
+    came_to: CampaignOutcome | None = None
+
+    def plan(self, planner: LegPlanner) -> Plan:
+        """Return a leg on all nodes, and those that look at what is red."""
+        self.planned = plan_campaign(planner, self.extent, dry_run=self.is_dry_run())
+        return self.planned.plan
+
+    def job_minutes(self, partition: PartitionSpec) -> int:
+        """Return what all rounds may take."""
+        return self.planned.minutes if self.planned else partition.job_minutes
+
+    def _write_plan(self, plan: Plan) -> None:
+        super()._write_plan(plan)
+        folder = Path(self.stagedir) / FOLDER
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        assert self.planned is not None
+        assert self.planned.campaign is not None, "there are no legs without one"
+        save(folder, self.planned.campaign)
+        self.keep_files = [*self.keep_files, FOLDER]
+
+    def _with_launch(self, leg: Leg, plan: Plan) -> Leg:
+        """Return a leg that looks at two nodes, in the order that the job writes down."""
+        if not leg.backward:
+            return super()._with_launch(leg, plan)
+        planner = self._planner()
+        num_tasks, self.num_tasks = self.num_tasks, Layout().num_ranks
+        command = self._launch()
+        self.num_tasks = num_tasks
+        if planner.launcher == "srun":
+            command += layout_options(planner.stack.family, planner.launcher, Layout())
+        turned = turned_command(planner.stack.family, planner.launcher, command)
+        return replace(leg, launch=turned)
+
+    def judged(self, of_legs: Sequence[Outcome]) -> tuple[Outcome, ...]:
+        """Return a row for each path of the campaign, and the looks at what was red."""
+        looked = [each for each in of_legs if each.leg.in_turn]
+        assert self.planned is not None
+        assert self.planned.campaign is not None, "a job without a campaign was skipped"
+        try:
+            self.came_to, looks = judged(current_site(), Path(self.stagedir), looked)
+        except FabricproofError as error:
+            rows: Sequence[Outcome] = [lost_row(self.planned.campaign, str(error))]
+        else:
+            said = last_words(Path(self.stagedir) / SECOND_LOOK_ERRORS)
+            rows = (*rows_of(self.came_to, looks, said), *seen_again(looked, looks))
+        refused = [refused_row(rails, why) for rails, why in self.planned.refused.items()]
+        return self.with_links((*rows, *refused), of_legs)
+
+    def more_records(self, of_legs: Sequence[Outcome]) -> Sequence[Mapping[str, object]]:  # noqa: ARG002
+        """Keep the matrices, for the report."""
+        return [each.record() for each in pictures_of(self.came_to)] if self.came_to else []

@@ -1,0 +1,217 @@
+"""What is planned of a campaign over all nodes: rounds, and legs that look at what is red."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from fabricproof.core.errors import FabricproofError
+from fabricproof.core.units import parse_size
+from fabricproof.job.leg import Leg, Plan
+from fabricproof.nodes.slurm import has_slurm
+from fabricproof.nodes.topology import expand
+from fabricproof.pairs import FIRST_ROUNDS, Order, natural
+from fabricproof.pairs.campaign.conduct import (
+    pairs_at_once,
+    planned_rounds,
+    steps_of,
+)
+from fabricproof.pairs.campaign.further import all_on_one
+from fabricproof.pairs.campaign.ledger import Campaign
+from fabricproof.pairs.campaign.nodes import Standing, ask_leaves, ask_others, ask_standing
+from fabricproof.pairs.campaign.plan import round_seconds
+from fabricproof.pairs.campaign.verdict import places_of
+from fabricproof.pairs.check.in_job import Role, leg_name
+from fabricproof.pairs.check.rows import PROGRAM, SUITE
+from fabricproof.rfm.current import asked_nodes
+from fabricproof.rfm.legs.leg import LegPlanner
+from fabricproof.site import PartitionSpec
+
+#: The same pair is measured over each path, and several times where anything is low: each time
+#: gets this part of a leg's time.
+PART_OF_LEG = 4
+
+#: launches beside the planned ones that a job has time for: suspects, second looks
+_MORE_LAUNCHES = 12
+
+#: modules, compiler, start of the ranks: at most, and as a rule; s
+_START_SECONDS, _USUAL_START_SECONDS = 10, 3
+
+
+class Extent(StrEnum):
+    """How many rounds of a campaign are planned."""
+
+    ROUND = "first round"
+    LADDER = "ladder"
+    FULL = "full matrix"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedCampaign:
+    """A campaign with the legs of its job.
+
+    Attributes:
+        campaign: what is measured.
+        plan: the legs; none where there is nothing to measure, with the reason.
+        minutes: what the job asks for.
+        refused: paths that the stack cannot take -> why.
+    """
+
+    campaign: Campaign | None = None
+    plan: Plan
+    minutes: int = 0
+    refused: Mapping[tuple[str, ...], str] = field(default_factory=dict)
+
+
+def plan_campaign(planner: LegPlanner, extent: Extent, *, dry_run: bool) -> PlannedCampaign:
+    """Return the campaign over all usable nodes of the planner's partition, over every path.
+
+    Args:
+        planner: of the stack; its program looks at what is red.
+        extent: how many rounds.
+        dry_run: nothing will run, so that a Slurm that does not answer costs only the nodes' names.
+
+    Raises:
+        UnavailableError: Slurm does not answer.
+    """
+    partition = planner.partition
+    if partition.same_node or not has_slurm(partition):
+        reason = f"all pairs are of nodes that Slurm gives, and {partition.name} has none"
+        return PlannedCampaign(plan=Plan(reason=reason))
+    if partition.no_pairs:
+        return PlannedCampaign(plan=Plan(reason=f"left out by the site: {partition.no_pairs}"))
+    paths = _paths(planner)
+    net_paths = tuple(rails for rails, why in paths.items() if not why)
+    if not net_paths:
+        return PlannedCampaign(plan=Plan(reason=next(iter(paths.values()))))
+    standing = _standing(partition, dry_run=dry_run)
+    campaign = _campaign(planner, extent, net_paths, standing)
+    if len(campaign.nodes) < 2:
+        reason = f"no pair can be made: {len(campaign.nodes)} nodes of {partition.name} can be had"
+        return PlannedCampaign(plan=Plan(reason=reason))
+    rounds = [round_seconds(steps_of(planner.site, campaign, at)) for at in range(len(net_paths))]
+    planned = sum(
+        each * len([one for one in campaign.rounds if at in one.net_paths])
+        for at, each in enumerate(rounds)
+    )
+    limit = 2 * planned + _START_SECONDS * len(net_paths)
+    limit += _MORE_LAUNCHES * (max(rounds) + _START_SECONDS)
+    there = replace(
+        _there(planner, campaign.nodes),
+        planned_seconds=planned + _USUAL_START_SECONDS * len(net_paths),
+    )
+    return PlannedCampaign(
+        campaign=campaign,
+        plan=Plan(legs=(there, *_looks(planner, net_paths))),
+        minutes=max(partition.job_minutes, math.ceil(limit / 60)),
+        refused={rails: why for rails, why in paths.items() if why},
+    )
+
+
+def _paths(planner: LegPlanner) -> dict[tuple[str, ...], str]:
+    """Return each rail by itself, then all of them, each with why the stack cannot take it."""
+    single = [(rail,) for rail in planner.rails]
+    wide = [planner.rails] if len(planner.rails) > 1 else []
+    return {rails: planner.refusal(rails) or "" for rails in (*single, *wide)}
+
+
+def _standing(partition: PartitionSpec, *, dry_run: bool) -> Standing:
+    """Return which nodes are measured: all that are free, or that jobs of this user have.
+
+    What other users have may take days: it is named, and not waited for.
+    """
+    try:
+        found = ask_standing(partition, os.environ)
+        others = ask_others(os.environ)
+    except FabricproofError:
+        if not dry_run:
+            raise
+        named = tuple(f"node{number}" for number in range(1, partition.num_nodes + 1))
+        return Standing(free=named, busy=(), out={})
+    only = asked_nodes()
+    mine = [node for node in found.busy if node not in others]
+    away = {node: "busy with another user's job" for node in found.busy if node in others}
+    free, out = (*found.free, *mine), {**found.out, **away}
+    if only:
+        free, out = tuple(node for node in free if node in only), {}
+    return Standing(free=free, busy=(), out=out)
+
+
+def _campaign(
+    planner: LegPlanner,
+    extent: Extent,
+    net_paths: tuple[tuple[str, ...], ...],
+    standing: Standing,
+) -> Campaign:
+    partition = planner.partition
+    nodes = tuple(sorted(standing.free, key=natural))
+    left_out = set(expand(partition.pairs_without)) if partition.pairs_without else set()
+    known = {*nodes, *standing.out} & left_out
+    skipped = dict.fromkeys(sorted(known, key=natural), "left out by the site")
+    nodes = tuple(node for node in nodes if node not in left_out)
+    blank = Campaign(
+        id=f"{planner.stack.name}-{planner.fabric}",
+        site=str(planner.site.folder.resolve()),
+        site_name=planner.site.name,
+        partition=partition.name,
+        fabric=planner.fabric,
+        stack=planner.stack.name,
+        nodes=nodes,
+        leaf_of=ask_leaves(nodes, os.environ),
+        spines=0,
+        out={node: state for node, state in standing.out.items() if node not in left_out},
+        skipped=skipped,
+        net_paths=net_paths,
+        rounds=(),
+        size=parse_size(partition.max_message_size),
+        seconds=partition.leg_seconds / PART_OF_LEG,
+        both_ways=False,
+        is_full=extent is Extent.FULL,
+    )
+    if len(nodes) < 2:
+        return blank
+    at_once = pairs_at_once(planner.site, blank, os.cpu_count() or 1)
+    rounds = planned_rounds(
+        places_of(blank) or all_on_one(len(nodes)),
+        len(net_paths),
+        is_full=blank.is_full,
+        order=Order.LEAFWISE,
+        seed=blank.seed,
+        at_once=at_once,
+        first_rounds=1 if extent is Extent.ROUND else FIRST_ROUNDS,
+    )
+    return replace(blank, rounds=rounds, at_once=at_once)
+
+
+def _there(planner: LegPlanner, nodes: tuple[str, ...]) -> Leg:
+    """Return a leg that does nothing on every node: each says that it is there."""
+    some = planner.leg(planner.rails[:1])
+    return replace(
+        some,
+        name="there",
+        suite=SUITE,
+        program=PROGRAM,
+        commands=(("true",),),
+        expected_sizes=(),
+        num_nodes=len(nodes),
+        nodes=nodes,
+        required=(),
+        fabric=None,
+        references={},
+    )
+
+
+def _looks(planner: LegPlanner, net_paths: tuple[tuple[str, ...], ...]) -> tuple[Leg, ...]:
+    """Return legs over each path that look at a red pair and at a good one, whichever they be."""
+    found: list[Leg] = []
+    for rails in net_paths:
+        sizes = planner.leg(rails).expected_sizes[-1:]
+        leg = planner.leg(rails, sizes=sizes)
+        found += [
+            replace(leg, name=leg_name(leg.name, role), in_turn=True, backward=True)
+            for role in Role
+        ]
+    return tuple(found)

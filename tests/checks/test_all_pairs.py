@@ -1,0 +1,59 @@
+"""The checks of all nodes as ReFrame plans them: one job, every path, one stack."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from checks_as_reframe_sees_them import SITES, dry_run
+
+from fabricproof.history.cost.case import read_cases
+from fabricproof.job.leg import read_plan
+from fabricproof.pairs.campaign.ledger import load
+from fabricproof.pairs.check.in_job import FOLDER
+from fabricproof.site import load_site
+
+NET_PATHS = (("rail0",), ("rail1",), ("rail0", "rail1"))
+
+
+def test_one_job_measures_all_nodes_over_every_path_with_one_stack(
+    stacks: Path, tmp_path: Path
+) -> None:
+    del stacks
+    cases = dry_run(load_site(str(SITES / "vcluster")), tmp_path, "-n", "^AllPairs")
+    skipped = [each for each in cases if each["result"] == "skip"]
+    assert {each["fabric"] for each in skipped} == {"no-infiniband"}
+    planned = {each["name"].split(" ")[0]: each for each in cases if each["result"] == "pass"}
+    assert len(planned) == len(cases) - len(skipped) == 3
+    campaigns = {}
+    for name, case in planned.items():
+        folder = Path(case["stagedir"])
+        campaigns[name] = campaign = load(folder / FOLDER)
+        assert (case["num_tasks"], case["num_tasks_per_node"], case["environ"]) == (
+            4,
+            1,
+            "openmpi5",
+        )
+        assert campaign.net_paths == NET_PATHS
+        there, *looks = read_plan(folder).legs
+        assert there.nodes == campaign.nodes
+        assert [leg.name for leg in looks] == [
+            f"{'+'.join(rails)}.{role}" for rails in NET_PATHS for role in ("confirm", "control")
+        ]
+        assert all(leg.in_turn and leg.num_nodes == 2 for leg in looks)
+        script = (folder / "legs.sh").read_text()
+        assert "fabricproof.pairs.check.in_job" in script
+        assert "for leg in there; do" in script
+        assert f"--nodelist={','.join(campaign.nodes)}" in (folder / "rfm_job.sh").read_text()
+    assert {name: campaign.is_full for name, campaign in campaigns.items()} == {
+        "AllPairsRound": False,
+        "AllPairsLadder": False,
+        "AllPairsMatrix": True,
+    }
+    # Two cores or many: pairs of four nodes, each once, a part of a round at a time.
+    rounds = {
+        name: sum(len(each.pairs) for each in found.rounds) for name, found in campaigns.items()
+    }
+    assert rounds == {"AllPairsRound": 2, "AllPairsLadder": 6, "AllPairsMatrix": 6}
+    cost = {each.check: each.net_paths[0].seconds for each in read_cases(list(planned.values()))}
+    assert 0 < cost["AllPairsRound"] < cost["AllPairsMatrix"] == cost["AllPairsLadder"] < 120
+    assert all(each["time_limit"] >= 300 for each in planned.values())

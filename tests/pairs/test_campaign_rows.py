@@ -1,0 +1,157 @@
+"""A campaign as rows of a run: what a path came to, who is blamed, who took no part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from made_machine import NODES, Machine, healthy, planned
+
+from fabricproof.core.measure import FindingKind, Verdict
+from fabricproof.pairs.campaign import job
+from fabricproof.pairs.campaign.confirm import Confirmation, Red, confirm
+from fabricproof.pairs.check.rows import rows_of
+from fabricproof.rfm.handover import bounds
+from fabricproof.site import Site
+from fabricproof.traffic.disturbance import DisturbanceKind
+
+RAILS = (("rail0",), ("rail1",))
+
+
+class SlowOverOne(Machine):
+    """vc3's rail0 receives at a part of its rate."""
+
+    share = 0.3
+
+    def follow(self, folder: Any, *_: Any, **__: Any) -> job.Ended:
+        is_rail0 = '"net_path": 0' in (folder / "launch.json").read_text()
+        share = self.share if is_rail0 else 1
+        self.rate = lambda a, b: healthy(a, b) * (share if b == "vc3" else 1)
+        return super().follow(folder)
+
+
+def look(verdict: Verdict | None, **more: Any) -> Callable[[Red], Confirmation]:
+    return lambda red: Confirmation(
+        name=red.name, net_path=red.net_path, nodes=(red.source, red.destination),
+        check="osu_bw", verdict=verdict, reason="6.9 MB/s", **more,
+    )  # fmt: skip
+
+
+def test_a_clean_path_is_a_pass_with_bounds_that_reframe_accepts(climb: Any, site: Site) -> None:
+    outcome, _ = climb(Machine(healthy), planned(site, net_paths=RAILS))
+    rows = rows_of(outcome, ())
+    assert [(each.leg.name, each.report.verdict) for each in rows] == [
+        ("rail0", Verdict.PASS),
+        ("rail1", Verdict.PASS),
+    ]
+    (judgement,) = rows[0].report.quantities
+    assert judgement.name == "bandwidth_64KiB"
+    value, low, high, unit = bounds(judgement)
+    assert isinstance(value, float)
+    assert isinstance(low, float)
+    assert isinstance(high, float)
+    assert judgement.value is not None
+    assert value * (1 + low) <= judgement.value + 1e-9 <= value * (1 + high)
+    assert (unit, judgement.reason) == ("MB/s", "lowest of 16 pairs")
+    assert rows[0].nodes == NODES
+    assert not [each for each in rows[0].report.findings if each.kind is FindingKind.BLAME]
+
+
+def test_a_value_that_misses_its_bound_twice_is_no_pass_though_its_like_are_no_better(
+    climb: Any, site: Site
+) -> None:
+    # Healthy pairs are just above the bound, one is just below it: not low by its population.
+    machine = Machine(lambda a, b: 21.3 * (0.985 if (a, b) == ("vc1", "vc2") else 1))
+    outcome, _ = climb(machine, planned(site, is_full=True))
+    (row,) = rows_of(outcome, ())
+    (judgement,) = row.report.quantities
+    assert outcome.verdict is row.report.verdict is Verdict.UNJUDGED
+    assert judgement.value == pytest.approx(21.3 * 0.985)
+    assert "1 values miss" not in judgement.reason
+    assert "2 values miss the reference, at the second look too" in judgement.reason
+    assert judgement.is_open
+    value, low, _, _ = bounds(judgement)
+    assert judgement.value < value * (1 + low)  # type: ignore[operator]
+
+
+def test_a_confirmed_fault_is_fail_on_its_own_rail_alone_and_names_the_node(
+    climb: Any, site: Site
+) -> None:
+    outcome, looks = confirm(
+        climb(SlowOverOne(healthy), planned(site, net_paths=RAILS))[0], look(Verdict.FAIL)
+    )
+    red, green = rows_of(outcome, looks)
+    assert (red.report.verdict, green.report.verdict) == (Verdict.FAIL, Verdict.PASS)
+    (judgement,) = red.report.quantities
+    assert judgement.reason.startswith("vc3 rail0 receives at 30 %: ")
+    (blame,) = (each for each in red.report.findings if each.kind is FindingKind.BLAME)
+    assert (blame.node, blame.rail, blame.text) == ("vc3", "rail0", judgement.reason)
+    value, low, _, _ = bounds(judgement)
+    assert judgement.value < value * (1 + low)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "disturbance"),
+    [(Verdict.PASS, None), (None, None), (Verdict.UNJUDGED, DisturbanceKind.STARVED_CORES)],
+)
+def test_red_that_no_stock_program_saw_is_unjudged_with_what_it_said(
+    climb: Any, site: Site, verdict: Verdict | None, disturbance: str | None
+) -> None:
+    outcome, looks = confirm(
+        climb(SlowOverOne(healthy), planned(site, net_paths=RAILS))[0],
+        look(verdict, disturbance=disturbance),
+    )
+    red, green = rows_of(outcome, looks)
+    assert (red.report.verdict, green.report.verdict) == (Verdict.UNJUDGED, Verdict.PASS)
+    (judgement,) = red.report.quantities
+    assert "vc3 rail0 receives at 30 %" in judgement.reason
+    assert "osu_bw on vc" in judgement.reason
+    assert (judgement.disturbance, judgement.is_open) == (disturbance, True)
+    assert not [each for each in red.report.findings if each.kind is FindingKind.BLAME]
+
+
+def test_nodes_that_are_out_are_missing_and_those_left_out_skipped(climb: Any, site: Site) -> None:
+    campaign = replace(
+        planned(site), out={"vc9": "drain"}, skipped={"vc10": "left out by the site"}
+    )
+    *_, row = rows_of(climb(Machine(healthy), campaign)[0], ())
+    assert [(each.name, each.verdict) for each in row.report.quantities] == [
+        ("node_vc9", Verdict.MISSING),
+        ("node_vc10", Verdict.SKIPPED),
+    ]
+    assert row.report.verdict is Verdict.MISSING
+    alone = replace(campaign, out={})
+    *_, row = rows_of(climb(Machine(healthy), alone)[0], ())
+    assert row.report.verdict is Verdict.SKIPPED
+
+
+def test_pairs_that_were_not_measured_are_missing_by_name(climb: Any, site: Site) -> None:
+    machine = Machine(healthy)
+    machine.free = set(NODES) - {"vc8"}
+    (row,) = rows_of(climb(machine, planned(site))[0], ())
+    (judgement,) = row.report.quantities
+    assert judgement.verdict is Verdict.MISSING
+    assert judgement.reason.startswith("4 pairs not measured: ")
+    (row,) = rows_of(climb(machine, planned(site))[0], (), "rail0: it was killed")
+    assert row.report.quantities[0].reason.endswith("; the job said: rail0: it was killed")
+    machine.free = set()
+    (row,) = rows_of(climb(machine, replace(planned(site), id="none"))[0], ())
+    assert row.report.verdict is Verdict.MISSING
+
+
+def test_a_path_that_was_not_taken_is_invalid(climb: Any, site: Site) -> None:
+    machine = Machine(healthy)
+    machine.rails = ("rail1", "rail0")  # the made kernel lets the first of two carry all
+    (row,) = rows_of(climb(machine, planned(site))[0], ())
+    assert row.report.verdict is Verdict.INVALID
+
+
+def test_what_others_disturbed_says_so_and_by_what(climb: Any, site: Site) -> None:
+    machine = Machine(lambda a, b: healthy(a, b) / 2)
+    machine.taken = lambda node: 0.5
+    (row,) = rows_of(climb(machine, planned(site))[0], ())
+    (judgement,) = row.report.quantities
+    assert judgement.verdict is Verdict.UNJUDGED
+    assert judgement.disturbance is DisturbanceKind.STARVED_CORES

@@ -1,0 +1,172 @@
+"""A campaign inside a job: which leg is asked for next, and what a good pair in turn tells."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_machine import Machine, healthy, planned
+
+from fabricproof.core.measure import Verdict
+from fabricproof.job.evidence.disturbance import Surroundings
+from fabricproof.job.evidence.leg_folder import RankRecord
+from fabricproof.job.leg import Leg, write_plan
+from fabricproof.job.outcome import Attempt, Outcome
+from fabricproof.pairs.campaign import conduct as conducted
+from fabricproof.pairs.campaign import job
+from fabricproof.pairs.campaign.confirm import Red, reds_of
+from fabricproof.pairs.campaign.ledger import load, save
+from fabricproof.pairs.check import in_job
+from fabricproof.pairs.check.in_job import Role, control_of, leg_name, of_legs, seen_again
+from fabricproof.site import Site
+from fabricproof.traffic.disturbance import Disturbance, DisturbanceKind
+from fabricproof.verdict.value import Judgement, Report
+
+NOTHING = Report(verdict=Verdict.MISSING, quantities=())
+LOWER, GOOD, LOW = 21.2, 23.1, 7.0
+
+
+def _leg(name: str) -> Leg:
+    return Leg(
+        name=name, rails=("rail0",), suite="osu", program="osu_bw", environment={}, commands=(),
+        expected_sizes=(), sent_bytes=None, sent_per_message=None, sent_messages=None,
+        spread=False, required=(), fabric=None, tolerance=0.1, in_turn=True, backward=True,
+    )  # fmt: skip
+
+
+def _attempt(ends: tuple[str, str], value: float, taken: float) -> Attempt:
+    """One look of osu_bw; ``taken`` of the time others had its cores."""
+    red = value < LOWER
+    verdict = Verdict.PASS if not red else Verdict.UNJUDGED if taken else Verdict.FAIL
+    judgement = Judgement(
+        name="bandwidth_64KiB", value=value, unit="MB/s", message_size=65536, verdict=verdict,
+        reason=f"{value:g} MB/s", lower=LOWER, reference=23.5,
+        disturbance="starved_cores" if red and taken else None,
+    )  # fmt: skip
+    kind = DisturbanceKind.STARVED_CORES
+    near = Surroundings(found=(Disturbance(kind=kind, share=taken, reason="others"),))
+    return Attempt(
+        number=1, folder=Path(), status=0, table=None,
+        ranks=tuple(_rank(number, node) for number, node in enumerate(ends)),
+        report=Report(verdict=verdict, quantities=(judgement,)), near=near,
+    )  # fmt: skip
+
+
+def _rank(number: int, node: str) -> RankRecord:
+    return RankRecord(
+        rank=number, node=node, cpus="0", machine=node, status=0, before={}, after={}, facts={}
+    )
+
+
+def _legs(red: Red, looks: Any, controls: Any = ()) -> list[Outcome]:
+    good = control_of(red)
+    assert good is not None
+    told = {
+        Role.CONFIRM: [_attempt((red.source, red.destination), *each) for each in looks],
+        Role.CONTROL: [_attempt(good, *each) for each in controls],
+    }
+    return [
+        Outcome(
+            leg=_leg(leg_name("rail0", role)),
+            attempts=tuple(attempts),
+            report=attempts[-1].report if attempts else NOTHING,
+        )
+        for role, attempts in told.items()
+    ]  # fmt: skip
+
+
+@pytest.fixture
+def red(climb: Any, site: Site) -> Red:
+    outcome, _ = climb(
+        Machine(lambda a, b: healthy(a, b) * (0.3 if b == "vc3" else 1)), planned(site)
+    )
+    (found,) = reds_of(outcome)
+    return found
+
+
+def test_a_control_is_a_good_pair_without_the_blamed_node_over_the_same_path(red: Red) -> None:
+    good = control_of(red)
+    assert good is not None
+    assert red.blamed == red.destination == "vc3"
+    assert "vc3" not in good
+    assert good[0] == red.source
+
+
+def test_where_all_pairs_are_red_there_is_no_control(climb: Any, site: Site) -> None:
+    outcome, _ = climb(Machine(lambda a, b: healthy(a, b) / 2), planned(site))
+    (found,) = reds_of(outcome)
+    assert control_of(found) is None
+
+
+@pytest.mark.parametrize(
+    ("looks", "controls", "verdict"),
+    [
+        ([(LOW, 0.0)], [], Verdict.FAIL),
+        ([(GOOD, 0.9)], [], Verdict.PASS),
+        ([], [], None),
+        ([(LOW, 0.9)], [], Verdict.UNJUDGED),
+        ([(LOW, 0.9), (GOOD, 0.9)], [], Verdict.PASS),
+        # As disturbed, a good pair reached its rate in turn: others are no reason.
+        ([(LOW, 0.9)] * 2, [(GOOD, 0.8)] * 2, Verdict.FAIL),
+        # Once is no turn; a control that was undisturbed tells nothing, nor one that is low itself.
+        ([(LOW, 0.9)] * 2, [(GOOD, 0.8)], Verdict.UNJUDGED),
+        ([(LOW, 0.9)], [(GOOD, 0.8)] * 2, Verdict.UNJUDGED),
+        ([(LOW, 0.9)] * 2, [(GOOD, 0.0)] * 2, Verdict.UNJUDGED),
+        ([(LOW, 0.9)] * 2, [(LOW, 0.9)] * 2, Verdict.UNJUDGED),
+        # Little below, and a little more disturbed than the control: it may be that.
+        ([(20.0, 0.9)] * 2, [(GOOD, 0.8)] * 2, Verdict.UNJUDGED),
+    ],
+)
+def test_what_a_stock_program_says_of_a_red_pair(
+    red: Red, looks: Any, controls: Any, verdict: Verdict | None
+) -> None:
+    legs = _legs(red, looks, controls)
+    found = of_legs(red, legs)
+    assert found.verdict is verdict
+    assert (found.disturbance is not None) == (verdict is Verdict.UNJUDGED)
+    rows = seen_again(legs, [found])
+    confirm = [each for each in rows if each.leg.name == "rail0.confirm"]
+    if verdict is Verdict.FAIL:
+        assert [each.report.verdict for each in confirm] == [Verdict.FAIL]
+        assert all(each.report.quantities[0].disturbance is None for each in confirm)
+
+
+def test_a_look_that_went_the_other_way_says_nothing(red: Red) -> None:
+    back = _attempt((red.destination, red.source), GOOD, 0.0)
+    leg = Outcome(leg=_leg("rail0.confirm"), attempts=(back,), report=back.report)
+    assert of_legs(red, [leg]).verdict is None
+
+
+class Allocation(Machine):
+    """A job that has all nodes of the campaign."""
+
+    def run_here(self, folder: Path, *_: Any) -> job.Ended:
+        return self.follow(folder)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, site: Site, monkeypatch: pytest.MonkeyPatch) -> Path:
+    machine = Allocation(lambda a, b: healthy(a, b) * (0.3 if b == "vc3" else 1))
+    monkeypatch.setattr(conducted, "run_here", machine.run_here)
+    monkeypatch.setattr(
+        conducted, "prepare", lambda folder, *rest, **_: (folder / "schedule").write_text(
+            job.render_schedule(rest[-1])
+        ),
+    )  # fmt: skip
+    place = tmp_path / in_job.FOLDER
+    place.mkdir()
+    save(place, planned(site))
+    write_plan(tmp_path, [_leg(leg_name("rail0", role)) for role in Role])
+    return tmp_path
+
+
+def test_the_job_measures_once_and_then_asks_for_the_pair_that_is_red(folder: Path) -> None:
+    assert in_job.due(folder) == "rail0_confirm"
+    source, destination = (folder / "nodes.rail0_confirm").read_text().split()
+    assert destination == "vc3"
+    launched = sorted((folder / in_job.FOLDER).glob("launch.*"))
+    assert in_job.due(folder) == "rail0_confirm"  # nothing was left of it: once more
+    assert sorted((folder / in_job.FOLDER).glob("launch.*")) == launched
+    assert load(folder / in_job.FOLDER).num_adaptive == 2
+    assert source != "vc3"
