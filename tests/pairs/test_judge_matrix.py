@@ -833,6 +833,62 @@ def test_healthy_is_the_default_of_made_matrices() -> None:
     assert healthy(0, 1, 0) == 1.0
 
 
+# --- few partners, and one way of a pair
+
+
+def ring(rows: list[dict[str, object]], num: int) -> list[dict[str, object]]:
+    """Return the rows of neighbours in a ring."""
+    return [
+        row for row in rows
+        if (int(str(row["a"])[1:]) - int(str(row["b"])[1:])) % num in {1, num - 1}
+    ]  # fmt: skip
+
+
+def test_a_node_with_two_partners_is_not_told_from_its_ways(judge: Any) -> None:
+    ended = judge(ring(made(16, of_node(4, 0.5)), 16))
+    assert (ended.record["verdict"], ended.record["blame"]) == ("UNDECIDED", [])
+    (entry,) = ended.record["undecided"]
+    assert (entry["kind"], entry["nodes"]) == ("node", ["n0004"])
+    assert "measured with 2 nodes only" in entry["sentence"]
+    assert entry["would_tell"] == "n0004 with 1 node more"
+
+
+def test_two_nodes_that_measured_with_nobody_else_are_no_bad_pair(judge: Any) -> None:
+    rows = [row for row in made(80, of_node(4, 0.5)) if int(str(row["a"])[1:]) // 2
+            == int(str(row["b"])[1:]) // 2]  # fmt: skip
+    ended = judge(rows)
+    assert (ended.record["verdict"], ended.record["blame"]) == ("UNDECIDED", [])
+
+
+@pytest.mark.parametrize("rounds", [2, 3])
+def test_one_way_of_a_pair_that_is_low_in_every_look(judge: Any, rounds: int) -> None:
+    rows = [
+        {**row, "round": number}
+        for number in range(rounds)
+        for row in made(16, lambda a, b, _: 0.4 if (a, b) == (2, 4) else 1.0, seed=number)
+    ]
+    ended = judge(rows)
+    assert blamed(ended.record) == [("pair", "n0002 - n0004", "transmit")]
+    assert ended.record["undecided"] == []
+
+
+def test_looks_at_a_pair_are_counted_in_words(judge: Any) -> None:
+    rows = [
+        {**row, "round": number}
+        for number in range(3)
+        for row in made(6, lambda a, b, _, n=number: 0.4 if (a, b) == (2, 4) and n else 1.0)
+    ]
+    (entry,) = judge(rows).record["undecided"]
+    assert "low in 2 of 3 looks" in entry["sentence"]
+
+
+def test_a_rail_that_misses_the_reference_is_no_contention(judge: Any) -> None:
+    rows = made(12, lambda _a, _b, rail: 0.5 if rail else 1.0, rails=2)
+    ended = judge(rows, "--reference", "24 GB/s", unit="GB/s")
+    assert (ended.record["verdict"], ended.record["undecided"]) == ("FAIL", [])
+    assert ended.record["contention"] is False
+
+
 # --- several sizes and quantities
 
 

@@ -46,6 +46,9 @@ MARGIN = math.log(2000)
 #: two suspects whose likelihoods differ by less than 20 to 1 are not told apart
 _TOLD_APART = math.log(20)
 
+#: one is low with so many unlike nodes to be blamed, where nobody says what a pair should reach
+LEAST_PARTNERS = 3
+
 #: how many are looked for; with more at fault the machine as a whole is
 _MOST = 400
 
@@ -132,7 +135,9 @@ def _with_elsewhere(others: Indices, others_low: Indices) -> tuple[Values, Value
     return others + weight * elsewhere, others_low + weight * (others_low.sum() - others_low)
 
 
-def explain(evidence: Evidence, *, least_partners: int = 3, num_kinds: int = 1) -> Explanation:
+def explain(
+    evidence: Evidence, *, least_partners: int = LEAST_PARTNERS, num_kinds: int = 1
+) -> Explanation:
     """Return who explains the low rows.
 
     Args:
@@ -233,6 +238,12 @@ class _Search:
         partners = self._partners(suspect, low)
         if suspect.kind is not SuspectKind.ROUND and partners < self.least_partners:
             self._refused.add(suspect)
+            self.weak.append(
+                Found(
+                    suspect=suspect, num_measured=len(rows), num_low=len(low), partners=partners,
+                    margin=score - self._bar + MARGIN,
+                )
+            )  # fmt: skip
             return
         close = self._close(suspect, score, ranked)
         self.by[rows] = len(self.found)
@@ -306,7 +317,7 @@ class _Search:
             others += measured[weakest + 1]
             others_low += low[weakest + 1]
             self.weak.append(self.found[weakest])
-        if self.weak:
+        if len(kept) < len(self.found):
             self._drop([number for number in range(len(self.found)) if number not in kept], -1)
 
     def _by_like(self, rows: Flags) -> Indices:

@@ -12,7 +12,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from fabricproof.pairs.blame.explain import CHANCE, Explanation, components, explain
+from fabricproof.pairs.blame.explain import (
+    CHANCE,
+    LEAST_PARTNERS,
+    Explanation,
+    components,
+    explain,
+)
 from fabricproof.pairs.blame.suspects import Evidence, Flags, SuspectKind, Values
 from fabricproof.pairs.blame.yardstick import LEAST_VALUES, Heap, candidates
 from fabricproof.pairs.fabric import Leaves, load_of_flows, loads_of
@@ -96,7 +102,7 @@ def measure_matrix(
         better = [each[-1] if each else None for each in chosen]
         measure = replace(measure, fast=_fast(matrix, strata, heaps, better, limits))
         measure = replace(measure, strays=_has_strays(matrix, measure, strata, leaves))
-        partners = 2 if limits.bounds else 3
+        partners = LEAST_PARTNERS - 1 if limits.bounds else LEAST_PARTNERS
         explanation = explain(
             evidence_of(matrix, measure.low, leaves),
             least_partners=partners,
@@ -230,6 +236,8 @@ def _measure(
         threshold = max(least, DEVIATIONS * heap.scatter)
         below = off < -threshold
         bound = bound_of(matrix, kind, limits)
+        if bound is not None and heap.centre < bound:
+            bound = None  # all miss it: that is no one's fault
         if bound is not None:
             # However widely the others scatter, this one plainly misses the reference.
             missed = own < bound - PLAINLY
@@ -239,7 +247,7 @@ def _measure(
         plainly[rows] = low[rows] & (off < -max(least, surely * heap.scatter))
         if bound is not None:
             plainly[rows] |= low[rows] & missed
-        if bound is None:
+        if kind not in limits.bounds:
             scatter = max(scatter, heap.scatter)
         shortfall[rows] = off
         yardsticks.setdefault(

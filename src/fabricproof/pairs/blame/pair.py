@@ -6,7 +6,7 @@ Two low values of one pair are little evidence: chance makes them, too, in a mat
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -98,26 +98,55 @@ def bad_pairs(matrix: Matrix, measure: Measure, explanation: Explanation) -> tup
     free = np.flatnonzero(explanation.by == -1)
     own = free[np.isin(keys(free), often)]
     of_own = np.searchsorted(often, keys(own))
-    measured = np.bincount(of_own, minlength=len(often))
-    low = np.bincount(of_own, weights=measure.low[own], minlength=len(often))
-    num_pairs = num * (num - 1) / 2
+    fine = _fine_with_others(matrix, measure)
     found = []
-    for number in np.flatnonzero(low >= 2).tolist():
-        total, count = int(measured[number]), int(low[number])
-        good = total - count
-        ways, others = num_pairs * math.comb(total, good), len(free) - total
-        chance = ways * _chance_of(count, singles, others)
-        worst = ways * _worst_chance_of(count, singles, others)
-        if good * _ROWS_PER_GOOD > total or chance > _PAIR_CHANCE or worst > _WORST_PAIR_CHANCE:
-            continue
+    for number in range(len(often)):
         first, second = divmod(int(often[number]), num)
-        mine = own[(of_own == number) & measure.low[own]]
-        if np.ptp(measure.shortfall[mine]) > _ALIKE:
+        mine = own[of_own == number]
+        ends = np.array([first, second])
+        within = np.bincount(of_own[~measure.low[own]], minlength=len(often))[number]
+        if (fine[ends] <= within).any():
             continue
-        both = bool(matrix.both_ways[mine].any()) or len(np.unique(matrix.source[mine])) > 1
-        found.append(
-            BadPair(first=first, second=second, num_measured=total, num_low=count, both_sides=both)
-        )
+        pair = _all_low(matrix, measure, mine, len(free), singles)
+        if pair is not None:
+            found.append(replace(pair, first=first, second=second))
     if len(found) > max(_MOST_PAIRS, _MOST_PAIRS_PART * len(np.unique(keys(free)))):
         return ()
     return tuple(found)
+
+
+def _fine_with_others(matrix: Matrix, measure: Measure) -> Rows:
+    """Count the rows of each node that are not low."""
+    good = ~measure.low
+    counts = np.bincount(matrix.source[good], minlength=len(matrix.nodes))
+    return counts + np.bincount(matrix.destination[good], minlength=len(matrix.nodes))
+
+
+def _all_low(
+    matrix: Matrix, measure: Measure, mine: Rows, num_free: int, singles: int
+) -> BadPair | None:
+    """Return the pair whose rows are ``mine``, where all of them are low, or all one way."""
+    ways = [mine]
+    if not matrix.both_ways[mine].any():
+        ways += [mine[matrix.source[mine] == end] for end in np.unique(matrix.source[mine])]
+    num_pairs = len(matrix.nodes) * (len(matrix.nodes) - 1) / 2
+    for way in ways:
+        total, count = len(way), int(measure.low[way].sum())
+        good = total - count
+        if count < 2 or good * _ROWS_PER_GOOD > total:
+            continue
+        # One way of a pair is one of twice as many that could be low.
+        num = num_pairs * (1 if way is mine else 2) * math.comb(total, good)
+        others = num_free - total
+        chance = num * _chance_of(count, singles, others)
+        worst = num * _worst_chance_of(count, singles, others)
+        low = way[measure.low[way]]
+        if (
+            chance > _PAIR_CHANCE
+            or worst > _WORST_PAIR_CHANCE
+            or np.ptp(measure.shortfall[low]) > _ALIKE
+        ):
+            continue
+        both = bool(matrix.both_ways[low].any()) or len(np.unique(matrix.source[low])) > 1
+        return BadPair(first=-1, second=-1, num_measured=total, num_low=count, both_sides=both)
+    return None

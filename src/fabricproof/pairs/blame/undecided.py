@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 
+from fabricproof.core.units import counted
+from fabricproof.pairs.blame.explain import LEAST_PARTNERS, Found
 from fabricproof.pairs.blame.judge import differs, fast_group, is_blamed
 from fabricproof.pairs.blame.judged import Judged, WhyUndecided
 from fabricproof.pairs.blame.measure import evidence_of, is_many
@@ -184,13 +186,21 @@ def _weak(judged: Judged, unexplained: Flags) -> list[Undecided]:
                 why=WhyUndecided.NODE,
                 nodes=(matrix.nodes[suspect.number],) if is_node else (name,),
                 sentence=f"{name} {verb} {level(judged, share_of(judged, rows))}: {found.num_low} "
-                f"of {found.num_measured} values; with so few in all, disturbances of a moment "
-                "could look the same",
-                would_tell=_once_more(judged, suspect, rows),
+                f"of {found.num_measured} values; {_why_weak(found)}",
+                would_tell=_once_more(judged, suspect, rows)
+                if found.partners >= LEAST_PARTNERS
+                else f"{name} with {counted(LEAST_PARTNERS - found.partners, 'node')} more",
             )
         )
         unexplained &= ~rows
     return entries
+
+
+def _why_weak(found: Found) -> str:
+    if found.partners >= LEAST_PARTNERS:
+        return "with so few in all, disturbances of a moment could look the same"
+    count = counted(found.partners, "node")
+    return f"measured with {count} only: it, or the other end, or the way between"
 
 
 def _once_more(judged: Judged, suspect: Suspect, rows: Flags) -> str:
@@ -213,17 +223,24 @@ def _singles(judged: Judged, unexplained: Flags) -> list[Undecided]:
     rows = np.flatnonzero(unexplained)
     rows = rows[np.argsort(judged.shortfall[rows], kind="stable")]
     entries = []
+    # Of several looks at a pair the lowest one stands for all.
+    key = matrix.look_keys(with_round=False)
+    _, firsts, times = np.unique(key[rows], return_index=True, return_counts=True)
+    low_in = dict(zip(rows[firsts].tolist(), times.tolist(), strict=True))
+    rows = rows[np.sort(firsts)]
     for row in rows[:_SINGLES].tolist():
         first, second = matrix.nodes[matrix.source[row]], matrix.nodes[matrix.destination[row]]
         reached = level(judged, math.exp(judged.shortfall[row]))
         pair = f"{matrix.name_of(row)}{_over(judged, row)}"
         kind = matrix.kinds[matrix.kind[row]].words if len(matrix.kinds) > 1 else ""
+        looks = int((key == key[row]).sum())
+        seen = "measured once" if looks == 1 else f"low in {low_in[row]} of {looks} looks"
         entries.append(
             Undecided(
                 why=WhyUndecided.CHANCE,
                 nodes=(first, second),
-                sentence=f"{pair} runs {reached}{f' ({kind})' if kind else ''}, "
-                "measured once: this pair, or a disturbance of a moment",
+                sentence=f"{pair} runs {reached}{f' ({kind})' if kind else ''}, {seen}: "
+                "this pair, or a disturbance of a moment",
                 would_tell=f"{pair} once more{f': {kind}' if kind else ''}",
             )
         )
