@@ -68,6 +68,11 @@ def test_rows_below_a_line_of_iperf_inside_a_table_are_not_lost_in_silence() -> 
     [
         ("# Topology file: generated on Fri Nov 20\nvendid=0x2c9\n", "subnet check"),
         (
+            "SW  4  1 0x0000000000200000  4x EDR - CA  1  1 0x0000000000100000 ( 's' - 'h' )\n",
+            "subnet",
+        ),
+        ("# Faked topology file\n\nvendid=0x2c9\n", "subnet check"),
+        (
             "CA: MT4115 node1:\n      0x1 1 1[  ] ==( 4X 25.78125 Gbps\nSwitch: 0x248a sw\n",
             "subnet",
         ),

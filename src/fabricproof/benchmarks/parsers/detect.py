@@ -80,6 +80,7 @@ _IPERF3 = re.compile(r"Retr\b|Bitrate|\bsender\b|\breceiver\b|\d {3}sec\b")
 #: what the tools of infiniband-diags print, which another command reads
 _SUBNET = re.compile(
     r"^(?:# Topology file: |vendid=0x|(?:Switch|CA): 0x[0-9a-f]{16} |## Summary: \d+ nodes checked"
+    r"|(?:SW|CA|RT) +\d+ +\d+ 0x[0-9a-f]{16} |# Faked topology file"
     r"|# Port (?:extended )?counters: |[^\n]{0,150} ==\( *\d+X )",
     re.MULTILINE,
 )
