@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -111,8 +112,7 @@ def test_a_baseline_that_is_gone_is_told(tmp_path: Path) -> None:
 def test_a_plan_from_before_there_were_baselines_is_read(tmp_path: Path) -> None:
     write_plan(tmp_path, [LEG])
     path = tmp_path / "plan.json"
-    text = path.read_text()
-    assert '"baseline": "spring"' in text
-    cut = "".join(line for line in text.splitlines() if '"baseline"' not in line)
-    path.write_text(cut.replace(",  }", "  }"))
+    record = json.loads(path.read_text())
+    assert [leg.pop("baseline") for leg in record["legs"]] == ["spring"]
+    path.write_text(json.dumps(record))
     assert read_plan(tmp_path).legs[0].baseline == ""

@@ -302,7 +302,7 @@ def write_plan(folder: Path, legs: Sequence[Leg], relations: Sequence[Relation] 
         "legs": [asdict(leg) for leg in legs],
         "relations": [asdict(relation) for relation in relations],
     }
-    (folder / PLAN_FILE).write_text(json.dumps(record, indent=1), encoding="utf-8")
+    (folder / PLAN_FILE).write_text(json.dumps(record), encoding="utf-8")
 
 
 def _check_apart(names: Sequence[str], folder_of: Callable[[str], str]) -> None:

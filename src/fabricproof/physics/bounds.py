@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from fabricproof.core.errors import ConfigError
@@ -255,6 +256,7 @@ def binding(limits: Iterable[Ceiling]) -> Ceiling:
     return min(limits, key=lambda ceiling: ceiling.nominal_mb_s)
 
 
+@lru_cache(maxsize=256)  # a plan asks thousands of times about a handful of paths
 def bound(fabric: Fabric) -> Ceiling:
     """Return what all ceilings of ``fabric`` allow together, under the name of the binding one.
 
@@ -310,6 +312,7 @@ def _protocol_with_least_floor(fabric: Fabric) -> Protocol:
     return min(rows, key=lambda row: row.floor_us)
 
 
+@lru_cache(maxsize=1024)
 def latency_floor_us(fabric: Fabric, message_size: int) -> Floor:
     """Return the least one-way latency of a message of ``message_size`` bytes over ``fabric``.
 

@@ -99,6 +99,9 @@ class Site:
     reframe: dict[str, Any]
     night: NightSpec = field(default_factory=NightSpec)
     switches: dict[str, SwitchSpec] = field(default_factory=dict)
+    _fabrics: dict[tuple[str, tuple[str, ...], int], Fabric] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
 
     @property
     def name(self) -> str:
@@ -123,7 +126,10 @@ class Site:
         The rails' own links and slots count: over unlike rails the slowest one is taken for each,
         which is what striping in equal shares delivers.
         """
-        return build_fabric(self.fabric_spec(name), tuple(rails), num_flows=num_flows)
+        key = name, tuple(rails), num_flows
+        if key not in self._fabrics:
+            self._fabrics[key] = build_fabric(self.fabric_spec(name), key[1], num_flows=num_flows)
+        return self._fabrics[key]
 
     def references_for(
         self,

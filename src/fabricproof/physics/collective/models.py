@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from fabricproof.physics.collective.operation import Layout, Operation
 
@@ -265,6 +266,7 @@ def models(
     return {name: time for name, time in found.items() if time is not None}
 
 
+@lru_cache(maxsize=4096)  # every stack asks the same of the same wires
 def best_model(
     operation: Operation, size: int, layout: Layout, channel: Channel
 ) -> tuple[str, float]:
