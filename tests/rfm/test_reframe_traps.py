@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from reframe_sessions import HouseRun, StockRun
 
 from fabricproof.core.errors import ConfigError, UnitError
 from fabricproof.core.records import read_records
+from fabricproof.job.run import Workplace, new_run_id, session_environment
 from fabricproof.nodes.inventory.store import read_kept
 from fabricproof.rfm.handover import reframe_tuple
 from fabricproof.site import load_site
@@ -23,6 +26,7 @@ from fabricproof.site.roll import due_entries
 from fabricproof.verdict.value import Reference, at_least
 
 SITE = Path(__file__).parent / "site"
+ROOT = Path(__file__).resolve().parents[2]
 
 #: each of them measured nothing, or something else
 PASSED_BY_ITSELF = (
@@ -362,3 +366,26 @@ def _copy_site(folder: Path, *, references: str) -> None:
     for name in ("site.toml", "fabric.toml"):
         (folder / name).write_text((SITE / name).read_text())
     (folder / "references.toml").write_text(references)
+
+
+#: ends where anything walks the stack for a warning, which cost a quarter of ``reframe -l``
+LISTED = """\
+import sys
+from reframe.core import variables
+variables.user_deprecation_warning = lambda *_: sys.exit("asked for a deprecated name")
+from reframe.frontend.cli import main
+sys.argv = ["reframe", "-l", "-n", "OsuBandwidth"]
+main()
+"""
+
+
+def test_making_a_check_asks_for_no_deprecated_name(tmp_path: Path) -> None:
+    place = Workplace(project=ROOT, root=tmp_path, perflogs=tmp_path / "perflogs")
+    environment = session_environment(load_site("vcluster"), place, new_run_id())
+    for key in ("RFM_REPORT_FILE", "FABRICPROOF_REFRAME_LOG"):
+        Path(environment[key]).parent.mkdir(parents=True, exist_ok=True)
+    done = subprocess.run(
+        [sys.executable, "-c", LISTED], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout[-600:] + done.stderr[-600:]
+    assert "OsuBandwidth" in done.stdout
