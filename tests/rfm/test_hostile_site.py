@@ -251,10 +251,14 @@ FILLED = {
     # Numbers, and names that are constants of ours or of one of a few families.
     "job/script.py": {"ASK_SECONDS", "ASK_FILE", "BACKWARDS_FILE", "RANK_FILE", "number"},
     "job/script.py:limits": {"max(leg_seconds_limit, leg.limit_seconds)"},
+    "job/script.py:names": {"chosen_file(leg.name)"},
     "nodes/doctor/live.py": {"_SECONDS"},
     "nodes/doctor/probes.py": {"name", "probe_seconds", "known", "subject.family"},
     "pairs/campaign/job.py": {"_START_SECONDS", "seconds", "LOOK.name", "SCHEDULE_FILE"},
     "pairs/campaign/job.py:ends": {"RECORD_FILE", "RECORD_END", "REACHED_END"},
+    "pairs/campaign/job.py:begins": {
+        "_WATCH.format(seconds=_begin_seconds(plan), record=RECORD_FILE)"
+    },
     "stacks/environment.py": {"' '.join(MODULE_INITS)"},
     "stacks/spack/installation/proof.py": {"settings"},
     # Lines that shell_word, shell_line or shell_values made before.
