@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from fabricproof.benchmarks.catalogue import SUITES, collective_of, meaning
-from fabricproof.benchmarks.program import Meaning, Program
+from fabricproof.benchmarks.program import Meaning, Messages, Program
 from fabricproof.stacks.workload import Segment, expected_bytes, has_window
 
 ANSWERS = Path(__file__).parents[1] / "data" / "catalogue" / "answers.txt"
@@ -28,6 +28,11 @@ def answers() -> Iterator[str]:
                 continue
             yield f"{suite} {row.name}"
             yield from (f"    {line}" for line in _facts(suite, row) if line)
+
+
+def both_at_once(messages: Messages) -> bool:
+    """Whether both directions carry messages at the same time, whatever the output counts."""
+    return bool(messages.forth and messages.back) and not messages.in_turn
 
 
 def _facts(suite: str, row: Program) -> Iterator[str]:
@@ -60,7 +65,7 @@ def _moved(suite: str, row: Program) -> Iterator[str]:
         each = f", one by one {turns[0]} and {turns[1]}" if None not in turns else ""
         yield f"{ranks} ranks send: {moved.sent_by_first} B and {moved.sent_by_second} B{each}"
     window = ", a window" if has_window(suite, row.name) else ""
-    both = ", both directions at once" if row.messages.both_at_once else ""
+    both = ", both directions at once" if both_at_once(row.messages) else ""
     yield f"crossings in a row: {row.messages.crossings}{both}{window}"
 
 

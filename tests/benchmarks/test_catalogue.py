@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from catalogue_answers import ANSWERS, text
+from catalogue_answers import ANSWERS, both_at_once, text
 
 from fabricproof.benchmarks.catalogue import SUITES, meaning, reading_of
 from fabricproof.benchmarks.parsers.grammar.osu import PROGRAMS
@@ -126,9 +126,9 @@ def test_what_is_counted_is_moved(row: Program) -> None:
     """Two directions in the bandwidth are two on the wire at once; pairs and floors likewise."""
     assert row.messages is not None
     if row.meaning.bidirectional:
-        assert row.messages.both_at_once
+        assert both_at_once(row.messages)
     if row.meaning.kind is ProgramKind.LATENCY:
-        assert not row.messages.both_at_once
+        assert not both_at_once(row.messages)
         assert not row.messages.windowed
     if row.meaning.round_trip:
         assert (row.messages.forth, row.messages.back) == (0, 1)

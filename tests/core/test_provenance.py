@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabricproof.core.errors import ExitStatus, UnlikeError
 from fabricproof.core.provenance import (
     AFTERWARDS_KEY,
     IDENTITY_KEY,
@@ -19,7 +18,6 @@ from fabricproof.core.provenance import (
     identity_of,
     is_build,
     rebuilt,
-    require_alike,
     same_build,
 )
 
@@ -162,42 +160,6 @@ def test_another_package_of_one_suite_is_found() -> None:
 def test_a_build_while_a_job_ran_is_found() -> None:
     after = {AFTERWARDS_KEY: replace(ONE, compiler="gcc@13").record()}
     assert "compiler" in rebuilt([_record(**after)])["openmpi"]
-
-
-# Two runs.
-
-
-def test_what_both_sides_have_of_one_build_may_be_compared() -> None:
-    first = [_record(), _record(stack="mpich")]
-    assert require_alike(first, [_record()]) == (("openmpi", "osu"),)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_unlike_stacks_are_refused_with_the_field_named(name: str) -> None:
-    with pytest.raises(UnlikeError, match=f"openmpi, suite osu.*{name}: ") as caught:
-        require_alike([_record()], [_record(replace(ONE, **{name: "another"}))])
-    assert caught.value.exit_status is ExitStatus.DATA
-
-
-def test_one_side_of_two_builds_is_refused() -> None:
-    with pytest.raises(UnlikeError):
-        require_alike([_record(), _record(replace(ONE, digest="b" * 64))], [_record()])
-
-
-def test_a_side_without_identity_is_refused_beside_one_that_has_it() -> None:
-    with pytest.raises(UnlikeError, match="not recorded"):
-        require_alike([_record(None)], [_record()])
-    assert require_alike([_record(None)], [_record(None)]) == (("openmpi", "osu"),)
-
-
-def test_a_rebuild_while_a_job_ran_is_refused() -> None:
-    after = {AFTERWARDS_KEY: replace(ONE, digest="b" * 64).record()}
-    with pytest.raises(UnlikeError, match="digest"):
-        require_alike([_record(**after)], [_record()])
-
-
-def test_stacks_of_other_names_are_nothing_in_common() -> None:
-    assert require_alike([_record(stack="mpich")], [_record()]) == ()
 
 
 @pytest.mark.parametrize(

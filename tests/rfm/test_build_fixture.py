@@ -14,7 +14,7 @@ from reframe_sessions import HouseRun, run_builds
 
 from fabricproof.cli.measure.run_progress import Progress
 from fabricproof.core.errors import ParseError
-from fabricproof.core.provenance import differences, identity_of, require_alike
+from fabricproof.core.provenance import differences, identity_of
 from fabricproof.core.records import read_records
 from fabricproof.rfm import build
 from fabricproof.site import load_site
@@ -211,11 +211,6 @@ def test_a_stack_that_was_rebuilt_during_the_run_is_invalid_everywhere(builds: H
             in leg["reason"]
         )
     assert builds.status == 3
-
-
-def test_runs_of_one_build_may_be_compared(builds: HouseRun, one_check: HouseRun) -> None:
-    first, second = (_records(run, "Well", "good") for run in (builds, one_check))
-    assert require_alike(first, second) == (("good", "osu"),)
 
 
 def test_a_reference_of_another_build_does_not_apply_and_is_said(builds: HouseRun) -> None:

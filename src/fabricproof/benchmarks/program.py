@@ -118,11 +118,6 @@ class Messages:
         """
         return self.forth + self.back if self.in_turn else max(self.forth, self.back)
 
-    @property
-    def both_at_once(self) -> bool:
-        """Whether both directions carry messages at the same time, whatever the output counts."""
-        return bool(self.forth and self.back) and not self.in_turn
-
 
 @dataclass(frozen=True, kw_only=True)
 class Collective:

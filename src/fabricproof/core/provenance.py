@@ -14,8 +14,6 @@ from hashlib import sha256
 from json import dumps
 from typing import Any
 
-from fabricproof.core.errors import UnlikeError
-
 #: hexadecimal digits of a digest that are shown; 48 bits, no two builds of a site share them.
 SHOWN_DIGITS = 12
 
@@ -168,45 +166,3 @@ def rebuilt(records: Iterable[Mapping[str, Any]]) -> dict[str, str]:
             if unlike:
                 found.setdefault(stack, f"not one build throughout the run: {'; '.join(unlike)}")
     return found
-
-
-def require_alike(
-    first: Iterable[Mapping[str, Any]], second: Iterable[Mapping[str, Any]]
-) -> tuple[tuple[str, str], ...]:
-    """Return the (stack, suite) pairs that both sets of records have, each with one identity.
-
-    Raises:
-        UnlikeError: a pair was measured with two builds, in one set or between the two; the
-            message names the stack and the fields that differ.
-    """
-    here, there = _identities(first), _identities(second)
-    common = tuple(place for place in here if place in there)
-    for place in common:
-        _refuse(place, here[place], there[place])
-    return common
-
-
-def _identities(
-    records: Iterable[Mapping[str, Any]],
-) -> dict[tuple[str, str], StackIdentity | None]:
-    found: dict[tuple[str, str], StackIdentity | None] = {}
-    for record in records:
-        place = (str(record.get("stack")), str(record.get("suite")))
-        identity = identity_of(record)
-        _refuse(place, found.setdefault(place, identity), identity)
-        if AFTERWARDS_KEY in record:
-            _refuse(place, identity, identity_of(record, AFTERWARDS_KEY))
-    return found
-
-
-def _refuse(
-    place: tuple[str, str], first: StackIdentity | None, second: StackIdentity | None
-) -> None:
-    unlike = differences(first, second)
-    if unlike:
-        raise UnlikeError(
-            f"unlike stacks are not compared as one: {place[0]}, suite {place[1]}",
-            expected="one build on both sides",
-            got="; ".join(unlike),
-            next_step="measure both with one build, or give the builds names of their own",
-        )

@@ -70,9 +70,6 @@ _HEAD = re.compile(
 )
 _FIELD = re.compile(r"(?P<name>[A-Z]\w+):\.+(?P<value>0x[0-9a-f]{2,8}|\d{1,20})")
 
-#: number of the port that stands for all of a node (AllPortSelect)
-ALL_PORTS = 255
-
 
 @dataclass(frozen=True, kw_only=True)
 class Counted:
@@ -80,7 +77,7 @@ class Counted:
 
     Attributes:
         lid: whom it asked, None where by a path or a GUID.
-        port: which port, :data:`ALL_PORTS` for all of the node together.
+        port: which port, 255 (AllPortSelect) for all of the node together.
         extended: the 64-bit counters.
         values: by the kernel's names; data in bytes.
     """

@@ -62,11 +62,6 @@ def _drain(result: Result, blame: Blame, doubted: set[str]) -> str:
     return drain_line(blame)
 
 
-def _drain_lines(result: Result, blame: Blame, doubted: set[str]) -> list[str]:
-    line = _drain(result, blame, doubted)
-    return [f"    {line}"] if line else []
-
-
 def campaign_record(outcome: Outcome, looks: Sequence[Confirmation]) -> dict[str, Any]:
     """Return a campaign as plain data, the form of ``--json``."""
     campaign = outcome.campaign
