@@ -13,13 +13,13 @@ from fabricproof.job.collective_commands import (
     collective_sizes,
     make_collective_job,
 )
-from fabricproof.physics.collective import Channel, Layout, Operation
+from fabricproof.physics.collective import Channel, Operation, RankLayout
 
 CHANNEL = Channel(alpha_us=50.0, beta_us_per_byte=0.04)
-FOUR = Layout(num_ranks=4, ranks_per_node=2)
+FOUR = RankLayout(num_ranks=4, ranks_per_node=2)
 
 
-def job(suite: str, program: str, layout: Layout = FOUR, seconds: float = 1.0) -> object:
+def job(suite: str, program: str, layout: RankLayout = FOUR, seconds: float = 1.0) -> object:
     return make_collective_job(
         suite, program, ("prog",), layout, max_size=65536, channel=CHANNEL, seconds=seconds
     )
@@ -29,7 +29,7 @@ def test_sizes_double_from_a_float_as_far_as_buffers_allow() -> None:
     assert collective_sizes(Operation.BCAST, FOUR, 32) == (4, 8, 16, 32)
     assert collective_sizes(Operation.BCAST, FOUR, 33) == (4, 8, 16, 32)
     assert collective_sizes(Operation.BARRIER, FOUR, 32) == ()
-    many = Layout(num_ranks=4096)
+    many = RankLayout(num_ranks=4096)
     assert collective_sizes(Operation.ALLTOALL, many, 1 << 20)[-1] * 4096 == BUFFER_BYTES
     assert collective_sizes(Operation.ALLREDUCE, many, 1 << 20)[-1] == 1 << 20
 
@@ -105,7 +105,7 @@ def test_imb_is_not_asked_for_its_own_warm_ups() -> None:
 def test_a_budget_is_kept_as_far_as_the_model_knows(
     program: str, ranks: int, per_node: int, seconds: float
 ) -> None:
-    layout = Layout(num_ranks=ranks, ranks_per_node=per_node)
+    layout = RankLayout(num_ranks=ranks, ranks_per_node=per_node)
     made = job("osu", program, layout, seconds)
     assert len(made.least_bytes) == layout.num_nodes
     more = job("osu", program, layout, 2 * seconds)
@@ -129,7 +129,7 @@ def test_every_collective_of_imb_is_known_and_has_its_binary() -> None:
 
 
 def test_packets_are_counted_where_everybody_waits_for_everybody() -> None:
-    eight = Layout(num_ranks=8)
+    eight = RankLayout(num_ranks=8)
     assert job("osu", "osu_bcast", eight).least_packets is None
     summed, shared = (
         job("osu", program, eight) for program in ("osu_allreduce", "osu_reduce_scatter")

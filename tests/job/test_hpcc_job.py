@@ -12,7 +12,7 @@ import fabricproof.job
 from fabricproof.job import collective_commands as hpcc
 from fabricproof.job.collective_commands import hpcc_command, hpcc_seconds, moved_bytes
 from fabricproof.physics import Fabric, find_link
-from fabricproof.physics.collective import Layout
+from fabricproof.physics.collective import RankLayout
 
 SCRIPT = Path(fabricproof.job.__file__).with_name(hpcc.HPCC_FILE)
 
@@ -71,22 +71,22 @@ def test_each_rank_is_told_the_program() -> None:
 
 
 def test_every_node_sends_and_receives_the_least() -> None:
-    assert moved_bytes(Layout(num_ranks=8, ranks_per_node=2)) == ((792_000_000,) * 2,) * 4
+    assert moved_bytes(RankLayout(num_ranks=8, ranks_per_node=2)) == ((792_000_000,) * 2,) * 4
 
 
 @pytest.mark.parametrize(("rate", "least", "most"), [("1GbE", 10, 25), ("100GbE", 6, 8)])
 def test_a_run_takes_what_its_messages_take(rate: str, least: float, most: float) -> None:
     fabric = Fabric(link=find_link(rate), protocol="tcp", mtu=1500)
-    seconds = hpcc_seconds(fabric, Layout(num_ranks=4))
+    seconds = hpcc_seconds(fabric, RankLayout(num_ranks=4))
     assert least < seconds < most
-    assert hpcc_seconds(fabric, Layout(num_ranks=8, ranks_per_node=2)) > seconds
+    assert hpcc_seconds(fabric, RankLayout(num_ranks=8, ranks_per_node=2)) > seconds
 
 
 def test_more_pairs_than_fit_are_not_played() -> None:
     slow = Fabric(link=find_link("1GbE"), protocol="tcp", mtu=1500)
-    hundreds = hpcc_seconds(slow, Layout(num_ranks=512))
-    assert hundreds < hpcc_seconds(slow, Layout(num_ranks=4)) + 2 * hpcc.PING_PONG_SECONDS
+    hundreds = hpcc_seconds(slow, RankLayout(num_ranks=512))
+    assert hundreds < hpcc_seconds(slow, RankLayout(num_ranks=4)) + 2 * hpcc.PING_PONG_SECONDS
 
 
 def test_without_a_fabric_nobody_knows() -> None:
-    assert hpcc_seconds(None, Layout(num_ranks=4)) == 0
+    assert hpcc_seconds(None, RankLayout(num_ranks=4)) == 0

@@ -10,7 +10,7 @@ from fabricproof.benchmarks.catalogue import collective_of
 from fabricproof.benchmarks.parsers import parse_text
 from fabricproof.core.measure import Table, Verdict, texts_of
 from fabricproof.core.units import size_label
-from fabricproof.physics.collective import Layout
+from fabricproof.physics.collective import RankLayout
 from fabricproof.verdict.collective_times import row_contradiction
 from fabricproof.verdict.table import judge_table
 from fabricproof.verdict.value import Rules, at_most
@@ -28,7 +28,7 @@ COLLECTIVES = [
     DATA / "imb" / "nbc.txt",
 ]
 FULL = ("message_size", "latency_avg_us", "latency_min_us", "latency_max_us")
-FOUR = Layout(num_ranks=4)
+FOUR = RankLayout(num_ranks=4)
 
 
 def judged(made: Table, rules: Rules) -> dict[str, tuple[Verdict, str]]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from fabricproof.core.measure import Table, Verdict, texts_of
 from fabricproof.physics import Fabric, bound, find_link
-from fabricproof.physics.collective import Layout
+from fabricproof.physics.collective import RankLayout
 from fabricproof.verdict.rings import (
     HPCC_ORDERS,
     LEAST_STEPS,
@@ -29,7 +29,7 @@ from fabricproof.verdict.value import Rules, at_most
 GIGABIT = Fabric(link=find_link("1GbE"), protocol="tcp", mtu=1500)
 
 LAYOUTS = st.builds(
-    lambda nodes, here: Layout(num_ranks=nodes * here, ranks_per_node=here),
+    lambda nodes, here: RankLayout(num_ranks=nodes * here, ranks_per_node=here),
     st.integers(2, 12),
     st.integers(1, 16),
 )
@@ -46,7 +46,7 @@ def hpcc_order(ranks: int, chance: random.Random) -> list[int]:
     return places
 
 
-def leaving(order: list[int], layout: Layout) -> list[int]:
+def leaving(order: list[int], layout: RankLayout) -> list[int]:
     """Messages of one step that each node sends to others, one by one."""
     found = [0] * layout.num_nodes
     for at, rank in enumerate(order):
@@ -57,12 +57,12 @@ def leaving(order: list[int], layout: Layout) -> list[int]:
 
 
 @given(LAYOUTS)
-def test_in_the_order_of_the_ranks_two_messages_leave_each_node(layout: Layout) -> None:
+def test_in_the_order_of_the_ranks_two_messages_leave_each_node(layout: RankLayout) -> None:
     assert set(leaving(list(range(layout.num_ranks)), layout)) == {natural_crossings(layout)}
 
 
 @given(LAYOUTS, st.randoms(use_true_random=False))
-def test_no_random_order_leaves_the_bounds(layout: Layout, chance: random.Random) -> None:
+def test_no_random_order_leaves_the_bounds(layout: RankLayout, chance: random.Random) -> None:
     across = random_crossings(layout)
     found = leaving(hpcc_order(layout.num_ranks, chance), layout)
     assert across.least <= min(found)
@@ -73,7 +73,7 @@ def test_no_random_order_leaves_the_bounds(layout: Layout, chance: random.Random
 
 @pytest.mark.parametrize(("nodes", "here"), [(2, 2), (4, 2), (4, 4), (3, 8), (8, 6), (16, 12)])
 def test_mean_and_low_hold_for_the_orders_that_hpcc_makes(nodes: int, here: int) -> None:
-    layout = Layout(num_ranks=nodes * here, ranks_per_node=here)
+    layout = RankLayout(num_ranks=nodes * here, ranks_per_node=here)
     across, chance = random_crossings(layout), random.Random(f"{nodes} x {here}")
     runs = [
         [leaving(hpcc_order(layout.num_ranks, chance), layout) for _ in range(RANDOM_ORDERS)]
@@ -86,7 +86,7 @@ def test_mean_and_low_hold_for_the_orders_that_hpcc_makes(nodes: int, here: int)
 
 @pytest.mark.parametrize(("nodes", "here"), [(2, 2), (4, 2), (3, 8)])
 def test_the_mean_is_that_of_orders_of_one_likelihood(nodes: int, here: int) -> None:
-    layout = Layout(num_ranks=nodes * here, ranks_per_node=here)
+    layout = RankLayout(num_ranks=nodes * here, ranks_per_node=here)
     chance, ranks = random.Random(f"{nodes} x {here}"), list(range(nodes * here))
     found = [leaving(chance.sample(ranks, len(ranks)), layout) for _ in range(3000)]
     assert fmean(map(fmean, found)) == pytest.approx(random_crossings(layout).mean, rel=0.02)
@@ -94,9 +94,9 @@ def test_the_mean_is_that_of_orders_of_one_likelihood(nodes: int, here: int) -> 
 
 @settings(deadline=None)
 @given(LAYOUTS, st.sampled_from(["natural", "random"]))
-def test_more_ranks_share_the_rail_and_never_widen_it(layout: Layout, name: str) -> None:
+def test_more_ranks_share_the_rail_and_never_widen_it(layout: RankLayout, name: str) -> None:
     ceiling = ring_ceiling(GIGABIT, layout, name)
-    alone = ring_ceiling(GIGABIT, Layout(num_ranks=layout.num_nodes), name)
+    alone = ring_ceiling(GIGABIT, RankLayout(num_ranks=layout.num_nodes), name)
     assert ceiling.low_mb_s <= ceiling.nominal_mb_s <= ceiling.high_mb_s
     assert ceiling.low_mb_s <= alone.low_mb_s
     assert ceiling.low_mb_s == pytest.approx(
@@ -106,13 +106,13 @@ def test_more_ranks_share_the_rail_and_never_widen_it(layout: Layout, name: str)
 
 def test_one_rank_on_each_node_gets_the_rail() -> None:
     for name in ("natural", "random"):
-        ceiling = ring_ceiling(GIGABIT, Layout(num_ranks=8), name)
+        ceiling = ring_ceiling(GIGABIT, RankLayout(num_ranks=8), name)
         assert ceiling.high_mb_s == pytest.approx(bound(GIGABIT).high_mb_s, rel=0.03)
         assert ceiling.low_mb_s == pytest.approx(bound(GIGABIT).low_mb_s, rel=0.03)
 
 
 def test_two_rails_carry_twice_a_ring() -> None:
-    layout = Layout(num_ranks=16, ranks_per_node=4)
+    layout = RankLayout(num_ranks=16, ranks_per_node=4)
     one, two = (
         ring_ceiling(replace(GIGABIT, num_rails=rails), layout, "random") for rails in (1, 2)
     )
@@ -121,8 +121,8 @@ def test_two_rails_carry_twice_a_ring() -> None:
 
 def test_what_a_run_moves_is_counted_from_its_loops() -> None:
     assert LEAST_STEPS == 198
-    assert least_bytes(Layout(num_ranks=4), 2_000_000) == 792_000_000
-    assert least_bytes(Layout(num_ranks=4, ranks_per_node=4), 2_000_000) == 0
+    assert least_bytes(RankLayout(num_ranks=4), 2_000_000) == 792_000_000
+    assert least_bytes(RankLayout(num_ranks=4, ranks_per_node=4), 2_000_000) == 0
 
 
 def rings(natural: float, random_: float, *, ranks: int = 4, latency: float = 90.0) -> Table:
@@ -153,12 +153,12 @@ def rings(natural: float, random_: float, *, ranks: int = 4, latency: float = 90
     )
 
 
-def verdicts(table: Table, layout: Layout | None, **references: object) -> dict[str, Verdict]:
+def verdicts(table: Table, layout: RankLayout | None, **references: object) -> dict[str, Verdict]:
     rules = Rules(fabric=GIGABIT, layout=layout, references=references)  # type: ignore[arg-type]
     return {each.name: each.verdict for each in judge_table(table, rules).quantities}
 
 
-SPREAD, PACKED = Layout(num_ranks=4), Layout(num_ranks=4, ranks_per_node=2)
+SPREAD, PACKED = RankLayout(num_ranks=4), RankLayout(num_ranks=4, ranks_per_node=2)
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ SPREAD, PACKED = Layout(num_ranks=4), Layout(num_ranks=4, ranks_per_node=2)
     ],
 )
 def test_the_verdict_follows_from_where_the_ranks_lay(
-    natural: float, random_: float, layout: Layout, expected: tuple[str, str]
+    natural: float, random_: float, layout: RankLayout, expected: tuple[str, str]
 ) -> None:
     found = verdicts(rings(natural, random_), layout)
     assert found == {
@@ -198,14 +198,14 @@ def test_a_tolerance_that_is_asked_for_is_not_widened() -> None:
     ]
 
 
-@pytest.mark.parametrize("layout", [None, Layout(num_ranks=8)])
-def test_ranks_of_unknown_place_are_not_judged(layout: Layout | None) -> None:
+@pytest.mark.parametrize("layout", [None, RankLayout(num_ranks=8)])
+def test_ranks_of_unknown_place_are_not_judged(layout: RankLayout | None) -> None:
     found = verdicts(rings(115.0, 114.0), layout)
     assert set(found.values()) == {Verdict.UNJUDGED}
 
 
 def test_ranks_of_one_node_load_no_rail() -> None:
-    one = Layout(num_ranks=4, ranks_per_node=4)
+    one = RankLayout(num_ranks=4, ranks_per_node=4)
     assert set(verdicts(rings(9000.0, 9000.0), one).values()) == {Verdict.UNJUDGED}
 
 
@@ -226,7 +226,7 @@ def test_a_latency_with_a_reference_is_judged_by_it() -> None:
 
 
 @given(st.floats(1, 400), LAYOUTS)
-def test_what_is_impossible_is_never_good(value: float, layout: Layout) -> None:
+def test_what_is_impossible_is_never_good(value: float, layout: RankLayout) -> None:
     assume(layout.num_ranks > 1)
     ceiling = ring_ceiling(GIGABIT, layout, "random")
     found = verdicts(rings(value, value, ranks=layout.num_ranks), layout)

@@ -17,9 +17,9 @@ from fabricproof.physics import Fabric, bound
 from fabricproof.physics.collective import (
     LEAST_REPETITIONS,
     Channel,
-    Layout,
     NodeBytes,
     Operation,
+    RankLayout,
     best_model,
     everyone_waits,
     least_bytes,
@@ -72,7 +72,7 @@ class CollectiveJob:
     least_packets: tuple[int, ...] | None
 
 
-def collective_sizes(operation: Operation, layout: Layout, max_size: int) -> tuple[int, ...]:
+def collective_sizes(operation: Operation, layout: RankLayout, max_size: int) -> tuple[int, ...]:
     """Return the message sizes to measure: doubling from 4 B, as far as buffers allow."""
     if operation is Operation.BARRIER:
         return ()
@@ -86,7 +86,7 @@ def make_collective_job(
     suite: str,
     program: str,
     argv: Sequence[str],
-    layout: Layout,
+    layout: RankLayout,
     *,
     max_size: int,
     channel: Channel,
@@ -132,7 +132,7 @@ def _segments(
     suite: str,
     known: Collective,
     sizes: tuple[int, ...],
-    layout: Layout,
+    layout: RankLayout,
     channel: Channel,
     seconds: float,
 ) -> tuple[Segment, ...]:
@@ -147,7 +147,7 @@ def _segments(
 def _segment(
     known: Collective,
     sizes: tuple[int, ...],
-    layout: Layout,
+    layout: RankLayout,
     channel: Channel,
     seconds: float,
 ) -> Segment:
@@ -159,7 +159,7 @@ def _segment(
 
 
 def _least(
-    suite: str, known: Collective, segments: Sequence[Segment], layout: Layout
+    suite: str, known: Collective, segments: Sequence[Segment], layout: RankLayout
 ) -> tuple[NodeBytes, ...]:
     """Return the least bytes of the whole leg; IMB's own warm-ups are not counted."""
     total = [NodeBytes(sent=0, received=0)] * layout.num_nodes
@@ -203,13 +203,13 @@ def hpcc_command(argv: tuple[str, ...]) -> tuple[str, ...]:
     return ("bash", HPCC_FILE, *argv)
 
 
-def moved_bytes(layout: Layout) -> tuple[tuple[int, int], ...]:
+def moved_bytes(layout: RankLayout) -> tuple[tuple[int, int], ...]:
     """Return what each node must send and receive, whatever the random rings were."""
     due = least_ring_bytes(layout, HPCC_MESSAGE_BYTES)
     return ((due, due),) * layout.num_nodes
 
 
-def hpcc_seconds(fabric: Fabric | None, layout: Layout) -> float:
+def hpcc_seconds(fabric: Fabric | None, layout: RankLayout) -> float:
     """Return how long a run takes, in seconds; 0 where no fabric is declared.
 
     Rings as ``verdict.rings`` derives their steps, ping-pongs as hpcc 1.5.0 chooses their

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.core.errors import ConfigError, ParseError
-from fabricproof.physics.collective import Layout
+from fabricproof.physics.collective import RankLayout
 from fabricproof.verdict.value import CURVE_TOLERANCE, Reference, Rules, Source
 
 
@@ -167,7 +167,7 @@ class Leg:
 
         layout = None
         if self.num_ranks > 1:
-            layout = Layout(num_ranks=self.num_ranks, ranks_per_node=self.ranks_per_node)
+            layout = RankLayout(num_ranks=self.num_ranks, ranks_per_node=self.ranks_per_node)
         if self.fabric is None:
             return Rules(fabric=None, references=self.references, path_required=True, layout=layout)
         facts = asdict(self.fabric)

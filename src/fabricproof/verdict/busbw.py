@@ -25,7 +25,7 @@ from fabricproof.benchmarks.program import UNNAMED, Bus
 from fabricproof.core.measure import Table, Verdict
 from fabricproof.core.units import at_size, size_label
 from fabricproof.physics import Ceiling, Fabric, bound
-from fabricproof.physics.collective import Layout, Operation, least_bytes
+from fabricproof.physics.collective import Operation, RankLayout, least_bytes
 from fabricproof.verdict.curve import SMALL_MESSAGE_BYTES
 from fabricproof.verdict.rings import RING_TOLERANCE
 from fabricproof.verdict.value import (
@@ -127,7 +127,7 @@ class _Run:
     """
 
     bus: Bus | None
-    layout: Layout | None
+    layout: RankLayout | None
     neighbours_elsewhere: int
     silence: str
 
@@ -136,7 +136,7 @@ class _Run:
         """Return what the head of a table says."""
         said = table.attributes
         ranks, here = int(said.get("num_ranks", 0)), int(said.get("ranks_per_node", 0))
-        layout = Layout(num_ranks=ranks, ranks_per_node=here) if ranks > 1 and here else None
+        layout = RankLayout(num_ranks=ranks, ranks_per_node=here) if ranks > 1 and here else None
         bus = _bus(table, ranks)
         silence = ""
         if not ranks:
@@ -210,7 +210,7 @@ def _one_way(fabric: Fabric) -> Ceiling:
     return replace(one, low_mb_s=min(one.low_mb_s, both.low_mb_s / 2))
 
 
-def _crossing(operation: Operation, size: int, layout: Layout) -> float:
+def _crossing(operation: Operation, size: int, layout: RankLayout) -> float:
     """Return what the busiest node must send or receive at least, in messages of ``size``."""
     blocks = layout.num_ranks if operation in _OF_BLOCKS else 1
     whole = max(size, 1) * layout.num_ranks

@@ -14,7 +14,7 @@ from fabricproof.benchmarks.program import Collective
 from fabricproof.core.measure import Table
 from fabricproof.core.units import at_size, size_label
 from fabricproof.physics import Fabric, Floor, bound, latency_floor_us
-from fabricproof.physics.collective import Layout, Wire, least_bytes, least_mean_us
+from fabricproof.physics.collective import RankLayout, Wire, least_bytes, least_mean_us
 from fabricproof.verdict.curve import TIMES
 from fabricproof.verdict.limits import Limits
 from fabricproof.verdict.value import Judgement, judge_value, unless_unsound
@@ -36,7 +36,7 @@ _COLUMNS = ("pure_communication_us", *TIMES)
 _Row = Mapping[str, float]
 
 
-def judge_collective(table: Table, limits: Limits, layout: Layout | None) -> list[Judgement]:
+def judge_collective(table: Table, limits: Limits, layout: RankLayout | None) -> list[Judgement]:
     """Judge every message size of ``table``; a barrier's one row is called ``latency``.
 
     Empty where the table is of no collective program, or has no time of one.
@@ -74,7 +74,7 @@ def _judged(
     value: float,
     program: Collective,
     limits: Limits,
-    layout: Layout | None,
+    layout: RankLayout | None,
     *,
     named: bool,
 ) -> Judgement:
@@ -91,7 +91,9 @@ def _judged(
     )
 
 
-def _floor(program: Collective, size: int, limits: Limits, layout: Layout | None) -> Floor | None:
+def _floor(
+    program: Collective, size: int, limits: Limits, layout: RankLayout | None
+) -> Floor | None:
     """Return what the printed mean cannot be below, None where nothing binds it."""
     if limits.fabric is None or layout is None:
         return None
@@ -109,7 +111,7 @@ def _floor(program: Collective, size: int, limits: Limits, layout: Layout | None
     )
 
 
-def _shared(fabric: Fabric, layout: Layout) -> Fabric:
+def _shared(fabric: Fabric, layout: RankLayout) -> Fabric:
     """Return ``fabric`` as a node's ranks use it: a flow from each to each rank elsewhere."""
     here = layout.ranks_per_node
     flows = here * max(1, layout.num_ranks - here)
@@ -185,7 +187,7 @@ def _overlap(row: _Row, *, is_imb: bool) -> float:
     return max(0.0, 100 - 100 * (overall - compute) / pure)
 
 
-def early_ends(table: Table, limits: Limits, layout: Layout | None) -> list[str]:
+def early_ends(table: Table, limits: Limits, layout: RankLayout | None) -> list[str]:
     """Return a note where a rooted operation is printed faster than its root's bytes can travel.
 
     Such a time is no wrong one: the clock stopped when a buffer was free.  It says less than it

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 from fabricproof.core.measure import Table, Verdict
 from fabricproof.physics import CLOCK_TOLERANCE, Ceiling, Fabric, Floor, bound, latency_floor_us
-from fabricproof.physics.collective import Layout
+from fabricproof.physics.collective import RankLayout
 from fabricproof.verdict.value import Judgement, Rules, from_ceiling, judge_value
 
 #: what a run moves: measurements x (one natural and ten random orders) x (a first step and two
@@ -70,12 +70,12 @@ class Crossings:
     low: float
 
 
-def natural_crossings(layout: Layout) -> int:
+def natural_crossings(layout: RankLayout) -> int:
     """Return the messages of one step that leave each node in the order of the ranks: 2, or 0."""
     return 2 if layout.num_nodes > 1 else 0
 
 
-def random_crossings(layout: Layout) -> Crossings:
+def random_crossings(layout: RankLayout) -> Crossings:
     """Return the messages of one step that leave a node in a ring of random order.
 
     For equal blocks: ``ranks_per_node`` must divide the number of ranks, else the last node, with
@@ -107,7 +107,7 @@ def _variance_inside(ranks: int, here: int) -> float:
     return max(0.0, mean + pairs - mean**2)
 
 
-def least_bytes(layout: Layout, message_size: int) -> int:
+def least_bytes(layout: RankLayout, message_size: int) -> int:
     """Return the payload that each node must send, and receive, whatever the random orders are.
 
     Every ring through all nodes enters and leaves each of them at least once on either side.
@@ -132,7 +132,7 @@ def judge_rings(table: Table, rules: Rules) -> list[Judgement]:
     return [*judged, *(each for each in times if each is not None)]
 
 
-def _unplaced(table: Table, name: str, ranks: int, layout: Layout | None) -> Judgement:
+def _unplaced(table: Table, name: str, ranks: int, layout: RankLayout | None) -> Judgement:
     judgement = judge_value(
         name=f"{name}_ring_bandwidth",
         value=table.column(f"{name}_ring_bandwidth_mb_s")[0],
@@ -145,7 +145,7 @@ def _unplaced(table: Table, name: str, ranks: int, layout: Layout | None) -> Jud
     return replace(judgement, reason=where)
 
 
-def ring_ceiling(fabric: Fabric, layout: Layout, name: str) -> Ceiling:
+def ring_ceiling(fabric: Fabric, layout: RankLayout, name: str) -> Ceiling:
     """Return what a process of a ring can send, as an interval: ``name`` is natural or random."""
     across = random_crossings(layout)
     few, many = (across.low, across.most) if name == "random" else (2.0, 2.0)
@@ -161,7 +161,7 @@ def ring_ceiling(fabric: Fabric, layout: Layout, name: str) -> Ceiling:
     )
 
 
-def _one_way(fabric: Fabric, layout: Layout, crossings: int) -> Ceiling:
+def _one_way(fabric: Fabric, layout: RankLayout, crossings: int) -> Ceiling:
     """Return what a node can send while it receives as much: half of both directions."""
     flows = 1 if layout.num_ranks == 2 else max(1, crossings)
     both = replace(fabric, bidirectional=True, num_flows=fabric.num_flows * flows)
@@ -174,7 +174,7 @@ def _one_way(fabric: Fabric, layout: Layout, crossings: int) -> Ceiling:
     )
 
 
-def _bandwidth(table: Table, name: str, rules: Rules, layout: Layout) -> Judgement:
+def _bandwidth(table: Table, name: str, rules: Rules, layout: RankLayout) -> Judgement:
     quantity = f"{name}_ring_bandwidth"
     ceiling = None
     if rules.fabric is not None and layout.num_nodes > 1:
@@ -207,7 +207,7 @@ def _through_shaper(fabric: Fabric, ceiling: Ceiling, message_size: int) -> floa
     return max(ceiling.high_mb_s, message_size / least_us) if least_us > 0 else math.inf
 
 
-def _latency(table: Table, name: str, rules: Rules, layout: Layout) -> Judgement | None:
+def _latency(table: Table, name: str, rules: Rules, layout: RankLayout) -> Judgement | None:
     quantity = f"{name}_ring_latency"
     value = table.column(f"{quantity}_us")[0]
     floor = None
@@ -231,7 +231,7 @@ def _floor(fabric: Fabric, message_size: int) -> Floor:
     )
 
 
-def describe_rings(table: Table, layout: Layout | None) -> list[str]:
+def describe_rings(table: Table, layout: RankLayout | None) -> list[str]:
     """Return what is worth reading in hpcc's numbers and gets no verdict."""
     if (table.suite, table.program) != (_SUITE, _PROGRAM):
         return []

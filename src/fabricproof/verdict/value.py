@@ -21,7 +21,7 @@ from fabricproof.core.units import at_size, convert, dimension, parse_size, spli
 from fabricproof.physics import Ceiling, Fabric, Floor
 
 if TYPE_CHECKING:
-    from fabricproof.physics.collective import Layout
+    from fabricproof.physics.collective import RankLayout
     from fabricproof.traffic import PathProof
 
 #: Allowed fraction below a bandwidth reference where nobody says otherwise.  Document 002 of the
@@ -310,7 +310,7 @@ class Rules:
     tolerance_asked: bool = False
     path_required: bool = False
     curve_tolerance: float = CURVE_TOLERANCE
-    layout: Layout | None = None
+    layout: RankLayout | None = None
 
 
 def judge_value(

@@ -18,7 +18,7 @@ from fabricproof.history.cost.case import (
 from fabricproof.job.collective_commands import hpcc_seconds
 from fabricproof.job.commands import make_job, plan_ping_pong, plan_windowed
 from fabricproof.job.leg import Leg
-from fabricproof.physics.collective import Layout
+from fabricproof.physics.collective import RankLayout
 from fabricproof.verdict.value import at_most
 from planned import make_planned_leg
 
@@ -145,5 +145,5 @@ def test_a_non_blocking_collective_runs_alone_and_beside_a_computation() -> None
 
 def test_rings_take_what_their_messages_take() -> None:
     leg = collective("hpcc", "LatencyBandwidth", "bash", "hpcc.sh", "hpcc")
-    ranks = Layout(num_ranks=4)
+    ranks = RankLayout(num_ranks=4)
     assert model_seconds(leg) == pytest.approx(hpcc_seconds(leg.rules().fabric, ranks))

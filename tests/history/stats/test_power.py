@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fabricproof.history.stats.power import (
-    Family,
+    RowFamily,
     detectable,
     more_runs,
     student_quantile,
@@ -18,7 +18,7 @@ from fabricproof.history.stats.power import (
 )
 from fabricproof.history.stats.shifts import Change, compare_rows
 
-FAMILY = Family(rows=100, alpha=0.05, power=0.8, seen=math.inf)
+FAMILY = RowFamily(rows=100, alpha=0.05, power=0.8, seen=math.inf)
 MARGIN = -math.log1p(-0.03)
 
 
@@ -76,7 +76,7 @@ def test_as_many_runs_as_it_asks_for_decide_it_four_times_in_five(
 ) -> None:
     """50 rows of 4 % scatter, changed by 8 % or not at all, with the runs that were asked for."""
     noise, rows = 0.04, 50
-    family = Family(rows=rows, alpha=0.05, power=0.8, seen=math.inf)
+    family = RowFamily(rows=rows, alpha=0.05, power=0.8, seen=math.inf)
     half = 4 + (more_runs(((4, 4),), noise, effect, MARGIN, family) or 0)
     random = np.random.default_rng(11)
     right = []

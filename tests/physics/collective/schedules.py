@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from fabricproof.physics.collective import Layout, Operation
+from fabricproof.physics.collective import Operation, RankLayout
 
 #: what a message carries: name -> bytes
 Contents = dict[object, float]
@@ -21,7 +21,7 @@ Round = list[tuple[int, int, Contents]]
 class Play:
     """Who has what, and what crossed whose border."""
 
-    layout: Layout
+    layout: RankLayout
     has: list[set[object]]
     sent: list[float] = field(default_factory=list)
     received: list[float] = field(default_factory=list)
@@ -59,7 +59,7 @@ def _steps(ranks: int) -> list[int]:
     return [2**step for step in range((ranks - 1).bit_length())]
 
 
-def binomial_bcast(layout: Layout, size: int) -> Play:
+def binomial_bcast(layout: RankLayout, size: int) -> Play:
     """Those that have the vector pass it on, farthest first."""
     ranks = layout.num_ranks
     play = Play(layout=layout, has=[{"v"} if rank == 0 else set() for rank in range(ranks)])
@@ -75,11 +75,11 @@ def binomial_bcast(layout: Layout, size: int) -> Play:
     return play
 
 
-def _blocks(layout: Layout) -> list[set[object]]:
+def _blocks(layout: RankLayout) -> list[set[object]]:
     return [{rank} for rank in range(layout.num_ranks)]
 
 
-def ring_allgather(layout: Layout, size: int) -> Play:
+def ring_allgather(layout: RankLayout, size: int) -> Play:
     """Every rank passes to its right what it got from its left."""
     ranks = layout.num_ranks
     play = Play(layout=layout, has=_blocks(layout))
@@ -91,7 +91,7 @@ def ring_allgather(layout: Layout, size: int) -> Play:
     return play
 
 
-def bruck_allgather(layout: Layout, size: int) -> Play:
+def bruck_allgather(layout: RankLayout, size: int) -> Play:
     """What a rank has doubles, from the rank at doubling distance."""
     ranks = layout.num_ranks
     play = Play(layout=layout, has=_blocks(layout))
@@ -111,7 +111,7 @@ def bruck_allgather(layout: Layout, size: int) -> Play:
     return play
 
 
-def pairwise_alltoall(layout: Layout, size: int) -> Play:
+def pairwise_alltoall(layout: RankLayout, size: int) -> Play:
     """In round k every rank gives the one k further on its block."""
     ranks = layout.num_ranks
     has: list[set[object]] = [{(rank, to) for to in range(ranks)} for rank in range(ranks)]
@@ -127,7 +127,7 @@ def pairwise_alltoall(layout: Layout, size: int) -> Play:
     return play
 
 
-def bruck_alltoall(layout: Layout, size: int) -> Play:
+def bruck_alltoall(layout: RankLayout, size: int) -> Play:
     """In round k every block whose way has bit k set moves 2^k further on."""
     ranks = layout.num_ranks
     has: list[set[object]] = [{(rank, to) for to in range(ranks)} for rank in range(ranks)]
@@ -144,7 +144,7 @@ def bruck_alltoall(layout: Layout, size: int) -> Play:
     return play
 
 
-def linear_gather(layout: Layout, size: int) -> Play:
+def linear_gather(layout: RankLayout, size: int) -> Play:
     """Every rank sends its block to the root, one after the other."""
     play = Play(layout=layout, has=_blocks(layout))
     for rank in range(1, layout.num_ranks):
@@ -153,7 +153,7 @@ def linear_gather(layout: Layout, size: int) -> Play:
     return play
 
 
-def binomial_gather(layout: Layout, size: int) -> Play:
+def binomial_gather(layout: RankLayout, size: int) -> Play:
     """Rank r + 2^k sends all that it has to rank r."""
     ranks = layout.num_ranks
     play = Play(layout=layout, has=_blocks(layout))
@@ -169,7 +169,7 @@ def binomial_gather(layout: Layout, size: int) -> Play:
     return play
 
 
-def linear_scatter(layout: Layout, size: int) -> Play:
+def linear_scatter(layout: RankLayout, size: int) -> Play:
     """The root sends every rank its block."""
     ranks = layout.num_ranks
     play = Play(
@@ -180,7 +180,7 @@ def linear_scatter(layout: Layout, size: int) -> Play:
     return play
 
 
-def doubling_allreduce(layout: Layout, size: int) -> Play:
+def doubling_allreduce(layout: RankLayout, size: int) -> Play:
     """Whole partial sums at doubling distance; powers of two only.
 
     A partial sum over ranks is one vector, whatever it sums up.
@@ -214,12 +214,12 @@ def _ring_reduce_scatter(play: Play, size: float) -> None:
             play.has[rank].add((share, summed))
 
 
-def _shares(layout: Layout) -> list[set[object]]:
+def _shares(layout: RankLayout) -> list[set[object]]:
     ranks = layout.num_ranks
     return [{(share, frozenset({rank})) for share in range(ranks)} for rank in range(ranks)]
 
 
-def ring_reduce_scatter(layout: Layout, size: int) -> Play:
+def ring_reduce_scatter(layout: RankLayout, size: int) -> Play:
     """Partial sums travel round the ring; ``size`` must be a multiple of the ranks."""
     play = Play(layout=layout, has=_shares(layout))
     _ring_reduce_scatter(play, size / layout.num_ranks)
@@ -228,7 +228,7 @@ def ring_reduce_scatter(layout: Layout, size: int) -> Play:
     return play
 
 
-def ring_allreduce(layout: Layout, size: int) -> Play:
+def ring_allreduce(layout: RankLayout, size: int) -> Play:
     """A reduce-scatter on the ring, then an allgather of the sums."""
     play = ring_reduce_scatter(layout, size)
     ranks = layout.num_ranks
@@ -248,7 +248,7 @@ def ring_allreduce(layout: Layout, size: int) -> Play:
     return play
 
 
-def binomial_reduce(layout: Layout, size: int) -> Play:
+def binomial_reduce(layout: RankLayout, size: int) -> Play:
     """Partial sums go up a tree."""
     ranks = layout.num_ranks
     sums: list[frozenset[int]] = [frozenset({rank}) for rank in range(ranks)]
@@ -264,7 +264,7 @@ def binomial_reduce(layout: Layout, size: int) -> Play:
 
 
 #: operation -> (name of the model, schedule, only for powers of two)
-SCHEDULES: list[tuple[Operation, str, Callable[[Layout, int], Play], bool]] = [
+SCHEDULES: list[tuple[Operation, str, Callable[[RankLayout, int], Play], bool]] = [
     (Operation.BCAST, "binomial", binomial_bcast, False),
     (Operation.REDUCE, "binomial", binomial_reduce, False),
     (Operation.ALLREDUCE, "recursive doubling", doubling_allreduce, True),

@@ -7,18 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabricproof.core.errors import ConfigError
-from fabricproof.physics.collective import Layout, NodeBytes, Operation, least_bytes
+from fabricproof.physics.collective import NodeBytes, Operation, RankLayout, least_bytes
 from physics.collective.schedules import SCHEDULES, Play
 
 
 @st.composite
-def layouts(draw: st.DrawFn, most: int = 17) -> Layout:
-    return Layout(
+def layouts(draw: st.DrawFn, most: int = 17) -> RankLayout:
+    return RankLayout(
         num_ranks=draw(st.integers(2, most)), ranks_per_node=draw(st.sampled_from([1, 2, 3, 4, 8]))
     )
 
 
-def played(layout: Layout, size: int) -> list[tuple[Operation, str, Play]]:
+def played(layout: RankLayout, size: int) -> list[tuple[Operation, str, Play]]:
     even = layout.num_ranks & (layout.num_ranks - 1) == 0
     return [
         (operation, name, play(layout, size))
@@ -28,7 +28,7 @@ def played(layout: Layout, size: int) -> list[tuple[Operation, str, Play]]:
 
 
 @given(layouts(), st.integers(0, 1000))
-def test_no_algorithm_moves_less_than_the_bound(layout: Layout, size: int) -> None:
+def test_no_algorithm_moves_less_than_the_bound(layout: RankLayout, size: int) -> None:
     size *= layout.num_ranks  # whole shares
     for operation, name, play in played(layout, size):
         for node, bound in enumerate(least_bytes(operation, size, layout)):
@@ -39,7 +39,7 @@ def test_no_algorithm_moves_less_than_the_bound(layout: Layout, size: int) -> No
 
 @given(layouts(), st.integers(0, 10**9), st.sampled_from(list(Operation)))
 def test_what_must_enter_somewhere_must_leave_somewhere(
-    layout: Layout, size: int, operation: Operation
+    layout: RankLayout, size: int, operation: Operation
 ) -> None:
     bounds = least_bytes(operation, size, layout)
     assert len(bounds) == layout.num_nodes
@@ -51,7 +51,7 @@ def test_what_must_enter_somewhere_must_leave_somewhere(
 
 @given(st.integers(1, 64), st.sampled_from(list(Operation)))
 def test_on_one_node_nothing_must_cross(per_node: int, operation: Operation) -> None:
-    layout = Layout(num_ranks=max(2, per_node), ranks_per_node=max(2, per_node))
+    layout = RankLayout(num_ranks=max(2, per_node), ranks_per_node=max(2, per_node))
     assert least_bytes(operation, 1 << 20, layout) == (NodeBytes(sent=0, received=0),)
 
 
@@ -70,12 +70,12 @@ def test_on_one_node_nothing_must_cross(per_node: int, operation: Operation) -> 
     ],
 )
 def test_two_nodes_of_two_ranks(operation: Operation, expected: list[tuple[int, int]]) -> None:
-    found = least_bytes(operation, 100, Layout(num_ranks=4, ranks_per_node=2))
+    found = least_bytes(operation, 100, RankLayout(num_ranks=4, ranks_per_node=2))
     assert [(each.sent, each.received) for each in found] == expected
 
 
 def test_the_schedules_for_which_the_bound_is_tight() -> None:
-    layout = Layout(num_ranks=8, ranks_per_node=2)
+    layout = RankLayout(num_ranks=8, ranks_per_node=2)
     plays = {(operation, name): play for operation, name, play in played(layout, 800)}
     tight = plays[Operation.ALLTOALL, "pairwise"]
     bounds = least_bytes(Operation.ALLTOALL, 800, layout)
@@ -96,10 +96,10 @@ def test_runs_add_up() -> None:
 @pytest.mark.parametrize(("ranks", "per_node"), [(1, 1), (2, 0), (0, 1)])
 def test_a_layout_that_cannot_be_is_refused(ranks: int, per_node: int) -> None:
     with pytest.raises(ConfigError, match="impossible layout"):
-        Layout(num_ranks=ranks, ranks_per_node=per_node)
+        RankLayout(num_ranks=ranks, ranks_per_node=per_node)
 
 
 def test_a_layout_with_a_short_last_node() -> None:
-    layout = Layout(num_ranks=5, ranks_per_node=2)
+    layout = RankLayout(num_ranks=5, ranks_per_node=2)
     assert layout.num_nodes == 3
     assert [list(layout.ranks_of(node)) for node in range(3)] == [[0, 1], [2, 3], [4]]

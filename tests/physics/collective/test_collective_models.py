@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from fabricproof.physics.collective import (
     Channel,
-    Layout,
     Operation,
+    RankLayout,
     Statistic,
     Wire,
     best_model,
@@ -25,7 +25,7 @@ FREE = Channel(alpha_us=0.0, beta_us_per_byte=1.0, gamma_us_per_byte=0.0)
 
 
 @given(layouts(), st.integers(0, 100))
-def test_a_model_is_never_cheaper_than_its_schedule(layout: Layout, shares: int) -> None:
+def test_a_model_is_never_cheaper_than_its_schedule(layout: RankLayout, shares: int) -> None:
     """What leaves a node is counted; a round inside nodes costs its largest message."""
     size = shares * layout.num_ranks
     for operation, name, play in played(layout, size):
@@ -35,7 +35,7 @@ def test_a_model_is_never_cheaper_than_its_schedule(layout: Layout, shares: int)
 
 @given(st.integers(2, 17), st.integers(0, 100))
 def test_with_one_rank_on_each_node_the_model_is_its_schedule(ranks: int, shares: int) -> None:
-    layout = Layout(num_ranks=ranks)
+    layout = RankLayout(num_ranks=ranks)
     size = shares * ranks
     for operation, name, play in played(layout, size):
         if (operation, name) == (Operation.GATHER, "binomial"):
@@ -52,7 +52,7 @@ def test_with_one_rank_on_each_node_the_model_is_its_schedule(ranks: int, shares
     st.floats(1e-6, 1),
 )
 def test_every_model_moves_at_least_what_the_cut_needs(
-    layout: Layout, size: int, operation: Operation, alpha: float, beta: float
+    layout: RankLayout, size: int, operation: Operation, alpha: float, beta: float
 ) -> None:
     channel = Channel(alpha_us=alpha, beta_us_per_byte=beta, gamma_us_per_byte=0.0)
     due = max(max(each.sent, each.received) for each in least_bytes(operation, size, layout))
@@ -63,7 +63,7 @@ def test_every_model_moves_at_least_what_the_cut_needs(
 
 @given(layouts(64), st.integers(0, 1 << 24), st.sampled_from(list(Operation)))
 def test_no_model_beats_the_floor_of_what_is_printed(
-    layout: Layout, size: int, operation: Operation
+    layout: RankLayout, size: int, operation: Operation
 ) -> None:
     wire = Wire.plain(latency_us=10.0, rate_mb_s=100.0)
     _, best = best_model(operation, size, layout, CHANNEL)
@@ -74,7 +74,7 @@ def test_no_model_beats_the_floor_of_what_is_printed(
 
 @given(layouts(32), st.integers(1, 1 << 20), st.sampled_from(list(Operation)))
 def test_more_bytes_and_slower_wires_cost_no_less(
-    layout: Layout, size: int, operation: Operation
+    layout: RankLayout, size: int, operation: Operation
 ) -> None:
     best = best_model(operation, size, layout, CHANNEL)[1]
     assert best_model(operation, 2 * size, layout, CHANNEL)[1] >= best
@@ -83,7 +83,7 @@ def test_more_bytes_and_slower_wires_cost_no_less(
 
 
 def test_every_operation_has_models_and_every_schedule_one_of_them() -> None:
-    layout = Layout(num_ranks=4)
+    layout = RankLayout(num_ranks=4)
     for operation in Operation:
         assert models(operation, 64, layout, CHANNEL)
     for operation, name, _, _ in SCHEDULES:
@@ -103,7 +103,7 @@ def test_every_operation_has_models_and_every_schedule_one_of_them() -> None:
 def test_the_best_algorithm_changes_with_the_size_as_the_papers_say(
     operation: Operation, small: str, large: str
 ) -> None:
-    layout = Layout(num_ranks=16, ranks_per_node=4 if operation is Operation.ALLGATHER else 1)
+    layout = RankLayout(num_ranks=16, ranks_per_node=4 if operation is Operation.ALLGATHER else 1)
     channel = Channel(alpha_us=5.0, beta_us_per_byte=0.0001)
     assert best_model(operation, 8, layout, channel)[0] == small
     assert best_model(operation, 1 << 22, layout, channel)[0] == large
@@ -111,7 +111,7 @@ def test_the_best_algorithm_changes_with_the_size_as_the_papers_say(
 
 def test_known_numbers() -> None:
     """Bcast of 1000 B to 4 ranks: two rounds of 10 + 10 us; a barrier of 4: two rounds of 10."""
-    layout = Layout(num_ranks=4)
+    layout = RankLayout(num_ranks=4)
     assert models(Operation.BCAST, 1000, layout, CHANNEL)["binomial"] == pytest.approx(40)
     assert models(Operation.BARRIER, 0, layout, CHANNEL) == {"dissemination": 20}
     ring = models(Operation.ALLREDUCE, 1000, layout, CHANNEL)["ring"]
@@ -119,14 +119,16 @@ def test_known_numbers() -> None:
 
 
 def test_ranks_of_a_node_share_its_rails() -> None:
-    one = best_model(Operation.ALLTOALL, 1 << 20, Layout(num_ranks=8), FREE)[1]
-    two = best_model(Operation.ALLTOALL, 1 << 20, Layout(num_ranks=8, ranks_per_node=2), FREE)[1]
+    one = best_model(Operation.ALLTOALL, 1 << 20, RankLayout(num_ranks=8), FREE)[1]
+    two = best_model(Operation.ALLTOALL, 1 << 20, RankLayout(num_ranks=8, ranks_per_node=2), FREE)[
+        1
+    ]
     assert (one, two) == (7 * 2**20, 12 * 2**20)
 
 
 def test_the_mean_has_a_floor_only_where_all_wait_for_all() -> None:
     wire = Wire.plain(latency_us=2.0, rate_mb_s=10.0)
-    layout = Layout(num_ranks=4)
+    layout = RankLayout(num_ranks=4)
     mean = Statistic.MEAN_OF_RANKS
     assert least_mean_us(mean, Operation.BCAST, 1000, layout, wire) is None
     assert least_mean_us(mean, Operation.BARRIER, 0, layout, wire) == pytest.approx(1.5)
@@ -142,7 +144,7 @@ def test_the_mean_has_a_floor_only_where_all_wait_for_all() -> None:
 
 def test_on_one_node_nothing_has_a_floor() -> None:
     wire = Wire.plain(latency_us=2.0, rate_mb_s=10.0)
-    alone = Layout(num_ranks=4, ranks_per_node=4)
+    alone = RankLayout(num_ranks=4, ranks_per_node=4)
     for statistic in Statistic:
         assert least_mean_us(statistic, Operation.ALLREDUCE, 1000, alone, wire) is None
 
@@ -150,7 +152,7 @@ def test_on_one_node_nothing_has_a_floor() -> None:
 def test_a_rank_that_gets_no_element_waits_for_nobody() -> None:
     """OSU's reduce_scatter of 4 bytes over 8 ranks leaves four of them without any."""
     wire = Wire.plain(latency_us=2.0, rate_mb_s=10.0)
-    layout = Layout(num_ranks=8)
+    layout = RankLayout(num_ranks=8)
     mean, scatter = Statistic.MEAN_OF_RANKS, Operation.REDUCE_SCATTER
     assert least_mean_us(mean, scatter, 4, layout, wire) is None
     assert least_mean_us(mean, scatter, 31, layout, wire) is None

@@ -31,7 +31,7 @@ from fabricproof.job.run import (
     unloadable,
 )
 from fabricproof.physics import bound, latency_floor_us
-from fabricproof.physics.collective import Channel, Layout, best_model
+from fabricproof.physics.collective import Channel, RankLayout, best_model
 from fabricproof.site import Site
 from fabricproof.site.roll import with_whole_stacks
 
@@ -45,7 +45,7 @@ IMB_SIZE_SECONDS, IMB_NON_BLOCKING_SIZE_SECONDS = 0.13, 0.5
 
 
 def operations_us(
-    known: Collective, counts: Iterable[tuple[int, int]], layout: Layout, channel: Channel
+    known: Collective, counts: Iterable[tuple[int, int]], layout: RankLayout, channel: Channel
 ) -> float:
     """Return what the operations of a run take together, in us.
 
@@ -162,7 +162,7 @@ def model_seconds(leg: Leg) -> float:
     if leg.suite in PEER_SUITES:
         return sum(map(peer_seconds, leg.commands))
     if leg.suite == HPCC:
-        ranks = Layout(num_ranks=leg.num_ranks, ranks_per_node=leg.ranks_per_node)
+        ranks = RankLayout(num_ranks=leg.num_ranks, ranks_per_node=leg.ranks_per_node)
         return hpcc_seconds(leg.rules().fabric, ranks)
     rate_mb_s, latency_us = assumed_path(leg)
     known = collective_of(leg.suite, leg.program)
@@ -182,7 +182,7 @@ def model_seconds(leg: Leg) -> float:
 def _collective_seconds(leg: Leg, known: Collective, rate_mb_s: float, latency_us: float) -> float:
     alpha_us = min(latency_us, leg.stated_alpha_us or latency_us)
     channel = Channel(alpha_us=alpha_us, beta_us_per_byte=1 / rate_mb_s)
-    layout = Layout(num_ranks=leg.num_ranks, ranks_per_node=leg.ranks_per_node)
+    layout = RankLayout(num_ranks=leg.num_ranks, ranks_per_node=leg.ranks_per_node)
     counts = [(each.size, each.rounds) for each in planned_rounds(leg)]
     seconds = operations_us(known, counts, layout, channel) / 1e6
     if leg.suite != "imb":

@@ -166,7 +166,7 @@ def inverse_trigamma(y: float) -> float:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Family:
+class RowFamily:
     """What all rows of a comparison share.
 
     Attributes:
@@ -185,7 +185,7 @@ class Family:
 
 
 def detectable(
-    sizes: Sizes, noise: float, margin: float, family: Family, lent: float = 4.0
+    sizes: Sizes, noise: float, margin: float, family: RowFamily, lent: float = 4.0
 ) -> float | None:
     """Return the smallest change, as a factor above 1, that would have been found.
 
@@ -207,7 +207,7 @@ def detectable(
 
 
 @functools.lru_cache(maxsize=65536)
-def _reach(sizes: Sizes, family: Family, lent: int) -> tuple[float, float] | None:
+def _reach(sizes: Sizes, family: RowFamily, lent: int) -> tuple[float, float] | None:
     """Return what :func:`detectable` takes beyond 0 and beyond the margin, in noises."""
     needed = _critical(sizes, family, lent)
     if needed is None:
@@ -220,7 +220,7 @@ def _reach(sizes: Sizes, family: Family, lent: int) -> tuple[float, float] | Non
 
 
 def more_runs(
-    sizes: Sizes, noise: float, effect: float, margin: float, family: Family, lent: float = 4.0
+    sizes: Sizes, noise: float, effect: float, margin: float, family: RowFamily, lent: float = 4.0
 ) -> int | None:
     """Return how many more runs on each side decide the row, were its ratio what it seems.
 
@@ -267,7 +267,7 @@ def _per_noise(sizes: Sizes) -> float:
 
 
 @functools.lru_cache(maxsize=65536)
-def _critical(sizes: Sizes, family: Family, lent: int) -> float | None:
+def _critical(sizes: Sizes, family: RowFamily, lent: int) -> float | None:
     """Return the t that a row of so many runs must pass; None where no t could.
 
     The smaller of what the relabellings showed (it knows how rows hang together, and holds for

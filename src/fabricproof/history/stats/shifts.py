@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from fabricproof.history.stats.power import Family, Sizes, detectable, more_runs
+from fabricproof.history.stats.power import RowFamily, Sizes, detectable, more_runs
 
 if TYPE_CHECKING:
     import numpy as np
@@ -149,7 +149,7 @@ def _all_shifts(
     rows = relabel.prepare(values, block, classes)
     found = max_t.step_down(rows, relabel.labellings(values, second, block, seed), alpha)
     ratios = interval.intervals(values, second, block, level=CONFIDENCE, least=LEAST_CONFIDENCE)
-    family = Family(
+    family = RowFamily(
         rows=len(values),
         alpha=alpha,
         power=POWER,
@@ -190,7 +190,7 @@ def _shift(
     before: tuple[int, float | None],
     after: tuple[int, float | None],
     scatter: float,
-    family: Family,
+    family: RowFamily,
 ) -> Shift:
     """Return what is said of one row."""
     span = -math.log1p(-margin)

@@ -258,7 +258,7 @@ def _slot(name: Value | None) -> Slot | None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Distance:
+class CardDistance:
     """How far a card is from the CPUs of a rank.
 
     Attributes:
@@ -284,7 +284,7 @@ class Distance:
         return f"NUMA node {self.numa_node}: distance {said}"
 
 
-def distances(machine: Machine, cpus: str) -> tuple[Distance, ...]:
+def distances(machine: Machine, cpus: str) -> tuple[CardDistance, ...]:
     """Return how far each card is from a rank that may run on ``cpus``, where that matters.
 
     Args:
@@ -308,7 +308,7 @@ def distances(machine: Machine, cpus: str) -> tuple[Distance, ...]:
 
 def _distance(
     part: str, nodes: Mapping[int, Mapping[str, Value]], mine: Iterable[int], place: int
-) -> Distance:
+) -> CardDistance:
     """Return how far a part on NUMA node ``place`` is from the NUMA nodes ``mine``."""
     order = sorted(nodes)
     found = set()
@@ -317,7 +317,7 @@ def _distance(
         if len(row) == len(order):
             found.add(row[order.index(place)])
     is_far = max(found) > OWN_DISTANCE if found else place not in mine
-    return Distance(part=part, numa_node=place, spread=tuple(sorted(found)), is_far=is_far)
+    return CardDistance(part=part, numa_node=place, spread=tuple(sorted(found)), is_far=is_far)
 
 
 def _list(text: Value | None) -> set[int]:

@@ -8,14 +8,14 @@ from __future__ import annotations
 from fabricproof.physics.collective.bounds import NodeBytes, least_bytes
 from fabricproof.physics.collective.floor import LEAST_REPETITIONS, Statistic, Wire, least_mean_us
 from fabricproof.physics.collective.models import Channel, best_model, models
-from fabricproof.physics.collective.operation import Layout, Operation, everyone_waits
+from fabricproof.physics.collective.operation import Operation, RankLayout, everyone_waits
 
 __all__ = [
     "LEAST_REPETITIONS",
     "Channel",
-    "Layout",
     "NodeBytes",
     "Operation",
+    "RankLayout",
     "Statistic",
     "Wire",
     "best_model",

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fabricproof.physics.collective.operation import Layout, Operation, share
+from fabricproof.physics.collective.operation import Operation, RankLayout, share
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +34,7 @@ class NodeBytes:
         return NodeBytes(sent=self.sent * repetitions, received=self.received * repetitions)
 
 
-def least_bytes(operation: Operation, size: int, layout: Layout) -> tuple[NodeBytes, ...]:
+def least_bytes(operation: Operation, size: int, layout: RankLayout) -> tuple[NodeBytes, ...]:
     """Return what each node must send and receive for one operation, in order of the nodes.
 
     Args:
@@ -47,7 +47,7 @@ def least_bytes(operation: Operation, size: int, layout: Layout) -> tuple[NodeBy
     return tuple(_node(operation, size, layout, node) for node in range(layout.num_nodes))
 
 
-def _node(operation: Operation, size: int, layout: Layout, node: int) -> NodeBytes:
+def _node(operation: Operation, size: int, layout: RankLayout, node: int) -> NodeBytes:
     """Return the bound of one node.
 
     bcast: the root's node sends S once, every other node receives S.

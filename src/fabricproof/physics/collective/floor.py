@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from fabricproof.physics.collective.bounds import least_bytes
-from fabricproof.physics.collective.operation import Layout, Operation, everyone_waits
+from fabricproof.physics.collective.operation import Operation, RankLayout, everyone_waits
 
 
 class Statistic(StrEnum):
@@ -53,7 +53,7 @@ def least_mean_us(
     statistic: Statistic,
     operation: Operation,
     size: int,
-    layout: Layout,
+    layout: RankLayout,
     wire: Wire,
     *,
     repetitions: int = LEAST_REPETITIONS,
@@ -77,7 +77,7 @@ def least_mean_us(
     return None
 
 
-def _mean_of_ranks(operation: Operation, size: int, layout: Layout, wire: Wire) -> float:
+def _mean_of_ranks(operation: Operation, size: int, layout: RankLayout, wire: Wire) -> float:
     """Return the mean's floor: all ranks away from the last one's node wait for its data.
 
     The k-th of them that ends has waited a crossing and, where every rank is due data of its own
@@ -100,7 +100,9 @@ def _block_of_one(operation: Operation, size: int) -> int:
     return 0 if operation is Operation.BARRIER else size
 
 
-def _stream(operation: Operation, size: int, layout: Layout, wire: Wire, repetitions: int) -> float:
+def _stream(
+    operation: Operation, size: int, layout: RankLayout, wire: Wire, repetitions: int
+) -> float:
     """Return the floor of a stream's mean: no rank can be more than one operation ahead.
 
     The first operation's data may be there before the clock starts; of the last one's, what the

@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from fabricproof.physics.collective.operation import Layout, Operation
+from fabricproof.physics.collective.operation import Operation, RankLayout
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +47,7 @@ class _Case:
     """One operation of ``size`` bytes on ``layout`` over ``channel``."""
 
     size: int
-    layout: Layout
+    layout: RankLayout
     channel: Channel
 
     @property
@@ -251,7 +251,7 @@ _ALGORITHMS: Mapping[Operation, Mapping[str, _Algorithm]] = {
 
 
 def models(
-    operation: Operation, size: int, layout: Layout, channel: Channel
+    operation: Operation, size: int, layout: RankLayout, channel: Channel
 ) -> Mapping[str, float]:
     """Return the modelled time of each algorithm of ``operation``, in us, by its name.
 
@@ -268,7 +268,7 @@ def models(
 
 @lru_cache(maxsize=4096)  # every stack asks the same of the same wires
 def best_model(
-    operation: Operation, size: int, layout: Layout, channel: Channel
+    operation: Operation, size: int, layout: RankLayout, channel: Channel
 ) -> tuple[str, float]:
     """Return the cheapest algorithm by the model, and its time in us; arguments as above."""
     return min(models(operation, size, layout, channel).items(), key=lambda each: each[1])

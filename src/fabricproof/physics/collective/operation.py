@@ -40,7 +40,7 @@ _ROOTED = frozenset({Operation.BCAST, Operation.REDUCE, Operation.GATHER, Operat
 
 
 @dataclass(frozen=True, kw_only=True)
-class Layout:
+class RankLayout:
     """Ranks in blocks on nodes: the first ``ranks_per_node`` on the first node, and so on.
 
     Attributes:
@@ -92,7 +92,7 @@ def share(total: int, part: int, parts: int) -> int:
 ELEMENT_BYTES = 4
 
 
-def everyone_waits(operation: Operation, size: int, layout: Layout) -> bool:
+def everyone_waits(operation: Operation, size: int, layout: RankLayout) -> bool:
     """Tell whether no rank can be done before every rank has begun, at this message size.
 
     Of a short vector of reduce_scatter some ranks get no element at all (OSU deals them out from

@@ -11,7 +11,7 @@ from fabricproof.job.collective_commands import make_collective_job
 from fabricproof.job.leg import Leg, Plan
 from fabricproof.physics import bound
 from fabricproof.physics.collective import Channel
-from fabricproof.physics.collective import Layout as Ranks
+from fabricproof.physics.collective import RankLayout as Ranks
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.rfm.legs.programs import find_program, printed_name
 from fabricproof.site import PartitionSpec

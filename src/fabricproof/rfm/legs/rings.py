@@ -14,7 +14,7 @@ from fabricproof.job.collective_commands import (
     moved_bytes,
 )
 from fabricproof.job.leg import Leg, Plan, Relation, in_turns
-from fabricproof.physics.collective import Layout as Ranks
+from fabricproof.physics.collective import RankLayout as Ranks
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.rfm.legs.programs import find_program
 from fabricproof.rfm.legs.rails import expected_gain
