@@ -11,7 +11,7 @@ from made_machine import NODES, Machine, healthy, planned
 
 from fabricproof.core.measure import FindingKind, Verdict
 from fabricproof.pairs.campaign import job
-from fabricproof.pairs.campaign.confirm import Confirmation, Red, confirm
+from fabricproof.pairs.campaign.confirm import Confirmation, RedPair, confirm
 from fabricproof.pairs.check.rows import rows_of
 from fabricproof.rfm.handover import bounds
 from fabricproof.site import Site
@@ -32,7 +32,7 @@ class SlowOverOne(Machine):
         return super().follow(folder)
 
 
-def look(verdict: Verdict | None, **more: Any) -> Callable[[Red], Confirmation]:
+def look(verdict: Verdict | None, **more: Any) -> Callable[[RedPair], Confirmation]:
     return lambda red: Confirmation(
         name=red.name, net_path=red.net_path, nodes=(red.source, red.destination),
         check="osu_bw", verdict=verdict, reason="6.9 MB/s", **more,

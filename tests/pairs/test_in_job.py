@@ -15,10 +15,10 @@ from fabricproof.job.leg import Leg, write_plan
 from fabricproof.job.outcome import Attempt, Outcome
 from fabricproof.pairs.campaign import conduct as conducted
 from fabricproof.pairs.campaign import job
-from fabricproof.pairs.campaign.confirm import Red, reds_of
+from fabricproof.pairs.campaign.confirm import RedPair, reds_of
 from fabricproof.pairs.campaign.ledger import load, save
 from fabricproof.pairs.check import in_job
-from fabricproof.pairs.check.in_job import Role, control_of, leg_name, of_legs, seen_again
+from fabricproof.pairs.check.in_job import LegRole, control_of, leg_name, of_legs, seen_again
 from fabricproof.site import Site
 from fabricproof.traffic.disturbance import Disturbance, DisturbanceKind
 from fabricproof.verdict.value import Judgement, Report
@@ -59,12 +59,12 @@ def _rank(number: int, node: str) -> RankRecord:
     )
 
 
-def _legs(red: Red, looks: Any, controls: Any = ()) -> list[Outcome]:
+def _legs(red: RedPair, looks: Any, controls: Any = ()) -> list[Outcome]:
     good = control_of(red)
     assert good is not None
     told = {
-        Role.CONFIRM: [_attempt((red.source, red.destination), *each) for each in looks],
-        Role.CONTROL: [_attempt(good, *each) for each in controls],
+        LegRole.CONFIRM: [_attempt((red.source, red.destination), *each) for each in looks],
+        LegRole.CONTROL: [_attempt(good, *each) for each in controls],
     }
     return [
         Outcome(
@@ -77,7 +77,7 @@ def _legs(red: Red, looks: Any, controls: Any = ()) -> list[Outcome]:
 
 
 @pytest.fixture
-def red(climb: Any, site: Site) -> Red:
+def red(climb: Any, site: Site) -> RedPair:
     outcome, _ = climb(
         Machine(lambda a, b: healthy(a, b) * (0.3 if b == "vc3" else 1)), planned(site)
     )
@@ -85,7 +85,7 @@ def red(climb: Any, site: Site) -> Red:
     return found
 
 
-def test_a_control_is_a_good_pair_without_the_blamed_node_over_the_same_path(red: Red) -> None:
+def test_a_control_is_a_good_pair_without_the_blamed_node_over_the_same_path(red: RedPair) -> None:
     good = control_of(red)
     assert good is not None
     assert red.blamed == red.destination == "vc3"
@@ -119,7 +119,7 @@ def test_where_all_pairs_are_red_there_is_no_control(climb: Any, site: Site) -> 
     ],
 )
 def test_what_a_stock_program_says_of_a_red_pair(
-    red: Red, looks: Any, controls: Any, verdict: Verdict | None
+    red: RedPair, looks: Any, controls: Any, verdict: Verdict | None
 ) -> None:
     legs = _legs(red, looks, controls)
     found = of_legs(red, legs)
@@ -132,7 +132,7 @@ def test_what_a_stock_program_says_of_a_red_pair(
         assert all(each.report.quantities[0].disturbance is None for each in confirm)
 
 
-def test_a_look_that_went_the_other_way_says_nothing(red: Red) -> None:
+def test_a_look_that_went_the_other_way_says_nothing(red: RedPair) -> None:
     back = _attempt((red.destination, red.source), GOOD, 0.0)
     leg = Outcome(leg=_leg("rail0.confirm"), attempts=(back,), report=back.report)
     assert of_legs(red, [leg]).verdict is None
@@ -157,7 +157,7 @@ def folder(tmp_path: Path, site: Site, monkeypatch: pytest.MonkeyPatch) -> Path:
     place = tmp_path / in_job.FOLDER
     place.mkdir()
     save(place, planned(site))
-    write_plan(tmp_path, [_leg(leg_name("rail0", role)) for role in Role])
+    write_plan(tmp_path, [_leg(leg_name("rail0", role)) for role in LegRole])
     return tmp_path
 
 

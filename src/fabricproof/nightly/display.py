@@ -66,7 +66,7 @@ def render_night(outcome: NightOutcome, console: Console) -> None:
 
 def _table(confirmations: Iterable[Confirmation]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold", title_justify="left")
-    for name in ("looked at again", "road", "nodes", "first", "same nodes", "with others"):
+    for name in ("looked at again", "path", "nodes", "first", "same nodes", "with others"):
         table.add_column(name, no_wrap=True)
     table.add_column("blamed", overflow="fold")
     for each in confirmations:

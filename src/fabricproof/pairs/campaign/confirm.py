@@ -64,7 +64,7 @@ class Confirmation:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Red:
+class RedPair:
     """Something red, and the pair that shows it best.
 
     Attributes:
@@ -96,10 +96,10 @@ class Red:
 
 
 #: measures a red pair once more
-Look = Callable[[Red], Confirmation]
+Look = Callable[[RedPair], Confirmation]
 
 
-def reds_of(outcome: Outcome) -> list[Red]:
+def reds_of(outcome: Outcome) -> list[RedPair]:
     """Return what is red, each with the pair that shows it best; over one rail before several."""
     found = [each for result in outcome.results for each in _reds_of(result)]
     return sorted(found, key=lambda red: red.is_wide)
@@ -149,7 +149,7 @@ def _doubted(result: Result, stands: bool) -> Result:
     return replace(result, judged=judged)
 
 
-def _reds_of(result: Result) -> Iterator[Red]:
+def _reds_of(result: Result) -> Iterator[RedPair]:
     if result.judged.verdict is not MatrixVerdict.FAIL or result.why_told_only:
         return
     for blame in result.said.blame:
@@ -161,9 +161,9 @@ def _reds_of(result: Result) -> Iterator[Red]:
         yield _red(result, result.quantity.value, int(np.argmin(shortfall)))
 
 
-def _red(result: Result, name: str, row: int, blamed: str | None = None) -> Red:
+def _red(result: Result, name: str, row: int, blamed: str | None = None) -> RedPair:
     matrix = result.judged.matrix
-    return Red(
+    return RedPair(
         result=result,
         name=name,
         net_path=matrix.rails[matrix.rail[row]],
@@ -195,7 +195,7 @@ def by_check(outcome: Outcome, run: Run) -> Look:
     return lambda red: _looked(outcome, red, run)
 
 
-def _looked(outcome: Outcome, red: Red, run: Run) -> Confirmation:
+def _looked(outcome: Outcome, red: RedPair, run: Run) -> Confirmation:
     campaign = outcome.campaign
     check = _CHECKS[red.result.quantity][red.is_wide]
     arguments = [

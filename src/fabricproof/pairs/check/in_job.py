@@ -27,7 +27,7 @@ from fabricproof.job.outcomes import judge_legs
 from fabricproof.job.script import chosen_file
 from fabricproof.nodes.doctor import make_subject
 from fabricproof.pairs.campaign.conduct import Means, conduct
-from fabricproof.pairs.campaign.confirm import Confirmation, Red, confirm
+from fabricproof.pairs.campaign.confirm import Confirmation, RedPair, confirm
 from fabricproof.pairs.campaign.ledger import load, measured
 from fabricproof.pairs.campaign.nodes import Standing
 from fabricproof.pairs.campaign.verdict import Outcome, judge_campaign
@@ -50,7 +50,7 @@ _TURNS = 2
 Ends = tuple[str, str]
 
 
-class Role(StrEnum):
+class LegRole(StrEnum):
     """What a leg of a stock program is for, behind its path in the leg's name."""
 
     CONFIRM = "confirm"
@@ -59,13 +59,13 @@ class Role(StrEnum):
     """It looks at a good pair in turn with that."""
 
 
-def leg_name(net_path: str, role: Role) -> str:
+def leg_name(net_path: str, role: LegRole) -> str:
     """Return the name of the leg that looks at pairs over a path."""
     return f"{net_path}.{role}"
 
 
 def _attempts(
-    net_path: str, role: Role, legs: Iterable[LegOutcome]
+    net_path: str, role: LegRole, legs: Iterable[LegOutcome]
 ) -> Iterator[tuple[Ends, Attempt]]:
     """Yield the looks over a path, each with the node that sends and the other."""
     for leg in legs:
@@ -75,27 +75,29 @@ def _attempts(
                 yield (nodes[0], nodes[1]), attempt
 
 
-def looks_at(red: Red, legs: Iterable[LegOutcome]) -> tuple[Attempt, ...]:
+def looks_at(red: RedPair, legs: Iterable[LegOutcome]) -> tuple[Attempt, ...]:
     """Return the attempts of the legs at a red pair."""
     ends = (red.source, red.destination)
-    return tuple(each for seen, each in _attempts(red.net_path, Role.CONFIRM, legs) if seen == ends)
+    return tuple(
+        each for seen, each in _attempts(red.net_path, LegRole.CONFIRM, legs) if seen == ends
+    )
 
 
-def controls_of(red: Red, legs: Iterable[LegOutcome]) -> tuple[Attempt, ...]:
+def controls_of(red: RedPair, legs: Iterable[LegOutcome]) -> tuple[Attempt, ...]:
     """Return the attempts over the red path at other pairs, without the node that is blamed."""
     ends = {red.source, red.destination}
     return tuple(
         each
-        for seen, each in _attempts(red.net_path, Role.CONTROL, legs)
+        for seen, each in _attempts(red.net_path, LegRole.CONTROL, legs)
         if set(seen) != ends and red.blamed not in seen
     )
 
 
-def of_legs(red: Red, legs: Sequence[LegOutcome]) -> Confirmation:
+def of_legs(red: RedPair, legs: Sequence[LegOutcome]) -> Confirmation:
     """Return what the stock program said of a red pair; of several tries the first that says it."""
     found = looks_at(red, legs)
     said = [each for each in found if each.report.verdict in {Verdict.FAIL, Verdict.PASS}]
-    mine = leg_name(red.net_path, Role.CONFIRM)
+    mine = leg_name(red.net_path, LegRole.CONFIRM)
     program = next((each.leg.program for each in legs if each.leg.name == mine), "")
     blank = Confirmation(
         name=red.name,
@@ -152,7 +154,7 @@ def seen_again(legs: Iterable[LegOutcome], looks: Iterable[Confirmation]) -> lis
     rows = []
     for leg in legs:
         look = next(
-            (each for path, each in red.items() if leg.leg.name == leg_name(path, Role.CONFIRM)),
+            (each for path, each in red.items() if leg.leg.name == leg_name(path, LegRole.CONFIRM)),
             None,
         )
         if leg.attempts:
@@ -211,7 +213,7 @@ def _next_leg(site: Site, folder: Path) -> str:
     legs = judge_legs(folder, [each for each in plan.legs if each.in_turn])
     due_now: list[tuple[str, Ends]] = []  # leg, and the two nodes of it
 
-    def look(red: Red) -> Confirmation:
+    def look(red: RedPair) -> Confirmation:
         found = of_legs(red, legs)
         for role, ends in _next_look(red, found, legs):
             if leg_name(red.net_path, role) in there:
@@ -227,8 +229,8 @@ def _next_leg(site: Site, folder: Path) -> str:
 
 
 def _next_look(
-    red: Red, found: Confirmation, legs: Sequence[LegOutcome]
-) -> Iterator[tuple[Role, Ends]]:
+    red: RedPair, found: Confirmation, legs: Sequence[LegOutcome]
+) -> Iterator[tuple[LegRole, Ends]]:
     """Yield which two nodes are to be measured next for a red pair; nothing where none are.
 
     Where others disturbed the look at it, a good pair is measured in turn with it.
@@ -238,12 +240,12 @@ def _next_look(
     tries, controls = len(looks_at(red, legs)), len(controls_of(red, legs))
     good = control_of(red)
     if found.disturbance and good is not None and controls < tries:
-        yield Role.CONTROL, good
+        yield LegRole.CONTROL, good
     elif tries < _MOST_TRIES:
-        yield Role.CONFIRM, (red.source, red.destination)
+        yield LegRole.CONFIRM, (red.source, red.destination)
 
 
-def control_of(red: Red) -> Ends | None:
+def control_of(red: RedPair) -> Ends | None:
     """Return the best pair over a red path without the node that is blamed; None: there is none."""
     judged_, matrix = red.result.judged, red.result.judged.matrix
     number = {name: at for at, name in enumerate(matrix.nodes)}

@@ -24,7 +24,7 @@ from fabricproof.pairs.campaign.ledger import Campaign
 from fabricproof.pairs.campaign.nodes import Standing, ask_leaves, ask_others, ask_standing
 from fabricproof.pairs.campaign.plan import round_seconds
 from fabricproof.pairs.campaign.verdict import places_of
-from fabricproof.pairs.check.in_job import Role, leg_name
+from fabricproof.pairs.check.in_job import LegRole, leg_name
 from fabricproof.pairs.check.rows import PROGRAM, SUITE
 from fabricproof.rfm.current import asked_nodes
 from fabricproof.rfm.legs.leg import LegPlanner
@@ -212,6 +212,6 @@ def _looks(planner: LegPlanner, net_paths: tuple[tuple[str, ...], ...]) -> tuple
         leg = planner.leg(rails, sizes=sizes)
         found += [
             replace(leg, name=leg_name(leg.name, role), in_turn=True, backward=True)
-            for role in Role
+            for role in LegRole
         ]
     return tuple(found)
