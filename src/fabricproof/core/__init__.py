@@ -6,7 +6,6 @@ FRONT: dict[str, str] = {
     "measure": "verdict words, quantities, tables, findings",
     "provenance": "which build a number was measured with",
     "records": "records as lines of JSON: appended, read, damaged ones told",
-    "text": "rows of cells as aligned lines",
-    "units": "units, message sizes, names of a quantity at a size, percent",
+    "units": "units, message sizes, names of a quantity at a size, percent, aligned columns",
     "whole_file": "files written whole or not at all",
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from fabricproof.core.errors import UnitError
@@ -182,3 +183,14 @@ def parse_size(text: str) -> int:
 def counted(num: int, what: str) -> str:
     """Return ``1 run``, ``2 runs``."""
     return f"{num} {what}" if num == 1 else f"{num} {what}s"
+
+
+def columns(rows: Sequence[Sequence[str]], right: frozenset[int]) -> Iterator[str]:
+    """Yield rows as aligned lines; the columns in ``right`` hold numbers."""
+    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+    for row in rows:
+        cells = [
+            cell.rjust(width) if at in right else cell.ljust(width)
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        yield "  ".join(cells).rstrip()

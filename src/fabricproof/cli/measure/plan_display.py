@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from fabricproof.core.text import columns
-from fabricproof.core.units import size_label
+from fabricproof.core.units import columns, size_label
 from fabricproof.history.cost import (
     DEFAULT_SESSION_SECONDS,
     DEFAULT_START_SECONDS,

@@ -5,8 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 
-from fabricproof.core.text import columns
-from fabricproof.core.units import counted, percent
+from fabricproof.core.units import columns, counted, percent
 from fabricproof.history.compare.model import Compared, Comparison, Group, Side, grouped, typed
 from fabricproof.history.compare.verdict import LEAST_RUNS, scatter_word
 from fabricproof.history.stats.shifts import Change, Shift

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from fabricproof.core.errors import InputMissingError
 from fabricproof.core.records import record_files
-from fabricproof.history.store.copy import FOLDER, Copy
+from fabricproof.history.store.copy import FOLDER, Copy, KeptRows, history_of
 from fabricproof.history.store.files import passed_over
 from fabricproof.history.store.ingest import bring_up_to_date
 from fabricproof.history.store.label_file import labels
 from fabricproof.history.store.model import Matrix, Run
-from fabricproof.history.store.rows import KeptRows, history_of
 
 if TYPE_CHECKING:
     import polars as pl

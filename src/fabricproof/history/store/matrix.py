@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 
 from fabricproof.core.errors import ExitStatus, FabricproofError, InputMissingError
+from fabricproof.history.store.copy import KeptRows
 from fabricproof.history.store.model import FIELDS, Key, Matrix, Run, kind_of
-from fabricproof.history.store.rows import KeptRows
 from fabricproof.verdict.value import ERROR_UNIT
 
 if TYPE_CHECKING:
