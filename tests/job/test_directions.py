@@ -46,6 +46,22 @@ def test_a_slow_direction_is_named_with_its_ends(tmp_path: Path) -> None:
     assert "n1 receives or n2 sends too little" in red.reason
 
 
+def test_a_size_within_the_curve_alone_blames_no_end(tmp_path: Path) -> None:
+    """The largest message is as fast as it should be, both ways: neither end sends too little."""
+    lines = PUT_BW.splitlines()
+    at = next(index for index, line in enumerate(lines) if line.startswith("262144 "))
+    for row in range(at - 3, at + 1):
+        size, value = lines[row].split()
+        lines[row] = f"{size:<10}{float(value) / 3:18.2f}"
+    leave(tmp_path, FORTH, "\n".join(lines) + "\n")
+    leave(tmp_path, BACK, ranks=TURNED)
+    report = _judged(tmp_path, FORTH, BACK)["rail0"].report
+    red = [each for each in report.quantities if each.verdict is Verdict.FAIL]
+    assert [each.name for each in red][-1] == "bandwidth_256KiB"
+    assert all(each.reason.startswith("n1 -> n2 of rail0: ") for each in red)
+    assert not any("too little" in each.reason for each in red)
+
+
 def test_two_slow_directions_blame_no_end(tmp_path: Path) -> None:
     leave(tmp_path, FORTH, slower(PUT_BW, 2.0))
     leave(tmp_path, BACK, slower(PUT_BW, 2.0), ranks=TURNED)

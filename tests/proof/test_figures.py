@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from fabricproof.proof import campaign
 from fabricproof.proof.campaign import ProofPlan, digest_of_code, prove
 from fabricproof.proof.figures import Share, of_clean, of_fault
 from fabricproof.proof.library import read_library
@@ -45,7 +46,8 @@ def test_a_floor_is_the_strength_from_which_on_all_are_caught():
     assert str(found.by_strength[0.04]).startswith("0 of 4")
 
 
-def test_a_proof_that_was_ended_goes_on_and_other_code_does_not_count(tmp_path):
+def test_a_proof_that_was_ended_goes_on_and_other_code_does_not_count(tmp_path, monkeypatch):
+    monkeypatch.setattr(campaign, "RULES", ())
     file = tmp_path / "kept.jsonl"
     plan = ProofPlan(clean=1, tries=0, weaker=0)
     first = prove(plan, file, lambda *_: None, jobs=1)
@@ -65,11 +67,11 @@ def test_the_page_says_what_was_missed_and_what_is_neither():
     faults = [of_fault(ENTRY, [one(0.5, caught=False)])]
     text = page(
         date="2026-01-01", code="abc", seed=0, clean=of_clean([clean]), faults=faults,
-        every=read_library(), mutations=[{"rule": "ceiling", "noticed": ""}],
+        every=read_library(), noticed={"ceiling": (), "floor": ("x",)},
     )  # fmt: skip
     assert "| any FAIL | 1 of 1 (2 to 100 %) |" in text
     assert "**half-rate link**: seed 0 (verbs): nothing" in text
-    assert "| ceiling | **nobody** |" in text
+    assert "| ceiling | **nobody**: no fault needs it, yet |" in text
     assert "| mixed firmware |" in text
 
 

@@ -30,6 +30,15 @@ MORE = {
     "stall at one look",
     "flutter of one job",
     "wrong path in one job",
+    "stalls at both looks, each of another number",
+    "counters reset during a run",
+    "as many bytes beside as on the rail",
+    "launcher that hides a rank's failure",
+    "rank that never came back to be counted",
+    "columns that contradict each other",
+    "losses that nobody counts",
+    "latency below what physics allows",
+    "check that ReFrame failed for a reason of its own",
 }
 
 LIBRARY = read_library()

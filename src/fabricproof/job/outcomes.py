@@ -140,7 +140,8 @@ def _beside(mine: Outcome, other: Outcome) -> Outcome:
     said = f"{_arrow(ends)} of {'+'.join(mine.leg.rails)}: {_part(mine)}"
     said = f"{said}, {_arrow(theirs)}: {_part(other)}"
     blame = f": {receiver} receives or {sender} sends too little"
-    blame = blame if other.report.verdict is Verdict.PASS else ""
+    if other.report.verdict is not Verdict.PASS or not _is_short(mine):
+        blame = ""
     return mended(mine, lambda each: _explained(each, said, blame))
 
 
@@ -161,10 +162,21 @@ def _arrow(ends: tuple[str, str]) -> str:
     return " -> ".join(ends)
 
 
+def _largest(outcome: Outcome) -> Judgement | None:
+    """Return the largest message's number; None where there is none."""
+    due = [each for each in outcome.report.quantities if each.name in outcome.leg.required]
+    return next((each for each in due if each.value is not None), None)
+
+
+def _is_short(outcome: Outcome) -> bool:
+    """Tell whether the largest message itself is red, and not a size within the curve alone."""
+    known = _largest(outcome)
+    return known is not None and known.verdict is Verdict.FAIL
+
+
 def _part(outcome: Outcome) -> str:
     """Return the largest message's number as a part of what it should be."""
-    due = [each for each in outcome.report.quantities if each.name in outcome.leg.required]
-    known = next((each for each in due if each.value is not None), None)
+    known = _largest(outcome)
     if known is None or known.value is None:
         return "no number"
     if not known.reference:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fabricproof.nightly.changes import red_of
 from fabricproof.nightly.conduct import Budget, Confirmer, Ran, keep
-from fabricproof.nightly.confirm import Blame, Confirmation, record
+from fabricproof.nightly.confirm import Blame, Confirmation, LookColour, LookResult, record
 from fabricproof.nightly.course import NightMeans, NightOutcome, alive, spend
 from fabricproof.nightly.display import render_night, write_reports
 from fabricproof.nightly.lock import night_lock
@@ -21,6 +21,8 @@ __all__ = [
     "Budget",
     "Confirmation",
     "Confirmer",
+    "LookColour",
+    "LookResult",
     "NightMeans",
     "NightOutcome",
     "Ran",

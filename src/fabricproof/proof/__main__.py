@@ -13,11 +13,13 @@ from fabricproof.proof.campaign import (
     SHORT,
     cleans_of,
     digest_of_code,
+    noticed_of,
     prove,
     tries_of,
 )
 from fabricproof.proof.figures import FaultFigures, of_clean, of_fault
 from fabricproof.proof.library import read_library
+from fabricproof.proof.mutations import UNNOTICED
 from fabricproof.proof.page import page, picture
 
 
@@ -46,6 +48,7 @@ def main() -> int:
     records = prove(plan, given.keep, _progress, given.jobs)
     clean = of_clean(cleans_of(records))
     tries = tries_of(records)
+    noticed = noticed_of(records)
     library = read_library()
     faults = [of_fault(entry, tries) for entry in library if entry.is_simulated]
     text = page(
@@ -55,16 +58,19 @@ def main() -> int:
         clean=clean,
         faults=faults,
         every=library,
-        mutations=(),
+        noticed=noticed,
     )
     if given.page:
         (given.page / "proof.md").write_text(text, encoding="utf-8")
         (given.page / "proof.svg").write_text(picture(faults), encoding="utf-8")
     _tell(faults, {word: str(share) for word, share in clean.false.items()})
+    for name, who in noticed.items():
+        sys.stdout.write(f"without {name[:41]:42} {', '.join(who) or 'nobody notices'}\n")
     wrong = [word for word, share in clean.false.items() if share.hits]
     missed = [each.entry.title for each in faults if _is_missed(each)]
-    if wrong or missed:
-        sys.stdout.write(f"NOT PROVEN: false {wrong}, missed {missed}\n")
+    silent = [name for name, who in noticed.items() if not who and name not in UNNOTICED]
+    if wrong or missed or silent:
+        sys.stdout.write(f"NOT PROVEN: false {wrong}, missed {missed}, unnoticed {silent}\n")
         return 1
     return 0
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import fabricproof
 from fabricproof.proof.library import FABRICS, FaultEntry, read_library
+from fabricproof.proof.mutations import RULES, who_notices
 from fabricproof.proof.tries import CleanCampaign, Try, attempt, clean
 
 
@@ -30,19 +31,26 @@ class ProofPlan:
         tries: of each fault, at the strength at which it must be caught.
         weaker: tries at each other strength.
         seed: of the first campaign and of the first try.
+        everybody: whether a rule that no fault names, or whose faults do not miss it, is tried with
+            all others.
     """
 
     clean: int
     tries: int
     weaker: int
     seed: int = 0
+    everybody: bool = False
 
 
 #: what CI can afford, and what is published
 SHORT = ProofPlan(clean=40, tries=4, weaker=0)
-LONG = ProofPlan(clean=3000, tries=300, weaker=60)
+LONG = ProofPlan(clean=3000, tries=300, weaker=60, everybody=True)
 
+#: title, strength, seed and what else there is: a fabric, a rule
 Key = tuple[str, float, int, str]
+
+#: stand for a title
+CLEAN, MUTATION = "clean", "mutation"
 
 
 @cache
@@ -56,10 +64,12 @@ def digest_of_code() -> str:
 
 
 def units_of(plan: ProofPlan) -> Iterator[Key]:
-    """Yield what is to be tried: title, strength, seed, and the fabric of a clean campaign."""
+    """Yield what is to be tried."""
     names = sorted(FABRICS)
     for number in range(plan.clean):
-        yield "", 0.0, plan.seed + number, names[number % len(names)]
+        yield CLEAN, 0.0, plan.seed + number, names[number % len(names)]
+    for rule in RULES:
+        yield MUTATION, 0.0, int(plan.everybody), rule.name
     for entry in read_library():
         if not entry.is_simulated:
             continue
@@ -72,8 +82,12 @@ def units_of(plan: ProofPlan) -> Iterator[Key]:
 def do(unit: Key) -> dict[str, Any]:
     """Do one unit and return its record."""
     title, strength, seed, fabric = unit
-    if not title:
-        return {"kind": "clean", **clean(fabric, seed).record()}
+    if title == CLEAN:
+        return {"kind": CLEAN, **clean(fabric, seed).record()}
+    if title == MUTATION:
+        rule = next(each for each in RULES if each.name == fabric)
+        noticed = who_notices(rule, everybody=bool(seed))
+        return {"kind": MUTATION, "rule": fabric, "seed": seed, "noticed": list(noticed)}
     return {"kind": "try", **attempt(_entry(title), strength, seed).record()}
 
 
@@ -96,8 +110,10 @@ def read_kept(file: Path) -> list[dict[str, Any]]:
 
 def key_of(record: dict[str, Any]) -> Key:
     """Return the unit that a record is of."""
-    if record["kind"] == "clean":
-        return "", 0.0, record["seed"], record["fabric"]
+    if record["kind"] == CLEAN:
+        return CLEAN, 0.0, record["seed"], record["fabric"]
+    if record["kind"] == MUTATION:
+        return MUTATION, 0.0, record["seed"], record["rule"]
     return record["fault"], record["strength"], record["seed"], ""
 
 
@@ -113,7 +129,7 @@ def prove(
         jobs: processes; as many as there are cores where None.
     """
     wanted = list(units_of(plan))
-    kept = {key_of(each): each for each in read_kept(file) if each["kind"] != "mutation"}
+    kept = {key_of(each): each for each in read_kept(file)}
     left = [unit for unit in wanted if unit not in kept]
     file.parent.mkdir(parents=True, exist_ok=True)
     with (
@@ -132,7 +148,9 @@ def prove(
 
 
 def _each(pool: ProcessPoolExecutor, units: Sequence[Key]) -> Iterator[dict[str, Any]]:
-    for future in as_completed([pool.submit(do, unit) for unit in units]):
+    # What takes longest begins first.
+    order = sorted(units, key=lambda unit: unit[0] != MUTATION)
+    for future in as_completed([pool.submit(do, unit) for unit in order]):
         yield future.result()
 
 
@@ -143,7 +161,12 @@ def tries_of(records: Iterable[dict[str, Any]]) -> list[Try]:
 
 def cleans_of(records: Iterable[dict[str, Any]]) -> list[CleanCampaign]:
     """Return the clean campaigns among records."""
-    return [CleanCampaign(**_fields(each)) for each in records if each["kind"] == "clean"]
+    return [CleanCampaign(**_fields(each)) for each in records if each["kind"] == CLEAN]
+
+
+def noticed_of(records: Iterable[dict[str, Any]]) -> dict[str, tuple[str, ...]]:
+    """Return rule -> who noticed that it was off."""
+    return {each["rule"]: tuple(each["noticed"]) for each in records if each["kind"] == MUTATION}
 
 
 def _fields(record: dict[str, Any]) -> dict[str, Any]:

@@ -187,6 +187,14 @@ def crosswise(scene: Scene, drawn: Injection) -> None:
         scene.came_over = {rail: 0.0, other: 1.0}
 
 
+def sent_aside(scene: Scene, drawn: Injection) -> None:
+    """What the node sends leaves by the other rail, and comes in by the right one."""
+    if drawn.has_node(scene) and len(scene.leg.rails) == 1:
+        (rail,) = scene.leg.rails
+        other = next(each for each in scene.machine.fabric.rails if each != rail)
+        scene.sent_over, scene.came_over = {other: 1.0}, {other: 0.0, rail: 1.0}
+
+
 def small_aside(scene: Scene, _: Injection) -> None:
     """Small messages go over management, large ones over the rail."""
     if len(scene.leg.rails) == 1:
@@ -274,6 +282,13 @@ def one_job(scene: Scene, drawn: Injection) -> None:
         port_rate(scene, drawn)
 
 
+def two_looks(scene: Scene, drawn: Injection) -> None:
+    """In the first job one size takes longer at the first look, another at the second."""
+    if drawn.is_here(scene) and scene.run == 1:
+        slow = 2**22 if scene.attempt == 1 else 2**20
+        scene.by_size.append(lambda size: drawn.strength if size == slow else 1.0)
+
+
 def one_wrong_path(scene: Scene, drawn: Injection) -> None:
     """In the first job the MPI takes the other rail."""
     if scene.run == 1:
@@ -337,6 +352,58 @@ def job_killed(scene: Scene, drawn: Injection) -> None:
         scene.status = None
 
 
+def counters_reset(scene: Scene, drawn: Injection) -> None:
+    """The rail's counters stand lower after a leg than before it."""
+    if drawn.is_here(scene):
+        place = drawn.node, drawn.rail
+        scene.rises[place, "tx_bytes"] = -scene.machine.counters[place]["tx_bytes"] // 2
+
+
+def as_many_beside(scene: Scene, drawn: Injection) -> None:
+    """Management carries at a part of the rail's rate what is none of the leg's."""
+    for node in scene.nodes:
+        rate = drawn.strength * scene.machine.fabric.rate_mb_s
+        scene.foreign[(node, MANAGEMENT), "tx"] = rate
+
+
+def hidden_failure(scene: Scene, drawn: Injection) -> None:
+    """A rank ends with 1, the launcher with 0."""
+    if drawn.has_node(scene):
+        mine = scene.nodes.index(drawn.node)
+        scene.edit_ranks = lambda rank, text: (
+            text.replace("status 0", "status 1") if rank == mine else text
+        )
+
+
+def uncounted_rank(scene: Scene, drawn: Injection) -> None:
+    """A rank's file ends before its second reading, and all else is whole."""
+    if drawn.has_node(scene):
+        mine = scene.nodes.index(drawn.node)
+        scene.edit_ranks = lambda rank, text: text.split("after ")[0] if rank == mine else text
+
+
+def contradiction(scene: Scene, drawn: Injection) -> None:
+    """In one row of IMB's table the rate is not what size and time make of it."""
+    if scene.leg.program == "PingPong":
+        scene.edit = lambda text: _contradict(text, drawn.strength)
+
+
+def _contradict(text: str, factor: float) -> str:
+    lines = text.splitlines()
+    at = next(i for i, line in enumerate(lines) if line.split()[:1] == ["65536"])
+    size, count, time, rate = lines[at].split()
+    lines[at] = f"{size:>13}{count:>13}{time:>13}{float(rate) * factor:13.2f}"
+    return "\n".join(lines) + "\n"
+
+
+def losses_uncounted(scene: Scene, drawn: Injection) -> None:
+    """No rank can read what TCP counts."""
+    if drawn.has_node(scene):
+        scene.edit_ranks = lambda _, text: "".join(
+            line for line in text.splitlines(keepends=True) if "node/tcp" not in line
+        )
+
+
 def full_disk(scene: Scene, drawn: Injection) -> None:
     """A rank's file is cut where the disk was full, the output is whole."""
     if drawn.has_node(scene):
@@ -373,6 +440,19 @@ def record_greened(file: Path, _cases: list[dict[str, Any]], _: Injection) -> No
     file.write_text(text)
 
 
+def all_greened(file: Path, cases: list[dict[str, Any]], drawn: Injection) -> None:
+    """So are the results in ReFrame's report."""
+    record_greened(file, cases, drawn)
+    for case in cases:
+        case.update(result="pass", fail_reason=None)
+
+
+def failed_by_reframe(_file: Path, cases: list[dict[str, Any]], _: Injection) -> None:
+    """ReFrame fails every check, whatever the records say."""
+    for case in cases:
+        case.update(result="fail", fail_reason="a hook of the site raised")
+
+
 def check_vanished(file: Path, cases: list[dict[str, Any]], _: Injection) -> None:
     """A check that was due was never loaded, and left nothing."""
     gone = str(cases.pop()["jobid"])
@@ -406,15 +486,25 @@ SCENES: dict[str, Callable[[Scene, Injection], None]] = {
     for each in (
         port_rate, port_out, port_in, node_rate, under_load, size_range, start_cost, far_socket,
         loss_out, loss_in, loss_quiet, reordering, added_part, added_us, jitter, flap, dead_link,
-        black_hole, wrong_rail, one_of_two, crosswise, small_aside, management, tcp_below,
+        black_hole, wrong_rail, one_of_two, crosswise, sent_aside, small_aside, management,
+        tcp_below,
         shared_memory, wrong_node, foreign, busy_core, other_job, pair_only, library,
-        nothing_moved, protocol_switch, one_look, one_job, one_wrong_path, truncated, interleaved,
-        unit, clock_fast, clock_slow, hung_rank, dead_node, job_killed, full_disk,
+        nothing_moved, protocol_switch, one_look, one_job, two_looks, one_wrong_path, truncated,
+        interleaved, unit, clock_fast, clock_slow, hung_rank, dead_node, job_killed, full_disk,
+        counters_reset, as_many_beside, hidden_failure, uncounted_rank, contradiction,
+        losses_uncounted,
     )
 }  # fmt: skip
 FILES: dict[str, Callable[[Path, list[dict[str, Any]], Injection], None]] = {
     each.__name__: each
-    for each in (controller_away, record_damaged, record_greened, check_vanished)
+    for each in (
+        controller_away,
+        record_damaged,
+        record_greened,
+        all_greened,
+        failed_by_reframe,
+        check_vanished,
+    )
 }
 DECLARED: dict[str, Callable[[ModelFabric, float], ModelFabric]] = {
     each.__name__: each for each in (declared_link, reference)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 
 from fabricproof.proof.figures import CleanFigures, FaultFigures, Share
 from fabricproof.proof.library import NOT, FaultEntry
+from fabricproof.proof.mutations import UNNOTICED
 
 _HEAD = """\
 # How often is the verdict wrong
@@ -60,7 +61,7 @@ def page(
     clean: CleanFigures,
     faults: Sequence[FaultFigures],
     every: Sequence[FaultEntry],
-    mutations: Sequence[dict[str, str]],
+    noticed: Mapping[str, tuple[str, ...]],
 ) -> str:
     """Return the page.
 
@@ -71,7 +72,7 @@ def page(
         clean: campaigns without a fault.
         faults: what is simulated.
         every: the whole library.
-        mutations: rule, and who noticed that it was off, or empty.
+        noticed: rule -> who noticed that it was off.
     """
     parts = [
         _HEAD.format(date=date, code=code, seed=seed, clean=clean.campaigns),
@@ -79,7 +80,7 @@ def page(
         _faults(faults),
         _floors(faults),
         _wrong(faults),
-        _mutations(mutations),
+        _mutations(noticed),
         _library(every),
         _MODEL,
         _AGAIN,
@@ -149,13 +150,14 @@ def _wrong(faults: Iterable[FaultFigures]) -> str:
     return f"## What was not right\n\nThe first such try of each fault.\n\n{said}\n"
 
 
-def _mutations(mutations: Sequence[dict[str, str]]) -> str:
-    if not mutations:
-        return ""
-    rows = [(each["rule"], each["noticed"] or "**nobody**") for each in mutations]
+def _mutations(noticed: Mapping[str, tuple[str, ...]]) -> str:
+    rows = [
+        (name, ", ".join(who) or f"**nobody**: {UNNOTICED.get(name, 'no fault needs it, yet')}")
+        for name, who in noticed.items()
+    ]
     return (
         "## With a rule switched off\n\nEach rule is taken out in memory, and the proof has to "
-        "notice. A rule that nobody misses has no fault that needs it, yet.\n\n"
+        "notice: a fault that was caught, blamed and said right is no longer.\n\n"
         + _table(("rule", "noticed by"), rows)
     )
 

@@ -1,0 +1,225 @@
+"""Each rule of the verdict switched off in memory: the proof must notice.
+
+A test holds this list against the code: whatever a deciding function calls is a rule here, or has
+its reason there.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cache
+from operator import attrgetter
+from typing import Any
+
+from fabricproof.job import outcome
+from fabricproof.nightly import Blame, LookColour, LookResult
+from fabricproof.proof.library import PAIRS, FaultEntry, read_library
+from fabricproof.proof.tries import Try, attempt
+from fabricproof.traffic import _TESTS, PathProof, PathState, prove_path
+
+#: of each fault that may notice
+SEEDS = (0, 1, 2, 3)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MutatedRule:
+    """A rule, and how it is switched off.
+
+    Attributes:
+        name: as faults name it.
+        targets: ``module:attribute`` below ``fabricproof``, where it is looked up.
+        off: from what stands there to what stands there instead.
+    """
+
+    name: str
+    targets: tuple[str, ...]
+    off: Callable[[Any], Any]
+
+
+def _rule(name: str, targets: str, off: Callable[[Any], Any]) -> MutatedRule:
+    return MutatedRule(name=name, targets=tuple(targets.split()), off=off)
+
+
+def _returns(value: Any) -> Callable[[Any], Any]:
+    return lambda _: lambda *_, **__: value
+
+
+def _argument(at: int) -> Callable[[Any], Any]:
+    """Return what replaces a function by one that returns an argument unchanged."""
+    return lambda _: lambda *given, **__: given[at]
+
+
+def _without_test(name: str) -> Callable[[Any], Any]:
+    return lambda tests: tuple(test for test in tests if test.__name__ != name)
+
+
+def _each_not_cleared(decide: Any) -> Any:
+    def decided(red: Any, looks: Any) -> Any:
+        found = decide(red, looks)
+        cleared = found.finding is LookResult.NEVER_CLEARED
+        return replace(found, finding=LookResult.NOT_REPEATED) if cleared else found
+
+    return decided
+
+
+def _first_blamed(_: Any) -> Mapping[Any, Blame]:
+    class Always(dict[Any, Blame]):
+        def __missing__(self, key: Any) -> Blame:
+            return Blame.FIRST
+
+    return Always()
+
+
+def _with_none(at: int) -> Callable[[Any], Any]:
+    """Return what calls a function with an argument left out."""
+    return lambda old: lambda *given: old(*given[:at], None, *given[at + 1 :])
+
+
+def _changed(at: int, **changes: Any) -> Callable[[Any], Any]:
+    """Return what calls a function with an argument that has other fields."""
+    return lambda old: (
+        lambda *given: old(*given[:at], replace(given[at], **changes), *given[at + 1 :])
+    )
+
+
+def _without_trouble(read: Any) -> Any:
+    return lambda folder: (read(folder)[0], None)
+
+
+def _blind(look: Any) -> Any:
+    return lambda *given: replace(look(*given), colour=LookColour.NONE)
+
+
+_NOTHING = _returns(None)
+_VALUE, _TABLE, _OUTCOME = "verdict.value:", "verdict.table:", "job.outcome:"
+_JOIN, _AGAIN = "job.run.join:", "job.outcome:needs_second_look"
+_CONTRADICTED = f"{_JOIN}unless_out_of_bounds {_JOIN}unless_contradicted"
+
+_PROVEN = PathProof(state=PathState.PROVEN, reason="nobody looked")
+
+#: of the path, one each of the tests of ``traffic``, in their order
+PATH_RULES = tuple(
+    _rule(test.__name__, "traffic:_TESTS", _without_test(test.__name__)) for test in _TESTS
+)
+
+RULES: tuple[MutatedRule, ...] = (
+    *PATH_RULES,
+    _rule("path proof", f"{_OUTCOME}prove_path", _returns(_PROVEN)),
+    _rule("errors rose", "traffic:read_rises", lambda old: lambda *_: old((), ())),
+    _rule("path of a number", f"{_TABLE}_with_path", _argument(0)),
+    _rule("ceiling", f"{_VALUE}_impossible", _with_none(1)),
+    _rule("floor", f"{_VALUE}_impossible", _with_none(2)),
+    _rule("possible", f"{_VALUE}_impossible", _returns(None)),
+    _rule("lower bound", f"{_VALUE}_against", _changed(2, lower=None)),
+    _rule("upper bound", f"{_VALUE}_against", _changed(2, upper=None)),
+    _rule("curve law", f"{_TABLE}_curve_reference {_TABLE}_latency_curve_reference", _NOTHING),
+    _rule("curve law of rates", f"{_TABLE}_curve_reference", _NOTHING),
+    _rule("curve law of times", f"{_TABLE}_latency_curve_reference", _NOTHING),
+    _rule("protocol switch", f"{_TABLE}without_switches", lambda _: lambda each: (list(each), [])),
+    _rule("row against itself", f"{_TABLE}row_fault", _NOTHING),
+    _rule("fault of a row", f"{_TABLE}unless_unsound", _argument(0)),
+    _rule("exit status", f"{_OUTCOME}read_status", _returns(0)),
+    _rule("failed rank", f"{_OUTCOME}failed_rank", _NOTHING),
+    _rule("damaged evidence", f"{_OUTCOME}read_ranks", _without_trouble),
+    _rule("sizes asked for", f"{_OUTCOME}read_table", _changed(1, expected_sizes=())),
+    _rule("rank that came back", f"{_OUTCOME}_net_path", lambda _: _path_of_all),
+    _rule("library", f"{_OUTCOME}of_what_was_declared", lambda _: lambda *given: (given[2], "")),
+    _rule("judgement of errors", f"{_OUTCOME}_with_errors", _argument(0)),
+    _rule("limit of errors", "job.evidence.error_rates:red_from", _returns(10**15)),
+    _rule("losses that nobody counted", "job.evidence.error_rates:_uncounted", _returns([])),
+    _rule("excuse by others", f"{_OUTCOME}excused", _argument(0)),
+    _rule("others explain the number", "job.evidence.disturbance:_explains", _returns(False)),
+    _rule("excuse by other jobs", f"{_OUTCOME}with_neighbours", _argument(0)),
+    _rule("second look", f"{_AGAIN} job.relations.judge:needs_second_look", _returns(False)),
+    _rule("both looks weighed", f"{_OUTCOME}weighed", _argument(1)),
+    _rule("red twice", f"{_OUTCOME}_joined_looks", _argument(1)),
+    _rule("directions", "proof.night:with_directions", _argument(0)),
+    _rule("case without records", f"{_JOIN}_without_records", _NOTHING),
+    _rule("required checks", "proof.night:assemble", lambda old: lambda *g: old(*g[:3], ())),
+    _rule("record against its own bounds", _CONTRADICTED, _argument(0)),
+    _rule("failed case against its records", f"{_JOIN}_unless_another_leg", _argument(1)),
+    _rule("confirmation", "nightly.conduct:decide", lambda old: lambda red, _: old(red, ())),
+    _rule("confirmed by a look at the same nodes", "nightly.conduct:look_at", _blind),
+    _rule("INVALID is not cleared", "nightly.conduct:decide", _each_not_cleared),
+    _rule("blame by partners", "nightly.conduct:Confirmer._with_others", _NOTHING),
+    _rule("blame of the right side", "nightly.confirm:_BLAME", _first_blamed),
+    _rule("the leg the other way", "nightly.looks:_answering", lambda _: lambda key: (key,)),
+)
+
+
+def _path_of_all(leg: Any, ranks: Any, table: Any) -> PathProof:
+    return prove_path(*outcome._meant(leg, ranks, table))
+
+
+#: rules that no fault of the model can miss, and why
+UNNOTICED: Mapping[str, str] = {
+    "rails_are_apart": "Soft-RoCE, which the model does not have",
+    "sockets_carried_them": "Soft-RoCE, which the model does not have",
+    "wires_below_carried_them": "Soft-RoCE, which the model does not have",
+    "the leg the other way": "a pair without partners in place is then not told apart in that leg, "
+    "and another leg of the night tells; tests/nightly/test_looks.py misses it",
+    "messages_took_the_rails": "beside messages of up to 4 MiB no rail has fewer packets than "
+    "messages are due; a leg of small ones alone would show it",
+    "something_was_due": "every leg of the model has bytes that are due",
+}
+
+
+@contextmanager
+def switched_off(rule: MutatedRule) -> Iterator[None]:
+    """Take a rule out of the running program for a while."""
+    kept: list[tuple[Any, str, Any]] = []
+    try:
+        for target in rule.targets:
+            module, _, path = target.partition(":")
+            holder: Any = importlib.import_module(f"fabricproof.{module}")
+            owner, _, name = path.rpartition(".")
+            holder = attrgetter(owner)(holder) if owner else holder
+            old = getattr(holder, name)
+            kept.append((holder, name, old))
+            setattr(holder, name, rule.off(old))
+        yield
+    finally:
+        for holder, name, old in reversed(kept):
+            setattr(holder, name, old)
+
+
+def _seen(entry: FaultEntry, seed: int) -> tuple[str, bool, bool, bool]:
+    assert entry.must is not None
+    try:
+        came: Try = attempt(entry, entry.must, seed)
+    except Exception as error:  # without the rule the product may not even run: that is noticed
+        return type(error).__name__, False, False, False
+    return came.verdict, came.caught, came.blamed, came.worded
+
+
+@cache
+def _right(title: str, seed: int) -> tuple[str, bool, bool, bool]:
+    return _seen(next(each for each in read_library() if each.title == title), seed)
+
+
+def who_notices(rule: MutatedRule, *, everybody: bool = True) -> tuple[str, ...]:
+    """Return the faults that are no longer right without a rule; the first that notices ends it.
+
+    Args:
+        rule: to be switched off.
+        everybody: ask all faults, after those that name the rule; else these alone.
+    """
+    due = [each for each in read_library() if each.must is not None and each.effect != PAIRS]
+    mine = [each for each in due if rule.name in each.rules]
+    asked = [*mine, *(each for each in due if everybody and each not in mine)]
+    for entry in asked:
+        for seed in SEEDS:
+            right = _right(entry.title, seed)
+            with switched_off(rule):
+                without = _seen(entry, seed)
+            if _is_worse(right, without):
+                return (entry.title,)
+    return ()
+
+
+def _is_worse(right: tuple[Any, ...], without: tuple[Any, ...]) -> bool:
+    """Tell whether what was right is not: caught, blamed or worded."""
+    return any(was and not is_ for was, is_ in zip(right[1:], without[1:], strict=True))

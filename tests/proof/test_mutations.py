@@ -1,0 +1,141 @@
+"""Every rule of the verdict has an entry, is really switched off, comes back, and is missed."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import textwrap
+from operator import attrgetter
+
+import pytest
+
+from fabricproof import traffic
+from fabricproof.proof.library import read_library
+from fabricproof.proof.mutations import RULES, UNNOTICED, switched_off, who_notices
+
+#: the functions that decide: whatever they call is a rule, or stands in REASONS
+DECIDING = {
+    "traffic": ["prove_path", "_quiet_or_disturbed"],
+    "verdict.table": ["judge_table", "_bandwidths", "_bandwidth", "_times", "_latency"],
+    "verdict.value": ["judge_value", "_impossible", "_against", "unless_unsound"],
+    "job.outcome": [
+        *("judge_leg", "_judge_attempt", "_with_errors", "weighed", "_joined_looks"),
+        *("needs_second_look", "_net_path"),
+    ],
+    "job.outcomes": ["judge_legs", "with_directions", "_beside"],
+    "job.run.join": ["assemble", "_from_records"],
+    "nightly.confirm": ["decide", "_of_unjudged"],
+    "nightly.looks": ["look_at"],
+    "job.evidence.error_rates": ["with_errors", "_of_kind"],
+    "job.evidence.disturbance": ["excused", "_excused"],
+}
+
+#: what they call that is no rule here, by the reason
+REASONS = {
+    "plumbing: it hands on, or holds rules that are here": (
+        "_arrow _attempt_folders _check_name _confirmation _ends _evidence _excess _is _job "
+        "_job_of_case _leg_result _meant _moved _nodes_of _numbered _part _sizes _weight "
+        "_with added around as_notes at_size each_kind error_rates gather is_of_errors key_of "
+        "megabytes mended missing reading_of rules_of sent_over smallest_message_us worst "
+        "judge_table judge_value _latency _bandwidth _bandwidths _times _judge_attempt "
+        "_judged _quiet_or_disturbed _beside _from_records _of_kind with_errors _excused "
+        "_never_ran "
+    ),
+    "words: it says why, and decides nothing": (
+        "_both_ends _explained _failure _is_short _foreign_traffic _never_started "
+        "_nothing_to_judge _reason _ruled_out _told _what_a_file_cannot_show "
+        "_without_second_look describe_loss describe_shape explained told_reason "
+    ),
+    "not in the model: other programs, baselines, cut files of others, one node": (
+        "_against_pair _in_decimal_megabytes _of_many _side_times _silenced _skipped "
+        "_unless_too_small _due_sizes _not_in_the_table _lost_in_rounding _tightest "
+        "after_baseline errors_of_all judge_free_path prove_one_node read_refusal "
+    ),
+    "not in the model: stacks that are built in a run": (
+        "_build_result _not_built _of_one_build rebuilt "
+    ),
+    "a rule that no fault of the library needs, yet; tests of its own module do": (
+        "_doubt _unless_set_back _unless_green _spoiled _other_way_alone _with_required "
+        "_of_unjudged _worst limit_of "
+    ),
+}
+NO_RULES = {name for names in REASONS.values() for name in names.split()}
+
+BY_NAME = {rule.name: rule for rule in RULES}
+SWITCHED = {target.rpartition(":")[2] for rule in RULES for target in rule.targets}
+
+
+def called_by(module, function):
+    """Return the names of the library's functions that a function calls."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(getattr(module, function))))
+    names = {
+        node.func.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+    found = {name: getattr(module, name, None) for name in names}
+    return {
+        name
+        for name, each in found.items()
+        if inspect.isfunction(each) and each.__module__.startswith("fabricproof")
+    }
+
+
+@pytest.mark.parametrize("name", DECIDING)
+def test_whatever_a_deciding_function_calls_is_a_rule_or_has_its_reason(name):
+    module = importlib.import_module(f"fabricproof.{name}")
+    for function in DECIDING[name]:
+        new = called_by(module, function) - SWITCHED - NO_RULES
+        assert not new, f"{name}.{function} calls {new}: a rule of mutations.py, or in REASONS"
+
+
+def test_every_test_of_the_path_is_a_rule():
+    assert {test.__name__ for test in traffic._TESTS} <= {*BY_NAME}
+
+
+def test_what_has_a_reason_is_called_somewhere():
+    called = {
+        each
+        for name, functions in DECIDING.items()
+        for function in functions
+        for each in called_by(importlib.import_module(f"fabricproof.{name}"), function)
+    }
+    decided = {function for functions in DECIDING.values() for function in functions}
+    assert called | decided >= NO_RULES
+    assert not NO_RULES & SWITCHED
+
+
+def test_every_rule_that_a_fault_names_is_there_and_each_has_a_fault():
+    named = {rule for entry in read_library() for rule in entry.rules}
+    assert named <= {*BY_NAME}
+    assert {*BY_NAME} - named == {*UNNOTICED}
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda each: each.name)
+def test_a_rule_is_switched_off_and_comes_back(rule):
+    def stands():
+        found = []
+        for target in rule.targets:
+            module, _, path = target.partition(":")
+            holder = importlib.import_module(f"fabricproof.{module}")
+            found.append(attrgetter(path)(holder))
+        return found
+
+    before = stands()
+    with switched_off(rule):
+        assert all(now != was for now, was in zip(stands(), before, strict=True))
+    assert stands() == before
+
+
+@pytest.mark.parametrize(
+    "name", ["ranks_are_apart", "both looks weighed", "required checks", "INVALID is not cleared"]
+)
+def test_a_rule_that_is_off_is_missed(name):
+    assert who_notices(BY_NAME[name], everybody=False)
+
+
+def test_nothing_is_noticed_where_nothing_is_off():
+    idle = BY_NAME["ceiling"]
+    same = type(idle)(name="ceiling", targets=idle.targets, off=lambda old: old)
+    assert who_notices(same, everybody=False) == ()
