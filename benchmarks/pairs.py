@@ -42,10 +42,14 @@ from made_kernel import write_record
 
 #: nodes, nodes a leaf, numbers of faults, campaigns in the short and the full form
 MACHINES = (
-    (64, 8, (1, 2, 4, 8, 16, 30), 15, 300),
-    (1000, 20, (1, 3, 10, 30), 3, 100),
-    (10_000, 40, (1, 10, 30), 1, 20),
+    (64, 8, (1, 2, 4, 8, 16, 30), 15, 100),
+    (1000, 20, (1, 3, 10, 30), 3, 30),
+    (10_000, 40, (1, 10, 30), 1, 4),
 )
+
+#: The first seed of every table.  No bar of the judge was set on seeds from here on: where one is,
+#: this number is to change with it.
+FIRST_SEED = 1_000_000
 
 GOALS = {"precision": 0.982, "recall": 0.993, "localisation": 0.957}
 
@@ -58,6 +62,11 @@ def wilson(hits: int, of: int) -> str:
     centre = (rate + z * z / (2 * of)) / (1 + z * z / of)
     half = z * math.sqrt(rate * (1 - rate) / of + z * z / (4 * of * of)) / (1 + z * z / of)
     return f"{rate:.2%} ({max(centre - half, 0):.2%}-{min(centre + half, 1):.2%})"
+
+
+def run(setting: Setting, count: int) -> list[Campaign]:
+    """Return ``count`` campaigns, by the seeds of this page."""
+    return [run_campaign(setting, FIRST_SEED + number) for number in range(count)]
 
 
 def row(name: str, campaigns: list[Campaign]) -> None:
@@ -81,7 +90,7 @@ def blame(*, full: bool) -> None:
     for nodes, per_leaf, counts, short, long in MACHINES:
         for faults in counts:
             setting = Setting(num_nodes=nodes, per_leaf=per_leaf, num_faults=faults)
-            campaigns = [run_campaign(setting, seed) for seed in range(long if full else short)]
+            campaigns = run(setting, long if full else short)
             row(f"{nodes}, {faults}", campaigns)
             everything += campaigns
     row("all", everything)
@@ -95,32 +104,40 @@ def clean(*, full: bool) -> None:
     """Print in how many campaigns without a fault anybody is blamed."""
     plain = Setting(num_nodes=64, per_leaf=8)
     whole = replace(plain, is_full=True)
-    settings = (
+    settings = [
         ("64 nodes, ladder", plain, 3000, 300),
-        ("1,000 nodes, ladder", replace(plain, num_nodes=1000, per_leaf=20), 3000, 20),
-        ("10,000 nodes, ladder", replace(plain, num_nodes=10_000, per_leaf=40), 200, 1),
-        ("16 nodes, full matrix", replace(whole, num_nodes=16, per_leaf=4), 3000, 200),
-        ("64 nodes, full matrix", whole, 3000, 60),
+        ("1,000 nodes, ladder", replace(plain, num_nodes=1000, per_leaf=20), 300, 20),
+        ("10,000 nodes, ladder", replace(plain, num_nodes=10_000, per_leaf=40), 10, 1),
         ("64 nodes, ladder, 3 % chance", replace(plain, chance=0.03), 3000, 200),
-        ("64 nodes, ladder, 6 % noise", replace(plain, noise=0.06), 3000, 200),
-    )
-    print("\n| no fault | campaigns | somebody blamed | fewer than, at 95 % |")
+        ("64 nodes, ladder, 6 % noise", replace(plain, noise=0.06), 1000, 100),
+        ("16 nodes, full matrix", replace(whole, num_nodes=16, per_leaf=4), 3000, 200),
+        ("64 nodes, full matrix", whole, 1000, 60),
+    ]
+    for nodes, count in ((4, 3000), (5, 3000), (6, 3000), (8, 10_000), (16, 10_000)):
+        small = replace(whole, num_nodes=nodes, per_leaf=nodes, num_rails=1)
+        name = f"{nodes} nodes, full matrix, one rail"
+        settings.append((name, small, count, 100))
+        if nodes <= 8:
+            for chance in (0.1, 0.5):
+                many = replace(small, chance=chance)
+                settings.append((f"{name}, {chance:.0%} chance", many, 3000, 100))
+    print("\n| no fault | campaigns | somebody blamed | at 95 % |")
     print("| --- | --- | --- | --- |")
     for name, setting, long, short in settings:
         count = long if full else short
-        false = sum(bool(run_campaign(setting, seed).blamed) for seed in range(count))
-        bound = f"{3 / count:.2%}" if not false else wilson(false, count)
-        print(f"| {name} | {count} | {false} | {bound} |")
+        false = sum(bool(each.blamed) for each in run(setting, count))
+        bound = f"below {3 / count:.2%}" if not false else wilson(false, count)
+        print(f"| {name} | {count} | {false} | {bound} |", flush=True)
 
 
 def strength(*, full: bool) -> None:
     """Print from which strength on a slow node is found, by what it reaches."""
-    count = 300 if full else 10
+    count = 100 if full else 10
     print("\n| a node reaches | found of campaigns |")
     print("| --- | --- |")
     for share in (0.95, 0.92, 0.9, 0.88, 0.86, 0.84, 0.8, 0.75, 0.5):
         setting = Setting(num_nodes=64, per_leaf=8, num_faults=1, strength=(share, share))
-        campaigns = [run_campaign(setting, seed) for seed in range(count)]
+        campaigns = run(setting, count)
         print(f"| {share:.0%} | {wilson(sum(each.found for each in campaigns), count)} |")
 
 

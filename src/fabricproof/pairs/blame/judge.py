@@ -44,7 +44,7 @@ def judge_matrix(
         leaves: where the nodes hang, if known; their spines, if the routing is static.
         limits: reference and ceiling of the values, if any.
     """
-    kinds = np.unique(matrix.kind).tolist()
+    kinds = np.flatnonzero(np.bincount(matrix.kind)).tolist()
     if len(kinds) < 2:
         judged = _without_verdict(matrix, leaves, limits)
     else:

@@ -131,7 +131,7 @@ def _strata(matrix: Matrix, leaves: Leaves | None) -> list[_Stratum]:
     """Return the rows that may be held against each other: one kind, rail and distance."""
     code = _like(matrix, leaves)
     found = []
-    for each in np.unique(code).tolist():
+    for each in np.flatnonzero(np.bincount(code)).tolist():
         rows = np.flatnonzero(code == each)
         found.append((int(matrix.kind[rows[0]]), int(matrix.rail[rows[0]]), rows))
     return found

@@ -110,7 +110,8 @@ def bad_pairs(matrix: Matrix, measure: Measure, explanation: Explanation) -> tup
         pair = _all_low(matrix, measure, mine, len(free), singles)
         if pair is not None:
             found.append(replace(pair, first=first, second=second))
-    if len(found) > max(_MOST_PAIRS, _MOST_PAIRS_PART * len(np.unique(keys(free)))):
+    # Counting the pairs of a large matrix takes longer than all before: most need no count.
+    if len(found) > _MOST_PAIRS and len(found) > _MOST_PAIRS_PART * len(np.unique(keys(free))):
         return ()
     return tuple(found)
 
