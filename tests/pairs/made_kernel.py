@@ -19,6 +19,9 @@ Delay = Callable[[str, str], float]
 #: part of the time in which others had a node's cores
 Taken = Callable[[str], float]
 
+#: packets of one round that one node sends another again
+Lost = Callable[[str, str], int]
+
 #: of a round, in ticks of a hundredth of a second
 _TICKS = 1000
 
@@ -31,6 +34,7 @@ def lines_of(
     rails: tuple[str, ...],
     taken: Taken | None = None,
     delay: Delay = lambda *_: 20.0,
+    lost: Lost | None = None,
 ) -> Iterator[str]:
     """Yield the record of a launch, line by line."""
     nodes = [line.split()[1] for line in schedule.splitlines() if line.startswith("node ")]
@@ -43,13 +47,16 @@ def lines_of(
     stood: dict[str, dict[str, int]] = {node: {} for node in nodes}
     for number, *pairs in rounds:
         moved: dict[str, dict[str, int]] = {}
+        partner: dict[str, str] = {}
         for one, other in zip(pairs[::2], pairs[1::2], strict=True):
             ends = (nodes[int(one)], nodes[int(other)])
+            partner |= dict(zip(ends, ends[::-1], strict=True))
             for step in steps:
                 yield from _values(int(number), step, ends, rate, delay, moved)
         for node, counts in moved.items():
-            cores = {"node/cores": _cores(taken(node))} if taken else {}
-            yield _counters(int(number), node, counts, stood[node], rails, cores)
+            more = {"node/cores": _cores(taken(node))} if taken else {}
+            more |= {"node/tcp": _tcp(lost(node, partner[node]))} if lost else {}
+            yield _counters(int(number), node, counts, stood[node], rails, more)
         yield _line(record="end", round=int(number), begin=1000, end=1001)
     yield _line(record="done")
 
@@ -95,14 +102,14 @@ def _counters(
     counts: dict[str, int],
     stood: dict[str, int],
     rails: tuple[str, ...],
-    cores: dict[str, dict[str, int]],
+    more: dict[str, dict[str, int]],
 ) -> str:
     still = _interface({})
     before = {rails[0]: _interface(stood), **dict.fromkeys((*rails[1:], "mgmt0"), still)}
     for name, count in counts.items():
         stood[name] = stood.get(name, 0) + count
-    after = {rails[0]: _interface(stood), **cores}
-    before |= {name: dict.fromkeys(moved, 0) for name, moved in cores.items()}
+    after = {rails[0]: _interface(stood), **more}
+    before |= {name: dict.fromkeys(moved, 0) for name, moved in more.items()}
     return _line(record="counters", round=number, node=node, before=before, after=after, gone=[])
 
 
@@ -111,6 +118,10 @@ def _cores(taken: float) -> dict[str, int]:
     own = _TICKS - others
     ticks = {"busy_ticks": _TICKS, "idle_ticks": 0, "steal_ticks": 0, "own_ticks": own}
     return ticks | {"clock_us": 10_000 * _TICKS, "waited_us": 10_000 * others}
+
+
+def _tcp(again: int) -> dict[str, int]:
+    return {"OutSegs": 3000, "RetransSegs": again, "TCPSynRetrans": 0, "TCPDSACKRecvSegs": 0}
 
 
 def _interface(stood: dict[str, int]) -> dict[str, int]:
@@ -130,10 +141,11 @@ def write_record(
     rounds: int = 999,
     taken: Taken | None = None,
     delay: Delay = lambda *_: 20.0,
+    lost: Lost | None = None,
 ) -> None:
     """Write the record of the schedule in ``folder``; after so many rounds it is killed."""
     text = ""
-    for line in lines_of((folder / "schedule").read_text(), rate, rails, taken, delay):
+    for line in lines_of((folder / "schedule").read_text(), rate, rails, taken, delay, lost):
         if rounds == 0 and '"end"' not in line:
             text += line[: len(line) // 2]
             break

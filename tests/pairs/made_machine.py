@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from made_kernel import Delay, Rate, write_record
+from made_kernel import Delay, Lost, Rate, write_record
 
 from fabricproof.pairs.campaign import job
 from fabricproof.pairs.campaign.conduct import planned_rounds
@@ -44,6 +44,7 @@ class Machine:
         self.rails: tuple[str, ...] | None = None
         self.taken: Callable[[str], float] | None = None
         self.delay: Delay = lambda *_: 20.0
+        self.lost: Lost = lambda *_: 0
         self.dies_after: list[int] = []
         self.free = set(NODES)
         self.lost_on_death: set[str] = set()
@@ -55,7 +56,10 @@ class Machine:
         net_path = json.loads((folder / "launch.json").read_text())["net_path"]
         rounds = self.dies_after.pop(0) if self.dies_after else 999
         rails = self.rails or load(folder.parent).net_paths[net_path]
-        write_record(folder, self.rate, rails, rounds=rounds, taken=self.taken, delay=self.delay)
+        write_record(
+            folder, self.rate, rails,
+            rounds=rounds, taken=self.taken, delay=self.delay, lost=self.lost,
+        )  # fmt: skip
         if rounds != 999:
             self.free -= self.lost_on_death
         return job._ended(folder, "" if rounds == 999 else "killed")

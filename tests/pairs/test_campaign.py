@@ -319,6 +319,23 @@ def test_what_good_pairs_bore_as_well_excuses_nobody(climb: Any, site: Site) -> 
     assert [each.node for each in _result(outcome).said.blame] == ["vc3"]
 
 
+def test_a_rail_that_loses_packets_at_full_bandwidth_is_red_and_named(
+    climb: Any, site: Site
+) -> None:
+    machine = Machine(healthy)
+    machine.lost = lambda source, destination: 9 if "vc3" in {source, destination} else 0
+    outcome, _ = climb(machine, planned(site))
+    assert outcome.verdict is Verdict.FAIL
+    (loss,) = outcome.losses
+    assert (loss.name, loss.direction, loss.events) == ("vc3 rail0", "both", 72)
+    assert (loss.pairs, loss.measured_pairs) == (4, 4)
+    assert _result(outcome).judged.verdict is MatrixVerdict.PASS
+    kept, looks = confirm(outcome, lambda *_: None)
+    assert (kept.verdict, looks) == (Verdict.FAIL, ())
+    assert "vc3 sends and receives over rail0" in shown.campaign_text(outcome, ())
+    assert shown.campaign_record(outcome, ())["losses"][0]["kind"] == "rail"
+
+
 @pytest.mark.parametrize("turn", [0.8, 0.4])
 def test_what_all_of_a_round_bore_excuses_no_single_pair(
     climb: Any, site: Site, turn: float

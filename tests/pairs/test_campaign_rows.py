@@ -20,6 +20,15 @@ from fabricproof.traffic.disturbance import DisturbanceKind
 RAILS = (("rail0",), ("rail1",))
 
 
+def test_a_path_over_which_a_node_loses_packets_is_red(climb: Any, site: Site) -> None:
+    machine = Machine(healthy)
+    machine.lost = lambda source, destination: 9 if source == "vc3" else 0
+    outcome, _ = climb(machine, planned(site))
+    (row,) = rows_of(outcome, ())
+    assert row.report.verdict is Verdict.FAIL
+    assert "of what vc3 sends over rail0" in row.report.quantities[0].reason
+
+
 class SlowOverOne(Machine):
     """vc3's rail0 receives at a part of its rate."""
 

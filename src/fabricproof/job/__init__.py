@@ -9,6 +9,7 @@ FRONT: dict[str, str] = {
     "collective_commands": "what programs of all ranks are told",
     "commands": "what programs between pairs are told, and how hard",
     "evidence.disturbance": "how much others on cores and rails explain",
+    "evidence.error_rates": "what may be lost, and from where on it is no chance",
     "evidence.leg_folder": "what the ranks of a leg left",
     "leg": "legs, relations, and the plan that holds them",
     "outcome": "what one leg came to",

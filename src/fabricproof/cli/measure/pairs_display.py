@@ -80,6 +80,7 @@ def campaign_record(outcome: Outcome, looks: Sequence[Confirmation]) -> dict[str
         "proven_paths": outcome.proven,
         "results": [_result_record(each, _doubted(looks)) for each in outcome.results],
         "troubles": [asdict(each) for each in outcome.troubles],
+        "losses": [asdict(each) for each in outcome.losses],
         "left": [
             {
                 "net_path": campaign.path_name(net_path),
@@ -126,6 +127,9 @@ def campaign_text(outcome: Outcome, looks: Sequence[Confirmation]) -> str:
         lines.append(f"nodes share cores: pairs take turns, {campaign.at_once} at once")
     for result in outcome.results:
         lines += ["", *_result_lines(result, _doubted(looks))]
+    lines += [f"{each.verdict.value}: {each.sentence}" for each in outcome.losses[:_NAMED]]
+    if len(outcome.losses) > _NAMED:
+        lines.append(f"and {len(outcome.losses) - _NAMED} more that lose packets")
     for each in outcome.troubles[:_NAMED]:
         pair = " - ".join(each.pair)
         lines.append(

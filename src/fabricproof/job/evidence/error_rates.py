@@ -8,7 +8,7 @@ lower limit of a Poisson rate (Garwood, Biometrika 28, 1936).  docs/errors.md ha
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -72,30 +72,57 @@ class ErrorLimit:
 
 
 def limit_of(leg: Leg, kind: ErrorKind) -> ErrorLimit | None:
-    """Return what a leg may lose; None for what is told and not judged.
+    """Return what a leg may lose; None for what is told and not judged."""
+    return limit_between(
+        kind,
+        leg.rails,
+        technology="" if leg.fabric is None else find_link(leg.fabric.link).technology,
+        num_nodes=leg.num_nodes,
+        stated=leg.error_limits,
+        why=leg.error_limits_origin,
+    )
+
+
+def limit_between(
+    kind: ErrorKind,
+    rails: Sequence[str],
+    *,
+    technology: str,
+    num_nodes: int,
+    stated: Mapping[str, float],
+    why: str,
+) -> ErrorLimit | None:
+    """Return what may happen to packets between nodes; None for what is told and not judged.
 
     What TCP's packets lost to a full buffer it sends again: retransmissions judge that already.
+
+    Args:
+        kind: of what happens.
+        rails: over which.
+        technology: of their links.
+        num_nodes: that send at once.
+        stated: what the site says, by the names of :data:`NAMES`.
+        why: its reason.
     """
-    over_tcp = not any(":" in rail for rail in leg.rails)
-    stated = leg.error_limits.get(NAMES.get(kind, ""))
-    if stated is not None:
-        why = leg.error_limits_origin
-        return ErrorLimit(per_million_packets=stated, source=LimitSource.SITE, why=why)
+    over_tcp = not any(":" in rail for rail in rails)
+    own = stated.get(NAMES.get(kind, ""))
+    if own is not None:
+        return ErrorLimit(per_million_packets=own, source=LimitSource.SITE, why=why)
     if kind is ErrorKind.GAP or (kind is ErrorKind.DROPPED and over_tcp):
         return None
     if kind is ErrorKind.DAMAGED:
         return ErrorLimit(per_million_packets=0.0, source=LimitSource.NO_DAMAGE)
-    return _of_tcp(leg) if over_tcp else _of_verbs(leg)
+    return _of_tcp(num_nodes) if over_tcp else _of_verbs(technology)
 
 
-def _of_tcp(leg: Leg) -> ErrorLimit:
-    if leg.num_nodes > 2:
+def _of_tcp(num_nodes: int) -> ErrorLimit:
+    if num_nodes > 2:
         return ErrorLimit(per_million_packets=TCP_MANY_LIMIT, source=LimitSource.TCP_MANY)
     return ErrorLimit(per_million_packets=TCP_PAIR_LIMIT, source=LimitSource.TCP_PAIR)
 
 
-def _of_verbs(leg: Leg) -> ErrorLimit:
-    if leg.fabric is not None and find_link(leg.fabric.link).technology == SOFT_ROCE:
+def _of_verbs(technology: str) -> ErrorLimit:
+    if technology == SOFT_ROCE:
         return ErrorLimit(per_million_packets=SOFT_ROCE_LIMIT, source=LimitSource.SOFT_ROCE)
     return ErrorLimit(per_million_packets=0.0, source=LimitSource.LOSSLESS)
 
@@ -245,7 +272,7 @@ def _of_kind(
     )
     if worst_one.events < critical:
         return _unless_set_back(judged, mine), worst_one
-    doubt = _doubt(worst_one)
+    doubt = doubt_of(worst_one)
     if doubt:
         why = f"{judged.reason}; {doubt}"
         return replace(judged, verdict=Verdict.UNJUDGED, reason=why, named=True), worst_one
@@ -262,7 +289,7 @@ def _unless_set_back(quiet: Judgement, rates: Iterable[ErrorRate]) -> Judgement:
     return replace(quiet, verdict=Verdict.UNJUDGED, reason=why, named=True)
 
 
-def _doubt(rate: ErrorRate) -> str:
+def doubt_of(rate: ErrorRate) -> str:
     """Return why so many events need not be the rail's; empty where they are."""
     if rate.in_vain_unknown:
         return "nobody counted which of them had arrived (TCPDSACKRecv in /proc/net/netstat)"

@@ -132,6 +132,7 @@ def confirm(outcome: Outcome, look: Look) -> tuple[Outcome, tuple[Confirmation, 
     if before == after:
         return outcome, tuple(done)
     others = [each.verdict for each in outcome.troubles]
+    others += [each.verdict for each in outcome.losses]
     others += [Verdict.MISSING] * bool(outcome.left or outcome.campaign.out)
     others += [Verdict.INVALID] * (outcome.verdict is Verdict.INVALID)
     verdict = worst([*after, *others])

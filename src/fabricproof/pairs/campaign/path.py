@@ -10,6 +10,7 @@ from fabricproof.job.evidence.leg_folder import RankRecord, gather
 from fabricproof.pairs.campaign.record import RoundRecord, Value
 from fabricproof.traffic import Evidence, Expectation, PathProof, prove_path
 from fabricproof.traffic.disturbance import Disturbance, foreign_traffic
+from fabricproof.traffic.error_rates import ErrorRate, error_rates
 
 Pair = tuple[str, str]
 
@@ -38,6 +39,11 @@ def prove_pair(
         rails: interfaces or ports that had to carry them.
     """
     return prove_path(_evidence(record, pair), _expected(pair, values, rails))
+
+
+def errors_of(record: RoundRecord, pair: Pair, rails: Sequence[str]) -> tuple[ErrorRate, ...]:
+    """Return what two nodes lost and damaged in a round, by their own counters."""
+    return error_rates(_evidence(record, pair), rails)
 
 
 def _evidence(record: RoundRecord, pair: Pair) -> Evidence:

@@ -16,6 +16,7 @@ from fabricproof.job.evidence.disturbance import share_taken
 from fabricproof.pairs.blame.judge import judge_matrix
 from fabricproof.pairs.blame.judged import Judged, MatrixVerdict
 from fabricproof.pairs.campaign.ledger import Campaign, Measured, PlannedRound, left_over
+from fabricproof.pairs.campaign.losses import Loss, Losses
 from fabricproof.pairs.campaign.matrices import (
     OF_MODE,
     Quantity,
@@ -27,7 +28,7 @@ from fabricproof.pairs.campaign.matrices import (
     matrix_of,
     second_look,
 )
-from fabricproof.pairs.campaign.path import disturbances, pairs_of, prove_pair
+from fabricproof.pairs.campaign.path import disturbances, errors_of, pairs_of, prove_pair
 from fabricproof.pairs.fabric import Leaves, leaves_by_name
 from fabricproof.pairs.limits import NO_LIMITS, Limits, limits_of
 from fabricproof.pairs.matrix import Flags, Kind, Matrix
@@ -135,6 +136,7 @@ class Outcome:
         verdict: the worst of all that counts.
         results: quantities.
         troubles: pairs whose values do not stand.
+        losses: who lost or damaged more packets than may be.
         left: path -> what is planned and not measured.
         rounds: measured ones, over all paths.
         proven: pairs in rounds whose path is proven.
@@ -147,6 +149,7 @@ class Outcome:
     verdict: Verdict
     results: tuple[Result, ...]
     troubles: tuple[Trouble, ...]
+    losses: tuple[Loss, ...]
     left: Mapping[int, tuple[PlannedRound, ...]]
     rounds: int
     proven: int
@@ -199,6 +202,7 @@ def judge_campaign(site: Site, campaign: Campaign, done: Measured) -> Outcome:
     """
     rows: list[Row] = []
     troubles: list[Trouble] = []
+    losses = Losses(site, campaign)
     proven = 0
     for net_path, record in done.rounds:
         rate = physics(site, campaign, net_path).link.data_rate_mb_s
@@ -210,6 +214,8 @@ def judge_campaign(site: Site, campaign: Campaign, done: Measured) -> Outcome:
                 troubles.append(_trouble(campaign, net_path, record.number, pair, proof))
             # Errors make a value no PASS; it may still show whose fault they are.
             if proof.state in {PathState.PROVEN, PathState.DISTURBED}:
+                rails = campaign.net_paths[net_path]
+                losses.add(net_path, record.number, errors_of(record, pair, rails))
                 near = disturbances(record, pair, values, campaign.net_paths[net_path], rate)
                 by = "; ".join(each.reason for each in near if each.counts)
                 kind = next((each.kind for each in near if each.counts), None)
@@ -223,7 +229,8 @@ def judge_campaign(site: Site, campaign: Campaign, done: Measured) -> Outcome:
     left = left_over(campaign, done)
     strangers = _strangers(site, campaign, done.mpis)
     counted = [each.verdict for each in results if not each.why_told_only]
-    counted += [each.verdict for each in troubles]
+    lossy = losses.found()
+    counted += [*(each.verdict for each in troubles), *(each.verdict for each in lossy)]
     counted += [Verdict.MISSING] * bool(left or campaign.out or not done.rounds)
     counted += [Verdict.INVALID] * bool(strangers)
     return Outcome(
@@ -231,6 +238,7 @@ def judge_campaign(site: Site, campaign: Campaign, done: Measured) -> Outcome:
         verdict=worst(counted),
         results=results,
         troubles=tuple(troubles),
+        losses=lossy,
         left=left,
         rounds=len(done.rounds),
         proven=proven,

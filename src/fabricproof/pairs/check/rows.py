@@ -131,6 +131,9 @@ def _burdens(outcome: Outcome, number: int, name: str, said: str) -> Iterator[_B
         more = f" and {len(troubles) - 1} more" * (len(troubles) > 1)
         reason = f"{' - '.join(each.pair)}{more}: {each.reason}"
         yield _Burden(verdict=each.verdict, reason=reason, disturbance=each.disturbance)
+    for loss in outcome.losses:
+        if loss.net_path == name:
+            yield _Burden(verdict=loss.verdict, reason=loss.sentence)
     left = [pair for each in outcome.left.get(number, ()) for pair in each.pairs]
     if left:
         names = outcome.campaign.nodes

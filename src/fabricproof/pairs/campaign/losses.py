@@ -1,0 +1,225 @@
+"""What was lost or damaged between the nodes of a campaign, and at whose rail.
+
+A lossy rail can still have its bandwidth, so the counters of each round are judged by themselves,
+by the limits of all legs (docs/errors.md).  What a node sends again to its partner was lost between
+the two; over several partners one node's transmit or receive side is what all losses share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from fabricproof.core.measure import Verdict
+from fabricproof.job.evidence.error_rates import ErrorLimit, doubt_of, limit_between, red_from
+from fabricproof.pairs.blame.suspects import SuspectKind
+from fabricproof.pairs.campaign.ledger import Campaign
+from fabricproof.site import Site
+from fabricproof.traffic.error_rates import Direction, ErrorKind, ErrorRate
+
+_SAYS = {"transmit": "sends", "receive": "receives", "both": "sends and receives"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loss:
+    """Somebody who loses or damages more packets than may be.
+
+    Attributes:
+        verdict: FAIL, or UNJUDGED where nobody can be sure.
+        kind: RAIL of a node, or PAIR.
+        what: what happened to packets.
+        name: ``vc3 rail0``, ``vc1 - vc7 rail0``.
+        net_path: over which.
+        node: of a rail; None of a pair.
+        direction: ``transmit``, ``receive`` or ``both``.
+        events: packets that it happened to.
+        packets: that went this way.
+        pairs: pairs in which it happened.
+        measured_pairs: pairs that were counted.
+        sentence: for a person.
+    """
+
+    verdict: Verdict
+    kind: SuspectKind
+    what: ErrorKind
+    name: str
+    net_path: str
+    node: str | None
+    direction: str
+    events: int
+    packets: int
+    pairs: int
+    measured_pairs: int
+    sentence: str
+
+
+@dataclass(kw_only=True)
+class _Cell:
+    """What went from one node to another over a path."""
+
+    events: int = 0
+    packets: int = 0
+    rounds: set[int] = field(default_factory=set)
+    doubt: str = ""
+
+    def add(self, rate: ErrorRate, number: int) -> None:
+        """Count what one round says."""
+        self.events += rate.events
+        self.packets += max(rate.packets, rate.events)
+        if rate.events:
+            self.rounds.add(number)
+            self.doubt = self.doubt or doubt_of(rate)
+
+
+_Cells = dict[tuple[str, str], _Cell]
+
+
+class Losses:
+    """Counts of a campaign, round by round."""
+
+    def __init__(self, site: Site, campaign: Campaign) -> None:
+        self._site, self._campaign = site, campaign
+        self._cells: dict[tuple[int, ErrorKind], _Cells] = {}
+
+    def add(self, net_path: int, number: int, rates: Iterable[ErrorRate]) -> None:
+        """Take what the counters of one pair say of one round."""
+        for rate in rates:
+            ends = (rate.node, rate.peer)
+            way = ends if rate.direction is Direction.OUT else ends[::-1]
+            cells = self._cells.setdefault((net_path, rate.kind), {})
+            cells.setdefault(way, _Cell()).add(rate, number)
+
+    def found(self) -> tuple[Loss, ...]:
+        """Return who loses more than may be, the worst of each path first."""
+        return tuple(
+            loss
+            for (net_path, kind), cells in self._cells.items()
+            if (limit := self._limit(net_path, kind)) is not None
+            for loss in _blamed(self._campaign.path_name(net_path), kind, cells, limit)
+        )
+
+    def _limit(self, net_path: int, kind: ErrorKind) -> ErrorLimit | None:
+        spec = self._site.fabric_spec(self._campaign.fabric)
+        stated, why = (spec.errors.limits, spec.errors.origin) if spec.errors else ({}, "")
+        rails = self._campaign.net_paths[net_path]
+        return limit_between(
+            kind,
+            rails,
+            technology=self._site.fabric(spec.name, rails).link.technology,
+            num_nodes=2,
+            stated=stated,
+            why=why,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Side:
+    """The transmit or the receive side of a node: its cells."""
+
+    node: str
+    direction: str
+    ways: tuple[tuple[str, str], ...]
+    events: int
+    packets: int
+    pairs: int
+    measured: int
+    doubt: str
+
+
+def _blamed(path: str, kind: ErrorKind, cells: _Cells, limit: ErrorLimit) -> Iterator[Loss]:
+    """Yield the sides of nodes that explain most of what was lost, then single pairs."""
+    left = dict(cells)
+    sides: dict[str, list[_Side]] = {}
+    while (side := _worst_side(left, limit.per_million_packets)) is not None:
+        sides.setdefault(side.node, []).append(side)
+        left = {way: cell for way, cell in left.items() if way not in side.ways}
+    for node, own in sides.items():
+        yield _of_node(path, kind, node, own, limit)
+    for (source, destination), cell in left.items():
+        if cell.events >= red_from(cell.packets, limit.per_million_packets):
+            yield _of_pair(path, kind, (source, destination), cell, limit)
+
+
+def _worst_side(cells: _Cells, allowed: float) -> _Side | None:
+    """Return the side that lost most, and in several pairs too much; None without any."""
+    found = []
+    for end, direction in ((0, "transmit"), (1, "receive")):
+        for node in {way[end] for way in cells}:
+            ways = tuple(way for way in cells if way[end] == node)
+            own = [cells[way] for way in ways]
+            worst = max(own, key=lambda cell: cell.events)
+            others = [cell for cell in own if cell is not worst]
+            if _is_red(own, allowed) and _is_red(others, allowed):
+                found.append(
+                    _Side(
+                        node=node,
+                        direction=direction,
+                        ways=ways,
+                        events=sum(cell.events for cell in own),
+                        packets=sum(cell.packets for cell in own),
+                        pairs=sum(cell.events > 0 for cell in own),
+                        measured=len(own),
+                        doubt=next((cell.doubt for cell in own if cell.doubt), ""),
+                    )
+                )
+    return max(found, key=lambda side: (side.events / side.packets, side.node), default=None)
+
+
+def _is_red(cells: Sequence[_Cell], allowed: float) -> bool:
+    events = sum(cell.events for cell in cells)
+    return events >= red_from(sum(cell.packets for cell in cells), allowed)
+
+
+def _of_node(path: str, kind: ErrorKind, node: str, sides: list[_Side], limit: ErrorLimit) -> Loss:
+    direction = sides[0].direction if len(sides) == 1 else "both"
+    events, packets = (sum(getattr(side, of) for side in sides) for of in ("events", "packets"))
+    pairs = max(side.pairs for side in sides)
+    measured = max(side.measured for side in sides)
+    doubt = next((f"; {side.doubt}" for side in sides if side.doubt), "")
+    return Loss(
+        verdict=Verdict.UNJUDGED if doubt else Verdict.FAIL,
+        kind=SuspectKind.RAIL,
+        what=kind,
+        name=f"{node} {path}",
+        net_path=path,
+        node=node,
+        direction=direction,
+        events=events,
+        packets=packets,
+        pairs=pairs,
+        measured_pairs=measured,
+        sentence=f"of what {node} {_SAYS[direction]} over {path}, {_rate(events, packets, kind)} "
+        f"in {pairs} of {measured} pairs; {_allowed(limit)}{doubt}",
+    )
+
+
+def _of_pair(
+    path: str, kind: ErrorKind, way: tuple[str, str], cell: _Cell, limit: ErrorLimit
+) -> Loss:
+    source, destination = way
+    once = "" if len(cell.rounds) > 1 else "; in one round: a burst of a moment, or this pair"
+    doubt = f"; {cell.doubt}" if cell.doubt else once
+    return Loss(
+        verdict=Verdict.UNJUDGED if doubt else Verdict.FAIL,
+        kind=SuspectKind.PAIR,
+        what=kind,
+        name=f"{source} - {destination} {path}",
+        net_path=path,
+        node=None,
+        direction="both",
+        events=cell.events,
+        packets=cell.packets,
+        pairs=1,
+        measured_pairs=1,
+        sentence=f"of what {source} sends to {destination} over {path}, "
+        f"{_rate(cell.events, cell.packets, kind)}; {_allowed(limit)}{doubt}",
+    )
+
+
+def _rate(events: int, packets: int, kind: ErrorKind) -> str:
+    rate = events / max(packets, 1) * 1e6
+    return f"{events} of {packets} packets {kind.value} ({rate:.4g} per million)"
+
+
+def _allowed(limit: ErrorLimit) -> str:
+    return f"{limit.per_million_packets:.4g} per million are allowed ({limit.origin})"

@@ -1,0 +1,95 @@
+"""Whose rail lost packets: a side of a node, a pair, or nobody; by made counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from itertools import permutations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made_machine import planned
+
+from fabricproof.core.measure import Verdict
+from fabricproof.pairs.campaign.losses import Loss, Losses
+from fabricproof.site import load_site
+from fabricproof.traffic.error_rates import Direction, ErrorKind, ErrorRate
+
+SITE = load_site("vcluster")
+NODES = ("vc1", "vc2", "vc3", "vc4", "vc5")
+PACKETS = 3000
+
+
+def _rate(source: str, destination: str, events: int) -> ErrorRate:
+    return ErrorRate(
+        kind=ErrorKind.RETRANSMITTED, rail="rail0", node=source, peer=destination,
+        direction=Direction.OUT, events=events, packets=PACKETS, bytes=PACKETS * 1500, counters={},
+    )  # fmt: skip
+
+
+def _found(*rounds: Iterable[ErrorRate]) -> tuple[Loss, ...]:
+    losses = Losses(SITE, planned(SITE))
+    for number, rates in enumerate(rounds):
+        for each in rates:
+            losses.add(0, number, [each])
+    return losses.found()
+
+
+def _all(events: Callable[[str, str], int]) -> list[ErrorRate]:
+    return [_rate(one, other, events(one, other)) for one, other in permutations(NODES, 2)]
+
+
+@pytest.mark.parametrize(
+    ("events", "direction"),
+    [
+        (lambda one, _: 9 * (one == "vc3"), "transmit"),
+        (lambda _, other: 9 * (other == "vc3"), "receive"),
+        (lambda one, other: 9 * ("vc3" in {one, other}), "both"),
+    ],
+)
+def test_a_side_that_loses_with_all_its_partners_is_named(
+    events: Callable[[str, str], int], direction: str
+) -> None:
+    (loss,) = _found(_all(events))
+    assert (loss.verdict, loss.node, loss.direction) == (Verdict.FAIL, "vc3", direction)
+    assert (loss.pairs, loss.measured_pairs) == (4, 4)
+    assert "10 per million are allowed (TCP between two nodes)" in loss.sentence
+
+
+def test_two_lossy_nodes_are_two() -> None:
+    found = _found(_all(lambda one, other: 9 * (one == "vc3") + 20 * (other == "vc5")))
+    named = {(loss.node, loss.direction) for loss in found}
+    assert named == {("vc3", "transmit"), ("vc5", "receive")}
+
+
+def test_a_pair_is_red_from_the_second_round_on() -> None:
+    def one_pair(one: str, other: str) -> int:
+        return 9 * ((one, other) == ("vc1", "vc4"))
+
+    (once,) = _found(_all(one_pair))
+    assert (once.verdict, once.name, once.node) == (Verdict.UNJUDGED, "vc1 - vc4 rail0", None)
+    assert "in one round" in once.sentence
+    (twice,) = _found(_all(one_pair), _all(one_pair))
+    assert (twice.verdict, twice.events) == (Verdict.FAIL, 18)
+
+
+def test_what_was_perhaps_sent_in_vain_is_unjudged() -> None:
+    rates = _all(lambda one, _: 9 * (one == "vc3"))
+    (loss,) = _found([replace(each, in_vain_unknown=True) for each in rates])
+    assert loss.verdict is Verdict.UNJUDGED
+
+
+@given(st.sets(st.integers(0, 19), max_size=6))
+def test_single_packets_sent_again_blame_nobody(lossy: set[int]) -> None:
+    ways = list(permutations(NODES, 2))
+    found = _found(_all(lambda one, other: int(ways.index((one, other)) in lossy)))
+    assert not any(loss.verdict is Verdict.FAIL and loss.node is None for loss in found)
+    if len(lossy) < 4:
+        assert found == ()
+
+
+def test_gaps_and_drops_of_tcp_are_told_elsewhere() -> None:
+    rates = _all(lambda *_: 99)
+    for kind in (ErrorKind.GAP, ErrorKind.DROPPED):
+        assert _found([replace(each, kind=kind) for each in rates]) == ()
