@@ -9,10 +9,9 @@ from itertools import permutations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_machine import planned
 
 from fabricproof.core.measure import Verdict
-from fabricproof.pairs.campaign.losses import Loss, Losses
+from fabricproof.pairs.blame.losses import Loss, Losses
 from fabricproof.site import load_site
 from fabricproof.traffic.error_rates import Direction, ErrorKind, ErrorRate
 
@@ -29,7 +28,7 @@ def _rate(source: str, destination: str, events: int) -> ErrorRate:
 
 
 def _found(*rounds: Iterable[ErrorRate]) -> tuple[Loss, ...]:
-    losses = Losses(SITE, planned(SITE))
+    losses = Losses(SITE, "eth0", (("rail0",),))
     for number, rates in enumerate(rounds):
         for each in rates:
             losses.add(0, number, [each])

@@ -15,8 +15,8 @@ from fabricproof.core.measure import Verdict, worst
 from fabricproof.job.evidence.disturbance import share_taken
 from fabricproof.pairs.blame.judge import judge_matrix
 from fabricproof.pairs.blame.judged import Judged, MatrixVerdict
+from fabricproof.pairs.blame.losses import Loss, Losses
 from fabricproof.pairs.campaign.ledger import Campaign, Measured, PlannedRound, left_over
-from fabricproof.pairs.campaign.losses import Loss, Losses
 from fabricproof.pairs.campaign.matrices import (
     OF_MODE,
     Quantity,
@@ -202,7 +202,7 @@ def judge_campaign(site: Site, campaign: Campaign, done: Measured) -> Outcome:
     """
     rows: list[Row] = []
     troubles: list[Trouble] = []
-    losses = Losses(site, campaign)
+    losses = Losses(site, campaign.fabric, campaign.net_paths)
     proven = 0
     for net_path, record in done.rounds:
         rate = physics(site, campaign, net_path).link.data_rate_mb_s

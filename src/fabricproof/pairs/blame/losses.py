@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from fabricproof.core.measure import Verdict
 from fabricproof.job.evidence.error_rates import ErrorLimit, doubt_of, limit_between, red_from
 from fabricproof.pairs.blame.suspects import SuspectKind
-from fabricproof.pairs.campaign.ledger import Campaign
 from fabricproof.site import Site
 from fabricproof.traffic.error_rates import Direction, ErrorKind, ErrorRate
 
@@ -77,8 +76,15 @@ _Cells = dict[tuple[str, str], _Cell]
 class Losses:
     """Counts of a campaign, round by round."""
 
-    def __init__(self, site: Site, campaign: Campaign) -> None:
-        self._site, self._campaign = site, campaign
+    def __init__(self, site: Site, fabric: str, net_paths: Sequence[Sequence[str]]) -> None:
+        """Begin with nothing.
+
+        Args:
+            site: says what may be lost.
+            fabric: name of it.
+            net_paths: interfaces or ports of each path.
+        """
+        self._site, self._fabric, self._net_paths = site, fabric, net_paths
         self._cells: dict[tuple[int, ErrorKind], _Cells] = {}
 
     def add(self, net_path: int, number: int, rates: Iterable[ErrorRate]) -> None:
@@ -95,13 +101,13 @@ class Losses:
             loss
             for (net_path, kind), cells in self._cells.items()
             if (limit := self._limit(net_path, kind)) is not None
-            for loss in _blamed(self._campaign.path_name(net_path), kind, cells, limit)
+            for loss in _blamed("+".join(self._net_paths[net_path]), kind, cells, limit)
         )
 
     def _limit(self, net_path: int, kind: ErrorKind) -> ErrorLimit | None:
-        spec = self._site.fabric_spec(self._campaign.fabric)
+        spec = self._site.fabric_spec(self._fabric)
         stated, why = (spec.errors.limits, spec.errors.origin) if spec.errors else ({}, "")
-        rails = self._campaign.net_paths[net_path]
+        rails = self._net_paths[net_path]
         return limit_between(
             kind,
             rails,
