@@ -194,3 +194,16 @@ def load_of_flows(
         loads.up[leaves.leaf_of[source], spine], loads.down[leaves.leaf_of[destination], spine]
     )
     return np.where(leaves.crosses(source, destination), np.maximum(found, between), found)
+
+
+def spread_of_flows(
+    source: AnyIndices, destination: AnyIndices, loads: Loads, leaves: Leaves
+) -> npt.NDArray[np.float64]:
+    """Return the flows of each uplink on the way of each flow, were all uplinks of a leaf one.
+
+    So it is where routing spreads flows (adaptive routing, link aggregation), and 1 at least.
+    """
+    up, down = (each.sum(axis=1) / max(leaves.num_spines, 1) for each in (loads.up, loads.down))
+    between = np.maximum(up[leaves.leaf_of[source]], down[leaves.leaf_of[destination]])
+    found = np.where(leaves.crosses(source, destination), between, 1.0)
+    return np.asarray(np.maximum(found, 1.0), dtype=np.float64)

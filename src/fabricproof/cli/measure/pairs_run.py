@@ -184,7 +184,7 @@ def _planned(site: Site, wishes: _Wishes, folder: Path, environment: Mapping[str
         stack=stack,
         nodes=(),
         leaf_of=(),
-        spines=wishes.spines,
+        spines=wishes.spines or site.fabric_spec(fabric).spines,
         out={},
         skipped={},
         net_paths=(),

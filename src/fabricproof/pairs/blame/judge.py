@@ -6,7 +6,6 @@ matrix in which nobody stands out is UNJUDGED: all may be equally slow.
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -77,6 +76,8 @@ def _without_blame(matrix: Matrix, measure: Measure) -> tuple[Measure, Explanati
         few=nobody,
         scatter=0.0,
         strays=False,
+        below=(),
+        between={},
     )
     by = np.full(len(matrix), -1, dtype=np.int64)
     return measure, Explanation(found=(), groups=(), chance=0.0, by=by)
@@ -97,7 +98,7 @@ def _judged(
     free = explanation.by == -1
     weak, of_weak = _told_by_few(matrix, measure, explanation, leaves)
     crowded = is_many((measure.low & free & ~of_weak)[free])
-    crowded = crowded or measure.strays or measure.is_wide
+    crowded = crowded or measure.strays or measure.is_wide or bool(measure.between)
     pairs = () if crowded else bad_pairs(matrix, measure, explanation)
     recovered = measure.low & free & _good_in_most_looks(matrix, measure.low)
     unexplained = measure.plainly & free & ~recovered
@@ -123,6 +124,7 @@ def _judged(
         few=measure.few,
         bounded=frozenset(limits.bounds),
         below=_below(matrix, measure, limits),
+        between=measure.between,
         impossible=_impossible(matrix, limits),
         leaves=leaves,
     )
@@ -268,17 +270,15 @@ def differs(judged: Judged) -> bool:
 
 
 def _below(matrix: Matrix, measure: Measure, limits: Limits) -> tuple[int, ...]:
-    """Return the kinds whose healthy value is itself worse than the reference allows.
+    """Return the kinds whose healthy values are themselves worse than the reference allows.
 
     Of the slowest pairs, each of which is the better of two looks, any value.
     """
-    healthy = [(kind, value) for (kind, _), value in measure.yardsticks.items()]
-    if matrix.is_selection:
-        healthy = list(zip(matrix.kind.tolist(), matrix.value.tolist(), strict=True))
+    if not matrix.is_selection:
+        return measure.below
     found = []
-    for kind, value in healthy:
+    for kind, goodness in zip(matrix.kind.tolist(), matrix.goodness.tolist(), strict=True):
         bound = bound_of(matrix, kind, limits)
-        goodness = -math.log(value) if matrix.kinds[kind].lower_is_better else math.log(value)
         if bound is not None and goodness < bound - 1e-9:
             found.append(kind)
     return tuple(dict.fromkeys(found))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -64,6 +65,8 @@ class Judged:
         few: rows whose like are too few, nodes or values, to be a yardstick.
         bounded: kinds whose level a reference judges.
         below: kinds whose healthy rows are themselves below their reference.
+        between: kind and rail -> the healthy value of pairs between leaves, where it is below the
+            reference and nobody knows what their rounds let them have.
         impossible: rows better than physics allows.
         leaves: where the nodes hang, None where nobody said.
         reason: why the verdict is what it is.
@@ -87,6 +90,7 @@ class Judged:
     few: Flags
     bounded: frozenset[int]
     below: tuple[int, ...]
+    between: Mapping[tuple[int, int], float]
     impossible: Flags
     leaves: Leaves | None
     reason: str = ""

@@ -50,6 +50,7 @@ def merged(matrix: Matrix, parts: Sequence[Judged], rows: Sequence[Indices]) -> 
         scatter=max(part.scatter for part in parts),
         is_wide=any(part.is_wide for part in parts),
         few=flags("few"),
+        between={at: value for part in parts for at, value in part.between.items()},
         below=tuple(kind for part in parts for kind in part.below),
         impossible=flags("impossible"),
     )

@@ -7,7 +7,8 @@ of values is the healthy one is decided by what the blame can then explain.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +22,7 @@ from fabricproof.pairs.blame.explain import (
 )
 from fabricproof.pairs.blame.suspects import Evidence, Flags, SuspectKind, Values
 from fabricproof.pairs.blame.yardstick import LEAST_VALUES, Heap, candidates
-from fabricproof.pairs.fabric import Leaves, load_of_flows, loads_of
+from fabricproof.pairs.fabric import Leaves, load_of_flows, loads_of, spread_of_flows
 from fabricproof.pairs.limits import Limits
 from fabricproof.pairs.matrix import Matrix
 
@@ -38,6 +39,12 @@ _WIDE = 0.15
 
 #: part of the pairs of a group that is near each other which may not be fast: low ones
 _NOT_FAST = 0.2
+
+#: A value is not below a bound that it was made from (a logarithm).
+_ROUNDING = 1e-9
+
+#: part of the rows of a distance whose load must be unknown for their level to be so
+_MOSTLY = 0.5
 
 #: so large a part of all rows may be low or fast by chance, and three rows more
 MANY = 0.02
@@ -60,6 +67,10 @@ class Measure:
         few: rows whose like are too few, nodes or values, to be a yardstick.
         scatter: the largest standard deviation of healthy rows that no reference judges.
         strays: whether many rows are fast, and neither distance nor anybody's place explains which.
+        below: kinds whose healthy rows, of one rail and distance, miss the reference.
+        between: kind and rail -> the healthy value of pairs between leaves, where it misses the
+            reference, their rounds load the links between switches, and nobody says how many
+            there are.
     """
 
     shortfall: Values
@@ -71,6 +82,8 @@ class Measure:
     few: Flags
     scatter: float
     strays: bool = False
+    below: tuple[int, ...] = ()
+    between: Mapping[tuple[int, int], float] = field(default_factory=dict)
 
     @property
     def is_wide(self) -> bool:
@@ -89,18 +102,20 @@ def measure_matrix(
         limits: reference and ceiling of the values, if any.
     """
     strata = _strata(matrix, leaves)
-    chosen = [_choices(matrix, rows, kind, limits) for kind, _, rows in strata]
+    loads, crowded = _loads(matrix, leaves)
+    alone = _alone(matrix, strata, loads, limits)
+    chosen = [_choices(matrix, alone, rows, kind, limits) for kind, _, rows in strata]
     chosen = _with_nearest(strata, chosen)
-    loads = _loads(matrix, leaves)
     ways = [tuple(0 for _ in chosen)]
     if any(len(each) > 1 for each in chosen):
         ways.append(tuple(len(each) - 1 for each in chosen))
     best: tuple[float, Measure, Explanation] | None = None
     for way in ways:
         heaps = [each[number] if each else None for each, number in zip(chosen, way, strict=True)]
-        measure = _measure(matrix, strata, heaps, limits, loads)
+        measure = _measure(matrix, alone, crowded, strata, heaps, limits)
         better = [each[-1] if each else None for each in chosen]
-        measure = replace(measure, fast=_fast(matrix, strata, heaps, better, limits))
+        fast = _fast(matrix, alone, strata, heaps, better, limits)
+        measure = replace(measure, fast=fast)
         measure = replace(measure, strays=_has_strays(matrix, measure, strata, leaves))
         partners = LEAST_PARTNERS - 1 if limits.bounds else LEAST_PARTNERS
         explanation = explain(
@@ -145,10 +160,12 @@ def bound_of(matrix: Matrix, kind: int, limits: Limits) -> float | None:
     return -math.log(bound) if matrix.kinds[kind].lower_is_better else math.log(bound)
 
 
-def _choices(matrix: Matrix, rows: Rows, kind: int, limits: Limits) -> tuple[Heap, ...]:
+def _choices(
+    matrix: Matrix, alone: Values, rows: Rows, kind: int, limits: Limits
+) -> tuple[Heap, ...]:
     """Return what may be the healthy rows of a stratum; nothing where they are too few to tell."""
     least = bound_of(matrix, kind, limits)
-    own = matrix.goodness[rows]
+    own = alone[rows]
     if len(own) >= LEAST_VALUES and _num_nodes(matrix, rows) > 3:
         return candidates(own, least)
     if least is None:
@@ -177,11 +194,16 @@ def _num_nodes(matrix: Matrix, rows: Rows) -> int:
     return int(seen.sum())
 
 
-def _loads(matrix: Matrix, leaves: Leaves | None) -> Values:
-    """Return the logarithm of what the load of its round lets a row have: 0 or less."""
-    found = np.zeros(len(matrix))
-    if leaves is None or leaves.num_spines == 0:
-        return found
+def _loads(matrix: Matrix, leaves: Leaves | None) -> tuple[Values, Flags]:
+    """Return the load of each row's round: what it lets the row have, and whether nobody knows.
+
+    The first is a logarithm, 0 or less.  Routing may be static by destination, or spread flows
+    over the uplinks: the worse of the two.  Nobody knows where several flows share the uplinks of a
+    leaf and nobody says how many there are.
+    """
+    found, unknown = np.zeros(len(matrix)), np.zeros(len(matrix), dtype=bool)
+    if leaves is None:
+        return found, unknown
     code = matrix.round.astype(np.int64) * len(matrix.rails) + matrix.rail
     for each in np.unique(code[matrix.round >= 0]).tolist():
         rows = np.flatnonzero(code == each)
@@ -190,11 +212,40 @@ def _loads(matrix: Matrix, leaves: Leaves | None) -> Values:
         begin = np.concatenate([source, destination[both]])
         end = np.concatenate([destination, source[both]])
         loads = loads_of(np.stack([begin, end], axis=1), leaves, both_ways=False)
-        flows = load_of_flows(source, destination, loads, leaves)
-        flows[both] = np.maximum(
-            flows[both], load_of_flows(destination[both], source[both], loads, leaves)
+        ways = ((source, destination), (destination, source))
+        there, back = (
+            np.maximum(
+                load_of_flows(one, other, loads, leaves), spread_of_flows(one, other, loads, leaves)
+            )
+            for one, other in ways
         )
-        found[rows] = -np.log(flows)
+        flows = np.where(both, np.maximum(there, back), there)
+        if leaves.num_spines:
+            found[rows] = -np.log(flows)
+        else:
+            unknown[rows] = flows > 1
+    return found, unknown
+
+
+def _alone(matrix: Matrix, strata: list[_Stratum], loads: Values, limits: Limits) -> Values:
+    """Return the goodness of each row as it would be on links of its own.
+
+    A link shared by n flows leaves each at least 1/n of it, and more where the others end earlier.
+    So a row of a loaded round counts n times, but for no more than a row alone reaches: the
+    reference, or the middle of the rows of its stratum whose round loads nothing.  Latency is that
+    of an idle fabric.
+    """
+    found = matrix.goodness.copy()
+    for kind, _, rows in strata:
+        share, own = loads[rows], found[rows]
+        is_loaded = share < 0
+        if matrix.kinds[kind].lower_is_better or not is_loaded.any():
+            continue
+        free = own[~is_loaded]
+        most = float(np.median(free)) if len(free) >= LEAST_VALUES else math.inf
+        if kind in limits.levels:
+            most = math.log(limits.levels[kind])
+        found[rows] = np.maximum(own, np.minimum(own - share, most))
     return found
 
 
@@ -211,48 +262,58 @@ def _sure_deviations(num_rows: int) -> float:
 
 def _measure(
     matrix: Matrix,
+    alone: Values,
+    crowded: Flags,
     strata: list[_Stratum],
     heaps: list[Heap | None],
     limits: Limits,
-    loads: Values,
 ) -> Measure:
     shortfall = np.zeros(len(matrix))
     low, plainly = np.zeros(len(matrix), dtype=bool), np.zeros(len(matrix), dtype=bool)
     contended, few = np.zeros(len(matrix), dtype=bool), np.zeros(len(matrix), dtype=bool)
     yardsticks: dict[tuple[int, int], float] = {}
+    below_reference: dict[int, None] = {}
+    between: dict[tuple[int, int], float] = {}
     scatter = 0.0
     surely = _sure_deviations(len(matrix))
     for (kind, rail, rows), heap in zip(strata, heaps, strict=True):
-        own = matrix.goodness[rows]
+        own, measured = alone[rows], matrix.goodness[rows]
         if heap is None:
             few[rows] = True
             shortfall[rows] = own - np.median(own)
             continue
         lower_is_better = matrix.kinds[kind].lower_is_better
-        # The bandwidth of a loaded link is shared; latency is that of an idle fabric.
-        share = np.zeros(len(rows)) if lower_is_better else loads[rows]
         off = own - heap.centre
         least = limits.threshold(lower_is_better=lower_is_better)
         threshold = max(least, DEVIATIONS * heap.scatter)
-        below = off < -threshold
+        is_low = off < -threshold
         bound = bound_of(matrix, kind, limits)
-        if bound is not None and heap.centre < bound:
-            bound = None  # all miss it: that is no one's fault
+        value = math.exp(-heap.centre if lower_is_better else heap.centre)
+        if bound is not None and heap.centre < bound - _ROUNDING:
+            # All miss it: that is no one's fault.
+            if not lower_is_better and crowded[rows].mean() > _MOSTLY:
+                between[kind, rail] = value
+                contended[rows] |= crowded[rows] & (measured < bound)
+            elif float(np.median(own)) < bound:
+                below_reference[kind] = None
+            bound = None
         if bound is not None:
             # However widely the others scatter, this one plainly misses the reference.
             missed = own < bound - PLAINLY
-            below |= missed
-        contended[rows] = below & (share < 0) & (off >= share - threshold)
-        low[rows] = below & ~contended[rows]
+            is_low |= missed
+        low[rows] = is_low
+        # As measured it is low, or misses the reference, and the load of its round is why.
+        seen_low = measured - heap.centre < -threshold
+        if bound is not None:
+            seen_low = (seen_low | (measured < bound)) & (own >= bound)
+        contended[rows] |= seen_low & (measured < own) & ~is_low
         plainly[rows] = low[rows] & (off < -max(least, surely * heap.scatter))
         if bound is not None:
             plainly[rows] |= low[rows] & missed
         if kind not in limits.bounds:
             scatter = max(scatter, heap.scatter)
         shortfall[rows] = off
-        yardsticks.setdefault(
-            (kind, rail), math.exp(-heap.centre if lower_is_better else heap.centre)
-        )
+        yardsticks.setdefault((kind, rail), value)
     return Measure(
         shortfall=shortfall,
         low=low,
@@ -262,11 +323,14 @@ def _measure(
         yardsticks=yardsticks,
         scatter=scatter,
         few=few,
+        below=tuple(below_reference),
+        between=between,
     )
 
 
 def _fast(
     matrix: Matrix,
+    alone: Values,
     strata: list[_Stratum],
     heaps: list[Heap | None],
     better: list[Heap | None],
@@ -280,7 +344,7 @@ def _fast(
     for (kind, _, rows), heap, above in zip(strata, heaps, better, strict=True):
         if heap is None or kind in limits.bounds:
             continue
-        own = matrix.goodness[rows]
+        own = alone[rows]
         least = limits.threshold(lower_is_better=matrix.kinds[kind].lower_is_better)
         edge = heap.centre + max(least, DEVIATIONS * heap.scatter)
         if above is not None and above.centre > heap.centre:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -27,7 +28,7 @@ _SINGLES = 20
 
 def undecided(judged: Judged) -> list[Undecided]:
     """Return what nobody is blamed for."""
-    entries = _rounds_and_rivals(judged)
+    entries = [*_between(judged), *_rounds_and_rivals(judged)]
     for group in judged.explanation.groups:
         names = tuple(judged.matrix.nodes[each.suspect.number] for each in group)
         entries.append(
@@ -98,6 +99,20 @@ def _rounds_and_rivals(judged: Judged) -> list[Undecided]:
             )
         )
     return entries
+
+
+def _between(judged: Judged) -> Iterator[Undecided]:
+    """Yield what pairs between leaves reach where nobody knows how many uplinks they share."""
+    for (kind, rail), value in judged.between.items():
+        over = judged.matrix.rails[rail]
+        yield Undecided(
+            why=WhyUndecided.CONTENTION,
+            nodes=(),
+            sentence=f"pairs between leaves have {value:.4g} {judged.matrix.kinds[kind].unit}"
+            f"{f' over {over}' if over else ''}, less than the reference: several measured at once "
+            "over the uplinks of a leaf, which are few, or slow",
+            would_tell="how many uplinks each leaf has (--spines), or the same pairs one at a time",
+        )
 
 
 def _few(judged: Judged) -> Undecided:

@@ -161,7 +161,7 @@ def _campaign(
         stack=planner.stack.name,
         nodes=nodes,
         leaf_of=ask_leaves(nodes, os.environ),
-        spines=0,
+        spines=planner.site.fabric_spec(planner.fabric).spines,
         out={node: state for node, state in standing.out.items() if node not in left_out},
         skipped=skipped,
         net_paths=net_paths,
