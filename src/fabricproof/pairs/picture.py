@@ -161,7 +161,7 @@ def read_picture(record: Mapping[str, Any], source: str) -> Picture:
 
 #: what each of them has at least
 _POPULATION = {**dict.fromkeys(POPULATION_COLUMNS, 0), "unit": "", "rail": "", "distance": "",
-               "num_outliers": 0, "outliers": ()}  # fmt: skip
+               "together": "", "num_outliers": 0, "outliers": ()}  # fmt: skip
 _UNDECIDED = {"kind": "", "nodes": (), "sentence": "", "would_tell": ""}
 _BLAME = {**_UNDECIDED, "name": "", "node": None, "confidence": 0.0, "cannot_tell_from": ()}
 

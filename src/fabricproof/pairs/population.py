@@ -6,7 +6,8 @@ beside the other, one way and both ways; which pairs lie outside is said by name
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -14,7 +15,10 @@ from typing import Any
 import numpy as np
 
 from fabricproof.pairs.blame.judged import Judged
-from fabricproof.pairs.matrix import Flags
+from fabricproof.pairs.blame.suspects import Flags, Indices, Values
+from fabricproof.pairs.fabric import Leaves
+from fabricproof.pairs.limits import NO_LIMITS
+from fabricproof.pairs.matrix import Matrix
 
 #: outliers that are named; the others are counted
 _NAMED = 4
@@ -27,6 +31,17 @@ class Distance(StrEnum):
     TWO_LEAVES = "between leaves"
 
 
+class Together(StrEnum):
+    """Which values were measured at once and are added up.
+
+    The least over the rounds is what acceptances call bisection bandwidth (JUPITER's procurement:
+    FZJ-JSC/jubench-linktest); two switches with all their pairs at once are document 002's.
+    """
+
+    ROUND = "all pairs measured at once"
+    LEAVES = "leaf to leaf, all at once"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Population:
     """The values of one kind over one rail.
@@ -36,6 +51,7 @@ class Population:
         unit: of the values; empty where nobody said.
         rail: name; empty where rails have none.
         distance: of the pairs whose values these are; None: of all pairs.
+        together: what each value is the sum of; None: it is one pair's.
         count: values.
         least: smallest value.
         most: largest.
@@ -49,6 +65,7 @@ class Population:
     unit: str
     rail: str
     distance: Distance | None = None
+    together: Together | None = None
     count: int
     least: float
     most: float
@@ -59,8 +76,8 @@ class Population:
 
     @property
     def name(self) -> str:
-        """``rail0``, ``rail0 between leaves``."""
-        return f"{self.rail} {self.distance or ''}".strip()
+        """``rail0``, ``rail0 between leaves``, ``rail0 leaf to leaf, all at once``."""
+        return f"{self.rail} {self.distance or self.together or ''}".strip()
 
     @property
     def named_outliers(self) -> str:
@@ -75,6 +92,7 @@ class Population:
             "unit": self.unit or None,
             "rail": self.rail or None,
             "distance": self.distance,
+            "together": self.together,
             "count": self.count,
             "least": self.least,
             "most": self.most,
@@ -102,6 +120,7 @@ def population_cells(record: Mapping[str, Any]) -> tuple[str, ...]:
     words = str(record["quantity"])
     words += f" over {record['rail']}" if record["rail"] else ""
     words += f" {record['distance']}" if record["distance"] else ""
+    words += f", {record['together']}" if record.get("together") else ""
     words += f", {record['unit']}" if record["unit"] else ""
     more = int(record["num_outliers"]) - len(record["outliers"])
     return (
@@ -114,6 +133,8 @@ def population_cells(record: Mapping[str, Any]) -> tuple[str, ...]:
 
 def populations_of(judged: Judged) -> tuple[Population, ...]:
     """Return the population of each kind and rail that has values; of a latency by distance, too.
+
+    Of a bandwidth also what pairs carry together, where rounds are known.
 
     A message between two leaves passes more switches than one below a leaf, so that the mean of
     both is the latency of neither.  Each pair is judged by those as far apart as its own.  The
@@ -133,7 +154,87 @@ def populations_of(judged: Judged) -> tuple[Population, ...]:
                 rows = part & (matrix.kind == number) & (matrix.rail == rail)
                 if rows.any():
                     found.append(_population(judged, rows, distance))
+        if not kind.lower_is_better:
+            found += _sums(judged, number)
     return tuple(found)
+
+
+def _sums(judged: Judged, kind: int) -> Iterator[Population]:
+    """Yield what the pairs of whole rounds carry together, over each rail."""
+    matrix, leaves = judged.matrix, judged.leaves
+    for rail in range(len(matrix.rails)):
+        rows = np.flatnonzero((matrix.kind == kind) & (matrix.rail == rail) & (matrix.round >= 0))
+        if not len(rows):
+            continue
+        sums = [(Together.ROUND, _of_rounds(matrix, rows))]
+        if leaves is not None and not matrix.both_ways[rows].any():
+            sums.append((Together.LEAVES, _between_leaves(matrix, rows, leaves)))
+        for together, found in sums:
+            if found:
+                yield _together(judged, int(rows[0]), together, found)
+
+
+def _of_rounds(matrix: Matrix, rows: Indices) -> list[tuple[str, float]]:
+    """Return what each whole round carries.
+
+    Two ways of a pair were measured one after the other: a round carries the mean of both.
+    """
+    count = len(matrix.nodes)
+    low = np.minimum(matrix.source[rows], matrix.destination[rows]).astype(np.int64)
+    high = np.maximum(matrix.source[rows], matrix.destination[rows])
+    rounds = matrix.round[rows].astype(np.int64)
+    _, at, times = np.unique(
+        (rounds * count + low) * count + high, return_inverse=True, return_counts=True
+    )
+    parts = 1 / times[at]
+    sums = _whole(rounds, matrix.value[rows] * parts, parts)
+    return [(f"round {number}", value) for number, value in sums]
+
+
+def _between_leaves(matrix: Matrix, rows: Indices, leaves: Leaves) -> list[tuple[str, float]]:
+    """Return what goes from each leaf to each other in rounds in which most pairs of both do."""
+    far = rows[leaves.crosses(matrix.source[rows], matrix.destination[rows])]
+    begin, end = leaves.leaf_of[matrix.source[far]], leaves.leaf_of[matrix.destination[far]]
+    count = leaves.num_leaves
+    code = (matrix.round[far].astype(np.int64) * count + begin) * count + end
+    return [
+        (f"{leaves.names[each // count % count]} to {leaves.names[each % count]}", value)
+        for each, value in _whole(code, matrix.value[far], np.ones(len(far)))
+    ]
+
+
+def _whole(group: Indices, values: Values, weights: Values) -> list[tuple[int, float]]:
+    """Return the sums of the groups that have as many pairs as the largest, two at least."""
+    keys, at = np.unique(group, return_inverse=True)
+    if not len(keys):
+        return []
+    count = np.bincount(at, weights=weights).round()
+    total = np.bincount(at, weights=values)
+    whole = (count == count.max()) & (count > 1)
+    return list(zip(keys[whole].tolist(), total[whole].tolist(), strict=True))
+
+
+def _together(
+    judged: Judged, row: int, together: Together, sums: Sequence[tuple[str, float]]
+) -> Population:
+    """Return sums as a population; outside are those a tenth below their middle, by name."""
+    matrix = judged.matrix
+    kind, own = matrix.kinds[matrix.kind[row]], np.array([value for _, value in sums])
+    least = float(np.median(own)) * math.exp(-NO_LIMITS.threshold(lower_is_better=False))
+    outside = [name for name, value in sorted(sums, key=lambda each: each[1]) if value < least]
+    return Population(
+        kind=kind.words,
+        unit=kind.unit,
+        rail=matrix.rails[matrix.rail[row]],
+        together=together,
+        count=len(own),
+        least=float(own.min()),
+        most=float(own.max()),
+        mean=float(own.mean()),
+        deviation=float(own.std()),
+        num_outliers=len(outside),
+        outliers=tuple(outside[:_NAMED]),
+    )
 
 
 def _population(judged: Judged, rows: Flags, distance: Distance | None) -> Population:
