@@ -260,6 +260,63 @@ def _sure_deviations(num_rows: int) -> float:
     return max(DEVIATIONS, most * (1 + 1.2 / math.sqrt(max(num_rows, 1))))
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Held:
+    """The rows of a stratum held against their yardstick and the reference.
+
+    Attributes:
+        off: of each row the logarithm of value over yardstick.
+        low: rows that are low.
+        missed: those of them that plainly miss the reference which the others reach.
+        contended: rows that the load of their round explains.
+        all_miss: whether the yardstick itself misses the reference.
+        is_unknown: whether that may be the load of the rounds, of which nobody knows.
+    """
+
+    off: Values
+    low: Flags
+    missed: Flags
+    contended: Flags
+    all_miss: bool = False
+    is_unknown: bool = False
+
+
+def _hold(
+    own: Values, measured: Values, crowded: Flags, heap: Heap, bound: float | None, least: float
+) -> _Held:
+    """Hold the rows of one stratum against their yardstick and the reference.
+
+    Args:
+        own: goodness on links of their own.
+        measured: goodness as measured.
+        crowded: rows of which nobody knows what the load of their round lets them have.
+        heap: the healthy rows.
+        bound: the worst that the reference allows, if there is one.
+        least: how far off a row is low at the least.
+    """
+    off = own - heap.centre
+    threshold = max(least, DEVIATIONS * heap.scatter)
+    low = off < -threshold
+    missed = np.zeros(len(own), dtype=bool)
+    # As measured it is low, or misses the reference, and the load of its round is why.
+    seen_low = measured - heap.centre < -threshold
+    if bound is not None and heap.centre < bound - _ROUNDING:
+        # All miss it: that is no one's fault.
+        is_unknown = bool(crowded.mean() > _MOSTLY)
+        contended = seen_low & (measured < own) & ~low
+        if is_unknown:
+            contended |= crowded & (measured < bound)
+        all_miss = is_unknown or float(np.median(own)) < bound
+        return _Held(off=off, low=low, missed=missed, contended=contended, all_miss=all_miss,
+                     is_unknown=is_unknown)  # fmt: skip
+    if bound is not None:
+        # However widely the others scatter, this one plainly misses the reference.
+        missed = own < bound - PLAINLY
+        low |= missed
+        seen_low = (seen_low | (measured < bound)) & (own >= bound)
+    return _Held(off=off, low=low, missed=missed, contended=seen_low & (measured < own) & ~low)
+
+
 def _measure(
     matrix: Matrix,
     alone: Values,
@@ -269,50 +326,34 @@ def _measure(
     limits: Limits,
 ) -> Measure:
     shortfall = np.zeros(len(matrix))
-    low, plainly = np.zeros(len(matrix), dtype=bool), np.zeros(len(matrix), dtype=bool)
-    contended, few = np.zeros(len(matrix), dtype=bool), np.zeros(len(matrix), dtype=bool)
+    low, plainly, contended, few = (np.zeros(len(matrix), dtype=bool) for _ in range(4))
     yardsticks: dict[tuple[int, int], float] = {}
-    below_reference: dict[int, None] = {}
+    below: dict[int, None] = {}
     between: dict[tuple[int, int], float] = {}
     scatter = 0.0
     surely = _sure_deviations(len(matrix))
     for (kind, rail, rows), heap in zip(strata, heaps, strict=True):
-        own, measured = alone[rows], matrix.goodness[rows]
+        own = alone[rows]
         if heap is None:
             few[rows] = True
             shortfall[rows] = own - np.median(own)
             continue
         lower_is_better = matrix.kinds[kind].lower_is_better
-        off = own - heap.centre
         least = limits.threshold(lower_is_better=lower_is_better)
-        threshold = max(least, DEVIATIONS * heap.scatter)
-        is_low = off < -threshold
+        # Latency is that of an idle fabric.
+        unknown = crowded[rows] & (not lower_is_better)
         bound = bound_of(matrix, kind, limits)
+        held = _hold(own, matrix.goodness[rows], unknown, heap, bound, least)
         value = math.exp(-heap.centre if lower_is_better else heap.centre)
-        if bound is not None and heap.centre < bound - _ROUNDING:
-            # All miss it: that is no one's fault.
-            if not lower_is_better and crowded[rows].mean() > _MOSTLY:
-                between[kind, rail] = value
-                contended[rows] |= crowded[rows] & (measured < bound)
-            elif float(np.median(own)) < bound:
-                below_reference[kind] = None
-            bound = None
-        if bound is not None:
-            # However widely the others scatter, this one plainly misses the reference.
-            missed = own < bound - PLAINLY
-            is_low |= missed
-        low[rows] = is_low
-        # As measured it is low, or misses the reference, and the load of its round is why.
-        seen_low = measured - heap.centre < -threshold
-        if bound is not None:
-            seen_low = (seen_low | (measured < bound)) & (own >= bound)
-        contended[rows] |= seen_low & (measured < own) & ~is_low
-        plainly[rows] = low[rows] & (off < -max(least, surely * heap.scatter))
-        if bound is not None:
-            plainly[rows] |= low[rows] & missed
+        if held.is_unknown:
+            between[kind, rail] = value
+        elif held.all_miss:
+            below[kind] = None
+        low[rows], contended[rows], shortfall[rows] = held.low, held.contended, held.off
+        surely_low = held.off < -max(least, surely * heap.scatter)
+        plainly[rows] = held.low & (surely_low | held.missed)
         if kind not in limits.bounds:
             scatter = max(scatter, heap.scatter)
-        shortfall[rows] = off
         yardsticks.setdefault((kind, rail), value)
     return Measure(
         shortfall=shortfall,
@@ -323,7 +364,7 @@ def _measure(
         yardsticks=yardsticks,
         scatter=scatter,
         few=few,
-        below=tuple(below_reference),
+        below=tuple(below),
         between=between,
     )
 
