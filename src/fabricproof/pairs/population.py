@@ -218,43 +218,56 @@ def _together(
     judged: Judged, row: int, together: Together, sums: Sequence[tuple[str, float]]
 ) -> Population:
     """Return sums as a population; outside are those a tenth below their middle, by name."""
-    matrix = judged.matrix
-    kind, own = matrix.kinds[matrix.kind[row]], np.array([value for _, value in sums])
+    own = np.array([value for _, value in sums])
     least = float(np.median(own)) * math.exp(-NO_LIMITS.threshold(lower_is_better=False))
     outside = [name for name, value in sorted(sums, key=lambda each: each[1]) if value < least]
+    return _stated(judged, row, own, outside[:_NAMED], len(outside), together=together)
+
+
+def _population(judged: Judged, rows: Flags, distance: Distance | None) -> Population:
+    outside = np.flatnonzero(rows & (judged.low | judged.fast))
+    farthest = outside[np.argsort(-np.abs(judged.shortfall[outside]), kind="stable")[:_NAMED]]
+    names = [judged.matrix.name_of(row) for row in farthest.tolist()]
+    own = judged.matrix.value[rows]
+    return _stated(judged, int(np.argmax(rows)), own, names, len(outside), distance=distance)
+
+
+def _stated(
+    judged: Judged,
+    row: int,
+    own: Values,
+    outliers: Sequence[str],
+    num_outliers: int,
+    *,
+    distance: Distance | None = None,
+    together: Together | None = None,
+) -> Population:
+    """Return values of the kind and rail of ``row`` as a population.
+
+    Args:
+        judged: the matrix.
+        row: one of the rows.
+        own: the values.
+        outliers: those that are named, farthest first.
+        num_outliers: all of them.
+        distance: of the pairs.
+        together: what each value is the sum of.
+    """
+    matrix = judged.matrix
+    kind = matrix.kinds[matrix.kind[row]]
     return Population(
         kind=kind.words,
         unit=kind.unit,
         rail=matrix.rails[matrix.rail[row]],
+        distance=distance,
         together=together,
         count=len(own),
         least=float(own.min()),
         most=float(own.max()),
         mean=float(own.mean()),
         deviation=float(own.std()),
-        num_outliers=len(outside),
-        outliers=tuple(outside[:_NAMED]),
-    )
-
-
-def _population(judged: Judged, rows: Flags, distance: Distance | None) -> Population:
-    matrix, own = judged.matrix, judged.matrix.value[rows]
-    first = int(np.argmax(rows))
-    kind = matrix.kinds[matrix.kind[first]]
-    outside = np.flatnonzero(rows & (judged.low | judged.fast))
-    farthest = outside[np.argsort(-np.abs(judged.shortfall[outside]), kind="stable")[:_NAMED]]
-    return Population(
-        kind=kind.words,
-        unit=kind.unit,
-        rail=matrix.rails[matrix.rail[first]],
-        distance=distance,
-        count=len(own),
-        least=float(own.min()),
-        most=float(own.max()),
-        mean=float(own.mean()),
-        deviation=float(own.std()),
-        num_outliers=len(outside),
-        outliers=tuple(matrix.name_of(row) for row in farthest.tolist()),
+        num_outliers=num_outliers,
+        outliers=tuple(outliers),
     )
 
 
