@@ -238,9 +238,11 @@ def _findings(judged: Judged) -> list[str]:
             f"{int(judged.recovered.sum())} values are low, and the same pairs were good in most "
             "other rounds: disturbances of a moment, and no fault"
         )
-    if judged.contended.any():
+    # Where nobody knows the load of the rounds it is undecided instead.
+    shared = judged.contended & (judged.alone > matrix.goodness)
+    if shared.any():
         found.append(
-            f"{int(judged.contended.sum())} values are as low as the load of their round lets "
+            f"{int(shared.sum())} values are as low as the load of their round lets "
             "them be: contention, and no fault"
         )
     bare = {kind.lower_is_better for kind in matrix.kinds if not kind.unit}

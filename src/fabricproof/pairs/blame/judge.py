@@ -110,6 +110,7 @@ def _judged(
         verdict=MatrixVerdict.UNJUDGED,
         explanation=explanation,
         bad_pairs=pairs,
+        alone=measure.alone,
         shortfall=measure.shortfall,
         low=measure.low,
         fast=measure.fast,
@@ -123,7 +124,7 @@ def _judged(
         is_wide=measure.is_wide,
         few=measure.few,
         bounded=frozenset(limits.bounds),
-        below=_below(matrix, measure, limits),
+        below_over=_below(matrix, measure, limits),
         between=measure.between,
         impossible=_impossible(matrix, limits),
         leaves=leaves,
@@ -269,18 +270,19 @@ def differs(judged: Judged) -> bool:
     return False
 
 
-def _below(matrix: Matrix, measure: Measure, limits: Limits) -> tuple[int, ...]:
-    """Return the kinds whose healthy values are themselves worse than the reference allows.
+def _below(matrix: Matrix, measure: Measure, limits: Limits) -> tuple[tuple[int, int], ...]:
+    """Return kind and rail whose healthy values are themselves worse than the reference allows.
 
     Of the slowest pairs, each of which is the better of two looks, any value.
     """
     if not matrix.is_selection:
         return measure.below
     found = []
-    for kind, goodness in zip(matrix.kind.tolist(), matrix.goodness.tolist(), strict=True):
+    columns = (matrix.kind.tolist(), matrix.rail.tolist(), matrix.goodness.tolist())
+    for kind, rail, goodness in zip(*columns, strict=True):
         bound = bound_of(matrix, kind, limits)
         if bound is not None and goodness < bound - 1e-9:
-            found.append(kind)
+            found.append((kind, rail))
     return tuple(dict.fromkeys(found))
 
 

@@ -51,6 +51,8 @@ class Judged:
         verdict: the word.
         explanation: who explains what is low.
         bad_pairs: pairs at fault.
+        alone: goodness of each row as it would be on links of its own: more than measured where the
+            load of its round is known.
         shortfall: of each row the logarithm of value over yardstick, better is more.
         low: rows that are low.
         fast: rows that are plainly better than the yardstick.
@@ -64,7 +66,7 @@ class Judged:
         is_wide: whether that is so much that they are no yardstick.
         few: rows whose like are too few, nodes or values, to be a yardstick.
         bounded: kinds whose level a reference judges.
-        below: kinds whose healthy rows are themselves below their reference.
+        below_over: kind and rail whose healthy rows are themselves below their reference.
         between: kind and rail -> the healthy value of pairs between leaves, where it is below the
             reference and nobody knows what their rounds let them have.
         impossible: rows better than physics allows.
@@ -76,6 +78,7 @@ class Judged:
     verdict: MatrixVerdict
     explanation: Explanation
     bad_pairs: tuple[BadPair, ...]
+    alone: Values
     shortfall: Values
     low: Flags
     fast: Flags
@@ -89,8 +92,13 @@ class Judged:
     is_wide: bool
     few: Flags
     bounded: frozenset[int]
-    below: tuple[int, ...]
+    below_over: tuple[tuple[int, int], ...]
     between: Mapping[tuple[int, int], float]
     impossible: Flags
     leaves: Leaves | None
     reason: str = ""
+
+    @property
+    def below(self) -> tuple[int, ...]:
+        """Kinds whose healthy rows are themselves below their reference."""
+        return tuple(dict.fromkeys(kind for kind, _ in self.below_over))

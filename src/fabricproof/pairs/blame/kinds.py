@@ -29,15 +29,17 @@ def merged(matrix: Matrix, parts: Sequence[Judged], rows: Sequence[Indices]) -> 
             found[at] = getattr(part, name)
         return found
 
+    alone: Values = np.zeros(len(matrix))
     shortfall: Values = np.zeros(len(matrix))
     for part, at in zip(parts, rows, strict=True):
-        shortfall[at] = part.shortfall
+        alone[at], shortfall[at] = part.alone, part.shortfall
     weak = {found.suspect: found for part in parts for found in part.weak}
     return replace(
         parts[0],
         matrix=matrix,
         explanation=_explanation(matrix, parts, rows),
         bad_pairs=_pairs(parts),
+        alone=alone,
         shortfall=shortfall,
         low=flags("low"),
         fast=flags("fast"),
@@ -51,7 +53,7 @@ def merged(matrix: Matrix, parts: Sequence[Judged], rows: Sequence[Indices]) -> 
         is_wide=any(part.is_wide for part in parts),
         few=flags("few"),
         between={at: value for part in parts for at, value in part.between.items()},
-        below=tuple(kind for part in parts for kind in part.below),
+        below_over=tuple(each for part in parts for each in part.below_over),
         impossible=flags("impossible"),
     )
 

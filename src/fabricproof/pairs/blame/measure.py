@@ -58,6 +58,7 @@ class Measure:
     """Rows held against one choice of yardsticks.
 
     Attributes:
+        alone: goodness of each row as it would be on links of its own.
         shortfall: of each row the logarithm of value over yardstick, better is more.
         low: rows that are low.
         plainly: low rows that chance does not make in a matrix of this size.
@@ -67,12 +68,13 @@ class Measure:
         few: rows whose like are too few, nodes or values, to be a yardstick.
         scatter: the largest standard deviation of healthy rows that no reference judges.
         strays: whether many rows are fast, and neither distance nor anybody's place explains which.
-        below: kinds whose healthy rows, of one rail and distance, miss the reference.
+        below: kind and rail whose healthy rows, of one distance, miss the reference.
         between: kind and rail -> the healthy value of pairs between leaves, where it misses the
             reference, their rounds load the links between switches, and nobody says how many
             there are.
     """
 
+    alone: Values
     shortfall: Values
     low: Flags
     plainly: Flags
@@ -82,7 +84,7 @@ class Measure:
     few: Flags
     scatter: float
     strays: bool = False
-    below: tuple[int, ...] = ()
+    below: tuple[tuple[int, int], ...] = ()
     between: Mapping[tuple[int, int], float] = field(default_factory=dict)
 
     @property
@@ -328,7 +330,7 @@ def _measure(
     shortfall = np.zeros(len(matrix))
     low, plainly, contended, few = (np.zeros(len(matrix), dtype=bool) for _ in range(4))
     yardsticks: dict[tuple[int, int], float] = {}
-    below: dict[int, None] = {}
+    below: dict[tuple[int, int], None] = {}
     between: dict[tuple[int, int], float] = {}
     scatter = 0.0
     surely = _sure_deviations(len(matrix))
@@ -348,7 +350,7 @@ def _measure(
         if held.is_unknown:
             between[kind, rail] = value
         elif held.all_miss:
-            below[kind] = None
+            below[kind, rail] = None
         low[rows], contended[rows], shortfall[rows] = held.low, held.contended, held.off
         surely_low = held.off < -max(least, surely * heap.scatter)
         plainly[rows] = held.low & (surely_low | held.missed)
@@ -356,6 +358,7 @@ def _measure(
             scatter = max(scatter, heap.scatter)
         yardsticks.setdefault((kind, rail), value)
     return Measure(
+        alone=alone,
         shortfall=shortfall,
         low=low,
         plainly=plainly,

@@ -158,8 +158,7 @@ def _reds_of(result: Result) -> Iterator[RedPair]:
         if row is not None:
             yield _red(result, blame.name, row, blame.node)
     if result.judged.below and not result.said.blame:
-        shortfall = result.judged.matrix.goodness
-        yield _red(result, result.quantity.value, int(np.argmin(shortfall)))
+        yield _red(result, result.quantity.value, int(np.argmin(result.judged.alone)))
 
 
 def _red(result: Result, name: str, row: int, blamed: str | None = None) -> RedPair:

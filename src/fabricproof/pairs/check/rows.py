@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from fabricproof.core.measure import Finding, FindingKind, Verdict, as_notes, worst
 from fabricproof.core.units import at_size, counted, parse_size
@@ -147,17 +150,19 @@ def _burdens(outcome: Outcome, number: int, name: str, said: str) -> Iterator[_B
 
 def _judgement(result: Result, net_path: str, looks: Sequence[Confirmation]) -> Judgement:
     """Return the worst value of a quantity over a path, with the bounds that the matrix had."""
-    matrix = result.judged.matrix
+    judged, matrix = result.judged, result.judged.matrix
     own = matrix.rail == matrix.rails.index(net_path)
     kind = matrix.kinds[0]
-    values = matrix.value[own]
-    value = float(values.max() if kind.lower_is_better else values.min())
+    row = int(np.where(own, judged.alone, np.inf).argmin())
+    # What the load of its round leaves a pair is all that it is held against.
+    share = math.exp(matrix.goodness[row] - judged.alone[row])
     verdict, reason = _verdict(result, net_path, own, looks)
-    bound, level = result.limits.bounds.get(0), result.limits.levels.get(0)
+    bound, level = (each.get(0) for each in (result.limits.bounds, result.limits.levels))
+    bound, level = (each and each * share for each in (bound, level))
     size = LATENCY_BYTES if kind.lower_is_better else parse_size(kind.size)
     return Judgement(
         name=at_size("latency" if kind.lower_is_better else "bandwidth", size),
-        value=value,
+        value=float(matrix.value[row]),
         unit=kind.unit,
         message_size=size,
         verdict=verdict,
@@ -186,8 +191,10 @@ def _verdict(
     """Return what a path came to: of several that are judged together it may be one alone."""
     judged = result.judged
     pairs = counted(len({frozenset(each) for each in _pairs(result, own)}), "pair")
-    is_low = bool((judged.low & own).any()) or bool((result.doubtful & own).any())
-    anything_is = bool(judged.low.any() or result.doubtful.any())
+    at = judged.matrix.rails.index(net_path)
+    missed = {rail for _, rail in (*judged.below_over, *judged.between)}
+    is_low = at in missed or bool(((judged.low | result.doubtful) & own).any())
+    anything_is = bool(missed or judged.low.any() or result.doubtful.any())
     has_level = 0 in result.limits.bounds
     found = Verdict.PASS, f"lowest of {pairs}"
     if judged.verdict is MatrixVerdict.INVALID and (judged.impossible & own).any():
@@ -203,9 +210,10 @@ def _verdict(
 
 def _fault(result: Result, net_path: str) -> str:
     """Return who is at fault over a path, in words; empty where the fault is another path's."""
-    blame = result.said.blame
+    blame, judged = result.said.blame, result.judged
     if not blame:
-        return result.judged.reason
+        at = judged.matrix.rails.index(net_path)
+        return judged.reason if at in {rail for _, rail in judged.below_over} else ""
     return "; ".join(each.sentence for each in blame if each.rail in {None, net_path})
 
 
