@@ -15,6 +15,7 @@ from fabricproof.core.units import (
     canonical_unit,
     convert,
     dimension,
+    natural,
     parse_quantity,
     parse_size,
     size_label,
@@ -141,3 +142,16 @@ def test_whatever_is_read_is_finite(value: float, unit: str) -> None:
     except UnitError:
         return
     assert math.isfinite(number)
+
+
+def test_names_are_in_the_order_of_their_numbers() -> None:
+    names = ["n10", "n2", "rack1-n3", "rack1-n12", "n", "2x", "leaf2 port 9", "leaf2 port 10"]
+    assert sorted(names, key=natural) == [
+        *("2x", "leaf2 port 9", "leaf2 port 10", "n", "n2", "n10", "rack1-n3", "rack1-n12")
+    ]
+
+
+@given(st.lists(st.text(alphabet="n09-\u00b2\u0663", max_size=9)))
+def test_unlike_names_have_unlike_places(names: list[str]) -> None:
+    unlike = {*names, "n" + "9" * 5000}
+    assert len(set(map(natural, unlike))) == len(unlike)

@@ -6,6 +6,6 @@ FRONT: dict[str, str] = {
     "measure": "verdict words, quantities, tables, findings",
     "provenance": "which build a number was measured with",
     "records": "records as lines of JSON: appended, read, damaged ones told",
-    "units": "units, message sizes, names of a quantity at a size, percent, aligned columns",
+    "units": "units, message sizes, names of a quantity at a size, percent, columns, order",
     "whole_file": "files written whole or not at all",
 }

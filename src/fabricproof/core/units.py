@@ -180,6 +180,16 @@ def parse_size(text: str) -> int:
     return int(size)
 
 
+def natural(name: str) -> tuple[tuple[int, str], ...]:
+    """Return a key that sorts ``n2`` before ``n10``."""
+    # Every second part is a number.  None of 19 digits or more is one that somebody counts by, and
+    # int() refuses 5,000.
+    return tuple(
+        (int(part) if at % 2 and len(part) < 19 else 0, part)
+        for at, part in enumerate(re.split(r"([0-9]+)", name))
+    )
+
+
 def counted(num: int, what: str) -> str:
     """Return ``1 run``, ``2 runs``."""
     return f"{num} {what}" if num == 1 else f"{num} {what}s"

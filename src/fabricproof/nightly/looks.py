@@ -6,13 +6,13 @@ disturbed, or that too few rounds left open, once on the same nodes.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fabricproof.benchmarks.catalogue import program_of
 from fabricproof.core import measure
 from fabricproof.core.measure import FindingKind, Verdict
+from fabricproof.core.units import natural
 from fabricproof.job.leg import CAMPAIGN_SUITE
 from fabricproof.job.outcomes import BACK
 from fabricproof.job.run import LegResult, SessionResult
@@ -285,12 +285,7 @@ def _in_place(
 
 def _comes_first(side: Iterable[str], others: Iterable[str]) -> bool:
     """Tell whether Slurm gives the ranks of ``side`` the lower numbers."""
-    return max(map(_slurm_order, side)) < min(map(_slurm_order, others))
-
-
-def _slurm_order(node: str) -> tuple[tuple[str, int], ...]:
-    """Return a key by which ``n9`` comes before ``n10``, as in Slurm's lists of hosts."""
-    return tuple((text, int(number or 0)) for text, number in re.findall(r"(\D*)(\d*)", node))
+    return max(map(natural, side)) < min(map(natural, others))
 
 
 def _too_few(red: Red, count: int) -> str:

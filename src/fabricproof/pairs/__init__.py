@@ -12,7 +12,6 @@ from fabricproof.pairs.fabric import (
     leaves_of,
     load_of_flows,
     loads_of,
-    natural,
 )
 from fabricproof.pairs.ladder import FIRST_ROUNDS, MORE_ROUNDS, USUAL_ROUNDS, Ladder
 from fabricproof.pairs.limits import NO_LIMITS, Limits, limits_of
@@ -92,7 +91,6 @@ __all__ = [
     "limits_of",
     "load_of_flows",
     "loads_of",
-    "natural",
     "picture_of",
     "population_cells",
     "population_lines",

@@ -7,7 +7,6 @@ With adaptive routing nobody knows the spine: then ``num_spines`` is 0 and links
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,19 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fabricproof.core.errors import ConfigError
+from fabricproof.core.units import natural
 
 Indices = npt.NDArray[np.int64]
 AnyIndices = npt.NDArray[np.integer[Any]]
-
-
-def natural(name: str) -> tuple[tuple[bool, int, str], ...]:
-    """Return a key that sorts ``n2`` before ``n10``."""
-    parts = re.findall(r"[0-9]+|[^0-9]+", name)
-    # No number of 19 digits or more is one that somebody counts by, and int() refuses 5,000.
-    return tuple(
-        (part.isdecimal(), int(part) if part.isdecimal() and len(part) < 19 else 0, part)
-        for part in parts
-    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -13,6 +13,7 @@ from enum import StrEnum
 from functools import cached_property
 
 from fabricproof.core.errors import UnknownLinkError
+from fabricproof.core.units import natural
 from fabricproof.physics import Link, find_link
 
 
@@ -136,7 +137,7 @@ class Network:
         return tuple(
             sorted(
                 (guid for guid, node in self.nodes.items() if node.kind is NodeKind.SWITCH),
-                key=lambda guid: (_natural(self.name(guid)), guid),
+                key=lambda guid: (natural(self.name(guid)), guid),
             )
         )
 
@@ -148,7 +149,7 @@ class Network:
             for port in self.ports.values()
             if port.peer is not None and port.end < port.peer
         )
-        return tuple(sorted(found, key=lambda cable: _natural(self.where(cable.one.end))))
+        return tuple(sorted(found, key=lambda cable: natural(self.where(cable.one.end))))
 
     @cached_property
     def hosts(self) -> Mapping[str, tuple[str, ...]]:
@@ -158,7 +159,7 @@ class Network:
             name = self.host_of(guid)
             if node.kind is NodeKind.HOST and name is not None:
                 found[name].append(guid)
-        return {name: tuple(found[name]) for name in sorted(found, key=_natural)}
+        return {name: tuple(found[name]) for name in sorted(found, key=natural)}
 
     @cached_property
     def _doubles(self) -> frozenset[str]:
@@ -236,13 +237,6 @@ class Network:
     def between(self, cable: Cable) -> str:
         """Return ``leaf1 port 9 - spine1 port 1``."""
         return f"{self.where(cable.one.end)} - {self.where(cable.other.end)}"
-
-
-def _natural(text: str) -> tuple[tuple[int, int | str], ...]:
-    """Return a key that puts n2 before n10."""
-    return tuple(
-        (0, int(part)) if part.isdecimal() else (1, part) for part in re.split(r"(\d+)", text)
-    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,6 +17,7 @@ from fabricproof.cli.measure.pairs_display import PICTURE, drain_line, draw
 from fabricproof.cli.measure.pairs_run import run
 from fabricproof.cli.output import STATUSES, fabric_option
 from fabricproof.core.errors import ConfigError, InputMissingError
+from fabricproof.core.units import natural
 from fabricproof.nodes.topology import expand, parse_topology
 from fabricproof.pairs import (
     MORE_ROUNDS,
@@ -34,7 +35,6 @@ from fabricproof.pairs import (
     leaves_of,
     limits_of,
     loads_of,
-    natural,
     picture_of,
     population_lines,
     populations_of,

@@ -17,6 +17,7 @@ from fabricproof.cli.measure.pairs_display import PICTURE, campaign_record, camp
 from fabricproof.cli.measure.run import ran
 from fabricproof.cli.output import STATUSES, Only, one_fitting, only_option
 from fabricproof.core.errors import ConfigError, OutputError
+from fabricproof.core.units import natural
 from fabricproof.job.run import (
     SessionResult,
     check_scheduler,
@@ -27,7 +28,7 @@ from fabricproof.job.run import (
 )
 from fabricproof.nodes.doctor import Subject, make_subject
 from fabricproof.nodes.topology import expand
-from fabricproof.pairs import Order, natural
+from fabricproof.pairs import Order
 from fabricproof.pairs.campaign.conduct import (
     Means,
     conduct,

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fabricproof.core.errors import FabricproofError, UnavailableError
+from fabricproof.core.units import natural
 from fabricproof.nodes.slurm import BUSY, FREE, ask, ask_states, has_slurm, slurm_partition
 from fabricproof.nodes.topology import Shape, expand, parse_topology
-from fabricproof.pairs.fabric import natural
 from fabricproof.site import PartitionSpec
 
 

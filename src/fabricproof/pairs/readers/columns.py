@@ -11,8 +11,7 @@ import numpy as np
 import polars as pl
 
 from fabricproof.core.errors import ParseError, UnitError
-from fabricproof.core.units import canonical_unit, convert, dimension
-from fabricproof.pairs.fabric import natural
+from fabricproof.core.units import canonical_unit, convert, dimension, natural
 from fabricproof.pairs.matrix import BOTH_WAYS, QUANTITIES, Flags, Indices, Kind, Matrix, Values
 
 #: how a value that was not measured is written

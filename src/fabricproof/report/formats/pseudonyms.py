@@ -15,6 +15,8 @@ from typing import Any
 
 from ClusterShell.NodeSet import NodeSet, NodeSetException
 
+from fabricproof.core.units import natural
+
 #: accounts that tell nobody's name
 _NOBODY = frozenset({"", "root", "nobody", "slurm"})
 
@@ -88,7 +90,7 @@ class Anonymous:
         accounts: Iterable[str] = (),
         macs: Iterable[str] = (),
     ) -> None:
-        ordered = sorted({node.lower() for node in nodes if node}, key=_natural)
+        ordered = sorted({node.lower() for node in nodes if node}, key=natural)
         self.nodes = _stand_ins_of_nodes(ordered)
         names = dict(self.nodes)
         domains = {node.partition(".")[2] for node in ordered if not _is_address(node)}
@@ -181,10 +183,6 @@ class Anonymous:
         if str(address) in _EVERYWHERE:
             return match[0]
         return self._numbered("address", str(address))
-
-
-def _natural(name: str) -> list[tuple[int, str]]:
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
 def _is_address(name: str) -> bool:

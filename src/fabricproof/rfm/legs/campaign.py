@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from fabricproof.core.errors import FabricproofError
-from fabricproof.core.units import parse_size
+from fabricproof.core.units import natural, parse_size
 from fabricproof.job.leg import Leg, Plan
 from fabricproof.nodes.slurm import has_slurm
 from fabricproof.nodes.topology import expand
-from fabricproof.pairs import FIRST_ROUNDS, Order, natural
+from fabricproof.pairs import FIRST_ROUNDS, Order
 from fabricproof.pairs.campaign.conduct import (
     pairs_at_once,
     planned_rounds,
