@@ -85,6 +85,15 @@ class Population:
         more = self.num_outliers - len(self.outliers)
         return ", ".join(self.outliers) + (f" and {more} more" if more else "")
 
+    @property
+    def numbers(self) -> str:
+        """``56 values, least 22.1, mean 23, most 23.4, standard deviation 0.346 MB/s``."""
+        unit = f" {self.unit}" if self.unit else ""
+        return (
+            f"{self.count} values, least {self.least:.4g}, mean {self.mean:.4g}, most "
+            f"{self.most:.4g}, standard deviation {self.deviation:.3g}{unit}"
+        )
+
     def record(self) -> dict[str, Any]:
         """Return it as plain data, the form of ``--json``."""
         return {

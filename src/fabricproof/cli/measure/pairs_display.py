@@ -167,13 +167,12 @@ def _left_lines(outcome: Outcome) -> list[str]:
 
 
 def _result_lines(result: Result, doubted: set[str]) -> list[str]:
-    judged, unit = result.judged, result.judged.matrix.kinds[0].unit
+    judged = result.judged
     why = result.why_told_only or judged.reason
     word = "told only" if result.why_told_only else judged.verdict.value
     lines = [f"{result.title}: {word}: {why}"]
     lines += [
-        f"  {each.name}: {each.count} values, least {each.least:.4g}, mean {each.mean:.4g}, "
-        f"most {each.most:.4g}, standard deviation {each.deviation:.3g} {unit}"
+        f"  {each.name}: {each.numbers}"
         + (f"; outside: {each.named_outliers}" if each.num_outliers else "")
         for each in result.populations
     ]

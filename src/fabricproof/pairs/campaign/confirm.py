@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fabricproof.core.errors import FabricproofError
-from fabricproof.core.measure import Verdict, worst
+from fabricproof.core.measure import Verdict
 from fabricproof.job.run import LegResult, SessionResult
 from fabricproof.pairs.blame.judged import MatrixVerdict
 from fabricproof.pairs.blame.suspects import SuspectKind
@@ -127,16 +127,7 @@ def confirm(outcome: Outcome, look: Look) -> tuple[Outcome, tuple[Confirmation, 
                 stands.add(id(red.result))
                 blamed |= {red.blamed} - {None}  # type: ignore[arg-type]
     results = tuple(_doubted(each, id(each) in stands) for each in outcome.results)
-    before = [each.verdict for each in outcome.results if not each.why_told_only]
-    after = [each.verdict for each in results if not each.why_told_only]
-    if before == after:
-        return outcome, tuple(done)
-    others = [each.verdict for each in outcome.troubles]
-    others += [each.verdict for each in outcome.losses]
-    others += [Verdict.MISSING] * bool(outcome.left or outcome.campaign.out)
-    others += [Verdict.INVALID] * (outcome.verdict is Verdict.INVALID)
-    verdict = worst([*after, *others])
-    return replace(outcome, results=results, verdict=verdict), tuple(done)
+    return replace(outcome, results=results), tuple(done)
 
 
 def _doubted(result: Result, stands: bool) -> Result:

@@ -133,7 +133,6 @@ class Outcome:
 
     Attributes:
         campaign: what was planned.
-        verdict: the worst of all that counts.
         results: quantities.
         troubles: pairs whose values do not stand.
         losses: who lost or damaged more packets than may be.
@@ -146,7 +145,6 @@ class Outcome:
     """
 
     campaign: Campaign
-    verdict: Verdict
     results: tuple[Result, ...]
     troubles: tuple[Trouble, ...]
     losses: tuple[Loss, ...]
@@ -156,6 +154,16 @@ class Outcome:
     notes: tuple[str, ...]
     strangers: tuple[str, ...] = ()
     second_looks: tuple[SecondLook, ...] = ()
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst of all that counts."""
+        counted = [each.verdict for each in self.results if not each.why_told_only]
+        counted += [each.verdict for each in self.troubles]
+        counted += [each.verdict for each in self.losses]
+        counted += [Verdict.MISSING] * bool(self.left or self.campaign.out or not self.rounds)
+        counted += [Verdict.INVALID] * bool(self.strangers)
+        return worst(counted)
 
 
 def pictures_of(outcome: Outcome) -> list[Picture]:
@@ -226,20 +234,13 @@ def judge_campaign(site: Site, campaign: Campaign, done: Measured) -> Outcome:
                 ]
     results = tuple(_results(site, campaign, rows, troubles))
     troubles, passing = _passing(campaign, rows, troubles)
-    left = left_over(campaign, done)
     strangers = _strangers(site, campaign, done.mpis)
-    counted = [each.verdict for each in results if not each.why_told_only]
-    lossy = losses.found()
-    counted += [*(each.verdict for each in troubles), *(each.verdict for each in lossy)]
-    counted += [Verdict.MISSING] * bool(left or campaign.out or not done.rounds)
-    counted += [Verdict.INVALID] * bool(strangers)
     return Outcome(
         campaign=campaign,
-        verdict=worst(counted),
         results=results,
         troubles=tuple(troubles),
-        losses=lossy,
-        left=left,
+        losses=losses.found(),
+        left=left_over(campaign, done),
         rounds=len(done.rounds),
         proven=proven,
         notes=(*strangers, *done.lost),

@@ -109,7 +109,7 @@ def of_legs(red: RedPair, legs: Sequence[LegOutcome]) -> Confirmation:
     )
     if not found:
         return blank
-    chosen = (said or list(found))[-1 if not said else 0]
+    chosen = said[0] if said else found[-1]
     verdict = chosen.report.verdict
     told = [each for each in chosen.report.quantities if each.verdict is verdict]
     if not said and (words := _low_beside_good_ones(found, controls_of(red, legs))):
@@ -222,10 +222,11 @@ def _next_leg(site: Site, folder: Path) -> str:
 
     campaign = load(folder / FOLDER)
     confirm(judge_campaign(site, campaign, measured(folder / FOLDER, campaign)), look)
-    for name, (source, destination) in due_now[:1]:
-        write_whole(folder / chosen_file(name), f"{source}\n{destination}\n")
-        return shell_name(name)
-    return ""
+    if not due_now:
+        return ""
+    name, (source, destination) = due_now[0]
+    write_whole(folder / chosen_file(name), f"{source}\n{destination}\n")
+    return shell_name(name)
 
 
 def _next_look(

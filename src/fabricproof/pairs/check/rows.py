@@ -243,11 +243,8 @@ def _notes(
     if campaign.at_once:
         notes.append(f"nodes share cores: pairs take turns, {campaign.at_once} at once")
     for result in mine:
-        unit = result.judged.matrix.kinds[0].unit
         notes += [
-            f"{result.judged.matrix.kinds[0].words} over {each.name}: {each.count} values, least "
-            f"{each.least:.4g}, mean {each.mean:.4g}, most {each.most:.4g}, standard deviation "
-            f"{each.deviation:.3g} {unit}"
+            f"{each.kind} over {each.name}: {each.numbers}"
             for each in result.populations
             if each.rail == name
         ]
