@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from fabricproof.core.errors import FabricproofError
-from fabricproof.core.units import natural, parse_size
+from fabricproof.core.errors import FabricproofError, UnavailableError
+from fabricproof.core.units import counted, natural, parse_size
 from fabricproof.job.leg import Leg, Plan
 from fabricproof.nodes.slurm import has_slurm
 from fabricproof.nodes.topology import expand
@@ -75,7 +75,7 @@ def plan_campaign(planner: LegPlanner, extent: Extent, *, dry_run: bool) -> Plan
         dry_run: nothing will run, so that a Slurm that does not answer costs only the nodes' names.
 
     Raises:
-        UnavailableError: Slurm does not answer.
+        UnavailableError: Slurm does not answer, or fewer than two nodes can be had now.
     """
     partition = planner.partition
     if partition.same_node or not has_slurm(partition):
@@ -90,8 +90,7 @@ def plan_campaign(planner: LegPlanner, extent: Extent, *, dry_run: bool) -> Plan
     standing = _standing(partition, dry_run=dry_run)
     campaign = _campaign(planner, extent, net_paths, standing)
     if len(campaign.nodes) < 2:
-        reason = f"no pair can be made: {len(campaign.nodes)} nodes of {partition.name} can be had"
-        return PlannedCampaign(plan=Plan(reason=reason))
+        return PlannedCampaign(plan=Plan(reason=_why_no_pair(campaign)))
     rounds = [round_seconds(steps_of(planner.site, campaign, at)) for at in range(len(net_paths))]
     planned = sum(
         each * len([one for one in campaign.rounds if at in one.net_paths])
@@ -109,6 +108,21 @@ def plan_campaign(planner: LegPlanner, extent: Extent, *, dry_run: bool) -> Plan
         minutes=max(partition.job_minutes, math.ceil(limit / 60)),
         refused={rails: why for rails, why in paths.items() if why},
     )
+
+
+def _why_no_pair(campaign: Campaign) -> str:
+    """Return why a campaign has no two nodes, as a reason to skip it.
+
+    Raises:
+        UnavailableError: it would have, were all nodes to be had: what is due is missing then.
+    """
+    had = f"{counted(len(campaign.nodes), 'node')} of {campaign.partition} can be had"
+    if campaign.out:
+        out = "; ".join(f"{node} is {state}" for node, state in campaign.out.items())
+        raise UnavailableError(
+            f"no pair of nodes can be measured: {had}", expected="two nodes", got=out
+        )
+    return f"no pair can be made: {had}"
 
 
 def _paths(planner: LegPlanner) -> dict[tuple[str, ...], str]:
@@ -136,7 +150,8 @@ def _standing(partition: PartitionSpec, *, dry_run: bool) -> Standing:
     away = {node: "busy with another user's job" for node in found.busy if node in others}
     free, out = (*found.free, *mine), {**found.out, **away}
     if only:
-        free, out = tuple(node for node in free if node in only), {}
+        free = tuple(node for node in free if node in only)
+        out = {node: state for node, state in out.items() if node in only}
     return Standing(free=free, busy=(), out=out)
 
 
