@@ -120,3 +120,17 @@ def test_interfaces_whose_networks_overlap_are_a_note_on_their_node() -> None:
     said = [each for each in preflight(VC, nodes(odd)).notes if "overlap" in each.sentence]
     assert [(each.node, each.sentence[:21]) for each in said] == [("vc1", "rail0 (10.1.0.1/16) a")]
     assert not any("overlap" in each.sentence for each in preflight(VC, nodes(one)).notes)
+
+
+def test_of_many_nodes_whose_networks_overlap_one_note_tells() -> None:
+    odd = [
+        changed(
+            changed(recorded("virtual-cluster", name), "interface rail0", addresses="10.1.0.1/16"),
+            "interface rail1",
+            addresses="10.1.2.1/24",
+        )
+        for name in ("vc1", "vc2", "vc3")
+    ]
+    said = [each for each in preflight(VC, nodes(*odd)).notes if "overlap" in each.sentence]
+    assert [each.node for each in said] == [""]
+    assert said[0].sentence.endswith("; likewise on vc2, vc3")

@@ -18,7 +18,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, islice
 
 from fabricproof.core.errors import FabricproofError, ParseError
 from fabricproof.nodes.inventory.facts import Machine, Value
@@ -190,52 +190,39 @@ def notes(machine: Machine) -> tuple[str, ...]:
     below = (
         f"{part}: {sentence}" for part, facts in machine.facts.items() for sentence in _below(facts)
     )
-    return (*below, *subnet_notes(ports_of(machine)), *network_notes(machine))
+    return (*below, *subnet_notes(ports_of(machine)), *network_notes(machine).values())
 
 
-#: an interface's addresses with their networks
-_Networks = tuple[ipaddress.IPv4Interface | ipaddress.IPv6Interface, ...]
-
-
-def network_notes(machine: Machine) -> Iterator[str]:
-    """Yield a sentence for each two interfaces of a node whose IP networks overlap."""
+def network_notes(machine: Machine) -> dict[tuple[str, str], str]:
+    """Return each two interfaces of a node whose IP networks overlap, with a sentence."""
     found = {
         part.removeprefix("interface "): _networks(str(facts.get("addresses", "")))
         for part, facts in machine.facts.items()
         if part.startswith("interface ")
     }
+    notes = {}
     for (one, ours), (other, theirs) in combinations(found.items(), 2):
-        pair = next(
-            ((a, b) for a in ours for b in theirs if _overlap(a, b)),
-            None,
-        )
-        if pair is not None:
-            yield (
-                f"{one} ({pair[0]}) and {other} ({pair[1]}) on {machine.node} are in IP networks "
+        both = ((a, b) for a in ours for b in theirs if a.network.overlaps(b.network))
+        for here, there in islice(both, 1):
+            notes[one, other] = (
+                f"{one} ({here}) and {other} ({there}) on {machine.node} are in IP networks "
                 "that overlap: the kernel may send over either, whichever a program asks for; give "
                 "each rail a network of its own"
             )
+    return notes
 
 
-def _networks(addresses: str) -> _Networks:
-    """Read ``10.0.0.1/24 fd00::1/64``; addresses without a network of their own are left out."""
+def _networks(addresses: str) -> list[ipaddress.IPv4Interface]:
+    """Read ``10.0.0.1/24 10.1.0.1/16``; addresses without a network of their own are left out."""
     found = []
     for word in addresses.split():
         try:
-            each = ipaddress.ip_interface(word)
+            each = ipaddress.IPv4Interface(word)
         except ValueError:
             continue
         if not (each.is_link_local or each.is_loopback) and each.network.num_addresses > 1:
             found.append(each)
-    return tuple(found)
-
-
-def _overlap(
-    one: ipaddress.IPv4Interface | ipaddress.IPv6Interface,
-    other: ipaddress.IPv4Interface | ipaddress.IPv6Interface,
-) -> bool:
-    """Tell whether an address of one network may be meant for the other."""
-    return one.version == other.version and one.network.overlaps(other.network)
+    return found
 
 
 def _below(facts: Mapping[str, Value]) -> Iterator[str]:

@@ -210,9 +210,13 @@ def fleet_notes(wanted: Wanted, sights: Sequence[Sight]) -> Iterator[Note]:
 
 def node_notes(machines: Sequence[Machine]) -> Iterator[Note]:
     """Yield in what the nodes themselves are unlike, and whose IP networks overlap."""
+    overlaps: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for machine in machines:
-        for sentence in network_notes(machine):
-            yield Note(rail="", node=machine.node, sentence=sentence)
+        for names, sentence in network_notes(machine).items():
+            overlaps.setdefault(names, []).append((machine.node, sentence))
+    for (node, sentence), *others in overlaps.values():
+        more = f"; likewise on {_some([each for each, _ in others])}" if others else ""
+        yield Note(rail="", node="" if others else node, sentence=sentence + more)
     for fact in NODE_TUNING:
         values = {
             each.node: next(
