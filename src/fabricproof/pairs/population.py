@@ -192,12 +192,22 @@ def _of_rounds(matrix: Matrix, rows: Indices) -> list[tuple[str, float]]:
     low = np.minimum(matrix.source[rows], matrix.destination[rows]).astype(np.int64)
     high = np.maximum(matrix.source[rows], matrix.destination[rows])
     rounds = matrix.round[rows].astype(np.int64)
-    _, at, times = np.unique(
-        (rounds * count + low) * count + high, return_inverse=True, return_counts=True
-    )
-    parts = 1 / times[at]
+    parts = 1 / _times((rounds * count + low) * count + high)
     sums = _whole(rounds, matrix.value[rows] * parts, parts)
     return [(f"round {number}", value) for number, value in sums]
+
+
+def _times(keys: Indices) -> Values:
+    """Return of each row how many have its key; as a rule all have one, or all have two."""
+    order = np.sort(keys)
+    again = order[1:] == order[:-1]
+    if not again.any():
+        return np.ones(len(keys))
+    if again[::2].all() and not again[1::2].any() and len(keys) % 2 == 0:
+        return np.full(len(keys), 2.0)
+    _, at, times = np.unique(keys, return_inverse=True, return_counts=True)
+    found: Values = times[at].astype(np.float64)
+    return found
 
 
 def _between_leaves(matrix: Matrix, rows: Indices, leaves: Leaves) -> list[tuple[str, float]]:
@@ -214,13 +224,12 @@ def _between_leaves(matrix: Matrix, rows: Indices, leaves: Leaves) -> list[tuple
 
 def _whole(group: Indices, values: Values, weights: Values) -> list[tuple[int, float]]:
     """Return the sums of the groups that have as many pairs as the largest, two at least."""
-    keys, at = np.unique(group, return_inverse=True)
-    if not len(keys):
+    if not len(group):
         return []
-    count = np.bincount(at, weights=weights).round()
-    total = np.bincount(at, weights=values)
-    whole = (count == count.max()) & (count > 1)
-    return list(zip(keys[whole].tolist(), total[whole].tolist(), strict=True))
+    count = np.bincount(group, weights=weights).round()
+    total = np.bincount(group, weights=values)
+    whole = np.flatnonzero((count == count.max()) & (count > 1))
+    return list(zip(whole.tolist(), total[whole].tolist(), strict=True))
 
 
 def _together(

@@ -7,7 +7,7 @@ of values is the healthy one is decided by what the blame can then explain.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -104,7 +104,7 @@ def measure_matrix(
         limits: reference and ceiling of the values, if any.
     """
     strata = _strata(matrix, leaves)
-    loads, crowded = _loads(matrix, leaves)
+    loads, crowded = _loads(matrix, leaves, limits)
     alone = _alone(matrix, strata, loads, limits)
     chosen = [_choices(matrix, alone, rows, kind, limits) for kind, _, rows in strata]
     chosen = _with_nearest(strata, chosen)
@@ -196,19 +196,17 @@ def _num_nodes(matrix: Matrix, rows: Rows) -> int:
     return int(seen.sum())
 
 
-def _loads(matrix: Matrix, leaves: Leaves | None) -> tuple[Values, Flags]:
+def _loads(matrix: Matrix, leaves: Leaves | None, limits: Limits) -> tuple[Values, Flags]:
     """Return the load of each row's round: what it lets the row have, and whether nobody knows.
 
     The first is a logarithm, 0 or less.  Routing may be static by destination, or spread flows
     over the uplinks: the worse of the two.  Nobody knows where several flows share the uplinks of a
-    leaf and nobody says how many there are.
+    leaf and nobody says how many there are; it matters where a reference judges the level.
     """
     found, unknown = np.zeros(len(matrix)), np.zeros(len(matrix), dtype=bool)
-    if leaves is None:
+    if leaves is None or not (leaves.num_spines or limits.bounds):
         return found, unknown
-    code = matrix.round.astype(np.int64) * len(matrix.rails) + matrix.rail
-    for each in np.unique(code[matrix.round >= 0]).tolist():
-        rows = np.flatnonzero(code == each)
+    for rows in _rounds(matrix):
         source, destination = matrix.source[rows], matrix.destination[rows]
         both = matrix.both_ways[rows]
         begin = np.concatenate([source, destination[both]])
@@ -227,6 +225,15 @@ def _loads(matrix: Matrix, leaves: Leaves | None) -> tuple[Values, Flags]:
         else:
             unknown[rows] = flows > 1
     return found, unknown
+
+
+def _rounds(matrix: Matrix) -> Iterator[Rows]:
+    """Yield the rows of each round over each rail; those of no round are left out."""
+    code = matrix.round.astype(np.int64) * len(matrix.rails) + matrix.rail
+    order = np.argsort(code, kind="stable")
+    order = order[matrix.round[order] >= 0]
+    if len(order):
+        yield from np.split(order, np.flatnonzero(np.diff(code[order])) + 1)
 
 
 def _alone(matrix: Matrix, strata: list[_Stratum], loads: Values, limits: Limits) -> Values:
