@@ -25,6 +25,7 @@ from fabricproof.verdict.value import Judgement, Report
 
 NOTHING = Report(verdict=Verdict.MISSING, quantities=())
 LOWER, GOOD, LOW = 21.2, 23.1, 7.0
+CUT = (0.0, 0.9)
 
 
 def _leg(name: str) -> Leg:
@@ -36,7 +37,7 @@ def _leg(name: str) -> Leg:
 
 
 def _attempt(ends: tuple[str, str], value: float, taken: float) -> Attempt:
-    """One look of osu_bw; ``taken`` of the time others had its cores."""
+    """One look of osu_bw; ``taken`` of the time others had its cores.  0 MB/s: it was cut short."""
     red = value < LOWER
     verdict = Verdict.PASS if not red else Verdict.UNJUDGED if taken else Verdict.FAIL
     judgement = Judgement(
@@ -46,10 +47,11 @@ def _attempt(ends: tuple[str, str], value: float, taken: float) -> Attempt:
     )  # fmt: skip
     kind = DisturbanceKind.STARVED_CORES
     near = Surroundings(found=(Disturbance(kind=kind, share=taken, reason="others"),))
+    report = Report(verdict=verdict, quantities=(judgement,)) if value else NOTHING
     return Attempt(
         number=1, folder=Path(), status=0, table=None,
         ranks=tuple(_rank(number, node) for number, node in enumerate(ends)),
-        report=Report(verdict=verdict, quantities=(judgement,)), near=near,
+        report=report, near=near,
     )  # fmt: skip
 
 
@@ -109,6 +111,9 @@ def test_where_all_pairs_are_red_there_is_no_control(climb: Any, site: Site) -> 
         ([(LOW, 0.9), (GOOD, 0.9)], [], Verdict.PASS),
         # As disturbed, a good pair reached its rate in turn: others are no reason.
         ([(LOW, 0.9)] * 2, [(GOOD, 0.8)] * 2, Verdict.FAIL),
+        # A look that was cut short counts for nothing, and against nothing.
+        ([(LOW, 0.9), CUT, (LOW, 0.9)], [(GOOD, 0.8)] * 3, Verdict.FAIL),
+        ([(LOW, 0.9), CUT], [(GOOD, 0.8)] * 2, Verdict.UNJUDGED),
         # Once is no turn; a control that was undisturbed tells nothing, nor one that is low itself.
         ([(LOW, 0.9)] * 2, [(GOOD, 0.8)], Verdict.UNJUDGED),
         ([(LOW, 0.9)], [(GOOD, 0.8)] * 2, Verdict.UNJUDGED),

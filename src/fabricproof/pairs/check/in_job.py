@@ -97,6 +97,8 @@ def of_legs(red: RedPair, legs: Sequence[LegOutcome]) -> Confirmation:
     """Return what the stock program said of a red pair; of several tries the first that says it."""
     found = looks_at(red, legs)
     said = [each for each in found if each.report.verdict in {Verdict.FAIL, Verdict.PASS}]
+    # A look that was cut short left nothing, and takes nothing from the others.
+    left = [each for each in found if each.report.verdict is not Verdict.MISSING]
     mine = leg_name(red.net_path, LegRole.CONFIRM)
     program = next((each.leg.program for each in legs if each.leg.name == mine), "")
     blank = Confirmation(
@@ -109,10 +111,10 @@ def of_legs(red: RedPair, legs: Sequence[LegOutcome]) -> Confirmation:
     )
     if not found:
         return blank
-    chosen = said[0] if said else found[-1]
+    chosen = said[0] if said else (left or found)[-1]
     verdict = chosen.report.verdict
     told = [each for each in chosen.report.quantities if each.verdict is verdict]
-    if not said and (words := _low_beside_good_ones(found, controls_of(red, legs))):
+    if not said and (words := _low_beside_good_ones(left, controls_of(red, legs))):
         return replace(blank, verdict=Verdict.FAIL, reason=words)
     return replace(
         blank,
