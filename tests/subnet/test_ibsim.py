@@ -182,6 +182,20 @@ def test_two_cables_swapped(start: Starter) -> None:
     assert any(each.startswith("two cables are swapped: host3 HCA-1 port 1") for each in changes)
 
 
+def test_a_host_whose_rails_are_crossed(start: Starter) -> None:
+    fabric = start("tree.net", "host1")
+    for leaf in ("leaf1", "leaf2"):
+        fabric.tell(f'Unlink "{leaf}"[3]')
+    fabric.tell('Link "leaf1"[3] "host3"[2]')
+    fabric.tell('Link "leaf2"[3] "host3"[1]')
+    fabric.until(lambda: is_up(fabric), "all links Active")
+    (found,) = sentences(look())
+    assert found.startswith(
+        "host3: HCA-1 port 1 hangs on leaf2, where other hosts have HCA-1 port 2; "
+        "HCA-1 port 2 hangs on leaf1, where other hosts have HCA-1 port 1: crossed"
+    )
+
+
 def test_a_second_manager(start: Starter) -> None:
     fabric = start("tree.net", "host1")
     fabric.manage("host5", 0)

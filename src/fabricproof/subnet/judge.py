@@ -1,8 +1,9 @@
 """The verdict on one look at a fabric.  Pure.
 
 A link is judged by what is declared for it, else by the best that both its ends support; a port by
-its state; hosts by the list they are expected on; cables between switches by their siblings; the
-subnet by its managers and LIDs; counters by whether they still can tell anything.
+its state; hosts by the list they are expected on; cables between switches by their siblings, those
+of hosts by where other hosts have the same rail; the subnet by its managers and LIDs; counters by
+whether they still can tell anything.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from fabricproof.core.measure import Verdict
 from fabricproof.nodes.topology import Topology
 from fabricproof.physics import Link
+from fabricproof.subnet.cabling import cabling_findings
 from fabricproof.subnet.finding import (
     FabricFinding,
     SubnetResult,
@@ -64,7 +66,9 @@ def judge_look(look: SubnetLook, expected: Expected) -> SubnetResult:
         *_counters(look),
         *complaints(look),
     ]
-    notes = [f"cables: {shape.words}", *_notes(look, expected)]
+    crossed, orderless = cabling_findings(network, expected.hosts)
+    findings += crossed
+    notes = [f"cables: {shape.words}", *orderless, *_notes(look, expected)]
     if expected.topology is not None:
         more, told = slurm_findings(network, expected.topology)
         findings += more

@@ -200,6 +200,13 @@ class Network:
                     found[name].add(far.end.guid)
         return {name: frozenset(switches) for name, switches in found.items()}
 
+    def peer_switch(self, guid: str, port: int) -> str | None:
+        """Return the switch at the other end of that port, None where there is none."""
+        mine = self.ports.get(End(guid=guid, port=port))
+        if mine is None or mine.peer is None or not self.is_switch(mine.peer.guid):
+            return None
+        return mine.peer.guid
+
     def is_inner(self, guid: str) -> bool:
         """Tell whether that node is part of a switch: SHARP's aggregation node."""
         node = self.nodes[guid]

@@ -54,7 +54,8 @@ What a folder of --from has (--keep writes it; by hand):
 
 The exit status is 0 only where links were judged and nothing is red: 1 FAIL, 4 MISSING (an
 expected host), 5 UNJUDGED (a counter at its end or not read of all ports, a speed or hint that the
-tool does not know, ends of a cable that disagree, a tool that complained); 65 an
+tool does not know, ends of a cable that disagree, rails that few hosts show to be crossed, a tool
+that complained); 65 an
 output is damaged, cut, or of another look than its neighbours; 66 no such folder; 69 no tool, no
 port, no manager, an empty fabric, or a tool that does not end; 74 cannot keep; 77 not permitted;
 78 wrong site.
@@ -160,9 +161,10 @@ def check(
 
     Each link against what --link or --site declares, else against the best that both its ends
     support; ports with a link that are not Active; LIDs given twice; switches with fewer cables
-    between them than their siblings; hosts that should be there; one master among the subnet
-    managers; counters that stand at their end; Slurm's topology against the cables.  Said besides:
-    the kind of network (fat tree with its oversubscription, torus, mesh), errors counted so far.
+    between them than their siblings; hosts whose rails hang where others have another rail; hosts
+    that should be there; one master among the subnet managers; counters that stand at their end;
+    Slurm's topology against the cables.  Said besides: the kind of network (fat tree with its
+    oversubscription, torus, mesh), errors counted so far.
     """
     expected = _expected(link_name, site_name, only["fabric"], hosts, leaves, shape)
     if folder is not None and (keep is not None or via is not None):

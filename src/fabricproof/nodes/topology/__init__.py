@@ -1,7 +1,8 @@
-"""Where the nodes hang: leaves, torus, hops between two, and lists of hosts folded and unfolded."""
+"""Where the nodes hang: leaves, torus, hops between two, rails crossed, lists of hosts folded."""
 
 from __future__ import annotations
 
+from fabricproof.nodes.topology.cabling import Against, Cabling, Hanging, cabling_of
 from fabricproof.nodes.topology.model import (
     Pair,
     Shape,
@@ -14,9 +15,13 @@ from fabricproof.nodes.topology.model import (
 from fabricproof.nodes.topology.text import expand, fold, parse_topology, torus_of
 
 __all__ = [
+    "Against",
+    "Cabling",
+    "Hanging",
     "Pair",
     "Shape",
     "Topology",
+    "cabling_of",
     "contiguous",
     "expand",
     "fold",

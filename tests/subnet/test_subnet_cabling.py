@@ -1,0 +1,150 @@
+"""Rails cabled crosswise, as ``ibnetdiscover`` shows them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fabricproof.core.measure import Verdict
+from fabricproof.subnet import (
+    Expected,
+    FabricFinding,
+    Network,
+    SubnetResult,
+    join,
+    judge_look,
+    read_folder,
+    read_ibnetdiscover,
+)
+from made_fabrics import looked, make, show_discover
+
+DATA = Path(__file__).resolve().parents[1] / "data" / "subnet"
+
+
+def rails(hosts: int, *crossed: int, num_rails: int = 2, prefix: str = "n") -> Network:
+    """Return hosts with one switch for each rail; of ``crossed`` the first two are exchanged."""
+    names = [f"{prefix}{number:03}" for number in range(1, hosts + 1)]
+    cables = []
+    for number, name in enumerate(names, start=1):
+        order = list(range(num_rails))
+        if number in crossed:
+            order[0], order[1] = order[1], order[0]
+        cables += [
+            (f"{name} mlx5_{rail}", 1, f"sw-rail{leaf}", number) for rail, leaf in enumerate(order)
+        ]
+    cables += [(f"sw-rail{leaf}", hosts + 1, "spine", leaf + 1) for leaf in range(num_rails)]
+    return make(
+        [(f"sw-rail{leaf}", hosts + 1) for leaf in range(num_rails)] + [("spine", num_rails)],
+        [(f"{name} mlx5_{rail}", 1) for name in names for rail in range(num_rails)],
+        cables,
+    )
+
+
+def cabling(network: Network, **expected: object) -> list[FabricFinding]:
+    return of(judge_look(looked(network), Expected(**expected)))  # type: ignore[arg-type]
+
+
+def of(result: SubnetResult) -> list[FabricFinding]:
+    return [each for each in result.findings if each.quantity == "cabling"]
+
+
+def test_a_crossed_host_is_named_with_its_switches() -> None:
+    red, good = cabling(read_ibnetdiscover(show_discover(rails(20, 17))))
+    assert (red.verdict, red.where) == (Verdict.FAIL, "n017")
+    assert red.sentence == (
+        "n017: mlx5_0 hangs on sw-rail1, where other hosts have mlx5_1; mlx5_1 hangs on sw-rail0, "
+        "where other hosts have mlx5_0: crossed"
+    )
+    assert (good.verdict, good.number) == (Verdict.PASS, 19)
+
+
+def test_few_hosts_name_it_and_are_no_proof() -> None:
+    """Two rails plugged in at random give one of three against two three times of four."""
+    (red,) = cabling(rails(3, 2))
+    assert (red.verdict, red.where) == (Verdict.UNJUDGED, "n002")
+    assert "only 2 hosts are cabled alike, which may be chance" in red.sentence
+
+
+def test_no_majority_is_a_note() -> None:
+    result = judge_look(looked(rails(4, 1, 2)), Expected())
+    assert of(result) == []
+    assert any("4 hosts hang on their switches in no common order" in each for each in result.notes)
+    some = judge_look(looked(rails(9, 1, 2)), Expected())
+    assert of(some) == []
+    assert any("in no common order" in each for each in some.notes)
+
+
+def test_one_rail_or_one_leaf_says_nothing() -> None:
+    assert cabling(rails(20, num_rails=1)) == []
+    one_leaf = make(
+        [("leaf", 40)],
+        [(f"n{number} mlx5_{rail}", 1) for number in range(20) for rail in (0, 1)],
+        [
+            (f"n{number} mlx5_{rail}", 1, "leaf", 2 * number + rail + 1)
+            for number in range(20)
+            for rail in (0, 1)
+        ],
+    )
+    assert cabling(one_leaf) == []
+
+
+def test_adapters_without_a_device_name_are_not_compared() -> None:
+    """Their GUIDs are the factory's, in no order of slots."""
+    plain = rails(20, 17)
+    nodes = {
+        guid: replace(node, description=node.description.split()[0])
+        for guid, node in plain.nodes.items()
+    }
+    assert cabling(replace(plain, nodes=nodes)) == []
+
+
+def test_ports_of_one_adapter_are_rails() -> None:
+    """The recorded tree: host1 to host8, port 1 on leaf1 and port 2 on leaf2."""
+    (good,) = of(judge_look(join(read_folder(DATA / "tree"), "tree"), Expected()))
+    assert (good.verdict, good.number) == (Verdict.PASS, 8)
+
+
+def test_a_recorded_host_with_its_ports_crossed() -> None:
+    """Seven of eight hosts of one order: 18 of 256 fabrics plugged in at random have that much."""
+    red, *more = of(judge_look(join(read_folder(DATA / "tree-crossed"), ""), Expected()))
+    assert (red.verdict, red.where, more) == (Verdict.UNJUDGED, "host3", [])
+
+
+def test_cables_in_the_wrong_switch_are_red_among_named_hosts() -> None:
+    """A server of another kind may well have both its adapters on one switch."""
+    network = rails(20)
+    ends = {network.where(end): end for end in network.ports}
+    ports = dict(network.ports)
+    one, other = ends["n003 mlx5_0 port 1"], ends["n004 mlx5_1 port 1"]
+    far_one, far_other = network.ports[one].peer, network.ports[other].peer
+    assert far_one is not None
+    assert far_other is not None
+    for mine, far in ((one, far_other), (other, far_one)):
+        ports[mine] = replace(ports[mine], peer=far)
+        ports[far] = replace(ports[far], peer=mine)
+    swapped = replace(network, ports=ports)
+    doubts = [each for each in cabling(swapped) if each.verdict is Verdict.UNJUDGED]
+    assert [each.where for each in doubts] == ["n003", "n004"]
+    assert "or a host of another kind" in doubts[0].sentence
+    hosts = tuple(f"n{number:03}" for number in range(1, 21))
+    red = [each for each in cabling(swapped, hosts=hosts) if each.verdict is Verdict.FAIL]
+    assert [each.where for each in red] == ["n003", "n004"]
+    assert cabling(swapped, hosts=tuple(set(hosts) - {"n003", "n004"}))[0].number == 18
+
+
+@given(st.integers(3, 40), st.integers(2, 5), st.data())
+@settings(max_examples=40, deadline=None)
+def test_one_crossed_host_is_always_named_alone(
+    hosts: int, num_rails: int, data: st.DataObject
+) -> None:
+    which = data.draw(st.integers(1, hosts))
+    red = [
+        each
+        for each in cabling(rails(hosts, which, num_rails=num_rails))
+        if each.verdict is not Verdict.PASS
+    ]
+    assert [each.where for each in red] == [f"n{which:03}"]
+    assert all(each.verdict is Verdict.PASS for each in cabling(rails(hosts, num_rails=num_rails)))
