@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabricproof.core.measure import Verdict
-from fabricproof.pairs.blame.losses import Loss, Losses
+from fabricproof.job.evidence.error_rates import most_rate
+from fabricproof.pairs.blame.losses import Carried, Loss, Losses
 from fabricproof.site import load_site
 from fabricproof.traffic.error_rates import Direction, ErrorKind, ErrorRate
 
@@ -33,6 +34,36 @@ def _found(*rounds: Iterable[ErrorRate]) -> tuple[Loss, ...]:
         for each in rates:
             losses.add(0, number, [each])
     return losses.found()
+
+
+def _carried(*rates: ErrorRate) -> Carried:
+    losses = Losses(SITE, "eth0", (("rail0",),))
+    losses.add(0, 0, rates)
+    (found,) = losses.carried()
+    return found
+
+
+def test_counts_bound_what_may_be_lost_even_where_nothing_was() -> None:
+    clean = _carried(*_all(lambda *_: 0))
+    assert (clean.events, clean.packets, clean.bytes) == (0, 20 * PACKETS, 20 * PACKETS * 1500)
+    assert clean.at_most_per_million == pytest.approx(2.9957 / 60_000 * 1e6, rel=1e-3)
+    assert clean.bit_error_rate_at_most is None
+    twice = _carried(*_all(lambda *_: 0), *_all(lambda *_: 0))
+    assert twice.at_most_per_million == pytest.approx(clean.at_most_per_million / 2)
+    assert "0 of 60000 packets retransmitted, 0.09 GB: at most 49.9 per million" in clean.sentence
+
+
+def test_damage_bounds_a_bit_error_rate() -> None:
+    rates = [replace(each, kind=ErrorKind.DAMAGED) for each in _all(lambda *_: 0)]
+    bits = 8 * 20 * PACKETS * 1500
+    assert _carried(*rates).bit_error_rate_at_most == pytest.approx(2.9957 / bits, rel=1e-3)
+
+
+@given(st.integers(0, 2000), st.integers(1, 10**9))
+def test_the_largest_credible_rate_is_above_what_was_seen(events: int, packets: int) -> None:
+    seen = events / packets * 1e6
+    assert seen < most_rate(events, packets) < (seen + 3 / packets * 1e6) * 5
+    assert most_rate(events, packets) < most_rate(events + 1, packets)
 
 
 def _all(events: Callable[[str, str], int]) -> list[ErrorRate]:

@@ -81,6 +81,7 @@ def campaign_record(outcome: Outcome, looks: Sequence[Confirmation]) -> dict[str
         "results": [_result_record(each, _doubted(looks)) for each in outcome.results],
         "troubles": [asdict(each) for each in outcome.troubles],
         "losses": [asdict(each) for each in outcome.losses],
+        "carried": [each.record() for each in outcome.carried],
         "left": [
             {
                 "net_path": campaign.path_name(net_path),
@@ -127,6 +128,7 @@ def campaign_text(outcome: Outcome, looks: Sequence[Confirmation]) -> str:
         lines.append(f"nodes share cores: pairs take turns, {campaign.at_once} at once")
     for result in outcome.results:
         lines += ["", *_result_lines(result, _doubted(looks))]
+    lines += ["", *(each.sentence for each in outcome.carried)] if outcome.carried else []
     lines += [f"{each.verdict.value}: {each.sentence}" for each in outcome.losses[:_NAMED]]
     if len(outcome.losses) > _NAMED:
         lines.append(f"and {len(outcome.losses) - _NAMED} more that lose packets")

@@ -177,6 +177,16 @@ def least_rate(events: int, packets: int) -> float:
     return _least_mean(events) / max(packets, 1) * 1e6
 
 
+def most_rate(events: int, packets: int) -> float:
+    """Return the largest rate, per million packets, that so many events leave credible at 95 %.
+
+    The solution r of P(X > events) = 0.95 for X of Poisson with mean r x packets, the exact upper
+    limit (Garwood 1936): nothing among n packets says less than 3.0 / n.
+    """
+    mean = _solve(lambda guess: _at_least(events + 1, guess), 0.95, events)
+    return mean / max(packets, 1) * 1e6
+
+
 def visible_rate(packets: int, limit: float) -> float:
     """Return the rate, per million packets, that so many packets show in nineteen legs of twenty.
 

@@ -8,10 +8,16 @@ the two; over several partners one node's transmit or receive side is what all l
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from fabricproof.core.measure import Verdict
-from fabricproof.job.evidence.error_rates import ErrorLimit, doubt_of, limit_between, red_from
+from fabricproof.job.evidence.error_rates import (
+    ErrorLimit,
+    doubt_of,
+    limit_between,
+    most_rate,
+    red_from,
+)
 from fabricproof.pairs.blame.suspects import SuspectKind
 from fabricproof.site import Site
 from fabricproof.traffic.error_rates import Direction, ErrorKind, ErrorRate
@@ -52,12 +58,63 @@ class Loss:
     sentence: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class Carried:
+    """What all pairs carried over a path, and how little of it may have been lost.
+
+    Attributes:
+        net_path: over which.
+        what: happened to packets.
+        events: packets that it happened to.
+        packets: that were counted.
+        bytes: on the wire, likewise.
+    """
+
+    net_path: str
+    what: ErrorKind
+    events: int
+    packets: int
+    bytes: int
+
+    @property
+    def at_most_per_million(self) -> float:
+        """The largest rate that these counts leave credible at 95 %, per million packets."""
+        return most_rate(self.events, self.packets)
+
+    @property
+    def bit_error_rate_at_most(self) -> float | None:
+        """Likewise a bit error rate, a damaged packet as one bit; None of what is no damage."""
+        if self.what is not ErrorKind.DAMAGED or not self.bytes:
+            return None
+        return self.at_most_per_million / 1e6 * self.packets / (8 * self.bytes)
+
+    @property
+    def sentence(self) -> str:
+        """For a person."""
+        bits = self.bit_error_rate_at_most
+        return (
+            f"over {self.net_path} {self.events} of {self.packets} packets {self.what.value}, "
+            f"{self.bytes / 1e9:.4g} GB: at most {self.at_most_per_million:.3g} per million"
+            + (f", {bits:.1e} of bits" if bits is not None else "")
+            + " (95 %)"
+        )
+
+    def record(self) -> dict[str, object]:
+        """Return it as plain data."""
+        return {
+            **asdict(self),
+            "at_most_per_million": self.at_most_per_million,
+            "bit_error_rate_at_most": self.bit_error_rate_at_most,
+        }
+
+
 @dataclass(kw_only=True)
 class _Cell:
     """What went from one node to another over a path."""
 
     events: int = 0
     packets: int = 0
+    bytes: int = 0
     rounds: set[int] = field(default_factory=set)
     doubt: str = ""
 
@@ -65,6 +122,7 @@ class _Cell:
         """Count what one round says."""
         self.events += rate.events
         self.packets += max(rate.packets, rate.events)
+        self.bytes += rate.bytes
         if rate.events:
             self.rounds.add(number)
             self.doubt = self.doubt or doubt_of(rate)
@@ -102,6 +160,20 @@ class Losses:
             for (net_path, kind), cells in self._cells.items()
             if (limit := self._limit(net_path, kind)) is not None
             for loss in _blamed("+".join(self._net_paths[net_path]), kind, cells, limit)
+        )
+
+    def carried(self) -> tuple[Carried, ...]:
+        """Return what each path carried, for each kind of loss that is judged of it."""
+        return tuple(
+            Carried(
+                net_path="+".join(self._net_paths[net_path]),
+                what=kind,
+                events=sum(cell.events for cell in cells.values()),
+                packets=sum(cell.packets for cell in cells.values()),
+                bytes=sum(cell.bytes for cell in cells.values()),
+            )
+            for (net_path, kind), cells in sorted(self._cells.items())
+            if self._limit(net_path, kind) is not None
         )
 
     def _limit(self, net_path: int, kind: ErrorKind) -> ErrorLimit | None:

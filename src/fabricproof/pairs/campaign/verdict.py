@@ -15,7 +15,7 @@ from fabricproof.core.measure import Verdict, worst
 from fabricproof.job.evidence.disturbance import share_taken
 from fabricproof.pairs.blame.judge import judge_matrix
 from fabricproof.pairs.blame.judged import Judged, MatrixVerdict
-from fabricproof.pairs.blame.losses import Loss, Losses
+from fabricproof.pairs.blame.losses import Carried, Loss, Losses
 from fabricproof.pairs.campaign.ledger import Campaign, Measured, PlannedRound, left_over
 from fabricproof.pairs.campaign.matrices import (
     OF_MODE,
@@ -142,6 +142,7 @@ class Outcome:
         notes: what else is to be known.
         strangers: libraries that are not of the family that was to be measured, in words.
         second_looks: what a second look cleared.
+        carried: how much went over each path, and how little of it may have been lost.
     """
 
     campaign: Campaign
@@ -154,6 +155,7 @@ class Outcome:
     notes: tuple[str, ...]
     strangers: tuple[str, ...] = ()
     second_looks: tuple[SecondLook, ...] = ()
+    carried: tuple[Carried, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
@@ -240,6 +242,7 @@ def judge_campaign(site: Site, campaign: Campaign, done: Measured) -> Outcome:
         results=results,
         troubles=tuple(troubles),
         losses=losses.found(),
+        carried=losses.carried(),
         left=left_over(campaign, done),
         rounds=len(done.rounds),
         proven=proven,
