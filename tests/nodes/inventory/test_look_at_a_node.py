@@ -143,6 +143,17 @@ def test_ethtool_is_asked_with_each_option(root: Path) -> None:
     assert not any("77.5" in str(value) for value in facts.values())
 
 
+def test_lldp_names_the_switch(root: Path) -> None:
+    tool(
+        root / "bin",
+        "lldpctl",
+        """[ "$*" = "-f keyvalue" ] && printf 'lldp.ib0.%s\\n' via=LLDP rid=1 chassis.mac=00:02 \\
+            chassis.name=leaf1 chassis.descr=x chassis.rid=7 port.mac=00:03 port.descr=chassis""",
+    )
+    facts = look(root).facts["interface ib0"]
+    assert (facts["switch"], facts["switch_id"]) == ("leaf1", "00:02")
+
+
 def test_a_tool_that_hangs_is_named_and_the_others_are_read(root: Path) -> None:
     tool(root / "bin", "timeout", 'shift 3\n[ "$2" = -m ] && exit 124\nexec "$@"')
     tool(root / "bin", "ethtool", "[ \"$1\" = -l ] && echo 'Combined: 1'; echo 'RX: 3'")

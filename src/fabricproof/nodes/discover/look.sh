@@ -199,6 +199,10 @@ command -v ibv_devinfo >/dev/null 2>&1 && limited 10 ibv_devinfo $verbose 2>/dev
 if [ "$what" = node ]; then
     section ibstat
     command -v ibstat >/dev/null 2>&1 && limited 2 ibstat 2>/dev/null
+    # which switch each interface hangs on, where lldpd runs and lets us ask
+    section lldp
+    command -v lldpctl >/dev/null 2>&1 && limited 2 lldpctl -f keyvalue 2>/dev/null |
+        grep -E '^lldp\..+\.(rid|chassis\.(mac|ip|local|ifname|name))='
     section nic
     owned=" $(ip -o -4 addr show 2>/dev/null | sed 's/^[0-9]*: *\([^ @]*\).*/\1/' | tr '\n' ' ')"
     command -v ethtool >/dev/null 2>&1 && for each in "$sys"/class/net/*; do

@@ -16,7 +16,9 @@ DIGITS = 16
 
 #: facts that tell one piece of hardware from another of its kind.  They are kept, for a card or a
 #: cable that was replaced is a change; two nodes are not compared by them.
-IDENTITIES = frozenset({"mac", "guid", "lid", "addresses", "cable_serial", "pci"})
+IDENTITIES = frozenset(
+    {"mac", "guid", "lid", "addresses", "cable_serial", "pci", "switch", "switch_id"}
+)
 
 
 class ReadTroubleKind(StrEnum):

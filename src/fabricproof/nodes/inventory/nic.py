@@ -7,6 +7,7 @@ PCI address.  A line that is not understood says nothing.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 
 from fabricproof.nodes.discover.read import PCI_FUNCTION, full_address
@@ -195,3 +196,32 @@ def read_ibstat(lines: Iterable[str]) -> dict[str, Facts]:
                 fact: Value = int(value) if value.isdecimal() else value
                 (ports[port] if port else common)[_IBSTAT[key]] = fact
     return ports
+
+
+#: ``lldpctl -f keyvalue`` (lldpd, src/client/kv_writer.c, display.c: display_chassis): the number
+#: of the neighbour, the id of its chassis after the id's type, its system name
+_NEIGHBOUR = re.compile(
+    r"lldp\.(?P<interface>.+?)\.(?:rid|chassis\.(?P<key>mac|ip|local|ifname|name))=(?P<value>.*)"
+)
+
+
+def read_neighbours(lines: Iterable[str]) -> dict[str, dict[str, Value | None]]:
+    """Return the switch that LLDP names at each interface: its ``switch_id`` and name (``switch``).
+
+    An interface with several neighbours is left out: nobody knows which of them has the cable.
+    """
+    found: dict[str, dict[str, Value | None]] = {}
+    counted: Counter[str] = Counter()
+    for line in lines:
+        match = _NEIGHBOUR.fullmatch(line)
+        if match is None:
+            continue
+        name, key = match["interface"], match["key"]
+        if key is None:
+            counted[name] += 1
+        else:
+            facts = found.setdefault(name, {})
+            facts["switch" if key == "name" else "switch_id"] = match["value"].strip()
+    return {
+        name: facts for name, facts in found.items() if counted[name] == 1 and "switch_id" in facts
+    }

@@ -22,7 +22,13 @@ from fabricproof.nodes.discover.read import (
     split_sections,
 )
 from fabricproof.nodes.inventory.facts import Machine, ReadTrouble, ReadTroubleKind, Value
-from fabricproof.nodes.inventory.nic import read_ibstat, read_models, read_nics, read_verbs
+from fabricproof.nodes.inventory.nic import (
+    read_ibstat,
+    read_models,
+    read_neighbours,
+    read_nics,
+    read_verbs,
+)
 from fabricproof.physics import SOFT_ROCE
 
 Facts = dict[str, Value]
@@ -73,6 +79,8 @@ def read_machine(text: str, node: str) -> Machine:
     cut = last if last != "end" else None
     if cut in sections and cut in _SEVERAL_LINES:
         sections[cut] = _without_last_answer(sections[cut])
+    if cut == "lldp":
+        sections[cut] = []  # an interface's second neighbour may be missing
     return Machine(
         node=node,
         facts={part: facts for part, facts in _parts(sections) if facts},
@@ -150,6 +158,7 @@ class _Cards:
         self._nics = read_nics(nic)
         self._verbs = read_verbs(sections.get("ibv_devinfo", []))
         self._ibstat = read_ibstat(sections.get("ibstat", []))
+        self._neighbours = read_neighbours(sections.get("lldp", []))
         self._rows = dict(read_rows(sections.get("net", [])))
         self._port_rows = {
             f"{hca}:{row.get('port')}": row
@@ -161,6 +170,7 @@ class _Cards:
         shaper = each.shaper
         return {
             **self._nics.get(each.name, {}),
+            **self._neighbours.get(each.name, {}),
             **self._slot(each.slot, row),
             **({"driver": each.driver} if each.driver else {}),
             "kind": each.kind,

@@ -72,6 +72,8 @@ WORDS: dict[str, Word] = {
     "shaper_queue_bytes": Word(
         name="shaper's queue", unit=" bytes", less="bursts are dropped sooner on {side}"
     ),
+    "switch": Word(name="switch", meaning="the cable is in another switch (LLDP)"),
+    "switch_id": Word(name="switch's id", meaning="the cable is in another switch (LLDP)"),
     "width": Word(name="link width", meaning="a lane of cable or connector is lost"),
     "lanes": Word(name="lanes", less="{share} the lanes on {side}: split cable or a lane lost"),
     "link": Word(name="link", meaning="another speed or width of the link"),

@@ -178,7 +178,10 @@ Facts = Mapping[str, Value]
 
 #: what only the interface of a port says of it
 _OF_INTERFACE = frozenset(
-    {"fec", "rings", "queues", "offloads", "pause", "coalescing", "transceiver", "connector"}
+    {
+        *("fec", "rings", "queues", "offloads", "pause", "coalescing", "transceiver", "connector"),
+        *("switch", "switch_id"),
+    }
 )
 
 

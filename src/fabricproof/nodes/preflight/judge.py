@@ -10,6 +10,7 @@ from fabricproof.core.measure import Verdict
 from fabricproof.nodes.inventory.facts import Machine, Value
 from fabricproof.nodes.inventory.remarks import network_notes
 from fabricproof.nodes.inventory.words import meaning_of, name_of, shown
+from fabricproof.nodes.preflight.cabling import cabling
 from fabricproof.nodes.preflight.card import card, card_notes, far_ranks
 from fabricproof.nodes.preflight.finding import (
     PLAIN,
@@ -272,6 +273,9 @@ def preflight(
         notes += soft_notes(with_rail)
         for each in with_rail:
             notes += far_ranks(each, (bound_cpus or {}).get(each.machine.node, ()))
+    crossed, doubtful = cabling([look_up(wanted, each) for wanted in rails for each in there])
+    findings += crossed
+    notes += doubtful
     for machine in there:
         findings += shared_wires([look_up(wanted, machine) for wanted in rails])
     told = [_told(spec, each) for each in findings]

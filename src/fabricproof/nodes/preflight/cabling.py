@@ -1,0 +1,75 @@
+"""Do the rails of every node hang on the switches where most nodes have them?  LLDP says where.
+
+The rule is that of ``subnet check`` (``nodes.topology.cabling``).  The nodes of a job are alike, so
+that a rail in the wrong switch is a FAIL too; where few nodes say so it is a note.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from fabricproof.nodes.preflight.finding import PLAIN, Note, RailFinding, Sight, about, seen
+from fabricproof.nodes.topology import Against, Hanging, cabling_of
+
+
+def cabling(sights: Sequence[Sight]) -> tuple[tuple[RailFinding, ...], tuple[Note, ...]]:
+    """Return findings and notes on the switches that the nodes' rails hang on.
+
+    Args:
+        sights: all rails of one fabric on all nodes that were seen.
+    """
+    where = {
+        (each.machine.node, each.wanted.rail): (each, str(each.facts["switch_id"]))
+        for each in sights
+        if each.facts is not None and each.facts.get("switch_id")
+    }
+    names = {switch: _name(sight, switch) for sight, switch in where.values()}
+    found = cabling_of(
+        Hanging(node=node, rail=rail, switch=switch) for (node, rail), (_, switch) in where.items()
+    )
+    findings: list[RailFinding] = []
+    notes: list[Note] = []
+    for each in found.against:
+        told = [
+            (where[each.node, wrong.rail][0], sentence)
+            for wrong, sentence in _sentences(each, names)
+        ]
+        if found.is_sure:
+            findings += [_red(sight, sentence) for sight, sentence in told]
+        elif len(found.against) == 1:
+            few = f"; {len(found.fitting)} nodes are cabled alike, too few to judge"
+            notes += [
+                Note(rail=sight.wanted.rail, node=each.node, sentence=sentence + few)
+                for sight, sentence in told
+            ]
+    return tuple(findings), tuple(notes)
+
+
+def _name(sight: Sight, switch: str) -> str:
+    """Return what people call a switch; several may have the same name, none the same id."""
+    assert sight.facts is not None
+    name = sight.facts.get("switch")
+    return f"{name} ({switch})" if name else switch
+
+
+def _sentences(each: Against, names: dict[str, str]) -> Iterator[tuple[Hanging, str]]:
+    for wrong in each.wrong:
+        what = "crossed" if each.is_crossed else "in the wrong switch"
+        others = " and ".join(each.others[wrong.switch])
+        sentence = (
+            f"{wrong.rail} on {each.node} is {what}: it hangs on {names[wrong.switch]}, where "
+            f"other nodes have {others} (LLDP)"
+        )
+        yield wrong, sentence
+
+
+def _red(sight: Sight, sentence: str) -> RailFinding:
+    judgement = seen(
+        sight.name("cabling"),
+        value=0.0,
+        expected=1.0,
+        unit=PLAIN,
+        reason=sentence,
+        origin="most nodes' rails",
+    )
+    return about(sight, "cabling", judgement)

@@ -1,0 +1,80 @@
+"""Rails on Ethernet cabled crosswise, as LLDP shows it."""
+
+from __future__ import annotations
+
+from seen_nodes import fabric, nodes, written
+
+from fabricproof.core.measure import Verdict
+from fabricproof.nodes.inventory.facts import Machine
+from fabricproof.nodes.preflight.finding import Preflight, RailFinding
+from fabricproof.nodes.preflight.judge import preflight
+
+ETHERNET = {"link": "200MbE", "rails": [{"interface": "eth0"}, {"interface": "eth1"}]}
+
+
+def node(name: str, *switches: str) -> Machine:
+    parts = {
+        f"interface eth{rail}": {"switch": switch, "switch_id": f"mac of {switch}"}
+        for rail, switch in enumerate(switches)
+    }
+    return written(name, {part: dict(facts) for part, facts in parts.items()})
+
+
+def cluster(number: int, *odd: Machine) -> Preflight:
+    plain = [node(f"n{at:02}", "leaf0", "leaf1") for at in range(number)]
+    return preflight(fabric(**ETHERNET), nodes(*plain, *odd))
+
+
+def cabling(result: Preflight) -> list[RailFinding]:
+    return [each for each in result.findings if each.quantity == "cabling"]
+
+
+def notes(result: Preflight) -> list[str]:
+    return [each.sentence for each in result.notes if "LLDP" in each.sentence]
+
+
+def test_a_crossed_node_is_red_on_both_its_rails() -> None:
+    found = cabling(cluster(15, node("n99", "leaf1", "leaf0")))
+    assert [(each.verdict, each.nodes, each.rail) for each in found] == [
+        (Verdict.FAIL, ("n99",), "eth0"),
+        (Verdict.FAIL, ("n99",), "eth1"),
+    ]
+    assert found[0].judgement.reason == (
+        "eth0 on n99 is crossed: it hangs on leaf1 (mac of leaf1), where other nodes have eth1 "
+        "(LLDP)"
+    )
+
+
+def test_nodes_that_hang_alike_say_nothing() -> None:
+    assert cabling(cluster(16)) == []
+    assert notes(cluster(16)) == []
+
+
+def test_of_few_nodes_it_is_a_note() -> None:
+    result = cluster(3, node("n99", "leaf1", "leaf0"))
+    assert cabling(result) == []
+    assert len(notes(result)) == 2
+    assert notes(result)[0].endswith("; 3 nodes are cabled alike, too few to judge")
+
+
+def test_a_cable_in_the_wrong_switch() -> None:
+    (found,) = cabling(cluster(15, node("n99", "leaf0", "leaf0")))
+    assert (found.rail, found.verdict) == ("eth1", Verdict.FAIL)
+    assert "is in the wrong switch" in found.judgement.reason
+
+
+def test_switches_of_one_name_are_told_apart_by_their_id() -> None:
+    """Factory names: all switches call themselves sonic."""
+    plain = [node(f"n{at:02}", "leaf0", "leaf1") for at in range(16)]
+    same = [
+        written(
+            each.node, {part: {**facts, "switch": "sonic"} for part, facts in each.facts.items()}
+        )
+        for each in [*plain, node("n99", "leaf1", "leaf0")]
+    ]
+    assert len(cabling(preflight(fabric(**ETHERNET), nodes(*same)))) == 2
+
+
+def test_where_nobody_asked_lldp_nothing_is_said() -> None:
+    silent = [written(f"n{at}", {"interface eth0": {}, "interface eth1": {}}) for at in range(9)]
+    assert cabling(preflight(fabric(**ETHERNET), nodes(*silent))) == []
