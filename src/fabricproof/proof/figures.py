@@ -6,6 +6,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from fabricproof.history.stats.shifts import ALPHA as FALSE_WORDS
+from fabricproof.history.stats.shifts import Change
+from fabricproof.proof.compared import RIGHT, SidesChange, SidesTry
 from fabricproof.proof.library import FaultEntry
 from fabricproof.proof.tries import CleanCampaign, Try
 
@@ -153,4 +156,45 @@ def of_clean(campaigns: Sequence[CleanCampaign]) -> CleanFigures:
         false=false,
         second_looks=Share(hits=sum(each.second_looks for each in campaigns), of=nights),
         confirmations=Share(hits=sum(each.confirmations for each in campaigns), of=nights),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SidesFigures:
+    """What all comparisons with one change came to.
+
+    Attributes:
+        change: between the sides.
+        words: last word -> comparisons that ended so.
+        right: comparisons whose last word was a right one.
+        first_bad: seed and words of the first other one.
+    """
+
+    change: SidesChange
+    words: Mapping[Change, Share]
+    right: Share
+    first_bad: str
+
+    @property
+    def is_as_promised(self) -> bool:
+        """Whether false words are no surer than ``ALPHA``'s rate, and no real change was missed.
+
+        Without a change ``compare`` promises a false word in one comparison of twenty at most
+        (``history.stats.shifts.ALPHA``): the least credible rate must not be above.
+        """
+        wrong = Share(hits=self.right.of - self.right.hits, of=self.right.of)
+        if Change.WORSE in RIGHT[self.change]:
+            return not wrong.hits
+        return not wrong.of or wrong.bounds[0] <= FALSE_WORDS
+
+
+def of_sides(change: SidesChange, tries: Sequence[SidesTry]) -> SidesFigures:
+    """Return the figures of one change."""
+    mine = [each for each in tries if each.change == change.value]
+    bad = next((each for each in mine if each.said), None)
+    return SidesFigures(
+        change=change,
+        words={word: _share([each.word == word.value for each in mine]) for word in Change},
+        right=_share([not each.said for each in mine]),
+        first_bad=f"seed {bad.seed} ({bad.fabric}, {bad.noise}): {bad.said}" if bad else "",
     )

@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 
-from fabricproof.proof.figures import CleanFigures, FaultFigures, Share
+from fabricproof.history.stats.shifts import Change
+from fabricproof.proof.figures import CleanFigures, FaultFigures, Share, SidesFigures
 from fabricproof.proof.library import NOT, FaultEntry
 from fabricproof.proof.mutations import UNNOTICED
 
@@ -40,8 +41,8 @@ _MODEL = """\
 - A lost packet costs TCP bandwidth: 1 / (1 + 200 x its share), our choice; what is judged is the
   counted retransmissions.
 - Each fault is at a node, a rail and a fabric that a seed draws; the same at each strength.
-- Not in the model: preflight, inventory, collectives, relations between legs, iperf3, baselines,
-  comparisons and trends. Their figures are in [statistics](statistics.md),
+- Not in the model: preflight, inventory, collectives, relations between legs, iperf3, baselines
+  and trends. Their figures are in [statistics](statistics.md),
   [baselines](baselines.md) and [pairs](pairs.md).
 """
 
@@ -59,6 +60,7 @@ def page(
     code: str,
     seed: int,
     clean: CleanFigures,
+    sides: Sequence[SidesFigures],
     faults: Sequence[FaultFigures],
     every: Sequence[FaultEntry],
     noticed: Mapping[str, tuple[str, ...]],
@@ -70,6 +72,7 @@ def page(
         code: digest of what was proven.
         seed: of the first try.
         clean: campaigns without a fault.
+        sides: comparisons, for each change.
         faults: what is simulated.
         every: the whole library.
         noticed: rule -> who noticed that it was off.
@@ -80,6 +83,7 @@ def page(
         _faults(faults),
         _floors(faults),
         _wrong(faults),
+        _sides(sides),
         _mutations(noticed),
         _library(every),
         _MODEL,
@@ -148,6 +152,25 @@ def _wrong(faults: Iterable[FaultFigures]) -> str:
         "\n".join(rows) or "Nothing: every try at that strength was caught, blamed and said right."
     )
     return f"## What was not right\n\nThe first such try of each fault.\n\n{said}\n"
+
+
+_SIDES = """\
+## Two sides compared
+
+Nights of four nodes before and after a change, all pairs over both rails, through `fabricproof
+compare`. Noise as below, the night's own drawn anew each night; one seed draws the same nights for
+every change. Without a change, and with firmware that changes nothing, WORSE and BETTER are false;
+`compare` promises one such comparison in twenty at most. With a real change only WORSE is right.
+
+"""
+
+
+def _sides(sides: Iterable[SidesFigures]) -> str:
+    rows = [
+        (each.change.value, *(str(each.words[word]) for word in Change), each.first_bad or "-")
+        for each in sides
+    ]
+    return _SIDES + _table(("change", *Change, "first that is not right"), rows)
 
 
 def _mutations(noticed: Mapping[str, tuple[str, ...]]) -> str:
