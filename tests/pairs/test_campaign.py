@@ -26,7 +26,7 @@ from fabricproof.pairs import ladder
 from fabricproof.pairs.blame.judged import MatrixVerdict
 from fabricproof.pairs.campaign import conduct as conducted
 from fabricproof.pairs.campaign import job, ledger
-from fabricproof.pairs.campaign.conduct import pairs_at_once, planned_rounds
+from fabricproof.pairs.campaign.conduct import pairs_at_once, planned_rounds, rounds_for
 from fabricproof.pairs.campaign.confirm import by_check, confirm
 from fabricproof.pairs.campaign.further import all_on_one
 from fabricproof.pairs.campaign.ledger import (
@@ -59,6 +59,18 @@ def _pairs_measured(folder: Path) -> Counter[tuple[int, int, frozenset[str]]]:
 
 def _result(outcome: Outcome, quantity: Quantity = Quantity.BANDWIDTH) -> Any:
     return next(each for each in outcome.results if each.quantity is quantity)
+
+
+@pytest.mark.parametrize(("count", "nodes"), [(1, 4), (3, 4), (7, 4), (40, 16)])
+def test_rounds_for_so_long_measure_each_pair_before_any_again(count: int, nodes: int) -> None:
+    rounds = rounds_for(all_on_one(nodes), 2, count=count, order=Order.LEAFWISE, seed=3)
+    assert [each.number for each in rounds] == list(range(count))
+    for begin in range(0, count, nodes - 1):
+        met = [frozenset(pair) for each in rounds[begin : begin + nodes - 1] for pair in each.pairs]
+        assert len(met) == len(set(met))
+    if count >= nodes - 1:
+        first = {frozenset(pair) for each in rounds[: nodes - 1] for pair in each.pairs}
+        assert len(first) == nodes * (nodes - 1) // 2
 
 
 def test_a_clean_ladder_passes_and_asks_for_no_more_rounds(climb: Any, site: Site) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -28,13 +29,15 @@ from fabricproof.job.run import (
 )
 from fabricproof.nodes.doctor import Subject, make_subject
 from fabricproof.nodes.topology import expand
-from fabricproof.pairs import Order
+from fabricproof.pairs import Leaves, Order
 from fabricproof.pairs.campaign.conduct import (
     Means,
     conduct,
     default_size,
     pairs_at_once,
     planned_rounds,
+    rounds_for,
+    seconds_of_round,
 )
 from fabricproof.pairs.campaign.confirm import Confirmation, by_check, confirm
 from fabricproof.pairs.campaign.further import all_on_one
@@ -47,6 +50,7 @@ _EPILOG = """\b
 Examples:
   fabricproof pairs run                        six rounds over each rail, then over all of them
   fabricproof pairs run --over rail0 --full    every pair over one rail
+  fabricproof pairs run --over all --for 30    half an hour under load: losses per terabyte
   fabricproof pairs run --without n[7-8]       these are left out on purpose: SKIPPED
   fabricproof pairs run --resume ID            what is left: busy nodes, a job that was killed
 
@@ -73,6 +77,7 @@ class _Wishes:
     without: tuple[str, ...]
     skip_out: bool
     spines: int
+    minutes: float = 0
 
 
 @click.command(name="run", cls=options.OfGroup, epilog=_EPILOG)
@@ -85,6 +90,13 @@ class _Wishes:
     help="Each rail by itself, all at once, or one. Repeatable (default: each, then all).",
 )
 @click.option("--full", is_flag=True, help="Every pair, and not the ladder of six to ten rounds.")
+@click.option(
+    "--for",
+    "minutes",
+    type=click.FloatRange(0, 10_000, min_open=True),
+    metavar="MINUTES",
+    help="Every pair again and again for so long: a soak, which shows rare losses.",
+)
 @options.order
 @options.count("--seed", 0, "Of the rounds.")
 @click.option("--size", metavar="SIZE", help="Large message (default: the partition's largest).")
@@ -107,6 +119,7 @@ def run(
     only: Only,
     over: tuple[str, ...],
     full: bool,
+    minutes: float | None,
     order: str,
     seed: int,
     size: str | None,
@@ -138,6 +151,7 @@ def run(
         without=expand(without) if without else (),
         skip_out=skip_out,
         spines=spines,
+        minutes=minutes or 0,
     )
     place = workplace(project_root())
     folder = place.root.resolve() / "pairs" / (resume or new_run_id())
@@ -161,11 +175,8 @@ def run(
             look = partial(_looked, site)
             outcome, looks = confirm(outcome, by_check(outcome, look))
     draw(files, pictures_of(outcome))
-    click.echo(
-        json.dumps(campaign_record(outcome, looks), indent=2)
-        if as_json
-        else campaign_text(outcome, looks)
-    )
+    as_data = json.dumps(campaign_record(outcome, looks), indent=2) if as_json else None
+    click.echo(as_data or campaign_text(outcome, looks))
     sys.exit(int(STATUSES[outcome.verdict]))
 
 
@@ -202,17 +213,27 @@ def _planned(site: Site, wishes: _Wishes, folder: Path, environment: Mapping[str
     campaign = replace(campaign, leaf_of=ask_leaves(campaign.nodes, environment))
     leaves = places_of(campaign) or all_on_one(len(campaign.nodes))
     at_once = pairs_at_once(site, campaign, os.cpu_count() or 1)
-    rounds = planned_rounds(
-        leaves,
-        len(net_paths),
-        is_full=wishes.is_full,
-        order=wishes.order,
-        seed=wishes.seed,
-        at_once=at_once,
-    )
-    campaign = replace(campaign, rounds=rounds, at_once=at_once)
+    campaign = _with_rounds(site, replace(campaign, at_once=at_once), leaves, wishes)
     _begin(folder, campaign)
     return campaign
+
+
+def _with_rounds(site: Site, campaign: Campaign, leaves: Leaves, wishes: _Wishes) -> Campaign:
+    """Return the campaign with the rounds it begins with: a ladder, every pair, or for so long."""
+    how: dict[str, Any] = {
+        "order": wishes.order,
+        "seed": wishes.seed,
+        "at_once": campaign.at_once,
+    }
+    num_paths = len(campaign.net_paths)
+    if not wishes.minutes:
+        rounds = planned_rounds(leaves, num_paths, is_full=wishes.is_full, **how)
+        return replace(campaign, rounds=rounds)
+    count = int(60 * wishes.minutes / seconds_of_round(site, campaign))
+    every = planned_rounds(leaves, num_paths, is_full=True, **how)
+    rounds = rounds_for(leaves, num_paths, count=max(count, len(every) * wishes.is_full), **how)
+    # Where not every pair has had its turn, suspects are measured with others, as in a ladder.
+    return replace(campaign, rounds=rounds, is_full=len(rounds) >= len(every))
 
 
 def _chosen(site: Site, only: Only) -> tuple[PartitionSpec, str, str]:

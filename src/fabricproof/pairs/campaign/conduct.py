@@ -6,6 +6,7 @@ good.  What a node that is busy, or that died, leaves unmeasured is left for ano
 
 from __future__ import annotations
 
+import itertools
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -33,7 +34,14 @@ from fabricproof.pairs.campaign.ledger import (
 )
 from fabricproof.pairs.campaign.nodes import Standing
 from fabricproof.pairs.campaign.path import pairs_of, prove_pair
-from fabricproof.pairs.campaign.plan import KernelPlan, Mode, Step, as_pairs, plan_steps
+from fabricproof.pairs.campaign.plan import (
+    KernelPlan,
+    Mode,
+    Step,
+    as_pairs,
+    plan_steps,
+    round_seconds,
+)
 from fabricproof.pairs.campaign.record import KernelRecord, RoundRecord
 from fabricproof.pairs.campaign.verdict import (
     Outcome,
@@ -126,6 +134,37 @@ def planned_rounds(
         PlannedRound(number=number, pairs=pairs, net_paths=net_paths, part=part)
         for number, (part, pairs) in enumerate(parts)
     )
+
+
+def rounds_for(
+    leaves: Leaves, num_paths: int, *, count: int, order: Order, seed: int, at_once: int = 0
+) -> tuple[PlannedRound, ...]:
+    """Return ``count`` rounds over every path: each pair once, then all of them again and again.
+
+    Args:
+        leaves: where the nodes hang.
+        num_paths: how many there are.
+        count: of rounds, and of turns where nodes share cores; one at least.
+        order: of the rounds.
+        seed: of what is random; each time all pairs are measured has the next.
+        at_once: as in :func:`planned_rounds`.
+    """
+    found: list[PlannedRound] = []
+    for again in itertools.count():
+        more = planned_rounds(
+            leaves, num_paths, is_full=True, order=order, seed=seed + again, at_once=at_once
+        )
+        begin = len(found)
+        found += [replace(each, number=begin + each.number) for each in more]
+        if len(found) >= count:
+            return tuple(found[: max(count, 1)])
+    raise AssertionError
+
+
+def seconds_of_round(site: Site, campaign: Campaign) -> float:
+    """Return what one round takes over all paths, one after the other, by its budgets."""
+    paths = range(len(campaign.net_paths))
+    return sum(round_seconds(steps_of(site, campaign, each)) for each in paths)
 
 
 def _of_who_had_byes(
