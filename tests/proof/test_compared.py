@@ -20,7 +20,7 @@ from fabricproof.proof.compared import (
 )
 from fabricproof.proof.figures import of_sides
 from fabricproof.proof.library import FABRICS
-from fabricproof.proof.model import ModelMachine, NoiseKind
+from fabricproof.proof.machine.model import ModelMachine, NoiseKind
 
 MIRRORED = {Change.WORSE: Change.BETTER, Change.BETTER: Change.WORSE}
 

@@ -1,7 +1,8 @@
 """Two sides of simulated nights through the product's comparison: which word, and how often.
 
-The nights are records as jobs leave them, with the numbers of :mod:`fabricproof.proof.model`; from
-the file of records on all is the product: store, choice of sides, join, statistics, words.
+The nights are records as jobs leave them, with the numbers of
+:mod:`fabricproof.proof.machine.model`; from the file of records on all is the product: store,
+choice of sides, join, statistics, words.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from fabricproof.history.store import Store, open_store
 from fabricproof.nodes.inventory.facts import Machine
 from fabricproof.nodes.inventory.store import FOLDER, write_machine
 from fabricproof.proof.library import FABRICS
-from fabricproof.proof.model import NIGHT_SCATTER, TIMES_SCATTER, ModelMachine, NoiseKind
+from fabricproof.proof.machine.model import NIGHT_SCATTER, TIMES_SCATTER, ModelMachine, NoiseKind
 
 #: nights on each side, nodes (all pairs of them are measured), and message sizes in bytes
 NIGHTS, NODES, SIZES = 7, 4, (8, 4096, 64 * 1024, 4 * 1024 * 1024)

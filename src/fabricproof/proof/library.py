@@ -10,8 +10,8 @@ from importlib.resources import files
 from typing import Any
 
 from fabricproof.core.measure import Verdict
-from fabricproof.proof import effects
-from fabricproof.proof.model import SOCKETS, VERBS, ModelFabric
+from fabricproof.proof.machine import effects
+from fabricproof.proof.machine.model import SOCKETS, VERBS, ModelFabric
 
 #: how a fault is not simulated or not made live, before the reason
 NOT = "no:"

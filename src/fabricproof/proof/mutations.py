@@ -136,9 +136,11 @@ RULES: tuple[MutatedRule, ...] = (
     _rule("second look", f"{_AGAIN} job.relations.judge:needs_second_look", _returns(False)),
     _rule("both looks weighed", f"{_OUTCOME}weighed", _argument(1)),
     _rule("red twice", f"{_OUTCOME}_joined_looks", _argument(1)),
-    _rule("directions", "proof.night:with_directions", _argument(0)),
+    _rule("directions", "proof.machine.night:with_directions", _argument(0)),
     _rule("case without records", f"{_JOIN}_without_records", _NOTHING),
-    _rule("required checks", "proof.night:assemble", lambda old: lambda *g: old(*g[:3], ())),
+    _rule(
+        "required checks", "proof.machine.night:assemble", lambda old: lambda *g: old(*g[:3], ())
+    ),
     _rule("record against its own bounds", _CONTRADICTED, _argument(0)),
     _rule("failed case against its records", f"{_JOIN}_unless_another_leg", _argument(1)),
     _rule("confirmation", "nightly.conduct:decide", lambda old: lambda red, _: old(red, ())),

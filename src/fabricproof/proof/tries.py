@@ -12,12 +12,12 @@ from typing import Any
 from fabricproof.core.measure import Verdict
 from fabricproof.nightly import Blame, Confirmation
 from fabricproof.pairs import Setting, SuspectKind, run_campaign
-from fabricproof.proof import effects
-from fabricproof.proof.effects import Injection
 from fabricproof.proof.library import FABRICS, PAIRS, BlameDue, FaultEntry
-from fabricproof.proof.model import ModelMachine, NoiseKind
-from fabricproof.proof.night import Conductor, ModelNight
-from fabricproof.proof.scene import Scene
+from fabricproof.proof.machine import effects
+from fabricproof.proof.machine.effects import Injection
+from fabricproof.proof.machine.model import ModelMachine, NoiseKind
+from fabricproof.proof.machine.night import Conductor, ModelNight
+from fabricproof.proof.machine.scene import Scene
 
 #: nodes of the machine that a fault is tried on, and of a clean campaign
 FAULT_NODES, CLEAN_NODES = 6, 16

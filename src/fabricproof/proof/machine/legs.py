@@ -11,8 +11,8 @@ from fabricproof.core.units import at_size
 from fabricproof.job.commands import make_job, plan_ping_pong, plan_windowed
 from fabricproof.job.leg import FabricFacts, Leg
 from fabricproof.job.outcomes import BACK, LARGEST_SIZES, backward
-from fabricproof.proof.model import ModelFabric
-from fabricproof.proof.scene import LIBRARY
+from fabricproof.proof.machine.model import ModelFabric
+from fabricproof.proof.machine.scene import LIBRARY
 from fabricproof.verdict.value import Reference, at_most
 
 #: check -> its suite and program

@@ -25,9 +25,9 @@ from fabricproof.job.relations.judge import legs_to_repeat
 from fabricproof.job.run import LegResult, SessionResult, assemble, read_run
 from fabricproof.job.script import MOST_LOOKS
 from fabricproof.nightly import Budget, Confirmation, Confirmer, Ran, settled
-from fabricproof.proof.legs import CHECKS, legs_of
-from fabricproof.proof.model import ModelMachine
-from fabricproof.proof.scene import Scene
+from fabricproof.proof.machine.legs import CHECKS, legs_of
+from fabricproof.proof.machine.model import ModelMachine
+from fabricproof.proof.machine.scene import Scene
 
 SITE, PARTITION, STACK = "model", "compute", "openmpi5"
 
@@ -84,7 +84,7 @@ class Conductor:
         machine: of the model.
         changes: what is at fault.
         damages: what is done to the files of a run.
-        checks: that run, keys of :data:`~fabricproof.proof.legs.CHECKS`.
+        checks: that run, keys of :data:`~fabricproof.proof.machine.legs.CHECKS`.
         folder: for all files; made anew, in memory where there is such.
     """
 

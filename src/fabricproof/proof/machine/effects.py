@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fabricproof.proof.model import (
+from fabricproof.proof.machine.model import (
     IPOIB,
     LOOPBACK,
     MANAGEMENT,
     ModelFabric,
     ModelMachine,
 )
-from fabricproof.proof.scene import LOSS_COST, Scene
+from fabricproof.proof.machine.scene import LOSS_COST, Scene
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,1 @@
+"""A machine that does not exist: what its jobs leave on file."""
