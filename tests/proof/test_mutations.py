@@ -20,7 +20,14 @@ DECIDING = {
     "verdict.table": ["judge_table", "_bandwidths", "_bandwidth", "_times", "_latency"],
     "verdict.value": ["judge_value", "_impossible", "_against", "unless_unsound"],
     "job.outcome": [
-        *("judge_leg", "_judge_attempt", "_with_errors", "weighed", "_joined_looks"),
+        *(
+            "judge_leg",
+            "_judge_attempt",
+            "_with_errors",
+            "weighed",
+            "_joined_looks",
+            "_red_once_doubted",
+        ),
         *("needs_second_look", "_net_path"),
     ],
     "job.outcomes": ["judge_legs", "with_directions", "_beside"],
@@ -56,7 +63,7 @@ REASONS = {
         "_build_result _not_built _of_one_build rebuilt "
     ),
     "a rule that no fault of the library needs, yet; tests of its own module do": (
-        "doubt_of _unless_set_back _unless_green _spoiled _other_way_alone _with_required "
+        "doubt_of _red_once_doubted _unless_set_back _unless_green _spoiled _other_way_alone _with_required "
         "_of_unjudged _worst limit_of "
     ),
 }

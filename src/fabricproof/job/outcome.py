@@ -6,6 +6,7 @@ cannot disagree.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
@@ -233,7 +234,7 @@ def _joined_looks(first: Report, last: Report, *, needs_proven_path: bool) -> Re
     proven = all(look.net_path and look.net_path.state is PathState.PROVEN for look in looks)
     can_clear = proven or not needs_proven_path
     if not can_clear or any(look.verdict is Verdict.INVALID for look in looks):
-        return replace(last, findings=(finding, *last.findings))
+        return replace(_red_once_doubted(first, last), findings=(finding, *last.findings))
     passed = {
         each.name: each
         for each in first.quantities
@@ -254,6 +255,31 @@ def _joined_looks(first: Report, last: Report, *, needs_proven_path: bool) -> Re
         note = f"second look: no quantity was red twice; red once: {', '.join(once)}"
         finding = Finding(text=note, kind=FindingKind.SECOND_LOOK_PASSED)
     return replace(last, verdict=verdict, quantities=quantities, findings=(finding, *last.findings))
+
+
+def _red_once_doubted(first: Report, last: Report) -> Report:
+    """Return ``last`` without FAIL of numbers that were good at a first look of unknown path.
+
+    Such a look clears nothing, but neither does it make one red look two: that is UNJUDGED.
+    """
+    open_ones = {each.name: each for each in first.quantities if each.verdict is Verdict.UNJUDGED}
+
+    def doubted(each: Judgement) -> Judgement:
+        before = open_ones.get(each.name)
+        value = None if before is None else before.value
+        if each.verdict is not Verdict.FAIL or value is None or is_of_errors(each):
+            return each
+        if (each.lower or -math.inf) <= value <= (each.upper or math.inf):
+            reason = f"{each.reason}; {value:g} at the first look, whose path was not proven"
+            return replace(each, verdict=Verdict.UNJUDGED, reason=reason)
+        return each
+
+    quantities = tuple(map(doubted, last.quantities))
+    if quantities == last.quantities:
+        return last
+    return replace(
+        last, verdict=worst([each.verdict for each in quantities]), quantities=quantities
+    )
 
 
 def needs_second_look(outcome: Outcome) -> bool:

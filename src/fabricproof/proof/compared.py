@@ -17,6 +17,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from fabricproof.core.measure import QUANTITY_KEYS
 from fabricproof.core.records import append_records
 from fabricproof.core.units import size_label
 from fabricproof.history.compare.comparison import Asked, compare_sides
@@ -206,13 +207,13 @@ def write_nights(perflogs: Path, nights: Sequence[SidesNight]) -> Store:
                     **_leg(number, rail, metric),
                     "nodes": list(pair),
                     "inventory": {node: seen[node] for node in pair},
-                    "quantity_name": f"{metric}_{size_label(size)}",
-                    "quantity_unit": "MB/s" if metric == _BANDWIDTH else "us",
-                    "quantity_message_size": size,
-                    "quantity_named": size in {SIZES[0], SIZES[-1]},
-                    "quantity_value": value,
-                    "quantity_verdict": "PASS",
-                    "quantity_reason": "",
+                    QUANTITY_KEYS["name"]: f"{metric}_{size_label(size)}",
+                    QUANTITY_KEYS["unit"]: "MB/s" if metric == _BANDWIDTH else "us",
+                    QUANTITY_KEYS["message_size"]: size,
+                    QUANTITY_KEYS["named"]: size in {SIZES[0], SIZES[-1]},
+                    QUANTITY_KEYS["value"]: value,
+                    QUANTITY_KEYS["verdict"]: "PASS",
+                    QUANTITY_KEYS["reason"]: "",
                 }
             )
     append_records(perflogs / SITE / "compute" / "records.jsonl", lines)
