@@ -63,7 +63,8 @@ REASONS = {
         "_build_result _not_built _of_one_build rebuilt "
     ),
     "a rule that no fault of the library needs, yet; tests of its own module do": (
-        "doubt_of _red_once_doubted _unless_set_back _unless_green _spoiled _other_way_alone _with_required "
+        "doubt_of _red_once_doubted _unless_set_back _unless_green _spoiled _other_way_alone "
+        "_with_required "
         "_of_unjudged _worst limit_of "
     ),
 }
