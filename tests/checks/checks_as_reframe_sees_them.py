@@ -10,6 +10,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from fabricproof.job.run.start import (
     Workplace,
     describe_checks,
@@ -27,7 +29,9 @@ def session(site: Site, folder: Path) -> dict[str, str]:
     """Return the environment of a session below ``folder``."""
     place = Workplace(project=ROOT, root=folder / "work", perflogs=folder / "perflogs")
     place.log_file("id").parent.mkdir(parents=True, exist_ok=True)
-    return session_environment(site, place, "id")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FABRICPROOF_VCLUSTER", "none")  # one that is up has nothing to do with it
+        return session_environment(site, place, "id")
 
 
 @functools.cache
