@@ -5,7 +5,7 @@ from __future__ import annotations
 from fabricproof.nodes.inventory.nic import read_neighbours
 from fabricproof.nodes.inventory.read import read_machine
 
-#: after lldpd's tests (tests/integration/test_lldpcli.py: show neighbors) and its kv_writer.c
+#: after lldpd's tests (tests/integration/test_lldpcli.py: show neighbors), and public samples
 SAID = """\
 lldp.eth0.via=LLDP
 lldp.eth0.rid=1
