@@ -53,6 +53,14 @@ def test_counts_bound_what_may_be_lost_even_where_nothing_was() -> None:
     assert "0 of 60000 packets retransmitted, 0.09 GB: at most 49.9 per million" in clean.sentence
 
 
+def test_packets_that_both_ends_count_are_counted_once() -> None:
+    rates = [replace(each, kind=ErrorKind.DAMAGED) for each in _all(lambda *_: 0)]
+    seen = [replace(each, node=each.peer, peer=each.node, direction=Direction.IN) for each in rates]
+    once, both = _carried(*rates), _carried(*rates, *seen)
+    assert (both.packets, both.bytes) == (once.packets, once.bytes)
+    assert both.bit_error_rate_at_most == once.bit_error_rate_at_most
+
+
 def test_damage_bounds_a_bit_error_rate() -> None:
     rates = [replace(each, kind=ErrorKind.DAMAGED) for each in _all(lambda *_: 0)]
     bits = 8 * 20 * PACKETS * 1500

@@ -7,6 +7,7 @@ the two; over several partners one node's transmit or receive side is what all l
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 
@@ -113,16 +114,27 @@ class _Cell:
     """What went from one node to another over a path."""
 
     events: int = 0
-    packets: int = 0
-    bytes: int = 0
     rounds: set[int] = field(default_factory=set)
     doubt: str = ""
+    # Both ends may count the same packets, each by its own counters.
+    _packets: Counter[Direction] = field(default_factory=Counter)
+    _bytes: Counter[Direction] = field(default_factory=Counter)
+
+    @property
+    def packets(self) -> int:
+        """Packets that went this way, as the end that counted most of them says."""
+        return max(self._packets.values(), default=0)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes on the wire, likewise."""
+        return max(self._bytes.values(), default=0)
 
     def add(self, rate: ErrorRate, number: int) -> None:
         """Count what one round says."""
         self.events += rate.events
-        self.packets += max(rate.packets, rate.events)
-        self.bytes += rate.bytes
+        self._packets[rate.direction] += max(rate.packets, rate.events)
+        self._bytes[rate.direction] += rate.bytes
         if rate.events:
             self.rounds.add(number)
             self.doubt = self.doubt or doubt_of(rate)
