@@ -9,9 +9,17 @@ from typing import Any
 
 import pytest
 
-from fabricproof.cli.measure.pairs_run import _chosen, _net_paths, _Wishes, _with_nodes
+from fabricproof.cli.measure.pairs_run import (
+    _chosen,
+    _net_paths,
+    _Wishes,
+    _with_nodes,
+    _with_rounds,
+)
 from fabricproof.core.errors import ConfigError, ExitStatus
 from fabricproof.nodes.doctor.subject import Subject, make_subject
+from fabricproof.pairs.campaign.conduct import seconds_of_round
+from fabricproof.pairs.campaign.further import all_on_one
 from fabricproof.pairs.campaign.ledger import Campaign
 from fabricproof.pairs.campaign.nodes import Standing
 from fabricproof.pairs.schedule import Order
@@ -113,3 +121,18 @@ def test_without_slurm_it_ends_with_69_and_leaves_nothing(
     ended = fabricproof("pairs", "run", "--site", "vcluster")
     assert ended.status == ExitStatus.UNAVAILABLE
     assert not (tmp_path / "pairs").exists()
+
+
+@pytest.mark.parametrize("at_once", [0, 1])
+def test_for_so_long_reaches_every_node_and_then_goes_on(at_once: int) -> None:
+    site, leaves = load_site("vcluster"), all_on_one(5)
+    nodes = tuple(f"vc{number}" for number in range(1, 6))
+    blank = replace(BLANK, nodes=nodes, net_paths=(("rail0",), ("rail1",)), at_once=at_once)
+    usual = _with_rounds(site, blank, leaves, WISHES).rounds
+    short = _with_rounds(site, blank, leaves, replace(WISHES, minutes=0.001)).rounds
+    assert short == usual
+    assert {node for each in short for pair in each.pairs for node in pair} == set(range(5))
+    minutes = 50.5 * seconds_of_round(site, blank) / 60
+    long = _with_rounds(site, blank, leaves, replace(WISHES, minutes=minutes)).rounds
+    assert long[: len(usual)] == usual
+    assert [each.number for each in long] == list(range(50))

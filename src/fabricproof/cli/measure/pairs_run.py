@@ -50,7 +50,7 @@ _EPILOG = """\b
 Examples:
   fabricproof pairs run                        six rounds over each rail, then over all of them
   fabricproof pairs run --over rail0 --full    every pair over one rail
-  fabricproof pairs run --over all --for 30    half an hour under load: losses per terabyte
+  fabricproof pairs run --over all --for 30    half an hour under load shows rare losses
   fabricproof pairs run --without n[7-8]       these are left out on purpose: SKIPPED
   fabricproof pairs run --resume ID            what is left: busy nodes, a job that was killed
 
@@ -95,7 +95,7 @@ class _Wishes:
     "minutes",
     type=click.FloatRange(0, 10_000, min_open=True),
     metavar="MINUTES",
-    help="Every pair again and again for so long: a soak, which shows rare losses.",
+    help="Then every pair again and again, so long in all: a soak, which shows rare losses.",
 )
 @options.order
 @options.count("--seed", 0, "Of the rounds.")
@@ -219,21 +219,19 @@ def _planned(site: Site, wishes: _Wishes, folder: Path, environment: Mapping[str
 
 
 def _with_rounds(site: Site, campaign: Campaign, leaves: Leaves, wishes: _Wishes) -> Campaign:
-    """Return the campaign with the rounds it begins with: a ladder, every pair, or for so long."""
+    """Return the campaign with its rounds: a ladder or every pair, and more of them for so long."""
     how: dict[str, Any] = {
         "order": wishes.order,
         "seed": wishes.seed,
         "at_once": campaign.at_once,
     }
     num_paths = len(campaign.net_paths)
-    if not wishes.minutes:
-        rounds = planned_rounds(leaves, num_paths, is_full=wishes.is_full, **how)
-        return replace(campaign, rounds=rounds)
-    count = int(60 * wishes.minutes / seconds_of_round(site, campaign))
-    every = planned_rounds(leaves, num_paths, is_full=True, **how)
-    rounds = rounds_for(leaves, num_paths, count=max(count, len(every) * wishes.is_full), **how)
-    # Where not every pair has had its turn, suspects are measured with others, as in a ladder.
-    return replace(campaign, rounds=rounds, is_full=len(rounds) >= len(every))
+    rounds = planned_rounds(leaves, num_paths, is_full=wishes.is_full, **how)
+    # However short it is to be, it reaches the nodes that it would without.
+    left = int(60 * wishes.minutes / seconds_of_round(site, campaign)) - len(rounds)
+    more = rounds_for(leaves, num_paths, count=max(left, 0), **how)
+    added = (replace(each, number=len(rounds) + each.number) for each in more)
+    return replace(campaign, rounds=(*rounds, *added))
 
 
 def _chosen(site: Site, only: Only) -> tuple[PartitionSpec, str, str]:

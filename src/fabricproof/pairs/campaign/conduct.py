@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -123,17 +123,9 @@ def planned_rounds(
     schedule = Schedule(order=order, leaves=leaves, seed=seed)
     ladder = Ladder(leaves=leaves, seed=seed, first_rounds=first_rounds)
     rounds = schedule.rounds() if is_full else ladder.first()
-    net_paths = tuple(range(num_paths))
     planned = as_pairs(each.tolist() for each in rounds)
-    parts = (
-        (part, own)
-        for pairs in (*planned, *_of_who_had_byes(planned, leaves.num_nodes))
-        for part, own in enumerate(in_turns(pairs, at_once))
-    )
-    return tuple(
-        PlannedRound(number=number, pairs=pairs, net_paths=net_paths, part=part)
-        for number, (part, pairs) in enumerate(parts)
-    )
+    every = (*planned, *_of_who_had_byes(planned, leaves.num_nodes))
+    return tuple(_in_parts(every, num_paths, at_once))
 
 
 def rounds_for(
@@ -144,21 +136,28 @@ def rounds_for(
     Args:
         leaves: where the nodes hang.
         num_paths: how many there are.
-        count: of rounds, and of turns where nodes share cores; one at least.
+        count: of rounds, and of turns where nodes share cores.
         order: of the rounds.
         seed: of what is random; each time all pairs are measured has the next.
         at_once: as in :func:`planned_rounds`.
     """
-    found: list[PlannedRound] = []
-    for again in itertools.count():
-        more = planned_rounds(
-            leaves, num_paths, is_full=True, order=order, seed=seed + again, at_once=at_once
-        )
-        begin = len(found)
-        found += [replace(each, number=begin + each.number) for each in more]
-        if len(found) >= count:
-            return tuple(found[: max(count, 1)])
-    raise AssertionError
+    rounds = (
+        pairs
+        for again in itertools.count()
+        for each in Schedule(order=order, leaves=leaves, seed=seed + again).rounds()
+        for pairs in as_pairs([each.tolist()])
+    )
+    return tuple(itertools.islice(_in_parts(rounds, num_paths, at_once), count))
+
+
+def _in_parts(
+    rounds: Iterable[tuple[tuple[int, int], ...]], num_paths: int, at_once: int
+) -> Iterator[PlannedRound]:
+    """Yield rounds over every path, each in as many turns as it takes, numbered from 0."""
+    net_paths = tuple(range(num_paths))
+    parts = (turn for pairs in rounds for turn in enumerate(in_turns(pairs, at_once)))
+    for number, (part, pairs) in enumerate(parts):
+        yield PlannedRound(number=number, pairs=pairs, net_paths=net_paths, part=part)
 
 
 def seconds_of_round(site: Site, campaign: Campaign) -> float:
