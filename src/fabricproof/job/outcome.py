@@ -234,7 +234,8 @@ def _joined_looks(first: Report, last: Report, *, needs_proven_path: bool) -> Re
     proven = all(look.net_path and look.net_path.state is PathState.PROVEN for look in looks)
     can_clear = proven or not needs_proven_path
     if not can_clear or any(look.verdict is Verdict.INVALID for look in looks):
-        return replace(_red_once_doubted(first, last), findings=(finding, *last.findings))
+        kept = last if can_clear else _red_once_doubted(first, last)
+        return replace(kept, findings=(finding, *last.findings))
     passed = {
         each.name: each
         for each in first.quantities
@@ -269,7 +270,9 @@ def _red_once_doubted(first: Report, last: Report) -> Report:
         value = None if before is None else before.value
         if each.verdict is not Verdict.FAIL or value is None or is_of_errors(each):
             return each
-        if (each.lower or -math.inf) <= value <= (each.upper or math.inf):
+        lower = -math.inf if each.lower is None else each.lower
+        upper = math.inf if each.upper is None else each.upper
+        if lower <= value <= upper:
             reason = f"{each.reason}; {value:g} at the first look, whose path was not proven"
             return replace(each, verdict=Verdict.UNJUDGED, reason=reason)
         return each
