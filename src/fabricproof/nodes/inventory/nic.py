@@ -198,8 +198,8 @@ def read_ibstat(lines: Iterable[str]) -> dict[str, Facts]:
     return ports
 
 
-#: ``lldpctl -f keyvalue`` (as public samples of it print): the number
-#: of the neighbour, the id of its chassis after the id's type, its system name
+#: ``lldpctl -f keyvalue`` (as public samples of it print): the number of the neighbour, the id of
+#: its chassis after the id's type, its system name
 _NEIGHBOUR = re.compile(
     r"lldp\.(?P<interface>.+?)\.(?:rid|chassis\.(?P<key>mac|ip|local|ifname|name))=(?P<value>.*)"
 )

@@ -259,8 +259,8 @@ def preflight(
     findings: list[RailFinding] = []
     notes: list[Note] = list(node_notes(there))
     rails = wanted_rails(spec)
-    for wanted in rails:
-        sights = [look_up(wanted, each) for each in there]
+    of_rails = [[look_up(wanted, each) for each in there] for wanted in rails]
+    for wanted, sights in zip(rails, of_rails, strict=True):
         for node, machine in machines.items():
             if machine is None:
                 findings.append(_never_seen(wanted, node, (reasons or {}).get(node, "")))
@@ -273,11 +273,11 @@ def preflight(
         notes += soft_notes(with_rail)
         for each in with_rail:
             notes += far_ranks(each, (bound_cpus or {}).get(each.machine.node, ()))
-    crossed, doubtful = cabling([look_up(wanted, each) for wanted in rails for each in there])
+    crossed, doubtful = cabling([each for sights in of_rails for each in sights])
     findings += crossed
     notes += doubtful
-    for machine in there:
-        findings += shared_wires([look_up(wanted, machine) for wanted in rails])
+    for of_node in zip(*of_rails, strict=True):
+        findings += shared_wires(of_node)
     told = [_told(spec, each) for each in findings]
     return Preflight(
         fabric=spec.name,
