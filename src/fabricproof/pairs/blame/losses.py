@@ -61,7 +61,7 @@ class Loss:
 
 @dataclass(frozen=True, kw_only=True)
 class Carried:
-    """What all pairs carried over a path, and how little of it may have been lost.
+    """What all pairs carried over a path, and how much of it may have been lost at most.
 
     Attributes:
         net_path: over which.
@@ -94,7 +94,7 @@ class Carried:
         """For a person."""
         bits = self.bit_error_rate_at_most
         return (
-            f"over {self.net_path} {self.events} of {self.packets} packets {self.what.value}, "
+            f"over {self.net_path}: {self.events} of {self.packets} packets {self.what.value}, "
             f"{self.bytes / 1e9:.4g} GB: at most {self.at_most_per_million:.3g} per million"
             + (f", {bits:.1e} of bits" if bits is not None else "")
             + " (95 %)"

@@ -142,7 +142,7 @@ class Outcome:
         notes: what else is to be known.
         strangers: libraries that are not of the family that was to be measured, in words.
         second_looks: what a second look cleared.
-        carried: how much went over each path, and how little of it may have been lost.
+        carried: how much went over each path, and how much of it may have been lost at most.
     """
 
     campaign: Campaign
