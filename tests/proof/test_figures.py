@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from fabricproof.proof import campaign
 from fabricproof.proof.campaign import ProofPlan, digest_of_code, prove
-from fabricproof.proof.figures import Share, of_clean, of_fault
+from fabricproof.proof.figures import of_clean, of_fault
 from fabricproof.proof.library import read_library
 from fabricproof.proof.page import page, picture
 from fabricproof.proof.tries import CleanCampaign, Try
@@ -27,15 +25,6 @@ def one(strength, *, caught, seed=0):
         worded=caught,
         said="" if caught else "nothing",
     )
-
-
-@pytest.mark.parametrize(
-    ("hits", "of", "low", "high"),
-    # 1 - 0.025 ** (1 / n) for none, 0.025 ** (1 / n) for all; the third is R's binom.test(3, 10)
-    [(0, 3000, 0, 0.001229), (59, 59, 0.93939, 1), (3, 10, 0.06674, 0.65245)],
-)
-def test_bounds_are_the_exact_ones(hits, of, low, high):
-    assert Share(hits=hits, of=of).bounds == pytest.approx((low, high), abs=1e-5)
 
 
 def test_a_floor_is_the_strength_from_which_on_all_are_caught():

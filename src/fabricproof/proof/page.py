@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 
+from fabricproof.history.stats.share import Share
 from fabricproof.history.stats.shifts import Change
-from fabricproof.proof.figures import CleanFigures, FaultFigures, Share, SidesFigures
+from fabricproof.proof.figures import CleanFigures, FaultFigures, SidesFigures
 from fabricproof.proof.library import NOT, FaultEntry
 from fabricproof.proof.mutations import UNNOTICED
 
