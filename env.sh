@@ -8,7 +8,7 @@ else
     _fabricproof_root=$PWD
 fi
 if [ ! -x "$_fabricproof_root/.venv/bin/fabricproof" ]; then
-    echo "env.sh: $_fabricproof_root is not installed yet; next: make install there" >&2
+    echo "env.sh: $_fabricproof_root is not installed yet; next: make install there, or fabricproof init" >&2
 else
     export FABRICPROOF_ROOT="$_fabricproof_root"
     case ":$PATH:" in

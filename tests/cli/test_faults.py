@@ -46,6 +46,7 @@ COMMANDS: list[list[object]] = [
     ["ceiling", "--link", "HDR 4x"],
     ["site", "check"],
     ["site", "show", "vcluster"],
+    ["init", "{out}/fabric"],
     ["site", "init", "fresh", "--no-jobs"],
     ["runs", "--json"],
     ["runs", "label", NEWEST, "good"],

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from fabricproof.core.errors import ConfigError, UnavailableError
-from fabricproof.stacks.catalog import load_catalog, project_root
+from fabricproof.core.project import project_root
+from fabricproof.stacks.catalog import load_catalog
 from fabricproof.stacks.environment import (
     StackEnvironment,
     ports_folder,

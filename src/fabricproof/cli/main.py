@@ -42,6 +42,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "runs": ("history.runs", "List the runs so far, and name them."),
     },
     "site": {
+        "init": ("init", "Lay out a site's own folder, beside an installed package."),
         "site": ("site.site", "Begin, check and show site files."),
         "preflight": ("site.preflight", "Judge links and cards of nodes as last seen."),
         "inventory": ("site.inventory", "Show what nodes are made of, and what differs."),

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fabricproof.core.project import project_root
 from fabricproof.job.run import workplace
-from fabricproof.site import Site, project_root
+from fabricproof.site import Site
 
 if TYPE_CHECKING:
     from fabricproof.history.compare.sides import History

@@ -4,6 +4,7 @@
 FRONT: dict[str, str] = {
     "errors": "errors with what, expected, got and next step; exit statuses",
     "measure": "verdict words, quantities, tables, findings",
+    "project": "which folder is the project, and what an installed package brings",
     "provenance": "which build a number was measured with",
     "records": "records as lines of JSON: appended, read, damaged ones told",
     "units": "units, message sizes, names of a quantity at a size, percent, columns, order",

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.core.errors import ConfigError
+from fabricproof.core.project import check_folders, project_root
 from fabricproof.job.whole_job import RECORD_END
 from fabricproof.rfm.stacks import layout_of, spack_stacks
-from fabricproof.site import PartitionSpec, Site, StackSpec, project_root
+from fabricproof.site import PartitionSpec, Site, StackSpec
 from fabricproof.stacks.catalog import load_catalog, stacks_root
 from fabricproof.stacks.environment import (
     defines_module,
@@ -68,7 +69,7 @@ def reframe_configuration(site: Site) -> dict[str, Any]:
         "poll_rate_max": 4.0,
         "poll_rate_min": 1.0,
         **_raw_general(site),
-        "check_search_path": [str(project_root() / "checks")],
+        "check_search_path": [str(folder) for folder in check_folders(project_root())],
         "check_search_recursive": True,
         "trap_job_errors": True,
     }

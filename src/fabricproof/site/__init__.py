@@ -6,7 +6,6 @@ from fabricproof.site.complaint import line_of, positions
 from fabricproof.site.load import (
     choose_site,
     load_site,
-    project_root,
     site_folders,
     site_of,
     sites_root,
@@ -25,6 +24,7 @@ from fabricproof.site.texts import host_and_port
 
 #: What other rooms may import beside this package itself.
 FRONT: dict[str, str] = {
+    "lay_out": "a folder for a site's own files, beside an installed package",
     "roll": "the checks that a site is due to run",
     "scheduling": "what Slurm must grant for that",
 }
@@ -44,7 +44,6 @@ __all__ = [
     "line_of",
     "load_site",
     "positions",
-    "project_root",
     "protocol_of",
     "site_folders",
     "site_of",

@@ -12,6 +12,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 
 from fabricproof.core.errors import ConfigError, FabricproofError, InputMissingError
+from fabricproof.core.project import project_root
 from fabricproof.site.complaint import Lines, first_complaint, line_of, positions
 from fabricproof.site.cross_checks import (
     check_baseline,
@@ -38,7 +39,7 @@ def sites_root() -> Path:
     chosen = os.environ.get(SITES_VARIABLE)
     if chosen:
         return Path(chosen)
-    return Path(__file__).resolve().parents[3] / "site-configs"
+    return project_root() / "site-configs"
 
 
 def site_folders() -> list[Path]:
@@ -157,11 +158,6 @@ def _guilty_fact(error: FabricproofError) -> str:
 
 #: names the site; without it the host name decides
 SITE_VARIABLE = "FABRICPROOF_SITE"
-
-
-def project_root() -> Path:
-    """Return the folder that holds ``checks``, ``site-configs`` and ``perflogs``."""
-    return Path(__file__).resolve().parents[3]
 
 
 def site_of(name: str | None) -> Site:

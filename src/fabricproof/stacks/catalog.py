@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fabricproof.core.errors import ConfigError
+from fabricproof.core.project import project_root
 
 DATA = Path(__file__).parent / "data" / "stacks.toml"
 
@@ -131,20 +132,6 @@ def load_catalog(path: Path = DATA) -> Catalog:
         raise ConfigError(f"not a catalogue of stacks: {error}", source=str(path)) from None
     stacks = {name: _stack(name, entry, path) for name, entry in entries.items()}
     return Catalog(mpi4py=mpi4py, stacks=stacks)
-
-
-def project_root() -> Path:
-    """Return the project folder: above this package in a checkout, else the current folder."""
-    return _checkout() or Path.cwd()
-
-
-@functools.cache
-def _checkout() -> Path | None:
-    # A plan asks three thousand times.
-    for folder in Path(__file__).resolve().parents:
-        if (folder / "pyproject.toml").is_file() and (folder / "src" / "fabricproof").is_dir():
-            return folder
-    return None
 
 
 def stacks_root() -> Path:

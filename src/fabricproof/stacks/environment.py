@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fabricproof import __version__
+from fabricproof.core.project import ROOT_VARIABLE, project_root
 from fabricproof.core.whole_file import write_whole
-from fabricproof.stacks.catalog import Stack, project_root
+from fabricproof.stacks.catalog import Stack
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,7 +203,7 @@ def render_project_module(project: Path) -> str:
     """
     environment = StackEnvironment(
         settings={
-            "FABRICPROOF_ROOT": str(project),
+            ROOT_VARIABLE: str(project),
         },
         prepend={"PATH": str(project / "bin")},
     )

@@ -13,6 +13,7 @@ from fabricproof.cli import options
 from fabricproof.cli.output import Only, only_option
 from fabricproof.cli.selection import history_of
 from fabricproof.core.errors import ExitStatus
+from fabricproof.core.project import project_root
 from fabricproof.core.units import parse_size
 from fabricproof.history.compare.comparison import Asked, compare_sides
 from fabricproof.history.compare.join import Filters
@@ -28,7 +29,7 @@ from fabricproof.history.compare.text import lines
 from fabricproof.history.stats.shifts import Change
 from fabricproof.job.run import workplace
 from fabricproof.report.model import devices_of, with_devices
-from fabricproof.site import Site, project_root, site_of
+from fabricproof.site import Site, site_of
 
 _KEYS = ("check", "stack", "program", "rail", "node", "pair", "size")
 

@@ -15,11 +15,12 @@ from fabricproof.cli import options
 from fabricproof.cli.console import HonestConsole
 from fabricproof.cli.output import STATUSES
 from fabricproof.core.errors import OutputError
+from fabricproof.core.project import project_root
 from fabricproof.core.whole_file import write_whole
 from fabricproof.job.run import Workplace, workplace
 from fabricproof.report.formats import render_junit, render_prometheus, report_record
 from fabricproof.report.text import LINES, WIDTH, render_drain, summary
-from fabricproof.site import Site, project_root, site_of
+from fabricproof.site import Site, site_of
 
 if TYPE_CHECKING:
     from fabricproof.report.gather import Gathered

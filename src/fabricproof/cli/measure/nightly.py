@@ -17,6 +17,7 @@ from fabricproof.cli.console import HonestConsole
 from fabricproof.cli.measure.run import job_nodes, ran, result_record, show
 from fabricproof.cli.output import STATUSES
 from fabricproof.core.errors import ExitStatus, FabricproofError, InputMissingError
+from fabricproof.core.project import project_root
 from fabricproof.core.records import record_files
 from fabricproof.job.run import (
     KEPT_STAGES,
@@ -51,7 +52,7 @@ from fabricproof.nightly import (
 )
 from fabricproof.nightly import alive as ask_alive
 from fabricproof.nodes.slurm import ask_states, has_slurm, slurm_partition, usable
-from fabricproof.site import PartitionSpec, Site, project_root, site_of
+from fabricproof.site import PartitionSpec, Site, site_of
 
 _PASSED_ON = {"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]}
 

@@ -18,6 +18,7 @@ from fabricproof.cli.measure.pairs_display import PICTURE, campaign_record, camp
 from fabricproof.cli.measure.run import ran
 from fabricproof.cli.output import STATUSES, Only, one_fitting, only_option
 from fabricproof.core.errors import ConfigError, OutputError
+from fabricproof.core.project import project_root
 from fabricproof.core.units import natural
 from fabricproof.job.run import (
     SessionResult,
@@ -44,7 +45,7 @@ from fabricproof.pairs.campaign.further import all_on_one
 from fabricproof.pairs.campaign.ledger import Campaign, load, only_one, save
 from fabricproof.pairs.campaign.nodes import Standing, ask_leaves, ask_standing
 from fabricproof.pairs.campaign.verdict import pictures_of, places_of
-from fabricproof.site import PartitionSpec, Site, project_root, site_of
+from fabricproof.site import PartitionSpec, Site, site_of
 
 _EPILOG = """\b
 Examples:

@@ -13,6 +13,7 @@ from fabricproof.cli.measure import plan_display
 from fabricproof.cli.selection import one_run
 from fabricproof.cli.site.building import StackPlaces, spack_records
 from fabricproof.core.errors import ExitStatus, InputMissingError
+from fabricproof.core.project import project_root
 from fabricproof.history.cost import (
     Case,
     Lessons,
@@ -28,7 +29,7 @@ from fabricproof.history.cost import (
     serialised_by,
 )
 from fabricproof.job.run import workplace
-from fabricproof.site import Site, project_root, site_of
+from fabricproof.site import Site, site_of
 
 
 def _pattern(

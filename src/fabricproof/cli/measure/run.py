@@ -19,6 +19,7 @@ from fabricproof.cli.measure.run_progress import Progress
 from fabricproof.cli.output import STATUSES
 from fabricproof.core.errors import ExitStatus, FabricproofError, UnavailableError
 from fabricproof.core.measure import Verdict
+from fabricproof.core.project import project_root
 from fabricproof.job.run import (
     KEPT_STAGES,
     NODES_VARIABLE,
@@ -39,7 +40,7 @@ from fabricproof.job.run import (
     wants_run,
     workplace,
 )
-from fabricproof.site import Site, choose_site, load_site, project_root
+from fabricproof.site import Site, choose_site, load_site
 from fabricproof.site.roll import selects_only, with_whole_stacks
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ import click
 from fabricproof.cli import options
 from fabricproof.cli.console import HonestConsole
 from fabricproof.core.errors import ConfigError
+from fabricproof.core.project import project_root
 from fabricproof.job.run import session_environment, workplace
 from fabricproof.nodes.doctor import (
     Diagnosis,
@@ -31,7 +32,7 @@ from fabricproof.nodes.doctor import (
     summary,
     table,
 )
-from fabricproof.site import project_root, site_of
+from fabricproof.site import site_of
 
 
 @click.command(

@@ -11,6 +11,7 @@ import click
 from fabricproof.cli import options
 from fabricproof.cli.site.site_init import init
 from fabricproof.core.errors import ConfigError, InputMissingError
+from fabricproof.core.project import project_root
 from fabricproof.job.run import (
     describe_checks,
     refuse_troubles,
@@ -20,7 +21,7 @@ from fabricproof.job.run import (
     workplace,
 )
 from fabricproof.physics import bound
-from fabricproof.site import Site, load_site, project_root, site_folders
+from fabricproof.site import Site, load_site, site_folders
 from fabricproof.site.roll import ROLL_FILE, make_roll, read_roll, write_roll
 from fabricproof.site.scheduling import SchedulingTrouble
 from fabricproof.stacks.install import check_provisioned

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from fabricproof.core.errors import ConfigError, OutputError, UnavailableError
+from fabricproof.core.project import ROOT_VARIABLE, check_folders
 from fabricproof.job.run.watch import Watch, ends_as_interrupt, patience_seconds
 from fabricproof.site import Site
 from fabricproof.site.scheduling import (
@@ -127,12 +128,13 @@ def session_environment(site: Site, place: Workplace, run_id: str) -> dict[str, 
     environment |= {
         # Absolute: ReFrame loads each check in the folder of its file.
         "FABRICPROOF_SITE": str(site.folder.resolve()),
+        ROOT_VARIABLE: str(place.project),
         "FABRICPROOF_RUN_ID": run_id,
         "FABRICPROOF_PERFLOGS": str(place.perflogs),
         "FABRICPROOF_REFRAME_LOG": str(place.log_file(run_id)),
         "RFM_CONFIG_FILES": str(place.project / "reframe_settings.py"),
         "RFM_SYSTEM": site.name,
-        "RFM_CHECK_SEARCH_PATH": str(place.project / "checks"),
+        "RFM_CHECK_SEARCH_PATH": os.pathsep.join(map(str, check_folders(place.project))),
         "RFM_CHECK_SEARCH_RECURSIVE": "yes",
         "RFM_STAGE_DIR": str(place.stage_folder(run_id)),
         "RFM_OUTPUT_DIR": str(place.output_folder(run_id)),

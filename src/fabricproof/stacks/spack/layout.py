@@ -17,7 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fabricproof.stacks.catalog import project_root, stacks_root
+from fabricproof.core.project import recipes_folder
+from fabricproof.stacks.catalog import stacks_root
 
 #: Spack scopes for this person or this machine alone, before the site's; like PATH.
 SCOPES_VARIABLE = "FABRICPROOF_SPACK_SCOPES"
@@ -136,7 +137,7 @@ def layout_for(
         scopes=tuple(each.absolute() for each in [*scopes, *named]),
         is_sites_root=root is None or root.resolve() == stacks_root().resolve(),
         site=site,
-        recipes=project_root() / "spack-envs",
+        recipes=recipes_folder(),
         site_folder=site_folder,
     )
 

@@ -18,9 +18,9 @@ from typing import Any
 import yaml
 
 from fabricproof.core.errors import ConfigError, InputMissingError
+from fabricproof.core.project import project_root
 from fabricproof.core.whole_file import write_whole
 from fabricproof.site import StackSpec
-from fabricproof.stacks.catalog import project_root
 from fabricproof.stacks.spack.environment.externals import check_externals, load_yaml, parse_yaml
 from fabricproof.stacks.spack.environment.offline import Mirror
 from fabricproof.stacks.spack.layout import SpackLayout

@@ -1,0 +1,65 @@
+"""Which folder is the project: the checkout, or what ``fabricproof init`` laid out for a site."""
+
+from __future__ import annotations
+
+import functools
+import os
+from pathlib import Path
+
+#: names the project's folder to a fabricproof that was installed as a package; ``env.sh`` sets it
+ROOT_VARIABLE = "FABRICPROOF_ROOT"
+
+#: what makes a folder a project
+ENTRY_POINT = "reframe_settings.py"
+
+
+def project_root() -> Path:
+    """Return the folder that holds ``site-configs``, ``perflogs`` and a site's own ``checks``.
+
+    The checkout that this package runs from.  Where it was installed as a package: the folder in
+    :data:`ROOT_VARIABLE`, else the nearest one with :data:`ENTRY_POINT` from the current folder
+    up, else the current folder.
+    """
+    checkout = _checkout()
+    if checkout is not None:
+        return checkout
+    named = os.environ.get(ROOT_VARIABLE)
+    if named:
+        return Path(named).absolute()
+    here = Path.cwd()
+    laid_out = (each for each in (here, *here.parents) if (each / ENTRY_POINT).is_file())
+    return next(laid_out, here)
+
+
+def shipped() -> Path | None:
+    """Return the folder with what the package brings beside its code; None in a checkout.
+
+    It holds ``checks``, ``spack-envs`` and what ``fabricproof init`` lays out, by the names that
+    they have in a checkout (``pyproject.toml``, the wheel's ``force-include``).
+    """
+    return None if _checkout() else Path(__file__).resolve().parents[1] / "shipped"
+
+
+def check_folders(project: Path) -> list[Path]:
+    """Return where ReFrame looks for checks: ours, and those of ``project`` itself."""
+    ours = shipped()
+    own = project / "checks"
+    if ours is None:
+        return [own]
+    return [ours / "checks", *([own] if own.is_dir() else [])]
+
+
+def recipes_folder() -> Path:
+    """Return the folder of the stacks' Spack recipes: the project's own where it has one."""
+    own = project_root() / "spack-envs"
+    ours = shipped()
+    return own if ours is None or own.is_dir() else ours / "spack-envs"
+
+
+@functools.cache
+def _checkout() -> Path | None:
+    # A plan asks three thousand times.
+    for folder in Path(__file__).resolve().parents:
+        if (folder / "pyproject.toml").is_file() and (folder / "src" / "fabricproof").is_dir():
+            return folder
+    return None
