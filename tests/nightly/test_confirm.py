@@ -15,9 +15,9 @@ from fabricproof.nightly.confirm import (
     LookColour,
     LookResult,
     Role,
-    decide,
     record,
 )
+from fabricproof.nightly.decide import decide
 
 REDS = ("FAIL", "INVALID", "MISSING")
 COLOURS = ("red", "green", "not seen")

@@ -260,11 +260,21 @@ def test_a_notice_names_leg_node_rail_and_next_step():
 
 def test_a_thousand_changes_are_counted_not_listed():
     many = [
-        NightChange(kind=ChangeKind.RED, sentence="x", key=key(f"rail{i}")) for i in range(1000)
+        NightChange(kind=ChangeKind.RED, sentence=f"x{i}", key=key(f"rail{i}")) for i in range(1000)
     ]
     text = body("vcluster", many, {}, night(1))
     assert "and 980 more changes" in text
     assert len(text) < 4000
+
+
+def test_legs_of_which_the_same_is_said_share_a_line_of_a_notice():
+    legs = [(key(f"leg{i}"), state("red", ("vc2",), sentence="vc2 is slow")) for i in range(11)]
+    tonight = night(1, legs)
+    found = changes(history(), tonight, max_gap_hours=30)
+    text = body("vcluster", found, {str(each): one for each, one in legs}, tonight)
+    assert text.count("vc2 is slow") == 2, "a change, and what is red now"
+    assert "openmpi5 OsuBandwidth leg0, " in text
+    assert "and 3 more legs: vc2 is slow" in text
 
 
 def test_the_digest_comes_once_a_week():

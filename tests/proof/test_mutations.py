@@ -13,6 +13,7 @@ import pytest
 from fabricproof import traffic
 from fabricproof.proof.library import read_library
 from fabricproof.proof.mutations import RULES, UNNOTICED, switched_off, who_notices
+from fabricproof.proof.tries import attempt
 
 #: the functions that decide: whatever they call is a rule, or stands in REASONS
 DECIDING = {
@@ -32,7 +33,7 @@ DECIDING = {
     ],
     "job.outcomes": ["judge_legs", "with_directions", "_beside"],
     "job.run.join": ["assemble", "_from_records"],
-    "nightly.confirm": ["decide", "_of_unjudged"],
+    "nightly.decide": ["decide_all", "decide", "_of_unjudged"],
     "nightly.looks": ["look_at"],
     "job.evidence.error_rates": ["with_errors", "_of_kind"],
     "job.evidence.disturbance": ["excused", "_excused"],
@@ -147,3 +148,12 @@ def test_nothing_is_noticed_where_nothing_is_off():
     idle = BY_NAME["ceiling"]
     same = type(idle)(name="ceiling", targets=idle.targets, off=lambda old: old)
     assert who_notices(same, everybody=False) == ()
+
+
+def test_a_borderline_leg_is_blamed_by_the_other_legs_of_its_night():
+    """Its time was 144 % where 143 % are allowed, and green with others: "only the way between"."""
+    (entry,) = (each for each in read_library() if each.title == "slow node (memory)")
+    (rule,) = (each for each in RULES if each.name == "one blame of all legs")
+    assert attempt(entry, entry.must, 7).blamed
+    with switched_off(rule):
+        assert not attempt(entry, entry.must, 7).blamed

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import datetime
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from fabricproof.nightly.confirm import LegKey
+from fabricproof.nightly.confirm import LegKey, labels_of
 from fabricproof.nightly.notify import Notice
 from fabricproof.nightly.state import LegColour, LegState, Night, NightEnd, Nights
 
-#: legs named in a notice; the rest are counted
-LEGS_TOLD = 20
+#: lines of a notice on changes, and on what is red; the rest are counted
+LINES_TOLD = 20
 
 
 class ChangeKind(StrEnum):
@@ -161,15 +161,19 @@ def body(
     site: str, told: Sequence[NightChange], red: Mapping[str, LegState], tonight: Night
 ) -> str:
     """Return the text of a notice: the changes, what is red now, what to run next."""
-    lines = [_line(each) for each in told[:LEGS_TOLD]]
-    if len(told) > LEGS_TOLD:
-        lines.append(f"and {len(told) - LEGS_TOLD} more changes")
+    groups = told_together(told)
+    lines = [f"{each[0].kind.value:<12}{words_of(each)}" for each in groups[:LINES_TOLD]]
+    if left := sum(map(len, groups[LINES_TOLD:])):
+        lines.append(f"and {left} more changes")
     lines.append("")
     lines += ["Red now:"] if red else ["Nothing is red now."]
-    shown = sorted(red.items())[:LEGS_TOLD]
-    lines += [f"  {LegKey.of(key).label}: {_red(state)}" for key, state in shown]
-    if len(red) > LEGS_TOLD:
-        lines.append(f"  and {len(red) - LEGS_TOLD} more")
+    states: dict[str, list[LegKey]] = {}
+    for key, state in sorted(red.items()):
+        states.setdefault(_red(state), []).append(LegKey.of(key))
+    shown = list(states.items())
+    lines += [f"  {labels_of(keys)}: {words}" for words, keys in shown[:LINES_TOLD]]
+    if left := sum(len(keys) for _, keys in shown[LINES_TOLD:]):
+        lines.append(f"  and {left} more")
     flutters = sum(state.flutter for state in tonight.legs.values())
     if flutters:
         lines.append(f"{flutters} red at first and green when looked at again (flutters).")
@@ -179,9 +183,18 @@ def body(
     return "\n".join(lines)
 
 
-def _line(change: NightChange) -> str:
-    where = f"{change.key.label}: " if change.key else ""
-    return f"{change.kind.value:<12}{where}{change.sentence}"
+def told_together(told: Iterable[NightChange]) -> list[list[NightChange]]:
+    """Return the changes, those together of which the same is said."""
+    groups: dict[tuple[ChangeKind, str], list[NightChange]] = {}
+    for each in told:
+        groups.setdefault((each.kind, each.sentence), []).append(each)
+    return list(groups.values())
+
+
+def words_of(group: Sequence[NightChange]) -> str:
+    """Return what is said of changes that are told together, with their legs."""
+    keys = [each.key for each in group if each.key]
+    return ": ".join(filter(None, (labels_of(keys), group[0].sentence)))
 
 
 def _red(state: LegState) -> str:

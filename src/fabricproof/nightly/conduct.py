@@ -16,7 +16,8 @@ from fabricproof.core.errors import FabricproofError
 from fabricproof.core.measure import Verdict
 from fabricproof.core.records import append_records
 from fabricproof.job.run import SessionResult
-from fabricproof.nightly.confirm import Confirmation, Look, LookColour, Red, Role, decide, record
+from fabricproof.nightly.confirm import Confirmation, Look, LookColour, Red, Role, record
+from fabricproof.nightly.decide import decide_all
 from fabricproof.nightly.looks import (
     Batch,
     batches_of,
@@ -172,7 +173,7 @@ class Confirmer:
         if again:
             self._with_others(again, reds, result)
         self._at_what_is_open([each for each in first if each[0] >= len(reds)])
-        found = tuple(decide(red, self.looks[index]) for index, red in enumerate(every))
+        found = decide_all(every, [self.looks[index] for index in range(len(every))])
         if self.ended is None:
             return Confirmed(confirmations=found)
         return Confirmed(

@@ -1,14 +1,8 @@
-"""The verdict on a leg that was measured again, and which node a red one blames; pure.
-
-A red pair is looked at again on the same two nodes; where that is red too, each of its nodes with
-another partner.  What is red with every partner is to blame; what is red only together is the pair.
-What is UNJUDGED because of others, or of too few rounds, is measured once more on the same nodes.
-The rule with its reasons: docs/decisions/0025-confirmation.md.
-"""
+"""What is looked at again after a run, what the looks saw, and what became of it: plain data."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -47,6 +41,17 @@ class LegKey:
     def label(self) -> str:
         """``openmpi5 OsuBandwidth rail1``, for a person."""
         return " ".join(filter(None, (self.stack, self.check, self.leg))) or "the run"
+
+
+#: legs that are named where one thing is said of many
+LEGS_NAMED = 8
+
+
+def labels_of(keys: Iterable[LegKey]) -> str:
+    """Return legs of which the same is said, for a person; of many the first are named."""
+    labels = [each.label for each in keys]
+    more = f" and {len(labels) - LEGS_NAMED} more legs" * (len(labels) > LEGS_NAMED)
+    return ", ".join(labels[:LEGS_NAMED]) + more
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,164 +229,6 @@ class Confirmation:
 def mildest_first(confirmations: Iterable[Confirmation]) -> list[Confirmation]:
     """Return the confirmations so that the worst of one leg on several nodes has the last word."""
     return sorted(confirmations, key=lambda each: BADNESS.index(each.verdict), reverse=True)
-
-
-def decide(red: Red, looks: Sequence[Look]) -> Confirmation:
-    """Return what ``looks`` say of ``red``.
-
-    Nothing is cleared by less than a green look on the same nodes, and INVALID by none at all.
-    Of several looks with one role the worst counts.  What was UNJUDGED takes its look's verdict.
-    """
-    if red.of_campaign and red.verdict in RED:
-        is_seen = red.verdict is Verdict.FAIL
-        finding = LookResult.CONFIRMED if is_seen else LookResult.UNCONFIRMED
-        blame = Blame.CAMPAIGN if is_seen and red.at_fault else Blame.UNKNOWN
-        return _confirmation(red, looks, finding, blame)
-    same = _worst(looks, Role.SAME)
-    if red.verdict is Verdict.UNJUDGED:
-        return _confirmation(red, looks, _of_unjudged(same, looks), Blame.UNKNOWN)
-    if same is LookColour.NONE:
-        return _confirmation(red, looks, LookResult.UNCONFIRMED, Blame.UNKNOWN)
-    if same is LookColour.GREEN:
-        invalid = red.verdict is Verdict.INVALID
-        finding = LookResult.NEVER_CLEARED if invalid else LookResult.NOT_REPEATED
-        return _confirmation(red, looks, finding, Blame.UNKNOWN)
-    told = _BLAME[_worst(looks, Role.FIRST), _worst(looks, Role.SECOND)]
-    blame = red.known_blame or told
-    return _confirmation(red, looks, LookResult.CONFIRMED, blame)
-
-
-def _of_unjudged(same: LookColour, looks: Sequence[Look]) -> LookResult:
-    if same is not LookColour.NONE:
-        return LookResult.NOW_GREEN if same is LookColour.GREEN else LookResult.NOW_RED
-    again = any(look.verdict is Verdict.UNJUDGED for look in looks)
-    return LookResult.UNJUDGED if again else LookResult.UNCONFIRMED
-
-
-#: (first side with others, second side with others) -> blame.  One side that is red with others is
-#: to blame even where the other was not seen: it is red without it.  One that is green clears
-#: itself only: without a look at the other, that and the pair are not told apart.
-_BLAME: Mapping[tuple[LookColour, LookColour], Blame] = {
-    (LookColour.RED, LookColour.RED): Blame.BOTH,
-    (LookColour.RED, LookColour.GREEN): Blame.FIRST,
-    (LookColour.RED, LookColour.NONE): Blame.FIRST,
-    (LookColour.GREEN, LookColour.RED): Blame.SECOND,
-    (LookColour.NONE, LookColour.RED): Blame.SECOND,
-    (LookColour.GREEN, LookColour.GREEN): Blame.PAIR,
-    (LookColour.GREEN, LookColour.NONE): Blame.UNKNOWN,
-    (LookColour.NONE, LookColour.GREEN): Blame.UNKNOWN,
-    (LookColour.NONE, LookColour.NONE): Blame.UNKNOWN,
-}
-
-
-def _worst(looks: Iterable[Look], role: Role) -> LookColour:
-    seen = {look.colour for look in looks if look.role is role}
-    return next(
-        (each for each in (LookColour.RED, LookColour.GREEN) if each in seen), LookColour.NONE
-    )
-
-
-def _confirmation(
-    red: Red, looks: Sequence[Look], finding: LookResult, blame: Blame
-) -> Confirmation:
-    return Confirmation(
-        red=red,
-        looks=tuple(looks),
-        finding=finding,
-        blame=blame,
-        blamed=_blamed(red, blame),
-        sentence=_sentence(red, looks, finding, blame),
-    )
-
-
-def _blamed(red: Red, blame: Blame) -> tuple[str, ...]:
-    first, second = red.halves or ((), ())
-    sides = {
-        Blame.FIRST: first,
-        Blame.SECOND: second,
-        Blame.BOTH: (*first, *second),
-        Blame.PAIR: (*first, *second),
-        Blame.CAMPAIGN: red.at_fault,
-        Blame.UNKNOWN: (),
-    }
-    return tuple(sorted(sides[blame]))
-
-
-def _sentence(red: Red, looks: Sequence[Look], finding: LookResult, blame: Blame) -> str:
-    where = " and ".join(",".join(half) for half in red.halves or ()) or ",".join(red.nodes)
-    if red.verdict is Verdict.UNJUDGED:
-        return _sentence_of_unjudged(red, looks, finding, where)
-    match finding:
-        case LookResult.CONFIRMED if red.of_campaign:
-            return f"seen in rounds over all nodes, and by a stock program: {red.reason}"
-        case LookResult.UNCONFIRMED:
-            return f"red once and stays red: {_why_unseen(looks)}"
-        case LookResult.NEVER_CLEARED:
-            return f"INVALID once, green when looked at again on {where}: no repeating clears that"
-        case LookResult.NOT_REPEATED | LookResult.FLUTTERS:
-            return f"green when looked at again on {where}: kept as a flutter"
-        case LookResult.CONFIRMED:
-            known = (
-                f"{', '.join(red.at_fault)} on {red.net_path} is at fault in rounds over all nodes"
-            )
-            who = known if red.known_blame else _who(red, looks, blame)
-            return f"red again on {where}; {who}"
-        case LookResult.NOW_GREEN | LookResult.NOW_RED | LookResult.UNJUDGED:
-            raise AssertionError("what was red is not judged anew")
-
-
-def _sentence_of_unjudged(red: Red, looks: Sequence[Look], finding: LookResult, where: str) -> str:
-    if finding is LookResult.UNCONFIRMED:
-        return f"{red.cause}; stays UNJUDGED, not measured again: {_why_unseen(looks)}"
-    seen = [look for look in looks if look.verdict is not None]
-    look = min(
-        seen, key=lambda each: (each.colour is not LookColour.RED, each.colour is LookColour.NONE)
-    )
-    reason = (look.leg.reason if look.leg else "") or look.reason
-    said = ": ".join(filter(None, (f"{look.verdict} on {where}", reason)))
-    return f"{red.cause}; measured again: {said}; first UNJUDGED: {red.reason}"
-
-
-def _why_unseen(looks: Sequence[Look]) -> str:
-    same = [look for look in looks if look.role is Role.SAME]
-    return same[0].reason if same and same[0].reason else "no look at the same nodes came about"
-
-
-def _who(red: Red, looks: Sequence[Look], blame: Blame) -> str:
-    if red.halves is None:
-        return "nodes not told apart: they have no two sides to try with others"
-    first, second = (",".join(half) for half in red.halves)
-    on = f" on {red.net_path}"
-    match blame:
-        case Blame.FIRST:
-            return (
-                f"{first}{on} is red with others too{_green_or_unseen(looks, Role.SECOND, second)}"
-            )
-        case Blame.SECOND:
-            return (
-                f"{second}{on} is red with others too{_green_or_unseen(looks, Role.FIRST, first)}"
-            )
-        case Blame.BOTH:
-            return f"{first} and {second}{on} are both red with others: each, or what all share"
-        case Blame.PAIR:
-            return f"both are green with others: only the way between {first} and {second}{on}"
-        case Blame.UNKNOWN | Blame.CAMPAIGN:
-            return _not_told_apart(looks, first, second)
-
-
-def _green_or_unseen(looks: Sequence[Look], role: Role, side: str) -> str:
-    if _worst(looks, role) is LookColour.GREEN:
-        return f", {side} is green"
-    return f"; {side} was not seen with others"
-
-
-def _not_told_apart(looks: Sequence[Look], first: str, second: str) -> str:
-    if _worst(looks, Role.FIRST) is LookColour.GREEN:
-        return f"{first} is green with others: {second}, or the way between"
-    if _worst(looks, Role.SECOND) is LookColour.GREEN:
-        return f"{second} is green with others: {first}, or the way between"
-    said = [look.reason for look in looks if look.role is not Role.SAME and look.reason]
-    return f"nodes not told apart: {said[0] if said else 'neither was seen with others'}"
 
 
 def record(confirmation: Confirmation) -> dict[str, Any]:

@@ -12,15 +12,17 @@ from rich.table import Table
 from rich.text import Text
 
 from fabricproof.core.errors import ExitStatus
-from fabricproof.nightly.changes import ChangeKind, NightChange
+from fabricproof.nightly.changes import ChangeKind, NightChange, told_together, words_of
 from fabricproof.nightly.confirm import (
     RED,
     Blame,
     Confirmation,
+    LegKey,
     Look,
     LookColour,
     LookResult,
     Role,
+    labels_of,
 )
 from fabricproof.nightly.course import NightOutcome
 from fabricproof.nightly.notify import what_was_sent
@@ -54,11 +56,14 @@ def render_night(outcome: NightOutcome, console: Console) -> None:
     if outcome.confirmations:
         console.print()
         console.print(_table(outcome.confirmations))
+        said: dict[tuple[LookResult, str], list[LegKey]] = {}
         for each in outcome.confirmations:
-            text = Text(f"{each.finding.value:<14}", style=_STYLES[each.finding])
-            console.print(text.append(f"{each.red.key.label}: {each.sentence}", style="default"))
-    for change in outcome.changes:
-        console.print(_change(change))
+            said.setdefault((each.finding, each.sentence), []).append(each.red.key)
+        for (finding, sentence), keys in said.items():
+            text = Text(f"{finding.value:<14}", style=_STYLES[finding])
+            console.print(text.append(f"{labels_of(keys)}: {sentence}", style="default"))
+    for group in told_together(outcome.changes):
+        console.print(_change(group))
     for line in (*what_was_sent(outcome.deliveries), *outcome.notes):
         console.print(Text(f"note          {line}", style="dim"))
     console.print(_summary(outcome))
@@ -99,10 +104,9 @@ def _blamed(each: Confirmation) -> str:
     return f"only between {nodes}" if each.blame is Blame.PAIR else nodes
 
 
-def _change(change: NightChange) -> Text:
-    where = f"{change.key.label}: " if change.key else ""
-    text = Text(f"{change.kind.value:<14}", style=_CHANGE_STYLES[change.kind])
-    return text.append(f"{where}{change.sentence}", style="default")
+def _change(group: Sequence[NightChange]) -> Text:
+    text = Text(f"{group[0].kind.value:<14}", style=_CHANGE_STYLES[group[0].kind])
+    return text.append(words_of(group), style="default")
 
 
 def _summary(outcome: NightOutcome) -> Text:
