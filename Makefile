@@ -4,11 +4,12 @@
 # make check-long  searches that take minutes: 100,000 mutated outputs through every parser
 # make lint     format, lint, types, import contracts, spelling
 # make proof  how often the verdict is wrong: simulated faults and clean nights, some minutes
+# make docs     the documents as a site that is searched without a network, in build/site
 # make down     take the virtual cluster down
 # make integration-long  what CI leaves out too: every stack, every fault, some 90 minutes
 # make rdma     real verbs: guests with Soft-RoCE, the quick infiniband suite, faults
 .POSIX:
-.PHONY: accept test check check-long lint install down integration integration-long night rdma spack roll proof proof-long bench bench-short clean
+.PHONY: accept test check check-long lint install down integration integration-long night rdma spack roll proof proof-long bench bench-short docs clean
 
 BIN = .venv/bin
 
@@ -69,6 +70,11 @@ proof-long: install
 
 down:
 	@$(BIN)/fabricproof vcluster down
+
+docs:
+	@python3 -m venv build/docs-env && build/docs-env/bin/pip install -q mkdocs-material==9.8.2
+	@NO_MKDOCS_2_WARNING=1 build/docs-env/bin/mkdocs build --strict -q -f ci/mkdocs.yml
+	@echo "build/site/index.html"
 
 clean:
 	rm -rf work .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -55,9 +56,11 @@ class Paths:
 
 
 def project_root() -> Path:
-    """Return the checkout this package runs from, else the working folder."""
+    """Return the checkout this runs from, else $FABRICPROOF_ROOT, else the working folder."""
     checkout = Path(__file__).resolve().parents[2]
-    return checkout if (checkout / "pyproject.toml").is_file() else Path.cwd()
+    if (checkout / "pyproject.toml").is_file():
+        return checkout
+    return Path(os.environ.get("FABRICPROOF_ROOT") or Path.cwd())
 
 
 def failure_logs() -> Path:

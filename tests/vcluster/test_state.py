@@ -223,3 +223,12 @@ def test_without_accounting_nobody_asks_for_a_database(
     assert not built[0].accounting
     assert service.head_daemons(built[0]) == ("munged", "slurmctld")
     assert "no accounting" in service.describe(built[0])
+
+
+@pytest.mark.parametrize(("place", "is_shared"), [("/tmp/python", True), ("/opt/python", False)])
+def test_a_python_that_nodes_would_not_see_is_shared(
+    place: str, is_shared: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An installed package need not lie in the project's folder."""
+    monkeypatch.setattr(service.sys, "prefix", place)
+    assert (place in service._shares(Wishes(), None)) is is_shared

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -88,6 +89,12 @@ def _shares(wishes: Wishes, plan: Plan | None) -> tuple[str, ...]:
         if not folder.is_dir():
             raise ConfigError("cannot share this folder", expected="a folder", got=str(folder))
     resolved = dict.fromkeys(str(folder.resolve()) for folder in everything)
+    # Jobs run the Python that runs this, which an installed package need not have in its folder.
+    python = str(Path(sys.prefix).resolve())
+    if sys.prefix != sys.base_prefix and not any(
+        f"{python}/".startswith(f"{path}/") for path in resolved
+    ):
+        resolved[python] = None
     return tuple(
         path
         for path in resolved
