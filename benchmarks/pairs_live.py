@@ -1,11 +1,12 @@
 """Who is blamed for faults that are made for real: campaigns on a virtual cluster, with a table.
 
-    .venv/bin/python benchmarks/pairs_live.py [--full] [CASE[:SEED] ...] [--table FILE.jsonl]
+    .venv/bin/python benchmarks/pairs_live.py [--full] [--confirm] [CASE[:SEED] ...]
+    .venv/bin/python benchmarks/pairs_live.py --table FILE.jsonl
 
 Without a case it prints what each case draws from its first seeds and measures nothing; ``--full``
-measures all of them, two seeds each.  A case brings up a cluster of its own (root; a fault, two
-minutes) and takes it down.  Rows go to ``work/pairs_live.jsonl``, which ``--table``
-prints.
+measures all of them, two seeds each; ``--confirm`` has red measured by stock programs as well.  A
+case brings up a cluster of its own (root; a fault, two minutes) and takes it down.  Rows go to
+``work/pairs_live.jsonl``, which ``--table`` prints.
 """
 
 from __future__ import annotations
@@ -188,8 +189,13 @@ def _site(folder: Path) -> Path:
     return site
 
 
-def campaign(draw: Draw) -> tuple[dict[str, Any], float]:
-    """Measure one draw on a cluster of its own; return the campaign's JSON and its wall time."""
+def campaign(draw: Draw, *, confirm: bool = False) -> tuple[dict[str, Any], float]:
+    """Measure one draw on a cluster of its own; return the campaign's JSON and its wall time.
+
+    Args:
+        draw: the faults.
+        confirm: have red measured by stock programs, which takes as long again.
+    """
     sizes = ["--nodes", str(NODES), "--leaves", str(LEAVES), "--rate", f"{RATE_MBIT}mbit"]
     _vcluster("down")
     _vcluster("up", *sizes, "--uplink", f"{draw.uplink_mbit}mbit")
@@ -197,9 +203,8 @@ def campaign(draw: Draw) -> tuple[dict[str, Any], float]:
         for each in draw.faults:
             _vcluster("fault", *each.split())
         with tempfile.TemporaryDirectory() as folder:
-            # By the kernel's word: stock programs would take as long again.
-            command = [ROOT / "bin" / "fabricproof", "pairs", "run", "--json", "--no-confirm"]
-            command += ["--over", "each"]
+            command = [ROOT / "bin" / "fabricproof", "pairs", "run", "--json", "--over", "each"]
+            command += [] if confirm else ["--no-confirm"]
             begin = time.monotonic()
             done = subprocess.run(
                 [*command, "--site", _site(Path(folder)), *draw.options],
@@ -216,11 +221,13 @@ def campaign(draw: Draw) -> tuple[dict[str, Any], float]:
     return json.loads(done.stdout), took
 
 
-def seen(case: str, seed: int) -> Seen:
+def seen(case: str, seed: int, *, confirm: bool = False) -> Seen:
     """Measure one draw of a case."""
     draw = CASES[case](random.Random(f"{case} {seed}"))
-    record, took = campaign(draw)
-    (ROOT / "work" / f"pairs_live.{case}.{seed}.json").write_text(json.dumps(record))
+    record, took = campaign(draw, confirm=confirm)
+    (ROOT / "work" / f"pairs_live.{case}.{seed}{'.confirm' * confirm}.json").write_text(
+        json.dumps(record)
+    )
     own = [each for each in record["results"] if each["quantity"] == "bandwidth"]
     blamed = [one for each in own for one in each["blame"]]
     blamed += [each for each in record["losses"] if each["verdict"] == "FAIL"]
@@ -276,7 +283,7 @@ def main(words: list[str]) -> None:
         draw = CASES[case](random.Random(f"{case} {seed}"))
         print(f"{case}:{seed}: {'; '.join(draw.faults) or 'no fault'}", flush=True)
         if chosen:
-            row = seen(case, seed)
+            row = seen(case, seed, confirm="--confirm" in words)
             ROWS.parent.mkdir(exist_ok=True)
             with ROWS.open("a") as file:
                 file.write(json.dumps(asdict(row)) + "\n")

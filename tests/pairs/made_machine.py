@@ -23,15 +23,19 @@ HEALTHY = 22.5  # MB/s over a rail of 200 Mb/s
 
 
 def planned(
-    site: Site, *, is_full: bool = False, net_paths: Iterable[Any] = (("rail0",),)
+    site: Site,
+    *,
+    is_full: bool = False,
+    net_paths: Iterable[Any] = (("rail0",),),
+    nodes: tuple[str, ...] = NODES,
 ) -> Campaign:
     chosen = tuple(net_paths)
     return Campaign(
         id="test", site=str(site.folder), site_name=site.name, partition="compute",
-        fabric="eth0", stack="openmpi5", nodes=NODES, leaf_of=(), spines=0, out={}, skipped={},
+        fabric="eth0", stack="openmpi5", nodes=nodes, leaf_of=(), spines=0, out={}, skipped={},
         net_paths=chosen, size=65536, seconds=0.5, both_ways=False, is_full=is_full,
         rounds=planned_rounds(
-            all_on_one(len(NODES)), len(chosen), is_full=is_full, order=Order.LEAFWISE, seed=3
+            all_on_one(len(nodes)), len(chosen), is_full=is_full, order=Order.LEAFWISE, seed=3
         ),
     )  # fmt: skip
 

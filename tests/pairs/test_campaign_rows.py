@@ -229,3 +229,67 @@ def test_a_rail_all_of_which_misses_the_reference_makes_no_other_red(
     green, red = rows_of(outcome, ())
     assert (green.report.verdict, red.report.verdict) == (Verdict.PASS, Verdict.FAIL)
     assert "even healthy pairs miss the reference" in red.report.quantities[0].reason
+
+
+@pytest.mark.parametrize("is_full", [False, True])
+def test_two_nodes_are_one_pair_that_is_judged(climb: Any, site: Site, is_full: bool) -> None:
+    campaign = planned(site, is_full=is_full, nodes=NODES[:2], net_paths=RAILS)
+    outcome, _ = climb(Machine(healthy), campaign)
+    assert outcome.rounds == 2  # one over each rail
+    rows = rows_of(outcome, ())
+    assert [each.report.verdict for each in rows] == [Verdict.PASS, Verdict.PASS]
+    told = [each.text for each in rows[0].report.findings]
+    assert "2 nodes: vc1, vc2; one pair, of which neither end can be blamed" in told
+
+
+class OneRailOfThePair(Machine):
+    """What a pair has over rail0 is a part of its rate, both ways or from vc2 alone."""
+
+    slow = ("vc1", "vc2")
+
+    def follow(self, folder: Any, *_: Any, **__: Any) -> job.Ended:
+        is_rail0 = '"net_path": 0' in (folder / "launch.json").read_text()
+        self.rate = lambda a, b: healthy(a, b) * (0.3 if is_rail0 and a in self.slow else 1)
+        return super().follow(folder)
+
+
+@pytest.mark.parametrize("slow", [("vc1", "vc2"), ("vc2",)])
+@pytest.mark.parametrize("is_full", [False, True])
+def test_two_nodes_of_which_a_rail_is_slow_at_both_looks_are_red_and_nobody_is_blamed(
+    climb: Any, site: Site, slow: tuple[str, ...], is_full: bool
+) -> None:
+    machine = OneRailOfThePair(healthy)
+    machine.slow = slow
+    campaign = planned(site, is_full=is_full, nodes=NODES[:2], net_paths=RAILS)
+    outcome, looks = confirm(climb(machine, campaign)[0], look(Verdict.FAIL))
+    assert [(each.net_path, each.nodes[0] in slow) for each in looks] == [("rail0", True)]
+    red, green = rows_of(outcome, looks)
+    assert (red.report.verdict, green.report.verdict) == (Verdict.FAIL, Verdict.PASS)
+    assert "whose fault it is, 2 nodes do not tell" in red.report.quantities[0].reason
+    assert not [each for each in red.report.findings if each.kind is FindingKind.BLAME]
+
+
+def test_two_nodes_that_were_slow_once_are_good_at_the_second_look(climb: Any, site: Site) -> None:
+    class Once(Machine):
+        def follow(self, folder: Any, *_: Any, **__: Any) -> job.Ended:
+            share = 0.3 if folder.name == "launch.0" else 1
+            self.rate = lambda a, b: healthy(a, b) * share
+            return super().follow(folder)
+
+    outcome, _ = climb(Once(healthy), planned(site, nodes=NODES[:2]))
+    (row,) = rows_of(outcome, ())
+    assert row.report.verdict is Verdict.PASS
+    assert len([each for each in outcome.second_looks if "was low once" in each.sentence]) == 2
+
+
+@pytest.mark.parametrize("is_full", [False, True])
+def test_three_nodes_that_are_slow_at_both_looks_miss_the_reference(
+    climb: Any, site: Site, is_full: bool
+) -> None:
+    machine = Machine(lambda a, b: healthy(a, b) / 2)
+    outcome, looks = confirm(
+        climb(machine, planned(site, is_full=is_full, nodes=NODES[:3]))[0], look(Verdict.FAIL)
+    )
+    (row,) = rows_of(outcome, looks)
+    assert row.report.verdict is Verdict.FAIL
+    assert "3 nodes do not tell" in row.report.quantities[0].reason

@@ -186,6 +186,33 @@ def test_with_a_reference_three_nodes_that_were_measured_twice_are_enough(judge:
     assert blamed(ended.record) == [("node", "n0000", "both")]
 
 
+@pytest.mark.parametrize(
+    ("num", "rounds", "slow", "verdict"),
+    [
+        (2, 1, {0, 1}, "UNDECIDED"),
+        (2, 2, {0, 1}, "FAIL"),
+        (2, 2, {1}, "FAIL"),
+        (2, 2, set(), "PASS"),
+        (3, 1, {0, 1, 2}, "UNDECIDED"),
+        (3, 2, {0, 1, 2}, "FAIL"),
+    ],
+)
+def test_few_nodes_that_miss_the_reference_at_both_looks_are_red_and_not_blamed(
+    judge: Any, num: int, rounds: int, slow: set[int], verdict: str
+) -> None:
+    rows = [
+        {**row, "round": number}
+        for number in range(rounds)
+        for row in made(num, lambda a, _b, _rail: 0.5 if a in slow else 1.0, seed=number)
+    ]
+    record = judge(rows, "--reference", "24 GB/s", unit="GB/s").record
+    assert (record["verdict"], record["blame"]) == (verdict, [])
+    if verdict == "FAIL":
+        (entry,) = record["undecided"]
+        assert (entry["kind"], len(entry["nodes"])) == ("few", num)
+        assert f"{num} nodes do not tell" in record["reason"]
+
+
 # --- few values
 
 

@@ -100,8 +100,12 @@ class Ladder:
         return pairing
 
     def suspects(self, judged: Judged) -> set[int]:
-        """Return the nodes of which several rows are low that nobody who is blamed explains."""
-        return set(self._of_unexplained(judged, self.seed).suspects())
+        """Return the nodes of which several rows are low that nobody who is blamed explains.
+
+        Where no node is good, there is none to measure them with, and nobody is a suspect.
+        """
+        pairing = self._of_unexplained(judged, self.seed)
+        return set(pairing.suspects()) if len(pairing.good) else set()
 
 
 class _Pairing:

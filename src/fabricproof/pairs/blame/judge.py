@@ -6,6 +6,7 @@ matrix in which nobody stands out is UNJUDGED: all may be equally slow.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -21,6 +22,8 @@ from fabricproof.pairs.blame.measure import (
     evidence_of,
     is_many,
     measure_matrix,
+    seen_twice,
+    the_few,
 )
 from fabricproof.pairs.blame.pair import bad_pairs
 from fabricproof.pairs.blame.suspects import Flags, SuspectKind
@@ -198,9 +201,7 @@ def _reason(judged: Judged, limits: Limits) -> str:
     if judged.verdict is MatrixVerdict.INVALID:
         return _impossible_words(judged, limits)
     if judged.verdict is MatrixVerdict.FAIL and judged.below:
-        kinds = ", ".join(judged.matrix.kinds[number].words for number in judged.below)
-        who = "pairs that were measured twice" if judged.matrix.is_selection else "healthy pairs"
-        return f"even {who} miss the reference: {kinds}"
+        return _below_words(judged)
     if judged.verdict is MatrixVerdict.MISSING and not len(judged.matrix):
         return "no pair has a value"
     if judged.verdict is MatrixVerdict.MISSING and judged.matrix.missing:
@@ -209,6 +210,16 @@ def _reason(judged: Judged, limits: Limits) -> str:
         origins = ", ".join(dict.fromkeys(limits.origins.values()))
         return f"nobody stands out, and the level is good ({origins})"
     return _REASONS[judged.verdict]
+
+
+def _below_words(judged: Judged) -> str:
+    kinds = ", ".join(judged.matrix.kinds[number].words for number in judged.below)
+    if nodes := few_below(judged):
+        told = f"whose fault it is, {len(nodes)} nodes do not tell"
+        names = " - ".join(nodes)
+        return f"{names} miss the reference in every look one way at least: {kinds}; {told}"
+    who = "pairs that were measured twice" if judged.matrix.is_selection else "healthy pairs"
+    return f"even {who} miss the reference: {kinds}"
 
 
 _REASONS = {
@@ -270,13 +281,19 @@ def differs(judged: Judged) -> bool:
     return False
 
 
+def few_below(judged: Judged) -> tuple[str, ...]:
+    """Return the two or three nodes that miss the reference, and cannot be told apart."""
+    return the_few(judged.matrix) if judged.below and not judged.matrix.is_selection else ()
+
+
 def _below(matrix: Matrix, measure: Measure, limits: Limits) -> tuple[tuple[int, int], ...]:
     """Return kind and rail whose healthy values are themselves worse than the reference allows.
 
-    Of the slowest pairs, each of which is the better of two looks, any value.
+    Of the slowest pairs, each of which is the better of two looks, any value; of the only pair,
+    what all looks one way show.
     """
     if not matrix.is_selection:
-        return measure.below
+        return tuple(dict.fromkeys((*measure.below, *_below_one_way(matrix, measure, limits))))
     found = []
     columns = (matrix.kind.tolist(), matrix.rail.tolist(), matrix.goodness.tolist())
     for kind, rail, goodness in zip(*columns, strict=True):
@@ -284,6 +301,20 @@ def _below(matrix: Matrix, measure: Measure, limits: Limits) -> tuple[tuple[int,
         if bound is not None and goodness < bound - 1e-9:
             found.append((kind, rail))
     return tuple(dict.fromkeys(found))
+
+
+def _below_one_way(matrix: Matrix, measure: Measure, limits: Limits) -> Iterator[tuple[int, int]]:
+    """Yield kind and rail over which the only pair misses the reference in every look one way."""
+    if len(the_few(matrix)) != 2:
+        return
+    twice = seen_twice(matrix, np.arange(len(matrix)))
+    keys = matrix.look_keys(with_round=False)[twice]
+    for key in np.unique(keys).tolist():
+        rows = twice[keys == key]
+        kind, rail = int(matrix.kind[rows[0]]), int(matrix.rail[rows[0]])
+        bound = bound_of(matrix, kind, limits)
+        if bound is not None and bool((measure.alone[rows] < bound - 1e-9).all()):
+            yield kind, rail
 
 
 def _impossible(matrix: Matrix, limits: Limits) -> Flags:

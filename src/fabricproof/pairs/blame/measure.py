@@ -168,13 +168,32 @@ def _choices(
     """Return what may be the healthy rows of a stratum; nothing where they are too few to tell."""
     least = bound_of(matrix, kind, limits)
     own = alone[rows]
-    if len(own) >= LEAST_VALUES and _num_nodes(matrix, rows) > 3:
+    if len(own) >= LEAST_VALUES and _num_nodes(matrix, rows) > LEAST_PARTNERS:
         return candidates(own, least)
     if least is None:
         return ()
     # Too few to be a population: the reference itself is the yardstick.
     good = own[own >= least]
+    if not len(good) and the_few(matrix) and len(seen_twice(matrix, rows)) == len(rows):
+        good = own  # all of them miss it, each in every look: that is what they have
     return (Heap(centre=float(np.median(good)) if len(good) else least, scatter=0.0, weight=1.0),)
+
+
+def the_few(matrix: Matrix) -> tuple[str, ...]:
+    """Return the nodes that have values, where none of so few can be told from its partners."""
+    seen = np.zeros(len(matrix.nodes), dtype=bool)
+    seen[matrix.source] = seen[matrix.destination] = True
+    if seen.sum() > LEAST_PARTNERS:
+        return ()
+    return tuple(matrix.nodes[at] for at in np.flatnonzero(seen).tolist())
+
+
+def seen_twice(matrix: Matrix, rows: Rows) -> Rows:
+    """Return those of ``rows`` whose pair was measured that way at two looks or more."""
+    _, at, looks = np.unique(
+        matrix.look_keys(with_round=False)[rows], return_inverse=True, return_counts=True
+    )
+    return rows[looks[at] > 1]
 
 
 def _with_nearest(strata: list[_Stratum], chosen: list[tuple[Heap, ...]]) -> list[tuple[Heap, ...]]:

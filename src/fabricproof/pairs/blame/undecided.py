@@ -9,7 +9,7 @@ import numpy as np
 
 from fabricproof.core.units import counted
 from fabricproof.pairs.blame.explain import LEAST_PARTNERS, Found
-from fabricproof.pairs.blame.judge import differs, fast_group, is_blamed
+from fabricproof.pairs.blame.judge import differs, fast_group, few_below, is_blamed
 from fabricproof.pairs.blame.judged import Judged, WhyUndecided
 from fabricproof.pairs.blame.measure import evidence_of, is_many
 from fabricproof.pairs.blame.suspects import (
@@ -28,6 +28,8 @@ _SINGLES = 20
 
 def undecided(judged: Judged) -> list[Undecided]:
     """Return what nobody is blamed for."""
+    if nodes := few_below(judged):
+        return [_few_below(nodes)]
     entries = [*_between(judged), *_rounds_and_rivals(judged)]
     for group in judged.explanation.groups:
         names = tuple(judged.matrix.nodes[each.suspect.number] for each in group)
@@ -113,6 +115,16 @@ def _between(judged: Judged) -> Iterator[Undecided]:
             "over the uplinks of a leaf, which are few, or slow",
             would_tell="how many uplinks each leaf has (--spines), or the same pairs one at a time",
         )
+
+
+def _few_below(nodes: tuple[str, ...]) -> Undecided:
+    return Undecided(
+        why=WhyUndecided.FEW,
+        nodes=nodes,
+        sentence=f"{' - '.join(nodes)} miss the reference: none of them, nor the way "
+        "between, can be told from the others",
+        would_tell=f"{' and '.join(nodes)} each with two nodes more",
+    )
 
 
 def _few(judged: Judged) -> Undecided:

@@ -239,7 +239,8 @@ def _notes(
     outcome: Outcome, mine: Sequence[Result], looks: Sequence[Confirmation], name: str
 ) -> list[str]:
     campaign = outcome.campaign
-    notes = [f"{counted(len(campaign.nodes), 'node')}: {', '.join(campaign.nodes)}"]
+    few = "; one pair, of which neither end can be blamed" * (len(campaign.nodes) == 2)
+    notes = [f"{counted(len(campaign.nodes), 'node')}: {', '.join(campaign.nodes)}{few}"]
     if campaign.at_once:
         notes.append(f"nodes share cores: pairs take turns, {campaign.at_once} at once")
     for result in mine:
