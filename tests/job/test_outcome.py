@@ -309,25 +309,6 @@ def test_a_second_attempt_that_never_ended_leaves_red(tmp_path: Path) -> None:
     assert any("the first said FAIL" in finding for finding in texts_of(outcome.report.findings))
 
 
-@pytest.mark.parametrize(("factor", "verdict"), [(1, Verdict.UNJUDGED), (2, Verdict.FAIL)])
-def test_red_after_a_look_of_unknown_path_is_red_only_where_that_was_low_too(
-    factor: int, verdict: Verdict, tmp_path: Path
-) -> None:
-    blind = (
-        rank_text(0, sent=PUT_BW_SENT, received=0),
-        rank_text(1, sent=0, received=PUT_BW_SENT, status=None),
-    )
-    leave(tmp_path, LEG, slower(PUT_BW, factor), ranks=blind)
-    leave(tmp_path, LEG, slower(PUT_BW, 2), attempt=2)
-    outcome = judge_leg(tmp_path, LEG)
-    looks = [each.report.verdict for each in outcome.attempts]
-    assert looks == [verdict, Verdict.FAIL]
-    assert outcome.report.verdict is verdict
-    said = [each for each in outcome.report.quantities if each.verdict is verdict]
-    told = "at the first look, whose path was not proven" in said[-1].reason
-    assert told == (verdict is Verdict.UNJUDGED)
-
-
 def test_only_doubtful_legs_are_named_for_a_second_look(tmp_path: Path) -> None:
     legs = tuple(replace(LEG, name=name) for name in ("good", "slow", "cut+off", "twice"))
     write_plan(tmp_path, legs)

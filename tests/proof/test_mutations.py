@@ -26,8 +26,7 @@ DECIDING = {
             "_judge_attempt",
             "_with_errors",
             "weighed",
-            "_joined_looks",
-            "_red_once_doubted",
+            "_of_looks",
         ),
         *("needs_second_look", "_net_path"),
     ],
@@ -44,13 +43,15 @@ REASONS = {
     "plumbing: it hands on, or holds rules that are here": (
         "_arrow _attempt_folders _check_name _confirmation _ends _evidence _excess _is _job "
         "_job_of_case _leg_result _meant _moved _nodes_of _numbered _part _sizes _weight "
-        "_with added around as_notes at_size each_kind error_rates gather is_of_errors key_of "
+        "_seen_by _with added around "
+        "as_notes at_size each_kind error_rates gather is_of_errors key_of "
         "megabytes mended missing reading_of rules_of sent_over smallest_message_us worst "
         "judge_table judge_value _latency _bandwidth _bandwidths _times _judge_attempt "
         "_judged _quiet_or_disturbed _beside _from_records _of_kind with_errors _excused "
         "_never_ran "
     ),
     "words: it says why, and decides nothing": (
+        "_with_note "
         "_both_ends _explained _failure _is_short _foreign_traffic _never_started "
         "_nothing_to_judge _reason _ruled_out _told _what_a_file_cannot_show "
         "_without_second_look describe_loss describe_shape explained told_reason "
@@ -64,7 +65,7 @@ REASONS = {
         "_build_result _not_built _of_one_build rebuilt "
     ),
     "a rule that no fault of the library needs, yet; tests of its own module do": (
-        "doubt_of _red_once_doubted _unless_set_back _unless_green _spoiled _other_way_alone "
+        "doubt_of _unless_set_back _unless_green _spoiled _other_way_alone "
         "_with_required "
         "_of_unjudged _worst limit_of "
     ),

@@ -6,13 +6,12 @@ cannot disagree.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 
-from fabricproof.core.measure import Finding, FindingKind, Table, Verdict, worst
+from fabricproof.core.measure import BADNESS, Finding, FindingKind, Table, Verdict, worst
 from fabricproof.job.commands import PEER_SUITES
 from fabricproof.job.evidence.declaration import judge_free_path, of_what_was_declared, rails_down
 from fabricproof.job.evidence.disturbance import (
@@ -53,6 +52,9 @@ from fabricproof.verdict.value import Judgement, Report, is_of_errors, missing
 
 #: A first attempt with one of these verdicts gets a second look; a wrong path does not need one.
 DOUBTFUL = frozenset({Verdict.FAIL, Verdict.INVALID, Verdict.MISSING, Verdict.UNJUDGED})
+
+#: attempts at a leg: a second look, and one more where one of the two could not judge what was red
+MOST_ATTEMPTS = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,8 +136,8 @@ def mended(outcome: Outcome, change: Callable[[Judgement], Judgement]) -> Outcom
 def judge_leg(folder: Path, leg: Leg, channel_attempt: int = 0) -> Outcome:
     """Judge all attempts of ``leg`` below job folder ``folder``.
 
-    What fails twice is red: a quantity that passes in either attempt is cleared, and the report
-    says that there were two.  ``channel_attempt``: of its ``channel_leg``; 0 for the latest.
+    What fails twice is red: a quantity that passes in any attempt is cleared, and the report says
+    that there were several.  ``channel_attempt``: of its ``channel_leg``; 0 for the latest.
     """
     attempts: tuple[Attempt, ...] = ()
     for number, path in enumerate(_attempt_folders(folder, leg), start=1):
@@ -143,7 +145,7 @@ def judge_leg(folder: Path, leg: Leg, channel_attempt: int = 0) -> Outcome:
         attempts += (_numbered(_with_errors(found, leg, attempts)),)
     if not attempts:
         return Outcome(leg=leg, attempts=(), report=missing(leg.required, _never_started(folder)))
-    report = weighed(attempts[0].report, attempts[-1].report)
+    report = weighed([each.report for each in attempts])
     if len(attempts) > 1:
         # The latest that was counted: one that never ended has none, and clears no other.
         counted = [
@@ -151,7 +153,7 @@ def judge_leg(folder: Path, leg: Leg, channel_attempt: int = 0) -> Outcome:
         ]
         report = errors_of_all(report, (counted or [attempts[-1].report])[-1])
     outcome = Outcome(leg=leg, attempts=attempts, report=report)
-    if needs_second_look(outcome):
+    if len(attempts) == 1 and needs_second_look(outcome):
         return replace(outcome, report=_without_second_look(folder, outcome.report))
     return outcome
 
@@ -181,8 +183,8 @@ def _with_errors(attempt: Attempt, leg: Leg, earlier: Sequence[Attempt]) -> Atte
 
 
 def _attempt_folders(folder: Path, leg: Leg) -> Iterator[Path]:
-    """Yield the folders of the attempts: two at most, or all rounds of a leg that runs in turn."""
-    for number in count(1) if leg.in_turn else (1, 2):
+    """Yield the folders of the attempts: all rounds of a leg that runs in turn."""
+    for number in count(1) if leg.in_turn else range(1, MOST_ATTEMPTS + 1):
         path = folder / "legs" / f"{shell_name(leg.name)}.{number}"
         if not path.is_dir():
             return
@@ -203,92 +205,112 @@ def _without_second_look(folder: Path, report: Report) -> Report:
     return replace(report, findings=(finding, *report.findings))
 
 
-def weighed(first: Report, last: Report, *, needs_proven_path: bool = True) -> Report:
-    """Return the report of two looks: what is red in both is red.
+def weighed(
+    looks: Sequence[Report], *, needs_proven_path: bool = True, in_rounds: Collection[str] = ()
+) -> Report:
+    """Return the report of all looks: FAIL needs two that could judge it, both red.
 
     Args:
-        first: of the first look; it counts where it passed, for then the second was not for it.
-        last: of the second look; the first itself where there was one only.
+        looks: oldest first.  The first counts where it passed, for then no other was for it.
         needs_proven_path: only what was measured on a proven path clears what was red.  A relation
             has no path of its own; its judge asks for those of its legs.
+        in_rounds: names of numbers that are decided from several rounds, each of them a look.
     """
+    first, last = looks[0], looks[-1]
     if last is first or first.verdict is Verdict.PASS:
         return first
     if last.verdict is Verdict.PASS:
         why = next(each for each in first.quantities if each.verdict is first.verdict)
         note = f"second look: passed; the first said {first.verdict} ({why.name}: {why.reason})"
-        finding = Finding(text=note, kind=FindingKind.SECOND_LOOK_PASSED)
-        return replace(last, findings=(finding, *last.findings))
-    return _joined_looks(first, last, needs_proven_path=needs_proven_path)
-
-
-def _joined_looks(first: Report, last: Report, *, needs_proven_path: bool) -> Report:
-    """Return the second of two red reports, cleared of what passed at the first look.
-
-    Nothing is cleared where either look holds an impossible number: a stall makes numbers worse,
-    never impossible.
-    """
-    note = f"second look: red again on the same nodes; the first said {first.verdict}"
-    finding = Finding(text=note, kind=FindingKind.SECOND_LOOK_RED)
-    looks = (first, last)
-    proven = all(look.net_path and look.net_path.state is PathState.PROVEN for look in looks)
-    can_clear = proven or not needs_proven_path
-    if not can_clear or any(look.verdict is Verdict.INVALID for look in looks):
-        kept = last if can_clear else _red_once_doubted(first, last)
-        return replace(kept, findings=(finding, *last.findings))
-    passed = {
-        each.name: each
-        for each in first.quantities
-        if each.verdict is Verdict.PASS and not is_of_errors(each)
-    }
+        return _with_note(last, note, FindingKind.SECOND_LOOK_PASSED)
+    again = f"second look: red again on the same nodes; the first said {first.verdict}"
+    if any(look.verdict is Verdict.INVALID for look in looks):
+        # A stall makes numbers worse, never impossible: nothing is cleared.
+        return _with_note(last, again, FindingKind.SECOND_LOOK_RED)
+    seen = _seen_by(looks, needs_proven_path=needs_proven_path)
     quantities = tuple(
-        passed.get(each.name, each) if each.verdict is not Verdict.PASS else each
-        for each in last.quantities
+        each if each.name in in_rounds else _of_looks(seen[each.name]) for each in last.quantities
     )
-    verdict = worst([each.verdict for each in quantities])
-    if verdict is Verdict.PASS:
-        once = [
-            each.name
-            for look in looks
-            for each in look.quantities
-            if each.verdict is not Verdict.PASS
-        ]
-        note = f"second look: no quantity was red twice; red once: {', '.join(once)}"
-        finding = Finding(text=note, kind=FindingKind.SECOND_LOOK_PASSED)
-    return replace(last, verdict=verdict, quantities=quantities, findings=(finding, *last.findings))
-
-
-def _red_once_doubted(first: Report, last: Report) -> Report:
-    """Return ``last`` without FAIL of numbers that were good at a first look of unknown path.
-
-    Such a look clears nothing, but neither does it make one red look two: that is UNJUDGED.
-    """
-    open_ones = {each.name: each for each in first.quantities if each.verdict is Verdict.UNJUDGED}
-
-    def doubted(each: Judgement) -> Judgement:
-        before = open_ones.get(each.name)
-        value = None if before is None else before.value
-        if each.verdict is not Verdict.FAIL or value is None or is_of_errors(each):
-            return each
-        lower = -math.inf if each.lower is None else each.lower
-        upper = math.inf if each.upper is None else each.upper
-        if lower <= value <= upper:
-            reason = f"{each.reason}; {value:g} at the first look, whose path was not proven"
-            return replace(each, verdict=Verdict.UNJUDGED, reason=reason)
-        return each
-
-    quantities = tuple(map(doubted, last.quantities))
-    if quantities == last.quantities:
-        return last
-    return replace(
+    joined = replace(
         last, verdict=worst([each.verdict for each in quantities]), quantities=quantities
     )
+    once = [name for name, found in seen.items() if _is_red_once(found) and name not in in_rounds]
+    if joined.verdict is Verdict.PASS:
+        red = [
+            *(each.name for each in first.quantities if each.verdict is not Verdict.PASS),
+            *(each.name for each in last.quantities if each.verdict is not Verdict.PASS),
+        ]
+        note = f"second look: no quantity was red twice; red once: {', '.join(red)}"
+        return _with_note(joined, note, FindingKind.SECOND_LOOK_PASSED)
+    if joined.verdict is Verdict.UNJUDGED and once:
+        note = f"red at one of {len(looks)} looks, and no other could judge it: {', '.join(once)}"
+        return _with_note(joined, note, FindingKind.NOTE)
+    return _with_note(joined, again, FindingKind.SECOND_LOOK_RED)
+
+
+def _with_note(report: Report, text: str, kind: FindingKind) -> Report:
+    return replace(report, findings=(Finding(text=text, kind=kind), *report.findings))
+
+
+def _seen_by(
+    looks: Sequence[Report], *, needs_proven_path: bool = True
+) -> dict[str, list[Judgement]]:
+    """Return what each number of the last look was at every look.
+
+    A look without it could not judge it, nor could an earlier one that clears nothing.
+    """
+    seen: dict[str, list[Judgement]] = {each.name: [] for each in looks[-1].quantities}
+    for look in looks:
+        proven = look.net_path is not None and look.net_path.state is PathState.PROVEN
+        clears = proven or not needs_proven_path or look is looks[-1]
+        there = {each.name: each for each in look.quantities}
+        for name, found in seen.items():
+            mine = there.get(name) or missing([name], first_reason(look)).quantities[0]
+            is_open = mine.verdict is Verdict.PASS and not clears
+            found.append(replace(mine, verdict=Verdict.UNJUDGED) if is_open else mine)
+    return seen
+
+
+def _of_looks(seen: Sequence[Judgement]) -> Judgement:
+    """Return what one number is by all looks at it, oldest first; none holds an impossible one.
+
+    What passed once is cleared; what was red at two looks is red.  Red at one look, and at no other
+    judged, is what that other made of it: a look that cannot judge makes no red one two.  What is
+    lost on the way is counted over all looks together: the last has it.
+    """
+    last = seen[-1]
+    passed = [each for each in seen if each.verdict is Verdict.PASS]
+    red = [each for each in seen if each.verdict is Verdict.FAIL]
+    if is_of_errors(last) or last in passed:
+        return last
+    if passed or len(red) > 1:
+        return (passed or red)[-1]
+    if not _is_red_once(seen):
+        return last
+    others = [each for each in reversed(seen) if each.verdict is not Verdict.FAIL]
+    other = min(others, key=lambda each: BADNESS.index(each.verdict))
+    return replace(other, reason=f"{other.reason}; red at one look alone: {red[0].reason}")
+
+
+def _is_red_once(seen: Sequence[Judgement]) -> bool:
+    """Tell whether a number was red at one look, and no other look could judge it."""
+    verdicts = [each.verdict for each in seen if not is_of_errors(each)]
+    return Verdict.PASS not in verdicts and verdicts.count(Verdict.FAIL) == 1 < len(verdicts)
 
 
 def needs_second_look(outcome: Outcome) -> bool:
-    """Tell whether a leg that ran once should run again before it is called red."""
-    if len(outcome.attempts) != 1 or outcome.leg.in_turn:
+    """Tell whether a leg should run again before it is called red.
+
+    That is a third time where what was red at one look could not be judged at the other.
+    """
+    if not outcome.attempts or outcome.leg.in_turn or len(outcome.attempts) == MOST_ATTEMPTS:
         return False
+    if len(outcome.attempts) > 1:
+        looks = [each.report for each in outcome.attempts]
+        is_hopeless = any(
+            each.foreign or each.report.verdict is Verdict.INVALID for each in outcome.attempts
+        )
+        return not is_hopeless and any(map(_is_red_once, _seen_by(looks).values()))
     if not outcome.leg.required and not outcome.report.quantities:
         return False  # it measures nothing that could be cleared: preflight's looks are taken once
     net_path = outcome.report.net_path

@@ -37,8 +37,9 @@ ASK_SECONDS = 30
 #: what the second look had to say against itself
 SECOND_LOOK_ERRORS = "second_look.err"
 
-#: what is to run next is asked at most so often: one second look, then rounds by ones to threes
-MOST_LOOKS = 1 + MOST
+#: what is to run next is asked at most so often: a second and a third look, then rounds by ones to
+#: threes
+MOST_LOOKS = 2 + MOST
 
 _HEAD = """\
 #!/bin/bash

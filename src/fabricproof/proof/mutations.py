@@ -81,6 +81,10 @@ def _without_trouble(read: Any) -> Any:
     return lambda folder: (read(folder)[0], None)
 
 
+def _last_look(_: Any) -> Any:
+    return lambda looks, **_: looks[-1]
+
+
 def _blind(look: Any) -> Any:
     return lambda *given: replace(look(*given), colour=LookColour.NONE)
 
@@ -126,8 +130,9 @@ RULES: tuple[MutatedRule, ...] = (
     _rule("others explain the number", "job.evidence.disturbance:_explains", _returns(False)),
     _rule("excuse by other jobs", f"{_OUTCOME}with_neighbours", _argument(0)),
     _rule("second look", f"{_AGAIN} job.relations.judge:needs_second_look", _returns(False)),
-    _rule("both looks weighed", f"{_OUTCOME}weighed", _argument(1)),
-    _rule("red twice", f"{_OUTCOME}_joined_looks", _argument(1)),
+    _rule("both looks weighed", f"{_OUTCOME}weighed", _last_look),
+    _rule("red twice", f"{_OUTCOME}_of_looks", _last_look),
+    _rule("red at two looks that could judge", f"{_OUTCOME}_is_red_once", _returns(False)),
     _rule("directions", "proof.machine.night:with_directions", _argument(0)),
     _rule("case without records", f"{_JOIN}_without_records", _NOTHING),
     _rule(

@@ -80,7 +80,9 @@ def judge_relation(relation: Relation, outcomes: Sequence[Outcome]) -> Outcome:
         last = both if relation.kind in AGAIN else _looks(mine, -1)
         again = _judged(relation, {**last, **in_turn})
         # Its judge takes no number of an unproven path.
-        report = weighed(report, again, needs_proven_path=False)
+        decided = again.quantities if relation.kind in AGAIN else again.quantities[:1]
+        rounds = [each.name for each in decided if relation.turns or relation.kind in AGAIN]
+        report = weighed([report, again], needs_proven_path=False, in_rounds=rounds)
     return Outcome(leg=relation.as_leg(), attempts=(), report=report, nodes=tuple(sorted(nodes)))
 
 

@@ -289,6 +289,14 @@ def two_looks(scene: Scene, drawn: Injection) -> None:
         scene.by_size.append(lambda size: drawn.strength if size == slow else 1.0)
 
 
+def blind_then_stall(scene: Scene, drawn: Injection) -> None:
+    """In each job a rank is not counted at the first look, and a rail stalls at the second."""
+    if scene.attempt == 1:
+        uncounted_rank(scene, drawn)
+    elif scene.attempt == 2:
+        port_rate(scene, drawn)
+
+
 def one_wrong_path(scene: Scene, drawn: Injection) -> None:
     """In the first job the MPI takes the other rail."""
     if scene.run == 1:
@@ -489,7 +497,8 @@ SCENES: dict[str, Callable[[Scene, Injection], None]] = {
         black_hole, wrong_rail, one_of_two, crosswise, sent_aside, small_aside, management,
         tcp_below,
         shared_memory, wrong_node, foreign, busy_core, other_job, pair_only, library,
-        nothing_moved, protocol_switch, one_look, one_job, two_looks, one_wrong_path, truncated,
+        nothing_moved, protocol_switch, one_look, one_job, two_looks, blind_then_stall,
+        one_wrong_path, truncated,
         interleaved, unit, clock_fast, clock_slow, hung_rank, dead_node, job_killed, full_disk,
         counters_reset, as_many_beside, hidden_failure, uncounted_rank, contradiction,
         losses_uncounted,
