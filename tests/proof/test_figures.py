@@ -55,7 +55,7 @@ def test_the_page_says_what_was_missed_and_what_is_neither():
     )  # fmt: skip
     faults = [of_fault(ENTRY, [one(0.5, caught=False)])]
     text = page(
-        date="2026-01-01", code="abc", seed=0, clean=of_clean([clean]), sides=[], faults=faults,
+        date="2026-01-01", code="abc", seed=0, clean=of_clean([clean]), faults=faults,
         every=read_library(), noticed={"ceiling": (), "floor": ("x",)},
     )  # fmt: skip
     assert "| any FAIL | 1 of 1 (2 to 100 %) |" in text

@@ -36,6 +36,12 @@ DECIDING = {
     "nightly.looks": ["look_at"],
     "job.evidence.error_rates": ["with_errors", "_of_kind"],
     "job.evidence.disturbance": ["excused", "_excused"],
+    "history.compare.comparison": ["_told"],
+    "history.compare.verdict": ["overall", "group_change", "looks_worse"],
+    "history.stats.steps": ["find_changes", "_cuts", "_told", "_last_steps"],
+    "history.trend.find": ["find_trend", "_asked", "_steps"],
+    "history.baseline.bounds": ["learn", "_bounds"],
+    "history.baseline.freezing": ["_good"],
 }
 
 #: what they call that is no rule here, by the reason
@@ -49,12 +55,16 @@ REASONS = {
         "judge_table judge_value _latency _bandwidth _bandwidths _times _judge_attempt "
         "_judged _quiet_or_disturbed _beside _from_records _of_kind with_errors _excused "
         "_never_ran "
+        "_groups _quantities metric_of class_of numbered _part _plain _counts _too_few _steps "
+        "_asked _fits _nothing_fits find_changes _check _cuts _told _stretches scaled "
+        "random_orders scatter_of_classes _around_levels _scales _rounded events_of "
     ),
     "words: it says why, and decides nothing": (
         "_with_note "
         "_both_ends _explained _failure _is_short _foreign_traffic _never_started "
         "_nothing_to_judge _reason _ruled_out _told _what_a_file_cannot_show "
         "_without_second_look describe_loss describe_shape explained told_reason "
+        "_mixed _same _undecided _warnings "
     ),
     "not in the model: other programs, baselines, cut files of others, one node": (
         "_against_pair _in_decimal_megabytes _of_many _side_times _silenced _skipped "
@@ -68,6 +78,10 @@ REASONS = {
         "doubt_of _unless_set_back _unless_green _spoiled _other_way_alone "
         "_with_required "
         "_of_unjudged _worst limit_of "
+    ),
+    "statistics, which tests/history/stats and benchmarks hold against others": (
+        "in_time split_statistic fewer_nights _located _drift _drifts _moderated _priors _rates "
+        "_tails print_step _apart is_worse "
     ),
 }
 NO_RULES = {name for names in REASONS.values() for name in names.split()}

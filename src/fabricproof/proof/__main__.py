@@ -15,11 +15,9 @@ from fabricproof.proof.campaign import (
     digest_of_code,
     noticed_of,
     prove,
-    sides_of,
     tries_of,
 )
-from fabricproof.proof.compared import SidesChange
-from fabricproof.proof.figures import FaultFigures, SidesFigures, of_clean, of_fault, of_sides
+from fabricproof.proof.figures import FaultFigures, of_clean, of_fault
 from fabricproof.proof.library import read_library
 from fabricproof.proof.mutations import UNNOTICED
 from fabricproof.proof.page import page, picture
@@ -31,7 +29,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--clean", type=int, help="campaigns without a fault")
     parser.add_argument("--tries", type=int, help="of each fault, where it must be caught")
     parser.add_argument("--weaker", type=int, help="tries at each other strength")
-    parser.add_argument("--sides", type=int, help="comparisons for each change between two sides")
+    parser.add_argument("--steady", type=int, help="histories of each kind without a change")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, help="processes; all cores where not said")
     parser.add_argument("--keep", type=Path, default=Path("work/proof.jsonl"))
@@ -42,7 +40,7 @@ def _arguments() -> argparse.Namespace:
 def main() -> int:
     """Run it; return 1 where a figure is not as it must be, else 0."""
     given = _arguments()
-    asked = {name: getattr(given, name) for name in ("clean", "tries", "weaker", "sides")}
+    asked = {name: getattr(given, name) for name in ("clean", "tries", "weaker", "steady")}
     plan = replace(
         LONG if given.full else SHORT,
         seed=given.seed,
@@ -50,7 +48,6 @@ def main() -> int:
     )
     records = prove(plan, given.keep, _progress, given.jobs)
     clean = of_clean(cleans_of(records))
-    sides = [of_sides(change, sides_of(records)) for change in SidesChange]
     tries = tries_of(records)
     noticed = noticed_of(records)
     library = read_library()
@@ -60,7 +57,6 @@ def main() -> int:
         code=digest_of_code(),
         seed=plan.seed,
         clean=clean,
-        sides=sides,
         faults=faults,
         every=library,
         noticed=noticed,
@@ -68,22 +64,16 @@ def main() -> int:
     if given.page:
         (given.page / "proof.md").write_text(text, encoding="utf-8")
         (given.page / "proof.svg").write_text(picture(faults), encoding="utf-8")
-    _tell(faults, sides, {word: str(share) for word, share in clean.false.items()})
+    _tell(faults, {word: str(share) for word, share in clean.false.items()})
     for name, who in noticed.items():
         sys.stdout.write(f"without {name[:41]:42} {', '.join(who) or 'nobody notices'}\n")
     wrong = [word for word, share in clean.false.items() if share.hits]
-    missed = [each.entry.title for each in faults if _is_missed(each)]
+    missed = [each.entry.title for each in faults if not each.is_as_promised]
     silent = [name for name, who in noticed.items() if not who and name not in UNNOTICED]
-    missed += [each.change.value for each in sides if not each.is_as_promised]
     if wrong or missed or silent:
         sys.stdout.write(f"NOT PROVEN: false {wrong}, missed {missed}, unnoticed {silent}\n")
         return 1
     return 0
-
-
-def _is_missed(each: FaultFigures) -> bool:
-    """Tell whether at its strength a fault was missed, or somebody else was blamed."""
-    return each.caught.hits < each.caught.of or each.blamed.hits < each.blamed.of
 
 
 def _progress(done: int, of: int) -> None:
@@ -91,11 +81,9 @@ def _progress(done: int, of: int) -> None:
         sys.stderr.write(f"\r{done} of {of}" + ("\n" if done == of else ""))
 
 
-def _tell(faults: list[FaultFigures], sides: list[SidesFigures], clean: dict[str, str]) -> None:
+def _tell(faults: list[FaultFigures], clean: dict[str, str]) -> None:
     for word, share in clean.items():
         sys.stdout.write(f"{'without a fault: ' + word:50} {share}\n")
-    for compared in sides:
-        sys.stdout.write(f"{'compared: ' + compared.change[:48]:60} {compared.right} right\n")
     for each in faults:
         if each.caught.of:
             blamed = f"blamed {each.blamed.hits}, said {each.worded.hits}"

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import fabricproof
-from fabricproof.proof.compared import SidesChange, SidesTry, compare_try
 from fabricproof.proof.library import FABRICS, FaultEntry, read_library
 from fabricproof.proof.mutations import RULES, who_notices
 from fabricproof.proof.tries import CleanCampaign, Try, attempt, clean
@@ -31,7 +30,7 @@ class ProofPlan:
         clean: campaigns without a fault.
         tries: of each fault, at the strength at which it must be caught.
         weaker: tries at each other strength.
-        sides: comparisons for each change between two sides, and as many without any.
+        steady: histories of each kind of which nothing is to be told.
         seed: of the first campaign and of the first try.
         everybody: whether a rule that no fault names, or whose faults do not miss it, is tried with
             all others.
@@ -40,20 +39,20 @@ class ProofPlan:
     clean: int
     tries: int
     weaker: int
-    sides: int = 0
+    steady: int = 0
     seed: int = 0
     everybody: bool = False
 
 
 #: what CI can afford, and what is published
-SHORT = ProofPlan(clean=40, tries=4, weaker=0, sides=4)
-LONG = ProofPlan(clean=3000, tries=300, weaker=60, sides=300, everybody=True)
+SHORT = ProofPlan(clean=40, tries=4, weaker=0, steady=4)
+LONG = ProofPlan(clean=3000, tries=300, weaker=60, steady=300, everybody=True)
 
-#: title, strength, seed and what else there is: a fabric, a rule, a change
+#: title, strength, seed and what else there is: a fabric, a rule
 Key = tuple[str, float, int, str]
 
 #: stand for a title
-CLEAN, MUTATION, SIDES = "clean", "mutation", "sides"
+CLEAN, MUTATION = "clean", "mutation"
 
 
 @cache
@@ -71,9 +70,6 @@ def units_of(plan: ProofPlan) -> Iterator[Key]:
     names = sorted(FABRICS)
     for number in range(plan.clean):
         yield CLEAN, 0.0, plan.seed + number, names[number % len(names)]
-    for change in SidesChange:
-        for number in range(plan.sides):
-            yield SIDES, 0.0, plan.seed + number, change.value
     for rule in RULES:
         yield MUTATION, 0.0, int(plan.everybody), rule.name
     for entry in read_library():
@@ -81,7 +77,8 @@ def units_of(plan: ProofPlan) -> Iterator[Key]:
             continue
         for strength in entry.strengths:
             due = entry.must if entry.must is not None else entry.strengths[-1]
-            for number in range(plan.tries if strength == due else plan.weaker):
+            most = plan.steady if entry.is_steady else plan.tries
+            for number in range(most if strength == due else plan.weaker):
                 yield entry.title, strength, plan.seed + number, ""
 
 
@@ -90,8 +87,6 @@ def do(unit: Key) -> dict[str, Any]:
     title, strength, seed, fabric = unit
     if title == CLEAN:
         return {"kind": CLEAN, **clean(fabric, seed).record()}
-    if title == SIDES:
-        return {"kind": SIDES, **compare_try(SidesChange(fabric), seed).record()}
     if title == MUTATION:
         rule = next(each for each in RULES if each.name == fabric)
         noticed = who_notices(rule, everybody=bool(seed))
@@ -120,8 +115,6 @@ def key_of(record: dict[str, Any]) -> Key:
     """Return the unit that a record is of."""
     if record["kind"] == CLEAN:
         return CLEAN, 0.0, record["seed"], record["fabric"]
-    if record["kind"] == SIDES:
-        return SIDES, 0.0, record["seed"], record["change"]
     if record["kind"] == MUTATION:
         return MUTATION, 0.0, record["seed"], record["rule"]
     return record["fault"], record["strength"], record["seed"], ""
@@ -172,11 +165,6 @@ def tries_of(records: Iterable[dict[str, Any]]) -> list[Try]:
 def cleans_of(records: Iterable[dict[str, Any]]) -> list[CleanCampaign]:
     """Return the clean campaigns among records."""
     return [CleanCampaign(**_fields(each)) for each in records if each["kind"] == CLEAN]
-
-
-def sides_of(records: Iterable[dict[str, Any]]) -> list[SidesTry]:
-    """Return the comparisons of two sides among records."""
-    return [SidesTry(**_fields(each)) for each in records if each["kind"] == SIDES]
 
 
 def noticed_of(records: Iterable[dict[str, Any]]) -> dict[str, tuple[str, ...]]:

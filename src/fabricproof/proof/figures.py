@@ -6,9 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fabricproof.history.stats.share import Share
-from fabricproof.history.stats.shifts import ALPHA as FALSE_WORDS
-from fabricproof.history.stats.shifts import Change
-from fabricproof.proof.compared import RIGHT, SidesChange, SidesTry
 from fabricproof.proof.library import FaultEntry
 from fabricproof.proof.tries import CleanCampaign, Try
 
@@ -22,17 +19,30 @@ class FaultFigures:
         by_strength: strength -> caught.
         caught, blamed, worded: at the strength at which it must be caught.
         half, all_but: least strength tried from which on 50 % and 99 % were caught; None: none.
+        by_noise: how numbers scattered -> caught at that strength.
         first_bad: seed and words of the first try that was not right there.
     """
 
     entry: FaultEntry
     by_strength: Mapping[float, Share]
+    by_noise: Mapping[str, Share]
     caught: Share
     blamed: Share
     worded: Share
     half: float | None
     all_but: float | None
     first_bad: str
+
+    @property
+    def is_as_promised(self) -> bool:
+        """Whether no more was missed, or blamed wrongly, than the product says it may.
+
+        The least credible rate must not be above: of a fault, one miss is too many.
+        """
+        shares = (
+            Share(hits=each.of - each.hits, of=each.of) for each in (self.caught, self.blamed)
+        )
+        return all(not each.of or each.bounds[0] <= self.entry.wrong_at_most for each in shares)
 
 
 def of_fault(entry: FaultEntry, tries: Sequence[Try]) -> FaultFigures:
@@ -47,6 +57,10 @@ def of_fault(entry: FaultEntry, tries: Sequence[Try]) -> FaultFigures:
     return FaultFigures(
         entry=entry,
         by_strength=by_strength,
+        by_noise={
+            noise: _share([each.caught for each in due if each.noise == noise])
+            for noise in sorted({each.noise for each in due})
+        },
         caught=_share([each.caught for each in due]),
         blamed=_share([each.blamed for each in due]),
         worded=_share([each.worded for each in due]),
@@ -96,45 +110,4 @@ def of_clean(campaigns: Sequence[CleanCampaign]) -> CleanFigures:
         false=false,
         second_looks=Share(hits=sum(each.second_looks for each in campaigns), of=nights),
         confirmations=Share(hits=sum(each.confirmations for each in campaigns), of=nights),
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class SidesFigures:
-    """What all comparisons with one change came to.
-
-    Attributes:
-        change: between the sides.
-        words: last word -> comparisons that ended so.
-        right: comparisons whose last word was a right one.
-        first_bad: seed and words of the first other one.
-    """
-
-    change: SidesChange
-    words: Mapping[Change, Share]
-    right: Share
-    first_bad: str
-
-    @property
-    def is_as_promised(self) -> bool:
-        """Whether false words are no surer than ``ALPHA``'s rate, and no real change was missed.
-
-        Without a change ``compare`` promises a false word in one comparison of twenty at most
-        (``history.stats.shifts.ALPHA``): the least credible rate must not be above.
-        """
-        wrong = Share(hits=self.right.of - self.right.hits, of=self.right.of)
-        if Change.WORSE in RIGHT[self.change]:
-            return not wrong.hits
-        return not wrong.of or wrong.bounds[0] <= FALSE_WORDS
-
-
-def of_sides(change: SidesChange, tries: Sequence[SidesTry]) -> SidesFigures:
-    """Return the figures of one change."""
-    mine = [each for each in tries if each.change == change.value]
-    bad = next((each for each in mine if each.said), None)
-    return SidesFigures(
-        change=change,
-        words={word: _share([each.word == word.value for each in mine]) for word in Change},
-        right=_share([not each.said for each in mine]),
-        first_bad=f"seed {bad.seed} ({bad.fabric}, {bad.noise}): {bad.said}" if bad else "",
     )

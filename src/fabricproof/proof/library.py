@@ -10,6 +10,8 @@ from importlib.resources import files
 from typing import Any
 
 from fabricproof.core.measure import Verdict
+from fabricproof.history.stats.shifts import Change
+from fabricproof.proof.histories import HistoryEffect
 from fabricproof.proof.machine import effects
 from fabricproof.proof.machine.model import SOCKETS, VERBS, ModelFabric
 
@@ -18,6 +20,9 @@ NOT = "no:"
 
 #: the effect that stands for a campaign of pairs
 PAIRS = "pairs"
+
+#: how the effects begin whose right words are those of a change
+COMPARED = ("sides_", "trend_")
 
 FABRICS: dict[str, ModelFabric] = {"verbs": VERBS, "sockets": SOCKETS}
 
@@ -46,12 +51,13 @@ class FaultEntry:
     strengths: tuple[float, ...] = ()
     must: float | None = None
     fabrics: tuple[str, ...] = ("verbs", "sockets")
-    verdicts: frozenset[Verdict] = frozenset()
+    verdicts: frozenset[Verdict | Change] = frozenset()
     words: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
     beside: str = ""
     beside_strength: float | None = None
     suspect: str = ""
+    wrong_at_most: float = 0.0
 
     @property
     def title(self) -> str:
@@ -62,6 +68,16 @@ class FaultEntry:
     def is_simulated(self) -> bool:
         """Whether there is a figure of it."""
         return not self.effect.startswith(NOT)
+
+    @property
+    def is_history(self) -> bool:
+        """Whether nights are judged together: compared, over time, or by a baseline."""
+        return self.effect in {*HistoryEffect}
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether nights are judged together and nothing is to be told of them."""
+        return self.is_history and bool(self.verdicts & {Change.SAME, Verdict.PASS})
 
     @property
     def is_live(self) -> bool:
@@ -84,9 +100,10 @@ def _entry(record: dict[str, Any]) -> FaultEntry:
     fields = {_FIELDS.get(name, name): value for name, value in record.items()}
     fields |= {name: tuple(value) for name, value in fields.items() if isinstance(value, list)}
     fields["blame"] = BlameDue(fields["blame"])
-    fields["verdicts"] = frozenset(map(Verdict, fields.get("verdicts", ())))
+    words = Change if fields["effect"].startswith(COMPARED) else Verdict
+    fields["verdicts"] = frozenset(map(words, fields.get("verdicts", ())))
     entry = FaultEntry(**fields)
-    known = {*effects.SCENES, *effects.FILES, *effects.DECLARED, PAIRS}
+    known = {*effects.SCENES, *effects.FILES, *effects.DECLARED, *HistoryEffect, PAIRS}
     if entry.is_simulated and entry.effect not in known:
         raise ValueError(f"{entry.title}: no effect {entry.effect!r}")
     return entry

@@ -14,6 +14,9 @@ from functools import cache
 from operator import attrgetter
 from typing import Any
 
+import numpy as np
+
+from fabricproof.history.stats.shifts import Change
 from fabricproof.job import outcome
 from fabricproof.nightly import Blame, LookColour, LookResult
 from fabricproof.proof.library import PAIRS, FaultEntry, read_library
@@ -65,11 +68,6 @@ def _each_not_cleared(decide: Any) -> Any:
     return decided
 
 
-def _with_none(at: int) -> Callable[[Any], Any]:
-    """Return what calls a function with an argument left out."""
-    return lambda old: lambda *given: old(*given[:at], None, *given[at + 1 :])
-
-
 def _changed(at: int, **changes: Any) -> Callable[[Any], Any]:
     """Return what calls a function with an argument that has other fields."""
     return lambda old: (
@@ -89,6 +87,39 @@ def _blind(look: Any) -> Any:
     return lambda *given: replace(look(*given), colour=LookColour.NONE)
 
 
+def _changed_to(at: int, value: Any) -> Callable[[Any], Any]:
+    """Return what calls a function with another argument in one place."""
+    return lambda old: lambda *given: old(*given[:at], value, *given[at + 1 :])
+
+
+def _without_margin(old: Any) -> Any:
+    def changed(p: float, *given: Any) -> Any:
+        ratio, bounds, better, span, alpha = given
+        return old(p, ratio, bounds, better, span if p > alpha else 1e-9, alpha)
+
+    return changed
+
+
+def _same_where_open(old: Any) -> Any:
+    def changed(*given: Any) -> Any:
+        found = old(*given)
+        return Change.SAME if found is Change.UNDECIDED else found
+
+    return changed
+
+
+def _nothing_lost(old: Any) -> Any:
+    return lambda table: replace(old(table), rows={}, often={}, some={})
+
+
+def _zeros(_: Any) -> Any:
+    return lambda first, *_: np.zeros(len(first))
+
+
+def _ones(_: Any) -> Any:
+    return lambda ask, *_: np.ones(len(ask.logs))
+
+
 _NOTHING = _returns(None)
 _VALUE, _TABLE, _OUTCOME = "verdict.value:", "verdict.table:", "job.outcome:"
 _JOIN, _AGAIN = "job.run.join:", "job.outcome:needs_second_look"
@@ -106,8 +137,8 @@ RULES: tuple[MutatedRule, ...] = (
     _rule("path proof", f"{_OUTCOME}prove_path", _returns(_PROVEN)),
     _rule("errors rose", "traffic:read_rises", lambda old: lambda *_: old((), ())),
     _rule("path of a number", f"{_TABLE}_with_path", _argument(0)),
-    _rule("ceiling", f"{_VALUE}_impossible", _with_none(1)),
-    _rule("floor", f"{_VALUE}_impossible", _with_none(2)),
+    _rule("ceiling", f"{_VALUE}_impossible", _changed_to(1, None)),
+    _rule("floor", f"{_VALUE}_impossible", _changed_to(2, None)),
     _rule("possible", f"{_VALUE}_impossible", _returns(None)),
     _rule("lower bound", f"{_VALUE}_against", _changed(2, lower=None)),
     _rule("upper bound", f"{_VALUE}_against", _changed(2, upper=None)),
@@ -149,6 +180,35 @@ RULES: tuple[MutatedRule, ...] = (
     _rule("the leg the other way", "nightly.looks:_answering", lambda _: lambda key: (key,)),
 )
 
+#: of the words over several nights: ``compare``, ``trend``, a baseline
+_STATS, _COMPARE, _TREND = "history.stats.", "history.compare.", "history.trend.find:"
+_BOUNDS = "history.baseline.bounds:"
+HISTORY_RULES: tuple[MutatedRule, ...] = (
+    _rule("surer than by chance: two sides", f"{_STATS}shifts:_change", _changed_to(0, 0.0)),
+    _rule("margin: two sides", f"{_STATS}shifts:_change", _without_margin),
+    _rule("SAME by its interval", f"{_STATS}shifts:_change", _same_where_open),
+    _rule("what looks worse", f"{_COMPARE}verdict:looks_worse", _returns(False)),
+    _rule("what so few runs cannot say", f"{_COMPARE}doubts:unreachable_notes", _returns(())),
+    _rule("what was measured before", f"{_COMPARE}comparison:_absent", _returns(())),
+    _rule(
+        "what gave no number after",
+        f"{_COMPARE}comparison:find_lost",
+        _nothing_lost,
+    ),
+    _rule("surer than by chance: steps, drifts", f"{_STATS}steps:_adjusted", _zeros),
+    _rule("surer than by chance: last run", f"{_STATS}steps:last_run", _zeros),
+    _rule("last run", f"{_STATS}steps:_last_steps", _returns(())),
+    _rule("drifts", f"{_STATS}steps:_p_of_drifts", _ones),
+    _rule("margin: steps", f"{_STATS}step_fit:lasting", _changed_to(2, 0.0)),
+    _rule("nights that hang together", f"{_STATS}steps:hanging_together", _returns(0.0)),
+    _rule("what was taken back", f"{_TREND}_lasting", lambda _: lambda each, _: [True] * len(each)),
+    _rule("legs that fell silent", f"{_TREND}_without_numbers", _returns(())),
+    _rule("known good", "history.baseline.freezing:why_not_good", _returns("")),
+    _rule("outliers set aside", f"{_BOUNDS}_outliers", _returns({})),
+    _rule("bound as wide as the scatter", f"{_BOUNDS}_bounds", _changed_to(3, (0.0, 0.0))),
+)
+RULES += HISTORY_RULES
+
 
 def _path_of_all(leg: Any, ranks: Any, table: Any) -> PathProof:
     return prove_path(*outcome._meant(leg, ranks, table))
@@ -165,6 +225,7 @@ UNNOTICED: Mapping[str, str] = {
     "(memory) with seed 7 has one: tests/proof/test_mutations.py",
     "messages_took_the_rails": "beside messages of up to 4 MiB no rail has fewer packets than "
     "messages are due; a leg of small ones alone would show it",
+    "nights that hang together": "the model's nights do not take after each other",
     "something_was_due": "every leg of the model has bytes that are due",
 }
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from html import escape
 
 from fabricproof.history.stats.share import Share
-from fabricproof.history.stats.shifts import Change
-from fabricproof.proof.figures import CleanFigures, FaultFigures, SidesFigures
-from fabricproof.proof.library import NOT, FaultEntry
+from fabricproof.proof.figures import CleanFigures, FaultFigures
+from fabricproof.proof.library import NOT, BlameDue, FaultEntry
 from fabricproof.proof.mutations import UNNOTICED
 
 _HEAD = """\
@@ -42,9 +42,10 @@ _MODEL = """\
 - A lost packet costs TCP bandwidth: 1 / (1 + 200 x its share), our choice; what is judged is the
   counted retransmissions.
 - Each fault is at a node, a rail and a fabric that a seed draws; the same at each strength.
-- Not in the model: preflight, inventory, collectives, relations between legs, iperf3, baselines
-  and trends. Their figures are in [statistics](statistics.md),
-  [baselines](baselines.md) and [pairs](pairs.md).
+- Several nights are records only: their numbers, no files of jobs. More figures of what judges them
+  are in [statistics](statistics.md), [steps](statistics-steps.md) and [baselines](baselines.md).
+- Not in the model: preflight, inventory, collectives, relations between legs, iperf3, nights that
+  take after each other. [pairs](pairs.md) has figures of its own.
 """
 
 _AGAIN = """\
@@ -61,7 +62,6 @@ def page(
     code: str,
     seed: int,
     clean: CleanFigures,
-    sides: Sequence[SidesFigures],
     faults: Sequence[FaultFigures],
     every: Sequence[FaultEntry],
     noticed: Mapping[str, tuple[str, ...]],
@@ -73,7 +73,6 @@ def page(
         code: digest of what was proven.
         seed: of the first try.
         clean: campaigns without a fault.
-        sides: comparisons, for each change.
         faults: what is simulated.
         every: the whole library.
         noticed: rule -> who noticed that it was off.
@@ -82,9 +81,10 @@ def page(
         _HEAD.format(date=date, code=code, seed=seed, clean=clean.campaigns),
         _clean(clean),
         _faults(faults),
+        _steady(faults),
+        _changed(faults),
         _floors(faults),
         _wrong(faults),
-        _sides(sides),
         _mutations(noticed),
         _library(every),
         _MODEL,
@@ -113,7 +113,7 @@ def _faults(faults: Iterable[FaultFigures]) -> str:
             _of(each.worded),
         )
         for each in faults
-        if each.entry.must is not None
+        if each.entry.must is not None and not each.entry.is_history
     ]
     head = ("fault", "strength", "caught", "blamed right", "said right")
     return (
@@ -155,23 +155,57 @@ def _wrong(faults: Iterable[FaultFigures]) -> str:
     return f"## What was not right\n\nThe first such try of each fault.\n\n{said}\n"
 
 
-_SIDES = """\
-## Two sides compared
+_STEADY = """\
+## Several nights without a change
 
-Nights of four nodes before and after a change, all pairs over both rails, through `fabricproof
-compare`. Noise as below, the night's own drawn anew each night; one seed draws the same nights for
-every change. Without a change, and with firmware that changes nothing, WORSE and BETTER are false;
-`compare` promises one such comparison in twenty at most. With a real change only WORSE is right.
+Nights of four nodes, all pairs over both rails, through `fabricproof compare` (seven nights against
+seven), `trend` (twenty) and a baseline (ten nights frozen, the eleventh judged; red is what is
+beyond its bound at two looks). Noise as below, the night's own drawn anew each night. Right is not
+to be told of a change; the promise is how often each may be wrong. A change below the margin is
+real, and told where the estimate happens to be above it.
+
+"""
+
+_CHANGED = """\
+## Several nights with a change
+
+At the strength at which it must be told; the strengths below are in the table after this one. In
+place: the rail, or the sizes, that changed were named and nothing else; of a step its night too.
 
 """
 
 
-def _sides(sides: Iterable[SidesFigures]) -> str:
+def _steady(faults: Iterable[FaultFigures]) -> str:
+    mine = [each for each in faults if each.entry.is_steady and each.caught.of]
+    kinds = sorted({noise for each in mine for noise in each.by_noise})
     rows = [
-        (each.change.value, *(str(each.words[word]) for word in Change), each.first_bad or "-")
-        for each in sides
+        (
+            each.entry.title,
+            str(replace(each.caught, hits=each.caught.of - each.caught.hits)),
+            f"{each.entry.wrong_at_most:.0%}",
+            *(_missed(each.by_noise.get(noise)) for noise in kinds),
+        )
+        for each in mine
     ]
-    return _SIDES + _table(("change", *Change, "first that is not right"), rows)
+    return _STEADY + _table(("nights", "told falsely", "promise", *kinds), rows)
+
+
+def _missed(share: Share | None) -> str:
+    return f"{share.of - share.hits} of {share.of}" if share else "-"
+
+
+def _changed(faults: Iterable[FaultFigures]) -> str:
+    rows = [
+        (
+            each.entry.title,
+            f"{each.entry.must:g} {each.entry.unit}",
+            f"{' or '.join(sorted(each.entry.verdicts))}: {each.caught}",
+            _of(each.blamed) if each.entry.blame is BlameDue.PLACE else "-",
+        )
+        for each in faults
+        if each.entry.is_history and not each.entry.is_steady and each.entry.must is not None
+    ]
+    return _CHANGED + _table(("change", "strength", "told", "in place"), rows)
 
 
 def _mutations(noticed: Mapping[str, tuple[str, ...]]) -> str:
@@ -212,9 +246,13 @@ DRAWN = (
     "added latency of 20 %",
     "slow node (CPU)",
     "slow uplink",
+    "rail slower than it was, two sides compared",
+    "rail slower than it was, as a step",
 )
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
-_WIDTH, _HEIGHT, _LEFT, _TOP = 720, 380, 60, 20
+_COLOURS = (
+    *("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999999"),
+)
+_WIDTH, _HEIGHT, _LEFT, _TOP = 800, 380, 60, 20
 
 
 def picture(faults: Iterable[FaultFigures]) -> str:
@@ -233,7 +271,7 @@ def picture(faults: Iterable[FaultFigures]) -> str:
 def _place(strength: float, share: float) -> tuple[float, float]:
     """Return where a strength of 0.02 to 1 (a logarithm) and a share stand."""
     across = (math.log10(max(strength, 0.02)) - math.log10(0.02)) / -math.log10(0.02)
-    return _LEFT + across * (_WIDTH - _LEFT - 240), _TOP + (1 - share) * (_HEIGHT - _TOP - 50)
+    return _LEFT + across * (_WIDTH - _LEFT - 320), _TOP + (1 - share) * (_HEIGHT - _TOP - 50)
 
 
 def _axes() -> Iterator[str]:
@@ -261,5 +299,5 @@ def _curve(each: FaultFigures, colour: str, number: int) -> Iterator[str]:
         yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>'
     y = _TOP + 14 + 20 * number
     text = escape(each.entry.title)
-    yield f'<rect x="{_WIDTH - 220}" y="{y - 9}" width="12" height="12" fill="{colour}"/>'
-    yield f'<text x="{_WIDTH - 202}" y="{y + 1}">{text}</text>'
+    yield f'<rect x="{_WIDTH - 300}" y="{y - 9}" width="12" height="12" fill="{colour}"/>'
+    yield f'<text x="{_WIDTH - 282}" y="{y + 1}">{text}</text>'

@@ -12,6 +12,7 @@ from typing import Any
 from fabricproof.core.measure import Verdict
 from fabricproof.nightly import Blame, Confirmation
 from fabricproof.pairs import Setting, SuspectKind, run_campaign
+from fabricproof.proof.histories import NODES, HistoryEffect, tell
 from fabricproof.proof.library import FABRICS, PAIRS, BlameDue, FaultEntry
 from fabricproof.proof.machine import effects
 from fabricproof.proof.machine.effects import Injection
@@ -128,6 +129,8 @@ def attempt(entry: FaultEntry, strength: float, seed: int) -> Try:
     chance = random.Random(f"{entry.title} {seed}")  # noqa: S311 - it draws noise, no secret
     if entry.effect == PAIRS:
         return _campaign(entry, strength, seed)
+    if entry.is_history:
+        return _history(entry, strength, seed)
     fabric = entry.fabrics[seed % len(entry.fabrics)]
     declared = FABRICS[fabric]
     if entry.effect in effects.DECLARED:
@@ -213,6 +216,29 @@ def is_blamed_right(
             return blames == {(Blame.BOTH, pair)}
         case BlameDue.PLACE:
             raise AssertionError("a campaign of pairs says so itself")
+
+
+def _history(entry: FaultEntry, strength: float, seed: int) -> Try:
+    """Try what only several nights show; one seed draws the same machine for each of them."""
+    chance = random.Random(f"nights {seed}")  # noqa: S311 - it draws noise, no secret
+    fabric = entry.fabrics[seed % len(entry.fabrics)]
+    machine = _machine(fabric, NODES, chance)
+    told = tell(HistoryEffect(entry.effect), strength, machine)
+    caught = told.word in {each.value for each in entry.verdicts}
+    blamed = caught and (told.is_in_place or entry.blame is not BlameDue.PLACE)
+    worded = caught and all(re.search(each, told.said) for each in entry.words)
+    return Try(
+        fault=entry.title,
+        strength=strength,
+        seed=seed,
+        fabric=fabric,
+        noise=machine.noise.value,
+        verdict=told.word,
+        caught=caught,
+        blamed=blamed,
+        worded=worded,
+        said="" if caught and blamed and worded else f"{told.word}: {told.said}",
+    )
 
 
 def _campaign(entry: FaultEntry, strength: float, seed: int) -> Try:

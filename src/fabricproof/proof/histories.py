@@ -1,0 +1,314 @@
+"""Histories of simulated nights, judged by the product: compared, over time, and by a baseline.
+
+From the file of records on all is the product: store, choice of sides, join, statistics, words;
+steps, drifts, events; what is known to be good, bounds.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+
+from fabricproof.core.measure import Verdict
+from fabricproof.history.baseline import Ask, against_run, freeze
+from fabricproof.history.compare.comparison import Asked, compare_sides
+from fabricproof.history.compare.facts import Machines
+from fabricproof.history.compare.model import Comparison
+from fabricproof.history.compare.sides import History, choose_side
+from fabricproof.history.stats.shifts import Change
+from fabricproof.history.trend.find import Question, find_trend
+from fabricproof.history.trend.model import Trend
+from fabricproof.nodes.inventory.store import FOLDER, read_kept
+from fabricproof.proof.machine.model import ModelMachine
+from fabricproof.proof.nights import (
+    SITE,
+    SIZES,
+    Night,
+    Slow,
+    Touches,
+    night_of,
+    run_id_of,
+    write_nights,
+)
+
+#: nodes of the machine, all pairs of which are measured
+NODES = 4
+
+#: nights on each side, of a history, and of a baseline
+SIDE, HISTORY, LEARNT = 7, 20, 10
+
+#: nights on each side that can never be BETTER or WORSE
+FEW = 3
+
+#: nights on either side of a step at least, and of one that is taken back; nights at the end that
+#: gave no number
+LEAST_SIDE, SILENT = 6, 3
+
+#: from which message size on a firmware is slow, bytes
+LONG_BYTES = 64 * 1024
+
+
+class HistoryEffect(StrEnum):
+    """How a history is made, and which part of the product is asked."""
+
+    SIDES_NOTHING = "sides_nothing"
+    SIDES_NOISY = "sides_noisy"
+    SIDES_FIRMWARE = "sides_firmware"
+    SIDES_RAIL = "sides_rail"
+    SIDES_LONG = "sides_long"
+    SIDES_FEW = "sides_few"
+    SIDES_ONE = "sides_one"
+    SIDES_SILENT = "sides_silent"
+    TREND_NOTHING = "trend_nothing"
+    TREND_NOISY = "trend_noisy"
+    TREND_SHUFFLED = "trend_shuffled"
+    TREND_ONE_NIGHT = "trend_one_night"
+    TREND_STEP = "trend_step"
+    TREND_BACK = "trend_back"
+    TREND_LAST = "trend_last"
+    TREND_DRIFT = "trend_drift"
+    TREND_SILENT = "trend_silent"
+    BASELINE_NOTHING = "baseline_nothing"
+    BASELINE_NOISY = "baseline_noisy"
+    BASELINE_RAIL = "baseline_rail"
+    BASELINE_SICK = "baseline_sick"
+    BASELINE_SICK_THIRD = "baseline_sick_third"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """What the product said of a history.
+
+    Attributes:
+        word: WORSE, SAME ... of ``compare``; WORSE, BETTER or SAME of ``trend``; FAIL or PASS of a
+            night that a baseline judges.
+        is_in_place: what is slow was named, and nothing else.
+        said: for a person.
+    """
+
+    word: str
+    is_in_place: bool
+    said: str
+
+
+def tell(effect: HistoryEffect, strength: float, machine: ModelMachine) -> Told:
+    """Make a history and have it judged.
+
+    Args:
+        effect: what is made.
+        strength: of what is wrong; of a noisy one, how many times as much numbers scatter.
+        machine: of the model.
+    """
+    judge = _JUDGES[effect.partition("_")[0]]
+    with tempfile.TemporaryDirectory() as folder:
+        return judge(effect, strength, machine, Path(folder))
+
+
+def _rail_of(machine: ModelMachine) -> str:
+    return machine.fabric.rails[-1]
+
+
+def _on_rail(machine: ModelMachine) -> Touches:
+    return lambda place: place[0] == _rail_of(machine)
+
+
+def _is_long(place: tuple[str, tuple[str, ...], str, int]) -> bool:
+    return place[3] >= LONG_BYTES
+
+
+# --- two sides
+
+
+def _sides(effect: HistoryEffect, strength: float, machine: ModelMachine, folder: Path) -> Told:
+    before, after = sides_of(effect, strength, machine)
+    found = compare_nights(folder, before, after)
+    touched = _touched(effect, machine)
+    moved = [
+        each for each in found.quantities if each.shift.change in {Change.WORSE, Change.BETTER}
+    ]
+    outside = [
+        each
+        for each in moved
+        if each.shift.change is Change.BETTER
+        or not touched((each.key.rails, (), "", each.key.message_size or 0))
+    ]
+    return Told(
+        word=found.overall.value,
+        is_in_place=bool(moved) and not outside,
+        said="; ".join((f"{found.overall.value}: {found.reason}", *found.warnings)),
+    )
+
+
+def _touched(effect: HistoryEffect, machine: ModelMachine) -> Touches:
+    if effect is HistoryEffect.SIDES_LONG:
+        return _is_long
+    if effect in {HistoryEffect.SIDES_RAIL, HistoryEffect.SIDES_FEW}:
+        return _on_rail(machine)
+    if effect is HistoryEffect.SIDES_ONE:
+        one = _rail_of(machine), machine.nodes[:2]
+        return lambda place: (place[0], place[1], place[3]) == (*one, SIZES[-1])
+    return lambda _: False
+
+
+def sides_of(
+    effect: HistoryEffect, strength: float, machine: ModelMachine, num: int = SIDE
+) -> tuple[list[Night], list[Night]]:
+    """Draw ``num`` nights before a change and as many after it."""
+    num = FEW if effect in {HistoryEffect.SIDES_FEW, HistoryEffect.SIDES_ONE} else num
+    scatter = strength if effect is HistoryEffect.SIDES_NOISY else 1.0
+    slow = Slow(by=strength, touches=_touched(effect, machine))
+    before = [night_of(machine, scatter=scatter) for _ in range(num)]
+    after = [night_of(machine, slow, scatter=scatter) for _ in range(num)]
+    if effect in {HistoryEffect.SIDES_FIRMWARE, HistoryEffect.SIDES_LONG}:
+        after = [replace(each, firmware="20.41.2000") for each in after]
+    if effect is HistoryEffect.SIDES_SILENT:
+        after = [replace(each, silent=_rail_of(machine)) for each in after]
+    return before, after
+
+
+def compare_nights(perflogs: Path, before: Sequence[Night], after: Sequence[Night]) -> Comparison:
+    """Write nights below an empty folder as their jobs would, and compare the two sides."""
+    store = write_nights(perflogs, [*before, *after])
+    history = History(site=SITE, runs=store.runs, machines=Machines.of_site(perflogs, SITE))
+    first, second = (
+        choose_side(",".join(run_id_of(each) for each in numbers), history)
+        for numbers in (range(len(before)), range(len(before), len(before) + len(after)))
+    )
+    return compare_sides(store, history, first, second, Asked())
+
+
+# --- over time
+
+
+def _trend(effect: HistoryEffect, strength: float, machine: ModelMachine, folder: Path) -> Told:
+    at = machine.chance.randrange(LEAST_SIDE, HISTORY - 2 * LEAST_SIDE + 1)
+    nights = history_of(effect, strength, machine, at)
+    found = trend_of(folder, nights)
+    first = {HistoryEffect.TREND_LAST: HISTORY - 1}.get(effect, at)
+    return Told(
+        word=_word(found),
+        is_in_place=_names(found, _rail_of(machine), first),
+        said="; ".join(
+            (
+                *(each.sentence for each in found.events),
+                *(f"drift of {each.key.label}" for each in found.drifts),
+                *found.silent,
+            )
+        ),
+    )
+
+
+def _word(found: Trend) -> str:
+    if found.is_worse_now:
+        return Change.WORSE.value
+    return Change.BETTER.value if found.events or found.drifts else Change.SAME.value
+
+
+def _names(found: Trend, rail: str, at: int) -> bool:
+    """Tell whether all that is told is of one rail, and the largest event begins with night ``at``.
+
+    A single row may be told a night off: of intervals of 95 % one in twenty does not hold.
+    """
+    keys = [step.key for event in found.events for step in event.steps]
+    keys += [each.key for each in found.drifts]
+    events = sorted(
+        (each for each in found.events if each.worse), key=lambda each: -len(each.steps)
+    )
+    begun = {each.run.run_id for each in events[:1]}
+    is_all = all(each.rails == rail for each in keys) and all(rail in each for each in found.silent)
+    return bool(keys or found.silent) and is_all and begun <= {run_id_of(at)}
+
+
+def history_of(
+    effect: HistoryEffect, strength: float, machine: ModelMachine, at: int
+) -> list[Night]:
+    """Draw a history of :data:`HISTORY` nights.
+
+    Args:
+        effect: what becomes of a rail.
+        strength: how slow it is; of a noisy history, how many times as much numbers scatter.
+        machine: of the model.
+        at: first night of it, where there is one.
+    """
+    scatter = strength if effect is HistoryEffect.TREND_NOISY else 1.0
+    parts = [_part(effect, number, at) for number in range(HISTORY)]
+    nights = [
+        night_of(machine, Slow(by=strength * part, touches=_on_rail(machine)), scatter=scatter)
+        for part in parts
+    ]
+    if effect is HistoryEffect.TREND_SHUFFLED:
+        machine.chance.shuffle(nights)
+    if effect is HistoryEffect.TREND_SILENT:
+        rail = _rail_of(machine)
+        nights[-SILENT:] = [replace(each, silent=rail) for each in nights[-SILENT:]]
+    return nights
+
+
+def _part(effect: HistoryEffect, number: int, at: int) -> float:
+    """Return which part of the fault there is in a night."""
+    match effect:
+        case HistoryEffect.TREND_STEP | HistoryEffect.TREND_SHUFFLED:
+            return float(number >= at)
+        case HistoryEffect.TREND_ONE_NIGHT:
+            return float(number == at)
+        case HistoryEffect.TREND_BACK:
+            return float(at <= number < at + LEAST_SIDE)
+        case HistoryEffect.TREND_LAST:
+            return float(number == HISTORY - 1)
+        case HistoryEffect.TREND_DRIFT:
+            return number / (HISTORY - 1)
+        case _:
+            return 0.0
+
+
+def trend_of(perflogs: Path, nights: Sequence[Night]) -> Trend:
+    """Write nights below an empty folder as their jobs would, and ask what changed over them."""
+    store = write_nights(perflogs, nights)
+    return find_trend(store, Question(), partial(read_kept, perflogs / SITE / FOLDER))
+
+
+# --- by a baseline
+
+
+def _baseline(effect: HistoryEffect, strength: float, machine: ModelMachine, folder: Path) -> Told:
+    """Freeze nights and have one judged: red is what is beyond its bound at both looks."""
+    sick = {HistoryEffect.BASELINE_SICK: 1, HistoryEffect.BASELINE_SICK_THIRD: 3}.get(effect, 0)
+    slow = Slow(by=strength, touches=_on_rail(machine))
+    scatter = 1.0
+    if effect in {HistoryEffect.BASELINE_NOTHING, HistoryEffect.BASELINE_NOISY}:
+        scatter, slow = strength, Slow()
+    nights = [
+        night_of(machine, slow if number < sick else Slow(), scatter=scatter)
+        for number in range(LEARNT)
+    ]
+    machine.chance.shuffle(nights)
+    looks = [night_of(machine, slow, scatter=scatter, again=again) for again in (False, True)]
+    store = write_nights(folder, [*nights, *looks])
+    ask = Ask(name="proof", frozen="2026-01-11T00:00:00Z", command="baseline freeze proof")
+    machines = Machines.of_site(folder, SITE)
+    learnt = freeze(store, map(run_id_of, range(LEARNT)), machines, ask).baseline
+    red, again = (
+        {
+            (each.place.label, each.place.rails, each.quantity)
+            for each in against_run(learnt, store, run_id_of(number))
+            if each.outside
+        }
+        for number in (LEARNT, LEARNT + 1)
+    )
+    twice = sorted(red & again)
+    return Told(
+        word=(Verdict.FAIL if twice else Verdict.PASS).value,
+        is_in_place=bool(twice) and {rail for _, rail, _ in twice} == {_rail_of(machine)},
+        said=f"{len(red)} red at the first look, {len(twice)} at both: {twice[:2]}",
+    )
+
+
+_JUDGES: Mapping[str, Callable[[HistoryEffect, float, ModelMachine, Path], Told]] = {
+    "sides": _sides,
+    "trend": _trend,
+    "baseline": _baseline,
+}
