@@ -12,6 +12,7 @@ FRONT: dict[str, str] = {
     "compare.text": "a comparison as lines",
     "cost": "what a run would cost, learnt from those before",
     "known_good": "the quantities of a baseline under the keys of history",
+    "prove": "what the rules of today say of a site's own nights",
     "stats.share": "so many of so many, with exact bounds",
     "stats.shifts": "the words BETTER, WORSE and what they rest on",
     "store": "all runs of a site in one table; labels of runs",

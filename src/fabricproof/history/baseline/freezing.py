@@ -61,6 +61,7 @@ class Ask:
         at_least: runs that each quantity must have.
         newest_only: take of unlike numbers the newest kind and set the others aside, where
             otherwise they are refused.
+        trusting: take records as they are: for a replay, of which nothing is kept.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Ask:
     command: str
     at_least: int = AT_LEAST
     newest_only: bool = False
+    trusting: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +130,7 @@ def freeze(store: Store, run_ids: Iterable[str], machines: Machines, ask: Ask) -
             "the bounds are then wide",
         )
     aside = _Aside()
-    every = list(numbers(store, ids))
+    every = list(numbers(store, ids, trusting=ask.trusting))
     good = _good(every, aside)
     good = _of_one_build(good, aside, newest_only=ask.newest_only)
     good, nodes = _of_one_inventory(good, machines, aside, newest_only=ask.newest_only)

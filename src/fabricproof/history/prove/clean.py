@@ -1,0 +1,290 @@
+"""Nights of one level in other orders: what is told of them falsely, and which loss is noticed.
+
+All that is judged here are whole nights, so that what the quantities of a night have in common
+stays.  Their order is drawn anew: no level of one night hangs together with that of the next.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fabricproof.history.baseline.bounds import FALSE_ALARMS, Samples, learn
+from fabricproof.history.baseline.freezing import AT_LEAST, kind_of
+from fabricproof.history.prove.model import Floor, KindFloor, Rule, Shuffled, Strength
+from fabricproof.history.prove.nights import LEARNT_FROM, Tell
+from fabricproof.history.stats.share import Share
+from fabricproof.history.stats.steps import find_changes
+from fabricproof.history.store import Key, Run
+from fabricproof.history.store.model import MARGINS, class_of, metric_of, numbered
+from fabricproof.history.trend.find import ALPHA, LEAST_RUNS, Question
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from fabricproof.history.store.model import Values
+
+    Rows = npt.NDArray[np.int64]
+
+#: fewer nights of one level: three with a fault leave no baseline, and no step is told
+LEAST_NIGHTS = AT_LEAST + 3
+
+#: losses that are tried, as a fraction: of a rate that much is lost, a time takes that much longer
+STRENGTHS = (
+    0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.10, 0.12, 0.15, 0.20, 0.25, 0.30, 0.40, 0.50, 0.70,
+)  # fmt: skip
+
+#: nights that have the fault, the newest ones
+NIGHTS = (1, 3)
+
+#: tries of trend for each kind, by the numbers in a history: each costs some ten searches
+MOST_TRIES, FEWEST_TRIES, _NUMBERS = 40, 10, 200_000
+
+#: orders that each search compares with: a tenth of what trend takes, enough for p = 0.05
+_ORDERS = 500
+
+SEED = 20261125
+
+
+@dataclass(frozen=True, kw_only=True)
+class CleanNights:
+    """Quantities over nights of one level.
+
+    Attributes:
+        keys: of the rows; all have a direction.
+        runs: of the columns, oldest first.
+        values: shape (keys, runs), NaN where absent or red by physics or a reference.
+    """
+
+    keys: tuple[Key, ...]
+    runs: tuple[Run, ...]
+    values: Values
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """One rail of one node, and the quantities that would suffer if it were slow.
+
+    Attributes:
+        node: its name.
+        rail: its name, or the rails of a leg where no leg has one alone.
+        rows: of :class:`CleanNights`.
+    """
+
+    node: str
+    rail: str
+    rows: Rows
+
+
+def places_of(keys: Sequence[Key], fabric: str, metric: str) -> list[Place]:
+    """Return each rail of each node with the quantities of a metric over it alone.
+
+    A leg over several rails is left as it is, unless no leg of the fabric has one alone.
+    """
+    mine = [
+        (row, key)
+        for row, key in enumerate(keys)
+        if key.fabric == fabric and metric_of(key) == metric and key.unit != "x"
+    ]
+    if any("," not in key.rails for _, key in mine):
+        mine = [(row, key) for row, key in mine if "," not in key.rails]
+    found: dict[tuple[str, str], list[int]] = {}
+    for row, key in mine:
+        for node in key.nodes.split(","):
+            found.setdefault((node, key.rails), []).append(row)
+    return [
+        Place(node=node, rail=rail, rows=np.array(found[node, rail]))
+        for node, rail in sorted(found)
+    ]
+
+
+def kinds_of(keys: Sequence[Key]) -> list[tuple[str, str]]:
+    """Return each (fabric, metric) that a rail's loss shows in."""
+    order = list(MARGINS)
+    found = {(key.fabric, metric_of(key)) for key in keys if key.unit != "x"}
+    return sorted(found, key=lambda each: (each[0], order.index(each[1])))
+
+
+def bounds_of(keys: Sequence[Key], values: Values) -> Values:
+    """Return the bound on the bad side that a baseline of these nights has; NaN for none."""
+    samples = {
+        row: Samples(
+            values={str(at): value for at, value in enumerate(each) if not math.isnan(value)},
+            better=key.better,
+            unit=key.unit,
+            kind=kind_of(key.unit, key.message_size, named=key.named),
+            family="named" if key.named else "curve",
+        )
+        for row, (key, each) in enumerate(zip(keys, values.tolist(), strict=True))
+        if key.unit != "x" and np.isfinite(values[row]).sum() >= AT_LEAST
+    }
+    found = np.full(len(keys), np.nan)
+    for row, bounds in learn(samples).items() if samples else ():
+        found[row] = bounds.low if keys[row].better > 0 else bounds.high
+    return found
+
+
+def losses_needed(keys: Sequence[Key], nights: Values, bounds: Values) -> Values:
+    """Return for each quantity the loss beyond which one of the nights is beyond its bound.
+
+    Negative where it is beyond without any; infinite where nothing judges it.
+    """
+    better = np.array([key.better for key in keys])[:, None]
+    limit = bounds[:, None]
+    needed = np.where(better > 0, 1 - limit / nights, limit / nights - 1)
+    return np.asarray(np.where(np.isnan(needed), np.inf, needed).min(axis=1))
+
+
+def weakened(keys: Sequence[Key], values: Values, rows: Rows, nights: int, loss: float) -> Values:
+    """Return the values with a loss in the newest nights of some rows."""
+    found = values.copy()
+    better = np.array([keys[row].better for row in rows])
+    factor = np.where(better > 0, 1 - loss, 1 + loss)
+    found[rows, -nights:] *= factor[:, None]
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Tried:
+    """Loss that was needed in each try; infinite where none of those tried was enough."""
+
+    by_kind: Mapping[tuple[str, str], Mapping[int, Sequence[float]]]
+
+
+def judge_baseline(clean: CleanNights, tell: Tell) -> tuple[Share, _Tried]:
+    """Return how many nights a baseline of others calls, and the loss each would need.
+
+    Each night is judged once, by up to thirty others; so is each with the two after it in the drawn
+    order.  The tries are these nights, with each rail of each node in turn.
+    """
+    kinds = {each: places_of(clean.keys, *each) for each in kinds_of(clean.keys)}
+    found: dict[tuple[str, str], dict[int, list[float]]] = {
+        kind: {nights: [] for nights in NIGHTS} for kind in kinds
+    }
+    count = len(clean.runs)
+    order = np.random.default_rng(SEED).permutation(count)
+    red = 0
+    for at in range(count):
+        turned = np.roll(order, -at)
+        new, old = turned[: max(NIGHTS)], turned[max(NIGHTS) :][:LEARNT_FROM]
+        bounds = bounds_of(clean.keys, clean.values[:, old])
+        for nights in NIGHTS:
+            needed = losses_needed(clean.keys, clean.values[:, new[:nights]], bounds)
+            red += bool(nights == 1 and needed.min() < 0)
+            for kind, places in kinds.items():
+                found[kind][nights] += [float(needed[place.rows].min()) for place in places]
+        tell("clean night", at + 1, count)
+    return Share(hits=red, of=count), _Tried(by_kind=found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Orders:
+    """What trend looks at: the quantities that carry a verdict, in drawn orders of the nights."""
+
+    keys: tuple[Key, ...]
+    values: Values
+
+    def told(self, values: Values) -> Iterator[tuple[int, bool, int]]:
+        """Yield row, whether it is to the worse, and the last column where it may begin."""
+        changes = find_changes(
+            values,
+            classes=numbered([class_of(each) for each in self.keys]),
+            margins=[MARGINS[metric_of(each)] for each in self.keys],
+            alpha=ALPHA,
+            num_orders=_ORDERS,
+        )
+        for step in changes.steps:
+            yield step.row, (step.ratio < 1) == (self.keys[step.row].better > 0), step.latest
+        for drift in changes.drifts:
+            worse = (drift.per_run < 1) == (self.keys[drift.row].better > 0)
+            yield drift.row, worse, values.shape[1] - 1
+
+    def loss_needed(self, values: Values, rows: Rows, nights: int) -> float:
+        """Return the least loss that is told; infinite where none is."""
+        low, high = -1, len(STRENGTHS)
+        while high - low > 1:
+            middle = (low + high) // 2
+            after = weakened(self.keys, values, rows, nights, STRENGTHS[middle])
+            wanted, newest = set(rows.tolist()), values.shape[1] - nights
+            seen = any(
+                row in wanted and worse and latest >= newest
+                for row, worse, latest in self.told(after)
+            )
+            low, high = (low, middle) if seen else (middle, high)
+        # A hair below: a loss is enough from the one that was seen on.
+        return math.nextafter(STRENGTHS[high], 0) if high < len(STRENGTHS) else math.inf
+
+
+def judge_trend(clean: CleanNights, tell: Tell) -> tuple[Share, _Tried]:
+    """Return how many orders trend tells something of, and the loss each would need."""
+    rows = [
+        row
+        for row, key in enumerate(clean.keys)
+        if key.named and np.isfinite(clean.values[row]).sum() >= LEAST_RUNS
+    ]
+    values = clean.values[rows][:, -Question().last :]
+    orders = _Orders(keys=tuple(clean.keys[row] for row in rows), values=values)
+    tries = int(np.clip(_NUMBERS // max(values.size, 1), FEWEST_TRIES, MOST_TRIES))
+    kinds = {each: places_of(orders.keys, *each) for each in kinds_of(orders.keys)}
+    found: dict[tuple[str, str], dict[int, list[float]]] = {
+        kind: {nights: [] for nights in NIGHTS} for kind in kinds
+    }
+    random = np.random.default_rng(SEED)
+    red = 0
+    for at in range(tries):
+        shuffled = values[:, random.permutation(values.shape[1])]
+        red += any(True for _ in orders.told(shuffled))
+        for kind, places in kinds.items():
+            for nights in NIGHTS:
+                place = places[at % len(places)]
+                found[kind][nights].append(orders.loss_needed(shuffled, place.rows, nights))
+        tell("drawn order", at + 1, tries)
+    return Share(hits=red, of=tries), _Tried(by_kind=found)
+
+
+def judge_clean(clean: CleanNights, tell: Tell) -> tuple[Shuffled, tuple[KindFloor, ...]]:
+    """Return what is told of clean nights, and which loss is noticed in them, by rule and kind."""
+    by_baseline, baseline = judge_baseline(clean, tell)
+    by_trend, trend = judge_trend(clean, tell)
+    tried = {Rule.BASELINE: baseline, Rule.TREND: trend}
+    floors = [
+        KindFloor(
+            fabric=kind[0],
+            metric=kind[1],
+            places=len(places_of(clean.keys, *kind)),
+            floors=tuple(
+                _floor(rule, nights, each.by_kind[kind][nights])
+                for nights in NIGHTS
+                for rule, each in tried.items()
+                if kind in each.by_kind
+            ),
+        )
+        for kind in kinds_of(clean.keys)
+    ]
+    shuffled = Shuffled(
+        told={Rule.BASELINE: by_baseline, Rule.TREND: by_trend},
+        promised={Rule.BASELINE: FALSE_ALARMS, Rule.TREND: ALPHA},
+    )
+    return shuffled, tuple(floors)
+
+
+def _floor(rule: Rule, nights: int, needed: Sequence[float]) -> Floor:
+    shares = {
+        loss: Share(hits=sum(each < loss for each in needed), of=len(needed)) for loss in STRENGTHS
+    }
+    half, all_but = (
+        next(
+            (
+                Strength(loss=loss, caught=share)
+                for loss, share in shares.items()
+                if share.hits >= due * share.of
+            ),
+            None,
+        )
+        for due in (0.5, 0.99)
+    )
+    return Floor(rule=rule, nights=nights, half=half, all_but=all_but)

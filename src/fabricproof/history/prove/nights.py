@@ -1,0 +1,148 @@
+"""Nights of the past, each judged as if it were the newest, by what was known before it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from fabricproof.core.errors import InputMissingError
+from fabricproof.core.units import counted, percent
+from fabricproof.history.baseline import Ask, Turned, freeze, replay
+from fabricproof.history.baseline.freezing import AT_LEAST
+from fabricproof.history.baseline.past import NotKnownGoodError, Number, numbers
+from fabricproof.history.baseline.review import without_baseline
+from fabricproof.history.compare.facts import Machines
+from fabricproof.history.prove.model import NightVerdict, Rule
+from fabricproof.history.store import Key, Store
+from fabricproof.history.trend.events import ReadMachine
+from fabricproof.history.trend.find import LEAST_RUNS, Question, TooFewRunsError, find_trend
+from fabricproof.history.trend.model import Trend
+
+#: nights that a baseline is learnt from, as ``baseline propose`` takes them
+LEARNT_FROM = 30
+
+#: verdicts that somebody is called for
+_RED = ("FAIL", "INVALID")
+
+_ASK = Ask(name="replay", frozen="", command="", newest_only=True, trusting=True)
+
+#: told with what is done, how much of it, and of how much
+Tell = Callable[[str, int, int], None]
+
+
+@dataclass(kw_only=True)
+class Past:
+    """A site's nights on their way through the rules.
+
+    Attributes:
+        store: its history.
+        ids: the nights, oldest first.
+        machines: what the nodes were made of.
+        read: where inventories are kept.
+        red: number that physics or a reference made red, and in which run; filled by
+            :meth:`judged`.
+        no_baseline: why the newest night without a baseline had none; empty where all had one.
+    """
+
+    store: Store
+    ids: Sequence[str]
+    machines: Machines
+    read: ReadMachine
+    red: set[tuple[Key, str]] = field(default_factory=set)
+    no_baseline: str = ""
+
+    def judged(self, tell: Tell) -> tuple[NightVerdict, ...]:
+        """Return what each night would have been told, oldest first."""
+        found = []
+        runs = {each.run_id: each for each in self.store.runs}
+        for at, run_id in enumerate(self.ids):
+            told = {
+                Rule.LIMITS: self._limits(run_id),
+                Rule.BASELINE: self._baseline(at),
+                Rule.TREND: self._trend(at),
+            }
+            said = {rule: words for rule, words in told.items() if words is not None}
+            found.append(NightVerdict(run=runs[run_id], said=said))
+            tell("night", at + 1, len(self.ids))
+        return tuple(found)
+
+    def _limits(self, run_id: str) -> str:
+        """Return what physics and the references of that night made red; empty for nothing."""
+        red: list[Number] = []
+        verdicts: Counter[str] = Counter()
+        for number in numbers(self.store, [run_id], trusting=True):
+            verdict = without_baseline(number)
+            if verdict in _RED:
+                red.append(number)
+                verdicts[verdict] += 1
+                self.red.add((key_of(self.store.site, number), run_id))
+        if not red:
+            return ""
+        words = ", ".join(f"{count} {word}" for word, count in sorted(verdicts.items()))
+        return f"{words}: {red[0].place.label} {red[0].quantity}" + _more(len(red))
+
+    def _baseline(self, at: int) -> str | None:
+        """Return what a baseline of the nights before would have made red; None: there was none."""
+        if at < AT_LEAST:
+            return None
+        before = self.ids[max(0, at - LEARNT_FROM) : at]
+        try:
+            learnt = freeze(self.store, before, self.machines, _ASK).baseline
+        except NotKnownGoodError as error:
+            self.no_baseline = f"{self.ids[at]}: {error}"
+            return None
+        past = replay(self.store, [self.ids[at]], self.machines, old=None, new=learnt)
+        if not past.judged:
+            return None
+        red = [each for each in past.turned if each.after == "FAIL"]
+        return f"{_beyond(red[0])}{_more(len(red))}" if red else ""
+
+    def _trend(self, at: int) -> str | None:
+        if at + 1 < LEAST_RUNS:
+            return None
+        try:
+            trend = find_trend(self.store, Question(runs=self.ids[: at + 1]), self.read)
+        except (TooFewRunsError, InputMissingError):
+            return None
+        return _worse(trend) if trend.is_worse_now else ""
+
+
+def key_of(site: str, number: Number) -> Key:
+    """Return the key of a number in a matrix across builds and versions of a tool."""
+    place = replace(number.place, build="*", tool_version="*")
+    return Key(
+        site=site,
+        **vars(place),
+        quantity=number.quantity,
+        unit=number.unit,
+        message_size=number.message_size,
+        better=number.better,
+        named=number.named,
+    )
+
+
+def _more(count: int) -> str:
+    return f" and {count - 1} more" if count > 1 else ""
+
+
+def _beyond(each: Turned) -> str:
+    bound = "" if each.bound is None else f", bound {each.bound:.4g}"
+    return f"{each.place.label} {each.quantity} = {each.value:.4g} {each.unit}{bound}"
+
+
+def _worse(trend: Trend) -> str:
+    """Return the newest thing that grew worse and still is."""
+    if trend.silent:
+        return trend.silent[0]
+    lasting = [
+        each for each in trend.events if any(step.worse and step.lasts for step in each.steps)
+    ]
+    if lasting:
+        return lasting[0].sentence.partition(" (")[0]
+    drifts = [each for each in trend.drifts if each.worse]
+    first = drifts[0]
+    return (
+        f"{counted(len(drifts), 'drift')} to the worse: {first.key.label} "
+        f"{percent(first.drift.per_run, 2)} a run"
+    )

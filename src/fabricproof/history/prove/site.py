@@ -1,0 +1,113 @@
+"""From the history of a site to the proof on it: nights replayed, clean nights, what they show."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+
+from fabricproof.core.errors import InputMissingError
+from fabricproof.history.compare.facts import Machines
+from fabricproof.history.prove.clean import (
+    LEAST_NIGHTS,
+    SEED,
+    CleanNights,
+    judge_clean,
+)
+from fabricproof.history.prove.model import SiteProof, Stretch
+from fabricproof.history.prove.nights import Past, Tell
+from fabricproof.history.store import LOOK_LABEL, Matrix, Store
+from fabricproof.history.trend.events import ReadMachine
+from fabricproof.history.trend.find import LEAST_RUNS, Question, TooFewRunsError, find_trend
+from fabricproof.history.trend.model import Trend
+
+
+def prove_site(
+    store: Store, run_ids: Sequence[str], machines: Machines, read: ReadMachine, tell: Tell
+) -> SiteProof:
+    """Return what the rules of today say of these runs.
+
+    Args:
+        store: the history of a site.
+        run_ids: which runs; empty for all but those in which a night looked again.
+        machines: what the nodes were made of.
+        read: where inventories are kept.
+        tell: told how far it is.
+
+    Raises:
+        InputMissingError: no run, or nothing measured in them.
+        TooFewRunsError: fewer than six runs, or no quantity in six of them.
+    """
+    looks = set(store.labels.get(LOOK_LABEL, ()))
+    wanted = set(run_ids) or {each.run_id for each in store.runs} - looks
+    ids = [each.run_id for each in store.runs if each.run_id in wanted]
+    if not ids:
+        raise InputMissingError(
+            f"no run of {store.site} but those in which a night looked again",
+            expected=f"at least {LEAST_RUNS} runs",
+            next_step="fabricproof runs lists them",
+        )
+    if len(ids) < LEAST_RUNS:
+        raise TooFewRunsError(
+            f"too few runs of {store.site} to prove anything",
+            expected=f"at least {LEAST_RUNS}; {LEAST_NIGHTS} of one level for what is noticed",
+            got=str(len(ids)),
+            next_step=f"fabricproof run --site {store.site} -t nightly, each night",
+        )
+    trend = find_trend(store, Question(runs=ids, last=len(ids)), read)
+    past = Past(store=store, ids=ids, machines=machines, read=read)
+    nights = past.judged(tell)
+    matrix = store.matrix(ids, across=("build", "tool_version"))
+    stretch = longest_level(trend)
+    clean = _clean(matrix, past, stretch)
+    proof = SiteProof(
+        site=store.site,
+        nights=nights,
+        no_baseline=past.no_baseline,
+        stretch=stretch,
+        seed=SEED,
+        lag=trend.lag,
+        drifts=len(trend.drifts),
+        num_red=len({(key, run.run_id) for key in clean.keys for run in clean.runs} & past.red),
+        notes=store.notes,
+    )
+    if len(clean.runs) < LEAST_NIGHTS:
+        return proof
+    shuffled, floors = judge_clean(clean, tell)
+    return proof.with_floors(shuffled, floors)
+
+
+def longest_level(trend: Trend) -> Stretch:
+    """Return the nights since the last step; where these are too few, the longest without one.
+
+    A newest run that is far off by itself is no level: it is left out.
+    """
+    last = len(trend.runs) - 1
+    cuts = sorted({step.step.at for event in trend.events for step in event.steps})
+    bounds = [0, *cuts, len(trend.runs)]
+    parts = [(low, high) for low, high in itertools.pairwise(bounds) if high > low]
+    if parts[-1] == (last, last + 1) and len(parts) > 1:
+        parts.pop()
+    newest = parts[-1]
+    if newest[1] - newest[0] < LEAST_NIGHTS:
+        newest = max(parts, key=lambda each: each[1] - each[0])
+    return Stretch(
+        runs=trend.runs[newest[0] : newest[1]], steps=len(cuts), is_newest=newest == parts[-1]
+    )
+
+
+def _clean(matrix: Matrix, past: Past, stretch: Stretch) -> CleanNights:
+    """Return the quantities of a stretch, without numbers that physics or a reference made red."""
+    inside = {each.run_id for each in stretch.runs}
+    columns = [at for at, run in enumerate(matrix.runs) if run.run_id in inside]
+    rows = [row for row, key in enumerate(matrix.keys) if key.better]
+    keys = tuple(matrix.keys[row] for row in rows)
+    runs = tuple(matrix.runs[at] for at in columns)
+    values = matrix.values[np.ix_(rows, columns)].copy()
+    red = past.red
+    for row, key in enumerate(keys):
+        for at, run in enumerate(runs):
+            if (key, run.run_id) in red:
+                values[row, at] = np.nan
+    return CleanNights(keys=keys, runs=runs, values=values)
