@@ -180,7 +180,78 @@ def test_whom_rounds_over_all_nodes_blame_needs_no_partners():
     found = confirm(cluster, night_).confirmations[0]
     assert cluster.runs == [("vc1", "vc2")]
     assert (found.finding, found.blamed) == (LookResult.CONFIRMED, ("vc2",))
-    assert "vc2 on rail1 is at fault in rounds over all nodes" in found.sentence
+    said = "rounds over all nodes say why: vc2 rail1 receives at 30 %"
+    assert found.sentence == f"red again on vc1 and vc2; {said}"
+
+
+def test_what_rounds_over_all_nodes_blame_is_no_partner():
+    """vc3 is slow over another rail too, and nobody's measure."""
+    cluster = Cluster("vc2")
+    jobs = {"1": ("vc1", "vc2"), "9": FOUR}
+    confirm(cluster, ran(leg("FAIL"), *of_all_pairs(rail="rail0", node="vc3"), jobs=jobs))
+    assert cluster.runs == [("vc1", "vc2"), ("vc1", "vc4"), ("vc2", "vc4")]
+
+
+def place_at_fault(kind, nodes):
+    """Return the row of a campaign that blames what is no node."""
+    row, look = of_all_pairs()
+    blame = Finding(text=f"the {kind}", kind=FindingKind.BLAME, fact=kind, nodes=nodes)
+    return dataclasses.replace(row, findings=(blame,)), look
+
+
+@pytest.mark.parametrize(
+    ("kind", "nodes", "explains"),
+    [
+        ("pair", ("vc1", "vc2"), True),
+        ("pair", ("vc1", "vc3"), False),
+        ("leaf", ("vc2", "vc3"), True),
+        ("leaf", ("vc3", "vc4"), False),
+        ("uplink", ("vc2", "vc3"), True),
+        ("uplink", ("vc1", "vc2"), False),  # both behind it: nothing of theirs crosses it
+    ],
+)
+def test_a_pair_a_leaf_or_an_uplink_explains_the_pairs_on_its_way(kind, nodes, explains):
+    cluster = Cluster(links=[("vc1", "vc2")])
+    found = confirm(cluster, ran(leg("FAIL"), *place_at_fault(kind, nodes))).confirmations[0]
+    assert (f"rounds over all nodes say why: the {kind}" in found.sentence) is explains
+    assert cluster.runs[1:] == ([] if explains else [("vc1", "vc3"), ("vc2", "vc4")])
+    assert found.blamed == (() if explains else ("vc1", "vc2")), "no node's fault"
+
+
+CLEARED = (
+    "; but AllPairsLadder with openmpi5 blames neither in its rounds over all nodes: they "
+    "contradict each other"
+)
+
+
+@pytest.mark.parametrize(
+    ("row", "is_cleared"),
+    [
+        (of_all_pairs("PASS")[0], True),
+        (of_all_pairs("FAIL", node="vc3")[0], True),
+        (of_all_pairs("FAIL", node="")[0], False),  # whom it blames it does not say
+        (of_all_pairs("MISSING")[0], False),
+        (of_all_pairs("PASS", rail="rail0")[0], False),
+        (dataclasses.replace(of_all_pairs("PASS")[0], nodes=("vc1", "vc3")), False),
+        (dataclasses.replace(of_all_pairs("PASS")[0], partition="other"), False),
+    ],
+)
+def test_rounds_over_all_nodes_that_clear_a_red_pair_are_said_to_contradict_it(row, is_cleared):
+    row = dataclasses.replace(row, findings=row.findings * (row.verdict is Verdict.FAIL))
+    cluster = Cluster("vc2")
+    found = confirm(cluster, ran(leg("FAIL"), row)).confirmations[0]
+    assert len(cluster.runs) == 3, "it is tried with partners all the same"
+    assert found.blamed == ("vc2",)
+    assert found.sentence.endswith(CLEARED) is is_cleared
+
+
+def test_rounds_that_measured_something_else_contradict_nothing():
+    of_latency, _ = of_all_pairs("PASS")
+    (quantity,) = of_latency.quantities
+    renamed = dataclasses.replace(quantity, name="latency_8B")
+    row = dataclasses.replace(of_latency, quantities=(renamed,), findings=())
+    found = confirm(Cluster("vc2"), ran(leg("FAIL"), row)).confirmations[0]
+    assert "contradict" not in found.sentence
 
 
 @pytest.mark.parametrize("other", [{"rail": "rail0"}, {"node": "vc3"}, {"verdict": "MISSING"}])

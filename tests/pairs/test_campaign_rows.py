@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from made_machine import NODES, Machine, healthy, planned
 
-from fabricproof.core.measure import FindingKind, Verdict
+from fabricproof.core.measure import FindingKind, Verdict, texts_of
+from fabricproof.core.records import findings_of
 from fabricproof.pairs.campaign import job
 from fabricproof.pairs.campaign.conduct import planned_rounds
 from fabricproof.pairs.campaign.confirm import Confirmation, RedPair, confirm
@@ -102,6 +103,30 @@ def test_a_confirmed_fault_is_fail_on_its_own_rail_alone_and_names_the_node(
     assert (blame.node, blame.rail, blame.text) == ("vc3", "rail0", judgement.reason)
     value, low, _, _ = bounds(judgement)
     assert judgement.value < value * (1 + low)  # type: ignore[operator]
+
+
+BEHIND = ("vc5", "vc6")
+
+
+@pytest.mark.parametrize(
+    ("kind", "nodes", "is_slow"),
+    [
+        ("pair", ("vc2", "vc5"), lambda one, other: {one, other} == {"vc2", "vc5"}),
+        ("uplink", BEHIND, lambda one, other: one not in BEHIND and other in BEHIND),
+    ],
+)
+def test_a_blame_of_no_one_node_says_which_nodes_it_concerns(
+    kind: str, nodes: tuple[str, ...], is_slow: Any, climb: Any, site: Site
+) -> None:
+    machine = Machine(lambda one, other: 21.3 * (0.3 if is_slow(one, other) else 1))
+    leaf_of = tuple(f"leaf{number // 2}" for number, _ in enumerate(NODES))
+    campaign = replace(planned(site, is_full=True), leaf_of=leaf_of)
+    outcome, looks = confirm(climb(machine, campaign)[0], look(Verdict.FAIL))
+    (row,) = rows_of(outcome, looks)
+    found = [each for each in row.report.findings if each.kind is FindingKind.BLAME]
+    assert [(each.node, each.fact, each.nodes) for each in found] == [("", kind, nodes)]
+    record = {"findings": texts_of(found), "finding_kinds": [each.record() for each in found]}
+    assert findings_of(record) == tuple(found)
 
 
 @pytest.mark.parametrize(

@@ -183,7 +183,8 @@ class Finding:
         kind: what is decided by.
         rail: of PREFLIGHT, whose link it is; of BLAME, the one at fault; empty elsewhere.
         node: of PREFLIGHT, whose card it is; of BLAME, who is at fault; empty where no one node's.
-        fact: of PREFLIGHT, ``rate``, ``mtu`` ...
+        fact: of PREFLIGHT, ``rate``, ``mtu`` ...; of BLAME, what is at fault: ``leaf`` ...
+        nodes: of BLAME of no one node, those behind the leaf or its uplink, or the two of a pair.
     """
 
     text: str
@@ -191,14 +192,21 @@ class Finding:
     rail: str = ""
     node: str = ""
     fact: str = ""
+    nodes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         """Return the sentence, which is all that a person is shown."""
         return self.text
 
-    def record(self) -> dict[str, str]:
+    def record(self) -> dict[str, Any]:
         """Return what stands in a record beside the text; keys without a value are left out."""
-        facts = {"kind": self.kind.value, "rail": self.rail, "node": self.node, "fact": self.fact}
+        facts = {
+            "kind": self.kind.value,
+            "rail": self.rail,
+            "node": self.node,
+            "fact": self.fact,
+            "nodes": list(self.nodes),
+        }
         return {name: value for name, value in facts.items() if value}
 
 

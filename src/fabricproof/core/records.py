@@ -333,7 +333,9 @@ def _finding(text: str, facts: object) -> Finding:
     kind, places = told.get("kind"), ("rail", "node", "fact")
     # What a later version may know of it, this one shows.
     known = FindingKind(kind) if kind in set(FindingKind) else FindingKind.NOTE
-    return Finding(text=text, kind=known, **{name: str(told.get(name) or "") for name in places})
+    nodes = tuple(map(str, told.get("nodes") or ()))
+    own = {name: str(told.get(name) or "") for name in places}
+    return Finding(text=text, kind=known, nodes=nodes, **own)
 
 
 def kind_of_old(text: str) -> Finding:

@@ -165,11 +165,7 @@ class Confirmer:
             share = _share(allowance, len(batches) - number)
             allowance -= self._look(batch, first, share)
         # Whom rounds over all nodes blame needs no partners to be told apart.
-        again = [
-            (i, red)
-            for i, red in enumerate(reds)
-            if self._is_red_again(i) and red.known_blame is None
-        ]
+        again = [(i, red) for i, red in enumerate(reds) if self._is_red_again(i) and not red.faults]
         if again:
             self._with_others(again, reds, result)
         self._at_what_is_open([each for each in first if each[0] >= len(reds)])

@@ -55,6 +55,19 @@ def labels_of(keys: Iterable[LegKey]) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
+class KnownFault:
+    """Somebody whom rounds over all nodes blame over the rails of a red leg, and who explains it.
+
+    Attributes:
+        sentence: ``vc3 rail0 receives at 30 %: 15 of 15 pairs``.
+        node: who; empty where it is a pair, a leaf or its uplink.
+    """
+
+    sentence: str
+    node: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Red:
     """A leg that is looked at again: it was red, or UNJUDGED for a cause that passes.
 
@@ -68,7 +81,9 @@ class Red:
         run_id: the run in which it was red.
         cause: what left it UNJUDGED, for a person: ``was disturbed``; empty for what is red.
         of_campaign: rounds over all nodes showed it, and a stock program was asked in the same job.
-        at_fault: nodes that such rounds blame over its rails.
+        faults: whom such rounds of the same night blame for it.
+        cleared_by: the check whose rounds of the same night measured the same over the same rails
+            and blame none of its nodes; empty where there is none.
     """
 
     key: LegKey
@@ -80,7 +95,8 @@ class Red:
     device: str = ""
     cause: str = ""
     of_campaign: bool = False
-    at_fault: tuple[str, ...] = ()
+    faults: tuple[KnownFault, ...] = ()
+    cleared_by: str = ""
 
     @property
     def halves(self) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
@@ -94,12 +110,9 @@ class Red:
         return self.nodes[:middle], self.nodes[middle:]
 
     @property
-    def known_blame(self) -> Blame | None:
-        """Which side rounds over all nodes blame; None where they blame neither, or both."""
-        sides = [bool(set(half) & set(self.at_fault)) for half in self.halves or ()]
-        if self.of_campaign or sides.count(True) != 1:
-            return None
-        return Blame.FIRST if sides[0] else Blame.SECOND
+    def at_fault(self) -> tuple[str, ...]:
+        """The nodes that rounds over all nodes blame for it, sorted."""
+        return tuple(sorted({each.node for each in self.faults if each.node}))
 
     @property
     def net_path(self) -> str:

@@ -78,6 +78,7 @@ def decide(red: Red, looks: Sequence[Look], beside: Sequence[Confirmation] = ())
         who = Blame.CAMPAIGN if is_seen and red.at_fault else Blame.UNKNOWN
         return _confirmation(red, looks, finding, who)
     same = _worst(looks, Role.SAME)
+    every = (red, *(each.red for each in beside))
     if red.verdict is Verdict.UNJUDGED:
         return _confirmation(red, looks, _of_unjudged(same, looks), Blame.UNKNOWN)
     if same is LookColour.NONE:
@@ -86,8 +87,12 @@ def decide(red: Red, looks: Sequence[Look], beside: Sequence[Confirmation] = ())
         invalid = red.verdict is Verdict.INVALID
         finding = LookResult.NEVER_CLEARED if invalid else LookResult.NOT_REPEATED
         return _confirmation(red, looks, finding, Blame.UNKNOWN)
-    sides = Sides(red=red, looks=(tuple(looks), *(each.looks for each in beside)))
-    blame = red.known_blame or blame_of(sides)
+    sides = Sides(
+        red=red,
+        looks=(tuple(looks), *(each.looks for each in beside)),
+        cleared_by=next(filter(None, (each.cleared_by for each in every)), ""),
+    )
+    blame = Blame.CAMPAIGN if red.faults else blame_of(sides)
     return _confirmation(red, looks, LookResult.CONFIRMED, blame, sides)
 
 
@@ -146,10 +151,12 @@ class Sides:
     Attributes:
         red: the leg that is asked for.
         looks: at it, then at each other leg beside it.
+        cleared_by: the check whose rounds over all nodes blame none of its nodes.
     """
 
     red: Red
     looks: tuple[tuple[Look, ...], ...]
+    cleared_by: str = ""
 
     @cached_property
     def colours(self) -> tuple[tuple[LookColour, LookColour], ...]:
@@ -246,10 +253,7 @@ def _sentence(
             return f"green when looked at again on {where}: kept as a flutter"
         case LookResult.CONFIRMED:
             assert sides is not None, "what is red again has its sides"
-            known = (
-                f"{', '.join(red.at_fault)} on {red.net_path} is at fault in rounds over all nodes"
-            )
-            return f"red again on {where}; {known if red.known_blame else _who(sides, blame)}"
+            return f"red again on {where}; {_who(sides, blame)}"
         case LookResult.NOW_GREEN | LookResult.NOW_RED | LookResult.UNJUDGED:
             raise AssertionError("what was red is not judged anew")
 
@@ -273,6 +277,17 @@ def _why_unseen(looks: Sequence[Look]) -> str:
 
 def _who(sides: Sides, blame: Blame) -> str:
     """Return in words who is to blame; the same for all legs on these nodes and rails."""
+    if blame is Blame.CAMPAIGN:
+        said = "; ".join(each.sentence for each in sides.red.faults)
+        return f"rounds over all nodes say why: {said}"
+    against = (
+        f"; but {sides.cleared_by} blames neither in its rounds over all nodes: they contradict "
+        "each other"
+    )
+    return _who_by_partners(sides, blame) + against * bool(sides.cleared_by)
+
+
+def _who_by_partners(sides: Sides, blame: Blame) -> str:
     if sides.red.halves is None:
         return "nodes not told apart: they have no two sides to try with others"
     first, second = sides.seen

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fabricproof.benchmarks.catalogue import program_of
-from fabricproof.core import measure
-from fabricproof.core.measure import FindingKind, Verdict
+from fabricproof.core.measure import Finding, FindingKind, Verdict
 from fabricproof.core.units import natural
 from fabricproof.job.leg import CAMPAIGN_SUITE
 from fabricproof.job.outcomes import BACK
@@ -19,6 +18,7 @@ from fabricproof.job.run import LegResult, SessionResult
 from fabricproof.nightly.confirm import (
     RED,
     Confirmation,
+    KnownFault,
     LegKey,
     Look,
     LookColour,
@@ -60,27 +60,72 @@ def reds_of(result: SessionResult, job_nodes: Mapping[str, tuple[str, ...]]) -> 
         result: of the run.
         job_nodes: job to the nodes that it had; a leg of two may belong to a job of four.
     """
-    reds = (_to_look_at(leg, result, job_nodes) for leg in result.legs if leg.verdict in RED)
-    return tuple(_with_campaign(red, result) for red in reds)
-
-
-def _with_campaign(red: Red, result: SessionResult) -> Red:
-    """Return ``red`` with what rounds over all nodes say of it, where the run had some."""
-    there = [leg for leg in result.legs if leg.partition == red.key.partition]
-    checks = {(leg.check, leg.fabric) for leg in there if leg.suite == CAMPAIGN_SUITE}
-    rails = set(red.rails)
-    blamed = (
-        each.node
-        for leg in there
-        if leg.suite == CAMPAIGN_SUITE and leg.verdict is Verdict.FAIL
-        for each in leg.findings
-        if each.kind is FindingKind.BLAME and each.node and rails & set(each.rail.split("+"))
+    return tuple(
+        _with_campaign(_to_look_at(leg, result, job_nodes), leg, result)
+        for leg in result.legs
+        if leg.verdict in RED
     )
+
+
+def _with_campaign(red: Red, leg: LegResult, result: SessionResult) -> Red:
+    """Return ``red`` with what rounds over all nodes say of it, where the run had some.
+
+    A row over one rail says something of several rails of which it is one, not the reverse.
+    """
+    rows = [
+        each
+        for each in result.legs
+        if each.suite == CAMPAIGN_SUITE and each.partition == red.key.partition
+    ]
+    mine = [row for row in rows if _rails(row) and set(_rails(row)) <= set(red.rails)]
+    blamed = [
+        each
+        for row in mine
+        if row.verdict is Verdict.FAIL
+        for each in row.findings
+        if each.kind is FindingKind.BLAME and _explains(each, red.nodes)
+    ]
+    found = {each.text: KnownFault(sentence=each.text, node=each.node) for each in blamed}
+    clearing = (row for row in mine if _rails(row) == red.rails and _clears(row, leg, red.nodes))
     return replace(
         red,
-        of_campaign=(red.key.check, red.key.fabric) in checks,
-        at_fault=tuple(sorted(set(blamed))),
+        of_campaign=(red.key.check, red.key.fabric) in {(row.check, row.fabric) for row in rows},
+        faults=tuple(found.values()),
+        cleared_by=next((f"{row.check} with {row.stack}" for row in clearing), ""),
     )
+
+
+def _explains(blame: Finding, nodes: Sequence[str]) -> bool:
+    """Tell whether what rounds over all nodes blame lies on the way of ``nodes``."""
+    if blame.node:
+        return blame.node in nodes
+    inside = set(blame.nodes) & set(nodes)
+    match blame.fact:
+        case "pair":
+            return set(blame.nodes) == set(nodes)
+        case "uplink":
+            return bool(inside) and bool(set(nodes) - inside)
+    return bool(inside)
+
+
+def _clears(row: LegResult, leg: LegResult, nodes: Sequence[str]) -> bool:
+    """Tell whether rounds over all nodes measured what is red in ``leg``, and blame none of it."""
+    blamed = [each for each in row.findings if each.kind is FindingKind.BLAME]
+    is_elsewhere = bool(blamed) and not any(
+        _explains(each, nodes) or not (each.node or each.nodes) for each in blamed
+    )
+    is_good = row.verdict is Verdict.PASS or (row.verdict is Verdict.FAIL and is_elsewhere)
+    return is_good and set(nodes) <= set(row.nodes) and bool(_kinds(row) & _kinds(leg))
+
+
+def _kinds(leg: LegResult) -> set[str]:
+    """Return what is judged there: ``bandwidth``, ``latency``; of a red leg, what is too low."""
+    of_all = leg.suite == CAMPAIGN_SUITE
+    return {
+        each.name.partition("_")[0]
+        for each in leg.quantities
+        if each.value is not None and (of_all or each.verdict is Verdict.FAIL)
+    }
 
 
 def open_of(result: SessionResult, job_nodes: Mapping[str, tuple[str, ...]]) -> tuple[Red, ...]:
@@ -190,7 +235,8 @@ class Partners:
 
     Attributes:
         usable: nodes of each partition that may run a job now, by partition.
-        suspects: nodes of jobs that were red on two nodes, by partition.
+        suspects: nodes of jobs that were red on two nodes, and nodes that rounds over all nodes
+            blame, by partition.
         red: nodes of any red job, by partition.
         passed: nodes of legs that passed this night.
     """
@@ -224,7 +270,9 @@ def partners(
     return Partners(
         usable=usable,
         suspects=frozenset(
-            (red.key.partition, node) for red in reds if len(red.nodes) <= 2 for node in red.nodes
+            (red.key.partition, node)
+            for red in reds
+            for node in (*(red.nodes if len(red.nodes) <= 2 else ()), *red.at_fault)
         ),
         red=frozenset((red.key.partition, node) for red in reds for node in red.nodes),
         passed=frozenset(
@@ -414,12 +462,12 @@ def _settled(leg: LegResult, found: Mapping[tuple[LegKey, Verdict], Confirmation
         return leg
     if mine.counting is not None:
         return _measured_again(leg, mine)
-    told = measure.Finding(text=f"confirmation: {mine.finding.value}: {mine.sentence}")
+    told = Finding(text=f"confirmation: {mine.finding.value}: {mine.sentence}")
     findings = (told, *leg.findings)
     if mine.verdict is leg.verdict:
         return replace(leg, findings=findings)
     words = f"second look: it was {leg.verdict.value}: {leg.reason}"
-    said = measure.Finding(text=words, kind=FindingKind.SECOND_LOOK_PASSED)
+    said = Finding(text=words, kind=FindingKind.SECOND_LOOK_PASSED)
     return replace(leg, verdict=Verdict.PASS, reason="", findings=(*findings, said))
 
 
@@ -429,7 +477,7 @@ def _measured_again(leg: LegResult, mine: Confirmation) -> LegResult:
     assert look is not None, "the caller asked"
     passed = mine.verdict is Verdict.PASS
     kind = FindingKind.SECOND_LOOK_PASSED if passed else FindingKind.NOTE
-    told = measure.Finding(text=f"confirmation: {mine.finding.value}: {mine.sentence}", kind=kind)
+    told = Finding(text=f"confirmation: {mine.finding.value}: {mine.sentence}", kind=kind)
     if look.leg is not None and key_of(look.leg) == mine.red.key:
         return replace(look.leg, findings=(told, *look.leg.findings))
     # A look whose check left no leg at all: the leg keeps its name.

@@ -13,12 +13,14 @@ from fabricproof.core.units import at_size, counted, parse_size
 from fabricproof.job.leg import CAMPAIGN_SUITE, Leg, Relation
 from fabricproof.job.outcome import Outcome as Row
 from fabricproof.pairs.blame.judged import MatrixVerdict
+from fabricproof.pairs.blame.suspects import SuspectKind
 from fabricproof.pairs.campaign.confirm import Confirmation
 from fabricproof.pairs.campaign.ledger import Campaign
 from fabricproof.pairs.campaign.matrices import Quantity
 from fabricproof.pairs.campaign.plan import LATENCY_BYTES
 from fabricproof.pairs.campaign.verdict import Outcome, Result
 from fabricproof.pairs.matrix import Flags
+from fabricproof.pairs.said import Blame
 from fabricproof.verdict.value import Judgement, Report
 
 #: under which the rows stand in records and reports
@@ -116,7 +118,24 @@ def _blamed(result: Result, net_path: str) -> Iterator[Finding]:
                 kind=FindingKind.BLAME,
                 node=each.node or "",
                 rail=net_path if each.node else "",
+                fact=each.kind.value,
+                nodes=_concerned(result, each),
             )
+
+
+def _concerned(result: Result, blame: Blame) -> tuple[str, ...]:
+    """Return the two nodes of a pair, or those of a leaf; none where one node is at fault."""
+    names, leaves = result.judged.matrix.nodes, result.judged.leaves
+    words = blame.name.split()
+    if blame.kind is SuspectKind.PAIR:
+        return tuple(name for name in names if name in words)
+    if blame.node or leaves is None:
+        return ()
+    return tuple(
+        name
+        for name, leaf in zip(names, leaves.leaf_of.tolist(), strict=True)
+        if leaves.names[leaf] in words
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
