@@ -20,7 +20,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,8 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 ROWS = ROOT / "work" / "pairs_live.jsonl"
 NAME = "pairslive"
+WORK = ROOT / "work" / "pairs-live"
+ENVIRONMENT = {**os.environ, "FABRICPROOF_VCLUSTER": NAME, "FABRICPROOF_WORK": str(WORK)}
 NODES, LEAVES, RATE_MBIT, UPLINK_MBIT = 16, 4, 25, 100
 SECONDS = 0.3
 
@@ -164,7 +167,8 @@ class Seen:
         return found == sorted(self.expected) and (self.verdict == "FAIL") == bool(self.expected)
 
 
-def _vcluster(verb: str, *words: str) -> str:
+def vcluster(verb: str, *words: str) -> str:
+    """Return what a command of the virtual cluster prints."""
     command = [sys.executable, "-m", "vcluster", verb, "--name", NAME, *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     if done.returncode:
@@ -172,7 +176,8 @@ def _vcluster(verb: str, *words: str) -> str:
     return done.stdout
 
 
-def _site(folder: Path) -> Path:
+def site_in(folder: Path) -> Path:
+    """Return the site of the cluster, written into a folder."""
     site = folder / "site"
     shutil.copytree(ROOT / "site-configs" / "vcluster", site)
     changes = (
@@ -189,6 +194,20 @@ def _site(folder: Path) -> Path:
     return site
 
 
+@contextmanager
+def cluster(uplink_mbit: int = UPLINK_MBIT) -> Iterator[list[Path | str]]:
+    """Bring a cluster up; give the command of a campaign over each rail, and take it down."""
+    sizes = ["--nodes", str(NODES), "--leaves", str(LEAVES), "--rate", f"{RATE_MBIT}mbit"]
+    vcluster("down")
+    vcluster("up", *sizes, "--uplink", f"{uplink_mbit}mbit")
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            command = [ROOT / "bin" / "fabricproof", "pairs", "run", "--json", "--over", "each"]
+            yield [*command, "--site", site_in(Path(folder))]
+    finally:
+        vcluster("down")
+
+
 def campaign(draw: Draw, *, confirm: bool = False) -> tuple[dict[str, Any], float]:
     """Measure one draw on a cluster of its own; return the campaign's JSON and its wall time.
 
@@ -196,25 +215,15 @@ def campaign(draw: Draw, *, confirm: bool = False) -> tuple[dict[str, Any], floa
         draw: the faults.
         confirm: have red measured by stock programs, which takes as long again.
     """
-    sizes = ["--nodes", str(NODES), "--leaves", str(LEAVES), "--rate", f"{RATE_MBIT}mbit"]
-    _vcluster("down")
-    _vcluster("up", *sizes, "--uplink", f"{draw.uplink_mbit}mbit")
-    try:
+    with cluster(draw.uplink_mbit) as command:
         for each in draw.faults:
-            _vcluster("fault", *each.split())
-        with tempfile.TemporaryDirectory() as folder:
-            command = [ROOT / "bin" / "fabricproof", "pairs", "run", "--json", "--over", "each"]
-            command += [] if confirm else ["--no-confirm"]
-            begin = time.monotonic()
-            done = subprocess.run(
-                [*command, "--site", _site(Path(folder)), *draw.options],
-                env={**os.environ, "FABRICPROOF_VCLUSTER": NAME,
-                     "FABRICPROOF_WORK": str(ROOT / "work" / "pairs-live")},
-                capture_output=True, text=True, timeout=560, check=False,
-            )  # fmt: skip
-            took = time.monotonic() - begin
-    finally:
-        _vcluster("down")
+            vcluster("fault", *each.split())
+        command += [*draw.options, *([] if confirm else ["--no-confirm"])]
+        begin = time.monotonic()
+        done = subprocess.run(
+            command, env=ENVIRONMENT, capture_output=True, text=True, timeout=560, check=False
+        )
+        took = time.monotonic() - begin
     if not done.stdout:
         raise SystemExit(done.stderr)
     print(done.stderr, file=sys.stderr)

@@ -711,6 +711,48 @@ def test_the_job_starts_one_rank_on_each_node(
     assert text.endswith("fabricproof_reached=yes\n")
 
 
+_SQUEUE = """#!/bin/bash
+printf '%s\\n' "$*" >>{folder}/asked
+cat {folder}/queue 2>/dev/null
+exit 0
+"""
+
+_SCANCEL = """#!/bin/bash
+echo "scancel $*" >>{folder}/asked
+"""
+
+
+def _slurm_with(folder: Path, queue: str) -> dict[str, str]:
+    (folder / "queue").write_text(queue)
+    for name, text in (("squeue", _SQUEUE), ("scancel", _SCANCEL)):
+        (folder / name).write_text(text.format(folder=folder))
+        (folder / name).chmod(0o755)
+    return {"PATH": f"{folder}:/usr/bin:/bin"}
+
+
+def test_jobs_that_a_killed_program_left_are_cancelled_and_waited_for(tmp_path: Path) -> None:
+    environment = _slurm_with(tmp_path, "17\n18\n")
+    campaign = tmp_path / "20261125T094228Z-6f82fc"
+    waits: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        (tmp_path / "queue").write_text("18\n" if len(waits) == 1 else "")
+
+    assert job.end_left(campaign, environment, sleep=sleep) == ("17", "18")
+    assert len(waits) == 2
+    asked = (tmp_path / "asked").read_text()
+    assert "-n pairs-6f82fc" in asked
+    assert "scancel --quiet 17\nscancel --quiet 18\n" in asked
+    assert job.end_left(campaign, environment) == ()
+
+
+def test_a_job_that_does_not_end_is_named(tmp_path: Path) -> None:
+    environment = _slurm_with(tmp_path, "17\n")
+    with pytest.raises(UnavailableError, match="does not end: 17"):
+        job.end_left(tmp_path / "x-6f82fc", environment, sleep=lambda _: None)
+
+
 def test_a_stack_that_is_not_there_starts_no_job(site: Site, tmp_path: Path) -> None:
     subject = make_subject(site, site.stack("openmpi5"), site.partition("compute"))
     plan = job.KernelPlan(nodes=NODES, steps=(), rounds=())

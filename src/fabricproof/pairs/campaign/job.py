@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 import subprocess
 import time
@@ -30,6 +31,9 @@ _STUCK = re.compile(r"fabricproof kernel: stuck (\S+) with (\S+) in round (\d+),
 
 #: how often the job is looked at, and how long one may be unknown before it counts as gone, in s
 _LOOK_SECONDS, _GONE_SECONDS = 1.0, 6.0
+
+#: how often jobs that were cancelled are looked for: a minute; Slurm kills after KillWait, 30 s
+_ENDING_LOOKS = 60
 
 #: beside the rounds: modules, compiler, start of the ranks; in s
 _START_SECONDS = 120
@@ -177,7 +181,7 @@ def submit(folder: Path, subject: Subject, plan: KernelPlan, environment: Mappin
     said = ask(
         [
             *("sbatch", "--parsable", "--no-requeue", "--exclusive"),
-            *(f"--job-name=pairs-{folder.parent.name[-6:]}", f"--time={job_minutes(plan)}"),
+            *(f"--job-name={_job_name(folder.parent)}", f"--time={job_minutes(plan)}"),
             *(f"--nodes={len(plan.nodes)}", f"--ntasks={len(plan.nodes)}", "--ntasks-per-node=1"),
             *(f"--nodelist={fold(plan.nodes)}", f"--output={folder / 'slurm.out'}"),
             *subject.access,
@@ -186,6 +190,44 @@ def submit(folder: Path, subject: Subject, plan: KernelPlan, environment: Mappin
         environment,
     )
     return said.strip().partition(";")[0]
+
+
+def _job_name(campaign: Path) -> str:
+    return f"pairs-{campaign.name[-6:]}"
+
+
+def end_left(
+    campaign: Path,
+    environment: Mapping[str, str],
+    *,
+    sleep: Callable[[float], object] = time.sleep,
+) -> tuple[str, ...]:
+    """Cancel the jobs that a program that was killed left of a campaign; return their numbers.
+
+    They would measure what is to be measured now.  What they have measured is kept.
+
+    Args:
+        campaign: its folder.
+        environment: in which Slurm's commands work.
+        sleep: waits, until none of them is there any more.
+
+    Raises:
+        UnavailableError: Slurm does not answer, or they do not end.
+    """
+    asked = ["squeue", "-h", "-u", str(os.getuid()), "-n", _job_name(campaign), "-o", "%A"]
+    found = tuple(ask(asked, environment).split())
+    for job in found:
+        _cancel(job, environment)
+    for _ in range(_ENDING_LOOKS):
+        left = ask(asked, environment).split() if found else []
+        if not left:
+            return found
+        sleep(_LOOK_SECONDS)
+    raise UnavailableError(
+        f"a job that an earlier program left of this campaign does not end: {', '.join(left)}",
+        source=str(campaign),
+        next_step=f"scancel {' '.join(left)}",
+    )
 
 
 def run_here(folder: Path, environment: Mapping[str, str]) -> Ended:
