@@ -49,7 +49,7 @@ MACHINES = (
 
 #: The first seed of every table.  No bar of the judge was set on seeds from here on: where one is,
 #: this number is to change with it.
-FIRST_SEED = 1_000_000
+FIRST_SEED = 2_000_000
 
 GOALS = {"precision": 0.982, "recall": 0.993, "localisation": 0.957}
 

@@ -160,3 +160,11 @@ def test_the_plan(fabricproof: Command) -> None:
     assert "15 rounds" in fabricproof("pairs", "plan", "--nodes", "16").out
     assert fabricproof("pairs", "plan").status == 78
     assert fabricproof("pairs", "plan", "--nodes", "1").status == 78
+
+
+@pytest.mark.parametrize("seed", [1_000_007, 1_000_012, 1_000_013, 1_000_024])
+def test_most_nodes_of_a_leaf_at_fault_are_not_called_the_leaf(seed: int) -> None:
+    campaign = run_campaign(Setting(num_nodes=64, per_leaf=8, num_faults=30), seed)
+    assert {each for each in campaign.blamed if "leaf" in each} <= set(campaign.faults)
+    assert campaign.true == len(campaign.blamed)
+    assert campaign.found >= 29

@@ -39,10 +39,10 @@ from fabricproof.pairs.campaign.conduct import (
     planned_rounds,
     rounds_for,
     seconds_of_round,
+    take_over,
 )
 from fabricproof.pairs.campaign.confirm import Confirmation, by_check, confirm
 from fabricproof.pairs.campaign.further import all_on_one
-from fabricproof.pairs.campaign.job import end_left
 from fabricproof.pairs.campaign.ledger import Campaign, load, only_one, save
 from fabricproof.pairs.campaign.nodes import Standing, ask_leaves, ask_standing
 from fabricproof.pairs.campaign.verdict import pictures_of, places_of
@@ -171,8 +171,8 @@ def run(
         say=lambda text: click.echo(f"[ pairs ] {text}", err=True),
     )
     with only_one(folder), ends_as_interrupt():
-        if known and (ended := end_left(folder, environment)):
-            means.say(f"cancelled what an earlier program left: job {', '.join(ended)}")
+        if known:
+            take_over(means)
         outcome = conduct(campaign, means)
         looks: tuple[Confirmation, ...] = ()
         if not no_confirm:

@@ -147,6 +147,14 @@ def explain(
     """
     search = _Search(evidence, least_partners, num_kinds)
     search.run()
+    for each in search.found:
+        # Most nodes of a leaf look like the leaf: those are likelier where they explain more.
+        if each.suspect.kind is SuspectKind.LEAF and each.num_low < CAUGHT * each.num_measured:
+            without = _Search(evidence, least_partners, num_kinds)
+            without.left_out = search.left_out | {each.suspect.place}
+            without.run()
+            if without.total > search.total:
+                search = without
     search.settle()
     groups = search.part_groups()
     free = search.by == -1
@@ -175,6 +183,7 @@ class _Search:
         self.found: list[Found] = []
         self.weak: list[Found] = []
         self.is_endless = False
+        self.left_out: frozenset[tuple[SuspectKind, int, int]] = frozenset()
         self._measured, self._low = Tally(evidence), Tally(evidence)
         self._measured.add(np.ones(len(evidence.low), dtype=bool))
         self._low.add(np.flatnonzero(evidence.low))
@@ -200,6 +209,11 @@ class _Search:
                 return
             self._take(*top, ranked)
         self.is_endless = True
+
+    @property
+    def total(self) -> float:
+        """By how much all that are found beat chance, each with the price of one more suspect."""
+        return sum(each.margin for each in self.found)
 
     def _ranked(self) -> list[_Scored]:
         """Return the suspects that may be near the bar, sort by sort, with their scores."""
@@ -228,7 +242,7 @@ class _Search:
             score, number, index = best
             family, places, scores = ranked[number]
             suspect = family.suspect_at(int(places[index]))
-            if suspect not in self._refused:
+            if suspect not in self._refused and suspect.place not in self.left_out:
                 return suspect, score
             scores[index] = -np.inf
 

@@ -21,7 +21,7 @@ from fabricproof.core.units import parse_size
 from fabricproof.core.whole_file import write_whole
 from fabricproof.nodes.doctor import NetPath, Subject
 from fabricproof.pairs.campaign.further import next_round
-from fabricproof.pairs.campaign.job import Ended, follow, prepare, run_here, submit
+from fabricproof.pairs.campaign.job import Ended, end_left, follow, prepare, run_here, submit
 from fabricproof.pairs.campaign.ledger import (
     LAUNCH_FILE,
     Campaign,
@@ -223,6 +223,16 @@ def conduct(campaign: Campaign, means: Means) -> Outcome:
             break
     notes = dict.fromkeys(note for each in hindered for note in each.notes)
     return replace(outcome, notes=(*notes, *outcome.notes))
+
+
+def take_over(means: Means) -> None:
+    """End the jobs that a program that was killed left of a campaign.
+
+    Raises:
+        UnavailableError: Slurm does not answer, or they do not end.
+    """
+    if ended := end_left(means.folder, means.environment):
+        means.say(f"cancelled what an earlier program left: job {', '.join(ended)}")
 
 
 @dataclass(kw_only=True)
