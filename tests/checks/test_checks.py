@@ -45,7 +45,7 @@ OF_ONE_LEVEL = {
 }
 
 #: what a check may state beside suite and program
-VALUES = ("net_paths", "one_way", "streams", "packed", "collective", "once")
+VALUES = ("net_paths", "one_way", "streams", "packed", "collective", "once", "mode")
 
 
 def test_there_are_checks() -> None:

@@ -191,6 +191,21 @@ def test_a_tenth_slower_in_every_round_is_red_with_the_hint(tmp_path: Path) -> N
     assert "below the lower bound 0.95; look at the cable" in report.quantities[0].reason
 
 
+@pytest.mark.parametrize(
+    ("slack", "verdict"), [(0.0, "FAIL"), (0.08, "FAIL"), (0.12, "PASS"), (0.1, "UNJUDGED")]
+)
+def test_what_both_may_differ_by_widens_the_bounds_and_no_more(
+    tmp_path: Path, slack: float, verdict: str
+) -> None:
+    outcomes = judge_legs(_job(tmp_path, [1.1, 1.1, 1.11, 1.1, 1.12, 1.11]), LEGS)
+    of_one = [each.value for each in outcomes[0].report.quantities if each.name[-5:] in {"_1MiB"}]
+    settings = {**RELATION.settings, "slack": slack * (of_one[0] or 0)}
+    relation = replace(RELATION, settings=settings)
+    assert judge_relation(relation, outcomes).report.verdict.name == verdict
+    if verdict != "UNJUDGED":
+        assert rounds_due([relation], outcomes) == ()
+
+
 def test_rounds_that_differ_are_unjudged_with_the_number_that_would_tell(tmp_path: Path) -> None:
     outcomes = judge_legs(_job(tmp_path, [1.0, 1.1, 1.0, 1.12, 1.0, 1.05]), LEGS)
     (judgement,) = judge_relation(RELATION, outcomes).report.quantities

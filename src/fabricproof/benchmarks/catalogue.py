@@ -6,7 +6,7 @@ over the same QDR link.  A new program is one row here, one recorded output, one
 Sources.  OSU: titles, times and loops of c/mpi/pt2pt, c/mpi/one-sided and c/mpi/collective of
 releases 5.7 to 7.4 (the directories are those of 7.2; up to 6.x the same files stand at the top).
 mpi4py: demo/osu_*.py of 4.1.2.  IMB: src_c and src_cpp of 2021.11, ``IMB-* -list``.  perftest:
-src/perftest_parameters.c and perftest_resources.c of v4.5-0.20.  nccl-tests: src/*.cu of 2.19.6.
+src/perftest_parameters.c and perftest_resources.c of v4.5-0.20.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from fabricproof.benchmarks.nccl import NCCL
 from fabricproof.benchmarks.program import (
     UNKNOWN,
-    Bus,
-    BusFactor,
     Collective,
     Consistency,
     Meaning,
@@ -288,23 +287,12 @@ PERFTEST: tuple[Program, ...] = (
 )
 
 
-def _nccl(name: str, operation: Operation | None, factor: BusFactor) -> Program:
-    return Program(name=f"{name}_perf", bus=Bus(operation=operation, factor=factor))
-
-
-#: nccl-tests and rccl-tests: the buffers of GPUs.  ``sendrecv_perf`` is a ring: each rank sends to
-#: the next and receives from the one before.  ``hypercube_perf`` and ``alltoallv_perf`` have no
-#: rows: what they send depends on more than the size.
-NCCL: tuple[Program, ...] = (
-    _nccl("all_reduce", Operation.ALLREDUCE, BusFactor.TWICE_OTHERS),
-    _nccl("reduce_scatter", Operation.REDUCE_SCATTER, BusFactor.OTHERS),
-    _nccl("all_gather", Operation.ALLGATHER, BusFactor.OTHERS),
-    _nccl("alltoall", Operation.ALLTOALL, BusFactor.OTHERS),
-    _nccl("gather", Operation.GATHER, BusFactor.OTHERS),
-    _nccl("scatter", Operation.SCATTER, BusFactor.OTHERS),
-    _nccl("broadcast", Operation.BCAST, BusFactor.ONE),
-    _nccl("reduce", Operation.REDUCE, BusFactor.ONE),
-    _nccl("sendrecv", None, BusFactor.ONE),
+#: the kernel of a campaign over all nodes, by its modes (pairs/campaign/kernel.c: OSU's loops);
+#: what goes one way is measured each way
+KERNEL: tuple[Program, ...] = (
+    Program(name="pingpong", meaning=_LATENCY, messages=_PING_PONG),
+    Program(name="uni", meaning=_BANDWIDTH, messages=_WINDOW_BOTH),
+    Program(name="bi", meaning=_BOTH_WAYS, messages=_WINDOW_BOTH),
 )
 
 #: the suites, in the names that records and sites use; mpi4py's ports are rows of OSU's
@@ -317,6 +305,7 @@ SUITES: Mapping[str, tuple[Program, ...]] = {
     "iperf3": (Program(name="iperf3", meaning=_BANDWIDTH),),
     "nccl-tests": NCCL,
     "rccl-tests": NCCL,
+    "fabricproof": KERNEL,
 }
 
 _BY_NAME = {

@@ -10,6 +10,7 @@ FRONT: dict[str, str] = {
     "checks.collectives": "checks of collectives",
     "checks.ethernet": "checks of sockets and MPI over TCP",
     "checks.family": "checks between two nodes",
+    "checks.kernel": "the kernel of all pairs beside stock programs",
     "checks.multirail": "checks of several rails",
     "checks.peers": "checks of many pairs",
     "checks.preflight": "the check of the nodes themselves",

@@ -100,7 +100,7 @@ def command_lines(
     repetitions a run, so each segment is a run and a table of its own.
 
     Args:
-        suite: ``osu``, ``osu-mpi4py`` or ``imb``.
+        suite: ``osu``, ``osu-mpi4py``, ``imb`` or ``fabricproof``.
         program: of the suite.
         argv: the program as :func:`fabricproof.stacks.programs.locate` found it.
         segments: what to measure.
@@ -110,11 +110,21 @@ def command_lines(
     """
     if suite == "osu-mpi4py":
         return ((*argv, *(_port_option(segment) for segment in segments)),)
+    if suite == "fabricproof":
+        return ((*argv, *(step for each in segments for step in _kernel_steps(program, each))),)
     if suite == "osu":
         return tuple((*argv, *_osu_options(program, segment)) for segment in segments)
     if suite == "imb":
         return tuple((*argv, *_imb_options(program, segment)) for segment in segments)
-    raise ConfigError("unknown suite", expected="osu, osu-mpi4py or imb", got=repr(suite))
+    raise ConfigError(
+        "unknown suite", expected="osu, osu-mpi4py, imb or fabricproof", got=repr(suite)
+    )
+
+
+def _kernel_steps(mode: str, segment: Segment) -> tuple[str, ...]:
+    """Return steps of kernel.c's schedule; their budget in s is one that cuts nothing."""
+    how = f"{segment.window_size} {segment.iterations} {segment.warmups} 1e9"
+    return tuple(f"{mode} {size} {how}" for size in segment.sizes)
 
 
 def _port_option(segment: Segment) -> str:

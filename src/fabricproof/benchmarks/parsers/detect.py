@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from fabricproof.benchmarks.parsers import hpcc, imb, iperf, iperf3, nccl, osu, perftest
+from fabricproof.benchmarks.parsers import hpcc, imb, iperf, iperf3, kernel, nccl, osu, perftest
 from fabricproof.benchmarks.parsers.grammar.chatter import first_death
 from fabricproof.benchmarks.parsers.grammar.text import TextSection, by_label, clean, shorten
 from fabricproof.core.errors import ParseError
@@ -24,6 +24,7 @@ PARSERS: dict[str, _Parser] = {
     "perftest": perftest.parse,
     "hpcc": hpcc.parse,
     "nccl": nccl.parse,
+    "kernel": kernel.parse,
 }
 
 #: tool whose section holds several tables -> what reads them one by one.
@@ -48,6 +49,7 @@ _START = re.compile(
     r"|(?P<hpcc>This is the DARPA/DOE HPC Challenge Benchmark version|Begin of Summary section)"
     r"|(?P<nccl>nccl-tests version |Collective test starting: |nThread [0-9]+ nGpus "
     r"|size[ \t]+count[ \t]+type\b)"
+    r'|(?P<kernel>\{"record":"campaign",)'
     r"|(?P<iperf>Client connecting to |Server listening on (?:TCP|UDP)|\$ iperf .*-c )"
     r"|(?P<any_iperf>\[ ID\] Interval|\[(?:SUM| *\d+)\] +\d+\.\d+ ?- *\d)"
     r")",
@@ -71,6 +73,7 @@ _FULL = {
     "perftest": re.compile(r"^[ \t]*#bytes[ \t]+#iter", re.MULTILINE),
     "hpcc": re.compile(r"^[ \t]*End of HPC Challenge tests", re.MULTILINE),
     "nccl": re.compile(r"^[ \t]*# Avg bus bandwidth", re.MULTILINE),
+    "kernel": re.compile(r'^\{"record":"done"\}', re.MULTILINE),
 }
 
 #: Words that iperf3 alone prints near the head of its tables.
@@ -284,5 +287,6 @@ def _can_begin(tool: str, word: str) -> bool:
         "perftest": ("Send", "RDMA", "Atomic"),
         "hpcc": ("This is the DARPA",),
         "nccl": ("nccl-tests", "Collective", "nThread"),
+        "kernel": ("{",),
     }
     return word.startswith(words[tool])

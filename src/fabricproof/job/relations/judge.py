@@ -33,6 +33,7 @@ from fabricproof.job.relations.ratio import (
     judge_ratio,
     ratio_of,
     rounds_of,
+    with_slack,
 )
 from fabricproof.job.rounds import rounds_to_add
 from fabricproof.traffic import PathState
@@ -100,7 +101,7 @@ def _judged(relation: Relation, looks: Looks) -> Report:
     if judge is None:
         return missing([relation.name], f"nobody judges relations of kind {relation.kind!r}")
     try:
-        return excused(judge(relation, looks), _near(relation, looks))
+        return excused(judge(with_slack(relation, looks), looks), _near(relation, looks))
     except Exception as error:  # the records of the legs are worth more
         return missing([relation.name], f"its judge itself failed: {error!r}")
 
@@ -191,8 +192,8 @@ def rounds_due(relations: Sequence[Relation], outcomes: Sequence[Outcome]) -> tu
 
 
 def _rounds_of_one(relation: Relation, outcomes: Sequence[Outcome]) -> int:
-    bounds = bounds_of(relation.settings)
     mine, in_turn = _legs_of(relation, outcomes)
+    bounds = bounds_of(with_slack(relation, _looks(mine, 0)).settings)
     if bounds is None:
         return 0
     for index in {0, -1}:

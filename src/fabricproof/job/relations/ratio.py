@@ -51,6 +51,7 @@ def judge_ratio(relation: Relation, looks: Looks) -> Report:
         scale: what every ratio is multiplied by, for a program that prints a part of what it moves;
             1 where absent.
         reference: a :class:`~fabricproof.verdict.value.Reference` in unit ``x``, as its fields.
+        slack: what both sides may differ by all the same, in the quantity's own unit.
         most: a ratio above this is impossible; absent where there is no such limit.
         hint: what is usually wrong where it is red.
     """
@@ -76,6 +77,27 @@ def ratio_of(relation: Relation, looks: Looks) -> Values:
         reason = f"{' and '.join(relation.legs)} do not both have {wanted['quantity']} at {sizes}"
         return not_judged(label, Verdict.MISSING, reason)
     return {label: median(ratios) * wanted.get("scale", 1.0)}
+
+
+def with_slack(relation: Relation, looks: Looks) -> Relation:
+    """Return the relation with bounds no narrower than what its sides may differ by.
+
+    How much of the ratio that is says the side below the line, in the first look at its legs.
+    """
+    settings = relation.settings
+    slack, reference = settings.get("slack", 0.0), settings.get("reference")
+    if not slack or not reference or any(name not in looks for name in settings["under"]):
+        return relation
+    measured = median(_combined(settings, "under", size, looks) for size in settings["sizes"])
+    if not measured > 0:  # also where it is not there
+        return relation
+    share = slack * settings.get("scale", 1.0) / measured
+    lower, upper = reference["lower"], reference["upper"]
+    wider = {
+        "lower": None if lower is None else min(lower, reference["value"] - share),
+        "upper": None if upper is None else max(upper, reference["value"] + share),
+    }
+    return replace(relation, settings={**settings, "reference": {**reference, **wider}})
 
 
 def judge_value(relation: Relation, looks: Looks, values_of: ValuesOf) -> Report:

@@ -2,9 +2,10 @@
  *
  *   kernel SCHEDULE RECORD
  *
- * SCHEDULE is what fabricproof.pairs.campaign.plan writes; RECORD gets JSON lines, each round whole
- * and on the disk before the next one begins, so that a killed job loses one round.  kernel.py is
- * the same in Python, for a stack without a compiler.
+ * SCHEDULE is what fabricproof.pairs.campaign.plan writes, or kernel.sh, which names no node: then
+ * they are those of the ranks, in their order.  RECORD gets JSON lines, each round whole and on the
+ * disk before the next one begins, so that a killed job loses one round.  kernel.py is the same in
+ * Python, for a stack without a compiler.
  *
  * The loops are those of OSU Micro-Benchmarks 7.4 (osu_latency, osu_bw, osu_bibw), so that numbers
  * compare: a window of messages, then an answer of four bytes; all repetitions over all their time.
@@ -625,8 +626,9 @@ int main(int argc, char **argv) {
         read_head(argv[1]);
         if (!(record = fopen(argv[2], "w"))) die("cannot write %s", argv[2]);
         rank_names = calloc((size_t)ranks, sizeof *rank_names);
-        rank_of = calloc((size_t)num_names + 1, sizeof *rank_of);
         all = calloc((size_t)ranks, sizeof *all);
+        if (!num_names) names = rank_names, num_names = ranks;
+        rank_of = calloc((size_t)num_names, sizeof *rank_of);
         if (!rank_names || !rank_of || !all) die("no memory");
     }
     shared[0] = num_steps, shared[1] = nap_us, shared[2] = limit_seconds;

@@ -345,6 +345,7 @@ def main() -> None:
     record: Any = None
     rank_of: dict[str, int] = {}
     if told is not None:
+        told = (told[0], told[1] or names, told[2])
         rank_of = {name: rank for rank, name in enumerate(names)}
         if len(rank_of) != comm.size or set(told[1]) - set(rank_of):
             die("one rank on each node of the schedule is wanted")

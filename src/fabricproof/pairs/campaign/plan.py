@@ -12,6 +12,8 @@ from fabricproof.job.commands import LARGE_MESSAGE_BYTES, Effort, plan_ping_pong
 
 KERNEL = Path(__file__).parent / "kernel.c"
 TWIN = Path(__file__).parent / "kernel.py"
+#: runs either as the program of a leg, on two nodes
+KERNEL_RUN = Path(__file__).parent / "kernel.sh"
 
 #: of the schedule and of the record
 FORMAT = 1

@@ -8,8 +8,11 @@ from pathlib import Path
 from fabricproof.core.errors import UnavailableError
 from fabricproof.job.collective_commands import HPCC_BINARY
 from fabricproof.job.commands import PEER_SUITES, find_tool
+from fabricproof.job.leg import CAMPAIGN_SUITE
+from fabricproof.pairs.campaign.plan import KERNEL_RUN
 from fabricproof.site import PartitionSpec, StackSpec
 from fabricproof.stacks.catalog import load_catalog, stacks_root
+from fabricproof.stacks.environment import stack_python
 from fabricproof.stacks.programs import Located, locate
 from fabricproof.stacks.spack import Built
 from fabricproof.stacks.workload import imb_binary
@@ -61,8 +64,8 @@ def find_program(
     stack: StackSpec, suite: str, program: str, built: Built | None = None, *, assumed: bool = False
 ) -> Located:
     """Return how ``program`` is called in ``stack``: as provisioned, built, or declared."""
-    if suite in PEER_SUITES:
-        return find_tool(suite, program)
+    if suite in PEER_SUITES or suite == CAMPAIGN_SUITE:
+        return find_tool(suite, program) if suite in PEER_SUITES else _kernel(stack)
     if stack.provisioned:
         return locate(load_catalog().find(stack.installed_as), stacks_root(), suite, program)
     name = _binary(suite, program)
@@ -77,6 +80,14 @@ def find_program(
         return Located(argv=None, reason=f"stack {stack.name} has no suite {suite}{_bring(suite)}")
     path = name if folder == "PATH" else str(_search(Path(folder), name))
     return Located(argv=(path, *extra))
+
+
+def _kernel(stack: StackSpec) -> Located:
+    """Return how the kernel of a campaign is called, with what runs its twin."""
+    python = "python3"
+    if stack.provisioned:
+        python = str(stack_python(stacks_root() / stack.installed_as))
+    return Located(argv=("bash", KERNEL_RUN.name, python))
 
 
 def _bring(suite: str) -> str:

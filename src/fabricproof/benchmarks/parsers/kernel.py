@@ -1,0 +1,94 @@
+"""Read the record of the kernel of a campaign over all nodes, run on two of them as a program.
+
+pairs/campaign/kernel.c and kernel.py write it, JSON lines, of which ``pairs.campaign.record``
+reads all.  Here one pair did one thing: a row for each size of what the first rank led.  A latency
+is half of the mean time there and back, a bandwidth all bytes over all time, as OSU has them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from fabricproof.benchmarks.parsers.grammar.chatter import death
+from fabricproof.benchmarks.parsers.grammar.text import TextSection, check_expected_sizes
+from fabricproof.core.errors import ParseError
+from fabricproof.core.measure import Table
+
+_COLUMNS = {"pingpong": "latency_us", "uni": "bandwidth_mb_s", "bi": "bandwidth_mb_s"}
+
+
+def parse(section: TextSection, expected_sizes: Sequence[int] | None = None) -> tuple[Table, ...]:
+    """Return the one table of a record.
+
+    Raises:
+        ParseError: it is cut off or damaged, several pairs or modes stand in it, or a size that the
+            run asked for does not.
+    """
+    first, kernel, modes = "", "", set()
+    rows: list[tuple[float, float]] = []
+    lines: list[int] = []
+    is_done = False
+    for index, line in _records(section):
+        try:
+            kind = line["record"]
+            if kind == "campaign":
+                kernel, ranks = str(line["kernel"]), line["ranks"]
+            elif kind == "rank" and line["rank"] == 0:
+                first = line["node"]
+            elif kind == "value" and line["from"] == first:
+                modes.add(str(line["mode"]))
+                rows.append((float(line["size"]), _value(line)))
+                lines.append(section.first + index)
+            is_done = kind == "done"
+        except (KeyError, TypeError, ValueError, ZeroDivisionError):
+            raise _damaged(section, index) from None
+    sizes = [size for size, _ in rows]
+    if not is_done:
+        raise section.error(len(section.lines) - 1, "a record that is cut off", expected='"done"')
+    if ranks != 2 or len(modes) != 1 or len(set(sizes)) != len(sizes):
+        raise section.error(
+            0, "not one pair that did one thing", expected="two ranks, one mode, each size once"
+        )
+    check_expected_sizes(sizes, expected_sizes, source=section.source, line=section.first)
+    (mode,) = modes
+    return (
+        Table(
+            suite="fabricproof",
+            program=mode,
+            version=None,
+            columns=("message_size", _COLUMNS[mode]),
+            rows=tuple(rows),
+            source=section.source,
+            line=section.first,
+            row_lines=tuple(lines),
+            attributes={"kernel": kernel},
+        ),
+    )
+
+
+def _records(section: TextSection) -> Iterator[tuple[int, dict[str, Any]]]:
+    for index, line in enumerate(section.lines):
+        if death(line):
+            raise section.error(index, "the job ended badly", expected="a run that ended well")
+        if line.startswith("{"):
+            try:
+                found = json.loads(line)
+            except ValueError:
+                raise _damaged(section, index) from None
+            if isinstance(found, dict):
+                yield index, found
+
+
+def _damaged(section: TextSection, index: int) -> ParseError:
+    return section.error(index, "damaged record of pairs", expected="one of the kernel's lines")
+
+
+def _value(line: dict[str, Any]) -> float:
+    """Return the mean latency in us, or the bandwidth in MB/s: bytes over us."""
+    repetitions, total_us = int(line["repetitions"]), float(line["total_us"])
+    if line["mode"] == "pingpong":
+        return total_us / repetitions / 2
+    ways = {"uni": 1, "bi": 2}[line["mode"]]
+    return ways * int(line["size"]) * int(line["window"]) * repetitions / total_us

@@ -1,0 +1,39 @@
+"""The kernel of a campaign over all nodes beside stock programs on the same two nodes."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from reframe.core.builtins import variable
+
+from fabricproof.job.leg import Plan
+from fabricproof.pairs.campaign.plan import KERNEL, KERNEL_RUN, TWIN, Mode
+from fabricproof.rfm.checks.base import FabricBenchmark
+from fabricproof.rfm.checks.ethernet import one_node
+from fabricproof.rfm.legs.kernel import kernel_plan
+from fabricproof.rfm.legs.leg import LegPlanner
+
+#: Built where it runs, by the stack's own compiler; kernel.sh takes the twin where it is not there.
+BUILD = "{ type -P mpicc && mpicc -O2 -o kernel kernel.c; } >build.log 2>&1 || rm -f kernel"
+
+
+class KernelBenchmark(FabricBenchmark):
+    """The kernel in one mode and a stock program over the first rail, in turn until decided."""
+
+    #: what the kernel does that the program does, too
+    mode = variable(str, value=Mode.UNI.value)
+
+    def why_not(self) -> str:
+        """Tell where there are no two nodes: the kernel has one rank on each."""
+        return one_node(self)
+
+    def plan(self, planner: LegPlanner) -> Plan:
+        """Return a leg of each, and what the kernel measured over what the other did."""
+        return kernel_plan(planner, Mode(self.mode))
+
+    def _write_plan(self, plan: Plan) -> None:
+        super()._write_plan(plan)
+        self.prerun_cmds = [BUILD]
+        for source in (KERNEL, TWIN, KERNEL_RUN):
+            shutil.copy(source, Path(self.stagedir) / source.name)

@@ -1,0 +1,86 @@
+"""What is planned of the kernel of a campaign beside a stock program on the same two nodes.
+
+What the kernel says of a pair is a verdict's ground only where others would have measured it too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from fabricproof.benchmarks.catalogue import meaning
+from fabricproof.job.leg import CAMPAIGN_SUITE, Leg, Plan, Relation, in_turns
+from fabricproof.pairs.campaign.plan import NAP_US, Mode
+from fabricproof.rfm.legs.leg import LegPlanner
+from fabricproof.rfm.legs.rails import LARGEST_SIZES
+from fabricproof.verdict.value import around
+
+#: What the two may differ by, of a bandwidth and of a latency; a latency also by so many us.  Both
+#: are means of the same loop: by hand they were 0.1 % of a bandwidth apart and 0.3 us of 18.4.
+BANDWIDTH_TOLERANCE, LATENCY_TOLERANCE, LATENCY_SLACK_US = 0.02, 0.05, 1.0
+
+#: message sizes in bytes at which latencies are held against each other; a campaign takes the first
+SMALL_SIZES = (1, 2, 4)
+
+HINT = (
+    "campaigns over all nodes (AllPairs..., pairs run) measure with that kernel: their values of "
+    "this stack are not those of stock programs"
+)
+
+
+def kernel_plan(planner: LegPlanner, mode: Mode) -> Plan:
+    """Return a leg of the kernel and one of the planner's program, and their ratio.
+
+    Args:
+        planner: of the stock program.
+        mode: what the kernel does that the program does, too.
+    """
+    kernel, reason = planner.of(CAMPAIGN_SUITE, mode)
+    if kernel is None:
+        return Plan(reason=reason)
+    rails = planner.rails[:1]
+    reading = meaning(planner.suite, planner.program)
+    sizes: Sequence[int] = SMALL_SIZES
+    if mode is not Mode.PINGPONG:
+        sizes = planner.leg(rails).expected_sizes[-LARGEST_SIZES:]
+    stock = planner.leg(rails, variant=planner.program, sizes=sizes)
+    ours = kernel.leg(rails, variant="kernel", sizes=sizes, environment=_settings(planner))
+    turns = {leg.name: leg.turn() for leg in (ours, stock)}
+    # mpi4py's port of osu_bibw moves both directions and counts one.
+    counts_one = mode is Mode.BI and not reading.bidirectional
+    relation = _agreement(ours, stock, sizes, scale=0.5 if counts_one else 1.0)
+    return Plan(legs=(ours, stock, *turns.values()), relations=(in_turns(relation, turns),))
+
+
+def _settings(planner: LegPlanner) -> dict[str, str]:
+    nap_us = NAP_US if planner.partition.oversubscribed else 0
+    return {"FABRICPROOF_PROGRAM": "./kernel", "FABRICPROOF_NAP_US": str(nap_us)}
+
+
+def _agreement(ours: Leg, stock: Leg, sizes: Sequence[int], *, scale: float) -> Relation:
+    is_latency = ours.program == Mode.PINGPONG
+    reference = around(
+        1.0,
+        unit="x",
+        tolerance=LATENCY_TOLERANCE if is_latency else BANDWIDTH_TOLERANCE,
+        origin=f"kernel.c ({ours.program}) beside {stock.program} ({stock.suite}), same two nodes",
+    )
+    return Relation(
+        name="agreement",
+        kind="ratio",
+        legs=(ours.name, stock.name),
+        suite=stock.suite,
+        program=stock.program,
+        rails=stock.rails,
+        settings={
+            "quantity": "latency" if is_latency else "bandwidth",
+            "sizes": list(sizes),
+            "over": [ours.name],
+            "under": [stock.name],
+            "scale": scale,
+            "slack": LATENCY_SLACK_US if is_latency else 0.0,
+            "reference": asdict(reference),
+            "hint": HINT,
+        },
+        owns_legs=True,
+    )

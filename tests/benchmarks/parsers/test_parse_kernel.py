@@ -1,0 +1,71 @@
+"""The kernel of a campaign as the program of a leg: its record is a table, or none."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from recordings import DATA
+
+from fabricproof.benchmarks.parsers import parse_text
+from fabricproof.core.errors import ParseError
+from fabricproof.pairs.campaign.record import read_record
+
+FOLDER = DATA / "pairs" / "kernel"
+MODES = ("uni", "bi", "pingpong")
+
+
+def text(mode: str) -> str:
+    """Return what was recorded; of both ways at once, what one way would be of them."""
+    if mode == "bi":
+        lines = text("uni").splitlines(keepends=True)
+        one_way = (line for line in lines if '"from":"vc2"' not in line)
+        return "".join(one_way).replace('"mode":"uni"', '"mode":"bi"')
+    return (FOLDER / f"leg_{mode}.jsonl").read_text("utf-8")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_table_is_what_a_campaign_reads_of_the_first_ranks_values(mode: str) -> None:
+    (table,) = parse_text(text(mode))
+    (round_,) = read_record(text(mode), "r").rounds
+    mine = [each for each in round_.values if each.source == "vc1"]
+    values = [each.latency_us if mode == "pingpong" else each.bandwidth_mb_s for each in mine]
+    assert (table.suite, table.program) == ("fabricproof", mode)
+    assert table.rows == tuple(zip((each.size for each in mine), values, strict=True))
+    assert table.attributes == {"kernel": "c"}
+
+
+def test_two_outputs_are_two_tables() -> None:
+    assert [each.program for each in parse_text(text("uni") + text("bi"))] == ["uni", "bi"]
+
+
+def spoiled(**changes: object) -> str:
+    lines = [json.loads(line) for line in text("uni").splitlines()]
+    (head, *rest) = lines
+    values = [{**each, **changes} if each["record"] == "value" else each for each in rest]
+    head |= {name: changes[name] for name in ("ranks",) if name in changes}
+    return "".join(f"{json.dumps(each, separators=(',', ':'))}\n" for each in (head, *values))
+
+
+@pytest.mark.parametrize(
+    ("damaged", "why"),
+    [
+        (text("uni").replace('{"record":"done"}\n', ""), "cut off"),
+        (text("uni").replace('"total_us"', '"total"', 1), "damaged record"),
+        (text("uni").replace('"size":', '"size":,', 1), "damaged record"),
+        (spoiled(total_us=0), "damaged record"),
+        (spoiled(mode="strange"), "damaged record"),
+        (spoiled(size=1024), "not one pair"),
+        (spoiled(ranks=4), "not one pair"),
+        (text("uni").replace('"mode":"uni"', '"mode":"bi"', 1), "not one pair"),
+        (text("uni") + "slurmstepd: error: *** JOB 1 CANCELLED ***\n", "ended badly"),
+    ],
+)
+def test_what_is_no_whole_record_of_one_pair_is_no_table(damaged: str, why: str) -> None:
+    with pytest.raises(ParseError, match=why):
+        parse_text(damaged)
+
+
+def test_a_size_that_was_asked_for_and_is_not_there() -> None:
+    with pytest.raises(ParseError, match="shorter than the run asked for"):
+        parse_text(text("uni"), expected_sizes=(1 << 22,))

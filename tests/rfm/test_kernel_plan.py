@@ -1,0 +1,73 @@
+"""The kernel of a campaign beside a stock program: what a job is planned to measure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fabricproof.job.leg import Plan
+from fabricproof.pairs.campaign.plan import Mode
+from fabricproof.rfm.legs.kernel import kernel_plan
+from fabricproof.rfm.legs.leg import LegPlanner
+from fabricproof.site import load_site
+
+SITES = Path(__file__).parents[2] / "site-configs"
+
+
+def planned(folder: Path, program: str, mode: Mode, **stack: object) -> Plan:
+    """Return the plan of a C stack whose programs are those in ``folder``."""
+    (folder / program).touch()
+    site = load_site(str(SITES / "vcluster"))
+    update = {"provisioned": False, "suites": {"osu": str(folder)}, **stack}
+    planner = LegPlanner(
+        site=site,
+        partition=site.partitions[0],
+        stack=site.stack("openmpi5").model_copy(update=update),
+        fabric="eth0",
+        suite="osu",
+        program=program,
+    )
+    return kernel_plan(planner, mode)
+
+
+def test_both_move_the_same_messages_as_often_and_the_kernel_each_way(tmp_path: Path) -> None:
+    plan = planned(tmp_path, "osu_bw", Mode.UNI)
+    ours, stock = (leg for leg in plan.legs if not leg.in_turn)
+    (command,) = ours.commands
+    assert command[:3] == ("bash", "kernel.sh", "python3")
+    size, window, repetitions, warmups = map(int, command[-1].split()[1:5])
+    assert command[-1].split()[0] == "uni"
+    assert (size, len(command[3:])) == (stock.expected_sizes[-1], 3)
+    options = dict(zip(stock.commands[-1][1::2], stock.commands[-1][2::2], strict=True))
+    assert (options["-i"], options["-x"], options["-W"]) == tuple(
+        map(str, (repetitions, warmups, window))
+    )
+    assert ours.expected_sizes == stock.expected_sizes
+    assert ours.sent_bytes is not None
+    assert stock.sent_bytes is not None
+    assert ours.sent_bytes == (stock.sent_bytes[0], stock.sent_bytes[0])
+    assert ours.environment["FABRICPROOF_NAP_US"] == "100"  # as in a campaign on shared cores
+
+
+@pytest.mark.parametrize(
+    ("program", "mode", "bounds", "slack"),
+    [
+        ("osu_bw", Mode.UNI, (0.98, 1.02), 0.0),
+        ("osu_bibw", Mode.BI, (0.98, 1.02), 0.0),
+        ("osu_latency", Mode.PINGPONG, (0.95, 1.05), 1.0),
+    ],
+)
+def test_the_relation_is_judged_both_ways_and_names_both_programs(
+    tmp_path: Path, program: str, mode: Mode, bounds: tuple[float, float], slack: float
+) -> None:
+    plan = planned(tmp_path, program, mode)
+    (relation,) = plan.relations
+    reference = relation.settings["reference"]
+    assert (reference["lower"], reference["upper"]) == pytest.approx(bounds)
+    assert relation.settings["slack"] == slack
+    assert program in reference["origin"]
+    assert "kernel.c" in reference["origin"]
+    assert relation.legs == ("rail0.kernel", f"rail0.{program}")
+    assert relation.owns_legs
+    assert [leg.name for leg in plan.legs if leg.in_turn] == [*relation.turns.values()]
