@@ -4,7 +4,7 @@ from typing import ClassVar
 
 import reframe as rfm
 
-from fabricproof.rfm.checks.all_pairs import AllPairsBenchmark, Extent
+from fabricproof.rfm.checks.all_pairs import AdmissionBenchmark, AllPairsBenchmark, Extent
 
 
 @rfm.simple_test
@@ -29,3 +29,10 @@ class AllPairsMatrix(AllPairsBenchmark):
 
     extent = Extent.FULL
     family_tags: ClassVar = ["multirail", "full"]
+
+
+@rfm.simple_test
+class AllPairsAdmission(AdmissionBenchmark):
+    """Nodes after a repair, each with partners known good (fabricproof admit)."""
+
+    family_tags: ClassVar = ["multirail", "admission"]

@@ -81,6 +81,7 @@ COMMANDS: list[list[object]] = [
     ["site", "list"],
     ["site", "roll", "vcluster", "--write"],
     ["run", "-t", "quick"],
+    ["admit", "vc1"],
     ["nightly", "--no-notify"],
     ["nightly", "--alive"],
     ["nightly", "--dry-run", "--keep-days", "3"],

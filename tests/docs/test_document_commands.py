@@ -43,6 +43,7 @@ NOT_RUN_HERE: tuple[tuple[str, str, str], ...] = (
     (r"fabricproof baseline ", "parsed", "needs runs; tests/cli/test_baseline_command.py"),
     (r"fabricproof (compare|ab|runs) ?", "parsed", "tests/cli and tests/history/compare"),
     (r"fabricproof pairs run\b", "parsed", "needs the virtual cluster; tests/slurm"),
+    (r"fabricproof admit\b", "parsed", "needs the virtual cluster; tests/slurm"),
     (r"fabricproof trend\b", "parsed", "needs runs; tests/history/trend/test_trend.py"),
     (r"fabricproof prove\b", "parsed", "needs runs; tests/history/prove/test_prove_site.py"),
     (r"fabricproof report\b", "parsed", "needs runs; tests/report/test_report_command.py"),

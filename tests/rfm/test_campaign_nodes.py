@@ -27,7 +27,7 @@ def test_nodes_that_were_asked_for_and_cannot_be_had_are_named(
     monkeypatch: pytest.MonkeyPatch, asked: str, measured: list[str], missing: dict[str, str]
 ) -> None:
     found = Standing(free=("vc1", "vc2"), busy=("vc3", "vc5"), out={"vc4": "drained"})
-    monkeypatch.setattr(campaign, "ask_standing", lambda *_: found)
+    monkeypatch.setattr(campaign, "ask_standing", lambda *_, **__: found)
     monkeypatch.setattr(campaign, "ask_others", lambda *_: frozenset({"vc5"}))
     monkeypatch.setenv(NODES_VARIABLE, asked)
     partition = load_site("vcluster").partition("compute")

@@ -14,7 +14,7 @@ from fabricproof.nightly.retention import prune, rotate, what_was_removed
 from fabricproof.nightly.state import now, read_history, state_file
 
 #: What other rooms may import beside this package itself.
-FRONT: dict[str, str] = {}
+FRONT: dict[str, str] = {"admission": "whether users get a repaired node back"}
 
 __all__ = [
     "Blame",

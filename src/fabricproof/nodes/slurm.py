@@ -18,6 +18,9 @@ ANSWER_SECONDS = 20
 #: (``idle*``: does not answer, ``idle~``: powered down) is another state
 FREE, BUSY = ("idle",), ("mix", "alloc", "comp")
 
+#: idle nodes that a reservation has: only its own jobs get them
+RESERVED = ("maint", "resv")
+
 
 def has_slurm(partition: PartitionSpec) -> bool:
     """Tell whether jobs of a site's partition are Slurm's."""

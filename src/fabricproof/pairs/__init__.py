@@ -43,12 +43,14 @@ from fabricproof.pairs.words import say
 
 #: What other rooms may import beside this package itself.
 FRONT: dict[str, str] = {
+    "check.admission": "whether users may have a node (back)",
     "campaign.conduct": "a campaign over all nodes, from its first launch to its end",
     "campaign.confirm": "what is red, measured again with a stock program",
     "campaign.further": "one more round, while somebody is undecided",
     "check.in_job": "a campaign inside the job of a check",
     "campaign.ledger": "a campaign on file",
     "campaign.nodes": "which nodes take part, and why others do not",
+    "check.partners": "with whom a node is measured for that",
     "campaign.plan": "the launches of a campaign and their time",
     "check.rows": "what a campaign came to, as rows of a run",
     "campaign.verdict": "what a campaign came to",

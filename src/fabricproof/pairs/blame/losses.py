@@ -37,6 +37,7 @@ class Loss:
         name: ``vc3 rail0``, ``vc1 - vc7 rail0``.
         net_path: over which.
         node: of a rail; None of a pair.
+        ends: nodes of a pair, the one that sends first; of a rail its node alone.
         direction: ``transmit``, ``receive`` or ``both``.
         events: packets that it happened to.
         packets: that went this way.
@@ -51,6 +52,7 @@ class Loss:
     name: str
     net_path: str
     node: str | None
+    ends: tuple[str, ...]
     direction: str
     events: int
     packets: int
@@ -107,6 +109,19 @@ class Carried:
             "at_most_per_million": self.at_most_per_million,
             "bit_error_rate_at_most": self.bit_error_rate_at_most,
         }
+
+
+@dataclass(frozen=True, kw_only=True)
+class SideCarried(Carried):
+    """What one node sent or received over a path, with all its partners together.
+
+    Attributes:
+        direction: ``transmit`` or ``receive``.
+        limit: what may happen to it.
+    """
+
+    direction: str
+    limit: ErrorLimit
 
 
 @dataclass(kw_only=True)
@@ -187,6 +202,29 @@ class Losses:
             for (net_path, kind), cells in sorted(self._cells.items())
             if self._limit(net_path, kind) is not None
         )
+
+    def sides(self, net_path: int, node: str) -> Iterator[SideCarried]:
+        """Yield what a node sent over a path, and what it received, for each kind that is judged.
+
+        Args:
+            net_path: number of the path.
+            node: whose.
+        """
+        for (number, kind), cells in sorted(self._cells.items()):
+            limit = self._limit(number, kind) if number == net_path else None
+            for end, direction in enumerate(("transmit", "receive")) if limit else ():
+                assert limit is not None
+                own = [cell for way, cell in cells.items() if way[end] == node]
+                if own:
+                    yield SideCarried(
+                        net_path="+".join(self._net_paths[net_path]),
+                        what=kind,
+                        events=sum(cell.events for cell in own),
+                        packets=sum(cell.packets for cell in own),
+                        bytes=sum(cell.bytes for cell in own),
+                        direction=direction,
+                        limit=limit,
+                    )
 
     def _limit(self, net_path: int, kind: ErrorKind) -> ErrorLimit | None:
         spec = self._site.fabric_spec(self._fabric)
@@ -273,6 +311,7 @@ def _of_node(path: str, kind: ErrorKind, node: str, sides: list[_Side], limit: E
         name=f"{node} {path}",
         net_path=path,
         node=node,
+        ends=(node,),
         direction=direction,
         events=events,
         packets=packets,
@@ -296,6 +335,7 @@ def _of_pair(
         name=f"{source} - {destination} {path}",
         net_path=path,
         node=None,
+        ends=way,
         direction="both",
         events=cell.events,
         packets=cell.packets,

@@ -125,7 +125,7 @@ def planned_rounds(
     rounds = schedule.rounds() if is_full else ladder.first()
     planned = as_pairs(each.tolist() for each in rounds)
     every = (*planned, *_of_who_had_byes(planned, leaves.num_nodes))
-    return tuple(_in_parts(every, num_paths, at_once))
+    return tuple(parts_of_rounds(every, range(num_paths), at_once))
 
 
 def rounds_for(
@@ -147,17 +147,29 @@ def rounds_for(
         for each in Schedule(order=order, leaves=leaves, seed=seed + again).rounds()
         for pairs in as_pairs([each.tolist()])
     )
-    return tuple(itertools.islice(_in_parts(rounds, num_paths, at_once), count))
+    parts = parts_of_rounds(rounds, range(num_paths), at_once)
+    return tuple(itertools.islice(parts, count))
 
 
-def _in_parts(
-    rounds: Iterable[tuple[tuple[int, int], ...]], num_paths: int, at_once: int
+def parts_of_rounds(
+    rounds: Iterable[tuple[tuple[int, int], ...]],
+    net_paths: Iterable[int],
+    at_once: int,
+    *,
+    first: int = 0,
 ) -> Iterator[PlannedRound]:
-    """Yield rounds over every path, each in as many turns as it takes, numbered from 0."""
-    net_paths = tuple(range(num_paths))
+    """Yield rounds over paths, each in as many turns as it takes.
+
+    Args:
+        rounds: pairs of each.
+        net_paths: numbers of the paths.
+        at_once: as in :func:`planned_rounds`.
+        first: number of the first one.
+    """
+    over = tuple(net_paths)
     parts = (turn for pairs in rounds for turn in enumerate(in_turns(pairs, at_once)))
-    for number, (part, pairs) in enumerate(parts):
-        yield PlannedRound(number=number, pairs=pairs, net_paths=net_paths, part=part)
+    for number, (part, pairs) in enumerate(parts, start=first):
+        yield PlannedRound(number=number, pairs=pairs, net_paths=over, part=part)
 
 
 def seconds_of_round(site: Site, campaign: Campaign) -> float:

@@ -8,7 +8,15 @@ from dataclasses import dataclass
 
 from fabricproof.core.errors import FabricproofError, UnavailableError
 from fabricproof.core.units import natural
-from fabricproof.nodes.slurm import BUSY, FREE, ask, ask_states, has_slurm, slurm_partition
+from fabricproof.nodes.slurm import (
+    BUSY,
+    FREE,
+    RESERVED,
+    ask,
+    ask_states,
+    has_slurm,
+    slurm_partition,
+)
 from fabricproof.nodes.topology import Shape, expand, parse_topology
 from fabricproof.site import PartitionSpec
 
@@ -30,8 +38,15 @@ class Standing:
     ending: tuple[str, ...] = ()
 
 
-def ask_standing(partition: PartitionSpec, environment: Mapping[str, str]) -> Standing:
+def ask_standing(
+    partition: PartitionSpec, environment: Mapping[str, str], *, reserved: bool = False
+) -> Standing:
     """Return how the nodes of a partition stand.
+
+    Args:
+        partition: of the site.
+        environment: in which Slurm's commands work.
+        reserved: nodes of a reservation can be had: the job will be in it.
 
     Raises:
         UnavailableError: Slurm does not answer, or the partition has no Slurm.
@@ -43,17 +58,19 @@ def ask_standing(partition: PartitionSpec, environment: Mapping[str, str]) -> St
             expected="nodes that a job can have",
             next_step="name another: --only partition=NAME",
         )
-    return standing_of(ask_states(slurm_partition(partition), environment))
+    states = ask_states(slurm_partition(partition), environment)
+    return standing_of(states, reserved=reserved)
 
 
-def standing_of(states: Mapping[str, str]) -> Standing:
-    """Return how nodes stand by the state of each."""
+def standing_of(states: Mapping[str, str], *, reserved: bool = False) -> Standing:
+    """Return how nodes stand by the state of each; those of a reservation are free in it."""
     order = sorted(states, key=natural)
+    free = FREE + RESERVED if reserved else FREE
     return Standing(
-        free=tuple(node for node in order if states[node] in FREE),
+        free=tuple(node for node in order if states[node] in free),
         busy=tuple(node for node in order if states[node] in BUSY),
         ending=tuple(node for node in order if states[node] == "comp"),
-        out={node: states[node] for node in order if states[node] not in FREE + BUSY},
+        out={node: states[node] for node in order if states[node] not in free + BUSY},
     )
 
 

@@ -143,6 +143,7 @@ class Outcome:
         strangers: libraries that are not of the family that was to be measured, in words.
         second_looks: what a second look cleared.
         carried: how much went over each path, and how much of it may have been lost at most.
+        counted: the same for each node; None where nothing was judged.
     """
 
     campaign: Campaign
@@ -156,6 +157,7 @@ class Outcome:
     strangers: tuple[str, ...] = ()
     second_looks: tuple[SecondLook, ...] = ()
     carried: tuple[Carried, ...] = ()
+    counted: Losses | None = field(default=None, repr=False)
 
     @property
     def verdict(self) -> Verdict:
@@ -243,6 +245,7 @@ def judge_campaign(site: Site, campaign: Campaign, done: Measured) -> Outcome:
         troubles=tuple(troubles),
         losses=losses.found(),
         carried=losses.carried(),
+        counted=losses,
         left=left_over(campaign, done),
         rounds=len(done.rounds),
         proven=proven,

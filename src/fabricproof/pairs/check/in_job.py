@@ -37,6 +37,10 @@ from fabricproof.verdict.value import Judgement
 #: of the campaign, below the job's
 FOLDER = "campaign"
 
+#: The same pair is measured over each path, and several times where anything is low: each time
+#: gets this part of a leg's time.
+PART_OF_LEG = 4
+
 #: says that the rounds have been run
 _MEASURED_FILE = "measured"
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from fabricproof.core.measure import Finding, FindingKind, Verdict, as_notes, worst
 from fabricproof.core.units import at_size, counted, parse_size
-from fabricproof.job.leg import CAMPAIGN_SUITE, Leg, Relation
+from fabricproof.job.leg import CAMPAIGN_SUITE, Relation
 from fabricproof.job.outcome import Outcome as Row
 from fabricproof.pairs.blame.judged import MatrixVerdict
 from fabricproof.pairs.blame.suspects import SuspectKind
@@ -44,37 +44,43 @@ def rows_of(outcome: Outcome, looks: Sequence[Confirmation], said: str = "") -> 
     campaign = outcome.campaign
     rows = [_of_path(outcome, looks, number, said) for number in range(len(campaign.net_paths))]
     absent = [
-        _word(f"node_{node}", Verdict.MISSING, f"{node} is {state}: no pair of it was measured")
+        word_of(f"node_{node}", Verdict.MISSING, f"{node} is {state}: no pair of it was measured")
         for node, state in campaign.out.items()
     ]
     absent += [
-        _word(f"node_{node}", Verdict.SKIPPED, f"{node} is {why}")
+        word_of(f"node_{node}", Verdict.SKIPPED, f"{node} is {why}")
         for node, why in campaign.skipped.items()
     ]
     if absent:
         rails = tuple(dict.fromkeys(rail for rails in campaign.net_paths for rail in rails))
-        rows.append(_row(NODES_ROW, rails, absent, (), campaign.nodes))
+        rows.append(row_of(NODES_ROW, rails, absent, (), campaign.nodes))
     return tuple(rows)
 
 
-def _row(
+def row_of(
     name: str,
     rails: tuple[str, ...],
     quantities: Sequence[Judgement],
     notes: Sequence[str],
     nodes: tuple[str, ...],
 ) -> Row:
+    """Return a row with its quantities, and with notes.
+
+    Args:
+        name: of the row.
+        rails: of its path.
+        quantities: one at least.
+        notes: for a person.
+        nodes: of which it speaks.
+    """
     verdict = worst([each.verdict for each in quantities])
     report = Report(verdict=verdict, quantities=tuple(quantities), findings=as_notes(notes))
-    return Row(leg=_leg(name, rails), attempts=(), report=report, nodes=nodes)
-
-
-def _leg(name: str, rails: tuple[str, ...]) -> Leg:
     relation = Relation(name=name, kind=SUITE, legs=(), suite=SUITE, program=PROGRAM, rails=rails)
-    return relation.as_leg()
+    return Row(leg=relation.as_leg(), attempts=(), report=report, nodes=nodes)
 
 
-def _word(name: str, verdict: Verdict, reason: str) -> Judgement:
+def word_of(name: str, verdict: Verdict, reason: str) -> Judgement:
+    """Return a judgement without a number."""
     return Judgement(
         name=name, value=None, unit="", message_size=None, verdict=verdict, reason=reason
     )
@@ -90,7 +96,7 @@ def _of_path(outcome: Outcome, looks: Sequence[Confirmation], number: int, said:
     if not any(each.quantity is Quantity.BANDWIDTH for each in counting):
         due = at_size("bandwidth", campaign.size)
         verdict = Verdict.UNJUDGED if burdens else Verdict.MISSING
-        quantities.insert(0, _word(due, verdict, f"no pair was measured over {name}"))
+        quantities.insert(0, word_of(due, verdict, f"no pair was measured over {name}"))
     for burden in burdens:
         # What was not measured, or does not count, is of the whole path.
         first = quantities[0]
@@ -102,7 +108,7 @@ def _of_path(outcome: Outcome, looks: Sequence[Confirmation], number: int, said:
                 disturbance=burden.disturbance,
                 is_open=False,
             )
-    row = _row(name, rails, quantities, _notes(outcome, mine, looks, name), campaign.nodes)
+    row = row_of(name, rails, quantities, _notes(outcome, mine, looks, name), campaign.nodes)
     blamed = [each for result in counting for each in _blamed(result, name)]
     return replace(row, report=replace(row.report, findings=(*blamed, *row.report.findings)))
 
@@ -169,13 +175,31 @@ def _burdens(outcome: Outcome, number: int, name: str, said: str) -> Iterator[_B
 
 def _judgement(result: Result, net_path: str, looks: Sequence[Confirmation]) -> Judgement:
     """Return the worst value of a quantity over a path, with the bounds that the matrix had."""
-    judged, matrix = result.judged, result.judged.matrix
+    matrix = result.judged.matrix
     own = matrix.rail == matrix.rails.index(net_path)
+    verdict, reason = _verdict(result, net_path, own, looks)
+    return replace(
+        worst_of(result, own, verdict, reason),
+        disturbance=_disturbance(net_path, looks) if verdict is Verdict.UNJUDGED else None,
+        # Low, and nobody is known to be at fault: more rounds would tell.
+        is_open=verdict is Verdict.UNJUDGED and result.judged.verdict is MatrixVerdict.UNDECIDED,
+    )
+
+
+def worst_of(result: Result, own: Flags, verdict: Verdict, reason: str) -> Judgement:
+    """Return the worst value of some rows of a quantity, with the bounds that the matrix had.
+
+    Args:
+        result: the quantity.
+        own: the rows, one at least.
+        verdict: on them.
+        reason: of it.
+    """
+    judged, matrix = result.judged, result.judged.matrix
     kind = matrix.kinds[0]
     row = int(np.where(own, judged.alone, np.inf).argmin())
     # What the load of its round leaves a pair is all that it is held against.
     share = math.exp(matrix.goodness[row] - judged.alone[row])
-    verdict, reason = _verdict(result, net_path, own, looks)
     bound, level = (each.get(0) for each in (result.limits.bounds, result.limits.levels))
     bound, level = (each and each * share for each in (bound, level))
     size = LATENCY_BYTES if kind.lower_is_better else parse_size(kind.size)
@@ -192,9 +216,6 @@ def _judgement(result: Result, net_path: str, looks: Sequence[Confirmation]) -> 
         lower=None if kind.lower_is_better else bound,
         upper=bound if kind.lower_is_better else None,
         origin=result.limits.origins.get(0),
-        disturbance=_disturbance(net_path, looks) if verdict is Verdict.UNJUDGED else None,
-        # Low, and nobody is known to be at fault: more rounds would tell.
-        is_open=verdict is Verdict.UNJUDGED and result.judged.verdict is MatrixVerdict.UNDECIDED,
     )
 
 
@@ -280,10 +301,10 @@ def _notes(
 def lost_row(campaign: Campaign, why: str) -> Row:
     """Return the row of a campaign whose records cannot be read."""
     rails = tuple(dict.fromkeys(rail for rails in campaign.net_paths for rail in rails))
-    due = _word(at_size("bandwidth", campaign.size), Verdict.MISSING, why)
-    return _row("all pairs", rails, [due], (), campaign.nodes)
+    due = word_of(at_size("bandwidth", campaign.size), Verdict.MISSING, why)
+    return row_of("all pairs", rails, [due], (), campaign.nodes)
 
 
 def refused_row(rails: tuple[str, ...], why: str) -> Row:
     """Return the row of a path that the stack cannot take."""
-    return _row("+".join(rails), rails, [_word("bandwidth", Verdict.SKIPPED, why)], (), ())
+    return row_of("+".join(rails), rails, [word_of("bandwidth", Verdict.SKIPPED, why)], (), ())

@@ -7,15 +7,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from reframe.core.builtins import run_after, variable
+
 from fabricproof.core.errors import FabricproofError
 from fabricproof.job.evidence.leg_folder import last_words
 from fabricproof.job.leg import Leg, Plan
 from fabricproof.job.outcome import Outcome
-from fabricproof.job.script import SECOND_LOOK_ERRORS
+from fabricproof.job.script import INVENTORY_FOLDER, SECOND_LOOK_ERRORS
+from fabricproof.job.whole_job import judge_looks, read_looks
 from fabricproof.pairs.campaign.ledger import save
 from fabricproof.pairs.campaign.verdict import Outcome as CampaignOutcome
 from fabricproof.pairs.campaign.verdict import pictures_of
+from fabricproof.pairs.check.admission import Admission
 from fabricproof.pairs.check.in_job import FOLDER, judged, seen_again
+from fabricproof.pairs.check.partners import full_packet
 from fabricproof.pairs.check.rows import lost_row, refused_row, rows_of
 from fabricproof.rfm.checks.once import OnceBenchmark
 from fabricproof.rfm.current import current_site
@@ -24,7 +29,7 @@ from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.site import PartitionSpec
 from fabricproof.stacks.launch import Layout, layout_options, turned_command
 
-__all__ = ["AllPairsBenchmark", "Extent"]
+__all__ = ["AdmissionBenchmark", "AllPairsBenchmark", "Extent"]
 
 
 class AllPairsBenchmark(OnceBenchmark):
@@ -39,12 +44,15 @@ class AllPairsBenchmark(OnceBenchmark):
     asks_next = "fabricproof.pairs.check.in_job"
 
     extent: Extent = Extent.ROUND
+    to_admit: tuple[str, ...] = ()
     planned: PlannedCampaign | None = None
     came_to: CampaignOutcome | None = None
 
     def plan(self, planner: LegPlanner) -> Plan:
         """Return a leg on all nodes, and those that look at what is red."""
-        self.planned = plan_campaign(planner, self.extent, dry_run=self.is_dry_run())
+        self.planned = plan_campaign(
+            planner, self.extent, dry_run=self.is_dry_run(), admitted=self.to_admit
+        )
         return self.planned.plan
 
     def job_minutes(self, partition: PartitionSpec) -> int:
@@ -86,9 +94,51 @@ class AllPairsBenchmark(OnceBenchmark):
         else:
             said = last_words(Path(self.stagedir) / SECOND_LOOK_ERRORS)
             rows = (*rows_of(self.came_to, looks, said), *seen_again(looked, looks))
+            rows = (*rows, *self.more_rows(self.came_to, of_legs))
         refused = [refused_row(rails, why) for rails, why in self.planned.refused.items()]
         return self.with_links((*rows, *refused), of_legs)
+
+    def more_rows(self, came_to: CampaignOutcome, of_legs: Sequence[Outcome]) -> Sequence[Outcome]:  # noqa: ARG002
+        """Return what else is judged of a campaign."""
+        return ()
 
     def more_records(self, of_legs: Sequence[Outcome]) -> Sequence[Mapping[str, object]]:  # noqa: ARG002
         """Keep the matrices, for the report."""
         return [each.record() for each in pictures_of(self.came_to)] if self.came_to else []
+
+
+class AdmissionBenchmark(AllPairsBenchmark):
+    """Nodes that are new or repaired, each with partners known good, and a row for each of them.
+
+    Only ``fabricproof admit`` starts it: without nodes to admit it has nothing to run on.
+    """
+
+    extent = Extent.ADMISSION
+
+    #: nodes that are to be admitted, with commas; ``fabricproof admit`` sets it
+    admitted = variable(str, value="")
+
+    @run_after("init")
+    def run_for_somebody(self) -> None:
+        """Be no test of any partition where no node is to be admitted."""
+        self.to_admit = tuple(filter(None, self.admitted.split(",")))
+        if not self.to_admit:
+            self.valid_systems = []
+
+    def looks(self, partition: PartitionSpec) -> bool:  # noqa: ARG002
+        """Tell that the nodes are asked what they are made of: that is judged, too."""
+        return True
+
+    def more_rows(self, came_to: CampaignOutcome, of_legs: Sequence[Outcome]) -> Sequence[Outcome]:
+        """Return a row for each node and path, with what preflight says of it."""
+        spec = current_site().fabric_spec(self.fabric)
+        folder = Path(self.stagedir) / INVENTORY_FOLDER
+        looks = read_looks(folder, of_legs, came_to.campaign.nodes)
+        admission = Admission(
+            outcome=came_to,
+            admitted=self.to_admit,
+            links=judge_looks(spec, looks),
+            machines=looks.machines,
+            mtu=full_packet(spec),
+        )
+        return tuple(admission.rows())

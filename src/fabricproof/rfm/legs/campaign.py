@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -24,15 +24,12 @@ from fabricproof.pairs.campaign.ledger import Campaign
 from fabricproof.pairs.campaign.nodes import Standing, ask_leaves, ask_others, ask_standing
 from fabricproof.pairs.campaign.plan import round_seconds
 from fabricproof.pairs.campaign.verdict import places_of
-from fabricproof.pairs.check.in_job import LegRole, leg_name
+from fabricproof.pairs.check.in_job import PART_OF_LEG, LegRole, leg_name
+from fabricproof.pairs.check.partners import plan_admission
 from fabricproof.pairs.check.rows import PROGRAM, SUITE
 from fabricproof.rfm.current import asked_nodes
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.site import PartitionSpec
-
-#: The same pair is measured over each path, and several times where anything is low: each time
-#: gets this part of a leg's time.
-PART_OF_LEG = 4
 
 #: launches beside the planned ones that a job has time for: suspects, second looks
 _MORE_LAUNCHES = 12
@@ -47,6 +44,7 @@ class Extent(StrEnum):
     ROUND = "first round"
     LADDER = "ladder"
     FULL = "full matrix"
+    ADMISSION = "nodes with partners"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,13 +64,16 @@ class PlannedCampaign:
     refused: Mapping[tuple[str, ...], str] = field(default_factory=dict)
 
 
-def plan_campaign(planner: LegPlanner, extent: Extent, *, dry_run: bool) -> PlannedCampaign:
+def plan_campaign(
+    planner: LegPlanner, extent: Extent, *, dry_run: bool, admitted: Sequence[str] = ()
+) -> PlannedCampaign:
     """Return the campaign over all usable nodes of the planner's partition, over every path.
 
     Args:
         planner: of the stack; its program looks at what is red.
         extent: how many rounds.
         dry_run: nothing will run, so that a Slurm that does not answer costs only the nodes' names.
+        admitted: nodes that are measured with all others, of an admission.
 
     Raises:
         UnavailableError: Slurm does not answer, or fewer than two nodes can be had now.
@@ -87,8 +88,8 @@ def plan_campaign(planner: LegPlanner, extent: Extent, *, dry_run: bool) -> Plan
     net_paths = tuple(rails for rails, why in paths.items() if not why)
     if not net_paths:
         return PlannedCampaign(plan=Plan(reason=next(iter(paths.values()))))
-    standing = _standing(partition, dry_run=dry_run)
-    campaign = _campaign(planner, extent, net_paths, standing)
+    standing = _standing(partition, dry_run=dry_run, reserved=extent is Extent.ADMISSION)
+    campaign = _campaign(planner, extent, net_paths, standing, admitted)
     if len(campaign.nodes) < 2:
         return PlannedCampaign(plan=Plan(reason=_why_no_pair(campaign)))
     rounds = [round_seconds(steps_of(planner.site, campaign, at)) for at in range(len(net_paths))]
@@ -132,13 +133,14 @@ def _paths(planner: LegPlanner) -> dict[tuple[str, ...], str]:
     return {rails: planner.refusal(rails) or "" for rails in (*single, *wide)}
 
 
-def _standing(partition: PartitionSpec, *, dry_run: bool) -> Standing:
+def _standing(partition: PartitionSpec, *, dry_run: bool, reserved: bool = False) -> Standing:
     """Return which nodes are measured: all that are free, or that jobs of this user have.
 
-    What other users have may take days: it is named, and not waited for.
+    What other users have may take days: it is named, and not waited for.  ``reserved``: the job is
+    in the reservation that has some of them.
     """
     try:
-        found = ask_standing(partition, os.environ)
+        found = ask_standing(partition, os.environ, reserved=reserved)
         others = ask_others(os.environ)
     except FabricproofError:
         if not dry_run:
@@ -160,6 +162,7 @@ def _campaign(
     extent: Extent,
     net_paths: tuple[tuple[str, ...], ...],
     standing: Standing,
+    admitted: Sequence[str],
 ) -> Campaign:
     partition = planner.partition
     nodes = tuple(sorted(standing.free, key=natural))
@@ -184,11 +187,13 @@ def _campaign(
         size=parse_size(partition.max_message_size),
         seconds=partition.leg_seconds / PART_OF_LEG,
         both_ways=False,
-        is_full=extent is Extent.FULL,
+        is_full=extent in {Extent.FULL, Extent.ADMISSION},
     )
     if len(nodes) < 2:
         return blank
     at_once = pairs_at_once(planner.site, blank, os.cpu_count() or 1)
+    if extent is Extent.ADMISSION:
+        return plan_admission(planner.site, replace(blank, at_once=at_once), admitted)
     rounds = planned_rounds(
         places_of(blank) or all_on_one(len(nodes)),
         len(net_paths),

@@ -1,0 +1,386 @@
+"""Whether users get a node back after a repair: partners, a run with them, a verdict, a line.
+
+Nothing is changed in Slurm: what is to be done stands in lines for a person.  A partner that turns
+out bad is replaced by another, and a node is never held against itself (``pairs.check.admission``).
+How ReFrame is started and Slurm is asked is handed in.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from fabricproof.core.errors import ConfigError
+from fabricproof.core.measure import Verdict, worst
+from fabricproof.core.units import counted, natural, parse_size
+from fabricproof.job.run import LegResult, SessionResult
+from fabricproof.nightly.conduct import Ran, Runner
+from fabricproof.nodes.slurm import RESERVED
+from fabricproof.nodes.topology import fold
+from fabricproof.pairs.campaign.conduct import pairs_at_once, steps_of
+from fabricproof.pairs.campaign.ledger import Campaign
+from fabricproof.pairs.campaign.nodes import Standing
+from fabricproof.pairs.campaign.plan import round_seconds
+from fabricproof.pairs.check.admission import ADMITTED, PARTNER
+from fabricproof.pairs.check.in_job import PART_OF_LEG
+from fabricproof.pairs.check.partners import LEAST_PARTNERS, choose_partners, plan_admission
+from fabricproof.site import PartitionSpec, Site
+
+CHECK = "AllPairsAdmission"
+
+#: sets of partners that are tried where one of them turns out bad
+TRIES = 3
+
+#: what a node or a reservation may be called in a line for scontrol
+_NAME = re.compile(r"\w[\w.-]*")
+
+#: verdicts of a partner's rows that make another one take its place
+_NO_PARTNER = frozenset({Verdict.FAIL, Verdict.INVALID, Verdict.MISSING})
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdmissionMeans:
+    """All that an admission needs of the world.
+
+    Attributes:
+        site: where.
+        partition: of it, which has the nodes.
+        run: starts ReFrame.
+        standing: asks which nodes can be had now.
+        leaf_of: asks for the leaf of nodes; empty where nobody knows.
+        say: takes a line of progress.
+        drain: makes the line that drains a node, of node, run and reason.
+        reservation: in which the job runs; empty for none.
+        partners: that a person chose; empty: this chooses.
+    """
+
+    site: Site
+    partition: PartitionSpec
+    run: Runner
+    standing: Callable[[], Standing]
+    leaf_of: Callable[[Sequence[str]], Mapping[str, str]]
+    say: Callable[[str], object]
+    drain: Callable[[str, str, str], str]
+    reservation: str = ""
+    partners: tuple[str, ...] = ()
+
+    @property
+    def fabrics(self) -> tuple[str, ...]:
+        """Fabrics over which a node must be good: those of the partition that have a link."""
+        specs = (self.site.fabric_spec(name) for name in self.partition.fabrics)
+        return tuple(each.name for each in specs if each.link is not None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Admitted:
+    """What became of one node.
+
+    Attributes:
+        node: its name.
+        verdict: PASS: users may have it.
+        reasons: why not, worst first; where it is PASS what was shown.
+        notes: what else was seen of it.
+        run_id: the run that says so; empty where there was none.
+        lines: for a person to run, to have it measured or to put the verdict into effect.
+    """
+
+    node: str
+    verdict: Verdict
+    reasons: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    run_id: str = ""
+    lines: tuple[str, ...] = ()
+
+    def record(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {
+            "node": self.node,
+            "verdict": self.verdict.value,
+            "reasons": list(self.reasons),
+            "notes": list(self.notes),
+            "run_id": self.run_id or None,
+            "lines": list(self.lines),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Admittance:
+    """What an admission came to.
+
+    Attributes:
+        nodes: each of them.
+        runs: with which partners it was tried, in order: run and partners.
+        bad_partners: partner -> why it was none.
+        status: exit status of a run that did not come to its end; 0 where all did.
+    """
+
+    nodes: tuple[Admitted, ...]
+    runs: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    bad_partners: Mapping[str, str]
+    status: int = 0
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst of the nodes."""
+        return worst([each.verdict for each in self.nodes])
+
+    def record(self) -> dict[str, Any]:
+        """Return it as plain data, the form of ``--json``."""
+        return {
+            "verdict": self.verdict.value,
+            "nodes": [each.record() for each in self.nodes],
+            "runs": [{"run_id": run, "partners": list(used)} for run, used in self.runs],
+            "bad_partners": dict(self.bad_partners),
+        }
+
+
+def admit(nodes: Sequence[str], means: AdmissionMeans) -> Admittance:
+    """Measure nodes with partners, and say of each whether users may have it.
+
+    Raises:
+        ConfigError: the partition has no such node.
+        FabricproofError: Slurm is away, or ReFrame left nothing that can be read.
+    """
+    standing = means.standing()
+    _require_known((*nodes, *means.partners), standing, means)
+    found = {node: _not_to_be_had(node, standing, means) for node in nodes}
+    left = [node for node, why in found.items() if why is None]
+    bad: dict[str, str] = {}
+    runs: list[tuple[str, tuple[str, ...]]] = []
+    status = 0
+    for _ in range(TRIES):
+        if not left:
+            break
+        partners = _partners(left, standing, means, bad)
+        if len(partners) < LEAST_PARTNERS:
+            why = _too_few(partners, bad)
+            found |= {node: found[node] or _missing(node, why) for node in left}
+            break
+        for line in planned(left, partners, means):
+            means.say(line)
+        ran = means.run(arguments(left, means), (*left, *partners))
+        runs.append((ran.result.run_id if ran.result else "", partners))
+        found |= {node: _of_run(node, ran, means) for node in left}
+        status = ran.status
+        new = bad_partners(ran.result, partners)
+        bad |= new
+        left = [node for node in left if _is_open(found[node])] if new else []
+        for partner, reason in new.items():
+            means.say(f"{partner} is no partner: {reason}")
+        if not ran.whole:
+            break
+        standing = means.standing() if left else standing
+    return Admittance(
+        nodes=tuple(each for each in found.values() if each is not None),
+        runs=tuple(runs),
+        bad_partners=bad,
+        status=status,
+    )
+
+
+def plan(nodes: Sequence[str], means: AdmissionMeans) -> tuple[str, ...]:
+    """Return what :func:`admit` would do first, in lines; start nothing.
+
+    Raises:
+        ConfigError: the partition has no such node.
+    """
+    standing = means.standing()
+    _require_known((*nodes, *means.partners), standing, means)
+    found = {node: _not_to_be_had(node, standing, means) for node in nodes}
+    lines = [
+        line
+        for each in found.values()
+        if each is not None
+        for line in (f"{each.node}: {each.reasons[0]}", *(f"  {line}" for line in each.lines))
+    ]
+    left = [node for node, why in found.items() if why is None]
+    partners = _partners(left, standing, means, {}) if left else ()
+    if left and len(partners) < LEAST_PARTNERS:
+        return (*lines, _too_few(partners, {}))
+    return (*lines, *(planned(left, partners, means) if left else ()))
+
+
+def _require_known(names: Sequence[str], standing: Standing, means: AdmissionMeans) -> None:
+    known = {*standing.free, *standing.busy, *standing.out}
+    for each in names:
+        if each not in known or _NAME.fullmatch(each) is None:
+            raise ConfigError(
+                f"partition {means.partition.name!r} has no node of this name",
+                expected=fold(tuple(sorted(known, key=natural))),
+                got=repr(each),
+            )
+
+
+def arguments(nodes: Sequence[str], means: AdmissionMeans) -> list[str]:
+    """Return ReFrame's options that measure ``nodes`` with partners, and nothing else."""
+    inside = ["-J", f"reservation={means.reservation}"] if means.reservation else []
+    return [
+        *("-r", f"--system={means.site.name}:{means.partition.name}"),
+        *("-n", f"^{CHECK}%", "-S", f"{CHECK}.admitted={','.join(nodes)}"),
+        *inside,
+    ]
+
+
+def planned(nodes: Sequence[str], partners: Sequence[str], means: AdmissionMeans) -> Iterator[str]:
+    """Yield what it costs to measure nodes with partners, fabric by fabric: a job of each."""
+    site, everybody = means.site, tuple(sorted((*nodes, *partners), key=natural))
+    for name in means.fabrics:
+        spec = site.fabric_spec(name)
+        rails = [(each.interface,) for each in spec.rails]
+        wide = tuple(rail for each in rails for rail in each)
+        campaign = Campaign(
+            id="plan",
+            site=str(site.folder),
+            site_name=site.name,
+            partition=means.partition.name,
+            fabric=name,
+            stack=site.stack(means.partition.stacks[0]).name,
+            nodes=everybody,
+            leaf_of=(),
+            spines=0,
+            out={},
+            skipped={},
+            net_paths=(*rails, *([wide] if len(rails) > 1 else [])),
+            rounds=(),
+            size=parse_size(means.partition.max_message_size),
+            seconds=means.partition.leg_seconds / PART_OF_LEG,
+            both_ways=False,
+            is_full=True,
+        )
+        at_once = pairs_at_once(site, campaign, os.cpu_count() or 1)
+        campaign = plan_admission(site, replace(campaign, at_once=at_once), nodes)
+        seconds = sum(
+            round_seconds(steps_of(site, campaign, at))
+            for each in campaign.rounds
+            for at in each.net_paths
+        )
+        yield (
+            f"{name}: {', '.join(nodes)} with {', '.join(partners)}: 1 job, "
+            f"{len(campaign.rounds)} rounds of {campaign.seconds:.3g} s one way, "
+            f"{seconds / 60:.3g} minutes and {seconds * len(everybody):.0f} node-seconds at most"
+        )
+
+
+def _partners(
+    nodes: Sequence[str], standing: Standing, means: AdmissionMeans, bad: Mapping[str, str]
+) -> tuple[str, ...]:
+    free = means.partners or standing.free
+    return choose_partners(nodes, free, means.leaf_of((*nodes, *free)), tuple(bad))
+
+
+def _too_few(partners: Sequence[str], bad: Mapping[str, str]) -> str:
+    had = f"{counted(len(partners), 'partner')} can be had now, {LEAST_PARTNERS} are needed"
+    return f"{had}; no partner: {', '.join(bad)}" if bad else had
+
+
+def _missing(node: str, reason: str, lines: Sequence[str] = ()) -> Admitted:
+    return Admitted(node=node, verdict=Verdict.MISSING, reasons=(reason,), lines=tuple(lines))
+
+
+def _is_open(admitted: Admitted | None) -> bool:
+    return admitted is not None and admitted.verdict is not Verdict.PASS
+
+
+def _not_to_be_had(node: str, standing: Standing, means: AdmissionMeans) -> Admitted | None:
+    """Return why a node cannot be measured now and what would help; None where it can."""
+    if node in standing.free:
+        return None
+    again = f"fabricproof admit {node}"
+    if node in standing.busy:
+        return _missing(node, "it runs jobs: it is in use, or its last job ends now", [again])
+    state = standing.out[node]
+    name = means.reservation or f"admit-{node}"
+    inside = f"{again} --reservation {name}"
+    if state in RESERVED:
+        why = f"it is {state}: a reservation has it (scontrol show reservation), name it"
+        return _missing(node, why, [f"{again} --reservation NAME"])
+    if not state.startswith(("drain", "drng")):
+        return _missing(node, f"it is {state}: it must run slurmd and answer first", [again])
+    make = (
+        f"scontrol create reservation ReservationName={name} Nodes={node} StartTime=now "
+        "Duration=02:00:00 Users=$USER Flags=MAINT,FLEX,IGNORE_JOBS"
+    )
+    keep = [] if means.reservation else [f"# {make}"]
+    why = (
+        f"it is {state}: Slurm gives a drained node no job; a reservation keeps users away instead"
+    )
+    return _missing(node, why, [*keep, f"# {resume_line(node)}", inside])
+
+
+def resume_line(node: str) -> str:
+    """Return the line that has Slurm give a node jobs again."""
+    return f"scontrol update NodeName={node} State=RESUME"
+
+
+def bad_partners(result: SessionResult | None, partners: Sequence[str]) -> dict[str, str]:
+    """Return the partners that are none -> why, as the rows of a run say."""
+    found: dict[str, str] = {}
+    for leg in result.legs if result else ():
+        for node in partners:
+            if leg.verdict in _NO_PARTNER and _is_row(leg, PARTNER, node):
+                found.setdefault(node, leg.reason)
+    return found
+
+
+def _is_row(leg: LegResult, kind: str, node: str) -> bool:
+    return leg.nodes == (node,) and leg.leg.startswith(f"{kind}.{node}.")
+
+
+def _of_run(node: str, ran: Ran, means: AdmissionMeans) -> Admitted:
+    """Return what a run says of a node: the worst over all fabrics."""
+    if ran.result is None:
+        return _missing(node, f"the run came to nothing: {ran.reason}")
+    rows = [leg for leg in ran.result.legs if _is_row(leg, ADMITTED, node)]
+    said = [(leg.verdict, leg) for leg in rows if leg.verdict is not Verdict.SKIPPED]
+    absent = [
+        _why_absent(ran.result, fabric)
+        for fabric in means.fabrics
+        if not any(leg.fabric == fabric for _, leg in said)
+    ]
+    absent += [f"the run did not come to its end: {ran.reason}"] if not ran.whole else []
+    verdict = worst([*(each for each, _ in said), *(Verdict.MISSING for _ in absent)])
+    mine = [f"{_path(leg, node)}: {leg.reason}" for each, leg in said if each is verdict]
+    if verdict is Verdict.PASS:
+        mine = [_shown(leg, node) for leg in rows]
+    reasons = tuple(dict.fromkeys((*(absent if verdict is Verdict.MISSING else ()), *mine)))
+    notes = tuple(dict.fromkeys(str(each) for leg in rows for each in leg.findings))
+    found = Admitted(
+        node=node, verdict=verdict, reasons=reasons, notes=notes, run_id=ran.result.run_id
+    )
+    return replace(found, lines=tuple(_lines(found, means)))
+
+
+def _path(leg: LegResult, node: str) -> str:
+    return leg.leg.removeprefix(f"{ADMITTED}.{node}.")
+
+
+def _shown(leg: LegResult, node: str) -> str:
+    said = (each.reason for each in leg.quantities if each.reason)
+    return f"{_path(leg, node)}: {'; '.join(said)}"
+
+
+def _why_absent(result: SessionResult, fabric: str) -> str:
+    """Return why a fabric has no row of a node."""
+    mine = [leg for leg in result.legs if leg.check == CHECK and leg.fabric in {fabric, ""}]
+    said = next((leg.reason for leg in mine if leg.reason), "the run left no row of it")
+    return f"{fabric}: {said}"
+
+
+def _lines(found: Admitted, means: AdmissionMeans) -> Iterator[str]:
+    """Yield what a person may run now; each is commented out, and nothing is run here."""
+    release = f"# scontrol delete ReservationName={means.reservation}"
+    if found.verdict is Verdict.PASS:
+        if means.reservation:
+            yield f"{release}  # gives all its nodes to users"
+        else:
+            yield f"# {resume_line(found.node)}  # where it is drained again by now"
+        return
+    if found.verdict in {Verdict.FAIL, Verdict.INVALID}:
+        yield f"# {means.drain(found.node, found.run_id, found.reasons[0])}"
+    elif means.reservation:
+        yield f"fabricproof admit {found.node} --reservation {means.reservation}"
+    else:
+        yield f"fabricproof admit {found.node}"

@@ -1,0 +1,335 @@
+"""Whether users may have a node (back): what rounds with partners say of it, as rows of a run.
+
+A row is a node over one path, and says PASS only where all of this was seen: bandwidth as good as
+its partners have among themselves, with two of them at least that are good; packets enough to rule
+out that it loses what it may not; a preflight without a fault.  A partner gets the same rows, so
+that a bad one is found and replaced by another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from fabricproof.core.measure import Verdict, worst
+from fabricproof.core.units import at_size, counted
+from fabricproof.job.evidence.error_rates import UNCOUNTED, most_rate
+from fabricproof.job.outcome import Outcome as Row
+from fabricproof.nodes.inventory.differences import compare
+from fabricproof.nodes.inventory.facts import Machine
+from fabricproof.nodes.preflight import Preflight
+from fabricproof.pairs.blame.judged import MatrixVerdict
+from fabricproof.pairs.blame.losses import SideCarried
+from fabricproof.pairs.blame.suspects import SuspectKind
+from fabricproof.pairs.campaign.ledger import Campaign
+from fabricproof.pairs.campaign.matrices import Quantity
+from fabricproof.pairs.campaign.verdict import Outcome, Result
+from fabricproof.pairs.check.partners import LEAST_PARTNERS, ruled_out_ppm
+from fabricproof.pairs.check.rows import row_of, word_of, worst_of
+from fabricproof.pairs.matrix import Flags
+from fabricproof.verdict.value import DEFAULT_TOLERANCE, ERROR_UNIT, Judgement
+
+#: what a row of a node is called: this, the node, its path
+ADMITTED, PARTNER = "admit", "partner"
+
+Said = tuple[Verdict, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Admission:
+    """What a job saw of nodes that are to be admitted.
+
+    Attributes:
+        outcome: of the rounds, after what is red was looked at again.
+        admitted: the nodes.
+        links: what preflight says of all nodes of the job.
+        machines: what each is made of, None where nobody saw it.
+        mtu: bytes of a full packet; 0 where nobody knows.
+    """
+
+    outcome: Outcome
+    admitted: tuple[str, ...]
+    links: Preflight
+    machines: Mapping[str, Machine | None]
+    mtu: int
+
+    @property
+    def campaign(self) -> Campaign:
+        """What was planned."""
+        return self.outcome.campaign
+
+    @property
+    def partners(self) -> tuple[str, ...]:
+        """The others."""
+        return tuple(each for each in self.campaign.nodes if each not in self.admitted)
+
+    def rows(self) -> Iterator[Row]:
+        """Yield a row for each node and path, those that are to be admitted first."""
+        for node in (*self.admitted, *self.partners):
+            for net_path in range(len(self.campaign.net_paths)):
+                yield self._row(node, net_path)
+
+    def _row(self, node: str, net_path: int) -> Row:
+        rails = self.campaign.net_paths[net_path]
+        kind = ADMITTED if node in self.admitted else PARTNER
+        quantities = list(self._values(node, net_path))
+        if len(rails) == 1:
+            quantities += [*self._losses(node, net_path), *self._link(node, rails[0])]
+        return row_of(
+            f"{kind}.{node}.{self.campaign.path_name(net_path)}",
+            rails,
+            quantities,
+            self._notes(node) if net_path == 0 else (),
+            (node,),
+        )
+
+    def _notes(self, node: str) -> list[str]:
+        notes = [each.sentence for each in self.links.notes if each.node == node]
+        if node in self.admitted:
+            notes += unlike(node, self.partners, self.machines)
+        return list(dict.fromkeys(notes))
+
+    def _link(self, node: str, rail: str) -> Iterator[Judgement]:
+        """Yield what preflight says of a rail of the node."""
+        for each in self.links.of_rail(rail):
+            if node in each.nodes:
+                named = each.verdict is not Verdict.PASS
+                yield replace(each.judgement, named=named)
+
+    def _values(self, node: str, net_path: int) -> Iterator[Judgement]:
+        """Yield what the rounds say of the node over a path, bandwidth first."""
+        name = self.campaign.path_name(net_path)
+        counting = [
+            each
+            for each in self.outcome.results
+            if name in each.net_paths and not each.why_told_only
+        ]
+        seen = [_Seen(self, each, node, net_path) for each in counting]
+        seen = [each for each in seen if each.own.any()]
+        if not any(each.result.quantity is Quantity.BANDWIDTH for each in seen):
+            why = {**self.campaign.skipped, **self.campaign.out}.get(node, "")
+            reason = f"{node} is {why}" if why else f"no pair of {node} stands over {name}"
+            verdict, reason = self._burden(node, name) or (Verdict.MISSING, reason)
+            yield word_of(at_size("bandwidth", self.campaign.size), verdict, reason)
+        for each in seen:
+            verdict, reason = self._burden(node, name) or each.said()
+            rows = each.good if each.good.any() and verdict is Verdict.PASS else each.own
+            yield worst_of(each.result, rows, verdict, reason)
+
+    def _burden(self, node: str, net_path: str) -> Said | None:
+        """Return what makes values of the node INVALID, whatever they are."""
+        wrong = [
+            each.reason
+            for each in self.outcome.troubles
+            if each.verdict is Verdict.INVALID and each.net_path == net_path and node in each.pair
+        ]
+        wrong += self.outcome.strangers
+        return (Verdict.INVALID, wrong[0]) if wrong else None
+
+    def _losses(self, node: str, net_path: int) -> Iterator[Judgement]:
+        """Yield what the node lost; of one to be admitted also that no more can be hidden."""
+        name = self.campaign.path_name(net_path)
+        mine = [each for each in self.outcome.losses if each.net_path == name and node in each.ends]
+        if node in self.admitted:
+            yield self._lost(node, net_path, [(each.verdict, each.sentence) for each in mine])
+        elif of_node := [each for each in mine if each.node == node]:
+            yield word_of(UNCOUNTED, of_node[0].verdict, of_node[0].sentence)
+
+    def _lost(self, node: str, net_path: int, red: Sequence[Said]) -> Judgement:
+        counted_by = self.outcome.counted
+        sides = list(counted_by.sides(net_path, node)) if counted_by else []
+        said = [*red, *(self._hidden(each) for each in sides)]
+        if {each.direction for each in sides} != {"transmit", "receive"}:
+            path = self.campaign.path_name(net_path)
+            said.append((Verdict.UNJUDGED, f"nobody counted what {node} lost over {path}"))
+        verdict = worst([each for each, _ in said])
+        reason = next(words for each, words in said if each is verdict)
+        most = max((self._most(each) for each in sides), default=0.0)
+        bar = max((ruled_out_ppm(each.limit.per_million_packets) for each in sides), default=0.0)
+        return Judgement(
+            name=UNCOUNTED,
+            value=most if sides else None,
+            unit=ERROR_UNIT,
+            message_size=None,
+            verdict=verdict,
+            reason=reason,
+            reference=bar if sides else None,
+            upper=bar if sides else None,
+            origin=sides[0].limit.origin if sides else "",
+        )
+
+    def _full(self, side: SideCarried) -> int:
+        """Return how many full packets a side carried: acknowledgements tell of no loss."""
+        return min(side.packets, side.bytes // self.mtu) if self.mtu else side.packets
+
+    def _most(self, side: SideCarried) -> float:
+        return most_rate(side.events, self._full(side))
+
+    def _hidden(self, side: SideCarried) -> Said:
+        """Say whether a side carried enough to rule out that it loses what it may not."""
+        packets, most = self._full(side), self._most(side)
+        bar = ruled_out_ppm(side.limit.per_million_packets)
+        gigabytes = side.bytes / 1e9
+        each_gb = side.events / max(gigabytes, 1e-9)
+        said = (
+            f"{side.direction}s over {side.net_path}: {side.events} of {packets} full packets "
+            f"{side.what.value} in {gigabytes:.3g} GB ({each_gb:.3g} per GB): "
+            f"at most {most:.3g} per million (95 %), and {bar:.4g} must be ruled out"
+        )
+        return (Verdict.PASS if most <= bar else Verdict.UNJUDGED), said
+
+
+def unlike(
+    node: str, partners: Sequence[str], machines: Mapping[str, Machine | None]
+) -> tuple[str, ...]:
+    """Return in what a node is unlike its partners, who are alike in it; what is its own is not.
+
+    Args:
+        node: the node.
+        partners: its like.
+        machines: what each is made of, None where nobody saw it.
+    """
+    mine = machines.get(node)
+    others = [there for each in partners if (there := machines.get(each)) is not None]
+    if mine is None or len(others) < LEAST_PARTNERS:
+        return ()
+
+    def is_mine_alone(part: str, fact: str) -> bool:
+        values = {each.facts.get(part, {}).get(fact) for each in others}
+        return len(values) == 1 and None not in values
+
+    said = f"its {len(others)} partners"
+    return tuple(
+        f"unlike its like: {each.sentence}"
+        for each in compare(others[0], mine, (said, node))
+        if each.fact and each.second is not None and is_mine_alone(each.part, each.fact)
+    )
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What the matrix of a path says of one node."""
+
+    admission: Admission
+    result: Result
+    node: str
+    net_path: int
+
+    @cached_property
+    def own(self) -> Flags:
+        """Its rows over the path."""
+        return self._of(lambda name: name == self.node)
+
+    @cached_property
+    def bad(self) -> set[str]:
+        """Other nodes that are blamed, over any rail."""
+        if self.result.judged.verdict is not MatrixVerdict.FAIL:
+            return set()
+        return {each.node for each in self.result.said.blame if each.node} - {self.node}
+
+    @cached_property
+    def good(self) -> Flags:
+        """Its rows with partners that nobody blames."""
+        bad = self.bad | (set(self.admission.admitted) - {self.node})
+        return self.own & ~self._of(lambda name: name in bad)
+
+    @cached_property
+    def _on_path(self) -> Flags:
+        matrix = self.result.judged.matrix
+        rail = matrix.rails.index(self.admission.campaign.path_name(self.net_path))
+        found: Flags = matrix.rail == rail
+        return found
+
+    def _of(self, is_one: Callable[[str], bool]) -> Flags:
+        """Return the rows over the path of which an end is such a node."""
+        matrix = self.result.judged.matrix
+        ends = np.array([is_one(name) for name in matrix.nodes], dtype=bool)
+        found: Flags = self._on_path & (ends[matrix.source] | ends[matrix.destination])
+        return found
+
+    def said(self) -> Said:
+        """Return verdict and reason; what is worse is asked first."""
+        judged = self.result.judged
+        own, good = self.own, self.good
+        low = judged.low | self.result.doubtful
+        if (judged.impossible & own).any():
+            return Verdict.INVALID, judged.reason
+        for verdict, reason in self._red():
+            return verdict, reason
+        if (low & good).any():
+            return Verdict.UNJUDGED, self._open_reason()
+        is_bandwidth = self.result.quantity is Quantity.BANDWIDTH
+        if is_bandwidth and self.node in self.admission.admitted:
+            return self._beside_partners(good)
+        return Verdict.PASS, f"lowest of {self._partners_of(own)} partners"
+
+    def _red(self) -> Iterator[Said]:
+        judged = self.result.judged
+        if judged.verdict is MatrixVerdict.FAIL:
+            name = self.admission.campaign.path_name(self.net_path)
+            for each in self.result.said.blame:
+                is_pair = each.kind is SuspectKind.PAIR and self.node in each.name.split(" - ")
+                is_mine = each.node == self.node or (
+                    is_pair and self.node in self.admission.admitted
+                )
+                if is_mine and each.rail in {None, name}:
+                    yield Verdict.FAIL, each.sentence
+            rail = judged.matrix.rails.index(name)
+            if rail in {at for _, at in judged.below_over}:
+                yield Verdict.FAIL, judged.reason
+
+    def _open_reason(self) -> str:
+        """Return why low values of the node are nobody's fault, or of what is between."""
+        said = self.result.said
+        words = [*(each.sentence for each in said.blame)]
+        words += [each.sentence for each in said.undecided]
+        return "; ".join(
+            words[:2] or [f"values of {self.node} are low: {self.result.judged.reason}"]
+        )
+
+    def _beside_partners(self, good: Flags) -> Said:
+        """Compare the node with what its partners have among themselves."""
+        name = self.admission.campaign.path_name(self.net_path)
+        count = self._partners_of(good, far=True)
+        where = "on other leaves " * bool(self.admission.campaign.leaf_of)
+        if count < LEAST_PARTNERS:
+            had = counted(count, "partner")
+            return (
+                Verdict.MISSING,
+                f"{had} {where}known good over {name}; {LEAST_PARTNERS} are needed",
+            )
+        matrix = self.result.judged.matrix
+        outside = self.bad | set(self.admission.admitted)
+        among = self._on_path & ~self._of(lambda node: node in outside)
+        if not among.any():
+            return Verdict.MISSING, f"no partners were measured among themselves over {name}"
+        level = float(np.median(matrix.value[among]))
+        at = matrix.nodes.index(self.node)
+        shares = [
+            float(np.median(matrix.value[way])) / level
+            for way in (good & (matrix.source == at), good & (matrix.destination == at))
+            if way.any()
+        ]
+        least, partners = min(shares), counted(count, "partner")
+        said = f"{least:.1%} of what partners have among themselves ({level:.4g}), with {partners}"
+        if len(shares) < 2 or least < 1 - DEFAULT_TOLERANCE:
+            return Verdict.UNJUDGED, f"{self.node} reaches {said}"
+        if self.result.judged.verdict in {MatrixVerdict.UNJUDGED, MatrixVerdict.MISSING}:
+            return Verdict.UNJUDGED, f"{said}; {self.result.judged.reason}"
+        return Verdict.PASS, said
+
+    def _partners_of(self, rows: Flags, *, far: bool = False) -> int:
+        """Return with how many other nodes these rows are; far: on other leaves, where known."""
+        matrix, campaign = self.result.judged.matrix, self.admission.campaign
+        ends: Iterable[int] = {
+            *matrix.source[rows].tolist(),
+            *matrix.destination[rows].tolist(),
+        }
+        names = {matrix.nodes[at] for at in ends} - {self.node}
+        leaf_of = dict(zip(campaign.nodes, campaign.leaf_of, strict=False))
+        if far and len(set(leaf_of.values())) > 1:
+            names = {each for each in names if leaf_of[each] != leaf_of[self.node]}
+        return len(names)

@@ -1,0 +1,189 @@
+"""``fabricproof admit``: partners are chosen and replaced, and a verdict comes with its lines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from nights import leg, session
+
+from fabricproof.core.errors import ConfigError
+from fabricproof.core.measure import Verdict
+from fabricproof.job.run import LegResult
+from fabricproof.nightly.admission import AdmissionMeans, admit, plan, planned
+from fabricproof.nightly.conduct import Ran
+from fabricproof.pairs.campaign.nodes import Standing, standing_of
+from fabricproof.site import load_site
+
+LEAVES = {f"vc{number}": f"leaf{(number + 1) // 2}" for number in range(1, 13)}
+FREE = dict.fromkeys(LEAVES, "idle")
+
+
+class World:
+    """Slurm and ReFrame: ``verdicts`` says of each run what a node's or partner's rows are."""
+
+    def __init__(self, states: Mapping[str, str] = FREE) -> None:
+        self.states = states
+        self.verdicts: Mapping[str, str] = {}
+        self.whole = True
+        self.runs: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
+        self.rows: Sequence[str] = ("rail0", "rail1", "rail0+rail1")
+
+    def run(self, arguments: Sequence[str], nodes: tuple[str, ...]) -> Ran:
+        self.runs.append((tuple(arguments), nodes))
+        admitted = next(each for each in arguments if "admitted=" in each).partition("=")[2]
+        legs = [self._row(node, path, admitted) for node in nodes for path in self.rows]
+        return Ran(
+            result=session(*legs, run_id=f"r{len(self.runs)}"), whole=self.whole,
+            reason="" if self.whole else "interrupted", status=0 if self.whole else 130,
+        )  # fmt: skip
+
+    def _row(self, node: str, path: str, admitted: str) -> LegResult:
+        kind = "admit" if node in admitted.split(",") else "partner"
+        verdict = self.verdicts.get(node, "PASS") if path == "rail1" else "PASS"
+        return leg(verdict, nodes=(node,), name=f"{kind}.{node}.{path}", check="AllPairsAdmission")
+
+    def means(self, **more: Any) -> AdmissionMeans:
+        site = load_site("vcluster")
+        reserved = bool(more.get("reservation"))
+        return AdmissionMeans(
+            site=site, partition=site.partition("compute"), run=self.run,
+            standing=lambda: standing_of(self.states, reserved=reserved),
+            leaf_of=lambda nodes: {node: LEAVES[node] for node in nodes},
+            say=lambda text: None,
+            drain=lambda node, run_id, reason: f"drain {node} {run_id}: {reason}", **more,
+        )  # fmt: skip
+
+
+def test_a_node_is_measured_with_partners_on_other_leaves_and_gets_its_line() -> None:
+    world = World()
+    found = admit(["vc1"], world.means())
+    ((arguments, nodes),) = world.runs
+    assert nodes == ("vc1", "vc3", "vc5", "vc7", "vc2")
+    assert "AllPairsAdmission.admitted=vc1" in arguments
+    assert "-J" not in arguments
+    assert found.verdict is Verdict.PASS
+    assert found.nodes[0].lines[0].startswith("# scontrol update NodeName=vc1 State=RESUME")
+
+
+def test_a_reservation_is_told_to_slurm_and_released_on_pass() -> None:
+    world = World({**FREE, "vc1": "maint"})
+    found = admit(["vc1"], world.means(reservation="repair"))
+    assert world.runs[0][0][-2:] == ("-J", "reservation=repair")
+    assert "scontrol delete ReservationName=repair" in found.nodes[0].lines[0]
+
+
+@pytest.mark.parametrize(
+    ("state", "said", "line"),
+    [
+        ("drain", "gives a drained node no job", "scontrol create reservation"),
+        ("drng", "gives a drained node no job", "scontrol create reservation"),
+        ("maint", "a reservation has it", "--reservation NAME"),
+        ("down*", "must run slurmd", "fabricproof admit vc1"),
+        ("alloc", "runs jobs", "fabricproof admit vc1"),
+    ],
+)
+def test_a_node_that_gets_no_job_is_missing_with_what_to_do(
+    state: str, said: str, line: str
+) -> None:
+    world = World({**FREE, "vc1": state})
+    found = admit(["vc1"], world.means())
+    assert not world.runs
+    assert found.verdict is Verdict.MISSING
+    assert said in found.nodes[0].reasons[0]
+    assert line in found.nodes[0].lines[0]
+    assert all(
+        each.startswith(("# scontrol", "fabricproof admit")) for each in found.nodes[0].lines
+    )
+    assert said in plan(["vc1"], world.means())[0]
+
+
+def test_others_are_measured_where_one_cannot_be_had() -> None:
+    world = World({**FREE, "vc1": "drain"})
+    found = admit(["vc1", "vc4"], world.means())
+    assert [(each.node, each.verdict) for each in found.nodes] == [
+        ("vc1", Verdict.MISSING),
+        ("vc4", Verdict.PASS),
+    ]
+    assert found.verdict is Verdict.MISSING
+
+
+def test_a_node_at_fault_is_refused_with_the_line_that_drains_it() -> None:
+    world = World()
+    world.verdicts = {"vc1": "FAIL"}
+    found = admit(["vc1"], world.means())
+    assert found.verdict is Verdict.FAIL
+    assert found.nodes[0].reasons == ("rail1: half of it",)
+    assert found.nodes[0].lines == ("# drain vc1 r1: rail1: half of it",)
+    assert len(world.runs) == 1, "its partners were good: nothing is tried again"
+
+
+def test_a_bad_partner_is_replaced_and_only_what_is_open_is_measured_again() -> None:
+    world = World()
+    world.verdicts = {"vc3": "FAIL", "vc1": "UNJUDGED"}
+    found = admit(["vc1", "vc2"], world.means())
+    assert len(world.runs) == 2
+    assert "vc3" in world.runs[0][1]
+    assert "vc3" not in world.runs[1][1]
+    assert world.runs[1][1][0] == "vc1"
+    assert "admitted=vc1" in world.runs[1][0][-1]
+    assert found.bad_partners == {"vc3": "half of it"}
+    assert [each.verdict for each in found.nodes] == [Verdict.UNJUDGED, Verdict.PASS]
+
+
+def test_with_no_partners_left_a_node_is_not_admitted() -> None:
+    world = World({"vc1": "idle", "vc3": "idle", "vc5": "idle"})
+    world.verdicts = {"vc3": "FAIL", "vc1": "MISSING"}
+    found = admit(["vc1"], world.means())
+    assert len(world.runs) == 1
+    assert found.verdict is Verdict.MISSING
+    lonely = World({"vc1": "idle", "vc3": "idle"})
+    found = admit(["vc1"], lonely.means())
+    assert not lonely.runs
+    assert "1 partner can be had now, 2 are needed" in found.nodes[0].reasons[0]
+
+
+def test_a_run_that_left_no_row_of_the_node_or_was_cut_is_missing() -> None:
+    world = World()
+    world.rows = ()
+    assert admit(["vc1"], world.means()).verdict is Verdict.MISSING
+    world = World()
+    world.whole = False
+    found = admit(["vc1"], world.means())
+    assert (found.verdict, found.status) == (Verdict.MISSING, 130)
+    assert "interrupted" in found.nodes[0].reasons[0]
+
+
+def test_the_row_of_another_node_whose_name_begins_alike_is_none_of_it() -> None:
+    world = World({**FREE, "vc10": "idle"})
+    world.verdicts = {"vc10": "FAIL"}
+    found = admit(["vc1", "vc10"], world.means())
+    assert [each.verdict for each in found.nodes] == [Verdict.PASS, Verdict.FAIL]
+
+
+def test_a_name_that_is_no_node_is_refused_before_anything_runs() -> None:
+    world = World()
+    for wrong in ("vc99", "vc1;x"):
+        with pytest.raises(ConfigError, match="has no node of this name"):
+            admit([wrong], world.means())
+    with pytest.raises(ConfigError):
+        admit(["vc1"], world.means(partners=("n9",)))
+    assert not world.runs
+
+
+def test_the_plan_says_what_it_costs_and_runs_nothing() -> None:
+    world = World()
+    (line,) = plan(["vc1"], world.means())
+    assert line.startswith("eth0: vc1 with vc3, vc5, vc7, vc2: 1 job, ")
+    assert "node-seconds" in line
+    assert not world.runs
+    assert list(planned(["vc1"], ["vc3", "vc5", "vc7", "vc2"], world.means())) == [line]
+
+
+def test_a_node_in_a_reservation_is_free_to_a_job_of_it() -> None:
+    states = {"a": "maint", "b": "resv", "c": "idle", "d": "drain"}
+    assert standing_of(states).free == ("c",)
+    assert standing_of(states, reserved=True).free == ("a", "b", "c")
+    assert standing_of(states, reserved=True).out == {"d": "drain"}
+    assert isinstance(standing_of(states), Standing)

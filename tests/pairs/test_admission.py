@@ -1,0 +1,231 @@
+"""Whether users may have a node back: what rounds with partners say of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made_machine import NODES, Machine, healthy, planned
+
+from fabricproof.core.measure import Verdict
+from fabricproof.job.evidence.error_rates import most_rate
+from fabricproof.job.outcome import Outcome as Row
+from fabricproof.nodes.inventory.facts import Machine as Seen
+from fabricproof.nodes.preflight import Preflight
+from fabricproof.pairs.campaign.confirm import Confirmation, RedPair, confirm
+from fabricproof.pairs.campaign.ledger import Campaign
+from fabricproof.pairs.check.admission import Admission, unlike
+from fabricproof.pairs.check.partners import (
+    LEAST_PARTNERS,
+    PACKETS,
+    PARTNERS,
+    PASSES,
+    admission_rounds,
+    choose_partners,
+    plan_admission,
+    ruled_out_ppm,
+)
+from fabricproof.site import Site
+
+LEAVES = {f"vc{number}": f"leaf{(number + 1) // 2}" for number in range(1, 9)}
+FIVE = ("vc1", "vc2", "vc3", "vc5", "vc7")
+
+
+def red(look: RedPair) -> Confirmation:
+    """See with a stock program what the kernel saw."""
+    return Confirmation(
+        name=look.name, net_path=look.net_path, nodes=look.nodes, check="OsuBandwidth",
+        verdict=Verdict.FAIL, reason="osu_bw saw it too",
+    )  # fmt: skip
+
+
+def campaign_of(site: Site, *, nodes: tuple[str, ...] = FIVE, admitted: str = "vc1") -> Campaign:
+    blank = replace(
+        planned(site), nodes=nodes, leaf_of=tuple(LEAVES[each] for each in nodes),
+        rounds=(), is_full=True,
+    )  # fmt: skip
+    return plan_admission(site, blank, [admitted])
+
+
+def rows(
+    climb: Callable[..., tuple[Any, Path]], site: Site, machine: Machine, **how: Any
+) -> dict[str, Row]:
+    outcome, _ = climb(machine, campaign_of(site, **how))
+    outcome, _ = confirm(outcome, red)
+    admitted = how.get("admitted", "vc1")
+    seen = Admission(
+        outcome=outcome, admitted=(admitted,), links=Preflight(fabric="eth0", nodes=NODES),
+        machines={}, mtu=1500,
+    )  # fmt: skip
+    return {row.leg.name: row for row in seen.rows()}
+
+
+def counting(lost: Callable[[str, str], int] = lambda *_: 0) -> Machine:
+    machine = Machine(healthy)
+    machine.lost = lost
+    return machine
+
+
+def test_a_good_node_is_admitted_by_numbers_of_its_partners(climb: Any, site: Site) -> None:
+    found = rows(climb, site, counting())
+    row = found["admit.vc1.rail0"]
+    value, lost = row.report.quantities
+    assert value.verdict is Verdict.PASS, value.reason
+    assert "of what partners have among themselves" in value.reason
+    assert "with 3 partners" in value.reason, "the fourth is on its own leaf"
+    assert (lost.name, lost.unit) == ("lost_per_million_packets", "ppm")
+    assert {each.report.verdict for name, each in found.items() if name.startswith("partner")} == {
+        Verdict.PASS
+    }
+    assert row.nodes == ("vc1",)
+
+
+@pytest.mark.parametrize("way", ["in", "out"])
+def test_a_node_repaired_in_appearance_only_is_refused(climb: Any, site: Site, way: str) -> None:
+    machine = counting()
+    machine.rate = lambda a, b: healthy(a, b) * (0.5 if (b if way == "in" else a) == "vc1" else 1)
+    found = rows(climb, site, machine)
+    assert found["admit.vc1.rail0"].report.verdict is Verdict.FAIL
+    assert "vc1" in found["admit.vc1.rail0"].report.quantities[0].reason
+    assert found["partner.vc3.rail0"].report.verdict is Verdict.PASS
+
+
+def test_red_that_no_stock_program_saw_is_neither_pass_nor_fail(climb: Any, site: Site) -> None:
+    machine = counting()
+    machine.rate = lambda a, b: healthy(a, b) * (0.5 if b == "vc1" else 1)
+    outcome, _ = climb(machine, campaign_of(site))
+    outcome, _ = confirm(outcome, lambda look: replace(red(look), verdict=Verdict.PASS))
+    seen = Admission(
+        outcome=outcome, admitted=("vc1",), links=Preflight(fabric="eth0", nodes=NODES),
+        machines={}, mtu=1500,
+    )  # fmt: skip
+    assert next(seen.rows()).report.verdict is Verdict.UNJUDGED
+
+
+def test_a_bad_partner_is_named_and_no_fault_of_the_node(climb: Any, site: Site) -> None:
+    machine = counting()
+    machine.rate = lambda a, b: healthy(a, b) * (0.4 if "vc5" in {a, b} else 1)
+    found = rows(climb, site, machine)
+    assert found["partner.vc5.rail0"].report.verdict is Verdict.FAIL
+    value = found["admit.vc1.rail0"].report.quantities[0]
+    assert value.verdict is Verdict.PASS, value.reason
+    assert "with 2 partners" in value.reason
+
+
+def test_with_one_good_partner_on_another_leaf_a_node_is_not_admitted(
+    climb: Any, site: Site
+) -> None:
+    machine = counting()
+    machine.rate = lambda a, b: healthy(a, b) * (0.4 if {"vc5", "vc7"} & {a, b} else 1)
+    found = rows(climb, site, machine)
+    value = found["admit.vc1.rail0"].report.quantities[0]
+    assert value.verdict in {Verdict.MISSING, Verdict.UNJUDGED}, value.reason
+
+
+def test_a_slow_leaf_is_no_fault_of_its_node_and_does_not_admit_it(climb: Any, site: Site) -> None:
+    machine = counting()
+    machine.rate = lambda a, b: (
+        healthy(a, b) * (0.5 if (LEAVES[a] == "leaf1") != (LEAVES[b] == "leaf1") else 1)
+    )
+    value = rows(climb, site, machine)["admit.vc1.rail0"].report.quantities[0]
+    assert value.verdict is Verdict.UNJUDGED, value.reason
+
+
+def test_all_partners_as_slow_as_the_node_are_no_proof(climb: Any, site: Site) -> None:
+    machine = counting()
+    machine.rate = lambda a, b: 0.5 * healthy(a, b)
+    value = rows(climb, site, machine)["admit.vc1.rail0"].report.quantities[0]
+    assert value.verdict in {Verdict.FAIL, Verdict.UNJUDGED}, value.reason
+
+
+def test_packets_too_few_to_rule_out_a_loss_admit_nobody(climb: Any, site: Site) -> None:
+    # The made machine counts some thousands of packets.
+    lost = rows(climb, site, counting())["admit.vc1.rail0"].report.quantities[1]
+    assert lost.verdict is Verdict.UNJUDGED
+    assert "must be ruled out" in lost.reason
+    assert lost.value is not None
+    assert lost.upper is not None
+    assert lost.value > lost.upper
+
+
+def test_a_node_that_nobody_counted_is_unjudged(climb: Any, site: Site) -> None:
+    machine = Machine(healthy)
+    machine.lost = None  # type: ignore[assignment]
+    lost = rows(climb, site, machine)["admit.vc1.rail0"].report.quantities[1]
+    assert lost.verdict is Verdict.UNJUDGED
+    assert "nobody counted what vc1 lost" in lost.reason
+
+
+def test_losses_with_bandwidth_intact_refuse_a_node_and_not_its_partners(
+    climb: Any, site: Site
+) -> None:
+    found = rows(climb, site, counting(lambda a, b: 9 if a == "vc1" else 0))
+    assert found["admit.vc1.rail0"].report.verdict is Verdict.FAIL
+    assert found["admit.vc1.rail0"].report.quantities[0].verdict is Verdict.PASS
+    assert found["partner.vc3.rail0"].report.verdict is Verdict.PASS
+
+
+def test_the_packets_that_are_planned_rule_out_what_must_be_even_with_one_lost() -> None:
+    assert most_rate(1, PACKETS) < ruled_out_ppm(10) == 50
+    assert most_rate(0, PACKETS // 2) > ruled_out_ppm(10), "half of them would not"
+    assert ruled_out_ppm(0) == 50
+    assert ruled_out_ppm(1000) == 5000
+
+
+def test_partners_hang_on_other_leaves_by_turns_and_one_on_the_nodes_own() -> None:
+    assert choose_partners(["vc1"], NODES, LEAVES, ()) == ("vc3", "vc5", "vc7", "vc2")
+    assert choose_partners(["vc1"], NODES, LEAVES, ("vc3", "vc2")) == ("vc4", "vc5", "vc7", "vc6")
+    assert choose_partners(["vc1"], NODES, {}, ()) == ("vc2", "vc3", "vc4", "vc5")
+    assert choose_partners(["vc1"], ("vc1", "vc2"), LEAVES, ()) == ("vc2",)
+
+
+@given(st.integers(1, 9), st.integers(LEAST_PARTNERS, 9), st.integers(0, 3))
+def test_each_node_meets_its_partners_and_these_each_other(
+    num_nodes: int, num_partners: int, at_once: int
+) -> None:
+    admitted = list(range(num_nodes))
+    partners = list(range(num_nodes, num_nodes + num_partners))
+    net_paths = (("rail0",), ("rail1",), ("rail0", "rail1"))
+    rounds = admission_rounds(admitted, partners, net_paths, at_once)
+    assert [each.number for each in rounds] == list(range(len(rounds)))
+    for each in rounds:
+        ends = [node for pair in each.pairs for node in pair]
+        assert ends
+        assert len(set(ends)) == len(ends)
+        assert at_once == 0 or len(each.pairs) <= at_once
+    for net_path, passes in ((0, PASSES), (1, PASSES), (2, 1)):
+        met = [frozenset(pair) for each in rounds if net_path in each.net_paths
+               for pair in each.pairs]  # fmt: skip
+        for node in admitted:
+            mine = [pair for pair in met if node in pair]
+            assert len(mine) == passes * min(PARTNERS, num_partners)
+            assert len(set(mine)) == min(PARTNERS, num_partners)
+        for node in partners:
+            others = [pair for pair in met if node in pair and pair <= set(partners)]
+            assert len(set(others)) == len(others) == min(2, num_partners - 1)
+    assert not [each for each in rounds for pair in each.pairs if set(pair) <= set(admitted)]
+
+
+def test_too_few_partners_are_no_campaign(site: Site) -> None:
+    assert campaign_of(site, nodes=("vc1", "vc3")).nodes == ()
+    assert campaign_of(site, admitted="vc8").nodes == ()
+
+
+def test_what_a_node_alone_is_is_said_and_what_is_its_own_is_not() -> None:
+    def seen(node: str, **facts: str) -> Seen:
+        return Seen(node=node, facts={"node": {"kernel": "5.14", **facts}})
+
+    machines = {
+        "vc1": seen("vc1", kernel="5.15", microcode="1"),
+        "vc2": seen("vc2", microcode="2"),
+        "vc3": seen("vc3", microcode="3"),
+    }
+    (said,) = unlike("vc1", ("vc2", "vc3"), machines)
+    assert "5.15" in said
+    assert unlike("vc2", ("vc1", "vc3"), machines) == ()
+    assert unlike("vc1", ("vc2",), machines) == ()
