@@ -7,7 +7,8 @@ import pytest
 from nights import DISTURBED, OPEN, leg, look, ran, red, session, unjudged
 
 from fabricproof.core.measure import Verdict
-from fabricproof.nightly.confirm import LookColour, Role
+from fabricproof.nightly.confirm import LookColour, LookResult, Role
+from fabricproof.nightly.decide import decide
 from fabricproof.nightly.looks import (
     Batch,
     batches_of,
@@ -19,6 +20,7 @@ from fabricproof.nightly.looks import (
     swaps,
     why_no_look,
 )
+from fabricproof.verdict.value import ERROR_UNIT
 
 FOUR = {"compute": ("vc1", "vc2", "vc3", "vc4")}
 
@@ -246,3 +248,53 @@ def test_partners_keep_a_side_in_its_place_where_they_can():
 
 def test_looks_keep_what_they_were_asked():
     assert look("same nodes", "red").nodes == ("vc1", "vc2")
+
+
+def of_two(first, second, unit="MB/s"):
+    """Return a leg of two numbers with these verdicts."""
+    plain = leg("INVALID" if "INVALID" in {first, second} else "FAIL")
+    (quantity,) = plain.quantities
+    several = (
+        replace(quantity, name="latency_0B", verdict=Verdict(first), unit=unit),
+        replace(quantity, verdict=Verdict(second)),
+    )
+    return replace(plain, quantities=several)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "colour"),
+    [
+        (of_two("FAIL", "PASS"), of_two("PASS", "FAIL"), LookColour.GREEN),
+        (of_two("FAIL", "PASS"), of_two("FAIL", "PASS"), LookColour.RED),
+        (of_two("FAIL", "PASS"), of_two("FAIL", "FAIL"), LookColour.RED),
+        (of_two("FAIL", "UNJUDGED"), of_two("PASS", "FAIL"), LookColour.RED),
+        (of_two("FAIL", "PASS"), of_two("UNJUDGED", "FAIL"), LookColour.RED),
+        (of_two("FAIL", "PASS"), leg("FAIL"), LookColour.RED),
+        (of_two("FAIL", "PASS", ERROR_UNIT), of_two("PASS", "FAIL", ERROR_UNIT), LookColour.RED),
+        (of_two("PASS", "FAIL", ERROR_UNIT), of_two("FAIL", "PASS", ERROR_UNIT), LookColour.RED),
+        (of_two("FAIL", "PASS"), of_two("PASS", "INVALID"), LookColour.RED),
+        (of_two("INVALID", "PASS"), of_two("PASS", "FAIL"), LookColour.RED),
+        (of_two("FAIL", "PASS"), replace(leg("MISSING"), quantities=()), LookColour.RED),
+    ],
+    ids=[
+        *("other number", "same number", "both numbers", "open at first", "open now"),
+        *("not measured now", "lost at first", "lost now", "impossible now"),
+        *("impossible at first", "gone now"),
+    ],
+)
+def test_a_fail_by_other_numbers_alone_is_no_fail_again(before, after, colour):
+    first = ran(before)
+    (one,) = reds_of(first.result, first.job_nodes)
+    assert seen(one, ran(after)).colour is colour
+
+
+def test_red_by_another_number_is_told_as_that():
+    first = ran(of_two("FAIL", "PASS"))
+    (one,) = reds_of(first.result, first.job_nodes)
+    again = replace(of_two("PASS", "FAIL"), reason="bandwidth_1MiB: half of it")
+    found = decide(one, [seen(one, ran(again))])
+    assert (found.verdict, found.finding) == (Verdict.PASS, LookResult.NOT_REPEATED)
+    assert found.sentence == (
+        "green, but for another number (bandwidth_1MiB: half of it), when looked at again on "
+        "vc1 and vc2: kept as a flutter"
+    )

@@ -31,6 +31,7 @@ MORE = {
     "flutter of one job",
     "wrong path in one job",
     "stalls at both looks, each of another number",
+    "stalls in both jobs, each of another number",
     "stall beside a look that nobody counted",
     "counters reset during a run",
     "as many bytes beside as on the rail",

@@ -9,6 +9,7 @@ from typing import Any
 
 from fabricproof.core.measure import BADNESS, Verdict
 from fabricproof.job.run import LegResult
+from fabricproof.verdict.value import ERROR_UNIT
 
 #: verdicts that are red: judged and bad, impossible, or due and not there
 RED: frozenset[Verdict] = frozenset({Verdict.FAIL, Verdict.INVALID, Verdict.MISSING})
@@ -84,6 +85,7 @@ class Red:
         faults: whom such rounds of the same night blame for it.
         cleared_by: the check whose rounds of the same night measured the same over the same rails
             and blame none of its nodes; empty where there is none.
+        leg: all that the run says of it.
     """
 
     key: LegKey
@@ -97,6 +99,16 @@ class Red:
     of_campaign: bool = False
     faults: tuple[KnownFault, ...] = ()
     cleared_by: str = ""
+    leg: LegResult | None = field(default=None, compare=False, repr=False)
+
+    def is_by_other_numbers(self, seen: LegResult) -> bool:
+        """Tell whether each number that failed here passed in ``seen``, and the reverse.
+
+        Two jobs that fail, each by a number that was good in the other, repeat nothing, as two
+        looks within a job do not (docs/decisions/0012).  What was lost or damaged on the way is
+        no such number: it is added up over looks.
+        """
+        return self.leg is not None and _passed(self.leg, seen) and _passed(seen, self.leg)
 
     @property
     def halves(self) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
@@ -118,6 +130,15 @@ class Red:
     def net_path(self) -> str:
         """``rail1`` or ``rxe0:1 Soft-RoCE``; the leg's name where nobody said the rails."""
         return " ".join(filter(None, ("+".join(self.rails) or self.key.leg or "-", self.device)))
+
+
+def _passed(failed: LegResult, other: LegResult) -> bool:
+    """Tell whether all that failed in one leg passed in the other."""
+    bad = [each for each in failed.quantities if each.verdict in RED]
+    good = {each.name for each in other.quantities if each.verdict is Verdict.PASS}
+    if failed.verdict is not Verdict.FAIL or any(each.unit == ERROR_UNIT for each in bad):
+        return False
+    return bool(bad) and {each.name for each in bad} <= good
 
 
 class Role(StrEnum):

@@ -250,12 +250,18 @@ def _sentence(
         case LookResult.NEVER_CLEARED:
             return f"INVALID once, green when looked at again on {where}: no repeating clears that"
         case LookResult.NOT_REPEATED | LookResult.FLUTTERS:
-            return f"green when looked at again on {where}: kept as a flutter"
+            return f"{_how_green(looks)} when looked at again on {where}: kept as a flutter"
         case LookResult.CONFIRMED:
             assert sides is not None, "what is red again has its sides"
             return f"red again on {where}; {_who(sides, blame)}"
         case LookResult.NOW_GREEN | LookResult.NOW_RED | LookResult.UNJUDGED:
             raise AssertionError("what was red is not judged anew")
+
+
+def _how_green(looks: Sequence[Look]) -> str:
+    """Return ``green``, or by which other number alone the same nodes were red."""
+    other = [look for look in looks if look.role is Role.SAME and look.verdict in RED]
+    return f"green, but for another number ({other[0].reason})," if other else "green"
 
 
 def _sentence_of_unjudged(red: Red, looks: Sequence[Look], finding: LookResult, where: str) -> str:

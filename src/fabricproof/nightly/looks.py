@@ -169,6 +169,7 @@ def _to_look_at(
         rails=_rails(leg),
         device=leg.device,
         cause=cause,
+        leg=leg,
     )
 
 
@@ -356,7 +357,8 @@ def look_at(
 ) -> Look:
     """Return what the run ``result`` saw of ``red`` on the nodes ``asked``.
 
-    Another verdict than PASS or a red one, and any verdict from other nodes, is nothing seen.
+    Another verdict than PASS or a red one, and any verdict from other nodes, is nothing seen.  A
+    FAIL by other numbers alone than those that were red is green for these.
     Beside others a node may send where it received: there the leg the other way answers too, and
     where there is none and the program sends one way, its PASS is nothing seen.
     """
@@ -374,7 +376,8 @@ def look_at(
         said = f"asked for {','.join(asked)}, {ran}: {leg.verdict.value}"
         return replace(base, reason=f"{said} {leg.reason}".rstrip())
     if leg.verdict in RED:
-        return replace(seen, colour=LookColour.RED)
+        is_other = red.is_by_other_numbers(leg)
+        return replace(seen, colour=LookColour.GREEN if is_other else LookColour.RED)
     if leg.verdict is Verdict.PASS:
         if len(mine) == 1 and _other_way_alone(red, role, asked, leg):
             return replace(base, reason=f"{leg.leg} sends the other way on {','.join(asked)}")

@@ -173,6 +173,7 @@ RULES: tuple[MutatedRule, ...] = (
     _rule("failed case against its records", f"{_JOIN}_unless_another_leg", _argument(1)),
     _rule("confirmation", "nightly.decide:decide", lambda old: lambda red, *_: old(red, ())),
     _rule("confirmed by a look at the same nodes", "nightly.conduct:look_at", _blind),
+    _rule("the same number in both jobs", "nightly.confirm:_passed", _returns(False)),
     _rule("INVALID is not cleared", "nightly.decide:decide", _each_not_cleared),
     _rule("blame by partners", "nightly.conduct:Confirmer._with_others", _NOTHING),
     _rule("blame of the right side", "nightly.decide:blame_of", _returns(Blame.FIRST)),

@@ -289,6 +289,13 @@ def two_looks(scene: Scene, drawn: Injection) -> None:
         scene.by_size.append(lambda size: drawn.strength if size == slow else 1.0)
 
 
+def two_jobs(scene: Scene, drawn: Injection) -> None:
+    """In the first job one size takes longer at each look, in the second job another."""
+    if drawn.is_here(scene) and scene.run in {1, 2}:
+        slow = 2**22 if scene.run == 1 else 2**20
+        scene.by_size.append(lambda size: drawn.strength if size == slow else 1.0)
+
+
 def blind_then_stall(scene: Scene, drawn: Injection) -> None:
     """In each job a rank is not counted at the first look, and a rail stalls at the second."""
     if scene.attempt == 1:
@@ -497,7 +504,7 @@ SCENES: dict[str, Callable[[Scene, Injection], None]] = {
         black_hole, wrong_rail, one_of_two, crosswise, sent_aside, small_aside, management,
         tcp_below,
         shared_memory, wrong_node, foreign, busy_core, other_job, pair_only, library,
-        nothing_moved, protocol_switch, one_look, one_job, two_looks, blind_then_stall,
+        nothing_moved, protocol_switch, one_look, one_job, two_looks, two_jobs, blind_then_stall,
         one_wrong_path, truncated,
         interleaved, unit, clock_fast, clock_slow, hung_rank, dead_node, job_killed, full_disk,
         counters_reset, as_many_beside, hidden_failure, uncounted_rank, contradiction,
