@@ -163,8 +163,33 @@ def test_a_quantity_with_too_few_nights_has_no_bound_and_is_never_noticed():
 def test_a_night_far_off_is_counted_as_red():
     made = nights(20, 0.01, 2)
     made.values[:, 4] *= np.array([0.7 if each.better > 0 else 1.4 for each in KEYS])
-    share, _ = judge_baseline(made, silent)
-    assert share.hits >= 1
+    red, _ = judge_baseline(made, silent)
+    assert made.runs[4] in red
+
+
+def test_a_rail_that_a_night_did_not_measure_is_no_try(few_tries):
+    made = nights(16, 0.02, 2)
+    rail1 = [row for row, each in enumerate(KEYS) if each.rails == "rail1"]
+    made.values[np.ix_(rail1, range(8))] = np.nan
+    _, tried = judge_baseline(made, silent)
+    assert {len(each[1]) for each in tried.by_kind.values()} == {16 * 3 + 8 * 3}
+    assert np.isfinite(tried.by_kind["ib0", "bandwidth"][1]).all()
+
+
+def test_a_rail_that_no_night_measured_often_enough_has_no_floor(few_tries):
+    made = nights(12, 0.02, 2)
+    made.values[:, 3:] = np.nan
+    made.values[0, 3:] = 1000.0
+    _, floors = judge_clean(made, silent)
+    latency = next(each for each in floors if each.metric == "latency")
+    assert all(each.half is None for each in latency.floors)
+
+
+def test_who_looks_each_night_has_no_fewer_false_calls(few_tries):
+    """Noise of a few discrete levels over many nights: told at one look or not, then at some."""
+    shuffled, _ = judge_clean(nights(30, 0.03, 11), silent)
+    assert shuffled.by_night.of == 2
+    assert 0 <= shuffled.by_night.hits <= 2
 
 
 def test_a_place_is_a_rail_of_a_node_and_a_leg_over_two_rails_is_none():
@@ -187,6 +212,9 @@ def test_where_no_leg_has_a_rail_alone_all_of_its_rails_are_the_place():
 def test_a_promise_is_broken_only_where_chance_hardly_explains_it(hits, broken):
     """1 % is promised: two of 30 nights happen once in 30 histories, six hardly ever."""
     shuffled = Shuffled(
-        told={Rule.BASELINE: Share(hits=hits, of=30)}, promised={Rule.BASELINE: 0.01}
+        told={Rule.BASELINE: Share(hits=hits, of=30)},
+        promised={Rule.BASELINE: 0.01},
+        by_night=Share(hits=0, of=0),
+        red=(),
     )
     assert shuffled.broken() == [Rule.BASELINE] * broken

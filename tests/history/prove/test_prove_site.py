@@ -14,6 +14,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "trend"))
 from made_history import SITE, rail_slower, write_history
 
+from fabricproof.core.records import append_records
 from fabricproof.history.prove import clean
 
 Command = Callable[..., Any]
@@ -117,6 +118,16 @@ def test_nights_that_are_red_too_often_break_the_promise(perflogs, fabricproof):
     ended = fabricproof("prove", "--site", SITE)
     assert ended.status == 1
     assert "BROKEN: baseline" in ended.out
+    assert "red, falsely unless the night was bad by itself: 2026-11-03 22:00" in ended.out
+
+
+def test_a_night_whose_legs_left_no_number_is_a_call(perflogs, fabricproof):
+    write_history(perflogs, 8, seed=12, noise=0.01)
+    lines = [json.loads(line) for line in records(perflogs).read_text().splitlines()]
+    run_id = lines[-1]["run_id"]
+    append_records(records(perflogs), [{"kind": "leg", "run_id": run_id, "verdict": "MISSING"}])
+    record = fabricproof("prove", "--site", SITE, "--json").record
+    assert record["calls"][-1]["said"]["limits"] == "1 leg MISSING"
 
 
 def test_nights_that_hang_together_are_said_to(perflogs, fabricproof):

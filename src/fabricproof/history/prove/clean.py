@@ -44,6 +44,9 @@ NIGHTS = (1, 3)
 #: tries of trend for each kind, by the numbers in a history: each costs some ten searches
 MOST_TRIES, FEWEST_TRIES, _NUMBERS = 40, 10, 200_000
 
+#: of so many orders one is looked at night by night
+_EACH_NIGHT = 4
+
 #: orders that each search compares with: a tenth of what trend takes, enough for p = 0.05
 _ORDERS = 500
 
@@ -128,6 +131,11 @@ def bounds_of(keys: Sequence[Key], values: Values) -> Values:
     return found
 
 
+def is_there(nights: Values, bounds: Values, rows: Rows) -> bool:
+    """Tell whether any of these quantities was measured in these nights and has a bound."""
+    return bool((np.isfinite(nights[rows]).any(axis=1) & np.isfinite(bounds[rows])).any())
+
+
 def losses_needed(keys: Sequence[Key], nights: Values, bounds: Values) -> Values:
     """Return for each quantity the loss beyond which one of the nights is beyond its bound.
 
@@ -155,11 +163,11 @@ class _Tried:
     by_kind: Mapping[tuple[str, str], Mapping[int, Sequence[float]]]
 
 
-def judge_baseline(clean: CleanNights, tell: Tell) -> tuple[Share, _Tried]:
-    """Return how many nights a baseline of others calls, and the loss each would need.
+def judge_baseline(clean: CleanNights, tell: Tell) -> tuple[tuple[Run, ...], _Tried]:
+    """Return the nights that a baseline of others calls, and the loss each would need.
 
     Each night is judged once, by up to thirty others; so is each with the two after it in the drawn
-    order.  The tries are these nights, with each rail of each node in turn.
+    order.  The tries are these nights, with each rail of each node in turn that was measured then.
     """
     kinds = {each: places_of(clean.keys, *each) for each in kinds_of(clean.keys)}
     found: dict[tuple[str, str], dict[int, list[float]]] = {
@@ -167,18 +175,23 @@ def judge_baseline(clean: CleanNights, tell: Tell) -> tuple[Share, _Tried]:
     }
     count = len(clean.runs)
     order = np.random.default_rng(SEED).permutation(count)
-    red = 0
+    red = []
     for at in range(count):
         turned = np.roll(order, -at)
         new, old = turned[: max(NIGHTS)], turned[max(NIGHTS) :][:LEARNT_FROM]
         bounds = bounds_of(clean.keys, clean.values[:, old])
         for nights in NIGHTS:
             needed = losses_needed(clean.keys, clean.values[:, new[:nights]], bounds)
-            red += bool(nights == 1 and needed.min() < 0)
+            if nights == 1 and needed.min() < 0:
+                red.append(clean.runs[new[0]])
             for kind, places in kinds.items():
-                found[kind][nights] += [float(needed[place.rows].min()) for place in places]
+                found[kind][nights] += [
+                    float(needed[place.rows].min())
+                    for place in places
+                    if is_there(clean.values[:, new[:nights]], bounds, place.rows)
+                ]
         tell("clean night", at + 1, count)
-    return Share(hits=red, of=count), _Tried(by_kind=found)
+    return tuple(sorted(red, key=lambda run: run.start)), _Tried(by_kind=found)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,9 +231,20 @@ class _Orders:
         # A hair below: a loss is enough from the one that was seen on.
         return math.nextafter(STRENGTHS[high], 0) if high < len(STRENGTHS) else math.inf
 
+    def is_told_by_night(self, values: Values) -> bool:
+        """Tell whether who looks each night is told once that something grew worse."""
+        return any(
+            worse
+            for end in range(LEAST_RUNS, values.shape[1] + 1)
+            for _, worse, _ in self.told(values[:, :end])
+        )
 
-def judge_trend(clean: CleanNights, tell: Tell) -> tuple[Share, _Tried]:
-    """Return how many orders trend tells something of, and the loss each would need."""
+
+def judge_trend(clean: CleanNights, tell: Tell) -> tuple[Share, Share, _Tried]:
+    """Return how many orders trend tells something of, and the loss each would need.
+
+    Between them how many of the first orders have a false call for who looks each night.
+    """
     rows = [
         row
         for row, key in enumerate(clean.keys)
@@ -234,22 +258,26 @@ def judge_trend(clean: CleanNights, tell: Tell) -> tuple[Share, _Tried]:
         kind: {nights: [] for nights in NIGHTS} for kind in kinds
     }
     random = np.random.default_rng(SEED)
-    red = 0
+    red, by_night = 0, list[bool]()
     for at in range(tries):
         shuffled = values[:, random.permutation(values.shape[1])]
         red += any(True for _ in orders.told(shuffled))
+        if at % _EACH_NIGHT == 0:
+            by_night.append(orders.is_told_by_night(shuffled))
         for kind, places in kinds.items():
+            mine = places[at % len(places)].rows
             for nights in NIGHTS:
-                place = places[at % len(places)]
-                found[kind][nights].append(orders.loss_needed(shuffled, place.rows, nights))
+                if np.isfinite(shuffled[mine, -nights:]).any():
+                    found[kind][nights].append(orders.loss_needed(shuffled, mine, nights))
         tell("drawn order", at + 1, tries)
-    return Share(hits=red, of=tries), _Tried(by_kind=found)
+    looked = Share(hits=sum(by_night), of=len(by_night))
+    return Share(hits=red, of=tries), looked, _Tried(by_kind=found)
 
 
 def judge_clean(clean: CleanNights, tell: Tell) -> tuple[Shuffled, tuple[KindFloor, ...]]:
     """Return what is told of clean nights, and which loss is noticed in them, by rule and kind."""
-    by_baseline, baseline = judge_baseline(clean, tell)
-    by_trend, trend = judge_trend(clean, tell)
+    red, baseline = judge_baseline(clean, tell)
+    by_trend, by_night, trend = judge_trend(clean, tell)
     tried = {Rule.BASELINE: baseline, Rule.TREND: trend}
     floors = [
         KindFloor(
@@ -266,8 +294,10 @@ def judge_clean(clean: CleanNights, tell: Tell) -> tuple[Shuffled, tuple[KindFlo
         for kind in kinds_of(clean.keys)
     ]
     shuffled = Shuffled(
-        told={Rule.BASELINE: by_baseline, Rule.TREND: by_trend},
+        told={Rule.BASELINE: Share(hits=len(red), of=len(clean.runs)), Rule.TREND: by_trend},
         promised={Rule.BASELINE: FALSE_ALARMS, Rule.TREND: ALPHA},
+        by_night=by_night,
+        red=red,
     )
     return shuffled, tuple(floors)
 
@@ -281,7 +311,7 @@ def _floor(rule: Rule, nights: int, needed: Sequence[float]) -> Floor:
             (
                 Strength(loss=loss, caught=share)
                 for loss, share in shares.items()
-                if share.hits >= due * share.of
+                if share.of and share.hits >= due * share.of
             ),
             None,
         )

@@ -120,10 +120,14 @@ class Shuffled:
     Attributes:
         told: rule to nights (baseline) or orders of all nights (trend) that were red.
         promised: rule to the share that may be.
+        by_night: drawn histories in which who asks trend each night has a false call.
+        red: the nights that the baseline made red, oldest first.
     """
 
     told: Mapping[Rule, Share]
     promised: Mapping[Rule, float]
+    by_night: Share
+    red: tuple[Run, ...]
 
     def broken(self) -> list[Rule]:
         """Return the rules that are red more often than promised, hardly by chance."""
@@ -230,6 +234,8 @@ def proof_record(proof: SiteProof) -> dict[str, Any]:
         }
         if shuffled
         else {},
+        "false_looked_at_each_night": _share(shuffled.by_night) if shuffled else None,
+        "red_clean_nights": [each.run_id for each in shuffled.red] if shuffled else [],
         "floors": [
             {
                 "fabric": kind.fabric,
@@ -331,13 +337,23 @@ def _clean(proof: SiteProof) -> Iterator[str]:
         f"  baseline  each night judged by others: red {told[Rule.BASELINE]}; "
         f"promised {_percent(promised[Rule.BASELINE])}"
     )
+    if proof.shuffled.red:
+        nights = ", ".join(each.night for each in proof.shuffled.red[-_SHOWN:])
+        yield f"    red, falsely unless the night was bad by itself: {nights}"
     yield (
         f"  trend     orders in which it tells a change: {told[Rule.TREND]}; promised "
         f"{_percent(promised[Rule.TREND])} at most; it compares with such orders itself, so that "
         "this says little"
     )
+    yield (
+        f"    asked each night, as nights are: a false call in {proof.shuffled.by_night} drawn "
+        f"histories of {counted(min(len(runs), 60), 'night')}"
+    )
     for rule in proof.shuffled.broken():
-        yield f"  BROKEN: {rule} is red more often than promised (p < {_SURE:g})"
+        yield (
+            f"  BROKEN: {rule} is red more often than promised (p < {_SURE:g}), or these nights "
+            "were bad"
+        )
     if proof.lag > 0:
         yield (
             f"  one night hangs together with the next (correlation {proof.lag:.2f}), which other "

@@ -14,7 +14,7 @@ from fabricproof.history.baseline.past import NotKnownGoodError, Number, numbers
 from fabricproof.history.baseline.review import without_baseline
 from fabricproof.history.compare.facts import Machines
 from fabricproof.history.prove.model import NightVerdict, Rule
-from fabricproof.history.store import Key, Store
+from fabricproof.history.store import Key, Run, Store
 from fabricproof.history.trend.events import ReadMachine
 from fabricproof.history.trend.find import LEAST_RUNS, Question, TooFewRunsError, find_trend
 from fabricproof.history.trend.model import Trend
@@ -58,7 +58,7 @@ class Past:
         runs = {each.run_id: each for each in self.store.runs}
         for at, run_id in enumerate(self.ids):
             told = {
-                Rule.LIMITS: self._limits(run_id),
+                Rule.LIMITS: self._limits(runs[run_id]),
                 Rule.BASELINE: self._baseline(at),
                 Rule.TREND: self._trend(at),
             }
@@ -67,20 +67,21 @@ class Past:
             tell("night", at + 1, len(self.ids))
         return tuple(found)
 
-    def _limits(self, run_id: str) -> str:
+    def _limits(self, run: Run) -> str:
         """Return what physics and the references of that night made red; empty for nothing."""
         red: list[Number] = []
         verdicts: Counter[str] = Counter()
-        for number in numbers(self.store, [run_id], trusting=True):
+        for number in numbers(self.store, [run.run_id], trusting=True):
             verdict = without_baseline(number)
             if verdict in _RED:
                 red.append(number)
                 verdicts[verdict] += 1
-                self.red.add((key_of(self.store.site, number), run_id))
-        if not red:
-            return ""
-        words = ", ".join(f"{count} {word}" for word, count in sorted(verdicts.items()))
-        return f"{words}: {red[0].place.label} {red[0].quantity}" + _more(len(red))
+                self.red.add((key_of(self.store.site, number), run.run_id))
+        words = [f"{count} {word}" for word, count in sorted(verdicts.items())]
+        if red:
+            words[-1] += f": {red[0].place.label} {red[0].quantity}{_more(len(red))}"
+        missing = run.legs.get("MISSING", 0)
+        return ", ".join([*words, *([f"{counted(missing, 'leg')} MISSING"] if missing else [])])
 
     def _baseline(self, at: int) -> str | None:
         """Return what a baseline of the nights before would have made red; None: there was none."""
