@@ -27,11 +27,11 @@ def relation(**settings) -> Relation:
     return Relation(
         name="rail0.4x1.algorithms",
         kind="own_choice",
-        legs=tuple(leg for legs in series.values() for leg in legs),
+        legs=(names := tuple(leg for legs in series.values() for leg in legs)),
         suite="osu",
         program="osu_allgather",
         rails=("rail0",),
-        owns_legs=True,
+        owns=names,
         settings={
             "series": series,
             "labels": {"1": "1 linear", "4": "4 ring"},

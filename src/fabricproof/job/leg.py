@@ -110,6 +110,8 @@ class Leg:
         backward: it sends the other way: from the node that receives in the legs beside it.
         in_turn: it runs only where a relation asks for a round, as often as that asks.
         planned_seconds: what follows it in the job takes so long, where no command says it.
+        load: what runs beside it on other nodes, from before its start to after its end; None for
+            most legs.  It has no numbers of its own, only counters.
     """
 
     name: str
@@ -150,6 +152,7 @@ class Leg:
     backward: bool = False
     in_turn: bool = False
     planned_seconds: float = 0.0
+    load: Leg | None = None
 
     @property
     def num_ranks(self) -> int:
@@ -198,8 +201,8 @@ class Relation:
         program: for the row, as a leg's.
         rails: the rails it speaks of.
         settings: what its kind needs; plain values, they are written to ``plan.json``.
-        owns_legs: its legs are measured for it alone: it judges them, and by themselves they are
-            neither due nor judged.
+        owns: names of the legs that are measured for it alone: it judges them, and by themselves
+            they are neither due nor judged.
         turns: leg -> the leg that measures in one start what the relation needs of it, which runs
             in turn with the others until the relation is decided; empty where one look decides.
     """
@@ -211,7 +214,7 @@ class Relation:
     program: str
     rails: tuple[str, ...] = ()
     settings: dict[str, Any] = field(default_factory=dict)
-    owns_legs: bool = False
+    owns: tuple[str, ...] = ()
     turns: dict[str, str] = field(default_factory=dict)
 
     def as_leg(self) -> Leg:
@@ -241,11 +244,7 @@ def in_turns(relation: Relation, turns: Mapping[str, Leg]) -> Relation:
 
 def owned_legs(relations: Iterable[Relation]) -> frozenset[str]:
     """Return the names of the legs that are raw material of a relation."""
-    return frozenset(
-        name
-        for each in relations
-        for name in (*(each.legs if each.owns_legs else ()), *each.turns.values())
-    )
+    return frozenset(name for each in relations for name in (*each.owns, *each.turns.values()))
 
 
 #: suite of the rows of a campaign over all nodes: our own kernel measured them
@@ -281,7 +280,8 @@ class Plan:
     @property
     def nodes(self) -> tuple[str, ...]:
         """Nodes that legs ask for by name, each once; empty where any will do."""
-        return tuple(sorted({node for leg in self.legs for node in leg.nodes}))
+        both = (each for leg in self.legs for each in (leg, leg.load) if each is not None)
+        return tuple(sorted({node for each in both for node in each.nodes}))
 
     @property
     def ranks_per_node(self) -> int:
@@ -363,6 +363,7 @@ def _leg(record: dict[str, Any]) -> Leg:
                 for name in ("sent_bytes", "sent_per_message", "sent_messages")
             },
             "required": tuple(record["required"]),
+            "load": _leg(record["load"]) if record.get("load") else None,
             "fabric": FabricFacts(**record["fabric"]) if record["fabric"] else None,
             "references": {
                 name: Reference(**{**each, "source": Source(each.get("source", Source.OTHER))})
@@ -373,5 +374,5 @@ def _leg(record: dict[str, Any]) -> Leg:
 
 
 def _relation(record: dict[str, Any]) -> Relation:
-    names = ("legs", "rails")
+    names = ("legs", "rails", "owns")
     return Relation(**{**record, **{name: tuple(record[name]) for name in names}})

@@ -178,7 +178,7 @@ pace() {
 # them, in ticks; how long anything waited for a CPU of this node, where the kernel keeps it.
 cores() { # before|after
     local name user nice system idle iowait irq softirq steal rest text own
-    local busy=0 rested=0 stolen=0 line=""
+    local busy=0 rested=0 stolen=0 took=0 line="" process
     [ "$1" = after ] || pace
     while read -r name user nice system idle iowait irq softirq steal rest; do
         case $name in
@@ -189,8 +189,11 @@ cores() { # before|after
         # Interrupts are nobody's: the network's own work is there.
         ((busy += user + nice + system, rested += idle + iowait, stolen += ${steal:-0}))
     done </proc/stat
-    read -r text </proc/self/stat
-    own=(${text##*) }) # from the state on: fields 14 to 17 are utime, stime, cutime, cstime
+    for process in self $program; do # one that still runs is nobody's ended child
+        { read -r text <"/proc/$process/stat"; } 2>/dev/null || continue
+        own=(${text##*) }) # from the state on: fields 14 to 17 are utime, stime, cutime, cstime
+        ((took += own[11] + own[12] + own[13] + own[14]))
+    done
     { read -r text </proc/pressure/cpu; } 2>/dev/null &&
         [[ $text =~ total=([0-9]+) ]] && line=" waited_us=${BASH_REMATCH[1]}"
     # bash 5 and later has this clock; without it there are no figures.
@@ -199,7 +202,7 @@ cores() { # before|after
         pace
         ((paced_us == 0)) || line+=" lost_us=$lost_us paced_us=$paced_us" # both looks together
     fi
-    echo "$1 node/cores busy_ticks=$busy idle_ticks=$rested steal_ticks=$stolen own_ticks=$((own[11] + own[12] + own[13] + own[14]))$line"
+    echo "$1 node/cores busy_ticks=$busy idle_ticks=$rested steal_ticks=$stolen own_ticks=$took$line"
 }
 
 facts() {
@@ -243,6 +246,45 @@ libraries() {
     echo "library ${found:-none}"
 }
 
+# What runs beside another leg has no end of its own: legs.sh says in a file when that leg begins and
+# ends, and the looks are taken then, the second while the program is stopped.  The file is opened
+# anew each time: NFS would not show for half a minute that one has come.
+program="" moved=0
+beside() { # PROGRAM [ARG...]
+    local state="" looked="" start
+    "$@" &
+    program=$!
+    carried
+    start=$moved
+    exec 9<> <(:) # to wait without a fork
+    while kill -0 "$program" 2>/dev/null; do
+        { read -r state <"$FABRICPROOF_LEG/state"; } 2>/dev/null
+        case $state in
+        wait)
+            carried
+            ((moved < start + 1048576)) || : >"$FABRICPROOF_LEG/moving.$rank"
+            ;;
+        go)
+            [ -n "$looked" ] || { snapshot before && cores before; } >>"$out"
+            looked=yes
+            ;;
+        stop) break ;;
+        esac
+        read -rt 0.2 -u 9
+    done
+    status=75 # it ended by itself
+    [ "$state" = stop ] && kill -STOP "$program" 2>/dev/null && status=0
+}
+
+carried() { # what all interfaces and ports of this node have moved so far, in bytes or words of them
+    local file value
+    moved=0
+    for file in "$sys"/class/net/*/statistics/[rt]x_bytes \
+        "$sys"/class/infiniband/*/ports/*/counters/port_{xmit,rcv}_data; do
+        { read -r value <"$file"; } 2>/dev/null && ((moved += value))
+    done
+}
+
 hypervisor=""
 while read -r key line; do
     [[ $key == flags ]] || continue
@@ -270,14 +312,21 @@ done
     echo "machine $machine"
     libraries "${FABRICPROOF_PROGRAM:-$1}" # a script is no program
     facts
-    snapshot before
-    cores before
+    [ -n "${FABRICPROOF_BESIDE:-}" ] || { snapshot before && cores before; }
 } >"$out" || exit 74
-"$@"
-status=$?
+if [ -n "${FABRICPROOF_BESIDE:-}" ]; then
+    beside "$@"
+else
+    "$@"
+    status=$?
+fi
 {
     cores after
     snapshot after
     echo "status $status"
 } >>"$out" || exit 74
+if [ -n "$program" ]; then
+    read -rt 2 -u 9 # a rank whose program is gone ends its job step: first all of them have written
+    { kill -KILL "$program" && wait "$program"; } 2>/dev/null
+fi
 exit $status

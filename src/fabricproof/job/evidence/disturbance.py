@@ -74,20 +74,27 @@ def counted_seconds(records: Iterable[RankRecord]) -> dict[str, float]:
     return {node: end - start for node, (start, end) in spans.items()}
 
 
-def starved_cores(records: Sequence[RankRecord]) -> tuple[Disturbance, ...]:
+def starved_cores(
+    records: Sequence[RankRecord], of_the_job: Sequence[RankRecord] = ()
+) -> tuple[Disturbance, ...]:
     """Return for each set of CPUs what share of the leg's time others kept its ranks waiting.
 
     Others' time is what the CPUs were busy, less what the job's own ranks took.  Ranks waited no
     longer than that, no longer than the kernel's pressure says that anybody waited, and never
     while a CPU of theirs was idle.  Time that the hypervisor stole counts for each rank.
+
+    Args:
+        records: of the leg's ranks.
+        of_the_job: of all that ran for the job meanwhile, where that is more.
     """
     readings = list(_readings(records))
+    everywhere = list(_readings(of_the_job or records))
     places = dict.fromkeys((each.record.machine, each.record.cpus) for each in readings)
     spans = counted_seconds(records)
     if not spans or max(spans.values()) < LEAST_SECONDS:
         return ()
     return tuple(
-        _of_place([each for each in readings if _place(each) == place], readings)
+        _of_place([each for each in readings if _place(each) == place], everywhere)
         for place in places
     )
 
@@ -188,7 +195,12 @@ NOBODY = Surroundings()
 
 
 def around(
-    leg: Leg, ranks: Sequence[RankRecord], evidence: Evidence, expected: Expectation
+    leg: Leg,
+    ranks: Sequence[RankRecord],
+    evidence: Evidence,
+    expected: Expectation,
+    *,
+    of_the_job: Sequence[RankRecord] = (),
 ) -> Surroundings:
     """Return what others did around one attempt of ``leg``.
 
@@ -197,11 +209,12 @@ def around(
         ranks: what each rank's wrapper read.
         evidence: the same joined, under the names of the leg's rails.
         expected: what the leg was to move.
+        of_the_job: of all ranks that ran for the job meanwhile, where these are more.
     """
     seconds = counted_seconds(ranks)
     rate = find_link(leg.fabric.link).data_rate_mb_s if leg.fabric else None
     traffic = foreign_traffic(evidence, expected, seconds, rate)
-    cores = starved_cores(ranks)
+    cores = starved_cores(ranks, of_the_job)
     unknown = [] if traffic or leg.same_node else ["other traffic"]
     unknown += [] if cores else ["waits for a core"]
     return Surroundings(found=(*traffic, *cores), unknown=tuple(unknown))

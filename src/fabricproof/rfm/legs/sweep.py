@@ -181,14 +181,15 @@ class _Sweep:
         first = self.made[OWN][0]
         smallest = parse_size(self.planner.partition.sweep_smallest)
         sizes = [size for size in first.expected_sizes if size >= smallest]
+        names = tuple(leg.name for legs in self.made.values() for leg in legs)
         return Relation(
             name=f"{first.name.removesuffix('.own.1')}.algorithms",
             kind="own_choice",
-            legs=tuple(leg.name for legs in self.made.values() for leg in legs),
+            legs=names,
             suite=first.suite,
             program=first.program,
             rails=self.rails,
-            owns_legs=True,
+            owns=names,
             settings={
                 "series": {name: [leg.name for leg in legs] for name, legs in self.made.items()},
                 "labels": {
