@@ -8,6 +8,7 @@ FRONT: dict[str, str] = {
     "checks.all_pairs": "the checks of all nodes",
     "checks.base": "what every check is",
     "checks.collectives": "checks of collectives",
+    "checks.congestion": "the check of a pair beside a load",
     "checks.ethernet": "checks of sockets and MPI over TCP",
     "checks.family": "checks between two nodes",
     "checks.kernel": "the kernel of all pairs beside stock programs",

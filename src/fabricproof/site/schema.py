@@ -394,9 +394,12 @@ class ReferenceSpec(_Model):
 
     quantity: Annotated[
         str,
-        StringConstraints(pattern=r"^((bandwidth|latency)(_\d+(B|KiB|MiB|GiB))?|mpi_share)$"),
+        StringConstraints(
+            pattern=r"^((bandwidth|latency)(_\d+(B|KiB|MiB|GiB)|_impact_(shared|apart))?|mpi_share)$"
+        ),
     ]
-    """``mpi_share``: what MPI is to carry of what TCP does below it, as ``0.9 x``."""
+    """``mpi_share``: what MPI is to carry of what TCP does below it, as ``0.9 x``;
+    ``latency_impact_shared``: how many times worse it may be beside a load, as ``5 x``."""
     value: str
     tolerance: Annotated[float, Field(ge=0, le=10)] | None = None
     fabric: Name

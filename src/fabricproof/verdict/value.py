@@ -40,6 +40,9 @@ CURVE_TOLERANCE = 3 / 7
 #: what MPI carries of what TCP does below it, over the same rail
 SHARE = "mpi_share"
 
+#: how many times worse a pair's number is beside a load than alone
+IMPACT = re.compile(r"(bandwidth|latency)_impact_(shared|apart)")
+
 
 class Source(StrEnum):
     """Where a reference comes from, where anything is decided by it."""
@@ -186,7 +189,8 @@ def from_text(text: str, *, tolerance: float | None, origin: str) -> tuple[str, 
     """
     name, _, amount = text.rpartition("=")
     number, unit = split_quantity(amount)
-    if name.strip() == SHARE or (name and dimension(unit) == "fraction"):
+    is_ratio = name.strip() == SHARE or IMPACT.fullmatch(name.strip())
+    if is_ratio or (name and dimension(unit) == "fraction"):
         return _share(name.strip(), number, unit, tolerance, origin)
     is_time = dimension(unit) == "time"
     value = convert(number, unit, "us" if is_time else "MB/s")
@@ -223,15 +227,19 @@ def from_texts(
 def _share(
     name: str, number: float, unit: str, tolerance: float | None, origin: str
 ) -> tuple[str, Reference]:
-    """Return the reference of a share; no other quantity is a fraction."""
-    if name != SHARE or dimension(unit) != "fraction" or number <= 0:
+    """Return the reference of a share or an impact; no other quantity is a fraction."""
+    is_impact = IMPACT.fullmatch(name) is not None
+    if not (is_impact or name == SHARE) or dimension(unit) != "fraction" or number <= 0:
         raise ConfigError(
             "the unit does not fit the quantity",
-            expected=f"a fraction for {SHARE}, as {SHARE}=0.9 x, and for nothing else",
+            expected=f"a fraction for {SHARE}, as {SHARE}=0.9 x, or for an impact",
             got=f"{name}={number:g} {unit}",
         )
-    chosen = DEFAULT_TOLERANCE if tolerance is None else tolerance
-    return name, at_least(convert(number, unit, "x"), unit="x", tolerance=chosen, origin=origin)
+    make, usual = at_least, DEFAULT_TOLERANCE
+    if is_impact:
+        make, usual = at_most, DEFAULT_LATENCY_TOLERANCE
+    chosen = usual if tolerance is None else tolerance
+    return name, make(convert(number, unit, "x"), unit="x", tolerance=chosen, origin=origin)
 
 
 def _quantity_name(name: str) -> str:

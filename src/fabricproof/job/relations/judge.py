@@ -22,6 +22,7 @@ from fabricproof.job.relations.comparison import (
     judge_share,
     share_of,
 )
+from fabricproof.job.relations.impact import impacts_of, judge_impact
 from fabricproof.job.relations.own_choice import judge_own_choice, legs_in_question
 from fabricproof.job.relations.rails import balance_of, judge_frames, judge_sharing
 from fabricproof.job.relations.ratio import (
@@ -35,7 +36,7 @@ from fabricproof.job.relations.ratio import (
     rounds_of,
     with_slack,
 )
-from fabricproof.job.rounds import rounds_to_add
+from fabricproof.job.rounds import RoundBounds, rounds_to_add
 from fabricproof.traffic import PathState
 from fabricproof.verdict.value import Report, missing
 
@@ -49,6 +50,7 @@ JUDGES: dict[str, Judge] = {
     "own_choice": judge_own_choice,
     "locality": judge_locality,
     "hops": judge_hops,
+    "impact": judge_impact,
 }
 
 #: the numbers of those that are measured in rounds
@@ -59,6 +61,7 @@ VALUES: dict[str, ValuesOf] = {
     "best": gains_of,
     "locality": held_ratio_of,
     "hops": ratio_of,
+    "impact": impacts_of,
 }
 
 #: which legs a red relation wants again, where not all of them
@@ -193,15 +196,25 @@ def rounds_due(relations: Sequence[Relation], outcomes: Sequence[Outcome]) -> tu
 
 def _rounds_of_one(relation: Relation, outcomes: Sequence[Outcome]) -> int:
     mine, in_turn = _legs_of(relation, outcomes)
-    bounds = bounds_of(with_slack(relation, _looks(mine, 0)).settings)
-    if bounds is None:
-        return 0
+    relation = with_slack(relation, _looks(mine, 0))
     for index in {0, -1}:
         found = rounds_of(relation, {**_looks(mine, index), **in_turn}, VALUES[relation.kind])
         if isinstance(found, Rounds):
-            lost = len(found.lost)
-            return max(rounds_to_add(each, lost, bounds) for each in found.values.values())
+            due = (
+                rounds_to_add(values, len(found.lost), bounds)
+                for label, values in found.values.items()
+                if (bounds := _bounds_of_one(relation, label)) is not None
+            )
+            return max(due, default=0)
     return 0
+
+
+def _bounds_of_one(relation: Relation, label: str) -> RoundBounds | None:
+    """Return what a number is held against; what is only told has rounds for its scatter."""
+    judged = relation.settings.get("judged")
+    if judged is None:
+        return bounds_of(relation.settings)
+    return bounds_of(judged.get(label, {})) or RoundBounds()
 
 
 def _on_another_path(outcome: Outcome) -> bool:

@@ -26,6 +26,9 @@ from fabricproof.verdict.value import Judgement, Reference
 #: floor; the guess only sizes the effort.
 LATENCY_GUESS_FACTOR = 20
 
+#: mpi4py's ports keep a list of their rounds, of 36 bytes each
+MOST_ROUNDS = 5_000_000
+
 #: the memory of one machine, in MB/s, only to size the effort where there is no fabric
 MEMORY_MB_S = 3000.0
 
@@ -197,6 +200,7 @@ class LegPlanner:
         environment: Mapping[str, str] | None = None,
         starts_above: Sequence[int] = (),
         sizes: Sequence[int] = (),
+        lasts_seconds: float = 0.0,
     ) -> Leg:
         """Return one leg of the planner's program.
 
@@ -209,12 +213,20 @@ class LegPlanner:
             starts_above: message sizes above each of which the program is started anew, so that the
                 counters tell small messages from large.
             sizes: message sizes of it that are wanted, in bytes, neighbours; all where empty.
+            lasts_seconds: as many rounds as take so long where the rate is its own; 0: as many as
+                a leg has time for.
         """
         layout = layout or self._pair()
         references = self.references(rails)
         effort = self._effort(self.physics(rails), references, layout)
         if sizes:
             effort = replace(effort, sizes=tuple(each for each in effort.sizes if each in sizes))
+        if lasts_seconds:
+            window = max(1, effort.window_size) * max(effort.sizes)
+            rounds = min(
+                MOST_ROUNDS, int(lasts_seconds * 1e6 * _rate_mb_s(self.physics(rails)) / window)
+            )
+            effort = replace(effort, iterations=rounds, large_iterations=rounds)
         found = find_program(self.stack, self.suite, self.program, self.built, assumed=self.assumed)
         assert found.argv is not None, "choose_suite found it before"
         job = make_job(
@@ -271,7 +283,7 @@ class LegPlanner:
     def _effort(
         self, fabric: Fabric | None, references: dict[str, Reference], layout: Layout
     ) -> Effort:
-        rate = MEMORY_MB_S if fabric is None else bound(fabric).low_mb_s
+        rate = _rate_mb_s(fabric)
         # Pairs share the rails: each moves its messages at its part of the rate.
         rate /= max(1, layout.num_ranks // 2)
         guess = 10.0 if fabric is None else self.latency_guess_us(fabric)
@@ -320,3 +332,7 @@ class LegPlanner:
             unlike_rails_high_mb_s=fabric.unlike_rails_high_mb_s,
         )
         return replace(facts, slot=fabric.slot.name) if fabric.slot is not None else facts
+
+
+def _rate_mb_s(fabric: Fabric | None) -> float:
+    return MEMORY_MB_S if fabric is None else bound(fabric).low_mb_s

@@ -1,0 +1,12 @@
+"""What a pair of nodes loses beside others that send as much as they can."""
+
+import reframe as rfm
+
+from fabricproof.rfm.checks.congestion import CongestionBenchmark
+
+
+@rfm.simple_test
+class CongestionImpact(CongestionBenchmark):
+    """A pair alone, beside pairs that share its links, and beside others (osu_bw, osu_latency)."""
+
+    family_tags = ["collectives", "congestion", "full"]

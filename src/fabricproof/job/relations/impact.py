@@ -1,0 +1,152 @@
+"""Judge what a load on other nodes costs a measurement: kind ``impact``.
+
+An impact is how many times worse a number is beside the load than alone: a time over the time
+alone, a bandwidth alone over the bandwidth beside it (GPCNeT's congestion impact factor).  A round
+counts only where the load was there: each of its senders moved its bytes by the counters of its own
+node, from before the leg beside it started until after it had ended.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from statistics import fmean, median
+from typing import Any
+
+from fabricproof.core.measure import Verdict, as_notes, worst
+from fabricproof.job.evidence.disturbance import counted_seconds
+from fabricproof.job.evidence.leg_folder import gather, last_words, read_ranks
+from fabricproof.job.leg import Leg, Relation
+from fabricproof.job.outcome import BESIDE_FOLDER, Attempt
+from fabricproof.job.relations.ratio import (
+    Looks,
+    Values,
+    judge_rounds,
+    not_judged,
+    report_of,
+    rounds_of,
+    spoiled_leg,
+    value_at,
+)
+from fabricproof.job.rounds import RoundBounds, decide_rounds
+from fabricproof.verdict.value import Judgement, Report
+
+#: A load below this part of what its links allow is no load: our choice.
+LEAST_LOAD = 0.5
+
+
+def judge_impact(relation: Relation, looks: Looks) -> Report:
+    """Judge how many times worse each number of ``alone`` is beside its load.
+
+    Settings:
+        impacts: what a number is called -> ``alone`` and ``loaded``, names of legs; ``quantity``
+            (``bandwidth``, ``latency``); ``sizes`` in bytes, the median of whose ratios counts;
+            ``due_mb_s``, what each sender of the load should move at the least.
+        judged: which of them are judged, at least one, each with its ``reference`` and its
+            ``hint``; the others are told.
+        words: what is told of the places.
+    """
+    rounds = rounds_of(relation, looks, impacts_of)
+    if isinstance(rounds, Judgement):
+        return report_of(rounds)
+    judged: Mapping[str, Mapping[str, Any]] = relation.settings["judged"]
+    quantities = tuple(
+        judge_rounds(label, rounds.values[label], rounds, relation, settings)
+        for label, settings in judged.items()
+    )
+    told = [
+        _told(label, values)
+        for label, values in rounds.values.items()
+        if label not in judged and values
+    ]
+    notes = (*relation.settings["words"], *told, *_loads(relation, looks))
+    return Report(
+        verdict=worst([each.verdict for each in quantities]),
+        quantities=quantities,
+        findings=(*as_notes(notes), *rounds.findings()),
+    )
+
+
+def impacts_of(relation: Relation, looks: Looks) -> Values:
+    """Return the impacts of one look at the legs, or why there are none."""
+    impacts: Mapping[str, Mapping[str, Any]] = relation.settings["impacts"]
+    label = next(iter(impacts))
+    spoiled = spoiled_leg(relation, looks)
+    if spoiled is not None:
+        return not_judged(label, *spoiled)
+    found = {}
+    for name, wanted in impacts.items():
+        why = _why_no_load(looks[wanted["loaded"]].attempts[0], looks[wanted["loaded"]].leg, wanted)
+        if why:
+            return not_judged(label, Verdict.UNJUDGED, f"leg {wanted['loaded']}: {why}")
+        ratios = [_impact(wanted, size, looks) for size in wanted["sizes"]]
+        if not all(math.isfinite(each) and each > 0 for each in ratios):
+            reason = f"{wanted['alone']} and {wanted['loaded']} do not both have their numbers"
+            return not_judged(label, Verdict.MISSING, reason)
+        found[name] = median(ratios)
+    return found
+
+
+def _impact(wanted: Mapping[str, Any], size: int, looks: Looks) -> float:
+    alone, loaded = (
+        value_at(looks[wanted[side]], wanted["quantity"], size) for side in ("alone", "loaded")
+    )
+    over, under = (alone, loaded) if wanted["quantity"] == "bandwidth" else (loaded, alone)
+    return over / under if under > 0 else math.nan
+
+
+def _why_no_load(attempt: Attempt, leg: Leg, wanted: Mapping[str, Any]) -> str:
+    """Return why what ran beside an attempt was no load; empty where it was one."""
+    folder = attempt.folder / BESIDE_FOLDER
+    ranks, trouble = read_ranks(folder)
+    assert leg.load is not None, "it was planned so"
+    if trouble is not None or len(ranks) < leg.load.num_ranks:
+        return f"what ran beside it left no counters: {trouble or last_words(folder / 'stderr')}"
+    nodes = tuple(each.node for each in sorted(ranks, key=lambda each: each.rank))
+    if nodes != leg.load.nodes:
+        return f"what ran beside it was to run on {_list(leg.load.nodes)}, it ran on {_list(nodes)}"
+    ended = next((each for each in ranks if each.status != 0), None)
+    if ended is not None:
+        said = last_words(folder / "stderr")
+        return f"what ran beside it ended before it did, on {ended.node}: {said}"
+    rate = _mean_rate(attempt, leg)
+    if rate < LEAST_LOAD * wanted["due_mb_s"]:
+        due = wanted["due_mb_s"]
+        return f"the load was {rate:.3g} MB/s from each of its senders, {due:.3g} were due"
+    return ""
+
+
+def _mean_rate(attempt: Attempt, leg: Leg) -> float:
+    """Return what each sender of the load moved over the leg's rails, in MB/s; 0 unknown."""
+    ranks, _ = read_ranks(attempt.folder / BESIDE_FOLDER)
+    seconds = counted_seconds(ranks)
+    senders = [each.node for each in ranks if each.rank < len(ranks) // 2]
+    moved = dict.fromkeys(senders, 0)
+    assert leg.load is not None, "it was planned so"
+    for sample in gather(ranks).samples:
+        if sample.node in moved and sample.interface in leg.load.rails:
+            moved[sample.node] += sample.moved("tx_bytes")
+    rates = [moved[node] / seconds[node] / 1e6 for node in senders if seconds.get(node)]
+    return fmean(rates) if len(rates) == len(senders) and rates else 0.0
+
+
+def _loads(relation: Relation, looks: Looks) -> Sequence[str]:
+    """Return what the loads of the first look moved."""
+    return [
+        f"beside {name}: {leg.load.num_ranks // 2} pairs moved "
+        f"{_mean_rate(looks[name].attempts[0], leg):.3g} MB/s each"
+        for name in relation.owns
+        if name in looks and looks[name].attempts
+        for leg in (looks[name].leg,)
+        if leg.load is not None
+    ]
+
+
+def _told(label: str, values: Sequence[float]) -> str:
+    decision = decide_rounds(values, RoundBounds())
+    span = f"{decision.low:.3g} to {decision.high:.3g} x in {decision.rounds} rounds"
+    return f"{label}: {decision.centre:.3g} x ({span}); nobody says what it should be"
+
+
+def _list(nodes: Sequence[str]) -> str:
+    return ", ".join(nodes)

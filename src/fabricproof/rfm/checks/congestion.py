@@ -1,0 +1,44 @@
+"""The check of congestion: a pair of nodes alone, and beside a load on others."""
+
+from __future__ import annotations
+
+from reframe.core.builtins import variable
+
+from fabricproof.job.leg import Plan
+from fabricproof.rfm.checks.base import FabricBenchmark
+from fabricproof.rfm.current import current_site
+from fabricproof.rfm.legs.congestion import congestion_plan, draw_places
+from fabricproof.rfm.legs.leg import LegPlanner
+from fabricproof.rfm.slurm_nodes import distances
+
+
+class CongestionBenchmark(FabricBenchmark):
+    """A pair alone, beside pairs that share its links, and beside some that share none."""
+
+    suite = "osu"
+    program = "osu_bw"
+
+    #: of the draw of nodes; another one measures other leaves
+    seed = variable(int, value=1, loggable=True)
+
+    def why_not(self) -> str:
+        """Tell where there is no fabric between nodes."""
+        site = current_site()
+        if site.partition(self.current_partition.name).same_node:
+            return "it measures between nodes, and this partition has one"
+        return ""
+
+    def plan(self, planner: LegPlanner) -> Plan:
+        """Return over each rail the pair alone, beside each load, and what these cost it."""
+        known = distances(planner.partition, dry_run=self.is_dry_run())
+        if isinstance(known, str):
+            return Plan(reason=known)
+        topology, nodes = known
+        places = draw_places(
+            topology,
+            nodes,
+            most_nodes=planner.partition.num_nodes,
+            spines=planner.spec.spines,
+            seed=self.seed,
+        )
+        return Plan(reason=places) if isinstance(places, str) else congestion_plan(planner, places)

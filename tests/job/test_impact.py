@@ -1,0 +1,184 @@
+"""What a load costs a pair: rounds with their load, a fair share, a starved pair, no load."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+from looks import bandwidths
+
+from fabricproof.core.measure import Verdict, texts_of
+from fabricproof.job.leg import Relation
+from fabricproof.job.outcome import BESIDE_FOLDER, Attempt, Outcome
+from fabricproof.job.relations.judge import judge_relation, rounds_due
+from fabricproof.verdict.value import Report, at_most, missing
+from leg_folders import make_leg
+
+SIZES = (65536, 131072)
+LAW = at_most(4.0, unit="x", tolerance=0.5, origin="fair share of 4 pairs on 1 uplink")
+NODES = ("vc2", "vc3", "vc6", "vc7")
+IMPACT = "bandwidth_impact_shared"
+
+
+def relation(**changes: object) -> Relation:
+    settings: dict[str, object] = {
+        "impacts": {
+            IMPACT: {
+                "alone": "alone",
+                "loaded": "shared",
+                "quantity": "bandwidth",
+                "sizes": list(SIZES),
+                "due_mb_s": 0.7,
+            }
+        },
+        "judged": {IMPACT: {"reference": asdict(LAW), "hint": "it is starved"}},
+        "words": ["drawn with seed 1"],
+    }
+    return Relation(
+        name="rail0.impact",
+        kind="impact",
+        legs=("alone", "shared"),
+        owns=("shared",),
+        turns={"alone": "alone.turn", "shared": "shared.turn"},
+        suite="osu",
+        program="osu_bw",
+        rails=("rail0",),
+        settings={**settings, **changes},
+    )
+
+
+def report(value: float) -> Report:
+    return bandwidths(dict.fromkeys(SIZES, value))
+
+
+def load_of(
+    folder: Path,
+    rate_mb_s: float = 0.73,
+    *,
+    status: int = 0,
+    nodes: Sequence[str] = NODES,
+) -> Path:
+    """Leave what ranks beside an attempt wrote: senders of so much over rail0 in ten seconds."""
+    beside = folder / BESIDE_FOLDER
+    beside.mkdir(parents=True)
+    for rank, node in enumerate(nodes):
+        moved = int(rate_mb_s * 1e7) if rank < len(nodes) // 2 else 1000
+        lines = [f"rank {rank}", f"node {node}", "cpus 0-1"]
+        for when, clock, count in (("before", 0, 5), ("after", 10_000_000, 5 + moved)):
+            ticks = clock // 10_000
+            cores = f"busy_ticks={ticks} own_ticks={ticks} idle_ticks=0 steal_ticks=0"
+            lines += [f"{when} node/cores {cores} clock_us={clock}"]
+            lines += [f"{when} rail0 tx_bytes={count} rx_bytes=0"]
+        (beside / f"rank.{rank}.0").write_text("\n".join([*lines, f"status {status}"]) + "\n")
+    return folder
+
+
+def leg_of(
+    name: str, reports: Sequence[Report], folders: Sequence[Path], **more: object
+) -> Outcome:
+    attempts = tuple(
+        Attempt(number=number, folder=folder, status=0, table=None, ranks=(), report=each)
+        for number, (each, folder) in enumerate(zip(reports, folders, strict=True), start=1)
+    )
+    counted = reports[0] if reports else missing(["bandwidth"], "it never ran")
+    return Outcome(leg=make_leg(name=name, **more), attempts=attempts, report=counted)
+
+
+def outcomes(
+    folder: Path, alone: Sequence[float], shared: Sequence[float], loads: Sequence[Path] = ()
+) -> list[Outcome]:
+    """Return the first look, then rounds in turn, of both legs."""
+    loads = loads or [load_of(folder / f"round{index}") for index in range(len(shared))]
+    load = make_leg(num_nodes=4, nodes=NODES)
+    nowhere = [folder] * len(alone)
+    both = [("alone", alone, nowhere, {}), ("shared", shared, loads, {"load": load})]
+    return [
+        leg_of(f"{name}{turn}", [report(each) for each in values[part]], folders[part], **more)
+        for name, values, folders, more in both
+        for turn, part in (("", slice(0, 1)), (".turn", slice(1, None)))
+    ]
+
+
+def test_a_fair_share_of_a_shared_link_passes(tmp_path: Path) -> None:
+    seen = outcomes(tmp_path, [2.92, 2.93, 2.92], [0.73, 0.72, 0.74])
+    judged = judge_relation(relation(), seen).report
+    (quantity,) = judged.quantities
+    assert (judged.verdict, quantity.name) == (Verdict.PASS, IMPACT)
+    assert quantity.value == pytest.approx(4.0, rel=0.02)
+    assert "fair share of 4 pairs on 1 uplink" in quantity.reason
+    assert "in 3 rounds" in quantity.reason
+    said = texts_of(judged.findings)
+    assert said[:2] == ["drawn with seed 1", "beside shared: 2 pairs moved 0.73 MB/s each"]
+
+
+def test_a_starved_pair_is_red_after_six_rounds(tmp_path: Path) -> None:
+    alone, starved = [2.92, 2.93, 2.92] * 2, [0.21, 0.2, 0.19] * 2
+    early = outcomes(tmp_path / "early", alone[:3], starved[:3])
+    assert judge_relation(relation(), early).report.verdict is Verdict.UNJUDGED
+    assert rounds_due([relation()], early)[:2] == ("shared.turn", "alone.turn")
+    judged = judge_relation(relation(), outcomes(tmp_path / "late", alone, starved)).report
+    assert judged.verdict is Verdict.FAIL
+    assert judged.quantities[0].reason.startswith("14.6 x of 4 x expected")
+    assert "it is starved" in judged.quantities[0].reason
+
+
+def test_beside_no_load_nothing_is_green(tmp_path: Path) -> None:
+    loads = [load_of(tmp_path / str(index), 0.2) for index in range(3)]
+    seen = outcomes(tmp_path, [2.92] * 3, [2.92] * 3, loads)
+    judged = judge_relation(relation(), seen).report
+    assert judged.verdict is Verdict.UNJUDGED
+    said = "leg shared: the load was 0.2 MB/s from each of its senders, 0.7 were due"
+    assert judged.quantities[0].reason == said
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"status": 75}, "ended before it did, on vc2"),
+        ({"nodes": (*NODES[2:], *NODES[:2])}, "was to run on vc2, vc3, vc6, vc7"),
+        ({"nodes": NODES[:3]}, "left no counters"),
+    ],
+)
+def test_a_load_of_another_kind_is_none(tmp_path: Path, changes: dict, said: str) -> None:
+    loads = [load_of(tmp_path / str(index), **changes) for index in range(3)]
+    seen = outcomes(tmp_path, [2.92] * 3, [0.73] * 3, loads)
+    judged = judge_relation(relation(), seen).report
+    assert judged.verdict is Verdict.UNJUDGED
+    assert said in judged.quantities[0].reason
+
+
+def test_a_round_without_its_load_does_not_count(tmp_path: Path) -> None:
+    loads = [load_of(tmp_path / str(index), rate) for index, rate in enumerate((0.73, 0.73, 0.1))]
+    seen = outcomes(tmp_path, [2.92] * 3, [0.73, 0.73, 2.9], loads)
+    judged = judge_relation(relation(), seen).report
+    assert judged.verdict is Verdict.UNJUDGED
+    assert "2 of 3 rounds that it takes" in judged.quantities[0].reason
+    assert rounds_due([relation()], seen) == ("shared.turn", "alone.turn")
+
+
+def test_what_nobody_has_a_law_for_is_told_with_its_scatter(tmp_path: Path) -> None:
+    seen = outcomes(tmp_path, [2.9, 2.9, 2.9], [1.45, 1.45, 1.45])
+    told = {"label": {**relation().settings["impacts"][IMPACT]}}
+    both = relation(impacts={**relation().settings["impacts"], **told})
+    judged = judge_relation(both, seen).report
+    assert [each.name for each in judged.quantities] == [IMPACT]
+    assert "label: 2 x (2 to 2 x in 3 rounds); nobody says what it should be" in texts_of(
+        judged.findings
+    )
+
+
+def test_what_is_only_told_is_measured_three_times_as_well(tmp_path: Path) -> None:
+    told = {**relation().settings["impacts"], "more": relation().settings["impacts"][IMPACT]}
+    seen = outcomes(tmp_path, [2.9], [1.45])
+    back_and_forth = ("shared.turn", "alone.turn", "alone.turn", "shared.turn")
+    assert rounds_due([relation(impacts=told)], seen) == back_and_forth
+
+
+def test_a_pair_that_was_not_measured_is_missing(tmp_path: Path) -> None:
+    seen = outcomes(tmp_path, [2.9], [1.45])
+    lost = [replace(each, report=bandwidths({1: 1.0})) for each in seen[:2]]
+    attempts = [replace(each.attempts[0], report=each.report) for each in lost[:1]]
+    seen[0] = replace(lost[0], attempts=tuple(attempts))
+    assert judge_relation(relation(), seen).report.verdict is Verdict.MISSING
