@@ -12,7 +12,7 @@ from looks import bandwidths
 from fabricproof.core.measure import Verdict, texts_of
 from fabricproof.job.leg import Relation
 from fabricproof.job.outcome import BESIDE_FOLDER, Attempt, Outcome
-from fabricproof.job.relations.judge import judge_relation, rounds_due
+from fabricproof.job.relations.judge import judge_relation, legs_to_repeat, rounds_due
 from fabricproof.verdict.value import Report, at_most, missing
 from leg_folders import make_leg
 
@@ -174,6 +174,14 @@ def test_what_is_only_told_is_measured_three_times_as_well(tmp_path: Path) -> No
     seen = outcomes(tmp_path, [2.9], [1.45])
     back_and_forth = ("shared.turn", "alone.turn", "alone.turn", "shared.turn")
     assert rounds_due([relation(impacts=told)], seen) == back_and_forth
+
+
+def test_numbers_that_have_rounds_ask_for_no_second_look(tmp_path: Path) -> None:
+    law = relation().settings["judged"][IMPACT]
+    impacts = {**relation().settings["impacts"], "more": relation().settings["impacts"][IMPACT]}
+    two = relation(impacts=impacts, judged={IMPACT: law, "more": law})
+    seen = outcomes(tmp_path, [2.9], [0.2])
+    assert not legs_to_repeat([two], seen) & {"alone", "shared"}
 
 
 def test_a_pair_that_was_not_measured_is_missing(tmp_path: Path) -> None:

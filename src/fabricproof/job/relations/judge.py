@@ -165,8 +165,9 @@ def _again_for(
         return frozenset()
     # What a leg lost at first is not held against what its neighbours did minutes before.
     in_parts = bool(doubtful & set(relation.legs)) and relation.kind not in AGAIN
-    # The first number of a relation with rounds is decided by more rounds, the others are not.
-    open_ones = result.report.quantities[1:] if relation.turns else result.report.quantities
+    # What has rounds is decided by more of them: the first number, or all that an impact judges.
+    in_rounds = max(1, len(relation.settings.get("judged", ()))) if relation.turns else 0
+    open_ones = result.report.quantities[in_rounds:]
     has_value = any(each.value is not None and each.verdict in DOUBTFUL for each in open_ones)
     if relation.turns:
         in_parts = in_parts and result.report.quantities[0].value is None
