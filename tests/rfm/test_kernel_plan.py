@@ -69,5 +69,5 @@ def test_the_relation_is_judged_both_ways_and_names_both_programs(
     assert program in reference["origin"]
     assert "kernel.c" in reference["origin"]
     assert relation.legs == ("rail0.kernel", f"rail0.{program}")
-    assert relation.owns_legs
+    assert relation.owns == relation.legs
     assert [leg.name for leg in plan.legs if leg.in_turn] == [*relation.turns.values()]

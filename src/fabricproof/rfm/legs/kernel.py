@@ -82,5 +82,5 @@ def _agreement(ours: Leg, stock: Leg, sizes: Sequence[int], *, scale: float) -> 
             "reference": asdict(reference),
             "hint": HINT,
         },
-        owns_legs=True,
+        owns=(ours.name, stock.name),
     )
