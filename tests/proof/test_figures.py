@@ -7,6 +7,7 @@ from fabricproof.proof.campaign import ProofPlan, digest_of_code, prove
 from fabricproof.proof.figures import of_clean, of_fault
 from fabricproof.proof.library import read_library
 from fabricproof.proof.page import page, picture
+from fabricproof.proof.power import Least
 from fabricproof.proof.tries import CleanCampaign, Try
 
 ENTRY = next(each for each in read_library() if each.title == "half-rate link")
@@ -57,11 +58,13 @@ def test_the_page_says_what_was_missed_and_what_is_neither():
     text = page(
         date="2026-01-01", code="abc", seed=0, clean=of_clean([clean]), faults=faults,
         every=read_library(), noticed={"ceiling": (), "floor": ("x",)},
+        least=[Least(rule="compare: SAME", sample="3 runs", below="2 runs against 2 cannot")],
     )  # fmt: skip
     assert "| any FAIL | 1 of 1 (2 to 100 %) |" in text
     assert "**half-rate link**: seed 0 (verbs): nothing" in text
     assert "| ceiling | **nobody**: no fault needs it, yet |" in text
     assert "| mixed firmware |" in text
+    assert "| compare: SAME | 3 runs | 2 runs against 2 cannot |" in text
 
 
 def test_the_picture_has_a_line_for_each_fault_that_is_drawn():

@@ -21,6 +21,7 @@ from fabricproof.proof.figures import FaultFigures, of_clean, of_fault
 from fabricproof.proof.library import read_library
 from fabricproof.proof.mutations import UNNOTICED
 from fabricproof.proof.page import page, picture
+from fabricproof.proof.power import least_samples
 
 
 def _arguments() -> argparse.Namespace:
@@ -60,6 +61,7 @@ def main() -> int:
         faults=faults,
         every=library,
         noticed=noticed,
+        least=least_samples(),
     )
     if given.page:
         (given.page / "proof.md").write_text(text, encoding="utf-8")

@@ -20,6 +20,7 @@ from fabricproof.history.compare.facts import Machines
 from fabricproof.history.compare.model import Comparison
 from fabricproof.history.compare.sides import History, choose_side
 from fabricproof.history.stats.shifts import Change
+from fabricproof.history.store import Store
 from fabricproof.history.trend.find import Question, find_trend
 from fabricproof.history.trend.model import Trend
 from fabricproof.nodes.inventory.store import FOLDER, read_kept
@@ -34,6 +35,7 @@ from fabricproof.proof.nights import (
     run_id_of,
     write_nights,
 )
+from fabricproof.verdict.baseline import Baseline
 
 #: nodes of the machine, all pairs of which are measured
 NODES = 4
@@ -170,15 +172,26 @@ def sides_of(
     return before, after
 
 
-def compare_nights(perflogs: Path, before: Sequence[Night], after: Sequence[Night]) -> Comparison:
-    """Write nights below an empty folder as their jobs would, and compare the two sides."""
+def compare_nights(
+    perflogs: Path, before: Sequence[Night], after: Sequence[Night], *, in_rounds: bool = False
+) -> Comparison:
+    """Write nights below an empty folder as their jobs would, and compare the two sides.
+
+    Args:
+        perflogs: the folder.
+        before: of the first side.
+        after: of the second.
+        in_rounds: the nights of a side are those of the rounds of ``fabricproof ab``.
+    """
     store = write_nights(perflogs, [*before, *after])
     history = History(site=SITE, runs=store.runs, machines=Machines.of_site(perflogs, SITE))
     first, second = (
         choose_side(",".join(run_id_of(each) for each in numbers), history)
         for numbers in (range(len(before)), range(len(before), len(before) + len(after)))
     )
-    return compare_sides(store, history, first, second, Asked())
+    rounds = [*range(len(before)), *range(len(after))] if in_rounds else []
+    blocks = {run_id_of(number): each for number, each in enumerate(rounds)}
+    return compare_sides(store, history, first, second, Asked(blocks=blocks))
 
 
 # --- over time
@@ -287,10 +300,7 @@ def _baseline(effect: HistoryEffect, strength: float, machine: ModelMachine, fol
     ]
     machine.chance.shuffle(nights)
     looks = [night_of(machine, slow, scatter=scatter, again=again) for again in (False, True)]
-    store = write_nights(folder, [*nights, *looks])
-    ask = Ask(name="proof", frozen="2026-01-11T00:00:00Z", command="baseline freeze proof")
-    machines = Machines.of_site(folder, SITE)
-    learnt = freeze(store, map(run_id_of, range(LEARNT)), machines, ask).baseline
+    store, learnt = freeze_nights(folder, nights, looks)
     red, again = (
         {
             (each.place.label, each.place.rails, each.quantity)
@@ -305,6 +315,16 @@ def _baseline(effect: HistoryEffect, strength: float, machine: ModelMachine, fol
         is_in_place=bool(twice) and {rail for _, rail, _ in twice} == {_rail_of(machine)},
         said=f"{len(red)} red at the first look, {len(twice)} at both: {twice[:2]}",
     )
+
+
+def freeze_nights(
+    perflogs: Path, nights: Sequence[Night], later: Sequence[Night] = ()
+) -> tuple[Store, Baseline]:
+    """Write nights below an empty folder, and freeze all but the later ones."""
+    store = write_nights(perflogs, [*nights, *later])
+    ask = Ask(name="proof", frozen="2026-01-11T00:00:00Z", command="baseline freeze proof")
+    machines = Machines.of_site(perflogs, SITE)
+    return store, freeze(store, map(run_id_of, range(len(nights))), machines, ask).baseline
 
 
 _JUDGES: Mapping[str, Callable[[HistoryEffect, float, ModelMachine, Path], Told]] = {

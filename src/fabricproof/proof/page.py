@@ -11,6 +11,7 @@ from fabricproof.history.stats.share import Share
 from fabricproof.proof.figures import CleanFigures, FaultFigures
 from fabricproof.proof.library import NOT, BlameDue, FaultEntry
 from fabricproof.proof.mutations import UNNOTICED
+from fabricproof.proof.power import Least
 
 _HEAD = """\
 # How often is the verdict wrong
@@ -65,6 +66,7 @@ def page(
     faults: Sequence[FaultFigures],
     every: Sequence[FaultEntry],
     noticed: Mapping[str, tuple[str, ...]],
+    least: Sequence[Least],
 ) -> str:
     """Return the page.
 
@@ -76,6 +78,7 @@ def page(
         faults: what is simulated.
         every: the whole library.
         noticed: rule -> who noticed that it was off.
+        least: what every rule takes.
     """
     parts = [
         _HEAD.format(date=date, code=code, seed=seed, clean=clean.campaigns),
@@ -85,6 +88,7 @@ def page(
         _changed(faults),
         _floors(faults),
         _wrong(faults),
+        _power(least),
         _mutations(noticed),
         _library(every),
         _MODEL,
@@ -206,6 +210,20 @@ def _changed(faults: Iterable[FaultFigures]) -> str:
         if each.entry.is_history and not each.entry.is_steady and each.entry.must is not None
     ]
     return _CHANGED + _table(("change", "strength", "told", "in place"), rows)
+
+
+_POWER = """\
+## The smallest sample with which a rule can fire
+
+Found by trying the rule on what is far off and hardly scatters: with fewer nothing could be told,
+however bad it is. What the product says then stands beside it.
+
+"""
+
+
+def _power(least: Iterable[Least]) -> str:
+    rows = [(each.rule, each.sample, each.below) for each in least]
+    return _POWER + _table(("rule", "takes", "what is said with one fewer"), rows)
 
 
 def _mutations(noticed: Mapping[str, tuple[str, ...]]) -> str:

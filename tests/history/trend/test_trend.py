@@ -333,3 +333,14 @@ def test_too_few_runs_for_a_step_are_no_lack_of_change(
     assert record["too_few_for_steps"] is True
     whole = fabricproof("trend", "--site", SITE, "--json")
     assert whole.record["too_few_for_steps"] is False
+
+
+@pytest.mark.parametrize(("nights", "worse"), [(10, False), (11, True)])
+def test_that_two_bad_nights_cannot_be_told_yet_is_said(
+    perflogs: Path, fabricproof: Command, nights: int, worse: bool
+) -> None:
+    """Of 45 orders of ten runs two are as far apart: no p below 5 % whatever rail 1 lost."""
+    write_history(perflogs, nights, seed=15, factor=rail_slower(nights - 2))
+    said = fabricproof("trend", "--site", SITE)
+    note = "a change that began two runs ago cannot be told yet"
+    assert (said.status == 1, note in " ".join(said.out.split())) == (worse, not worse)

@@ -182,6 +182,23 @@ def find_changes(
     )
 
 
+def least_runs(num_after: int, alpha: float = 0.05) -> int:
+    """Return with how many runs a step with ``num_after`` of them after it can be told at all.
+
+    Of all orders of n runs those are as far apart that have the same runs at the end, or at the
+    beginning: 2 of C(n, num_after), where these are fewer than half.
+
+    Args:
+        num_after: runs after the step, at least two.
+        alpha: chance of even one false step or drift.
+    """
+    return next(
+        num
+        for num in itertools.count(2 * num_after)
+        if 2 / math.comb(num, num_after) <= alpha * SHARE_OF_STEPS
+    )
+
+
 def _check(values: Values, classes: Sequence[int], margins: Sequence[float]) -> None:
     if values.ndim != 2 or len(classes) != len(values) or len(margins) != len(values):
         raise ValueError(

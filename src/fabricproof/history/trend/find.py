@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from fabricproof.core.errors import ExitStatus, FabricproofError, InputMissingError
-from fabricproof.history.stats.steps import Changes, Step, find_changes
+from fabricproof.history.stats.steps import Changes, Step, find_changes, least_runs
 from fabricproof.history.store import Key, Matrix, Store
 from fabricproof.history.store.label_file import LOOK_LABEL
 from fabricproof.history.store.model import MARGINS, class_of, metric_of, numbered
@@ -101,7 +101,7 @@ def find_trend(store: Store, ask: Question, read: ReadMachine) -> Trend:
         num_short=len(counts) - len(long),
         events=events_of(tested, _steps(tested, changes), read),
         drifts=_drifts(tested, changes),
-        warnings=(*silent, *store.notes, *_warnings(matrix, changes)),
+        warnings=(*silent, *store.notes, *_warnings(matrix, changes, ask.alpha)),
         silent=silent,
         alpha=ask.alpha,
         num_facts=num_facts,
@@ -277,12 +277,17 @@ def _drifts(tested: Tested, changes: Changes) -> tuple[FoundDrift, ...]:
     return tuple(sorted(found, key=lambda each: -abs(math.log(each.drift.total))))
 
 
-def _warnings(matrix: Matrix, changes: Changes) -> Iterator[str]:
+def _warnings(matrix: Matrix, changes: Changes, alpha: float) -> Iterator[str]:
     most = max(_counts(matrix))
     if most < _LEAST_FOR_STEPS:
         yield (
             f"no quantity has more than {most} runs: with fewer than {_LEAST_FOR_STEPS} only a "
-            "last run that is far off can be told"
+            "last run that is far off, or a drift, can be told"
+        )
+    elif most < (enough := least_runs(2, alpha)):
+        yield (
+            f"no quantity has more than {most} runs: with fewer than {enough} a change that began "
+            "two runs ago cannot be told yet, however large it is; three runs after it can"
         )
     if matrix.set_aside:
         row, column, reason = matrix.set_aside[-1]
