@@ -1,10 +1,12 @@
 """Our judges of steps and of two groups beside those in use elsewhere, on the same made series.
 
-    python -m venv foreign && foreign/bin/pip install apache-otava ruptures scipy
-    PYTHONPATH=src foreign/bin/python benchmarks/foreign_judges.py [--full] [trend] [compare]
+    python -m venv foreign
+    foreign/bin/pip install apache-otava otava-test-data ruptures scipy
+    PYTHONPATH=src foreign/bin/python benchmarks/foreign_judges.py [--full] [TABLE ...]
 
-apache-otava, ruptures and scipy are no dependencies of fabricproof: without them the tables are
-SKIPPED.  Seeded: the same figures each time.  The short form has a tenth of the histories.
+Tables are trend, labelled and compare; all where none is named.
+None of the four is a dependency of fabricproof: without them the tables are SKIPPED.  Seeded: the
+same figures each time.  The short form has a tenth of the histories.
 
 The foreign judges are given the threshold at which each tells something in as many clean histories
 of that noise as ours does as it is: better than a user has it, who has no hundred clean
@@ -15,6 +17,7 @@ from __future__ import annotations
 
 import datetime
 import importlib.util
+import itertools
 import math
 import sys
 from collections.abc import Callable, Sequence
@@ -30,8 +33,8 @@ from fabricproof.history.stats.steps import find_changes
 
 Values = npt.NDArray[np.float64]
 
-FOREIGN = ("otava", "ruptures", "scipy")
-INSTALL = "pip install apache-otava ruptures scipy"
+FOREIGN = ("otava", "otava_test_data", "ruptures", "scipy")
+INSTALL = "pip install apache-otava otava-test-data ruptures scipy"
 
 #: rows of a history, those of them that change, nights, and the first night after the step
 ROWS, CHANGED, NIGHTS, AT = 20, 5, 30, 22
@@ -194,6 +197,87 @@ COMPARE = (
 )
 
 
+#: nights of a labelled series, otava-test-data's short length; how far off a point may be, its
+#: own tolerance; and standard deviations of the noise that is added to levels of 100
+LABELLED_NIGHTS, TOLERANCE, SIGMAS = 50, 5, (2.0, 5.0)
+
+#: its labels that are changes of level that last
+LEVELS = frozenset({"step", "regression_start", "regression_end"})
+
+
+def _otava_as_it_comes(series: Values) -> list[int]:
+    from otava.analysis import compute_change_points  # noqa: PLC0415 - may be absent
+
+    points, _ = compute_change_points(
+        list(series), max_pvalue=OTAVA_P[0], min_magnitude=MARGIN, window_len=50
+    )
+    return [each.index for each in points]
+
+
+def _ruptures_as_it_comes(series: Values) -> list[int]:
+    import ruptures  # noqa: PLC0415 - may be absent
+
+    signal = np.log(series)
+    signal = signal / (np.mean(np.abs(np.diff(signal))) * math.sqrt(math.pi) / 2)
+    finder = ruptures.Pelt(model="l2", min_size=2, jump=1).fit(signal)
+    ends: list[int] = finder.predict(pen=3 * math.log(len(signal)))[:-1]
+    bounds = [0, *ends, len(signal)]
+    levels = [np.median(series[low:high]) for low, high in itertools.pairwise(bounds)]
+    pairs = itertools.pairwise(levels)
+    return [at for at, (one, two) in zip(ends, pairs, strict=True) if abs(two / one - 1) >= MARGIN]
+
+
+LABELLED: dict[str, Callable[[Values], list[int]]] = {
+    "ours": lambda series: [each.at for each in our_steps(series[None, :] / 100)],
+    "otava": _otava_as_it_comes,
+    "ruptures": _ruptures_as_it_comes,
+}
+
+
+def matched(told: Sequence[int], due: Sequence[int]) -> int:
+    """Return how many of the due points have one told within the tolerance, each told used once."""
+    left = sorted(told)
+    count = 0
+    for point in sorted(due):
+        near = next((each for each in left if abs(each - point) <= TOLERANCE), None)
+        if near is not None:
+            left.remove(near)
+            count += 1
+    return count
+
+
+def _labelled(count: int) -> None:
+    """Print what each judge finds in the series of otava-test-data, as it comes."""
+    from otava_test_data.generators.combiner import (  # noqa: PLC0415 - may be absent
+        CombinationGenerator,
+        add_noise,
+    )
+
+    judges = " / ".join(LABELLED)
+    print(f"\neach cell: {judges}\n\n| series | levels change |", end="")
+    print("".join(f" found, {size:.0f} % | false, {size:.0f} % |" for size in SIGMAS))
+    print("| --- | --- |" + " --- | --- |" * len(SIGMAS))
+    for name, make in CombinationGenerator().generate_basic_blocks():
+        cells: list[str] = []
+        due: list[int] = []
+        for sigma in SIGMAS:
+            shares, false = [], []
+            made = [
+                add_noise(make(length=LABELLED_NIGHTS, seed=seed), sigma=sigma, seed=seed + 10_000)
+                for seed in range(count)
+            ]
+            for see in LABELLED.values():
+                right = told = 0
+                for series in made:
+                    due = [p.index for p in series.change_points if p.change_type in LEVELS]
+                    points = see(np.asarray(series.data))
+                    right, told = right + matched(points, due), told + len(points)
+                shares.append(f"{100 * right / count / len(due):.0f}" if due else "")
+                false.append(f"{(told - right) / count:.2f}")
+            cells += [" / ".join(shares) if due else "-", " / ".join(false)]
+        print(f"| {name} | {len(due) or '-'} | {' | '.join(cells)} |", flush=True)
+
+
 def surest(seen: Sequence[Told]) -> float:
     """Return the lowest score, infinite where nothing is seen."""
     return min((each.score for each in seen), default=math.inf)
@@ -262,9 +346,10 @@ def _head(kind: str) -> None:
 
 def main(arguments: Sequence[str]) -> None:
     """Print the tables that are asked for."""
-    names = [each for each in arguments if each != "--full"] or ["trend", "compare"]
-    if unknown := set(names) - {"trend", "compare"}:
-        sys.exit(f"no table {unknown.pop()}; there are: trend, compare")
+    known = ["trend", "labelled", "compare"]
+    names = [each for each in arguments if each != "--full"] or known
+    if unknown := set(names) - set(known):
+        sys.exit(f"no table {unknown.pop()}; there are: {', '.join(known)}")
     absent = [each for each in FOREIGN if importlib.util.find_spec(each) is None]
     if absent:
         print(f"SKIPPED: no {', '.join(absent)} here; in a venv of its own: {INSTALL}")
@@ -275,6 +360,8 @@ def main(arguments: Sequence[str]) -> None:
     if "trend" in names:
         _head("trend")
         _tables("trend", TREND, NIGHTS, AT, count)
+    if "labelled" in names:
+        _labelled(count)
     if "compare" in names:
         _head("compare")
         _tables("compare", COMPARE, 2 * SIDE, SIDE, count)
