@@ -144,6 +144,18 @@ def test_with_no_partners_left_a_node_is_not_admitted() -> None:
     assert "1 partner can be had now, 2 are needed" in found.nodes[0].reasons[0]
 
 
+def test_a_job_that_measured_nothing_is_no_fault_of_its_partners() -> None:
+    world = World()
+    world.verdicts = dict.fromkeys(LEAVES, "MISSING")
+    world.rows = ("rail1",)
+    found = admit(["vc1"], world.means())
+    assert len(world.runs) == 1
+    assert found.bad_partners == {}
+    assert found.verdict is Verdict.MISSING
+    world.verdicts = {"vc1": "MISSING", "vc3": "MISSING"}
+    assert list(admit(["vc1"], world.means()).bad_partners) == ["vc3"], "the others were measured"
+
+
 def test_a_run_that_left_no_row_of_the_node_or_was_cut_is_missing() -> None:
     world = World()
     world.rows = ()

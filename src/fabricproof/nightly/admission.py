@@ -316,12 +316,22 @@ def resume_line(node: str) -> str:
 
 
 def bad_partners(result: SessionResult | None, partners: Sequence[str]) -> dict[str, str]:
-    """Return the partners that are none -> why, as the rows of a run say."""
+    """Return the partners that are none -> why, as the rows of a run say.
+
+    Where nothing of any of them was measured that is the run's doing, and nobody's fault.
+    """
     found: dict[str, str] = {}
-    for leg in result.legs if result else ():
-        for node in partners:
-            if leg.verdict in _NO_PARTNER and _is_row(leg, PARTNER, node):
-                found.setdefault(node, leg.reason)
+    rows = [
+        (node, leg)
+        for leg in (result.legs if result else ())
+        for node in partners
+        if _is_row(leg, PARTNER, node)
+    ]
+    if all(leg.verdict is Verdict.MISSING for _, leg in rows):
+        return {}
+    for node, leg in rows:
+        if leg.verdict in _NO_PARTNER:
+            found.setdefault(node, leg.reason)
     return found
 
 
