@@ -152,14 +152,11 @@ class ErrorsSpec(_Model):
     """Of wrong checksums and symbols."""
     dropped_per_million_packets: PerMillion | None = None
     """Thrown away by a port or interface, for want of a buffer or of credits."""
+    bit_error_rate: Annotated[float, Field(gt=0, lt=1e-3, strict=False)] | None = None
+    """Wrong bits of all bits, as the vendor or a standard states it (1e-12): what may be damaged,
+    and what a soak must rule out."""
     origin: Annotated[str, Field(min_length=1)]
     """Why so many are right."""
-
-    @property
-    def limits(self) -> dict[str, float]:
-        """The limits that are stated, by name."""
-        stated = self.model_dump(exclude={"origin"}, exclude_none=True)
-        return {name: float(limit) for name, limit in stated.items()}
 
 
 class FabricSpec(_Model):
@@ -189,6 +186,28 @@ class FabricSpec(_Model):
     description: str = ""
     expect: ExpectSpec | None = None
     errors: ErrorsSpec | None = None
+
+    @property
+    def full_packet_bytes(self) -> int:
+        """Bytes of a full packet: the MTU, else the largest of what the fabric is.
+
+        4096 of InfiniBand, RoCE (IBA specification vol. 1, 7.7.8), 1500 of Ethernet (IEEE 802.3).
+        """
+        over_verbs = any(":" in rail.interface for rail in self.rails)
+        return self.mtu or (4096 if over_verbs else 1500)
+
+    @property
+    def error_limits(self) -> dict[str, float]:
+        """What may be lost or damaged as the site states it, in events per million packets."""
+        if self.errors is None:
+            return {}
+        stated = self.errors.model_dump(exclude={"origin", "bit_error_rate"}, exclude_none=True)
+        found = {name: float(limit) for name, limit in stated.items()}
+        if self.errors.bit_error_rate is not None:
+            # A wrong bit damages its packet; so few are two in one packet hardly ever.
+            damaged = self.errors.bit_error_rate * 8 * self.full_packet_bytes * 1e6
+            found.setdefault("damaged_per_million_packets", damaged)
+        return found
 
 
 class FabricFile(_Model):

@@ -82,6 +82,7 @@ def campaign_record(outcome: Outcome, looks: Sequence[Confirmation]) -> dict[str
         "troubles": [asdict(each) for each in outcome.troubles],
         "losses": [asdict(each) for each in outcome.losses],
         "carried": [each.record() for each in outcome.carried],
+        "bit_errors": [asdict(each) for each in outcome.bit_errors],
         "left": [
             {
                 "net_path": campaign.path_name(net_path),
@@ -129,6 +130,7 @@ def campaign_text(outcome: Outcome, looks: Sequence[Confirmation]) -> str:
     for result in outcome.results:
         lines += ["", *_result_lines(result, _doubted(looks))]
     lines += ["", *(each.sentence for each in outcome.carried)] if outcome.carried else []
+    lines += [f"{each.verdict.value}: {each.sentence}" for each in outcome.bit_errors]
     lines += [f"{each.verdict.value}: {each.sentence}" for each in outcome.losses[:_NAMED]]
     if len(outcome.losses) > _NAMED:
         lines.append(f"and {len(outcome.losses) - _NAMED} more that lose packets")

@@ -210,6 +210,7 @@ def _planned(site: Site, wishes: _Wishes, folder: Path, environment: Mapping[str
         both_ways=wishes.both_ways,
         is_full=wishes.is_full,
         seed=wishes.seed,
+        minutes=wishes.minutes,
     )
     net_paths = _net_paths(blank, _subject(site, blank), wishes.over)
     standing = ask_standing(where, environment)

@@ -228,14 +228,14 @@ class Losses:
 
     def _limit(self, net_path: int, kind: ErrorKind) -> ErrorLimit | None:
         spec = self._site.fabric_spec(self._fabric)
-        stated, why = (spec.errors.limits, spec.errors.origin) if spec.errors else ({}, "")
+        why = spec.errors.origin if spec.errors else ""
         rails = self._net_paths[net_path]
         return limit_between(
             kind,
             rails,
             technology=self._site.fabric(spec.name, rails).link.technology,
             num_nodes=2,
-            stated=stated,
+            stated=spec.error_limits,
             why=why,
         )
 

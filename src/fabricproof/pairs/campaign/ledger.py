@@ -79,6 +79,7 @@ class Campaign:
         is_full: every pair; else the ladder.
         seed: of the ladder.
         at_once: pairs of a round that measure at the same time at most; 0: all of it.
+        minutes: of a soak, which is to rule out the stated bit error rate; 0: it is none.
     """
 
     id: str
@@ -100,6 +101,7 @@ class Campaign:
     is_full: bool
     seed: int = 0
     at_once: int = 0
+    minutes: float = 0
     format: int = field(default=FORMAT)
 
     def path_name(self, net_path: int) -> str:

@@ -6,13 +6,14 @@ nobody can say of is UNJUDGED, what was planned and not measured is MISSING.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from fabricproof.core.measure import Verdict, worst
 from fabricproof.job.evidence.disturbance import share_taken
+from fabricproof.pairs.blame.bit_errors import BitErrors, judge_bits
 from fabricproof.pairs.blame.judge import judge_matrix
 from fabricproof.pairs.blame.judged import Judged, MatrixVerdict
 from fabricproof.pairs.blame.losses import Carried, Loss, Losses
@@ -144,6 +145,7 @@ class Outcome:
         second_looks: what a second look cleared.
         carried: how much went over each path, and how much of it may have been lost at most.
         counted: the same for each node; None where nothing was judged.
+        bit_errors: of a soak, what each rail says of the bit error rate that the site states.
     """
 
     campaign: Campaign
@@ -158,6 +160,7 @@ class Outcome:
     second_looks: tuple[SecondLook, ...] = ()
     carried: tuple[Carried, ...] = ()
     counted: Losses | None = field(default=None, repr=False)
+    bit_errors: tuple[BitErrors, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
@@ -165,6 +168,7 @@ class Outcome:
         counted = [each.verdict for each in self.results if not each.why_told_only]
         counted += [each.verdict for each in self.troubles]
         counted += [each.verdict for each in self.losses]
+        counted += [each.verdict for each in self.bit_errors]
         counted += [Verdict.MISSING] * bool(self.left or self.campaign.out or not self.rounds)
         counted += [Verdict.INVALID] * bool(self.strangers)
         return worst(counted)
@@ -246,6 +250,7 @@ def judge_campaign(site: Site, campaign: Campaign, done: Measured) -> Outcome:
         losses=losses.found(),
         carried=losses.carried(),
         counted=losses,
+        bit_errors=tuple(_bit_errors(site, campaign, losses)),
         left=left_over(campaign, done),
         rounds=len(done.rounds),
         proven=proven,
@@ -253,6 +258,17 @@ def judge_campaign(site: Site, campaign: Campaign, done: Measured) -> Outcome:
         strangers=tuple(strangers),
         second_looks=(*(said for each in results for said in each.cleared), *passing),
     )
+
+
+def _bit_errors(site: Site, campaign: Campaign, losses: Losses) -> Iterator[BitErrors]:
+    """Yield what a soak says of each rail; nothing where it is none, or no rate is stated."""
+    errors = site.fabric_spec(campaign.fabric).errors
+    if not campaign.minutes or errors is None or errors.bit_error_rate is None:
+        return
+    for net_path, rails in enumerate(campaign.net_paths):
+        if len(rails) == 1:
+            sides = {node: tuple(losses.sides(net_path, node)) for node in campaign.nodes}
+            yield judge_bits(rails[0], sides, errors.bit_error_rate, campaign.minutes)
 
 
 def _passing(

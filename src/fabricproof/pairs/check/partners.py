@@ -14,7 +14,7 @@ from fabricproof.pairs.campaign.conduct import parts_of_rounds
 from fabricproof.pairs.campaign.ledger import Campaign, NodePair, PlannedRound
 from fabricproof.pairs.campaign.verdict import physics
 from fabricproof.physics import bound
-from fabricproof.site import FabricSpec, Site
+from fabricproof.site import Site
 
 #: partners known good that a node needs, as before it is blamed: one alone may be the bad one
 LEAST_PARTNERS = 2
@@ -33,10 +33,6 @@ RULED_OUT_FACTOR, LEAST_RULED_OUT_PPM = 5.0, 50.0
 #: Full packets that each side of a node carries over a rail: with one lost by chance among them
 #: (virtual rails, docs/errors.md) 4.74 / 110,000 is 43 per million, and that is still ruled out.
 PACKETS = 110_000
-
-#: bytes of a full packet where the site states no MTU: the largest of InfiniBand and RoCE (IBA
-#: specification vol. 1, 7.7.8), and Ethernet's (IEEE 802.3)
-_VERBS_MTU, _ETHERNET_MTU = 4096, 1500
 
 
 def ruled_out_ppm(limit: float) -> float:
@@ -146,15 +142,9 @@ def plan_admission(site: Site, blank: Campaign, admitted: Sequence[str]) -> Camp
         if len(rails) == 1
     )
     rounds = PASSES * min(len(others), PARTNERS)
-    one_round = PACKETS * full_packet(site.fabric_spec(blank.fabric)) / rounds
+    one_round = PACKETS * site.fabric_spec(blank.fabric).full_packet_bytes / rounds
     return replace(
         blank,
         seconds=max(blank.seconds, one_round / (slowest * 1e6)),
         rounds=admission_rounds(mine, others, blank.net_paths, blank.at_once),
     )
-
-
-def full_packet(spec: FabricSpec) -> int:
-    """Return the bytes of a full packet of a fabric: its MTU, else that of what it is."""
-    over_verbs = any(":" in rail.interface for rail in spec.rails)
-    return spec.mtu or (_VERBS_MTU if over_verbs else _ETHERNET_MTU)

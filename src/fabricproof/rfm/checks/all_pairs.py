@@ -20,7 +20,6 @@ from fabricproof.pairs.campaign.verdict import Outcome as CampaignOutcome
 from fabricproof.pairs.campaign.verdict import pictures_of
 from fabricproof.pairs.check.admission import Admission
 from fabricproof.pairs.check.in_job import FOLDER, judged, seen_again
-from fabricproof.pairs.check.partners import full_packet
 from fabricproof.pairs.check.rows import lost_row, refused_row, rows_of
 from fabricproof.rfm.checks.once import OnceBenchmark
 from fabricproof.rfm.current import current_site
@@ -139,6 +138,6 @@ class AdmissionBenchmark(AllPairsBenchmark):
             admitted=self.to_admit,
             links=judge_looks(spec, looks),
             machines=looks.machines,
-            mtu=full_packet(spec),
+            mtu=spec.full_packet_bytes,
         )
         return tuple(admission.rows())

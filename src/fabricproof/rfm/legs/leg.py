@@ -42,7 +42,7 @@ def with_error_limits(legs: Iterable[Leg], spec: FabricSpec) -> tuple[Leg, ...]:
     """Return legs over a fabric with what the site says may be lost on it."""
     if spec.errors is None:
         return tuple(legs)
-    limits, origin = spec.errors.limits, spec.errors.origin
+    limits, origin = spec.error_limits, spec.errors.origin
     return tuple(replace(leg, error_limits=limits, error_limits_origin=origin) for leg in legs)
 
 
