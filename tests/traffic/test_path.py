@@ -281,6 +281,29 @@ def test_a_rail_that_took_no_part_is_caught() -> None:
     assert proof.reason == "rail1 carried 0.2% of n1's traffic: this is not a 2-rail number"
 
 
+def _received(first: int, second: int) -> Evidence:
+    """Both nodes send evenly over two rails; the second receives so much over each."""
+    return evidence(
+        sample("n1", "rail0", tx_bytes=265 * MB),
+        sample("n1", "rail1", tx_bytes=265 * MB),
+        sample("n2", "rail0", tx_bytes=265 * MB, rx_bytes=first),
+        sample("n2", "rail1", tx_bytes=265 * MB, rx_bytes=second),
+    )
+
+
+def test_what_left_by_two_rails_and_came_in_by_one_is_caught() -> None:
+    proof = prove_path(_received(529 * MB, MB), TWO_RAILS)
+    assert proof.state is PathState.WRONG
+    said = "rail1 brought 0.2% of what n2 received: this is not a 2-rail number"
+    assert proof.reason == said
+    assert prove_path(_received(470 * MB, 60 * MB), TWO_RAILS).state is PathState.PROVEN
+
+
+def test_acknowledgements_may_all_come_in_by_one_rail() -> None:
+    one_way = replace(TWO_RAILS, sent_bytes=(0, DUE))
+    assert prove_path(_received(30 * MB, MB), one_way).state is PathState.PROVEN
+
+
 def test_small_messages_need_not_spread() -> None:
     assert prove_path(_two(530 * MB, 0), replace(TWO_RAILS, spread=False)).state is (
         PathState.PROVEN

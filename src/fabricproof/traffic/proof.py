@@ -186,22 +186,31 @@ def messages_took_the_rails(evidence: Evidence, expected: Expectation) -> PathPr
 
 
 def rails_shared(evidence: Evidence, expected: Expectation) -> PathProof | None:
-    """Refuse a number of several rails of which one took no part."""
+    """Refuse a number of several rails of which one took no part, at either end.
+
+    What left by both may come in by one: where two rails are in one network and one answers for
+    the other's address, or an MPI connects both to one adapter of the other node.
+    """
     if len(expected.rails) < 2 or not expected.spread:
         return None
-    for node, bytes_due in due_to_send(evidence, expected).items():
-        total = sent_over(evidence, node, expected.rails)
-        # A node that only acknowledges may do so over one rail.
-        if bytes_due < SLACK_BYTES or total < SLACK_BYTES:
-            continue
-        for rail in expected.rails:
-            share = sent_over(evidence, node, [rail]) / total
-            if share < MIN_RAIL_SHARE:
-                return proof(
-                    PathState.WRONG,
-                    f"{rail} carried {share:.1%} of {node}'s traffic: this is not a "
-                    f"{len(expected.rails)}-rail number",
-                )
+    ways = (
+        ("carried", "of {}'s traffic", "tx_bytes", due_to_send(evidence, expected)),
+        ("brought", "of what {} received", "rx_bytes", due_to_receive(evidence, expected)),
+    )
+    for verb, whose, counter, due in ways:
+        for node, bytes_due in due.items():
+            total = sent_over(evidence, node, expected.rails, counter)
+            # A node that only acknowledges may do so over one rail.
+            if bytes_due < SLACK_BYTES or total < SLACK_BYTES:
+                continue
+            for rail in expected.rails:
+                share = sent_over(evidence, node, [rail], counter) / total
+                if share < MIN_RAIL_SHARE:
+                    return proof(
+                        PathState.WRONG,
+                        f"{rail} {verb} {share:.1%} {whose.format(node)}: this is not a "
+                        f"{len(expected.rails)}-rail number",
+                    )
     return None
 
 
