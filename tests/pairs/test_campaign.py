@@ -19,6 +19,7 @@ from made_machine import NODES, Machine, healthy, planned
 from fabricproof.cli.measure import pairs_display as shown
 from fabricproof.core.errors import ConfigError, InputMissingError, ParseError, UnavailableError
 from fabricproof.core.measure import Verdict
+from fabricproof.core.records import QuantityRecord
 from fabricproof.job.run import LegResult, SessionResult
 from fabricproof.nodes.doctor.subject import make_subject
 from fabricproof.nodes.slurm import read_states
@@ -27,7 +28,7 @@ from fabricproof.pairs.blame.judged import MatrixVerdict
 from fabricproof.pairs.campaign import conduct as conducted
 from fabricproof.pairs.campaign import job, ledger
 from fabricproof.pairs.campaign.conduct import pairs_at_once, planned_rounds, rounds_for
-from fabricproof.pairs.campaign.confirm import by_check, confirm
+from fabricproof.pairs.campaign.confirm import by_check, confirm, share_of_leg
 from fabricproof.pairs.campaign.further import all_on_one
 from fabricproof.pairs.campaign.ledger import (
     CampaignRunsError,
@@ -440,6 +441,83 @@ def test_red_is_fail_only_where_a_stock_program_sees_it(
     assert len(asked) == 1
     assert "vc3" in asked[0]
     assert asked[0] == tuple(sorted(asked[0]))
+
+
+def _disturbed(name: str, nodes: tuple[str, ...], value: float, quantity: str) -> LegResult:
+    """Return a leg out of its bounds while others had its cores."""
+    bounds = {"lower": 21.2} if quantity.startswith("bandwidth") else {"upper": 40.0}
+    one = QuantityRecord.read(
+        {
+            "quantity_name": quantity,
+            "quantity_value": value,
+            "quantity_unit": "MB/s",
+            "quantity_verdict": "UNJUDGED",
+            "quantity_disturbance": "starved_cores",
+            **{f"quantity_{key}": bound for key, bound in bounds.items()},
+        }
+    )
+    return replace(_leg(Verdict.UNJUDGED, name, nodes), quantities=(one,))
+
+
+def _good(name: str, nodes: tuple[str, ...]) -> LegResult:
+    one = QuantityRecord.read(
+        {"quantity_name": "b", "quantity_value": 23.1, "quantity_verdict": "PASS"}
+    )
+    return replace(_leg(Verdict.PASS, name, nodes), quantities=(one,))
+
+
+@pytest.mark.parametrize(
+    ("reds", "good", "taken", "verdict", "looks"),
+    [
+        # Twice low and twice good in turn, as disturbed: others are no reason.
+        ([7.0] * 3, True, (0.9, 0.9), Verdict.FAIL, 2),
+        # The good pair is low too: it may be the machine.
+        ([7.0] * 3, False, (0.9, 0.9), Verdict.UNJUDGED, 3),
+        # A little low, and more disturbed than the good pair: it may be that.
+        ([20.0] * 3, True, (0.9, 0.8), Verdict.UNJUDGED, 3),
+        # Good when nobody disturbs it: a busy machine makes no red.
+        ([7.0, 0.0], True, (0.9, 0.9), Verdict.UNJUDGED, 2),
+    ],
+)
+def test_a_good_pair_is_measured_in_turn_where_others_had_the_cores(
+    climb: Any, site: Site, reds: list[float], good: bool, taken: Any, verdict: Verdict, looks: int
+) -> None:
+    machine = Machine(lambda a, b: healthy(a, b) * (0.3 if b == "vc3" else 1))
+    outcome, _ = climb(machine, planned(site))
+    asked: list[tuple[str, ...]] = []
+
+    def look(arguments: Any, nodes: tuple[str, ...]) -> SessionResult:
+        asked.append(nodes)
+        name = "rail0"
+        if "vc3" in nodes:
+            value = reds[sum("vc3" in each for each in asked) - 1]
+            is_low = value > 0
+            found = _disturbed(name, nodes, value, "bandwidth_64KiB") if is_low else None
+        else:
+            found = None if good else _disturbed(name, nodes, 7.0, "bandwidth_64KiB")
+        run_id = "red" if "vc3" in nodes else "good"
+        return SessionResult(run_id=run_id, legs=(found or _good(name, nodes),))
+
+    share = dict(zip(("red", "good"), taken, strict=True))
+    seen, (said,) = confirm(outcome, by_check(outcome, look, lambda run_id, _: share[run_id]))
+    assert seen.verdict is verdict
+    assert sum("vc3" in each for each in asked) == looks
+    assert ("a good pair in turn" in said.reason) is (verdict is Verdict.FAIL)
+
+
+def test_what_others_cost_a_leg_is_that_of_its_last_attempt() -> None:
+    def environment(attempt: int, leg: str, *shares: float) -> dict[str, Any]:
+        found = [{"kind": "starved_cores", "share": each, "reason": "x"} for each in shares]
+        return {"kind": "environment", "attempt": attempt, "leg": leg, "disturbances": found}
+
+    records = [
+        environment(2, "rail0", 0.3, 0.2, 0.1),
+        environment(1, "rail0", 0.9),
+        environment(1, "rail1", 0.9),
+        {"kind": "leg", "leg": "rail0"},
+    ]
+    assert share_of_leg(records, "rail0") == pytest.approx(0.5), "both ends of a message"
+    assert share_of_leg(records, "rail2") == 0
 
 
 def test_a_second_look_that_cannot_be_had_makes_no_fail(climb: Any, site: Site) -> None:

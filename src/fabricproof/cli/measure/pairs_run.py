@@ -19,12 +19,15 @@ from fabricproof.cli.measure.run import ran
 from fabricproof.cli.output import STATUSES, Only, one_fitting, only_option
 from fabricproof.core.errors import ConfigError, OutputError
 from fabricproof.core.project import project_root
+from fabricproof.core.records import record_files
 from fabricproof.core.units import natural
 from fabricproof.job.run import (
     SessionResult,
+    Workplace,
     check_scheduler,
     ends_as_interrupt,
     new_run_id,
+    read_run,
     session_environment,
     workplace,
 )
@@ -41,7 +44,7 @@ from fabricproof.pairs.campaign.conduct import (
     seconds_of_round,
     take_over,
 )
-from fabricproof.pairs.campaign.confirm import Confirmation, by_check, confirm
+from fabricproof.pairs.campaign.confirm import Confirmation, by_check, confirm, share_of_leg
 from fabricproof.pairs.campaign.further import all_on_one
 from fabricproof.pairs.campaign.ledger import Campaign, load, only_one, save
 from fabricproof.pairs.campaign.nodes import Standing, ask_leaves, ask_standing
@@ -176,8 +179,8 @@ def run(
         outcome = conduct(campaign, means)
         looks: tuple[Confirmation, ...] = ()
         if not no_confirm:
-            look = partial(_looked, site)
-            outcome, looks = confirm(outcome, by_check(outcome, look))
+            look = by_check(outcome, partial(_looked, site), partial(_taken, site, place))
+            outcome, looks = confirm(outcome, look)
     draw(files, pictures_of(outcome))
     as_data = json.dumps(campaign_record(outcome, looks), indent=2) if as_json else None
     click.echo(as_data or campaign_text(outcome, looks))
@@ -186,6 +189,12 @@ def run(
 
 def _looked(site: Site, asked: Sequence[str], nodes: tuple[str, ...]) -> SessionResult | None:
     return ran(site, asked, quiet=True, nodes=nodes).result
+
+
+def _taken(site: Site, place: Workplace, run_id: str, leg: str) -> float:
+    """Return what share of a leg's time others cost it at most, by the records of its run."""
+    records, _ = read_run(record_files(place.perflogs / site.name), run_id)
+    return share_of_leg(records, leg)
 
 
 def _planned(site: Site, wishes: _Wishes, folder: Path, environment: Mapping[str, str]) -> Campaign:

@@ -5,19 +5,23 @@ The kernel is ours; a red that osu_bw on the same two nodes does not see is none
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from fabricproof.core.errors import FabricproofError
+from fabricproof.core.measure import Quantity as Measured
 from fabricproof.core.measure import Verdict
+from fabricproof.job.evidence.disturbance import share_beyond, share_taken
 from fabricproof.job.run import LegResult, SessionResult
 from fabricproof.pairs.blame.judged import MatrixVerdict
 from fabricproof.pairs.blame.suspects import SuspectKind
 from fabricproof.pairs.campaign.matrices import Quantity
 from fabricproof.pairs.campaign.verdict import Outcome, Result
 from fabricproof.pairs.said import Blame
+from fabricproof.traffic.disturbance import Disturbance, DisturbanceKind
 
 #: pairs that are looked at again at most: each is a job of its own
 MOST_LOOKS = 4
@@ -29,8 +33,20 @@ _CHECKS = {
     Quantity.LATENCY: ("OsuLatency", "OsuLatency"),
 }
 
+#: looks of a stock program at one pair, where others had its cores or its rails
+MOST_TRIES = 3
+
+#: of a pair and of a good one in turn with it, before the one tells of the other
+_TURNS = 2
+
+#: the node that sends, and the one that receives
+Ends = tuple[str, str]
+
 #: runs ReFrame with arguments on nodes; None where it came to no result
 Run = Callable[[Sequence[str], tuple[str, ...]], SessionResult | None]
+
+#: what share of a leg's time others cost it at most, 0 to 1, of the run and the leg's name
+Taken = Callable[[str, str], float]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,12 +98,6 @@ class RedPair:
     source: str
     destination: str
     blamed: str | None = None
-
-    @property
-    def nodes(self) -> tuple[str, str]:
-        """The two, in the order in which a job has them: the first one sends."""
-        ends = (self.source, self.destination)
-        return min(ends), max(ends)
 
     @property
     def is_wide(self) -> bool:
@@ -181,13 +191,105 @@ def _worst_row(result: Result, blame: Blame) -> int | None:
     return int(np.where(mine, judged.shortfall, np.inf).argmin())
 
 
-def by_check(outcome: Outcome, run: Run) -> Look:
-    """Return what has a check measure a red pair, in a job of its own."""
-    return lambda red: _looked(outcome, red, run)
+def control_of(red: RedPair) -> Ends | None:
+    """Return the best pair over a red path without the node that is blamed; None: there is none."""
+    judged, matrix = red.result.judged, red.result.judged.matrix
+    number = {name: at for at, name in enumerate(matrix.nodes)}
+    source, destination = number[red.source], number[red.destination]
+    bad = {number[red.blamed]} if red.blamed in number else set()
+    fits = ~judged.low & ~red.result.doubtful
+    fits &= matrix.rail == matrix.rails.index(red.net_path)
+    for node in bad:
+        fits &= (matrix.source != node) & (matrix.destination != node)
+    both = np.isin(matrix.source, [source, destination])
+    fits &= ~(both & np.isin(matrix.destination, [source, destination]))
+    if not fits.any():
+        return None
+    # One that sends as the red one does tells most.
+    rank = judged.shortfall + (matrix.source == source)
+    row = int(np.where(fits, rank, -np.inf).argmax())
+    return matrix.nodes[matrix.source[row]], matrix.nodes[matrix.destination[row]]
 
 
-def _looked(outcome: Outcome, red: RedPair, run: Run) -> Confirmation:
+@dataclass(frozen=True, kw_only=True)
+class PairSeen:
+    """One look of a stock program at a pair.
+
+    Attributes:
+        verdict: what it came to.
+        quantities: that it measured.
+        taken: what share of its time others cost it at most, 0 to 1.
+    """
+
+    verdict: Verdict
+    quantities: Sequence[Measured]
+    taken: float
+
+
+def low_beside_good_ones(found: Sequence[PairSeen], controls: Sequence[PairSeen]) -> str:
+    """Return why what was disturbed is red all the same; empty where others may explain it.
+
+    What a good pair bore in turn with it, at the same time on the same machine, explains nothing.
+
+    Args:
+        found: looks at the red pair, none of which could be judged.
+        controls: looks at the good one.
+    """
+    good = [each for each in controls if each.verdict is Verdict.PASS and each.quantities]
+    if min(len(found), len(good)) < _TURNS:
+        return ""
+    borne = min(each.taken for each in good)
+    values = []
+    for look in found:
+        first = next((each for each in look.quantities if each.disturbance), None)
+        if first is None or first.value is None or _may_be_good(first, look.taken, borne):
+            return ""
+        values.append(f"{first.value:.4g}")
+    beside = [f"{each.quantities[0].value:.4g}" for each in good]
+    unit = good[0].quantities[0].unit
+    return f"{', '.join(values)} {unit}; a good pair in turn, as disturbed: {', '.join(beside)}"
+
+
+def _may_be_good(each: Measured, taken: float, borne: float) -> bool:
+    """Tell whether a number is within its bounds without what others took beyond the good one."""
+    left = 1 - share_beyond(taken, borne)
+    assert each.value is not None, "the caller asked"
+    if each.lower is not None:
+        return each.value / left >= each.lower
+    return each.upper is None or each.value * left <= each.upper
+
+
+def by_check(outcome: Outcome, run: Run, taken: Taken = lambda *_: 0.0) -> Look:
+    """Return what has a check measure a red pair, in a job of its own.
+
+    Where others disturbed it, a good pair is measured in turn with it, and it once more.
+    """
+
+    def look(red: RedPair) -> Confirmation:
+        found: list[PairSeen] = []
+        controls: list[PairSeen] = []
+        good = control_of(red)
+        while True:
+            said, seen = _looked(outcome, red, (red.source, red.destination), run, taken)
+            found += [seen] if seen else []
+            if not said.disturbance:
+                return said
+            if good is not None and (beside := _looked(outcome, red, good, run, taken)[1]):
+                controls.append(beside)
+            if words := low_beside_good_ones(found, controls):
+                return replace(said, verdict=Verdict.FAIL, reason=words, disturbance=None)
+            if len(found) == MOST_TRIES:
+                return said
+
+    return look
+
+
+def _looked(
+    outcome: Outcome, red: RedPair, ends: Ends, run: Run, taken: Taken
+) -> tuple[Confirmation, PairSeen | None]:
+    """Return what a check said of a pair over the red path, and the same as a look; None: none."""
     campaign = outcome.campaign
+    nodes = (min(ends), max(ends))  # a job has them in this order: the first one sends
     check = _CHECKS[red.result.quantity][red.is_wide]
     arguments = [
         *("-r", f"--system={campaign.site_name}:{campaign.partition}"),
@@ -195,34 +297,57 @@ def _looked(outcome: Outcome, red: RedPair, run: Run) -> Confirmation:
         *("-n", f"^{check}%fabric={campaign.fabric}($|[%~])"),
     ]
     blank = Confirmation(
-        name=red.name, net_path=red.net_path, nodes=red.nodes, check=check, verdict=None, reason=""
+        name=red.name, net_path=red.net_path, nodes=nodes, check=check, verdict=None, reason=""
     )
-    if red.is_wide and red.result.quantity is Quantity.BANDWIDTH and red.source != red.nodes[0]:
+    if red.is_wide and red.result.quantity is Quantity.BANDWIDTH and ends != nodes:
         # The checks over several rails send from a job's first node alone.
-        return replace(blank, reason=f"no check has {red.source} send over several rails here")
+        return replace(blank, reason=f"no check has {ends[0]} send over several rails here"), None
     try:
-        result = run(arguments, red.nodes)
+        result = run(arguments, nodes)
     except FabricproofError as error:
-        return replace(blank, reason=str(error))
+        return replace(blank, reason=str(error)), None
     if result is None:
-        return replace(blank, reason="the run came to no result")
-    return _of_legs(blank, result)
+        return replace(blank, reason="the run came to no result"), None
+    return _of_legs(blank, result, taken)
 
 
-def _of_legs(blank: Confirmation, result: SessionResult) -> Confirmation:
+def _of_legs(
+    blank: Confirmation, result: SessionResult, taken: Taken
+) -> tuple[Confirmation, PairSeen | None]:
     """Return what the legs over the red path came to, there and back."""
     mine = [each for each in result.legs if _net_path(each) == blank.net_path and each.nodes]
     elsewhere = [each for each in mine if not set(each.nodes) <= set(blank.nodes)]
     if not mine or elsewhere:
         reason = "it ran on other nodes" if elsewhere else "no leg over this path was measured"
-        return replace(blank, reason=reason, run_id=result.run_id)
+        return replace(blank, reason=reason, run_id=result.run_id), None
     leg = next((each for each in mine if each.verdict is Verdict.FAIL), None)
     if leg is not None:
         reason = leg.reason
     else:
         leg = max(mine, key=lambda each: each.verdict is not Verdict.PASS)
         reason = leg.reason or "it is good there"
-    return replace(blank, verdict=leg.verdict, reason=reason, run_id=result.run_id)
+    others = [each.disturbance for each in leg.quantities if each.disturbance]
+    said = replace(
+        blank,
+        verdict=leg.verdict,
+        reason=reason,
+        run_id=result.run_id,
+        disturbance=others[0] if others and leg.verdict is Verdict.UNJUDGED else None,
+    )
+    share = taken(result.run_id, leg.leg)
+    return said, PairSeen(verdict=leg.verdict, quantities=leg.quantities, taken=share)
+
+
+def share_of_leg(records: Iterable[Mapping[str, Any]], leg: str) -> float:
+    """Return what share of its time others cost the last attempt at a leg, by a run's records."""
+    found = [
+        each for each in records if each.get("kind") == "environment" and each.get("leg") == leg
+    ]
+    last = max(found, key=lambda each: int(each["attempt"]), default={"disturbances": ()})
+    return share_taken(
+        Disturbance(kind=DisturbanceKind(each["kind"]), share=each["share"], reason="")
+        for each in last["disturbances"]
+    )
 
 
 def _net_path(leg: LegResult) -> str:

@@ -14,12 +14,10 @@ from enum import StrEnum
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-
 from fabricproof.core.errors import FabricproofError
 from fabricproof.core.measure import Verdict
 from fabricproof.core.whole_file import write_whole
-from fabricproof.job.evidence.disturbance import share_beyond, share_taken
+from fabricproof.job.evidence.disturbance import share_taken
 from fabricproof.job.leg import read_plan, shell_name
 from fabricproof.job.outcome import Attempt, mended
 from fabricproof.job.outcome import Outcome as LegOutcome
@@ -27,7 +25,16 @@ from fabricproof.job.outcomes import judge_legs
 from fabricproof.job.script import chosen_file
 from fabricproof.nodes.doctor import make_subject
 from fabricproof.pairs.campaign.conduct import Means, conduct
-from fabricproof.pairs.campaign.confirm import Confirmation, RedPair, confirm
+from fabricproof.pairs.campaign.confirm import (
+    MOST_TRIES,
+    Confirmation,
+    Ends,
+    PairSeen,
+    RedPair,
+    confirm,
+    control_of,
+    low_beside_good_ones,
+)
 from fabricproof.pairs.campaign.ledger import load, measured
 from fabricproof.pairs.campaign.nodes import Standing
 from fabricproof.pairs.campaign.verdict import Outcome, judge_campaign
@@ -43,15 +50,6 @@ PART_OF_LEG = 4
 
 #: says that the rounds have been run
 _MEASURED_FILE = "measured"
-
-#: looks of a stock program at one pair, where others had its cores or its rails
-_MOST_TRIES = 3
-
-#: of a pair and of a good one in turn with it, before the one tells of the other
-_TURNS = 2
-
-#: the node that sends, and the one that receives
-Ends = tuple[str, str]
 
 
 class LegRole(StrEnum):
@@ -118,7 +116,8 @@ def of_legs(red: RedPair, legs: Sequence[LegOutcome]) -> Confirmation:
     chosen = said[0] if said else (left or found)[-1]
     verdict = chosen.report.verdict
     told = [each for each in chosen.report.quantities if each.verdict is verdict]
-    if not said and (words := _low_beside_good_ones(left, controls_of(red, legs))):
+    controls = controls_of(red, legs)
+    if not said and (words := low_beside_good_ones(_seen(left), _seen(controls))):
         return replace(blank, verdict=Verdict.FAIL, reason=words)
     return replace(
         blank,
@@ -128,27 +127,15 @@ def of_legs(red: RedPair, legs: Sequence[LegOutcome]) -> Confirmation:
     )
 
 
-def _low_beside_good_ones(found: Sequence[Attempt], controls: Sequence[Attempt]) -> str:
-    """Return why what was disturbed is red all the same; empty where others may explain it.
-
-    What a good pair bore in turn with it, at the same time on the same machine, explains nothing.
-    """
-    good = [each for each in controls if each.report.verdict is Verdict.PASS]
-    if min(len(found), len(good)) < _TURNS:
-        return ""
-    borne = min(share_taken(each.near.found) for each in good)
-    values = []
-    for attempt in found:
-        first = next((each for each in attempt.report.quantities if each.disturbance), None)
-        if first is None or first.value is None or first.lower is None:
-            return ""
-        share = share_beyond(share_taken(attempt.near.found), borne)
-        if first.value / (1 - share) >= first.lower:
-            return ""
-        values.append(f"{first.value:.4g}")
-    beside = [f"{each.report.quantities[0].value:.4g}" for each in good]
-    unit = good[0].report.quantities[0].unit
-    return f"{', '.join(values)} {unit}; a good pair in turn, as disturbed: {', '.join(beside)}"
+def _seen(attempts: Iterable[Attempt]) -> list[PairSeen]:
+    return [
+        PairSeen(
+            verdict=each.report.verdict,
+            quantities=each.report.quantities,
+            taken=share_taken(each.near.found),
+        )
+        for each in attempts
+    ]
 
 
 def seen_again(legs: Iterable[LegOutcome], looks: Iterable[Confirmation]) -> list[LegOutcome]:
@@ -248,28 +235,8 @@ def _next_look(
     good = control_of(red)
     if found.disturbance and good is not None and controls < tries:
         yield LegRole.CONTROL, good
-    elif tries < _MOST_TRIES:
+    elif tries < MOST_TRIES:
         yield LegRole.CONFIRM, (red.source, red.destination)
-
-
-def control_of(red: RedPair) -> Ends | None:
-    """Return the best pair over a red path without the node that is blamed; None: there is none."""
-    judged_, matrix = red.result.judged, red.result.judged.matrix
-    number = {name: at for at, name in enumerate(matrix.nodes)}
-    source, destination = number[red.source], number[red.destination]
-    bad = {number[red.blamed]} if red.blamed in number else set()
-    fits = ~judged_.low & ~red.result.doubtful
-    fits &= matrix.rail == matrix.rails.index(red.net_path)
-    for node in bad:
-        fits &= (matrix.source != node) & (matrix.destination != node)
-    both = np.isin(matrix.source, [source, destination])
-    fits &= ~(both & np.isin(matrix.destination, [source, destination]))
-    if not fits.any():
-        return None
-    # One that sends as the red one does tells most.
-    rank = judged_.shortfall + (matrix.source == source)
-    row = int(np.where(fits, rank, -np.inf).argmax())
-    return matrix.nodes[matrix.source[row]], matrix.nodes[matrix.destination[row]]
 
 
 if __name__ == "__main__":
