@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
-from fabricproof.cli import options
 from fabricproof.site.lay_out import Laid, lay_out
 from fabricproof.stacks.environment import shell_word
 
 
 @click.command("init")
 @click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
-@options.as_json
-def command(folder: Path, *, as_json: bool) -> None:
+def command(folder: Path) -> None:
     r"""Lay out DIR for a site: site files, checks of its own, the night, env.sh.
 
     For a fabricproof that was installed as a package; a checkout is laid out already.  Checks and
@@ -31,9 +28,6 @@ def command(folder: Path, *, as_json: bool) -> None:
     checkout.
     """
     laid = lay_out(folder)
-    if as_json:
-        click.echo(json.dumps({"folder": str(folder), "files": laid}, indent=2))
-        return
     of = {state: [name for name, each in laid.items() if each is state] for state in Laid}
     click.echo(f"{folder}: {len(of[Laid.WRITTEN])} written, {len(of[Laid.SAME])} as before")
     if of[Laid.KEPT]:
