@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from fabricproof.core.measure import Verdict
 from fabricproof.job.leg import Plan
+from fabricproof.job.relations.ratio import judge_against
 from fabricproof.pairs.campaign.plan import Mode
-from fabricproof.rfm.legs.kernel import kernel_plan
+from fabricproof.rfm.legs.kernel import agreement, kernel_plan
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.site import load_site
 
@@ -67,7 +70,31 @@ def test_the_relation_is_judged_both_ways_and_names_both_programs(
     assert (reference["lower"], reference["upper"]) == pytest.approx(bounds)
     assert relation.settings["slack"] == slack
     assert program in reference["origin"]
-    assert "kernel.c" in reference["origin"]
+    assert "the kernel" in reference["origin"]
     assert relation.legs == ("rail0.kernel", f"rail0.{program}")
     assert relation.owns == relation.legs
     assert [leg.name for leg in plan.legs if leg.in_turn] == [*relation.turns.values()]
+
+
+def test_beside_a_port_in_python_a_kernel_may_be_faster_and_not_slower(tmp_path: Path) -> None:
+    plan = planned(tmp_path, "osu_latency", Mode.PINGPONG)
+    (ours, stock), (relation,) = plan.legs[:2], plan.relations
+    port = replace(stock, suite="osu-mpi4py")
+    settings = agreement(ours, port, (1,), scale=1.0).settings
+    for value, verdict in ((0.5, Verdict.PASS), (1.06, Verdict.FAIL)):
+        assert judge_against("latency_agreement", value, settings).verdict is verdict
+    assert judge_against("latency_agreement", 0.5, relation.settings).verdict is Verdict.FAIL
+
+
+@pytest.mark.parametrize(
+    ("value", "verdict"),
+    [(1.0, Verdict.PASS), (0.985, Verdict.PASS), (1.03, Verdict.FAIL), (0.97, Verdict.FAIL)],
+)
+def test_what_no_longer_agrees_is_red_and_says_of_which_programs(
+    tmp_path: Path, value: float, verdict: Verdict
+) -> None:
+    (relation,) = planned(tmp_path, "osu_bw", Mode.UNI).relations
+    judged = judge_against("bandwidth_agreement", value, relation.settings)
+    assert judged.verdict is verdict
+    assert "the kernel (uni) beside osu_bw (osu), same nodes" in judged.reason
+    assert ("AllPairs" in judged.reason) == (verdict is Verdict.FAIL)
