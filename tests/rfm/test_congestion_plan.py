@@ -131,6 +131,7 @@ def test_over_each_rail_a_pair_is_measured_alone_and_beside_each_load(planner: L
     assert (loaded.nodes, loaded.num_nodes) == (places.loads["shared"], 6)
     rounds = int(loaded.commands[0][-1].split(":")[1])
     assert rounds * 2**20 / 23.4e6 == pytest.approx(600, rel=0.1)
+    assert plan.legs[1].planned_seconds == 3 + 4 * planner.partition.leg_seconds
     relation = plan.relations[0]
     assert relation.owns == (*names[1:3], *names[4:6])
     assert [*relation.settings["judged"]] == ["bandwidth_impact_shared", "bandwidth_impact_apart"]

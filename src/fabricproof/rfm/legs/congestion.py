@@ -43,6 +43,9 @@ LATENCY_SHARE = 0.1
 #: The load is ended when the leg is; by itself it ends after so long at its full rate.
 LOAD_SECONDS = 600.0
 
+#: Until the load moves bytes, and until it is gone: seen on the virtual cluster.
+LOAD_START_SECONDS = 3.0
+
 #: small messages whose median ratio counts
 SMALL_SIZES = 4
 
@@ -210,8 +213,16 @@ def _victims(
     chosen = sizes[-LARGE_SIZES:] if quantity == "bandwidth" else sizes[:SMALL_SIZES]
     alone = planner.leg((rail,), variant=f"{quantity}.alone", layout=layout, sizes=chosen)
     limit = int(LOADED_FACTOR * planner.partition.leg_seconds)
+    seconds = planner.partition.leg_seconds
+    times = {SHARED: places.law or len(places.loads[SHARED]) // 2 + 1}
     beside = {
-        name: replace(alone, name=f"{rail}.{quantity}.{name}", load=load, limit_seconds=limit)
+        name: replace(
+            alone,
+            name=f"{rail}.{quantity}.{name}",
+            load=load,
+            limit_seconds=limit,
+            planned_seconds=LOAD_START_SECONDS + seconds * times.get(name, 1),
+        )
         for name, load in loads.items()
     }
     return {"alone": alone, **beside}
