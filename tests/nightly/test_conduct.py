@@ -180,7 +180,7 @@ def test_whom_rounds_over_all_nodes_blame_needs_no_partners():
     found = confirm(cluster, night_).confirmations[0]
     assert cluster.runs == [("vc1", "vc2")]
     assert (found.finding, found.blamed) == (LookResult.CONFIRMED, ("vc2",))
-    said = "rounds over all nodes say why: vc2 rail1 receives at 30 %"
+    said = "why, by rounds over all nodes: vc2 rail1 receives at 30 %"
     assert found.sentence == f"red again on vc1 and vc2; {said}"
 
 
@@ -213,7 +213,7 @@ def place_at_fault(kind, nodes):
 def test_a_pair_a_leaf_or_an_uplink_explains_the_pairs_on_its_way(kind, nodes, explains):
     cluster = Cluster(links=[("vc1", "vc2")])
     found = confirm(cluster, ran(leg("FAIL"), *place_at_fault(kind, nodes))).confirmations[0]
-    assert (f"rounds over all nodes say why: the {kind}" in found.sentence) is explains
+    assert (f"why, by rounds over all nodes: the {kind}" in found.sentence) is explains
     assert cluster.runs[1:] == ([] if explains else [("vc1", "vc3"), ("vc2", "vc4")])
     assert found.blamed == (() if explains else ("vc1", "vc2")), "no node's fault"
 
@@ -243,6 +243,18 @@ def test_rounds_over_all_nodes_that_clear_a_red_pair_are_said_to_contradict_it(r
     assert len(cluster.runs) == 3, "it is tried with partners all the same"
     assert found.blamed == ("vc2",)
     assert found.sentence.endswith(CLEARED) is is_cleared
+
+
+@pytest.mark.parametrize(
+    ("bad", "finding", "is_said"),
+    [(["vc2"], LookResult.NOW_RED, True), ([], LookResult.NOW_GREEN, False)],
+)
+def test_what_was_disturbed_says_whom_rounds_over_all_nodes_blame_on_its_way(bad, finding, is_said):
+    found = confirm(Cluster(*bad), ran(unjudged(DISTURBED), *of_all_pairs())).confirmations[-1]
+    assert found.finding is finding
+    said = "on its way, by rounds over all nodes: vc2 rail1 receives at 30 %; was disturbed; "
+    assert found.sentence.startswith(said) is is_said
+    assert found.blamed == (), "it was red at one look of it at most"
 
 
 def test_rounds_that_measured_something_else_contradict_nothing():

@@ -265,15 +265,22 @@ def _how_green(looks: Sequence[Look]) -> str:
 
 
 def _sentence_of_unjudged(red: Red, looks: Sequence[Look], finding: LookResult, where: str) -> str:
+    known = f"on its way, by {_faults(red)}; " * bool(red.faults)
+    if finding is LookResult.NOW_GREEN:
+        known = ""
     if finding is LookResult.UNCONFIRMED:
-        return f"{red.cause}; stays UNJUDGED, not measured again: {_why_unseen(looks)}"
+        return f"{known}{red.cause}; stays UNJUDGED, not measured again: {_why_unseen(looks)}"
     seen = [look for look in looks if look.verdict is not None]
     look = min(
         seen, key=lambda each: (each.colour is not LookColour.RED, each.colour is LookColour.NONE)
     )
     reason = (look.leg.reason if look.leg else "") or look.reason
     said = ": ".join(filter(None, (f"{look.verdict} on {where}", reason)))
-    return f"{red.cause}; measured again: {said}; first UNJUDGED: {red.reason}"
+    return f"{known}{red.cause}; measured again: {said}; first UNJUDGED: {red.reason}"
+
+
+def _faults(red: Red) -> str:
+    return f"rounds over all nodes: {'; '.join(each.sentence for each in red.faults)}"
 
 
 def _why_unseen(looks: Sequence[Look]) -> str:
@@ -284,8 +291,7 @@ def _why_unseen(looks: Sequence[Look]) -> str:
 def _who(sides: Sides, blame: Blame) -> str:
     """Return in words who is to blame; the same for all legs on these nodes and rails."""
     if blame is Blame.CAMPAIGN:
-        said = "; ".join(each.sentence for each in sides.red.faults)
-        return f"rounds over all nodes say why: {said}"
+        return f"why, by {_faults(sides.red)}"
     against = (
         f"; but {sides.cleared_by} blames neither in its rounds over all nodes: they contradict "
         "each other"

@@ -134,7 +134,7 @@ def open_of(result: SessionResult, job_nodes: Mapping[str, tuple[str, ...]]) -> 
     Arguments as of :func:`reds_of`.
     """
     return tuple(
-        _to_look_at(leg, result, job_nodes, cause)
+        _with_campaign(_to_look_at(leg, result, job_nodes, cause), leg, result)
         for leg in result.legs
         if (cause := _open_cause(leg))
     )
