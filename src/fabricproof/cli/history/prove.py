@@ -32,7 +32,7 @@ def command(runs: tuple[str, ...], site_name: str | None, whole: bool, as_json: 
     three, by more and more: from which loss on that is noticed, in your own noise.
 
     RUNS are named as for compare; all by default.  Nothing is submitted and nothing kept.  Takes
-    some 0.3 s a night with 50 quantities, and a minute for the rest.
+    half a minute for 90 nights of 50 quantities, minutes for thousands.
 
     \b
     fabricproof prove

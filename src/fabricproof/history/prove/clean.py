@@ -195,7 +195,7 @@ def judge_baseline(clean: CleanNights, tell: Tell) -> tuple[tuple[Run, ...], _Tr
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Orders:
+class DrawnOrders:
     """What trend looks at: the quantities that carry a verdict, in drawn orders of the nights."""
 
     keys: tuple[Key, ...]
@@ -251,7 +251,7 @@ def judge_trend(clean: CleanNights, tell: Tell) -> tuple[Share, Share, _Tried]:
         if key.named and np.isfinite(clean.values[row]).sum() >= LEAST_RUNS
     ]
     values = clean.values[rows][:, -Question().last :]
-    orders = _Orders(keys=tuple(clean.keys[row] for row in rows), values=values)
+    orders = DrawnOrders(keys=tuple(clean.keys[row] for row in rows), values=values)
     tries = int(np.clip(_NUMBERS // max(values.size, 1), FEWEST_TRIES, MOST_TRIES))
     kinds = {each: places_of(orders.keys, *each) for each in kinds_of(orders.keys)}
     found: dict[tuple[str, str], dict[int, list[float]]] = {
