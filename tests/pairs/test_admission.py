@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -30,6 +31,7 @@ from fabricproof.pairs.check.partners import (
     plan_admission,
     ruled_out_ppm,
 )
+from fabricproof.rfm.handover import bounds
 from fabricproof.site import Site
 
 LEAVES = {f"vc{number}": f"leaf{(number + 1) // 2}" for number in range(1, 9)}
@@ -39,8 +41,8 @@ FIVE = ("vc1", "vc2", "vc3", "vc5", "vc7")
 def red(look: RedPair) -> Confirmation:
     """See with a stock program what the kernel saw."""
     return Confirmation(
-        name=look.name, net_path=look.net_path, nodes=look.nodes, check="OsuBandwidth",
-        verdict=Verdict.FAIL, reason="osu_bw saw it too",
+        name=look.name, net_path=look.net_path, nodes=(look.source, look.destination),
+        check="OsuBandwidth", verdict=Verdict.FAIL, reason="osu_bw saw it too",
     )  # fmt: skip
 
 
@@ -53,14 +55,18 @@ def campaign_of(site: Site, *, nodes: tuple[str, ...] = FIVE, admitted: str = "v
 
 
 def rows(
-    climb: Callable[..., tuple[Any, Path]], site: Site, machine: Machine, **how: Any
+    climb: Callable[..., tuple[Any, Path]],
+    site: Site,
+    machine: Machine,
+    baseline: Any = None,
+    **how: Any,
 ) -> dict[str, Row]:
     outcome, _ = climb(machine, campaign_of(site, **how))
     outcome, _ = confirm(outcome, red)
     admitted = how.get("admitted", "vc1")
     seen = Admission(
         outcome=outcome, admitted=(admitted,), links=Preflight(fabric="eth0", nodes=NODES),
-        machines={}, mtu=1500,
+        machines={}, mtu=1500, baseline=baseline,
     )  # fmt: skip
     return {row.leg.name: row for row in seen.rows()}
 
@@ -83,6 +89,13 @@ def test_a_good_node_is_admitted_by_numbers_of_its_partners(climb: Any, site: Si
         Verdict.PASS
     }
     assert row.nodes == ("vc1",)
+    reference, low, high, unit = bounds(value)
+    assert isinstance(reference, float)
+    assert isinstance(low, float)
+    assert isinstance(high, float)
+    assert value.value is not None
+    assert reference * (1 + low) <= value.value <= reference * (1 + high)
+    assert unit == "MB/s"
 
 
 @pytest.mark.parametrize("way", ["in", "out"])
@@ -159,6 +172,28 @@ def test_a_node_that_nobody_counted_is_unjudged(climb: Any, site: Site) -> None:
     lost = rows(climb, site, machine)["admit.vc1.rail0"].report.quantities[1]
     assert lost.verdict is Verdict.UNJUDGED
     assert "nobody counted what vc1 lost" in lost.reason
+
+
+@pytest.mark.parametrize(("low", "verdict"), [(20.0, Verdict.PASS), (22.4, Verdict.UNJUDGED)])
+def test_what_known_good_runs_never_had_is_no_pass(
+    climb: Any, site: Site, low: float, verdict: Verdict
+) -> None:
+    place = {"partition": "compute", "fabric": "eth0", "stack": "openmpi5", "program": "pairs"}
+    known = {"quantity": "bandwidth_64KiB", "unit": "MB/s", "low": low, "better": 1}
+    row = SimpleNamespace(**known)
+    other = SimpleNamespace(**{**known, "low": 99.0})
+    baseline = SimpleNamespace(
+        name="spring",
+        groups=[
+            SimpleNamespace(place=SimpleNamespace(**place, leg="rail0"), rows=[row]),
+            SimpleNamespace(place=SimpleNamespace(**place, leg="rail1"), rows=[other]),
+        ],
+    )
+    found = rows(climb, site, counting(), baseline)
+    value = found["admit.vc1.rail0"].report.quantities[0]
+    assert value.verdict is verdict
+    assert f"baseline spring has {low:.4g} MB/s at least" in value.reason
+    assert "spring" not in found["partner.vc3.rail0"].report.quantities[0].reason
 
 
 def test_losses_with_bandwidth_intact_refuse_a_node_and_not_its_partners(

@@ -28,8 +28,9 @@ from fabricproof.pairs.campaign.ledger import Campaign
 from fabricproof.pairs.campaign.matrices import Quantity
 from fabricproof.pairs.campaign.verdict import Outcome, Result
 from fabricproof.pairs.check.partners import LEAST_PARTNERS, ruled_out_ppm
-from fabricproof.pairs.check.rows import row_of, word_of, worst_of
+from fabricproof.pairs.check.rows import PROGRAM, row_of, word_of, worst_of
 from fabricproof.pairs.matrix import Flags
+from fabricproof.verdict.baseline import Baseline
 from fabricproof.verdict.value import DEFAULT_TOLERANCE, ERROR_UNIT, Judgement
 
 #: what a row of a node is called: this, the node, its path
@@ -48,6 +49,7 @@ class Admission:
         links: what preflight says of all nodes of the job.
         machines: what each is made of, None where nobody saw it.
         mtu: bytes of a full packet; 0 where nobody knows.
+        baseline: what the pairs of known-good runs had; None where the site has none.
     """
 
     outcome: Outcome
@@ -55,6 +57,7 @@ class Admission:
     links: Preflight
     machines: Mapping[str, Machine | None]
     mtu: int
+    baseline: Baseline | None = None
 
     @property
     def campaign(self) -> Campaign:
@@ -117,7 +120,32 @@ class Admission:
         for each in seen:
             verdict, reason = self._burden(node, name) or each.said()
             rows = each.good if each.good.any() and verdict is Verdict.PASS else each.own
-            yield worst_of(each.result, rows, verdict, reason)
+            found = worst_of(each.result, rows, verdict, reason)
+            yield self._by_baseline(found, name) if node in self.admitted else found
+
+    def _by_baseline(self, found: Judgement, net_path: str) -> Judgement:
+        """Return a PASS as UNJUDGED where known-good rounds of all pairs never had so little.
+
+        The value is the lowest of the node's pairs, the baseline's that of all pairs of a run.
+        """
+        campaign = self.campaign
+        lows = [
+            row.low
+            for group in (self.baseline.groups if self.baseline else ())
+            if group.place.program == PROGRAM
+            and (group.place.partition, group.place.fabric, group.place.stack, group.place.leg)
+            == (campaign.partition, campaign.fabric, campaign.stack, net_path)
+            for row in group.rows
+            if row.quantity == found.name and row.unit == found.unit and row.better > 0
+        ]
+        if found.verdict is not Verdict.PASS or not lows or found.value is None:
+            return found
+        assert self.baseline is not None
+        said = f"baseline {self.baseline.name} has {min(lows):.4g} {found.unit} at least"
+        if found.value >= min(lows):
+            return replace(found, reason=f"{found.reason}; {said}")
+        reason = f"{found.value:.4g} {found.unit} at worst, and {said}; {found.reason}"
+        return replace(found, verdict=Verdict.UNJUDGED, reason=reason)
 
     def _burden(self, node: str, net_path: str) -> Said | None:
         """Return what makes values of the node INVALID, whatever they are."""

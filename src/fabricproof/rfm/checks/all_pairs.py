@@ -25,6 +25,7 @@ from fabricproof.rfm.checks.once import OnceBenchmark
 from fabricproof.rfm.current import current_site
 from fabricproof.rfm.legs.campaign import Extent, PlannedCampaign, plan_campaign
 from fabricproof.rfm.legs.leg import LegPlanner
+from fabricproof.rfm.staging import active
 from fabricproof.site import PartitionSpec
 from fabricproof.stacks.launch import Layout, layout_options, turned_command
 
@@ -139,5 +140,6 @@ class AdmissionBenchmark(AllPairsBenchmark):
             links=judge_looks(spec, looks),
             machines=looks.machines,
             mtu=spec.full_packet_bytes,
+            baseline=active(current_site()),
         )
         return tuple(admission.rows())
