@@ -42,8 +42,12 @@ def test_one_job_measures_all_nodes_over_every_path_with_one_stack(
         there, *looks = read_plan(folder).legs
         assert there.nodes == campaign.nodes
         assert [leg.name for leg in looks] == [
-            f"{'+'.join(rails)}.{role}" for rails in NET_PATHS for role in ("confirm", "control")
+            f"{'+'.join(rails)}.{role}"
+            for rails in NET_PATHS
+            for role in ("confirm", "control", "confirm_latency", "control_latency")
         ]
+        of_latency = [leg for leg in looks if leg.name.endswith("_latency")]
+        assert {(leg.program, leg.expected_sizes) for leg in of_latency} == {("osu_latency", (1,))}
         assert all(leg.in_turn and leg.num_nodes == 2 for leg in looks)
         script = (folder / "legs.sh").read_text()
         assert "fabricproof.pairs.check.in_job" in script

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from fabricproof.pairs.campaign import conduct as conducted
 from fabricproof.pairs.campaign import job
 from fabricproof.pairs.campaign.confirm import RedPair, reds_of
 from fabricproof.pairs.campaign.ledger import load, save
+from fabricproof.pairs.campaign.matrices import Quantity
 from fabricproof.pairs.check import in_job
 from fabricproof.pairs.check.in_job import LegRole, control_of, leg_name, of_legs, seen_again
 from fabricproof.site import Site
@@ -135,6 +137,23 @@ def test_what_a_stock_program_says_of_a_red_pair(
     if verdict is Verdict.FAIL:
         assert [each.report.verdict for each in confirm] == [Verdict.FAIL]
         assert all(each.report.quantities[0].disturbance is None for each in confirm)
+
+
+def test_a_red_latency_is_looked_at_by_legs_of_its_own(red: RedPair) -> None:
+    """``osu_bw`` says nothing of a latency, whatever it says of the pair."""
+    of_latency = replace(red, result=replace(red.result, quantity=Quantity.LATENCY))
+    legs = _legs(red, [(LOW, 0.0)])
+    assert of_legs(red, legs).verdict is Verdict.FAIL
+    assert of_legs(of_latency, legs).verdict is None
+    ends = (red.source, red.destination)
+    slow = _attempt(ends, LOW, 0.9)
+    leg = Outcome(leg=_leg("rail0.confirm_latency"), attempts=(slow,), report=slow.report)
+    found = of_legs(of_latency, [*legs, leg])
+    assert found.verdict is Verdict.UNJUDGED
+    wanted = [role for role, _ in in_job._next_look(of_latency, found, [*legs, leg])]
+    assert wanted == [LegRole.CONTROL_LATENCY]
+    wanted = [role for role, _ in in_job._next_look(of_latency, of_legs(of_latency, legs), legs)]
+    assert wanted == [LegRole.CONFIRM_LATENCY]
 
 
 def test_a_look_that_went_the_other_way_says_nothing(red: RedPair) -> None:

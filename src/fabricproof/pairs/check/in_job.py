@@ -36,6 +36,7 @@ from fabricproof.pairs.campaign.confirm import (
     low_beside_good_ones,
 )
 from fabricproof.pairs.campaign.ledger import load, measured
+from fabricproof.pairs.campaign.matrices import Quantity
 from fabricproof.pairs.campaign.nodes import Standing
 from fabricproof.pairs.campaign.verdict import Outcome, judge_campaign
 from fabricproof.site import Site, load_site
@@ -59,11 +60,34 @@ class LegRole(StrEnum):
     """It looks at a red pair."""
     CONTROL = "control"
     """It looks at a good pair in turn with that."""
+    CONFIRM_LATENCY = "confirm_latency"
+    """It looks at a pair whose latency is red."""
+    CONTROL_LATENCY = "control_latency"
+    """It looks at a good pair in turn with that."""
+
+    @property
+    def is_of_latency(self) -> bool:
+        """Whether its program measures latencies, and no bandwidth."""
+        return self in {LegRole.CONFIRM_LATENCY, LegRole.CONTROL_LATENCY}
 
 
 def leg_name(net_path: str, role: LegRole) -> str:
     """Return the name of the leg that looks at pairs over a path."""
     return f"{net_path}.{role}"
+
+
+def confirming(red: RedPair) -> LegRole:
+    """Return what the leg is for that looks at a red pair."""
+    return LegRole.CONFIRM_LATENCY if _is_latency(red) else LegRole.CONFIRM
+
+
+def controlling(red: RedPair) -> LegRole:
+    """Return what the leg is for that looks at a good pair in turn with a red one."""
+    return LegRole.CONTROL_LATENCY if _is_latency(red) else LegRole.CONTROL
+
+
+def _is_latency(red: RedPair) -> bool:
+    return red.result.quantity is Quantity.LATENCY
 
 
 def _attempts(
@@ -81,7 +105,7 @@ def looks_at(red: RedPair, legs: Iterable[LegOutcome]) -> tuple[Attempt, ...]:
     """Return the attempts of the legs at a red pair."""
     ends = (red.source, red.destination)
     return tuple(
-        each for seen, each in _attempts(red.net_path, LegRole.CONFIRM, legs) if seen == ends
+        each for seen, each in _attempts(red.net_path, confirming(red), legs) if seen == ends
     )
 
 
@@ -90,7 +114,7 @@ def controls_of(red: RedPair, legs: Iterable[LegOutcome]) -> tuple[Attempt, ...]
     ends = {red.source, red.destination}
     return tuple(
         each
-        for seen, each in _attempts(red.net_path, LegRole.CONTROL, legs)
+        for seen, each in _attempts(red.net_path, controlling(red), legs)
         if set(seen) != ends and red.blamed not in seen
     )
 
@@ -101,7 +125,7 @@ def of_legs(red: RedPair, legs: Sequence[LegOutcome]) -> Confirmation:
     said = [each for each in found if each.report.verdict in {Verdict.FAIL, Verdict.PASS}]
     # A look that was cut short left nothing, and takes nothing from the others.
     left = [each for each in found if each.report.verdict is not Verdict.MISSING]
-    mine = leg_name(red.net_path, LegRole.CONFIRM)
+    mine = leg_name(red.net_path, confirming(red))
     program = next((each.leg.program for each in legs if each.leg.name == mine), "")
     blank = Confirmation(
         name=red.name,
@@ -143,13 +167,16 @@ def seen_again(legs: Iterable[LegOutcome], looks: Iterable[Confirmation]) -> lis
 
     What a pair in turn showed to be red is no longer excused by what others did.
     """
-    red = {each.net_path: each for each in looks if each.is_red}
+    roles = (LegRole.CONFIRM, LegRole.CONFIRM_LATENCY)
+    red = {
+        (leg_name(each.net_path, role), each.check): each
+        for each in looks
+        if each.is_red
+        for role in roles
+    }
     rows = []
     for leg in legs:
-        look = next(
-            (each for path, each in red.items() if leg.leg.name == leg_name(path, LegRole.CONFIRM)),
-            None,
-        )
+        look = red.get((leg.leg.name, leg.leg.program))
         if leg.attempts:
             rows.append(leg if look is None else mended(leg, partial(_no_excuse, look)))
     return rows
@@ -234,9 +261,9 @@ def _next_look(
     tries, controls = len(looks_at(red, legs)), len(controls_of(red, legs))
     good = control_of(red)
     if found.disturbance and good is not None and controls < tries:
-        yield LegRole.CONTROL, good
+        yield controlling(red), good
     elif tries < MOST_TRIES:
-        yield LegRole.CONFIRM, (red.source, red.destination)
+        yield confirming(red), (red.source, red.destination)
 
 
 if __name__ == "__main__":

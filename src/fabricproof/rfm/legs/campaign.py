@@ -38,6 +38,10 @@ _MORE_LAUNCHES = 12
 _START_SECONDS, _USUAL_START_SECONDS = 10, 3
 
 
+#: looks at a pair whose latency is red; the check's own program at all else
+LATENCY_PROGRAM = "osu_latency"
+
+
 class Extent(StrEnum):
     """How many rounds of a campaign are planned."""
 
@@ -226,12 +230,21 @@ def _there(planner: LegPlanner, nodes: tuple[str, ...]) -> Leg:
 
 def _looks(planner: LegPlanner, net_paths: tuple[tuple[str, ...], ...]) -> tuple[Leg, ...]:
     """Return legs over each path that look at a red pair and at a good one, whichever they be."""
+    of_latency, _ = planner.of("osu", LATENCY_PROGRAM)
     found: list[Leg] = []
     for rails in net_paths:
-        sizes = planner.leg(rails).expected_sizes[-1:]
-        leg = planner.leg(rails, sizes=sizes)
+        largest = planner.leg(rails).expected_sizes[-1:]
+        legs = {False: planner.leg(rails, sizes=largest)}
+        if of_latency is not None:
+            legs[True] = of_latency.leg(rails, sizes=of_latency.leg(rails).expected_sizes[:1])
         found += [
-            replace(leg, name=leg_name(leg.name, role), in_turn=True, backward=True)
+            replace(
+                legs[role.is_of_latency],
+                name=leg_name("+".join(rails), role),
+                in_turn=True,
+                backward=True,
+            )
             for role in LegRole
+            if role.is_of_latency in legs
         ]
     return tuple(found)
