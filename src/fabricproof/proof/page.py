@@ -82,6 +82,7 @@ def page(
     """
     parts = [
         _HEAD.format(date=date, code=code, seed=seed, clean=clean.campaigns),
+        in_short(clean, faults),
         _clean(clean),
         _faults(faults),
         _steady(faults),
@@ -95,6 +96,22 @@ def page(
         _AGAIN,
     ]
     return "\n".join(parts)
+
+
+def in_short(clean: CleanFigures, faults: Sequence[FaultFigures]) -> str:
+    """Return the figures that the README takes over, word for word."""
+    due = [each for each in faults if each.caught.of]
+    wrong = [each for each in due if not each.entry.is_steady]
+    steady = [each for each in due if each.entry.is_steady]
+    tries, histories = (sum(each.caught.of for each in some) for some in (wrong, steady))
+    caught, quiet = (sum(each.caught.hits for each in some) for some in (wrong, steady))
+    blamed = sum(each.blamed.hits for each in wrong)
+    return (
+        f"Simulated campaigns without a fault: {clean.false['FAIL']} had a false FAIL, "
+        f"{clean.false['blame'].hits} a false blame. {len(wrong)} faults at their strength: of "
+        f"{tries} tries {caught} were caught, {blamed} blamed right. Histories without a change: "
+        f"{histories - quiet} of {histories} were told of one.\n"
+    )
 
 
 def _clean(clean: CleanFigures) -> str:
