@@ -21,12 +21,12 @@ from fabricproof.proof.histories import (
 )
 from fabricproof.proof.library import FABRICS, read_library
 from fabricproof.proof.machine.model import ModelMachine, NoiseKind
-from fabricproof.proof.nights import Night, run_id_of
+from fabricproof.proof.nights import MadeNight, run_id_of
 from fabricproof.proof.tries import Try, attempt
 
 MIRRORED = {Change.WORSE: Change.BETTER, Change.BETTER: Change.WORSE}
 
-Nights = list[Night]
+Nights = list[MadeNight]
 
 HISTORIES = [each for each in read_library() if each.is_history]
 BY_TITLE = {each.title: each for each in HISTORIES}

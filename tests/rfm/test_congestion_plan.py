@@ -14,7 +14,7 @@ from fabricproof.core.units import natural
 from fabricproof.job.leg import read_plan, write_plan
 from fabricproof.job.script import render_script
 from fabricproof.nodes.topology import Topology, parse_topology
-from fabricproof.rfm.legs.congestion import Places, congestion_plan, draw_places
+from fabricproof.rfm.legs.congestion import LoadPlaces, congestion_plan, draw_places
 from fabricproof.rfm.legs.leg import LegPlanner
 from fabricproof.site import load_site
 from fabricproof.site.schema import ReferenceSpec
@@ -37,11 +37,11 @@ def tree(leaves: int = 4, per_leaf: int = 4) -> Topology:
     return parse_topology("\n".join(rows) + "\n")
 
 
-def drawn(topology: Topology | None = None, **changes: int) -> Places:
+def drawn(topology: Topology | None = None, **changes: int) -> LoadPlaces:
     topology = topology or tree()
     wanted = {"most_nodes": 16, "spines": 1, "seed": 1, **changes}
     places = draw_places(topology, topology.nodes, **wanted)
-    assert isinstance(places, Places), places
+    assert isinstance(places, LoadPlaces), places
     return places
 
 

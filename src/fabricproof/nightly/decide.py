@@ -87,7 +87,7 @@ def decide(red: Red, looks: Sequence[Look], beside: Sequence[Confirmation] = ())
         invalid = red.verdict is Verdict.INVALID
         finding = LookResult.NEVER_CLEARED if invalid else LookResult.NOT_REPEATED
         return _confirmation(red, looks, finding, Blame.UNKNOWN)
-    sides = Sides(
+    sides = PairSides(
         red=red,
         looks=(tuple(looks), *(each.looks for each in beside)),
         cleared_by=next(filter(None, (each.cleared_by for each in every)), ""),
@@ -145,7 +145,7 @@ class SideSeen:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sides:
+class PairSides:
     """What all legs that are red on the same nodes saw of their two sides with others.
 
     Attributes:
@@ -184,7 +184,7 @@ class Sides:
         return {one, other} <= set(self.colours)
 
 
-def blame_of(sides: Sides) -> Blame:
+def blame_of(sides: PairSides) -> Blame:
     """Return whom the looks with others blame.
 
     A side that is red with others is to blame even where the other was not seen: it is red without
@@ -211,7 +211,7 @@ def _confirmation(
     looks: Sequence[Look],
     finding: LookResult,
     blame: Blame,
-    sides: Sides | None = None,
+    sides: PairSides | None = None,
 ) -> Confirmation:
     return Confirmation(
         red=red,
@@ -237,7 +237,7 @@ def _blamed(red: Red, blame: Blame) -> tuple[str, ...]:
 
 
 def _sentence(
-    red: Red, looks: Sequence[Look], finding: LookResult, blame: Blame, sides: Sides | None
+    red: Red, looks: Sequence[Look], finding: LookResult, blame: Blame, sides: PairSides | None
 ) -> str:
     where = " and ".join(",".join(half) for half in red.halves or ()) or ",".join(red.nodes)
     if red.verdict is Verdict.UNJUDGED:
@@ -288,7 +288,7 @@ def _why_unseen(looks: Sequence[Look]) -> str:
     return same[0].reason if same and same[0].reason else "no look at the same nodes came about"
 
 
-def _who(sides: Sides, blame: Blame) -> str:
+def _who(sides: PairSides, blame: Blame) -> str:
     """Return in words who is to blame; the same for all legs on these nodes and rails."""
     if blame is Blame.CAMPAIGN:
         return f"why, by {_faults(sides.red)}"
@@ -299,7 +299,7 @@ def _who(sides: Sides, blame: Blame) -> str:
     return _who_by_partners(sides, blame) + against * bool(sides.cleared_by)
 
 
-def _who_by_partners(sides: Sides, blame: Blame) -> str:
+def _who_by_partners(sides: PairSides, blame: Blame) -> str:
     if sides.red.halves is None:
         return "nodes not told apart: they have no two sides to try with others"
     first, second = sides.seen
@@ -327,7 +327,7 @@ def _who_by_partners(sides: Sides, blame: Blame) -> str:
 _EACH = "each, or what all share"
 
 
-def _not_told_apart(sides: Sides) -> str:
+def _not_told_apart(sides: PairSides) -> str:
     first, second = sides.seen
     if first.green and not second.green:
         return f"{first.name} is green with others: {second.name}, or the way between"

@@ -28,7 +28,7 @@ from fabricproof.proof.machine.model import ModelMachine
 from fabricproof.proof.nights import (
     SITE,
     SIZES,
-    Night,
+    MadeNight,
     Slow,
     Touches,
     night_of,
@@ -158,7 +158,7 @@ def _touched(effect: HistoryEffect, machine: ModelMachine) -> Touches:
 
 def sides_of(
     effect: HistoryEffect, strength: float, machine: ModelMachine, num: int = SIDE
-) -> tuple[list[Night], list[Night]]:
+) -> tuple[list[MadeNight], list[MadeNight]]:
     """Draw ``num`` nights before a change and as many after it."""
     num = FEW if effect in {HistoryEffect.SIDES_FEW, HistoryEffect.SIDES_ONE} else num
     scatter = strength if effect is HistoryEffect.SIDES_NOISY else 1.0
@@ -173,7 +173,11 @@ def sides_of(
 
 
 def compare_nights(
-    perflogs: Path, before: Sequence[Night], after: Sequence[Night], *, in_rounds: bool = False
+    perflogs: Path,
+    before: Sequence[MadeNight],
+    after: Sequence[MadeNight],
+    *,
+    in_rounds: bool = False,
 ) -> Comparison:
     """Write nights below an empty folder as their jobs would, and compare the two sides.
 
@@ -238,7 +242,7 @@ def _names(found: Trend, rail: str, at: int) -> bool:
 
 def history_of(
     effect: HistoryEffect, strength: float, machine: ModelMachine, at: int
-) -> list[Night]:
+) -> list[MadeNight]:
     """Draw a history of :data:`HISTORY` nights.
 
     Args:
@@ -278,7 +282,7 @@ def _part(effect: HistoryEffect, number: int, at: int) -> float:
             return 0.0
 
 
-def trend_of(perflogs: Path, nights: Sequence[Night]) -> Trend:
+def trend_of(perflogs: Path, nights: Sequence[MadeNight]) -> Trend:
     """Write nights below an empty folder as their jobs would, and ask what changed over them."""
     store = write_nights(perflogs, nights)
     return find_trend(store, Question(), partial(read_kept, perflogs / SITE / FOLDER))
@@ -318,7 +322,7 @@ def _baseline(effect: HistoryEffect, strength: float, machine: ModelMachine, fol
 
 
 def freeze_nights(
-    perflogs: Path, nights: Sequence[Night], later: Sequence[Night] = ()
+    perflogs: Path, nights: Sequence[MadeNight], later: Sequence[MadeNight] = ()
 ) -> tuple[Store, Baseline]:
     """Write nights below an empty folder, and freeze all but the later ones."""
     store = write_nights(perflogs, [*nights, *later])

@@ -60,7 +60,7 @@ NOTHING_WRONG = Slow()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Night:
+class MadeNight:
     """What one night measured.
 
     Attributes:
@@ -82,7 +82,7 @@ def night_of(
     *,
     scatter: float = 1.0,
     again: bool = False,
-) -> Night:
+) -> MadeNight:
     """Draw one night: all pairs over each rail.
 
     Args:
@@ -104,7 +104,7 @@ def night_of(
             factor = math.exp(-(leg + machine.number_cost()) * of_metric) * slow.factor(place)
             level = _level(machine, metric, size)
             numbers[place] = level * factor if metric == BANDWIDTH else level / factor
-    return Night(numbers=numbers, failed=frozenset(filter(slow.fails, numbers)))
+    return MadeNight(numbers=numbers, failed=frozenset(filter(slow.fails, numbers)))
 
 
 def _level(machine: ModelMachine, metric: str, size: int) -> float:
@@ -120,7 +120,7 @@ def run_id_of(number: int) -> str:
     return f"2026{1 + number // 28:02d}{1 + number % 28:02d}T220000Z-{number:06x}"
 
 
-def write_nights(perflogs: Path, nights: Sequence[Night]) -> Store:
+def write_nights(perflogs: Path, nights: Sequence[MadeNight]) -> Store:
     """Write nights below an empty folder, in that order, and open them as a history."""
     lines: list[dict[str, Any]] = []
     for number, night in enumerate(nights):
@@ -133,7 +133,7 @@ def write_nights(perflogs: Path, nights: Sequence[Night]) -> Store:
     return open_store(perflogs, SITE)
 
 
-def _machine(perflogs: Path, node: str, night: Night) -> str:
+def _machine(perflogs: Path, node: str, night: MadeNight) -> str:
     rails = sorted({rail for rail, *_ in night.numbers})
     facts = {f"interface {rail}": {"firmware": night.firmware} for rail in rails}
     machine = Machine(node=node, facts=facts)
@@ -141,7 +141,7 @@ def _machine(perflogs: Path, node: str, night: Night) -> str:
     return machine.digest
 
 
-def _record(number: int, night: Night, place: Place, value: float) -> dict[str, Any]:
+def _record(number: int, night: MadeNight, place: Place, value: float) -> dict[str, Any]:
     rail, pair, metric, size = place
     is_rate, is_silent = metric == BANDWIDTH, rail == night.silent
     verdict = "MISSING" if is_silent else "FAIL" if place in night.failed else "PASS"

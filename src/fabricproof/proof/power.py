@@ -33,7 +33,7 @@ from fabricproof.proof.machine.effects import Injection
 from fabricproof.proof.machine.model import SOCKETS, ModelMachine, NoiseKind
 from fabricproof.proof.machine.night import Conductor, ModelNight
 from fabricproof.proof.machine.scene import Scene
-from fabricproof.proof.nights import Night, Slow, night_of
+from fabricproof.proof.nights import MadeNight, Slow, night_of
 
 #: what a rail loses here, and its verdict is sought among so many
 LOSS, MOST = 0.5, 40
@@ -189,7 +189,7 @@ def _rounds(num: int) -> Fired:
 
 
 def _compared(
-    before: list[Night], after: list[Night], due: Change, *, in_rounds: bool = False
+    before: list[MadeNight], after: list[MadeNight], due: Change, *, in_rounds: bool = False
 ) -> Fired:
     with tempfile.TemporaryDirectory() as folder:
         found = compare_nights(Path(folder), before, after, in_rounds=in_rounds)

@@ -22,7 +22,7 @@ from fabricproof.history.prove.clean import (
     places_of,
     weakened,
 )
-from fabricproof.history.prove.model import Rule, Shuffled, Strength
+from fabricproof.history.prove.model import CallRule, Shuffled, Strength
 from fabricproof.history.stats.share import Share
 from fabricproof.history.store import Key, Run
 
@@ -81,7 +81,7 @@ def few_tries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clean, "FEWEST_TRIES", 6)
 
 
-def losses(found: tuple, rule: Rule, share: str = "half") -> list[float]:
+def losses(found: tuple, rule: CallRule, share: str = "half") -> list[float]:
     each = [floor for kind in found[1] for floor in kind.floors if floor.rule is rule]
     strengths: list[Strength | None] = [getattr(floor, share) for floor in each]
     return [math.inf if strength is None else strength.loss for strength in strengths]
@@ -135,8 +135,8 @@ def test_nights_renamed_change_nothing(few_tries):
 
 def test_trend_notices_a_smaller_loss_where_there_is_less_noise(few_tries):
     quiet, loud = (judge_clean(nights(24, size, 5), silent) for size in (0.01, 0.08))
-    assert sum(losses(quiet, Rule.TREND)) < sum(losses(loud, Rule.TREND))
-    assert losses(quiet, Rule.BASELINE) <= losses(loud, Rule.BASELINE)
+    assert sum(losses(quiet, CallRule.TREND)) < sum(losses(loud, CallRule.TREND))
+    assert losses(quiet, CallRule.BASELINE) <= losses(loud, CallRule.BASELINE)
 
 
 def test_three_nights_are_noticed_no_later_than_one(few_tries):
@@ -144,7 +144,7 @@ def test_three_nights_are_noticed_no_later_than_one(few_tries):
     for kind in floors:
         one, three = (
             next(each for each in kind.floors if each.nights == count and each.rule is rule)
-            for count, rule in ((1, Rule.BASELINE), (3, Rule.BASELINE))
+            for count, rule in ((1, CallRule.BASELINE), (3, CallRule.BASELINE))
         )
         assert one.half is not None
         assert three.half is not None
@@ -214,9 +214,9 @@ def test_where_no_leg_has_a_rail_alone_all_of_its_rails_are_the_place():
 def test_a_promise_is_broken_only_where_chance_hardly_explains_it(hits, broken):
     """1 % is promised: two of 30 nights happen once in 30 histories, six hardly ever."""
     shuffled = Shuffled(
-        told={Rule.BASELINE: Share(hits=hits, of=30)},
-        promised={Rule.BASELINE: 0.01},
+        told={CallRule.BASELINE: Share(hits=hits, of=30)},
+        promised={CallRule.BASELINE: 0.01},
         by_night=Share(hits=0, of=0),
         red=(),
     )
-    assert shuffled.broken() == [Rule.BASELINE] * broken
+    assert shuffled.broken() == [CallRule.BASELINE] * broken

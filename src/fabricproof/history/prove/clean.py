@@ -15,7 +15,7 @@ import numpy as np
 
 from fabricproof.history.baseline.bounds import FALSE_ALARMS, Samples, learn
 from fabricproof.history.baseline.freezing import AT_LEAST, kind_of
-from fabricproof.history.prove.model import Floor, KindFloor, Rule, Shuffled, Strength
+from fabricproof.history.prove.model import CallRule, KindFloor, NoticedFrom, Shuffled, Strength
 from fabricproof.history.prove.nights import LEARNT_FROM, Tell
 from fabricproof.history.stats.share import Share
 from fabricproof.history.stats.steps import find_changes
@@ -278,7 +278,7 @@ def judge_clean(clean: CleanNights, tell: Tell) -> tuple[Shuffled, tuple[KindFlo
     """Return what is told of clean nights, and which loss is noticed in them, by rule and kind."""
     red, baseline = judge_baseline(clean, tell)
     by_trend, by_night, trend = judge_trend(clean, tell)
-    tried = {Rule.BASELINE: baseline, Rule.TREND: trend}
+    tried = {CallRule.BASELINE: baseline, CallRule.TREND: trend}
     floors = [
         KindFloor(
             fabric=kind[0],
@@ -294,15 +294,18 @@ def judge_clean(clean: CleanNights, tell: Tell) -> tuple[Shuffled, tuple[KindFlo
         for kind in kinds_of(clean.keys)
     ]
     shuffled = Shuffled(
-        told={Rule.BASELINE: Share(hits=len(red), of=len(clean.runs)), Rule.TREND: by_trend},
-        promised={Rule.BASELINE: FALSE_ALARMS, Rule.TREND: ALPHA},
+        told={
+            CallRule.BASELINE: Share(hits=len(red), of=len(clean.runs)),
+            CallRule.TREND: by_trend,
+        },
+        promised={CallRule.BASELINE: FALSE_ALARMS, CallRule.TREND: ALPHA},
         by_night=by_night,
         red=red,
     )
     return shuffled, tuple(floors)
 
 
-def _floor(rule: Rule, nights: int, needed: Sequence[float]) -> Floor:
+def _floor(rule: CallRule, nights: int, needed: Sequence[float]) -> NoticedFrom:
     shares = {
         loss: Share(hits=sum(each < loss for each in needed), of=len(needed)) for loss in STRENGTHS
     }
@@ -317,4 +320,4 @@ def _floor(rule: Rule, nights: int, needed: Sequence[float]) -> Floor:
         )
         for due in (0.5, 0.99)
     )
-    return Floor(rule=rule, nights=nights, half=half, all_but=all_but)
+    return NoticedFrom(rule=rule, nights=nights, half=half, all_but=all_but)

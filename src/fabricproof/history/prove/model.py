@@ -16,7 +16,7 @@ from fabricproof.history.store import Run
 _SURE = 0.001
 
 
-class Rule(StrEnum):
+class CallRule(StrEnum):
     """By what a night is judged."""
 
     LIMITS = "limits"
@@ -34,9 +34,9 @@ class NightVerdict:
     """
 
     run: Run
-    said: Mapping[Rule, str]
+    said: Mapping[CallRule, str]
 
-    def is_red(self, rule: Rule) -> bool:
+    def is_red(self, rule: CallRule) -> bool:
         """Whether a rule makes the night red."""
         return bool(self.said.get(rule))
 
@@ -52,7 +52,7 @@ class Call:
     """
 
     run: Run
-    said: Mapping[Rule, str]
+    said: Mapping[CallRule, str]
     lasts: int
 
 
@@ -80,7 +80,7 @@ class Strength:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Floor:
+class NoticedFrom:
     """The least loss of one rail of one node that a rule notices.
 
     Attributes:
@@ -90,7 +90,7 @@ class Floor:
         all_but: in 99 % and more.
     """
 
-    rule: Rule
+    rule: CallRule
     nights: int
     half: Strength | None
     all_but: Strength | None
@@ -110,7 +110,7 @@ class KindFloor:
     fabric: str
     metric: str
     places: int
-    floors: tuple[Floor, ...]
+    floors: tuple[NoticedFrom, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,12 +124,12 @@ class Shuffled:
         red: the nights that the baseline made red, oldest first.
     """
 
-    told: Mapping[Rule, Share]
-    promised: Mapping[Rule, float]
+    told: Mapping[CallRule, Share]
+    promised: Mapping[CallRule, float]
     by_night: Share
     red: tuple[Run, ...]
 
-    def broken(self) -> list[Rule]:
+    def broken(self) -> list[CallRule]:
         """Return the rules that are red more often than promised, hardly by chance."""
         return [
             rule for rule, share in self.told.items() if share.p_of(self.promised[rule]) < _SURE
@@ -174,17 +174,17 @@ class SiteProof:
     def calls(self) -> tuple[Call, ...]:
         """When somebody would have been called: a rule turned red."""
         found = []
-        before: frozenset[Rule] = frozenset()
+        before: frozenset[CallRule] = frozenset()
         for at, night in enumerate(self.nights):
-            red = frozenset(rule for rule in Rule if night.is_red(rule))
+            red = frozenset(rule for rule in CallRule if night.is_red(rule))
             new = red - before
             if new:
-                said = {rule: night.said[rule] for rule in Rule if rule in new}
+                said = {rule: night.said[rule] for rule in CallRule if rule in new}
                 found.append(Call(run=night.run, said=said, lasts=self._lasts(at, new)))
             before = red
         return tuple(found)
 
-    def _lasts(self, at: int, rules: frozenset[Rule]) -> int:
+    def _lasts(self, at: int, rules: frozenset[CallRule]) -> int:
         count = 0
         for night in self.nights[at:]:
             if not any(night.is_red(rule) for rule in rules):
@@ -192,7 +192,7 @@ class SiteProof:
             count += 1
         return count
 
-    def red_of(self, rule: Rule) -> tuple[int, int]:
+    def red_of(self, rule: CallRule) -> tuple[int, int]:
         """Return the nights that a rule makes red, and those that it could judge."""
         judged = [night for night in self.nights if rule in night.said]
         return sum(night.is_red(rule) for night in judged), len(judged)
@@ -308,7 +308,9 @@ def _past(proof: SiteProof, *, verbose: bool) -> Iterator[str]:
             yield f"  {call.run.night}  {lasts}, {rule}: {words}"
     if len(shown) < len(calls):
         yield f"  and {len(calls) - len(shown)} earlier ones: --all shows them"
-    counts = (f"{rule} {red} of {judged}" for rule in Rule for red, judged in [proof.red_of(rule)])
+    counts = (
+        f"{rule} {red} of {judged}" for rule in CallRule for red, judged in [proof.red_of(rule)]
+    )
     yield f"red nights: {', '.join(counts)}; a rule judges no night that has too few before it"
     yield (
         "limits are physics and references as they were that night; the baseline is learnt anew "
@@ -334,16 +336,16 @@ def _clean(proof: SiteProof) -> Iterator[str]:
         return
     told, promised = proof.shuffled.told, proof.shuffled.promised
     yield (
-        f"  baseline  each night judged by others: red {told[Rule.BASELINE]}; "
-        f"promised {_percent(promised[Rule.BASELINE])}"
+        f"  baseline  each night judged by others: red {told[CallRule.BASELINE]}; "
+        f"promised {_percent(promised[CallRule.BASELINE])}"
     )
     if proof.shuffled.red:
         nights = ", ".join(each.night for each in proof.shuffled.red[-_SHOWN:])
         yield f"    red, falsely unless the night was bad by itself: {nights}"
     yield (
-        f"  trend     orders in which it tells a change: {told[Rule.TREND]}; promised "
-        f"{_percent(promised[Rule.TREND])} at most; it compares with such orders itself, so that "
-        "this says little"
+        f"  trend     orders in which it tells a change: {told[CallRule.TREND]}; "
+        f"promised {_percent(promised[CallRule.TREND])} at most; it compares with such orders "
+        "itself, so that this says little"
     )
     yield (
         f"    asked each night, as nights are: a false call in {proof.shuffled.by_night} drawn "
@@ -375,11 +377,11 @@ def _seen(proof: SiteProof) -> Iterator[str]:
         yield f"  {kind.fabric}, {_LOST[kind.metric]}: in one night {one}, in three {three}"
     rows: list[Sequence[str]] = [("", "", "one night, 50 %", "99 %", "three nights, 50 %", "99 %")]
     for kind in proof.floors:
-        for rule in (Rule.BASELINE, Rule.TREND):
+        for rule in (CallRule.BASELINE, CallRule.TREND):
             mine = [each for each in kind.floors if each.rule is rule]
             cells = [_cell(each) for floor in mine for each in (floor.half, floor.all_but)]
             if cells:
-                name = f"{kind.fabric} {kind.metric}" if rule is Rule.BASELINE else ""
+                name = f"{kind.fabric} {kind.metric}" if rule is CallRule.BASELINE else ""
                 rows.append((name, str(rule), *cells))
     yield from (f"  {line}" for line in columns(rows, frozenset({2, 3, 4, 5})))
     tries = sorted({each.caught.of for kind in proof.floors for each in _all(kind)})

@@ -13,7 +13,7 @@ from fabricproof.history.baseline.freezing import AT_LEAST
 from fabricproof.history.baseline.past import NotKnownGoodError, Number, numbers
 from fabricproof.history.baseline.review import without_baseline
 from fabricproof.history.compare.facts import Machines
-from fabricproof.history.prove.model import NightVerdict, Rule
+from fabricproof.history.prove.model import CallRule, NightVerdict
 from fabricproof.history.store import Key, Run, Store
 from fabricproof.history.trend.events import ReadMachine
 from fabricproof.history.trend.find import LEAST_RUNS, Question, TooFewRunsError, find_trend
@@ -58,9 +58,9 @@ class Past:
         runs = {each.run_id: each for each in self.store.runs}
         for at, run_id in enumerate(self.ids):
             told = {
-                Rule.LIMITS: self._limits(runs[run_id]),
-                Rule.BASELINE: self._baseline(at),
-                Rule.TREND: self._trend(at),
+                CallRule.LIMITS: self._limits(runs[run_id]),
+                CallRule.BASELINE: self._baseline(at),
+                CallRule.TREND: self._trend(at),
             }
             said = {rule: words for rule, words in told.items() if words is not None}
             found.append(NightVerdict(run=runs[run_id], said=said))

@@ -212,7 +212,7 @@ def control_of(red: RedPair) -> Ends | None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PairSeen:
+class PairLook:
     """One look of a stock program at a pair.
 
     Attributes:
@@ -226,7 +226,7 @@ class PairSeen:
     taken: float
 
 
-def low_beside_good_ones(found: Sequence[PairSeen], controls: Sequence[PairSeen]) -> str:
+def low_beside_good_ones(found: Sequence[PairLook], controls: Sequence[PairLook]) -> str:
     """Return why what was disturbed is red all the same; empty where others may explain it.
 
     What a good pair bore in turn with it, at the same time on the same machine, explains nothing.
@@ -266,8 +266,8 @@ def by_check(outcome: Outcome, run: Run, taken: Taken = lambda *_: 0.0) -> Look:
     """
 
     def look(red: RedPair) -> Confirmation:
-        found: list[PairSeen] = []
-        controls: list[PairSeen] = []
+        found: list[PairLook] = []
+        controls: list[PairLook] = []
         good = control_of(red)
         while True:
             said, seen = _looked(outcome, red, (red.source, red.destination), run, taken)
@@ -286,7 +286,7 @@ def by_check(outcome: Outcome, run: Run, taken: Taken = lambda *_: 0.0) -> Look:
 
 def _looked(
     outcome: Outcome, red: RedPair, ends: Ends, run: Run, taken: Taken
-) -> tuple[Confirmation, PairSeen | None]:
+) -> tuple[Confirmation, PairLook | None]:
     """Return what a check said of a pair over the red path, and the same as a look; None: none."""
     campaign = outcome.campaign
     nodes = (min(ends), max(ends))  # a job has them in this order: the first one sends
@@ -313,7 +313,7 @@ def _looked(
 
 def _of_legs(
     blank: Confirmation, result: SessionResult, taken: Taken
-) -> tuple[Confirmation, PairSeen | None]:
+) -> tuple[Confirmation, PairLook | None]:
     """Return what the legs over the red path came to, there and back."""
     mine = [each for each in result.legs if _net_path(each) == blank.net_path and each.nodes]
     elsewhere = [each for each in mine if not set(each.nodes) <= set(blank.nodes)]
@@ -335,7 +335,7 @@ def _of_legs(
         disturbance=others[0] if others and leg.verdict is Verdict.UNJUDGED else None,
     )
     share = taken(result.run_id, leg.leg)
-    return said, PairSeen(verdict=leg.verdict, quantities=leg.quantities, taken=share)
+    return said, PairLook(verdict=leg.verdict, quantities=leg.quantities, taken=share)
 
 
 def share_of_leg(records: Iterable[Mapping[str, Any]], leg: str) -> float:

@@ -29,7 +29,7 @@ from fabricproof.pairs.campaign.confirm import (
     MOST_TRIES,
     Confirmation,
     Ends,
-    PairSeen,
+    PairLook,
     RedPair,
     confirm,
     control_of,
@@ -151,9 +151,9 @@ def of_legs(red: RedPair, legs: Sequence[LegOutcome]) -> Confirmation:
     )
 
 
-def _seen(attempts: Iterable[Attempt]) -> list[PairSeen]:
+def _seen(attempts: Iterable[Attempt]) -> list[PairLook]:
     return [
-        PairSeen(
+        PairLook(
             verdict=each.report.verdict,
             quantities=each.report.quantities,
             taken=share_taken(each.near.found),

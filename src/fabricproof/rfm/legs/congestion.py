@@ -64,7 +64,7 @@ NO_LAW = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Places:
+class LoadPlaces:
     """Who measures, and who is the load.
 
     Attributes:
@@ -82,7 +82,7 @@ class Places:
 
 def draw_places(
     topology: Topology, nodes: Sequence[str], *, most_nodes: int, spines: int, seed: int
-) -> Places | str:
+) -> LoadPlaces | str:
     """Return who measures and who is the load, or why nobody knows.
 
     Programs pair the first half of their ranks with the second, and launchers sort nodes by name:
@@ -121,7 +121,7 @@ def draw_places(
         *(f"load {name}: {_arrows(each)}" for name, each in loads.items()),
         *(() if law else (NO_LAW,)),
     )
-    return Places(pair=pair, loads=loads, law=law, words=words)
+    return LoadPlaces(pair=pair, loads=loads, law=law, words=words)
 
 
 def _way(leaves: Mapping[str, Sequence[str]], ends: tuple[str, str]) -> tuple[str, ...]:
@@ -158,7 +158,7 @@ def _law(there: Sequence[str], receivers: Sequence[str], spines: int) -> float |
     return max(1.0, len(receivers) / spines, float(taken.count(taken[0])))
 
 
-def congestion_plan(planner: LegPlanner, places: Places) -> Plan:
+def congestion_plan(planner: LegPlanner, places: LoadPlaces) -> Plan:
     """Return over each rail the pair alone and beside each load, and what these cost it."""
     latency, reason = planner.of("osu", "osu_latency")
     many, none = _of_pairs(planner)
@@ -205,7 +205,7 @@ def _load(planner: LegPlanner, rail: str, nodes: tuple[str, ...]) -> Leg:
 
 
 def _victims(
-    planner: LegPlanner, rail: str, quantity: str, places: Places, loads: dict[str, Leg]
+    planner: LegPlanner, rail: str, quantity: str, places: LoadPlaces, loads: dict[str, Leg]
 ) -> dict[str, Leg]:
     """Return the pair's leg alone, and one beside each load."""
     layout = Layout(nodes=places.pair)
@@ -229,7 +229,7 @@ def _victims(
 
 
 def _impact(
-    planner: LegPlanner, rail: str, places: Places, of_quantity: dict[str, dict[str, Leg]]
+    planner: LegPlanner, rail: str, places: LoadPlaces, of_quantity: dict[str, dict[str, Leg]]
 ) -> Relation:
     impacts: dict[str, Any] = {}
     judged: dict[str, Any] = {}
@@ -258,7 +258,7 @@ def _impact(
 
 
 def _judged(
-    planner: LegPlanner, places: Places, alone: Leg, load: str, label: str
+    planner: LegPlanner, places: LoadPlaces, alone: Leg, load: str, label: str
 ) -> dict[str, Any]:
     """Return what one impact is judged by; nothing where it is only told."""
     by_law = _law_of(planner, places, load, is_latency=label.startswith("latency"))
@@ -270,7 +270,7 @@ def _judged(
 
 
 def _law_of(
-    planner: LegPlanner, places: Places, load: str, *, is_latency: bool
+    planner: LegPlanner, places: LoadPlaces, load: str, *, is_latency: bool
 ) -> Reference | None:
     """Return the law of one impact, None where there is none."""
     if load == APART:
@@ -286,7 +286,7 @@ def _law_of(
     return at_most(places.law, unit="x", tolerance=SHARE_TOLERANCE, origin=origin)
 
 
-def _due(planner: LegPlanner, rail: str, places: Places, load: str) -> float:
+def _due(planner: LegPlanner, rail: str, places: LoadPlaces, load: str) -> float:
     """Return what each pair of a load gets of its links at the least, in MB/s."""
     fabric = planner.physics((rail,))
     if fabric is None:
