@@ -250,8 +250,8 @@ FILLED = {
     "verdict/suspects.py": {"who"},
     # Numbers, and names that are constants of ours or of one of a few families.
     "job/script.py": {"ASK_SECONDS", "ASK_FILE", "BACKWARDS_FILE", "RANK_FILE", "number"},
-    "job/script.py:limits": {"max(leg_seconds_limit, leg.limit_seconds)"},
-    "job/script.py:names": {"chosen_file(leg.name)"},
+    "job/script.py:limits": {"max(limit, leg.limit_seconds)"},
+    "job/script.py:names": {"chosen_file(leg.name)", "name", "ranks"},
     "nodes/doctor/live.py": {"_SECONDS"},
     "nodes/doctor/probes.py": {"name", "probe_seconds", "known", "subject.family"},
     "pairs/campaign/job.py": {"_START_SECONDS", "seconds", "LOOK.name", "SCHEDULE_FILE"},
@@ -262,7 +262,7 @@ FILLED = {
     "stacks/environment.py": {"' '.join(MODULE_INITS)"},
     "stacks/spack/installation/proof.py": {"settings"},
     # Lines that shell_word, shell_line or shell_values made before.
-    "job/script.py:made": {"_settings(leg)", "settings", "' '.join(leg.launch) or launch"},
+    "job/script.py:made": {"_settings(leg)", "starts", "' '.join(leg.launch) or launch"},
     "nodes/doctor/live.py:made": {"head", "launch_line(subject)"},
     "nodes/doctor/probes.py:made": {"value", "command", "find", "ask"},
     # The name of a stack is of letters, digits, _ and - (site.texts.Name).
