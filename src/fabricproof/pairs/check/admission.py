@@ -169,6 +169,7 @@ class Admission:
     def _lost(self, node: str, net_path: int, red: Sequence[Said]) -> Judgement:
         counted_by = self.outcome.counted
         sides = list(counted_by.sides(net_path, node)) if counted_by else []
+        sides.sort(key=self._most, reverse=True)  # the reason is of what is least sure
         said = [*red, *(self._hidden(each) for each in sides)]
         if {each.direction for each in sides} != {"transmit", "receive"}:
             path = self.campaign.path_name(net_path)
