@@ -23,7 +23,9 @@ RANK_SH = Path(fabricproof.job.__file__).parent / script.RANK_FILE
 MOVES = """\
 echo $$ >"{folder}/pid"
 for ((moved = 0; ; moved += 10000000)); do
-    echo $moved >"{folder}/sys/class/net/rail0/statistics/tx_bytes"
+    echo $moved >"{folder}/next"
+    # In one step: a reader of sysfs never sees a counter that is half written.
+    mv "{folder}/next" "{folder}/sys/class/net/rail0/statistics/tx_bytes"
     sleep 0.05
 done
 """
