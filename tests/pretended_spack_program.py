@@ -146,10 +146,14 @@ def answer(name: str, environment: Path, rest: list[str]) -> None:
         import subprocess
 
         # One that does not care for SIGINT, in a session with us: a compiler under make.
-        ignore = "import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN); "
-        code = f"{ignore}print('child is here', flush=True); time.sleep(60)"
-        child = subprocess.Popen([sys.executable, "-IS", "-c", code])
+        ignore = "import signal, sys, time; signal.signal(signal.SIGINT, signal.SIG_IGN); "
+        # It speaks when its number is written down: what it says ends us in some tests.
+        speak = "sys.stdin.read(); print('child is here', flush=True); time.sleep(60)"
+        command = [sys.executable, "-IS", "-c", ignore + speak]
+        child = subprocess.Popen(command, stdin=subprocess.PIPE)
         (HOME / "pids").write_text(f"{os.getpid()} {child.pid}")
+        assert child.stdin
+        child.stdin.close()
         child.wait()
     if "output" in order:
         print(order["output"], end="", flush=True)
