@@ -29,11 +29,11 @@ imb("ImbRmaUnidirGet", "Unidir_get", "full", "One-sided gets in one direction")
 
 #: what campaigns over all nodes measure with, beside what everybody measures with
 kernel = family(rfm.simple_test, __name__, KernelBenchmark, "pt2pt", suite="osu")
-kernel("KernelBesideOsuBw", "osu_bw", "full", "The kernel of AllPairs beside osu_bw")
-kernel("KernelBesideOsuBibw", "osu_bibw", "full", "Likewise both ways at once", mode="bi")
-kernel("KernelBesideOsuLatency", "osu_latency", "full", "Likewise its latency", mode="pingpong")
+kernel("KernelBandwidth", "osu_bw", "full", "The kernel of AllPairs beside osu_bw")
+kernel("KernelBothWays", "osu_bibw", "full", "Likewise both ways at once", mode="bi")
+kernel("KernelLatency", "osu_latency", "full", "Likewise its latency", mode="pingpong")
 kernel_imb = family(rfm.simple_test, __name__, KernelBenchmark, "pt2pt", suite="imb")
-kernel_imb("KernelBesideImb", "PingPong", "full", "Likewise beside IMB's latency", mode="pingpong")
+kernel_imb("KernelPingPong", "PingPong", "full", "Likewise beside IMB's latency", mode="pingpong")
 
 
 @rfm.simple_test

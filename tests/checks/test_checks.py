@@ -224,3 +224,10 @@ def test_a_stack_that_is_still_to_be_built_is_loaded_by_its_checks_alone(
     assert (
         f"stack build openmpi --site {SITES / 'vcluster-spack'}" in (build / "build.sh").read_text()
     )
+
+
+def test_no_name_that_somebody_types_stands_inside_another() -> None:
+    """``-n OsuLatency`` would run both; what begins alike, as OSU names it, people know."""
+    names = {check["@class"] for check in described("vcluster")}
+    inside = [(a, b) for a in names for b in names if a in b and not b.startswith(a)]
+    assert inside == []
