@@ -63,6 +63,15 @@ def laid_out(package, tmp_path_factory) -> Path:
     return folder
 
 
+def test_a_wheel_has_every_module(package):
+    source = project_root() / "src"
+    modules = {each.relative_to(source) for each in source.rglob("*.py")}
+    packed = {each.relative_to(package) for each in package.rglob("*.py")}
+    assert modules
+    assert not modules - packed
+    assert not list(package.rglob("*.pyc"))
+
+
 def test_a_package_needs_no_checkout(package, tmp_path):
     matrix = tmp_path / "matrix.csv"
     matrix.write_text(MATRIX)
