@@ -284,9 +284,7 @@ DRAWN = (
     "rail slower than it was, two sides compared",
     "rail slower than it was, as a step",
 )
-_COLOURS = (
-    *("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999999"),
-)
+_COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999999"]
 _WIDTH, _HEIGHT, _LEFT, _TOP = 800, 380, 60, 20
 
 
