@@ -93,9 +93,7 @@ def test_more_noise_never_lowers_the_loss_that_a_baseline_notices(seed, noise):
     means = []
     for size in (noise, 2 * noise):
         _, tried = judge_baseline(nights(12, size, seed), silent)
-        means.append(
-            [np.mean(each) for of_kind in tried.by_kind.values() for each in of_kind.values()]
-        )
+        means.append([np.mean(each) for of_kind in tried.values() for each in of_kind.values()])
     assert np.all(np.array(means[1]) >= np.array(means[0]))
 
 
@@ -172,8 +170,8 @@ def test_a_rail_that_a_night_did_not_measure_is_no_try(few_tries):
     rail1 = [row for row, each in enumerate(KEYS) if each.rails == "rail1"]
     made.values[np.ix_(rail1, range(8))] = np.nan
     _, tried = judge_baseline(made, silent)
-    assert {len(each[1]) for each in tried.by_kind.values()} == {16 * 3 + 8 * 3}
-    assert np.isfinite(tried.by_kind["ib0", "bandwidth"][1]).all()
+    assert {len(each[1]) for each in tried.values()} == {16 * 3 + 8 * 3}
+    assert np.isfinite(tried["ib0", "bandwidth"][1]).all()
 
 
 def test_a_rail_that_no_night_measured_often_enough_has_no_floor(few_tries):

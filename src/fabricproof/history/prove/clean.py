@@ -156,14 +156,12 @@ def weakened(keys: Sequence[Key], values: Values, rows: Rows, nights: int, loss:
     return found
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Tried:
-    """Loss that was needed in each try; infinite where none of those tried was enough."""
-
-    by_kind: Mapping[tuple[str, str], Mapping[int, Sequence[float]]]
+#: fabric and metric -> nights with the fault -> loss that each try needed; infinite where none of
+#: those tried was enough
+_Needed = Mapping[tuple[str, str], Mapping[int, Sequence[float]]]
 
 
-def judge_baseline(clean: CleanNights, tell: Tell) -> tuple[tuple[Run, ...], _Tried]:
+def judge_baseline(clean: CleanNights, tell: Tell) -> tuple[tuple[Run, ...], _Needed]:
     """Return the nights that a baseline of others calls, and the loss each would need.
 
     Each night is judged once, by up to thirty others; so is each with the two after it in the drawn
@@ -191,7 +189,7 @@ def judge_baseline(clean: CleanNights, tell: Tell) -> tuple[tuple[Run, ...], _Tr
                     if is_there(clean.values[:, new[:nights]], bounds, place.rows)
                 ]
         tell("clean night", at + 1, count)
-    return tuple(sorted(red, key=lambda run: run.start)), _Tried(by_kind=found)
+    return tuple(sorted(red, key=lambda run: run.start)), found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -240,7 +238,7 @@ class DrawnOrders:
         )
 
 
-def judge_trend(clean: CleanNights, tell: Tell) -> tuple[Share, Share, _Tried]:
+def judge_trend(clean: CleanNights, tell: Tell) -> tuple[Share, Share, _Needed]:
     """Return how many orders trend tells something of, and the loss each would need.
 
     Between them how many of the first orders have a false call for who looks each night.
@@ -271,7 +269,7 @@ def judge_trend(clean: CleanNights, tell: Tell) -> tuple[Share, Share, _Tried]:
                     found[kind][nights].append(orders.loss_needed(shuffled, mine, nights))
         tell("drawn order", at + 1, tries)
     looked = Share(hits=sum(by_night), of=len(by_night))
-    return Share(hits=red, of=tries), looked, _Tried(by_kind=found)
+    return Share(hits=red, of=tries), looked, found
 
 
 def judge_clean(clean: CleanNights, tell: Tell) -> tuple[Shuffled, tuple[KindFloor, ...]]:
@@ -285,10 +283,10 @@ def judge_clean(clean: CleanNights, tell: Tell) -> tuple[Shuffled, tuple[KindFlo
             metric=kind[1],
             places=len(places_of(clean.keys, *kind)),
             floors=tuple(
-                _floor(rule, nights, each.by_kind[kind][nights])
+                _floor(rule, nights, each[kind][nights])
                 for nights in NIGHTS
                 for rule, each in tried.items()
-                if kind in each.by_kind
+                if kind in each
             ),
         )
         for kind in kinds_of(clean.keys)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -165,10 +165,6 @@ class SiteProof:
     notes: tuple[str, ...]
     shuffled: Shuffled | None = None
     floors: tuple[KindFloor, ...] = field(default=())
-
-    def with_floors(self, shuffled: Shuffled, floors: tuple[KindFloor, ...]) -> SiteProof:
-        """Return the proof with what the clean nights came to."""
-        return replace(self, shuffled=shuffled, floors=floors)
 
     @property
     def calls(self) -> tuple[Call, ...]:

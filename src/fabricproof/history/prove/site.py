@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -75,7 +76,7 @@ def prove_site(
     if len(clean.runs) < LEAST_NIGHTS:
         return proof
     shuffled, floors = judge_clean(clean, tell)
-    return proof.with_floors(shuffled, floors)
+    return replace(proof, shuffled=shuffled, floors=floors)
 
 
 def longest_level(trend: Trend) -> Stretch:
