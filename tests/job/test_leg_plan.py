@@ -49,8 +49,8 @@ def test_the_plan_carries_all_that_a_leg_is_judged_by(tmp_path: Path) -> None:
 def test_a_plan_of_another_version_is_named(tmp_path: Path) -> None:
     write_plan(tmp_path, LEGS)
     path = tmp_path / PLAN_FILE
-    path.write_text(path.read_text().replace('"version": 2', '"version": 1'))
-    with pytest.raises(ParseError, match="plan of another version: expected 2, got 1"):
+    path.write_text(path.read_text().replace('"version": 3', '"version": 1'))
+    with pytest.raises(ParseError, match="plan of another version: expected 3, got 1"):
         read_plan(tmp_path)
 
 
@@ -83,7 +83,7 @@ def test_a_cut_plan_is_never_a_plan(
     ],
 )
 def test_a_plan_of_another_shape_is_named(tmp_path: Path, legs: object) -> None:
-    (tmp_path / PLAN_FILE).write_text(json.dumps({"version": 2, "legs": legs}))
+    (tmp_path / PLAN_FILE).write_text(json.dumps({"version": 3, "legs": legs}))
     with pytest.raises(ParseError, match="damaged plan"):
         read_plan(tmp_path)
 

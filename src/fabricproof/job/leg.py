@@ -251,8 +251,8 @@ def owned_legs(relations: Iterable[Relation]) -> frozenset[str]:
 CAMPAIGN_SUITE = "fabricproof"
 
 PLAN_FILE = "plan.json"
-#: 2: layouts and relations
-PLAN_VERSION = 2
+#: 2: layouts and relations; 3: what a relation owns, and the load beside a leg
+PLAN_VERSION = 3
 
 #: the quantity of a leg that tells its program no path: whether it took the rails all the same
 DEFAULT_PATH = "default_road"

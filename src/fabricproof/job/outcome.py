@@ -237,14 +237,16 @@ def weighed(
     joined = replace(
         last, verdict=worst([each.verdict for each in quantities]), quantities=quantities
     )
-    once = [name for name, found in seen.items() if _is_red_once(found) and name not in in_rounds]
     if joined.verdict is Verdict.PASS:
         red = [
-            *(each.name for each in first.quantities if each.verdict is not Verdict.PASS),
-            *(each.name for each in last.quantities if each.verdict is not Verdict.PASS),
+            each.name
+            for look in looks
+            for each in look.quantities
+            if each.verdict is not Verdict.PASS
         ]
         note = f"second look: no quantity was red twice; red once: {', '.join(red)}"
         return _with_note(joined, note, FindingKind.SECOND_LOOK_PASSED)
+    once = [name for name, found in seen.items() if _is_red_once(found) and name not in in_rounds]
     if joined.verdict is Verdict.UNJUDGED and once:
         note = f"red at one of {len(looks)} looks, and no other could judge it: {', '.join(once)}"
         return _with_note(joined, note, FindingKind.NOTE)

@@ -15,7 +15,7 @@ from typing import Any
 
 from fabricproof.core.measure import Verdict, as_notes, worst
 from fabricproof.job.evidence.disturbance import counted_seconds
-from fabricproof.job.evidence.leg_folder import gather, last_words, read_ranks
+from fabricproof.job.evidence.leg_folder import RankRecord, gather, last_words, read_ranks
 from fabricproof.job.leg import Leg, Relation
 from fabricproof.job.outcome import BESIDE_FOLDER, Attempt
 from fabricproof.job.relations.ratio import (
@@ -109,22 +109,20 @@ def _why_no_load(attempt: Attempt, leg: Leg, wanted: Mapping[str, Any]) -> str:
     if ended is not None:
         said = last_words(folder / "stderr")
         return f"what ran beside it ended before it did, on {ended.node}: {said}"
-    rate = _mean_rate(attempt, leg)
+    rate = _mean_rate(ranks, leg.load)
     if rate < LEAST_LOAD * wanted["due_mb_s"]:
         due = wanted["due_mb_s"]
         return f"the load was {rate:.3g} MB/s from each of its senders, {due:.3g} were due"
     return ""
 
 
-def _mean_rate(attempt: Attempt, leg: Leg) -> float:
-    """Return what each sender of the load moved over the leg's rails, in MB/s; 0 unknown."""
-    ranks, _ = read_ranks(attempt.folder / BESIDE_FOLDER)
+def _mean_rate(ranks: Sequence[RankRecord], load: Leg) -> float:
+    """Return what each sender of a load moved over its rails, in MB/s; 0 unknown."""
     seconds = counted_seconds(ranks)
     senders = [each.node for each in ranks if each.rank < len(ranks) // 2]
     moved = dict.fromkeys(senders, 0)
-    assert leg.load is not None, "it was planned so"
     for sample in gather(ranks).samples:
-        if sample.node in moved and sample.interface in leg.load.rails:
+        if sample.node in moved and sample.interface in load.rails:
             moved[sample.node] += sample.moved("tx_bytes")
     rates = [moved[node] / seconds[node] / 1e6 for node in senders if seconds.get(node)]
     return fmean(rates) if len(rates) == len(senders) and rates else 0.0
@@ -134,11 +132,12 @@ def _loads(relation: Relation, looks: Looks) -> Sequence[str]:
     """Return what the loads of the first look moved."""
     return [
         f"beside {name}: {leg.load.num_ranks // 2} pairs moved "
-        f"{_mean_rate(looks[name].attempts[0], leg):.3g} MB/s each"
+        f"{_mean_rate(ranks, leg.load):.3g} MB/s each"
         for name in relation.owns
         if name in looks and looks[name].attempts
         for leg in (looks[name].leg,)
         if leg.load is not None
+        for ranks, _ in (read_ranks(looks[name].attempts[0].folder / BESIDE_FOLDER),)
     ]
 
 
