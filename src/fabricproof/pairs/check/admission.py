@@ -286,8 +286,8 @@ class _Seen:
         low = judged.low | self.result.doubtful
         if (judged.impossible & own).any():
             return Verdict.INVALID, judged.reason
-        for verdict, reason in self._red():
-            return verdict, reason
+        if red := self._why_red():
+            return Verdict.FAIL, red
         if (low & good).any():
             return Verdict.UNJUDGED, self._open_reason()
         is_bandwidth = self.result.quantity is Quantity.BANDWIDTH
@@ -295,20 +295,19 @@ class _Seen:
             return self._beside_partners(good)
         return Verdict.PASS, f"lowest of {self._partners_of(own)} partners"
 
-    def _red(self) -> Iterator[Said]:
+    def _why_red(self) -> str:
+        """Return why the node is at fault over the path; empty where it is not."""
         judged = self.result.judged
-        if judged.verdict is MatrixVerdict.FAIL:
-            name = self.admission.campaign.path_name(self.net_path)
-            for each in self.result.said.blame:
-                is_pair = each.kind is SuspectKind.PAIR and self.node in each.name.split(" - ")
-                is_mine = each.node == self.node or (
-                    is_pair and self.node in self.admission.admitted
-                )
-                if is_mine and each.rail in {None, name}:
-                    yield Verdict.FAIL, each.sentence
-            rail = judged.matrix.rails.index(name)
-            if rail in {at for _, at in judged.below_over}:
-                yield Verdict.FAIL, judged.reason
+        if judged.verdict is not MatrixVerdict.FAIL:
+            return ""
+        name = self.admission.campaign.path_name(self.net_path)
+        for each in self.result.said.blame:
+            is_pair = each.kind is SuspectKind.PAIR and self.node in each.name.split(" - ")
+            is_mine = each.node == self.node or (is_pair and self.node in self.admission.admitted)
+            if is_mine and each.rail in {None, name}:
+                return each.sentence
+        rail = judged.matrix.rails.index(name)
+        return judged.reason if rail in {at for _, at in judged.below_over} else ""
 
     def _open_reason(self) -> str:
         """Return why low values of the node are nobody's fault, or of what is between."""
