@@ -15,13 +15,12 @@ from typing import Any
 
 from fabricproof.core.errors import ConfigError
 from fabricproof.core.measure import Verdict, worst
-from fabricproof.core.units import counted, natural, parse_size
+from fabricproof.core.units import counted, natural
 from fabricproof.job.run import LegResult, SessionResult
 from fabricproof.nightly.conduct import Ran, Runner
 from fabricproof.nodes.slurm import RESERVED
 from fabricproof.nodes.topology import fold
-from fabricproof.pairs.campaign.conduct import pairs_at_once, steps_of
-from fabricproof.pairs.campaign.ledger import Campaign
+from fabricproof.pairs.campaign.conduct import blank_campaign, pairs_at_once, steps_of
 from fabricproof.pairs.campaign.nodes import Standing
 from fabricproof.pairs.campaign.plan import round_seconds
 from fabricproof.pairs.check.admission import ADMITTED, PARTNER
@@ -231,24 +230,12 @@ def planned(nodes: Sequence[str], partners: Sequence[str], means: AdmissionMeans
         spec = site.fabric_spec(name)
         rails = [(each.interface,) for each in spec.rails]
         wide = tuple(rail for each in rails for rail in each)
-        campaign = Campaign(
-            id="plan",
-            site=str(site.folder),
-            site_name=site.name,
-            partition=means.partition.name,
-            fabric=name,
-            stack=site.stack(means.partition.stacks[0]).name,
+        blank = blank_campaign(site, means.partition, name, means.partition.stacks[0], name="plan")
+        campaign = replace(
+            blank,
             nodes=everybody,
-            leaf_of=(),
-            spines=0,
-            out={},
-            skipped={},
             net_paths=(*rails, *([wide] if len(rails) > 1 else [])),
-            rounds=(),
-            size=parse_size(means.partition.max_message_size),
-            seconds=means.partition.leg_seconds / PART_OF_LEG,
-            both_ways=False,
-            is_full=True,
+            seconds=blank.seconds / PART_OF_LEG,
         )
         at_once = pairs_at_once(site, campaign, os.cpu_count() or 1)
         campaign = plan_admission(site, replace(campaign, at_once=at_once), nodes)

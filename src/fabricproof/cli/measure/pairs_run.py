@@ -36,6 +36,7 @@ from fabricproof.nodes.topology import expand
 from fabricproof.pairs import Leaves, Order
 from fabricproof.pairs.campaign.conduct import (
     Means,
+    blank_campaign,
     conduct,
     default_size,
     pairs_at_once,
@@ -200,22 +201,12 @@ def _taken(site: Site, place: Workplace, run_id: str, leg: str) -> float:
 def _planned(site: Site, wishes: _Wishes, folder: Path, environment: Mapping[str, str]) -> Campaign:
     """Plan a new campaign in ``folder``."""
     where, stack, fabric = _chosen(site, wishes.only)
-    blank = Campaign(
-        id=folder.name,
-        site=str(site.folder.resolve()),
-        site_name=site.name,
-        partition=where.name,
-        fabric=fabric,
-        stack=stack,
-        nodes=(),
-        leaf_of=(),
-        spines=wishes.spines or site.fabric_spec(fabric).spines,
-        out={},
-        skipped={},
-        net_paths=(),
-        rounds=(),
+    blank = blank_campaign(site, where, fabric, stack, name=folder.name)
+    blank = replace(
+        blank,
+        spines=wishes.spines or blank.spines,
         size=default_size(site, where.name, wishes.size),
-        seconds=wishes.seconds or where.leg_seconds,
+        seconds=wishes.seconds or blank.seconds,
         both_ways=wishes.both_ways,
         is_full=wishes.is_full,
         seed=wishes.seed,

@@ -52,7 +52,7 @@ from fabricproof.pairs.fabric import Leaves
 from fabricproof.pairs.ladder import FIRST_ROUNDS, Ladder
 from fabricproof.pairs.schedule import Order, Schedule
 from fabricproof.physics import bound, latency_floor_us
-from fabricproof.site import Site
+from fabricproof.site import PartitionSpec, Site
 from fabricproof.traffic import PathState
 
 #: launches over one path that come to nothing new before the rest is left
@@ -149,6 +149,39 @@ def rounds_for(
     )
     parts = parts_of_rounds(rounds, range(num_paths), at_once)
     return tuple(itertools.islice(parts, count))
+
+
+def blank_campaign(
+    site: Site, partition: PartitionSpec, fabric: str, stack: str, *, name: str
+) -> Campaign:
+    """Return a campaign over every pair as the site declares it, without nodes, paths and rounds.
+
+    Args:
+        site: where.
+        partition: of the site.
+        fabric: of the partition.
+        stack: of the partition.
+        name: of the campaign.
+    """
+    return Campaign(
+        id=name,
+        site=str(site.folder.resolve()),
+        site_name=site.name,
+        partition=partition.name,
+        fabric=fabric,
+        stack=stack,
+        nodes=(),
+        leaf_of=(),
+        spines=site.fabric_spec(fabric).spines,
+        out={},
+        skipped={},
+        net_paths=(),
+        rounds=(),
+        size=parse_size(partition.max_message_size),
+        seconds=partition.leg_seconds,
+        both_ways=False,
+        is_full=True,
+    )
 
 
 def parts_of_rounds(

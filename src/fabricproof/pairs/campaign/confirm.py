@@ -196,11 +196,11 @@ def control_of(red: RedPair) -> Ends | None:
     judged, matrix = red.result.judged, red.result.judged.matrix
     number = {name: at for at, name in enumerate(matrix.nodes)}
     source, destination = number[red.source], number[red.destination]
-    bad = {number[red.blamed]} if red.blamed in number else set()
     fits = ~judged.low & ~red.result.doubtful
     fits &= matrix.rail == matrix.rails.index(red.net_path)
-    for node in bad:
-        fits &= (matrix.source != node) & (matrix.destination != node)
+    if red.blamed in number:
+        bad = number[red.blamed]
+        fits &= (matrix.source != bad) & (matrix.destination != bad)
     both = np.isin(matrix.source, [source, destination])
     fits &= ~(both & np.isin(matrix.destination, [source, destination]))
     if not fits.any():

@@ -18,7 +18,7 @@ from fabricproof.nodes.doctor import NetPath, Subject, render_script
 from fabricproof.nodes.slurm import ask
 from fabricproof.nodes.topology import fold
 from fabricproof.pairs.campaign.ledger import RECORD_FILE, SCHEDULE_FILE, read_launch
-from fabricproof.pairs.campaign.plan import KERNEL, TWIN, KernelPlan, render_schedule
+from fabricproof.pairs.campaign.plan import BUILD, KERNEL, TWIN, KernelPlan, render_schedule
 from fabricproof.pairs.campaign.record import GrowingRecord, KernelRecord
 from fabricproof.stacks.environment import shell_line, shell_word
 from fabricproof.stacks.launch import Layout, layout_options
@@ -47,7 +47,7 @@ _BUILD = """\
 run=(./kernel)
 cp ../launch.0/kernel . 2>/dev/null
 if [ ! -x kernel ]; then
-    {{ type -P mpicc && mpicc -O2 -o kernel kernel.c; }} >build.log 2>&1 || rm -f kernel
+    {build}
 fi
 if [ ! -x kernel ]; then
     run=({python} -EsP kernel.py)
@@ -131,7 +131,7 @@ def render_job(
     seconds, launch = 60 * job_minutes(plan), _launch_line(subject, plan, named=named)
     return (
         f"#!/bin/bash\ncd {shell_word(str(folder))} || exit 74\n{RECORD_END}\n{head}"
-        f"{_BUILD.format(python=python, stack=subject.stack)}"
+        f"{_BUILD.format(build=BUILD, python=python, stack=subject.stack)}"
         f"timeout -k 5 {_START_SECONDS} {launch} bash ./{LOOK.name} {shell_line(net_path.rails)} "
         ">rails 2>look.err\n"
         "if ! grep -v ' up$' rails >down; then\n"

@@ -8,14 +8,11 @@ from pathlib import Path
 from reframe.core.builtins import variable
 
 from fabricproof.job.leg import Plan
-from fabricproof.pairs.campaign.plan import KERNEL, KERNEL_RUN, TWIN, Mode
+from fabricproof.pairs.campaign.plan import BUILD, KERNEL, KERNEL_RUN, TWIN, Mode
 from fabricproof.rfm.checks.base import FabricBenchmark
 from fabricproof.rfm.checks.ethernet import one_node
 from fabricproof.rfm.legs.kernel import kernel_plan
 from fabricproof.rfm.legs.leg import LegPlanner
-
-#: Built where it runs, by the stack's own compiler; kernel.sh takes the twin where it is not there.
-BUILD = "{ type -P mpicc && mpicc -O2 -o kernel kernel.c; } >build.log 2>&1 || rm -f kernel"
 
 
 class KernelBenchmark(FabricBenchmark):

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from fabricproof.core.errors import FabricproofError, UnavailableError
-from fabricproof.core.units import counted, natural, parse_size
+from fabricproof.core.units import counted, natural
 from fabricproof.job.leg import Leg, Plan
 from fabricproof.nodes.slurm import has_slurm
 from fabricproof.nodes.topology import expand
 from fabricproof.pairs import FIRST_ROUNDS, Order
 from fabricproof.pairs.campaign.conduct import (
+    blank_campaign,
     pairs_at_once,
     planned_rounds,
     steps_of,
@@ -174,23 +175,15 @@ def _campaign(
     known = {*nodes, *standing.out} & left_out
     skipped = dict.fromkeys(sorted(known, key=natural), "left out by the site")
     nodes = tuple(node for node in nodes if node not in left_out)
-    blank = Campaign(
-        id=f"{planner.stack.name}-{planner.fabric}",
-        site=str(planner.site.folder.resolve()),
-        site_name=planner.site.name,
-        partition=partition.name,
-        fabric=planner.fabric,
-        stack=planner.stack.name,
+    name = f"{planner.stack.name}-{planner.fabric}"
+    blank = replace(
+        blank_campaign(planner.site, partition, planner.fabric, planner.stack.name, name=name),
         nodes=nodes,
         leaf_of=ask_leaves(nodes, os.environ),
-        spines=planner.site.fabric_spec(planner.fabric).spines,
         out={node: state for node, state in standing.out.items() if node not in left_out},
         skipped=skipped,
         net_paths=net_paths,
-        rounds=(),
-        size=parse_size(partition.max_message_size),
         seconds=partition.leg_seconds / PART_OF_LEG,
-        both_ways=False,
         is_full=extent in {Extent.FULL, Extent.ADMISSION},
     )
     if len(nodes) < 2:

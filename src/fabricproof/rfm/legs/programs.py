@@ -64,10 +64,18 @@ def find_program(
     stack: StackSpec, suite: str, program: str, built: Built | None = None, *, assumed: bool = False
 ) -> Located:
     """Return how ``program`` is called in ``stack``: as provisioned, built, or declared."""
-    if suite in PEER_SUITES or suite == CAMPAIGN_SUITE:
-        return find_tool(suite, program) if suite in PEER_SUITES else _kernel(stack)
+    if suite in PEER_SUITES:
+        return find_tool(suite, program)
+    if suite == CAMPAIGN_SUITE:
+        return _kernel(stack)
     if stack.provisioned:
         return locate(load_catalog().find(stack.installed_as), stacks_root(), suite, program)
+    return _built_or_declared(stack, suite, program, built, assumed=assumed)
+
+
+def _built_or_declared(
+    stack: StackSpec, suite: str, program: str, built: Built | None, *, assumed: bool
+) -> Located:
     name = _binary(suite, program)
     if name is None:
         return Located(argv=None, reason=f"no IMB binary has {program}")
