@@ -188,7 +188,9 @@ def _started(state: SpackProgress, event: Started) -> SpackProgress:
     return replace(state, package=event.package, phase=None, total=total)
 
 
-def _counted(state: SpackProgress, event: PackageInstalled | External | Failed | Skipped) -> SpackProgress:
+def _counted(
+    state: SpackProgress, event: PackageInstalled | External | Failed | Skipped
+) -> SpackProgress:
     kind = event.origin if isinstance(event, PackageInstalled) else type(event)
     column = _COLUMNS[kind]
     changed: dict[str, Any] = {column: (*getattr(state, column), event.package)}
