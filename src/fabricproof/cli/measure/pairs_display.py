@@ -83,6 +83,7 @@ def campaign_record(outcome: Outcome, looks: Sequence[Confirmation]) -> dict[str
         "losses": [asdict(each) for each in outcome.losses],
         "carried": [each.record() for each in outcome.carried],
         "bit_errors": [asdict(each) for each in outcome.bit_errors],
+        "devices": [asdict(each) for each in outcome.devices],
         "left": [
             {
                 "net_path": campaign.path_name(net_path),
@@ -131,6 +132,7 @@ def campaign_text(outcome: Outcome, looks: Sequence[Confirmation]) -> str:
         lines += ["", *_result_lines(result, _doubted(looks))]
     lines += ["", *(each.sentence for each in outcome.carried)] if outcome.carried else []
     lines += [f"{each.verdict.value}: {each.sentence}" for each in outcome.bit_errors]
+    lines += _device_lines(outcome)
     lines += [f"{each.verdict.value}: {each.sentence}" for each in outcome.losses[:_NAMED]]
     if len(outcome.losses) > _NAMED:
         lines.append(f"and {len(outcome.losses) - _NAMED} more that lose packets")
@@ -152,6 +154,16 @@ def campaign_text(outcome: Outcome, looks: Sequence[Confirmation]) -> str:
     lines += _left_lines(outcome)
     notes = (*outcome.notes, *(each.sentence for each in outcome.second_looks))
     return "\n".join([*lines, *(f"note: {each}" for each in notes)])
+
+
+def _device_lines(outcome: Outcome) -> list[str]:
+    """Return what devices did in a soak: those that are bad by name, and the hottest."""
+    bad = outcome.bad_devices
+    lines = [f"{each.verdict}: {each.sentence}" for each in bad[:_NAMED]]
+    lines += [f"and {len(bad) - _NAMED} more devices"] if len(bad) > _NAMED else []
+    told = [each for each in outcome.devices if each.celsius is not None and each not in bad]
+    hottest = max(told, key=lambda each: each.celsius or 0, default=None)
+    return [*lines, f"hottest: {hottest.sentence}"] if hottest else lines
 
 
 def _left_lines(outcome: Outcome) -> list[str]:

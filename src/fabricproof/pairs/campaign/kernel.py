@@ -40,6 +40,11 @@ SOFT_HW = ["link_downed", "retry_exceeded_err", "retry_rnr_exceeded_err", "send_
 TCP = ["OutSegs", "RetransSegs", "TCPTimeouts", "ListenDrops", "TCPSynRetrans", "TCPDSACKRecv",
        "TCPDSACKOfoRecv", "TCPDSACKRecvSegs", "TCPOFOQueue"]  # fmt: skip
 
+SLOT = ("current_link_width", "current_link_speed")
+SENSOR = ("input", "max", "crit", "label")
+
+SYS = Path("/sys")  # tests have another
+
 Counters = dict[str, dict[str, int]]
 
 
@@ -67,7 +72,7 @@ def numbers(folder: Path, names: list[str]) -> dict[str, int]:
 
 def folders(pattern: str) -> list[Path]:
     """Return the folders of /sys/class that fit."""
-    return [path for path in sorted(Path("/sys/class").glob(pattern)) if path.is_dir()]
+    return [path for path in sorted((SYS / "class").glob(pattern)) if path.is_dir()]
 
 
 def port_name(port: Path) -> str:
@@ -146,6 +151,30 @@ def read_facts() -> dict[str, dict[str, str]]:
         over = {"parent": first_word(parent)} if parent.exists() else {}
         found[port_name(port)] = over | {name: word for name, word in words.items() if word}
     return found
+
+
+def read_devices() -> dict[str, dict[str, str]]:
+    """Return what PCIe links trained to and how warm devices are, in the words of sysfs."""
+    found = {}
+    for folder in folders("net/*"):
+        if (folder / "device").exists():
+            found[folder.name] = device_words(folder / "device")
+    for port in folders("infiniband/*/ports/*"):
+        if (port / "../../device").exists():
+            found[port_name(port)] = device_words(port / "../../device")
+    return found
+
+
+def device_words(device: Path) -> dict[str, str]:
+    """Return what stands of one device; virtio and the like hang on a PCI function."""
+    if not (device / "config").exists() and (device / "../config").exists():
+        device = device / ".."
+    words = {name: first_word(device / name) for name in SLOT}
+    for first in sorted(device.glob("hwmon/*/temp*_input")):
+        for name in SENSOR:
+            file = first.with_name(first.name.replace("input", name))
+            words[f"{first.parent.name}/{file.name}"] = first_word(file)
+    return {name: word for name, word in words.items() if word}
 
 
 def wait_for_all() -> None:
@@ -245,6 +274,8 @@ class Kernel:
 
     def run_round(self, number: int, partner: Any) -> None:
         """Do all steps of a round, counters read around them."""
+        if partner is not None:
+            self.say_devices(number)
         before = read_counters()
         wait_for_all()
         for step in self.steps:
@@ -257,6 +288,12 @@ class Kernel:
                 wait_for_all()
         if partner is not None:
             self.say_counters(number, before, read_counters())
+            self.say_devices(number)
+
+    def say_devices(self, number: int) -> None:
+        """Say what the devices of this node show."""
+        where = {"record": "devices", "round": number, "node": NODE, "at": int(time.time())}
+        self.said.append({**where, "devices": read_devices()})
 
     def say_counters(self, number: int, before: Counters, after: Counters) -> None:
         """Say what was read before, and what moved."""

@@ -14,6 +14,7 @@ import numpy as np
 from fabricproof.core.measure import Verdict, worst
 from fabricproof.job.evidence.disturbance import share_taken
 from fabricproof.pairs.blame.bit_errors import BitErrors, judge_bits
+from fabricproof.pairs.blame.devices import DeviceFinding, judge_devices, not_told
 from fabricproof.pairs.blame.judge import judge_matrix
 from fabricproof.pairs.blame.judged import Judged, MatrixVerdict
 from fabricproof.pairs.blame.losses import Carried, Loss, Losses
@@ -146,6 +147,7 @@ class Outcome:
         carried: how much went over each path, and how much of it may have been lost at most.
         counted: the same for each node; None where nothing was judged.
         bit_errors: of a soak, what each rail says of the bit error rate that the site states.
+        devices: of a soak, what PCIe links and temperatures of the rails' devices did.
     """
 
     campaign: Campaign
@@ -161,6 +163,13 @@ class Outcome:
     carried: tuple[Carried, ...] = ()
     counted: Losses | None = field(default=None, repr=False)
     bit_errors: tuple[BitErrors, ...] = ()
+    devices: tuple[DeviceFinding, ...] = ()
+
+    @property
+    def bad_devices(self) -> tuple[DeviceFinding, ...]:
+        """Those that did not stay what they were; what stayed is no proof of anything else."""
+        bad = {Verdict.FAIL, Verdict.UNJUDGED}
+        return tuple(each for each in self.devices if each.verdict in bad)
 
     @property
     def verdict(self) -> Verdict:
@@ -169,6 +178,7 @@ class Outcome:
         counted += [each.verdict for each in self.troubles]
         counted += [each.verdict for each in self.losses]
         counted += [each.verdict for each in self.bit_errors]
+        counted += [each.verdict for each in self.bad_devices if each.verdict is not None]
         counted += [Verdict.MISSING] * bool(self.left or self.campaign.out or not self.rounds)
         counted += [Verdict.INVALID] * bool(self.strangers)
         return worst(counted)
@@ -243,6 +253,7 @@ def judge_campaign(site: Site, campaign: Campaign, done: Measured) -> Outcome:
     results = tuple(_results(site, campaign, rows, troubles))
     troubles, passing = _passing(campaign, rows, troubles)
     strangers = _strangers(site, campaign, done.mpis)
+    devices, silent = _devices(campaign, done)
     return Outcome(
         campaign=campaign,
         results=results,
@@ -251,10 +262,11 @@ def judge_campaign(site: Site, campaign: Campaign, done: Measured) -> Outcome:
         carried=losses.carried(),
         counted=losses,
         bit_errors=tuple(_bit_errors(site, campaign, losses)),
+        devices=devices,
         left=left_over(campaign, done),
         rounds=len(done.rounds),
         proven=proven,
-        notes=(*strangers, *done.lost),
+        notes=(*strangers, *done.lost, *silent),
         strangers=tuple(strangers),
         second_looks=(*(said for each in results for said in each.cleared), *passing),
     )
@@ -269,6 +281,20 @@ def _bit_errors(site: Site, campaign: Campaign, losses: Losses) -> Iterator[BitE
         if len(rails) == 1:
             sides = {node: tuple(losses.sides(net_path, node)) for node in campaign.nodes}
             yield judge_bits(rails[0], sides, errors.bit_error_rate, campaign.minutes)
+
+
+def _devices(
+    campaign: Campaign, done: Measured
+) -> tuple[tuple[DeviceFinding, ...], tuple[str, ...]]:
+    """Return what a soak says of devices, and which of them do not tell; nothing of no soak."""
+    if not campaign.minutes:
+        return (), ()
+    looks = [look for _, record in done.rounds for look in record.devices]
+    rails = tuple(dict.fromkeys(rail for rails in campaign.net_paths for rail in rails))
+    found = judge_devices(looks, rails)
+    measured = {node for _, record in done.rounds for node in record.nodes}
+    nodes = [node for node in campaign.nodes if node in measured]
+    return found, tuple(not_told(found, nodes, rails))
 
 
 def _passing(

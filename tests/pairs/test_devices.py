@@ -1,0 +1,313 @@
+"""PCIe links and temperatures of a soak: read by both kernels, judged, and never red by guess."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made_machine import Machine, healthy, planned
+
+import fabricproof.pairs.campaign
+from fabricproof.cli.measure.pairs_display import campaign_record, campaign_text
+from fabricproof.core.errors import ParseError
+from fabricproof.core.measure import Verdict
+from fabricproof.pairs.blame.devices import (
+    DeviceFinding,
+    DeviceLook,
+    DeviceQuantity,
+    judge_devices,
+    not_told,
+)
+from fabricproof.pairs.campaign.ledger import measured
+from fabricproof.pairs.campaign.record import read_record
+from fabricproof.pairs.campaign.verdict import judge_campaign
+from fabricproof.site import Site
+
+KERNELS = Path(fabricproof.pairs.campaign.__file__).parent
+DATA = Path(__file__).parents[1] / "data" / "pairs"
+TEXT = (DATA / "kernel" / "four_nodes.jsonl").read_text()
+
+
+def lay_out(root: Path) -> Path:
+    """Make the tree of a recording: lines ``PATH: WORDS``, or ``PATH -> TARGET`` of a link."""
+    for line in (DATA / "devices" / "sysfs.txt").read_text().splitlines():
+        path, link, target = line.partition(" -> ")
+        if line.startswith("#") or not line:
+            continue
+        if not link:
+            path, _, words = line.partition(": ")
+        place = root / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if link:
+            place.symlink_to(target)
+        else:
+            place.write_text(f"{words}\n")
+    return root
+
+
+HCA = {
+    "current_link_width": "16",
+    "current_link_speed": "16.0",
+    "hwmon4/temp1_input": "61000",
+    "hwmon4/temp1_crit": "105000",
+    "hwmon4/temp1_label": "asic",
+    "hwmon4/temp2_input": "57000",
+    "hwmon4/temp2_crit": "70000",
+    "hwmon4/temp2_label": "Module0",
+}
+
+SEEN = {
+    "bnxt0": {
+        "current_link_width": "8",
+        "current_link_speed": "8.0",
+        "hwmon5/temp1_input": "54000",
+        "hwmon5/temp1_max": "105000",
+        "hwmon5/temp1_crit": "110000",
+    },
+    "eth0": {},  # virtio: its PCI function tells of no link
+    "ib0": HCA,
+    "vf0": {"current_link_width": "0", "current_link_speed": "Unknown"},
+    "mlx5_0:1": HCA,
+}
+
+
+def test_the_twin_reads_the_words_of_sysfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mpi4py", ModuleType("mpi4py"))
+    sys.modules["mpi4py"].MPI = None  # type: ignore[attr-defined]
+    spec = importlib.util.spec_from_file_location("twin", KERNELS / "kernel.py")
+    assert spec is not None
+    assert spec.loader is not None
+    twin = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(twin)
+    twin.SYS = lay_out(tmp_path)
+    assert twin.read_devices() == SEEN
+
+
+#: as much of MPI as the compiler asks for
+_NO_MPI = """\
+typedef int MPI_Request;
+#define MPI_COMM_WORLD 0
+#define MPI_STATUS_IGNORE 0
+#define MPI_STATUSES_IGNORE 0
+#define MPI_MAX_LIBRARY_VERSION_STRING 64
+#define MPI_Get_library_version(words, length) (void)(words), (void)(length)
+#define MPI_Test(request, done, status) (void)(request)
+"""
+_CALLS = (
+    *("Abort", "Bcast", "Comm_rank", "Comm_size", "Finalize", "Gather", "Gatherv", "Ibarrier"),
+    *("Init", "Irecv", "Isend", "Recv", "Scatter", "Send", "Testall", "Waitall"),
+)
+_SAY = """\
+#define main kernel_main
+#include "kernel.c"
+#undef main
+int main(void) {
+    say("%s", "");
+    say_devices(3);
+    return fwrite(out, 1, out_used, stdout) != out_used;
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_the_kernel_in_c_reads_the_same(tmp_path: Path) -> None:
+    calls = "".join(f"#define MPI_{name}(...) (void)0\n" for name in _CALLS)
+    types = "enum { MPI_CHAR, MPI_INT, MPI_BYTE };\nstatic double MPI_Wtime(void) { return 0; }\n"
+    (tmp_path / "mpi.h").write_text(_NO_MPI + calls + types)
+    (tmp_path / "say.c").write_text(_SAY)
+    root = lay_out(tmp_path / "sys")
+    made = tmp_path / "say"
+    subprocess.run(
+        ["cc", "-w", f'-DSYS="{root}"', "-I", tmp_path, "-I", KERNELS, "-o", made,
+         tmp_path / "say.c"],
+        check=True,
+    )  # fmt: skip
+    said = json.loads(subprocess.run([made], check=True, capture_output=True, text=True).stdout)
+    assert (said["record"], said["round"]) == ("devices", 3)
+    assert said["devices"] == SEEN
+
+
+# ---- the record
+
+
+def _with_looks(count: int, **changed: Any) -> str:
+    lines = TEXT.splitlines()
+    at = next(n for n, line in enumerate(lines) if json.loads(line)["record"] == "counters")
+    fields = json.loads(lines[at])
+    look = {"record": "devices", "round": fields["round"], "node": fields["node"], "at": 1000,
+            "devices": {"rail0": HCA}}  # fmt: skip
+    added = [json.dumps({**look, **changed})] * count
+    return "\n".join([*lines[:at], *added, *lines[at:], ""])
+
+
+def test_looks_at_devices_stand_in_their_round() -> None:
+    first, second = read_record(_with_looks(2), "r").rounds
+    assert [each.of("rail0") for each in first.devices] == [HCA, HCA]
+    assert second.devices == ()
+
+
+@pytest.mark.parametrize(
+    ("count", "changed"),
+    [(3, {}), (1, {"node": "vc9"}), (1, {"round": 7}), (1, {"at": "noon"}), (1, {"devices": 3})],
+)
+def test_a_look_that_cannot_be_is_refused(count: int, changed: dict[str, Any]) -> None:
+    with pytest.raises(ParseError):
+        read_record(_with_looks(count, **changed), "r")
+
+
+# ---- the verdict
+
+
+def look(at: int, words: dict[str, str], rail: str = "rail0") -> DeviceLook:
+    return DeviceLook(round=at // 2, node="vc1", at=at, devices={rail: words})
+
+
+def slot(width: int, speed: str = "16.0") -> dict[str, str]:
+    return {"current_link_width": str(width), "current_link_speed": speed}
+
+
+def link(*seen: dict[str, str]) -> DeviceFinding:
+    (found,) = judge_devices([look(at, words) for at, words in enumerate(seen)], ["rail0"])
+    assert found.quantity is DeviceQuantity.PCIE_LINK
+    return found
+
+
+def test_a_link_that_stays_is_good() -> None:
+    found = link(*[slot(16)] * 6)
+    assert found.verdict is Verdict.PASS
+    assert found.sentence == "vc1 rail0: PCIe link PCIe 4.0 x16 at all 6 looks"
+
+
+@pytest.mark.parametrize("less", [slot(8), slot(16, "2.5")])
+def test_a_link_that_trained_down_and_stays_there_is_red_with_what_and_when(
+    less: dict[str, str],
+) -> None:
+    found = link(slot(16), slot(16), slot(16), less, less)
+    assert found.verdict is Verdict.FAIL
+    assert "vc1 rail0: PCIe link trained down from PCIe 4.0 x16 to PCIe " in found.sentence
+    assert "00:00:03 UTC, round 1" in found.sentence
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        [slot(16), slot(16), slot(8)],  # one look may be a moment of training
+        [slot(16), slot(8), slot(8), slot(16)],  # it came back
+        [slot(8), slot(4), slot(16)],
+        [slot(16), slot(16), {}],  # a device that is gone
+        [slot(16), slot(16), slot(63)],
+    ],
+)
+def test_what_one_more_look_may_take_back_is_not_red(seen: list[dict[str, str]]) -> None:
+    assert link(*seen).verdict is Verdict.UNJUDGED
+
+
+def test_a_link_that_woke_up_is_good() -> None:
+    assert link(slot(16, "2.5"), slot(16), slot(16)).verdict is Verdict.PASS
+
+
+def test_the_last_of_several_declines_counts() -> None:
+    found = link(slot(8), slot(4), slot(16), slot(8), slot(8))
+    assert found.verdict is Verdict.FAIL
+    assert "from PCIe 4.0 x16 to PCIe 4.0 x8" in found.sentence
+
+
+WIDTHS = st.lists(st.sampled_from([0, 1, 4, 8, 16]), min_size=1, max_size=12)
+
+
+@given(WIDTHS)
+def test_it_is_red_only_where_two_last_looks_are_below_an_earlier_one(widths: list[int]) -> None:
+    found = judge_devices([look(at, slot(each)) for at, each in enumerate(widths)], ["rail0"])
+    known = [each for each in widths if each]
+    is_red = bool(found) and found[0].verdict is Verdict.FAIL
+    assert is_red == (len(known) > 2 and max(known[-2:]) < max(known[:-2], default=0))
+    assert bool(found) == bool(known)
+
+
+def heat(*read: int, **stated: str) -> DeviceFinding:
+    (found,) = judge_devices(
+        [
+            look(at, {"hwmon1/temp1_input": str(each)} | {
+                f"hwmon1/temp1_{name}": word for name, word in stated.items()})
+            for at, each in enumerate(read)
+        ],
+        ["rail0"],
+    )  # fmt: skip
+    assert found.quantity is DeviceQuantity.TEMPERATURE
+    return found
+
+
+def test_a_temperature_is_told_with_its_highest_value_and_judged_by_the_device() -> None:
+    found = heat(50_000, 71_000, 60_000, crit="105000", max="70000", label="asic")
+    assert (found.celsius, found.limit_celsius, found.verdict) == (71, 105, Verdict.PASS)
+    assert "vc1 rail0: asic 71 C at most (at 00:00:01 UTC, round 0)" in found.sentence
+    assert heat(50_000, 71_000, 72_000, max="70000").verdict is Verdict.FAIL
+    assert heat(50_000, 71_000, 60_000, max="70000").verdict is Verdict.UNJUDGED  # one look
+
+
+@pytest.mark.parametrize("stated", [{}, {"crit": "0"}, {"crit": "-273150"}, {"max": "none"}])
+def test_without_a_limit_of_its_own_no_temperature_is_judged(stated: dict[str, str]) -> None:
+    assert heat(250_000, 250_000, **stated).verdict is None
+
+
+def test_what_no_device_tells_is_said_once() -> None:
+    found = judge_devices([look(0, slot(16)), look(1, slot(16))], ["rail0", "rail1"])
+    assert list(not_told(found, ["vc1"], ["rail0"])) == ["temperature: not told by any node"]
+    said = list(not_told(found, [f"vc{at}" for at in range(1, 9)], ["rail0"]))
+    assert said[0] == "PCIe link: not told of vc2 rail0, vc3 rail0, vc4 rail0, vc5 rail0 and 3 more"
+
+
+# ---- a campaign
+
+
+def _told(folder: Path, looks: Sequence[dict[str, str]]) -> None:
+    """Let vc3 tell of its device before and after each of its rounds."""
+    (record,) = folder.glob("launch.*/record.jsonl")
+    lines, left = [], list(looks)
+    for number, line in enumerate(record.read_text().splitlines()):
+        fields = json.loads(line)
+        for _ in range(2 * (fields["record"] == "counters" and fields["node"] == "vc3")):
+            words = left.pop(0) if len(left) > 1 else left[0]
+            said = {"record": "devices", "round": fields["round"], "node": "vc3"}
+            lines.append(json.dumps({**said, "at": number, "devices": {"rail0": words}}))
+        lines.append(line)
+    record.write_text("\n".join([*lines, ""]))
+
+
+def test_only_a_soak_judges_devices_and_a_bad_one_makes_it_red(climb: Any, site: Site) -> None:
+    campaign = planned(site)
+    outcome, folder = climb(Machine(healthy), campaign)
+    assert outcome.devices == ()
+    _told(folder, [slot(16), slot(16), slot(16), slot(8) | {"hwmon1/temp1_input": "77000"}])
+    usual = judge_campaign(site, campaign, measured(folder, campaign))
+    assert (usual.devices, usual.verdict) == ((), outcome.verdict)
+    soaked = replace(campaign, minutes=5)
+    soak = judge_campaign(site, soaked, measured(folder, soaked))
+    (bad,) = soak.bad_devices
+    assert (bad.verdict, bad.node, bad.rail) == (Verdict.FAIL, "vc3", "rail0")
+    assert soak.verdict is Verdict.FAIL
+    text = campaign_text(soak, ())
+    assert "FAIL: vc3 rail0: PCIe link trained down from PCIe 4.0 x16 to PCIe 4.0 x8" in text
+    assert "hottest: vc3 rail0: temp1 77 C at most" in text
+    assert "note: temperature: not told of vc1 rail0" in text
+    assert len(campaign_record(soak, ())["devices"]) == 2
+
+
+def test_a_good_device_is_no_proof_of_anything_else(climb: Any, site: Site) -> None:
+    campaign = planned(site)
+    outcome, folder = climb(Machine(healthy), campaign)
+    _told(folder, [slot(16)])
+    soak = judge_campaign(site, replace(campaign, minutes=5), measured(folder, campaign))
+    assert soak.devices[0].verdict is Verdict.PASS
+    assert soak.verdict is outcome.verdict
